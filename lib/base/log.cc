@@ -1,0 +1,42 @@
+#include "lib/base/log.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+namespace gxp {
+namespace {
+
+// The log is the one piece of global state: a sink that every layer may use, like stderr itself.
+std::atomic<LogLevel> log_level{LogLevel::kInfo};
+thread_local int thread_rank = -1;
+
+std::string_view level_word(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug ";
+    case LogLevel::kInfo:
+      return "";
+    case LogLevel::kWarn:
+      return "warn ";
+    case LogLevel::kError:
+      return "error ";
+  }
+  return "";
+}
+
+}  // namespace
+
+void set_log_rank(int rank) { thread_rank = rank; }
+int log_rank() { return thread_rank; }
+void set_log_level(LogLevel level) { log_level = level; }
+
+void write_log(LogLevel level, std::string_view message) {
+  if (level < log_level.load()) return;
+  const std::string origin = thread_rank < 0 ? "gxp" : fmt::format("gxp[rank {}]", thread_rank);
+  const std::string line = fmt::format("{} {}{}\n", origin, level_word(level), message);
+  // A log that cannot be written has nowhere to complain.
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace gxp

@@ -1,0 +1,42 @@
+// The log: one line per event on stderr, lower case, written with one write() so that lines of
+// several ranks on one pipe do not mix: "gxp[rank 3] warn transport: ...".
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gxp {
+
+enum class LogLevel { kDebug, kInfo, kWarn, kError };
+
+// The rank that the calling thread logs for; -1 (the default) prints no rank. A thread that works
+// for a rank sets it at its start. Ranks may be threads of one process, so this is per thread.
+void set_log_rank(int rank);
+[[nodiscard]] int log_rank();
+
+// Messages below this level are dropped. One value for the process; the default is kInfo.
+void set_log_level(LogLevel level);
+
+void write_log(LogLevel level, std::string_view message);
+
+template <class... Args>
+void log_debug(fmt::format_string<Args...> format, Args&&... args) {
+  write_log(LogLevel::kDebug, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void log_info(fmt::format_string<Args...> format, Args&&... args) {
+  write_log(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void log_warn(fmt::format_string<Args...> format, Args&&... args) {
+  write_log(LogLevel::kWarn, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void log_error(fmt::format_string<Args...> format, Args&&... args) {
+  write_log(LogLevel::kError, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace gxp
