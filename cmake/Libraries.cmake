@@ -18,8 +18,10 @@ function(gxp_probe name found what cost)
   endif()
 endfunction()
 
-find_package(dnnl QUIET)
-gxp_probe(oneDNN "${dnnl_FOUND}" "matrix products" "matrix products use the built-in kernels")
+# By path: Debian's dnnl-config.cmake asks for OpenCL's development files, which gxp does not use.
+find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.h)
+find_library(DNNL_LIBRARY dnnl)
+gxp_probe(oneDNN "${DNNL_LIBRARY}" "${DNNL_LIBRARY}" "matrix products use the built-in kernels")
 
 option(GXP_CUDA "Build the CUDA backend" OFF)
 find_package(CUDAToolkit QUIET)
