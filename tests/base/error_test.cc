@@ -1,0 +1,45 @@
+#include "lib/base/error.h"
+
+#include <fcntl.h>
+
+#include "tests/catch.h"
+
+namespace gxp {
+
+TEST_CASE("every kind of error has its documented exit code", "[base]") {
+  const auto [kind, code, name] =
+      GENERATE(table<ErrorKind, int, std::string>({{ErrorKind::kMismatch, 1, "mismatch"},
+                                                   {ErrorKind::kUsage, 2, "usage"},
+                                                   {ErrorKind::kConfig, 2, "config"},
+                                                   {ErrorKind::kUnavailable, 3, "unavailable"},
+                                                   {ErrorKind::kIo, 4, "io"},
+                                                   {ErrorKind::kCorrupt, 4, "corrupt"},
+                                                   {ErrorKind::kPeer, 5, "peer"},
+                                                   {ErrorKind::kDevice, 5, "device"},
+                                                   {ErrorKind::kInternal, 70, "internal"}}));
+  CHECK(exit_code(kind) == code);
+  CHECK(to_string(kind) == name);
+}
+
+TEST_CASE("a failure carries its kind and its formatted message", "[base]") {
+  try {
+    fail(ErrorKind::kPeer, "connect to rank {}: {}", 3, "refused");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kPeer);
+    CHECK(std::string(error.what()) == "connect to rank 3: refused");
+  }
+}
+
+TEST_CASE("a refused system call is an error with the system's text", "[base]") {
+  const auto open_missing = [] {
+    check_sys(::open("/nonexistent", O_RDONLY), "open /nonexistent");
+  };
+  CHECK_THROWS_WITH(open_missing(), "open /nonexistent: No such file or directory");
+  CHECK(check_sys(7, "read") == 7);
+}
+
+TEST_CASE("a failed assertion names the expression and calls itself a bug", "[base]") {
+  CHECK_THROWS_WITH(GXP_ASSERT(1 + 1 == 3), Catch::Matchers::Contains("1 + 1 == 3; this is a bug"));
+}
+
+}  // namespace gxp

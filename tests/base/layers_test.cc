@@ -1,0 +1,187 @@
+// Holds every #include of lib/, kernels/ and cmd/ against lib/LAYERS.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Layer {
+  int band = 0;
+  std::set<std::string> may_include;  // names; "*" is every layer
+};
+
+struct Layers {
+  std::map<std::string, Layer> by_name;  // "config", "kernels"
+  std::vector<std::string> order;        // as in the file
+};
+
+// "lib/config/load.h" and "lib/config" belong to "config", "cmd/main.cc" to "cmd"; "" is neither.
+std::string layer_of(std::string path) {
+  const bool in_lib = path.starts_with("lib/");
+  if (in_lib) path.erase(0, 4);
+  path.resize(std::min(path.find('/'), path.size()));
+  return in_lib || path == "kernels" || path == "cmd" ? path : "";
+}
+
+// What a line includes in quotes; "" if it does not.
+std::string included_by(const std::string& line) {
+  std::istringstream words(line);
+  std::string directive, target;
+  words >> std::ws;
+  if (words.get() != '#' || !(words >> directive >> target) || directive != "include") return "";
+  const size_t end = target.find('"', 1);
+  return target[0] == '"' && end != std::string::npos ? target.substr(1, end - 1) : "";
+}
+
+// A row: "1 lib/arch : base config".
+Layers read_layers(const fs::path& root) {
+  Layers layers;
+  std::ifstream file(root / "lib/LAYERS");
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    Layer layer;
+    std::string folder, word;
+    words >> layer.band >> folder >> word;  // the word is the colon
+    while (words >> word) layer.may_include.insert(word);
+    layers.order.push_back(layer_of(folder));
+    layers.by_name[layers.order.back()] = layer;
+  }
+  return layers;
+}
+
+// "" or what is wrong with an include of `target` in a file of `owner`.
+std::string verdict(const Layers& layers, const std::string& owner, const std::string& target) {
+  const std::string name = layer_of(target);
+  if (!layers.by_name.contains(owner)) return "folder is not in lib/LAYERS";
+  if (name.empty()) return "path must begin with lib/, kernels/ or cmd/";
+  if (!layers.by_name.contains(name)) return "target is not in lib/LAYERS";
+  const std::set<std::string>& allowed = layers.by_name.at(owner).may_include;
+  if (name == owner || allowed.contains(name) || allowed.contains("*")) return "";
+  return "layer may not include it";
+}
+
+// "lib/data/file.cc:3: includes lib/net/rank.h: layer may not include it"
+std::vector<std::string> violations_in(const Layers& layers, const fs::path& root,
+                                       const std::string& path) {
+  std::vector<std::string> found;
+  std::ifstream file(root / path);
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    const std::string target = included_by(line);
+    const std::string problem = target.empty() ? "" : verdict(layers, layer_of(path), target);
+    if (problem.empty()) continue;
+    found.push_back(path + ":" + std::to_string(number) + ": includes " + target + ": " + problem);
+  }
+  return found;
+}
+
+bool is_source(const fs::path& path) {
+  static const std::set<std::string> kExtensions = {".h", ".cc", ".cuh", ".cu"};
+  return kExtensions.contains(path.extension().string());
+}
+
+std::vector<std::string> sources_of(const fs::path& root) {
+  std::vector<std::string> paths;
+  for (const char* folder : {"lib", "kernels", "cmd"}) {
+    if (!fs::is_directory(root / folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (is_source(entry.path())) paths.push_back(entry.path().lexically_relative(root).string());
+    }
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+std::vector<std::string> violations(const fs::path& root) {
+  const Layers layers = read_layers(root);
+  std::vector<std::string> all;
+  for (const std::string& path : sources_of(root)) {
+    std::ranges::copy(violations_in(layers, root, path), std::back_inserter(all));
+  }
+  return all;
+}
+
+// A source tree of one's own, gone at the end.
+class PlantedTree {
+ public:
+  PlantedTree() {
+    std::string name = (fs::temp_directory_path() / "gxp-layers-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    root_ = name;
+    write("lib/LAYERS",
+          "# a comment\n0 lib/base :\n1 lib/net : base\n1 lib/arch : base\n7 cmd : *\n");
+  }
+  PlantedTree(const PlantedTree&) = delete;
+  PlantedTree& operator=(const PlantedTree&) = delete;
+  ~PlantedTree() { fs::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  [[nodiscard]] const fs::path& root() const { return root_; }
+
+ private:
+  fs::path root_;
+};
+
+}  // namespace
+
+TEST_CASE("no file includes what its layer may not", "[base][layers]") {
+  for (const std::string& violation : violations(GXP_SOURCE_DIR)) FAIL_CHECK(violation);
+}
+
+TEST_CASE("a layer may include only rows above its own, of its band or a lower one",
+          "[base][layers]") {
+  const Layers layers = read_layers(GXP_SOURCE_DIR);
+  REQUIRE(layers.order.size() > 10);
+  std::set<std::string> above;
+  for (const std::string& name : layers.order) {
+    const Layer& layer = layers.by_name.at(name);
+    for (const std::string& target : layer.may_include) {
+      CAPTURE(name, target);
+      if (target == "*") continue;
+      CHECK(above.contains(target));
+      CHECK(layers.by_name.at(target).band <= layer.band);
+    }
+    above.insert(name);
+  }
+}
+
+TEST_CASE("includes that the table allows are accepted", "[base][layers]") {
+  const PlantedTree tree;
+  tree.write("lib/net/a.cc",
+             "#include \"lib/net/a.h\"\n#include \"lib/base/b.h\"\n#include <lib/arch/x.h>\n");
+  tree.write("cmd/main.cc", "#include \"lib/net/a.h\"\n#include \"lib/arch/x.h\"\n");
+  CHECK(violations(tree.root()).empty());
+}
+
+TEST_CASE("a planted violation is found with its file and line", "[base][layers]") {
+  const auto [path, line, problem] = GENERATE(table<std::string, std::string, std::string>(
+      {{"lib/base/a.h", "#include \"lib/net/b.h\"", "layer may not include it"},
+       {"lib/arch/a.cc", "  # include \"lib/net/b.h\"  // why", "layer may not include it"},
+       {"lib/net/deep/a.cc", "#include \"cmd/b.h\"", "layer may not include it"},
+       {"lib/util/a.h", "#include \"lib/base/b.h\"", "folder is not in lib/LAYERS"},
+       {"lib/net/a.h", "#include \"lib/util/b.h\"", "target is not in lib/LAYERS"},
+       {"lib/net/a.h", "#include \"b.h\"", "path must begin with lib/, kernels/ or cmd/"}}));
+  const PlantedTree tree;
+  tree.write(path, "#pragma once\n" + line + "\n");
+  const std::vector<std::string> found = violations(tree.root());
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].starts_with(path + ":2: includes "));
+  CHECK(found[0].ends_with(": " + problem));
+}
+
+}  // namespace gxp
