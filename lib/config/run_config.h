@@ -1,11 +1,18 @@
-// What a user can set for `gxp train`: one struct per TOML section. Each struct's schema() is the only
-// place that names a key; it drives TOML, --set, --print-config, the man page and the completion.
-// The default of a setting is its member's initialiser.
+// What a user can set for `gxp train`: one struct per TOML section. Each struct's schema() is the
+// only place that names a key; it drives TOML, --set, --print-config, the man page and the
+// completion. The default of a setting is its member's initialiser. load.h fills a RunConfig and
+// checks it.
+//
+// File names (model.init, data.train, data.valid, train.run_dir, checkpoint.dir) stay as typed: a relative one is
+// relative to the working directory, not to the run file.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
+
+#include "lib/config/schema.h"
 
 namespace gxp {
 
@@ -17,15 +24,49 @@ struct ModelConfig {
   int layers = 4;
   int heads = 4;
   double norm_eps = 1e-5;
-  std::string init = "normal";  // a .safetensors file with Hugging Face names, or "normal"
+  std::string init = "normal";
+
+  // The upper limits keep every product of sizes within 64 bits.
+  static constexpr auto schema() {
+    using S = ModelConfig;
+    return section(
+        "model", "The shape of the model and its first weights.",
+        field("family", &S::family, "Model family.", one_of("gpt2")),
+        field("vocab_size", &S::vocab_size, "Token ids the model knows: 0 to vocab_size - 1.",
+              between(1, 1 << 24)),
+        field("context", &S::context, "Positions the model has.", between(1, 1 << 24)),
+        field("hidden", &S::hidden, "Channels of the residual stream; a multiple of heads.",
+              between(1, 1 << 20)),
+        field("layers", &S::layers, "Transformer blocks.", between(1, 1 << 16)),
+        field("heads", &S::heads, "Attention heads; they divide hidden.", between(1, 1 << 20)),
+        field("norm_eps", &S::norm_eps, "Added to the variance in each normalisation.", positive),
+        field("init", &S::init,
+              "First weights: \"normal\" draws them from train.seed; anything else is a "
+              ".safetensors file with Hugging Face names."));
+  }
 };
 
 struct DataConfig {
   std::vector<std::string> train;
   std::vector<std::string> valid;
   std::string tokenizer = "byte";
-  int sequence = 0;              // positions used per row; 0: model.context
-  std::string order = "shuffled";  // sequential | shuffled
+  int sequence = 0;  // 0: model.context
+  std::string order = "shuffled";
+
+  static constexpr auto schema() {
+    using S = DataConfig;
+    return section(
+        "data", "Where tokens come from.",
+        field("train", &S::train,
+              "Files to train on: text, llm.c .bin shards, or .i32 rows of sequence + 1 tokens; "
+              "told apart by content and name. Required."),
+        field("valid", &S::valid, "Files to validate on, of the same kinds; may be empty."),
+        field("tokenizer", &S::tokenizer, "Turns text files into tokens.", one_of("byte")),
+        field("sequence", &S::sequence, "Positions used per row; 0: model.context.", at_least(0)),
+        field("order", &S::order,
+              "Order of the rows: as in the files, or a permutation keyed by train.seed.",
+              one_of("sequential", "shuffled")));
+  }
 };
 
 struct TrainConfig {
@@ -34,12 +75,42 @@ struct TrainConfig {
   int grad_accum = 1;
   std::string precision = "fp32";
   uint64_t seed = 1;
-  std::string deterministic = "world-size";  // world-size | off
-  std::string device = "auto";               // auto | cpu
-  int threads = 0;                           // per rank; 0: the rank's share of the CPUs it may use
-  int log_every = 10;                        // steps between progress lines
-  int valid_every = 0;                       // steps between validations; 0: at the end only
-  int valid_batches = 16;                    // micro-batches per rank in one validation
+  std::string deterministic = "world-size";
+  std::string device = "auto";
+  int threads = 0;         // per rank; 0: the rank's share of the CPUs it may use
+  int log_every = 10;      // steps between progress lines
+  int valid_every = 0;     // steps between validations; 0: at the end only
+  int valid_batches = 16;  // micro-batches per rank in one validation
+  std::string run_dir;
+
+  static constexpr auto schema() {
+    using S = TrainConfig;
+    return section(
+        "train", "The loop.",
+        field("steps", &S::steps, "Optimizer steps of the whole run.", positive),
+        field("micro_batch", &S::micro_batch, "Rows per rank in one micro-batch.",
+              between(1, 1 << 20)),
+        field("grad_accum", &S::grad_accum, "Micro-batches per step.", positive),
+        field("precision", &S::precision, "Arithmetic of the forward and backward pass.",
+              one_of("fp32")),
+        field("seed", &S::seed, "Key of the first weights and of the order of the data.",
+              at_least(0)),
+        field("deterministic", &S::deterministic,
+              "Promise about bits: the same weights for a given world size, or none.",
+              one_of("world-size", "off")),
+        field("device", &S::device, "Where the arithmetic runs.", one_of("auto", "cpu")),
+        field("threads", &S::threads, "Threads per rank; 0: the rank's share of the CPUs.",
+              between(0, 4096)),
+        field("log_every", &S::log_every, "Steps between two progress lines.", positive),
+        field("valid_every", &S::valid_every,
+              "Steps between two validations; 0: one at the end, if data.valid names files.",
+              at_least(0)),
+        field("valid_batches", &S::valid_batches, "Micro-batches per rank in one validation.",
+              positive),
+        field("run_dir", &S::run_dir,
+              "Directory of the resolved settings and metrics.jsonl; \"\": the one that holds "
+              "checkpoint.dir, or none without it."));
+  }
 };
 
 struct OptimConfig {
@@ -50,33 +121,97 @@ struct OptimConfig {
   double eps = 1e-8;
   double weight_decay = 0.1;
   double clip = 1.0;  // largest global gradient norm; 0: none
+
+  static constexpr auto schema() {
+    using S = OptimConfig;
+    return section(
+        "optim", "The optimizer.", field("name", &S::name, "Update rule.", one_of("adamw")),
+        field("lr", &S::lr, "Peak learning rate.", positive),
+        field("beta1", &S::beta1, "Decay of the first moment.", at_least_and_below(0, 1)),
+        field("beta2", &S::beta2, "Decay of the second moment.", at_least_and_below(0, 1)),
+        field("eps", &S::eps, "Added to the root of the second moment.", positive),
+        field("weight_decay", &S::weight_decay,
+              "Decoupled weight decay, on tensors of two and more dimensions.", at_least(0)),
+        field("clip", &S::clip, "Largest global gradient norm; 0: no clipping.", at_least(0)));
+  }
 };
 
 struct LrScheduleConfig {
-  std::string name = "cosine";  // constant | linear | cosine | wsd | warmup
+  std::string name = "cosine";
   int warmup_steps = 0;
-  int total_steps = 0;    // 0: train.steps
+  int total_steps = 0;  // 0: train.steps
   double min_lr = 0.0;
   double decay_fraction = 0.1;  // wsd: the share of total_steps in which the rate falls
+
+  static constexpr auto schema() {
+    using S = LrScheduleConfig;
+    return section(
+        "lr_schedule", "The learning rate over the steps.",
+        field("name", &S::name,
+              "Shape after the warm-up: constant, linear or cosine to min_lr; wsd: constant, then "
+              "linear to min_lr; warmup: constant.",
+              one_of("constant", "linear", "cosine", "wsd", "warmup")),
+        field("warmup_steps", &S::warmup_steps, "Steps of linear warm-up from 0.", at_least(0)),
+        field("total_steps", &S::total_steps, "Steps until min_lr is reached; 0: train.steps.",
+              at_least(0)),
+        field("min_lr", &S::min_lr, "Learning rate at total_steps and after.", at_least(0)),
+        field("decay_fraction", &S::decay_fraction,
+              "wsd only: the share of total_steps in which the rate falls.", between(0, 1)));
+  }
 };
 
 struct ParallelConfig {
   std::string strategy = "ddp";
   uint64_t bucket_bytes = 25u << 20;  // gradients reduced together
+
+  static constexpr auto schema() {
+    using S = ParallelConfig;
+    return section(
+        "parallel", "Who holds what.",
+        field("strategy", &S::strategy,
+              "ddp: every rank holds all parameters, gradients and optimizer state.",
+              one_of("ddp")),
+        field("bucket_bytes", &S::bucket_bytes, "Bytes of gradients reduced together.", positive));
+  }
 };
 
 struct CheckpointConfig {
   std::string dir;  // "": no checkpoints
   int every = 0;    // steps; 0: at the end only
   int keep = 2;     // newest checkpoints kept; 0: all
+
+  static constexpr auto schema() {
+    using S = CheckpointConfig;
+    return section(
+        "checkpoint", "Saving and resuming.",
+        field("dir", &S::dir, "Directory of the checkpoints; \"\": none are written."),
+        field("every", &S::every, "Steps between two checkpoints; 0: one at the end.", at_least(0)),
+        field("keep", &S::keep, "Newest checkpoints kept; 0: all.", at_least(0)));
+  }
 };
 
 struct CommConfig {
-  std::string transport = "auto";  // auto | shm | tcp
-  std::string engine = "auto";     // auto | native
-  std::string algorithm = "auto";  // auto | ring | halving-doubling
-  double timeout_s = 60;           // a collective that waits longer fails and names who is late
+  std::string transport = "auto";
+  std::string engine = "auto";
+  std::string algorithm = "auto";
+  double timeout_s = 60;  // a collective that waits longer fails and names who is late
   uint64_t segment_bytes = 256u << 10;
+
+  static constexpr auto schema() {
+    using S = CommConfig;
+    return section(
+        "comm", "Bytes between ranks.",
+        field("transport", &S::transport,
+              "How ranks reach each other; auto: the fastest, per peer.",
+              one_of("auto", "shm", "tcp")),
+        field("engine", &S::engine, "Who runs the collectives.", one_of("auto", "native")),
+        field("algorithm", &S::algorithm, "Algorithm of the all-reduce.",
+              one_of("auto", "ring", "halving-doubling")),
+        field("timeout_s", &S::timeout_s,
+              "Seconds after which a collective fails and names the rank that is late.",
+              between(0.001, 1e6)),
+        field("segment_bytes", &S::segment_bytes, "Bytes of one step of the pipeline.", positive));
+  }
 };
 
 struct RunConfig {
@@ -88,6 +223,12 @@ struct RunConfig {
   ParallelConfig parallel;
   CheckpointConfig checkpoint;
   CommConfig comm;
+
+  static constexpr auto sections() {
+    using S = RunConfig;
+    return std::tuple(&S::model, &S::data, &S::train, &S::optim, &S::lr_schedule, &S::parallel,
+                      &S::checkpoint, &S::comm);
+  }
 };
 
 }  // namespace gxp

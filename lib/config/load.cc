@@ -1,0 +1,267 @@
+#include "lib/config/load.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/fd.h"
+#include "lib/base/near_match.h"
+#include "lib/config/rules.h"
+#include "lib/config/settings.h"
+#include "lib/config/toml_reader.h"
+
+namespace gxp {
+namespace {
+
+struct Problem {
+  Origin origin;
+  std::string message;
+};
+
+std::string upper(std::string text) {
+  for (char& c : text) c = char(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = char(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    parts.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return parts;
+}
+
+// A value from the command line or the environment. What cannot be read as the setting's type stays
+// a string, which accept() then refuses with the right words.
+Value parse_text(const Setting& setting, const std::string& text) {
+  const bool quoted = text.starts_with('"') || text.starts_with('\'') || text.starts_with('[');
+  const bool words = setting.type == SettingType::kText || setting.type == SettingType::kTextList;
+  if (quoted || !words) return parse_toml_value(text).value_or(Value(text));
+  if (setting.type == SettingType::kTextList) return split_at_commas(text);
+  return text;
+}
+
+class Loader {
+ public:
+  explicit Loader(std::string path) : path_(std::move(path)) {
+    for (const Setting& setting : settings()) loaded_.origins[setting.name()] = {};
+  }
+
+  void read_file(std::string_view text);
+  void read_environment(const Environment& environment);
+  void read_set(const std::string& set);
+  LoadedConfig finish() &&;
+
+ private:
+  void read_entry(const TomlEntry& entry);
+  void apply(const Setting& setting, Value value, const Origin& origin);
+  void add_problem(const Origin& origin, std::string message);
+  void add_unknown_key(const Origin& origin, std::string_view section, std::string_view key);
+  void add_unknown_section(const Origin& origin, std::string_view section);
+  void check_rules();
+  // A default has no place of its own; what is missing is missing in the file.
+  [[nodiscard]] std::string place_of(const Origin& origin) const;
+
+  std::string path_;
+  bool readable_ = true;  // the file is TOML, so what it lacks is missing indeed
+  LoadedConfig loaded_;
+  std::vector<Problem> problems_;
+  std::set<std::string> refused_;  // settings with a value that was not accepted
+};
+
+void Loader::add_problem(const Origin& origin, std::string message) {
+  problems_.push_back({origin, std::move(message)});
+}
+
+void Loader::add_unknown_key(const Origin& origin, std::string_view section, std::string_view key) {
+  add_problem(origin, fmt::format("{}.{}: unknown key{}", section, key,
+                                  did_you_mean(key, keys_of(section))));
+}
+
+void Loader::add_unknown_section(const Origin& origin, std::string_view section) {
+  add_problem(origin, fmt::format("{}: unknown section{}", section,
+                                  did_you_mean(section, section_names())));
+}
+
+void Loader::apply(const Setting& setting, Value value, const Origin& origin) {
+  const std::string problem = accept(setting, value);
+  if (!problem.empty()) {
+    add_problem(origin, setting.name() + ": " + problem);
+    refused_.insert(setting.name());
+    return;
+  }
+  setting.set(loaded_.run, value);
+  loaded_.origins[setting.name()] = origin;
+}
+
+void Loader::read_file(std::string_view text) {
+  const TomlDocument document = parse_toml(text);
+  readable_ = document.syntax_error.empty();
+  if (!readable_) {
+    add_problem({Origin::Kind::kFile, path_, document.syntax_error_line},
+                "not valid TOML: " + document.syntax_error);
+  }
+  const std::vector<std::string> known = section_names();
+  for (const TomlSection& section : document.sections) {
+    if (std::ranges::find(known, section.name) != known.end()) continue;
+    add_unknown_section({Origin::Kind::kFile, path_, section.line}, section.name);
+  }
+  for (const TomlEntry& entry : document.entries) read_entry(entry);
+}
+
+void Loader::read_entry(const TomlEntry& entry) {
+  const Origin origin{Origin::Kind::kFile, path_, entry.line};
+  const std::vector<std::string> keys = keys_of(entry.section);
+  if (entry.section.empty()) {
+    const auto owner = std::ranges::find(settings(), entry.key, &Setting::key);
+    const std::string hint =
+        owner == settings().end() ? "" : fmt::format("; did you mean '{}'?", owner->name());
+    add_problem(origin, fmt::format("{}: must be in a section{}", entry.key, hint));
+    return;
+  }
+  if (keys.empty()) return;  // the section is unknown, which has been said
+  const Setting* setting = find_setting(entry.section, entry.key);
+  if (setting == nullptr) {
+    add_unknown_key(origin, entry.section, entry.key);
+  } else if (!entry.value) {
+    add_problem(origin, fmt::format("{}: must be {}, is {}", setting->name(),
+                                    to_string(setting->type), entry.kind));
+    refused_.insert(setting->name());
+  } else {
+    apply(*setting, *entry.value, origin);
+  }
+}
+
+void Loader::read_environment(const Environment& environment) {
+  for (const auto& [variable, text] : environment) {
+    for (const SectionInfo& section : sections()) {
+      const std::string prefix = "GXP_" + upper(section.name) + "_";
+      if (!variable.starts_with(prefix) || text.empty()) continue;
+      const Origin origin{Origin::Kind::kEnvironment, variable, 0};
+      const std::string key = lower(variable.substr(prefix.size()));
+      const Setting* setting = find_setting(section.name, key);
+      if (setting == nullptr) {
+        add_unknown_key(origin, section.name, key);
+      } else {
+        apply(*setting, parse_text(*setting, text), origin);
+      }
+    }
+  }
+}
+
+void Loader::read_set(const std::string& set) {
+  const Origin origin{Origin::Kind::kCommandLine, "", 0};
+  const size_t equals = set.find('=');
+  const size_t dot = set.find('.');
+  if (equals == std::string::npos || dot > equals) {
+    add_problem(origin, fmt::format("'{}': must be SECTION.KEY=VALUE", set));
+    return;
+  }
+  const std::string section = set.substr(0, dot);
+  const std::string key = set.substr(dot + 1, equals - dot - 1);
+  const Setting* setting = find_setting(section, key);
+  if (setting != nullptr) {
+    apply(*setting, parse_text(*setting, set.substr(equals + 1)), origin);
+  } else if (keys_of(section).empty()) {
+    add_unknown_section(origin, section);
+  } else {
+    add_unknown_key(origin, section, key);
+  }
+}
+
+void Loader::check_rules() {
+  for (const BrokenRule& rule : broken_rules(loaded_.run, refused_)) {
+    add_problem(loaded_.origins[rule.setting], rule.setting + ": " + rule.message);
+  }
+}
+
+std::string Loader::place_of(const Origin& origin) const {
+  if (origin.kind != Origin::Kind::kDefault) return to_string(origin);
+  return path_.empty() ? "settings" : path_;
+}
+
+LoadedConfig Loader::finish() && {
+  if (readable_) check_rules();
+  if (problems_.empty()) return std::move(loaded_);
+  std::ranges::stable_sort(problems_, {}, [](const Problem& problem) {
+    return std::pair(problem.origin.kind, problem.origin.line);
+  });
+  std::string message;
+  if (problems_.size() > 1) message = fmt::format("{} problems in the settings", problems_.size());
+  for (const Problem& problem : problems_) {
+    if (!message.empty()) message += '\n';
+    message += fmt::format("{}: {}", place_of(problem.origin), problem.message);
+  }
+  throw Error(ErrorKind::kConfig, message);
+}
+
+// A run file is a page of text: what is larger is something else, given by mistake.
+constexpr size_t kMaxFileBytes = 1u << 20;
+
+std::string read_run_file(const std::string& path) {
+  const std::string act = fmt::format("read run file {}", path);
+  const Fd fd(int(check_sys(::open(path.c_str(), O_RDONLY | O_CLOEXEC), act)));
+  std::string text;
+  std::array<char, 4096> piece;
+  while (const long got = check_sys(::read(fd.get(), piece.data(), piece.size()), act)) {
+    text.append(piece.data(), size_t(got));
+    if (text.size() > kMaxFileBytes) {
+      fail(ErrorKind::kIo, "{}: it is larger than 1 MiB; is it a TOML file?", act);
+    }
+  }
+  return text;
+}
+
+LoadedConfig finish_loading(Loader loader, std::span<const std::string> sets,
+                            const Environment& environment) {
+  loader.read_environment(environment);
+  for (const std::string& set : sets) loader.read_set(set);
+  return std::move(loader).finish();
+}
+
+}  // namespace
+
+std::string to_string(const Origin& origin) {
+  switch (origin.kind) {
+    case Origin::Kind::kDefault:
+      return "default";
+    case Origin::Kind::kFile:
+      return fmt::format("{}:{}", origin.source, origin.line);
+    case Origin::Kind::kEnvironment:
+      return origin.source;
+    case Origin::Kind::kCommandLine:
+      return "--set";
+  }
+  return "";
+}
+
+LoadedConfig parse_config(std::string_view text, const std::string& path,
+                          std::span<const std::string> sets, const Environment& environment) {
+  Loader loader(path);
+  loader.read_file(text);
+  return finish_loading(std::move(loader), sets, environment);
+}
+
+LoadedConfig load_config(const std::string& path, std::span<const std::string> sets,
+                         const Environment& environment) {
+  if (path.empty()) return finish_loading(Loader(""), sets, environment);
+  return parse_config(read_run_file(path), path, sets, environment);
+}
+
+}  // namespace gxp

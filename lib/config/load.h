@@ -1,0 +1,48 @@
+// Reads the settings of a run from everywhere they can come from, and checks them.
+//
+//   Precedence  command line (--set) > environment (GXP_<SECTION>_<KEY>) > file > default.
+//   Values      as in TOML; in --set and in the environment strings need no quotes, and a list may
+//               be written a,b,c. A variable that is set but empty counts as not set.
+//   Errors      kIo: the file cannot be read. kConfig: all other problems, all at once in one
+//               message, each line "run.toml:12: optim.lr: must be positive, is -1".
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lib/config/run_config.h"
+
+namespace gxp {
+
+// Where a value comes from.
+struct Origin {
+  enum class Kind { kDefault, kFile, kEnvironment, kCommandLine };  // from weak to strong
+  Kind kind = Kind::kDefault;
+  std::string source;  // the file's path, the variable's name; "" for the other two
+  int line = 0;        // kFile only
+};
+
+// "default", "run.toml:12", "GXP_OPTIM_LR", "--set".
+std::string to_string(const Origin& origin);
+
+struct LoadedConfig {
+  RunConfig run;
+  std::map<std::string, Origin> origins;  // by "section.key"; every setting has one
+};
+
+// The variables of a process. The same type as lib/net's, which this layer may not include.
+using Environment = std::map<std::string, std::string, std::less<>>;
+
+// `path` "": no file. `sets`: "optim.lr=1e-4" and the like; a later one wins.
+LoadedConfig load_config(const std::string& path, std::span<const std::string> sets = {},
+                         const Environment& environment = {});
+
+// The same over the text of a file; `path` is used in messages and origins only.
+LoadedConfig parse_config(std::string_view text, const std::string& path,
+                          std::span<const std::string> sets = {},
+                          const Environment& environment = {});
+
+}  // namespace gxp

@@ -1,0 +1,77 @@
+#include "lib/config/rules.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace gxp {
+namespace {
+
+struct Rule {
+  const char* setting;
+  const char* other;                         // a second setting that is judged, or ""
+  std::string (*problem)(const RunConfig&);  // "" if the rule holds
+};
+
+std::string heads_divide_hidden(const RunConfig& run) {
+  if (run.model.hidden % run.model.heads == 0) return "";
+  return fmt::format("must divide model.hidden ({}), is {}", run.model.hidden, run.model.heads);
+}
+
+std::string train_names_files(const RunConfig& run) {
+  return run.data.train.empty() ? "must name at least one file" : "";
+}
+
+std::string row_fits_context(const RunConfig& run) {
+  if (run.data.sequence <= run.model.context) return "";
+  return fmt::format("must be at most model.context ({}), is {}", run.model.context,
+                     run.data.sequence);
+}
+
+std::string validation_has_files(const RunConfig& run) {
+  if (run.train.valid_every == 0 || !run.data.valid.empty()) return "";
+  return "needs files in data.valid";
+}
+
+std::string min_lr_below_lr(const RunConfig& run) {
+  if (run.lr_schedule.min_lr <= run.optim.lr) return "";
+  return fmt::format("must be at most optim.lr ({}), is {}", run.optim.lr, run.lr_schedule.min_lr);
+}
+
+std::string warmup_fits_schedule(const RunConfig& run) {
+  const bool given = run.lr_schedule.total_steps > 0;
+  const int total_steps = given ? run.lr_schedule.total_steps : run.train.steps;
+  if (run.lr_schedule.warmup_steps <= total_steps) return "";
+  return fmt::format("must be at most {} ({}), is {}",
+                     given ? "lr_schedule.total_steps" : "train.steps", total_steps,
+                     run.lr_schedule.warmup_steps);
+}
+
+std::string saving_has_directory(const RunConfig& run) {
+  if (run.checkpoint.every == 0 || !run.checkpoint.dir.empty()) return "";
+  return "needs a directory in checkpoint.dir";
+}
+
+constexpr Rule kRules[] = {
+    {"model.heads", "model.hidden", heads_divide_hidden},
+    {"data.train", "", train_names_files},
+    {"data.sequence", "model.context", row_fits_context},
+    {"train.valid_every", "data.valid", validation_has_files},
+    {"lr_schedule.min_lr", "optim.lr", min_lr_below_lr},
+    {"lr_schedule.warmup_steps", "lr_schedule.total_steps", warmup_fits_schedule},
+    {"checkpoint.every", "checkpoint.dir", saving_has_directory},
+};
+
+}  // namespace
+
+std::vector<BrokenRule> broken_rules(const RunConfig& run, const std::set<std::string>& unusable) {
+  std::vector<BrokenRule> broken;
+  for (const Rule& rule : kRules) {
+    if (unusable.contains(rule.setting) || unusable.contains(rule.other)) continue;
+    std::string problem = rule.problem(run);
+    if (!problem.empty()) broken.push_back({rule.setting, std::move(problem)});
+  }
+  return broken;
+}
+
+}  // namespace gxp

@@ -1,0 +1,216 @@
+#include "lib/config/settings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+#include "lib/base/bytes.h"
+#include "lib/base/near_match.h"
+
+namespace gxp {
+namespace {
+
+template <class Member>
+constexpr SettingType type_of(std::string_view key) {
+  if constexpr (std::is_same_v<Member, bool>) return SettingType::kBool;
+  if constexpr (std::is_same_v<Member, double>) return SettingType::kNumber;
+  if constexpr (std::is_same_v<Member, std::string>) return SettingType::kText;
+  if constexpr (std::is_same_v<Member, std::vector<std::string>>) return SettingType::kTextList;
+  return key.ends_with("_bytes") ? SettingType::kBytes : SettingType::kInteger;
+}
+
+// The alternative of Value that holds a Member.
+template <class Member>
+using Held = std::conditional_t<std::is_integral_v<Member> && !std::is_same_v<Member, bool>,
+                                int64_t, Member>;
+
+template <class Member>
+constexpr int64_t largest_of() {
+  constexpr auto kLargest = std::numeric_limits<int64_t>::max();  // TOML has no larger integer
+  return std::is_same_v<Member, int> ? std::numeric_limits<int>::max() : kLargest;
+}
+
+template <class Struct, class Member>
+Setting make_setting(Struct RunConfig::*part, std::string_view section,
+                     const Field<Struct, Member>& field) {
+  const auto member = field.member;
+  return {.section = std::string(section),
+          .key = std::string(field.key),
+          .doc = field.doc,
+          .type = type_of<Member>(field.key),
+          .check = field.check,
+          .largest = largest_of<Member>(),
+          .get = [part, member](const RunConfig& run) -> Value {
+            return Held<Member>(run.*part.*member);
+          },
+          .set =
+              [part, member](RunConfig& run, const Value& value) {
+                run.*part.*member = Member(std::get<Held<Member>>(value));
+              }};
+}
+
+template <class Visitor>
+void for_each_section(Visitor visit) {
+  std::apply([&](auto... part) { (visit(part), ...); }, RunConfig::sections());
+}
+
+template <class Struct>
+void append_settings(Struct RunConfig::*part, std::vector<Setting>& list) {
+  const auto schema = Struct::schema();
+  const auto append = [&](const auto& field) {
+    list.push_back(make_setting(part, schema.name, field));
+  };
+  std::apply([&](const auto&... field) { (append(field), ...); }, schema.fields);
+}
+
+template <class Struct>
+SectionInfo section_info(Struct RunConfig::*) {
+  return {std::string(Struct::schema().name), Struct::schema().doc};
+}
+
+// Turns `value` into the alternative of `setting.type`; false if it cannot be one.
+bool convert(const Setting& setting, Value& value) {
+  switch (setting.type) {
+    case SettingType::kBool:
+      return std::holds_alternative<bool>(value);
+    case SettingType::kText:
+      return std::holds_alternative<std::string>(value);
+    case SettingType::kTextList:
+      return std::holds_alternative<std::vector<std::string>>(value);
+    case SettingType::kInteger:
+      return std::holds_alternative<int64_t>(value);
+    case SettingType::kNumber:
+      if (const auto* integer = std::get_if<int64_t>(&value)) value = double(*integer);
+      return std::holds_alternative<double>(value);
+    case SettingType::kBytes:
+      if (const auto* text = std::get_if<std::string>(&value)) {
+        const std::optional<uint64_t> bytes = parse_bytes(*text);
+        if (bytes && *bytes <= uint64_t(setting.largest)) value = int64_t(*bytes);
+      }
+      return std::holds_alternative<int64_t>(value);
+  }
+  return false;
+}
+
+bool in_range(const Check& check, double number) {
+  const bool low_ok = check.low_is_open ? number > check.low : number >= check.low;
+  const bool high_ok = check.high_is_open ? number < check.high : number <= check.high;
+  return low_ok && high_ok;  // false for NaN
+}
+
+std::string range_problem(const Setting& setting, double number, const Value& value) {
+  if (!std::isfinite(number)) return "must be finite, is " + to_toml(value);
+  if (in_range(setting.check, number)) return "";
+  return fmt::format("must be {}, is {}", to_string(setting.check), to_toml(value));
+}
+
+std::string word_problem(const Check& check, const std::string& word) {
+  const auto words = std::span(check.words).first(check.word_count);
+  if (words.empty() || std::ranges::find(words, word) != words.end()) return "";
+  const std::vector<std::string> names(words.begin(), words.end());
+  return fmt::format("must be {}, is {}{}", to_string(check), to_toml(word),
+                     did_you_mean(word, names));
+}
+
+}  // namespace
+
+std::string_view to_string(SettingType type) {
+  switch (type) {
+    case SettingType::kBool:
+      return "true or false";
+    case SettingType::kInteger:
+      return "an integer";
+    case SettingType::kBytes:
+      return "bytes, as an integer or like \"25MiB\"";
+    case SettingType::kNumber:
+      return "a number";
+    case SettingType::kText:
+      return "a string";
+    case SettingType::kTextList:
+      return "a list of strings";
+  }
+  return "";
+}
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> kSettings = [] {
+    std::vector<Setting> list;
+    for_each_section([&](auto part) { append_settings(part, list); });
+    return list;
+  }();
+  return kSettings;
+}
+
+const std::vector<SectionInfo>& sections() {
+  static const std::vector<SectionInfo> kSections = [] {
+    std::vector<SectionInfo> list;
+    for_each_section([&](auto part) { list.push_back(section_info(part)); });
+    return list;
+  }();
+  return kSections;
+}
+
+std::vector<std::string> section_names() {
+  std::vector<std::string> names;
+  for (const SectionInfo& section : sections()) names.push_back(section.name);
+  return names;
+}
+
+std::vector<std::string> keys_of(std::string_view section) {
+  std::vector<std::string> keys;
+  for (const Setting& setting : settings()) {
+    if (setting.section == section) keys.push_back(setting.key);
+  }
+  return keys;
+}
+
+const Setting* find_setting(std::string_view section, std::string_view key) {
+  for (const Setting& setting : settings()) {
+    if (setting.section == section && setting.key == key) return &setting;
+  }
+  return nullptr;
+}
+
+std::string accept(const Setting& setting, Value& value) {
+  if (!convert(setting, value)) {
+    return fmt::format("must be {}, is {}", to_string(setting.type), to_toml(value));
+  }
+  if (const auto* integer = std::get_if<int64_t>(&value)) {
+    if (*integer > setting.largest) {
+      return fmt::format("must be at most {}, is {}", setting.largest, *integer);
+    }
+    return range_problem(setting, double(*integer), value);
+  }
+  if (const auto* number = std::get_if<double>(&value)) {
+    return range_problem(setting, *number, value);
+  }
+  if (const auto* word = std::get_if<std::string>(&value))
+    return word_problem(setting.check, *word);
+  return "";
+}
+
+std::string to_string(const Check& check) {
+  if (check.word_count > 0) {
+    return fmt::format("one of: {}",
+                       fmt::join(std::span(check.words).first(check.word_count), ", "));
+  }
+  const bool has_low = std::isfinite(check.low);
+  const bool has_high = std::isfinite(check.high);
+  if (!has_low && !has_high) return "";
+  if (!has_high && check.low_is_open && check.low == 0) return "positive";
+  if (!has_high) return fmt::format("{} {}", check.low_is_open ? "above" : "at least", check.low);
+  if (!has_low) return fmt::format("{} {}", check.high_is_open ? "below" : "at most", check.high);
+  if (!check.low_is_open && !check.high_is_open) {
+    return fmt::format("from {} to {}", check.low, check.high);
+  }
+  return fmt::format("{} {} and {} {}", check.low_is_open ? "above" : "at least", check.low,
+                     check.high_is_open ? "below" : "at most", check.high);
+}
+
+}  // namespace gxp

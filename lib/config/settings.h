@@ -1,0 +1,56 @@
+// Every setting of a RunConfig as a row of one list: what the loader, the printer, the man page and
+// the completion work on. Derived from the schemas in run_config.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/config/run_config.h"
+#include "lib/config/schema.h"
+#include "lib/config/value.h"
+
+namespace gxp {
+
+enum class SettingType { kBool, kInteger, kBytes, kNumber, kText, kTextList };
+
+// "a number"; for messages and the man page.
+std::string_view to_string(SettingType type);
+
+struct Setting {
+  std::string section;  // "optim"
+  std::string key;      // "lr"
+  std::string_view doc;
+  SettingType type;
+  Check check;
+  int64_t largest;  // kInteger, kBytes: the largest value that the member holds
+  std::function<Value(const RunConfig&)> get;
+  std::function<void(RunConfig&, const Value&)> set;  // takes only what accept() let through
+
+  [[nodiscard]] std::string name() const { return section + "." + key; }  // "optim.lr"
+};
+
+struct SectionInfo {
+  std::string name;
+  std::string_view doc;
+};
+
+// In the order of declaration. Built at the first call; callable from any thread.
+const std::vector<Setting>& settings();
+const std::vector<SectionInfo>& sections();
+std::vector<std::string> section_names();
+std::vector<std::string> keys_of(std::string_view section);
+
+// Nothing if there is no such setting.
+const Setting* find_setting(std::string_view section, std::string_view key);
+
+// Turns `value` into the alternative that `set` takes (an integer into a number, "25MiB" into
+// bytes) and checks it. Returns "" or what is wrong: "must be positive, is -1".
+std::string accept(const Setting& setting, Value& value);
+
+// The check in words: "positive", "from 0 to 1", "one of: auto, cpu"; "" if anything goes.
+std::string to_string(const Check& check);
+
+}  // namespace gxp

@@ -1,0 +1,76 @@
+#include "lib/config/toml_reader.h"
+
+#include <algorithm>
+// The only file that includes toml++: it takes seconds to compile.
+#include <toml++/toml.h>
+
+namespace gxp {
+namespace {
+
+std::optional<Value> to_text_list(const toml::array& array) {
+  std::vector<std::string> list;
+  for (const toml::node& element : array) {
+    const auto* text = element.as_string();
+    if (text == nullptr) return std::nullopt;
+    list.push_back(text->get());
+  }
+  return list;
+}
+
+std::optional<Value> to_value(const toml::node& node) {
+  if (const auto* boolean = node.as_boolean()) return boolean->get();
+  if (const auto* integer = node.as_integer()) return integer->get();
+  if (const auto* number = node.as_floating_point()) return number->get();
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* array = node.as_array()) return to_text_list(*array);
+  return std::nullopt;
+}
+
+std::string kind_of(const toml::node& node) {
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "a list with other things than strings";
+  return "a date or time";
+}
+
+int line_of(const toml::node& node) { return int(node.source().begin.line); }
+
+TomlEntry to_entry(const std::string& section, const toml::key& key, const toml::node& node) {
+  TomlEntry entry{section, std::string(key.str()), line_of(node), to_value(node), ""};
+  if (!entry.value) entry.kind = kind_of(node);
+  return entry;
+}
+
+}  // namespace
+
+TomlDocument parse_toml(std::string_view text) {
+  TomlDocument document;
+  try {
+    const toml::table root = toml::parse(text);
+    for (const auto& [key, node] : root) {
+      const toml::table* table = node.as_table();
+      if (table == nullptr) {
+        document.entries.push_back(to_entry("", key, node));
+        continue;
+      }
+      const std::string section(key.str());
+      document.sections.push_back({section, line_of(node)});
+      for (const auto& [name, value] : *table) {
+        document.entries.push_back(to_entry(section, name, value));
+      }
+    }
+  } catch (const toml::parse_error& error) {
+    document = {};
+    document.syntax_error = error.description();
+    document.syntax_error_line = int(error.source().begin.line);
+  }
+  std::ranges::stable_sort(document.entries, {}, &TomlEntry::line);
+  return document;
+}
+
+std::optional<Value> parse_toml_value(std::string_view text) {
+  const TomlDocument document = parse_toml("value = " + std::string(text));
+  if (document.entries.size() != 1 || !document.sections.empty()) return std::nullopt;
+  return document.entries[0].value;
+}
+
+}  // namespace gxp

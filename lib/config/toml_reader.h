@@ -1,0 +1,39 @@
+// TOML text as a flat list of sections and keys with their lines. What they mean is load.h's
+// matter.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/config/value.h"
+
+namespace gxp {
+
+struct TomlEntry {
+  std::string section;  // "": the key stands before the first section
+  std::string key;
+  int line = 0;
+  std::optional<Value> value;  // nothing if no setting can have such a value
+  std::string kind;            // then: what it is instead, "a table", "a date"
+};
+
+struct TomlSection {
+  std::string name;
+  int line = 0;
+};
+
+struct TomlDocument {
+  std::vector<TomlSection> sections;
+  std::vector<TomlEntry> entries;  // by line
+  std::string syntax_error;        // then the lists are empty; the parser stops at the first one
+  int syntax_error_line = 0;
+};
+
+TomlDocument parse_toml(std::string_view text);
+
+// One value as it stands right of "="; nothing if it is none.
+std::optional<Value> parse_toml_value(std::string_view text);
+
+}  // namespace gxp

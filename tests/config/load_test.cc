@@ -1,0 +1,184 @@
+#include "lib/config/load.h"
+
+#include <vector>
+
+#include "lib/base/error.h"
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+const std::string kData = "[data]\ntrain = ['a']\n";  // the one setting without a default: 2 lines
+
+RunConfig load(const std::string& text, const std::vector<std::string>& sets = {},
+               const Environment& environment = {}) {
+  return parse_config(text, "run.toml", sets, environment).run;
+}
+
+// What the user is told; "" if nothing.
+std::string complaint(const std::string& text, const std::vector<std::string>& sets = {},
+                      const Environment& environment = {}) {
+  try {
+    load(text, sets, environment);
+    return "";
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kConfig);
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a setting that nobody names has its member's initialiser", "[config]") {
+  const RunConfig run = load(kData);
+  CHECK(run.optim.lr == OptimConfig().lr);
+  CHECK(run.parallel.bucket_bytes == 25u << 20);
+  CHECK(run.data.train == std::vector<std::string>{"a"});
+}
+
+TEST_CASE("a run file sets every kind of value", "[config]") {
+  const RunConfig run = load(
+      "data.train = ['a', \"b\"]\n[optim]\nlr = 1\nbeta2 = 9_9e-2\n[train]\nseed = 0x10\n"
+      "[parallel]\nbucket_bytes = '4MiB'\n[comm]\nsegment_bytes = 512\n");
+  CHECK(run.data.train == std::vector<std::string>{"a", "b"});
+  CHECK(run.optim.lr == 1.0);
+  CHECK(run.optim.beta2 == 0.99);
+  CHECK(run.train.seed == 16);
+  CHECK(run.parallel.bucket_bytes == 4u << 20);
+  CHECK(run.comm.segment_bytes == 512);
+}
+
+TEST_CASE("the command line beats the environment, which beats the file", "[config]") {
+  const std::string file = kData + "[optim]\nlr = 1.0\n";
+  const Environment environment = {{"GXP_OPTIM_LR", "2"}};
+  CHECK(load(file).optim.lr == 1);
+  CHECK(load(file, {}, environment).optim.lr == 2);
+  CHECK(load(file, {"optim.lr=3"}, environment).optim.lr == 3);
+  CHECK(load(file, {"optim.lr=3", "optim.lr=4"}, environment).optim.lr == 4);
+}
+
+TEST_CASE("every setting knows where its value comes from", "[config]") {
+  const LoadedConfig loaded =
+      parse_config(kData + "[train]\nsteps = 5\n", "run.toml",
+                   std::vector<std::string>{"optim.lr=1"}, {{"GXP_LR_SCHEDULE_NAME", "constant"}});
+  CHECK(to_string(loaded.origins.at("data.train")) == "run.toml:2");
+  CHECK(to_string(loaded.origins.at("train.steps")) == "run.toml:4");
+  CHECK(to_string(loaded.origins.at("optim.lr")) == "--set");
+  CHECK(to_string(loaded.origins.at("lr_schedule.name")) == "GXP_LR_SCHEDULE_NAME");
+  CHECK(to_string(loaded.origins.at("model.heads")) == "default");
+}
+
+TEST_CASE("strings and lists need no quotes outside files", "[config]") {
+  const auto [text, list] = GENERATE(table<std::string, std::vector<std::string>>(
+      {{"a.txt", {"a.txt"}}, {"a,b", {"a", "b"}}, {"['a,b', \"c\"]", {"a,b", "c"}}, {"1", {"1"}}}));
+  CHECK(load("", {"data.train=" + text}).data.train == list);
+  CHECK(load(kData, {"checkpoint.dir=x=y z"}).checkpoint.dir == "x=y z");
+  CHECK(load(kData, {"checkpoint.dir=\"a\\tb\""}).checkpoint.dir == "a\tb");
+}
+
+TEST_CASE("variables of other kinds, and empty ones, are left alone", "[config]") {
+  const RunConfig run = load(kData, {}, {{"GXP_RANK", "3"}, {"GXP_OPTIM_LR", ""}, {"HOME", "/"}});
+  CHECK(run.optim.lr == OptimConfig().lr);
+}
+
+TEST_CASE("a bad line is named with its place, key, rule and value", "[config]") {
+  const auto [line, message] = GENERATE(table<std::string, std::string>({
+      {"[optim]\nlrr = 1", "run.toml:4: optim.lrr: unknown key; did you mean 'lr'?"},
+      {"[optim]\nfoo = 1", "run.toml:4: optim.foo: unknown key"},
+      {"[optm]\nlr = 1", "run.toml:3: optm: unknown section; did you mean 'optim'?"},
+      {"[optim]\nlr = -1", "run.toml:4: optim.lr: must be positive, is -1.0"},
+      {"[optim]\nlr = nan", "run.toml:4: optim.lr: must be finite, is nan"},
+      {"[optim]\nlr = 'x'", "run.toml:4: optim.lr: must be a number, is \"x\""},
+      {"[optim]\nlr = 1979-05-27", "run.toml:4: optim.lr: must be a number, is a date or time"},
+      {"[optim.lr]\nx = 1", "run.toml:3: optim.lr: must be a number, is a table"},
+      {"[optim]\nbeta1 = 1", "run.toml:4: optim.beta1: must be at least 0 and below 1, is 1.0"},
+      {"[model]\nhidden = -4", "run.toml:4: model.hidden: must be from 1 to 1048576, is -4"},
+      {"[model]\nhidden = 4.0", "run.toml:4: model.hidden: must be an integer, is 4.0"},
+      {"[train]\nsteps = 4294967296",
+       "run.toml:4: train.steps: must be at most 2147483647, is 4294967296"},
+      {"[train]\nseed = -1", "run.toml:4: train.seed: must be at least 0, is -1"},
+      {"[train]\ndevice = 'cqu'",
+       "run.toml:4: train.device: must be one of: auto, cpu, is \"cqu\"; did you mean 'cpu'?"},
+      {"[parallel]\nbucket_bytes = '4Q'",
+       "run.toml:4: parallel.bucket_bytes: must be bytes, as an integer or like \"25MiB\", is "
+       "\"4Q\""},
+      {"[checkpoint]\ndir = true", "run.toml:4: checkpoint.dir: must be a string, is true"},
+      {"valid = 'x'", "run.toml:3: data.valid: must be a list of strings, is \"x\""},
+      {"valid = [1]",
+       "run.toml:3: data.valid: must be a list of strings, is a list with other things than "
+       "strings"},
+      {"[model]\nheads = 5", "run.toml:4: model.heads: must divide model.hidden (256), is 5"},
+      {"sequence = 257", "run.toml:3: data.sequence: must be at most model.context (256), is 257"},
+      {"[train]\nvalid_every = 2", "run.toml:4: train.valid_every: needs files in data.valid"},
+      {"[lr_schedule]\nmin_lr = 1",
+       "run.toml:4: lr_schedule.min_lr: must be at most optim.lr (0.0006), is 1"},
+      {"[lr_schedule]\nwarmup_steps = 1001",
+       "run.toml:4: lr_schedule.warmup_steps: must be at most train.steps (1000), is 1001"},
+      {"[lr_schedule]\nwarmup_steps = 9\ntotal_steps = 8",
+       "run.toml:4: lr_schedule.warmup_steps: must be at most lr_schedule.total_steps (8), is 9"},
+      {"[checkpoint]\nevery = 1",
+       "run.toml:4: checkpoint.every: needs a directory in checkpoint.dir"},
+  }));
+  CHECK(complaint(kData + line) == message);
+}
+
+TEST_CASE("a key before the first section is sent to the section that has it", "[config]") {
+  CHECK(complaint("steps = 1\n" + kData) ==
+        "run.toml:1: steps: must be in a section; did you mean 'train.steps'?");
+  CHECK(complaint("foo = 1\n" + kData) == "run.toml:1: foo: must be in a section");
+}
+
+TEST_CASE("text that is not TOML is reported with its line, and nothing else is", "[config]") {
+  const std::string message = complaint("[model]\nhidden = = 3\n");
+  CHECK(message.starts_with("run.toml:2: not valid TOML: "));
+  CHECK(message.find('\n') == std::string::npos);
+}
+
+TEST_CASE("bad values on the command line and in the environment name their origin", "[config]") {
+  const auto [set, message] = GENERATE(table<std::string, std::string>({
+      {"optim.lr=-1", "--set: optim.lr: must be positive, is -1.0"},
+      {"optim.lr=fast", "--set: optim.lr: must be a number, is \"fast\""},
+      {"optim.lr=1\n[train]\nsteps=2",
+       "--set: optim.lr: must be a number, is \"1\\u000A[train]\\u000Asteps=2\""},
+      {"optim.beta_1=1", "--set: optim.beta_1: unknown key; did you mean 'beta1'?"},
+      {"optin.lr=1", "--set: optin: unknown section; did you mean 'optim'?"},
+      {"optim.lr", "--set: 'optim.lr': must be SECTION.KEY=VALUE"},
+      {"lr=1.5", "--set: 'lr=1.5': must be SECTION.KEY=VALUE"},
+  }));
+  CHECK(complaint(kData, {set}) == message);
+  CHECK(complaint(kData, {}, {{"GXP_OPTIM_CLIPP", "1"}}) ==
+        "GXP_OPTIM_CLIPP: optim.clipp: unknown key; did you mean 'clip'?");
+}
+
+TEST_CASE("all problems come in one message, in the order of the lines", "[config]") {
+  CHECK(complaint("[optim]\nlr = -1\n[model]\nheads = 0\nhidde = 3\n[x]\n", {"a.b=1"}) ==
+        "6 problems in the settings\n"
+        "run.toml: data.train: must name at least one file\n"
+        "run.toml:2: optim.lr: must be positive, is -1.0\n"
+        "run.toml:4: model.heads: must be from 1 to 1048576, is 0\n"
+        "run.toml:5: model.hidde: unknown key; did you mean 'hidden'?\n"
+        "run.toml:6: x: unknown section\n"
+        "--set: a: unknown section");
+}
+
+TEST_CASE("a file that cannot be read is an error of the system", "[config]") {
+  const auto [path, message] = GENERATE(table<std::string, std::string>(
+      {{"/nonexistent/run.toml", "read run file /nonexistent/run.toml: No such file or directory"},
+       {"/", "read run file /: Is a directory"},
+       {"/dev/zero", "read run file /dev/zero: it is larger than 1 MiB; is it a TOML file?"}}));
+  try {
+    load_config(path);
+    FAIL("loaded " << path);
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kIo);
+    CHECK(error.what() == message);
+  }
+}
+
+TEST_CASE("without a file the command line can say all", "[config]") {
+  const std::vector<std::string> sets = {"data.train=a", "train.steps=3"};
+  CHECK(load_config("", sets).run.train.steps == 3);
+  CHECK_THROWS_WITH(load_config(""), "settings: data.train: must name at least one file");
+}
+
+}  // namespace gxp
