@@ -1,0 +1,82 @@
+// What a command found out, in one shape: a few facts and tables, written as text for people, CSV
+// for spreadsheets or JSON for programs. stdout carries nothing else.
+//
+//   Report report{.schema = "gxp.memcalc/1"};
+//   Table& table = report.add_table("results", {{"gpus"}, {"total_bytes", "total",
+//   Style::kBytes}}); table.add_row({8, bytes}); print(report, options.format);
+//
+// Units: sizes in bytes, times in seconds, or the unit is in the key ("time_us"). JSON and CSV keep
+// every digit; only text is rounded.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace gxp {
+
+enum class Format { kText, kCsv, kJson };
+
+// In the order of the enumerators.
+inline constexpr std::array<std::string_view, 3> kFormatNames = {"text", "csv", "json"};
+std::optional<Format> parse_format(std::string_view name);
+
+enum class Style {
+  kPlain,  // doubles with four significant digits
+  kBytes,  // a byte count: 64 MiB
+};
+
+// One cell; monostate is "nothing to say": blank in text and CSV, null in JSON.
+using Cell = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<int64_t>>;
+
+struct Column {
+  std::string key;           // name in JSON and CSV; "in_place.time_us" nests in JSON
+  std::string heading = {};  // name in text; "": the key
+  Style style = Style::kPlain;
+};
+
+// In text, columns that hold any string are aligned left, all others right.
+struct Table {
+  std::string name;  // key of the array of rows in JSON
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;
+
+  // One cell per column, or kInternal.
+  void add_row(std::vector<Cell> row);
+};
+
+struct Fact {
+  Column column;
+  Cell value;
+};
+
+struct Report {
+  std::string schema;            // names the shape and its version: "gxp.memcalc/1"
+  std::vector<Fact> facts = {};  // stand beside the tables: {"step", ...}
+  std::deque<Table> tables = {};
+
+  // The reference stays valid while the report lives.
+  Table& add_table(std::string name, std::vector<Column> columns);
+};
+
+// The facts, one a line, then the tables, an empty line between any two.
+std::string to_text(const Report& report);
+
+// RFC 4180, with plain line feeds: each table under a line of keys; the facts are a first table of
+// keys and values; an empty line between any two tables.
+std::string to_csv(const Report& report);
+
+// One object: "schema", the facts, and each table as an array of objects. NaN and infinities, which
+// JSON lacks, are null.
+std::string to_json(const Report& report);
+
+// Writes the report to stdout. kIo: stdout does not take it (full disk).
+void print(const Report& report, Format format);
+
+}  // namespace gxp

@@ -1,0 +1,80 @@
+#include "lib/report/report.h"
+
+#include <cmath>
+
+#include "lib/base/error.h"
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+Report sample() {
+  Report report{.schema = "gxp.sample/1"};
+  report.facts = {{{"step"}, int64_t(7)},
+                  {{"weights_bytes", "weights", Style::kBytes}, int64_t(2048)}};
+  Table& table = report.add_table(
+      "results", {{"name"}, {"size", "", Style::kBytes}, {"out.time_us", "time (us)"}, {"shape"}});
+  table.add_row({"a, \"b\"", int64_t(1536), 12.5, std::vector<int64_t>{2, 3}});
+  table.add_row({"\u00e9", int64_t(0), NAN, {}});
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("text aligns strings left and numbers right, under short headings", "[report]") {
+  CHECK(to_text(sample()) ==
+        "step: 7\n"
+        "weights: 2 KiB\n"
+        "\n"
+        "name       size  time (us)   shape\n"
+        "a, \"b\"  1.5 KiB       12.5  [2, 3]\n"
+        "\u00e9           0 B        nan\n");
+}
+
+TEST_CASE("CSV keeps every digit and quotes what needs it", "[report]") {
+  CHECK(to_csv(sample()) ==
+        "key,value\n"
+        "step,7\n"
+        "weights_bytes,2048\n"
+        "\n"
+        "name,size,out.time_us,shape\n"
+        "\"a, \"\"b\"\"\",1536,12.5,\"[2, 3]\"\n"
+        "\u00e9,0,nan,\n");
+}
+
+TEST_CASE("JSON is one object with the schema, the facts and the rows", "[report]") {
+  std::string json = to_json(sample());
+  std::erase_if(json, [](char c) { return c == '\n' || c == ' '; });
+  CHECK(json ==
+        "{\"schema\":\"gxp.sample/1\",\"step\":7,\"weights_bytes\":2048,\"results\":["
+        "{\"name\":\"a,\\\"b\\\"\",\"size\":1536,\"out\":{\"time_us\":12.5},\"shape\":[2,3]},"
+        "{\"name\":\"\u00e9\",\"size\":0,\"out\":{\"time_us\":null},\"shape\":null}]}");
+}
+
+TEST_CASE("a table without rows keeps its place in every format", "[report]") {
+  Report report{.schema = "s"};
+  report.add_table("results", {{"a"}, {"b"}});
+  CHECK(to_text(report) == "a  b\n");
+  CHECK(to_csv(report) == "a,b\n");
+  CHECK(to_json(report) == "{\n  \"schema\": \"s\",\n  \"results\": []\n}\n");
+}
+
+TEST_CASE("text that is not UTF-8 does not stop JSON", "[report]") {
+  Report report{.schema = "s"};
+  report.add_table("results", {{"path"}}).add_row({std::string("\xff")});
+  CHECK_THAT(to_json(report), Catch::Matchers::Contains("\"path\": \"\uFFFD\""));
+}
+
+TEST_CASE("a row with a cell too few is our bug", "[report]") {
+  Report report{.schema = "s"};
+  CHECK_THROWS_AS(report.add_table("results", {{"a"}, {"b"}}).add_row({int64_t(1)}), Error);
+}
+
+TEST_CASE("formats are known by name", "[report]") {
+  CHECK(parse_format("text") == Format::kText);
+  CHECK(parse_format("csv") == Format::kCsv);
+  CHECK(parse_format("json") == Format::kJson);
+  CHECK_FALSE(parse_format("xml").has_value());
+}
+
+}  // namespace gxp
