@@ -1,0 +1,108 @@
+#include "lib/net/authenticate.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+
+#include "lib/base/error.h"
+#include "lib/net/frame.h"
+#include "lib/net/socket.h"
+
+namespace gxp {
+namespace {
+
+constexpr std::string_view kMagic = "gxp-auth";
+constexpr uint32_t kVersion = 1;
+constexpr size_t kVersionAt = 8;
+constexpr size_t kRankAt = 12;
+constexpr size_t kNonceAt = 16;
+static_assert(Handshake::kProofBytes == crypto_auth_BYTES);
+static_assert(Secret::kBytes == crypto_auth_KEYBYTES);
+
+int authenticate(Handshake& handshake, int socket, std::string_view peer, Deadline deadline) {
+  Handshake::Hello hello{};
+  Handshake::Proof proof{};
+  write_all(socket, std::as_bytes(std::span(handshake.hello())), peer, deadline);
+  read_exact(socket, std::as_writable_bytes(std::span(hello)), peer, deadline);
+  const Handshake::Proof answer = handshake.answer(hello);
+  write_all(socket, std::as_bytes(std::span(answer)), peer, deadline);
+  read_exact(socket, std::as_writable_bytes(std::span(proof)), peer, deadline);
+  return handshake.verify(proof);
+}
+
+std::string describe(std::string_view purpose, int socket) {
+  return fmt::format("{} ({} connection)", peer_address(socket), purpose);
+}
+
+}  // namespace
+
+Handshake::Handshake(Role role, const Secret& secret, std::string purpose, int my_rank,
+                     std::string peer)
+    : role_(role), secret_(secret), purpose_(std::move(purpose)), peer_(std::move(peer)), mine_{} {
+  std::copy(kMagic.begin(), kMagic.end(), mine_.begin());
+  store_u32(&mine_[kVersionAt], kVersion);
+  store_u32(&mine_[kRankAt], uint32_t(my_rank));
+  if (sodium_init() < 0)
+    fail(ErrorKind::kUnavailable, "start libsodium: no source of random numbers");
+  randombytes_buf(&mine_[kNonceAt], kHelloBytes - kNonceAt);
+}
+
+Handshake::Proof Handshake::answer(const Hello& theirs) {
+  if (!std::equal(kMagic.begin(), kMagic.end(), theirs.begin()))
+    fail(ErrorKind::kPeer, "authenticate {}: it does not speak gxp's protocol", peer_);
+  const uint32_t version = load_u32(&theirs[kVersionAt]);
+  if (version != kVersion)
+    fail(ErrorKind::kPeer,
+         "authenticate {}: it speaks protocol version {}, this gxp version {}; install the same "
+         "gxp on all hosts",
+         peer_, version, kVersion);
+  theirs_ = theirs;
+  return prove(role_);
+}
+
+Handshake::Proof Handshake::prove(Role role) const {
+  const bool client = role_ == Role::kClient;
+  const Hello& client_hello = client ? mine_ : theirs_;
+  const Hello& server_hello = client ? theirs_ : mine_;
+  std::array<uint8_t, 4> length{};
+  store_u32(length.data(), uint32_t(purpose_.size()));
+  crypto_auth_hmacsha512256_state state;
+  crypto_auth_hmacsha512256_init(&state, secret_.bytes().data(), Secret::kBytes);
+  const auto add = [&state](const void* data, size_t bytes) {
+    crypto_auth_hmacsha512256_update(&state, static_cast<const uint8_t*>(data), bytes);
+  };
+  add(&role, 1);
+  add(length.data(), length.size());
+  add(purpose_.data(), purpose_.size());
+  add(client_hello.data(), kHelloBytes);
+  add(server_hello.data(), kHelloBytes);
+  Proof proof{};
+  crypto_auth_hmacsha512256_final(&state, proof.data());
+  sodium_memzero(&state, sizeof state);
+  return proof;
+}
+
+int Handshake::verify(const Proof& theirs) const {
+  const Proof expected = prove(role_ == Role::kClient ? Role::kServer : Role::kClient);
+  if (sodium_memcmp(expected.data(), theirs.data(), kProofBytes) != 0)
+    fail(ErrorKind::kPeer,
+         "authenticate {}: the job secret differs; give all ranks the same {} or {}", peer_,
+         kSecretVariable, kSecretFileVariable);
+  return int(load_u32(&theirs_[kRankAt]));
+}
+
+int authenticate_client(int socket, const Secret& secret, std::string_view purpose, int my_rank,
+                        Deadline deadline) {
+  const std::string peer = describe(purpose, socket);
+  Handshake handshake(Handshake::Role::kClient, secret, std::string(purpose), my_rank, peer);
+  return authenticate(handshake, socket, peer, deadline);
+}
+
+int authenticate_server(int socket, const Secret& secret, std::string_view purpose, int my_rank,
+                        Deadline deadline) {
+  const std::string peer = describe(purpose, socket);
+  Handshake handshake(Handshake::Role::kServer, secret, std::string(purpose), my_rank, peer);
+  return authenticate(handshake, socket, peer, deadline);
+}
+
+}  // namespace gxp

@@ -1,0 +1,51 @@
+// Who this process is in its job, as its launcher says through environment variables.
+//
+// Launchers nest (mpirun in a Slurm allocation, torchrun under srun), and each leaves its variables
+// to those inside it; so the innermost one wins. In order, with the sure sign of each:
+//   gxp launcher      GXP_RANK                     lib/net/launcher.h
+//   torchrun          TORCHELASTIC_RUN_ID
+//   Open MPI          OMPI_COMM_WORLD_RANK
+//   MPICH             PMI_RANK and PMI_FD, no SLURM_MPI_TYPE   (Hydra)
+//   Slurm step        SLURM_STEP_ID                a batch script without srun has none
+//   environment RANK  RANK                         torchrun's names, set by hand or by a Pod
+//   single process    nothing of these
+// A RANK or WORLD_SIZE that contradicts MPI or Slurm is an error: one of the two is stale.
+//
+// Where rank 0's store listens: MASTER_ADDR and MASTER_PORT where they are set. Otherwise
+//   torchrun  MASTER_PORT + 1, as torchrun's own store holds MASTER_PORT;
+//   Slurm     the first host of SLURM_STEP_NODELIST;
+//   others    127.0.0.1 if all ranks are on one host, else an error that asks for MASTER_ADDR;
+//   the port  20000 to 29999 by a hash of the job's name (Slurm's job and step, Open MPI's
+//             PMIX_NAMESPACE), else 29511. All lie below Linux's ephemeral ports (32768).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/net/environment.h"
+
+namespace gxp {
+
+inline constexpr int kDefaultMasterPort = 29511;
+
+struct RankIdentity {
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  int local_world_size = 1;  // of a bare RANK that does not say: what is known, local_rank + 1
+  int host_index = -1;       // -1: the launcher does not say
+  int host_count = 1;        // -1: the launcher does not say
+  std::string master_addr = "127.0.0.1";
+  int master_port = 0;  // 0, of a single process only: any
+  std::string source = "single process";
+  int restart_count = 0;
+};
+
+// Pure. Throws kConfig, naming variable and value, if one is malformed, missing, out of range or
+// contradicts another.
+RankIdentity identity_from(const Environment& environment);
+
+// "localhost", "127.x.y.z", "::1": an address that no other host can reach.
+bool is_loopback(std::string_view host);
+
+}  // namespace gxp

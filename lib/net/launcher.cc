@@ -1,0 +1,255 @@
+#include "lib/net/launcher.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <filesystem>
+#include <list>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/net/child_process.h"
+#include "lib/net/secret.h"
+#include "lib/net/signals.h"
+#include "lib/net/store_server.h"
+
+namespace gxp {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kLostPeer = 5;  // exit code of a rank that ends because of another
+// How long a rank that exits with kLostPeer is not yet named: the cause may end a little later.
+constexpr auto kCausePatience = 1s;
+
+struct Failure {
+  int rank = -1;
+  int status = 0;
+  int weight = 0;  // 3 killed, 2 its own failure, 1 a lost peer
+};
+
+class Launcher {
+ public:
+  Launcher(const LaunchOptions& options, const Environment& environment)
+      : options_(options), environment_(environment) {}
+
+  int run() {
+    start_ranks();
+    while (any_running()) serve();
+    for (ChildProcess& rank : ranks_) finish_output(rank);
+    announce();
+    if (failure_.weight == 0) return killed_on_request_ ? exit_code(ErrorKind::kPeer) : 0;
+    return failure_.weight == 3 ? exit_code(ErrorKind::kPeer) : WEXITSTATUS(failure_.status);
+  }
+
+ private:
+  void start_ranks() {
+    const bool alone = options_.host_count == 1;
+    if (!alone && options_.master.host.empty())
+      fail(ErrorKind::kConfig, "launch on {} hosts: rank 0's host is not known; give --master",
+           options_.host_count);
+    const Secret secret = alone ? Secret::generate() : require_secret(environment_);
+    Fd listener;
+    Endpoint master = options_.master;
+    if (alone) {
+      listener = listen_tcp({"127.0.0.1", 0});
+      master = local_endpoint(listener.get());
+    }
+    const int first = options_.host_index * options_.nproc;
+    for (int local = 0; local < options_.nproc; ++local) {
+      ChildProcess::Program program{std::filesystem::read_symlink("/proc/self/exe"), options_.argv,
+                                    rank_environment(first + local, local, master, secret), -1,
+                                    signals_.former_mask()};
+      if (alone && local == 0) {
+        program.inherited = listener.get();
+        program.environment[kStoreFdVariable] = std::to_string(listener.get());
+      }
+      ranks_.emplace_back(first + local, program);
+    }
+  }
+
+  Environment rank_environment(int rank, int local_rank, const Endpoint& master,
+                               const Secret& secret) const {
+    Environment result = environment_;
+    result.erase(kStoreFdVariable);
+    result["GXP_RANK"] = std::to_string(rank);
+    result["GXP_WORLD_SIZE"] = std::to_string(options_.nproc * options_.host_count);
+    result["GXP_LOCAL_RANK"] = std::to_string(local_rank);
+    result["GXP_LOCAL_WORLD_SIZE"] = std::to_string(options_.nproc);
+    result["GXP_HOST_INDEX"] = std::to_string(options_.host_index);
+    result["GXP_HOST_COUNT"] = std::to_string(options_.host_count);
+    result["GXP_RESTART_COUNT"] = std::to_string(options_.restart_count);
+    result["GXP_MASTER_ADDR"] = master.host;
+    result["GXP_MASTER_PORT"] = std::to_string(master.port);
+    result[kSecretVariable] = secret.hex();
+    return result;
+  }
+
+  bool any_running() const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& r) { return r.running(); });
+  }
+
+  void serve() {
+    std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
+    std::vector<std::pair<int, Stream*>> streams;
+    for (ChildProcess& rank : ranks_) {
+      for (Stream* stream : {&rank.out, &rank.err}) {
+        ready.push_back({stream->pipe.get(), POLLIN, 0});  // poll() skips a closed one (-1)
+        streams.emplace_back(rank.rank(), stream);
+      }
+    }
+    const int count = ::poll(ready.data(), ready.size(), timeout_ms());
+    if (count < 0 && errno != EINTR) check_sys(count, "wait for the ranks");
+    for (size_t i = 0; i < streams.size(); ++i) {
+      if (count > 0 && ready[i + 1].revents != 0) forward(streams[i].first, *streams[i].second);
+    }
+    take_signals();
+    reap();
+    escalate();
+  }
+
+  // After a failure the steps of escalate() are due at their times, to a tenth of a second.
+  int timeout_ms() const { return failed_at_ ? 100 : -1; }
+
+  // Signals may come while output is stuck, so this is called there too.
+  void take_signals() {
+    for (const int number : signals_.take()) {
+      if (number == SIGUSR1 && !usr1_sent_) {
+        usr1_sent_ = true;
+        for (ChildProcess& rank : ranks_) rank.signal(number);
+      } else if (number == SIGINT || number == SIGTERM) {
+        for (ChildProcess& rank : ranks_) rank.signal(stop_sent_ ? SIGKILL : number);
+        stop_sent_ = true;
+      }
+    }
+  }
+
+  void reap() {
+    for (ChildProcess& rank : ranks_) {
+      const std::optional<int> status = rank.reap();
+      if (!status) continue;
+      finish_output(rank);
+      Failure ending{rank.rank(), *status, 0};
+      if (WIFSIGNALED(*status) && rank.was_sent(WTERMSIG(*status)))
+        killed_on_request_ = true;
+      else if (WIFSIGNALED(*status))
+        ending.weight = 3;
+      else if (WEXITSTATUS(*status) != 0)
+        ending.weight = WEXITSTATUS(*status) == kLostPeer ? 1 : 2;
+      if (ending.weight > 0 && !failed_at_) failed_at_ = Deadline::Clock::now();
+      if (ending.weight > failure_.weight) failure_ = ending;
+    }
+  }
+
+  // Names the culprit, once: at once if it is certain, else when its consequences have had time.
+  void announce() {
+    if (announced_ || failure_.weight == 0) return;
+    announced_ = true;
+    if (failure_.weight == 3)
+      log_error("rank {} was killed by signal {} ({})", failure_.rank, WTERMSIG(failure_.status),
+                signal_name(WTERMSIG(failure_.status)));
+    else
+      log_error("rank {} exited with code {}", failure_.rank, WEXITSTATUS(failure_.status));
+  }
+
+  // The steps that follow a failure.
+  void escalate() {
+    if (!failed_at_) return;
+    const auto since = Deadline::Clock::now() - *failed_at_;
+    if (failure_.weight > 1 || since > kCausePatience) announce();
+    if (since > options_.terminate_after) press(1, SIGTERM);
+    if (since > options_.kill_after) press(2, SIGKILL);
+  }
+
+  void press(int step, int number) {
+    if (pressed_ >= step) return;
+    pressed_ = step;
+    for (ChildProcess& rank : ranks_) {
+      if (!rank.running()) continue;
+      log_warn("rank {} has not ended by itself; sending {}", rank.rank(), signal_name(number));
+      rank.signal(number);
+    }
+  }
+
+  void forward(int rank, Stream& stream) {
+    std::array<char, 16384> chunk;
+    const ssize_t count = ::read(stream.pipe.get(), chunk.data(), chunk.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count > 0) {
+      stream.lines.add({chunk.data(), size_t(count)});
+      while (const auto line = stream.lines.next()) write_line(rank, stream.sink, *line);
+      return;
+    }
+    stream.pipe.reset();
+    write_line(rank, stream.sink, stream.lines.rest());
+  }
+
+  // What a rank that has ended left in its pipes; a process that it started may hold them open.
+  void finish_output(ChildProcess& rank) {
+    for (Stream* stream : {&rank.out, &rank.err}) {
+      while (stream->pipe.valid()) {
+        pollfd entry{stream->pipe.get(), POLLIN, 0};
+        if (::poll(&entry, 1, 0) > 0) {
+          forward(rank.rank(), *stream);
+          continue;
+        }
+        stream->pipe.reset();
+        write_line(rank.rank(), stream->sink, stream->lines.rest());
+      }
+    }
+  }
+
+  void write_line(int rank, int sink, std::string line) {
+    if (line.empty()) return;
+    const bool result = rank == 0 && sink == STDOUT_FILENO;
+    if (!result && line.back() != '\n') line += '\n';
+    if (!result && options_.prefix_output && !line.starts_with("gxp[rank"))
+      line = fmt::format("[rank {}] {}", rank, line);
+    write_out(sink, line);
+  }
+
+  // Waits for the reader of our own output, but not deaf to signals. POLLOUT on a pipe promises
+  // room for PIPE_BUF bytes, so write() does not block.
+  void write_out(int sink, std::string_view text) {
+    bool& closed = sink == STDOUT_FILENO ? stdout_closed_ : stderr_closed_;
+    while (!text.empty() && !closed) {
+      std::array<pollfd, 2> ready = {{{sink, POLLOUT, 0}, {signals_.fd(), POLLIN, 0}}};
+      const int count = ::poll(ready.data(), ready.size(), -1);
+      if (count < 0 && errno != EINTR) check_sys(count, "wait for the reader of the output");
+      if (count > 0 && ready[1].revents != 0) take_signals();
+      if (count <= 0 || ready[0].revents == 0) continue;
+      const ssize_t written = ::write(sink, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+      if (written > 0) text.remove_prefix(size_t(written));
+      closed = written < 0 && errno != EAGAIN && errno != EINTR;
+    }
+  }
+
+  const LaunchOptions& options_;
+  const Environment& environment_;
+  // SIGPIPE is among them so that a reader who leaves is an error of write().
+  SignalFd signals_{SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE};
+  std::list<ChildProcess> ranks_;
+  Failure failure_;  // the weightiest so far; the first of its weight
+  std::optional<Deadline::Clock::time_point> failed_at_;
+  bool announced_ = false;
+  int pressed_ = 0;  // steps of escalate() taken
+  bool usr1_sent_ = false;
+  bool stop_sent_ = false;
+  bool killed_on_request_ = false;
+  bool stdout_closed_ = false;
+  bool stderr_closed_ = false;
+};
+
+}  // namespace
+
+int launch(const LaunchOptions& options, const Environment& environment) {
+  return Launcher(options, environment).run();
+}
+
+}  // namespace gxp

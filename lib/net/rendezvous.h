@@ -1,0 +1,28 @@
+// How a rank joins its job: rank 0 serves the store, every rank connects to it.
+#pragma once
+
+#include <memory>
+
+#include "lib/base/deadline.h"
+#include "lib/net/environment.h"
+#include "lib/net/identity.h"
+#include "lib/net/store.h"
+#include "lib/net/store_server.h"
+
+namespace gxp {
+
+struct Rendezvous {
+  std::unique_ptr<StoreServer> server;  // rank 0 only
+  std::unique_ptr<Store> store;         // destroyed before the server
+
+  // Says goodbye; rank 0 then keeps the store up until all ranks have done so, or the deadline.
+  // Without it, as when an exception unwinds, the other ranks take this one for failed.
+  void close(Deadline deadline);
+};
+
+// The secret comes from the environment (lib/net/secret.h); a world of one makes its own.
+// Errors: as require_secret(), open_store_listener() and Store's constructor.
+Rendezvous join_job(const RankIdentity& identity, const Environment& environment,
+                    Deadline deadline);
+
+}  // namespace gxp

@@ -1,0 +1,57 @@
+// TCP and stream sockets with deadlines. For all functions:
+//   Names    `peer` says who is at the other end, for messages: "rank 3 at 10.0.0.7:29500".
+//   Errors   kPeer: the peer is gone, refuses or is late; kIo: the system refuses (port taken,
+//            too many files). SIGPIPE is never raised.
+//   Threads  any; two threads may read and write one socket at the same time, one each way.
+//   Sockets  are close-on-exec; TCP ones send small messages at once (TCP_NODELAY). Blocking or
+//            not makes no difference to these functions.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lib/base/deadline.h"
+#include "lib/base/fd.h"
+
+namespace gxp {
+
+struct Endpoint {
+  std::string host;  // a name or an IPv4 or IPv6 address; "", to listen only: all interfaces
+  int port = 0;      // 0, to listen only: the system chooses one
+  bool operator==(const Endpoint&) const = default;
+};
+
+// "10.0.0.7:29500", "[::1]:29500".
+std::string to_string(const Endpoint& endpoint);
+// "host:port", "[v6]:port"; throws kUsage for anything else.
+Endpoint parse_endpoint(std::string_view text);
+
+// A listening socket. A port in use is a kIo error that says how to choose another.
+Fd listen_tcp(const Endpoint& endpoint, int backlog = 1024);
+// Connects, and tries again until the deadline while nobody listens: ranks start in any order.
+Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadline);
+// The next connection, TCP or Unix. `expected` names who was to come.
+Fd accept_connection(int listener, std::string_view expected, Deadline deadline);
+
+// The local address of a socket, with the port that the system chose.
+Endpoint local_endpoint(int socket);
+// The address at the other end; "a local socket" for a Unix socket, "an unknown peer" if not
+// connected.
+std::string peer_address(int socket);
+
+// Fills all of `data`. A peer that closes first is kPeer.
+void read_exact(int socket, std::span<std::byte> data, std::string_view peer, Deadline deadline);
+// Sends all of `data`.
+void write_all(int socket, std::span<const std::byte> data, std::string_view peer,
+               Deadline deadline);
+
+// Whether poll() says that `socket` is ready for `events` (or has failed) before the deadline.
+bool wait_ready(int socket, short events, Deadline deadline);
+
+// Makes the kernel give a silent peer up after about 10 s: a crashed host or a cut cable sends
+// nothing, so TCP alone would wait for hours. A stopped process still answers.
+void detect_silence(int socket);
+
+}  // namespace gxp

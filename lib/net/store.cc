@@ -1,0 +1,259 @@
+#include "lib/net/store.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <limits>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/net/authenticate.h"
+#include "lib/net/rank_list.h"
+
+namespace gxp {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kVerdictPatience = 2s;  // for the cause to arrive after its consequence
+constexpr size_t kReadBytes = size_t{64} << 10;
+// A gather's answer holds every rank's value, and the server has proved who it is.
+constexpr size_t kMaxAnswerBytes = std::numeric_limits<uint32_t>::max();
+
+std::string to_text(const Verdict& verdict) {
+  return fmt::format("rank {}: {}", verdict.rank, verdict.reason);
+}
+
+void check_size(std::string_view what, std::string_view key, std::string_view value) {
+  if (key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes)
+    fail(ErrorKind::kInternal, "{} of the store: key of {} B, value of {} B; the limits are {}, {}",
+         what, key.size(), value.size(), kMaxKeyBytes, kMaxValueBytes);
+}
+
+// One frame, waiting for it. Used before the watcher reads.
+Frame read_frame(int socket, std::string_view peer, Deadline deadline) {
+  std::string bytes;
+  size_t offset = 0;
+  for (;;) {
+    if (auto frame = take_frame(bytes, &offset, kMaxValueBytes)) return *frame;
+    std::byte next{};  // byte by byte, not to take what follows from the watcher
+    read_exact(socket, {&next, 1}, peer, deadline);
+    bytes += char(next);
+  }
+}
+
+}  // namespace
+
+Store::Store(const Endpoint& server, int rank, int world_size, const Secret& secret,
+             Deadline deadline)
+    : server_(server), rank_(rank), world_size_(world_size) {
+  socket_ = connect_tcp(server_, "rank 0", deadline);
+  detect_silence(socket_.get());
+  const int server_rank = authenticate_client(socket_.get(), secret, "store", rank_, deadline);
+  if (server_rank != 0)
+    fail(ErrorKind::kPeer, "rendezvous at {}: rank {} answers, not rank 0", to_string(server_),
+         server_rank);
+  join(deadline);
+  watcher_ = std::jthread([this] { watch(); });
+}
+
+Store::~Store() { stop(); }
+
+void Store::join(Deadline deadline) {
+  const std::string peer = fmt::format("rank 0 at {}", to_string(server_));
+  send({FrameType::kJoin, "", "", 0, world_size_}, deadline);
+  const Frame answer = read_frame(socket_.get(), peer, deadline);
+  if (answer.type == FrameType::kRefused)
+    fail(ErrorKind::kPeer, "rendezvous at {}: rank {} was refused: {}", to_string(server_), rank_,
+         answer.value);
+  if (answer.type != FrameType::kWelcome)
+    fail(ErrorKind::kPeer, "rendezvous at {}: unexpected answer", to_string(server_));
+}
+
+void Store::set(std::string_view key, std::string_view value) {
+  check_size("set", key, value);
+  check_alive(fmt::format("set '{}'", key));
+  send({FrameType::kSet, std::string(key), std::string(value), 0, 0}, Deadline::after(30s));
+}
+
+std::string Store::get(std::string_view key, Deadline deadline) {
+  check_size("get", key, "");
+  const std::string act = fmt::format("get '{}'", key);
+  check_alive(act);
+  auto value = request({FrameType::kGet, std::string(key), "", 0, 0}, deadline);
+  if (!value) fail_late(act, "it was not set", deadline);
+  return *value;
+}
+
+std::vector<std::string> Store::gather(std::string_view name, std::string_view value,
+                                       Deadline deadline) {
+  check_size("gather", name, value);
+  const std::string act = fmt::format("gather '{}'", name);
+  check_alive(act);
+  const auto all =
+      request({FrameType::kGather, std::string(name), std::string(value), 0, 0}, deadline);
+  if (all) return unpack_strings(*all);
+  check_alive(act);
+  const auto names = request({FrameType::kMissing, std::string(name), "", 0, 0},
+                             Deadline::after(kVerdictPatience));
+  std::vector<int> missing;
+  for (size_t at = 0; names && at < names->size();) {
+    const size_t space = std::min(names->find(' ', at), names->size());
+    missing.push_back(std::stoi(names->substr(at, space - at)));
+    at = space + 1;
+  }
+  const std::string what =
+      missing.empty() ? "not all ranks came"
+                      : fmt::format("{} of {} did not come", to_text(missing), world_size_);
+  if (!missing.empty())
+    abort(missing[0], fmt::format("{} within {:g} s ({})", what, deadline.seconds(), act));
+  fail_late(act, what, deadline);
+}
+
+void Store::abort(int culprit, std::string_view reason) noexcept {
+  try {
+    const std::string text(reason.substr(0, kMaxValueBytes));
+    send({FrameType::kAbort, "", text, 0, culprit}, Deadline::after(kVerdictPatience));
+  } catch (const std::exception&) {
+    // The server is gone: that is the verdict then, and the watcher delivers it.
+  }
+}
+
+std::optional<Verdict> Store::verdict() const {
+  const std::lock_guard lock(mutex_);
+  return verdict_;
+}
+
+std::optional<Verdict> Store::wait_verdict(Deadline deadline) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.when(), [this] { return verdict_ || ended_; });
+  return verdict_;
+}
+
+void Store::on_abort(std::function<void(const Verdict&)> alarm) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!verdict_) {
+      alarms_.push_back(std::move(alarm));
+      return;
+    }
+  }
+  alarm(*verdict_);  // never changes once it is there
+}
+
+void Store::close() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_) return;
+    closing_ = true;
+  }
+  try {
+    send({FrameType::kGoodbye, "", "", 0, 0}, Deadline::after(kVerdictPatience));
+  } catch (const std::exception&) {
+    // Nobody is left to hear it.
+  }
+  stop();
+}
+
+// Ends the connection, and with it the watcher.
+void Store::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  ::shutdown(socket_.get(), SHUT_RDWR);
+  if (watcher_.joinable()) watcher_.join();
+}
+
+void Store::send(const Frame& frame, Deadline deadline) {
+  std::string bytes;
+  append_frame(bytes, frame);
+  const std::lock_guard lock(write_mutex_);
+  write_all(socket_.get(), std::as_bytes(std::span(bytes)), "the rendezvous store", deadline);
+}
+
+// The answer, or nothing at the deadline or at the end of the connection.
+std::optional<std::string> Store::request(Frame frame, Deadline deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    frame.request = ++last_request_;
+    answers_[frame.request] = std::nullopt;
+  }
+  try {
+    send(frame, deadline);
+  } catch (const Error&) {
+    // The watcher finds the reason; who calls us asks for the verdict.
+    wait_verdict(Deadline::after(kVerdictPatience));
+  }
+  std::unique_lock lock(mutex_);
+  auto& answer = answers_[frame.request];
+  changed_.wait_until(lock, deadline.when(), [&] { return answer || verdict_ || ended_; });
+  auto result = std::move(answer);
+  answers_.erase(frame.request);
+  return result;
+}
+
+void Store::check_alive(std::string_view act) {
+  const std::lock_guard lock(mutex_);
+  if (verdict_) fail(ErrorKind::kPeer, "{}: the job has failed: {}", act, to_text(*verdict_));
+  if (ended_) fail(ErrorKind::kPeer, "{}: rank 0 has ended the store", act);
+}
+
+void Store::fail_late(std::string_view act, const std::string& what, Deadline deadline) {
+  check_alive(act);
+  fail(ErrorKind::kPeer, "rendezvous at {}: {} within {:g} s ({})", to_string(server_), what,
+       deadline.seconds(), act);
+}
+
+void Store::watch() {
+  pthread_setname_np(pthread_self(), "gxp-watcher");
+  set_log_rank(rank_);
+  std::string inbox;
+  size_t taken = 0;
+  std::vector<char> chunk(kReadBytes);
+  try {
+    for (;;) {
+      pollfd entry{socket_.get(), POLLIN, 0};
+      if (::poll(&entry, 1, -1) < 0 && errno != EINTR) check_sys(-1, "wait for the store");
+      const ssize_t count = ::recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+      if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+      if (count <= 0) break;
+      inbox.append(chunk.data(), size_t(count));
+      while (auto frame = take_frame(inbox, &taken, kMaxAnswerBytes)) handle(std::move(*frame));
+      inbox.erase(0, taken);
+      taken = 0;
+    }
+  } catch (const std::exception& error) {
+    log_error("store: {}", error.what());
+  }
+  end(Verdict{0, fmt::format("the rendezvous store at {} is gone; was rank 0 killed?",
+                             to_string(server_))});
+}
+
+void Store::handle(Frame frame) {
+  if (frame.type == FrameType::kVerdict) return end(Verdict{frame.rank, std::move(frame.value)});
+  if (frame.type == FrameType::kGoodbye) return end(std::nullopt);
+  const std::lock_guard lock(mutex_);
+  const auto awaited = answers_.find(frame.request);
+  if (frame.type != FrameType::kAnswer || awaited == answers_.end()) return;
+  awaited->second = std::move(frame.value);
+  changed_.notify_all();
+}
+
+// The store serves no more, because of `verdict` or in good order. What comes first counts.
+void Store::end(std::optional<Verdict> verdict) {
+  std::vector<std::function<void(const Verdict&)>> alarms;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ended_ && !closing_) verdict_ = std::move(verdict);
+    ended_ = true;
+    if (verdict_) alarms.swap(alarms_);
+    changed_.notify_all();
+  }
+  for (const auto& alarm : alarms) alarm(*verdict_);
+}
+
+}  // namespace gxp

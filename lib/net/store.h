@@ -1,0 +1,98 @@
+// A rank's side of the rendezvous: a small key-value store, and the alarm line of the job.
+//
+// Every rank, also rank 0, connects to the StoreServer in rank 0's process, proves that it knows
+// the job secret, and keeps the connection until close(). A connection that ends otherwise tells
+// all ranks that this rank has failed; so the destructor without close() is a failure report too.
+//   Threads  all functions, from any thread, except that close() and the destructor come last.
+//   Errors   kPeer: a rank is late (named) or the job has failed; the message then holds the
+//   verdict. Values   any bytes, up to kMaxValueBytes; keys and names up to kMaxKeyBytes. Cost one
+//   round trip to rank 0; for addresses and settings, not for tensors.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/base/fd.h"
+#include "lib/net/frame.h"
+#include "lib/net/secret.h"
+#include "lib/net/socket.h"
+#include "lib/net/verdict.h"
+
+namespace gxp {
+
+class Store {
+ public:
+  // Connects, trying again until the deadline while rank 0 does not listen yet, and joins.
+  // Throws kPeer if rank 0 does not come, has another secret or another world size, or if another
+  // process has joined as this rank.
+  Store(const Endpoint& server, int rank, int world_size, const Secret& secret, Deadline deadline);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int world_size() const { return world_size_; }
+
+  // Overwrites. Does not wait for the server.
+  void set(std::string_view key, std::string_view value);
+  // Waits until some rank has set `key`.
+  std::string get(std::string_view key, Deadline deadline);
+  // All ranks give a value; each gets all, in order of rank. At the deadline the ranks that have
+  // not come are named, and the first of them becomes the culprit: the job has failed for all.
+  std::vector<std::string> gather(std::string_view name, std::string_view value, Deadline deadline);
+  // Returns when all ranks have called it.
+  void barrier(std::string_view name, Deadline deadline) { gather(name, "", deadline); }
+
+  // Reports a failure to all ranks. `culprit`: this rank, or the one that it cannot reach. Which
+  // report counts is for lib/net/store_server.h to say. Later calls have no effect.
+  void abort(int culprit, std::string_view reason) noexcept;
+  // The first cause, once the job has failed.
+  [[nodiscard]] std::optional<Verdict> verdict() const;
+  // Waits for one: who has lost a peer asks here before it blames anybody.
+  std::optional<Verdict> wait_verdict(Deadline deadline) const;
+  // `alarm` is called once, when there is a verdict: from the store's own thread, or at once from
+  // this one if there is a verdict already. It must stay callable until close() and must call
+  // neither close() nor the destructor.
+  void on_abort(std::function<void(const Verdict&)> alarm);
+
+  // Says goodbye: this rank ends in good order.
+  void close() noexcept;
+
+ private:
+  void join(Deadline deadline);
+  void watch();
+  void handle(Frame frame);
+  void end(std::optional<Verdict> verdict);
+  void send(const Frame& frame, Deadline deadline);
+  std::optional<std::string> request(Frame frame, Deadline deadline);
+  [[noreturn]] void fail_late(std::string_view act, const std::string& what, Deadline deadline);
+  void check_alive(std::string_view act);
+  void stop() noexcept;
+
+  const Endpoint server_;
+  const int rank_;
+  const int world_size_;
+  Fd socket_;
+  std::mutex write_mutex_;  // one frame at a time
+
+  mutable std::mutex mutex_;  // guards all below but watcher_
+  mutable std::condition_variable changed_;
+  uint32_t last_request_ = 0;
+  std::map<uint32_t, std::optional<std::string>> answers_;  // empty: still awaited
+  std::optional<Verdict> verdict_;
+  std::vector<std::function<void(const Verdict&)>> alarms_;
+  bool ended_ = false;    // no more answers will come
+  bool closing_ = false;  // the end of the connection is our own doing
+
+  std::jthread watcher_;  // reads everything that the server sends
+};
+
+}  // namespace gxp

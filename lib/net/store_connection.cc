@@ -1,0 +1,89 @@
+#include "lib/net/store_connection.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "lib/base/error.h"
+#include "lib/net/socket.h"
+
+namespace gxp {
+namespace {
+
+constexpr size_t kReadBytes = size_t{64} << 10;
+constexpr size_t kHandshakeBytes = Handshake::kHelloBytes + Handshake::kProofBytes;
+
+template <class Bytes>
+std::string_view view(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+StoreConnection::StoreConnection(Fd socket, const Secret& secret, Deadline::Duration handshake_time)
+    : socket_(std::move(socket)),
+      address_(peer_address(socket_.get())),
+      handshake_(Handshake::Role::kServer, secret, "store", 0, address_),
+      join_by_(Deadline::after(handshake_time)) {
+  outbox_ = view(handshake_.hello());
+}
+
+bool StoreConnection::receive() {
+  // A stranger can make us keep its 80 bytes of handshake and one header's worth.
+  const size_t room = rank_ < 0 ? kHandshakeBytes : kReadBytes;
+  if (rank_ < 0 && inbox_.size() - taken_ >= room) return true;
+  std::array<char, kReadBytes> chunk;
+  const ssize_t count = ::recv(fd(), chunk.data(), room, MSG_DONTWAIT);
+  if (count > 0) inbox_.append(chunk.data(), size_t(count));
+  if (count >= 0) return count > 0;
+  if (errno == EAGAIN || errno == EINTR) return true;
+  why_ = system_text(errno);
+  return false;
+}
+
+template <class Bytes>
+bool StoreConnection::take(Bytes& bytes) {
+  if (inbox_.size() - taken_ < bytes.size()) return false;
+  std::memcpy(bytes.data(), inbox_.data() + taken_, bytes.size());
+  taken_ += bytes.size();
+  return true;
+}
+
+// True when the client has proved its rank.
+bool StoreConnection::advance_handshake() {
+  Handshake::Hello hello;
+  if (!has_hello_ && take(hello)) {
+    outbox_ += view(handshake_.answer(hello));
+    has_hello_ = true;
+  }
+  Handshake::Proof proof;
+  if (has_hello_ && rank_ < 0 && take(proof)) rank_ = handshake_.verify(proof);
+  return rank_ >= 0;
+}
+
+std::optional<Frame> StoreConnection::next_frame() {
+  if (rank_ < 0 && !advance_handshake()) return std::nullopt;
+  auto frame = take_frame(inbox_, &taken_, kMaxValueBytes);
+  if (!frame) {
+    inbox_.erase(0, taken_);
+    taken_ = 0;
+  }
+  return frame;
+}
+
+bool StoreConnection::flush() {
+  while (has_unsent()) {
+    const ssize_t count =
+        ::send(fd(), outbox_.data() + sent_, outbox_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno == EAGAIN;
+    sent_ += size_t(count);
+  }
+  outbox_.clear();
+  sent_ = 0;
+  return true;
+}
+
+}  // namespace gxp

@@ -1,0 +1,54 @@
+// Rank 0's side of the rendezvous store: a small key-value server that also knows who is alive.
+//
+// One thread serves all clients and never waits for one of them. A client proves itself and joins
+// within 5 s or is dropped; until then it costs its socket and some hundred bytes. What it may send
+// afterwards is bounded by lib/net/frame.h.
+//
+// The verdict. The first cause of a failure is recorded once and pushed to all ranks, also to those
+// that join later. Evidence, best first:
+//   - a rank whose connection ends without goodbye, or that reports itself: the verdict at once;
+//   - a rank that accuses another: it may be a consequence seen before its cause, so 100 ms are
+//     left for better evidence; then the accused is the culprit or, if it has accused another
+//     rank itself, that one, and so on.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "lib/base/deadline.h"
+#include "lib/base/fd.h"
+#include "lib/net/environment.h"
+#include "lib/net/identity.h"
+#include "lib/net/secret.h"
+#include "lib/net/verdict.h"
+
+namespace gxp {
+
+inline constexpr const char* kStoreFdVariable = "GXP_STORE_FD";
+
+class StoreServer {
+ public:
+  // Serves on a listening socket from now on.
+  StoreServer(Fd listener, int world_size, const Secret& secret);
+  // Delivers what is queued for the clients, for 1 s at most, and tells them that the store ends
+  // in good order.
+  ~StoreServer();
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+
+  [[nodiscard]] int port() const;
+  // Waits until all ranks have joined and said goodbye; false if there is a verdict instead or the
+  // deadline passes. Rank 0 calls it last, so that nobody loses the store early.
+  bool wait_goodbyes(Deadline deadline);
+
+ private:
+  class Loop;
+  std::unique_ptr<Loop> loop_;
+};
+
+// The socket that rank 0's store listens on: the one inherited from gxp's launcher (GXP_STORE_FD),
+// else a new one on identity.master_port: of loopback if master_addr is, else of all interfaces,
+// as a host may not know the address that others know it by. Throws kIo if the port is taken.
+Fd open_store_listener(const RankIdentity& identity, const Environment& environment);
+
+}  // namespace gxp

@@ -1,0 +1,134 @@
+// A program that launches itself, as gxp does. Without GXP_RANK it is the launcher:
+//   launch_child launch NPROC HOST_COUNT TERMINATE_MS BEHAVIOUR...   ends with launch()'s result
+// With it, a rank that behaves as told (see kBehaviours). Apart from that
+//   launch_child join PORT RANK WORLD_SIZE SECRET FD   joins a store, writes a byte to FD, and
+//   waits
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <string>
+
+#include "lib/base/error.h"
+#include "lib/net/launcher.h"
+#include "lib/net/rendezvous.h"
+#include "lib/net/signals.h"
+
+using namespace gxp;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+Rendezvous join() {
+  const Environment environment = process_environment();
+  return join_job(identity_from(environment), environment, Deadline::after(20s));
+}
+
+// Says who it is and what it gathers.
+int meet(const RankIdentity& identity, const Arguments&) {
+  Rendezvous job = join();
+  const auto all = job.store->gather("ranks", std::to_string(identity.rank), Deadline::after(20s));
+  std::string text =
+      fmt::format("{}/{} local {}/{} gathered {}\n", identity.rank, identity.world_size,
+                  identity.local_rank, identity.local_world_size, fmt::join(all, ","));
+  std::cout << text << "part" << std::flush << " two\n";
+  std::cerr << "gxp[rank " << identity.rank << "] log line\n"
+            << "bare line\n"
+            << std::flush;
+  job.close(Deadline::after(20s));
+  return 0;
+}
+
+// RANK fails in the way HOW (a signal's number, or "exit CODE") once the others wait for a verdict.
+int fail_one(const RankIdentity& identity, const Arguments& arguments) {
+  Rendezvous job = join();
+  const int victim = std::stoi(arguments.at(0));
+  if (identity.rank == victim) {
+    for (int rank = 0; rank < identity.world_size; ++rank) {
+      if (rank != victim) job.store->get(fmt::format("rank {}", rank), Deadline::after(20s));
+    }
+    if (arguments.at(1) == "exit") _exit(std::stoi(arguments.at(2)));
+    std::raise(std::stoi(arguments.at(1)));
+  }
+  job.store->set(fmt::format("rank {}", identity.rank), "waits");
+  const auto verdict = job.store->wait_verdict(Deadline::after(20s));
+  std::cerr << "verdict " << (verdict ? verdict->rank : -1) << "\n";
+  return 5;
+}
+
+// Rank 1 exits with 4; rank 0 ignores SIGTERM and never ends.
+int stubborn(const RankIdentity& identity, const Arguments&) {
+  std::signal(SIGTERM, SIG_IGN);
+  Rendezvous job = join();
+  job.store->barrier("all here", Deadline::after(20s));
+  if (identity.rank == 1) _exit(4);
+  for (;;) pause();
+}
+
+// Says "ready", takes signals, and ends after the one numbered LAST.
+int await_signals(const RankIdentity& identity, const Arguments& arguments) {
+  SignalFd signals{SIGINT, SIGTERM, SIGUSR1};
+  std::cout << "ready " << identity.rank << " " << getpid() << std::endl;
+  for (;;) {
+    wait_ready(signals.fd(), 1, Deadline::after(20s));
+    for (const int number : signals.take()) {
+      std::cout << "got " << signal_name(number) << std::endl;
+      if (number == std::stoi(arguments.at(0))) return 0;
+    }
+  }
+}
+
+struct Behaviour {
+  std::string_view name;
+  int (*run)(const RankIdentity&, const Arguments&);
+};
+constexpr Behaviour kBehaviours[] = {{"meet", meet},
+                                     {"fail_one", fail_one},
+                                     {"stubborn", stubborn},
+                                     {"await_signals", await_signals}};
+
+int behave(const Arguments& arguments) {
+  const RankIdentity identity = identity_from(process_environment());
+  for (const Behaviour& behaviour : kBehaviours) {
+    if (behaviour.name == arguments.at(1))
+      return behaviour.run(identity, {arguments.begin() + 2, arguments.end()});
+  }
+  return 70;
+}
+
+int launch_ranks(const Arguments& arguments) {
+  LaunchOptions options;
+  options.nproc = std::stoi(arguments.at(2));
+  options.host_count = std::stoi(arguments.at(3));
+  options.terminate_after = std::chrono::milliseconds(std::stoi(arguments.at(4)));
+  options.kill_after = 2 * options.terminate_after;
+  options.argv = {arguments.at(0)};
+  options.argv.insert(options.argv.end(), arguments.begin() + 5, arguments.end());
+  return launch(options, process_environment());
+}
+
+int join_and_wait(const Arguments& arguments) {
+  const Store store({"127.0.0.1", std::stoi(arguments.at(2))}, std::stoi(arguments.at(3)),
+                    std::stoi(arguments.at(4)), Secret::from_hex(arguments.at(5), "the arguments"),
+                    Deadline::after(20s));
+  if (write(std::stoi(arguments.at(6)), "x", 1) != 1) return 1;
+  for (;;) pause();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Arguments arguments(argv, argv + argc);
+  try {
+    if (arguments.at(1) == "launch") return launch_ranks(arguments);
+    return arguments.at(1) == "join" ? join_and_wait(arguments) : behave(arguments);
+  } catch (const Error& error) {
+    std::cerr << error.what() << std::endl;
+    return exit_code(error.kind());
+  }
+}

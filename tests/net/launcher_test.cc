@@ -1,0 +1,179 @@
+#include "lib/net/launcher.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <sstream>
+
+#include "lib/base/error.h"
+#include "lib/base/fd.h"
+#include "tests/catch.h"
+
+using namespace gxp;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<std::string> sorted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// tests/net/launch_child.cc as a process, with its output.
+class Launch {
+ public:
+  explicit Launch(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"launch_child", "launch"});
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    std::array<int, 2> out{}, err{};
+    check_sys(pipe2(out.data(), O_CLOEXEC), "make a pipe");
+    check_sys(pipe2(err.data(), O_CLOEXEC), "make a pipe");
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(out[1], 1);
+      dup2(err[1], 2);
+      execv(GXP_LAUNCH_CHILD, argv.data());
+      _exit(127);
+    }
+    out_ = Fd(out[0]);
+    err_ = Fd(err[0]);
+    close(out[1]);
+    close(err[1]);
+  }
+  ~Launch() {
+    if (pid_ > 0) end();
+  }
+
+  void signal(int number) const { kill(pid_, number); }
+  // Reads stdout until it has `count` lines, or ends.
+  void read_lines(long count) {
+    while (std::count(output.begin(), output.end(), '\n') < count && read_some(out_, output)) {
+    }
+  }
+  // Reads all output and returns the exit code, 128 + the number of a signal that killed it.
+  int end() {
+    while (read_some(out_, output)) {
+    }
+    while (read_some(err_, errors)) {
+    }
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  std::string output;
+  std::string errors;
+
+ private:
+  static bool read_some(const Fd& from, std::string& to) {
+    std::array<char, 4096> chunk;
+    const ssize_t count = read(from.get(), chunk.data(), chunk.size());
+    if (count > 0) to.append(chunk.data(), size_t(count));
+    return count > 0;
+  }
+
+  pid_t pid_ = -1;
+  Fd out_;
+  Fd err_;
+};
+
+}  // namespace
+
+TEST_CASE("launched ranks meet through an inherited port and a secret of their own", "[net]") {
+  Launch launch({"3", "1", "2000", "meet"});
+  CHECK(launch.end() == 0);
+  CAPTURE(launch.errors);
+  CHECK(sorted_lines(launch.output) ==
+        std::vector<std::string>{"0/3 local 0/3 gathered 0,1,2",
+                                 "[rank 1] 1/3 local 1/3 gathered 0,1,2", "[rank 1] part two",
+                                 "[rank 2] 2/3 local 2/3 gathered 0,1,2", "[rank 2] part two",
+                                 "part two"});
+  CHECK(sorted_lines(launch.errors) ==
+        std::vector<std::string>{"[rank 0] bare line", "[rank 1] bare line", "[rank 2] bare line",
+                                 "gxp[rank 0] log line", "gxp[rank 1] log line",
+                                 "gxp[rank 2] log line"});
+}
+
+TEST_CASE("the rank that fails is named and decides the exit code", "[net]") {
+  struct Row {
+    std::vector<std::string> how;
+    int code;
+    std::string message;
+  };
+  const Row row = GENERATE(Row{{"2", "9"}, 5, "rank 2 was killed by signal 9 (SIGKILL)"},
+                           Row{{"0", "9"}, 5, "rank 0 was killed by signal 9 (SIGKILL)"},
+                           Row{{"1", "exit", "4"}, 4, "rank 1 exited with code 4"});
+  std::vector<std::string> arguments = {"4", "1", "2000", "fail_one"};
+  arguments.insert(arguments.end(), row.how.begin(), row.how.end());
+  const auto start = std::chrono::steady_clock::now();
+  Launch launch(arguments);
+  CHECK(launch.end() == row.code);
+  CAPTURE(launch.errors);
+  CHECK(contains(launch.errors, "gxp error " + row.message));
+  CHECK(contains(launch.errors, "verdict " + row.how[0]));
+  CHECK_FALSE(contains(launch.errors, "sending SIGTERM"));
+  CHECK(std::chrono::steady_clock::now() - start < 5s);
+}
+
+TEST_CASE("a rank that does not end after another's failure is killed", "[net]") {
+  Launch launch({"2", "1", "100", "stubborn"});
+  CHECK(launch.end() == 4);
+  CAPTURE(launch.errors);
+  CHECK(contains(launch.errors, "rank 1 exited with code 4"));
+  CHECK(contains(launch.errors, "rank 0 has not ended by itself; sending SIGTERM"));
+  CHECK(contains(launch.errors, "sending SIGKILL"));
+}
+
+TEST_CASE("the first signal goes to all ranks once, a second one kills them", "[net]") {
+  const int last = GENERATE(SIGTERM, SIGHUP);
+  Launch launch({"2", "1", "2000", "await_signals", std::to_string(last)});
+  launch.read_lines(2);
+  launch.signal(SIGUSR1);
+  launch.read_lines(4);
+  launch.signal(SIGTERM);
+  launch.read_lines(6);
+  if (last == SIGHUP) launch.signal(SIGINT);  // the ranks would wait for ever
+  CHECK(launch.end() == (last == SIGTERM ? 0 : 5));
+  CHECK(std::count(launch.output.begin(), launch.output.end(), '\n') == 6);
+  CHECK_FALSE(contains(launch.output, "SIGINT"));
+}
+
+TEST_CASE("no rank outlives a launcher that is killed", "[net]") {
+  Launch launch({"2", "1", "2000", "await_signals", "15"});
+  launch.read_lines(2);
+  const pid_t rank = std::stoi(launch.output.substr(launch.output.find("ready 1 ") + 8));
+  CHECK(kill(rank, 0) == 0);
+  launch.signal(SIGKILL);
+  CHECK(launch.end() == 128 + SIGKILL);
+  const auto give_up = std::chrono::steady_clock::now() + 10s;
+  // An orphan that has died stays a zombie, without a command line, until init takes it.
+  const auto gone = [rank] {
+    const std::string path = "/proc/" + std::to_string(rank) + "/cmdline";
+    std::array<char, 1> byte;
+    const Fd file(open(path.c_str(), O_RDONLY));
+    return !file.valid() || read(file.get(), byte.data(), 1) <= 0;
+  };
+  while (!gone() && std::chrono::steady_clock::now() < give_up) usleep(1000);
+  CHECK(gone());
+}
+
+TEST_CASE("several hosts without a master or a secret are told what is missing", "[net]") {
+  Launch launch({"1", "2", "2000", "meet"});
+  CHECK(launch.end() == 2);
+  CHECK(contains(launch.errors, "--master"));
+}
