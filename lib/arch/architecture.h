@@ -1,0 +1,76 @@
+// What a model is, as a table: units in forward order, their tensors, the activations that each
+// keeps for its backward pass, and the arithmetic per token. Pure: no memory, no device.
+//
+// The step program, the memory plan, checkpoints and the model's code all read this table, so none
+// of them can disagree with another about a name, a shape or a byte.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "lib/base/dtype.h"
+#include "lib/config/run_config.h"
+
+namespace gxp {
+
+// How a tensor starts when the model is not loaded. GPT-2's scheme (Radford et al., 2019,
+// section 2.3): projections back into the residual stream are scaled by 1 / sqrt(2 * layers).
+enum class Initial { kNormal, kResidualNormal, kZeros, kOnes };
+
+struct TensorSpec {
+  std::string name;  // Hugging Face's name, e.g. "transformer.h.0.attn.c_attn.weight"
+  std::vector<size_t> shape;
+  Initial initial = Initial::kNormal;
+
+  [[nodiscard]] size_t count() const;
+  // AdamW decays matrices and embeddings, not norms and biases.
+  [[nodiscard]] bool decays() const { return shape.size() >= 2; }
+};
+
+// Memory of one unit's forward or backward pass, proportional to the tokens of a micro-batch.
+struct ActivationSpec {
+  std::string name;
+  size_t per_token = 0;                                     // elements
+  size_t most_tokens = std::numeric_limits<size_t>::max();  // worked through in pieces of so many
+  DType dtype = DType::kF32;
+
+  [[nodiscard]] size_t count(size_t tokens) const {
+    return per_token * (tokens < most_tokens ? tokens : most_tokens);
+  }
+};
+
+enum class UnitKind { kEmbedding, kBlock, kHead };
+
+// Parameters that are needed, gathered and freed together. The order of `saved` and the scratch
+// lists is the order of the enums in the family's header (gpt2.h), which the model's code indexes
+// them by.
+struct UnitSpec {
+  std::string name;  // "embedding", "h.0", "head"
+  UnitKind kind = UnitKind::kBlock;
+  std::vector<TensorSpec> tensors = {};
+  int borrows_from = -1;  // a tied head reads (and adds gradients to) the first tensor of that unit
+  std::vector<ActivationSpec> saved = {};            // written by forward, read by backward
+  std::vector<ActivationSpec> forward_scratch = {};  // live during the unit's forward only
+  std::vector<ActivationSpec> backward_scratch = {};  // live during its backward (the head: its loss) only
+
+  [[nodiscard]] size_t parameter_count() const;
+};
+
+struct Architecture {
+  ModelConfig config;
+  std::vector<UnitSpec> units;  // forward order: embedding, blocks, head
+
+  [[nodiscard]] size_t parameter_count() const;
+  // Floating-point operations of forward and backward per token: 6 per parameter in a matrix
+  // product (a tied embedding counts once, as the head; the position table does none), and 6 *
+  // layers * hidden * positions for attention, the causal half counted. PaLM's convention counts
+  // twice that for attention.
+  [[nodiscard]] double train_flops_per_token(size_t positions) const;
+};
+
+// Throws kConfig if the family is unknown.
+Architecture make_architecture(const ModelConfig& config);
+
+}  // namespace gxp

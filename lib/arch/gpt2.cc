@@ -1,0 +1,79 @@
+#include "lib/arch/gpt2.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gxp::gpt2 {
+namespace {
+
+// The head works through the tokens in pieces, so that logits never exist for a whole micro-batch:
+// pieces of up to 16 Mi logits (64 MiB). Smaller ones would read and write the head's gradient, as
+// large as the token table, once more per piece for too few products.
+size_t tokens_per_piece(size_t vocabulary) {
+  return std::max<size_t>(64, (size_t{16} << 20) / vocabulary);
+}
+
+UnitSpec make_embedding(size_t vocabulary, size_t context, size_t c) {
+  UnitSpec unit{.name = "embedding", .kind = UnitKind::kEmbedding};
+  unit.tensors = {{"transformer.wte.weight", {vocabulary, c}, Initial::kNormal},
+                  {"transformer.wpe.weight", {context, c}, Initial::kNormal}};
+  return unit;
+}
+
+UnitSpec make_block(int layer, size_t c, size_t heads) {
+  UnitSpec unit{.name = fmt::format("h.{}", layer), .kind = UnitKind::kBlock};
+  const std::string prefix = fmt::format("transformer.h.{}.", layer);
+  const auto add = [&](const char* name, std::vector<size_t> shape, Initial initial) {
+    unit.tensors.push_back({prefix + name, std::move(shape), initial});
+  };
+  add("ln_1.weight", {c}, Initial::kOnes);
+  add("ln_1.bias", {c}, Initial::kZeros);
+  add("attn.c_attn.weight", {c, 3 * c}, Initial::kNormal);
+  add("attn.c_attn.bias", {3 * c}, Initial::kZeros);
+  add("attn.c_proj.weight", {c, c}, Initial::kResidualNormal);
+  add("attn.c_proj.bias", {c}, Initial::kZeros);
+  add("ln_2.weight", {c}, Initial::kOnes);
+  add("ln_2.bias", {c}, Initial::kZeros);
+  add("mlp.c_fc.weight", {c, 4 * c}, Initial::kNormal);
+  add("mlp.c_fc.bias", {4 * c}, Initial::kZeros);
+  add("mlp.c_proj.weight", {4 * c, c}, Initial::kResidualNormal);
+  add("mlp.c_proj.bias", {c}, Initial::kZeros);
+  unit.saved = {{"mean_1", 1},   {"rstd_1", 1}, {"qkv", 3 * c}, {"attention", c}, {"lse", heads},
+                {"residual", c}, {"mean_2", 1}, {"rstd_2", 1},  {"fc", 4 * c}};
+  unit.forward_scratch = {{"normed", c}, {"activated", 4 * c}};
+  unit.backward_scratch = {{"normed", c},
+                           {"hidden_gradient", 4 * c},
+                           {"qkv_gradient", 3 * c},
+                           {"branch_gradient", c},
+                           {"row_sums", heads}};
+  return unit;
+}
+
+UnitSpec make_head(size_t vocabulary, size_t c) {
+  UnitSpec unit{.name = "head", .kind = UnitKind::kHead};
+  unit.tensors = {{"transformer.ln_f.weight", {c}, Initial::kOnes},
+                  {"transformer.ln_f.bias", {c}, Initial::kZeros}};
+  unit.borrows_from = 0;
+  const size_t piece = tokens_per_piece(vocabulary);
+  unit.forward_scratch = {{"normed", c}, {"mean", 1}, {"rstd", 1}, {"logits", vocabulary, piece}};
+  unit.backward_scratch = unit.forward_scratch;
+  unit.backward_scratch.push_back({"normed_gradient", c});
+  return unit;
+}
+
+}  // namespace
+
+Architecture make_gpt2(const ModelConfig& config) {
+  const auto c = static_cast<size_t>(config.hidden);
+  const auto vocabulary = static_cast<size_t>(config.vocab_size);
+  Architecture arch{.config = config, .units = {}};
+  arch.units.push_back(make_embedding(vocabulary, static_cast<size_t>(config.context), c));
+  for (int layer = 0; layer < config.layers; ++layer) {
+    arch.units.push_back(make_block(layer, c, static_cast<size_t>(config.heads)));
+  }
+  arch.units.push_back(make_head(vocabulary, c));
+  return arch;
+}
+
+}  // namespace gxp::gpt2

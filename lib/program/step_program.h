@@ -1,0 +1,114 @@
+// A training step as data: operations on lanes, the memory that each touches, and what must come
+// before what. Built once, before the first step, by build.h; then interpreted: `train` executes
+// it, and tools that predict replay it. Pure: it names memory by buffer and offset and owns none.
+//
+//   Lanes     operations of one lane run in the program's order, one at a time.
+//   Order     `after` holds what the lanes' own order does not give: operations of other lanes that
+//   must
+//             be done first. It is derived from the memory that operations touch (derive_order), so
+//             no builder can forget an edge.
+//   Memory    persistent buffers live from the first step to the last. All others live from the
+//   first to
+//             the last operation that touches them, and share one arena: buffers whose lives
+//             overlap do not overlap in the arena (place_buffers).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/base/memory_kind.h"
+#include "lib/base/range.h"
+
+namespace gxp {
+
+using OpId = int;
+using BufferId = int;
+inline constexpr BufferId kNoBuffer = -1;
+
+enum class Lane { kCompute, kComm };
+inline constexpr int kLaneCount = 2;
+
+enum class OpKind {
+  kNextBatch,        // tokens, targets <- the data loader
+  kForward,          // output <- input, saved, through `unit`
+  kLoss,             // the head's forward and backward: losses, gradient stream, its gradients
+  kEvaluateLoss,     // the head's forward: losses only
+  kLogits,           // the head's forward: output <- logits of the last position of each row
+  kBackward,         // gradient stream <- gradient stream, through `unit`; its gradients are added
+  kReduceGradients,  // sum of a bucket's gradients over the ranks
+  kReduceLoss,       // sum of the step's loss over the ranks
+  kClipGradients,    // the global norm, the clipping coefficient, the check that all is finite
+  kUpdate,           // the optimizer
+};
+std::string_view to_string(OpKind kind);
+std::string_view to_string(Lane lane);
+
+struct BufferSpec {
+  std::string name;
+  MemoryKind kind = MemoryKind::kActivations;
+  size_t bytes = 0;
+  bool persistent = false;
+  OpId first = -1;  // the operations that touch it first and last; -1 before finish
+  OpId last = -1;
+  size_t offset = 0;  // in the arena; 0 for persistent buffers, each of which is its own memory
+};
+
+// Bytes of a buffer that an operation reads or writes.
+struct BufferUse {
+  BufferId buffer = kNoBuffer;
+  Range bytes;
+  bool write = false;
+};
+
+struct Op {
+  OpKind kind = OpKind::kForward;
+  Lane lane = Lane::kCompute;
+  int unit = -1;    // of forward, loss, backward
+  int micro = -1;   // micro-batch within the step
+  int bucket = -1;  // of reduce
+  BufferId tokens = kNoBuffer;
+  BufferId targets = kNoBuffer;
+  BufferId losses = kNoBuffer;
+  BufferId input = kNoBuffer;
+  BufferId output = kNoBuffer;
+  BufferId stream_gradient = kNoBuffer;  // of the residual stream; read and overwritten by backward
+  std::vector<BufferId> saved;           // in the order of UnitSpec::saved
+  std::vector<BufferId> scratch;         // in the order of the unit's scratch list for this kind
+  std::vector<BufferUse> uses;
+  std::vector<OpId> after;
+};
+
+struct StepProgram {
+  std::vector<Op> ops;
+  std::vector<BufferSpec> buffers;
+  size_t arena_bytes = 0;
+  // What the arena holds at its fullest operation, by MemoryKind; gaps count as workspace. Its sum is
+  // arena_bytes.
+  std::array<uint64_t, kMemoryKindCount> arena_by_kind{};
+  // The persistent buffers; kNoBuffer in a program without them. Losses of all micro-batches, and
+  // the two f64 that kReduceLoss sums: the loss and the wish to stop.
+  BufferId parameters = kNoBuffer;
+  BufferId gradients = kNoBuffer;
+  BufferId first_moments = kNoBuffer;
+  BufferId second_moments = kNoBuffer;
+  BufferId loss_sum = kNoBuffer;
+};
+
+// "reduce-gradients bucket 2", "forward h.3 (micro-batch 0)": for traces, errors and race reports.
+std::string describe(const Op& op);
+
+// Sets first and last of every buffer that is not persistent, then its place in the arena by
+// interval colouring: largest first, each at the lowest offset that is free during its life. Cost:
+// O(buffers^2).
+void place_buffers(StepProgram& program);
+
+// Fills every op's `after`: for each pair of operations on different lanes that touch the same
+// bytes (of a persistent buffer or of the arena), one of them writing, the later waits for the
+// earlier, unless other edges already imply it. Needs place_buffers. Cost: O(ops^2 * uses^2), once
+// per run.
+void derive_order(StepProgram& program);
+
+}  // namespace gxp

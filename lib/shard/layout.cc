@@ -1,0 +1,49 @@
+#include "lib/shard/layout.h"
+
+#include <algorithm>
+
+#include "lib/base/bytes.h"
+
+namespace gxp {
+
+ParameterLayout make_layout(const Architecture& architecture, int world_size) {
+  ParameterLayout layout;
+  const size_t unit_step = kTensorAlignment * static_cast<size_t>(world_size);
+  for (const UnitSpec& unit : architecture.units) {
+    UnitLayout place;
+    size_t end = layout.count;
+    for (const TensorSpec& tensor : unit.tensors) {
+      const size_t begin = round_up(end - layout.count, kTensorAlignment) + layout.count;
+      place.tensors.push_back({begin, tensor.count()});
+      end = begin + tensor.count();
+    }
+    place.flat = {layout.count, round_up(end - layout.count, unit_step)};
+    layout.count = place.flat.end();
+    layout.units.push_back(std::move(place));
+  }
+  return layout;
+}
+
+std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes) {
+  std::vector<Bucket> buckets;
+  bool open = false;
+  for (int unit = int(layout.units.size()) - 1; unit >= 0; --unit) {
+    const Range& flat = layout.units[static_cast<size_t>(unit)].flat;
+    if (!open) buckets.push_back({unit, unit, {flat.end(), 0}});
+    Bucket& bucket = buckets.back();
+    bucket.first_unit = unit;
+    bucket.flat = {flat.begin, bucket.flat.end() - flat.begin};
+    open = bucket.flat.count * sizeof(float) < bucket_bytes;
+  }
+  return buckets;
+}
+
+Range owned_range(size_t count, int world_size, int rank) {
+  const auto n = static_cast<size_t>(world_size);
+  const auto r = static_cast<size_t>(rank);
+  const size_t share = count / n;
+  const size_t rest = count % n;
+  return {r * share + std::min(r, rest), share + (r < rest ? 1 : 0)};
+}
+
+}  // namespace gxp

@@ -1,0 +1,50 @@
+// Where every parameter lies: tensors to units to one flat buffer, and the flat buffer to buckets.
+// Pure arithmetic over the architecture's table.
+//
+//   flat buffer   units in forward order; a unit's tensors are contiguous
+//   tensor        starts at a multiple of kTensorAlignment elements
+//   unit          padded to a multiple of kTensorAlignment * world_size, so that it cuts into
+//                 world_size equal shards whatever the parameter count. Padding stays zero.
+// Offsets and counts are in elements.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lib/arch/architecture.h"
+#include "lib/base/range.h"
+
+namespace gxp {
+
+inline constexpr size_t kTensorAlignment = 16;  // elements: 64 bytes of f32, a cache line
+
+struct UnitLayout {
+  Range flat;                  // in the flat buffer, padding included
+  std::vector<Range> tensors;  // in the flat buffer, in the order of UnitSpec::tensors, no padding
+};
+
+struct ParameterLayout {
+  std::vector<UnitLayout> units;
+  size_t count = 0;  // of the flat buffer, padding included
+};
+
+ParameterLayout make_layout(const Architecture& architecture, int world_size);
+
+// Gradients that are reduced together: units first_unit to last_unit, one range of the flat buffer.
+struct Bucket {
+  int first_unit = 0;
+  int last_unit = 0;
+  Range flat;
+};
+
+// Cuts the units, from the last to the first (the order in which backward finishes them), into
+// buckets that are closed as soon as they hold `bucket_bytes` of f32 gradients. A unit is never
+// split.
+std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes);
+
+// The chunk of `count` elements that `rank` owns when they are dealt out evenly: the first
+// count % world_size ranks get one more.
+Range owned_range(size_t count, int world_size, int rank);
+
+}  // namespace gxp
