@@ -1,0 +1,48 @@
+// A transport that breaks on purpose, for tests.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "lib/transport/transport.h"
+
+namespace gxp {
+
+enum class Fault : uint8_t {
+  kCut,       // the connections of this rank end; send() throws kPeer
+  kDelay,     // the message leaves FaultPlan::delay later, and so do those behind it
+  kTruncate,  // only the first half of the message is sent, as a message of its own
+  kCorrupt,   // one bit of the message is flipped
+};
+
+struct FaultPlan {
+  Fault fault = Fault::kCut;
+  uint64_t message = 0;  // which of this rank's non-empty sends, from 0
+  std::chrono::milliseconds delay{0};
+};
+
+// Passes everything on to `inner` but for the one send that the plan names.
+class FaultyTransport : public Transport {
+ public:
+  FaultyTransport(std::unique_ptr<Transport> inner, const FaultPlan& plan);
+
+  std::string_view name() const override { return inner_->name(); }
+  int rank() const override { return inner_->rank(); }
+  int world_size() const override { return inner_->world_size(); }
+  Ticket send(int peer, Tag tag, ConstMemory data) override;
+  Ticket recv(int peer, Tag tag, Memory data) override { return inner_->recv(peer, tag, data); }
+  void wait(Ticket ticket, Deadline deadline) override { inner_->wait(ticket, deadline); }
+  void abort(std::string_view reason) noexcept override { inner_->abort(reason); }
+  WireCounters counters() const override { return inner_->counters(); }
+
+ private:
+  std::vector<std::byte> corrupted_;  // outlives inner_, which may still read it
+  std::unique_ptr<Transport> inner_;
+  FaultPlan plan_;
+  uint64_t sends_ = 0;
+};
+
+}  // namespace gxp

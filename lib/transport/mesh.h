@@ -1,0 +1,29 @@
+// One authenticated connection between every two ranks, for transports to build on.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/base/fd.h"
+#include "lib/transport/context.h"
+
+namespace gxp {
+
+struct MeshParts {
+  std::string_view name;  // "tcp": purpose of the authentication and key in the store
+  Fd listener;            // non-blocking
+  std::string address;    // of the listener, as `connect` takes it
+  std::function<Fd(const std::string& address, std::string_view peer, Deadline deadline)> connect;
+};
+
+// Publishes the address, connects to every lower rank and accepts every higher one. Returns the
+// connections by rank, this rank's own empty; nothing but the handshake has travelled on them.
+// Whoever cannot prove that it is a rank that is still to come is dropped and costs nothing but its
+// socket: many may connect at once, and each has 5 s.
+// Errors: kPeer, naming the ranks that did not come and why the last stranger was dropped.
+std::vector<Fd> connect_mesh(const TransportContext& context, MeshParts parts);
+
+}  // namespace gxp

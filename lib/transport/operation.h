@@ -1,0 +1,68 @@
+// What every transport keeps about a started send or receive.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/transport/transport.h"
+
+namespace gxp {
+
+struct Operation {
+  bool sends = false;
+  int peer = 0;
+  Tag tag = 0;
+  size_t bytes = 0;
+  const std::byte* source = nullptr;  // of a send
+  std::byte* target = nullptr;        // of a receive
+  size_t moved = 0;                   // bytes so far
+  size_t arrived_bytes = 0;           // of a receive: the message's size, once it is known
+  bool done = false;
+};
+
+Operation make_send(int peer, Tag tag, ConstMemory data);
+Operation make_receive(int peer, Tag tag, Memory data);
+
+// kPeer: "receive from rank 2: 1 MiB with tag 7 not complete after 30 s; ...".
+[[noreturn]] void fail_late(const Operation& operation, Deadline deadline);
+// Throws kPeer if arrived_bytes is not bytes: "receive from rank 2: message with tag 7 has 16
+// bytes, its receiver expects 8; ...".
+void check_size(const Operation& receive);
+
+// The operations of one transport by ticket. References stay valid until remove(). A ticket that is
+// used twice is a GXP_ASSERT.
+class OperationTable {
+ public:
+  Ticket add(const Operation& operation);
+  Operation& operator[](Ticket ticket);
+  void remove(Ticket ticket);
+
+ private:
+  struct Slot {
+    Operation operation;
+    uint32_t generation = 0;  // odd while in use
+  };
+  std::deque<Slot> slots_;
+  std::vector<uint32_t> free_;
+};
+
+// WireCounters that one thread advances and any thread reads.
+class AtomicCounters {
+ public:
+  // Counts a message that was completely sent or received.
+  void add(const Operation& operation);
+  [[nodiscard]] WireCounters read() const;
+
+ private:
+  std::atomic<uint64_t> bytes_sent_{0};
+  std::atomic<uint64_t> bytes_received_{0};
+  std::atomic<uint64_t> messages_sent_{0};
+  std::atomic<uint64_t> messages_received_{0};
+};
+
+}  // namespace gxp

@@ -1,0 +1,68 @@
+// Memory that processes of one host share, and a bell to wake a rank that sleeps.
+//
+// A segment is an anonymous file (memfd): it has no name in any directory, reaches peers only as a
+// descriptor over an authenticated socket, and is gone with its last process. Its size is sealed,
+// so that no peer can make an access fail by truncating it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/base/deadline.h"
+#include "lib/base/error.h"
+#include "lib/base/fd.h"
+#include "lib/device/memory.h"
+
+namespace gxp {
+
+// Whether the kernel makes such files here.
+Support supports_shared_memory();
+
+// An owned mapping.
+class ShmSegment {
+ public:
+  // New zeroed memory, rounded up to pages. Throws kIo with the bytes wanted.
+  static ShmSegment create(size_t bytes);
+  // Memory that a peer has made. Throws kPeer unless it is sealed and has exactly those bytes.
+  static ShmSegment map(Fd fd, size_t bytes);
+
+  ShmSegment(ShmSegment&& other) noexcept;
+  ShmSegment& operator=(ShmSegment&& other) noexcept;
+  ~ShmSegment();
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] Memory memory() const { return memory_; }
+  // Brings the pages of a range in now, so that the first message meets no page fault (1.5 us
+  // each).
+  void prefault(size_t offset, size_t bytes) const;
+
+ private:
+  ShmSegment(Fd fd, size_t bytes);
+  Fd fd_;
+  Memory memory_;
+};
+
+// A rank's bell, in its own segment, rung by peers. Lives in shared, zeroed memory.
+// The sleeper calls prepare(), looks once more for work, and sleeps; a peer publishes its work and
+// rings. Both use sequentially consistent flags, so one of the two sees the other.
+struct ShmDoorbell {
+  std::atomic<uint32_t> sleeping;
+  std::atomic<uint32_t> rings;  // futex word
+
+  // Returns what sleep() takes.
+  uint32_t prepare() {
+    sleeping.store(1);
+    return rings.load();
+  }
+  // False if nobody rang until the deadline.
+  bool sleep(uint32_t prepared, Deadline deadline);
+  void done() { sleeping.store(0); }
+  // Costs one load while the rank is awake.
+  void ring() {
+    if (sleeping.load() != 0 && sleeping.exchange(0) != 0) ring_always();
+  }
+  void ring_always();
+};
+
+}  // namespace gxp

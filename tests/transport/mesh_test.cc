@@ -1,0 +1,110 @@
+#include "lib/transport/mesh.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/net/authenticate.h"
+#include "lib/net/socket.h"
+#include "tests/catch.h"
+#include "tests/transport/worlds.h"
+
+using namespace gxp;
+using namespace std::chrono_literals;
+
+namespace {
+
+Fd listen_here() { return listen_tcp({"127.0.0.1", 0}); }
+
+std::vector<Fd> join_mesh(const TransportContext& context, Fd listener) {
+  const std::string address = to_string(local_endpoint(listener.get()));
+  return connect_mesh(context, {"test", std::move(listener), address,
+                                [](const auto& where, std::string_view peer, Deadline deadline) {
+                                  return connect_tcp(parse_endpoint(where), peer, deadline);
+                                }});
+}
+
+// Ranks 0 and 1 meet while `stranger` is at rank 0's door first.
+std::vector<std::string> meet_beside(const std::function<Fd(const Endpoint&, World&)>& stranger,
+                                     std::chrono::milliseconds patience = 20s) {
+  World world("tcp", 2);
+  Fd listener = listen_here();
+  const Fd guest = stranger(local_endpoint(listener.get()), world);
+  return run_all(2, [&](int rank) {
+    const auto store = world.join_store(rank);
+    TransportContext context = world.context(*store);
+    context.deadline = Deadline::after(patience);
+    const auto sockets = join_mesh(context, rank == 0 ? std::move(listener) : listen_here());
+    GXP_ASSERT(sockets[size_t(1 - rank)].valid() && !sockets[size_t(rank)].valid());
+    store->close();
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a silent stranger does not hold up the ranks", "[mesh]") {
+  const auto errors =
+      meet_beside([](const Endpoint& door, World&) { return connect_tcp(door, "rank 0", soon()); });
+  CHECK(errors == std::vector<std::string>(2));
+}
+
+TEST_CASE("a stranger that sends garbage does not hold up the ranks", "[mesh]") {
+  const auto errors = meet_beside([](const Endpoint& door, World&) {
+    Fd socket = connect_tcp(door, "rank 0", soon());
+    const std::vector<std::byte> garbage(5000, std::byte{'x'});
+    write_all(socket.get(), garbage, "rank 0", soon());
+    return socket;
+  });
+  CHECK(errors == std::vector<std::string>(2));
+}
+
+TEST_CASE("a rank with another secret is not let in", "[mesh]") {
+  std::future<std::string> guest;
+  const auto errors = meet_beside([&](const Endpoint& door, World&) {
+    guest = std::async(std::launch::async, [door]() -> std::string {
+      const Fd socket = connect_tcp(door, "rank 0", soon());
+      try {
+        authenticate_client(socket.get(), Secret::generate(), "test", 1, soon());
+        return "let in";
+      } catch (const Error& error) {
+        return error.what();
+      }
+    });
+    return Fd();
+  });
+  CHECK(errors == std::vector<std::string>(2));
+  CHECK(contains(guest.get(), "authenticate"));
+}
+
+TEST_CASE("a rank that does not come is named, with the stranger that came instead", "[mesh]") {
+  World world("tcp", 2);
+  const auto errors = run_all(2, [&](int rank) {
+    const auto store = world.join_store(rank);
+    TransportContext context = world.context(*store);
+    if (rank == 1) {
+      const auto addresses = store->gather("transport test", "", soon());
+      const Fd socket = connect_tcp(parse_endpoint(addresses[0]), "rank 0", soon());
+      write_all(socket.get(), std::vector<std::byte>(100), "rank 0", soon());
+      store->barrier("end", soon());
+    } else {
+      context.deadline = Deadline::after(300ms);
+      const auto wait = [&] { join_mesh(context, listen_here()); };
+      std::string message;
+      try {
+        wait();
+      } catch (const Error& error) {
+        message = error.what();
+      }
+      store->barrier("end", soon());
+      store->close();
+      throw Error(ErrorKind::kPeer, message);
+    }
+    store->close();
+  });
+  CHECK(contains(errors[0], "connect ranks by test: rank 1 did not connect within 0.3 s"));
+  CHECK(contains(errors[0], "it does not speak gxp's protocol"));
+}

@@ -1,0 +1,112 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "lib/transport/table.h"
+#include "tests/catch.h"
+#include "tests/transport/worlds.h"
+
+using namespace gxp;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<std::string> chosen_names() {
+  std::vector<std::string> names;
+  for (const TransportRow& row : transport_rows()) names.emplace_back(row.name);
+  return names;
+}
+
+std::vector<std::byte> receive(Transport& transport, int peer, size_t bytes) {
+  std::vector<std::byte> data(bytes);
+  transport.wait(transport.recv(peer, 1, memory_of(data)), soon());
+  return data;
+}
+
+// A process that is rank 1 and waits for a message that never comes.
+pid_t start_waiting_rank(World& world) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  try {
+    const auto store = world.join_store(1);
+    const auto transport = world.join(*store);
+    transport->wait(transport->send(0, 1, memory_of(payload(8, 1, 0))), soon());
+    receive(*transport, 0, 8);
+  } catch (...) {
+  }
+  _exit(1);
+}
+
+}  // namespace
+
+TEST_CASE("a killed peer is noticed within a second and named", "[peer_loss]") {
+  const auto name = GENERATE(from_range(chosen_names()));
+  CAPTURE(name);
+  pid_t child = -1;
+  World world(name, 2, [&](World& early) { child = start_waiting_rank(early); });
+  Deadline::Clock::time_point killed;
+  const std::string error = run_all(1, [&](int) {
+    const auto store = world.join_store(0);
+    const auto transport = world.join(*store);
+    receive(*transport, 1, 8);
+    kill(child, SIGKILL);
+    killed = Deadline::Clock::now();
+    receive(*transport, 1, 8);
+  })[0];
+  const auto noticed = Deadline::Clock::now() - killed;
+  waitpid(child, nullptr, 0);
+  CHECK(contains(error, "rank 1"));
+  CHECK(noticed < 1s);
+}
+
+TEST_CASE("what a peer sent before it ended still arrives", "[peer_loss]") {
+  const auto name = GENERATE(from_range(chosen_names()));
+  CAPTURE(name);
+  World world(name, 2);
+  std::vector<std::byte> got;
+  const auto errors = run_all(2, [&](int rank) {
+    const auto store = world.join_store(rank);
+    {
+      const auto transport = world.join(*store);
+      if (rank == 1) transport->wait(transport->send(0, 1, memory_of(payload(3000, 1, 0))), soon());
+      if (rank == 0) {
+        store->barrier("rank 1 has ended", soon());
+        got = receive(*transport, 1, 3000);
+      }
+    }
+    if (rank == 1) store->barrier("rank 1 has ended", soon());
+    store->close();
+  });
+  CHECK(errors == std::vector<std::string>(2));
+  CHECK(got == payload(3000, 1, 0));
+}
+
+TEST_CASE("a rank that only sees the consequence names the first cause", "[peer_loss]") {
+  const auto name = GENERATE(from_range(chosen_names()));
+  CAPTURE(name);
+  World world(name, 3);
+  const auto errors = run_all(3, [&](int rank) {
+    const auto store = world.join_store(rank);
+    const auto transport = world.join(*store);
+    if (rank == 2) fail(ErrorKind::kPeer, "rank 2 gives up");  // its store's end is the report
+    receive(*transport, rank + 1, 8);                          // 0 waits for 1, which waits for 2
+  });
+  CHECK(contains(errors[0], "rank 2"));
+  CHECK(contains(errors[1], "rank 2"));
+}
+
+TEST_CASE("a verdict of the store wakes every waiter", "[peer_loss]") {
+  const auto name = GENERATE(from_range(chosen_names()));
+  CAPTURE(name);
+  World world(name, 3);
+  const auto errors = run_all(3, [&](int rank) {
+    const auto store = world.join_store(rank);
+    const auto transport = world.join(*store);
+    if (rank == 2) store->abort(2, "loss is NaN");
+    receive(*transport, (rank + 1) % 3, 8);
+  });
+  for (const std::string& error : errors) CHECK(error == "rank 2: loss is NaN");
+}

@@ -1,0 +1,119 @@
+// Ranks as threads over any transport, with a real store on loopback.
+#pragma once
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/log.h"
+#include "lib/net/store.h"
+#include "lib/net/store_server.h"
+#include "lib/transport/inproc.h"
+#include "lib/transport/table.h"
+
+namespace gxp {
+
+inline Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
+
+// Must outlive its members.
+class World {
+ public:
+  // `first` runs before this process has a second thread, so it may fork; ranks may join from
+  // there.
+  World(std::string transport, int world_size, const std::function<void(World&)>& first = {})
+      : name_(std::move(transport)),
+        world_size_(world_size),
+        secret_(Secret::generate()),
+        inproc_(world_size) {
+    set_log_level(LogLevel::kWarn);
+    Fd listener = listen_tcp({"127.0.0.1", 0});
+    server_endpoint_ = local_endpoint(listener.get());
+    if (first) first(*this);
+    server_ = std::make_unique<StoreServer>(std::move(listener), world_size, secret_);
+  }
+
+  [[nodiscard]] int world_size() const { return world_size_; }
+  [[nodiscard]] const Secret& secret() const { return secret_; }
+  [[nodiscard]] std::unique_ptr<Store> join_store(int rank) const {
+    return std::make_unique<Store>(server_endpoint_, rank, world_size_, secret_, soon());
+  }
+  [[nodiscard]] TransportContext context(Store& store) const {
+    return {.rank = store.rank(),
+            .world_size = world_size_,
+            .store = &store,
+            .secret = &secret_,
+            .deadline = soon()};
+  }
+  std::unique_ptr<Transport> join(Store& store) {
+    if (name_ == "inproc") return inproc_.make_transport(store.rank());
+    return make_transport(name_, context(store));
+  }
+
+ private:
+  std::string name_;
+  int world_size_;
+  Secret secret_;
+  InprocWorld inproc_;
+  Endpoint server_endpoint_;
+  std::unique_ptr<StoreServer> server_;
+};
+
+// Runs body(rank) for all ranks at the same time; what they threw, "" for nothing, by rank.
+inline std::vector<std::string> run_all(int world_size, const std::function<void(int)>& body) {
+  std::vector<std::future<std::string>> ranks;
+  for (int rank = 0; rank < world_size; ++rank) {
+    ranks.push_back(std::async(std::launch::async, [&body, rank]() -> std::string {
+      try {
+        body(rank);
+        return "";
+      } catch (const Error& error) {
+        return error.kind() == ErrorKind::kPeer ? error.what()
+                                                : "not kPeer: " + std::string(error.what());
+      }
+    }));
+  }
+  std::vector<std::string> errors;
+  for (auto& rank : ranks) errors.push_back(rank.get());
+  return errors;
+}
+
+// body(transport) on every rank; a rank that throws reports nothing to the store but its end.
+inline std::vector<std::string> run_over(World& world,
+                                         const std::function<void(Transport&)>& body) {
+  return run_all(world.world_size(), [&](int rank) {
+    const auto store = world.join_store(rank);
+    {
+      const auto transport = world.join(*store);
+      body(*transport);
+      store->barrier("end", soon());
+    }
+    store->close();
+  });
+}
+
+inline std::vector<std::string> run_over(const std::string& name, int world_size,
+                                         const std::function<void(Transport&)>& body) {
+  World world(name, world_size);
+  return run_over(world, body);
+}
+
+// What `from` sends to `to` in its message number `message`.
+inline std::vector<std::byte> payload(size_t bytes, int from, int to, int message = 0) {
+  std::vector<std::byte> data(bytes);
+  uint32_t state = uint32_t(from * 1000 + to * 100 + message + 1);
+  for (std::byte& byte : data) {
+    state = state * 1664525 + 1013904223;
+    byte = std::byte(state >> 24);
+  }
+  return data;
+}
+
+inline bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace gxp
