@@ -1,0 +1,29 @@
+// Kernels that see an array element by element, and sums over arrays: one table for each
+// instruction set. Callers are on the CPU backend's threads, each with its own range.
+#pragma once
+
+#include <cstddef>
+
+namespace gxp {
+
+struct AdamWFactors;  // kernels/math/adamw.h
+
+struct AdamWArrays {
+  float* weights;
+  float* first;
+  float* second;
+  const float* gradients;
+};
+
+// Formulas: kernels/ops.h. An element's bits do not depend on the range it is computed in.
+struct ElementwiseKernels {
+  void (*gelu_forward)(float* out, const float* x, size_t count);
+  void (*gelu_backward)(float* dx, float* activated, const float* dout, const float* x,
+                        size_t count);
+  void (*adamw)(const AdamWArrays& arrays, size_t begin, size_t end, const AdamWFactors& factors);
+  // In double over 16 interleaved sums: the same bits on every instruction set.
+  double (*sum)(const float* x, size_t count);
+  double (*sum_of_squares)(const float* x, size_t count);
+};
+
+}  // namespace gxp

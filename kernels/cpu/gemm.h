@@ -1,0 +1,55 @@
+// The CPU's float32 matrix product, the operation that training spends its time in.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/isa.h"
+#include "lib/device/thread_pool.h"
+
+namespace gxp {
+
+// c(m, n) = op(a)(m, k) op(b)(k, n) [+ c] [+ bias] [+ residual], added in this order.
+// Row-major; a row of a matrix as it is stored begins ld... elements after the one before it.
+struct GemmArgs {
+  size_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  size_t lda = 0;
+  bool transpose_a = false;  // a is stored (k, m)
+  const float* b = nullptr;
+  size_t ldb = 0;
+  bool transpose_b = false;  // b is stored (n, k)
+  float* c = nullptr;
+  size_t ldc = 0;
+  bool accumulate = false;          // + c
+  const float* bias = nullptr;      // (n), added to every row; none if null
+  const float* residual = nullptr;  // (m, n) with rows of ldc, may be c; none if null
+};
+
+struct GemmKernel;  // gemm_kernel.h
+
+// Runs matrix products on `pool`, which must outlive it.
+//   Threads  one run() at a time.
+//   Order    an element of c is computed by one thread and its k terms are added in an order that
+//            depends on k and the instruction set alone: same bits for any thread count.
+//   Aliasing c overlaps neither a nor b.
+//   Cost     one fork and join of the pool. Packing scratch (about 1 MiB a thread) is allocated by
+//            the constructor; run() allocates nothing.
+//   Source   the blocking of Goto & van de Geijn, ACM TOMS 34(3), 2008, with the packing of b fused
+//            into its innermost loop; see gemm.inc.
+class Gemm {
+ public:
+  Gemm(ThreadPool& pool, Isa isa);
+  void run(const GemmArgs& args);
+
+ private:
+  struct Free {
+    void operator()(float* scratch) const;
+  };
+  ThreadPool& pool_;
+  const GemmKernel& kernel_;
+  std::vector<std::unique_ptr<float, Free>> scratch_;  // one a thread
+};
+
+}  // namespace gxp

@@ -1,0 +1,25 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/cpu/gemm_kernel.h"
+#include "lib/base/bytes.h"
+
+#if defined(__x86_64__)
+#pragma GCC target("avx2,fma,f16c")
+
+#define GXP_VEC_BYTES 32
+namespace gxp::avx2 {
+namespace {
+#include "kernels/cpu/vec.inc"
+// The panels need the vectors.
+#include "kernels/cpu/gemm.inc"
+}  // namespace
+
+const GemmKernel kGemmKernel = {compute_part, kScratchFloats, kColumns, kBlockRows,
+                                kBlockFloats / kDepth};
+
+}  // namespace gxp::avx2
+#endif

@@ -1,0 +1,35 @@
+// All kernels of the CPU backend but the matrix product (kernels/cpu/gemm.h), for one instruction
+// set: kernels_avx512.cc, kernels_avx2.cc and kernels_baseline.cc compile the same sources.
+#pragma once
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/classifier.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/fold.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/rows.h"
+
+namespace gxp {
+
+struct CpuKernels {
+  ElementwiseKernels elementwise;
+  RowKernels rows;
+  ClassifierKernels classifier;
+  AttentionKernels attention;
+  FoldKernels fold;
+};
+
+// `isa` is one that this CPU has.
+const CpuKernels& cpu_kernels(Isa isa);
+
+namespace avx512 {
+extern const CpuKernels kCpuKernels;
+}
+namespace avx2 {
+extern const CpuKernels kCpuKernels;
+}
+namespace baseline {
+extern const CpuKernels kCpuKernels;
+}
+
+}  // namespace gxp

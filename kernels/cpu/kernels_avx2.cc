@@ -1,0 +1,38 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "kernels/cpu/kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#pragma GCC target("avx2,fma,f16c")
+
+// Behind the target: code that is inlined into kernels is compiled for it.
+#include "kernels/math/adamw.h"
+#include "kernels/math/gelu.h"
+#include "kernels/math/layernorm.h"
+#include "kernels/math/softmax.h"
+
+#define GXP_VEC_BYTES 32
+namespace gxp::avx2 {
+namespace {
+#include "kernels/cpu/vec.inc"
+// The families need the vectors.
+#include "kernels/cpu/attention.inc"
+#include "kernels/cpu/classifier.inc"
+#include "kernels/cpu/elementwise.inc"
+#include "kernels/cpu/fold.inc"
+#include "kernels/cpu/rows.inc"
+}  // namespace
+
+const CpuKernels kCpuKernels = {kElementwiseKernels, kRowKernels, kClassifierKernels,
+                                kAttentionKernels, kFoldKernels};
+
+}  // namespace gxp::avx2
+#endif

@@ -1,0 +1,44 @@
+// Kernels over the rows of a matrix: layer norm, sums of rows, embeddings. One table for each
+// instruction set; callers are on the CPU backend's threads, each with its own rows (or columns).
+#pragma once
+
+#include <cstddef>
+
+namespace gxp {
+
+struct RowStatistics {
+  float mean, rstd;
+};
+
+struct LayerNormRow {
+  float* out;
+  const float* x;
+  const float* weight;
+  const float* bias;
+  size_t columns;
+};
+
+struct LayerNormGradients {
+  float* dx;
+  const float* dout;
+  const float* x;
+  const float* mean;
+  const float* rstd;
+  const float* weight;
+  size_t columns;
+};
+
+// Formulas: kernels/ops.h.
+struct RowKernels {
+  RowStatistics (*statistics)(const float* x, size_t columns, float eps);
+  void (*layernorm_row)(const LayerNormRow& row, RowStatistics statistics);
+  // Rows [begin, end); dweight(columns) and dbias(columns) +=, over these rows.
+  void (*layernorm_backward)(const LayerNormGradients& args, size_t begin, size_t end,
+                             float* dweight, float* dbias);
+  // sum(columns) += rows(count, columns), whose rows are `stride` floats apart.
+  void (*add_rows)(float* sum, const float* rows, size_t count, size_t columns, size_t stride);
+  // out(columns) = a(columns) + b(columns).
+  void (*add)(float* out, const float* a, const float* b, size_t columns);
+};
+
+}  // namespace gxp

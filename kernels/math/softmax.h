@@ -1,0 +1,27 @@
+// Online softmax: Milakov & Gimelshein, arXiv:1805.02867.
+#pragma once
+
+#include "kernels/math/exp.h"
+
+namespace gxp {
+
+// A part of a row: its maximum, and the sum of e^(x - maximum) over the part.
+template <class F>
+struct SoftmaxPart {
+  F maximum, sum;
+};
+
+// What e^(x - old) must be multiplied with to become e^(x - new), new >= old. An empty part has
+// `old` = -infinity and gets 0; `now` must be finite.
+template <class F>
+GXP_HOST_DEVICE F rescale(F old, F now) {
+  return exp_of_nonpositive(old - now);
+}
+
+template <class F>
+GXP_HOST_DEVICE SoftmaxPart<F> merge(SoftmaxPart<F> a, SoftmaxPart<F> b) {
+  const F maximum = a.maximum > b.maximum ? a.maximum : b.maximum;
+  return {maximum, a.sum * rescale(a.maximum, maximum) + b.sum * rescale(b.maximum, maximum)};
+}
+
+}  // namespace gxp

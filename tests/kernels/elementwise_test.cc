@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tests/kernels/backends.h"
+
+namespace gxp {
+namespace {
+
+using oracle::Values;
+
+TEST_CASE("the oracle's gelu slope is its central difference", "[kernels]") {
+  for (double x = -6; x <= 6; x += 0.37) {
+    const auto numeric =
+        oracle::central_difference([](const Values& v) { return oracle::gelu(v[0]); }, {x});
+    CHECK(numeric[0] == Approx(oracle::gelu_slope(x)).margin(1e-9));
+  }
+}
+
+TEST_CASE("gelu is the formula's value to a few roundings of its argument", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const size_t count = GENERATE(1, 3, 16, 33, 2051);
+  CAPTURE(to_string(kind.isa), kind.threads, count);
+  TestBackend ops(kind.isa, kind.threads);
+  const Floats x = random_floats(count, 1, 6);
+  Floats out(count);
+  ops->gelu_forward(tensor_of(out, {count}), tensor_of(x, {count}));
+  for (size_t i = 0; i < count; ++i) {
+    // e^-2u turns the rounding of u, |u| < 10 here, into a relative error of the sigmoid.
+    const double expected = oracle::gelu(x[i]);
+    const double slack = 4 + 4 * std::abs(x[i]) * std::abs(x[i]);
+    REQUIRE(std::abs(out[i] - expected) <= slack * 6e-8 * std::abs(expected) + 1e-30);
+  }
+}
+
+TEST_CASE("gelu's backward is the oracle's, and activates again, also in place", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const size_t count = GENERATE(1, 17, 1000, 2051);
+  CAPTURE(to_string(kind.isa), kind.threads, count);
+  TestBackend ops(kind.isa, kind.threads);
+  const Floats x = random_floats(count, 1, 6);
+  const Floats dout = random_floats(count, 2);
+  Floats dx(count), activated(count), forward(count);
+  ops->gelu_forward(tensor_of(forward, {count}), tensor_of(x, {count}));
+  ops->gelu_backward(tensor_of(dx, {count}), tensor_of(activated, {count}),
+                     tensor_of(dout, {count}), tensor_of(x, {count}));
+  Values expected(count);
+  for (size_t i = 0; i < count; ++i) expected[i] = dout[i] * oracle::gelu_slope(x[i]);
+  CHECK(distance_in_eps(dx, expected, 1) < 8);
+  CHECK(activated == forward);
+
+  Floats dx_in_place = dout;
+  Floats activated_in_place = x;
+  const ConstTensor same_dout = tensor_of(dx_in_place, {count});
+  const ConstTensor same_x = tensor_of(activated_in_place, {count});
+  ops->gelu_backward(tensor_of(dx_in_place, {count}), tensor_of(activated_in_place, {count}),
+                     same_dout, same_x);
+  CHECK(dx_in_place == dx);
+  CHECK(activated_in_place == activated);
+}
+
+struct AdamWState {
+  Values weights, first, second;
+};
+
+// In the order of kernels/ops.h: decay, moments, bias-corrected update.
+void oracle_adamw(AdamWState& s, const Floats& gradients, const AdamWStep& step) {
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const double g = gradients[i] * step.gradient_scale;
+    s.weights[i] -= step.lr * step.weight_decay * s.weights[i];
+    s.first[i] = step.beta1 * s.first[i] + (1 - step.beta1) * g;
+    s.second[i] = step.beta2 * s.second[i] + (1 - step.beta2) * g * g;
+    const double corrected = s.first[i] / (1 - std::pow(step.beta1, double(step.step)));
+    const double root = std::sqrt(s.second[i] / (1 - std::pow(step.beta2, double(step.step))));
+    s.weights[i] -= step.lr * corrected / (root + step.eps);
+  }
+}
+
+TEST_CASE("adamw follows the oracle over several steps", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const size_t count = GENERATE(1, 15, 1025, 3001);
+  CAPTURE(to_string(kind.isa), kind.threads, count);
+  TestBackend ops(kind.isa, kind.threads);
+  Floats weights = random_floats(count, 1), first(count), second(count);
+  AdamWState expected = {oracle::to_values(weights), Values(count), Values(count)};
+  const int steps = 5;
+  for (int step = 1; step <= steps; ++step) {
+    const Floats gradients = random_floats(count, unsigned(10 + step), 0.1f);
+    const AdamWStep settings = {1e-2, 0.9, 0.95, 1e-8, 0.1, step, 0.7};
+    ops->adamw(tensor_of(weights, {count}), tensor_of(first, {count}), tensor_of(second, {count}),
+               tensor_of(gradients, {count}), settings);
+    oracle_adamw(expected, gradients, settings);
+  }
+  CHECK(distance_in_eps(weights, expected.weights) < roundings(steps, 4));
+  CHECK(distance_in_eps(first, expected.first) < roundings(steps, 4));
+  CHECK(distance_in_eps(second, expected.second) < roundings(steps, 4));
+}
+
+TEST_CASE("sums in double have the same bits on every instruction set and thread count",
+          "[kernels]") {
+  const size_t count = GENERATE(0, 1, 15, 16, 4099, 16384, 40000);
+  CAPTURE(count);
+  const Floats x = random_floats(count, 3);
+  double sum = 0;
+  double squares = 0;
+  for (const float value : x) sum += value, squares += double(value) * value;
+  TestBackend reference(Isa::kBaseline);
+  const double first_sum = reference->sum(tensor_of(x, {count}));
+  const double first_squares = reference->sum_of_squares(tensor_of(x, {count}));
+  CHECK(first_sum == Approx(sum).margin(1e-10));
+  CHECK(first_squares == Approx(squares).epsilon(1e-13));
+  for (const auto& kind : backend_kinds()) {
+    TestBackend ops(kind.isa, kind.threads);
+    CHECK(ops->sum(tensor_of(x, {count})) == first_sum);
+    CHECK(ops->sum_of_squares(tensor_of(x, {count})) == first_squares);
+  }
+}
+
+TEST_CASE("fill writes every element", "[kernels]") {
+  const float value = GENERATE(0.0f, -0.0f, 1.5f);
+  const size_t count = GENERATE(0, 1, 2051);
+  TestBackend ops(choose_isa(), 2);
+  Floats x(count, 7.0f);
+  ops->fill(tensor_of(x, {count}), value);
+  for (const float element : x)
+    REQUIRE((element == value && std::signbit(element) == std::signbit(value)));
+}
+
+}  // namespace
+}  // namespace gxp

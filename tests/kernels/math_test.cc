@@ -1,0 +1,55 @@
+#include <cmath>
+#include <limits>
+
+#include "kernels/math/exp.h"
+#include "kernels/math/gelu.h"
+#include "kernels/math/softmax.h"
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+TEST_CASE("exp is within 2e-7 of e^x over its whole range", "[kernels]") {
+  double worst = 0;
+  for (double at = -87.0; at <= 88.3; at += 0.00037) {
+    const auto x = float(at);
+    if (x < -87.0f) continue;
+    worst = std::max(worst, std::abs(double(exp_of(x)) / std::exp(double(x)) - 1));
+  }
+  CHECK(worst < 2e-7);
+}
+
+TEST_CASE("exp is exact at 0, 0 below its range, infinite above, and keeps NaN", "[kernels]") {
+  CHECK(exp_of(0.0f) == 1.0f);
+  CHECK(exp_of(-0.0f) == 1.0f);
+  for (const float x : {-87.1f, -1e30f, -kInfinity, -std::numeric_limits<float>::max()})
+    CHECK(exp_of(x) == 0.0f);
+  for (const float x : {88.4f, 1e30f, kInfinity, std::numeric_limits<float>::max()})
+    CHECK(exp_of(x) == kInfinity);
+  CHECK(std::isnan(exp_of(std::nanf(""))));
+  CHECK(std::isnan(exp_of(-std::nanf("0x12345"))));
+}
+
+TEST_CASE("gelu leaves large values and drives small ones to zero", "[kernels]") {
+  for (const float x : {20.0f, 1e5f, 1e18f, 1e30f}) CHECK(gelu(x) == x);
+  for (const float x : {-20.0f, -1e5f, -1e30f}) CHECK(std::abs(gelu(x)) < 1e-30f);
+  for (const float x : {20.0f, 1e5f, 1e18f}) CHECK(gelu_and_slope(x).slope == 1.0f);
+  for (const float x : {-20.0f, -1e5f, -1e18f}) CHECK(std::abs(gelu_and_slope(x).slope) < 1e-30f);
+  CHECK(std::isnan(gelu(std::nanf(""))));
+}
+
+TEST_CASE("merging the parts of a row in any order gives the row's softmax sum", "[kernels]") {
+  const SoftmaxPart<float> a = {1.0f, 2.0f};
+  const SoftmaxPart<float> b = {3.0f, 1.5f};
+  const SoftmaxPart<float> nothing = {-kInfinity, 0.0f};
+  const auto merged = merge(a, b);
+  CHECK(merged.maximum == 3.0f);
+  CHECK(merged.sum == Approx(2.0 * std::exp(-2.0) + 1.5).epsilon(1e-6));
+  CHECK(merge(b, a).sum == merged.sum);
+  CHECK(merge(nothing, a).sum == a.sum);
+}
+
+}  // namespace
+}  // namespace gxp

@@ -1,0 +1,187 @@
+#include <algorithm>
+
+#include "tests/kernels/backends.h"
+
+namespace gxp {
+namespace {
+
+using oracle::Values;
+
+constexpr float kEps = 1e-5f;
+
+// A layer norm's arguments, and what both passes make of them.
+struct NormRun {
+  NormRun(size_t row_count, size_t column_count)
+      : rows(row_count),
+        columns(column_count),
+        x(random_floats(rows * columns, 1, 3)),
+        weight(random_floats(columns, 2)),
+        bias(random_floats(columns, 3)),
+        dout(random_floats(rows * columns, 4)),
+        out(rows * columns),
+        mean(rows),
+        rstd(rows) {}
+  void forward(TestBackend& ops) {
+    ops->layernorm_forward(tensor_of(out, {rows, columns}), tensor_of(mean, {rows}),
+                           tensor_of(rstd, {rows}), tensor_of(std::as_const(x), {rows, columns}),
+                           tensor_of(std::as_const(weight), {columns}),
+                           tensor_of(std::as_const(bias), {columns}), kEps);
+  }
+  // The gradients are added to what they hold.
+  void backward(TestBackend& ops, Floats& dx, Floats& dweight, Floats& dbias) {
+    ops->layernorm_backward(tensor_of(dx, {rows, columns}), tensor_of(dweight, {columns}),
+                            tensor_of(dbias, {columns}), tensor_of(dout, {rows, columns}),
+                            tensor_of(x, {rows, columns}), tensor_of(mean, {rows}),
+                            tensor_of(rstd, {rows}), tensor_of(weight, {columns}));
+  }
+  size_t rows, columns;
+  Floats x, weight, bias, dout, out, mean, rstd;
+};
+
+Values plus(const Floats& before, const Values& added) {
+  Values sum = added;
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += before[i];
+  return sum;
+}
+
+TEST_CASE("the oracle's layernorm gradients are central differences", "[kernels]") {
+  const size_t rows = 2;
+  const size_t columns = 5;
+  const Values x = oracle::to_values(random_floats(rows * columns, 1));
+  const Values weight = oracle::to_values(random_floats(columns, 2));
+  const Values bias = oracle::to_values(random_floats(columns, 3));
+  const Values dout = oracle::to_values(random_floats(rows * columns, 4));
+  const auto loss = [&](const Values& at_x, const Values& at_weight, const Values& at_bias) {
+    return oracle::dot(dout, oracle::layernorm(at_x, at_weight, at_bias, kEps).out);
+  };
+  const auto analytic = oracle::layernorm_gradients(x, weight, dout, kEps);
+  const auto check = [](const Values& numeric, const Values& expected) {
+    for (size_t i = 0; i < expected.size(); ++i)
+      CHECK(numeric[i] == Approx(expected[i]).margin(1e-7));
+  };
+  const auto at_x = [&](const Values& v) { return loss(v, weight, bias); };
+  const auto at_weight = [&](const Values& v) { return loss(x, v, bias); };
+  const auto at_bias = [&](const Values& v) { return loss(x, weight, v); };
+  check(oracle::central_difference(at_x, x), analytic.dx);
+  check(oracle::central_difference(at_weight, weight), analytic.dweight);
+  check(oracle::central_difference(at_bias, bias), analytic.dbias);
+}
+
+TEST_CASE("layernorm normalises rows as the oracle does, and applies again to the same bits",
+          "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const size_t rows = GENERATE(1, 3, 65);
+  const size_t columns = GENERATE(1, 4, 20, 64, 257);
+  CAPTURE(to_string(kind.isa), kind.threads, rows, columns);
+  TestBackend ops(kind.isa, kind.threads);
+  NormRun run(rows, columns);
+  run.forward(ops);
+  const auto expected = oracle::layernorm(oracle::to_values(run.x), oracle::to_values(run.weight),
+                                          oracle::to_values(run.bias), kEps);
+  CHECK(distance_in_eps(run.mean, expected.mean, 1) < roundings(columns, 2));
+  CHECK(distance_in_eps(run.rstd, expected.rstd) < roundings(columns, 4));
+  // A rounding of x or of the mean, of size 3, grows by rstd.
+  CHECK(distance_in_eps(run.out, expected.out, 3) < roundings(columns, 8));
+
+  Floats again(rows * columns);
+  ops->layernorm_apply(tensor_of(again, {rows, columns}), tensor_of(run.x, {rows, columns}),
+                       tensor_of(run.mean, {rows}), tensor_of(run.rstd, {rows}),
+                       tensor_of(run.weight, {columns}), tensor_of(run.bias, {columns}));
+  CHECK(again == run.out);
+}
+
+TEST_CASE("layernorm's backward adds the oracle's gradients", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const size_t rows = GENERATE(1, 3, 65, 200);
+  const size_t columns = GENERATE(4, 20, 64, 257);
+  CAPTURE(to_string(kind.isa), kind.threads, rows, columns);
+  TestBackend ops(kind.isa, kind.threads);
+  NormRun run(rows, columns);
+  run.forward(ops);
+  const Floats before_x = random_floats(rows * columns, 5);
+  const Floats before_weight = random_floats(columns, 6);
+  const Floats before_bias = random_floats(columns, 7);
+  Floats dx = before_x, dweight = before_weight, dbias = before_bias;
+  run.backward(ops, dx, dweight, dbias);
+  const auto expected = oracle::layernorm_gradients(
+      oracle::to_values(run.x), oracle::to_values(run.weight), oracle::to_values(run.dout), kEps);
+  CHECK(distance_in_eps(dx, plus(before_x, expected.dx), 1) < roundings(columns, 8));
+  CHECK(distance_in_eps(dweight, plus(before_weight, expected.dweight), 1) < roundings(rows, 8));
+  CHECK(distance_in_eps(dbias, plus(before_bias, expected.dbias), 1) < roundings(rows, 8));
+}
+
+TEST_CASE("bias_backward adds the sums of columns", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const size_t rows = GENERATE(1, 3, 64, 65, 300);
+  const size_t columns = GENERATE(1, 20, 97);
+  CAPTURE(to_string(kind.isa), kind.threads, rows, columns);
+  TestBackend ops(kind.isa, kind.threads);
+  const Floats dout = random_floats(rows * columns, 1);
+  const Floats before = random_floats(columns, 2);
+  Floats dbias = before;
+  ops->bias_backward(tensor_of(dbias, {columns}), tensor_of(dout, {rows, columns}));
+  Values expected = oracle::to_values(before);
+  for (size_t i = 0; i < dout.size(); ++i) expected[i % columns] += dout[i];
+  CHECK(distance_in_eps(dbias, expected, 1) < roundings(rows, 4));
+}
+
+struct Embedding {
+  size_t batch = 3, positions = 7, channels = 20, vocabulary = 5;
+  [[nodiscard]] Shape rows() const { return {batch, positions, channels}; }
+  [[nodiscard]] size_t count() const { return batch * positions * channels; }
+};
+
+TEST_CASE("an embedding is its token's row plus its position's row", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const Embedding e;
+  TestBackend ops(kind.isa, kind.threads);
+  const auto tokens = random_indices(e.batch * e.positions, 1, e.vocabulary);
+  const Floats by_token = random_floats(e.vocabulary * e.channels, 2);
+  const Floats by_position = random_floats((e.positions + 2) * e.channels, 3);
+  Floats out(e.count());
+  ops->embedding_forward(tensor_of(out, e.rows()), tensor_of(tokens, {e.batch, e.positions}),
+                         tensor_of(by_token, {e.vocabulary, e.channels}),
+                         tensor_of(by_position, {e.positions + 2, e.channels}));
+  for (size_t i = 0; i < out.size(); ++i) {
+    const size_t row = i / e.channels;
+    const size_t c = i % e.channels;
+    REQUIRE(out[i] == by_token[size_t(tokens[row]) * e.channels + c] +
+                          by_position[row % e.positions * e.channels + c]);
+  }
+}
+
+TEST_CASE("embedding_backward adds each row to its token's and its position's, in order",
+          "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const Embedding e;
+  TestBackend ops(kind.isa, kind.threads);
+  const auto tokens = random_indices(e.batch * e.positions, 1, e.vocabulary);
+  const Floats dout = random_floats(e.count(), 2);
+  Floats by_token = random_floats(e.vocabulary * e.channels, 3);
+  Floats by_position = random_floats((e.positions + 2) * e.channels, 4);
+  Floats expected_token = by_token, expected_position = by_position;
+  ops->embedding_backward(tensor_of(by_token, {e.vocabulary, e.channels}),
+                          tensor_of(by_position, {e.positions + 2, e.channels}),
+                          tensor_of(dout, e.rows()), tensor_of(tokens, {e.batch, e.positions}));
+  for (size_t i = 0; i < dout.size(); ++i) {
+    const size_t row = i / e.channels;
+    const size_t c = i % e.channels;
+    expected_token[size_t(tokens[row]) * e.channels + c] += dout[i];
+    expected_position[row % e.positions * e.channels + c] += dout[i];
+  }
+  CHECK(by_token == expected_token);
+  CHECK(by_position == expected_position);
+}
+
+TEST_CASE("a token beyond the vocabulary is caught", "[kernels]") {
+  TestBackend ops(choose_isa(), 2);
+  const Indices tokens = {0, GENERATE(5, -1)};
+  const Floats table(5 * 4), positions(2 * 4);
+  Floats out(2 * 4);
+  CHECK_THROWS_AS(ops->embedding_forward(tensor_of(out, {1, 2, 4}), tensor_of(tokens, {1, 2}),
+                                         tensor_of(table, {5, 4}), tensor_of(positions, {2, 4})),
+                  Error);
+}
+
+}  // namespace
+}  // namespace gxp

@@ -1,0 +1,77 @@
+// The promise of kernels/ops.h and of training "same world size, same bits": results depend on
+// shapes alone, not on the thread count and not on the run.
+#include <cstring>
+
+#include "tests/kernels/backends.h"
+
+namespace gxp {
+namespace {
+
+struct Sizes {
+  size_t batch, positions, heads, channels, vocabulary;
+};
+
+// Every operation once, one behind the other; the arrays they leave, end to end.
+Floats run_everything(Ops& ops, const Sizes& s) {
+  const size_t n = s.batch * s.positions;
+  const size_t c = s.channels;
+  const Shape rows = {s.batch, s.positions, c};
+  Floats table = random_floats(s.vocabulary * c, 1), positions = random_floats(s.positions * c, 2);
+  const auto tokens = random_indices(n, 3, s.vocabulary);
+  const Tensor token_table = tensor_of(table, {s.vocabulary, c});
+  const Tensor position_table = tensor_of(positions, {s.positions, c});
+  Floats x(n * c), norm(n * c), mean(n), rstd(n), weight = random_floats(c, 4), bias(c, 0.5f);
+  ops.embedding_forward(tensor_of(x, rows), tensor_of(tokens, {s.batch, s.positions}), token_table,
+                        position_table);
+  ops.layernorm_forward(tensor_of(norm, rows), tensor_of(mean, {n}), tensor_of(rstd, {n}),
+                        tensor_of(std::as_const(x), rows), tensor_of(std::as_const(weight), {c}),
+                        tensor_of(std::as_const(bias), {c}), 1e-5f);
+  Floats qkv = random_floats(n * 3 * c, 5), out(n * c), lse(n * s.heads), dqkv(n * 3 * c);
+  Floats delta(n * s.heads), logits = random_floats(n * s.vocabulary, 6), losses(n);
+  const int heads = int(s.heads);
+  const Shape wide = {s.batch, s.positions, 3 * c};
+  const Shape sums = {s.batch, s.heads, s.positions};
+  ops.attention_forward(tensor_of(out, rows), tensor_of(lse, sums), tensor_of(qkv, wide), heads);
+  ops.attention_backward(tensor_of(dqkv, wide), tensor_of(delta, sums), tensor_of(norm, rows),
+                         tensor_of(qkv, wide), tensor_of(out, rows), tensor_of(lse, sums), heads);
+  ops.classifier(tensor_of(logits, {n, s.vocabulary}), tensor_of(losses, {n}),
+                 tensor_of(tokens, {n}), 0.1f);
+  Floats activated(n * c), dx = random_floats(n * c, 7);
+  ops.gelu_backward(tensor_of(dx, rows), tensor_of(activated, rows), tensor_of(dx, rows),
+                    tensor_of(norm, rows));
+  Floats dweight(c), dbias(c);
+  ops.layernorm_backward(tensor_of(dx, rows), tensor_of(dweight, {c}), tensor_of(dbias, {c}),
+                         tensor_of(activated, rows), tensor_of(x, rows), tensor_of(mean, {n}),
+                         tensor_of(rstd, {n}), tensor_of(weight, {c}));
+  ops.bias_backward(tensor_of(dbias, {c}), tensor_of(dx, rows));
+  ops.embedding_backward(token_table, position_table, tensor_of(dx, rows),
+                         tensor_of(tokens, {s.batch, s.positions}));
+  Floats first(c), second(c);
+  ops.adamw(tensor_of(weight, {c}), tensor_of(first, {c}), tensor_of(second, {c}),
+            tensor_of(dweight, {c}), {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1.0});
+  Floats all;
+  for (const Floats* part : {&x, &norm, &out, &lse, &dqkv, &logits, &losses, &activated, &dx,
+                             &dweight, &dbias, &table, &positions, &weight, &first, &second})
+    all.insert(all.end(), part->begin(), part->end());
+  all.push_back(float(ops.sum_of_squares(tensor_of(std::as_const(table), {table.size()}))));
+  return all;
+}
+
+TEST_CASE("results have the same bits for any thread count and in every run", "[kernels]") {
+  const auto isa = GENERATE(from_range(isas_here()));
+  const auto sizes = GENERATE(Sizes{2, 70, 4, 32, 97}, Sizes{3, 100, 3, 60, 301});
+  CAPTURE(to_string(isa), sizes.positions);
+  TestBackend one(isa, 1);
+  const Floats expected = run_everything(*one.owned, sizes);
+  for (const int threads : {1, 2, 3, 5}) {
+    TestBackend ops(isa, threads);
+    for (int run = 0; run < 2; ++run) {
+      const Floats actual = run_everything(*ops.owned, sizes);
+      CAPTURE(threads, run);
+      CHECK(std::memcmp(actual.data(), expected.data(), expected.size() * sizeof(float)) == 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gxp
