@@ -1,0 +1,77 @@
+#include "lib/collective/call_queue.h"
+
+#include <pthread.h>
+
+#include "lib/base/log.h"
+
+namespace gxp {
+
+void Pending::State::finish(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  done_ = true;
+  error_ = std::move(error);
+  changed_.notify_all();
+}
+
+void Pending::State::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return done_; });
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Pending::wait() {
+  if (const auto state = std::exchange(state_, nullptr)) state->wait();
+}
+
+CallQueue::~CallQueue() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+Pending CallQueue::push(std::function<void()> work) {
+  auto state = std::make_shared<Pending::State>();
+  {
+    const std::lock_guard lock(mutex_);
+    items_.push_back({std::move(work), state});
+  }
+  changed_.notify_all();
+  if (!thread_.joinable()) {
+    thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+  }
+  return Pending(std::move(state));
+}
+
+void CallQueue::drain() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return items_.empty() && !running_; });
+}
+
+bool CallQueue::idle() {
+  const std::lock_guard lock(mutex_);
+  return items_.empty() && !running_;
+}
+
+void CallQueue::serve(const std::stop_token& stop) {
+  pthread_setname_np(pthread_self(), "gxp-collective");
+  set_log_rank(log_rank_);
+  std::unique_lock lock(mutex_);
+  while (changed_.wait(lock, stop, [&] { return !items_.empty(); })) {
+    Item item = std::move(items_.front());
+    items_.pop_front();
+    running_ = true;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      item.work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    item.work = nullptr;
+    lock.lock();
+    running_ = false;
+    changed_.notify_all();
+    item.state->finish(std::move(error));
+  }
+}
+
+}  // namespace gxp

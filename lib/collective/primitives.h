@@ -1,0 +1,60 @@
+// What collective algorithms are written in.
+//
+// An algorithm is a function over Primitives whose control flow depends only on rank, world size
+// and counts. It names elements of one logical buffer by Range and never sees memory, so the same
+// function is executed (executor.h), written down (recorder.h) and proved (verifier.h).
+//
+// A step sends, receives, or does both:
+//   Sending    starts without waiting for the peer; the elements leave as they are at that moment.
+//   Receiving  ends the step when the elements have arrived. Messages between two ranks arrive in
+//              the order in which they were sent, with the sender's count.
+//   Overlap    what a step receives may not overlap what it sends. It may overlap what an earlier
+//              step sent: the step then waits until the peer has taken that.
+//   Empty      ranges are allowed; nothing travels and nobody waits.
+#pragma once
+
+#include "lib/base/range.h"
+
+namespace gxp {
+
+inline bool overlap(Range a, Range b) {
+  return a.begin < b.end() && b.begin < a.end() && a.count > 0 && b.count > 0;
+}
+
+inline constexpr int kNobody = -1;
+
+// One call of a primitive, as data. A token is a message without elements: it only orders ranks.
+struct CollectiveStep {
+  int to = kNobody;
+  Range leaving{};
+  int from = kNobody;
+  Range into{};
+  bool fold = false;  // combine what arrives with what is there, instead of storing it
+  bool token = false;
+};
+
+class Primitives {
+ public:
+  Primitives() = default;
+  Primitives(const Primitives&) = delete;
+  Primitives& operator=(const Primitives&) = delete;
+  virtual ~Primitives() = default;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int world_size() const = 0;
+
+  void send(int to, Range leaving) { run({.to = to, .leaving = leaving}); }
+  void recv(int from, Range into) { run({.from = from, .into = into}); }
+  void recv_and_fold(int from, Range into) { run({.from = from, .into = into, .fold = true}); }
+  void send_and_recv(int to, Range leaving, int from, Range into) {
+    run({.to = to, .leaving = leaving, .from = from, .into = into});
+  }
+  void send_and_fold(int to, Range leaving, int from, Range into) {
+    run({.to = to, .leaving = leaving, .from = from, .into = into, .fold = true});
+  }
+  void send_and_recv_token(int to, int from) { run({.to = to, .from = from, .token = true}); }
+
+ protected:
+  virtual void run(const CollectiveStep& step) = 0;
+};
+
+}  // namespace gxp

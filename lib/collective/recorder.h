@@ -1,0 +1,21 @@
+// Writes down the steps of an algorithm instead of doing them. No memory, no peers: any rank of
+// any world size can be recorded anywhere.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lib/collective/algorithm.h"
+
+namespace gxp {
+
+// Element r holds the steps of rank r, in order.
+using Schedule = std::vector<std::vector<CollectiveStep>>;
+
+Schedule record(const Algorithm& algorithm, int world_size, size_t count, int root = 0);
+
+// "send [0, 4) to 1, fold [4, 8) from 1"; ranges are half open.
+std::string to_string(const CollectiveStep& step);
+
+}  // namespace gxp
