@@ -1,0 +1,65 @@
+// The micro-batches of one rank, read ahead by a thread of its own.
+//
+// With N ranks and b rows per micro-batch, the k-th micro-batch after start(base) (k counts over
+// steps: s * grad_accum + m) holds on rank r the samples at positions base + k*N*b + r*b + (0..b-1)
+// of the order. So base + k*N*b samples are consumed by all ranks before it, and a run resumes at
+// any world size by start(samples consumed).
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/data/dataset.h"
+#include "lib/data/sample_order.h"
+#include "lib/tensor/tensor.h"
+
+namespace gxp {
+
+struct BatchShare {
+  int rank = 0;
+  int world_size = 1;
+  int rows = 1;  // train.micro_batch
+};
+
+// Ownership: the dataset must outlive the loader. Threads: one caller.
+// Cost: memory for `depth` micro-batches, allocated once; next() copies one of them.
+class BatchLoader {
+ public:
+  BatchLoader(const Dataset& dataset, const SampleOrder& order, const BatchShare& share,
+              int depth = 4);
+  ~BatchLoader();
+
+  // Begins to read ahead from `position`; drops what was read ahead before. Also restarts after an
+  // error.
+  void start(uint64_t position);
+  // Fills `tokens` and `targets`: i32 host tensors of shape (rows, sequence). Only after start().
+  // Throws what reading this micro-batch threw (and again on every later call); kIo when the
+  // deadline passes.
+  void next(const Tensor& tokens, const Tensor& targets, Deadline deadline);
+
+ private:
+  // One micro-batch read ahead: rows * sequence tokens, then as many targets.
+  using Slot = std::vector<int32_t>;
+
+  void stop();
+  void run(const std::stop_token& stop, uint64_t position);
+  void read(uint64_t position, Slot& slot) const;
+
+  const Dataset& dataset_;
+  const SampleOrder order_;
+  const BatchShare share_;
+  std::vector<Slot> slots_;  // slot k % size: the reader's until written_ > k, then next()'s
+  std::mutex mutex_;         // guards the next three
+  uint64_t written_ = 0;     // micro-batches read since start()
+  uint64_t taken_ = 0;       // micro-batches given to next() since start()
+  std::exception_ptr error_;
+  std::condition_variable_any changed_;
+  std::jthread thread_;
+};
+
+}  // namespace gxp

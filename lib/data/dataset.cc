@@ -1,0 +1,91 @@
+#include "lib/data/dataset.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lib/base/error.h"
+
+namespace gxp {
+namespace {
+
+// The paths that match, by name.
+std::vector<std::string> match(const std::string& pattern) {
+  glob_t found = {};
+  std::vector<std::string> paths;
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  return paths;
+}
+
+std::vector<std::string> files_in(const std::string& directory) {
+  std::error_code error;
+  std::vector<std::string> paths;
+  for (auto entry = std::filesystem::directory_iterator(directory, error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (entry->is_regular_file()) paths.push_back(entry->path().string());
+  }
+  if (error) fail(ErrorKind::kIo, "list directory {}: {}", directory, error.message());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::vector<std::string> expand(const std::string& path, const std::string& setting) {
+  std::error_code ignored;  // what cannot be examined is reported by TokenFile
+  if (std::filesystem::is_directory(path, ignored)) {
+    auto files = files_in(path);
+    if (files.empty()) fail(ErrorKind::kConfig, "{}: directory {} has no files", setting, path);
+    return files;
+  }
+  const bool is_pattern = path.find_first_of("*?[") != std::string::npos;
+  if (!is_pattern || std::filesystem::exists(path, ignored)) return {path};
+  auto matches = match(path);
+  if (matches.empty()) fail(ErrorKind::kConfig, "{}: no file matches '{}'", setting, path);
+  return matches;
+}
+
+}  // namespace
+
+Dataset::Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
+                 const std::string& setting)
+    : sequence_(sequence), vocab_size_(vocab_size) {
+  if (paths.empty()) fail(ErrorKind::kConfig, "{}: the list is empty; name a file", setting);
+  for (const std::string& path : paths) {
+    for (const std::string& name : expand(path, setting)) {
+      const TokenFile& file = files_.emplace_back(name);
+      first_samples_.push_back(first_samples_.back() + samples_of(file));
+    }
+  }
+}
+
+uint64_t Dataset::samples_of(const TokenFile& file) const {
+  const uint64_t tokens = file.token_count();
+  const uint64_t row = uint64_t(sequence_) + 1;
+  if (file.has_rows() && tokens % row != 0)
+    fail(
+        ErrorKind::kCorrupt,
+        "read tokens from {}: {} tokens are no whole number of rows of {} (data.sequence + 1); the "
+        "file is truncated or was written for another sequence",
+        file.path(), tokens, row);
+  if (tokens < row)
+    fail(ErrorKind::kConfig,
+         "read tokens from {}: {} tokens, but one sample takes {} (data.sequence + 1)", file.path(),
+         tokens, row);
+  return file.has_rows() ? tokens / row : (tokens - 1) / uint64_t(sequence_);
+}
+
+void Dataset::read(uint64_t sample, int32_t* tokens, int32_t* targets) const {
+  GXP_ASSERT(sample < sample_count());
+  const auto next = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
+  const auto index = size_t(next - first_samples_.begin()) - 1;
+  const TokenFile& file = files_[index];
+  const auto length = size_t(sequence_);
+  const uint64_t begin = (sample - first_samples_[index]) * (file.has_rows() ? length + 1 : length);
+  file.read(begin, length, vocab_size_, tokens);
+  std::copy(tokens + 1, tokens + length, targets);
+  file.read(begin + length, 1, vocab_size_, targets + length - 1);
+}
+
+}  // namespace gxp

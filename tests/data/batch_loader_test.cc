@@ -1,0 +1,92 @@
+#include "lib/data/batch_loader.h"
+
+#include <chrono>
+
+#include "lib/base/error.h"
+#include "tests/catch.h"
+#include "tests/data/token_samples.h"
+
+namespace gxp {
+namespace {
+
+constexpr int kSequence = 2;
+
+// The samples of the next micro-batch: sample i of the file below has the token 3 * i first.
+std::vector<int> next_samples(BatchLoader& loader, int rows) {
+  const Shape shape{size_t(rows), kSequence};
+  std::vector<int32_t> tokens(shape.count()), targets(shape.count());
+  loader.next(Tensor(memory_of(tokens), DType::kI32, shape),
+              Tensor(memory_of(targets), DType::kI32, shape),
+              Deadline::after(std::chrono::seconds(30)));
+  std::vector<int> samples;
+  for (size_t i = 0; i < tokens.size(); i += kSequence) {
+    CHECK(targets[i] == tokens[i] + 1);
+    CHECK(targets[i + 1] == tokens[i] + 2);
+    samples.push_back(tokens[i] / 3);
+  }
+  return samples;
+}
+
+Dataset counting_dataset(const TokenDirectory& dir, int samples, int vocab_size = 1 << 20) {
+  return Dataset({dir.write("a.i32", counting_tokens(size_t(samples) * (kSequence + 1)))},
+                 kSequence, vocab_size);
+}
+
+// What `world_size` ranks read from position `begin` to `end`, in the order of positions.
+std::vector<int> read_all(const Dataset& data, const SampleOrder& order, int world_size, int rows,
+                          uint64_t begin, uint64_t end) {
+  std::vector<std::unique_ptr<BatchLoader>> loaders;
+  for (int rank = 0; rank < world_size; ++rank) {
+    loaders.push_back(
+        std::make_unique<BatchLoader>(data, order, BatchShare{rank, world_size, rows}, 2));
+    loaders.back()->start(begin);
+  }
+  std::vector<int> samples;
+  while (begin + samples.size() < end) {
+    for (auto& loader : loaders) {
+      const auto batch = next_samples(*loader, rows);
+      samples.insert(samples.end(), batch.begin(), batch.end());
+    }
+  }
+  return samples;
+}
+
+}  // namespace
+
+TEST_CASE("ranks together read the order, whatever the world size and where they resume",
+          "[data]") {
+  const TokenDirectory dir;
+  const Dataset data = counting_dataset(dir, 31);
+  const auto name = GENERATE("sequential", "shuffled");
+  const int world_size = GENERATE(1, 2, 3, 4);
+  const uint64_t base = GENERATE(0, 24);
+  const SampleOrder order(name, 5, data.sample_count());
+  const auto samples = read_all(data, order, world_size, 2, base, base + 72);
+  REQUIRE(samples.size() == 72);
+  for (size_t i = 0; i < samples.size(); ++i) REQUIRE(uint64_t(samples[i]) == order.at(base + i));
+}
+
+TEST_CASE("start drops what was read ahead and begins anew", "[data]") {
+  const TokenDirectory dir;
+  const Dataset data = counting_dataset(dir, 20);
+  BatchLoader loader(data, SampleOrder("sequential", 1, 20), {1, 2, 2});
+  loader.start(0);
+  CHECK(next_samples(loader, 2) == std::vector<int>{2, 3});
+  CHECK(next_samples(loader, 2) == std::vector<int>{6, 7});
+  loader.start(8);
+  CHECK(next_samples(loader, 2) == std::vector<int>{10, 11});
+}
+
+TEST_CASE("a bad token surfaces in its own micro-batch, then and again", "[data]") {
+  const TokenDirectory dir;
+  const Dataset data = counting_dataset(dir, 6, 14);  // sample 4 holds tokens 12, 13, 14
+  BatchLoader loader(data, SampleOrder("sequential", 1, 6), {0, 1, 2});
+  loader.start(0);
+  CHECK(next_samples(loader, 2) == std::vector<int>{0, 1});
+  CHECK(next_samples(loader, 2) == std::vector<int>{2, 3});
+  for (int i = 0; i < 2; ++i)
+    CHECK_THROWS_WITH(next_samples(loader, 2),
+                      Catch::Matchers::Contains("token 14 at position 14"));
+}
+
+}  // namespace gxp
