@@ -1,0 +1,175 @@
+#include "lib/ckpt/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <span>
+
+#include "lib/ckpt/writer.h"
+
+namespace gxp {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
+constexpr size_t kBufferBytes = size_t{4} << 20;
+
+bool has_manifest(const fs::path& directory) {
+  std::error_code error;
+  return fs::is_regular_file(directory / kManifestName, error);
+}
+
+// The number in "step-00000010", if the name is one that step_name() makes.
+std::optional<uint64_t> parse_step(const std::string& name) {
+  constexpr std::string_view kPrefix = "step-";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  uint64_t step = 0;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  return name == step_name(step) ? std::optional(step) : std::nullopt;
+}
+
+std::string find_step_directory(const std::string& path) {
+  if (has_manifest(path)) return path;
+  if (!fs::exists(path)) fail(ErrorKind::kIo, "open checkpoint {}: no such directory", path);
+  const auto steps = complete_steps(path);
+  if (steps.empty())
+    fail(ErrorKind::kIo, "open checkpoint {}: it holds no complete checkpoint", path);
+  return fmt::format("{}/{}", path, step_name(steps.back()));
+}
+
+std::string hash_file(const InputFile& file) {
+  Hasher hasher;
+  std::vector<std::byte> buffer(std::min<uint64_t>(file.bytes(), kBufferBytes));
+  for (uint64_t done = 0; done < file.bytes(); done += buffer.size()) {
+    buffer.resize(std::min<uint64_t>(file.bytes() - done, kBufferBytes));
+    file.read(done, memory_of(buffer));
+    hasher.update(buffer);
+  }
+  return hasher.hex();
+}
+
+}  // namespace
+
+std::string step_name(uint64_t step) { return fmt::format("step-{:08}", step); }
+
+std::vector<uint64_t> complete_steps(const std::string& dir) {
+  std::vector<uint64_t> steps;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(dir, error)) {
+    const auto step = parse_step(entry.path().filename());
+    if (step && has_manifest(entry.path())) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+Checkpoint Checkpoint::open(const std::string& path) {
+  return Checkpoint(find_step_directory(path));
+}
+
+Checkpoint::Checkpoint(std::string path) : path_(std::move(path)) {
+  const std::string name = path_ + "/" + kManifestName;
+  manifest_ = parse_manifest(read_text(name, kMaxManifestBytes), name);
+  for (size_t i = 0; i < manifest_.files.size(); ++i) (void)open_file(i);
+}
+
+InputFile Checkpoint::open_file(size_t file) const {
+  const DataFile& listed = manifest_.files[file];
+  InputFile opened(path_ + "/" + listed.name);
+  if (opened.bytes() != listed.bytes)
+    fail(ErrorKind::kCorrupt, "open {}: {} bytes expected, found {}", opened.path(), listed.bytes,
+         opened.bytes());
+  return opened;
+}
+
+const LogicalTensor* Checkpoint::find(const std::string& name, Role role) const {
+  for (const LogicalTensor& tensor : manifest_.tensors) {
+    if (tensor.info.name == name && tensor.info.role == role) return &tensor;
+  }
+  return nullptr;
+}
+
+void Checkpoint::read(const std::string& name, Role role, uint64_t begin, Memory out) const {
+  const LogicalTensor* tensor = find(name, role);
+  if (tensor == nullptr)
+    fail(ErrorKind::kCorrupt, "read checkpoint {}: it holds no {} of '{}'", path_, to_string(role),
+         name);
+  read(*tensor, begin, out);
+}
+
+void Checkpoint::read(const LogicalTensor& tensor, uint64_t begin, Memory out) const {
+  const uint64_t element = size_of(tensor.info.dtype);
+  const uint64_t end = begin + out.bytes / element;
+  if (out.bytes % element != 0 || end < begin || end > tensor.info.count())
+    fail(ErrorKind::kCorrupt, "read checkpoint {}: '{}' has {} elements, {} to {} are wanted",
+         path_, tensor.info.name, tensor.info.count(), begin, end);
+  const auto ends_before = [](uint64_t wanted, const Piece& piece) {
+    return wanted < piece.begin + piece.count;
+  };
+  auto piece = std::upper_bound(tensor.pieces.begin(), tensor.pieces.end(), begin, ends_before);
+  for (; begin < end; ++piece) {
+    const uint64_t skipped = begin - piece->begin;
+    const uint64_t count = std::min(end - begin, piece->count - skipped);
+    open_file(piece->file)
+        .read(piece->file_offset + skipped * element,
+              out.slice(out.bytes - (end - begin) * element, count * element));
+    begin += count;
+  }
+}
+
+void Checkpoint::verify(int part, int parts) const {
+  GXP_ASSERT(part >= 0 && part < parts);
+  for (auto i = size_t(part); i < manifest_.files.size(); i += size_t(parts)) {
+    const InputFile file = open_file(i);
+    const std::string found = hash_file(file);
+    const std::string& expected = manifest_.files[i].hash;
+    if (found != expected)
+      fail(ErrorKind::kCorrupt, "verify {}: changed: xxh3-128 expected {}, found {}", file.path(),
+           expected, found);
+  }
+}
+
+bool is_gxp_checkpoint(const std::string& path) {
+  return has_manifest(path) || !complete_steps(path).empty();
+}
+
+NamedTensors read_gxp_checkpoint(const std::string& path) {
+  // Owners: the readers of its tensors.
+  const auto checkpoint = std::make_shared<const Checkpoint>(Checkpoint::open(path));
+  const CheckpointInfo& info = checkpoint->manifest().info;
+  NamedTensors result{.format = "gxp", .config = info.config, .state = info.state};
+  result.step = info.step;
+  result.samples_consumed = info.samples_consumed;
+  result.world_size = info.world_size;
+  result.strategy = info.strategy;
+  for (const LogicalTensor& tensor : checkpoint->manifest().tensors) {
+    result.tensors.push_back({tensor.info, [checkpoint, &tensor](uint64_t begin, Memory out) {
+                                checkpoint->read(tensor, begin, out);
+                              }});
+  }
+  return result;
+}
+
+void write_gxp_checkpoint(const NamedTensors& tensors, const std::string& path) {
+  const CheckpointInfo info{.step = tensors.step.value_or(0),
+                            .samples_consumed = tensors.samples_consumed.value_or(0),
+                            .world_size = tensors.world_size.value_or(1),
+                            .strategy = tensors.strategy,
+                            .config = tensors.config,
+                            .state = tensors.state};
+  CheckpointWriter writer(path, {.step = info.step, .rank = 0, .world_size = 1});
+  for (const NamedTensor& tensor : tensors.tensors) {
+    uint64_t begin = 0;
+    writer.add(tensor.info, 0, {});  // an empty tensor is listed, too
+    stream(tensor, [&](ConstMemory block) {
+      writer.add(tensor.info, begin, block);
+      begin += block.bytes / size_of(tensor.info.dtype);
+    });
+  }
+  const FilePart part = writer.finish();
+  publish_checkpoint(path, std::span(&part, 1), info, 0);
+}
+
+}  // namespace gxp

@@ -1,0 +1,60 @@
+// Reads a checkpoint in gxp's own format, at any world size: each rank asks for the elements it
+// owns.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/ckpt/file.h"
+#include "lib/ckpt/manifest.h"
+
+namespace gxp {
+
+std::string step_name(uint64_t step);  // "step-00000010"
+
+// The steps that `dir` holds complete checkpoints of (step directories with a manifest), rising.
+// Empty if there is no such directory.
+std::vector<uint64_t> complete_steps(const std::string& dir);
+
+// Threads: const functions from any. Cost: the manifest in memory; a data file is open only while
+// it is read, so that thousands of them are no matter.
+class Checkpoint {
+ public:
+  // `path` is a step directory, or one that holds step directories, of which the newest complete
+  // one is taken. kIo: there is none, or a data file is missing; kCorrupt: the manifest or the size
+  // of a data file is not what it must be. Contents are not hashed: see verify().
+  static Checkpoint open(const std::string& path);
+
+  [[nodiscard]] const std::string& path() const { return path_; }  // the step directory
+  [[nodiscard]] const Manifest& manifest() const { return manifest_; }
+  // nullptr if it holds no such tensor.
+  [[nodiscard]] const LogicalTensor* find(const std::string& name, Role role) const;
+  // Fills `out`, host memory of a whole number of elements, with the elements from `begin` on.
+  // Reads nothing else. kCorrupt if there is no such tensor or it is shorter than that.
+  void read(const std::string& name, Role role, uint64_t begin, Memory out) const;
+  void read(const LogicalTensor& tensor, uint64_t begin, Memory out) const;
+  // Reads every part-th of `parts` data files whole and compares its hash with the manifest's.
+  // kCorrupt names the file, the expected and the found hash. Resuming ranks share the work by
+  // verify(rank, world_size).
+  void verify(int part = 0, int parts = 1) const;
+
+ private:
+  explicit Checkpoint(std::string path);
+  // Opens a data file; `file` is an index into the manifest's. kCorrupt if its size has changed.
+  [[nodiscard]] InputFile open_file(size_t file) const;
+
+  std::string path_;
+  Manifest manifest_;
+};
+
+// Whether `path` is or holds a step directory.
+bool is_gxp_checkpoint(const std::string& path);
+NamedTensors read_gxp_checkpoint(const std::string& path);
+
+// `path` becomes a directory with one complete checkpoint, in one file, with all that is known.
+void write_gxp_checkpoint(const NamedTensors& tensors, const std::string& path);
+
+}  // namespace gxp

@@ -1,0 +1,56 @@
+// Checkpoint formats, one row each. A conversion reads with one row and writes with another.
+//
+// One more format is one new file, one row in table.cc and one line in CMakeLists.txt.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/ckpt/named_tensors.h"
+
+namespace gxp {
+
+struct WriteOptions {
+  uint64_t shard_bytes = 5'000'000'000;  // largest file of a sharded directory; 5 GB, as the Hub's
+  bool replace = false;                  // an existing checkpoint at that path
+};
+
+struct CheckpointFormat {
+  std::string_view name;
+  std::string_view summary;
+  // By content, or by name where the content may be damaged. Never throws for what is not there.
+  bool (*recognises)(const std::string& path);
+  NamedTensors (*read)(const std::string& path);
+  // `path` does not exist, its parent does.
+  void (*write)(const NamedTensors& tensors, const std::string& path, const WriteOptions& options);
+  // Checks the contents of all files against recorded hashes; returns how many files that were.
+  // nullptr: the format records none, and reading has checked all that can be.
+  uint64_t (*verify)(const std::string& path);
+  bool keeps_optimizer_state;
+};
+
+// Asked in this order.
+extern const std::span<const CheckpointFormat> kFormats;
+
+std::vector<std::string> format_names();
+// kUsage with a near match for an unknown name.
+const CheckpointFormat& find_format(const std::string& name);
+// The format of what is at `path`. kIo: nothing is; kCorrupt: no format recognises it.
+const CheckpointFormat& format_at(const std::string& path);
+
+// Reads headers only; elements are read when asked for. Errors: kIo, kCorrupt.
+NamedTensors read_checkpoint(const std::string& path);
+
+// As read_checkpoint(), with the names that gxp's models use: what `model.init` is loaded from.
+NamedTensors read_weights(const std::string& path);
+
+// Writes beside `path` and renames, so that `path` is complete or absent; on an error nothing is
+// left. kUsage: `path` exists and is not to be replaced, or is a directory without a checkpoint.
+// Cost: one tensor's buffer of 4 MiB, whatever the size of the checkpoint.
+void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
+                      const std::string& path, const WriteOptions& options);
+
+}  // namespace gxp

@@ -1,0 +1,30 @@
+// Hugging Face model directories: config.json beside safetensors. GPT-2 is understood as a model;
+// others are named tensors only.
+// Source: transformers 5.23, models/gpt2/{configuration,modeling}_gpt2.py.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lib/ckpt/named_tensors.h"
+
+namespace gxp {
+
+bool is_huggingface(const std::string& path);
+
+// Tensors under the names in the files. `config` has the model.* settings if config.json is of a
+// GPT-2 that gxp can compute; a warning says why if not.
+NamedTensors read_huggingface(const std::string& path);
+
+// The weights as GPT2LMHeadModel saves them, and config.json. DIR exists. kConfig: the model's
+// settings are not known, or are no GPT-2; kCorrupt: a tensor that they ask for is not there.
+void write_huggingface(const NamedTensors& tensors, const std::string& directory,
+                       uint64_t shard_bytes);
+
+// The same with the names of GPT2LMHeadModel, which are gxp's own: the prefix "transformer." is
+// added where GPT2Model's names lack it, the mask buffers of old files (h.N.attn.bias,
+// .masked_bias) are dropped, and so is lm_head.weight if it equals transformer.wte.weight; kConfig
+// if not: gxp's GPT-2 ties the two. Names of other models are left alone.
+NamedTensors with_gpt2_names(NamedTensors tensors);
+
+}  // namespace gxp

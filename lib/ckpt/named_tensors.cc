@@ -1,0 +1,107 @@
+#include "lib/ckpt/named_tensors.h"
+
+#include <fmt/format.h>
+#include <sodium.h>
+
+#include <algorithm>
+#include <array>
+
+namespace gxp {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{4} << 20;  // a multiple of every element's size
+
+constexpr std::array<std::string_view, 3> kRoles = {"weight", "adam_m", "adam_v"};
+
+struct StageRow {
+  std::string_view strategy;
+  int stage;
+};
+
+// The FSDP names: PyTorch's ShardingStrategy, by what they shard.
+constexpr std::array<StageRow, 9> kStages = {{{"ddp", 0},
+                                              {"no_shard", 0},
+                                              {"zero1", 1},
+                                              {"zero2", 2},
+                                              {"shard_grad_op", 2},
+                                              {"hybrid_shard_zero2", 2},
+                                              {"zero3", 3},
+                                              {"full_shard", 3},
+                                              {"hybrid_shard", 3}}};
+
+}  // namespace
+
+std::string_view to_string(Role role) { return kRoles[static_cast<size_t>(role)]; }
+
+std::optional<Role> parse_role(std::string_view name) {
+  const auto found = std::find(kRoles.begin(), kRoles.end(), name);
+  if (found == kRoles.end()) return std::nullopt;
+  return static_cast<Role>(found - kRoles.begin());
+}
+
+std::optional<uint64_t> checked_count(const std::vector<uint64_t>& shape) {
+  uint64_t count = 1;
+  bool overflow = false;
+  for (const uint64_t size : shape) {
+    if (size == 0) return 0;
+    overflow |= __builtin_mul_overflow(count, size, &count);
+  }
+  return overflow ? std::nullopt : std::optional(count);
+}
+
+std::optional<std::string> find_value(const KeyValues& pairs, std::string_view key) {
+  for (const auto& [name, value] : pairs) {
+    if (name == key) return value;
+  }
+  return std::nullopt;
+}
+
+const NamedTensor* find_tensor(const NamedTensors& tensors, std::string_view name, Role role) {
+  for (const NamedTensor& tensor : tensors.tensors) {
+    if (tensor.info.name == name && tensor.info.role == role) return &tensor;
+  }
+  return nullptr;
+}
+
+const NamedTensor& require_weight(const NamedTensors& tensors, std::string_view name,
+                                  const std::vector<uint64_t>& shape, const std::string& file) {
+  const NamedTensor* tensor = find_tensor(tensors, name);
+  if (tensor == nullptr) fail(ErrorKind::kCorrupt, "read {}: tensor '{}' is missing", file, name);
+  if (tensor->info.shape != shape)
+    fail(ErrorKind::kCorrupt, "read {}: tensor '{}' has the shape ({}), the model needs ({})", file,
+         name, fmt::join(tensor->info.shape, ", "), fmt::join(shape, ", "));
+  return *tensor;
+}
+
+void stream(const NamedTensor& tensor, const std::function<void(ConstMemory)>& sink) {
+  const uint64_t bytes = tensor.info.bytes();
+  const size_t element = size_of(tensor.info.dtype);
+  std::vector<std::byte> buffer(std::min<uint64_t>(bytes, kBufferBytes));
+  for (uint64_t done = 0; done < bytes; done += buffer.size()) {
+    buffer.resize(std::min<uint64_t>(bytes - done, kBufferBytes));
+    tensor.read(done / element, memory_of(buffer));
+    sink(memory_of(std::as_const(buffer)));
+  }
+}
+
+std::string sha256_hex(const NamedTensor& tensor) {
+  crypto_hash_sha256_state state;
+  crypto_hash_sha256_init(&state);
+  stream(tensor, [&](ConstMemory block) {
+    crypto_hash_sha256_update(&state, reinterpret_cast<const unsigned char*>(block.data),
+                              block.bytes);
+  });
+  std::array<unsigned char, crypto_hash_sha256_BYTES> digest;
+  crypto_hash_sha256_final(&state, digest.data());
+  std::array<char, 2 * crypto_hash_sha256_BYTES + 1> hex;
+  return sodium_bin2hex(hex.data(), hex.size(), digest.data(), digest.size());
+}
+
+std::optional<int> stage_of(std::string_view strategy) {
+  for (const StageRow& row : kStages) {
+    if (row.strategy == strategy) return row.stage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gxp

@@ -1,0 +1,81 @@
+// A checkpoint as every format presents it: named tensors whose elements are read on demand, and
+// what is known about the run. Formats convert by writing what another one read.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/ckpt/storage_dtype.h"
+#include "lib/device/memory.h"
+
+namespace gxp {
+
+// What a tensor is to the training: a parameter, or AdamW's first or second moment of the parameter
+// with the same name.
+enum class Role : uint8_t { kWeight, kAdamM, kAdamV };
+std::string_view to_string(Role role);  // "weight", "adam_m", "adam_v"
+std::optional<Role> parse_role(std::string_view name);
+
+// The product of the sizes, 1 for no sizes; nothing if it exceeds 2^64 - 1.
+std::optional<uint64_t> checked_count(const std::vector<uint64_t>& shape);
+
+// Row-major, little-endian. The bytes of a tensor that a reader returned fit into 64 bits.
+struct TensorInfo {
+  std::string name;
+  Role role = Role::kWeight;
+  StorageDType dtype = StorageDType::kF32;
+  std::vector<uint64_t> shape;
+
+  [[nodiscard]] uint64_t count() const { return checked_count(shape).value(); }
+  [[nodiscard]] uint64_t bytes() const { return count() * size_of(dtype); }
+  friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
+};
+
+struct NamedTensor {
+  TensorInfo info;
+  // Fills `out`, a whole number of elements, with the elements from `begin` on. Holds its file
+  // open. kIo, kCorrupt: the file has changed since it was opened. Threads: any.
+  std::function<void(uint64_t begin, Memory out)> read;
+};
+
+// ("section.key", value as TOML writes it), as flatten() in lib/config/print.h makes them.
+using KeyValues = std::vector<std::pair<std::string, std::string>>;
+
+// The value of `key`, or nothing.
+std::optional<std::string> find_value(const KeyValues& pairs, std::string_view key);
+
+struct NamedTensors {
+  std::string format = {};  // name of the row in kFormats that read it
+  std::vector<NamedTensor> tensors = {};
+  KeyValues config = {};  // empty where the format does not tell; for foreign ones "model.*" only
+  KeyValues state = {};   // free pairs that the trainer keeps: gxp's format only
+  std::map<std::string, std::string> metadata = {};  // safetensors' own; not kept by gxp's format
+  std::optional<uint64_t> step = {};
+  std::optional<uint64_t> samples_consumed = {};
+  std::optional<int> world_size = {};
+  std::string strategy = {};  // "zero3"; "" where not known
+};
+
+// The tensor with this name and role, or nullptr.
+const NamedTensor* find_tensor(const NamedTensors& tensors, std::string_view name,
+                               Role role = Role::kWeight);
+
+// The weight with this name and shape. kCorrupt, naming `file`, if there is none.
+const NamedTensor& require_weight(const NamedTensors& tensors, std::string_view name,
+                                  const std::vector<uint64_t>& shape, const std::string& file);
+
+// The whole tensor through a buffer of at most 4 MiB, in order.
+void stream(const NamedTensor& tensor, const std::function<void(ConstMemory)>& sink);
+
+// SHA-256 of the tensor's bytes, 64 lower-case hexadecimal digits.
+std::string sha256_hex(const NamedTensor& tensor);
+
+// The ZeRO stage of a strategy: "zero2" is 2, "ddp" 0, "full_shard" 3; nothing for unknown names.
+std::optional<int> stage_of(std::string_view strategy);
+
+}  // namespace gxp

@@ -1,0 +1,137 @@
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "lib/base/error.h"
+#include "lib/ckpt/file.h"
+#include "lib/ckpt/json.h"
+#include "lib/ckpt/safetensors.h"
+
+namespace gxp {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr const char* kSingle = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+SafetensorsHeader read_header(const InputFile& file) {
+  uint64_t length = 0;
+  if (file.bytes() < sizeof(length))
+    fail(ErrorKind::kCorrupt, "read {}: truncated: {} bytes are no safetensors file", file.path(),
+         file.bytes());
+  file.read(0, {reinterpret_cast<std::byte*>(&length), sizeof(length)});
+  if (length > kMaxHeaderBytes || length > file.bytes() - sizeof(length))
+    fail(ErrorKind::kCorrupt,
+         "read {}: the header would take {} bytes, but the file has {} and a header at most {}",
+         file.path(), length, file.bytes(), kMaxHeaderBytes);
+  std::string json(length, '\0');
+  file.read(sizeof(length), memory_of(json));
+  return parse_safetensors_header(json, file.bytes(), file.path());
+}
+
+// Adds the tensors of one file; returns its metadata.
+std::map<std::string, std::string> add_file(const std::string& path,
+                                            std::vector<NamedTensor>& tensors) {
+  const auto file = std::make_shared<InputFile>(path);  // owners: the readers of its tensors
+  SafetensorsHeader header = read_header(*file);
+  for (auto& entry : header.entries) {
+    const uint64_t offset = entry.offset;
+    const size_t element = size_of(entry.info.dtype);
+    tensors.push_back({std::move(entry.info), [=](uint64_t begin, Memory out) {
+                         file->read(offset + begin * element, out);
+                       }});
+  }
+  return std::move(header.metadata);
+}
+
+// The files of an index, each once, by name; and the names of the tensors that must be in them.
+struct Index {
+  std::set<std::string> files;
+  std::set<std::string> tensors;
+};
+
+Index read_index(const std::string& path) {
+  const Json root = parse_json(read_text(path, kMaxHeaderBytes), path);
+  const std::string where = "read " + path;
+  Index index;
+  for (const auto& [tensor, file] :
+       to_object(member(root, "weight_map", where), where + ": weight_map").items()) {
+    const std::string name = to_text(file, where + ": weight_map");
+    if (!is_plain_name(name))
+      fail(ErrorKind::kCorrupt, "{}: '{}' is not the name of a file beside the index", where, name);
+    index.files.insert(name);
+    index.tensors.insert(tensor);
+  }
+  return index;
+}
+
+std::map<std::string, std::string> add_index(const std::string& path,
+                                             std::vector<NamedTensor>& tensors) {
+  Index index = read_index(path);
+  std::map<std::string, std::string> metadata;
+  for (const std::string& file : index.files)
+    metadata.merge(add_file(fs::path(path).replace_filename(file), tensors));
+  std::set<std::string_view> found;
+  for (const NamedTensor& tensor : tensors) {
+    if (!found.insert(tensor.info.name).second)
+      fail(ErrorKind::kCorrupt, "read {}: tensor '{}' is in two of the files", path,
+           tensor.info.name);
+    index.tensors.erase(tensor.info.name);
+  }
+  if (!index.tensors.empty())
+    fail(ErrorKind::kCorrupt, "read {}: tensor '{}' is in none of the files", path,
+         *index.tensors.begin());
+  return metadata;
+}
+
+// Moves what gxp's writer put into the metadata to where it belongs.
+void take_own_metadata(NamedTensors& result) {
+  if (const auto step = result.metadata.find("gxp.step"); step != result.metadata.end()) {
+    char* end = nullptr;
+    const auto value = std::strtoull(step->second.c_str(), &end, 10);
+    if (end != step->second.c_str() && *end == '\0') result.step = value;
+    result.metadata.erase(step);
+  }
+  constexpr std::string_view kModel = "gxp.model.";
+  for (auto entry = result.metadata.lower_bound(std::string(kModel));
+       entry != result.metadata.end() && entry->first.starts_with(kModel);) {
+    result.config.emplace_back(entry->first.substr(4), entry->second);
+    entry = result.metadata.erase(entry);
+  }
+}
+
+// The index or the file that a directory or a path stands for.
+std::string find_root(const std::string& path) {
+  if (!fs::is_directory(path)) return path;
+  const fs::path index = fs::path(path) / kIndex;
+  return fs::exists(index) ? index : fs::path(path) / kSingle;
+}
+
+bool begins_like_safetensors(const std::string& path) {
+  const InputFile file(path);
+  std::array<unsigned char, 9> head = {};
+  if (file.bytes() < head.size()) return false;
+  file.read(0, memory_of(head));
+  return head[8] == '{' && head[4] + head[5] + head[6] + head[7] == 0;
+}
+
+}  // namespace
+
+bool is_safetensors(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return fs::exists(find_root(path), error);
+  return path.ends_with(".safetensors") || path.ends_with(".safetensors.index.json") ||
+         (fs::is_regular_file(path, error) && begins_like_safetensors(path));
+}
+
+NamedTensors read_safetensors(const std::string& path) {
+  NamedTensors result{.format = "safetensors"};
+  const std::string root = find_root(path);
+  const auto add = root.ends_with(".json") ? add_index : add_file;
+  result.metadata = add(root, result.tensors);
+  take_own_metadata(result);
+  return result;
+}
+
+}  // namespace gxp

@@ -1,0 +1,64 @@
+// Writes a checkpoint in gxp's own format, so that at every moment a reader finds the old complete
+// checkpoints or also the new one, and never a half.
+//
+//   every rank  CheckpointWriter writer(dir, {step, rank, world_size});
+//               writer.add(...) for what this rank owns; FilePart part = writer.finish();
+//   gather      to_json(part) of all ranks to rank 0: this is also the barrier
+//   rank 0      publish_checkpoint(dir, parts, info, keep);
+//
+// Files are written to DIR/.step-00000010.partial/, hashed on the way and made durable. Publishing
+// writes the manifest, makes it and the directory durable, renames the directory to step-00000010
+// and makes the rename durable; then older checkpoints and stale partial directories are removed.
+// A tensor that several ranks hold is added by one of them, or by each of them in part.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/ckpt/file.h"
+#include "lib/ckpt/manifest.h"
+
+namespace gxp {
+
+struct WriterRank {
+  uint64_t step = 0;
+  int rank = 0;
+  int world_size = 1;
+};
+
+// Writes one rank's file. Errors: kIo, naming path, bytes and the system's reason; the partial
+// directory is removed then, with what other ranks have put there: the checkpoint cannot complete.
+// Without finish(), the destructor removes the file.
+class CheckpointWriter {
+ public:
+  CheckpointWriter(const std::string& dir, const WriterRank& rank);
+  ~CheckpointWriter();
+
+  // Elements [begin, begin + count) of a tensor with this global shape; `data` is host memory of
+  // count elements, row-major. An element is added once over all ranks; in any order.
+  void add(const TensorInfo& info, uint64_t begin, ConstMemory data);
+  // Makes the file durable. The last call.
+  FilePart finish();
+
+ private:
+  template <class Act>
+  auto or_abandon(Act act);
+  LogicalTensor& tensor_of(const TensorInfo& info);
+
+  std::string partial_;  // the directory
+  FilePart part_;
+  std::unique_ptr<OutputFile> file_;
+};
+
+// Completes the checkpoint of info.step and returns its path. Of the complete checkpoints in `dir`,
+// this one and the `keep` - 1 others with the highest steps stay; 0 keeps all. A complete
+// checkpoint of the same step is replaced. Errors: kIo as above; kInternal if the parts miss or
+// repeat an element or disagree about a tensor. After an error the older checkpoints are as they
+// were.
+std::string publish_checkpoint(const std::string& dir, std::span<const FilePart> parts,
+                               const CheckpointInfo& info, int keep);
+
+}  // namespace gxp

@@ -1,0 +1,194 @@
+#include "lib/ckpt/format.h"
+
+#include <nlohmann/json.hpp>
+
+#include "lib/ckpt/checkpoint.h"
+#include "tests/catch.h"
+#include "tests/ckpt/samples.h"
+
+namespace gxp {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kFixtures = GXP_TEST_DATA "/ckpt/";
+
+NamedTensors convert(const std::string& from, const std::string& to, const std::string& format,
+                     const WriteOptions& options = {}) {
+  write_checkpoint(read_checkpoint(from), find_format(format), to, options);
+  return read_checkpoint(to);
+}
+
+// The GPT-2 fixture with `change` made to its names, and the config.json beside it.
+void write_gpt2(const std::string& directory, const std::function<void(NamedTensors&)>& change) {
+  NamedTensors tensors = read_checkpoint(kFixtures + "hf_gpt2");
+  change(tensors);
+  write_checkpoint(tensors, find_format("safetensors"), directory, {});
+  fs::copy(kFixtures + "hf_gpt2/config.json", directory);
+}
+
+}  // namespace
+
+TEST_CASE("GPT-2 survives every chain of two conversions bit by bit", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string first = GENERATE("gxp", "safetensors", "huggingface");
+  const std::string second = GENERATE("gxp", "safetensors", "huggingface");
+  const uint64_t shard_bytes = GENERATE(uint64_t{20000}, uint64_t{5'000'000'000});
+  CAPTURE(first, second, shard_bytes);
+  const auto original = read_checkpoint(kFixtures + "hf_gpt2");
+  convert(kFixtures + "hf_gpt2", dir / "one", first, {shard_bytes});
+  const auto result = convert(dir / "one", dir / "two", second, {shard_bytes});
+  CHECK(result.format == second);
+  CHECK(digests(result) == digests(original));
+  for (const auto& [key, value] : original.config) CHECK(find_value(result.config, key) == value);
+}
+
+TEST_CASE("all storage types survive gxp's format and back", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string source = kFixtures + "safetensors_single/model.safetensors";
+  const auto original = digests(read_checkpoint(source));
+  const auto stored = convert(source, dir / "gxp", "gxp");
+  CHECK(stored.step == 1001);
+  CHECK(digests(stored) == original);
+  CHECK(digests(convert(dir / "gxp", dir / "a.safetensors", "safetensors")) == original);
+  CHECK(fs::is_regular_file(dir / "a.safetensors"));
+  CHECK(list(dir.path()) == std::vector<std::string>{"a.safetensors", "gxp"});
+}
+
+TEST_CASE("gxp's format alone keeps optimizer state and what is known of the run", "[ckpt]") {
+  const TemporaryDirectory dir;
+  NamedTensors run{
+      .tensors = {counting_tensor("a", {3}), counting_tensor("a", {3}, 5, Role::kAdamM),
+                  counting_tensor("a", {3}, 9, Role::kAdamV)},
+      .config = {{"model.heads", "3"}, {"optim.lr", "0.1"}},
+      .state = {{"lr", "0.05"}},
+      .step = 7,
+      .samples_consumed = 99,
+      .world_size = 4,
+      .strategy = "zero3"};
+  write_checkpoint(run, find_format("gxp"), dir / "run", {});
+  const auto copy = convert(dir / "run", dir / "copy", "gxp");
+  CHECK(digests(copy) == digests(run));
+  CHECK(copy.config == run.config);
+  CHECK(copy.state == run.state);
+  CHECK(copy.samples_consumed == 99);
+  CHECK(copy.world_size == 4);
+  CHECK(stage_of(copy.strategy) == 3);
+  const auto weights = convert(dir / "run", dir / "w.safetensors", "safetensors");
+  CHECK(weights.tensors.size() == 1);
+  CHECK(weights.step == 7);
+}
+
+TEST_CASE("a Hugging Face directory has the configuration that GPT2LMHeadModel reads", "[ckpt]") {
+  const TemporaryDirectory dir;
+  convert(kFixtures + "hf_gpt2", dir / "out", "huggingface");
+  CHECK(list(dir / "out") == std::vector<std::string>{"config.json", "model.safetensors"});
+  const auto written = nlohmann::json::parse(read_bytes(dir / "out/config.json"));
+  const auto original = nlohmann::json::parse(read_bytes(kFixtures + "hf_gpt2/config.json"));
+  for (const char* key :
+       {"model_type", "architectures", "n_embd", "n_layer", "n_head", "n_positions", "vocab_size",
+        "layer_norm_epsilon", "activation_function", "tie_word_embeddings", "dtype"}) {
+    CAPTURE(key);
+    CHECK(written[key] == original[key]);
+  }
+}
+
+TEST_CASE("names without a prefix, mask buffers and a stored tied head are understood", "[ckpt]") {
+  const TemporaryDirectory dir;
+  write_gpt2(dir / "old", [](NamedTensors& tensors) {
+    NamedTensor head = *find_tensor(tensors, "transformer.wte.weight");
+    head.info.name = "lm_head.weight";
+    for (NamedTensor& tensor : tensors.tensors) tensor.info.name.erase(0, strlen("transformer."));
+    tensors.tensors.push_back(head);
+    tensors.tensors.push_back(counting_tensor("h.0.attn.bias", {1, 1, 32, 32}));
+    tensors.tensors.push_back(counting_tensor("h.0.attn.masked_bias", {}));
+  });
+  const auto original = digests(read_checkpoint(kFixtures + "hf_gpt2"));
+  CHECK(digests(read_weights(dir / "old")) == original);
+  CHECK(read_checkpoint(dir / "old").tensors.size() == original.size() + 3);
+  CHECK(digests(convert(dir / "old", dir / "gxp", "gxp")) == original);
+  CHECK(digests(convert(dir / "old", dir / "new", "huggingface")) == original);
+}
+
+TEST_CASE("an untied head is refused", "[ckpt]") {
+  const TemporaryDirectory dir;
+  write_gpt2(dir / "untied", [](NamedTensors& tensors) {
+    tensors.tensors.push_back(counting_tensor("lm_head.weight", {67, 24}));
+  });
+  const auto [kind, text] = error_of([&] { read_weights(dir / "untied"); });
+  CHECK(kind == ErrorKind::kConfig);
+  CHECK_THAT(text, Catch::Matchers::Contains("untied"));
+}
+
+TEST_CASE("a missing or misshapen tensor is named", "[ckpt]") {
+  const TemporaryDirectory dir;
+  write_gpt2(dir / "short", [](NamedTensors& tensors) { tensors.tensors.pop_back(); });
+  write_gpt2(dir / "odd", [](NamedTensors& tensors) {
+    for (NamedTensor& tensor : tensors.tensors) {
+      if (tensor.info.name == "transformer.wpe.weight") tensor.info.shape = {24, 32};
+    }
+  });
+  CHECK_THAT(error_of([&] { convert(dir / "short", dir / "x", "huggingface"); }).second,
+             Catch::Matchers::Contains("is missing"));
+  CHECK_THAT(error_of([&] { convert(dir / "odd", dir / "x", "huggingface"); }).second,
+             Catch::Matchers::Contains("'transformer.wpe.weight' has the shape (24, 32)"));
+  CHECK_FALSE(fs::exists(dir / "x"));
+}
+
+TEST_CASE("weights alone do not make a Hugging Face directory", "[ckpt]") {
+  const TemporaryDirectory dir;
+  fs::copy(kFixtures + "hf_gpt2/model.safetensors", dir / "bare.safetensors");
+  const auto [kind, text] =
+      error_of([&] { convert(dir / "bare.safetensors", dir / "x", "huggingface"); });
+  CHECK(kind == ErrorKind::kConfig);
+  CHECK_THAT(text, Catch::Matchers::Contains("does not tell model."));
+  CHECK(list(dir.path()) == std::vector<std::string>{"bare.safetensors"});
+}
+
+TEST_CASE("a config.json that gxp cannot compute yields tensors only", "[ckpt]") {
+  const TemporaryDirectory dir;
+  write_gpt2(dir / "m", [](NamedTensors&) {});
+  auto config = nlohmann::json::parse(read_bytes(dir / "m/config.json"));
+  const std::vector<std::pair<const char*, nlohmann::json>> changes = {
+      {"model_type", "llama"}, {"activation_function", "gelu"},
+      {"n_inner", 7},          {"tie_word_embeddings", false},
+      {"n_head", -1},          {"n_embd", "24"},
+      {"n_layer", 1e300},      {"layer_norm_epsilon", "x"},
+      {"vocab_size", nullptr}};
+  for (const auto& [key, value] : changes) {
+    CAPTURE(key);
+    auto changed = config;
+    changed[key] = value;
+    write_bytes(dir / "m/config.json", changed.dump());
+    CHECK(read_checkpoint(dir / "m").config.empty());
+  }
+  write_bytes(dir / "m/config.json", "[]");
+  CHECK(error_of([&] { read_checkpoint(dir / "m"); }).first == ErrorKind::kCorrupt);
+}
+
+TEST_CASE("an existing path is replaced only by --force, and only if it is a checkpoint",
+          "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string source = kFixtures + "hf_gpt2";
+  convert(source, dir / "out", "gxp");
+  CHECK(error_of([&] { convert(source, dir / "out", "gxp"); }).first == ErrorKind::kUsage);
+  CHECK(convert(source, dir / "out/", "huggingface", {.replace = true}).format == "huggingface");
+  fs::create_directory(dir / "home");
+  write_bytes(dir / "home/letter", "dear");
+  CHECK(error_of([&] { convert(source, dir / "home", "gxp", {.replace = true}); }).first ==
+        ErrorKind::kUsage);
+  CHECK(read_bytes(dir / "home/letter") == "dear");
+  CHECK(list(dir.path()) == std::vector<std::string>{"home", "out"});
+}
+
+TEST_CASE("what is no checkpoint is said to be none", "[ckpt]") {
+  const TemporaryDirectory dir;
+  write_bytes(dir / "text", "hello, this is no checkpoint");
+  CHECK(error_of([&] { read_checkpoint(dir / "text"); }).first == ErrorKind::kCorrupt);
+  CHECK(error_of([&] { read_checkpoint(dir / "absent"); }).first == ErrorKind::kIo);
+  CHECK(error_of([&] { read_checkpoint(dir.path()); }).first == ErrorKind::kCorrupt);
+  CHECK_THAT(error_of([] { find_format("safetensor"); }).second,
+             Catch::Matchers::Contains("did you mean 'safetensors'?"));
+}
+
+}  // namespace gxp
