@@ -1,0 +1,260 @@
+#include "lib/model/gpt2.h"
+
+#include <algorithm>
+
+#include "lib/arch/gpt2.h"
+
+namespace gxp::gpt2 {
+namespace {
+
+// y = x W + b, for W stored (in, out). x: (N, in), y: (N, out).
+struct Linear {
+  ConstTensor weight;
+  ConstTensor bias;
+};
+
+class Gpt2Model final : public Model {
+ public:
+  Gpt2Model(const Architecture& architecture, Ops& ops)
+      : ops_(ops),
+        units_(architecture.units),
+        hidden_(size_t(architecture.config.hidden)),
+        vocabulary_(size_t(architecture.config.vocab_size)),
+        heads_(architecture.config.heads),
+        eps_(float(architecture.config.norm_eps)) {}
+
+  void forward(int unit, const UnitTensors& t) override {
+    if (units_[size_t(unit)].kind == UnitKind::kEmbedding) {
+      ops_.embedding_forward(t.output, t.tokens, t.parameters[kTokenTable],
+                             t.parameters[kPositionTable]);
+    } else {
+      block_forward(t);
+    }
+  }
+
+  void backward(int unit, const UnitTensors& t, bool accumulate) override {
+    if (units_[size_t(unit)].kind == UnitKind::kEmbedding) {
+      clear_unless(accumulate, {t.gradients[kPositionTable]});
+      ops_.embedding_backward(t.gradients[kTokenTable], t.gradients[kPositionTable],
+                              t.stream_gradient, t.tokens);
+    } else {
+      block_backward(t, accumulate);
+    }
+  }
+
+  void loss(const UnitTensors& t, float scale, bool accumulate) override {
+    const size_t tokens = t.input.shape.rows();
+    const Tensor x = matrix(t.input);
+    const Tensor normed = as(t.scratch[kLossNormed], {tokens, hidden_});
+    const Tensor dnormed = as(t.scratch[kNormedGradient], {tokens, hidden_});
+    const Tensor mean = t.scratch[kLossMean];
+    const Tensor rstd = t.scratch[kLossRstd];
+    ops_.layernorm_forward(normed, mean, rstd, x, t.parameters[kFinalNormWeight],
+                           t.parameters[kFinalNormBias], eps_);
+    for_pieces(t.scratch[kLossLogits], tokens,
+               [&](size_t begin, size_t count, const Tensor& logits) {
+                 const Tensor piece = normed.rows(begin, count);
+                 ops_.matmul(logits, piece, t.borrowed, {.transpose_b = true});
+                 ops_.classifier(logits, t.losses.rows(begin, count),
+                                 flat(t.targets).rows(begin, count), scale);
+                 ops_.matmul(dnormed.rows(begin, count), logits, t.borrowed, {});
+                 ops_.matmul(t.borrowed_gradient, logits, piece,
+                             {.transpose_a = true, .accumulate = accumulate || begin > 0});
+               });
+    clear_unless(accumulate, {t.gradients[kFinalNormWeight], t.gradients[kFinalNormBias]});
+    const Tensor dx = matrix(t.stream_gradient);
+    ops_.fill(dx, 0.0f);
+    ops_.layernorm_backward(dx, t.gradients[kFinalNormWeight], t.gradients[kFinalNormBias], dnormed,
+                            x, mean, rstd, t.parameters[kFinalNormWeight]);
+  }
+
+  void evaluate_loss(const UnitTensors& t) override {
+    const size_t tokens = t.input.shape.rows();
+    const Tensor normed = as(t.scratch[kHeadNormed], {tokens, hidden_});
+    final_norm(normed, matrix(t.input), t);
+    for_pieces(t.scratch[kHeadLogits], tokens,
+               [&](size_t begin, size_t count, const Tensor& logits) {
+                 ops_.matmul(logits, normed.rows(begin, count), t.borrowed, {.transpose_b = true});
+                 ops_.classifier_loss(t.losses.rows(begin, count), logits,
+                                      flat(t.targets).rows(begin, count));
+               });
+  }
+
+  void logits(const UnitTensors& t) override {
+    const size_t rows = t.input.shape[0];
+    const size_t positions = t.input.shape[1];
+    const Tensor normed = as(t.scratch[kHeadNormed], {rows * positions, hidden_});
+    final_norm(normed, matrix(t.input), t);
+    for (size_t row = 0; row < rows; ++row) {
+      ops_.matmul(t.output.rows(row, 1), normed.rows((row + 1) * positions - 1, 1), t.borrowed,
+                  {.transpose_b = true});
+    }
+  }
+
+ private:
+  static Tensor as(const Tensor& tensor, const Shape& shape) { return tensor.reshape(shape); }
+  static Tensor flat(const Tensor& tensor) { return tensor.reshape({tensor.count()}); }
+  static Tensor matrix(const Tensor& tensor) {
+    return tensor.reshape({tensor.shape.rows(), tensor.shape.columns()});
+  }
+  static Linear linear(const UnitTensors& t, int weight) {
+    return {t.parameters[size_t(weight)], t.parameters[size_t(weight) + 1]};
+  }
+
+  void clear_unless(bool accumulate, std::initializer_list<Tensor> gradients) {
+    if (accumulate) return;
+    for (const Tensor& gradient : gradients) ops_.fill(gradient, 0.0f);
+  }
+
+  // Calls body(first token, tokens, logits) for each piece of tokens whose logits fit in `scratch`.
+  template <class Body>
+  void for_pieces(const Tensor& scratch, size_t tokens, Body&& body) {
+    const size_t most = scratch.count() / vocabulary_;
+    const Tensor pieces = as(scratch, {most, vocabulary_});
+    for (size_t begin = 0; begin < tokens; begin += most) {
+      const size_t count = std::min(most, tokens - begin);
+      body(begin, count, pieces.rows(0, count));
+    }
+  }
+
+  void final_norm(const Tensor& out, const Tensor& x, const UnitTensors& t) {
+    ops_.layernorm_forward(out, t.scratch[kHeadMean], t.scratch[kHeadRstd], x,
+                           t.parameters[kFinalNormWeight], t.parameters[kFinalNormBias], eps_);
+  }
+
+  // y = x W + b [+ residual]
+  void apply(const Tensor& y, const Tensor& x, const Linear& layer,
+             const ConstTensor& residual = {}) {
+    ops_.matmul(y, x, layer.weight, {.bias = layer.bias, .residual = residual});
+  }
+
+  // dW (+)= x^T dy, db (+)= column sums of dy; dx = dy W^T. Gradients at index `weight` and the
+  // next.
+  void apply_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
+                      const UnitTensors& t, bool accumulate) {
+    const Tensor dweight = t.gradients[size_t(weight)];
+    const Tensor dbias = t.gradients[size_t(weight) + 1];
+    ops_.matmul(dweight, x, dy, {.transpose_a = true, .accumulate = accumulate});
+    clear_unless(accumulate, {dbias});
+    ops_.bias_backward(dbias, dy);
+    ops_.matmul(dx, dy, t.parameters[size_t(weight)], {.transpose_b = true});
+  }
+
+  // stream += gradient through the norm whose weight is at index `weight`.
+  void norm_backward(const Tensor& stream, const Tensor& dout, const Tensor& x, int weight,
+                     const UnitTensors& t, const Tensor& mean, const Tensor& rstd,
+                     bool accumulate) {
+    const Tensor dweight = t.gradients[size_t(weight)];
+    const Tensor dbias = t.gradients[size_t(weight) + 1];
+    clear_unless(accumulate, {dweight, dbias});
+    ops_.layernorm_backward(stream, dweight, dbias, dout, x, mean, rstd,
+                            t.parameters[size_t(weight)]);
+  }
+
+  void norm_again(const Tensor& out, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                  int weight, const UnitTensors& t) {
+    ops_.layernorm_apply(out, x, mean, rstd, t.parameters[size_t(weight)],
+                         t.parameters[size_t(weight) + 1]);
+  }
+
+  // residual = x + attention(norm(x)); out = residual + mlp(norm(residual))
+  void block_forward(const UnitTensors& t) {
+    const size_t tokens = t.input.shape.rows();
+    const size_t c = hidden_;
+    const Tensor x = matrix(t.input);
+    const Tensor out = matrix(t.output);
+    const Tensor normed = as(t.scratch[kNormed], {tokens, c});
+    const Tensor activated = as(t.scratch[kActivated], {tokens, 4 * c});
+    const Tensor attention = as(t.saved[kAttention], {tokens, c});
+    const Tensor residual = as(t.saved[kResidual], {tokens, c});
+    const Tensor fc = as(t.saved[kFc], {tokens, 4 * c});
+
+    ops_.layernorm_forward(normed, t.saved[kMean1], t.saved[kRstd1], x, t.parameters[kNorm1Weight],
+                           t.parameters[kNorm1Bias], eps_);
+    apply(as(t.saved[kQkv], {tokens, 3 * c}), normed, linear(t, kQkvWeight));
+    ops_.attention_forward(as(attention, t.input.shape), lse_of(t), qkv_of(t, t.saved[kQkv]),
+                           heads_);
+    apply(residual, attention, linear(t, kAttentionProjectionWeight), x);
+
+    ops_.layernorm_forward(normed, t.saved[kMean2], t.saved[kRstd2], residual,
+                           t.parameters[kNorm2Weight], t.parameters[kNorm2Bias], eps_);
+    apply(fc, normed, linear(t, kFcWeight));
+    ops_.gelu_forward(activated, fc);
+    apply(out, activated, linear(t, kMlpProjectionWeight), residual);
+  }
+
+  void block_backward(const UnitTensors& t, bool accumulate) {
+    mlp_backward(t, accumulate);
+    attention_backward(t, accumulate);
+  }
+
+  void mlp_backward(const UnitTensors& t, bool accumulate) {
+    const size_t tokens = t.input.shape.rows();
+    const size_t c = hidden_;
+    const Tensor stream = matrix(t.stream_gradient);
+    const Tensor residual = as(t.saved[kResidual], {tokens, c});
+    const Tensor fc = as(t.saved[kFc], {tokens, 4 * c});
+    const Tensor dfc = as(t.scratch[kHiddenGradient], {tokens, 4 * c});
+    const Tensor normed = as(t.scratch[kNormedAgain], {tokens, c});
+    const Tensor dnormed = as(t.scratch[kBranchGradient], {tokens, c});
+
+    // GELU's output is made again in place of its input, which nothing needs afterwards; that has
+    // to come before the projection's weight gradient, so the projection's backward is not
+    // apply_backward().
+    ops_.matmul(dfc, stream, t.parameters[kMlpProjectionWeight], {.transpose_b = true});
+    ops_.gelu_backward(dfc, fc, dfc, fc);
+    const Tensor activated = fc;
+    ops_.matmul(t.gradients[kMlpProjectionWeight], activated, stream,
+                {.transpose_a = true, .accumulate = accumulate});
+    clear_unless(accumulate, {t.gradients[kMlpProjectionBias]});
+    ops_.bias_backward(t.gradients[kMlpProjectionBias], stream);
+
+    norm_again(normed, residual, t.saved[kMean2], t.saved[kRstd2], kNorm2Weight, t);
+    apply_backward(dnormed, dfc, normed, kFcWeight, t, accumulate);
+    norm_backward(stream, dnormed, residual, kNorm2Weight, t, t.saved[kMean2], t.saved[kRstd2],
+                  accumulate);
+  }
+
+  void attention_backward(const UnitTensors& t, bool accumulate) {
+    const size_t tokens = t.input.shape.rows();
+    const size_t c = hidden_;
+    const Tensor stream = matrix(t.stream_gradient);
+    const Tensor x = matrix(t.input);
+    const Tensor attention = as(t.saved[kAttention], {tokens, c});
+    const Tensor branch = as(t.scratch[kBranchGradient], {tokens, c});
+    const Tensor normed = as(t.scratch[kNormedAgain], {tokens, c});
+    const Tensor dqkv = t.scratch[kQkvGradient];
+
+    apply_backward(branch, stream, attention, kAttentionProjectionWeight, t, accumulate);
+    const Tensor row_sums =
+        as(t.scratch[kRowSums], {t.input.shape[0], size_t(heads_), t.input.shape[1]});
+    ops_.attention_backward(qkv_of(t, dqkv), row_sums, as(branch, t.input.shape),
+                            qkv_of(t, t.saved[kQkv]), as(attention, t.input.shape), lse_of(t),
+                            heads_);
+    norm_again(normed, x, t.saved[kMean1], t.saved[kRstd1], kNorm1Weight, t);
+    apply_backward(branch, as(dqkv, {tokens, 3 * c}), normed, kQkvWeight, t, accumulate);
+    norm_backward(stream, branch, x, kNorm1Weight, t, t.saved[kMean1], t.saved[kRstd1], accumulate);
+  }
+
+  Tensor qkv_of(const UnitTensors& t, const Tensor& tensor) const {
+    return as(tensor, {t.input.shape[0], t.input.shape[1], 3 * hidden_});
+  }
+  Tensor lse_of(const UnitTensors& t) const {
+    return as(t.saved[kLse], {t.input.shape[0], size_t(heads_), t.input.shape[1]});
+  }
+
+  Ops& ops_;
+  const std::vector<UnitSpec> units_;
+  const size_t hidden_;
+  const size_t vocabulary_;
+  const int heads_;
+  const float eps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_gpt2_model(const Architecture& architecture, Ops& ops) {
+  return std::make_unique<Gpt2Model>(architecture, ops);
+}
+
+}  // namespace gxp::gpt2

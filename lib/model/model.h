@@ -1,0 +1,56 @@
+// Forward and backward of a model, unit by unit, hand-derived, over kernels/ops.h. The step program
+// says when each unit runs and where its memory lies; a Model holds no tensor and no state.
+//
+// Letters: B rows, T positions, C hidden, H heads, V vocabulary, N = B * T tokens.
+//   Threads  as the Ops it was made with.
+//   Errors   none of its own; shapes that do not fit are bugs (GXP_ASSERT).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/ops.h"
+#include "lib/arch/architecture.h"
+
+namespace gxp {
+
+// The memory of one operation of the step program on one unit. Tensors that the operation does not
+// use are empty.
+struct UnitTensors {
+  std::vector<Tensor> parameters;  // of the unit, in the order and shapes of UnitSpec::tensors
+  std::vector<Tensor> gradients;   // the same, of their gradients
+  Tensor borrowed;                 // the tensor that a tied head reads, and its gradient
+  Tensor borrowed_gradient;
+  std::vector<Tensor> saved;    // flat, in the order of UnitSpec::saved
+  std::vector<Tensor> scratch;  // flat, in the order of the unit's scratch list
+  Tensor tokens;                // (B, T) i32
+  Tensor targets;               // (B, T) i32; negative: not counted
+  Tensor losses;                // (N), one loss per token
+  Tensor input;                 // (B, T, C), the residual stream before the unit
+  Tensor output;                // (B, T, C), the residual stream after it; of logits(): (B, V)
+  Tensor stream_gradient;  // (B, T, C), with respect to the stream after the unit, replaced by that
+                           // before it
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  // Any unit but the head.
+  virtual void forward(int unit, const UnitTensors& t) = 0;
+  // The head's forward and backward: losses, stream_gradient, gradients. The loss that is
+  // differentiated is `scale` times the sum of the losses. The gradients are stored, or added if
+  // `accumulate`.
+  virtual void loss(const UnitTensors& t, float scale, bool accumulate) = 0;
+  // Any unit but the head. The embedding adds to the token table's gradient in any case: a tied
+  // head has stored its part there before.
+  virtual void backward(int unit, const UnitTensors& t, bool accumulate) = 0;
+  // The head's forward alone.
+  virtual void evaluate_loss(const UnitTensors& t) = 0;
+  // The logits of the last position of each row.
+  virtual void logits(const UnitTensors& t) = 0;
+};
+
+// Throws kConfig if the architecture's family has no implementation. `ops` must outlive the model.
+std::unique_ptr<Model> make_model(const Architecture& architecture, Ops& ops);
+
+}  // namespace gxp

@@ -1,0 +1,77 @@
+#include "lib/optim/lr_schedule.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <string_view>
+
+#include "lib/base/error.h"
+#include "lib/base/near_match.h"
+
+namespace gxp {
+namespace {
+
+// A step after the warm-up.
+struct Point {
+  double peak, floor;  // learning rates
+  double step, warmup, total;
+  double decay_fraction;
+};
+
+// The share of [begin, total) that is over, at most 1.
+double share_over(const Point& p, double begin) {
+  if (p.step >= p.total) return 1.0;
+  return std::max(0.0, (p.step - begin) / (p.total - begin));
+}
+
+double fall(const Point& p, double share) { return p.floor + (p.peak - p.floor) * share; }
+
+double constant(const Point& p) { return p.peak; }
+
+double linear(const Point& p) { return fall(p, 1.0 - share_over(p, p.warmup)); }
+
+double cosine(const Point& p) {
+  return fall(p, 0.5 * (1.0 + std::cos(std::numbers::pi * share_over(p, p.warmup))));
+}
+
+double wsd(const Point& p) {
+  const double begin = std::max(p.warmup, p.total - p.decay_fraction * p.total);
+  // floor + (peak - floor) is not always peak in floating point.
+  return p.step <= begin && p.step < p.total ? p.peak : fall(p, 1.0 - share_over(p, begin));
+}
+
+struct Row {
+  std::string_view name;
+  double (*rate)(const Point&);
+};
+
+constexpr std::array<Row, 5> kSchedules = {{{"constant", constant},
+                                            {"linear", linear},
+                                            {"cosine", cosine},
+                                            {"wsd", wsd},
+                                            {"warmup", constant}}};
+
+const Row& find_schedule(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Row& row : kSchedules) {
+    if (row.name == name) return row;
+    names.emplace_back(row.name);
+  }
+  fail(ErrorKind::kConfig, "lr_schedule.name: '{}' is no schedule{}; choose one of {}", name,
+       did_you_mean(name, names), fmt::join(names, ", "));
+}
+
+}  // namespace
+
+double learning_rate(const LrScheduleConfig& schedule, double peak, int64_t step,
+                     int64_t train_steps) {
+  const Row& row = find_schedule(schedule.name);
+  if (step <= schedule.warmup_steps) return peak * double(step) / schedule.warmup_steps;
+  const int64_t total = schedule.total_steps == 0 ? train_steps : schedule.total_steps;
+  return row.rate({peak, schedule.min_lr, double(step), double(schedule.warmup_steps),
+                   double(total), schedule.decay_fraction});
+}
+
+}  // namespace gxp

@@ -1,0 +1,102 @@
+#include "lib/optim/lr_schedule.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/error.h"
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+LrScheduleConfig schedule(const std::string& name, int warmup, int total, double min_lr) {
+  LrScheduleConfig config;
+  config.name = name;
+  config.warmup_steps = warmup;
+  config.total_steps = total;
+  config.min_lr = min_lr;
+  return config;
+}
+
+nlohmann::json read_json(const std::string& path) {
+  std::ifstream file(std::string(GXP_TEST_DATA) + "/train/" + path);
+  INFO(path);
+  REQUIRE(file.good());
+  return nlohmann::json::parse(file);
+}
+
+}  // namespace
+
+TEST_CASE("each step has the learning rate that PyTorch's run had") {
+  struct Run {
+    std::string name;
+    double peak;
+    LrScheduleConfig config;
+  };
+  const auto run = GENERATE(Run{"gpt2-tiny", 1e-3, schedule("cosine", 4, 20, 1e-4)},
+                            Run{"gpt2-accum", 3e-3, schedule("linear", 3, 12, 0.0)});
+  CAPTURE(run.name);
+  for (const auto& step : read_json(run.name + "/trace.json").at("float64")) {
+    const int t = step.at("step");
+    CAPTURE(t);
+    CHECK(learning_rate(run.config, run.peak, t, 1000) ==
+          Approx(step.at("lr").get<double>()).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("every schedule rises linearly to the peak in the warm-up") {
+  const std::string name = GENERATE("constant", "linear", "cosine", "wsd", "warmup");
+  CAPTURE(name);
+  const auto config = schedule(name, 8, 100, 0.125);
+  for (int t = 1; t <= 8; ++t) CHECK(learning_rate(config, 1.0, t, 100) == t / 8.0);
+}
+
+TEST_CASE("schedules that fall end at min_lr and stay there, the others never fall") {
+  const std::string name = GENERATE("constant", "linear", "cosine", "wsd", "warmup");
+  const bool falls = name != "constant" && name != "warmup";
+  CAPTURE(name);
+  const auto config = schedule(name, 10, 100, 0.1);
+  const double end = falls ? 0.1 : 0.7;
+  CHECK(learning_rate(config, 0.7, 100, 100) == end);
+  CHECK(learning_rate(config, 0.7, 5000, 100) == end);
+  CHECK(learning_rate(config, 0.7, 99, 100) > 0.1);
+}
+
+TEST_CASE("wsd keeps the peak, then falls linearly over the last decay_fraction of the steps") {
+  auto config = schedule("wsd", 10, 100, 0.0);
+  config.decay_fraction = 0.25;
+  CHECK(learning_rate(config, 0.7, 11, 100) == 0.7);
+  CHECK(learning_rate(config, 0.7, 75, 100) == 0.7);
+  CHECK(learning_rate(config, 1.0, 80, 100) == Approx(0.8));
+  CHECK(learning_rate(config, 1.0, 95, 100) == Approx(0.2));
+}
+
+TEST_CASE("a wsd that decays all the time starts to fall after the warm-up") {
+  auto config = schedule("wsd", 20, 100, 0.0);
+  config.decay_fraction = 1.0;
+  CHECK(learning_rate(config, 1.0, 20, 100) == 1.0);
+  CHECK(learning_rate(config, 1.0, 60, 100) == Approx(0.5));
+  config.decay_fraction = 0.0;
+  CHECK(learning_rate(config, 1.0, 99, 100) == 1.0);
+  CHECK(learning_rate(config, 1.0, 100, 100) == 0.0);
+}
+
+TEST_CASE("total_steps 0 means the steps of the run") {
+  const auto config = schedule("linear", 0, 0, 0.0);
+  CHECK(learning_rate(config, 1.0, 25, 100) == Approx(0.75));
+  CHECK(learning_rate(config, 1.0, 100, 100) == 0.0);
+}
+
+TEST_CASE("a warm-up longer than the run still rises") {
+  const auto config = schedule("cosine", 50, 20, 0.0);
+  CHECK(learning_rate(config, 1.0, 25, 20) == 0.5);
+  CHECK(learning_rate(config, 1.0, 51, 20) == 0.0);
+}
+
+TEST_CASE("an unknown schedule is an error with the name that is meant") {
+  const auto config = schedule("cosin", 0, 10, 0.0);
+  CHECK_THROWS_WITH(learning_rate(config, 1.0, 1, 10),
+                    Catch::Matchers::Contains("did you mean 'cosine'"));
+}
+
+}  // namespace gxp
