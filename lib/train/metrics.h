@@ -1,0 +1,40 @@
+// metrics.jsonl: one JSON object per optimizer step.
+//
+// Keys: step, loss, grad_norm, lr, tokens (of the step, all ranks), tokens_per_s, mfu, step_ms,
+// comm_ms, wire_bytes (sent by rank 0 in the step), peak_bytes, peak_bytes_by_kind {...}, and
+// valid_loss in the steps that validated.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "lib/device/tracker.h"
+#include "lib/train/trainer.h"
+
+namespace gxp {
+
+struct StepMetrics {
+  StepResult result;
+  double mfu = 0;  // model FLOP/s over the measured matrix-product rate of all ranks
+  MemoryUse peak;  // of rank 0's device
+  std::optional<double> valid_loss;
+};
+
+std::string to_json_line(const StepMetrics& metrics);  // no line feed
+
+// Appends lines to a file; each is in the file when write() returns. Errors: kIo.
+class MetricsFile {
+ public:
+  // Keeps of an existing file the lines of steps up to `last_step` (0: none), which a resumed run
+  // goes on from.
+  MetricsFile(const std::string& path, int64_t last_step);
+  void write(const StepMetrics& metrics);
+
+ private:
+  std::string path_;
+  std::ofstream file_;
+};
+
+}  // namespace gxp

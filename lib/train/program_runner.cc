@@ -1,0 +1,43 @@
+#include "lib/train/program_runner.h"
+
+#include <exception>
+
+namespace gxp {
+
+ProgramRunner::ProgramRunner(Device& device, const StepProgram& program,
+                             const ProgramMemory& memory, const Bind& bind)
+    : program_(program), events_(program.ops.size()) {
+  works_.reserve(program.ops.size());
+  for (const Op& op : program.ops) {
+    Work& work = works_.emplace_back(Work{describe(op), bind(op), {}});
+    for (const BufferUse& use : op.uses) work.accesses.push_back(memory.access(use));
+    for (const OpId before : op.after) {
+      if (events_[size_t(before)] == nullptr) events_[size_t(before)] = device.make_event();
+    }
+  }
+  for (int lane = 0; lane < kLaneCount; ++lane)
+    streams_.push_back(device.make_stream(to_string(Lane(lane))));
+}
+
+void ProgramRunner::run(Deadline deadline) {
+  for (size_t id = 0; id < works_.size(); ++id) {
+    const Op& op = program_.ops[id];
+    Stream& stream = *streams_[size_t(op.lane)];
+    for (const OpId before : op.after) stream.wait(*events_[size_t(before)]);
+    stream.submit(works_[id]);
+    if (events_[id] != nullptr) stream.record(*events_[id]);
+  }
+  // Communication first: when a lane fails, the others go on with what they have, and a failure to
+  // communicate is the cause of whatever the compute lane says.
+  std::exception_ptr first;
+  for (const Lane lane : {Lane::kComm, Lane::kCompute}) {
+    try {
+      streams_[size_t(lane)]->synchronize(deadline);
+    } catch (...) {
+      if (first == nullptr) first = std::current_exception();
+    }
+  }
+  if (first != nullptr) std::rethrow_exception(first);
+}
+
+}  // namespace gxp

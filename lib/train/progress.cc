@@ -1,0 +1,35 @@
+#include "lib/train/progress.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace gxp {
+
+std::string format_duration(double seconds) {
+  const auto total = int64_t(std::llround(seconds));
+  if (total >= 3600) return fmt::format("{}h{:02}m", total / 3600, total / 60 % 60);
+  if (total >= 60) return fmt::format("{}m{:02}s", total / 60, total % 60);
+  return fmt::format("{}s", total);
+}
+
+std::string describe_mfu(double matmul_flops) {
+  return fmt::format(
+      "mfu: model FLOPs (6 per multiplied parameter and token, causal half of attention) over the "
+      "rate of a "
+      "512^3 f32 matrix product measured at the start, {:.0f} GFLOP/s per rank",
+      matmul_flops / 1e9);
+}
+
+std::string progress_line(const StepMetrics& metrics, int64_t total_steps,
+                          double seconds_per_step) {
+  const StepResult& r = metrics.result;
+  std::string line = fmt::format(
+      "step {}/{}  loss {:.4f}  norm {:.2f}  lr {:.2e}  {:.0f} tok/s  mfu {:.1f}%", r.step,
+      total_steps, r.loss, r.grad_norm, r.lr, double(r.tokens) / r.seconds, 100 * metrics.mfu);
+  if (metrics.valid_loss) line += fmt::format("  valid {:.4f}", *metrics.valid_loss);
+  const double left = double(total_steps - r.step) * seconds_per_step;
+  return line + fmt::format("  eta {}", format_duration(left));
+}
+
+}  // namespace gxp

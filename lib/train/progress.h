@@ -1,0 +1,22 @@
+// The lines that tell a user how a run is going.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "lib/train/metrics.h"
+
+namespace gxp {
+
+// "1h02m", "3m20s", "12s".
+std::string format_duration(double seconds);
+
+// What MFU means in these lines, with the figure that it is a share of.
+std::string describe_mfu(double matmul_flops);
+
+// "step 120/1000  loss 2.3456  norm 0.81  lr 6.0e-04  10,240 tok/s  mfu 52.1%  eta 1m20s".
+// `seconds_per_step`: a recent average, for the estimate.
+std::string progress_line(const StepMetrics& metrics, int64_t total_steps, double seconds_per_step);
+
+}  // namespace gxp

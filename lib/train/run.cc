@@ -1,0 +1,193 @@
+#include "lib/train/run.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <vector>
+
+#include "lib/base/bytes.h"
+#include "lib/base/log.h"
+#include "lib/train/backend.h"
+#include "lib/train/metrics.h"
+#include "lib/train/progress.h"
+#include "lib/train/trainer.h"
+#include "lib/train/training_state.h"
+
+namespace gxp {
+namespace {
+
+std::string run_directory(const RunConfig& config) {
+  if (!config.train.run_dir.empty() || config.checkpoint.dir.empty()) return config.train.run_dir;
+  const auto parent = std::filesystem::path(config.checkpoint.dir).lexically_normal().parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+void make_directory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail(ErrorKind::kIo, "make directory {}: {}", path, error.message());
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::trunc);
+  file << text << std::flush;
+  if (!file) fail(ErrorKind::kIo, "write {}: {}", path, system_text(errno));
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The loop with what it logs. One object per run.
+class Run {
+ public:
+  Run(const RunConfig& config, Communicator& communicator, const RunOptions& options)
+      : config_(config),
+        options_(options),
+        communicator_(communicator),
+        backend_(make_backend(config.train, options.local_world_size)),
+        trainer_(config, communicator, backend_) {}
+
+  RunSummary run() {
+    start();
+    int signal = 0;
+    while (signal == 0 && trainer_.steps_done() < config_.train.steps) signal = step();
+    return finish(signal);
+  }
+
+ private:
+  [[nodiscard]] bool leads() const { return communicator_.rank() == 0; }
+  [[nodiscard]] bool last_step() const { return trainer_.steps_done() >= config_.train.steps; }
+
+  void start() {
+    const bool resumed =
+        options_.resume && resume_state(trainer_, communicator_, config_, options_.settings);
+    if (!resumed) {
+      if (options_.resume && leads())
+        log_info("no checkpoint in '{}': starting at step 1", config_.checkpoint.dir);
+      trainer_.initialise_weights();
+    }
+    matmul_flops_ = measure_matmul_flops(backend_);
+    summary_.parameters = trainer_.architecture().parameter_count();
+    if (leads()) {
+      open_files();
+      announce();
+    }
+    if (trainer_.has_validation() && config_.train.valid_every > 0 && !last_step()) {
+      summary_.valid_start = trainer_.validate();
+      if (leads())
+        log_info("step {}: validation loss {:.4f}", trainer_.steps_done(), *summary_.valid_start);
+    }
+  }
+
+  void open_files() {
+    const std::string directory = run_directory(config_);
+    if (!directory.empty()) {
+      make_directory(directory);
+      write_text(directory + "/resolved.toml", options_.resolved_settings);
+      metrics_.emplace_back(directory + "/metrics.jsonl", trainer_.steps_done());
+    }
+    if (!options_.metrics_path.empty())
+      metrics_.emplace_back(options_.metrics_path, trainer_.steps_done());
+  }
+
+  void announce() {
+    const MemoryUse use = backend_.device->tracker().live();
+    log_info("{} on {}: {:.2f} M parameters, {} x {} thread(s), {}, transport {}, all-reduce {}",
+             config_.model.family, backend_.ops->description(), double(summary_.parameters) / 1e6,
+             communicator_.world_size(), backend_.pool->thread_count(), config_.parallel.strategy,
+             communicator_.transport_name(),
+             communicator_.explain_choice(config_.parallel.bucket_bytes));
+    log_info("memory per rank: {} (parameters {}, gradients {}, optimizer {}, activations {})",
+             format_bytes(use.total()), format_bytes(use[MemoryKind::kParameters]),
+             format_bytes(use[MemoryKind::kGradients]), format_bytes(use[MemoryKind::kOptimizer]),
+             format_bytes(use[MemoryKind::kActivations] + use[MemoryKind::kWorkspace]));
+    log_info("{}", describe_mfu(matmul_flops_));
+  }
+
+  // One step and what is due after it. Returns the signal to stop for, or 0.
+  int step() {
+    const int wish = options_.stop_signal();
+    StepMetrics metrics;
+    metrics.result = trainer_.step(wish != 0);
+    const StepResult& r = metrics.result;
+    summary_.loss = r.loss;
+    seconds_.push_back(r.seconds);
+    const int signal = r.stop_wished ? int(trainer_.largest(wish)) : 0;
+    if (validation_due()) metrics.valid_loss = summary_.valid_end = trainer_.validate();
+    if (leads()) report(metrics);
+    if (save_due(signal)) save_state(trainer_, communicator_, config_, options_.settings);
+    return signal;
+  }
+
+  [[nodiscard]] bool validation_due() const {
+    if (!trainer_.has_validation()) return false;
+    const int every = config_.train.valid_every;
+    return last_step() || (every > 0 && trainer_.steps_done() % every == 0);
+  }
+
+  [[nodiscard]] bool save_due(int signal) const {
+    if (config_.checkpoint.dir.empty()) return false;
+    const int every = config_.checkpoint.every;
+    return signal != 0 || last_step() || (every > 0 && trainer_.steps_done() % every == 0);
+  }
+
+  void report(StepMetrics& metrics) {
+    const StepResult& r = metrics.result;
+    const double flops =
+        trainer_.architecture().train_flops_per_token(trainer_.positions()) * double(r.tokens);
+    metrics.mfu = flops / r.seconds / (matmul_flops_ * communicator_.world_size());
+    metrics.peak = backend_.device->tracker().peak();
+    for (MetricsFile& file : metrics_) file.write(metrics);
+    const bool due = r.step == 1 || last_step() || r.step % config_.train.log_every == 0;
+    if (!due && !metrics.valid_loss) return;
+    const size_t recent = std::min<size_t>(seconds_.size(), 20);
+    const double per_step =
+        std::accumulate(seconds_.end() - std::ptrdiff_t(recent), seconds_.end(), 0.0);
+    log_info("{}", progress_line(metrics, config_.train.steps, per_step / double(recent)));
+  }
+
+  RunSummary finish(int signal) {
+    summary_.signal = signal;
+    summary_.steps = trainer_.steps_done();
+    summary_.seconds = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
+    const double seconds = median(seconds_);
+    const double tokens = double(trainer_.positions()) * config_.train.micro_batch *
+                          config_.train.grad_accum * communicator_.world_size();
+    summary_.tokens_per_s = seconds > 0 ? tokens / seconds : 0;
+    summary_.peak_bytes = backend_.device->tracker().peak().total();
+    if (options_.generate > 0 && signal == 0 && leads()) generate();
+    return summary_;
+  }
+
+  void generate() {
+    std::vector<int32_t> tokens;
+    for (const char c : options_.prompt) tokens.push_back(static_cast<unsigned char>(c));
+    tokens = trainer_.generate(std::move(tokens), options_.generate, options_.temperature);
+    for (const int32_t token : tokens) summary_.generated.push_back(char(token));
+  }
+
+  const RunConfig& config_;
+  const RunOptions& options_;
+  Communicator& communicator_;
+  Backend backend_;
+  Trainer trainer_;
+  double matmul_flops_ = 1;
+  std::vector<MetricsFile> metrics_;  // rank 0 only
+  std::vector<double> seconds_;       // of each step
+  RunSummary summary_;
+};
+
+}  // namespace
+
+RunSummary run_training(const RunConfig& config, Communicator& communicator,
+                        const RunOptions& options) {
+  return Run(config, communicator, options).run();
+}
+
+}  // namespace gxp

@@ -1,0 +1,45 @@
+// A whole training run on one rank: start or resume, then step, log, validate and save until the
+// last step or a stop signal.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "lib/ckpt/named_tensors.h"
+#include "lib/collective/communicator.h"
+#include "lib/config/run_config.h"
+
+namespace gxp {
+
+struct RunOptions {
+  bool resume = false;
+  std::string metrics_path;   // a second copy of metrics.jsonl; "": none
+  int generate = 0;           // tokens to generate at the end
+  std::string prompt = "\n";  // what they continue
+  double temperature = 0.8;
+  int local_world_size = 1;       // ranks that share this host's CPUs
+  KeyValues settings;             // the run's settings, flattened
+  std::string resolved_settings;  // the same as TOML, for the run directory
+  // The number of a signal that asks the run to stop, or 0. Asked once per step.
+  std::function<int()> stop_signal = [] { return 0; };
+};
+
+struct RunSummary {
+  int64_t steps = 0;
+  double loss = 0;                    // of the last step
+  std::optional<double> valid_start;  // before the first step of this run
+  std::optional<double> valid_end;
+  double tokens_per_s = 0;  // median over the steps
+  double seconds = 0;       // of all steps
+  size_t parameters = 0;
+  uint64_t peak_bytes = 0;
+  std::string generated;  // rank 0 only
+  int signal = 0;         // the largest of all ranks' stop signals; 0: the run is complete
+};
+
+// [collective] Errors: as Trainer, MetricsFile, save_state and resume_state.
+RunSummary run_training(const RunConfig& config, Communicator& communicator,
+                        const RunOptions& options);
+
+}  // namespace gxp

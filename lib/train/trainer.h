@@ -1,0 +1,118 @@
+// One rank's training: parameters, gradients and optimizer state on a device, and the step that
+// changes them. Logging, saving, validating and stopping are the caller's (run.h).
+//
+//   Order     construct; load or initialise the weights; step() and the others as often as wanted.
+//   Ranks     every rank calls the same functions in the same order; those marked [collective] wait
+//   for
+//             the others.
+//   Threads   one at a time.
+//   Errors    kPeer, kDevice: a rank or a device failed. kMismatch: the loss or a gradient is not
+//   finite;
+//             the weights are those of the step before. kIo, kCorrupt: the data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/collective/communicator.h"
+#include "lib/config/run_config.h"
+#include "lib/data/batch_loader.h"
+#include "lib/data/dataset.h"
+#include "lib/model/model.h"
+#include "lib/program/build.h"
+#include "lib/train/backend.h"
+#include "lib/train/program_runner.h"
+#include "lib/train/unit_binding.h"
+#include "lib/zero/program_memory.h"
+
+namespace gxp {
+
+struct StepResult {
+  int64_t step = 0;      // from 1
+  double loss = 0;       // mean over all tokens of the step, on all ranks
+  double grad_norm = 0;  // before clipping
+  double lr = 0;
+  uint64_t tokens = 0;  // of the step, on all ranks
+  double seconds = 0;
+  double comm_seconds = 0;   // in which this rank's comm lane was busy
+  uint64_t wire_bytes = 0;   // that this rank sent
+  bool stop_wished = false;  // by any rank
+};
+
+// One logical tensor of the training state, by what it is.
+struct StateTensor {
+  const TensorSpec* spec = nullptr;
+  Tensor weight;
+  Tensor first_moment;
+  Tensor second_moment;
+};
+
+class Trainer {
+ public:
+  Trainer(const RunConfig& config, Communicator& communicator, Backend& backend);
+  ~Trainer();
+
+  // Seeded initial weights, or those of model.init if it names a file. Every rank makes the same.
+  void initialise_weights();
+  // All tensors in forward order, to be read or overwritten between steps.
+  [[nodiscard]] std::vector<StateTensor> state();
+  // The gradients of the last step, summed over the ranks and not clipped, in the order of state().
+  [[nodiscard]] std::vector<Tensor> gradients();
+  // Continues after `steps` optimizer steps that consumed `samples` samples of the data order.
+  void continue_from(int64_t steps, uint64_t samples);
+
+  // [collective] One optimizer step. Any rank may wish to stop; all learn of it in this step's
+  // result.
+  StepResult step(bool wish_to_stop);
+  // [collective] Mean loss per token over data.valid, train.valid_batches micro-batches per rank.
+  double validate();
+  // [collective] The largest `value` of any rank.
+  double largest(double value);
+  // `tokens` continued by `count` tokens, drawn by softmax(logits / temperature), seeded.
+  std::vector<int32_t> generate(std::vector<int32_t> tokens, int count, double temperature);
+
+  [[nodiscard]] int64_t steps_done() const { return step_; }
+  [[nodiscard]] uint64_t samples_consumed() const { return samples_; }
+  [[nodiscard]] const Architecture& architecture() const { return architecture_; }
+  [[nodiscard]] size_t positions() const { return shape_.positions; }
+  [[nodiscard]] bool has_validation() const { return valid_ != nullptr; }
+
+ private:
+  // A program with its memory and runner.
+  struct Pass;
+
+  void run_op(const Op& op, const UnitTensors& tensors);
+  void finish_loss(const Op& op, const UnitTensors& tensors);
+  void clip();
+  void update();
+  std::function<void()> bind_train(const Op& op);
+  std::unique_ptr<Pass> make_forward(const StepShape& shape, OpKind ending);
+  std::function<void()> bind_forward(const Pass& pass, const Op& op);
+  Memory flat(BufferId buffer) const;
+  [[nodiscard]] uint64_t tokens_per_step() const;
+
+  const RunConfig config_;
+  Communicator& communicator_;
+  Backend& backend_;
+  const Architecture architecture_;
+  const ParameterLayout layout_;
+  const StepShape shape_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Dataset> data_;
+  std::unique_ptr<Dataset> valid_;  // none without data.valid
+  std::unique_ptr<BatchLoader> loader_;
+  BuiltStep built_;
+  std::unique_ptr<ProgramMemory> memory_;
+  std::unique_ptr<ProgramRunner> runner_;
+
+  int64_t step_ = 0;
+  uint64_t samples_ = 0;
+  // Written by the operations of the running step, read after it.
+  StepResult result_;
+  double clip_coefficient_ = 1;
+  bool wish_to_stop_ = false;
+};
+
+}  // namespace gxp

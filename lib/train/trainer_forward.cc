@@ -1,0 +1,117 @@
+// The trainer's forward passes without a backward: validation and generated text.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <random>
+
+#include "lib/train/trainer.h"
+
+namespace gxp {
+namespace {
+
+constexpr auto kPassTimeout = std::chrono::hours(24);  // bounds arithmetic, as in a step
+constexpr auto kDataTimeout = std::chrono::seconds(300);
+
+// Draws from softmax(logits / temperature).
+int32_t draw(const float* logits, size_t vocabulary, double temperature, std::mt19937_64& random) {
+  const float largest = *std::max_element(logits, logits + vocabulary);
+  std::vector<double> weights(vocabulary);
+  for (size_t i = 0; i < vocabulary; ++i)
+    weights[i] = std::exp(double(logits[i] - largest) / temperature);
+  return std::discrete_distribution<int32_t>(weights.begin(), weights.end())(random);
+}
+
+}  // namespace
+
+struct Trainer::Pass {
+  StepShape shape;
+  StepProgram program;
+  std::unique_ptr<ProgramMemory> memory;
+  std::unique_ptr<ProgramRunner> runner;
+  // Set by the caller before each run: what fills a batch, and what is done with the head's
+  // tensors.
+  std::function<void(const Tensor& tokens, const Tensor& targets)> fill;
+  std::function<void(const UnitTensors& head)> finish;
+};
+
+std::unique_ptr<Trainer::Pass> Trainer::make_forward(const StepShape& shape, OpKind ending) {
+  auto pass = std::make_unique<Pass>();
+  pass->shape = shape;
+  pass->program = build_forward(architecture_, layout_, shape, ending);
+  pass->memory = std::make_unique<ProgramMemory>(*backend_.device, pass->program, *memory_);
+  pass->runner =
+      std::make_unique<ProgramRunner>(*backend_.device, pass->program, *pass->memory,
+                                      [&](const Op& op) { return bind_forward(*pass, op); });
+  return pass;
+}
+
+std::function<void()> Trainer::bind_forward(const Pass& pass, const Op& op) {
+  if (op.kind == OpKind::kNextBatch) {
+    const Shape shape = {pass.shape.rows, pass.shape.positions};
+    return [&pass, tokens = Tensor(pass.memory->of(op.tokens), DType::kI32, shape),
+            targets = Tensor(pass.memory->of(op.targets), DType::kI32, shape)] {
+      pass.fill(tokens, targets);
+    };
+  }
+  const BindingContext context{architecture_, layout_,         pass.program,
+                               *pass.memory,  pass.shape.rows, pass.shape.positions};
+  return [this, &pass, op, tensors = bind_unit(context, op)] {
+    if (op.kind == OpKind::kForward) {
+      model_->forward(op.unit, tensors);
+      return;
+    }
+    if (op.kind == OpKind::kEvaluateLoss) model_->evaluate_loss(tensors);
+    if (op.kind == OpKind::kLogits) model_->logits(tensors);
+    pass.finish(tensors);
+  };
+}
+
+double Trainer::validate() {
+  GXP_ASSERT(has_validation());
+  const std::unique_ptr<Pass> pass = make_forward(shape_, OpKind::kEvaluateLoss);
+  const SampleOrder order("sequential", 0, valid_->sample_count());
+  BatchLoader loader(*valid_, order,
+                     {communicator_.rank(), communicator_.world_size(), config_.train.micro_batch});
+  loader.start(0);
+  std::array<double, 2> sums = {0, 0};  // losses, tokens
+  pass->fill = [&](const Tensor& tokens, const Tensor& targets) {
+    loader.next(tokens, targets, Deadline::after(kDataTimeout));
+  };
+  pass->finish = [&](const UnitTensors& head) {
+    sums[0] += backend_.ops->sum(head.losses);
+    sums[1] += double(head.losses.count());
+  };
+  for (int batch = 0; batch < config_.train.valid_batches; ++batch) {
+    pass->runner->run(Deadline::after(kPassTimeout));
+  }
+  communicator_.all_reduce(memory_of(sums), DType::kF64, ReduceOp::kSum);
+  return sums[0] / sums[1];
+}
+
+std::vector<int32_t> Trainer::generate(std::vector<int32_t> tokens, int count, double temperature) {
+  GXP_ASSERT(!tokens.empty());
+  const auto context = size_t(config_.model.context);
+  std::mt19937_64 random(config_.train.seed);
+  std::unique_ptr<Pass> pass;
+  for (int drawn = 0; drawn < count; ++drawn) {
+    // The window grows to the context, then slides: every token is made from all that the model can
+    // see.
+    const size_t window = std::min(tokens.size(), context);
+    if (pass == nullptr || pass->shape.positions != window) {
+      const StepShape shape{.rows = 1, .positions = window};
+      pass = make_forward(shape, OpKind::kLogits);
+    }
+    pass->fill = [&](const Tensor& input, const Tensor&) {
+      std::copy(tokens.end() - std::ptrdiff_t(window), tokens.end(), input.data<int32_t>());
+    };
+    pass->finish = [&](const UnitTensors& head) {
+      const float* logits = head.output.data<float>();
+      tokens.push_back(draw(logits, head.output.count(), temperature, random));
+    };
+    pass->runner->run(Deadline::after(kPassTimeout));
+  }
+  return tokens;
+}
+
+}  // namespace gxp

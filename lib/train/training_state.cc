@@ -1,0 +1,124 @@
+#include "lib/train/training_state.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "lib/base/log.h"
+#include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/writer.h"
+#include "lib/shard/layout.h"
+
+namespace gxp {
+namespace {
+
+struct RoleTensor {
+  Role role;
+  Tensor tensor;
+};
+
+std::array<RoleTensor, 3> roles_of(const StateTensor& state) {
+  return {{{Role::kWeight, state.weight},
+           {Role::kAdamM, state.first_moment},
+           {Role::kAdamV, state.second_moment}}};
+}
+
+TensorInfo info_of(const TensorSpec& spec, Role role) {
+  return {spec.name, role, StorageDType::kF32, {spec.shape.begin(), spec.shape.end()}};
+}
+
+// Settings that a resumed run must share with the one that it continues: those that decide the
+// shape of the model and which sample comes when.
+bool must_agree(std::string_view key) {
+  constexpr std::array<std::string_view, 3> kKeys = {"data.order", "data.sequence", "train.seed"};
+  const bool model = key.starts_with("model.") && key != "model.init";
+  return model || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+}
+
+void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
+  for (const auto& [key, value] : settings) {
+    const auto saved = find_value(checkpoint.manifest().info.config, key);
+    if (!must_agree(key) || !saved || *saved == value) continue;
+    fail(ErrorKind::kConfig,
+         "resume from {}: {} is {} there and {} now; set it as it was, or start without --resume",
+         checkpoint.path(), key, *saved, value);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> gather_texts(Communicator& communicator, const std::string& mine) {
+  std::array<int64_t, 1> longest = {int64_t(mine.size())};
+  communicator.all_reduce(memory_of(longest), DType::kI64, ReduceOp::kMax);
+  // Each rank's chunk: its length, then its text, padded to the longest.
+  const size_t chunk = sizeof(uint64_t) + size_t(longest[0]);
+  std::vector<char> all(chunk * size_t(communicator.world_size()));
+  const auto chunk_of = [&](int rank) { return all.data() + chunk * size_t(rank); };
+  const uint64_t length = mine.size();
+  std::memcpy(chunk_of(communicator.rank()), &length, sizeof(length));
+  std::copy(mine.begin(), mine.end(), chunk_of(communicator.rank()) + sizeof(length));
+  communicator.all_gather(memory_of(all), DType::kU8);
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < communicator.world_size(); ++rank) {
+    uint64_t size = 0;
+    std::memcpy(&size, chunk_of(rank), sizeof(size));
+    texts.emplace_back(chunk_of(rank) + sizeof(size), size);
+  }
+  return texts;
+}
+
+void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
+                const KeyValues& settings) {
+  const int rank = communicator.rank();
+  const int world_size = communicator.world_size();
+  const auto step = uint64_t(trainer.steps_done());
+  CheckpointWriter writer(config.checkpoint.dir, {step, rank, world_size});
+  for (const StateTensor& state : trainer.state()) {
+    const Range share = owned_range(state.spec->count(), world_size, rank);
+    if (share.count == 0) continue;
+    for (const RoleTensor& part : roles_of(state)) {
+      const Memory memory =
+          part.tensor.memory.slice(share.begin * sizeof(float), share.count * sizeof(float));
+      writer.add(info_of(*state.spec, part.role), share.begin, memory);
+    }
+  }
+  std::vector<FilePart> parts;
+  for (const std::string& text : gather_texts(communicator, to_json(writer.finish()))) {
+    parts.push_back(parse_file_part(text));
+  }
+  if (rank == 0) {
+    const CheckpointInfo info{.step = step,
+                              .samples_consumed = trainer.samples_consumed(),
+                              .world_size = world_size,
+                              .strategy = config.parallel.strategy,
+                              .config = settings,
+                              .state = {}};
+    const std::string path =
+        publish_checkpoint(config.checkpoint.dir, parts, info, config.checkpoint.keep);
+    log_info("saved {}", path);
+  }
+  communicator.barrier();
+}
+
+bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
+                  const KeyValues& settings) {
+  if (complete_steps(config.checkpoint.dir).empty()) return false;
+  const Checkpoint checkpoint = Checkpoint::open(config.checkpoint.dir);
+  check_agreement(checkpoint, settings);
+  checkpoint.verify(communicator.rank(), communicator.world_size());
+  for (const StateTensor& state : trainer.state()) {
+    for (const RoleTensor& part : roles_of(state))
+      checkpoint.read(state.spec->name, part.role, 0, part.tensor.memory);
+  }
+  const CheckpointInfo& info = checkpoint.manifest().info;
+  trainer.continue_from(int64_t(info.step), info.samples_consumed);
+  // Nobody trains on until every rank has verified its files.
+  communicator.barrier();
+  if (communicator.rank() == 0) {
+    log_info("resumed from {} (written by {} ranks, now {})", checkpoint.path(), info.world_size,
+             communicator.world_size());
+  }
+  return true;
+}
+
+}  // namespace gxp

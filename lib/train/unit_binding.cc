@@ -1,0 +1,52 @@
+#include "lib/train/unit_binding.h"
+
+#include "lib/zero/flat_tensors.h"
+
+namespace gxp {
+namespace {
+
+Tensor bind(const BindingContext& context, BufferId buffer, DType dtype, const Shape& shape) {
+  if (buffer == kNoBuffer) return {};
+  return {context.memory.of(buffer), dtype, shape};
+}
+
+std::vector<Tensor> bind_flat(const BindingContext& context, const std::vector<BufferId>& buffers) {
+  std::vector<Tensor> tensors;
+  for (const BufferId id : buffers) {
+    const Memory memory = context.memory.of(id);
+    tensors.emplace_back(memory, DType::kF32, Shape{memory.bytes / sizeof(float)});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+UnitTensors bind_unit(const BindingContext& context, const Op& op) {
+  const size_t b = context.rows;
+  const size_t p = context.positions;
+  const auto c = size_t(context.architecture.config.hidden);
+  const auto v = size_t(context.architecture.config.vocab_size);
+  const int lender = context.architecture.units[size_t(op.unit)].borrows_from;
+  UnitTensors t;
+  const auto tensors_of = [&](int unit, BufferId flat) {
+    return unit_tensors(context.architecture, context.layout, unit, context.memory.of(flat));
+  };
+  t.parameters = tensors_of(op.unit, context.program.parameters);
+  if (lender >= 0) t.borrowed = tensors_of(lender, context.program.parameters)[0];
+  if (context.program.gradients != kNoBuffer) {
+    t.gradients = tensors_of(op.unit, context.program.gradients);
+    if (lender >= 0) t.borrowed_gradient = tensors_of(lender, context.program.gradients)[0];
+  }
+  t.saved = bind_flat(context, op.saved);
+  t.scratch = bind_flat(context, op.scratch);
+  t.tokens = bind(context, op.tokens, DType::kI32, {b, p});
+  t.targets = bind(context, op.targets, DType::kI32, {b, p});
+  t.losses = bind(context, op.losses, DType::kF32, {b * p});
+  t.input = bind(context, op.input, DType::kF32, {b, p, c});
+  const bool logits = op.kind == OpKind::kLogits;
+  t.output = bind(context, op.output, DType::kF32, logits ? Shape{b, v} : Shape{b, p, c});
+  t.stream_gradient = bind(context, op.stream_gradient, DType::kF32, {b, p, c});
+  return t;
+}
+
+}  // namespace gxp

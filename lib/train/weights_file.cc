@@ -1,0 +1,58 @@
+#include "lib/train/weights_file.h"
+
+#include "lib/ckpt/format.h"
+
+namespace gxp {
+namespace {
+
+std::vector<uint64_t> to_sizes(const std::vector<size_t>& shape) {
+  return {shape.begin(), shape.end()};
+}
+
+template <class Half>
+void widen(const NamedTensor& from, const Tensor& to) {
+  std::vector<Half> narrow(to.count());
+  from.read(0, memory_of(narrow));
+  float* out = to.data<float>();
+  for (size_t i = 0; i < narrow.size(); ++i) out[i] = float(narrow[i]);
+}
+
+void read_as_f32(const NamedTensor& from, const Tensor& to, const std::string& path) {
+  switch (from.info.dtype) {
+    case StorageDType::kF32:
+      return from.read(0, to.memory);
+    case StorageDType::kF64:
+      return widen<double>(from, to);
+    case StorageDType::kBF16:
+      return widen<BFloat16>(from, to);
+    case StorageDType::kF16:
+      return widen<Float16>(from, to);
+    default:
+      fail(ErrorKind::kConfig,
+           "load weights from {}: tensor {} has type {}; F64, F32, F16 and BF16 can be read", path,
+           from.info.name, to_string(from.info.dtype));
+  }
+}
+
+}  // namespace
+
+void load_weights(const std::string& path, const std::vector<StateTensor>& state) {
+  const NamedTensors file = read_weights(path);
+  for (const StateTensor& tensor : state) {
+    const NamedTensor* found = find_tensor(file, tensor.spec->name);
+    if (found == nullptr) {
+      fail(ErrorKind::kConfig,
+           "load weights from {}: it has no tensor {}; does model.* describe this model?", path,
+           tensor.spec->name);
+    }
+    if (found->info.shape != to_sizes(tensor.spec->shape)) {
+      fail(ErrorKind::kConfig,
+           "load weights from {}: tensor {} has shape ({}), model.* asks for ({})", path,
+           tensor.spec->name, fmt::join(found->info.shape, ", "),
+           fmt::join(tensor.spec->shape, ", "));
+    }
+    read_as_f32(*found, tensor.weight, path);
+  }
+}
+
+}  // namespace gxp

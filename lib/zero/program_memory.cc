@@ -1,0 +1,47 @@
+#include "lib/zero/program_memory.h"
+
+#include <utility>
+
+namespace gxp {
+
+ProgramMemory::ProgramMemory(Device& device, const StepProgram& program) {
+  MemoryUse arena;
+  arena.by_kind = program.arena_by_kind;
+  owned_.push_back(device.allocate(arena));
+  place(device, program, owned_.back().memory());
+}
+
+ProgramMemory::ProgramMemory(Device& device, const StepProgram& program, const ProgramMemory& base)
+    : parameters_(base.parameters_) {
+  if (program.arena_bytes <= base.arena_.bytes) {
+    place(device, program, base.arena_);
+    return;
+  }
+  MemoryUse arena;
+  arena.by_kind = program.arena_by_kind;
+  owned_.push_back(device.allocate(arena));
+  place(device, program, owned_.back().memory());
+}
+
+void ProgramMemory::place(Device& device, const StepProgram& program, Memory arena) {
+  arena_ = arena;
+  for (size_t id = 0; id < program.buffers.size(); ++id) {
+    const BufferSpec& buffer = program.buffers[id];
+    if (!buffer.persistent) {
+      places_.push_back(arena.slice(buffer.offset, buffer.bytes));
+    } else if (BufferId(id) == program.parameters && parameters_.data != nullptr) {
+      places_.push_back(parameters_);
+    } else {
+      owned_.push_back(device.allocate(buffer.bytes, buffer.kind));
+      places_.push_back(owned_.back().memory());
+    }
+  }
+  parameters_ = places_[size_t(program.parameters)];
+}
+
+Access ProgramMemory::access(const BufferUse& use) const {
+  const Memory memory = of(use.buffer).slice(use.bytes.begin, use.bytes.count);
+  return {memory.data, memory.bytes, use.write};
+}
+
+}  // namespace gxp

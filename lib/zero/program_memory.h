@@ -1,0 +1,35 @@
+// The memory behind a step program: every buffer that it names, as bytes on a device.
+#pragma once
+
+#include <vector>
+
+#include "lib/device/device.h"
+#include "lib/program/step_program.h"
+
+namespace gxp {
+
+// Allocates each persistent buffer by its kind, and one arena for all others. Nothing is allocated
+// later.
+//   Ownership  owns what it allocated; shared memory belongs to the ProgramMemory it was taken
+//   from.
+class ProgramMemory {
+ public:
+  ProgramMemory(Device& device, const StepProgram& program);
+  // A second program over the same model, run between the steps of the first: takes `base`'s
+  // parameters, and its arena if that is large enough.
+  ProgramMemory(Device& device, const StepProgram& program, const ProgramMemory& base);
+
+  [[nodiscard]] Memory of(BufferId buffer) const { return places_[size_t(buffer)]; }
+  // The bytes that a use touches, for Work::accesses.
+  [[nodiscard]] Access access(const BufferUse& use) const;
+
+ private:
+  void place(Device& device, const StepProgram& program, Memory arena);
+
+  std::vector<Buffer> owned_;
+  std::vector<Memory> places_;  // by BufferId
+  Memory parameters_;
+  Memory arena_;
+};
+
+}  // namespace gxp
