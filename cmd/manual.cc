@@ -1,0 +1,148 @@
+#include "cmd/manual.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cmd/exit_codes.h"
+#include "lib/config/manual.h"
+#include "lib/config/settings.h"
+
+namespace gxp {
+namespace {
+
+bool visible(const CLI::Option* option) { return !option->get_group().empty(); }
+
+std::vector<const CLI::App*> visible_commands(const CLI::App& app) {
+  const auto visible = [](const CLI::App* command) { return !command->get_group().empty(); };
+  return app.get_subcommands(visible);
+}
+
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+
+// "--format" and its "text|csv|json", or the name of a positional argument.
+std::string option_heading(const CLI::Option& option) {
+  const std::vector<std::string> names = names_of(option);
+  if (names.empty()) return fmt::format("\\fI{}\\fR", to_roff(option.get_name()));
+  std::string text;
+  for (const std::string& name : names) {
+    text += fmt::format("{}\\fB{}\\fR", text.empty() ? "" : ", ", to_roff(name));
+  }
+  if (takes_value(option)) text += fmt::format(" \\fI{}\\fR", to_roff(option.get_type_name()));
+  return text;
+}
+
+std::string option_manual(const CLI::Option& option) {
+  std::string text =
+      fmt::format(".TP\n{}\n{}", option_heading(option), to_roff(option.get_description()));
+  if (!text.ends_with('.')) text += '.';
+  if (option.get_required()) text += " Required.";
+  const std::string standard = option.get_default_str();
+  if (!standard.empty()) text += fmt::format(" Default: {}.", to_roff(standard));
+  return text + '\n';
+}
+
+std::string setting_names() {
+  std::vector<std::string> names;
+  for (const Setting& setting : settings()) names.push_back(setting.name() + "=");
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+// The words that may follow `option`, or "" for file names.
+std::string value_words(const CLI::Option& option) {
+  if (option.check_lname("set")) return setting_names();
+  std::string type = option.get_type_name();
+  if (type.find('|') == std::string::npos) return "";
+  std::ranges::replace(type, '|', ' ');
+  return type;
+}
+
+std::string command_completion(const CLI::App& command) {
+  std::string text = fmt::format("    {})\n      words=\"{}\"\n      case $previous in\n",
+                                 command.get_name(), fmt::join(option_names(command), " "));
+  for (const CLI::Option* option : command.get_options(visible)) {
+    const std::vector<std::string> names = names_of(*option);
+    if (names.empty() || !takes_value(*option)) continue;
+    text +=
+        fmt::format("        {}) words=\"{}\" ;;\n", fmt::join(names, " | "), value_words(*option));
+  }
+  return text + "      esac ;;\n";
+}
+
+constexpr const char* kCompletionHead =
+    R"(# bash completion for gxp. Written by `gxp help --write-docs`; do not edit.
+_gxp() {
+  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local command=${COMP_WORDS[1]} words=""
+  [[ $COMP_CWORD -eq 1 ]] && command=""
+  case $command in
+)";
+
+constexpr const char* kCompletionTail = R"(  esac
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+  [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+  return 0
+}
+complete -o default -F _gxp gxp
+)";
+
+}  // namespace
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : visible_commands(app)) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> all;
+  for (const CLI::Option* option : app.get_options(visible)) {
+    std::ranges::copy(names_of(*option), std::back_inserter(all));
+  }
+  return all;
+}
+
+std::string options_manual(const CLI::App& app) {
+  std::string text;
+  for (const CLI::Option* option : app.get_options(visible)) text += option_manual(*option);
+  return text;
+}
+
+std::string commands_manual(const CLI::App& app) {
+  std::string text;
+  for (const CLI::App* command : visible_commands(app)) {
+    text += fmt::format(".TP\n.B gxp {}\n{}.\n", to_roff(command->get_name()),
+                        to_roff(command->get_description()));
+  }
+  return text;
+}
+
+std::string exit_codes_manual() {
+  std::string text;
+  for (const ExitCode& row : kExitCodes) {
+    text += fmt::format(".TP\n.B {}\n{}.\n", row.code, to_roff(row.meaning));
+  }
+  return text;
+}
+
+std::string bash_completion(const CLI::App& app) {
+  const std::vector<std::string> commands = command_names(app);
+  std::string text = kCompletionHead;
+  text += fmt::format("    \"\") words=\"{} {}\" ;;\n", fmt::join(commands, " "),
+                      fmt::join(option_names(app), " "));
+  text += fmt::format("    help) words=\"{}\" ;;\n", fmt::join(commands, " "));
+  for (const CLI::App* command : visible_commands(app)) {
+    if (command->get_name() != "help") text += command_completion(*command);
+  }
+  return text + kCompletionTail;
+}
+
+}  // namespace gxp

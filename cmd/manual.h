@@ -1,0 +1,25 @@
+// What the declared options say about themselves, for man pages, completion and near matches.
+// Options and commands of group "" are internal and left out everywhere.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace gxp {
+
+std::vector<std::string> command_names(const CLI::App& app);
+std::vector<std::string> option_names(const CLI::App& app);  // "-h", "--help", ...
+
+// roff: arguments and options of one command, each with type, default and meaning.
+std::string options_manual(const CLI::App& app);
+// roff: the commands of `app` with their summaries.
+std::string commands_manual(const CLI::App& app);
+// roff: the table of exit_codes.h.
+std::string exit_codes_manual();
+
+// A bash script that completes commands and options; values where an option's type reads "a|b|c"
+// and for --set; file names elsewhere.
+std::string bash_completion(const CLI::App& app);
+
+}  // namespace gxp

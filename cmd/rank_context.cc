@@ -1,0 +1,134 @@
+#include "cmd/rank_context.h"
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <fstream>
+#include <memory>
+
+#include "lib/base/log.h"
+#include "lib/config/print.h"
+#include "lib/net/configuration.h"
+#include "lib/net/launcher.h"
+#include "lib/net/rendezvous.h"
+#include "lib/transport/inproc.h"
+#include "lib/transport/table.h"
+
+namespace gxp {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+Deadline after_seconds(double seconds) {
+  return Deadline::after(std::chrono::duration_cast<Deadline::Duration>(Seconds(seconds)));
+}
+
+// argv as the kernel has it: the ranks get the same command line.
+std::vector<std::string> own_argv() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  return arguments;
+}
+
+Endpoint parse_master(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  const bool has_port = colon != std::string::npos && text.find(':') == colon;
+  if (!has_port) return {text, kDefaultMasterPort};
+  const std::string port = text.substr(colon + 1);
+  const bool digits = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || std::stoi(port) > 65535) {
+    fail(ErrorKind::kUsage, "--master {}: '{}' is no port; write HOST:PORT", text, port);
+  }
+  return {text.substr(0, colon), std::stoi(port)};
+}
+
+CommunicatorOptions communicator_options(const RunConfig& config) {
+  return {.algorithm = config.comm.algorithm,
+          .layout_invariant = config.train.deterministic != "off",
+          .timeout =
+              std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(config.comm.timeout_s)),
+          .segment_bytes = config.comm.segment_bytes};
+}
+
+// Tells the other ranks, leaves the job, and throws the first cause: a rank that lost a peer says
+// why the job ends, not what it saw of it.
+[[noreturn]] void fail_with_first_cause(Store& store, const Error& error) {
+  const bool consequence = error.kind() == ErrorKind::kPeer;
+  if (!consequence) store.abort(store.rank(), error.what());
+  const auto verdict = store.wait_verdict(Deadline::after(std::chrono::seconds(1)));
+  store.close();
+  if (!consequence || !verdict || verdict->rank == store.rank()) throw error;
+  fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
+}
+
+}  // namespace
+
+void add_launch_options(CLI::App& app, LaunchRequest& request) {
+  app.add_option("--nproc", request.nproc, "Ranks to start on this host")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--nnodes", request.nnodes, "Hosts that run this same command")
+      ->check(CLI::Range(1, 65536));
+  app.add_option("--node-rank", request.node_rank, "Which of them this one is, from 0")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--master", request.master, "HOST or HOST:PORT of the first host");
+  app.add_option("--join-timeout", request.join_timeout_s, "Seconds to wait for all ranks to come")
+      ->check(CLI::PositiveNumber);
+}
+
+std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment) {
+  const bool asked = request.nproc > 1 || request.nnodes > 1;
+  const RankIdentity identity = identity_from(environment);
+  if (identity.source == "gxp launcher" || !asked) return std::nullopt;
+  if (identity.source != "single process") {
+    fail(ErrorKind::kUsage,
+         "--nproc {}: this process is already rank {} of {} ({}); leave --nproc and --nnodes out",
+         request.nproc, identity.rank, identity.world_size, identity.source);
+  }
+  if (request.node_rank >= request.nnodes) {
+    fail(ErrorKind::kUsage, "--node-rank {}: must be below --nnodes, {}", request.node_rank,
+         request.nnodes);
+  }
+  LaunchOptions options{.nproc = std::max(1, request.nproc), .argv = own_argv()};
+  options.host_count = request.nnodes;
+  options.host_index = request.node_rank;
+  if (!request.master.empty()) options.master = parse_master(request.master);
+  return launch(options, environment);
+}
+
+void run_rank(const LaunchRequest& request, const Environment& environment, const RunConfig& config,
+              const std::function<void(Communicator&, const RankIdentity&)>& work) {
+  const RankIdentity identity = identity_from(environment);
+  if (identity.world_size == 1) {
+    InprocWorld alone(1);
+    Communicator communicator(alone.make_transport(0), communicator_options(config));
+    work(communicator, identity);
+    return;
+  }
+  set_log_rank(identity.rank);
+  const Deadline joined = after_seconds(request.join_timeout_s);
+  const Secret secret = require_secret(environment);
+  Rendezvous job = join_job(identity, environment, joined);
+  if (identity.rank == 0)
+    log_info("{} ranks, identity from: {}", identity.world_size, identity.source);
+  check_configuration(*job.store, flatten(config), joined);
+  const TransportContext context{.rank = identity.rank,
+                                 .world_size = identity.world_size,
+                                 .store = job.store.get(),
+                                 .secret = &secret,
+                                 .deadline = joined,
+                                 .master_addr = identity.master_addr};
+  Communicator communicator(make_transport(config.comm.transport, context),
+                            communicator_options(config));
+  job.store->on_abort([&](const Verdict& verdict) { communicator.abort(verdict.reason); });
+  try {
+    work(communicator, identity);
+    job.close(after_seconds(request.join_timeout_s));
+  } catch (const Error& error) {
+    fail_with_first_cause(*job.store, error);
+  } catch (const std::exception& error) {
+    fail_with_first_cause(*job.store, Error(ErrorKind::kInternal, error.what()));
+  }
+}
+
+}  // namespace gxp

@@ -1,0 +1,41 @@
+// What every command that runs on ranks has in common: starting them, and joining them to a job.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "lib/collective/communicator.h"
+#include "lib/config/run_config.h"
+#include "lib/net/environment.h"
+#include "lib/net/identity.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gxp {
+
+struct LaunchRequest {
+  int nproc = 0;  // 0: not given
+  int nnodes = 1;
+  int node_rank = 0;
+  std::string master;          // HOST or HOST:PORT of rank 0
+  double join_timeout_s = 60;  // until every rank has come
+};
+
+// --nproc --nnodes --node-rank --master --join-timeout
+void add_launch_options(CLI::App& app, LaunchRequest& request);
+
+// In a process that the user started with --nproc or --nnodes: starts the ranks as copies of this
+// process, waits for them and returns the exit code. In a rank, or without these options: nothing.
+// Throws kUsage if another launcher has started this process already, or the options contradict
+// each other.
+std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment);
+
+// Joins this rank to its job and calls `work`. A failure of `work` or of another rank ends all
+// ranks; the error thrown here then names the first cause.
+void run_rank(const LaunchRequest& request, const Environment& environment, const RunConfig& config,
+              const std::function<void(Communicator&, const RankIdentity&)>& work);
+
+}  // namespace gxp

@@ -1,0 +1,100 @@
+// gxp train: trains a model on every rank that the launcher started, or starts the ranks itself.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cmd/command.h"
+#include "cmd/exit_codes.h"
+#include "cmd/options.h"
+#include "cmd/rank_context.h"
+#include "cmd/stop_signal.h"
+#include "lib/config/load.h"
+#include "lib/config/print.h"
+#include "lib/net/environment.h"
+#include "lib/report/report.h"
+#include "lib/train/run.h"
+
+namespace gxp {
+namespace {
+
+struct Options {
+  std::string config_path;
+  std::vector<std::string> sets;
+  LaunchRequest launch;
+  RunOptions run;
+  bool print_config = false;
+  Format format = Format::kText;
+};
+
+Report make_report(const RunSummary& summary, int world_size) {
+  Report report{.schema = "gxp.train/1"};
+  const auto optional = [](const std::optional<double>& value) {
+    return value ? Cell(*value) : Cell();
+  };
+  report.facts = {
+      {{"steps"}, summary.steps},
+      {{"parameters"}, int64_t(summary.parameters)},
+      {{"world_size"}, int64_t{world_size}},
+      {{"loss", "last loss"}, summary.loss},
+      {{"valid_loss_start", "validation loss, start"}, optional(summary.valid_start)},
+      {{"valid_loss", "validation loss, end"}, optional(summary.valid_end)},
+      {{"tokens_per_s", "tokens/s (median step)"}, summary.tokens_per_s},
+      {{"seconds", "seconds of all steps"}, summary.seconds},
+      {{"peak_bytes", "peak memory of rank 0", Style::kBytes}, int64_t(summary.peak_bytes)}};
+  if (!summary.generated.empty())
+    report.facts.push_back({{"generated", "generated text"}, summary.generated});
+  return report;
+}
+
+int run(Options& options) {
+  const Environment environment = process_environment();
+  const LoadedConfig config = load_config(options.config_path, options.sets, environment);
+  if (options.print_config) {
+    fmt::print("{}", print_config(config));
+    return kExitOk;
+  }
+  if (const auto launched = launch_ranks(options.launch, environment)) return *launched;
+
+  catch_stop_signals();
+  options.run.settings = flatten(config.run);
+  options.run.resolved_settings = print_config(config);
+  options.run.stop_signal = stop_signal;
+  RunSummary summary;
+  run_rank(options.launch, environment, config.run,
+           [&](Communicator& communicator, const RankIdentity& identity) {
+             options.run.local_world_size = identity.local_world_size;
+             summary = run_training(config.run, communicator, options.run);
+             if (identity.rank == 0)
+               print(make_report(summary, identity.world_size), options.format);
+           });
+  return summary.signal == 0 ? kExitOk : exit_code_after_signal(summary.signal);
+}
+
+}  // namespace
+
+std::function<int()> define_train(CLI::App& app) {
+  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  app.add_option("config", options->config_path, "TOML file of the run; see gxp.toml(5)")
+      ->required();
+  add_set_option(app, options->sets);
+  add_launch_options(app, options->launch);
+  app.add_flag("--resume", options->run.resume,
+               "Continue from the newest checkpoint in checkpoint.dir");
+  app.add_option("--metrics", options->run.metrics_path,
+                 "Write metrics.jsonl's lines to this file too");
+  app.add_option("--generate", options->run.generate, "Tokens of text to generate at the end")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--prompt", options->run.prompt, "Text that the generated text continues");
+  app.add_option("--temperature", options->run.temperature, "Of the generated text; lower is safer")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--print-config", options->print_config,
+               "Print every setting with its origin, and end");
+  add_format_option(app, options->format);
+  return [options] { return run(*options); };
+}
+
+}  // namespace gxp

@@ -1,0 +1,20 @@
+// The one place where a failed call of the CUDA runtime becomes an Error.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string_view>
+
+#include "lib/base/error.h"
+
+namespace gxp {
+
+// Throws kDevice with the runtime's own text, "ACT: out of memory (cudaErrorMemoryAllocation)". An
+// error of a kernel may show at a later call, so `act` can name the wrong one.
+inline void check_cuda(cudaError_t result, std::string_view act) {
+  if (result == cudaSuccess) return;
+  fail(ErrorKind::kDevice, "{}: {} ({})", act, cudaGetErrorString(result),
+       cudaGetErrorName(result));
+}
+
+}  // namespace gxp

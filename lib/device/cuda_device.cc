@@ -1,0 +1,110 @@
+#include "lib/device/cuda_device.h"
+
+#include <string>
+
+#include "lib/base/bytes.h"
+#include "lib/device/cuda_check.h"
+#include "lib/device/cuda_stream.h"
+
+namespace gxp {
+namespace {
+
+std::string version_text(int version) {  // 13000 is 13.0
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int index) : index_(index) {
+    check_cuda(cudaGetDeviceProperties(&properties_, index), fmt::format("look at GPU {}", index));
+  }
+
+  [[nodiscard]] std::string description() const override {
+    return fmt::format("cuda:{}, {}, {}, sm_{}{}", index_, properties_.name,
+                       format_bytes(properties_.totalGlobalMem), properties_.major,
+                       properties_.minor);
+  }
+  [[nodiscard]] std::unique_ptr<Stream> make_stream(std::string_view name) override {
+    return make_cuda_stream(index_, name);
+  }
+  [[nodiscard]] std::unique_ptr<Event> make_event() override { return make_cuda_event(index_); }
+
+ protected:
+  Memory allocate_raw(size_t bytes) override {
+    if (bytes == 0) return {nullptr, 0, MemorySpace::kCuda};
+    const std::string act = fmt::format("allocate {} on GPU {}", format_bytes(bytes), index_);
+    check_cuda(cudaSetDevice(index_), act);
+    void* data = nullptr;
+    const cudaError_t result = cudaMalloc(&data, bytes);
+    if (result == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // forget it: this error leaves the GPU as it was
+      return {nullptr, bytes, MemorySpace::kCuda};
+    }
+    check_cuda(result, act);
+    const Memory memory{static_cast<std::byte*>(data), bytes, MemorySpace::kCuda};
+    try {
+      check_cuda(cudaMemset(data, 0, bytes), act);
+      // Streams of make_cuda_stream() do not wait for the default one, which cudaMemset() uses.
+      check_cuda(cudaStreamSynchronize(nullptr), act);
+    } catch (...) {
+      free_raw(memory);
+      throw;
+    }
+    return memory;
+  }
+
+  void free_raw(Memory memory) noexcept override {
+    cudaSetDevice(index_);
+    cudaFree(memory.data);
+  }
+
+ private:
+  int index_;
+  cudaDeviceProp properties_{};
+};
+
+}  // namespace
+
+Support cuda_support() {
+  int driver = 0;
+  int runtime = 0;
+  int count = 0;
+  check_cuda(cudaRuntimeGetVersion(&runtime), "ask for the CUDA runtime's version");
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    return {false, "no NVIDIA driver is installed here (libcuda.so.1 was not found)"};
+  }
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  cudaGetLastError();  // an expected answer, not an error of a later call
+  if (result == cudaErrorInsufficientDriver) {
+    return {false, fmt::format("the NVIDIA driver is for CUDA {}, gxp needs {}",
+                               version_text(driver), version_text(runtime))};
+  }
+  if (result == cudaErrorNoDevice || (result == cudaSuccess && count == 0)) {
+    return {false, "the NVIDIA driver shows no GPU; is CUDA_VISIBLE_DEVICES empty?"};
+  }
+  if (result != cudaSuccess) return {false, cudaGetErrorString(result)};
+  return {};
+}
+
+std::unique_ptr<Device> make_cuda_device(int index) {
+  if (const Support support = cuda_support(); !support) {
+    fail(ErrorKind::kUnavailable, "open GPU {}: {}", index, support.reason);
+  }
+  int count = 0;
+  check_cuda(cudaGetDeviceCount(&count), "count the GPUs");
+  if (index < 0 || index >= count) {
+    fail(ErrorKind::kUnavailable, "open GPU {}: the driver shows {}, numbered from 0", index,
+         count);
+  }
+  return std::make_unique<CudaDevice>(index);
+}
+
+void copy_cuda(Memory to, ConstMemory from) {
+  GXP_ASSERT(to.bytes == from.bytes);
+  if (to.bytes == 0) return;
+  check_cuda(cudaMemcpy(to.data, from.data, to.bytes, cudaMemcpyDefault),
+             fmt::format("copy {} to or from a GPU", format_bytes(to.bytes)));
+  check_cuda(cudaStreamSynchronize(nullptr), "wait for a copy to or from a GPU");
+}
+
+}  // namespace gxp

@@ -1,0 +1,23 @@
+// NVIDIA GPUs. Only in builds with GXP_CUDA=ON; needs no driver to build, nor to ask for support.
+#pragma once
+
+#include <memory>
+
+#include "lib/base/error.h"
+#include "lib/device/device.h"
+
+namespace gxp {
+
+// Whether this process can use a GPU; if not, what is missing: the driver, a newer driver, a GPU.
+Support cuda_support();
+
+// GPU `index` of those that CUDA_VISIBLE_DEVICES shows. Its memory is of MemorySpace::kCuda,
+// aligned to 256 bytes. Throws kUnavailable with cuda_support()'s reason, or if there is no such
+// GPU.
+std::unique_ptr<Device> make_cuda_device(int index);
+
+// Copies between host and GPU, either way, and returns when it is done. Equal sizes; whoever wrote
+// `from` or uses `to` on a stream has been synchronised.
+void copy_cuda(Memory to, ConstMemory from);
+
+}  // namespace gxp

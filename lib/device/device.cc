@@ -1,0 +1,68 @@
+#include "lib/device/device.h"
+
+#include <utility>
+
+#include "lib/base/bytes.h"
+
+namespace gxp {
+namespace {
+
+// "activations 1.5 GiB, workspace 3 MiB": the kinds that hold bytes.
+std::string describe(const MemoryUse& use) {
+  std::string text;
+  for (size_t kind = 0; kind < kMemoryKindCount; ++kind) {
+    if (use.by_kind[kind] == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", kMemoryKindNames[kind],
+                        format_bytes(use.by_kind[kind]));
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace
+
+Buffer::Buffer(Device& device, Memory memory, const MemoryUse& use)
+    : device_(&device), memory_(memory), use_(use) {}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : device_(std::exchange(other.device_, nullptr)),
+      memory_(std::exchange(other.memory_, {})),
+      use_(other.use_) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  Buffer taken(std::move(other));
+  std::swap(device_, taken.device_);
+  std::swap(memory_, taken.memory_);
+  std::swap(use_, taken.use_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (device_ == nullptr) return;
+  device_->free_raw(memory_);
+  for (size_t kind = 0; kind < kMemoryKindCount; ++kind) {
+    device_->tracker_.remove(MemoryKind(kind), use_.by_kind[kind]);
+  }
+}
+
+Buffer Device::allocate(size_t bytes, MemoryKind kind) {
+  MemoryUse use;
+  use[kind] = bytes;
+  return allocate(use);
+}
+
+Buffer Device::allocate(const MemoryUse& use) {
+  const size_t bytes = use.total();
+  const Memory memory = allocate_raw(bytes);
+  if (memory.data == nullptr && bytes > 0) {
+    fail(ErrorKind::kDevice,
+         "allocate {} on {}: out of memory; in use: {}; a smaller micro-batch or sequence needs "
+         "less",
+         describe(use), description(), describe(tracker_.live()));
+  }
+  for (size_t kind = 0; kind < kMemoryKindCount; ++kind) {
+    if (use.by_kind[kind] > 0) tracker_.add(MemoryKind(kind), use.by_kind[kind]);
+  }
+  return {*this, memory, use};
+}
+
+}  // namespace gxp

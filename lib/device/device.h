@@ -1,0 +1,60 @@
+// A place that has memory and runs work: the CPU, a CUDA device, or a simulated one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "lib/base/memory_kind.h"
+#include "lib/device/memory.h"
+#include "lib/device/stream.h"
+#include "lib/device/tracker.h"
+
+namespace gxp {
+
+class Device;
+
+// Owned device memory, counted by its device's tracker until destruction; the device outlives it.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Device& device, Memory memory, const MemoryUse& use);
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+  [[nodiscard]] Memory memory() const { return memory_; }
+
+ private:
+  Device* device_ = nullptr;
+  Memory memory_;
+  MemoryUse use_;
+};
+
+// Threads: allocate and make_* from any thread.
+class Device {
+ public:
+  virtual ~Device() = default;
+  [[nodiscard]] virtual std::string description() const = 0;  // "cpu, 2 cores"
+  // Zeroed memory, aligned to 64 bytes (CPU: to a page above 1 MiB, with huge pages where the
+  // system gives them). Zero bytes are allowed. Throws kDevice with the bytes wanted and the bytes
+  // in use.
+  [[nodiscard]] Buffer allocate(size_t bytes, MemoryKind kind);
+  // One piece of memory that serves several kinds: use.total() bytes.
+  [[nodiscard]] Buffer allocate(const MemoryUse& use);
+  [[nodiscard]] virtual std::unique_ptr<Stream> make_stream(std::string_view name) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
+  [[nodiscard]] MemoryTracker& tracker() { return tracker_; }
+
+ protected:
+  friend class Buffer;
+  virtual Memory allocate_raw(size_t bytes) = 0;
+  virtual void free_raw(Memory memory) noexcept = 0;
+
+ private:
+  MemoryTracker tracker_;
+};
+
+// The CPU: memory from the system, streams that are threads named after their lane.
+std::unique_ptr<Device> make_cpu_device();
+
+}  // namespace gxp

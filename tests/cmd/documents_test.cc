@@ -1,0 +1,129 @@
+#include "cmd/documents.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "cmd/command_line.h"
+#include "cmd/manual.h"
+#include "lib/base/error.h"
+#include "lib/config/settings.h"
+#include "tests/catch.h"
+#include "tests/cmd/sample_commands.h"
+
+namespace gxp {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A directory of one's own, gone at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (fs::temp_directory_path() / "gxp-documents-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() { fs::remove_all(path_); }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// What bash offers after `words`, the last of which is being typed; one a line.
+std::string completions(const std::string& words) {
+  const CommandLine line = make_command_line(kSampleCommands);
+  const TemporaryDirectory directory;
+  std::ofstream(directory.path() / "gxp.bash") << bash_completion(*line.app);
+  const std::string command = "bash -c 'complete() { :; }; compopt() { :; }; . " +
+                              (directory.path() / "gxp.bash").string() + "; COMP_WORDS=(" + words +
+                              "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _gxp; "
+                              "echo \"${COMPREPLY[*]}\"'";
+  FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string text(1 << 16, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), pipe));
+  CHECK(pclose(pipe) == 0);
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+TEST_CASE("man pages and completions are up to date; else build the target docs", "[cmd]") {
+  for (const Document& document : documents(kCommands)) {
+    CAPTURE(document.path);
+    const std::string text = read_text(fs::path(GXP_SOURCE_DIR) / document.path);
+    REQUIRE_FALSE(text.empty());
+    CHECK(refresh(document, text) == text);
+  }
+}
+
+TEST_CASE("a refresh changes what is between the markers and nothing else", "[cmd]") {
+  const Document page{"man/x.1", "", {{"options", "new\n"}, {"exit codes", "0\n"}}};
+  const std::string before = "hand\n.\\\" begin options (generated)\nold\n";
+  const std::string after =
+      ".\\\" end options (generated)\n.\\\" begin exit codes (generated)\n"
+      ".\\\" end exit codes (generated)\nhand\n";
+  const std::string fresh = refresh(page, before + after);
+  CHECK(fresh ==
+        "hand\n.\\\" begin options (generated)\nnew\n.\\\" end options (generated)\n"
+        ".\\\" begin exit codes (generated)\n0\n.\\\" end exit codes (generated)\nhand\n");
+  CHECK(refresh(page, fresh) == fresh);
+  CHECK_THROWS_WITH(refresh(page, before),
+                    "update man/x.1: the markers of part 'options' are missing");
+}
+
+TEST_CASE("a new command needs nothing but a run of the generator", "[cmd]") {
+  const TemporaryDirectory directory;
+  write_documents(directory.path(), kSampleCommands);
+  for (const Document& document : documents(kSampleCommands)) {
+    const std::string text = read_text(directory.path() / document.path);
+    CAPTURE(document.path);
+    CHECK_FALSE(text.empty());
+    CHECK(refresh(document, text) == text);
+  }
+  CHECK(fs::exists(directory.path() / "man/gxp-brew.1"));
+}
+
+TEST_CASE("documents in a directory that takes no files are an error", "[cmd]") {
+  CHECK_THROWS_AS(write_documents("/dev/null", kSampleCommands), Error);
+}
+
+TEST_CASE("a man page has each option with type, default and meaning", "[cmd]") {
+  const CommandLine line = make_command_line(kSampleCommands);
+  const std::string manual = options_manual(*line.app->get_subcommand("brew"));
+  CHECK(manual.find(".TP\n\\fIkind\\fR\nWhat to brew. Required.\n") != std::string::npos);
+  CHECK(
+      manual.find(
+          ".TP\n\\fB\\-s\\fR, \\fB\\-\\-strength\\fR \\fIINT\\fR\nSpoons per cup. Default: 2.\n") !=
+      std::string::npos);
+  CHECK(manual.find("\\fB\\-\\-format\\fR \\fItext|csv|json\\fR\n") != std::string::npos);
+  CHECK(manual.find("secret") == std::string::npos);
+}
+
+TEST_CASE("bash completes commands, options, values and settings", "[cmd]") {
+  const auto [words, offered] = GENERATE(
+      table<std::string, std::string>({{"gxp b", "brew"},
+                                       {"gxp --v", "--version"},
+                                       {"gxp help f", "fail"},
+                                       {"gxp brew --f", "--format"},
+                                       {"gxp brew -", "-h --help -s --strength --format --set"},
+                                       {"gxp brew --format c", "csv"},
+                                       {"gxp brew --set optim.be", "optim.beta1= optim.beta2="},
+                                       {"gxp brew --strength 1", ""},
+                                       {"gxp brew te", ""}}));
+  CAPTURE(words);
+  CHECK(completions(words) == offered);
+}
+
+}  // namespace gxp

@@ -1,0 +1,99 @@
+#include "lib/device/cuda_device.h"
+
+#include <vector>
+
+#include "lib/device/cuda_check.h"
+#include "lib/device/cuda_stream.h"
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+using namespace std::chrono_literals;
+Deadline soon() { return Deadline::after(30s); }
+
+std::vector<float> read(const Buffer& buffer) {
+  std::vector<float> host(buffer.memory().bytes / sizeof(float));
+  copy_cuda(memory_of(host), buffer.memory());
+  return host;
+}
+
+// Sets every byte of `buffer` on `stream`.
+Work set_bytes(Stream& stream, const Buffer& buffer, int value) {
+  return {"set",
+          [&stream, memory = buffer.memory(), value] {
+            check_cuda(cudaMemsetAsync(memory.data, value, memory.bytes, native_stream(stream)),
+                       "set bytes");
+          },
+          {}};
+}
+
+}  // namespace
+
+TEST_CASE("GPU memory is zeroed, aligned, tracked, and keeps what is copied into it") {
+  const auto device = make_cuda_device(0);
+  const Buffer buffer = device->allocate(4099 * sizeof(float), MemoryKind::kParameters);
+  CHECK(reinterpret_cast<uintptr_t>(buffer.memory().data) % 256 == 0);
+  CHECK(device->tracker().live().total() == 4099 * sizeof(float));
+  CHECK(read(buffer) == std::vector<float>(4099));
+  std::vector<float> values(4099, 2.5f);
+  copy_cuda(buffer.memory(), memory_of(values));
+  CHECK(read(buffer) == values);
+}
+
+TEST_CASE("GPU memory that cannot be had is an error, and the GPU works on") {
+  const auto device = make_cuda_device(0);
+  CHECK_THROWS_AS(device->allocate(size_t{1} << 50, MemoryKind::kActivations), Error);
+  const Buffer buffer = device->allocate(64, MemoryKind::kActivations);
+  CHECK(read(buffer) == std::vector<float>(16));
+}
+
+TEST_CASE("a GPU that does not exist cannot be opened") {
+  CHECK_THROWS_AS(make_cuda_device(-1), Error);
+  CHECK_THROWS_AS(make_cuda_device(4096), Error);
+}
+
+TEST_CASE("a GPU stream waits for another stream's event in each step anew") {
+  const auto device = make_cuda_device(0);
+  const Buffer source = device->allocate(64u << 20, MemoryKind::kWorkspace);
+  const Buffer target = device->allocate(64u << 20, MemoryKind::kWorkspace);
+  const auto first = device->make_stream("first");
+  const auto second = device->make_stream("second");
+  const auto written = device->make_event();
+  const auto copied = device->make_event();
+  const Work copy{"copy",
+                  [&] {
+                    check_cuda(cudaMemcpyAsync(target.memory().data, source.memory().data,
+                                               source.memory().bytes, cudaMemcpyDeviceToDevice,
+                                               native_stream(*second)),
+                               "copy");
+                  },
+                  {}};
+  const Work low = set_bytes(*first, source, 0);
+  const Work high = set_bytes(*first, source, 0x3f);  // 0x3f3f3f3f is 0.747...
+  for (int step = 0; step < 10; ++step) {
+    first->wait(*copied);
+    first->submit(step % 2 == 0 ? low : high);
+    first->record(*written);
+    second->wait(*written);
+    second->submit(copy);
+    second->record(*copied);
+    second->synchronize(soon());
+    CHECK((read(target).back() > 0.5f) == (step % 2 == 1));
+  }
+}
+
+TEST_CASE("a work's error is thrown once by synchronize, and the work after it is skipped") {
+  const auto device = make_cuda_device(0);
+  const auto stream = device->make_stream("compute");
+  int runs = 0;
+  const Work bad{"bad", [] { fail(ErrorKind::kDevice, "the cause"); }, {}};
+  const Work count{"count", [&] { ++runs; }, {}};
+  stream->submit(bad);
+  stream->submit(count);
+  CHECK_THROWS_WITH(stream->synchronize(soon()), "the cause");
+  CHECK(runs == 0);
+  CHECK_NOTHROW(stream->synchronize(soon()));
+}
+
+}  // namespace gxp
