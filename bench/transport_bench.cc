@@ -1,4 +1,4 @@
-// Latency and bandwidth between two ranks, beside memcpy's: ninja gxp_transport_bench.
+// Latency and bandwidth between two ranks, beside memcpy's in the same run.
 //   gxp_transport_bench [rounds]
 // Ranks are processes on this host. Latency is half of a round trip of 8 bytes; bandwidth is one
 // way (the receiver answers with 1 byte), one copy in and one out; medians over the rounds.

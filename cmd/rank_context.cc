@@ -10,6 +10,7 @@
 #include "lib/net/configuration.h"
 #include "lib/net/launcher.h"
 #include "lib/net/rendezvous.h"
+#include "lib/net/socket.h"
 #include "lib/transport/inproc.h"
 #include "lib/transport/table.h"
 
@@ -28,19 +29,6 @@ std::vector<std::string> own_argv() {
   std::vector<std::string> arguments;
   for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
   return arguments;
-}
-
-Endpoint parse_master(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  const bool has_port = colon != std::string::npos && text.find(':') == colon;
-  if (!has_port) return {text, kDefaultMasterPort};
-  const std::string port = text.substr(colon + 1);
-  const bool digits = !port.empty() && port.size() <= 5 &&
-                      port.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || std::stoi(port) > 65535) {
-    fail(ErrorKind::kUsage, "--master {}: '{}' is no port; write HOST:PORT", text, port);
-  }
-  return {text.substr(0, colon), std::stoi(port)};
 }
 
 CommunicatorOptions communicator_options(const RunConfig& config) {
@@ -71,7 +59,7 @@ void add_launch_options(CLI::App& app, LaunchRequest& request) {
       ->check(CLI::Range(1, 65536));
   app.add_option("--node-rank", request.node_rank, "Which of them this one is, from 0")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--master", request.master, "HOST or HOST:PORT of the first host");
+  app.add_option("--master", request.master, "HOST:PORT on which rank 0 of the first host listens");
   app.add_option("--join-timeout", request.join_timeout_s, "Seconds to wait for all ranks to come")
       ->check(CLI::PositiveNumber);
 }
@@ -92,7 +80,7 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   LaunchOptions options{.nproc = std::max(1, request.nproc), .argv = own_argv()};
   options.host_count = request.nnodes;
   options.host_index = request.node_rank;
-  if (!request.master.empty()) options.master = parse_master(request.master);
+  if (!request.master.empty()) options.master = parse_endpoint(request.master);
   return launch(options, environment);
 }
 

@@ -20,7 +20,7 @@ struct LaunchRequest {
   int nproc = 0;  // 0: not given
   int nnodes = 1;
   int node_rank = 0;
-  std::string master;          // HOST or HOST:PORT of rank 0
+  std::string master;          // HOST:PORT of rank 0's store
   double join_timeout_s = 60;  // until every rank has come
 };
 

@@ -2,7 +2,6 @@
 // and lets the thread pool call the kernels.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <vector>
 

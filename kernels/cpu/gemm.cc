@@ -1,5 +1,7 @@
 #include "kernels/cpu/gemm.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +14,7 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = 2 << 20;
 
 const GemmKernel& kernel_of(Isa isa) {
   switch (isa) {
@@ -61,10 +63,11 @@ GemmPart part_of(const GemmArgs& args, const Grid& grid, size_t thread, size_t c
 void Gemm::Free::operator()(float* scratch) const { std::free(scratch); }
 
 Gemm::Gemm(ThreadPool& pool, Isa isa) : pool_(pool), kernel_(kernel_of(isa)) {
-  const size_t bytes = round_up(kernel_.scratch_floats * sizeof(float), kPage);
+  const size_t bytes = round_up(kernel_.scratch_floats * sizeof(float), kHugePage);
   for (int thread = 0; thread < pool.thread_count(); ++thread) {
-    auto* scratch = static_cast<float*>(std::aligned_alloc(kPage, bytes));
+    auto* scratch = static_cast<float*>(std::aligned_alloc(kHugePage, bytes));
     if (scratch == nullptr) throw std::bad_alloc();
+    ::madvise(scratch, bytes, MADV_HUGEPAGE);  // where refused, small pages do
     std::memset(scratch, 0, bytes);
     scratch_.emplace_back(scratch);
   }

@@ -124,15 +124,18 @@ class Replay {
       }
     }
     borders_.assign(borders.begin(), borders.end());
+    owners_.resize(stretch_count());
+    for (int rank = 0; rank < world_size_; ++rank) {
+      const auto begin = owners_.begin();
+      std::fill(begin + static_cast<long>(stretch_at(chunks_[rank].begin)),
+                begin + static_cast<long>(stretch_at(chunks_[rank].end())), rank);
+    }
   }
   [[nodiscard]] size_t stretch_at(size_t border) const {
     return static_cast<size_t>(std::lower_bound(borders_.begin(), borders_.end(), border) -
                                borders_.begin());
   }
   [[nodiscard]] size_t stretch_count() const { return borders_.size() - 1; }
-  [[nodiscard]] bool lies_in(size_t stretch, Range range) const {
-    return range.begin <= borders_[stretch] && borders_[stretch] < range.end();
-  }
 
   void place_inputs() {
     states_.resize(schedule_.size());
@@ -145,7 +148,7 @@ class Replay {
     }
   }
   [[nodiscard]] bool contributes(int rank, size_t stretch) const {
-    if (algorithm_.collective == Collective::kAllGather) return lies_in(stretch, chunks_[rank]);
+    if (algorithm_.collective == Collective::kAllGather) return rank == owners_[stretch];
     if (algorithm_.collective == Collective::kBroadcast) return rank == root_;
     return true;
   }
@@ -236,13 +239,10 @@ class Replay {
       case Collective::kAllReduce:
         return everybody_;
       case Collective::kReduceScatter:
-        if (!lies_in(stretch, chunks_[rank])) return std::nullopt;
+        if (rank != owners_[stretch]) return std::nullopt;
         return everybody_;
       case Collective::kAllGather:
-        for (int owner = 0; owner < world_size_; ++owner) {
-          if (lies_in(stretch, chunks_[owner])) return only(owner);
-        }
-        return std::nullopt;
+        return only(owners_[stretch]);
       case Collective::kBroadcast:
         return only(root_);
       case Collective::kBarrier:
@@ -320,6 +320,7 @@ class Replay {
   RankSet everybody_;
   Chunks chunks_;
   std::vector<size_t> borders_;  // stretch i is [borders_[i], borders_[i + 1])
+  std::vector<int> owners_;      // of each stretch: the rank of its chunk
   std::vector<RankState> states_;
   std::vector<Message> messages_;  // sent and not yet taken, in the order of sending
   Proof proof_;

@@ -70,10 +70,12 @@ std::optional<std::string> RaceDetector::touch(const Access& access, const Touch
   cut(end);
   for (auto piece = cut(begin); begin < end; ++piece) {
     if (piece == pieces_.end() || piece->first > begin) {  // bytes that nobody touched so far
-      const uintptr_t until = piece == pieces_.end() ? end : std::min(end, piece->first);
-      piece = pieces_.emplace_hint(piece, begin, Piece{until, {}, {}});
+      const uintptr_t border = piece == pieces_.end() ? end : std::min(end, piece->first);
+      piece = pieces_.emplace_hint(piece, begin, Piece{border, {}, {}});
     }
-    auto& [until, writer, readers] = piece->second;
+    const uintptr_t until = piece->second.end;
+    Toucher& writer = piece->second.writer;
+    std::vector<Toucher>& readers = piece->second.readers;
     const auto check = [&](const Toucher& other, std::string_view verb) {
       if (race || ordered(other, toucher, clock)) return;
       race = fmt::format(

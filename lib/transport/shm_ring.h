@@ -36,7 +36,7 @@ class ShmRing {
   ShmRing(std::byte* memory, size_t slot_bytes) : memory_(memory), slot_bytes_(slot_bytes) {}
 
   // Producer: takes bytes from the front of `head`, then of `body`, into one slot; returns how
-  // many; 0 if the ring is full.
+  // many; 0 if the ring is full. Either may be empty, but not null.
   size_t write_some(ConstMemory head, ConstMemory body);
   // Consumer: moves bytes out of one slot; 0 if the ring is empty. Throws kPeer if the slot's count
   // is impossible. Sets *released if slots were given back to the producer.

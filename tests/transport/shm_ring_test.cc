@@ -22,7 +22,7 @@ struct Ring {
   ShmSegment memory = ShmSegment::create(ShmRing::footprint(kSlotBytes));
   ShmRing writer{memory.memory().data, kSlotBytes};
   ShmRing reader{memory.memory().data, kSlotBytes};
-  size_t write(ConstMemory data) { return writer.write_some({}, data); }
+  size_t write(ConstMemory data) { return writer.write_some(data, {data.data, 0}); }
   size_t read(Memory target) {
     bool released = false;
     return reader.read_some(target, &released);

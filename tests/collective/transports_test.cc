@@ -1,0 +1,76 @@
+// The collectives over the transports that processes use; the other tests run over inproc.
+#include <string>
+#include <vector>
+
+#include "lib/collective/algorithm.h"
+#include "tests/catch.h"
+#include "tests/collective/run_ranks.h"
+#include "tests/collective/values.h"
+#include "tests/transport/worlds.h"
+
+using namespace gxp;
+
+namespace {
+
+template <class Fn>
+auto run_ranks_of(const std::string& transport, int world_size, const Fn& fn,
+                  const CommunicatorOptions& options) {
+  World world(transport, world_size);
+  std::vector<std::unique_ptr<Store>> stores(static_cast<size_t>(world_size));
+  const auto make = [&](int rank) {
+    auto& store = stores[static_cast<size_t>(rank)];
+    store = world.join_store(rank);
+    return world.join(*store);
+  };
+  const auto results = run_ranks_over(make, world_size, fn, options);
+  for (const auto& store : stores) store->close();
+  return results;
+}
+
+// All operations on `count` floats; how many elements are wrong, and the bytes that left meanwhile.
+struct Outcome {
+  size_t wrong = 0;
+  uint64_t all_reduce_bytes = 0;
+};
+
+Outcome run_all_operations(Communicator& comm, size_t count) {
+  Outcome outcome;
+  Values data = small_integers(DType::kF32, comm.rank(), count);
+  comm.all_reduce(data.memory(), DType::kF32, ReduceOp::kSum);
+  outcome.all_reduce_bytes = comm.counters().bytes_sent;
+  Values scattered = small_integers(DType::kF32, comm.rank(), count);
+  comm.reduce_scatter(scattered.memory(), DType::kF32, ReduceOp::kSum);
+  comm.all_gather(scattered.memory(), DType::kF32);
+  Values sent = small_integers(DType::kF32, comm.rank(), count);
+  comm.start_broadcast(sent.memory(), 0).wait();
+  for (size_t i = 0; i < count; ++i) {
+    double sum = 0;
+    for (int rank = 0; rank < comm.world_size(); ++rank) sum += small_integer(rank, i);
+    outcome.wrong += data.get(i) != sum || scattered.get(i) != sum;
+    outcome.wrong += sent.get(i) != small_integer(0, i);
+  }
+  comm.barrier();  // nobody hangs up on a rank that still works
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("collectives give the same over shm and tcp, with the formula's bytes") {
+  const std::string transport = GENERATE("shm", "tcp");
+  const std::string name = GENERATE("ring", "halving-doubling");
+  const int world_size = GENERATE(2, 3);
+  const size_t count = GENERATE(7, 300007);
+  CAPTURE(transport, name, world_size, count);
+  CommunicatorOptions options;
+  options.algorithm = name;
+  options.segment_bytes = 64 << 10;
+  const auto outcomes = run_ranks_of(
+      transport, world_size, [&](Communicator& comm) { return run_all_operations(comm, count); },
+      options);
+  const Algorithm& algorithm = *find_algorithm(name, Collective::kAllReduce);
+  for (int rank = 0; rank < world_size; ++rank) {
+    const Outcome& outcome = outcomes[static_cast<size_t>(rank)];
+    CHECK(outcome.wrong == 0);
+    CHECK(outcome.all_reduce_bytes == 4 * algorithm.elements_sent(rank, world_size, count, 0));
+  }
+}

@@ -1,0 +1,73 @@
+#include "lib/program/build.h"
+
+#include <algorithm>
+
+#include "lib/base/error.h"
+#include "tests/catch.h"
+#include "tests/program/sample_programs.h"
+
+namespace gxp {
+namespace {
+
+int count_ops(const StepProgram& program, OpKind kind) {
+  return int(std::count_if(program.ops.begin(), program.ops.end(),
+                           [&](const Op& op) { return op.kind == kind; }));
+}
+
+TEST_CASE("a step runs every unit forward and backward once per micro-batch", "[program]") {
+  const int grad_accum = GENERATE(1, 3);
+  const StepProgram program = sample_step(2, grad_accum, 1).program;
+  CHECK(count_ops(program, OpKind::kNextBatch) == grad_accum);
+  CHECK(count_ops(program, OpKind::kForward) == 4 * grad_accum);
+  CHECK(count_ops(program, OpKind::kLoss) == grad_accum);
+  CHECK(count_ops(program, OpKind::kBackward) == 4 * grad_accum);
+  CHECK(count_ops(program, OpKind::kUpdate) == 1);
+}
+
+TEST_CASE("every bucket is reduced once, after the last micro-batch has finished its units",
+          "[program]") {
+  const BuiltStep built = sample_step(2, 2, GENERATE(1, 30000, 1 << 30));
+  CHECK(count_ops(built.program, OpKind::kReduceGradients) == int(built.buckets.size()));
+  for (size_t id = 0; id < built.program.ops.size(); ++id) {
+    const Op& op = built.program.ops[id];
+    if (op.kind != OpKind::kReduceGradients) continue;
+    for (size_t later = id + 1; later < built.program.ops.size(); ++later) {
+      const Op& other = built.program.ops[later];
+      const bool touches_gradients = other.kind == OpKind::kBackward || other.kind == OpKind::kLoss;
+      if (touches_gradients) CHECK(other.unit < built.buckets[size_t(op.bucket)].first_unit);
+    }
+  }
+}
+
+TEST_CASE("one rank communicates nothing", "[program]") {
+  const StepProgram program = sample_step(1, 2, 1).program;
+  for (const Op& op : program.ops) CHECK(op.lane == Lane::kCompute);
+}
+
+TEST_CASE("reductions overlap the backward pass of the units below them", "[program]") {
+  const StepProgram program = sample_step(2, 1, 1).program;
+  const auto is_reduction = [](const Op& op) { return op.kind == OpKind::kReduceGradients; };
+  const auto first = std::find_if(program.ops.begin(), program.ops.end(), is_reduction);
+  REQUIRE(first != program.ops.end());
+  for (auto op = first + 1; op != program.ops.end() && op->kind == OpKind::kBackward; ++op) {
+    CHECK(op->after.empty());
+  }
+}
+
+TEST_CASE("a forward pass keeps nothing for a backward pass", "[program]") {
+  const Architecture architecture = sample_architecture();
+  const StepShape shape{.rows = 2, .positions = 20};
+  const ParameterLayout layout = make_layout(architecture, 1);
+  const StepProgram pass = build_forward(architecture, layout, shape, OpKind::kEvaluateLoss);
+  const StepProgram step =
+      build_train_step(architecture, layout, find_strategy("ddp"), shape).program;
+  CHECK(pass.gradients == kNoBuffer);
+  CHECK(pass.arena_bytes < step.arena_bytes / 2);
+}
+
+TEST_CASE("an unknown strategy is a configuration error", "[program]") {
+  CHECK_THROWS_WITH(find_strategy("zero9"), Catch::Contains("zero9"));
+}
+
+}  // namespace
+}  // namespace gxp

@@ -1,0 +1,83 @@
+#include "lib/shard/layout.h"
+
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+Architecture small_model() {
+  ModelConfig config;
+  config.vocab_size = 61;
+  config.context = 24;
+  config.hidden = 20;
+  config.layers = 3;
+  config.heads = 4;
+  return make_architecture(config);
+}
+
+TEST_CASE("units follow each other and cut into equal shards for any world size", "[shard]") {
+  const int world_size = GENERATE(1, 2, 3, 5, 7, 8, 64);
+  const ParameterLayout layout = make_layout(small_model(), world_size);
+  size_t end = 0;
+  for (const UnitLayout& unit : layout.units) {
+    CHECK(unit.flat.begin == end);
+    CHECK(unit.flat.count % (kTensorAlignment * size_t(world_size)) == 0);
+    end = unit.flat.end();
+  }
+  CHECK(layout.count == end);
+}
+
+TEST_CASE("tensors are aligned within their unit, in order and apart", "[shard]") {
+  const Architecture model = small_model();
+  const ParameterLayout layout = make_layout(model, 3);
+  for (size_t u = 0; u < layout.units.size(); ++u) {
+    size_t end = layout.units[u].flat.begin;
+    for (size_t i = 0; i < layout.units[u].tensors.size(); ++i) {
+      const Range& tensor = layout.units[u].tensors[i];
+      CHECK(tensor.begin % kTensorAlignment == 0);
+      CHECK(tensor.begin >= end);
+      CHECK(tensor.count == model.units[u].tensors[i].count());
+      end = tensor.end();
+    }
+    CHECK(end <= layout.units[u].flat.end());
+  }
+}
+
+TEST_CASE("buckets cover the flat buffer once, from its end to its beginning", "[shard]") {
+  const ParameterLayout layout = make_layout(small_model(), 2);
+  const uint64_t bucket_bytes = GENERATE(1, 4096, 20000, 50000, 1 << 30);
+  size_t end = layout.count;
+  int next_unit = int(layout.units.size()) - 1;
+  for (const Bucket& bucket : make_buckets(layout, bucket_bytes)) {
+    CHECK(bucket.last_unit == next_unit);
+    CHECK(bucket.flat.end() == end);
+    CHECK(bucket.flat.begin == layout.units[size_t(bucket.first_unit)].flat.begin);
+    end = bucket.flat.begin;
+    next_unit = bucket.first_unit - 1;
+  }
+  CHECK(end == 0);
+  CHECK(next_unit == -1);
+}
+
+TEST_CASE("a bucket is closed as soon as it holds the bytes asked for", "[shard]") {
+  const ParameterLayout layout = make_layout(small_model(), 2);
+  CHECK(make_buckets(layout, 1).size() == layout.units.size());
+  CHECK(make_buckets(layout, 1 << 30).size() == 1);
+}
+
+TEST_CASE("the owned ranges of all ranks cover a tensor once and differ by one element at most",
+          "[shard]") {
+  const size_t count = GENERATE(0, 1, 2, 7, 8, 9, 1000);
+  const int world_size = GENERATE(1, 2, 3, 8);
+  size_t end = 0;
+  for (int rank = 0; rank < world_size; ++rank) {
+    const Range range = owned_range(count, world_size, rank);
+    CHECK(range.begin == end);
+    CHECK(range.count - count / size_t(world_size) <= 1);
+    end = range.end();
+  }
+  CHECK(end == count);
+}
+
+}  // namespace
+}  // namespace gxp

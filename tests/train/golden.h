@@ -1,0 +1,102 @@
+// The golden runs of tests/data/train, and training them on ranks that are threads.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/ckpt/format.h"
+#include "lib/config/load.h"
+#include "lib/train/backend.h"
+#include "lib/train/trainer.h"
+#include "tests/collective/run_ranks.h"
+
+namespace gxp {
+
+using Values = std::vector<float>;
+
+inline std::string golden_path(const std::string& name, const std::string& file) {
+  return std::string(GXP_TEST_DATA) + "/train/" + name + "/" + file;
+}
+
+inline nlohmann::json read_json(const std::string& path) {
+  return nlohmann::json::parse(std::ifstream(path));
+}
+
+// The run of a folder's spec.json on `world_size` ranks, which divides its batch.
+inline RunConfig golden_config(const std::string& name, int world_size,
+                               std::vector<std::string> sets = {}) {
+  const nlohmann::json spec = read_json(golden_path(name, "spec.json"));
+  const auto& model = spec["model"];
+  const auto& data = spec["data"];
+  const auto& optim = spec["optimizer"];
+  const auto set = [&](const char* key, const nlohmann::json& value) {
+    sets.insert(
+        sets.begin(),
+        fmt::format("{}={}", key, value.is_string() ? value.get<std::string>() : value.dump()));
+  };
+  set("model.vocab_size", model["vocab_size"]);
+  set("model.context", model["n_positions"]);
+  set("model.hidden", model["n_embd"]);
+  set("model.layers", model["n_layer"]);
+  set("model.heads", model["n_head"]);
+  set("model.init", golden_path(name, "init.safetensors"));
+  set("data.train", golden_path(name, "tokens.i32"));
+  set("data.sequence", data["seq"]);
+  set("data.order", "sequential");
+  set("train.steps", data["steps"]);
+  set("train.grad_accum", data["accum"]);
+  set("train.micro_batch", data["batch"].get<int>() / world_size);
+  set("train.threads", 1);
+  set("optim.lr", optim["lr"]);
+  set("optim.weight_decay", optim["weight_decay"]);
+  set("optim.clip", optim["grad_clip"]);
+  set("lr_schedule.name", optim["schedule"]);
+  set("lr_schedule.warmup_steps", optim["warmup_steps"]);
+  set("lr_schedule.total_steps", optim["total_steps"]);
+  set("lr_schedule.min_lr", optim["min_lr"]);
+  return load_config("", sets).run;
+}
+
+inline Values values_of(const Tensor& tensor) {
+  const float* data = tensor.data<float>();
+  return {data, data + tensor.count()};
+}
+
+inline std::vector<Values> weights_of(Trainer& trainer) {
+  std::vector<Values> weights;
+  for (const StateTensor& tensor : trainer.state()) weights.push_back(values_of(tensor.weight));
+  return weights;
+}
+
+// What one rank saw of a run.
+struct Trained {
+  std::vector<StepResult> steps;
+  std::vector<Values> first_gradients;  // of step 1
+  std::vector<Values> weights;          // final
+};
+
+inline Trained train(const RunConfig& config, Communicator& communicator) {
+  Backend backend = make_backend(config.train, communicator.world_size());
+  Trainer trainer(config, communicator, backend);
+  trainer.initialise_weights();
+  Trained trained;
+  while (trainer.steps_done() < config.train.steps) {
+    trained.steps.push_back(trainer.step(false));
+    if (trainer.steps_done() > 1) continue;
+    for (const Tensor& gradient : trainer.gradients())
+      trained.first_gradients.push_back(values_of(gradient));
+  }
+  trained.weights = weights_of(trainer);
+  return trained;
+}
+
+inline std::vector<Trained> train_on_ranks(const RunConfig& config, int world_size) {
+  return run_ranks(world_size,
+                   [&](Communicator& communicator) { return train(config, communicator); });
+}
+
+}  // namespace gxp

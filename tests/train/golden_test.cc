@@ -1,0 +1,85 @@
+// Training against float64 traces made with PyTorch; tests/data/train/README.md has the formulas.
+#include <cmath>
+
+#include "tests/catch.h"
+#include "tests/train/golden.h"
+
+namespace gxp {
+namespace {
+
+// Ten times the distance of PyTorch's own float32 run from the float64 reference.
+constexpr double kLossTolerance = 7e-6;     // absolute
+constexpr double kNormTolerance = 2e-6;     // relative
+constexpr double kTensorTolerance = 7e-6;   // relative L2 of a tensor
+constexpr double kElementTolerance = 3e-5;  // absolute, final weights
+
+// The key part of an attention bias has gradient zero in real arithmetic and noise in any float,
+// which Adam turns into steps: nothing to compare.
+bool is_key_bias(const std::string& name, size_t i, size_t count) {
+  return name.ends_with("c_attn.bias") && i >= count / 3 && i < 2 * count / 3;
+}
+
+struct Distance {
+  double relative_l2;
+  double largest;
+};
+
+Distance distance(const std::string& name, const Values& got, const Values& want) {
+  double difference = 0, norm = 0, largest = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (is_key_bias(name, i, want.size())) continue;
+    const double d = double(got[i]) - want[i];
+    difference += d * d;
+    norm += double(want[i]) * want[i];
+    largest = std::max(largest, std::fabs(d));
+  }
+  return {std::sqrt(difference / norm), largest};
+}
+
+Values read_values(const NamedTensor& tensor) {
+  Values values(tensor.info.count());
+  tensor.read(0, memory_of(values));
+  return values;
+}
+
+// Calls check(distance) for each tensor, in the order of the model, against a file of the folder.
+template <class Check>
+void compare(const std::string& folder, const std::string& file, const std::vector<Values>& got,
+             Check check) {
+  const NamedTensors want = read_weights(golden_path(folder, file));
+  size_t i = 0;
+  for (const UnitSpec& unit : make_architecture(golden_config(folder, 1).model).units) {
+    for (const TensorSpec& tensor : unit.tensors) {
+      CAPTURE(tensor.name);
+      const NamedTensor* found = find_tensor(want, tensor.name);
+      REQUIRE(found != nullptr);
+      check(distance(tensor.name, got.at(i++), read_values(*found)));
+    }
+  }
+}
+
+TEST_CASE("a GPT-2 trains as its float64 trace says, on any number of ranks", "[train]") {
+  const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum");
+  const int world_size = GENERATE(1, 2, 4);
+  CAPTURE(folder, world_size);
+  const std::vector<Trained> ranks = train_on_ranks(golden_config(folder, world_size), world_size);
+  const nlohmann::json trace = read_json(golden_path(folder, "trace.json"))["float64"];
+  for (const Trained& rank : ranks) {
+    REQUIRE(rank.steps.size() == trace.size());
+    for (size_t s = 0; s < trace.size(); ++s) {
+      CHECK(std::fabs(rank.steps[s].loss - trace[s]["loss"].get<double>()) < kLossTolerance);
+      CHECK(rank.steps[s].grad_norm ==
+            Approx(trace[s]["grad_norm"].get<double>()).epsilon(kNormTolerance));
+      CHECK(rank.steps[s].lr == Approx(trace[s]["lr"].get<double>()).epsilon(1e-12));
+    }
+  }
+  compare(folder, "grads_step1.safetensors", ranks[0].first_gradients,
+          [](const Distance& d) { CHECK(d.relative_l2 < kTensorTolerance); });
+  compare(folder, "final.safetensors", ranks[0].weights, [](const Distance& d) {
+    CHECK(d.relative_l2 < kTensorTolerance);
+    CHECK(d.largest < kElementTolerance);
+  });
+}
+
+}  // namespace
+}  // namespace gxp

@@ -1,0 +1,132 @@
+// Same world size, same bits.
+#include <cstring>
+#include <filesystem>
+
+#include "lib/ckpt/checkpoint.h"
+#include "lib/train/training_state.h"
+#include "tests/catch.h"
+#include "tests/train/golden.h"
+
+namespace gxp {
+namespace {
+
+bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].size() != b[i].size()) return false;
+    if (std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0) return false;
+  }
+  return true;
+}
+
+// A directory that is gone with the test.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "gxp-test-XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST_CASE("every rank ends with the same bits, in every run", "[train]") {
+  const int world_size = GENERATE(2, 4);
+  const RunConfig config = golden_config("gpt2-accum", world_size);
+  const std::vector<Trained> once = train_on_ranks(config, world_size);
+  const std::vector<Trained> again = train_on_ranks(config, world_size);
+  for (const Trained& rank : once) CHECK(same_bits(rank.weights, once[0].weights));
+  CHECK(same_bits(once[0].weights, again[0].weights));
+}
+
+TEST_CASE("the bits do not depend on the bucket size or the threads", "[train]") {
+  const std::string set = GENERATE("parallel.bucket_bytes=1", "parallel.bucket_bytes=20000",
+                                   "train.threads=2", "comm.segment_bytes=512");
+  CAPTURE(set);
+  const std::vector<Trained> plain = train_on_ranks(golden_config("gpt2-accum", 2), 2);
+  const std::vector<Trained> changed = train_on_ranks(golden_config("gpt2-accum", 2, {set}), 2);
+  CHECK(same_bits(plain[0].weights, changed[0].weights));
+}
+
+// Trains to step `until`, from the newest checkpoint if there is one, and saves.
+Trained train_part(const RunConfig& config, Communicator& communicator, int until) {
+  Backend backend = make_backend(config.train, communicator.world_size());
+  Trainer trainer(config, communicator, backend);
+  if (!resume_state(trainer, communicator, config, {})) trainer.initialise_weights();
+  Trained trained;
+  while (trainer.steps_done() < until) trained.steps.push_back(trainer.step(false));
+  save_state(trainer, communicator, config, {});
+  trained.weights = weights_of(trainer);
+  return trained;
+}
+
+TEST_CASE("an interrupted run that is resumed ends with the same bits", "[train]") {
+  const int world_size = GENERATE(1, 2);
+  const TemporaryDirectory directory;
+  const RunConfig config =
+      golden_config("gpt2-accum", world_size, {"checkpoint.dir=" + directory.path()});
+  const std::vector<Trained> whole = train_on_ranks(config, world_size);
+  std::vector<Trained> parts;
+  for (const int until : {5, 6, 12}) {
+    parts = run_ranks(world_size, [&](Communicator& c) { return train_part(config, c, until); });
+  }
+  CHECK(same_bits(whole[0].weights, parts[0].weights));
+}
+
+TEST_CASE("a run goes on at another world size with the same data and nearly the same loss",
+          "[train]") {
+  const int resumed_size = GENERATE(1, 3);
+  const TemporaryDirectory directory;
+  // Six rows a step, however many ranks share them.
+  const auto config = [&](int world_size) {
+    return golden_config("gpt2-tiny", 1,
+                         {"checkpoint.dir=" + directory.path(),
+                          fmt::format("train.micro_batch={}", 6 / world_size)});
+  };
+  const Trained whole = train_on_ranks(config(2), 2)[0];
+  run_ranks(2, [&](Communicator& c) { return train_part(config(2), c, 4); });
+  const auto resumed = run_ranks(
+      resumed_size, [&](Communicator& c) { return train_part(config(resumed_size), c, 10); });
+  REQUIRE(resumed[0].steps.size() == 6);
+  for (size_t s = 0; s < 6; ++s) {
+    CHECK(resumed[0].steps[s].loss == Approx(whole.steps[s + 4].loss).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("resuming with settings that change the model or the data order is refused", "[train]") {
+  const TemporaryDirectory directory;
+  const RunConfig config = golden_config("gpt2-accum", 1, {"checkpoint.dir=" + directory.path()});
+  const auto resume_with = [&](const KeyValues& settings) {
+    return run_ranks(1, [&](Communicator& c) {
+      Backend backend = make_backend(config.train, 1);
+      Trainer trainer(config, c, backend);
+      trainer.initialise_weights();
+      if (complete_steps(directory.path()).empty()) save_state(trainer, c, config, settings);
+      return resume_state(trainer, c, config, settings);
+    });
+  };
+  CHECK(resume_with({{"train.seed", "1"}, {"optim.lr", "0.1"}})[0]);
+  CHECK(resume_with({{"train.seed", "1"}, {"optim.lr", "0.2"}})[0]);
+  CHECK_THROWS_WITH(resume_with({{"train.seed", "2"}}),
+                    Catch::Contains("train.seed is 1 there and 2 now"));
+}
+
+TEST_CASE("texts of different lengths are gathered in order of rank", "[train]") {
+  const int world_size = GENERATE(1, 2, 5);
+  const auto gathered = run_ranks(world_size, [](Communicator& c) {
+    return gather_texts(c, std::string(size_t(c.rank()) * 7, char('a' + c.rank())));
+  });
+  for (const std::vector<std::string>& texts : gathered) {
+    REQUIRE(int(texts.size()) == world_size);
+    for (int rank = 0; rank < world_size; ++rank) {
+      CHECK(texts[size_t(rank)] == std::string(size_t(rank) * 7, char('a' + rank)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gxp

@@ -1,0 +1,136 @@
+#include <cmath>
+#include <limits>
+
+#include "lib/base/log.h"
+#include "lib/train/metrics.h"
+#include "lib/train/progress.h"
+#include "tests/catch.h"
+#include "tests/train/golden.h"
+
+namespace gxp {
+namespace {
+
+TEST_CASE("a loss that is not finite ends the run and leaves the weights alone", "[train]") {
+  const RunConfig config = golden_config("gpt2-accum", 1);
+  run_ranks(1, [&](Communicator& communicator) {
+    Backend backend = make_backend(config.train, 1);
+    Trainer trainer(config, communicator, backend);
+    trainer.initialise_weights();
+    trainer.step(false);
+    trainer.state()[5].weight.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<Values> before = weights_of(trainer);
+    CHECK_THROWS_WITH(trainer.step(false), Catch::Contains("step 2: the loss is nan"));
+    CHECK(weights_of(trainer)[0] == before[0]);
+    return 0;
+  });
+}
+
+TEST_CASE("nothing is allocated after the first step", "[train]") {
+  const RunConfig config = golden_config("gpt2-tiny", 1);
+  run_ranks(1, [&](Communicator& communicator) {
+    Backend backend = make_backend(config.train, 1);
+    Trainer trainer(config, communicator, backend);
+    trainer.initialise_weights();
+    trainer.step(false);
+    const uint64_t allocations = backend.device->tracker().allocation_count();
+    for (int step = 0; step < 3; ++step) trainer.step(false);
+    CHECK(backend.device->tracker().allocation_count() == allocations);
+    return 0;
+  });
+}
+
+TEST_CASE("one rank's wish to stop reaches all in the same step", "[train]") {
+  const RunConfig config = golden_config("gpt2-accum", 2);
+  const auto stopped = run_ranks(2, [&](Communicator& communicator) {
+    Backend backend = make_backend(config.train, 2);
+    Trainer trainer(config, communicator, backend);
+    trainer.initialise_weights();
+    std::vector<bool> wishes;
+    for (int step = 0; step < 3; ++step) {
+      wishes.push_back(trainer.step(communicator.rank() == 1 && step == 1).stop_wished);
+    }
+    return wishes;
+  });
+  CHECK(stopped[0] == std::vector<bool>{false, true, false});
+  CHECK(stopped[1] == stopped[0]);
+}
+
+TEST_CASE("seeded weights are the same on every world size, and others for another seed",
+          "[train]") {
+  const auto first_weights = [](int world_size, const std::string& seed) {
+    const RunConfig config =
+        golden_config("gpt2-accum", 1, {"model.init=normal", "train.seed=" + seed});
+    return run_ranks(world_size, [&](Communicator& communicator) {
+      Backend backend = make_backend(config.train, 1);
+      Trainer trainer(config, communicator, backend);
+      trainer.initialise_weights();
+      return weights_of(trainer);
+    });
+  };
+  CHECK(first_weights(1, "1")[0] == first_weights(3, "1")[2]);
+  CHECK(first_weights(1, "1")[0] != first_weights(1, "2")[0]);
+}
+
+TEST_CASE("validation gives the loss that a step on the same rows has", "[train]") {
+  // The first step's rows are the file's first; validation reads the same file from its start.
+  const RunConfig config = golden_config(
+      "gpt2-tiny", 2,
+      {"data.valid=" + golden_path("gpt2-tiny", "tokens.i32"), "train.valid_batches=1"});
+  const auto losses = run_ranks(2, [&](Communicator& communicator) {
+    Backend backend = make_backend(config.train, 2);
+    Trainer trainer(config, communicator, backend);
+    trainer.initialise_weights();
+    const double valid = trainer.validate();
+    return std::pair(valid, trainer.step(false).loss);
+  });
+  CHECK(losses[0].first == Approx(losses[0].second).epsilon(1e-6));
+  CHECK(losses[1].first == losses[0].first);
+}
+
+TEST_CASE("generated text continues the prompt, within the vocabulary, from a seed", "[train]") {
+  const RunConfig config = golden_config("gpt2-accum", 1);
+  const auto generate = [&](double temperature) {
+    return run_ranks(1, [&](Communicator& communicator) {
+      Backend backend = make_backend(config.train, 1);
+      Trainer trainer(config, communicator, backend);
+      trainer.initialise_weights();
+      return trainer.generate({1, 2, 3}, 40, temperature);  // more than the context's 24 positions
+    })[0];
+  };
+  const std::vector<int32_t> tokens = generate(1.0);
+  REQUIRE(tokens.size() == 43);
+  CHECK(tokens[2] == 3);
+  for (const int32_t token : tokens) CHECK((token >= 0 && token < 61));
+  CHECK(generate(1.0) == tokens);
+}
+
+TEST_CASE("metrics keep the lines of the steps before a resume, and none of the later ones",
+          "[train]") {
+  const std::string path = std::tmpnam(nullptr);
+  const auto write_steps = [&](int64_t last_kept, std::vector<int64_t> steps) {
+    MetricsFile file(path, last_kept);
+    for (const int64_t step : steps) {
+      StepMetrics metrics;
+      metrics.result.step = step;
+      metrics.result.seconds = 1;
+      file.write(metrics);
+    }
+  };
+  write_steps(0, {1, 2, 3});
+  write_steps(2, {3, 4});
+  std::vector<int64_t> steps;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    steps.push_back(nlohmann::json::parse(line)["step"]);
+  std::remove(path.c_str());
+  CHECK(steps == std::vector<int64_t>{1, 2, 3, 4});
+}
+
+TEST_CASE("durations are short to read", "[train]") {
+  CHECK(format_duration(12.4) == "12s");
+  CHECK(format_duration(200) == "3m20s");
+  CHECK(format_duration(3720) == "1h02m");
+}
+
+}  // namespace
+}  // namespace gxp
