@@ -4,12 +4,14 @@
 
 namespace gxp {
 
+std::function<int()> define_convert_ckpt(CLI::App& app);
 std::function<int()> define_train(CLI::App& app);
 
 namespace {
 
 constexpr std::array kTable = {
-    Command{"train", "train a GPT-2 style model on one rank or many", define_train},
+    Command{"train", "Train a GPT-2 style model on one rank or many", define_train},
+    Command{"convert-ckpt", "Convert, inspect and verify checkpoints", define_convert_ckpt},
 };
 
 }  // namespace
