@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""gxp train beside PyTorch on the CPU: tokens/s and peak resident memory, interleaved, medians.
+
+  bench/train_vs_pytorch.py --gxp build/release/cmd/gxp --python VENV/bin/python [--configs tiny small gpt2-124m]
+
+VENV has torch, numpy and safetensors. Each round runs the pair one after the other, so that a change of the
+machine's speed meets both; the ratio is the median of the rounds' ratios. float32, the same model, batch,
+sequence and thread count on both sides; a step is forward, backward, clipping and AdamW.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+
+#          layers hidden heads vocabulary sequence batch steps
+CONFIGS = {
+    "tiny": (4, 256, 4, 256, 256, 8, 12),
+    "small": (6, 384, 6, 256, 256, 8, 8),
+    "gpt2-124m": (12, 768, 12, 50257, 256, 4, 4),
+}
+WARM_UP_STEPS = 2
+
+RUN_FILE = """
+[model]
+layers = {layers}
+hidden = {hidden}
+heads = {heads}
+vocab_size = {vocabulary}
+context = {sequence}
+[data]
+train = ["{tokens}"]
+[train]
+steps = {steps}
+micro_batch = {batch}
+"""
+
+
+def write_tokens(path, vocabulary, sequence, rows):
+    """Rows of sequence + 1 random token ids, int32."""
+    import random
+
+    random.seed(1)
+    ids = [random.randrange(vocabulary) for _ in range(rows * (sequence + 1))]
+    with open(path, "wb") as file:
+        file.write(b"".join(i.to_bytes(4, "little") for i in ids))
+
+
+def run_gxp(gxp, folder, name, ranks, threads):
+    layers, hidden, heads, vocabulary, sequence, batch, steps = CONFIGS[name]
+    tokens = os.path.join(folder, name + ".i32")
+    if not os.path.exists(tokens):
+        write_tokens(tokens, vocabulary, sequence, 8 * batch)
+    config = os.path.join(folder, name + ".toml")
+    with open(config, "w") as file:
+        file.write(RUN_FILE.format(layers=layers, hidden=hidden, heads=heads, vocabulary=vocabulary, sequence=sequence,
+                                   batch=batch, steps=steps + WARM_UP_STEPS, tokens=tokens))
+    metrics = os.path.join(folder, "metrics.jsonl")
+    command = [gxp, "train", config, "--metrics", metrics, "--set", f"train.threads={threads}", "--nproc", str(ranks)]
+    # Its own parent, so that the largest resident size of the children is this run's.
+    measured = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL,"
+                " stderr=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    kib = int(subprocess.run(["python3", "-c", measured, *command], check=True, capture_output=True, text=True).stdout)
+    with open(metrics) as file:
+        seconds = [json.loads(line)["step_ms"] / 1e3 for line in file][WARM_UP_STEPS:]
+    return ranks * batch * sequence / statistics.median(seconds), kib / 1024
+
+
+def run_torch(python, name, ranks, threads):
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_gpt_bench.py")
+    command = [python, script, "--config", name, "--threads", str(threads), "--steps", str(CONFIGS[name][-1]), "--warmup",
+               str(WARM_UP_STEPS), "--ranks", str(ranks)] + (["--parallel", "ddp"] if ranks > 1 else [])
+    result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+    return result["tokens_per_s"], result["peak_rss_mib"]
+
+
+def compare(args, folder, name):
+    rounds = []
+    for _ in range(args.rounds):
+        one = run_gxp(args.gxp, folder, name, 1, 2)
+        two = run_gxp(args.gxp, folder, name, 2, 1)
+        torch = run_torch(args.python, name, 1, 2)
+        rounds.append((one, two, torch))
+    middle = lambda f: statistics.median(f(r) for r in rounds)
+    return {
+        "config": name, "rounds": args.rounds,
+        "gxp_tokens_per_s": round(middle(lambda r: r[0][0])),
+        "torch_tokens_per_s": round(middle(lambda r: r[2][0])),
+        "speed_ratio": round(middle(lambda r: r[0][0] / r[2][0]), 3),
+        "two_ranks_tokens_per_s": round(middle(lambda r: r[1][0])),
+        "two_ranks_ratio": round(middle(lambda r: r[1][0] / r[0][0]), 3),
+        "gxp_peak_rss_mib": round(middle(lambda r: r[0][1])),
+        "torch_peak_rss_mib": round(middle(lambda r: r[2][1])),
+        "memory_ratio": round(middle(lambda r: r[0][1] / r[2][1]), 3),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gxp", default="build/release/cmd/gxp")
+    parser.add_argument("--python", default="python3", help="a Python with torch")
+    parser.add_argument("--configs", nargs="+", default=list(CONFIGS), choices=list(CONFIGS))
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.configs:
+            print(json.dumps(compare(args, folder, name)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
