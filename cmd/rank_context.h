@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "lib/base/environment.h"
 #include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
-#include "lib/net/environment.h"
 #include "lib/net/identity.h"
 
 namespace CLI {

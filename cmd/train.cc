@@ -12,9 +12,9 @@
 #include "cmd/options.h"
 #include "cmd/rank_context.h"
 #include "cmd/stop_signal.h"
+#include "lib/base/environment.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
-#include "lib/net/environment.h"
 #include "lib/report/report.h"
 #include "lib/train/run.h"
 

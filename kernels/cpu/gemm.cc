@@ -67,10 +67,11 @@ Gemm::Gemm(ThreadPool& pool, Isa isa) : pool_(pool), kernel_(kernel_of(isa)) {
   for (int thread = 0; thread < pool.thread_count(); ++thread) {
     auto* scratch = static_cast<float*>(std::aligned_alloc(kHugePage, bytes));
     if (scratch == nullptr) throw std::bad_alloc();
-    ::madvise(scratch, bytes, MADV_HUGEPAGE);  // where refused, small pages do
-    std::memset(scratch, 0, bytes);
     scratch_.emplace_back(scratch);
+    ::madvise(scratch, bytes, MADV_HUGEPAGE);  // where refused, small pages do
   }
+  // Each thread touches its own first, so that it lies near the thread's CPU.
+  pool.run([&](int thread) { std::memset(scratch_[size_t(thread)].get(), 0, bytes); });
 }
 
 void Gemm::run(const GemmArgs& args) {

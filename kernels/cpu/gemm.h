@@ -34,10 +34,9 @@ struct GemmKernel;  // gemm_kernel.h
 //   Order    an element of c is computed by one thread and its k terms are added in an order that
 //            depends on k and the instruction set alone: same bits for any thread count.
 //   Aliasing c overlaps neither a nor b.
-//   Cost     one fork and join of the pool. Packing scratch (about 1 MiB a thread) is allocated by
-//            the constructor; run() allocates nothing.
-//   Source   the blocking of Goto & van de Geijn, ACM TOMS 34(3), 2008, with the packing of b fused
-//            into its innermost loop; see gemm.inc.
+//   Cost     one fork and join of the pool. Packing scratch, 2 MiB a thread, is allocated by the
+//            constructor; run() allocates nothing.
+//   Source   packing and blocking after Goto & van de Geijn, ACM TOMS 34(3), 2008; see gemm.inc.
 class Gemm {
  public:
   Gemm(ThreadPool& pool, Isa isa);

@@ -2,9 +2,10 @@
 // that the verifier holds it against.
 //
 // Association. A reduction's bits depend on the order in which ranks are combined. fold() is
-// commutative in bits, so that order is a tree with unordered children. An algorithm is
-// layout-invariant if this tree is the same for every element, whatever its position, the buffer's
-// size and the rank that ends up with it; then buckets may be cut anywhere, and all-reduce and
+// commutative in bits, but for the payload of a NaN and for the sign of a zero in min and max, so
+// that order is a tree with unordered children. An algorithm is layout-invariant if this tree is
+// the same for every element, whatever its position, the buffer's size and the rank that ends up
+// with it; then, with that exception, buckets may be cut anywhere, and all-reduce and
 // reduce-scatter agree in every bit. halving-doubling is, ring is not; their headers give the
 // trees.
 #pragma once

@@ -7,12 +7,12 @@
 //               message, each line "run.toml:12: optim.lr: must be positive, is -1".
 #pragma once
 
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "lib/base/environment.h"
 #include "lib/config/run_config.h"
 
 namespace gxp {
@@ -32,9 +32,6 @@ struct LoadedConfig {
   RunConfig run;
   std::map<std::string, Origin> origins;  // by "section.key"; every setting has one
 };
-
-// The variables of a process. The same type as lib/net's, which this layer may not include.
-using Environment = std::map<std::string, std::string, std::less<>>;
 
 // `path` "": no file. `sets`: "optim.lr=1e-4" and the like; a later one wins.
 LoadedConfig load_config(const std::string& path, std::span<const std::string> sets = {},

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/environment.h"
 #include "lib/base/fd.h"
-#include "lib/net/environment.h"
 #include "lib/net/line_splitter.h"
 
 namespace gxp {

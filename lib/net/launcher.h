@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/net/environment.h"
+#include "lib/base/environment.h"
 #include "lib/net/identity.h"
 #include "lib/net/socket.h"
 

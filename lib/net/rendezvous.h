@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "lib/base/deadline.h"
-#include "lib/net/environment.h"
+#include "lib/base/environment.h"
 #include "lib/net/identity.h"
 #include "lib/net/store.h"
 #include "lib/net/store_server.h"

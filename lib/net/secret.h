@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "lib/net/environment.h"
+#include "lib/base/environment.h"
 
 namespace gxp {
 

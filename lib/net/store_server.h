@@ -16,8 +16,8 @@
 #include <optional>
 
 #include "lib/base/deadline.h"
+#include "lib/base/environment.h"
 #include "lib/base/fd.h"
-#include "lib/net/environment.h"
 #include "lib/net/identity.h"
 #include "lib/net/secret.h"
 #include "lib/net/verdict.h"

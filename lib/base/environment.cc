@@ -1,4 +1,4 @@
-#include "lib/net/environment.h"
+#include "lib/base/environment.h"
 
 #include <unistd.h>
 
