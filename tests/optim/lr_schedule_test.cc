@@ -36,7 +36,8 @@ TEST_CASE("each step has the learning rate that PyTorch's run had") {
   const auto run = GENERATE(Run{"gpt2-tiny", 1e-3, schedule("cosine", 4, 20, 1e-4)},
                             Run{"gpt2-accum", 3e-3, schedule("linear", 3, 12, 0.0)});
   CAPTURE(run.name);
-  for (const auto& step : read_json(run.name + "/trace.json").at("float64")) {
+  const nlohmann::json trace = read_json(run.name + "/trace.json");
+  for (const auto& step : trace.at("float64")) {
     const int t = step.at("step");
     CAPTURE(t);
     CHECK(learning_rate(run.config, run.peak, t, 1000) ==
