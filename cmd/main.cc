@@ -1,7 +1,10 @@
+#include <csignal>
 #include <iostream>
 
 #include "cmd/command_line.h"
 
 int main(int argc, char** argv) {
+  // A file that would exceed the limit of the shell is an error of write() like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   return gxp::run_command_line({argv + 1, argv + argc}, gxp::kCommands, std::cout, std::cerr);
 }

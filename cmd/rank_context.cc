@@ -39,14 +39,14 @@ CommunicatorOptions communicator_options(const RunConfig& config) {
           .segment_bytes = config.comm.segment_bytes};
 }
 
-// Tells the other ranks, leaves the job, and throws the first cause: a rank that lost a peer says
-// why the job ends, not what it saw of it.
+// Tells the other ranks, leaves the job, and throws the first cause: of ranks that lose a peer, or
+// find the disk full after another has, each says why the job ends, not what it saw of it.
 [[noreturn]] void fail_with_first_cause(Store& store, const Error& error) {
   const bool consequence = error.kind() == ErrorKind::kPeer;
   if (!consequence) store.abort(store.rank(), error.what());
   const auto verdict = store.wait_verdict(Deadline::after(std::chrono::seconds(1)));
   store.close();
-  if (!consequence || !verdict || verdict->rank == store.rank()) throw error;
+  if (!verdict || verdict->rank == store.rank() || verdict->reason == error.what()) throw error;
   fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
 }
 
@@ -99,17 +99,16 @@ void run_rank(const LaunchRequest& request, const Environment& environment, cons
   Rendezvous job = join_job(identity, environment, joined);
   if (identity.rank == 0)
     log_info("{} ranks, identity from: {}", identity.world_size, identity.source);
-  check_configuration(*job.store, flatten(config), joined);
   const TransportContext context{.rank = identity.rank,
                                  .world_size = identity.world_size,
                                  .store = job.store.get(),
                                  .secret = &secret,
                                  .deadline = joined,
                                  .master_addr = identity.master_addr};
-  Communicator communicator(make_transport(config.comm.transport, context),
-                            communicator_options(config));
-  job.store->on_abort([&](const Verdict& verdict) { communicator.abort(verdict.reason); });
   try {
+    check_configuration(*job.store, flatten(config), joined);
+    Communicator communicator(make_transport(config.comm.transport, context),
+                              communicator_options(config));
     work(communicator, identity);
     job.close(after_seconds(request.join_timeout_s));
   } catch (const Error& error) {

@@ -4,8 +4,7 @@
 namespace gxp {
 
 // From now on the first of these signals is kept; after it they have their default effect again, so
-// that a second one ends the process at once. Call once, from the main thread, before other threads
-// start.
+// that a second one ends the process at once. Call once.
 void catch_stop_signals();
 
 // The signal that came, or 0. Any thread.

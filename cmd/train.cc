@@ -59,13 +59,13 @@ int run(Options& options) {
   }
   if (const auto launched = launch_ranks(options.launch, environment)) return *launched;
 
-  catch_stop_signals();
   options.run.settings = flatten(config.run);
   options.run.resolved_settings = print_config(config);
   options.run.stop_signal = stop_signal;
   RunSummary summary;
   run_rank(options.launch, environment, config.run,
            [&](Communicator& communicator, const RankIdentity& identity) {
+             catch_stop_signals();  // before all ranks have come, there is nothing to save
              options.run.local_world_size = identity.local_world_size;
              summary = run_training(config.run, communicator, options.run);
              if (identity.rank == 0)

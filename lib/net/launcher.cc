@@ -15,6 +15,8 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/net/child_process.h"
+#include "lib/net/last_words.h"
+#include "lib/net/rank_list.h"
 #include "lib/net/secret.h"
 #include "lib/net/signals.h"
 #include "lib/net/store_server.h"
@@ -44,7 +46,10 @@ class Launcher {
     while (any_running()) serve();
     for (ChildProcess& rank : ranks_) finish_output(rank);
     announce();
-    if (failure_.weight == 0) return killed_on_request_ ? exit_code(ErrorKind::kPeer) : 0;
+    // What ranks say that were asked to end is about that.
+    if (pressed_ == 0) tell_last_words();
+    if (failure_.weight == 0)
+      return killed_on_request_ ? exit_code(ErrorKind::kPeer) : stopped_code_;
     return failure_.weight == 3 ? exit_code(ErrorKind::kPeer) : WEXITSTATUS(failure_.status);
   }
 
@@ -106,11 +111,13 @@ class Launcher {
     }
     const int count = ::poll(ready.data(), ready.size(), timeout_ms());
     if (count < 0 && errno != EINTR) check_sys(count, "wait for the ranks");
-    for (size_t i = 0; i < streams.size(); ++i) {
-      if (count > 0 && ready[i + 1].revents != 0) forward(streams[i].first, *streams[i].second);
-    }
     take_signals();
     reap();
+    for (size_t i = 0; i < streams.size(); ++i) {
+      const bool open = streams[i].second->pipe.valid();  // not if its rank has just been reaped
+      if (open && count > 0 && ready[i + 1].revents != 0)
+        forward(streams[i].first, *streams[i].second);
+    }
     escalate();
   }
 
@@ -136,10 +143,14 @@ class Launcher {
       if (!status) continue;
       finish_output(rank);
       Failure ending{rank.rank(), *status, 0};
-      if (WIFSIGNALED(*status) && rank.was_sent(WTERMSIG(*status)))
+      if (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL && rank.was_sent(SIGKILL))
         killed_on_request_ = true;
+      else if (WIFSIGNALED(*status) && rank.was_sent(WTERMSIG(*status)))
+        stopped_code_ = 128 + WTERMSIG(*status);
       else if (WIFSIGNALED(*status))
         ending.weight = 3;
+      else if (stopped_on_request(rank, WEXITSTATUS(*status)))
+        stopped_code_ = WEXITSTATUS(*status);
       else if (WEXITSTATUS(*status) != 0)
         ending.weight = WEXITSTATUS(*status) == kLostPeer ? 1 : 2;
       if (ending.weight > 0 && !failed_at_) failed_at_ = Deadline::Clock::now();
@@ -147,15 +158,26 @@ class Launcher {
     }
   }
 
+  // As shells report signals; a program that ends in good order because of one may do so, too.
+  static bool stopped_on_request(const ChildProcess& rank, int code) {
+    return code > 128 && rank.was_sent(code - 128);
+  }
+
   // Names the culprit, once: at once if it is certain, else when its consequences have had time.
   void announce() {
     if (announced_ || failure_.weight == 0) return;
     announced_ = true;
-    if (failure_.weight == 3)
+    if (failure_.weight == 3) {
       log_error("rank {} was killed by signal {} ({})", failure_.rank, WTERMSIG(failure_.status),
                 signal_name(WTERMSIG(failure_.status)));
-    else
+    } else {
+      tell_last_words();
       log_error("rank {} exited with code {}", failure_.rank, WEXITSTATUS(failure_.status));
+    }
+  }
+
+  void tell_last_words() {
+    for (const std::string& line : last_words_.tell(failure_.rank)) write_out(STDERR_FILENO, line);
   }
 
   // The steps that follow a failure.
@@ -169,12 +191,17 @@ class Launcher {
 
   void press(int step, int number) {
     if (pressed_ >= step) return;
+    if (pressed_ == 0) tell_last_words();
     pressed_ = step;
+    std::vector<int> late;
     for (ChildProcess& rank : ranks_) {
-      if (!rank.running()) continue;
-      log_warn("rank {} has not ended by itself; sending {}", rank.rank(), signal_name(number));
+      if (rank.running()) late.push_back(rank.rank());
       rank.signal(number);
     }
+    if (late.empty()) return;
+    log_warn("{} not ended by {}; sending {}",
+             to_text(late) + (late.size() == 1 ? " has" : " have"),
+             late.size() == 1 ? "itself" : "themselves", signal_name(number));
   }
 
   void forward(int rank, Stream& stream) {
@@ -206,7 +233,7 @@ class Launcher {
   }
 
   void write_line(int rank, int sink, std::string line) {
-    if (line.empty()) return;
+    if (line.empty() || (sink == STDERR_FILENO && last_words_.take(rank, line))) return;
     const bool result = rank == 0 && sink == STDOUT_FILENO;
     if (!result && line.back() != '\n') line += '\n';
     if (!result && options_.prefix_output && !line.starts_with("gxp[rank"))
@@ -237,11 +264,13 @@ class Launcher {
   std::list<ChildProcess> ranks_;
   Failure failure_;  // the weightiest so far; the first of its weight
   std::optional<Deadline::Clock::time_point> failed_at_;
+  LastWords last_words_;
   bool announced_ = false;
   int pressed_ = 0;  // steps of escalate() taken
   bool usr1_sent_ = false;
   bool stop_sent_ = false;
   bool killed_on_request_ = false;
+  int stopped_code_ = 0;  // 128 + the number of a passed-on signal that ended a rank
   bool stdout_closed_ = false;
   bool stderr_closed_ = false;
 };

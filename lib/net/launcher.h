@@ -8,6 +8,8 @@
 //   Output    passed on in whole lines, those of ranks with "[rank N] " before them, except lines
 //             that say so themselves ("gxp[rank N] ...") and rank 0's stdout, which carries the
 //             results. Ranks read nothing: their stdin is /dev/null.
+//             The line "gxp: error: CAUSE" with which a rank ends waits until the culprit is known,
+//             and each cause is told once, the culprit's first (lib/net/last_words.h).
 //   Failure   when a rank fails, the others normally learn it from the store and end. Those that
 //             have not after `terminate_after` get SIGTERM, after `kill_after` SIGKILL.
 //   Signals   the first SIGINT or SIGTERM and the first SIGUSR1 go to all ranks (to finish the step
@@ -38,7 +40,8 @@ struct LaunchOptions {
   std::chrono::milliseconds kill_after{4000};
 };
 
-// Runs the ranks until all have ended. Returns 0 if all did well, 5 if a signal killed one, else
+// Runs the ranks until all have ended. Returns 0 if all did well, 128 + N if signal N,
+// passed on to them, ended them or made them end with that code, 5 if a signal killed one, else
 // the exit code of the rank that failed first, where code 5 (a lost peer) counts as a consequence
 // if another rank has another failure. Logs which rank it was. To be called from the main thread of
 // a process with no other threads, with process_environment() or a changed copy. Throws kConfig if

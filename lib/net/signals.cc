@@ -35,7 +35,7 @@ std::vector<int> SignalFd::take() {
 }
 
 std::string signal_name(int signal) {
-  constexpr std::array<std::pair<int, const char*>, 13> kNames = {{{SIGHUP, "SIGHUP"},
+  constexpr std::array<std::pair<int, const char*>, 14> kNames = {{{SIGHUP, "SIGHUP"},
                                                                    {SIGINT, "SIGINT"},
                                                                    {SIGQUIT, "SIGQUIT"},
                                                                    {SIGILL, "SIGILL"},
@@ -47,7 +47,8 @@ std::string signal_name(int signal) {
                                                                    {SIGSEGV, "SIGSEGV"},
                                                                    {SIGPIPE, "SIGPIPE"},
                                                                    {SIGTERM, "SIGTERM"},
-                                                                   {SIGXCPU, "SIGXCPU"}}};
+                                                                   {SIGXCPU, "SIGXCPU"},
+                                                                   {SIGXFSZ, "SIGXFSZ"}}};
   for (const auto& [number, name] : kNames) {
     if (number == signal) return name;
   }

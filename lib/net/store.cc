@@ -52,7 +52,7 @@ Store::Store(const Endpoint& server, int rank, int world_size, const Secret& sec
     : server_(server), rank_(rank), world_size_(world_size) {
   socket_ = connect_tcp(server_, "rank 0", deadline);
   detect_silence(socket_.get());
-  const int server_rank = authenticate_client(socket_.get(), secret, "store", rank_, deadline);
+  const int server_rank = authenticate(secret, deadline);
   if (server_rank != 0)
     fail(ErrorKind::kPeer, "rendezvous at {}: rank {} answers, not rank 0", to_string(server_),
          server_rank);
@@ -61,6 +61,14 @@ Store::Store(const Endpoint& server, int rank, int world_size, const Secret& sec
 }
 
 Store::~Store() { stop(); }
+
+int Store::authenticate(const Secret& secret, Deadline deadline) {
+  try {
+    return authenticate_client(socket_.get(), secret, "store", rank_, deadline);
+  } catch (const Error& error) {
+    fail(error.kind(), "join rank 0 at {}: {}", to_string(server_), error.what());
+  }
+}
 
 void Store::join(Deadline deadline) {
   const std::string peer = fmt::format("rank 0 at {}", to_string(server_));
@@ -108,8 +116,12 @@ std::vector<std::string> Store::gather(std::string_view name, std::string_view v
   const std::string what =
       missing.empty() ? "not all ranks came"
                       : fmt::format("{} of {} did not come", to_text(missing), world_size_);
-  if (!missing.empty())
-    abort(missing[0], fmt::format("{} within {:g} s ({})", what, deadline.seconds(), act));
+  if (!missing.empty()) {
+    const std::vector<int> others(missing.begin() + 1, missing.end());
+    abort(missing[0], fmt::format("it {}did not come to {} within {:g} s ({})",
+                                  others.empty() ? "" : "and " + to_text(others) + " ",
+                                  to_string(server_), deadline.seconds(), act));
+  }
   fail_late(act, what, deadline);
 }
 
@@ -172,7 +184,7 @@ void Store::send(const Frame& frame, Deadline deadline) {
   std::string bytes;
   append_frame(bytes, frame);
   const std::lock_guard lock(write_mutex_);
-  write_all(socket_.get(), std::as_bytes(std::span(bytes)), "the rendezvous store", deadline);
+  write_all(socket_.get(), std::as_bytes(std::span(bytes)), "rank 0's rendezvous store", deadline);
 }
 
 // The answer, or nothing at the deadline or at the end of the connection.

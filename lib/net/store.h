@@ -67,6 +67,7 @@ class Store {
   void close() noexcept;
 
  private:
+  int authenticate(const Secret& secret, Deadline deadline);
   void join(Deadline deadline);
   void watch();
   void handle(Frame frame);

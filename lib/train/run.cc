@@ -1,5 +1,7 @@
 #include "lib/train/run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -24,10 +26,12 @@ std::string run_directory(const RunConfig& config) {
   return parent.empty() ? "." : parent.string();
 }
 
-void make_directory(const std::string& path) {
+// Finds out before the first step whether files can be written there.
+void prepare_directory(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) fail(ErrorKind::kIo, "make directory {}: {}", path, error.message());
+  if (!error && ::access(path.c_str(), W_OK) != 0) error.assign(errno, std::generic_category());
+  if (error) fail(ErrorKind::kIo, "write into directory {}: {}", path, error.message());
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -74,6 +78,7 @@ class Run {
     }
     matmul_flops_ = measure_matmul_flops(backend_);
     summary_.parameters = trainer_.architecture().parameter_count();
+    if (!config_.checkpoint.dir.empty()) prepare_directory(config_.checkpoint.dir);
     if (leads()) {
       open_files();
       announce();
@@ -88,7 +93,7 @@ class Run {
   void open_files() {
     const std::string directory = run_directory(config_);
     if (!directory.empty()) {
-      make_directory(directory);
+      prepare_directory(directory);
       write_text(directory + "/resolved.toml", options_.resolved_settings);
       metrics_.emplace_back(directory + "/metrics.jsonl", trainer_.steps_done());
     }

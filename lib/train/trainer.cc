@@ -198,13 +198,15 @@ void Trainer::clip() {
   result_.grad_norm = gradient_norm(*backend_.ops, architecture_, layout_, gradients);
   clip_coefficient_ = clip_coefficient(result_.grad_norm, config_.optim.clip);
   if (std::isfinite(result_.loss) && std::isfinite(result_.grad_norm)) return;
+  const auto unsigned_nan = [](double x) { return std::isnan(x) ? std::fabs(x) : x; };
   const std::string tensor = first_non_finite(*backend_.ops, architecture_, layout_, gradients);
   fail(ErrorKind::kMismatch,
        "step {}: the loss is {} and the gradient norm {} (first non-finite gradient: {}); the "
-       "weights are "
-       "those of step {}; try a lower optim.lr, a longer lr_schedule.warmup_steps or a smaller "
+       "weights are those of step {}; try a lower optim.lr, a longer lr_schedule.warmup_steps or a "
+       "smaller "
        "optim.clip",
-       result_.step, result_.loss, result_.grad_norm, tensor.empty() ? "none" : tensor, step_);
+       result_.step, unsigned_nan(result_.loss), unsigned_nan(result_.grad_norm),
+       tensor.empty() ? "none" : tensor, step_);
 }
 
 void Trainer::update() {

@@ -45,6 +45,20 @@ void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
   }
 }
 
+// The newest checkpoint, each file of which one rank has verified.
+Checkpoint open_verified(const std::string& dir, const Communicator& communicator) {
+  const std::string newest = step_name(complete_steps(dir).back());
+  try {
+    Checkpoint checkpoint = Checkpoint::open(dir);
+    checkpoint.verify(communicator.rank(), communicator.world_size());
+    return checkpoint;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kCorrupt) throw;
+    fail(error.kind(), "{}; remove {}/{} to resume from the checkpoint before it", error.what(),
+         dir, newest);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> gather_texts(Communicator& communicator, const std::string& mine) {
@@ -103,9 +117,8 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
 bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                   const KeyValues& settings) {
   if (complete_steps(config.checkpoint.dir).empty()) return false;
-  const Checkpoint checkpoint = Checkpoint::open(config.checkpoint.dir);
+  const Checkpoint checkpoint = open_verified(config.checkpoint.dir, communicator);
   check_agreement(checkpoint, settings);
-  checkpoint.verify(communicator.rank(), communicator.world_size());
   for (const StateTensor& state : trainer.state()) {
     for (const RoleTensor& part : roles_of(state))
       checkpoint.read(state.spec->name, part.role, 0, part.tensor.memory);

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::chrono::seconds kHandshakeTime{5};
 constexpr std::chrono::milliseconds kLook{100};  // between two looks for a verdict
+constexpr std::chrono::seconds kPatience{1};     // the same, while a peer does not accept
 constexpr size_t kMaxStrangers = 256;            // handshakes at a time; more wait in the backlog
 
 // The server's half of a handshake that must not hold up others.
@@ -83,6 +84,8 @@ class Mesh {
 
  private:
   void connect_to(int peer, const std::string& address);
+  Fd reach(const std::string& who, const std::string& address);
+  void check_verdict();
   void accept_some();
   bool advance(Arrival& arrival, const pollfd& entry);
   void admit(Arrival& arrival, int peer);
@@ -101,13 +104,27 @@ class Mesh {
 
 void Mesh::connect_to(int peer, const std::string& address) {
   const std::string who = fmt::format("rank {}", peer);
-  Fd socket = parts_.connect(address, who, context_.deadline);
+  Fd socket = reach(who, address);
   const int proved = authenticate_client(socket.get(), *context_.secret, parts_.name, context_.rank,
                                          context_.deadline);
   if (proved != peer) {
     fail(ErrorKind::kPeer, "connect to rank {} at {}: rank {} answers", peer, address, proved);
   }
   sockets_[size_t(peer)] = std::move(socket);
+}
+
+// The peer may have died since it told its address; then nobody but the store knows.
+Fd Mesh::reach(const std::string& who, const std::string& address) {
+  for (;;) {
+    try {
+      const auto patience = std::min<Deadline::Duration>(kPatience, context_.deadline.remaining());
+      return parts_.connect(address, who, Deadline::after(patience));
+    } catch (const Error& error) {
+      check_verdict();
+      if (context_.deadline.expired())
+        fail(error.kind(), "{}; tried for {:g} s", error.what(), context_.deadline.seconds());
+    }
+  }
 }
 
 // One look at the listener and at all handshakes.
@@ -145,10 +162,13 @@ void Mesh::admit(Arrival& arrival, int peer) {
   sockets_[size_t(peer)] = arrival.take_socket();
 }
 
+void Mesh::check_verdict() {
+  const auto verdict = context_.store->verdict();
+  if (verdict) fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
+}
+
 void Mesh::check_in_time() {
-  if (const auto verdict = context_.store->verdict()) {
-    fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
-  }
+  check_verdict();
   if (!context_.deadline.expired()) return;
   std::vector<int> late;
   for (int peer = context_.rank + 1; peer < context_.world_size; ++peer) {

@@ -1,0 +1,330 @@
+// Bad input: one line that a user understands, the documented exit code, and nothing lost.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <limits>
+
+#include "lib/base/error.h"
+#include "tests/catch.h"
+#include "tests/cmd/golden_run.h"
+
+namespace gxp {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// The first line that tells a failure has all `words`. Beside it there is at most the launcher's
+// line about the rank that failed.
+void check_failure(const Outcome& outcome, int code, const std::vector<std::string>& words) {
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out.empty());
+  const std::vector<std::string> errors = outcome.errors();
+  REQUIRE_FALSE(errors.empty());
+  for (const std::string& word : words) {
+    CAPTURE(word);
+    CHECK(contains(errors[0], word));
+  }
+  CHECK(errors.size() <= 2);
+  if (errors.size() == 2) CHECK(contains(errors[1], " exited with code "));
+}
+
+Arguments set(const std::string& key, const std::string& value) {
+  return {"--set", key + "=" + value};
+}
+
+// The run file with a piece of its text replaced.
+Arguments edit(const GoldenRun& run, const std::string& from, const std::string& to) {
+  std::string text = read_file(run.path("run.toml"));
+  text.replace(text.find(from), from.size(), to);
+  write_file(run.path("run.toml"), text);
+  return {};
+}
+
+// Trains on the first `bytes` of the run's tokens, those from `at` on replaced by `token`.
+Arguments tokens(const GoldenRun& run, size_t bytes, size_t at = 0, int32_t token = -1) {
+  std::string data = read_file(run.golden("tokens.i32")).substr(0, bytes);
+  if (at > 0) std::memcpy(data.data() + 4 * at, &token, sizeof token);
+  write_file(run.path("tokens.i32"), data);
+  return set("data.train", run.path("tokens.i32"));
+}
+
+// Starts from the run's weights with a NaN as their last value.
+Arguments nan_weight(const GoldenRun& run) {
+  std::string weights = read_file(run.golden("init.safetensors"));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(weights.data() + weights.size() - sizeof nan, &nan, sizeof nan);
+  write_file(run.path("init.safetensors"), weights);
+  return set("model.init", run.path("init.safetensors"));
+}
+
+// Trains, changes the newest checkpoint's file NAME by `change`, and asks for the rest.
+Arguments spoil(const GoldenRun& run, const std::string& name,
+                const std::function<void(std::string&)>& change) {
+  run.run({"--nproc", "2", "--set", "train.steps=6"});
+  const std::string file = run.path("run/ckpt/step-00000006/" + name);
+  std::string bytes = read_file(file);
+  change(bytes);
+  write_file(file, bytes);
+  return {"--resume"};
+}
+
+struct Case {
+  std::string what;
+  std::function<Arguments(const GoldenRun&)> arrange;
+  int code;
+  std::vector<std::string> words;
+};
+
+using Run = const GoldenRun&;
+const std::vector<Case> kCases = {
+    {"unknown key",
+     [](Run r) { return edit(r, "micro_batch", "micro_bacth"); },
+     2,
+     {"run.toml:", "train.micro_bacth", "unknown key", "did you mean 'micro_batch'"}},
+    {"unknown section",
+     [](Run r) { return edit(r, "[optim]", "[optin]"); },
+     2,
+     {"run.toml:", "optin", "did you mean 'optim'"}},
+    {"wrong type",
+     [](Run r) { return edit(r, "steps = ", "steps = \"many\" # "); },
+     2,
+     {"run.toml:", "train.steps", "must be an integer", "\"many\""}},
+    {"no TOML", [](Run r) { return edit(r, "[train]", "[train"); }, 2, {"run.toml:"}},
+    {"negative size",
+     [](Run) { return set("model.hidden", "-32"); },
+     2,
+     {"--set", "model.hidden", "must be from 1", "-32"}},
+    {"heads",
+     [](Run) { return set("model.heads", "5"); },
+     2,
+     {"model.heads", "must divide model.hidden (32)", "5"}},
+    {"missing run file",
+     [](Run r) {
+       fs::remove(r.path("run.toml"));
+       return Arguments();
+     },
+     4,
+     {"run.toml", "No such file"}},
+    {"missing data",
+     [](Run r) { return set("data.train", r.path("none.i32")); },
+     4,
+     {"none.i32", "No such file"}},
+    {"empty data", [](Run r) { return tokens(r, 0); }, 4, {"tokens.i32", "is empty"}},
+    {"truncated row",
+     [](Run r) { return tokens(r, 1000); },
+     4,
+     {"tokens.i32", "250 tokens", "rows of 21", "truncated"}},
+    {"truncated token", [](Run r) { return tokens(r, 1001); }, 4, {"tokens.i32", "1001 bytes"}},
+    {"token too large",
+     [](Run r) { return tokens(r, 12096, 400, 61); },
+     4,
+     {"tokens.i32", "token 61 at position 400", "vocabulary of 61", "model.vocab_size"}},
+    {"negative token",
+     [](Run r) { return tokens(r, 12096, 400, -1); },
+     4,
+     {"tokens.i32", "token -1 at position 400"}},
+    {"other model's weights",
+     [](Run) { return set("model.hidden", "16"); },
+     2,
+     {"init.safetensors", "has shape", "model.*"}},
+    {"NaN in the weights", nan_weight, 1, {"step 1", "loss is nan", "weights are those of step 0"}},
+    {"diverging",
+     [](Run) {
+       return Arguments{"--set", "optim.lr=1e30", "--set", "optim.clip=0"};
+     },
+     1,
+     {"loss is nan", "lower optim.lr"}},
+    {"unwritable checkpoints",
+     [](Run r) { return set("checkpoint.dir", r.path("run.toml") + "/ckpt"); },
+     4,
+     {"run.toml/ckpt", "Not a directory"}},
+    {"unwritable metrics",
+     [](Run r) {
+       fs::create_directory(r.path("metrics.jsonl"));
+       return Arguments();
+     },
+     4,
+     {"write metrics", "metrics.jsonl", "Is a directory"}},
+    {"unwritable run directory",
+     [](Run r) { return set("train.run_dir", r.path("run.toml")); },
+     4,
+     {"run.toml", "Not a directory"}},
+    {"changed checkpoint",
+     [](Run r) { return spoil(r, "shard-00001-of-00002.bin", [](auto& b) { b[1000] ^= 1; }); },
+     4,
+     {"shard-00001-of-00002.bin", "changed", "remove", "step-00000006"}},
+    {"truncated checkpoint",
+     [](Run r) { return spoil(r, "shard-00000-of-00002.bin", [](auto& b) { b.pop_back(); }); },
+     4,
+     {"shard-00000-of-00002.bin", "bytes expected, found", "remove"}},
+    {"changed manifest",
+     [](Run r) { return spoil(r, "manifest.json", [](auto& b) { b[b.size() / 2] ^= 1; }); },
+     4,
+     {"manifest.json", "changed", "remove", "step-00000006"}},
+    {"another data order",
+     [](Run r) {
+       r.run({"--set", "train.steps=6"});
+       return Arguments{"--resume", "--set", "train.seed=7"};
+     },
+     2,
+     {"train.seed is 1 there and 7 now"}}};
+
+// A TCP port of loopback that nobody else gets while this lives, but that gxp may listen on.
+class ReservedPort {
+ public:
+  explicit ReservedPort(bool listening = false)
+      : socket_(int(check_sys(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"))) {
+    const int on = 1;
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof address;
+    check_sys(::bind(socket_.get(), generic, size), "bind");
+    check_sys(::getsockname(socket_.get(), generic, &size), "getsockname");
+    if (listening) check_sys(::listen(socket_.get(), 1), "listen");
+    master_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+  }
+  [[nodiscard]] const std::string& master() const { return master_; }
+
+ private:
+  Fd socket_;
+  std::string master_;
+};
+
+const std::string kSecret(64, 'a');
+
+Surroundings with_secret(const std::string& secret) {
+  return {.environment = {{"GXP_JOB_SECRET", secret}}, .file_bytes = 0};
+}
+
+// The command of one of two hosts.
+Arguments on_host(int host, const std::string& master, const std::string& timeout = "1",
+                  const Arguments& more = {}) {
+  Arguments all = {"--nnodes", "2",    "--node-rank",    std::to_string(host),
+                   "--master", master, "--join-timeout", timeout};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+// Both hosts at once, the second with its own secret and further arguments.
+std::pair<Outcome, Outcome> run_hosts(const std::string& timeout, const std::string& other_secret,
+                                      const Arguments& other = {}) {
+  const ReservedPort port;
+  const GoldenRun run, other_run;
+  Process first(gxp_argv(run.train(on_host(0, port.master(), timeout))), with_secret(kSecret));
+  Process second(gxp_argv(other_run.train(on_host(1, port.master(), timeout, other))),
+                 with_secret(other_secret));
+  return {first.end(), second.end()};
+}
+
+}  // namespace
+
+TEST_CASE("bad input is told in one line with the documented exit code", "[cmd]") {
+  const std::string nproc = GENERATE("1", "3");
+  for (const Case& row : kCases) {
+    const GoldenRun run;
+    Arguments arguments = row.arrange(run);
+    arguments.insert(arguments.end(), {"--nproc", nproc});
+    CAPTURE(row.what, nproc);
+    check_failure(run.run(arguments), row.code, row.words);
+  }
+}
+
+TEST_CASE("a wrong command line is told in one line with exit code 2", "[cmd]") {
+  const auto [arguments, words] = GENERATE(
+      table<Arguments, std::string>({{{"trian"}, "unknown command 'trian'; did you mean 'train'?"},
+                                     {{"train", "run.toml", "--nprocs", "2"},
+                                      "unknown option '--nprocs'; did you mean '--nproc'?"},
+                                     {{"train", "run.toml", "--nproc", "0"}, "--nproc"},
+                                     {{"train"}, "config is required"}}));
+  check_failure(run_gxp(arguments), 2, {words});
+}
+
+TEST_CASE("a checkpoint that exceeds the file limit leaves the older ones as they were", "[cmd]") {
+  const std::string nproc = GENERATE("1", "2");
+  const GoldenRun run;
+  REQUIRE(run.run({"--set", "train.steps=4"}).code == 0);
+  const std::string before = run.weights();
+  // A shard has about 180 KB divided by nproc.
+  const Outcome outcome = run.run(
+      {"--resume", "--nproc", nproc, "--set", "train.micro_batch=3", "--set", "comm.transport=tcp"},
+      {.environment = {}, .file_bytes = 50000});
+  check_failure(outcome, 4, {"write", "step-00000012.partial", "File too large"});
+  CHECK(run.weights() == before);
+}
+
+TEST_CASE("a full disk leaves the older checkpoints as they were", "[cmd]") {
+  const std::string isolate = geteuid() == 0 ? "unshare -m" : "unshare -rm";
+  const GoldenRun run;
+  const auto on_small_disk = [&](const std::string& script) {
+    const std::string mount = "mount -t tmpfs -o size=500k none " + run.path("disk");
+    return Process({"sh", "-c", isolate + " sh -c '" + mount + " && " + script + "'"}).end();
+  };
+  fs::create_directory(run.path("disk"));
+  if (on_small_disk("true").code != 0) {
+    WARN("skipped: this user may not mount a small disk in a mount namespace of its own");
+    return;
+  }
+  const std::string checkpoints = run.path("disk/ckpt");
+  const Outcome outcome = on_small_disk(
+      fmt::format("{0} train {1} --nproc 3 --set checkpoint.dir={2} --set train.run_dir={3} "
+                  "--set checkpoint.every=1 --set checkpoint.keep=0; code=$?; "
+                  "ls -A {2} >&2; {0} convert-ckpt {2} --verify >/dev/null || exit 99; exit $code",
+                  GXP_BINARY, run.path("run.toml"), checkpoints, run.path("run")));
+  check_failure(outcome, 4, {"step-00000003.partial", "No space left on device"});
+  CHECK(contains(outcome.err, "\nstep-00000001\nstep-00000002\n"));
+}
+
+TEST_CASE("a port that is taken is told at once", "[cmd]") {
+  const ReservedPort port(true);
+  const GoldenRun run;
+  check_failure(run.run(on_host(0, port.master()), with_secret(kSecret)), 4,
+                {"listen on " + port.master(), "is taken", "choose another", "--master"});
+}
+
+TEST_CASE("a host that never comes is named by its ranks", "[cmd]") {
+  const ReservedPort port;
+  const GoldenRun run;
+  check_failure(run.run(on_host(0, port.master()), with_secret(kSecret)), 5,
+                {"rank 1", "did not come", port.master(), "within 1 s"});
+  check_failure(run.run(on_host(0, port.master(), "1", {"--nproc", "2"}), with_secret(kSecret)), 5,
+                {"rank 2", "3", "did not come"});
+  check_failure(run.run(on_host(1, port.master()), with_secret(kSecret)), 5,
+                {"connect to rank 0 at " + port.master(), "is its process running"});
+}
+
+TEST_CASE("hosts with different secrets are both told so", "[cmd]") {
+  const auto [first, second] = run_hosts("2", std::string(64, 'b'));
+  check_failure(first, 5, {"rank 1", "did not come"});
+  CHECK(contains(first.err, "refused a client"));
+  CHECK(contains(first.err, "the job secret differs"));
+  check_failure(second, 5, {"the job secret differs", "GXP_JOB_SECRET"});
+}
+
+TEST_CASE("hosts with different settings are both told which", "[cmd]") {
+  const auto [first, second] = run_hosts("20", kSecret, {"--set", "optim.lr=0.5"});
+  check_failure(first, 2, {"optim.lr: 0.003 on rank 0, 0.5 on rank 1"});
+  check_failure(second, 2, {"optim.lr: 0.003 on rank 0, 0.5 on rank 1"});
+}
+
+TEST_CASE("several hosts need a secret and a master", "[cmd]") {
+  const GoldenRun run;
+  check_failure(run.run(on_host(0, "127.0.0.1:1")), 2, {"GXP_JOB_SECRET_FILE", "openssl rand"});
+  check_failure(run.run({"--nnodes", "2"}, with_secret(kSecret)), 2, {"--master"});
+  check_failure(run.run(on_host(0, "127.0.0.1:1"), with_secret("short")), 2,
+                {"GXP_JOB_SECRET", "64 hexadecimal digits"});
+}
+
+}  // namespace gxp
