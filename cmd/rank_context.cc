@@ -85,12 +85,12 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
 }
 
 void run_rank(const LaunchRequest& request, const Environment& environment, const RunConfig& config,
-              const std::function<void(Communicator&, const RankIdentity&)>& work) {
+              Device& device, const std::function<void(Communicator&)>& work) {
   const RankIdentity identity = identity_from(environment);
   if (identity.world_size == 1) {
     InprocWorld alone(1);
-    Communicator communicator(alone.make_transport(0), communicator_options(config));
-    work(communicator, identity);
+    Communicator communicator(alone.make_transport(0), device, communicator_options(config));
+    work(communicator);
     return;
   }
   set_log_rank(identity.rank);
@@ -107,9 +107,9 @@ void run_rank(const LaunchRequest& request, const Environment& environment, cons
                                  .master_addr = identity.master_addr};
   try {
     check_configuration(*job.store, flatten(config), joined);
-    Communicator communicator(make_transport(config.comm.transport, context),
+    Communicator communicator(make_transport(config.comm.transport, context), device,
                               communicator_options(config));
-    work(communicator, identity);
+    work(communicator);
     job.close(after_seconds(request.join_timeout_s));
   } catch (const Error& error) {
     fail_with_first_cause(*job.store, error);

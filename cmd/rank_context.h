@@ -36,6 +36,6 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
 // Joins this rank to its job and calls `work`. A failure of `work` or of another rank ends all
 // ranks; the error thrown here then names the first cause.
 void run_rank(const LaunchRequest& request, const Environment& environment, const RunConfig& config,
-              const std::function<void(Communicator&, const RankIdentity&)>& work);
+              Device& device, const std::function<void(Communicator&)>& work);
 
 }  // namespace gxp

@@ -16,6 +16,7 @@
 #include "lib/config/load.h"
 #include "lib/config/print.h"
 #include "lib/report/report.h"
+#include "lib/train/backend.h"
 #include "lib/train/run.h"
 
 namespace gxp {
@@ -63,13 +64,13 @@ int run(Options& options) {
   options.run.resolved_settings = print_config(config);
   options.run.stop_signal = stop_signal;
   RunSummary summary;
-  run_rank(options.launch, environment, config.run,
-           [&](Communicator& communicator, const RankIdentity& identity) {
+  Backend backend = make_backend(config.run.train, identity_from(environment).local_world_size);
+  run_rank(options.launch, environment, config.run, *backend.device,
+           [&](Communicator& communicator) {
              catch_stop_signals();  // before all ranks have come, there is nothing to save
-             options.run.local_world_size = identity.local_world_size;
-             summary = run_training(config.run, communicator, options.run);
-             if (identity.rank == 0)
-               print(make_report(summary, identity.world_size), options.format);
+             summary = run_training(config.run, communicator, backend, options.run);
+             if (communicator.rank() == 0)
+               print(make_report(summary, communicator.world_size()), options.format);
            });
   return summary.signal == 0 ? kExitOk : exit_code_after_signal(summary.signal);
 }

@@ -106,7 +106,7 @@ void write_safetensors_directory(const NamedTensors& tensors, const std::string&
   index["metadata"]["total_size"] = bytes_of(weights);
   for (size_t i = 0; i < shards.size(); ++i) {
     const auto name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
-    write_file(shards[i], metadata, directory + "/" + name);
+    write_file(shards[i], metadata, fmt::format("{}/{}", directory, name));
     for (const NamedTensor* tensor : shards[i]) index["weight_map"][tensor->info.name] = name;
   }
   write_text(directory + "/model.safetensors.index.json", index.dump(2) + "\n");

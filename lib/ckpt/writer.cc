@@ -138,7 +138,7 @@ FilePart CheckpointWriter::finish() {
 std::string publish_checkpoint(const std::string& dir, std::span<const FilePart> parts,
                                const CheckpointInfo& info, int keep) {
   const std::string partial = partial_directory(dir, info.step);
-  const std::string path = fmt::format("{}/{}", dir, step_name(info.step));
+  std::string path = fmt::format("{}/{}", dir, step_name(info.step));
   Manifest manifest{info, GXP_VERSION, {}, merge(parts)};
   for (const FilePart& part : parts) manifest.files.push_back(part.file);
   try {

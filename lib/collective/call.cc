@@ -16,7 +16,7 @@ bool reduces(Collective collective) {
 }  // namespace
 
 std::string to_string(const Call& call) {
-  const std::string name = fmt::format("{} {}", to_string(call.collective), call.sequence);
+  std::string name = fmt::format("{} {}", to_string(call.collective), call.sequence);
   if (call.collective == Collective::kBarrier) return name;
   const std::string what = fmt::format("{} ({} {}", name, call.count, to_string(call.dtype));
   if (reduces(call.collective)) return fmt::format("{}, {})", what, to_string(call.op));

@@ -10,7 +10,7 @@
 namespace gxp {
 
 struct Communicator::Impl {
-  Impl(std::unique_ptr<Transport> transport, const CommunicatorOptions& options);
+  Impl(std::unique_ptr<Transport> transport, Device& device, const CommunicatorOptions& options);
   ~Impl();
 
   // These check what the caller passed, on its thread.
@@ -29,27 +29,17 @@ struct Communicator::Impl {
   std::unique_ptr<Transport> transport;
 
  private:
-  std::unique_ptr<Device> own_device_;  // if the options name none
   Executor executor_;
   uint32_t sequence_ = 0;
   std::string failure_;  // of the first call that failed
   CallQueue queue_;      // its thread and the caller's take turns with all of the above
 };
 
-namespace {
-
-std::unique_ptr<Device> make_device_unless(const Device* given) {
-  return given == nullptr ? make_cpu_device() : nullptr;
-}
-
-}  // namespace
-
-Communicator::Impl::Impl(std::unique_ptr<Transport> transport_in,
+Communicator::Impl::Impl(std::unique_ptr<Transport> transport_in, Device& device,
                          const CommunicatorOptions& options_in)
     : options(options_in),
       transport(std::move(transport_in)),
-      own_device_(make_device_unless(options.device)),
-      executor_(*transport, own_device_ ? *own_device_ : *options.device, options.segment_bytes),
+      executor_(*transport, device, options.segment_bytes),
       queue_(transport->rank()) {
   check_algorithm_name(options.algorithm);
 }
@@ -112,8 +102,9 @@ void Communicator::Impl::finish_average(const Call& call, Memory data) const {
         1.0 / world_size);
 }
 
-Communicator::Communicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(transport), options)) {}
+Communicator::Communicator(std::unique_ptr<Transport> transport, Device& device,
+                           const CommunicatorOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(transport), device, options)) {}
 Communicator::~Communicator() = default;
 
 int Communicator::rank() const { return impl_->transport->rank(); }

@@ -36,7 +36,6 @@ struct CommunicatorOptions {
   bool layout_invariant = true;    // auto picks only algorithms whose order ignores the layout
   std::chrono::milliseconds timeout{60000};  // of one collective
   size_t segment_bytes = 256 << 10;          // unit of pipelining inside a chunk; same on all ranks
-  Device* device = nullptr;                  // counts the scratch memory; null: nobody does
 };
 
 // An operation that was started. wait() returns when it is done or throws what it threw; once,
@@ -56,7 +55,10 @@ class Pending {
 class Communicator {
  public:
   // Owns the transport. Throws kConfig if there is no such algorithm.
-  Communicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options);
+  // `device` gives the scratch memory and counts it as kCommunication; it outlives the
+  // communicator.
+  Communicator(std::unique_ptr<Transport> transport, Device& device,
+               const CommunicatorOptions& options);
   ~Communicator();
 
   [[nodiscard]] int rank() const;

@@ -70,10 +70,18 @@ int Store::authenticate(const Secret& secret, Deadline deadline) {
   }
 }
 
-void Store::join(Deadline deadline) {
+Frame Store::ask_to_join(Deadline deadline) {
   const std::string peer = fmt::format("rank 0 at {}", to_string(server_));
-  send({FrameType::kJoin, "", "", 0, world_size_}, deadline);
-  const Frame answer = read_frame(socket_.get(), peer, deadline);
+  try {
+    send({FrameType::kJoin, "", "", 0, world_size_}, deadline);
+    return read_frame(socket_.get(), peer, deadline);
+  } catch (const Error& error) {
+    fail(error.kind(), "join {}: {}; has the job ended already?", peer, error.what());
+  }
+}
+
+void Store::join(Deadline deadline) {
+  const Frame answer = ask_to_join(deadline);
   if (answer.type == FrameType::kRefused)
     fail(ErrorKind::kPeer, "rendezvous at {}: rank {} was refused: {}", to_string(server_), rank_,
          answer.value);

@@ -69,6 +69,7 @@ class Store {
  private:
   int authenticate(const Secret& secret, Deadline deadline);
   void join(Deadline deadline);
+  Frame ask_to_join(Deadline deadline);
   void watch();
   void handle(Frame frame);
   void end(std::optional<Verdict> verdict);

@@ -50,12 +50,13 @@ double median(std::vector<double> values) {
 // The loop with what it logs. One object per run.
 class Run {
  public:
-  Run(const RunConfig& config, Communicator& communicator, const RunOptions& options)
+  Run(const RunConfig& config, Communicator& communicator, Backend& backend,
+      const RunOptions& options)
       : config_(config),
         options_(options),
         communicator_(communicator),
-        backend_(make_backend(config.train, options.local_world_size)),
-        trainer_(config, communicator, backend_) {}
+        backend_(backend),
+        trainer_(config, communicator, backend) {}
 
   RunSummary run() {
     start();
@@ -180,7 +181,7 @@ class Run {
   const RunConfig& config_;
   const RunOptions& options_;
   Communicator& communicator_;
-  Backend backend_;
+  Backend& backend_;
   Trainer trainer_;
   double matmul_flops_ = 1;
   std::vector<MetricsFile> metrics_;  // rank 0 only
@@ -190,9 +191,9 @@ class Run {
 
 }  // namespace
 
-RunSummary run_training(const RunConfig& config, Communicator& communicator,
+RunSummary run_training(const RunConfig& config, Communicator& communicator, Backend& backend,
                         const RunOptions& options) {
-  return Run(config, communicator, options).run();
+  return Run(config, communicator, backend, options).run();
 }
 
 }  // namespace gxp

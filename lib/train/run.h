@@ -9,6 +9,7 @@
 #include "lib/ckpt/named_tensors.h"
 #include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
+#include "lib/train/backend.h"
 
 namespace gxp {
 
@@ -18,7 +19,6 @@ struct RunOptions {
   int generate = 0;           // tokens to generate at the end
   std::string prompt = "\n";  // what they continue
   double temperature = 0.8;
-  int local_world_size = 1;       // ranks that share this host's CPUs
   KeyValues settings;             // the run's settings, flattened
   std::string resolved_settings;  // the same as TOML, for the run directory
   // The number of a signal that asks the run to stop, or 0. Asked once per step.
@@ -39,7 +39,7 @@ struct RunSummary {
 };
 
 // [collective] Errors: as Trainer, MetricsFile, save_state and resume_state.
-RunSummary run_training(const RunConfig& config, Communicator& communicator,
+RunSummary run_training(const RunConfig& config, Communicator& communicator, Backend& backend,
                         const RunOptions& options);
 
 }  // namespace gxp

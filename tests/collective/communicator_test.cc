@@ -294,11 +294,12 @@ TEST_CASE("after a failure nothing more is started, and the cause stays") {
 
 TEST_CASE("a communicator that is destroyed with calls in flight ends them") {
   std::vector<float> data(64);
+  const auto device = make_cpu_device();
   InprocWorld world(2);
   const auto peer = world.make_transport(1);  // never takes part
   Pending pending;
   {
-    Communicator comm(world.make_transport(0), {});
+    Communicator comm(world.make_transport(0), *device, {});
     pending = comm.start_all_reduce(memory_of(data), DType::kF32, ReduceOp::kSum);
   }
   CHECK(contains(error_of([&] { pending.wait(); }), "was destroyed before its calls were done"));

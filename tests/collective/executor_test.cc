@@ -51,8 +51,6 @@ TEST_CASE("a ring all-reduce of K bytes sends 2K(N-1)/N bytes from each rank") {
 
 TEST_CASE("a second call of a size allocates nothing on the device") {
   const auto device = make_cpu_device();  // shared by both ranks
-  CommunicatorOptions options = options_for("ring");
-  options.device = device.get();
   const auto count_allocations = [&](Communicator& comm) {
     bytes_sent(comm, 4099);
     comm.barrier();
@@ -60,7 +58,8 @@ TEST_CASE("a second call of a size allocates nothing on the device") {
     bytes_sent(comm, 4099);
     return device->tracker().allocation_count() - before;
   };
-  CHECK(run_ranks(2, count_allocations, options) == std::vector<uint64_t>{0, 0});
+  CHECK(run_ranks(2, count_allocations, options_for("ring"), device.get()) ==
+        std::vector<uint64_t>{0, 0});
   CHECK(device->tracker().peak()[MemoryKind::kCommunication] == 2 * 4 * 1024);
   CHECK(device->tracker().live().total() == 0);
 }

@@ -21,13 +21,15 @@ using MakeTransport = std::function<std::unique_ptr<Transport>(int rank)>;
 // and the first exception is rethrown here.
 template <class Fn>
 auto run_ranks_over(const MakeTransport& make_transport, int world_size, const Fn& fn,
-                    const CommunicatorOptions& options = {}) {
+                    const CommunicatorOptions& options = {}, Device* shared_device = nullptr) {
   std::vector<decltype(fn(std::declval<Communicator&>()))> results(static_cast<size_t>(world_size));
   std::mutex mutex;
   std::exception_ptr first;  // guarded by mutex
   const auto run_rank = [&](int rank) {
     try {
-      Communicator comm(make_transport(rank), options);
+      const std::unique_ptr<Device> own_device = make_cpu_device();
+      Device& device = shared_device != nullptr ? *shared_device : *own_device;
+      Communicator comm(make_transport(rank), device, options);
       try {
         results[static_cast<size_t>(rank)] = fn(comm);
       } catch (const std::exception& error) {
@@ -49,10 +51,11 @@ auto run_ranks_over(const MakeTransport& make_transport, int world_size, const F
 }
 
 template <class Fn>
-auto run_ranks(int world_size, const Fn& fn, const CommunicatorOptions& options = {}) {
+auto run_ranks(int world_size, const Fn& fn, const CommunicatorOptions& options = {},
+               Device* shared_device = nullptr) {
   InprocWorld world(world_size);
   return run_ranks_over([&](int rank) { return world.make_transport(rank); }, world_size, fn,
-                        options);
+                        options, shared_device);
 }
 
 }  // namespace gxp
