@@ -54,14 +54,20 @@ CommunicatorOptions communicator_options(const RunConfig& config) {
 
 void add_launch_options(CLI::App& app, LaunchRequest& request) {
   app.add_option("--nproc", request.nproc, "Ranks to start on this host")
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
   app.add_option("--nnodes", request.nnodes, "Hosts that run this same command")
-      ->check(CLI::Range(1, 65536));
+      ->check(CLI::Range(1, 65536))
+      ->type_name("N");
   app.add_option("--node-rank", request.node_rank, "Which of them this one is, from 0")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--master", request.master, "HOST:PORT on which rank 0 of the first host listens");
-  app.add_option("--join-timeout", request.join_timeout_s, "Seconds to wait for all ranks to come")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app.add_option("--master", request.master, "Where rank 0, on the first host, listens")
+      ->type_name("HOST:PORT");
+  app.add_option("--join-timeout", request.join_timeout_s,
+                 "Seconds to wait for all ranks to come; 60")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
 }
 
 std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment) {

@@ -86,12 +86,17 @@ std::function<int()> define_train(CLI::App& app) {
   app.add_flag("--resume", options->run.resume,
                "Continue from the newest checkpoint in checkpoint.dir");
   app.add_option("--metrics", options->run.metrics_path,
-                 "Write metrics.jsonl's lines to this file too");
+                 "Write metrics.jsonl's lines to this file too")
+      ->type_name("FILE");
   app.add_option("--generate", options->run.generate, "Tokens of text to generate at the end")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--prompt", options->run.prompt, "Text that the generated text continues");
-  app.add_option("--temperature", options->run.temperature, "Of the generated text; lower is safer")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app.add_option("--prompt", options->run.prompt, "Text that the generated text continues")
+      ->type_name("TEXT");
+  app.add_option("--temperature", options->run.temperature,
+                 "Of the generated text; lower is safer; 0.8")
+      ->check(CLI::PositiveNumber)
+      ->type_name("T");
   app.add_flag("--print-config", options->print_config,
                "Print every setting with its origin, and end");
   add_format_option(app, options->format);

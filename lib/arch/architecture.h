@@ -53,7 +53,8 @@ struct UnitSpec {
   int borrows_from = -1;  // a tied head reads (and adds gradients to) the first tensor of that unit
   std::vector<ActivationSpec> saved = {};            // written by forward, read by backward
   std::vector<ActivationSpec> forward_scratch = {};  // live during the unit's forward only
-  std::vector<ActivationSpec> backward_scratch = {};  // live during its backward (the head: its loss) only
+  std::vector<ActivationSpec> backward_scratch =
+      {};  // live during its backward (the head: its loss) only
 
   [[nodiscard]] size_t parameter_count() const;
 };

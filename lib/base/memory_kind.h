@@ -7,7 +7,14 @@
 
 namespace gxp {
 
-enum class MemoryKind { kParameters, kGradients, kOptimizer, kActivations, kWorkspace, kCommunication };
+enum class MemoryKind {
+  kParameters,
+  kGradients,
+  kOptimizer,
+  kActivations,
+  kWorkspace,
+  kCommunication
+};
 
 inline constexpr size_t kMemoryKindCount = 6;
 

@@ -3,8 +3,8 @@
 // completion. The default of a setting is its member's initialiser. load.h fills a RunConfig and
 // checks it.
 //
-// File names (model.init, data.train, data.valid, train.run_dir, checkpoint.dir) stay as typed: a relative one is
-// relative to the working directory, not to the run file.
+// File names (model.init, data.train, data.valid, train.run_dir, checkpoint.dir) stay as typed: a
+// relative one is relative to the working directory, not to the run file.
 #pragma once
 
 #include <cstdint>

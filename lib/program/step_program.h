@@ -85,8 +85,8 @@ struct StepProgram {
   std::vector<Op> ops;
   std::vector<BufferSpec> buffers;
   size_t arena_bytes = 0;
-  // What the arena holds at its fullest operation, by MemoryKind; gaps count as workspace. Its sum is
-  // arena_bytes.
+  // What the arena holds at its fullest operation, by MemoryKind; gaps count as workspace. Its sum
+  // is arena_bytes.
   std::array<uint64_t, kMemoryKindCount> arena_by_kind{};
   // The persistent buffers; kNoBuffer in a program without them. Losses of all micro-batches, and
   // the two f64 that kReduceLoss sums: the loss and the wish to stop.

@@ -1,6 +1,5 @@
 // Same world size, same bits.
 #include <cstring>
-#include <filesystem>
 
 #include "lib/ckpt/checkpoint.h"
 #include "lib/train/training_state.h"
@@ -18,21 +17,6 @@ bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b) {
   }
   return true;
 }
-
-// A directory that is gone with the test.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "gxp-test-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 TEST_CASE("every rank ends with the same bits, in every run", "[train]") {
   const int world_size = GENERATE(2, 4);

@@ -106,7 +106,8 @@ TEST_CASE("generated text continues the prompt, within the vocabulary, from a se
 
 TEST_CASE("metrics keep the lines of the steps before a resume, and none of the later ones",
           "[train]") {
-  const std::string path = std::tmpnam(nullptr);
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/metrics.jsonl";
   const auto write_steps = [&](int64_t last_kept, std::vector<int64_t> steps) {
     MetricsFile file(path, last_kept);
     for (const int64_t step : steps) {
@@ -122,7 +123,6 @@ TEST_CASE("metrics keep the lines of the steps before a resume, and none of the 
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
     steps.push_back(nlohmann::json::parse(line)["step"]);
-  std::remove(path.c_str());
   CHECK(steps == std::vector<int64_t>{1, 2, 3, 4});
 }
 

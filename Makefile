@@ -1,0 +1,59 @@
+# The front door. All else is CMake: presets in CMakePresets.json, options in cmake/.
+PRESET ?= release
+PREFIX ?= /usr/local
+# Threads that compile or test at once.
+JOBS ?= $(shell nproc)
+# INSTALL=no: use what is there, install nothing.
+INSTALL ?= yes
+# For example -DGXP_WERROR=ON.
+CMAKE_ARGS ?=
+BUILD := build/$(PRESET)
+
+packages = $(if $(filter yes,$(INSTALL)),cmake/install-packages.sh,:)
+configure = cmake --preset $(PRESET) $(CMAKE_ARGS)
+
+.PHONY: help demo test test-long build install docs lint gpu-check clean
+
+help: ## Show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: ## Train a small GPT on real text, about two minutes; TEXT=FILE: on that text
+	@$(packages) build $(if $(TEXT),,demo)
+	@$(configure) -DGXP_TESTS=OFF
+	@cmake --build $(BUILD) -j $(JOBS) --target gxp
+	@examples/demo.sh $(BUILD)/cmd/gxp $(if $(TEXT),"$(TEXT)")
+
+test: ## Build and run every test
+	@$(packages) build test
+	@$(configure) -DGXP_TESTS=ON
+	@cmake --build $(BUILD) -j $(JOBS)
+	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+
+test-long: test ## Also run the tests that take minutes: a killed rank, the demo
+	@$(packages) demo
+	@ctest --test-dir $(BUILD) --output-on-failure -C long -L long
+
+build: ## Build build/release/cmd/gxp
+	@$(packages) build
+	@$(configure) -DGXP_TESTS=OFF
+	@cmake --build $(BUILD) -j $(JOBS) --target gxp
+
+install: build ## Install under PREFIX, /usr/local; DESTDIR is honoured
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+docs: build ## Update the generated parts of man/ and completions/
+	@cmake --build $(BUILD) --target docs
+
+lint: ## Check format and run clang-tidy on what differs from HEAD; ALL=1: on all, BASE=COMMIT: since then
+	@$(packages) build test lint
+	@$(configure) -DGXP_TESTS=ON
+	@cmake/lint.sh $(BUILD) $(if $(ALL),all,$(or $(BASE),HEAD))
+
+gpu-check: ## Compare the CUDA backend with the CPU's; needs nvcc and a GPU
+	@$(packages) build test
+	@cmake --preset cuda -DGXP_TESTS=ON
+	@cmake --build build/cuda -j $(JOBS) --target gxp_cuda_test
+	@ctest --test-dir build/cuda --output-on-failure -R '^cuda$$'
+
+clean: ## Remove build/ and what the demo wrote
+	@rm -rf build run/demo

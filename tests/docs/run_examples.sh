@@ -1,0 +1,52 @@
+#!/bin/sh
+# run_examples.sh GXP SOURCE: every example of README.md and of the man pages that begins with gxp works as it stands, where
+# a run of gxp.toml(5)'s run file has ended; a document's examples run in their order. The environment makes the model
+# tiny. Examples for several hosts are left out. Every run file in examples/ loads.
+set -eu
+gxp=$1
+source=$2
+top=$(mktemp -d)
+trap 'rm -rf "$top"' EXIT
+
+# Of a man page, the text between .nf and .fi; of any other file, what is fenced by ```.
+literal_text() {
+  case $1 in
+    *.[0-9]) sed -n '/^\.nf$/,/^\.fi$/p' "$1" | sed -e '/^\.[nf][fi]$/d' -e 's/\\-/-/g' ;;
+    *) sed -n '/^```/,/^```/p' "$1" ;;
+  esac
+}
+
+examples() { literal_text "$1" | sed -n -e 's/^\$ //' -e '/--nnodes/d' -e '/^gxp /p'; }
+
+run_examples() {
+  rm -rf "$top/work"
+  cp -r "$top/start" "$top/work"
+  cd "$top/work"
+  examples "$1" >"$top/examples"
+  [ -s "$top/examples" ] || { echo "no example found in $1"; return 1; }
+  while IFS= read -r command; do
+    sh -c "$command" </dev/null >"$top/output" 2>&1 || { echo "$1: fails: $command"; cat "$top/output"; return 1; }
+    echo "ok: $command"
+  done <"$top/examples"
+}
+
+mkdir "$top/bin" "$top/start"
+ln -s "$gxp" "$top/bin/gxp"
+PATH="$top/bin:$PATH"
+export GXP_MODEL_HIDDEN=16 GXP_MODEL_HEADS=2 GXP_MODEL_LAYERS=1 GXP_MODEL_CONTEXT=16 GXP_TRAIN_STEPS=4 \
+  GXP_TRAIN_MICRO_BATCH=2 GXP_TRAIN_VALID_BATCHES=1 GXP_LR_SCHEDULE_WARMUP_STEPS=1
+
+cd "$top/start"
+literal_text "$source/man/gxp.toml.5" >run.toml
+cp "$source/LICENSE" corpus.txt
+cp "$source/LICENSE" held-out.txt
+cp -r "$source/tests/data/ckpt/hf_gpt2" gpt2
+gxp train run.toml >"$top/output" 2>&1 || { cat "$top/output"; exit 1; }
+
+for document in "$source/README.md" "$source"/man/*.1; do
+  run_examples "$document"
+done
+cd "$source"
+for file in examples/*.toml; do
+  env -i "$top/bin/gxp" train "$file" --print-config >"$top/output" || { echo "does not load: $file"; exit 1; }
+done
