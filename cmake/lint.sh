@@ -1,6 +1,7 @@
 #!/bin/sh
-# lint.sh BUILD all|COMMIT: clang-format's check on all C++ files and clang-tidy on those of lib, kernels and cmd; or on those that differ from COMMIT or are
-# new. BUILD holds compile_commands.json. CUDA files are checked for format only. Exit code 1: something was found.
+# lint.sh BUILD all|COMMIT: clang-format's check on all C++ files and clang-tidy on those of lib, kernels and cmd; or
+# on those that differ from COMMIT or are new. BUILD holds compile_commands.json. CUDA files are checked for format
+# only. Exit code 1: something was found.
 set -eu
 build=$1
 since=$2
