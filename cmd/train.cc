@@ -58,6 +58,10 @@ int run(Options& options) {
     fmt::print("{}", print_config(config));
     return kExitOk;
   }
+  if (options.run.resume && config.run.checkpoint.dir.empty()) {
+    fail(ErrorKind::kUsage,
+         "--resume: checkpoint.dir is not set, so there is nothing to resume from");
+  }
   if (const auto launched = launch_ranks(options.launch, environment)) return *launched;
 
   options.run.settings = flatten(config.run);

@@ -108,6 +108,12 @@ const std::vector<Case> kCases = {
      [](Run) { return set("model.heads", "5"); },
      2,
      {"model.heads", "must divide model.hidden (32)", "5"}},
+    {"resume from nowhere",
+     [](Run) {
+       return Arguments{"--resume", "--set", "checkpoint.dir=", "--set", "checkpoint.every=0"};
+     },
+     2,
+     {"--resume", "checkpoint.dir is not set"}},
     {"missing run file",
      [](Run r) {
        fs::remove(r.path("run.toml"));
