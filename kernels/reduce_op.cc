@@ -1,26 +1,125 @@
 #include "kernels/reduce_op.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "kernels/cpu/kernels.h"
-#include "lib/base/error.h"
 
 namespace gxp {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"sum", "prod", "min", "max", "avg"};
+constexpr std::array kOps = {ReduceOp::kSum,        ReduceOp::kProd,      ReduceOp::kMin,
+                             ReduceOp::kMax,        ReduceOp::kAvg,       ReduceOp::kPreMulSum,
+                             ReduceOp::kBitAnd,     ReduceOp::kBitOr,     ReduceOp::kBitXor,
+                             ReduceOp::kLogicalAnd, ReduceOp::kLogicalOr, ReduceOp::kLogicalXor};
+constexpr std::array<std::string_view, kOps.size()> kNames = {
+    "sum", "prod", "min", "max", "avg", "mulsum", "band", "bor", "bxor", "land", "lor", "lxor"};
 
-const FoldKernels& widest() { return cpu_kernels(choose_isa()).fold; }
+const FoldKernels& widest() {
+  static const FoldKernels& kernels = cpu_kernels(choose_isa()).fold;
+  return kernels;
+}
+
+bool is_supported(ReduceOp op, DType dtype) {
+  return op < ReduceOp::kBitAnd || (dtype != DType::kF64 && dtype != DType::kF32 &&
+                                    dtype != DType::kF16 && dtype != DType::kBF16);
+}
+
+// Elements are powers of two; a division would be a sixth of the time of a small fold.
+bool is_whole(size_t bytes, DType dtype) { return (bytes & (size_of(dtype) - 1)) == 0; }
+
+// From here on buffers are taken to lie beyond this core's cache: twice a large second level.
+constexpr size_t kFarBytes = 4 << 20;
+// Eight sources' tiles and two of sums are then 20 KiB of a 32 or 48 KiB first level.
+constexpr size_t kTileBytes = 2048;
+
+// The tree of fold_all: its leaves are the sources, the first of them in pairs where their number
+// is no power of two.
+class Tree {
+ public:
+  Tree(std::span<const std::byte* const> sources, DType dtype, ReduceOp op, bool far)
+      : sources_(sources),
+        leaves_(std::bit_floor(sources.size())),
+        far_(far),
+        pair_(widest().pair(dtype, op)),
+        quad_(sources.size() < 4 ? nullptr : widest().quad(dtype, op)) {}
+
+  // Whether nothing needs to be kept between: then a tile may have any size.
+  [[nodiscard]] bool is_flat() const {
+    return sources_.size() == 2 || (sources_.size() == 4 && quad_ != nullptr);
+  }
+  // A tile of at most kTileBytes.
+  void fold(std::span<std::byte* const> targets, size_t offset, size_t bytes) const {
+    fold_leaves({0, 1, leaves_}, {targets, offset, bytes}, offset);
+  }
+
+ private:
+  struct Leaves {
+    size_t first, step, count;
+  };
+  struct alignas(64) Tile {
+    std::byte bytes[kTileBytes];
+  };
+
+  // Where the fold of the leaves is to be found: a source, or `tile`.
+  const std::byte* operand(Leaves leaves, Tile& tile, size_t at, size_t bytes) const {
+    const size_t pairs = sources_.size() - leaves_;
+    const size_t i = leaves.first;
+    if (leaves.count == 1 && i >= pairs) return sources_[i + pairs] + at;
+    std::byte* const target[] = {tile.bytes};
+    FoldTask task = {target, 0, bytes, far_};
+    if (leaves.count == 1) {
+      pair_(task, sources_[2 * i] + at, sources_[2 * i + 1] + at);
+    } else {
+      fold_leaves(leaves, task, at);
+    }
+    return tile.bytes;
+  }
+
+  void fold_leaves(Leaves leaves, FoldTask task, size_t at) const {
+    const auto [first, step, count] = leaves;
+    if (count == 4 && quad_) return fold_quad(leaves, task, at);
+    Tile tiles[2];
+    const std::byte* a = operand({first, 2 * step, count / 2}, tiles[0], at, task.bytes);
+    const std::byte* b = operand({first + step, 2 * step, count / 2}, tiles[1], at, task.bytes);
+    task.prefetch = far_ && count == 2;
+    pair_(task, a, b);
+  }
+  void fold_quad(Leaves leaves, FoldTask task, size_t at) const {
+    Tile tiles[4];
+    const std::byte* operands[4];
+    for (size_t i = 0; i < 4; ++i)
+      operands[i] = operand({leaves.first + i * leaves.step, 0, 1}, tiles[i], at, task.bytes);
+    task.prefetch = far_;
+    quad_(task, operands);
+  }
+
+  std::span<const std::byte* const> sources_;
+  size_t leaves_;
+  bool far_;
+  FoldPair pair_;
+  FoldQuad quad_;
+};
+
+void copy_all(std::span<std::byte* const> targets, const std::byte* source, size_t bytes) {
+  for (std::byte* target : targets) {
+    if (target != source && bytes > 0) std::memcpy(target, source, bytes);
+  }
+}
 
 template <class T>
-void divide(Memory data, int64_t divisor) {
-  GXP_ASSERT(divisor != 0);
+void scale_integers(Memory data, double factor) {
+  GXP_ASSERT(std::abs(factor) < 0x1p63);
+  const int64_t divisor = std::abs(factor) > 0x1p-63 ? std::llround(1 / factor) : 0;
+  const bool divides = std::abs(divisor) > 1;  // by 1 and -1: as well multiplied, which wraps
+  const int64_t by = divides ? divisor : std::llround(factor);
   for (size_t at = 0; at < data.bytes; at += sizeof(T)) {
     T value;
     std::memcpy(&value, data.data + at, sizeof value);
-    value = static_cast<T>(value / divisor);
+    value = static_cast<T>(divides ? uint64_t(value / by) : uint64_t(value) * uint64_t(by));
     std::memcpy(data.data + at, &value, sizeof value);
   }
 }
@@ -31,31 +130,51 @@ std::string_view to_string(ReduceOp op) { return kNames[static_cast<size_t>(op)]
 
 std::optional<ReduceOp> parse_reduce_op(std::string_view name) {
   for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) return static_cast<ReduceOp>(i);
+    if (kNames[i] == name) return kOps[i];
   }
   return std::nullopt;
 }
 
-void fold(Memory into, ConstMemory from, DType dtype, ReduceOp op) {
-  GXP_ASSERT(into.space == MemorySpace::kHost && from.space == MemorySpace::kHost);
-  GXP_ASSERT(into.bytes == from.bytes && into.bytes % size_of(dtype) == 0);
-  widest().fold(into.data, from.data, into.bytes / size_of(dtype), dtype, op);
+std::span<const ReduceOp> reduce_ops() { return kOps; }
+
+Support supports(ReduceOp op, DType dtype) {
+  if (is_supported(op, dtype)) return {};
+  return {false, fmt::format("{} has no meaning for {}; use an integer type", to_string(op),
+                             to_string(dtype))};
+}
+
+void fold(Memory into, ConstMemory a, ConstMemory b, DType dtype, ReduceOp op) {
+  GXP_ASSERT(into.space == MemorySpace::kHost && a.space == MemorySpace::kHost &&
+             b.space == MemorySpace::kHost);
+  GXP_ASSERT(into.bytes == a.bytes && into.bytes == b.bytes && is_whole(into.bytes, dtype));
+  GXP_ASSERT(is_supported(op, dtype));
+  std::byte* const target[] = {into.data};
+  widest().pair(dtype, op)({target, 0, into.bytes, into.bytes >= kFarBytes}, a.data, b.data);
+}
+
+void fold_all(std::span<std::byte* const> targets, std::span<const std::byte* const> sources,
+              size_t bytes, DType dtype, ReduceOp op) {
+  GXP_ASSERT(!sources.empty() && is_whole(bytes, dtype) && is_supported(op, dtype));
+  if (sources.size() == 1) return copy_all(targets, sources[0], bytes);
+  const Tree tree(sources, dtype, op, bytes >= kFarBytes);
+  const size_t tile = tree.is_flat() ? bytes : kTileBytes;
+  for (size_t offset = 0; offset < bytes; offset += tile)
+    tree.fold(targets, offset, std::min(tile, bytes - offset));
 }
 
 void scale(Memory data, DType dtype, double factor) {
-  GXP_ASSERT(data.space == MemorySpace::kHost && data.bytes % size_of(dtype) == 0);
-  const auto divisor = [&] { return static_cast<int64_t>(std::llround(1.0 / factor)); };
+  GXP_ASSERT(data.space == MemorySpace::kHost && is_whole(data.bytes, dtype));
   switch (dtype) {
     case DType::kI64:
-      return divide<int64_t>(data, divisor());
+      return scale_integers<int64_t>(data, factor);
     case DType::kI32:
-      return divide<int32_t>(data, divisor());
+      return scale_integers<int32_t>(data, factor);
     case DType::kI8:
-      return divide<int8_t>(data, divisor());
+      return scale_integers<int8_t>(data, factor);
     case DType::kU8:
-      return divide<uint8_t>(data, divisor());
+      return scale_integers<uint8_t>(data, factor);
     default:
-      return widest().scale(data.data, data.bytes / size_of(dtype), dtype, factor);
+      return widest().scale(data.data, data.bytes, dtype, factor);
   }
 }
 

@@ -2,16 +2,31 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "kernels/reduce_op.h"
 #include "lib/base/dtype.h"
 
 namespace gxp {
 
+// Bytes offset .. offset + bytes of each target, whole elements, are to become the fold of as many
+// bytes of the operands. A target may be an operand, but not overlap one otherwise.
+struct FoldTask {
+  std::span<std::byte* const> targets;
+  size_t offset = 0;
+  size_t bytes = 0;
+  bool prefetch = false;  // the operands lie beyond this core's cache
+};
+
+using FoldPair = void (*)(const FoldTask& task, const std::byte* a, const std::byte* b);
+// (q[0] op q[2]) op (q[1] op q[3])
+using FoldQuad = void (*)(const FoldTask& task, const std::byte* const (&q)[4]);
+
 struct FoldKernels {
-  void (*fold)(std::byte* into, const std::byte* from, size_t count, DType dtype, ReduceOp op);
+  FoldPair (*pair)(DType dtype, ReduceOp op);  // of a supported type and operation
+  FoldQuad (*quad)(DType dtype, ReduceOp op);  // null but for sums of f32, f16 and bf16
   // f64, f32, f16 and bf16 only.
-  void (*scale)(std::byte* data, size_t count, DType dtype, double factor);
+  void (*scale)(std::byte* data, size_t bytes, DType dtype, double factor);
 };
 
 }  // namespace gxp

@@ -7,6 +7,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/quantize.h"
 #include "kernels/cpu/rows.h"
 
 namespace gxp {
@@ -17,6 +18,7 @@ struct CpuKernels {
   ClassifierKernels classifier;
   AttentionKernels attention;
   FoldKernels fold;
+  QuantizeKernels quantize;
 };
 
 // `isa` is one that this CPU has.

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/cpu/kernels.h"
@@ -23,10 +25,11 @@ namespace {
 #include "kernels/cpu/classifier.inc"
 #include "kernels/cpu/elementwise.inc"
 #include "kernels/cpu/fold.inc"
+#include "kernels/cpu/quantize.inc"
 #include "kernels/cpu/rows.inc"
 }  // namespace
 
 const CpuKernels kCpuKernels = {kElementwiseKernels, kRowKernels, kClassifierKernels,
-                                kAttentionKernels, kFoldKernels};
+                                kAttentionKernels, kFoldKernels, kQuantizeKernels};
 
 }  // namespace gxp::baseline

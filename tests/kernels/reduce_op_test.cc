@@ -12,82 +12,164 @@
 namespace gxp {
 namespace {
 
-constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax,
-                             ReduceOp::kAvg};
-
 template <class T>
 constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+template <class T>
+T fold_floats(T a, T b, ReduceOp op) {
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
+  const bool less = a < b || (a == b && std::signbit(a));
+  if (op == ReduceOp::kMin) return less ? a : b;
+  if (op == ReduceOp::kMax) return less ? b : a;
+  const T result = op == ReduceOp::kProd ? a * b : a + b;
+  return std::isnan(result) ? std::numeric_limits<T>::quiet_NaN() : result;
+}
+
+template <class T>
+T fold_integers(T a, T b, ReduceOp op) {
+  const auto x = static_cast<uint64_t>(a);
+  const auto y = static_cast<uint64_t>(b);
+  switch (op) {
+    case ReduceOp::kProd:
+      return static_cast<T>(x * y);
+    case ReduceOp::kMin:
+      return std::min(a, b);
+    case ReduceOp::kMax:
+      return std::max(a, b);
+    case ReduceOp::kBitAnd:
+      return static_cast<T>(x & y);
+    case ReduceOp::kBitOr:
+      return static_cast<T>(x | y);
+    case ReduceOp::kBitXor:
+      return static_cast<T>(x ^ y);
+    case ReduceOp::kLogicalAnd:
+      return a && b;
+    case ReduceOp::kLogicalOr:
+      return a || b;
+    case ReduceOp::kLogicalXor:
+      return !a != !b;
+    default:
+      return static_cast<T>(x + y);
+  }
+}
 
 // One element folded as reduce_op.h says.
 template <class T>
 T fold_one(T a, T b, ReduceOp op) {
   if constexpr (kIsHalf<T>) {
-    return T(fold_one(float(a), float(b), op));
+    return T(fold_floats(float(a), float(b), op));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return fold_floats(a, b, op);
   } else {
-    if (op == ReduceOp::kMin) return a != a ? a : a < b ? a : b;
-    if (op == ReduceOp::kMax) return a != a ? a : a > b ? a : b;
-    if constexpr (std::is_integral_v<T>) {
-      const auto x = static_cast<uint64_t>(a);
-      const auto y = static_cast<uint64_t>(b);
-      return static_cast<T>(op == ReduceOp::kProd ? x * y : x + y);
-    } else {
-      return op == ReduceOp::kProd ? a * b : a + b;
-    }
-  }
-}
-
-// Equal bits, or both NaN: which NaN comes out of two is the compiler's choice.
-template <class T>
-bool same(T a, T b) {
-  if constexpr (kIsHalf<T>) {
-    return a.bits == b.bits || (std::isnan(float(a)) && std::isnan(float(b)));
-  } else {
-    return std::memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
+    return fold_integers(a, b, op);
   }
 }
 
 template <class T>
-std::vector<T> random_elements(size_t count, unsigned seed) {
-  std::mt19937 random(seed);
+void set_low_bytes(T& value, uint64_t bits, size_t count) {
+  std::memcpy(static_cast<void*>(&value), &bits, count);
+}
+
+// Any bits, and at every other place one that is special: zero, infinity, NaN with a payload and a
+// sign, quiet or not, the smallest and the largest numbers.
+template <class T>
+std::vector<T> elements(size_t count, unsigned seed) {
+  std::mt19937_64 random(seed);
+  constexpr double kSpecial[] = {0.0, -0.0, 1.0, -3.0, INFINITY, -INFINITY, NAN, -NAN};
   std::vector<T> x(count);
   for (T& value : x) {
+    const uint64_t bits = random();
+    set_low_bytes(value, bits, sizeof value);
+    const auto special = kSpecial[random() % 8];
+    if (random() % 2 == 0) continue;
     if constexpr (std::is_integral_v<T>)
-      value = static_cast<T>(uint64_t{random()} << 32 | random());
+      value = static_cast<T>(random() % 3 - 1);
     else
-      value = T(float(int(random() % 2001) - 1000) / 64.0f);
+      value = T(float(special));
+    if (std::isnan(special)) set_low_bytes(value, bits, sizeof value / 2);  // the payload
   }
   return x;
 }
 
 template <class T>
-void check_folds(const FoldKernels& kernels, DType dtype) {
-  for (const size_t count : {0, 1, 15, 64, 1003}) {
-    for (const ReduceOp op : kOps) {
-      CAPTURE(to_string(dtype), to_string(op), count);
-      const auto before = random_elements<T>(count, 1);
-      const auto from = random_elements<T>(count, 2);
-      auto into = before;
-      into.push_back(T{});  // a canary behind the end
-      kernels.fold(memory_of(into).data, memory_of(from).data, count, dtype, op);
-      bool all = same(into[count], T{});
-      for (size_t i = 0; i < count; ++i) all &= same(into[i], fold_one(before[i], from[i], op));
-      CHECK(all);
-    }
-  }
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || !std::memcmp(a.data(), b.data(), sizeof(T) * a.size()));
 }
 
-TEST_CASE("folds are the scalar folds for every type, operation and count", "[kernels]") {
+// body(T(), dtype) for each type.
+template <class Body>
+void for_each_type(Body body) {
+  body(double(), DType::kF64);
+  body(float(), DType::kF32);
+  body(Float16(), DType::kF16);
+  body(BFloat16(), DType::kBF16);
+  body(int64_t(), DType::kI64);
+  body(int32_t(), DType::kI32);
+  body(int8_t(), DType::kI8);
+  body(uint8_t(), DType::kU8);
+}
+
+// Around an element, each width of vector, each block of 8 vectors; and several blocks.
+std::vector<size_t> counts_of(size_t element_bytes) {
+  std::vector<size_t> counts = {0, 1, 2, 3, 5000 / element_bytes};
+  for (const size_t bytes : {16, 32, 64, 256, 512}) {
+    const size_t count = bytes / element_bytes;
+    counts.insert(counts.end(), {count - 1, count, count + 1});
+  }
+  return counts;
+}
+
+TEST_CASE("a fold of any type, operation and count is the scalar fold, from either side",
+          "[kernels]") {
   const auto isa = GENERATE(from_range(isas_here()));
-  CAPTURE(to_string(isa));
+  for_each_type([&]<class T>(T, DType dtype) {
+    for (const ReduceOp op : reduce_ops()) {
+      if (!supports(op, dtype)) continue;
+      const FoldPair fold_pair = cpu_kernels(isa).fold.pair(dtype, op);
+      for (const size_t count : counts_of(sizeof(T))) {
+        CAPTURE(to_string(isa), to_string(dtype), to_string(op), count);
+        const auto a = elements<T>(count, 1);
+        const auto b = elements<T>(count, 2);
+        std::vector<T> want(count + 1);  // and an element behind the end, which stays
+        for (size_t i = 0; i < count; ++i) want[i] = fold_one(a[i], b[i], op);
+        std::vector<T> ab(count + 1), ba(count + 1);
+        std::byte* const targets[] = {memory_of(ab).data};
+        std::byte* const turned[] = {memory_of(ba).data};
+        const size_t bytes = count * sizeof(T);
+        fold_pair({targets, 0, bytes, false}, memory_of(a).data, memory_of(b).data);
+        fold_pair({turned, 0, bytes, true}, memory_of(b).data, memory_of(a).data);
+        CHECK(same_bits(ab, want));
+        CHECK(same_bits(ba, want));
+      }
+    }
+  });
+}
+
+TEST_CASE("a fold of four is the fold of two folds, stored to every target", "[kernels]") {
+  const auto isa = GENERATE(from_range(isas_here()));
   const FoldKernels& kernels = cpu_kernels(isa).fold;
-  check_folds<double>(kernels, DType::kF64);
-  check_folds<float>(kernels, DType::kF32);
-  check_folds<Float16>(kernels, DType::kF16);
-  check_folds<BFloat16>(kernels, DType::kBF16);
-  check_folds<int64_t>(kernels, DType::kI64);
-  check_folds<int32_t>(kernels, DType::kI32);
-  check_folds<int8_t>(kernels, DType::kI8);
-  check_folds<uint8_t>(kernels, DType::kU8);
+  for_each_type([&]<class T>(T, DType dtype) {
+    const FoldQuad fold_quad = kernels.quad(dtype, ReduceOp::kSum);
+    if (!fold_quad) return;
+    for (const size_t count : counts_of(sizeof(T))) {
+      CAPTURE(to_string(isa), to_string(dtype), count);
+      std::vector<std::vector<T>> q;
+      for (unsigned i = 0; i < 4; ++i) q.push_back(elements<T>(count, i));
+      std::vector<T> want(count);
+      const auto sum = [](T a, T b) { return fold_one(a, b, ReduceOp::kSum); };
+      for (size_t i = 0; i < count; ++i)
+        want[i] = sum(sum(q[0][i], q[2][i]), sum(q[1][i], q[3][i]));
+      std::vector<T> other(count + 1);
+      std::byte* const targets[] = {memory_of(q[2]).data, memory_of(other).data};
+      fold_quad(
+          {targets, 0, count * sizeof(T), true},
+          {memory_of(q[0]).data, memory_of(q[1]).data, memory_of(q[2]).data, memory_of(q[3]).data});
+      CHECK(same_bits(q[2], want));
+      want.push_back(T{});
+      CHECK(same_bits(other, want));
+    }
+  });
 }
 
 // All 65,536 bit patterns, mixed, and moved on by `shift`.
@@ -98,72 +180,156 @@ std::vector<T> all_patterns(size_t shift) {
   return x;
 }
 
-template <class T>
-void check_conversions(const FoldKernels& kernels, DType dtype) {
-  // Minus zero added to a pattern gives the pattern: decoding and encoding alone.
-  const auto patterns = all_patterns<T>(0);
-  const std::vector<T> zeros(patterns.size(), T(-0.0f));
-  auto into = patterns;
-  kernels.fold(memory_of(into).data, memory_of(zeros).data, into.size(), dtype, ReduceOp::kSum);
-  size_t wrong = 0;
-  for (size_t i = 0; i < into.size(); ++i)
-    wrong += into[i].bits != T(float(patterns[i]) + -0.0f).bits;
-  CHECK(wrong == 0);
-}
-
-TEST_CASE("half types convert as lib/base/dtype.h does, for all patterns", "[kernels]") {
+TEST_CASE("half types fold as lib/base/dtype.h converts, for all patterns", "[kernels]") {
   const auto isa = GENERATE(from_range(isas_here()));
-  CAPTURE(to_string(isa));
-  check_conversions<Float16>(cpu_kernels(isa).fold, DType::kF16);
-  check_conversions<BFloat16>(cpu_kernels(isa).fold, DType::kBF16);
-}
-
-TEST_CASE("half sums and products round as the scalar ones, subnormals and overflow included",
-          "[kernels]") {
-  const auto isa = GENERATE(from_range(isas_here()));
-  const size_t shift = GENERATE(1, 777, 32768, 40000);
-  const auto op = GENERATE(ReduceOp::kSum, ReduceOp::kProd);
+  const size_t shift = GENERATE(0, 1, 777, 32768, 40000);
+  const auto op = GENERATE(ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax);
   CAPTURE(to_string(isa), shift, to_string(op));
-  const auto check = [&](auto into, const auto& from, DType dtype) {
-    const auto before = into;
-    cpu_kernels(isa).fold.fold(memory_of(into).data, memory_of(from).data, into.size(), dtype, op);
-    size_t wrong = 0;
-    for (size_t i = 0; i < into.size(); ++i)
-      wrong += !same(into[i], fold_one(before[i], from[i], op));
-    CHECK(wrong == 0);
+  const auto check = [&](auto a, const auto& b, DType dtype) {
+    auto want = a;
+    for (size_t i = 0; i < a.size(); ++i) want[i] = fold_one(a[i], b[i], op);
+    std::byte* const target[] = {memory_of(a).data};
+    cpu_kernels(isa).fold.pair(dtype, op)({target, 0, 2 * a.size()}, target[0], memory_of(b).data);
+    CHECK(same_bits(a, want));
   };
   check(all_patterns<Float16>(0), all_patterns<Float16>(shift), DType::kF16);
   check(all_patterns<BFloat16>(0), all_patterns<BFloat16>(shift), DType::kBF16);
 }
 
-TEST_CASE("min and max return NaN if either side is NaN", "[kernels]") {
-  const auto op = GENERATE(ReduceOp::kMin, ReduceOp::kMax);
-  Floats into = {std::nanf(""), 1.0f, 2.0f};
-  const Floats from = {1.0f, std::nanf(""), 3.0f};
-  fold(memory_of(into), memory_of(from), DType::kF32, op);
-  CHECK(std::isnan(into[0]));
-  CHECK(std::isnan(into[1]));
-  CHECK(into[2] == (op == ReduceOp::kMin ? 2.0f : 3.0f));
+TEST_CASE("min takes -0 before +0, max after it, and NaN before all", "[kernels]") {
+  const auto isa = GENERATE(from_range(isas_here()));
+  const Floats a = {0.0f, -0.0f, NAN, 1.0f, -NAN, INFINITY};
+  const Floats b = {-0.0f, 0.0f, 1.0f, NAN, NAN, -INFINITY};
+  const auto folded = [&](ReduceOp op) {
+    Floats into(a.size());
+    std::byte* const target[] = {memory_of(into).data};
+    cpu_kernels(isa).fold.pair(DType::kF32, op)({target, 0, memory_of(into).bytes},
+                                                memory_of(a).data, memory_of(b).data);
+    return into;
+  };
+  const float nan = std::bit_cast<float>(0x7fc00000u);
+  CHECK(same_bits(folded(ReduceOp::kMin), {-0.0f, -0.0f, nan, nan, nan, -INFINITY}));
+  CHECK(same_bits(folded(ReduceOp::kMax), {0.0f, 0.0f, nan, nan, nan, INFINITY}));
 }
 
-TEST_CASE("scale multiplies floats and divides integers towards zero", "[kernels]") {
+TEST_CASE("the result of a fold may take the place of either operand", "[kernels]") {
+  const auto a = elements<int32_t>(1003, 1);
+  const auto b = elements<int32_t>(1003, 2);
+  auto want = a;
+  for (size_t i = 0; i < a.size(); ++i) want[i] = fold_one(a[i], b[i], ReduceOp::kSum);
+  auto first = a;
+  auto second = b;
+  fold(memory_of(first), memory_of(b), DType::kI32, ReduceOp::kSum);
+  fold(memory_of(second), memory_of(a), memory_of(second), DType::kI32, ReduceOp::kSum);
+  CHECK(same_bits(first, want));
+  CHECK(same_bits(second, want));
+}
+
+// Recursive halving-doubling, one fold of whole buffers after the other.
+template <class T>
+std::vector<T> halved(std::vector<std::vector<T>> sources, DType dtype, ReduceOp op) {
+  const size_t width = std::bit_floor(sources.size());
+  const size_t pairs = sources.size() - width;
+  const auto take = [&](size_t into, size_t from) {
+    fold(memory_of(sources[into]), memory_of(sources[from]), dtype, op);
+  };
+  for (size_t i = 0; i < pairs; ++i) take(2 * i, 2 * i + 1);
+  for (size_t i = 0; i < pairs; ++i) sources.erase(sources.begin() + long(i) + 1);
+  for (size_t distance = width / 2; distance > 0; distance /= 2) {
+    for (size_t i = 0; i < distance; ++i) take(i, i + distance);
+  }
+  return sources[0];
+}
+
+template <class T>
+void check_fold_all(size_t n, size_t count, DType dtype, ReduceOp op) {
+  CAPTURE(n, count, to_string(dtype), to_string(op));
+  std::vector<std::vector<T>> buffers;
+  for (unsigned i = 0; i < n; ++i) buffers.push_back(elements<T>(count, i));
+  const std::vector<T> want = halved(buffers, dtype, op);
+  const std::vector<std::vector<T>> before = buffers;
+  std::vector<T> other(count);
+  std::vector<const std::byte*> sources;
+  std::vector<std::byte*> targets = {memory_of(other).data};
+  for (size_t i = 0; i < n; ++i) {  // every third source is no target
+    sources.push_back(memory_of(buffers[i]).data);
+    if (i % 3 != 1) targets.push_back(memory_of(buffers[i]).data);
+  }
+  fold_all(targets, sources, count * sizeof(T), dtype, op);
+  bool all = same_bits(other, want);
+  for (size_t i = 0; i < n; ++i) all &= same_bits(buffers[i], i % 3 != 1 ? want : before[i]);
+  CHECK(all);
+}
+
+TEST_CASE("fold_all gives every target the bits of recursive halving-doubling", "[kernels]") {
+  const size_t n = GENERATE(1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17);
+  for_each_type([&]<class T>(T, DType dtype) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax}) {
+      for (const size_t count : {0, 1, 63, 2048, 5001}) check_fold_all<T>(n, count, dtype, op);
+    }
+  });
+}
+
+TEST_CASE("fold_all has the same bits where it fetches ahead", "[kernels]") {
+  const size_t n = GENERATE(2, 3, 4);
+  check_fold_all<float>(n, (size_t{1} << 20) + 77, DType::kF32, ReduceOp::kSum);
+}
+
+TEST_CASE("scale multiplies floats and rounds once", "[kernels]") {
   Floats f32 = {3.0f, -6.0f, 0.75f};
   std::vector<double> f64 = {3.0, 1e300};
-  std::vector<int32_t> i32 = {7, -7, 6};
-  std::vector<BFloat16> bf16 = {BFloat16(3.0f)};
+  std::vector<Float16> f16 = {Float16(3.0f), Float16(65504.0f)};
+  std::vector<BFloat16> bf16 = {BFloat16(3.0f), BFloat16(-1.0f), BFloat16(0.0f)};
   scale(memory_of(f32), DType::kF32, 0.5);
   scale(memory_of(f64), DType::kF64, 0.5);
-  scale(memory_of(i32), DType::kI32, 1.0 / 3);
-  scale(memory_of(bf16), DType::kBF16, 0.5);
+  scale(memory_of(f16), DType::kF16, 1.5);
+  scale(memory_of(bf16), DType::kBF16, 1.0 / 3);
   CHECK(f32 == Floats{1.5f, -3.0f, 0.375f});
   CHECK(f64 == std::vector<double>{1.5, 5e299});
-  CHECK(i32 == std::vector<int32_t>{2, -2, 2});
-  CHECK(float(bf16[0]) == 1.5f);
+  CHECK(float(f16[0]) == 4.5f);
+  CHECK(std::isinf(float(f16[1])));
+  CHECK(bf16[0].bits == BFloat16(1.0f).bits);
+  CHECK(bf16[1].bits == BFloat16(-1.0f / 3).bits);
+  CHECK(bf16[2].bits == 0);
+}
+
+TEST_CASE("scale divides integers towards zero by the inverse of a factor below 1, else multiplies",
+          "[kernels]") {
+  struct Case {
+    double factor;
+    std::vector<int32_t> want;
+  };
+  const std::vector<int32_t> x = {7, -7, 1 << 30};
+  const Case cases[] = {{1.0 / 3, {2, -2, (1 << 30) / 3}}, {0.5, {3, -3, 1 << 29}},
+                        {1.0, {7, -7, 1 << 30}},           {2.0, {14, -14, INT32_MIN}},
+                        {2.6, {21, -21, -(1 << 30)}},      {-1.0, {-7, 7, -(1 << 30)}},
+                        {-0.5, {-3, 3, -(1 << 29)}},       {0.0, {0, 0, 0}}};
+  for (const Case& c : cases) {
+    CAPTURE(c.factor);
+    auto scaled = x;
+    scale(memory_of(scaled), DType::kI32, c.factor);
+    CHECK(scaled == c.want);
+  }
+  std::vector<uint8_t> u8 = {255, 100};
+  scale(memory_of(u8), DType::kU8, 3.0);
+  CHECK(u8 == std::vector<uint8_t>{253, 44});
 }
 
 TEST_CASE("every operation's name parses to the operation", "[kernels]") {
-  for (const ReduceOp op : kOps) CHECK(parse_reduce_op(to_string(op)) == op);
+  CHECK(reduce_ops().size() == 12);
+  for (const ReduceOp op : reduce_ops()) CHECK(parse_reduce_op(to_string(op)) == op);
+  CHECK(to_string(ReduceOp::kLogicalXor) == "lxor");
   CHECK_FALSE(parse_reduce_op("median"));
+}
+
+TEST_CASE("bitwise and logical operations are for integers only", "[kernels]") {
+  for (const ReduceOp op : reduce_ops()) {
+    CHECK(supports(op, DType::kU8));
+    CHECK(supports(op, DType::kBF16).ok == (op < ReduceOp::kBitAnd));
+  }
+  CHECK_FALSE(supports(ReduceOp::kBitXor, DType::kF64).reason.empty());
+  Floats x(3);
+  CHECK_THROWS_AS(fold(memory_of(x), memory_of(x), DType::kF32, ReduceOp::kBitOr), Error);
 }
 
 TEST_CASE("buffers of unequal size are not folded", "[kernels]") {
