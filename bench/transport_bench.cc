@@ -1,7 +1,10 @@
-// Latency and bandwidth between two ranks, beside memcpy's in the same run.
-//   gxp_transport_bench [rounds]
-// Ranks are processes on this host. Latency is half of a round trip of 8 bytes; bandwidth is one
-// way (the receiver answers with 1 byte), one copy in and one out; medians over the rounds.
+// What a transport gives between processes of this host, beside memcpy in the same run.
+//   gxp_transport_bench [--ranks N] [--transport NAME] [--rounds N] [--streams N] [--buffer BYTES]
+// half_rtt  half of a round trip between ranks 0 and 1 (with more ranks, the others wait)
+// exchange  a ring step: every rank sends to the next rank and adds to its floats what comes from
+//           the previous one, all at once. An all-reduce of n bytes over N ranks takes at least
+//           2 (N - 1) of these with n / N bytes; half of them store where these add.
+// Times are medians over the rounds, as rank 0 sees them.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,79 +26,129 @@ namespace gxp {
 
 namespace {
 
+struct Options {
+  int ranks = 2;
+  std::string transport;  // empty: all
+  int rounds = 31;
+  TcpOptions tcp;
+};
+
 Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
 
+// Of one call of `body`, which is called `batch` times in each round.
 template <class Body>
-double median_seconds(int rounds, const Body& body) {
+double median_seconds(int rounds, int batch, const Body& body) {
   std::vector<double> times;
-  body();
-  for (int i = 0; i < rounds; ++i) {
+  for (int i = 0; i < batch; ++i) body();
+  for (int round = 0; round < rounds; ++round) {
     const auto start = Deadline::Clock::now();
-    body();
-    times.push_back(std::chrono::duration<double>(Deadline::Clock::now() - start).count());
+    for (int i = 0; i < batch; ++i) body();
+    times.push_back(std::chrono::duration<double>(Deadline::Clock::now() - start).count() / batch);
   }
   std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
   return times[size_t(rounds / 2)];
 }
 
-// Sends `there` bytes from rank 0 to rank 1 and `back` bytes back, `count` times in a row.
-void play(Transport& transport, std::vector<std::byte>& data, size_t there, size_t back,
-          int count) {
+void play(Transport& transport, std::vector<float>& data, size_t bytes) {
+  if (transport.rank() > 1) return;
   const int peer = 1 - transport.rank();
-  const bool first = transport.rank() == 0;
-  const Memory out = memory_of(data).slice(0, first ? there : back);
-  const Memory in = memory_of(data).slice(0, first ? back : there);
-  for (int i = 0; i < count; ++i) {
-    if (first) transport.wait(transport.send(peer, 1, out), soon());
-    transport.wait(transport.recv(peer, 1, in), soon());
-    if (!first) transport.wait(transport.send(peer, 1, out), soon());
+  const Memory span = memory_of(data).slice(0, bytes);
+  if (transport.rank() == 0) transport.wait(transport.send(peer, 1, span), soon());
+  transport.wait(transport.recv(peer, 1, span), soon());
+  if (transport.rank() == 1) transport.wait(transport.send(peer, 1, span), soon());
+}
+
+void add_floats(const void*, std::byte* target, const std::byte* arrived, size_t bytes) {
+  auto* sums = reinterpret_cast<float*>(target);
+  const auto* values = reinterpret_cast<const float*>(arrived);
+  for (size_t i = 0; i < bytes / sizeof(float); ++i) sums[i] += values[i];
+}
+
+void exchange(Transport& transport, std::vector<float>& leaving, std::vector<float>& sums,
+              size_t bytes) {
+  const int ranks = transport.world_size();
+  const int next = (transport.rank() + 1) % ranks;
+  const int previous = (transport.rank() + ranks - 1) % ranks;
+  const Combiner adder{add_floats, nullptr, sizeof(float)};
+  const Ticket receive =
+      transport.recv_and_combine(previous, 2, memory_of(sums).slice(0, bytes), adder);
+  const Ticket send = transport.send(next, 2, memory_of(leaving).slice(0, bytes));
+  transport.wait(receive, soon());
+  transport.wait(send, soon());
+}
+
+void report(const std::string& transport, std::string_view what, size_t bytes, double seconds) {
+  fmt::print("{:>8} {:>9} {:>8} {:>12.2f} us {:>8.2f} GB/s\n", transport, what, format_bytes(bytes),
+             seconds * 1e6, double(bytes) / seconds / 1e9);
+}
+
+void measure(Transport& transport, const std::string& name, int rounds) {
+  constexpr size_t kMost = size_t{16} << 20;
+  std::vector<float> leaving(kMost / sizeof(float), 1.0f);
+  std::vector<float> sums(leaving.size());
+  const bool reports = transport.rank() == 0;
+  for (const size_t bytes : {size_t{8}, size_t{64} << 10, size_t{1} << 20, kMost}) {
+    const int batch = int(std::clamp(size_t{1 << 20} / bytes, size_t{1}, size_t{200}));
+    const double trip = median_seconds(rounds, batch, [&] { play(transport, leaving, bytes); });
+    if (reports) report(name, "half_rtt", bytes, trip / 2);
+    const double step =
+        median_seconds(rounds, batch, [&] { exchange(transport, leaving, sums, bytes); });
+    if (reports) report(name, "exchange", bytes, step);
   }
 }
 
-void run_rank(const std::string& name, const Endpoint& server, const Secret& secret, int rank,
-              int rounds) {
-  Store store(server, rank, 2, secret, soon());
-  const auto transport = make_transport(
-      name,
-      {.rank = rank, .world_size = 2, .store = &store, .secret = &secret, .deadline = soon()});
-  std::vector<std::byte> data(64 << 20);
-  constexpr int kBatch = 100;
-  const double tiny = median_seconds(rounds, [&] { play(*transport, data, 8, 8, kBatch); });
-  if (rank == 0) fmt::print("{:>6} {:>8} {:>12.2f} us\n", name, "8 B", tiny / kBatch / 2 * 1e6);
-  for (const size_t bytes :
-       {size_t{64} << 10, size_t{1} << 20, size_t{16} << 20, size_t{64} << 20}) {
-    const double time = median_seconds(rounds, [&] { play(*transport, data, bytes, 1, 1); });
-    if (rank == 0) {
-      fmt::print("{:>6} {:>8} {:>12.2f} us {:>8.2f} GB/s\n", name, format_bytes(bytes), time * 1e6,
-                 double(bytes) / time / 1e9);
-    }
+void run_rank(const Options& options, const Endpoint& server, const Secret& secret, int rank) {
+  Store store(server, rank, options.ranks, secret, soon());
+  {
+    const auto transport = make_transport(options.transport, {.rank = rank,
+                                                              .world_size = options.ranks,
+                                                              .store = &store,
+                                                              .secret = &secret,
+                                                              .deadline = soon(),
+                                                              .tcp = options.tcp});
+    measure(*transport, options.transport, options.rounds);
+    store.barrier("end", soon());
   }
-  store.barrier("end", soon());
   store.close();
 }
 
-void run_both(const std::string& name, int rounds) {
+void run_all_ranks(const Options& options) {
   const Secret secret = Secret::generate();
   Fd listener = listen_tcp({"127.0.0.1", 0});
   const Endpoint server = local_endpoint(listener.get());
-  if (fork() == 0) {
+  for (int rank = 1; rank < options.ranks; ++rank) {
+    if (fork() != 0) continue;
     listener.reset();
-    run_rank(name, server, secret, 1, rounds);
+    run_rank(options, server, secret, rank);
     _exit(0);
   }
-  const StoreServer store_server(std::move(listener), 2, secret);
-  run_rank(name, server, secret, 0, rounds);
-  wait(nullptr);
+  const StoreServer store_server(std::move(listener), options.ranks, secret);
+  run_rank(options, server, secret, 0);
+  while (wait(nullptr) > 0) {
+  }
 }
 
 void measure_memcpy(int rounds) {
-  for (const size_t bytes : {size_t{1} << 20, size_t{64} << 20}) {
+  for (const size_t bytes : {size_t{1} << 20, size_t{16} << 20}) {
     std::vector<std::byte> from(bytes, std::byte{1});
     std::vector<std::byte> to(bytes);
-    const double time = median_seconds(rounds, [&] { std::memcpy(to.data(), from.data(), bytes); });
-    fmt::print("{:>6} {:>8} {:>12.2f} us {:>8.2f} GB/s\n", "memcpy", format_bytes(bytes),
-               time * 1e6, double(bytes) / time / 1e9);
+    const double time =
+        median_seconds(rounds, 1, [&] { std::memcpy(to.data(), from.data(), bytes); });
+    report("memory", "memcpy", bytes, time);
   }
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    if (name == "--ranks") options.ranks = std::max(2, std::atoi(argv[i + 1]));
+    if (name == "--rounds") options.rounds = std::max(1, std::atoi(argv[i + 1]));
+    if (name == "--transport") options.transport = argv[i + 1];
+    if (name == "--streams") options.tcp.streams = std::atoi(argv[i + 1]);
+    if (name == "--buffer") options.tcp.buffer_bytes = std::strtoull(argv[i + 1], nullptr, 10);
+  }
+  return options;
 }
 
 }  // namespace
@@ -103,9 +156,13 @@ void measure_memcpy(int rounds) {
 }  // namespace gxp
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::max(1, atoi(argv[1])) : 50;
   setvbuf(stdout, nullptr, _IOLBF, 0);
-  gxp::set_log_level(gxp::LogLevel::kWarn);
-  gxp::measure_memcpy(rounds);
-  for (const auto& row : gxp::transport_rows()) gxp::run_both(std::string(row.name), rounds);
+  gxp::Options options = gxp::parse(argc, argv);
+  gxp::measure_memcpy(options.rounds);
+  for (const auto& row : gxp::transport_rows()) {
+    if (!options.transport.empty() && options.transport != row.name) continue;
+    gxp::Options one = options;
+    one.transport = row.name;
+    gxp::run_all_ranks(one);
+  }
 }

@@ -15,6 +15,9 @@
 //   abort     client         reason                            culprit
 //   verdict   server         reason                            culprit
 //   goodbye   both
+//   inquire   client         reason                            suspect
+//   inquire   server                           the round
+//   state     client         what it does      of the server
 #pragma once
 
 #include <cstddef>
@@ -41,6 +44,8 @@ enum class FrameType : uint8_t {
   kAbort,
   kVerdict,
   kGoodbye,
+  kInquire,
+  kState,
 };
 
 struct Frame {

@@ -106,10 +106,12 @@ bool is_connected_to_itself(int socket) {
 }
 
 // A connected socket, or an invalid one and errno in `error`.
-Fd try_connect(const Address& address, Deadline deadline, int& error) {
+Fd try_connect(const Address& address, Deadline deadline,
+               const std::function<void(int socket)>& prepare, int& error) {
   Fd socket = make_socket(address.storage.ss_family);
   error = errno;
   if (!socket.valid()) return Fd();
+  if (prepare) prepare(socket.get());
   error = 0;
   if (::connect(socket.get(), address.get(), address.length) != 0) error = errno;
   if (error == EINPROGRESS) {
@@ -177,12 +179,13 @@ Fd listen_tcp(const Endpoint& endpoint, int backlog) {
        error == 0 ? cause : lower_case_text(error));
 }
 
-Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadline) {
+Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadline,
+               const std::function<void(int socket)>& prepare) {
   std::string cause = "no answer";
   for (Deadline::Duration pause = 5ms;; pause = std::min<Deadline::Duration>(2 * pause, 250ms)) {
     for (const Address& address : resolve(endpoint, 0, cause)) {
       int error = 0;
-      Fd socket = try_connect(address, deadline, error);
+      Fd socket = try_connect(address, deadline, prepare, error);
       if (socket.valid()) return socket;
       cause = lower_case_text(error);
     }

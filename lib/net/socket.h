@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,7 +32,9 @@ Endpoint parse_endpoint(std::string_view text);
 // A listening socket. A port in use is a kIo error that says how to choose another.
 Fd listen_tcp(const Endpoint& endpoint, int backlog = 1024);
 // Connects, and tries again until the deadline while nobody listens: ranks start in any order.
-Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadline);
+// `prepare` is called with each socket before it connects, for options that must be set by then.
+Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadline,
+               const std::function<void(int socket)>& prepare = {});
 // The next connection, TCP or Unix. `expected` names who was to come.
 Fd accept_connection(int listener, std::string_view expected, Deadline deadline);
 

@@ -18,7 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kVerdictPatience = 2s;  // for the cause to arrive after its consequence
+constexpr auto kVerdictPatience = 2s;      // for the cause to arrive after its consequence
+constexpr auto kInquiryPatience = 1500ms;  // three times what the server takes at most
 constexpr size_t kReadBytes = size_t{64} << 10;
 // A gather's answer holds every rank's value, and the server has proved who it is.
 constexpr size_t kMaxAnswerBytes = std::numeric_limits<uint32_t>::max();
@@ -142,6 +143,36 @@ void Store::abort(int culprit, std::string_view reason) noexcept {
   }
 }
 
+Verdict Store::inquire(int suspect, std::string_view reason) {
+  try {
+    const std::string text(reason.substr(0, kMaxValueBytes));
+    send({FrameType::kInquire, "", text, 0, suspect}, Deadline::after(kVerdictPatience));
+  } catch (const Error&) {
+    // The watcher finds the reason.
+  }
+  if (const auto verdict = wait_verdict(Deadline::after(kInquiryPatience))) return *verdict;
+  const Verdict silent{0, fmt::format("its rendezvous store at {} does not answer; is its process "
+                                      "stopped, or has it left the job?",
+                                      to_string(server_))};
+  end(silent);
+  return verdict().value_or(silent);
+}
+
+void Store::on_inquiry(std::function<std::string()> describe) {
+  const std::lock_guard lock(inquiry_mutex_);
+  describe_ = std::move(describe);
+}
+
+void Store::answer_inquiry(uint32_t round) noexcept {
+  try {
+    const std::lock_guard lock(inquiry_mutex_);
+    const std::string state = describe_ ? describe_() : "";
+    send({FrameType::kState, "", state, round, 0}, Deadline::after(kVerdictPatience));
+  } catch (const std::exception&) {
+    // The server is gone: the watcher hears of it next.
+  }
+}
+
 std::optional<Verdict> Store::verdict() const {
   const std::lock_guard lock(mutex_);
   return verdict_;
@@ -256,6 +287,7 @@ void Store::watch() {
 void Store::handle(Frame frame) {
   if (frame.type == FrameType::kVerdict) return end(Verdict{frame.rank, std::move(frame.value)});
   if (frame.type == FrameType::kGoodbye) return end(std::nullopt);
+  if (frame.type == FrameType::kInquire) return answer_inquiry(frame.request);
   const std::lock_guard lock(mutex_);
   const auto awaited = answers_.find(frame.request);
   if (frame.type != FrameType::kAnswer || awaited == answers_.end()) return;

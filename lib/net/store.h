@@ -54,12 +54,23 @@ class Store {
   // Reports a failure to all ranks. `culprit`: this rank, or the one that it cannot reach. Which
   // report counts is for lib/net/store_server.h to say. Later calls have no effect.
   void abort(int culprit, std::string_view reason) noexcept;
+  // For who has waited too long for another rank: all ranks are asked what they do, and the verdict
+  // that comes of it (lib/net/store_server.h) ends the job for all. Returns it, within 1.5 s; if
+  // rank 0's server does not answer even then, that is the verdict. `suspect` and `reason` are this
+  // rank's own guess, for when the answers explain nothing. Until it returns this rank should stay
+  // as it is: its state and its connections are what the others are judged by.
+  Verdict inquire(int suspect, std::string_view reason);
+  // `describe` gives this rank's answer to inquiries, up to kMaxValueBytes; it is called on the
+  // store's own thread, soon and often, also while this rank computes, and must not throw. Waits
+  // for a call that is under way; an empty function takes the former one away.
+  void on_inquiry(std::function<std::string()> describe);
+
   // The first cause, once the job has failed.
   [[nodiscard]] std::optional<Verdict> verdict() const;
   // Waits for one: who has lost a peer asks here before it blames anybody.
   std::optional<Verdict> wait_verdict(Deadline deadline) const;
-  // `alarm` is called once, when there is a verdict: from the store's own thread, or at once from
-  // this one if there is a verdict already. It must stay callable until close() and must call
+  // `alarm` is called once, when there is a verdict: from the store's own thread, from one that
+  // is in inquire(), or at once from this one if there is a verdict already. It must stay callable until close() and must call
   // neither close() nor the destructor.
   void on_abort(std::function<void(const Verdict&)> alarm);
 
@@ -72,6 +83,7 @@ class Store {
   Frame ask_to_join(Deadline deadline);
   void watch();
   void handle(Frame frame);
+  void answer_inquiry(uint32_t round) noexcept;
   void end(std::optional<Verdict> verdict);
   void send(const Frame& frame, Deadline deadline);
   std::optional<std::string> request(Frame frame, Deadline deadline);
@@ -84,6 +96,8 @@ class Store {
   const int world_size_;
   Fd socket_;
   std::mutex write_mutex_;  // one frame at a time
+  std::mutex inquiry_mutex_;
+  std::function<std::string()> describe_;  // guarded by inquiry_mutex_, also while it runs
 
   mutable std::mutex mutex_;  // guards all below but watcher_
   mutable std::condition_variable changed_;

@@ -19,6 +19,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/net/first_cause.h"
+#include "lib/net/inquiry.h"
 #include "lib/net/rank_list.h"
 #include "lib/net/socket.h"
 #include "lib/net/store_connection.h"
@@ -63,6 +64,11 @@ class StoreServer::Loop {
   }
 
   [[nodiscard]] int port() const { return port_; }
+
+  void set_diagnostics(Diagnostics diagnostics) {
+    const std::lock_guard lock(diagnostics_mutex_);
+    diagnostics_ = std::move(diagnostics);
+  }
 
   bool wait_goodbyes(Deadline deadline) {
     std::unique_lock lock(mutex_);
@@ -113,6 +119,7 @@ class StoreServer::Loop {
     }
     if (count > 0 && ready[1].revents != 0) accept_client();
     if (grace_ && grace_->expired()) settle_accusations();
+    if (inquiry_) advance_inquiry();
     for (StoreConnection& client : connections_) {
       if (!client.gone && !client.flush()) lose(client);
       if (client.leaving && !client.has_unsent()) client.gone = true;
@@ -131,6 +138,7 @@ class StoreServer::Loop {
       timeout = timeout < 0 ? rest : std::min(timeout, rest);
     };
     if (grace_) earlier(*grace_);
+    if (inquiry_) earlier(inquiry_->wake_at());
     if (!accept_again_.expired()) earlier(accept_again_);
     for (const StoreConnection& client : connections_) {
       if (!client.member) earlier(client.join_by());
@@ -215,6 +223,11 @@ class StoreServer::Loop {
       case FrameType::kAbort:
         cause_.report(client.rank(), frame.rank, frame.value);
         return follow_cause();
+      case FrameType::kInquire:
+        return inquire(client.rank(), {frame.rank, frame.value});
+      case FrameType::kState:
+        if (inquiry_) inquiry_->take(client.rank(), frame.request, frame.value);
+        return;
       case FrameType::kGoodbye:
         return depart(client);
       default:
@@ -225,6 +238,7 @@ class StoreServer::Loop {
   void depart(StoreConnection& client) {
     members_.erase(client.rank());
     departed_[client.rank()] = true;
+    if (inquiry_) inquiry_->forget(client.rank());
     client.leaving = true;
     const std::lock_guard lock(mutex_);
     ++left_;
@@ -236,10 +250,51 @@ class StoreServer::Loop {
     client.gone = true;
     if (!client.member || client.leaving) return;
     members_.erase(client.rank());
+    const std::string last = describe_lost(client.rank());
     cause_.lost(client.rank(),
-                fmt::format("its connection ended without goodbye{}{}; was it killed?",
-                            why.empty() ? "" : ": ", why));
+                fmt::format("its connection ended without goodbye{}{}; was it killed?{}{}",
+                            why.empty() ? "" : ": ", why, last.empty() ? "" : " ", last));
     follow_cause();
+  }
+
+  std::string describe_lost(int rank) {
+    const std::lock_guard lock(diagnostics_mutex_);
+    return diagnostics_.describe_lost ? diagnostics_.describe_lost(rank) : "";
+  }
+
+  // Who asks while one is under way, or after the verdict, is told with the others.
+  void inquire(int rank, Verdict suspicion) {
+    if (inquiry_ || cause_.verdict()) return;
+    inquiry_.emplace(rank, std::move(suspicion));
+    ask_all();
+  }
+
+  void ask_all() {
+    const uint32_t round = inquiry_->start_round();
+    for (auto& [_, member] : members_) member->send({FrameType::kInquire, "", "", round, 0});
+  }
+
+  void advance_inquiry() {
+    if (inquiry_->paused()) return inquiry_->pause_is_over() ? ask_all() : void();
+    if (!inquiry_->complete(members_.size())) return;
+    const Finding finding = diagnose();
+    if (!finding.settled && !inquiry_->is_last()) return inquiry_->pause();
+    const Verdict& verdict = finding.verdict;
+    cause_.report(verdict.rank, verdict.rank, verdict.reason);
+    follow_cause();
+  }
+
+  Finding diagnose() {
+    std::vector<RankAnswer> answers(static_cast<size_t>(world_size_));
+    for (const auto& [rank, left] : departed_) {
+      if (left) answers[size_t(rank)].kind = RankAnswer::Kind::kLeft;
+    }
+    for (const auto& [rank, state] : inquiry_->states())
+      answers[size_t(rank)] = {RankAnswer::Kind::kState, state};
+    const std::lock_guard lock(diagnostics_mutex_);
+    std::optional<Finding> finding;
+    if (diagnostics_.diagnose) finding = diagnostics_.diagnose(answers, inquiry_->asked_by());
+    return finding.value_or(Finding{inquiry_->suspicion()});
   }
 
   // To be called after new evidence.
@@ -248,6 +303,7 @@ class StoreServer::Loop {
     if (!cause_.verdict() || pushed_) return;
     pushed_ = true;
     grace_.reset();
+    inquiry_.reset();
     for (auto& [_, member] : members_) send_verdict(*member);
     const std::lock_guard lock(mutex_);
     failed_ = true;
@@ -277,8 +333,12 @@ class StoreServer::Loop {
   FirstCause cause_;
   bool pushed_ = false;            // the verdict has been sent
   std::optional<Deadline> grace_;  // of an accusation
+  std::optional<Inquiry> inquiry_;
   Deadline accept_again_ = Deadline::after(0s);
   int refusals_ = 0;
+
+  std::mutex diagnostics_mutex_;
+  Diagnostics diagnostics_;  // guarded by it
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -293,6 +353,9 @@ StoreServer::StoreServer(Fd listener, int world_size, const Secret& secret)
 StoreServer::~StoreServer() = default;
 
 int StoreServer::port() const { return loop_->port(); }
+void StoreServer::set_diagnostics(Diagnostics diagnostics) {
+  loop_->set_diagnostics(std::move(diagnostics));
+}
 bool StoreServer::wait_goodbyes(Deadline deadline) { return loop_->wait_goodbyes(deadline); }
 
 Fd open_store_listener(const RankIdentity& identity, const Environment& environment) {

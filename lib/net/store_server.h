@@ -10,6 +10,12 @@
 //   - a rank that accuses another: it may be a consequence seen before its cause, so 100 ms are
 //     left for better evidence; then the accused is the culprit or, if it has accused another
 //     rank itself, that one, and so on.
+//
+// The inquiry. A rank that has waited too long asks what all ranks are doing. Each answers from its
+// store's own thread, whatever its other threads do; one that has not within 500 ms counts as
+// silent. Diagnostics make a verdict of the answers; while their finding is not settled the ranks
+// are asked again every 50 ms within that time. Without diagnostics, or if they find nothing, the
+// asking rank's suspicion is the verdict. Better evidence, as above, ends an inquiry.
 #pragma once
 
 #include <memory>
@@ -37,6 +43,8 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   [[nodiscard]] int port() const;
+  // Waits for a call that is under way. Empty Diagnostics take the former ones away.
+  void set_diagnostics(Diagnostics diagnostics);
   // Waits until all ranks have joined and said goodbye; false if there is a verdict instead or the
   // deadline passes. Rank 0 calls it last, so that nobody loses the store early.
   bool wait_goodbyes(Deadline deadline);

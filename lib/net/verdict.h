@@ -1,13 +1,38 @@
-// Why a job ends: the first cause, the same for all ranks.
+// Why a job ends: the first cause, the same for all ranks; and what rank 0's process contributes to
+// finding it, which the store's server calls but does not understand.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace gxp {
 
 struct Verdict {
   int rank = 0;        // the culprit
   std::string reason;  // in words that follow "rank 2: "
+};
+
+// What became of asking one rank what it does.
+struct RankAnswer {
+  enum class Kind { kState, kSilent, kLeft };  // kLeft: it has said goodbye
+  Kind kind = Kind::kSilent;
+  std::string state;  // the bytes that its Store::on_inquiry() gave
+};
+
+struct Finding {
+  Verdict verdict;
+  bool settled = true;  // false: worth asking again, as ranks may be on their way
+};
+
+// Both are called on the server's thread, must return soon and must not throw. Either may be empty.
+struct Diagnostics {
+  // From the answers by rank; `asked_by` is the rank that has waited too long. Nothing: no rank's
+  // answer explains it.
+  std::function<std::optional<Finding>(const std::vector<RankAnswer>&, int asked_by)> diagnose;
+  // What a rank whose connection has ended did last, in words; "" if that is not known.
+  std::function<std::string(int rank)> describe_lost;
 };
 
 }  // namespace gxp

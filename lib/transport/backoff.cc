@@ -6,8 +6,6 @@
 
 namespace gxp {
 
-namespace {
-
 void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -16,7 +14,7 @@ void pause_cpu() {
 #endif
 }
 
-}  // namespace
+void yield_cpu() { sched_yield(); }
 
 int usable_cpus() {
   cpu_set_t set;

@@ -10,6 +10,11 @@ namespace gxp {
 // The CPUs that this process may run on.
 int usable_cpus();
 
+// Tells the core that this is a waiting loop: some 10 to 40 ns.
+void pause_cpu();
+// Lets others run that want this core: 0.2 us if there are none.
+void yield_cpu();
+
 // Keeps a waiter awake for a short while. Pausing helps only while every rank of the host has a CPU
 // of its own; when ranks outnumber CPUs the peer needs this one, and each pause delays it (4 ranks
 // on 2 CPUs, 8 bytes: 2,000 pauses first cost 50 us, none 2.8 us).

@@ -1,6 +1,8 @@
 // What a rank must know to make a transport.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,19 @@ std::string host_identity();
 
 // The hosts of all ranks, by rank.
 using Hosts = std::vector<std::string>;
+// The same as Transport::hosts() has them: numbers from 0 in order of appearance; empty: one host.
+std::vector<int> number_hosts(const Hosts& hosts);
+
+// How ranks talk TCP; the same on all ranks but for the interface.
+struct TcpOptions {
+  int streams = 0;  // connections per peer; 0: a probe decides
+  // Of each socket, each way; 0: as the kernel sees fit; none: a probe decides.
+  std::optional<size_t> buffer_bytes{};
+  // With several connections: longer messages are cut over them.
+  size_t stripe_bytes = size_t{128} << 10;
+  // Where this host is reached (interfaces.h); empty: on the interface that reaches rank 0.
+  std::string interface{};
+};
 
 // Everything pointed to outlives the transport.
 struct TransportContext {
@@ -25,9 +40,14 @@ struct TransportContext {
   const Secret* secret = nullptr;
   Deadline deadline;  // of the whole set-up
   // Where rank 0's store is. With several hosts: by this name they reach the ranks beside rank 0,
-  // and on the interface that leads there they are reached themselves.
+  // and on the interface that leads there they are reached themselves, unless tcp.interface says
+  // otherwise.
   std::string master_addr = "127.0.0.1";
   std::string host = host_identity();
+  TcpOptions tcp{};
 };
+
+// Whether the ranks of this host outnumber its CPUs.
+bool is_crowded(const TransportContext& context, const Hosts& hosts);
 
 }  // namespace gxp

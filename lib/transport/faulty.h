@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/transport/transport.h"
@@ -34,8 +36,16 @@ class FaultyTransport : public Transport {
   int world_size() const override { return inner_->world_size(); }
   Ticket send(int peer, Tag tag, ConstMemory data) override;
   Ticket recv(int peer, Tag tag, Memory data) override { return inner_->recv(peer, tag, data); }
+  Ticket recv_and_combine(int peer, Tag tag, Memory target, const Combiner& combiner) override {
+    return inner_->recv_and_combine(peer, tag, target, combiner);
+  }
   void wait(Ticket ticket, Deadline deadline) override { inner_->wait(ticket, deadline); }
   void abort(std::string_view reason) noexcept override { inner_->abort(reason); }
+  void on_unexpected(UnexpectedMessage handler) override {
+    inner_->on_unexpected(std::move(handler));
+  }
+  std::span<const int> hosts() const override { return inner_->hosts(); }
+  SharedSpace* shared_space() override { return inner_->shared_space(); }
   WireCounters counters() const override { return inner_->counters(); }
 
  private:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -51,33 +50,44 @@ class InprocTransport : public Transport {
   Ticket recv(int peer, Tag tag, Memory data) override {
     return start(make_receive(peer, tag, data));
   }
+  Ticket recv_and_combine(int peer, Tag tag, Memory target, const Combiner& combiner) override {
+    return start(make_combine(peer, tag, target, combiner));
+  }
   void wait(Ticket ticket, Deadline deadline) override;
   void abort(std::string_view reason) noexcept override { world_.close(rank_, reason); }
+  void on_unexpected(UnexpectedMessage handler) override { unexpected_ = std::move(handler); }
   WireCounters counters() const override { return counters_.read(); }
 
  private:
   Ticket start(const Operation& operation);
   bool match(Operation& mine);
+  void match_receives();
+  bool report_unexpected(std::unique_lock<std::mutex>& lock, int peer);
   void check_open(int peer);
 
   InprocWorld::State& world_;
   const int rank_;
   OperationTable operations_;
   AtomicCounters counters_;
+  UnexpectedMessage unexpected_;
 };
 
 Ticket InprocTransport::start(const Operation& operation) {
   GXP_ASSERT(operation.peer >= 0 && operation.peer < world_size() && operation.peer != rank_);
   const std::lock_guard lock(world_.mutex);
+  match_receives();  // they are older than this one
   const Ticket ticket = operations_.add(operation);
   Operation& mine = operations_[ticket];
   if (mine.done || world_[rank_].closed) return ticket;
-  if (!match(mine)) world_[rank_].unmatched.push_back(&mine);
+  if (match(mine)) return ticket;
+  world_[rank_].unmatched.push_back(&mine);
+  if (mine.sends) world_[mine.peer].changed.notify_all();  // it may be unexpected
   return ticket;
 }
 
 // Copies the message if the peer has started the other half. The peer's oldest half comes first,
-// which keeps the order.
+// which keeps the order. Arriving bytes are combined on the receiver's thread: it takes the message
+// as soon as it waits.
 bool InprocTransport::match(Operation& mine) {
   auto& theirs = world_[mine.peer].unmatched;
   const auto found = std::find_if(theirs.begin(), theirs.end(), [&](const Operation* other) {
@@ -85,14 +95,42 @@ bool InprocTransport::match(Operation& mine) {
   });
   if (found == theirs.end()) return false;
   Operation& other = **found;
+  if (mine.sends && other.combiner.apply != nullptr) return false;
   theirs.erase(found);
   const Operation& send = mine.sends ? mine : other;
   Operation& receive = mine.sends ? other : mine;
   receive.arrived_bytes = send.bytes;
-  std::memcpy(receive.target, send.source, std::min(send.bytes, receive.bytes));
+  accept(receive, {send.source, std::min(send.bytes, receive.bytes)});
   mine.done = other.done = true;
   world_[mine.peer].changed.notify_all();
   return true;
+}
+
+// All that this rank has started, in order: a receive that stores must not be overtaken by one that
+// combines.
+void InprocTransport::match_receives() {
+  std::erase_if(world_[rank_].unmatched,
+                [&](Operation* mine) { return !mine->sends && match(*mine); });
+}
+
+// Tells of one message of `peer` that no started receive asks for; false if there is none.
+bool InprocTransport::report_unexpected(std::unique_lock<std::mutex>& lock, int peer) {
+  if (!unexpected_) return false;
+  const auto& mine = world_[rank_].unmatched;
+  for (Operation* send : world_[peer].unmatched) {
+    const auto asks = [&](const Operation* receive) {
+      return !receive->sends && receive->peer == peer && receive->tag == send->tag;
+    };
+    if (!send->sends || send->peer != rank_ || send->reported) continue;
+    if (std::any_of(mine.begin(), mine.end(), asks)) continue;
+    send->reported = true;
+    const Tag tag = send->tag;
+    lock.unlock();
+    unexpected_(peer, tag);
+    lock.lock();
+    return true;
+  }
+  return false;
 }
 
 void InprocTransport::check_open(int peer) {
@@ -106,7 +144,10 @@ void InprocTransport::check_open(int peer) {
 void InprocTransport::wait(Ticket ticket, Deadline deadline) {
   std::unique_lock lock(world_.mutex);
   Operation& operation = operations_[ticket];
-  while (!operation.done) {
+  for (;;) {
+    match_receives();
+    if (!operation.sends && report_unexpected(lock, operation.peer)) continue;
+    if (operation.done) break;
     check_open(operation.peer);
     if (deadline.expired()) {
       world_[rank_].unmatched.clear();

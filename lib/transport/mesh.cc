@@ -77,8 +77,10 @@ class Mesh {
   std::vector<Fd> connect() {
     const auto addresses = context_.store->gather(fmt::format("transport {}", parts_.name),
                                                   parts_.address, context_.deadline);
-    for (int peer = 0; peer < context_.rank; ++peer) connect_to(peer, addresses[size_t(peer)]);
-    while (missing() > 0) accept_some();
+    for (int peer = 0; peer < context_.rank; ++peer) {
+      if (joins(peer)) connect_to(peer, addresses[size_t(peer)]);
+    }
+    while (!missing().empty()) accept_some();
     return std::move(sockets_);
   }
 
@@ -90,10 +92,11 @@ class Mesh {
   bool advance(Arrival& arrival, const pollfd& entry);
   void admit(Arrival& arrival, int peer);
   void check_in_time();
-  [[nodiscard]] long missing() const {
-    return std::count_if(sockets_.begin() + context_.rank + 1, sockets_.end(),
-                         [](const Fd& socket) { return !socket.valid(); });
+  [[nodiscard]] bool joins(int peer) const {
+    return peer != context_.rank && (!parts_.joins || parts_.joins(peer));
   }
+  // The ranks that are still to come.
+  [[nodiscard]] std::vector<int> missing() const;
 
   const TransportContext& context_;
   MeshParts parts_;
@@ -101,6 +104,14 @@ class Mesh {
   std::list<Arrival> arrivals_;
   std::string dropped_;  // why the last stranger was
 };
+
+std::vector<int> Mesh::missing() const {
+  std::vector<int> ranks;
+  for (int peer = context_.rank + 1; peer < context_.world_size; ++peer) {
+    if (joins(peer) && !sockets_[size_t(peer)].valid()) ranks.push_back(peer);
+  }
+  return ranks;
+}
 
 void Mesh::connect_to(int peer, const std::string& address) {
   const std::string who = fmt::format("rank {}", peer);
@@ -156,7 +167,8 @@ bool Mesh::advance(Arrival& arrival, const pollfd& entry) {
 }
 
 void Mesh::admit(Arrival& arrival, int peer) {
-  if (peer <= context_.rank || peer >= context_.world_size || sockets_[size_t(peer)].valid()) {
+  if (peer <= context_.rank || peer >= context_.world_size || !joins(peer) ||
+      sockets_[size_t(peer)].valid()) {
     fail(ErrorKind::kPeer, "accept rank {}: it is not expected", peer);
   }
   sockets_[size_t(peer)] = arrival.take_socket();
@@ -170,12 +182,8 @@ void Mesh::check_verdict() {
 void Mesh::check_in_time() {
   check_verdict();
   if (!context_.deadline.expired()) return;
-  std::vector<int> late;
-  for (int peer = context_.rank + 1; peer < context_.world_size; ++peer) {
-    if (!sockets_[size_t(peer)].valid()) late.push_back(peer);
-  }
   fail(ErrorKind::kPeer, "connect ranks by {}: rank {} did not connect within {:g} s{}{}",
-       parts_.name, fmt::join(late, ", "), context_.deadline.seconds(),
+       parts_.name, fmt::join(missing(), ", "), context_.deadline.seconds(),
        dropped_.empty() ? "" : "; the last stranger was dropped: ", dropped_);
 }
 

@@ -13,14 +13,18 @@
 namespace gxp {
 
 struct MeshParts {
-  std::string_view name;  // "tcp": purpose of the authentication and key in the store
-  Fd listener;            // non-blocking
-  std::string address;    // of the listener, as `connect` takes it
+  std::string name;     // "tcp": purpose of the authentication and key in the store
+  Fd listener;          // non-blocking
+  std::string address;  // of the listener, as `connect` takes it
   std::function<Fd(const std::string& address, std::string_view peer, Deadline deadline)> connect;
+  // Whether this rank and `peer` are to be connected; both must say the same. Empty: all are. A
+  // rank that joins none needs no listener.
+  std::function<bool(int peer)> joins{};
 };
 
-// Publishes the address, connects to every lower rank and accepts every higher one. Returns the
-// connections by rank, this rank's own empty; nothing but the handshake has travelled on them.
+// All ranks call it. Publishes the address, connects to the lower ranks and accepts the higher
+// ones. Returns the connections by rank, this rank's own and those not wanted empty; nothing but
+// the handshake has travelled on them.
 // Whoever cannot prove that it is a rank that is still to come is dropped and costs nothing but its
 // socket: many may connect at once, and each has 5 s.
 // Errors: kPeer, naming the ranks that did not come and why the last stranger was dropped.

@@ -1,5 +1,8 @@
 #include "lib/transport/operation.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 
@@ -19,6 +22,63 @@ Operation make_receive(int peer, Tag tag, Memory data) {
   GXP_ASSERT(data.space == MemorySpace::kHost);
   return {
       .peer = peer, .tag = tag, .bytes = data.bytes, .target = data.data, .done = data.bytes == 0};
+}
+
+Operation make_combine(int peer, Tag tag, Memory target, const Combiner& combiner) {
+  GXP_ASSERT(combiner.element_bytes > 0 && combiner.element_bytes <= kMaxElementBytes);
+  GXP_ASSERT(target.bytes % combiner.element_bytes == 0);
+  Operation receive = make_receive(peer, tag, target);
+  receive.combiner = combiner;
+  return receive;
+}
+
+namespace {
+
+void combine(Operation& receive, const std::byte* arrived, size_t bytes) {
+  const Combiner& combiner = receive.combiner;
+  if (bytes > 0) combiner.apply(combiner.context, receive.target + receive.moved, arrived, bytes);
+  receive.moved += bytes;
+}
+
+// Adds to the element that is split; returns how many bytes it took.
+size_t complete_element(Operation& receive, ConstMemory arrived) {
+  const size_t element = receive.combiner.element_bytes;
+  const size_t before = receive.moved % element;
+  if (before == 0) return 0;
+  const size_t count = std::min(element - before, arrived.bytes);
+  std::memcpy(receive.split.data() + before, arrived.data, count);
+  receive.moved += count;
+  if (before + count < element) return count;
+  receive.moved -= element;
+  combine(receive, receive.split.data(), element);
+  return count;
+}
+
+bool suits(const std::byte* address, size_t element_bytes) {
+  return reinterpret_cast<uintptr_t>(address) % element_bytes == 0;
+}
+
+}  // namespace
+
+void accept(Operation& receive, ConstMemory arrived) {
+  const size_t element = receive.combiner.element_bytes;
+  if (receive.combiner.apply == nullptr) {
+    std::memcpy(receive.target + receive.moved, arrived.data, arrived.bytes);
+    receive.moved += arrived.bytes;
+    return;
+  }
+  size_t at = complete_element(receive, arrived);
+  const size_t end = at + (arrived.bytes - at) / element * element;
+  alignas(64) std::array<std::byte, 4096> aligned;
+  while (at < end && !suits(arrived.data + at, element)) {
+    const size_t count = std::min(end - at, aligned.size() / element * element);
+    std::memcpy(aligned.data(), arrived.data + at, count);
+    combine(receive, aligned.data(), count);
+    at += count;
+  }
+  combine(receive, arrived.data + at, end - at);
+  std::memcpy(receive.split.data(), arrived.data + end, arrived.bytes - end);
+  receive.moved += arrived.bytes - end;
 }
 
 void fail_late(const Operation& operation, Deadline deadline) {

@@ -1,6 +1,7 @@
 // What every transport keeps about a started send or receive.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,8 @@
 
 namespace gxp {
 
+constexpr size_t kMaxElementBytes = 16;
+
 struct Operation {
   bool sends = false;
   int peer = 0;
@@ -23,10 +26,19 @@ struct Operation {
   size_t moved = 0;                   // bytes so far
   size_t arrived_bytes = 0;           // of a receive: the message's size, once it is known
   bool done = false;
+  bool reported = false;  // of a send over inproc: as unexpected
+  Combiner combiner{};    // of a receive; no apply: the bytes are stored
+  // The front of an element whose other bytes have not arrived; moved % element_bytes of them.
+  alignas(kMaxElementBytes) std::array<std::byte, kMaxElementBytes> split{};
 };
 
 Operation make_send(int peer, Tag tag, ConstMemory data);
 Operation make_receive(int peer, Tag tag, Memory data);
+Operation make_combine(int peer, Tag tag, Memory target, const Combiner& combiner);
+
+// Stores or combines the next bytes of a message at their place. Any cut is allowed: what the
+// combiner gets are whole elements at addresses that suit them.
+void accept(Operation& receive, ConstMemory arrived);
 
 // kPeer: "receive from rank 2: 1 MiB with tag 7 not complete after 30 s; ...".
 [[noreturn]] void fail_late(const Operation& operation, Deadline deadline);

@@ -24,26 +24,26 @@ size_t ShmRing::write_some(ConstMemory head, ConstMemory body) {
   return count;
 }
 
-size_t ShmRing::read_some(Memory target, bool* released) {
+ConstMemory ShmRing::front() {
   Slot& full = slot(position_);
-  if (full.turn.load() != turn_of(position_)) return 0;
+  if (full.turn.load() != turn_of(position_)) return {};
   const size_t in_slot = full.bytes;
   if (in_slot > slot_bytes_ || in_slot <= offset_) {
     fail(ErrorKind::kPeer, "read from shared memory: a slot of {} bytes claims {}", slot_bytes_,
          in_slot);
   }
-  const size_t count = std::min(target.bytes, in_slot - offset_);
-  std::memcpy(target.data, full.payload(in_slot) + offset_, count);
+  return {full.payload(in_slot) + offset_, in_slot - offset_};
+}
+
+bool ShmRing::release(size_t count) {
   offset_ += count;
-  if (offset_ < in_slot) return count;
+  if (offset_ < slot(position_).bytes) return false;
   offset_ = 0;
   ++position_;
-  if (position_ - seen_consumed_ >= kSlots / 2) {
-    seen_consumed_ = position_;
-    consumed().store(position_);
-    *released = true;
-  }
-  return count;
+  if (position_ - seen_consumed_ < kSlots / 2) return false;
+  seen_consumed_ = position_;
+  consumed().store(position_);
+  return true;
 }
 
 }  // namespace gxp

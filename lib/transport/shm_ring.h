@@ -38,9 +38,11 @@ class ShmRing {
   // Producer: takes bytes from the front of `head`, then of `body`, into one slot; returns how
   // many; 0 if the ring is full. Either may be empty, but not null.
   size_t write_some(ConstMemory head, ConstMemory body);
-  // Consumer: moves bytes out of one slot; 0 if the ring is empty. Throws kPeer if the slot's count
-  // is impossible. Sets *released if slots were given back to the producer.
-  size_t read_some(Memory target, bool* released);
+  // Consumer: what is left of the oldest slot, empty if the ring is. Throws kPeer if the slot's
+  // count is impossible.
+  [[nodiscard]] ConstMemory front();
+  // Consumer: gives back the first bytes of front(). Returns whether slots went to the producer.
+  bool release(size_t count);
 
  private:
   struct Slot {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -93,6 +94,12 @@ bool ShmDoorbell::sleep(uint32_t prepared, Deadline deadline) {
   const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
   const long result = syscall(SYS_futex, &rings, FUTEX_WAIT, prepared, &timeout, nullptr, 0);
   return result == 0 || errno != ETIMEDOUT;
+}
+
+// If there is no room the sleeper has bells enough.
+void ShmDoorbell::send_bell(int socket) {
+  const std::byte bell{1};
+  (void)::send(socket, &bell, sizeof bell, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void ShmDoorbell::ring_always() {

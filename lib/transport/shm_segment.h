@@ -27,6 +27,7 @@ class ShmSegment {
   // Memory that a peer has made. Throws kPeer unless it is sealed and has exactly those bytes.
   static ShmSegment map(Fd fd, size_t bytes);
 
+  ShmSegment() = default;  // none
   ShmSegment(ShmSegment&& other) noexcept;
   ShmSegment& operator=(ShmSegment&& other) noexcept;
   ~ShmSegment();
@@ -47,22 +48,34 @@ class ShmSegment {
 // The sleeper calls prepare(), looks once more for work, and sleeps; a peer publishes its work and
 // rings. Both use sequentially consistent flags, so one of the two sees the other.
 struct ShmDoorbell {
+  enum Sleep : uint32_t {
+    kAwake,
+    kOnFutex,
+    kOnSockets,  // it waits for other things too: a peer sends a byte over the socket of the pair
+  };
   std::atomic<uint32_t> sleeping;
   std::atomic<uint32_t> rings;  // futex word
 
   // Returns what sleep() takes.
-  uint32_t prepare() {
-    sleeping.store(1);
+  uint32_t prepare(Sleep how) {
+    sleeping.store(how);
     return rings.load();
   }
-  // False if nobody rang until the deadline.
+  // On the futex. False if nobody rang until the deadline.
   bool sleep(uint32_t prepared, Deadline deadline);
-  void done() { sleeping.store(0); }
-  // Costs one load while the rank is awake.
-  void ring() {
-    if (sleeping.load() != 0 && sleeping.exchange(0) != 0) ring_always();
+  void done() { sleeping.store(kAwake); }
+  // Costs one load while the rank is awake. `socket` leads from the peer to the rank.
+  void ring(int socket) {
+    if (sleeping.load() == kAwake) return;
+    const uint32_t how = sleeping.exchange(kAwake);
+    if (how == kOnFutex) ring_always();
+    if (how == kOnSockets) send_bell(socket);
   }
+  // Through the futex, for the rank's own threads.
   void ring_always();
+
+ private:
+  static void send_bell(int socket);
 };
 
 }  // namespace gxp

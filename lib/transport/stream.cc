@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "lib/base/bytes.h"
@@ -12,7 +11,7 @@ namespace gxp {
 
 namespace {
 
-constexpr uint32_t kMagic = 0x31707867;  // "gxp1": a stream out of step is seen at the next header
+constexpr uint64_t kMagic = 0x32707867;  // "gxp2": a stream out of step is seen at the next header
 // Beyond this the ranks certainly run different programs.
 constexpr size_t kMaxParkedBytes = size_t{4} << 30;
 // How long the rendezvous store may take to know the first cause of a lost connection.
@@ -32,6 +31,7 @@ StreamTransport::StreamTransport(StreamTransportParts parts)
     peers_[rank].rank = int(rank);
     peers_[rank].stream = parts_.streams[rank].get();
   }
+  if (parts_.space) parts_.space->attach(*this);
   if (parts_.store != nullptr) listen_to_store();
 }
 
@@ -57,20 +57,32 @@ Ticket StreamTransport::send(int rank, Tag tag, ConstMemory data) {
   const Ticket ticket = operations_.add(make_send(rank, tag, data));
   Operation& operation = operations_[ticket];
   if (operation.done) return ticket;
+  open(peer);
   peer.to_send.push_back(&operation);
   if (peer.to_send.size() == 1) push(peer);
   return ticket;
 }
 
 Ticket StreamTransport::recv(int rank, Tag tag, Memory data) {
-  Peer& peer = peers_.at(size_t(rank));
+  return start_receive(make_receive(rank, tag, data));
+}
+
+Ticket StreamTransport::recv_and_combine(int rank, Tag tag, Memory target,
+                                         const Combiner& combiner) {
+  return start_receive(make_combine(rank, tag, target, combiner));
+}
+
+Ticket StreamTransport::start_receive(const Operation& receive) {
+  Peer& peer = peers_.at(size_t(receive.peer));
   GXP_ASSERT(peer.stream != nullptr);
-  const Ticket ticket = operations_.add(make_receive(rank, tag, data));
+  const Ticket ticket = operations_.add(receive);
   Operation& operation = operations_[ticket];
   if (operation.done) return ticket;
+  open(peer);
   ++peer.unfinished_receives;
-  const auto parked = std::find_if(peer.parked.begin(), peer.parked.end(),
-                                   [&](const Parked& message) { return message.tag == tag; });
+  const auto parked =
+      std::find_if(peer.parked.begin(), peer.parked.end(),
+                   [&](const Parked& message) { return message.tag == receive.tag; });
   if (parked == peer.parked.end()) {
     peer.to_receive.push_back(&operation);
   } else {
@@ -82,8 +94,8 @@ Ticket StreamTransport::recv(int rank, Tag tag, Memory data) {
 void StreamTransport::take_parked(Peer& peer, std::list<Parked>::iterator message,
                                   Operation& receive) {
   receive.arrived_bytes = message->payload.size();
-  receive.moved = std::min(message->moved, receive.bytes);
-  std::memcpy(receive.target, message->payload.data(), receive.moved);
+  if (receive.arrived_bytes != receive.bytes) return finish(receive);  // for wait() to find out
+  accept(receive, {message->payload.data(), message->moved});
   if (message->moved == message->payload.size()) {
     finish(receive);
   } else {
@@ -111,9 +123,47 @@ void StreamTransport::wait(Ticket ticket, Deadline deadline) {
   operations_.remove(ticket);
 }
 
+void StreamTransport::wait_until(const std::function<bool()>& ready, std::span<const int> peers,
+                                 Deadline deadline) {
+  Backoff backoff = parts_.backoff;
+  while (!ready()) {
+    check_aborted();
+    if (backoff.keep_awake()) continue;
+    for (const int peer : peers) {
+      const auto& stream = peers_[size_t(peer)].stream;
+      if (stream != nullptr && !stream->closed().empty() && !ready()) {
+        fail_lost(peers_[size_t(peer)]);
+      }
+    }
+    interests_.clear();
+    for (const int peer : peers) {
+      if (peer != rank()) interests_.push_back({peer, true, false});
+    }
+    parts_.sleeper->prepare();
+    if (!aborted_ && !ready()) parts_.sleeper->sleep(interests_, deadline);
+    parts_.sleeper->done();
+    if (deadline.expired() && !ready()) {
+      fail(ErrorKind::kPeer, "not complete after {:.3g} s", deadline.seconds());
+    }
+  }
+}
+
+void StreamTransport::open(Peer& peer) {
+  if (!peer.is_open) open_.push_back(&peer);
+  peer.is_open = true;
+}
+
 bool StreamTransport::progress() {
   bool moved = false;
-  for (Peer& peer : peers_) moved |= progress(peer);
+  parts_.sleeper->look(open_.size());
+  for (size_t i = 0; i < open_.size(); ++i) {
+    Peer& peer = *open_[i];
+    moved |= progress(peer);
+    if (!peer.to_send.empty() || peer.unfinished_receives > 0) continue;
+    peer.is_open = false;
+    open_[i--] = open_.back();
+    open_.pop_back();
+  }
   return moved;
 }
 
@@ -182,8 +232,13 @@ void StreamTransport::begin_message(Peer& peer) {
     posted.erase(found);
     peer.arriving->arrived_bytes = header.bytes;
     check_size(*peer.arriving);
-    return;
+  } else {
+    park(peer);
   }
+}
+
+void StreamTransport::park(Peer& peer) {
+  const Header& header = peer.header;
   if (header.bytes > kMaxParkedBytes - parked_bytes_) {
     fail(
         ErrorKind::kPeer,
@@ -193,17 +248,24 @@ void StreamTransport::begin_message(Peer& peer) {
   }
   parked_bytes_ += header.bytes;
   peer.parked.push_back({header.tag, 0, std::vector<std::byte>(header.bytes)});
+  if (unexpected_) unexpected_(peer.rank, header.tag);
 }
 
 bool StreamTransport::read_payload(Peer& peer) {
   Operation* receive = peer.arriving;
-  Parked* parked = receive == nullptr ? &peer.parked.back() : nullptr;
-  std::byte* target = receive != nullptr ? receive->target : parked->payload.data();
-  size_t& moved = receive != nullptr ? receive->moved : parked->moved;
-  const size_t count = peer.stream->read_some({target + moved, peer.header.bytes - moved});
-  moved += count;
+  size_t count = 0;
+  size_t moved = 0;
+  if (receive != nullptr) {
+    count = peer.stream->deliver_some(*receive);
+    moved = receive->moved;
+    if (moved == receive->bytes) finish(*receive);
+  } else {
+    Parked& parked = peer.parked.back();
+    count = peer.stream->read_some(
+        memory_of(parked.payload).slice(parked.moved, peer.header.bytes - parked.moved));
+    moved = parked.moved += count;
+  }
   if (moved == peer.header.bytes) {
-    if (receive != nullptr) finish(*receive);
     peer.arriving = nullptr;
     peer.header_read = 0;
   }

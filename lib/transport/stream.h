@@ -19,11 +19,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/net/store.h"
 #include "lib/transport/backoff.h"
 #include "lib/transport/operation.h"
+#include "lib/transport/shared_space.h"
 #include "lib/transport/transport.h"
 
 namespace gxp {
@@ -36,10 +38,14 @@ class ByteStream {
   virtual size_t write_some(ConstMemory head, ConstMemory body) = 0;
   // Fills the front of `target` with what is there; returns how many bytes.
   virtual size_t read_some(Memory target) = 0;
+  // The same for what `receive` still lacks, stored or combined straight from where it is.
+  virtual size_t deliver_some(Operation& receive) = 0;
   // "closed its connection": why nothing will be written or read any more, once a call of
   // write_some or read_some that came after it was set has moved nothing; "" while the peer is
   // there.
   [[nodiscard]] virtual std::string_view closed() const = 0;
+  // Wakes the peer if it sleeps in wait_until().
+  virtual void ring() {}
   // Lets the peer see the end. Any thread, also during the other calls.
   virtual void shut_down() noexcept = 0;
 };
@@ -55,6 +61,8 @@ struct Interest {
 class Sleeper {
  public:
   virtual ~Sleeper() = default;
+  // Called before each look at the `open` streams with operations.
+  virtual void look(size_t /*open*/) {}
   // What a peer or wake() does after this call ends the sleep.
   virtual void prepare() = 0;
   // Returns when a stream of interest may have moved or closed, or at the deadline, or earlier.
@@ -71,10 +79,12 @@ struct StreamTransportParts {
   std::vector<std::unique_ptr<ByteStream>> streams;
   std::unique_ptr<Sleeper> sleeper;
   Backoff backoff;
-  Store* store = nullptr;  // may be null: then failures have no first cause to name
+  std::vector<int> hosts;                // as Transport::hosts() has them
+  std::unique_ptr<SharedSpace> space{};  // may be null
+  Store* store = nullptr;                // may be null: then failures have no first cause to name
 };
 
-class StreamTransport : public Transport {
+class StreamTransport : public Transport, private SpaceWaiter {
  public:
   explicit StreamTransport(StreamTransportParts parts);
   ~StreamTransport() override;
@@ -84,13 +94,17 @@ class StreamTransport : public Transport {
   int world_size() const override { return int(parts_.streams.size()); }
   Ticket send(int peer, Tag tag, ConstMemory data) override;
   Ticket recv(int peer, Tag tag, Memory data) override;
+  Ticket recv_and_combine(int peer, Tag tag, Memory target, const Combiner& combiner) override;
   void wait(Ticket ticket, Deadline deadline) override;
   void abort(std::string_view reason) noexcept override;
+  void on_unexpected(UnexpectedMessage handler) override { unexpected_ = std::move(handler); }
+  std::span<const int> hosts() const override { return parts_.hosts; }
+  SharedSpace* shared_space() override { return parts_.space.get(); }
   WireCounters counters() const override { return counters_.read(); }
 
  private:
   struct Header {
-    uint32_t magic = 0;
+    uint64_t magic = 0;
     Tag tag = 0;
     uint64_t bytes = 0;
   };
@@ -103,6 +117,7 @@ class StreamTransport : public Transport {
   struct Peer {
     int rank = 0;
     ByteStream* stream = nullptr;
+    bool is_open = false;                // in open_
     std::deque<Operation*> to_send;      // the first one may be under way
     size_t header_sent = 0;              // bytes of its header
     std::vector<Operation*> to_receive;  // no message yet, in order
@@ -113,6 +128,11 @@ class StreamTransport : public Transport {
     std::list<Parked> parked;            // in order; complete but for the last one at most
   };
 
+  void wait_until(const std::function<bool()>& ready, std::span<const int> peers,
+                  Deadline deadline) override;
+  void ring(int peer) override { peers_[size_t(peer)].stream->ring(); }
+  Ticket start_receive(const Operation& receive);
+  void open(Peer& peer);
   bool progress();  // these return whether anything moved
   bool progress(Peer& peer);
   bool push(Peer& peer);
@@ -120,6 +140,7 @@ class StreamTransport : public Transport {
   bool read_header(Peer& peer);
   bool read_payload(Peer& peer);
   void begin_message(Peer& peer);
+  void park(Peer& peer);
   void take_parked(Peer& peer, std::list<Parked>::iterator message, Operation& receive);
   void finish(Operation& operation);
   void sleep(Deadline deadline);
@@ -129,9 +150,11 @@ class StreamTransport : public Transport {
 
   StreamTransportParts parts_;
   std::vector<Peer> peers_;
+  std::vector<Peer*> open_;  // those with operations, and some that have none any more
   OperationTable operations_;
   AtomicCounters counters_;
   size_t parked_bytes_ = 0;  // of all peers
+  UnexpectedMessage unexpected_;
   std::vector<Interest> interests_;
   struct Alarm;
   std::shared_ptr<Alarm> alarm_;  // owners: this transport and the store, which may outlive it

@@ -7,6 +7,7 @@
 #include "lib/base/log.h"
 #include "lib/base/near_match.h"
 #include "lib/transport/shm.h"
+#include "lib/transport/shm_and_tcp.h"
 #include "lib/transport/tcp.h"
 
 namespace gxp {
@@ -15,7 +16,9 @@ namespace {
 
 constexpr std::array kTransports{
     TransportRow{"shm", "shared memory, ranks of one host", supports_shm, make_shm_transport},
-    TransportRow{"tcp", "one TCP connection per pair of ranks", supports_tcp, make_tcp_transport},
+    TransportRow{"shm+tcp", "shared memory inside a host, TCP between hosts", supports_shm_and_tcp,
+                 make_shm_and_tcp_transport},
+    TransportRow{"tcp", "TCP between all ranks", supports_tcp, make_tcp_transport},
 };
 
 struct Choice {

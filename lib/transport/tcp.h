@@ -1,20 +1,35 @@
-// Any ranks: messages over one TCP connection per pair, authenticated.
+// Any ranks: messages over TCP connections between each two, authenticated. IPv4 and IPv6.
 //
-// Small messages leave at once, header and payload in one system call; large ones go from the
-// user's span to the user's span. Keep-alive probes notice a host that has vanished; a rank that is
-// merely busy is left in peace however long it does not read. IPv4 and IPv6.
+// Small messages leave at once, header and payload in one system call, and arrive in one; large
+// ones go from the user's span to the user's span, or in pieces that stay in the cache to the
+// combiner. How many connections a pair has and how large their buffers are is tried out at the
+// start (tcp_tuning.h).
+// A rank whose process ends is noticed at once, a host that vanishes within some 5 s (10 and more
+// before Linux 6.15, if the peer was not reading); a rank that is merely busy, or stopped, is left
+// in peace however long it does not read.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/transport/context.h"
+#include "lib/transport/tcp_stream.h"
 #include "lib/transport/transport.h"
 
 namespace gxp {
 
 Support supports_tcp(const TransportContext& context, const Hosts& hosts);
-// All ranks call it. Errors: kPeer, kIo.
+// All ranks call it. Errors: kPeer, kIo; kConfig, no such network interface.
 std::unique_ptr<Transport> make_tcp_transport(const TransportContext& context, const Hosts& hosts);
+
+enum class TcpPeers : uint8_t { kAll, kOnOtherHosts };
+
+// The streams alone, for a transport that has others too; by rank, null where there is none. All
+// ranks call it. `common` outlives them.
+std::vector<std::unique_ptr<TcpStream>> connect_tcp_streams(const TransportContext& context,
+                                                            const Hosts& hosts, TcpPeers peers,
+                                                            TcpCommon& common);
 
 }  // namespace gxp

@@ -3,13 +3,11 @@
 //              any order, but one that is received later than it was sent is held in memory.
 //   Size       the receiver's span has the sender's size; if not, wait() throws kPeer.
 //   Ownership  the caller keeps `data` alive, and a sent span unchanged, until its wait() returns
-//   or
-//              any wait() throws.
+//              or any wait() throws.
 //   Device     a device span is ready: the caller has waited for the event of its last writer.
 //   Progress   happens inside wait(); a wait for one ticket moves all of this rank's tickets, so
-//   two
-//              ranks that both start a send and a receive, and then wait for them in any order, do
-//              not block each other, whatever the size. A send may last until its receive is
+//              two ranks that both start a send and a receive, and then wait for them in any order,
+//              do not block each other, whatever the size. A send may last until its receive is
 //              posted.
 //   Threads    one thread at a time, except abort() and counters().
 //   Errors     kPeer: a peer is lost or late; kDevice: a local NIC or GPU failed.
@@ -17,7 +15,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,12 +26,27 @@
 
 namespace gxp {
 
-using Tag = uint32_t;
+using Tag = uint64_t;
 
 // Names one started operation of one transport. Tickets may be waited for in any order, once each.
 struct Ticket {
   uint64_t id = 0;
 };
+
+// What is done with arriving bytes that are not just stored: apply() is called on the waiting thread
+// with consecutive pieces of the message, each of whole elements, straight from where the transport
+// has received them.
+struct Combiner {
+  void (*apply)(const void* context, std::byte* target, const std::byte* arrived, size_t bytes);
+  const void* context = nullptr;  // lives until the ticket has been waited for
+  size_t element_bytes = 1;
+};
+
+// Told of a message that came while its receiver waited for others of that peer; may throw. So
+// ranks that do different things find out before the deadline.
+using UnexpectedMessage = std::function<void(int peer, Tag tag)>;
+
+class SharedSpace;
 
 // Payload bytes and messages that this rank sent and received, headers and handshakes not counted.
 // A message counts when its last byte has been handed over; an empty one counts nothing.
@@ -53,11 +68,20 @@ class Transport {
   [[nodiscard]] virtual Ticket send(int peer, Tag tag, ConstMemory data) = 0;
   // Starts to fill all of `data`.
   [[nodiscard]] virtual Ticket recv(int peer, Tag tag, Memory data) = 0;
+  // Starts to combine all of `target` with a message of its size.
+  [[nodiscard]] virtual Ticket recv_and_combine(int peer, Tag tag, Memory target,
+                                                const Combiner& combiner) = 0;
   // Returns when the operation is done: a sent span is free again, a received span is readable.
   virtual void wait(Ticket ticket, Deadline deadline) = 0;
   // Wakes every waiter with kPeer and makes later waits throw; the peers see this rank's
   // connections close. Callable from any thread, any number of times; the first reason is kept.
   virtual void abort(std::string_view reason) noexcept = 0;
+  // At most one at a time; empty: none. Not called for what was parked before.
+  virtual void on_unexpected(UnexpectedMessage handler) = 0;
+  // The host of each rank, numbered from 0 in order of appearance; empty: all on one.
+  [[nodiscard]] virtual std::span<const int> hosts() const { return {}; }
+  // Memory that this rank shares with the ranks of its host, if any (shared_space.h).
+  [[nodiscard]] virtual SharedSpace* shared_space() { return nullptr; }
   // Threads: any.
   [[nodiscard]] virtual WireCounters counters() const = 0;
 };

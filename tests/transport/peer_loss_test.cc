@@ -14,11 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::vector<std::string> chosen_names() {
-  std::vector<std::string> names;
-  for (const TransportRow& row : transport_rows()) names.emplace_back(row.name);
-  return names;
-}
+std::vector<std::string> chosen_names() { return {"shm", "tcp", "tcp x3"}; }
 
 std::vector<std::byte> receive(Transport& transport, int peer, size_t bytes) {
   std::vector<std::byte> data(bytes);

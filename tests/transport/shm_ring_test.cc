@@ -24,8 +24,12 @@ struct Ring {
   ShmRing reader{memory.memory().data, kSlotBytes};
   size_t write(ConstMemory data) { return writer.write_some(data, {data.data, 0}); }
   size_t read(Memory target) {
-    bool released = false;
-    return reader.read_some(target, &released);
+    const ConstMemory front = reader.front();
+    const size_t count = std::min(front.bytes, target.bytes);
+    if (count == 0) return 0;
+    std::memcpy(target.data, front.data, count);
+    reader.release(count);
+    return count;
   }
 };
 
@@ -99,8 +103,8 @@ TEST_CASE("a segment of another size or without seals is refused", "[shm_segment
 TEST_CASE("a doorbell rung after prepare ends the sleep", "[shm_segment]") {
   const ShmSegment segment = ShmSegment::create(4096);
   auto& bell = *reinterpret_cast<ShmDoorbell*>(segment.memory().data);
-  const uint32_t prepared = bell.prepare();
-  bell.ring();
+  const uint32_t prepared = bell.prepare(ShmDoorbell::kOnFutex);
+  bell.ring(-1);
   CHECK(bell.sleep(prepared, Deadline::after(10s)));
-  CHECK_FALSE(bell.sleep(bell.prepare(), Deadline::after(1ms)));
+  CHECK_FALSE(bell.sleep(bell.prepare(ShmDoorbell::kOnFutex), Deadline::after(1ms)));
 }

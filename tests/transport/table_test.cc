@@ -42,7 +42,7 @@ TEST_CASE("a transport that is named but cannot serve is an error with the reaso
 
 TEST_CASE("a transport that does not exist is an error with the nearest name", "[table]") {
   for (const std::string& error : names_on("tpc", host_identity()))
-    CHECK(contains(error, "there is no 'tpc', only auto, shm, tcp; did you mean 'tcp'?"));
+    CHECK(contains(error, "there is no 'tpc', only auto, shm, shm+tcp, tcp; did you mean 'tcp'?"));
 }
 
 TEST_CASE("tcp is refused if other hosts are told to reach a loopback address", "[table]") {

@@ -14,9 +14,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::vector<std::string> transport_names() {
-  std::vector<std::string> names{"inproc"};
-  for (const TransportRow& row : transport_rows()) names.emplace_back(row.name);
+// Those that can join two ranks.
+std::vector<std::string> transport_names() { return {"inproc", "shm", "tcp", "tcp x3"}; }
+std::vector<std::string> all_transport_names() {
+  auto names = transport_names();
+  names.emplace_back("shm+tcp");
   return names;
 }
 
@@ -61,10 +63,11 @@ std::vector<std::byte> receive(Transport& transport, int peer, Tag tag, size_t b
 }  // namespace
 
 TEST_CASE("all ranks send first and all bytes arrive, whatever the size", "[transport]") {
-  const auto name = GENERATE(from_range(transport_names()));
-  const int world_size = GENERATE(1, 2, 3, 5);
-  const size_t bytes = GENERATE(0, 1, 7, 40, 41, 65519, 65520, 65521, 65536, 65537, 5000000);
+  const auto name = GENERATE(from_range(all_transport_names()));
+  const int world_size = GENERATE(1, 2, 3, 5, 7);
+  const size_t bytes = GENERATE(0, 1, 7, 32, 33, 8168, 8169, 65511, 65512, 65513, 65537, 5000000);
   if (bytes > 100000 && world_size > 3) return;
+  if (name == "shm+tcp" && world_size < 3) return;
   CAPTURE(name, world_size, bytes);
   std::atomic<int> right = 0;
   const auto errors = run_over(name, world_size, [&](Transport& transport) {
@@ -195,4 +198,47 @@ TEST_CASE("abort wakes a waiter at once with its reason", "[transport]") {
   });
   CHECK(errors[0] == "the user has had enough");
   CHECK(Deadline::Clock::now() - start < 5s);
+}
+
+TEST_CASE("a message that nobody waits for is told of, once", "[transport]") {
+  const auto name = GENERATE(from_range(transport_names()));
+  CAPTURE(name);
+  std::vector<std::pair<int, Tag>> told;
+  const auto errors = run_over(name, 2, [&](Transport& transport) {
+    const auto data = payload(100, 0, 1);
+    if (transport.rank() == 0) {
+      const Ticket early = transport.send(1, Tag{5} << 40, memory_of(data));
+      send_and_wait(transport, 1, 6, data);
+      transport.wait(early, soon());
+      return;
+    }
+    transport.on_unexpected([&](int peer, Tag tag) { told.emplace_back(peer, tag); });
+    receive(transport, 0, 6, 100);
+    receive(transport, 0, Tag{5} << 40, 100);
+  });
+  CHECK(errors == no_errors(2));
+  CHECK(told == std::vector<std::pair<int, Tag>>{{0, Tag{5} << 40}});
+}
+
+TEST_CASE("what is told of an unexpected message may end the wait", "[transport]") {
+  const auto name = GENERATE(from_range(transport_names()));
+  CAPTURE(name);
+  const auto errors = run_over(name, 2, [&](Transport& transport) {
+    const auto data = payload(100, 0, 1);
+    if (transport.rank() == 0) return transport.wait(transport.send(1, 5, memory_of(data)), soon());
+    transport.on_unexpected([](int peer, Tag tag) {
+      fail(ErrorKind::kPeer, "rank {} does something else: {}", peer, tag);
+    });
+    receive(transport, 0, 6, 100);
+  });
+  CHECK(contains(errors[1], "rank 0 does something else: 5"));
+}
+
+TEST_CASE("every rank knows the hosts of all", "[transport]") {
+  std::vector<std::vector<int>> hosts(5);
+  run_over("shm+tcp", 5, [&](Transport& transport) {
+    const auto numbers = transport.hosts();
+    hosts[size_t(transport.rank())].assign(numbers.begin(), numbers.end());
+  });
+  for (const auto& numbers : hosts) CHECK(numbers == std::vector<int>{0, 0, 0, 1, 1});
 }

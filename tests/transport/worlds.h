@@ -18,7 +18,8 @@ namespace gxp {
 
 inline Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
 
-// Must outlive its members.
+// "tcp x3" is tcp over three connections per pair with stripes that cut everything. The ranks of
+// "shm+tcp" are on two hosts, the first half on one, or so they say. Must outlive its members.
 class World {
  public:
   // `first` runs before this process has a second thread, so it may fork; ranks may join from
@@ -41,15 +42,21 @@ class World {
     return std::make_unique<Store>(server_endpoint_, rank, world_size_, secret_, soon());
   }
   [[nodiscard]] TransportContext context(Store& store) const {
-    return {.rank = store.rank(),
-            .world_size = world_size_,
-            .store = &store,
-            .secret = &secret_,
-            .deadline = soon()};
+    TransportContext context{.rank = store.rank(),
+                             .world_size = world_size_,
+                             .store = &store,
+                             .secret = &secret_,
+                             .deadline = soon(),
+                             .tcp = {.streams = 1, .buffer_bytes = 0}};
+    if (name_ == "tcp x3") context.tcp = {.streams = 3, .buffer_bytes = 0, .stripe_bytes = 1001};
+    if (name_ != "shm+tcp") return context;
+    context.master_addr = "0.0.0.0";  // leads to this host on Linux, and is not a loopback address
+    context.host = 2 * store.rank() < world_size_ ? "near" : "far";
+    return context;
   }
   std::unique_ptr<Transport> join(Store& store) {
     if (name_ == "inproc") return inproc_.make_transport(store.rank());
-    return make_transport(name_, context(store));
+    return make_transport(name_.substr(0, name_.find(' ')), context(store));
   }
 
  private:

@@ -1,0 +1,152 @@
+// Memory that the ranks of one host see of each other. With it a collective reads and writes its
+// peers' memory instead of sending messages.
+//
+// Each rank has one segment (shm_segment.h), twice its even share of the host's memory, of which
+// only what is used exists. It holds slots for each group of ranks, and a heap for communicator
+// memory. What ranks signal to each other lies together in the segment of the host's first rank,
+// since a rank looks at all of it in each call and every page more is a TLB miss (8 ranks on 2
+// cores, 8 bytes: 14.5 us with the lines in 8 segments, see docs/RESULTS.md for what it is now):
+//   line    each call of a group publishes one line per rank: a word that names the call, and up to
+//           kLineBytes with it, so that word and payload are one cache miss; behind them a note
+//           about the call, for whoever expected another.
+//   phase   a counter that the rank advances inside a call.
+// Only the owner writes its lines, phase and slots. What they mean is for the collectives
+// (collective/shared_executor.h).
+//   Threads  one at a time.
+//   Errors   kPeer: a peer is lost, late, or has published what cannot be; kIo: no memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/transport/backoff.h"
+#include "lib/transport/shm_segment.h"
+
+namespace gxp {
+
+// Lets a rank wait for what peers write, and wakes them: the transport beside the space.
+class SpaceWaiter {
+ public:
+  virtual ~SpaceWaiter() = default;
+  // Returns when ready(); throws kPeer at the deadline, on abort, or if one of `peers` is lost.
+  virtual void wait_until(const std::function<bool()>& ready, std::span<const int> peers,
+                          Deadline deadline) = 0;
+  // Wakes `peer` if it sleeps. Call it after the store that it may wait for.
+  virtual void ring(int peer) = 0;
+};
+
+struct alignas(128) SharedLine {
+  static constexpr size_t kBytes = 56;
+  std::atomic<uint64_t> word;
+  std::byte payload[kBytes];
+  std::byte note[64];
+};
+
+struct alignas(128) SharedPhase {
+  std::atomic<uint64_t> count;
+};
+
+// A rank's memory for one group: a slot per line, for what does not fit the line, and staging, for
+// what goes through in tiles.
+struct SharedSlots {
+  static constexpr size_t kLines = 8;
+  static constexpr size_t kSmallBytes = 64 << 10;
+  static constexpr size_t kStagingBytes = 1 << 20;
+  std::byte small[kLines][kSmallBytes];
+  std::byte staging[kStagingBytes];
+};
+
+class SharedSpace {
+ public:
+  static constexpr int kGroups = 32;  // that have lines and slots here
+
+  // Bytes of each rank's segment on a host with so many ranks.
+  static size_t segment_bytes(int ranks);
+  // `segments[rank]` for every rank of this host, this one's own among them; empty for others.
+  SharedSpace(int rank, std::vector<ShmSegment> segments, bool crowded);
+  // Before the first publish() or wait(); `waiter` outlives them.
+  void attach(SpaceWaiter& waiter) { waiter_ = &waiter; }
+
+  // The ranks that see each other, this one among them, ascending.
+  [[nodiscard]] std::span<const int> ranks() const { return ranks_; }
+  // Ranks outnumber CPUs: to spin is to keep the peer from running.
+  [[nodiscard]] bool crowded() const { return crowded_; }
+  // `index`: the rank's number in the group; `call`: any number, taken modulo kLines.
+  [[nodiscard]] SharedLine& line(int group, int index, uint64_t call) const {
+    return lines_of(group)[call % SharedSlots::kLines * ranks_.size() + size_t(index)];
+  }
+  [[nodiscard]] SharedPhase& phase(int group, int index) const {
+    return reinterpret_cast<SharedPhase*>(lines_of(group) +
+                                          SharedSlots::kLines * ranks_.size())[index];
+  }
+  [[nodiscard]] SharedSlots& slots(int group, int rank) const {
+    return reinterpret_cast<SharedSlots*>(segments_[size_t(rank)].memory().data +
+                                          control_bytes_)[group];
+  }
+  // Brings the pages of a group in.
+  void prefault(int group) const;
+
+  // Zeroed and present, page-aligned.
+  // kIo: "...", if the heap or the host's memory is used up.
+  [[nodiscard]] Memory allocate(size_t bytes);
+  void release(Memory memory) noexcept;
+  // Where memory lies in this rank's segment; 0 unless it is wholly inside the heap.
+  [[nodiscard]] uint64_t offset_of(ConstMemory memory) const;
+  // The peer's memory at an offset that it has published.
+  [[nodiscard]] std::byte* at(int rank, uint64_t offset, size_t bytes);
+
+  // Stores and wakes the ranks of `peers` that sleep.
+  void publish(std::atomic<uint64_t>& word, uint64_t value, std::span<const int> peers);
+  // Returns when ready(): spins as long as that can help, then yields, then sleeps.
+  template <class Ready>
+  void wait(const Ready& ready, std::span<const int> peers, Deadline deadline) {
+    for (int i = crowded_ ? 0 : kSpins; i > 0; --i) {
+      if (ready()) return;
+      pause_cpu();
+    }
+    for (int i = 0; i < kYields; ++i) {
+      if (ready()) return;
+      yield_cpu();
+    }
+    if (!ready()) sleep(ready, peers, deadline);
+  }
+
+ private:
+  static constexpr size_t kPageBytes = 4096;
+  static constexpr int kSpins = 200;    // some 3 us
+  static constexpr int kYields = 2000;  // some 0.5 ms or more
+
+  void sleep(const std::function<bool()>& ready, std::span<const int> peers, Deadline deadline);
+  [[nodiscard]] uint64_t heap_offset() const;
+  [[nodiscard]] std::atomic<uint32_t>* asleep() const {
+    return reinterpret_cast<std::atomic<uint32_t>*>(control_);
+  }
+  [[nodiscard]] SharedLine* lines_of(int group) const {
+    return reinterpret_cast<SharedLine*>(control_ + kPageBytes + size_t(group) * group_bytes_);
+  }
+
+  struct Touched {  // of a peer's segment: [begin, end) pages are mapped
+    uint64_t begin = 0;
+    uint64_t end = 0;
+  };
+
+  int rank_;
+  std::vector<ShmSegment> segments_;
+  std::vector<int> ranks_;
+  SpaceWaiter* waiter_ = nullptr;
+  bool crowded_;
+  size_t group_bytes_;    // of lines and phases
+  size_t control_bytes_;  // of all groups
+  std::byte* control_;    // in the first rank's segment; at its front, who sleeps, by rank
+  std::map<uint64_t, uint64_t> used_;          // offset to bytes, of this rank's heap
+  std::vector<std::vector<Touched>> touched_;  // by rank
+};
+
+}  // namespace gxp

@@ -1,0 +1,227 @@
+#include "lib/transport/tcp_tuning.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "lib/base/bytes.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/transport/stream.h"
+#include "lib/transport/tcp_sleeper.h"
+#include "lib/transport/tcp_stream.h"
+
+namespace gxp {
+
+namespace {
+
+constexpr std::array kStreams{1, 2, 4};
+// In this order: a buffer that has once been set does not go back to the kernel.
+constexpr std::array<size_t, 3> kBuffers{0, size_t{512} << 10, size_t{4} << 20};
+// A tuning must beat those before it by this to be worth it; less is noise.
+constexpr double kWorthIt = 1.15;
+constexpr int kRepetitions = 4;
+constexpr size_t kLeastBytes = size_t{128} << 10;
+constexpr size_t kMostBytes = size_t{1} << 20;
+constexpr double kSeconds = 0.5e-3;  // that one exchange should take
+constexpr std::chrono::microseconds kYieldTime{200};
+
+// What the options leave open.
+std::vector<TcpTuning> candidates(const TcpOptions& options) {
+  std::vector<TcpTuning> all;
+  for (const size_t buffer_bytes : kBuffers) {
+    for (const int streams : kStreams) {
+      const TcpTuning candidate{options.streams == 0 ? streams : options.streams,
+                                options.buffer_bytes.value_or(buffer_bytes)};
+      if (std::find(all.begin(), all.end(), candidate) == all.end()) all.push_back(candidate);
+    }
+  }
+  return all;
+}
+
+// Two ranks that try the candidates out.
+struct Pair {
+  int low = 0;
+  int high = 0;
+  [[nodiscard]] bool has(int rank) const { return rank == low || rank == high; }
+  [[nodiscard]] int other(int rank) const { return rank == low ? high : low; }
+};
+
+// The first two ranks that share a host, or that do not.
+std::optional<Pair> first_pair(const Hosts& hosts, bool on_one_host) {
+  for (int high = 1; high < int(hosts.size()); ++high) {
+    for (int low = 0; low < high; ++low) {
+      if ((hosts[size_t(low)] == hosts[size_t(high)]) == on_one_host) return Pair{low, high};
+    }
+  }
+  return {};
+}
+
+// One end of a number of connections, as a transport uses them.
+class Bundle {
+ public:
+  Bundle(const TransportContext& context, int peer, std::vector<Fd> sockets)
+      : peer_(peer), deadline_(context.deadline) {
+    auto common = std::make_unique<TcpCommon>();
+    auto stream =
+        std::make_unique<TcpStream>(std::move(sockets), context.tcp.stripe_bytes, *common);
+    std::vector<TcpStream*> by_rank(size_t(context.world_size));
+    std::vector<std::unique_ptr<ByteStream>> streams(by_rank.size());
+    by_rank[size_t(peer)] = stream_ = stream.get();
+    streams[size_t(peer)] = std::move(stream);
+    transport_ = std::make_unique<StreamTransport>(StreamTransportParts{
+        .name = "tcp",
+        .rank = context.rank,
+        .streams = std::move(streams),
+        .sleeper = std::make_unique<TcpSleeper>(std::move(by_rank), std::move(common)),
+        .backoff = Backoff(true, kYieldTime),
+        .hosts = {}});
+  }
+
+  void exchange(ConstMemory out, Memory in) {
+    const Ticket receive = transport_->recv(peer_, 0, in);
+    const Ticket send = transport_->send(peer_, 0, out);
+    transport_->wait(receive, deadline_);
+    transport_->wait(send, deadline_);
+  }
+  void set_all_buffers(size_t bytes) {
+    for (size_t lane = 0; lane < stream_->lanes(); ++lane) set_buffers(stream_->socket(lane), bytes);
+  }
+
+ private:
+  int peer_;
+  Deadline deadline_;
+  TcpStream* stream_ = nullptr;
+  std::unique_ptr<StreamTransport> transport_;
+};
+
+struct Result {
+  TcpTuning tuning;
+  double bytes_per_s = 0;
+};
+
+// The best time, in s, of a few exchanges; the first one only warms up.
+double measure(Bundle& bundle, ConstMemory out, Memory in) {
+  double best = std::numeric_limits<double>::infinity();
+  bundle.exchange(out, in);
+  for (int i = 0; i < kRepetitions; ++i) {
+    const auto start = Deadline::Clock::now();
+    bundle.exchange(out, in);
+    best = std::min(best, std::chrono::duration<double>(Deadline::Clock::now() - start).count());
+  }
+  return best;
+}
+
+// By streams, for each number of them that a candidate has. All ranks call it; those that are not
+// of the pair get none.
+std::map<int, Bundle> connect_bundles(const TransportContext& context, const Pair& pair,
+                                      const std::vector<TcpTuning>& tried,
+                                      const ConnectTcp& connect) {
+  const bool takes_part = pair.has(context.rank);
+  const auto joins = [&](int peer) { return takes_part && pair.has(peer); };
+  std::map<int, Bundle> bundles;
+  std::map<int, std::vector<Fd>> sockets;
+  for (const TcpTuning& candidate : tried) sockets[candidate.streams];
+  for (auto& [streams, bundle] : sockets) {
+    for (int i = 0; i < streams; ++i) {
+      auto by_rank = connect(fmt::format("tcp probe {}-{} {} {}", pair.low, pair.high, streams, i), joins);
+      bundle.push_back(std::move(by_rank[size_t(pair.other(context.rank))]));
+    }
+    if (takes_part) bundles.try_emplace(streams, context, pair.other(context.rank), std::move(bundle));
+  }
+  return bundles;
+}
+
+// How much an exchange moves: what takes about kSeconds. The same at both ends.
+size_t choose_bytes(Bundle& bundle, bool decides, Memory out, Memory in) {
+  const double least = measure(bundle, out.slice(0, kLeastBytes), in.slice(0, kLeastBytes));
+  const double fitting = double(kLeastBytes) * kSeconds / least;
+  uint64_t mine = uint64_t(std::clamp(fitting, double(kLeastBytes), double(kMostBytes)));
+  uint64_t theirs = 0;
+  const auto bytes_of = [](uint64_t& value) {
+    return Memory{reinterpret_cast<std::byte*>(&value), sizeof value, MemorySpace::kHost};
+  };
+  bundle.exchange(bytes_of(mine), bytes_of(theirs));
+  return std::min(size_t(decides ? mine : theirs), kMostBytes);
+}
+
+Result try_out(std::map<int, Bundle>& bundles, const std::vector<TcpTuning>& tried, bool decides) {
+  std::vector<std::byte> out(kMostBytes);
+  std::vector<std::byte> in(kMostBytes);
+  const size_t bytes =
+      choose_bytes(bundles.at(tried[0].streams), decides, memory_of(out), memory_of(in));
+  Result best{tried[0], 0};
+  for (const TcpTuning& candidate : tried) {
+    Bundle& bundle = bundles.at(candidate.streams);
+    bundle.set_all_buffers(candidate.buffer_bytes);
+    const double speed = double(bytes) / measure(bundle, memory_of(out).slice(0, bytes), memory_of(in).slice(0, bytes));
+    if (getenv("DBG")) fprintf(stderr, "%d %zu %zu: %.2f\n", candidate.streams, candidate.buffer_bytes, bytes, speed/1e9);
+    const bool first = best.bytes_per_s == 0;
+    if (first || speed > kWorthIt * best.bytes_per_s) best = {candidate, speed};
+  }
+  return best;
+}
+
+// The result travels as text through the store.
+std::string to_text(const Result& result) {
+  return fmt::format("{} {} {}", result.tuning.streams, result.tuning.buffer_bytes,
+                     result.bytes_per_s);
+}
+
+Result read_result(const std::string& text) {
+  Result result;
+  std::istringstream(text) >> result.tuning.streams >> result.tuning.buffer_bytes >>
+      result.bytes_per_s;
+  return result;
+}
+
+TcpTuning tune(const TransportContext& context, const Hosts& hosts, bool on_one_host,
+               const ConnectTcp& connect) {
+  const std::vector<TcpTuning> tried = candidates(context.tcp);
+  const std::optional<Pair> pair = first_pair(hosts, on_one_host);
+  if (!pair || tried.size() == 1) return tried[0];
+  const std::string key = fmt::format("tcp probe {}-{}", pair->low, pair->high);
+  std::map<int, Bundle> bundles = connect_bundles(context, *pair, tried, connect);
+  if (!bundles.empty()) {
+    const bool decides = context.rank == pair->low;
+    const Result found = try_out(bundles, tried, decides);
+    if (decides) context.store->set(key, to_text(found));
+  }
+  const Result result = read_result(context.store->get(key, context.deadline));
+  if (context.rank != 0) return result.tuning;
+  const size_t buffer = result.tuning.buffer_bytes;
+  log_info("transport: tcp {}: {} connection{} per pair, buffers {}: {:.2f} GB/s each way, the best of {} settings",
+           on_one_host ? "inside a host" : "between hosts", result.tuning.streams,
+           result.tuning.streams == 1 ? "" : "s",
+           buffer == 0 ? "as the kernel sees fit" : "of " + format_bytes(buffer),
+           result.bytes_per_s / 1e9, tried.size());
+  return result.tuning;
+}
+
+}  // namespace
+
+TcpTunings tune_tcp(const TransportContext& context, const Hosts& hosts, bool inside,
+                    const ConnectTcp& connect) {
+  TcpTunings tunings;
+  if (inside) tunings.inside = tune(context, hosts, true, connect);
+  tunings.between = tune(context, hosts, false, connect);
+  return tunings;
+}
+
+void set_buffers(int socket, size_t bytes) {
+  if (bytes == 0) return;
+  const int value = int(std::min<size_t>(bytes, std::numeric_limits<int>::max() / 2));
+  for (const int option : {SO_SNDBUF, SO_RCVBUF}) {
+    check_sys(setsockopt(socket, SOL_SOCKET, option, &value, sizeof value), "set a TCP buffer");
+  }
+}
+
+}  // namespace gxp

@@ -1,0 +1,44 @@
+// How many TCP connections two ranks have, and how large the socket buffers are.
+//
+// What is best differs from link to link, so two ranks of each class of pairs try it out: those of
+// one host, and those of two hosts. Source of the candidates: one stream with the kernel's buffers
+// is best on loopback where BBR does not pace it (3.8 GB/s each way; 128 KiB: 2.2); several streams
+// use several queues and CPUs on fast networks.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lib/base/fd.h"
+#include "lib/transport/context.h"
+
+namespace gxp {
+
+struct TcpTuning {
+  int streams = 1;
+  size_t buffer_bytes = 0;  // of each socket, each way; 0: as the kernel sees fit
+  bool operator==(const TcpTuning&) const = default;
+};
+
+// The tunings of pairs on one host and of pairs on two hosts.
+struct TcpTunings {
+  TcpTuning inside;
+  TcpTuning between;
+};
+
+// Connects this rank with those that `joins` names, under a name of its own; by rank.
+using ConnectTcp = std::function<std::vector<Fd>(const std::string& name,
+                                                 const std::function<bool(int peer)>& joins)>;
+
+// All ranks call it and get the same. Takes what the options say, and tries out the rest; rank 0
+// logs what was found. Without `inside`, pairs on one host are left out. Errors: kPeer.
+// Cost: four connections between two ranks and some 10 ms for each class of pairs.
+TcpTunings tune_tcp(const TransportContext& context, const Hosts& hosts, bool inside,
+                    const ConnectTcp& connect);
+
+// Sets the socket's buffers; 0 leaves them to the kernel.
+void set_buffers(int socket, size_t bytes);
+
+}  // namespace gxp
