@@ -1,4 +1,5 @@
-// One call of a collective operation: what all ranks of the group must agree on.
+// One call of a collective operation: what all ranks of the group must agree on, and what a caller
+// says about its memory.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include "kernels/reduce_op.h"
 #include "lib/base/dtype.h"
 #include "lib/collective/algorithm.h"
+#include "lib/device/memory.h"
 #include "lib/transport/transport.h"
 
 namespace gxp {
@@ -15,19 +17,33 @@ struct Call {
   Collective collective = Collective::kBarrier;
   DType dtype = DType::kU8;
   ReduceOp op = ReduceOp::kSum;
-  size_t count = 0;  // elements
+  double factor = 1;  // kPreMulSum: of this rank's input; need not be the same on all ranks
+  size_t count = 0;   // elements of the logical buffer (algorithm.h)
   int root = 0;
-  uint32_t sequence = 0;  // how many calls the communicator has had before
+  uint32_t sequence = 0;  // how many calls the communicator has had before; set by it
 };
 
 // "all-reduce 17 (4096 f32, sum)", "broadcast 3 (16 u8 from rank 0)".
 std::string to_string(const Call& call);
 
-// All messages of a call carry this tag: 16 bits of the sequence, 16 bits of a hash of the rest and
-// of the algorithm. So the messages of consecutive calls never mix, and ranks that call different
-// things, even of equal size, never take each other's bytes: their messages do not match. Rejected:
-// a first message that describes the call. It would double the messages of a small all-reduce and
-// show in the transport's counters, which are to be those of the formula.
-Tag tag_of(const Call& call, const Algorithm& algorithm);
+// Which elements of the logical buffer a rank's input and output hold; empty: not used on this
+// rank. In place means that both are parts of one buffer: output.data - output.begin is
+// input.data - input.begin.
+struct Extents {
+  Range input;
+  Range output;
+};
+Extents extents_of(const Call& call, int rank, int world_size);
+
+// What messages carry. Of a collective: 7 bits of the group, 24 of the sequence, 32 of a hash of
+// the rest and of the plan. So the messages of consecutive calls never mix, and ranks that call
+// different things, even of equal size, never take each other's bytes: their messages do not match.
+// Of send and recv: the group and the number of the message between these two ranks.
+Tag tag_of(const Call& call, const Algorithm& algorithm, int channels, size_t segment_bytes,
+           int group);
+Tag message_tag(uint32_t number, int group);
+// Whether two tags are of collectives with the same group and sequence.
+bool same_call_number(Tag a, Tag b);
+inline constexpr int kMaxGroups = 128;
 
 }  // namespace gxp

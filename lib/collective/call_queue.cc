@@ -42,6 +42,7 @@ Pending CallQueue::push(std::function<void()> work) {
 }
 
 void CallQueue::drain() {
+  if (!thread_.joinable()) return;  // nothing was ever started
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return items_.empty() && !running_; });
 }

@@ -3,50 +3,101 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
+#include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
 
 namespace gxp {
 namespace {
 
-// From here on the ring's balanced traffic outweighs its 2(p - 1) rounds against 2 log2 p: a chunk
-// then takes longer to move than a message to start (64 KiB is some 10 us at 6 GB/s).
-constexpr size_t kRingChunkBytes = 64 << 10;
+// Below 16 KiB a segment costs more to start than to move, above 1 MiB it leaves the L2 cache.
+constexpr std::array<size_t, 4> kSegments = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
 
-Choice choose_by_size(Collective collective, int world_size, size_t bytes) {
-  const size_t chunk_bytes = bytes / static_cast<size_t>(world_size);
-  if (chunk_bytes >= kRingChunkBytes) {
-    return {find_algorithm("ring", collective), "least bytes; chunks of 64 KiB or more"};
+// What is under way is searched for overlaps at each step.
+constexpr size_t kMostSegments = 128;
+
+std::string to_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
+}
+
+struct Candidate {
+  const Algorithm* algorithm = nullptr;
+  size_t segment_bytes = 0;
+  double seconds = 0;
+};
+
+Candidate best_segment(const Algorithm& algorithm, size_t bytes, size_t element_bytes,
+                       const ChoiceSettings& settings, const CostModel& model, bool staged) {
+  const auto with = [&](size_t segment) {
+    const size_t whole_elements = round_up(segment, element_bytes);
+    return Candidate{&algorithm, whole_elements,
+                     model.seconds(algorithm, static_cast<double>(bytes),
+                                   static_cast<double>(whole_elements), staged)};
+  };
+  if (settings.segment_bytes > 0) return with(settings.segment_bytes);
+  Candidate best = with(std::max<size_t>(bytes, 1));
+  for (const size_t segment : kSegments) {
+    if (segment >= bytes || !model.pipelined(algorithm)) break;
+    if (bytes / segment > kMostSegments) continue;
+    const Candidate candidate = with(segment);
+    if (candidate.seconds < best.seconds) best = candidate;
   }
-  return {find_algorithm("halving-doubling", collective), "fewest rounds; chunks below 64 KiB"};
+  return best;
+}
+
+std::string reason_of(const Candidate& best, const Candidate& next, bool wanted) {
+  std::string reason = to_text(best.seconds) + " predicted";
+  if (wanted) return reason + "; asked for";
+  if (next.algorithm == nullptr) return reason + "; the only one";
+  return fmt::format("{}; next is {}, {}", reason, next.algorithm->name, to_text(next.seconds));
 }
 
 }  // namespace
 
-Choice choose_algorithm(Collective collective, int world_size, size_t bytes,
-                        std::string_view wanted, bool layout_invariant) {
-  if (collective == Collective::kBroadcast) return {find_algorithm("binomial", collective), "only"};
-  if (collective == Collective::kBarrier) {
-    return {find_algorithm("dissemination", collective), "only"};
+Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettings& settings,
+            const CostModel& model, bool staged) {
+  const Algorithm* wanted = find_algorithm(settings.algorithm, collective);
+  Candidate best;
+  Candidate next;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective != collective || (wanted != nullptr && &algorithm != wanted)) continue;
+    if (wanted == nullptr && settings.layout_invariant && !algorithm.layout_invariant) continue;
+    const Candidate candidate =
+        best_segment(algorithm, bytes, size_of(dtype), settings, model, staged);
+    if (best.algorithm == nullptr || candidate.seconds < best.seconds) {
+      next = std::exchange(best, candidate);
+    } else if (next.algorithm == nullptr || candidate.seconds < next.seconds) {
+      next = candidate;
+    }
   }
-  if (wanted != "auto") return {find_algorithm(wanted, collective), "asked for"};
-  if (layout_invariant && collective != Collective::kAllGather) {
-    return {find_algorithm("halving-doubling", collective), "layout-invariant"};
-  }
-  return choose_by_size(collective, world_size, bytes);
+  GXP_ASSERT(best.algorithm != nullptr);  // every collective has a layout-invariant algorithm
+  Plan plan{.algorithm = best.algorithm,
+            .segment_bytes = best.segment_bytes,
+            .predicted_seconds = best.seconds,
+            .reason = reason_of(best, next, wanted != nullptr)};
+  // More channels only pay where a rank has several links, which no transport here has.
+  if (best.algorithm->name == "ring" && settings.channels > 0) plan.channels = settings.channels;
+  return plan;
+}
+
+Plan choose(Collective collective, DType dtype, size_t bytes, const Topology& topology,
+            const ChoiceSettings& settings, const Profile& profile) {
+  return choose(collective, dtype, bytes, settings, CostModel(topology, profile));
 }
 
 void check_algorithm_name(std::string_view wanted) {
   std::vector<std::string> names = {"auto"};
   for (const Algorithm& row : algorithms()) {
-    if (row.collective == Collective::kAllReduce) names.emplace_back(row.name);
+    if (std::ranges::find(names, row.name) == names.end()) names.emplace_back(row.name);
   }
-  for (const std::string& name : names) {
-    if (name == wanted) return;
-  }
+  if (std::ranges::find(names, wanted) != names.end()) return;
   fail(ErrorKind::kConfig, "choose algorithm '{}': there is none of that name; use one of: {}{}",
        wanted, fmt::join(names, ", "), did_you_mean(wanted, names));
 }

@@ -1,24 +1,45 @@
-// Which algorithm runs a call: a pure function, so that all ranks choose the same.
+// Which algorithm runs a call, and how: a pure function, so that all ranks choose the same.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
+#include "lib/base/dtype.h"
 #include "lib/collective/algorithm.h"
+#include "lib/collective/cost_model.h"
+#include "lib/collective/profile.h"
 
 namespace gxp {
 
-struct Choice {
-  const Algorithm* algorithm = nullptr;
-  std::string_view reason;
+// What the user may fix; the defaults leave all to the model.
+struct ChoiceSettings {
+  std::string algorithm = "auto";  // auto, or a name in algorithms()
+  bool layout_invariant = true;    // auto takes only algorithms whose order ignores the layout
+  int channels = 0;                // of a ring; 0: chosen
+  size_t segment_bytes = 0;        // unit of pipelining; 0: chosen
 };
 
-// `wanted` is "auto" or an algorithm's name; a collective that has no algorithm of that name takes
-// the one it has. `layout_invariant` limits auto to algorithms whose order ignores the layout.
-Choice choose_algorithm(Collective collective, int world_size, size_t bytes,
-                        std::string_view wanted, bool layout_invariant);
+struct Plan {
+  const Algorithm* algorithm = nullptr;
+  int channels = 1;
+  size_t segment_bytes = 1;  // unit of pipelining; all of the buffer where that does not pay
+  double predicted_seconds = 0;
+  std::string reason;  // "11.2 us predicted; next is ring, 19 us"
+};
 
-// Throws kConfig, with the names there are, unless `wanted` is "auto" or the name of an all-reduce.
+// `bytes` of the logical buffer. A collective that has no algorithm of the wanted name takes its
+// best. `direct` is taken to run in the peers' memory where there is a shared space; `staged`: the
+// call's memory is not from Communicator::allocate().
+// Cost: a few microseconds, and the reason's text.
+Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettings& settings,
+            const CostModel& model, bool staged = false);
+
+// The same for a caller without a model of its own. Cost: the model's.
+Plan choose(Collective collective, DType dtype, size_t bytes, const Topology& topology,
+            const ChoiceSettings& settings, const Profile& profile);
+
+// Throws kConfig, with the names there are, unless `wanted` is "auto" or some algorithm's name.
 void check_algorithm_name(std::string_view wanted);
 
 }  // namespace gxp

@@ -1,30 +1,40 @@
-// Collective operations among the ranks of a group: what trainers and tests call.
+// Collective operations among the ranks of a group: what trainers and tools call.
 //
-//   Order      every rank of the group calls the same operations with the same sizes in the same
-//              order. A rank that calls something else is found out at the timeout at the latest.
-//   In place   `data` is both input and output, host memory of whole elements; each rank's has the
-//              same size.
-//   Chunks     `data` is cut into world_size chunks of whole elements (Chunks in algorithm.h): the
-//              first count % world_size chunks are one element longer. Any count, also 0.
-//   Bits       the result has the same bits on every rank and in every run; algorithms whose
-//              reduction order does not depend on where an element lies in the buffer are
-//              "layout-invariant" (algorithm.h). Half types are summed in f32, rounded once a fold;
+//   Order      every rank of the group calls the same operations with the same counts in the same
+//              order. A rank that calls something else is named, with both calls, before data move
+//              or at the deadline at the latest. Operations of groups that share ranks (split())
+//              must be started in one order on all of these ranks.
+//   Memory     each operation has an input and an output: host memory of whole elements, whose
+//              parts of the logical buffer algorithm.h and extents_of() define. They are either
+//              apart, or in place: the same part of memory holds the same elements. Memory from
+//              allocate() is read and written by the peers of the same host directly.
+//   Chunks     the logical buffer is cut into world_size chunks of whole elements: the first
+//              count % world_size are one element longer. Any count, also 0 and above 2^31; an
+//              all-to-all takes multiples of world_size only.
+//   Bits       the result has the same bits on every rank and in every run. Layout-invariant
+//              algorithms (algorithm.h) give the same bits whatever the buckets, the segments, the
+//              transport and the algorithm. Half types are folded in f32, rounded once a fold;
 //              kAvg is the sum times 1 / world_size.
-//   Threads    one thread at a time, except abort() and counters(); the start_* operations run in
-//              order on the communicator's own thread, and blocking calls queue behind them.
+//   Threads    one thread at a time, except abort() and counters(); what was started runs in order
+//              on a thread of its own, and blocking calls queue behind it.
 //   Errors     kPeer: a rank is lost, late or called something else; the message names it and the
-//              operation. kUnavailable: device memory. Then only abort() and the destructor may be
-//              called; whatever was started behind it fails with the same cause.
-//   Cost       one rank: nothing moves. Otherwise the formulas of algorithm.h.
+//              operation. kUsage: an operation that the element type does not have, or an
+//              all-to-all of unequal chunks. kUnavailable: device memory. After kPeer only abort()
+//              and the destructor may be called; what was started behind it fails with the same
+//              cause.
+//   Cost       one rank: at most a copy. Otherwise the formulas of algorithm.h.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "kernels/reduce_op.h"
+#include "lib/collective/call.h"
+#include "lib/collective/choice.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
 #include "lib/transport/transport.h"
@@ -32,15 +42,17 @@
 namespace gxp {
 
 struct CommunicatorOptions {
-  std::string algorithm = "auto";  // auto | ring | halving-doubling
+  std::string algorithm = "auto";  // auto, or a name in algorithms()
   bool layout_invariant = true;    // auto picks only algorithms whose order ignores the layout
-  std::chrono::milliseconds timeout{60000};  // of one collective
-  size_t segment_bytes = 256 << 10;          // unit of pipelining inside a chunk; same on all ranks
+  int channels = 0;                // of a ring; 0: chosen
+  std::chrono::milliseconds timeout{60000};  // of one operation
+  size_t segment_bytes = 0;  // unit of pipelining inside a chunk, same on all ranks; 0: chosen
+  Profile profile = builtin_profile();  // of the cost model; the same on all ranks
 };
 
 // An operation that was started. wait() returns when it is done or throws what it threw; once,
-// after that and on an empty handle it returns at once. `data` must live, untouched, until then. A
-// handle may be waited for in any order and dropped.
+// after that and on an empty handle it returns at once. The memory must live, untouched, until
+// then. A handle may be waited for in any order and dropped.
 class Pending {
  public:
   class State;
@@ -52,6 +64,25 @@ class Pending {
   std::shared_ptr<State> state_;  // owners: this handle and the communicator's queue
 };
 
+// Memory from Communicator::allocate(); given back at its end. The communicator outlives it.
+class CommunicatorMemory {
+ public:
+  CommunicatorMemory() = default;
+  // `space` is null where the memory is `buffer`.
+  CommunicatorMemory(SharedSpace* space, Memory memory, Buffer buffer);
+  CommunicatorMemory(CommunicatorMemory&& other) noexcept;
+  CommunicatorMemory& operator=(CommunicatorMemory&& other) noexcept;
+  ~CommunicatorMemory();
+  [[nodiscard]] Memory memory() const { return memory_; }
+  // Whether peers of this host work on it directly; false where there are none.
+  [[nodiscard]] bool shared() const { return space_ != nullptr; }
+
+ private:
+  SharedSpace* space_ = nullptr;
+  Memory memory_;
+  Buffer buffer_;
+};
+
 class Communicator {
  public:
   // Owns the transport. Throws kConfig if there is no such algorithm.
@@ -59,12 +90,24 @@ class Communicator {
   // communicator.
   Communicator(std::unique_ptr<Transport> transport, Device& device,
                const CommunicatorOptions& options);
+  Communicator(Communicator&&) noexcept;
   ~Communicator();
 
   [[nodiscard]] int rank() const;
   [[nodiscard]] int world_size() const;
   [[nodiscard]] std::string_view transport_name() const;
 
+  // The host of each rank of the group, numbered from 0; empty: all on one.
+  [[nodiscard]] std::span<const int> hosts() const;
+  // How calls are chosen from now on; all ranks call it with the same. Throws kConfig if there is
+  // no such algorithm.
+  void use(const ChoiceSettings& settings);
+
+  // Any collective, blocking or started; `input` and `output` have the sizes of extents_of().
+  void run(const Call& call, ConstMemory input, Memory output);
+  [[nodiscard]] Pending start(const Call& call, ConstMemory input, Memory output);
+
+  // The same, in place: `data` is the whole logical buffer.
   void all_reduce(Memory data, DType dtype, ReduceOp op);
   // Afterwards chunk `rank()` is reduced; the other chunks hold unspecified values.
   void reduce_scatter(Memory data, DType dtype, ReduceOp op);
@@ -73,20 +116,43 @@ class Communicator {
   void broadcast(Memory data, int root);
   // Returns after every rank has entered.
   void barrier();
-
   [[nodiscard]] Pending start_all_reduce(Memory data, DType dtype, ReduceOp op);
   [[nodiscard]] Pending start_reduce_scatter(Memory data, DType dtype, ReduceOp op);
   [[nodiscard]] Pending start_all_gather(Memory data, DType dtype);
   [[nodiscard]] Pending start_broadcast(Memory data, int root);
 
-  // "halving-doubling: layout-invariant"; what an all-reduce of that size would run here, and why.
-  [[nodiscard]] std::string explain_choice(size_t bytes) const;
+  // Messages between two ranks, in order, sizes equal on both sides. A rank may not send to itself.
+  // A blocking send may last until its receive is posted; so an exchange is sendrecv() or a group.
+  void send(int to, ConstMemory data);
+  void recv(int from, Memory data);
+  void sendrecv(int to, ConstMemory leaving, int from, Memory arriving);
+
+  // Between begin_group() and end_group() sends and receives are only noted, and nothing else is
+  // called; end_group() does all of them at the same time, so their order does not matter.
+  void begin_group();
+  void end_group();
+
+  // The ranks that gave the same color >= 0 become a group of their own, ordered by (key, rank);
+  // null for color -1. All ranks call it. The result shares transport and thread with this one,
+  // which must outlive it.
+  [[nodiscard]] std::unique_ptr<Communicator> split(int color, int key);
+
+  // Zeroed memory, for this rank alone to ask for; the device's where no peers share memory with
+  // it. Throws kIo or kDevice.
+  [[nodiscard]] CommunicatorMemory allocate(size_t bytes);
+
+  // What such a call runs here, and why; `staged`: not all of its memory is from allocate(), which
+  // changes the predicted time only.
+  [[nodiscard]] Plan plan(const Call& call, bool staged = true) const;
+  // Of the transport, with that of all groups; bytes_sent counts what is given in shared memory as
+  // the algorithm's formula does.
   [[nodiscard]] WireCounters counters() const;
   // Wakes everything that waits with kPeer and this reason. Any thread, any number of times.
   void abort(std::string_view reason) noexcept;
 
  private:
-  struct Impl;
+  class Impl;
+  explicit Communicator(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -5,13 +5,13 @@
 
 #include <cstdint>
 
-#include "lib/collective/primitives.h"
+#include "lib/collective/algorithm.h"
 
 namespace gxp {
 
-void dissemination_barrier(Primitives& comm, size_t count, int root);
+void dissemination_barrier(Primitives& comm, const CallShape& shape);
 
-int dissemination_rounds(int world_size);
-uint64_t dissemination_barrier_sent(int rank, int world_size, size_t count, int root);  // 0
+int dissemination_rounds(const CallShape& shape);
+uint64_t dissemination_barrier_sent(int rank, const CallShape& shape);  // 0
 
 }  // namespace gxp

@@ -1,44 +1,113 @@
 #include "lib/collective/executor.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 
 namespace gxp {
+namespace {
 
-Executor::Executor(Transport& transport, Device& device, size_t segment_bytes)
-    : transport_(transport), device_(device), segment_bytes_(round_up(segment_bytes, 64)) {
-  GXP_ASSERT(segment_bytes > 0);
+constexpr size_t kNotCut = size_t{1} << 62;
+
+void fold_arrived(const void* context, std::byte* target, const std::byte* arrived, size_t bytes) {
+  const Call& call = *static_cast<const Call*>(context);
+  fold({target, bytes, MemorySpace::kHost}, {arrived, bytes, MemorySpace::kHost}, call.dtype,
+       call.op);
 }
 
-void Executor::execute(const Algorithm& algorithm, const Call& call, Memory data,
-                       Deadline deadline) {
-  GXP_ASSERT(data.bytes == call.count * size_of(call.dtype));
-  call_ = call;
-  data_ = data;
-  tag_ = tag_of(call, algorithm);
-  deadline_ = deadline;
-  algorithm.run(*this, call.count, call.root);
+void copy_unless_same(Memory into, ConstMemory from) {
+  if (into.data != from.data && into.bytes > 0) std::memcpy(into.data, from.data, into.bytes);
+}
+
+}  // namespace
+
+Executor::Executor(Transport& transport, Device& device, std::vector<int> members, int rank)
+    : transport_(transport), device_(device), members_(std::move(members)), rank_(rank) {}
+
+void Executor::execute(const Work& work) {
+  const size_t element_bytes = size_of(work.call.dtype);
+  call_ = work.call;
+  tag_ = work.tag;
+  segment_bytes_ = work.segment_bytes == 0 ? kNotCut : round_up(work.segment_bytes, 64);
+  deadline_ = work.deadline;
+  const CallShape shape{.world_size = world_size(),
+                        .count = work.call.count,
+                        .root = work.call.root,
+                        .channels = work.channels,
+                        .segment = work.segment_bytes == 0 ? 0 : segment_bytes_ / element_bytes,
+                        .hosts = work.hosts};
+  place(work, shape);
+  transport_.on_unexpected([this](int peer, Tag tag) { check_unexpected(peer, tag); });
+  work.algorithm->run(*this, shape);
   finish_all_sends();
+  give_result(work);
+}
+
+// The algorithm works on the output if that is the whole logical buffer, else on memory of ours.
+void Executor::place(const Work& work, const CallShape& shape) {
+  const size_t element_bytes = size_of(call_.dtype);
+  const Extents extents = extents_of(call_, rank_, world_size());
+  if (extents.output == Range{0, call_.count}) {
+    data_ = work.output;
+  } else if (extents.input == Range{0, call_.count} &&
+             work.output.data == work.input.data + extents.output.begin * element_bytes) {
+    // In place: the caller's buffer is whole, and its memory is writable.
+    data_ = {const_cast<std::byte*>(work.input.data), work.input.bytes, MemorySpace::kHost};
+  } else {
+    data_ = grow(work_, call_.count * element_bytes);
+  }
+  const auto scratch = work.algorithm->scratch;
+  beyond_ = scratch == nullptr ? Memory{} : grow(scratch_, scratch(rank_, shape) * element_bytes);
+  const Memory own = memory_of_range(extents.input);
+  copy_unless_same(own, work.input);
+  if (call_.op == ReduceOp::kPreMulSum && reduces(call_.collective)) {
+    scale(own, call_.dtype, call_.factor);
+  }
+}
+
+void Executor::give_result(const Work& work) {
+  const Memory result = memory_of_range(extents_of(call_, rank_, world_size()).output);
+  if (call_.op == ReduceOp::kAvg && reduces(call_.collective)) {
+    scale(result, call_.dtype, 1.0 / world_size());
+  }
+  copy_unless_same(work.output, result);
+}
+
+Memory Executor::grow(Buffer& buffer, size_t bytes) {
+  if (buffer.memory().bytes < bytes) {
+    buffer = {};
+    buffer = device_.allocate(bytes, MemoryKind::kCommunication);
+  }
+  return buffer.memory().slice(0, bytes);
 }
 
 void Executor::run(const CollectiveStep& step) {
+  if (step.local) return run_locally(step);
   if (step.token) return exchange_tokens(step.to, step.from);
   if (step.to != kNobody) start_send(step.to, step.leaving);
   if (step.from == kNobody) return;
   finish_sends_of(step.into);
+  receive(step.from, step.into, step.fold);
+}
+
+void Executor::run_locally(const CollectiveStep& step) {
+  finish_sends_of(step.into);
+  const Memory into = memory_of_range(step.into);
+  const ConstMemory from = memory_of_range(step.leaving);
   if (step.fold) {
-    receive_and_fold(step.from, step.into);
-  } else {
-    receive(step.from, step.into);
+    gxp::fold(into, from, call_.dtype, call_.op);
+  } else if (into.bytes > 0) {
+    std::memmove(into.data, from.data, into.bytes);
   }
 }
 
 void Executor::start_send(int to, Range leaving) {
   for (size_t i = 0; i < segment_count(leaving); ++i) {
     const Range part = segment(leaving, i);
-    sending_.push_back({part, transport_.send(to, tag_, memory_of_range(part))});
+    sending_.push_back({part, transport_.send(peer(to), tag_, memory_of_range(part))});
   }
 }
 
@@ -55,54 +124,46 @@ void Executor::finish_all_sends() {
   sending_.clear();
 }
 
-void Executor::receive(int from, Range into) {
+void Executor::receive(int from, Range into, bool fold) {
+  const Combiner combiner{fold_arrived, &call_, size_of(call_.dtype)};
   arriving_.clear();
   for (size_t i = 0; i < segment_count(into); ++i) {
-    arriving_.push_back(transport_.recv(from, tag_, memory_of_range(segment(into, i))));
+    const Memory target = memory_of_range(segment(into, i));
+    arriving_.push_back(fold ? transport_.recv_and_combine(peer(from), tag_, target, combiner)
+                             : transport_.recv(peer(from), tag_, target));
   }
   for (const Ticket ticket : arriving_) transport_.wait(ticket, deadline_);
-}
-
-void Executor::receive_and_fold(int from, Range into) {
-  prepare_scratch();
-  const size_t segments = segment_count(into);
-  const auto scratch_for = [&](size_t i) {
-    return scratch_.memory().slice(i % kScratchSegments * segment_bytes_,
-                                   memory_of_range(segment(into, i)).bytes);
-  };
-  const auto start = [&](size_t i) { return transport_.recv(from, tag_, scratch_for(i)); };
-  arriving_.clear();
-  for (size_t i = 0; i < std::min(segments, kScratchSegments); ++i) arriving_.push_back(start(i));
-  for (size_t i = 0; i < segments; ++i) {
-    Ticket& ticket = arriving_[i % kScratchSegments];
-    transport_.wait(ticket, deadline_);
-    fold(memory_of_range(segment(into, i)), scratch_for(i), call_.dtype, call_.op);
-    if (i + kScratchSegments < segments) ticket = start(i + kScratchSegments);
-  }
 }
 
 void Executor::exchange_tokens(int to, int from) {
   std::byte leaving{1};
   std::byte arriving{0};
-  const Ticket sent = transport_.send(to, tag_, {&leaving, 1});
-  const Ticket received = transport_.recv(from, tag_, {&arriving, 1});
-  transport_.wait(received, deadline_);
-  transport_.wait(sent, deadline_);
+  Ticket sent;
+  Ticket received;
+  if (to != kNobody) sent = transport_.send(peer(to), tag_, {&leaving, 1});
+  if (from != kNobody) received = transport_.recv(peer(from), tag_, {&arriving, 1});
+  if (from != kNobody) transport_.wait(received, deadline_);
+  if (to != kNobody) transport_.wait(sent, deadline_);
 }
 
-void Executor::prepare_scratch() {
-  if (scratch_.memory().data != nullptr) return;
-  scratch_ = device_.allocate(kScratchSegments * segment_bytes_, MemoryKind::kCommunication);
+// A message of this group's same call number that does not belong to this call.
+void Executor::check_unexpected(int peer, Tag tag) const {
+  if (!same_call_number(tag, tag_) || tag == tag_) return;
+  fail(ErrorKind::kPeer, "rank {} called something else where rank {} called {}", peer,
+       transport_.rank(), to_string(call_));
 }
 
 Memory Executor::memory_of_range(Range range) const {
+  if (range.count == 0) return {};  // may begin anywhere
   const size_t element_bytes = size_of(call_.dtype);
-  return data_.slice(range.begin * element_bytes, range.count * element_bytes);
+  const bool behind = range.begin >= call_.count;
+  const size_t begin = behind ? range.begin - call_.count : range.begin;
+  return (behind ? beyond_ : data_).slice(begin * element_bytes, range.count * element_bytes);
 }
 
 size_t Executor::segment_count(Range range) const {
   const size_t elements = segment_bytes_ / size_of(call_.dtype);
-  return (range.count + elements - 1) / elements;
+  return range.count / elements + (range.count % elements != 0 ? 1 : 0);
 }
 
 Range Executor::segment(Range range, size_t index) const {

@@ -1,11 +1,12 @@
 // Runs an algorithm's steps: bytes over a Transport, folds on the calling thread.
 //
 // A step's range travels in segments, each one message, so that folding one segment overlaps the
-// transfer of the next. What is to be folded arrives in a few scratch segments, allocated at the
-// first fold and counted by the device as MemoryKind::kCommunication; nothing else is allocated
-// once the largest call has been seen.
+// transfer of the next; what is to be folded is folded where the transport has received it. Memory
+// is allocated only for scratch and where the output does not hold the whole logical buffer; it is
+// counted by the device as MemoryKind::kCommunication and kept for later calls.
 //   Threads  one at a time.
-//   Errors   those of the transport; then the executor and the transport are unusable.
+//   Errors   those of the transport; kPeer if a peer has called something else. Then the executor
+//            and the transport are unusable.
 #pragma once
 
 #include <cstddef>
@@ -23,46 +24,62 @@ namespace gxp {
 
 class Executor final : public Primitives {
  public:
-  // Borrows both. Ranks that work together use the same `segment_bytes`, > 0; it is rounded
-  // up to 64, so that a segment holds whole elements.
-  Executor(Transport& transport, Device& device, size_t segment_bytes);
-  [[nodiscard]] int rank() const override { return transport_.rank(); }
-  [[nodiscard]] int world_size() const override { return transport_.world_size(); }
+  // Borrows both. `members[i]` is the transport's rank of the group's rank i; `rank` is this one's
+  // number in the group.
+  Executor(Transport& transport, Device& device, std::vector<int> members, int rank);
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int world_size() const override { return int(members_.size()); }
 
-  // `data` is host memory and holds call.count elements; it may be changed as soon as this returns.
-  void execute(const Algorithm& algorithm, const Call& call, Memory data, Deadline deadline);
+  struct Work {
+    const Algorithm* algorithm = nullptr;
+    Call call;
+    Tag tag = 0;
+    int channels = 1;
+    // The same on all ranks; rounded up to 64: whole elements. 0: a range is one message.
+    size_t segment_bytes = 0;
+    std::vector<int> hosts;  // as CallShape::hosts
+    ConstMemory input;       // host memory as extents_of() says
+    Memory output;
+    Deadline deadline = Deadline::after({});
+  };
+  void execute(const Work& work);
 
  private:
-  // Receives in flight at once: one is folded, the others keep the transport busy.
-  static constexpr size_t kScratchSegments = 4;
-
   struct Sending {
     Range range;
     Ticket ticket;
   };
 
   void run(const CollectiveStep& step) override;
+  void place(const Work& work, const CallShape& shape);
+  void give_result(const Work& work);
+  void run_locally(const CollectiveStep& step);
   void start_send(int to, Range leaving);
   void finish_sends_of(Range range);
   void finish_all_sends();
-  void receive(int from, Range into);
-  void receive_and_fold(int from, Range into);
+  void receive(int from, Range into, bool fold);
   void exchange_tokens(int to, int from);
-  void prepare_scratch();
+  void check_unexpected(int peer, Tag tag) const;
+  [[nodiscard]] int peer(int rank) const { return members_[size_t(rank)]; }
   [[nodiscard]] Memory memory_of_range(Range range) const;
   [[nodiscard]] size_t segment_count(Range range) const;
   [[nodiscard]] Range segment(Range range, size_t index) const;
+  Memory grow(Buffer& buffer, size_t bytes);
 
   Transport& transport_;
   Device& device_;
-  size_t segment_bytes_;
-  Buffer scratch_;
+  std::vector<int> members_;
+  int rank_;
+  Buffer work_;     // the logical buffer, where the output does not hold all of it
+  Buffer scratch_;  // elements behind it
   std::vector<Sending> sending_;
   std::vector<Ticket> arriving_;
   // Of the call that runs:
   Call call_;
-  Memory data_;
   Tag tag_ = 0;
+  size_t segment_bytes_ = 0;
+  Memory data_;
+  Memory beyond_;
   Deadline deadline_ = Deadline::after({});
 };
 

@@ -1,29 +1,14 @@
 #include "lib/collective/halving_doubling.h"
 
-#include <algorithm>
-#include <bit>
-
-#include "lib/collective/algorithm.h"
+#include "lib/collective/core_ranks.h"
 
 namespace gxp {
 namespace {
 
-// Where a rank stands among the core ranks.
-class Core {
+// The core ranks and the chunks that they stand for.
+class Core : public CoreRanks {
  public:
-  Core(int rank, int world_size, size_t count)
-      : size_(static_cast<int>(std::bit_floor(static_cast<unsigned>(world_size)))),
-        pairs_(world_size - size_),
-        rank_(rank),
-        index_(rank < 2 * pairs_ ? rank / 2 : rank - pairs_),
-        chunks_(count, world_size) {}
-
-  [[nodiscard]] int size() const { return size_; }
-  [[nodiscard]] int index() const { return index_; }
-  [[nodiscard]] bool in_pair() const { return rank_ < 2 * pairs_; }
-  [[nodiscard]] bool works() const { return !in_pair() || rank_ % 2 == 0; }
-  [[nodiscard]] int neighbour() const { return rank_ ^ 1; }  // the other member of the pair
-  [[nodiscard]] int rank_at(int index) const { return index + std::min(index, pairs_); }
+  Core(int rank, const CallShape& shape) : CoreRanks(rank, shape.world_size), chunks_(shape) {}
   [[nodiscard]] Range chunk_of(int rank) const { return chunks_[rank]; }
   // The chunks of the aligned group of `group_size` core ranks that `index` belongs to.
   [[nodiscard]] Range group_of(int index, int group_size) const {
@@ -32,10 +17,6 @@ class Core {
   }
 
  private:
-  int size_;
-  int pairs_;
-  int rank_;
-  int index_;
   Chunks chunks_;
 };
 
@@ -89,58 +70,58 @@ uint64_t doubling_sent(const Core& core) {
 
 }  // namespace
 
-void halving_doubling_reduce_scatter(Primitives& comm, size_t count, int /*root*/) {
-  const Core core(comm.rank(), comm.world_size(), count);
-  fold_in(comm, core, {0, count});
+void halving_doubling_reduce_scatter(Primitives& comm, const CallShape& shape) {
+  const Core core(comm.rank(), shape);
+  fold_in(comm, core, {0, shape.count});
   halve(comm, core);
   hand_out(comm, core, core.chunk_of(comm.rank() | 1));
 }
 
-void halving_doubling_all_gather(Primitives& comm, size_t count, int /*root*/) {
-  const Core core(comm.rank(), comm.world_size(), count);
+void halving_doubling_all_gather(Primitives& comm, const CallShape& shape) {
+  const Core core(comm.rank(), shape);
   if (core.in_pair() && core.works()) {
     comm.recv(core.neighbour(), core.chunk_of(core.neighbour()));
   } else if (core.in_pair()) {
     comm.send(core.neighbour(), core.chunk_of(comm.rank()));
   }
   gather_by_doubling(comm, core);
-  hand_out(comm, core, {0, count});
+  hand_out(comm, core, {0, shape.count});
 }
 
-void halving_doubling_all_reduce(Primitives& comm, size_t count, int /*root*/) {
-  const Core core(comm.rank(), comm.world_size(), count);
-  fold_in(comm, core, {0, count});
+void halving_doubling_all_reduce(Primitives& comm, const CallShape& shape) {
+  const Core core(comm.rank(), shape);
+  fold_in(comm, core, {0, shape.count});
   halve(comm, core);
   gather_by_doubling(comm, core);
-  hand_out(comm, core, {0, count});
+  hand_out(comm, core, {0, shape.count});
 }
 
-int halving_doubling_half_rounds(int world_size) {
-  const Core core(0, world_size, 0);
-  return std::countr_zero(static_cast<unsigned>(core.size())) + (core.in_pair() ? 2 : 0);
+int halving_doubling_half_rounds(const CallShape& shape) {
+  const CoreRanks core(0, shape.world_size);
+  return core.log2_size() + (core.in_pair() ? 2 : 0);
 }
 
-int halving_doubling_all_reduce_rounds(int world_size) {
-  const Core core(0, world_size, 0);
-  return 2 * std::countr_zero(static_cast<unsigned>(core.size())) + (core.in_pair() ? 2 : 0);
+int halving_doubling_all_reduce_rounds(const CallShape& shape) {
+  return halving_doubling_half_rounds(shape) + CoreRanks(0, shape.world_size).log2_size();
 }
 
-uint64_t halving_doubling_reduce_scatter_sent(int rank, int world_size, size_t count, int) {
-  const Core core(rank, world_size, count);
-  if (!core.works()) return count;
-  return halving_sent(core, count) + (core.in_pair() ? core.chunk_of(core.neighbour()).count : 0);
+uint64_t halving_doubling_reduce_scatter_sent(int rank, const CallShape& shape) {
+  const Core core(rank, shape);
+  if (!core.works()) return shape.count;
+  return halving_sent(core, shape.count) +
+         (core.in_pair() ? core.chunk_of(core.neighbour()).count : 0);
 }
 
-uint64_t halving_doubling_all_gather_sent(int rank, int world_size, size_t count, int) {
-  const Core core(rank, world_size, count);
+uint64_t halving_doubling_all_gather_sent(int rank, const CallShape& shape) {
+  const Core core(rank, shape);
   if (!core.works()) return core.chunk_of(rank).count;
-  return doubling_sent(core) + (core.in_pair() ? count : 0);
+  return doubling_sent(core) + (core.in_pair() ? shape.count : 0);
 }
 
-uint64_t halving_doubling_all_reduce_sent(int rank, int world_size, size_t count, int) {
-  const Core core(rank, world_size, count);
-  if (!core.works()) return count;
-  return halving_sent(core, count) + doubling_sent(core) + (core.in_pair() ? count : 0);
+uint64_t halving_doubling_all_reduce_sent(int rank, const CallShape& shape) {
+  const Core core(rank, shape);
+  if (!core.works()) return shape.count;
+  return halving_sent(core, shape.count) + doubling_sent(core) + (core.in_pair() ? shape.count : 0);
 }
 
 }  // namespace gxp

@@ -1,10 +1,12 @@
 // What collective algorithms are written in.
 //
-// An algorithm is a function over Primitives whose control flow depends only on rank, world size
-// and counts. It names elements of one logical buffer by Range and never sees memory, so the same
-// function is executed (executor.h), written down (recorder.h) and proved (verifier.h).
+// An algorithm is a function over Primitives whose control flow depends only on rank, world size,
+// counts and hosts. It names elements of one logical buffer by Range and never sees memory, so the
+// same function is executed (executor.h), written down (recorder.h), proved (verifier.h) and timed
+// (simulator.h). Elements [0, count) are the caller's; an algorithm that declares scratch
+// (algorithm.h) may use as many more behind them.
 //
-// A step sends, receives, or does both:
+// A step sends, receives, does both, or moves elements within the rank:
 //   Sending    starts without waiting for the peer; the elements leave as they are at that moment.
 //   Receiving  ends the step when the elements have arrived. Messages between two ranks arrive in
 //              the order in which they were sent, with the sender's count.
@@ -31,6 +33,7 @@ struct CollectiveStep {
   Range into{};
   bool fold = false;  // combine what arrives with what is there, instead of storing it
   bool token = false;
+  bool local = false;  // no peers: `leaving` is copied to, or folded into, `into`
 };
 
 class Primitives {
@@ -51,9 +54,15 @@ class Primitives {
   void send_and_fold(int to, Range leaving, int from, Range into) {
     run({.to = to, .leaving = leaving, .from = from, .into = into, .fold = true});
   }
+  void copy(Range from, Range into) { run({.leaving = from, .into = into, .local = true}); }
+  // into[i] = into[i] op from[i].
+  void fold(Range from, Range into) {
+    run({.leaving = from, .into = into, .fold = true, .local = true});
+  }
   void send_and_recv_token(int to, int from) { run({.to = to, .from = from, .token = true}); }
 
  protected:
+  friend class Group;  // passes steps on
   virtual void run(const CollectiveStep& step) = 0;
 };
 

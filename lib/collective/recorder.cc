@@ -21,21 +21,27 @@ class Recorder final : public Primitives {
 };
 
 std::string payload(const CollectiveStep& step, Range range) {
-  return step.token ? "a token" : fmt::format("[{}, {})", range.begin, range.end());
+  return step.token ? "a token" : to_string(range);
 }
 
 }  // namespace
 
-Schedule record(const Algorithm& algorithm, int world_size, size_t count, int root) {
-  Schedule schedule(static_cast<size_t>(world_size));
-  for (int rank = 0; rank < world_size; ++rank) {
-    Recorder recorder(rank, world_size, schedule[static_cast<size_t>(rank)]);
-    algorithm.run(recorder, count, root);
+Schedule record(const Algorithm& algorithm, const CallShape& shape) {
+  Schedule schedule(static_cast<size_t>(shape.world_size));
+  for (int rank = 0; rank < shape.world_size; ++rank) {
+    Recorder recorder(rank, shape.world_size, schedule[static_cast<size_t>(rank)]);
+    algorithm.run(recorder, shape);
   }
   return schedule;
 }
 
+std::string to_string(Range range) { return fmt::format("[{}, {})", range.begin, range.end()); }
+
 std::string to_string(const CollectiveStep& step) {
+  if (step.local) {
+    return fmt::format("{} {} {} {}", step.fold ? "fold" : "copy", payload(step, step.leaving),
+                       step.fold ? "into" : "to", payload(step, step.into));
+  }
   std::string text;
   if (step.to != kNobody) text = fmt::format("send {} to {}", payload(step, step.leaving), step.to);
   if (step.from == kNobody) return text;

@@ -13,7 +13,9 @@ namespace gxp {
 // Element r holds the steps of rank r, in order.
 using Schedule = std::vector<std::vector<CollectiveStep>>;
 
-Schedule record(const Algorithm& algorithm, int world_size, size_t count, int root = 0);
+Schedule record(const Algorithm& algorithm, const CallShape& shape);
+
+std::string to_string(Range range);  // "[0, 4)"
 
 // "send [0, 4) to 1, fold [4, 8) from 1"; ranges are half open.
 std::string to_string(const CollectiveStep& step);

@@ -1,13 +1,14 @@
-// Proves from recorded steps that an algorithm is right, for one world size and count:
+// Proves from recorded steps that an algorithm is right, for one shape:
 //   Matching    every message is received, with the elements that were sent, in order.
-//   Progress    no rank waits for ever, whatever the timing: messages match by order between two
-//               ranks, so one replay stands for all.
-//   Content     each element of the result holds each rank's contribution exactly once; a barrier's
-//               ranks have all heard from all.
+//   Progress    no rank waits for ever, whatever the timing.
+//   Content     nothing is read that holds nothing; each element of the result is, or holds each
+//               rank's contribution to, the right element exactly once; a barrier's ranks have all
+//               heard from all.
 //   Bits        an element's fold tree is the same on every rank that holds it; for a
-//               layout-invariant algorithm also the same for all elements.
-//   Cost        elements sent and rounds are those of the algorithm's formulas.
-// Elements are followed as ranges that the steps do not cut, so the cost is that of the steps.
+//               layout-invariant algorithm it is the one of core_ranks.h.
+//   Cost        elements sent are those of the formula, and so are the rounds (timeline.h), but for
+//               hosts of unequal size, where the formula is an upper bound.
+// Elements are followed as stretches that the steps do not cut, so the cost is that of the steps.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,6 @@ struct Proof {
 };
 
 // `schedule` has world_size rows, at most 64.
-Proof verify(const Algorithm& algorithm, const Schedule& schedule, size_t count, int root = 0);
+Proof verify(const Algorithm& algorithm, const Schedule& schedule, const CallShape& shape);
 
 }  // namespace gxp

@@ -1,7 +1,11 @@
 #include "lib/collective/algorithm.h"
 
-#include "lib/base/error.h"
-#include "lib/collective/choice.h"
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lib/collective/group.h"
+#include "lib/collective/recorder.h"
 #include "tests/catch.h"
 
 using namespace gxp;
@@ -28,39 +32,78 @@ TEST_CASE("chunk indices wrap in both directions") {
   CHECK(chunks.span(1, 3) == Range{3, 5});
 }
 
-TEST_CASE("a layout-invariant choice never takes a reduction whose order depends on the layout") {
-  const auto collective = GENERATE(Collective::kAllReduce, Collective::kReduceScatter,
-                                   Collective::kAllGather, Collective::kBroadcast);
-  for (int world_size = 1; world_size <= 9; ++world_size) {
-    for (size_t bytes = 0; bytes < 1u << 30; bytes = bytes * 4 + 1) {
-      const Choice choice = choose_algorithm(collective, world_size, bytes, "auto", true);
-      REQUIRE(choice.algorithm != nullptr);
-      CHECK(choice.algorithm->layout_invariant);
-      CHECK(choice.algorithm->collective == collective);
+TEST_CASE("every collective but the barrier has two algorithms or more, side by side") {
+  std::vector<Collective> order;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (order.empty() || order.back() != algorithm.collective)
+      order.push_back(algorithm.collective);
+  }
+  CHECK(std::ranges::equal(order, collectives()));
+  for (const Collective collective : collectives()) {
+    const auto rows = std::ranges::count(algorithms(), collective, &Algorithm::collective);
+    CAPTURE(to_string(collective));
+    CHECK(rows >= (collective == Collective::kBarrier ? 1 : 2));
+  }
+}
+
+TEST_CASE("an algorithm is found by its name and collective, and only by these") {
+  for (const Algorithm& algorithm : algorithms()) {
+    CHECK(find_algorithm(algorithm.name, algorithm.collective) == &algorithm);
+  }
+  CHECK(find_algorithm("ring", Collective::kBroadcast) == nullptr);
+  CHECK(find_algorithm("rign", Collective::kAllReduce) == nullptr);
+}
+
+TEST_CASE("collectives have names, and say whether they reduce and have a root") {
+  std::string reducing;
+  std::string rooted;
+  for (const Collective collective : collectives()) {
+    if (reduces(collective)) reducing.append(to_string(collective)).append(" ");
+    if (has_root(collective)) rooted.append(to_string(collective)).append(" ");
+  }
+  CHECK(reducing == "all-reduce reduce-scatter reduce ");
+  CHECK(rooted == "broadcast reduce gather scatter ");
+  CHECK(to_string(Collective::kAllToAll) == "all-to-all");
+  CHECK(to_string(Collective::kBarrier) == "barrier");
+}
+
+TEST_CASE("a group maps its ranks and elements to those outside") {
+  const Algorithm evens{.name = "evens",
+                        .collective = Collective::kBroadcast,
+                        .layout_invariant = true,
+                        .run =
+                            [](Primitives& comm, const CallShape&) {
+                              if (comm.rank() % 2 != 0) return;
+                              Group group(comm, {4, 0, 2}, 10);
+                              if (group.rank() == 0) group.send(group.world_size() - 1, {1, 3});
+                              if (group.rank() == 2) group.recv(0, {1, 3});
+                            },
+                        .rounds = nullptr,
+                        .elements_sent = nullptr};
+  const Schedule schedule = record(evens, {.world_size = 5, .count = 20});
+  REQUIRE(schedule[4].size() == 1);
+  CHECK(to_string(schedule[4][0]) == "send [11, 14) to 2");
+  REQUIRE(schedule[2].size() == 1);
+  CHECK(to_string(schedule[2][0]) == "receive [11, 14) from 4");
+  CHECK(schedule[0].empty());
+}
+
+TEST_CASE("hierarchical sends no more between hosts than each host's share needs") {
+  const std::vector<int> hosts = {0, 0, 0, 0, 1, 1, 1, 1};
+  const CallShape shape{.world_size = 8, .count = 800, .hosts = hosts};
+  // Elements that leave a host, from all of its ranks together.
+  const auto leaving = [&](Collective collective) {
+    size_t elements = 0;
+    const Schedule schedule = record(*find_algorithm("hierarchical", collective), shape);
+    for (size_t rank = 0; rank < 4; ++rank) {
+      for (const CollectiveStep& step : schedule[rank]) {
+        if (step.to >= 4) elements += step.leaving.count;
+      }
     }
-  }
-}
-
-TEST_CASE("without that limit large buffers take the ring and small ones halving-doubling") {
-  const auto name = [](size_t bytes) {
-    return choose_algorithm(Collective::kAllReduce, 4, bytes, "auto", false).algorithm->name;
+    return elements;
   };
-  CHECK(name(1 << 10) == "halving-doubling");
-  CHECK(name(64 << 20) == "ring");
-}
-
-TEST_CASE("an algorithm that is asked for by name is taken") {
-  CHECK(choose_algorithm(Collective::kAllReduce, 4, 8, "ring", true).algorithm->name == "ring");
-  CHECK_NOTHROW(check_algorithm_name("auto"));
-  CHECK_NOTHROW(check_algorithm_name("halving-doubling"));
-}
-
-TEST_CASE("a misspelt algorithm is an error with a near match") {
-  try {
-    check_algorithm_name("rign");
-    FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::kConfig);
-    CHECK(std::string(error.what()).find("did you mean 'ring'?") != std::string::npos);
-  }
+  CHECK(leaving(Collective::kAllReduce) == 800);      // 2 (h - 1)/h of the buffer, h = 2 hosts
+  CHECK(leaving(Collective::kReduceScatter) == 400);  // the chunks of the other host
+  CHECK(leaving(Collective::kAllGather) == 400);
+  CHECK(leaving(Collective::kBroadcast) == 800);
 }

@@ -316,9 +316,12 @@ TEST_CASE("an exception on one rank aborts the others and is the one that is see
   CHECK(contains(error_of(run), "read tokens: disk is gone"));
 }
 
-TEST_CASE("the choice is explained") {
-  const auto texts = run_ranks(2, [](Communicator& comm) { return comm.explain_choice(4096); });
-  CHECK(texts.front() == "halving-doubling: layout-invariant");
+TEST_CASE("a plan says why") {
+  const auto plans = run_ranks(2, [](Communicator& comm) {
+    return comm.plan({.collective = Collective::kAllReduce, .dtype = DType::kF32, .count = 1024});
+  });
+  CHECK(plans.front().algorithm->layout_invariant);
+  CHECK(contains(plans.front().reason, "predicted"));
 }
 
 TEST_CASE("device memory is refused") {

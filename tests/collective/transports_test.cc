@@ -57,7 +57,7 @@ Outcome run_all_operations(Communicator& comm, size_t count) {
 
 TEST_CASE("collectives give the same over shm and tcp, with the formula's bytes") {
   const std::string transport = GENERATE("shm", "tcp");
-  const std::string name = GENERATE("ring", "halving-doubling");
+  const std::string name = GENERATE("ring", "halving-doubling", "direct");
   const int world_size = GENERATE(2, 3);
   const size_t count = GENERATE(7, 300007);
   CAPTURE(transport, name, world_size, count);
@@ -71,6 +71,7 @@ TEST_CASE("collectives give the same over shm and tcp, with the formula's bytes"
   for (int rank = 0; rank < world_size; ++rank) {
     const Outcome& outcome = outcomes[static_cast<size_t>(rank)];
     CHECK(outcome.wrong == 0);
-    CHECK(outcome.all_reduce_bytes == 4 * algorithm.elements_sent(rank, world_size, count, 0));
+    CHECK(outcome.all_reduce_bytes ==
+          4 * algorithm.elements_sent(rank, {.world_size = world_size, .count = count}));
   }
 }

@@ -1,0 +1,67 @@
+// The tree in which all layout-invariant algorithms combine ranks.
+//
+// For any world size p: let c be the largest power of two <= p and e = p - c. The first e pairs of
+// neighbours (0, 1), (2, 3), ... act as one core rank each, for which the even one works. So there
+// are c core ranks, and core rank i stands for the chunks of its members, which lie side by side.
+// With y[i] = x[2i] + x[2i+1] for i < e and y[i] = x[i+e] otherwise, the sum of all is y[0] if
+// c = 1, else that of the c/2 values y[i] + y[i + c/2], recursively. No position, count or owner
+// occurs in it.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+
+#include "lib/collective/algorithm.h"
+
+namespace gxp {
+
+// The core ranks, seen from one rank.
+class CoreRanks {
+ public:
+  CoreRanks(int rank, int world_size)
+      : size_(static_cast<int>(std::bit_floor(static_cast<unsigned>(world_size)))),
+        pairs_(world_size - size_),
+        rank_(rank),
+        index_(rank < 2 * pairs_ ? rank / 2 : rank - pairs_) {}
+
+  [[nodiscard]] int size() const { return size_; }  // c
+  [[nodiscard]] int log2_size() const { return std::countr_zero(static_cast<unsigned>(size_)); }
+  [[nodiscard]] int pairs() const { return pairs_; }  // e
+  [[nodiscard]] int index() const { return index_; }
+  [[nodiscard]] bool in_pair() const { return rank_ < 2 * pairs_; }
+  [[nodiscard]] bool works() const { return !in_pair() || rank_ % 2 == 0; }
+  [[nodiscard]] int neighbour() const { return rank_ ^ 1; }  // the other member of the pair
+  // The rank that works for core rank `index`; for index == size() the end.
+  [[nodiscard]] int rank_at(int index) const { return index + std::min(index, pairs_); }
+
+ private:
+  int size_;
+  int pairs_;
+  int rank_;
+  int index_;
+};
+
+// Folds the versions of a range that `rank` holds, one of each rank, into its own in that tree.
+// version_of(rank) is where that rank's version lies.
+template <class VersionOf>
+void fold_versions(Primitives& comm, const VersionOf& version_of) {
+  const CoreRanks core(comm.rank(), comm.world_size());
+  for (int i = 0; i < core.pairs(); ++i) {
+    const bool odd_stays = comm.rank() == 2 * i + 1;
+    comm.fold(version_of(odd_stays ? 2 * i : 2 * i + 1), version_of(odd_stays ? 2 * i + 1 : 2 * i));
+  }
+  // Of `left` values, value i lies with core rank i, or with this rank's if that is its part.
+  const auto place_of = [&](int i, int left) {
+    return version_of(core.index() % left == i ? comm.rank() : core.rank_at(i));
+  };
+  for (int left = core.size() / 2; left >= 1; left /= 2) {
+    for (int i = 0; i < left; ++i) {
+      const bool upper_stays = core.index() % (2 * left) == i + left;
+      const Range lower = place_of(i, 2 * left);
+      const Range upper = place_of(i + left, 2 * left);
+      comm.fold(upper_stays ? lower : upper, upper_stays ? upper : lower);
+    }
+  }
+}
+
+}  // namespace gxp

@@ -1,0 +1,199 @@
+#include "lib/collective/double_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace gxp {
+namespace {
+
+// An in-order binary tree of positions 1 .. size: the lowest set bit of a position is its height
+// above the leaves, so leaves are odd. Position 0 is the root above it.
+class InOrderTree {
+ public:
+  explicit InOrderTree(int size) : size_(size) {}
+  [[nodiscard]] int height() const { return std::bit_width(static_cast<unsigned>(size_)); }
+  // From 0 for the root; children of a truncated tree may lie several levels lower.
+  [[nodiscard]] int depth(int position) const {
+    if (position == 0) return 0;
+    return height() - std::countr_zero(static_cast<unsigned>(position));
+  }
+  [[nodiscard]] int parent(int position) const {
+    if (position == top()) return 0;
+    do {
+      const int bit = position & -position;
+      position = (position ^ bit) | (bit << 1);
+    } while (position > size_);
+    return position;
+  }
+  // The children, 0 where there is none.
+  [[nodiscard]] std::array<int, 2> children(int position) const {
+    if (position == 0) return {top(), 0};  // which is 0 for an empty tree
+    int bit = (position & -position) / 2;
+    const int left = bit == 0 ? 0 : position - bit;
+    while (position + bit > size_) bit /= 2;
+    return {left, bit == 0 ? 0 : position + bit};
+  }
+
+ private:
+  [[nodiscard]] int top() const {
+    return static_cast<int>(std::bit_floor(static_cast<unsigned>(size_)));
+  }
+  int size_;
+};
+
+// One of the two trees with its half of the buffer, seen from one rank.
+class Tree {
+ public:
+  Tree(int rank, const CallShape& shape, int half)
+      : world_size_(shape.world_size),
+        root_(shape.root),
+        second_(half == 1),
+        half_(Chunks(shape.count, 2)[half]),
+        segment_(shape.segment),
+        tree_(shape.world_size - 1),
+        position_(position_of((rank + world_size_ - root_) % world_size_)) {}
+
+  [[nodiscard]] bool is_root() const { return position_ == 0; }
+  [[nodiscard]] int depth() const { return tree_.depth(position_); }
+  [[nodiscard]] int height() const { return tree_.height(); }
+  [[nodiscard]] size_t count() const { return half_.count; }
+  [[nodiscard]] int parent() const { return rank_at(tree_.parent(position_)); }
+  template <class Act>
+  void for_each_child(const Act& act) const {
+    for (const int child : tree_.children(position_)) {
+      if (child != 0) act(rank_at(child));
+    }
+  }
+  // At least one, which may be empty.
+  [[nodiscard]] int64_t segments() const {
+    if (segment_ == 0 || half_.count == 0) return 1;
+    return static_cast<int64_t>((half_.count - 1) / segment_ + 1);
+  }
+  [[nodiscard]] Range segment(int64_t index) const {
+    if (segment_ == 0) return half_;
+    const size_t offset = std::min(half_.count, static_cast<size_t>(index) * segment_);
+    return {half_.begin + offset, std::min(segment_, half_.count - offset)};
+  }
+
+ private:
+  // Numbers count from the root. Mirroring makes odd positions even ones; with an odd number of
+  // them shifting does.
+  [[nodiscard]] int position_of(int number) const {
+    if (!second_ || number == 0) return number;
+    const int size = world_size_ - 1;
+    return size % 2 == 0 ? size + 1 - number : number % size + 1;
+  }
+  [[nodiscard]] int rank_at(int position) const {
+    const int size = world_size_ - 1;
+    int number = position;
+    if (second_ && position != 0) {
+      number = size % 2 == 0 ? size + 1 - position : (position + size - 2) % size + 1;
+    }
+    return (number + root_) % world_size_;
+  }
+
+  int world_size_;
+  int root_;
+  bool second_;
+  Range half_;
+  size_t segment_;
+  InOrderTree tree_;
+  int position_;
+};
+
+// Both trees, seen from one rank, with the steps in which their segments are due.
+class DoubleTree {
+ public:
+  DoubleTree(int rank, const CallShape& shape)
+      : trees_{Tree(rank, shape, 0), Tree(rank, shape, 1)} {}
+  [[nodiscard]] const std::array<Tree, 2>& trees() const { return trees_; }
+
+  // Calls act(tree, segment) in the order in which segments come down to this rank.
+  template <class Act>
+  void for_each_on_the_way_down(const Act& act) const {
+    for_each_due([](const Tree& tree) { return tree.depth(); }, act);
+  }
+  template <class Act>
+  void for_each_on_the_way_up(const Act& act) const {
+    for_each_due([](const Tree& tree) { return tree.height() - tree.depth(); }, act);
+  }
+
+ private:
+  template <class Delay, class Act>
+  void for_each_due(const Delay& delay, const Act& act) const {
+    const int64_t segments = trees_[0].segments();  // the other half is no longer
+    for (int64_t step = 0; step < segments + trees_[0].height(); ++step) {
+      for (const Tree& tree : trees_) {
+        const int64_t due = step - delay(tree);
+        if (0 <= due && due < segments) act(tree, tree.segment(due));
+      }
+    }
+  }
+
+  std::array<Tree, 2> trees_;
+};
+
+// Rounds that all segments but the first take.
+int rounds_behind_the_first(const CallShape& shape) {
+  return static_cast<int>(2 * (Tree(0, shape, 0).segments() - 1));
+}
+
+}  // namespace
+
+void double_tree_broadcast(Primitives& comm, const CallShape& shape) {
+  const DoubleTree both(comm.rank(), shape);
+  both.for_each_on_the_way_down([&](const Tree& tree, Range segment) {
+    if (!tree.is_root()) comm.recv(tree.parent(), segment);
+    tree.for_each_child([&](int child) { comm.send(child, segment); });
+  });
+}
+
+void double_tree_reduce(Primitives& comm, const CallShape& shape) {
+  const DoubleTree both(comm.rank(), shape);
+  both.for_each_on_the_way_up([&](const Tree& tree, Range segment) {
+    tree.for_each_child([&](int child) { comm.recv_and_fold(child, segment); });
+    if (!tree.is_root()) comm.send(tree.parent(), segment);
+  });
+}
+
+void double_tree_all_reduce(Primitives& comm, const CallShape& shape) {
+  double_tree_reduce(comm, shape);
+  double_tree_broadcast(comm, shape);
+}
+
+int double_tree_broadcast_rounds(const CallShape& shape) {
+  if (shape.world_size == 1) return 0;
+  const auto p = static_cast<unsigned>(shape.world_size);
+  const int first = std::bit_width(p) - 1 + std::bit_width(p - 1);  // log2 p down and up
+  return first + rounds_behind_the_first(shape);
+}
+
+int double_tree_reduce_rounds(const CallShape& shape) {
+  if (shape.world_size == 1) return 0;
+  const auto below = static_cast<unsigned>(shape.world_size - 1);
+  // One less if the last of them is alone on the lowest level.
+  const int first = 2 * std::bit_width(below) - (below > 1 && std::has_single_bit(below) ? 1 : 0);
+  return first + rounds_behind_the_first(shape);
+}
+
+int double_tree_all_reduce_rounds(const CallShape& shape) {
+  return double_tree_reduce_rounds(shape) + double_tree_broadcast_rounds(shape);
+}
+
+uint64_t double_tree_broadcast_sent(int rank, const CallShape& shape) {
+  const DoubleTree both(rank, shape);
+  uint64_t sent = 0;
+  for (const Tree& tree : both.trees()) {
+    tree.for_each_child([&](int) { sent += tree.count(); });
+  }
+  return sent;
+}
+uint64_t double_tree_reduce_sent(int rank, const CallShape& shape) {
+  return rank == shape.root ? 0 : shape.count;
+}
+uint64_t double_tree_all_reduce_sent(int rank, const CallShape& shape) {
+  return double_tree_reduce_sent(rank, shape) + double_tree_broadcast_sent(rank, shape);
+}
+
+}  // namespace gxp

@@ -1,0 +1,73 @@
+#include "lib/collective/calibrate.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/transport/faulty.h"
+#include "tests/catch.h"
+#include "tests/collective/run_ranks.h"
+
+using namespace gxp;
+
+namespace {
+
+constexpr size_t kMost = 64 << 10;
+
+// Puts two ranks on each host.
+class OnHosts final : public FaultyTransport {
+ public:
+  explicit OnHosts(std::unique_ptr<Transport> inner)
+      : FaultyTransport(std::move(inner), {.message = ~uint64_t{0}}) {
+    for (int rank = 0; rank < world_size(); ++rank) hosts_.push_back(rank / 2);
+  }
+  std::span<const int> hosts() const override { return hosts_; }
+
+ private:
+  std::vector<int> hosts_;
+};
+
+std::string calibrated(Communicator& comm) { return to_toml(calibrate(comm, kMost)); }
+
+}  // namespace
+
+TEST_CASE("calibration measures what a profile must have, the same on every rank", "[collective]") {
+  const std::vector<std::string> texts = run_ranks(3, calibrated);
+  CHECK(texts[1] == texts[0]);
+  CHECK(texts[2] == texts[0]);
+  const Profile profile = parse_profile(texts[0], "measured");  // complete, and ascending
+  REQUIRE(profile.links.size() == 1);
+  CHECK(profile.links[0].transport == "inproc");
+  CHECK(profile.links[0].ranks == 3);
+  CHECK(profile.machine.cores == this_machine().cores);
+}
+
+TEST_CASE("with several hosts, the links inside one and between them are told apart",
+          "[collective]") {
+  InprocWorld world(4);
+  const auto texts = run_ranks_over(
+      [&](int rank) { return std::make_unique<OnHosts>(world.make_transport(rank)); }, 4,
+      calibrated);
+  const Profile profile = parse_profile(texts[3], "measured");
+  REQUIRE(profile.links.size() == 2);
+  CHECK(find_link(profile, "inproc", 2, 1).ranks == 2);
+  CHECK(find_link(profile, "inproc", 1, 2).hosts == 2);
+}
+
+TEST_CASE("one rank has nothing to measure", "[collective]") {
+  const auto texts = run_ranks(1, calibrated);
+  CHECK(parse_profile(texts[0], "measured").links.empty());
+}
+
+TEST_CASE("the time of a body is the slowest rank's", "[collective]") {
+  const auto times = run_ranks(2, [](Communicator& comm) {
+    return median_seconds(comm, [&] {
+      const auto start = Deadline::Clock::now();
+      while (comm.rank() == 1 && Deadline::Clock::now() - start < std::chrono::milliseconds(2)) {
+      }
+    });
+  });
+  CHECK(times[0] == times[1]);
+  CHECK(times[0] >= 0.002);
+}

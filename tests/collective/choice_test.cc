@@ -1,0 +1,194 @@
+#include "lib/collective/choice.h"
+
+#include <string>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "tests/catch.h"
+
+using namespace gxp;
+
+namespace {
+
+// A round costs 1 us and 1 ns a byte; folding and copying nothing that counts.
+Profile simple_profile(int cores = 64) {
+  const CostCurve round{{{1, 1e-6}, {1000, 1e-6}, {1000000, 1e-3}}};
+  const CostCurve nothing{{{1, 1e-12}, {1e12, 1e-12}}};
+  LinkClass shm{.transport = "shm", .ranks = 2, .hosts = 1};
+  shm.curves = {{"start", nothing}, {"swap", {{{1, 1e-6}}}}, {"exchange", round}, {"hop", round},
+                {"fold", nothing},  {"fold-later", nothing}, {"copy", nothing}};
+  LinkClass tcp = shm;
+  tcp.transport = "tcp";
+  LinkClass between{.transport = "tcp", .ranks = 2, .hosts = 2};
+  between.curves["exchange"] = {{{1, 1e-4}, {1000, 1e-4}, {1000000, 1e-1}}};
+  return {.machine = {.cpu = "", .cores = cores, .kernel = ""}, .links = {shm, tcp, between}};
+}
+
+Plan plan_for(Collective collective, size_t bytes, int world_size,
+              const ChoiceSettings& settings = {}) {
+  return choose(collective, DType::kF32, bytes, {.world_size = world_size, .transport = "shm"},
+                settings, simple_profile());
+}
+
+double seconds(std::string_view name, Collective collective, double bytes,
+               const Topology& topology) {
+  const Profile profile = simple_profile();
+  const CostModel model(topology, profile);
+  return model.seconds(*find_algorithm(name, collective), bytes, bytes, false);
+}
+
+bool contains(std::string_view text, std::string_view words) {
+  return text.find(words) != std::string_view::npos;
+}
+
+template <class Act>
+std::string error_of(const Act& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("rounds of the recording cost what the formulas say", "[collective]") {
+  // 4 MB over 4 ranks, 1 ns a byte.
+  const Topology four{.world_size = 4, .transport = "shm"};
+  struct Row {
+    std::string_view name;
+    Collective collective;
+    double seconds;
+  };
+  for (const Row& row :
+       {Row{"ring", Collective::kAllReduce, 6e-3}, Row{"ring", Collective::kAllGather, 3e-3},
+        Row{"halving-doubling", Collective::kAllReduce, 6e-3},
+        Row{"halving-doubling", Collective::kReduceScatter, 3e-3},
+        Row{"recursive-doubling", Collective::kAllReduce, 8e-3},
+        // All of it at once: one wait.
+        Row{"direct", Collective::kAllGather, 3e-3 - 2e-6}}) {
+    CAPTURE(row.name, to_string(row.collective));
+    CHECK(seconds(row.name, row.collective, 4e6, four) == Approx(row.seconds));
+  }
+  // 8 bytes: rounds of 1 us.
+  CHECK(seconds("ring", Collective::kAllReduce, 8, four) == Approx(6e-6));
+  CHECK(seconds("halving-doubling", Collective::kAllReduce, 8, four) == Approx(4e-6));
+}
+
+TEST_CASE("between hosts a round takes what crosses the slowest link", "[collective]") {
+  const std::vector<int> hosts = {0, 0, 1, 1};
+  const Topology topology{.world_size = 4, .hosts = hosts, .transport = "tcp"};
+  // 6 rounds of a quarter each way against 2 rounds of half each way.
+  CHECK(seconds("ring", Collective::kAllReduce, 4e6, topology) == Approx(6 * 0.1));
+  CHECK(seconds("hierarchical", Collective::kAllReduce, 4e6, topology) <
+        0.75 * seconds("ring", Collective::kAllReduce, 4e6, topology));
+}
+
+TEST_CASE("every collective has a plan at every size and number of ranks", "[collective]") {
+  for (const Collective collective : collectives()) {
+    for (const int world_size : {1, 2, 3, 5, 8, 100}) {
+      for (const size_t bytes : {size_t{0}, size_t{8}, size_t{64} << 20}) {
+        const Plan plan = plan_for(collective, bytes, world_size);
+        CAPTURE(to_string(collective), world_size, bytes);
+        REQUIRE(plan.algorithm != nullptr);
+        CHECK(plan.algorithm->collective == collective);
+        CHECK(plan.algorithm->layout_invariant);
+        CHECK(plan.segment_bytes > 0);
+        CHECK(contains(plan.reason, "predicted"));
+      }
+    }
+  }
+}
+
+TEST_CASE("the same question has the same answer", "[collective]") {
+  const Plan first = plan_for(Collective::kAllReduce, 4096, 8);
+  const Plan second = plan_for(Collective::kAllReduce, 4096, 8);
+  CHECK(first.algorithm == second.algorithm);
+  CHECK(first.reason == second.reason);
+  CHECK(first.predicted_seconds == second.predicted_seconds);
+}
+
+TEST_CASE("the predicted time does not fall with size", "[collective]") {
+  for (const Profile& profile : {simple_profile(), builtin_profile()}) {
+    for (const int world_size : {2, 3, 4, 8}) {
+      const CostModel model({.world_size = world_size, .transport = "shm"}, profile);
+      for (const Algorithm& algorithm : algorithms()) {
+        for (const double segment : {1e9, 65536.0}) {
+          double before = 0;
+          for (double bytes = 1; bytes < 1e9; bytes *= 1.7) {
+            const double now = model.seconds(algorithm, bytes, segment, true);
+            CAPTURE(algorithm.name, to_string(algorithm.collective), world_size, bytes, segment);
+            CHECK(now >= before * (1 - 1e-12));
+            before = now;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a wanted algorithm is taken where the collective has it", "[collective]") {
+  const ChoiceSettings ring{.algorithm = "ring"};
+  const Plan all_reduce = plan_for(Collective::kAllReduce, 8, 4, ring);
+  CHECK(all_reduce.algorithm->name == "ring");  // although its order depends on the layout
+  CHECK(contains(all_reduce.reason, "asked for"));
+  CHECK(plan_for(Collective::kBarrier, 0, 4, ring).algorithm->name != "ring");
+}
+
+TEST_CASE("an order that depends on the layout is taken only where that is allowed",
+          "[collective]") {
+  const std::vector<int> hosts = {0, 0, 0, 0, 1, 1, 1, 1};
+  const Topology topology{.world_size = 8, .hosts = hosts, .transport = "tcp"};
+  const auto plan = [&](bool invariant) {
+    return choose(Collective::kAllReduce, DType::kF32, 64 << 20, topology,
+                  {.layout_invariant = invariant}, simple_profile());
+  };
+  CHECK(plan(true).algorithm->layout_invariant);
+  CHECK(plan(false).algorithm->name == "hierarchical");
+}
+
+TEST_CASE("only a ring has channels", "[collective]") {
+  CHECK(plan_for(Collective::kAllReduce, 64, 4, {.algorithm = "ring"}).channels == 1);
+  CHECK(plan_for(Collective::kAllReduce, 64, 4, {.algorithm = "ring", .channels = 3}).channels ==
+        3);
+  CHECK(plan_for(Collective::kAllReduce, 64, 4, {.channels = 3}).channels == 1);
+}
+
+TEST_CASE("a pipelined tree gets segments, if it is long enough", "[collective]") {
+  const ChoiceSettings tree{.algorithm = "double-tree"};
+  CHECK(plan_for(Collective::kBroadcast, 64 << 20, 8, tree).segment_bytes < (64 << 20));
+  CHECK(plan_for(Collective::kBroadcast, 64, 8, tree).segment_bytes == 64);
+  ChoiceSettings fixed = tree;
+  fixed.segment_bytes = 1000;
+  CHECK(plan_for(Collective::kBroadcast, 64 << 20, 8, fixed).segment_bytes == 1000);
+}
+
+TEST_CASE("where memory is shared, direct takes what was measured", "[collective]") {
+  Profile profile = simple_profile();
+  profile.links[0].curves["direct-all-reduce"] = {{{8, 3e-9}}};
+  profile.links[0].curves["staged-all-reduce"] = {{{8, 5e-9}}};
+  const Topology shared{.world_size = 2, .transport = "shm", .shared_space = true};
+  const CostModel model(shared, profile);
+  const Plan direct = choose(Collective::kAllReduce, DType::kF32, 8, {}, model);
+  CHECK(direct.algorithm->name == "direct");
+  CHECK(direct.predicted_seconds == 3e-9);
+  CHECK(choose(Collective::kAllReduce, DType::kF32, 8, {}, model, true).predicted_seconds == 5e-9);
+}
+
+TEST_CASE("more ranks than were measured share the cores", "[collective]") {
+  const Profile two_cores = simple_profile(2);
+  const Algorithm& ring = *find_algorithm("ring", Collective::kAllGather);
+  const CostModel eight({.world_size = 8, .transport = "shm"}, two_cores);
+  CHECK(eight.seconds(ring, 8, 8, false) == Approx(7 * 4 * 1e-6));
+}
+
+TEST_CASE("an algorithm that does not exist is refused with those that do", "[collective]") {
+  CHECK_NOTHROW(check_algorithm_name("auto"));
+  CHECK_NOTHROW(check_algorithm_name("ring"));
+  const std::string message = error_of([] { check_algorithm_name("rign"); });
+  for (const std::string_view words :
+       {"choose algorithm 'rign'", "halving-doubling", "did you mean 'ring'"}) {
+    CHECK(contains(message, words));
+  }
+}

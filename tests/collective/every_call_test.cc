@@ -1,0 +1,205 @@
+// Every operation, algorithm, transport, type and reduction, around every threshold.
+#include <random>
+#include <set>
+
+#include "lib/collective/communicator.h"
+#include "tests/catch.h"
+#include "tests/collective/calls.h"
+#include "tests/collective/run_ranks.h"
+#include "tests/transport/worlds.h"
+
+using namespace gxp;
+
+namespace {
+
+constexpr DType kTypes[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
+                            DType::kI64, DType::kI32, DType::kI8,  DType::kU8};
+
+std::vector<std::string> algorithm_names() {
+  std::set<std::string> names;
+  for (const Algorithm& row : algorithms()) names.emplace(row.name);
+  return {names.begin(), names.end()};
+}
+
+// Runs fn(Communicator&) as every rank over the transport.
+template <class Fn>
+std::vector<std::string> run_over_ranks(const std::string& transport, int world_size,
+                                        const CommunicatorOptions& options, const Fn& fn) {
+  if (transport == "inproc") return run_ranks(world_size, fn, options);
+  World world(transport, world_size);
+  std::vector<std::unique_ptr<Store>> stores(static_cast<size_t>(world_size));
+  const auto join = [&](int rank) {
+    stores[size_t(rank)] = world.join_store(rank);
+    return world.join(*stores[size_t(rank)]);
+  };
+  auto results = run_ranks_over(join, world_size, fn, options);
+  for (const auto& store : stores) store->close();
+  return results;
+}
+
+struct Buffers {
+  CommunicatorMemory a;
+  CommunicatorMemory b;
+  std::vector<std::byte> c;
+  std::vector<std::byte> d;
+  explicit Buffers(Communicator& comm, size_t bytes)
+      : a(comm.allocate(bytes)), b(comm.allocate(bytes)), c(bytes), d(bytes) {}
+  // kinds 0 and 1: communicator memory, in place or not; 2 and 3: ordinary; 4: one of each.
+  [[nodiscard]] std::pair<Memory, Memory> of_kind(int kind) {
+    const Memory own = memory_of(c);
+    if (kind == 0) return {a.memory(), a.memory()};
+    if (kind == 1) return {a.memory(), b.memory()};
+    if (kind == 2) return {own, own};
+    if (kind == 3) return {own, memory_of(d)};
+    return {a.memory(), own};
+  }
+};
+
+size_t fitting_count(Collective collective, size_t count, int world_size) {
+  return collective == Collective::kAllToAll ? count - count % size_t(world_size) : count;
+}
+
+// Elements of f32: around what fits a line, a copy, a slot, a tile, a segment.
+std::vector<size_t> counts_around_thresholds(int world_size) {
+  std::vector<size_t> counts = {0, 1, size_t(world_size) - 1, size_t(world_size) + 1, 13, 15, 61};
+  for (const size_t bytes : {64, 256, 1024, 16384}) {
+    for (const size_t count : {bytes / 4 - 1, bytes / 4, bytes / 4 + 1}) counts.push_back(count);
+  }
+  return counts;
+}
+
+std::string check_all_counts(Communicator& comm, Buffers& buffers) {
+  for (const Collective collective : collectives()) {
+    int turn = 0;
+    for (const size_t count : counts_around_thresholds(comm.world_size())) {
+      const Call call{.collective = collective,
+                      .dtype = DType::kF32,
+                      .count = fitting_count(collective, count, comm.world_size()),
+                      .root = int(count % size_t(comm.world_size()))};
+      for (const int kind : {turn % 5, (turn + 2) % 5}) {
+        const auto [in, out] = buffers.of_kind(kind);
+        const std::string problem = run_and_check(comm, call, in, out);
+        if (!problem.empty()) return fmt::format("{} (memory kind {})", problem, kind);
+      }
+      ++turn;
+    }
+  }
+  return "";
+}
+
+std::string check_all_types(Communicator& comm, Buffers& buffers) {
+  for (const Collective collective :
+       {Collective::kAllReduce, Collective::kReduceScatter, Collective::kReduce}) {
+    for (const DType dtype : kTypes) {
+      for (const ReduceOp op : reduce_ops()) {
+        if (!supports(op, dtype)) continue;
+        for (const size_t count : {size_t{5}, size_t{1031}}) {
+          const Call call{.collective = collective,
+                          .dtype = dtype,
+                          .op = op,
+                          .count = count,
+                          .root = comm.world_size() - 1};
+          const auto [in, out] = buffers.of_kind(int(count + size_t(op)) % 5);
+          const std::string problem = run_and_check(comm, call, in, out);
+          if (!problem.empty()) return problem;
+        }
+      }
+    }
+  }
+  return "";
+}
+
+std::string check_everything(Communicator& comm) {
+  Buffers buffers(comm, 64 << 10);
+  const std::string problem = check_all_counts(comm, buffers);
+  return problem.empty() ? check_all_types(comm, buffers) : problem;
+}
+
+std::string check_large(Communicator& comm) {
+  Buffers buffers(comm, 8 << 20);
+  for (const Collective collective : collectives()) {
+    for (const size_t bytes :
+         {size_t{64} << 10, size_t{128} << 10, size_t{256} << 10, size_t{5} << 20}) {
+      for (const size_t extra : {0, 1}) {
+        const Call call{.collective = collective,
+                        .dtype = DType::kBF16,
+                        .count = fitting_count(collective, bytes / 2 + extra, comm.world_size())};
+        const auto [in, out] = buffers.of_kind(int(bytes / 65536 + extra) % 5);
+        const std::string problem = run_and_check(comm, call, in, out);
+        if (!problem.empty()) return problem;
+      }
+    }
+  }
+  return "";
+}
+
+// Blocking and started, in groups of all ranks and of some, in random order.
+std::string check_random_calls(Communicator& comm, uint64_t seed, int calls) {
+  std::mt19937_64 random(seed);  // the same on all ranks
+  Buffers buffers(comm, 64 << 10);
+  const auto below = [&](size_t n) { return size_t(random() % n); };
+  for (int i = 0; i < calls; ++i) {
+    const Collective collective = collectives()[below(collectives().size())];
+    const DType dtype = kTypes[below(std::size(kTypes))];
+    const ReduceOp op = reduce_ops()[below(reduce_ops().size())];
+    const size_t most = below(8) == 0 ? 8000 : 200;
+    const Call call{.collective = collective,
+                    .dtype = dtype,
+                    .op = supports(op, dtype) ? op : ReduceOp::kSum,
+                    .count = fitting_count(collective, below(most), comm.world_size()),
+                    .root = int(below(size_t(comm.world_size())))};
+    const auto [in, out] = buffers.of_kind(int(below(5)));
+    const std::string problem = run_and_check(comm, call, in, out);
+    if (!problem.empty()) return fmt::format("call {} of seed {}: {}", i, seed, problem);
+  }
+  return "";
+}
+
+void require_none(const std::vector<std::string>& problems) {
+  for (const std::string& problem : problems) REQUIRE(problem == "");
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm gives every operation's result over every transport") {
+  const std::string transport = GENERATE("inproc", "shm", "tcp");
+  const int world_size = GENERATE(1, 2, 3, 4, 5, 7, 8);
+  CommunicatorOptions options;
+  options.algorithm = GENERATE(from_range(algorithm_names()));
+  options.segment_bytes = 1024;
+  options.channels = 1 + world_size % 3;
+  CAPTURE(transport, world_size, options.algorithm);
+  require_none(run_over_ranks(transport, world_size, options, check_everything));
+}
+
+TEST_CASE("large calls go through tiles and segments unharmed") {
+  const std::string transport = GENERATE("shm", "tcp");
+  const int world_size = GENERATE(2, 3, 4);
+  CommunicatorOptions options;
+  options.algorithm = GENERATE("auto", "direct");
+  CAPTURE(transport, world_size, options.algorithm);
+  require_none(run_over_ranks(transport, world_size, options, check_large));
+}
+
+TEST_CASE("random calls in a row give exact results") {
+  const std::string transport = GENERATE("shm", "tcp");
+  const int world_size = GENERATE(2, 3, 5);
+  CAPTURE(transport, world_size);
+  require_none(run_over_ranks(transport, world_size, {}, [](Communicator& comm) {
+    return check_random_calls(comm, 42, 300);
+  }));
+}
+
+TEST_CASE("a million random calls give exact results", "[.long]") {
+  const std::string transport = GENERATE("shm", "tcp");
+  const int world_size = GENERATE(2, 4);
+  CAPTURE(transport, world_size);
+  for (uint64_t seed = 0; seed < 25; ++seed) {
+    CommunicatorOptions options;
+    options.layout_invariant = seed % 2 == 0;
+    options.segment_bytes = seed % 3 == 0 ? 4096 : 0;
+    require_none(run_over_ranks(transport, world_size, options, [&](Communicator& comm) {
+      return check_random_calls(comm, seed, 10000);
+    }));
+  }
+}
