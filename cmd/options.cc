@@ -4,10 +4,34 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <span>
 
+#include "lib/base/bytes.h"
 #include "lib/base/near_match.h"
+#include "lib/config/settings.h"
 
 namespace gxp {
+namespace {
+
+// "--segment-bytes". The deadline has nccl-tests' name.
+std::string option_of(const Setting& setting) {
+  if (setting.key == "timeout_s") return "-T,--timeout";
+  std::string name = "--" + setting.key;
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+std::string type_name_of(const Setting& setting) {
+  const auto words = std::span(setting.check.words).first(setting.check.word_count);
+  if (!words.empty()) return fmt::format("{}", fmt::join(words, "|"));
+  if (setting.type == SettingType::kText) return setting.key == "profile" ? "FILE" : "NAME";
+  if (setting.type == SettingType::kBytes) return "SIZE";
+  return "N";
+}
+
+}  // namespace
 
 void add_format_option(CLI::App& app, Format& format) {
   const auto parse = [&format](const std::string& name) {
@@ -23,6 +47,41 @@ void add_format_option(CLI::App& app, Format& format) {
   app.add_option_function<std::string>("--format", parse, "How results are written to stdout")
       ->type_name(fmt::format("{}", fmt::join(kFormatNames, "|")))
       ->default_str(std::string(kFormatNames[size_t(format)]));
+}
+
+void add_comm_options(CLI::App& app, std::vector<std::string>& sets) {
+  for (const Setting& setting : settings()) {
+    if (setting.section != "comm") continue;
+    const auto add = [&sets, name = setting.name()](const std::string& value) {
+      sets.push_back(name + "=" + value);
+    };
+    app.add_option_function<std::string>(option_of(setting), add, std::string(setting.doc))
+        ->type_name(type_name_of(setting));
+  }
+}
+
+void add_number_option(CLI::App& app, const char* names, int& number, int low, int high,
+                       const std::string& description) {
+  const auto check = [low, high](const std::string& text) -> std::string {
+    int value = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && rest == end && value >= low && value <= high) return "";
+    return fmt::format("must be from {} to {}, is '{}'", low, high, text);
+  };
+  app.add_option(names, number, description)->type_name("N")->check(check);
+}
+
+void add_size_option(CLI::App& app, const char* names, size_t& bytes,
+                     const std::string& description) {
+  const auto parse = [names, &bytes](const std::string& text) {
+    const std::optional<uint64_t> parsed = parse_bytes(text);
+    if (!parsed)
+      throw CLI::ValidationError(names,
+                                 fmt::format("must be a size such as 8, 64K or 1G, is '{}'", text));
+    bytes = *parsed;
+  };
+  app.add_option_function<std::string>(names, parse, description)->type_name("SIZE");
 }
 
 void add_set_option(CLI::App& app, std::vector<std::string>& sets) {

@@ -15,6 +15,18 @@ namespace gxp {
 // --format text|csv|json
 void add_format_option(CLI::App& app, Format& format);
 
+// --transport, --algorithm, ...: an option for each setting of [comm]; each adds "comm.KEY=VALUE"
+// to `sets`, for load_comm_config().
+void add_comm_options(CLI::App& app, std::vector<std::string>& sets);
+
+// A count from `low` to `high`.
+void add_number_option(CLI::App& app, const char* names, int& number, int low, int high,
+                       const std::string& description);
+
+// A size as lib/base/bytes.h reads it: 8, 64K, 1G.
+void add_size_option(CLI::App& app, const char* names, size_t& bytes,
+                     const std::string& description);
+
 // --set SECTION.KEY=VALUE, any number of times; for load_config().
 void add_set_option(CLI::App& app, std::vector<std::string>& sets);
 

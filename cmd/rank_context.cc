@@ -6,8 +6,6 @@
 #include <memory>
 
 #include "lib/base/log.h"
-#include "lib/config/print.h"
-#include "lib/net/configuration.h"
 #include "lib/net/launcher.h"
 #include "lib/net/rendezvous.h"
 #include "lib/net/socket.h"
@@ -31,12 +29,20 @@ std::vector<std::string> own_argv() {
   return arguments;
 }
 
-CommunicatorOptions communicator_options(const RunConfig& config) {
-  return {.algorithm = config.comm.algorithm,
-          .layout_invariant = config.train.deterministic != "off",
-          .timeout =
-              std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(config.comm.timeout_s)),
-          .segment_bytes = config.comm.segment_bytes};
+TcpOptions tcp_options(const CommConfig& comm) {
+  TcpOptions tcp;
+  tcp.streams = comm.streams;
+  tcp.interface = comm.interface;
+  if (comm.socket_buffer_bytes > 0) tcp.buffer_bytes = comm.socket_buffer_bytes;
+  return tcp;
+}
+
+// What the ranks compare. Hosts may name their interfaces differently, and their profiles alike.
+FlatConfiguration agreed_configuration(const JobSettings& settings, const Profile& profile) {
+  FlatConfiguration agreed = settings.configuration;
+  std::erase_if(agreed, [](const auto& setting) { return setting.first == "comm.interface"; });
+  agreed.emplace_back("content of comm.profile", fmt::format("{:016x}", hash_of(profile)));
+  return agreed;
 }
 
 // Tells the other ranks, leaves the job, and throws the first cause: of ranks that lose a peer, or
@@ -51,6 +57,17 @@ CommunicatorOptions communicator_options(const RunConfig& config) {
 }
 
 }  // namespace
+
+CommunicatorOptions communicator_options(const JobSettings& settings) {
+  const CommConfig& comm = settings.comm;
+  check_algorithm_name(comm.algorithm);
+  return {.algorithm = comm.algorithm,
+          .layout_invariant = settings.layout_invariant,
+          .channels = comm.channels,
+          .timeout = std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(comm.timeout_s)),
+          .segment_bytes = comm.segment_bytes,
+          .profile = comm.profile.empty() ? builtin_profile() : load_profile(comm.profile)};
+}
 
 void add_launch_options(CLI::App& app, LaunchRequest& request) {
   app.add_option("--nproc", request.nproc, "Ranks to start on this host")
@@ -90,12 +107,14 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   return launch(options, environment);
 }
 
-void run_rank(const LaunchRequest& request, const Environment& environment, const RunConfig& config,
-              Device& device, const std::function<void(Communicator&)>& work) {
+void run_rank(const LaunchRequest& request, const Environment& environment,
+              const JobSettings& settings, Device& device,
+              const std::function<void(Communicator&)>& work) {
   const RankIdentity identity = identity_from(environment);
+  const CommunicatorOptions options = communicator_options(settings);
   if (identity.world_size == 1) {
     InprocWorld alone(1);
-    Communicator communicator(alone.make_transport(0), device, communicator_options(config));
+    Communicator communicator(alone.make_transport(0), device, options);
     work(communicator);
     return;
   }
@@ -110,11 +129,11 @@ void run_rank(const LaunchRequest& request, const Environment& environment, cons
                                  .store = job.store.get(),
                                  .secret = &secret,
                                  .deadline = joined,
-                                 .master_addr = identity.master_addr};
+                                 .master_addr = identity.master_addr,
+                                 .tcp = tcp_options(settings.comm)};
   try {
-    check_configuration(*job.store, flatten(config), joined);
-    Communicator communicator(make_transport(config.comm.transport, context), device,
-                              communicator_options(config));
+    check_configuration(*job.store, agreed_configuration(settings, options.profile), joined);
+    Communicator communicator(make_transport(settings.comm.transport, context), device, options);
     work(communicator);
     job.close(after_seconds(request.join_timeout_s));
   } catch (const Error& error) {

@@ -8,6 +8,7 @@
 #include "lib/base/environment.h"
 #include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
+#include "lib/net/configuration.h"
 #include "lib/net/identity.h"
 
 namespace CLI {
@@ -33,9 +34,21 @@ void add_launch_options(CLI::App& app, LaunchRequest& request);
 // each other.
 std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment);
 
+// How the ranks of a job are joined.
+struct JobSettings {
+  CommConfig comm;
+  bool layout_invariant = true;     // of the collectives, see lib/collective/choice.h
+  FlatConfiguration configuration;  // what all ranks must have been given alike
+};
+
+// What is to be checked before ranks are started: the algorithm's name, the profile. Throws
+// kConfig, kIo, kCorrupt.
+CommunicatorOptions communicator_options(const JobSettings& settings);
+
 // Joins this rank to its job and calls `work`. A failure of `work` or of another rank ends all
 // ranks; the error thrown here then names the first cause.
-void run_rank(const LaunchRequest& request, const Environment& environment, const RunConfig& config,
-              Device& device, const std::function<void(Communicator&)>& work);
+void run_rank(const LaunchRequest& request, const Environment& environment,
+              const JobSettings& settings, Device& device,
+              const std::function<void(Communicator&)>& work);
 
 }  // namespace gxp

@@ -62,20 +62,23 @@ int run(Options& options) {
     fail(ErrorKind::kUsage,
          "--resume: checkpoint.dir is not set, so there is nothing to resume from");
   }
+  const JobSettings job{.comm = config.run.comm,
+                        .layout_invariant = config.run.train.deterministic != "off",
+                        .configuration = flatten(config.run)};
+  communicator_options(job);  // finds what is wrong with them before there are ranks
   if (const auto launched = launch_ranks(options.launch, environment)) return *launched;
 
-  options.run.settings = flatten(config.run);
+  options.run.settings = job.configuration;
   options.run.resolved_settings = print_config(config);
   options.run.stop_signal = stop_signal;
   RunSummary summary;
   Backend backend = make_backend(config.run.train, identity_from(environment).local_world_size);
-  run_rank(options.launch, environment, config.run, *backend.device,
-           [&](Communicator& communicator) {
-             catch_stop_signals();  // before all ranks have come, there is nothing to save
-             summary = run_training(config.run, communicator, backend, options.run);
-             if (communicator.rank() == 0)
-               print(make_report(summary, communicator.world_size()), options.format);
-           });
+  run_rank(options.launch, environment, job, *backend.device, [&](Communicator& communicator) {
+    catch_stop_signals();  // before all ranks have come, there is nothing to save
+    summary = run_training(config.run, communicator, backend, options.run);
+    if (communicator.rank() == 0)
+      print(make_report(summary, communicator.world_size()), options.format);
+  });
   return summary.signal == 0 ? kExitOk : exit_code_after_signal(summary.signal);
 }
 

@@ -4,12 +4,12 @@ _gxp() {
   local command=${COMP_WORDS[1]} words=""
   [[ $COMP_CWORD -eq 1 ]] && command=""
   case $command in
-    "") words="train convert-ckpt help -h --help --version" ;;
-    help) words="train convert-ckpt help" ;;
+    "") words="train allreduce-test convert-ckpt help -h --help --version" ;;
+    help) words="train allreduce-test convert-ckpt help" ;;
     train)
       words="-h --help --set --nproc --nnodes --node-rank --master --join-timeout --resume --metrics --generate --prompt --temperature --print-config --format"
       case $previous in
-        --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.seed= train.deterministic= train.device= train.threads= train.log_every= train.valid_every= train.valid_batches= train.run_dir= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.bucket_bytes= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.timeout_s= comm.segment_bytes=" ;;
+        --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.seed= train.deterministic= train.device= train.threads= train.log_every= train.valid_every= train.valid_batches= train.run_dir= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.bucket_bytes= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.timeout_s=" ;;
         --nproc) words="" ;;
         --nnodes) words="" ;;
         --node-rank) words="" ;;
@@ -19,6 +19,50 @@ _gxp() {
         --generate) words="" ;;
         --prompt) words="" ;;
         --temperature) words="" ;;
+        --format) words="text csv json" ;;
+      esac ;;
+    allreduce-test)
+      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --streams --socket-buffer-bytes --interface -T --timeout --deterministic --nproc --nnodes --node-rank --master --join-timeout --explain --svg --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
+      case $previous in
+        --op) words="all_reduce all_gather reduce_scatter broadcast reduce gather scatter alltoall sendrecv barrier all" ;;
+        -o | --redop) words="sum prod min max avg mulsum band bor bxor land lor lxor all" ;;
+        -d | --datatype) words="double float half bfloat16 int64 int32 int8 uint8 all" ;;
+        -r | --root) words="RANK all" ;;
+        -b | --minbytes) words="" ;;
+        -e | --maxbytes) words="" ;;
+        -i | --stepbytes) words="" ;;
+        -f | --stepfactor) words="" ;;
+        -n | --iters) words="" ;;
+        -w | --warmup_iters) words="" ;;
+        -m | --agg_iters) words="" ;;
+        -N | --run_cycles) words="" ;;
+        -c | --check) words="" ;;
+        -z | --blocking) words="1 2 3" ;;
+        --memory) words="communicator ordinary" ;;
+        -u | --unalign) words="" ;;
+        --transport) words="auto shm tcp" ;;
+        --engine) words="auto native" ;;
+        --algorithm) words="" ;;
+        --channels) words="" ;;
+        --segment-bytes) words="" ;;
+        --profile) words="" ;;
+        --streams) words="" ;;
+        --socket-buffer-bytes) words="" ;;
+        --interface) words="" ;;
+        -T | --timeout) words="" ;;
+        --nproc) words="" ;;
+        --nnodes) words="" ;;
+        --node-rank) words="" ;;
+        --master) words="" ;;
+        --join-timeout) words="" ;;
+        --svg) words="" ;;
+        --min-bw) words="" ;;
+        --baseline) words="" ;;
+        --tolerance) words="" ;;
+        -a | --average) words="0 1 2 3:INT in [0 - 3]" ;;
+        -I | --per_iter_timing) words="0 1" ;;
+        -S | --report_timestamps) words="0 1" ;;
+        -J | --output_file) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
     convert-ckpt)

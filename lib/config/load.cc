@@ -66,7 +66,7 @@ class Loader {
   void read_file(std::string_view text);
   void read_environment(const Environment& environment);
   void read_set(const std::string& set);
-  LoadedConfig finish() &&;
+  LoadedConfig finish(bool judge_rules = true) &&;
 
  private:
   void read_entry(const TomlEntry& entry);
@@ -196,8 +196,8 @@ std::string Loader::place_of(const Origin& origin) const {
   return path_.empty() ? "settings" : path_;
 }
 
-LoadedConfig Loader::finish() && {
-  if (readable_) check_rules();
+LoadedConfig Loader::finish(bool judge_rules) && {
+  if (readable_ && judge_rules) check_rules();
   if (problems_.empty()) return std::move(loaded_);
   std::ranges::stable_sort(problems_, {}, [](const Problem& problem) {
     return std::pair(problem.origin.kind, problem.origin.line);
@@ -229,10 +229,10 @@ std::string read_run_file(const std::string& path) {
 }
 
 LoadedConfig finish_loading(Loader loader, std::span<const std::string> sets,
-                            const Environment& environment) {
+                            const Environment& environment, bool judge_rules = true) {
   loader.read_environment(environment);
   for (const std::string& set : sets) loader.read_set(set);
-  return std::move(loader).finish();
+  return std::move(loader).finish(judge_rules);
 }
 
 }  // namespace
@@ -256,6 +256,10 @@ LoadedConfig parse_config(std::string_view text, const std::string& path,
   Loader loader(path);
   loader.read_file(text);
   return finish_loading(std::move(loader), sets, environment);
+}
+
+CommConfig load_comm_config(std::span<const std::string> sets, const Environment& environment) {
+  return finish_loading(Loader(""), sets, environment, false).run.comm;
 }
 
 LoadedConfig load_config(const std::string& path, std::span<const std::string> sets,

@@ -37,7 +37,11 @@ struct LoadedConfig {
 LoadedConfig load_config(const std::string& path, std::span<const std::string> sets = {},
                          const Environment& environment = {});
 
-// The same over the text of a file; `path` is used in messages and origins only.
+// The section [comm] alone, for a command that trains nothing: from `sets` and the environment; no
+// rule over several settings is judged.
+CommConfig load_comm_config(std::span<const std::string> sets, const Environment& environment);
+
+// The same as load_config() over the text of a file; `path` is used in messages and origins only.
 LoadedConfig parse_config(std::string_view text, const std::string& path,
                           std::span<const std::string> sets = {},
                           const Environment& environment = {});

@@ -194,8 +194,13 @@ struct CommConfig {
   std::string transport = "auto";
   std::string engine = "auto";
   std::string algorithm = "auto";
+  int channels = 0;
+  uint64_t segment_bytes = 0;
+  std::string profile;
+  int streams = 0;
+  uint64_t socket_buffer_bytes = 0;
+  std::string interface;
   double timeout_s = 60;  // a collective that waits longer fails and names who is late
-  uint64_t segment_bytes = 256u << 10;
 
   static constexpr auto schema() {
     using S = CommConfig;
@@ -205,12 +210,30 @@ struct CommConfig {
               "How ranks reach each other; auto: the fastest, per peer.",
               one_of("auto", "shm", "tcp")),
         field("engine", &S::engine, "Who runs the collectives.", one_of("auto", "native")),
-        field("algorithm", &S::algorithm, "Algorithm of the all-reduce.",
-              one_of("auto", "ring", "halving-doubling")),
+        field(
+            "algorithm", &S::algorithm,
+            "Algorithm of those operations that have one of this name; auto: the one predicted to "
+            "be fastest."),
+        field("channels", &S::channels,
+              "Parallel rings of the ring algorithm; 0: as many as are predicted to be fastest.",
+              between(0, 64)),
+        field("segment_bytes", &S::segment_bytes,
+              "Bytes of one step of the pipeline; 0: chosen by the cost model.",
+              between(0, 1u << 30)),
+        field("profile", &S::profile,
+              "TOML file with the measured constants of the cost model; \"\": those built in."),
+        field("streams", &S::streams, "tcp: connections to each peer; 0: a short probe decides.",
+              between(0, 64)),
+        field("socket_buffer_bytes", &S::socket_buffer_bytes,
+              "tcp: send and receive buffer of each connection; 0: a short probe decides.",
+              between(0, 1u << 30)),
+        field(
+            "interface", &S::interface,
+            "tcp: where this host is reached, as NCCL_SOCKET_IFNAME names interfaces: prefixes, or "
+            "=eth0 for one; may differ between hosts; \"\": the one that leads to rank 0."),
         field("timeout_s", &S::timeout_s,
               "Seconds after which a collective fails and names the rank that is late.",
-              between(0.001, 1e6)),
-        field("segment_bytes", &S::segment_bytes, "Bytes of one step of the pipeline.", positive));
+              between(0.001, 1e6)));
   }
 };
 

@@ -1,8 +1,4 @@
 // Bad input: one line that a user understands, the documented exit code, and nothing lost.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -11,6 +7,7 @@
 #include "lib/base/error.h"
 #include "tests/catch.h"
 #include "tests/cmd/golden_run.h"
+#include "tests/cmd/reserved_port.h"
 
 namespace gxp {
 namespace {
@@ -46,7 +43,7 @@ Arguments set(const std::string& key, const std::string& value) {
 Arguments edit(const GoldenRun& run, const std::string& from, const std::string& to) {
   std::string text = read_file(run.path("run.toml"));
   text.replace(text.find(from), from.size(), to);
-  write_file(run.path("run.toml"), text);
+  make_file(run.path("run.toml"), text);
   return {};
 }
 
@@ -54,7 +51,7 @@ Arguments edit(const GoldenRun& run, const std::string& from, const std::string&
 Arguments tokens(const GoldenRun& run, size_t bytes, size_t at = 0, int32_t token = -1) {
   std::string data = read_file(run.golden("tokens.i32")).substr(0, bytes);
   if (at > 0) std::memcpy(data.data() + 4 * at, &token, sizeof token);
-  write_file(run.path("tokens.i32"), data);
+  make_file(run.path("tokens.i32"), data);
   return set("data.train", run.path("tokens.i32"));
 }
 
@@ -63,7 +60,7 @@ Arguments nan_weight(const GoldenRun& run) {
   std::string weights = read_file(run.golden("init.safetensors"));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::memcpy(weights.data() + weights.size() - sizeof nan, &nan, sizeof nan);
-  write_file(run.path("init.safetensors"), weights);
+  make_file(run.path("init.safetensors"), weights);
   return set("model.init", run.path("init.safetensors"));
 }
 
@@ -74,7 +71,7 @@ Arguments spoil(const GoldenRun& run, const std::string& name,
   const std::string file = run.path("run/ckpt/step-00000006/" + name);
   std::string bytes = read_file(file);
   change(bytes);
-  write_file(file, bytes);
+  make_file(file, bytes);
   return {"--resume"};
 }
 
@@ -184,30 +181,6 @@ const std::vector<Case> kCases = {
      },
      2,
      {"train.seed is 1 there and 7 now"}}};
-
-// A TCP port of loopback that nobody else gets while this lives, but that gxp may listen on.
-class ReservedPort {
- public:
-  explicit ReservedPort(bool listening = false)
-      : socket_(int(check_sys(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"))) {
-    const int on = 1;
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    socklen_t size = sizeof address;
-    check_sys(::bind(socket_.get(), generic, size), "bind");
-    check_sys(::getsockname(socket_.get(), generic, &size), "getsockname");
-    if (listening) check_sys(::listen(socket_.get(), 1), "listen");
-    master_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
-  }
-  [[nodiscard]] const std::string& master() const { return master_; }
-
- private:
-  Fd socket_;
-  std::string master_;
-};
 
 const std::string kSecret(64, 'a');
 

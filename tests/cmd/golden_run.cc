@@ -60,7 +60,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void write_file(const std::string& path, const std::string& bytes) {
+void make_file(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
@@ -70,7 +70,7 @@ GoldenRun::GoldenRun(const std::string& folder, int micro_batch)
   if (mkdtemp(name.data()) == nullptr) check_sys(-1, "make directory " + name);
   directory_ = name;
   const json spec = json::parse(read_file(golden("spec.json")));
-  write_file(path("run.toml"), run_file(spec, folder_, micro_batch) +
+  make_file(path("run.toml"), run_file(spec, folder_, micro_batch) +
                                    fmt::format("[checkpoint]\ndir = \"{}\"\n", path("run/ckpt")));
 }
 

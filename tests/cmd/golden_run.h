@@ -38,6 +38,6 @@ class GoldenRun {
 };
 
 std::string read_file(const std::string& path);
-void write_file(const std::string& path, const std::string& bytes);
+void make_file(const std::string& path, const std::string& bytes);
 
 }  // namespace gxp

@@ -48,5 +48,6 @@ for document in "$source/README.md" "$source"/man/*.1; do
 done
 cd "$source"
 for file in examples/*.toml; do
+  [ "$file" != examples/cluster.toml ] || continue  # no run file; the tests of lib/topo load it
   env -i "$top/bin/gxp" train "$file" --print-config >"$top/output" || { echo "does not load: $file"; exit 1; }
 done

@@ -1,0 +1,32 @@
+#include "cmd/allreduce_explain.h"
+
+#include <fmt/format.h>
+
+#include "cmd/result_file.h"
+#include "lib/bench/explain.h"
+
+namespace gxp {
+
+void explain_cases(const AllreduceOptions& options, const JobSettings& job, int world_size,
+                   std::span<const BenchCase> cases) {
+  check_writable(options.svg);
+  const CommunicatorOptions communicator = communicator_options(job);
+  const bool ordinary = options.memory == "ordinary";
+  const std::string transport = job.comm.transport == "auto" ? "shm" : job.comm.transport;
+  const Topology topology{.world_size = world_size,
+                          .hosts = {},
+                          .transport = transport,
+                          .shared_space = transport == "shm"};
+  const ChoiceSettings settings{.algorithm = communicator.algorithm,
+                                .layout_invariant = communicator.layout_invariant,
+                                .channels = communicator.channels,
+                                .segment_bytes = communicator.segment_bytes};
+  const Explanation explanation =
+      explain(cases, topology, settings, communicator.profile, ordinary);
+  print(explanation.plans, options.format);
+  if (options.format == Format::kText && !explanation.steps.empty())
+    write_stdout(fmt::format("\n{}:\n{}", explanation.steps_head, explanation.steps));
+  if (!options.svg.empty()) write_file(options.svg, explanation.picture);
+}
+
+}  // namespace gxp

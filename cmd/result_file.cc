@@ -1,0 +1,27 @@
+#include "cmd/result_file.h"
+
+#include <cstdio>
+#include <fstream>
+
+#include "lib/base/error.h"
+
+namespace gxp {
+
+void write_stdout(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0)
+    fail(ErrorKind::kIo, "write to stdout: the system refused it");
+}
+
+void check_writable(const std::string& path) {
+  if (!path.empty() && !std::ofstream(path, std::ios::app))
+    fail(ErrorKind::kIo, "write {}: it cannot be opened; does its directory exist?", path);
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  if (!file) fail(ErrorKind::kIo, "write {}: the system refused it", path);
+}
+
+}  // namespace gxp

@@ -1,0 +1,72 @@
+#include "lib/bench/explain.h"
+
+#include <fmt/format.h>
+
+#include "lib/base/bytes.h"
+#include "lib/collective/drawing.h"
+#include "lib/collective/recorder.h"
+
+namespace gxp {
+namespace {
+
+CallShape shape_of(const BenchCase& bench, const Plan& plan, const Topology& topology) {
+  return {.world_size = topology.world_size,
+          .count = bench.count,
+          .root = bench.root,
+          .channels = plan.channels,
+          .segment = plan.segment_bytes / size_of(bench.dtype),
+          .hosts = topology.hosts};
+}
+
+std::vector<Cell> plan_row(const BenchCase& bench, const Plan& plan, int world_size) {
+  const Bandwidth expected =
+      bandwidth(*bench.operation, bench.size_bytes(), plan.predicted_seconds, world_size);
+  return {std::string(bench.operation->name),
+          int64_t(bench.size_bytes()),
+          std::string(to_string(bench.dtype)),
+          std::string(plan.algorithm->name),
+          int64_t{plan.channels},
+          int64_t(plan.segment_bytes),
+          plan.predicted_seconds * 1e6,
+          expected.busbw,
+          plan.reason};
+}
+
+}  // namespace
+
+Explanation explain(std::span<const BenchCase> cases, const Topology& topology,
+                    const ChoiceSettings& settings, const Profile& profile, bool ordinary_memory) {
+  const CostModel model(topology, profile);
+  Explanation result;
+  result.plans.schema = "gxp.allreduce-test.plan/1";
+  result.plans.facts = {{{"world_size", "ranks"}, int64_t{topology.world_size}},
+                        {{"transport"}, std::string(topology.transport)},
+                        {{"memory"}, std::string(ordinary_memory ? "ordinary" : "communicator")}};
+  Table& table = result.plans.add_table("plans", {{"op"},
+                                                  {"size", "size", Style::kBytes},
+                                                  {"type"},
+                                                  {"algorithm"},
+                                                  {"channels"},
+                                                  {"segment_bytes", "segment", Style::kBytes},
+                                                  {"predicted_us"},
+                                                  {"expected_busbw", "expected busbw GB/s"},
+                                                  {"reason"}});
+  for (const BenchCase& bench : cases) {
+    if (!bench.operation->collective) continue;  // one message each; nothing to choose
+    const Plan plan = choose(*bench.operation->collective, bench.dtype, bench.size_bytes(),
+                             settings, model, ordinary_memory);
+    table.add_row(plan_row(bench, plan, topology.world_size));
+    if (&bench != &cases.back()) continue;
+    const CallShape shape = shape_of(bench, plan, topology);
+    const Schedule schedule = record(*plan.algorithm, shape);
+    result.steps_head =
+        fmt::format("{} of {} {} by {} on {} ranks; ranges are in elements", bench.operation->name,
+                    format_bytes(bench.size_bytes()), to_string(bench.dtype), plan.algorithm->name,
+                    topology.world_size);
+    result.steps = schedule_table(schedule);
+    result.picture = schedule_svg(*plan.algorithm, shape, schedule);
+  }
+  return result;
+}
+
+}  // namespace gxp

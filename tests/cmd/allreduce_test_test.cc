@@ -1,0 +1,208 @@
+// `gxp allreduce-test` as its users run it: launcher, ranks, tables, exit codes.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "tests/catch.h"
+#include "tests/cmd/reserved_port.h"
+#include "tests/cmd/run_gxp.h"
+
+namespace gxp {
+namespace {
+
+using nlohmann::json;
+using Arguments = std::vector<std::string>;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Small and fast unless the arguments say otherwise.
+Outcome run_test(const Arguments& more) {
+  Arguments arguments = {"allreduce-test", "-b", "24", "-e", "96", "-f", "2", "-n", "2", "-w", "0"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_gxp(arguments);
+}
+
+json run_json(Arguments more) {
+  more.insert(more.end(), {"--format", "json"});
+  const Outcome outcome = run_test(more);
+  CAPTURE(outcome.err, outcome.out);
+  REQUIRE(outcome.code == 0);
+  return json::parse(outcome.out);
+}
+
+// A directory of one's own, gone at the end.
+class Directory {
+ public:
+  Directory() {
+    std::string name = (std::filesystem::temp_directory_path() / "gxp-allreduce-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  ~Directory() { std::filesystem::remove_all(path_); }
+  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> rows_of(const std::string& text) {
+  std::vector<std::string> rows;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.starts_with('#')) rows.push_back(line);
+  }
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("every operation is right over every transport", "[cmd]") {
+  const auto [nproc, transport, memory] =
+      GENERATE(table<std::string, std::string, std::string>({{"1", "auto", "ordinary"},
+                                                             {"2", "shm", "communicator"},
+                                                             {"3", "shm", "ordinary"},
+                                                             {"2", "tcp", "ordinary"},
+                                                             {"3", "tcp", "communicator"}}));
+  CAPTURE(nproc, transport, memory);
+  const json report = run_json({"--op", "all", "--root", "all", "--nproc", nproc, "--transport",
+                                transport, "--memory", memory});
+  CHECK(report["world_size"] == std::stoi(nproc));
+  CHECK(report["memory"] == memory);
+  if (nproc != "1") CHECK(report["transport"] == transport);
+  std::set<std::string> operations;
+  for (const json& row : report["results"]) {
+    CAPTURE(row.dump());
+    operations.insert(row["op"]);
+    CHECK(row["out_of_place"]["wrong"] == 0);
+    CHECK(row["out_of_place"]["time_us"] > 0);
+    if (!row["in_place"]["time_us"].is_null()) CHECK(row["in_place"]["wrong"] == 0);
+  }
+  CHECK(operations.size() == 10);
+  CHECK(report["out_of_bounds"] == 0);
+}
+
+TEST_CASE("every type and reduction is right", "[cmd]") {
+  const json report = run_json({"--nproc", "3", "-d", "all", "-o", "all", "-e", "24"});
+  CHECK(report["results"].size() == 8 * 6 + 4 * 6);
+  for (const json& row : report["results"]) CHECK(row["in_place"]["wrong"] == 0);
+}
+
+TEST_CASE("the text is nccl-tests' table", "[cmd]") {
+  const Outcome outcome = run_test({"--nproc", "2", "--check", "-S", "1", "-I", "1"});
+  CAPTURE(outcome.out, outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(rows_of(outcome.out).size() == 3);
+  CHECK(contains(outcome.out, "# Collective test starting: all_reduce\n"));
+  CHECK(contains(outcome.out, "# Out of bounds values : 0 OK\n"));
+  CHECK(contains(outcome.out, "# Avg bus bandwidth    : "));
+  const Outcome unchecked = run_test({"-c", "0", "-N", "2"});
+  CHECK(rows_of(unchecked.out).size() == 6);
+  CHECK(contains(rows_of(unchecked.out)[0], "N/A"));
+}
+
+TEST_CASE("results go to a file, and pass as the baseline of the next run", "[cmd]") {
+  const Directory directory;
+  const std::string file = directory.file("run.json");
+  REQUIRE(run_test({"--nproc", "2", "-J", file}).code == 0);
+  json report = json::parse(read_text(file));
+  CHECK(report["schema"] == "gxp.allreduce-test/1");
+  const Arguments compare = {"--nproc", "2", "--baseline", file, "--tolerance", "1000000%"};
+  CHECK(run_test(compare).code == 0);
+  for (json& row : report["results"]) row["in_place"]["time_us"] = 1e-9;
+  std::ofstream(file) << report;
+  const Outcome slower = run_test(compare);
+  CAPTURE(slower.err);
+  CHECK(slower.code == 1);
+  CHECK(contains(slower.err, "all_reduce 24 B f32 sum, in place: "));
+}
+
+TEST_CASE("a bandwidth that is not reached ends with code 1", "[cmd]") {
+  const Outcome outcome = run_test({"--nproc", "2", "--min-bw", "1e6"});
+  CHECK(outcome.code == 1);
+  CHECK(contains(outcome.out, "FAILED"));
+  CHECK(contains(outcome.err, "below 90% of 1e+06"));
+}
+
+TEST_CASE("--explain starts no ranks", "[cmd]") {
+  const Directory directory;
+  const std::string svg = directory.file("steps.svg");
+  const Outcome outcome =
+      run_test({"--nproc", "64", "--explain", "--algorithm", "ring", "--svg", svg});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(contains(outcome.out, "ranks: 64\n"));
+  CHECK(contains(outcome.out, "all_reduce of 96 B f32 by ring on 64 ranks"));
+  CHECK(contains(read_text(svg), "<svg"));
+}
+
+TEST_CASE("ranks with different options are told which", "[cmd]") {
+  const ReservedPort port;
+  const auto host = [&](const std::string& number, const std::string& iterations) {
+    return gxp_argv({"allreduce-test", "-b", "8", "-e", "8", "-n", iterations, "--nnodes", "2",
+                     "--node-rank", number, "--master", port.master()});
+  };
+  const Surroundings surroundings{.environment = {{"GXP_JOB_SECRET", std::string(64, 'a')}},
+                                  .file_bytes = 0};
+  Process first(host("0", "2"), surroundings);
+  Process second(host("1", "3"), surroundings);
+  const Outcome outcome = first.end();
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "iters: 2 on rank 0, 3 on rank 1"));
+  CHECK(second.end().code == 2);
+}
+
+TEST_CASE("a wrong command line is refused before ranks are started", "[cmd]") {
+  const auto [arguments, code, word] = GENERATE(table<Arguments, int, std::string>({
+      {{"-b", "128"}, 2, "--minbytes 128 B is above --maxbytes 96 B"},
+      {{"-b", "much"}, 2, "must be a size such as 8, 64K or 1G, is 'much'"},
+      {{"-f", "1"}, 2, "must be from 2"},
+      {{"-n", "0"}, 2, "must be from 1"},
+      {{"-c", "-1"}, 2, "must be a count"},
+      {{"-z", "0"}, 2, "a call returns when it is done; use 2"},
+      {{"-g", "8"}, 2, "ranks have no GPUs; --nproc says how many ranks there are"},
+      {{"-G", "1"}, 2, "there is no GPU to replay a graph"},
+      {{"-R", "2"}, 2, "use --memory communicator"},
+      {{"--op", "sum"}, 2, "the reduction is -o sum"},
+      {{"--op", "all_reduse"}, 2, "did you mean 'all_reduce'"},
+      {{"-o", "band"}, 2, "band has no meaning for f32"},
+      {{"-d", "flot"}, 2, "did you mean 'float'"},
+      {{"--op", "broadcast", "-r", "2", "--nproc", "2"}, 2, "--root 2: the ranks are 0 to 1"},
+      {{"--algorithm", "rings", "--nproc", "2"}, 2, "rings"},
+      {{"--transport", "carrier"}, 2, "comm.transport"},
+      {{"--memory", "shared"}, 2, "must be communicator or ordinary"},
+      {{"--tolerance", "much"}, 2, "must be a percentage"},
+      {{"--svg", "x.svg"}, 2, "it needs --explain"},
+      {{"-N", "0", "--format", "json"}, 2, "--run_cycles 0"},
+      {{"-e", "1000000G", "-f", "1000000", "--nproc", "2"}, 4, "are available; lower --maxbytes"},
+      {{"-J", "/nowhere/run.json", "--nproc", "2"}, 4, "write /nowhere/run.json"},
+      {{"--baseline", "/nowhere/run.json"}, 4, "read baseline /nowhere/run.json"},
+  }));
+  CAPTURE(arguments);
+  const Outcome outcome = run_test(arguments);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.errors().size() == 1);
+  CHECK(contains(outcome.err, word));
+}
+
+TEST_CASE("flags of nccl-tests that are off are taken", "[cmd]") {
+  CHECK(run_test({"-g", "1", "-t", "1", "-p", "0",  "-G", "0", "-z", "1",
+                  "-a", "1", "-m", "2", "-T", "30", "-u", "1", "-r", "0"})
+            .code == 0);
+}
+
+}  // namespace gxp
