@@ -35,6 +35,8 @@
 #include "kernels/reduce_op.h"
 #include "lib/collective/call.h"
 #include "lib/collective/choice.h"
+#include "lib/collective/communicator_memory.h"
+#include "lib/collective/engine.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
 #include "lib/transport/transport.h"
@@ -64,37 +66,21 @@ class Pending {
   std::shared_ptr<State> state_;  // owners: this handle and the communicator's queue
 };
 
-// Memory from Communicator::allocate(); given back at its end. The communicator outlives it.
-class CommunicatorMemory {
- public:
-  CommunicatorMemory() = default;
-  // `space` is null where the memory is `buffer`.
-  CommunicatorMemory(SharedSpace* space, Memory memory, Buffer buffer);
-  CommunicatorMemory(CommunicatorMemory&& other) noexcept;
-  CommunicatorMemory& operator=(CommunicatorMemory&& other) noexcept;
-  ~CommunicatorMemory();
-  [[nodiscard]] Memory memory() const { return memory_; }
-  // Whether peers of this host work on it directly; false where there are none.
-  [[nodiscard]] bool shared() const { return space_ != nullptr; }
-
- private:
-  SharedSpace* space_ = nullptr;
-  Memory memory_;
-  Buffer buffer_;
-};
-
 class Communicator {
  public:
-  // Owns the transport. Throws kConfig if there is no such algorithm.
+  // Over the native engine. Throws kConfig if there is no such algorithm.
   // `device` gives the scratch memory and counts it as kCommunication; it outlives the
   // communicator.
   Communicator(std::unique_ptr<Transport> transport, Device& device,
                const CommunicatorOptions& options);
+  // `timeout`: of one operation.
+  Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout);
   Communicator(Communicator&&) noexcept;
   ~Communicator();
 
   [[nodiscard]] int rank() const;
   [[nodiscard]] int world_size() const;
+  [[nodiscard]] std::string_view engine_name() const;
   [[nodiscard]] std::string_view transport_name() const;
 
   // The host of each rank of the group, numbered from 0; empty: all on one.
@@ -133,7 +119,7 @@ class Communicator {
   void end_group();
 
   // The ranks that gave the same color >= 0 become a group of their own, ordered by (key, rank);
-  // null for color -1. All ranks call it. The result shares transport and thread with this one,
+  // null for color -1. All ranks call it. The result shares engine and thread with this one,
   // which must outlive it.
   [[nodiscard]] std::unique_ptr<Communicator> split(int color, int key);
 

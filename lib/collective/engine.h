@@ -1,0 +1,58 @@
+// Who carries out the calls of a group of ranks: gxp's own algorithms over a transport
+// (native_engine.h), or a library that has collectives of its own. A Communicator has one; it
+// checks the calls, numbers and orders them, and deals with their failures.
+//   Threads  one at a time, except abort() and counters().
+//   Errors   kPeer: a rank is lost, late or called something else. After any error only abort() and
+//            the destructor are called.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "lib/base/deadline.h"
+#include "lib/collective/call.h"
+#include "lib/collective/choice.h"
+#include "lib/collective/communicator_memory.h"
+#include "lib/device/memory.h"
+#include "lib/transport/transport.h"
+
+namespace gxp {
+
+// One message of Communicator::send() or recv().
+struct PeerMessage {
+  bool sends = false;
+  int peer = 0;  // in the group
+  Memory data;   // not written if it is sent
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;            // "native"
+  [[nodiscard]] virtual std::string_view transport_name() const = 0;  // "shm"
+  [[nodiscard]] virtual int rank() const = 0;                         // in the group
+  [[nodiscard]] virtual int world_size() const = 0;                   // of the group
+  // The host of each rank of the group, numbered from 0; empty: all on one.
+  [[nodiscard]] virtual std::span<const int> hosts() const = 0;
+
+  // Host memory as extents_of() says; `call.sequence` is set.
+  virtual void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) = 0;
+  // All at the same time; in order between each two ranks.
+  virtual void exchange(std::span<const PeerMessage> messages, Deadline deadline) = 0;
+  // As Communicator::split(), which is call number `sequence`; null for color -1. The result may
+  // use what this one owns.
+  [[nodiscard]] virtual std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
+                                                      Deadline deadline) = 0;
+  [[nodiscard]] virtual CommunicatorMemory allocate(size_t bytes) = 0;
+
+  // How calls are chosen from now on. kConfig: there is no such algorithm.
+  virtual void use(const ChoiceSettings& settings) = 0;
+  [[nodiscard]] virtual Plan plan(const Call& call, bool staged) = 0;
+  // Of all groups that were split from one.
+  [[nodiscard]] virtual WireCounters counters() const = 0;
+  // Wakes everything that waits with kPeer and this reason. Any thread, any number of times.
+  virtual void abort(std::string_view reason) noexcept = 0;
+};
+
+}  // namespace gxp

@@ -1,0 +1,194 @@
+#include "lib/collective/native_engine.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "lib/base/log.h"
+#include "lib/transport/shared_space.h"
+
+namespace gxp {
+namespace {
+
+std::vector<int> everybody(int world_size) {
+  std::vector<int> ranks(size_t(world_size), 0);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// The members' hosts, numbered from 0 in order of appearance; empty if they have one.
+std::vector<int> hosts_of(const Transport& transport, const std::vector<int>& members) {
+  std::vector<int> numbers;
+  std::map<int, int> known;
+  if (transport.hosts().empty()) return {};
+  for (const int member : members) {
+    const int host = transport.hosts()[size_t(member)];
+    numbers.push_back(known.emplace(host, int(known.size())).first->second);
+  }
+  return known.size() > 1 ? numbers : std::vector<int>{};
+}
+
+bool all_share(SharedSpace* space, const std::vector<int>& members) {
+  if (space == nullptr || members.size() < 2) return false;
+  const auto ranks = space->ranks();
+  return std::all_of(members.begin(), members.end(), [&](int member) {
+    return std::find(ranks.begin(), ranks.end(), member) != ranks.end();
+  });
+}
+
+int place_of(int value, const std::vector<int>& values) {
+  return int(std::find(values.begin(), values.end(), value) - values.begin());
+}
+
+// What a rank says to a split.
+struct Wish {
+  int64_t color = 0;
+  int64_t key = 0;
+  int64_t next_group = 0;
+};
+
+// Group ranks of those with this color, ordered by (key, rank).
+std::vector<int> with_color(int color, const std::vector<Wish>& wishes) {
+  std::vector<int> ranks;
+  for (size_t i = 0; i < wishes.size(); ++i) {
+    if (wishes[i].color == color) ranks.push_back(int(i));
+  }
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [&](int a, int b) { return wishes[size_t(a)].key < wishes[size_t(b)].key; });
+  return ranks;
+}
+
+}  // namespace
+
+NativeEngine::NativeEngine(std::unique_ptr<Transport> transport, Device& device,
+                           const ChoiceSettings& settings, const Profile& profile)
+    : NativeEngine(std::shared_ptr<Link>(new Link{std::move(transport), device, profile}), settings,
+                   {}, 0) {}
+
+NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings,
+                           std::vector<int> members, int group)
+    : link_(std::move(link)),
+      settings_(settings),
+      members_(members.empty() ? everybody(link_->transport->world_size()) : std::move(members)),
+      rank_(place_of(link_->transport->rank(), members_)),
+      group_(group),
+      hosts_(hosts_of(*link_->transport, members_)),
+      executor_(*link_->transport, link_->device, members_, rank_),
+      message_numbers_(members_.size()) {
+  check_algorithm_name(settings.algorithm);
+  SharedSpace* space = link_->transport->shared_space();
+  if (all_share(space, members_)) {
+    if (group_ < SharedSpace::kGroups) {
+      shared_.emplace(*space, members_, rank_, group_);
+    } else if (rank_ == 0) {
+      log_warn(
+          "communicator: more than {} groups; this one sends messages instead of sharing memory",
+          SharedSpace::kGroups);
+    }
+  }
+  model_.emplace(Topology{.world_size = world_size(),
+                          .hosts = hosts_,
+                          .transport = link_->transport->name(),
+                          .shared_space = shared_.has_value()},
+                 link_->profile);
+}
+
+std::string_view NativeEngine::transport_name() const { return link_->transport->name(); }
+
+void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
+  const Plan& chosen = find_plan(call, true);
+  if (shared_ && (chosen.algorithm->name == "direct" || call.collective == Collective::kBarrier)) {
+    shared_->execute(call, input, output, deadline);
+    const CallShape shape{.world_size = world_size(), .count = call.count, .root = call.root};
+    const uint64_t sent = chosen.algorithm->elements_sent(rank_, shape);
+    link_->shared_bytes.fetch_add(sent * size_of(call.dtype), std::memory_order_relaxed);
+    return;
+  }
+  executor_.execute(
+      {.algorithm = chosen.algorithm,
+       .call = call,
+       .tag = tag_of(call, *chosen.algorithm, chosen.channels, chosen.segment_bytes, group_),
+       .channels = chosen.channels,
+       .segment_bytes = chosen.segment_bytes,
+       .hosts = hosts_,
+       .input = input,
+       .output = output,
+       .deadline = deadline});
+}
+
+const Plan& NativeEngine::find_plan(const Call& call, bool staged) {
+  const size_t bytes = call.count * size_of(call.dtype);
+  const std::array<uint64_t, 4> key = {uint64_t(call.collective), uint64_t(call.dtype), bytes,
+                                       uint64_t{staged}};
+  if (last_plan_ != nullptr && key == last_key_) return *last_plan_;
+  auto found = plans_.find(key);
+  if (found == plans_.end()) {
+    found =
+        plans_.emplace(key, choose(call.collective, call.dtype, bytes, settings_, *model_, staged))
+            .first;
+  }
+  last_key_ = key;
+  last_plan_ = &found->second;
+  return *last_plan_;
+}
+
+void NativeEngine::use(const ChoiceSettings& settings) {
+  check_algorithm_name(settings.algorithm);
+  settings_ = settings;
+  plans_.clear();
+  last_plan_ = nullptr;
+}
+
+void NativeEngine::exchange(std::span<const PeerMessage> messages, Deadline deadline) {
+  Transport& transport = *link_->transport;
+  transport.on_unexpected({});
+  std::vector<Ticket> tickets;
+  for (const PeerMessage& message : messages) {
+    const int peer = members_[size_t(message.peer)];
+    uint32_t& number = message_numbers_[size_t(message.peer)][message.sends ? 0 : 1];
+    const Tag tag = message_tag(number++, group_);
+    tickets.push_back(message.sends ? transport.send(peer, tag, message.data)
+                                    : transport.recv(peer, tag, message.data));
+  }
+  for (const Ticket ticket : tickets) transport.wait(ticket, deadline);
+}
+
+std::unique_ptr<Engine> NativeEngine::split(int color, int key, uint32_t sequence,
+                                            Deadline deadline) {
+  std::vector<Wish> wishes(members_.size());
+  Wish& mine = wishes[size_t(rank_)];
+  mine = {color, key, link_->next_group};
+  const Call call{.collective = Collective::kAllGather,
+                  .dtype = DType::kU8,
+                  .count = wishes.size() * sizeof mine,
+                  .sequence = sequence};
+  execute(call, {reinterpret_cast<const std::byte*>(&mine), sizeof mine}, memory_of(wishes),
+          deadline);
+  int64_t group = 0;
+  for (const Wish& wish : wishes) group = std::max(group, wish.next_group);
+  if (group >= kMaxGroups) {
+    fail(ErrorKind::kUsage, "split a communicator: {} groups are the most that ranks can have",
+         kMaxGroups);
+  }
+  link_->next_group = int(group) + 1;
+  if (color < 0) return nullptr;
+  std::vector<int> members = with_color(color, wishes);
+  for (int& member : members) member = members_[size_t(member)];
+  return std::unique_ptr<Engine>(
+      new NativeEngine(link_, settings_, std::move(members), int(group)));
+}
+
+CommunicatorMemory NativeEngine::allocate(size_t bytes) {
+  if (SharedSpace* space = link_->transport->shared_space()) return {*space, bytes};
+  return CommunicatorMemory(link_->device.allocate(bytes, MemoryKind::kCommunication));
+}
+
+WireCounters NativeEngine::counters() const {
+  WireCounters counters = link_->transport->counters();
+  counters.bytes_sent += link_->shared_bytes.load(std::memory_order_relaxed);
+  return counters;
+}
+
+void NativeEngine::abort(std::string_view reason) noexcept { link_->transport->abort(reason); }
+
+}  // namespace gxp

@@ -1,0 +1,74 @@
+// gxp's own collectives: algorithms over a transport, or in memory that the ranks share.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "lib/collective/engine.h"
+#include "lib/collective/executor.h"
+#include "lib/collective/shared_executor.h"
+#include "lib/device/device.h"
+
+namespace gxp {
+
+class NativeEngine final : public Engine {
+ public:
+  // All ranks of the transport. Borrows the device: it gives the scratch memory and counts it as
+  // kCommunication. kConfig: there is no such algorithm.
+  NativeEngine(std::unique_ptr<Transport> transport, Device& device, const ChoiceSettings& settings,
+               const Profile& profile);
+
+  [[nodiscard]] std::string_view name() const override { return "native"; }
+  [[nodiscard]] std::string_view transport_name() const override;
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int world_size() const override { return int(members_.size()); }
+  [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
+
+  void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
+  void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
+  [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
+                                              Deadline deadline) override;
+  [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
+  void use(const ChoiceSettings& settings) override;
+  [[nodiscard]] Plan plan(const Call& call, bool staged) override {
+    return find_plan(call, staged);
+  }
+  [[nodiscard]] WireCounters counters() const override;
+  void abort(std::string_view reason) noexcept override;
+
+ private:
+  // What the engines of all groups have in common.
+  struct Link {
+    std::unique_ptr<Transport> transport;
+    Device& device;
+    Profile profile;
+    int next_group = 1;
+    std::atomic<uint64_t> shared_bytes{0};  // that this rank gave without messages
+  };
+  // No members: all ranks of the transport.
+  NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings, std::vector<int> members,
+               int group);
+  [[nodiscard]] const Plan& find_plan(const Call& call, bool staged);
+
+  std::shared_ptr<Link> link_;  // owners: this engine and those split from it
+  ChoiceSettings settings_;
+  std::vector<int> members_;  // ranks of the transport
+  int rank_;                  // among them
+  int group_;
+  std::vector<int> hosts_;  // of the members
+  std::optional<CostModel> model_;
+  Executor executor_;
+  std::optional<SharedExecutor> shared_;
+  std::vector<std::array<uint32_t, 2>> message_numbers_;  // by member: sent to it, received from it
+  std::map<std::array<uint64_t, 4>, Plan> plans_;
+  std::array<uint64_t, 4> last_key_{};
+  const Plan* last_plan_ = nullptr;
+};
+
+}  // namespace gxp
