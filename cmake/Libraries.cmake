@@ -31,7 +31,7 @@ endif()
 find_package(CUDAToolkit QUIET)
 gxp_probe(CUDA "${CUDAToolkit_FOUND}" "toolkit ${CUDAToolkit_VERSION}; preset cuda compiles the CUDA backend"
           "the CUDA backend cannot be compiled")
-option(GXP_CUDA "Compile the CUDA backend; its tests use it, gxp train does not yet" OFF)
+option(GXP_CUDA "Compile the CUDA backend and the engine nccl; gxp train does not compute on GPUs yet" OFF)
 if(GXP_CUDA)
   find_package(CUDAToolkit REQUIRED)
   # Machine code for A100 and H100 (90a: with its wgmma and TMA); PTX that newer GPUs compile at load.
@@ -45,10 +45,18 @@ if(GXP_CUDA)
   endif()
 endif()
 
-# Nothing is built on these yet, in any configuration.
-find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-gxp_probe(NCCL "${NCCL_INCLUDE_DIR}" "${NCCL_INCLUDE_DIR}/nccl.h; not used yet" "nothing is lost yet")
+# NCCL is not looked for: the engine nccl loads it at run time and needs no header of its.
+# Nothing is built on libibverbs yet, in any configuration.
 pkg_check_modules(verbs QUIET libibverbs)
 gxp_probe(verbs "${verbs_FOUND}" "libibverbs ${verbs_VERSION}; not used yet" "nothing is lost yet")
-find_program(MPI_COMPILER mpicxx)
-gxp_probe(MPI "${MPI_COMPILER}" "${MPI_COMPILER}; not used yet" "nothing is lost yet")
+
+# Which MPI: -DMPI_CXX_COMPILER=mpicxx.mpich, and for the tests -DMPIEXEC_EXECUTABLE=/usr/bin/mpirun.mpich; without
+# them CMake's search decides.
+option(GXP_MPI "Compile the engine mpi; gxp then needs that MPI's library to start" OFF)
+if(GXP_MPI)
+  set(MPI_CXX_SKIP_MPICXX ON)  # only MPI's C interface is used
+  find_package(MPI 3.0 REQUIRED COMPONENTS CXX)
+endif()
+find_program(GXP_MPI_COMPILER NAMES mpicxx mpicxx.openmpi mpicxx.mpich)
+gxp_probe(MPI "${GXP_MPI_COMPILER}" "${GXP_MPI_COMPILER}; -DGXP_MPI=ON compiles the engine mpi"
+          "the engine mpi cannot be compiled")

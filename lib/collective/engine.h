@@ -35,8 +35,12 @@ class Engine {
   [[nodiscard]] virtual int world_size() const = 0;                   // of the group
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] virtual std::span<const int> hosts() const = 0;
+  // Whether the memory of calls and messages may lie there.
+  [[nodiscard]] virtual bool reaches(MemorySpace space) const {
+    return space == MemorySpace::kHost;
+  }
 
-  // Host memory as extents_of() says; `call.sequence` is set.
+  // Memory as extents_of() says; `call.sequence` is set.
   virtual void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) = 0;
   // All at the same time; in order between each two ranks.
   virtual void exchange(std::span<const PeerMessage> messages, Deadline deadline) = 0;
@@ -54,5 +58,8 @@ class Engine {
   // Wakes everything that waits with kPeer and this reason. Any thread, any number of times.
   virtual void abort(std::string_view reason) noexcept = 0;
 };
+
+// For engines that choose by themselves how to do a call. kConfig: a setting says how.
+void require_own_choice(std::string_view engine, const ChoiceSettings& settings);
 
 }  // namespace gxp
