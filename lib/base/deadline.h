@@ -24,6 +24,8 @@ class Deadline {
     return int(std::chrono::ceil<std::chrono::milliseconds>(remaining()).count());
   }
   [[nodiscard]] Clock::time_point when() const { return when_; }
+  // When after() was called.
+  [[nodiscard]] Clock::time_point start() const { return when_ - duration_; }
   // How long the whole wait was to last, in seconds, for messages: "... after 30 s".
   [[nodiscard]] double seconds() const { return std::chrono::duration<double>(duration_).count(); }
 

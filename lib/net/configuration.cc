@@ -69,16 +69,21 @@ std::string configuration_differences(const std::vector<FlatConfiguration>& by_r
   return fmt::format("{}", fmt::join(lines, "; "));
 }
 
-void check_configuration(Store& store, const FlatConfiguration& mine, Deadline deadline) {
+void check_configuration(const GatherTexts& gather, const FlatConfiguration& mine) {
   const std::string packed = pack(mine);
   const std::string digest = hash_hex(std::as_bytes(std::span(packed)));
-  const auto digests = store.gather("configuration digest", digest, deadline);
+  const auto digests = gather("configuration digest", digest);
   if (std::count(digests.begin(), digests.end(), digest) == std::ptrdiff_t(digests.size())) return;
   std::vector<FlatConfiguration> by_rank;
-  for (const std::string& text : store.gather("configuration", packed, deadline))
-    by_rank.push_back(unpack(text));
+  for (const std::string& text : gather("configuration", packed)) by_rank.push_back(unpack(text));
   fail(ErrorKind::kConfig, "compare the ranks' configurations: {}; give all ranks the same",
        configuration_differences(by_rank));
+}
+
+void check_configuration(Store& store, const FlatConfiguration& mine, Deadline deadline) {
+  check_configuration([&](std::string_view name,
+                          std::string_view text) { return store.gather(name, text, deadline); },
+                      mine);
 }
 
 }  // namespace gxp

@@ -144,6 +144,7 @@ void Store::abort(int culprit, std::string_view reason) noexcept {
 }
 
 Verdict Store::inquire(int suspect, std::string_view reason) {
+  if (const auto known = verdict()) return *known;
   try {
     const std::string text(reason.substr(0, kMaxValueBytes));
     send({FrameType::kInquire, "", text, 0, suspect}, Deadline::after(kVerdictPatience));

@@ -7,8 +7,9 @@
 // since a rank looks at all of it in each call and every page more is a TLB miss (8 ranks on 2
 // cores, 8 bytes: 14.5 us with the lines in 8 segments, see docs/RESULTS.md for what it is now):
 //   line    each call of a group publishes one line per rank: a word that names the call, and up to
-//           kLineBytes with it, so that word and payload are one cache miss; behind them a note
-//           about the call, for whoever expected another.
+//           kBytes with it, so that word and payload are one cache miss. A note about the call, for
+//           whoever expected another, is elsewhere: a line that a peer has looked at comes back
+//           before it is written, and stores wait for those before them.
 //   phase   a counter that the rank advances inside a call.
 // Only the owner writes its lines, phase and slots. What they mean is for the collectives
 // (collective/shared_executor.h).
@@ -17,6 +18,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -42,26 +44,32 @@ class SpaceWaiter {
   virtual void ring(int peer) = 0;
 };
 
+// Two cache lines, since processors fetch them in pairs; up to 56 bytes are on the word's own.
 struct alignas(128) SharedLine {
-  static constexpr size_t kBytes = 56;
+  static constexpr size_t kBytes = 120;
   std::atomic<uint64_t> word;
   std::byte payload[kBytes];
-  std::byte note[64];
 };
 
 struct alignas(128) SharedPhase {
   std::atomic<uint64_t> count;
 };
 
-// A rank's memory for one group: a slot per line, for what does not fit the line, and staging, for
-// what goes through in tiles.
+// A rank's memory for one group: a note and a slot per line, for what does not fit it, and staging,
+// for what goes through in tiles.
 struct SharedSlots {
   static constexpr size_t kLines = 8;
   static constexpr size_t kSmallBytes = 64 << 10;
   static constexpr size_t kStagingBytes = 1 << 20;
+  static constexpr size_t kNoteBytes = 64;
+  alignas(64) std::byte notes[kLines][kNoteBytes];
   std::byte small[kLines][kSmallBytes];
   std::byte staging[kStagingBytes];
 };
+
+// Brings a cache line of this rank's here before it is written: what is published on it is seen
+// sooner by as much as the line takes to come.
+inline void prefetch_to_write(const void* line) { __builtin_prefetch(line, 1); }
 
 class SharedSpace {
  public:
@@ -98,30 +106,44 @@ class SharedSpace {
   [[nodiscard]] Memory allocate(size_t bytes);
   void release(Memory memory) noexcept;
   // Where memory lies in this rank's segment; 0 unless it is wholly inside the heap.
-  [[nodiscard]] uint64_t offset_of(ConstMemory memory) const;
+  [[nodiscard]] uint64_t offset_of(const std::byte* data, size_t bytes) const;
   // The peer's memory at an offset that it has published.
   [[nodiscard]] std::byte* at(int rank, uint64_t offset, size_t bytes);
 
   // Stores and wakes the ranks of `peers` that sleep.
   void publish(std::atomic<uint64_t>& word, uint64_t value, std::span<const int> peers);
-  // Returns when ready(): spins as long as that can help, then yields, then sleeps.
+  // Returns when ready(): spins as long as that can help, then yields, then sleeps. False: it has
+  // not just spun.
   template <class Ready>
-  void wait(const Ready& ready, std::span<const int> peers, Deadline deadline) {
+  bool wait(const Ready& ready, std::span<const int> peers, Deadline deadline) {
+    for (int i = 0; i < kLooks; ++i) {
+      if (ready()) return true;
+    }
     for (int i = crowded_ ? 0 : kSpins; i > 0; --i) {
-      if (ready()) return;
+      if (ready()) return true;
       pause_cpu();
     }
-    for (int i = 0; i < kYields; ++i) {
-      if (ready()) return;
+    Deadline::Clock::time_point sleep_at{};
+    for (int i = 1; i <= kYields; ++i) {
+      if (ready()) return false;
       yield_cpu();
+      if (i % kYieldsPerLook != 0) continue;
+      const auto now = Deadline::Clock::now();
+      if (i == kYieldsPerLook) sleep_at = now + kYieldTime;
+      if (now > sleep_at) break;
     }
     if (!ready()) sleep(ready, peers, deadline);
+    return false;
   }
 
  private:
   static constexpr size_t kPageBytes = 4096;
+  static constexpr int kLooks = 50;     // some 50 ns; a pause takes as long
   static constexpr int kSpins = 200;    // some 3 us
-  static constexpr int kYields = 2000;  // some 0.5 ms or more
+  static constexpr int kYields = 2000;  // some 0.5 ms
+  // Where others want the CPUs, a yield may take milliseconds, and deadlines must still be kept.
+  static constexpr std::chrono::milliseconds kYieldTime{20};
+  static constexpr int kYieldsPerLook = 16;  // at the clock, which costs a tenth of a yield
 
   void sleep(const std::function<bool()>& ready, std::span<const int> peers, Deadline deadline);
   [[nodiscard]] uint64_t heap_offset() const;
@@ -142,9 +164,10 @@ class SharedSpace {
   std::vector<int> ranks_;
   SpaceWaiter* waiter_ = nullptr;
   bool crowded_;
-  size_t group_bytes_;    // of lines and phases
-  size_t control_bytes_;  // of all groups
-  std::byte* control_;    // in the first rank's segment; at its front, who sleeps, by rank
+  bool fenced_by_sleepers_;  // else publish() has a fence of its own
+  size_t group_bytes_;       // of lines and phases
+  size_t control_bytes_;     // of all groups
+  std::byte* control_;       // in the first rank's segment; at its front, who sleeps, by rank
   std::map<uint64_t, uint64_t> used_;          // offset to bytes, of this rank's heap
   std::vector<std::vector<Touched>> touched_;  // by rank
 };

@@ -15,7 +15,7 @@ constexpr uint64_t kMagic = 0x32707867;  // "gxp2": a stream out of step is seen
 // Beyond this the ranks certainly run different programs.
 constexpr size_t kMaxParkedBytes = size_t{4} << 30;
 // How long the rendezvous store may take to know the first cause of a lost connection.
-constexpr std::chrono::milliseconds kVerdictTime{1000};
+constexpr std::chrono::milliseconds kVerdictTime{300};
 
 }  // namespace
 

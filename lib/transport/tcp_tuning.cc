@@ -34,15 +34,17 @@ constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr double kSeconds = 0.5e-3;  // that one exchange should take
 constexpr std::chrono::microseconds kYieldTime{200};
 
-// What the options leave open.
-std::vector<TcpTuning> candidates(const TcpOptions& options) {
+// What the options leave open, the simplest first. Inside a host nothing is paced anyway.
+std::vector<TcpTuning> candidates(const TcpOptions& options, bool on_one_host) {
   std::vector<TcpTuning> all;
-  for (const size_t buffer_bytes : kBuffers) {
-    for (const int streams : kStreams) {
-      const TcpTuning candidate{options.streams == 0 ? streams : options.streams,
-                                options.buffer_bytes.value_or(buffer_bytes)};
-      if (std::find(all.begin(), all.end(), candidate) == all.end()) all.push_back(candidate);
-    }
+  const auto add = [&](const TcpTuning& candidate) {
+    if (std::find(all.begin(), all.end(), candidate) == all.end()) all.push_back(candidate);
+  };
+  for (const int tried : kStreams) {
+    const int streams = options.streams == 0 ? tried : options.streams;
+    for (const size_t bytes : kBuffers) add({streams, options.buffer_bytes.value_or(bytes), true});
+    if (on_one_host) continue;
+    for (const size_t bytes : kBuffers) add({streams, options.buffer_bytes.value_or(bytes), false});
   }
   return all;
 }
@@ -93,7 +95,8 @@ class Bundle {
     transport_->wait(send, deadline_);
   }
   void set_all_buffers(size_t bytes) {
-    for (size_t lane = 0; lane < stream_->lanes(); ++lane) set_buffers(stream_->socket(lane), bytes);
+    for (size_t lane = 0; lane < stream_->lanes(); ++lane)
+      set_buffers(stream_->socket(lane), bytes);
   }
 
  private:
@@ -120,22 +123,33 @@ double measure(Bundle& bundle, ConstMemory out, Memory in) {
   return best;
 }
 
-// By streams, for each number of them that a candidate has. All ranks call it; those that are not
-// of the pair get none.
-std::map<int, Bundle> connect_bundles(const TransportContext& context, const Pair& pair,
-                                      const std::vector<TcpTuning>& tried,
-                                      const ConnectTcp& connect) {
+// Connections that have been made one way cannot become the other.
+struct Making {
+  int streams = 1;
+  bool paced = true;
+  explicit Making(const TcpTuning& tuning) : streams(tuning.streams), paced(tuning.paced) {}
+  auto operator<=>(const Making&) const = default;
+};
+using Bundles = std::map<Making, Bundle>;
+
+// One for each making that a candidate has. All ranks call it; those that are not of the pair get
+// none.
+Bundles connect_bundles(const TransportContext& context, const Pair& pair,
+                        const std::vector<TcpTuning>& tried, const ConnectTcp& connect) {
   const bool takes_part = pair.has(context.rank);
   const auto joins = [&](int peer) { return takes_part && pair.has(peer); };
-  std::map<int, Bundle> bundles;
-  std::map<int, std::vector<Fd>> sockets;
-  for (const TcpTuning& candidate : tried) sockets[candidate.streams];
-  for (auto& [streams, bundle] : sockets) {
-    for (int i = 0; i < streams; ++i) {
-      auto by_rank = connect(fmt::format("tcp probe {}-{} {} {}", pair.low, pair.high, streams, i), joins);
+  Bundles bundles;
+  std::map<Making, std::vector<Fd>> sockets;
+  for (const TcpTuning& candidate : tried) sockets[Making(candidate)];
+  for (auto& [making, bundle] : sockets) {
+    for (int i = 0; i < making.streams; ++i) {
+      const std::string name = fmt::format("tcp probe {}-{} {}{} {}", pair.low, pair.high,
+                                           making.streams, making.paced ? "" : " reno", i);
+      auto by_rank = connect({name, making.paced}, joins);
       bundle.push_back(std::move(by_rank[size_t(pair.other(context.rank))]));
     }
-    if (takes_part) bundles.try_emplace(streams, context, pair.other(context.rank), std::move(bundle));
+    if (!takes_part) continue;
+    bundles.try_emplace(making, context, pair.other(context.rank), std::move(bundle));
   }
   return bundles;
 }
@@ -153,17 +167,17 @@ size_t choose_bytes(Bundle& bundle, bool decides, Memory out, Memory in) {
   return std::min(size_t(decides ? mine : theirs), kMostBytes);
 }
 
-Result try_out(std::map<int, Bundle>& bundles, const std::vector<TcpTuning>& tried, bool decides) {
+Result try_out(Bundles& bundles, const std::vector<TcpTuning>& tried, bool decides) {
   std::vector<std::byte> out(kMostBytes);
   std::vector<std::byte> in(kMostBytes);
   const size_t bytes =
-      choose_bytes(bundles.at(tried[0].streams), decides, memory_of(out), memory_of(in));
+      choose_bytes(bundles.at(Making(tried[0])), decides, memory_of(out), memory_of(in));
   Result best{tried[0], 0};
   for (const TcpTuning& candidate : tried) {
-    Bundle& bundle = bundles.at(candidate.streams);
+    Bundle& bundle = bundles.at(Making(candidate));
     bundle.set_all_buffers(candidate.buffer_bytes);
-    const double speed = double(bytes) / measure(bundle, memory_of(out).slice(0, bytes), memory_of(in).slice(0, bytes));
-    if (getenv("DBG")) fprintf(stderr, "%d %zu %zu: %.2f\n", candidate.streams, candidate.buffer_bytes, bytes, speed/1e9);
+    const double speed = double(bytes) / measure(bundle, memory_of(out).slice(0, bytes),
+                                                 memory_of(in).slice(0, bytes));
     const bool first = best.bytes_per_s == 0;
     if (first || speed > kWorthIt * best.bytes_per_s) best = {candidate, speed};
   }
@@ -172,24 +186,24 @@ Result try_out(std::map<int, Bundle>& bundles, const std::vector<TcpTuning>& tri
 
 // The result travels as text through the store.
 std::string to_text(const Result& result) {
-  return fmt::format("{} {} {}", result.tuning.streams, result.tuning.buffer_bytes,
-                     result.bytes_per_s);
+  return fmt::format("{} {} {} {}", result.tuning.streams, result.tuning.buffer_bytes,
+                     int(result.tuning.paced), result.bytes_per_s);
 }
 
 Result read_result(const std::string& text) {
   Result result;
   std::istringstream(text) >> result.tuning.streams >> result.tuning.buffer_bytes >>
-      result.bytes_per_s;
+      result.tuning.paced >> result.bytes_per_s;
   return result;
 }
 
 TcpTuning tune(const TransportContext& context, const Hosts& hosts, bool on_one_host,
                const ConnectTcp& connect) {
-  const std::vector<TcpTuning> tried = candidates(context.tcp);
+  const std::vector<TcpTuning> tried = candidates(context.tcp, on_one_host);
   const std::optional<Pair> pair = first_pair(hosts, on_one_host);
   if (!pair || tried.size() == 1) return tried[0];
   const std::string key = fmt::format("tcp probe {}-{}", pair->low, pair->high);
-  std::map<int, Bundle> bundles = connect_bundles(context, *pair, tried, connect);
+  Bundles bundles = connect_bundles(context, *pair, tried, connect);
   if (!bundles.empty()) {
     const bool decides = context.rank == pair->low;
     const Result found = try_out(bundles, tried, decides);
@@ -198,11 +212,13 @@ TcpTuning tune(const TransportContext& context, const Hosts& hosts, bool on_one_
   const Result result = read_result(context.store->get(key, context.deadline));
   if (context.rank != 0) return result.tuning;
   const size_t buffer = result.tuning.buffer_bytes;
-  log_info("transport: tcp {}: {} connection{} per pair, buffers {}: {:.2f} GB/s each way, the best of {} settings",
-           on_one_host ? "inside a host" : "between hosts", result.tuning.streams,
-           result.tuning.streams == 1 ? "" : "s",
-           buffer == 0 ? "as the kernel sees fit" : "of " + format_bytes(buffer),
-           result.bytes_per_s / 1e9, tried.size());
+  log_info(
+      "transport: tcp {}: {} connection{} per pair, buffers {}{}: {:.2f} GB/s each way, the best "
+      "of {} settings",
+      on_one_host ? "inside a host" : "between hosts", result.tuning.streams,
+      result.tuning.streams == 1 ? "" : "s",
+      buffer == 0 ? "as the kernel sees fit" : "of " + format_bytes(buffer),
+      result.tuning.paced ? "" : ", Reno", result.bytes_per_s / 1e9, tried.size());
   return result.tuning;
 }
 

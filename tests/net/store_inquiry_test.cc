@@ -135,7 +135,9 @@ TEST_CASE("a rank that dies during an inquiry is the verdict, with what it did l
   victim.kill();
   const Verdict found = verdict.get();
   CHECK(found.rank == 2);
-  CHECK(found.reason == "its connection ended without goodbye; was it killed? Rank 2 was at work.");
+  // Between them stands how it ended, if the inquiry still lay unread in its socket.
+  CHECK(found.reason.starts_with("its connection ended without goodbye"));
+  CHECK(found.reason.ends_with("; was it killed? Rank 2 was at work."));
 }
 
 TEST_CASE("a server that does not answer is the verdict, for the alarms too", "[net]") {
