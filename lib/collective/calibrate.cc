@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,15 +16,18 @@ namespace {
 
 using Clock = Deadline::Clock;
 
-constexpr double kBudget = 0.015;  // seconds for the trials of one size
+// Each cost is the least of so many medians, taken at times as far apart as the whole calibration
+// is long: other work on the machine, or ranks that happen to share a core, then spoil it seldom.
+constexpr int kPasses = 3;
+constexpr double kBudget = 0.004;  // seconds for the trials of one size in one pass
+constexpr size_t kSmallest = 8;    // bytes
 constexpr double kLeast = 1e-9;    // seconds; a difference of two medians may come out as nothing
 
 std::vector<size_t> sizes_up_to(size_t most) {
   std::vector<size_t> sizes;
   // Closer where caches end.
-  for (size_t bytes = 8; bytes <= most; bytes *= bytes < (32 << 10) ? 4 : 2) {
-    sizes.push_back(bytes);
-  }
+  const auto step = [](size_t bytes) { return bytes < (32 << 10) || bytes >= (4 << 20) ? 4 : 2; };
+  for (size_t bytes = kSmallest; bytes <= most; bytes *= step(bytes)) sizes.push_back(bytes);
   return sizes;
 }
 
@@ -38,31 +42,12 @@ double median_of_slowest(Communicator& comm, std::vector<double>& times) {
   return *middle;
 }
 
-using Body = std::function<void()>;
-
-double timed(Communicator& comm, const Body& body) {
+double timed(Communicator& comm, const TimedCall& call) {
+  if (call.prepare) call.prepare();
   comm.barrier();
   const Clock::time_point start = Clock::now();
-  body();
+  call.body();
   return seconds_since(start);
-}
-
-// Of each body; their trials take turns, so that a slow moment of the machine meets all.
-std::vector<double> medians(Communicator& comm, std::initializer_list<Body> bodies) {
-  constexpr int kLeastTrials = 5;
-  constexpr double kMostTrials = 101;
-  std::vector<double> first;
-  for (const Body& body : bodies) timed(comm, body);  // first touch
-  for (const Body& body : bodies) first.push_back(timed(comm, body));
-  const double slowest = median_of_slowest(comm, first);
-  const int trials = std::max(kLeastTrials, int(std::min(kMostTrials, kBudget / slowest)));
-  std::vector<std::vector<double>> times(bodies.size());
-  for (int i = 0; i < trials; ++i) {
-    for (size_t b = 0; b < bodies.size(); ++b) times[b].push_back(timed(comm, bodies.begin()[b]));
-  }
-  std::vector<double> result;
-  for (std::vector<double>& of_body : times) result.push_back(median_of_slowest(comm, of_body));
-  return result;
 }
 
 // Noise may make a larger size look faster than a smaller one: such neighbours get their mean
@@ -89,15 +74,6 @@ void make_ascend(CostCurve& curve) {
   }
 }
 
-CostCurve measure_curve(size_t most, const std::function<double(size_t bytes)>& measure) {
-  CostCurve curve;
-  for (const size_t bytes : sizes_up_to(most)) {
-    curve.points.push_back({static_cast<double>(bytes), measure(bytes)});
-  }
-  make_ascend(curve);
-  return curve;
-}
-
 // One host's ranks, or one rank of each host.
 class Calibration {
  public:
@@ -107,101 +83,123 @@ class Calibration {
         most_message_(most_bytes / 4),
         data_(std::max(most_message_ * size_t(comm.world_size()), most_)) {}
 
-  void measure_messages(LinkClass& link) {
-    measure_swap(link.curves);
-    comm_.use({.algorithm = "ring"});
-    const std::vector<size_t> sizes = sizes_up_to(most_message_);
-    for (const size_t bytes : sizes) {
-      measure_exchange(bytes, link.curves);
-      const auto add = [&](const std::string& name, double seconds) {
-        link.curves[name].points.push_back({double(bytes), seconds});
-      };
-      add("hop", measure_hop(bytes));
-      add("fold-later", median_seconds(comm_, [&] {
-            fold(part(0, bytes), part(1, bytes), DType::kF32, ReduceOp::kSum);
-          }));
-      add("copy", median_seconds(comm_, [&] {
-            std::memcpy(part(0, bytes).data, part(1, bytes).data, bytes);
-          }));
-    }
-    for (auto& [name, curve] : link.curves) make_ascend(curve);
-    comm_.use({});
-  }
-
-  void measure_native(LinkClass& link) {
-    comm_.use({.algorithm = "direct"});
-    const CommunicatorMemory shared = comm_.allocate(most_);
-    for (const Collective collective : collectives()) {
-      if (!shared.shared()) break;
-      for (const bool staged : {false, true}) {
-        const Memory memory = staged ? memory_of(data_).slice(0, most_) : shared.memory();
-        link.curves[native_curve_name(collective, staged)] = measure_curve(
-            most_, [&](size_t n) { return measure_collective(collective, memory, n); });
+  // All costs once; what earlier passes have found stays where it is less. Sizes come one after the
+  // other, so that what competes for them is measured in the same moment. `shared`: null, or what
+  // the ranks reach without messages.
+  void pass(const CommunicatorMemory* shared) {
+    measure_swap();
+    for (const size_t bytes : sizes_up_to(most_)) {
+      comm_.use({.algorithm = "ring"});
+      if (bytes <= most_message_) {
+        measure_exchange(bytes);
+        measure_hop(bytes);
+        measure_work(bytes);
+      }
+      comm_.use({.algorithm = "direct"});
+      for (const Collective collective : collectives()) {
+        const bool has_size = collective != Collective::kBarrier || bytes == kSmallest;
+        if (shared != nullptr && has_size)
+          measure_collective(collective, shared->memory(), memory_of(data_).slice(0, most_), bytes);
       }
     }
     comm_.use({});
   }
 
+  [[nodiscard]] std::map<std::string, CostCurve, std::less<>> curves() const {
+    std::map<std::string, CostCurve, std::less<>> curves;
+    for (const auto& [name, least] : least_) {
+      CostCurve& curve = curves[name];
+      for (const auto& [bytes, seconds] : least) curve.points.push_back({double(bytes), seconds});
+    }
+    // Three costs were measured together with others.
+    for (size_t i = 0; i < curves.at("fold").points.size(); ++i)
+      curves["fold"].points[i].seconds -= curves["exchange"].points[i].seconds;
+    double& swap = curves["swap"].points[0].seconds;
+    double& start = curves["start"].points[0].seconds;
+    swap = std::max(kLeast, (swap - start) / more_rounds());
+    start -= gather_rounds() * swap;
+    for (auto& [name, curve] : curves) make_ascend(curve);
+    return curves;
+  }
+
  private:
-  using Curves = decltype(LinkClass::curves);
+  static constexpr std::string_view kRounds = "halving-doubling";  // of one swap each
 
   [[nodiscard]] Memory part(size_t index, size_t bytes) {
     return memory_of(data_).slice(index * most_message_, bytes);
   }
 
+  void add(const std::string& name, size_t bytes, double seconds) {
+    const auto [at, is_first] = least_[name].emplace(bytes, seconds);
+    at->second = std::min(at->second, seconds);
+  }
+
+  [[nodiscard]] CallShape small_shape() const {
+    return {.world_size = comm_.world_size(), .count = size_t(comm_.world_size())};
+  }
+  [[nodiscard]] int gather_rounds() const {
+    return find_algorithm(kRounds, Collective::kAllGather)->rounds(small_shape());
+  }
+
   // An all-reduce is the rounds of an all-gather and of a reduce-scatter, which are as many.
-  void measure_swap(Curves& curves) {
-    const std::string name = "halving-doubling";
-    comm_.use({.algorithm = name});
-    const CallShape shape{.world_size = comm_.world_size(), .count = size_t(comm_.world_size())};
-    const auto rounds_of = [&](Collective collective) {
-      return find_algorithm(name, collective)->rounds(shape);
-    };
-    const int rounds = rounds_of(Collective::kAllGather);
-    const int more = rounds_of(Collective::kAllReduce) - rounds;
-    const Memory data = part(0, shape.count * sizeof(float));
+  [[nodiscard]] int more_rounds() const {
+    return find_algorithm(kRounds, Collective::kAllReduce)->rounds(small_shape()) - gather_rounds();
+  }
+
+  void measure_swap() {
+    comm_.use({.algorithm = std::string(kRounds)});
+    const Memory data = part(0, small_shape().count * sizeof(float));
     const std::vector<double> times =
-        medians(comm_, {[&] { comm_.all_gather(data, DType::kF32); },
-                        [&] { comm_.all_reduce(data, DType::kF32, ReduceOp::kSum); }});
-    const double swap = std::max(kLeast, (times[1] - times[0]) / more);
-    curves["swap"].points.push_back({1, swap});
-    curves["start"].points.push_back({1, std::max(kLeast, times[0] - rounds * swap)});
+        medians({{{}, [&] { comm_.all_gather(data, DType::kF32); }},
+                 {{}, [&] { comm_.all_reduce(data, DType::kF32, ReduceOp::kSum); }}});
+    add("start", 1, times[0]);
+    add("swap", 1, times[1]);
   }
 
   // A ring's all-gather is world_size - 1 exchanges, its reduce-scatter as many with folds.
-  void measure_exchange(size_t bytes, Curves& curves) {
+  void measure_exchange(size_t bytes) {
     const int rounds = comm_.world_size() - 1;
     const Memory data = memory_of(data_).slice(0, bytes * size_t(comm_.world_size()));
     const std::vector<double> times =
-        medians(comm_, {[&] { comm_.all_gather(data, DType::kF32); },
-                        [&] { comm_.reduce_scatter(data, DType::kF32, ReduceOp::kSum); }});
-    curves["exchange"].points.push_back({double(bytes), times[0] / rounds});
-    curves["fold"].points.push_back({double(bytes), (times[1] - times[0]) / rounds});
+        medians({{{}, [&] { comm_.all_gather(data, DType::kF32); }},
+                 {{}, [&] { comm_.reduce_scatter(data, DType::kF32, ReduceOp::kSum); }}});
+    add("exchange", bytes, times[0] / rounds);
+    add("fold", bytes, times[1] / rounds);
   }
 
   // There and back between two ranks, again and again.
-  double measure_hop(size_t bytes) {
+  void measure_hop(size_t bytes) {
     constexpr int kTimes = 4;
     const bool first = comm_.rank() == 0;
     const Memory data = part(0, bytes);
-    return median_seconds(comm_,
-                          [&] {
-                            for (int i = 0; i < kTimes && comm_.rank() < 2; ++i) {
-                              if (first) comm_.send(1, data);
-                              comm_.recv(first ? 1 : 0, data);
-                              if (!first) comm_.send(0, data);
-                            }
-                          }) /
-           (2 * kTimes);
+    const auto body = [&] {
+      for (int i = 0; i < kTimes && comm_.rank() < 2; ++i) {
+        if (first) comm_.send(1, data);
+        comm_.recv(first ? 1 : 0, data);
+        if (!first) comm_.send(0, data);
+      }
+    };
+    add("hop", bytes, medians({{{}, body}})[0] / (2 * kTimes));
   }
 
-  double measure_collective(Collective collective, Memory memory, size_t bytes) {
+  void measure_work(size_t bytes) {
+    const std::vector<double> times =
+        medians({{{}, [&] { fold(part(0, bytes), part(1, bytes), DType::kF32, ReduceOp::kSum); }},
+                 {{}, [&] { std::memcpy(part(0, bytes).data, part(1, bytes).data, bytes); }}});
+    add("fold-later", bytes, times[0]);
+    add("copy", bytes, times[1]);
+  }
+
+  void measure_collective(Collective collective, Memory direct, Memory staged, size_t bytes) {
     const auto ranks = static_cast<size_t>(comm_.world_size());
     const size_t count = std::max<size_t>(1, bytes / sizeof(float) / ranks) * ranks;
     const Call call{.collective = collective,
                     .dtype = DType::kF32,
                     .count = collective == Collective::kBarrier ? 0 : count};
-    return median_seconds(comm_, [&] { run_in_place(call, memory); });
+    const std::vector<double> times = medians(
+        {{{}, [&] { run_in_place(call, direct); }}, {{}, [&] { run_in_place(call, staged); }}});
+    add(native_curve_name(collective, false), bytes, times[0]);
+    add(native_curve_name(collective, true), bytes, times[1]);
   }
 
   void run_in_place(const Call& call, Memory data) {
@@ -212,10 +210,15 @@ class Calibration {
     comm_.run(call, bytes_of(extents.input), bytes_of(extents.output));
   }
 
+  std::vector<double> medians(std::initializer_list<TimedCall> calls) {
+    return median_seconds(comm_, calls, kBudget);
+  }
+
   Communicator& comm_;
   size_t most_;          // of a buffer
   size_t most_message_;  // beyond it, time is proportional
   std::vector<std::byte> data_;
+  std::map<std::string, std::map<size_t, double>> least_;  // by curve and bytes
 };
 
 LinkClass measure_link(Communicator& group, bool inside, size_t most_bytes) {
@@ -223,8 +226,9 @@ LinkClass measure_link(Communicator& group, bool inside, size_t most_bytes) {
                  .ranks = group.world_size(),
                  .hosts = inside ? 1 : group.world_size()};
   Calibration calibration(group, most_bytes);
-  calibration.measure_messages(link);
-  if (inside) calibration.measure_native(link);
+  const CommunicatorMemory shared = group.allocate(most_bytes);
+  for (int i = 0; i < kPasses; ++i) calibration.pass(inside && shared.shared() ? &shared : nullptr);
+  link.curves = calibration.curves();
   return link;
 }
 
@@ -245,8 +249,21 @@ Profile take_from_rank_0(Communicator& comm, const Profile& profile) {
 
 }  // namespace
 
-double median_seconds(Communicator& comm, const std::function<void()>& body) {
-  return medians(comm, {body})[0];
+std::vector<double> median_seconds(Communicator& comm, std::span<const TimedCall> calls,
+                                   double budget_s) {
+  constexpr double kLeastTimes = 1;
+  constexpr double kMostTimes = 101;
+  std::vector<double> first;  // also touches what it uses
+  for (const TimedCall& call : calls) first.push_back(timed(comm, call));
+  const double slowest = median_of_slowest(comm, first);
+  const auto times = int(std::clamp(budget_s / slowest, kLeastTimes, kMostTimes));
+  std::vector<std::vector<double>> taken(calls.size());
+  for (int i = 0; i < times; ++i) {
+    for (size_t c = 0; c < calls.size(); ++c) taken[c].push_back(timed(comm, calls[c]));
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& of_call : taken) medians.push_back(median_of_slowest(comm, of_call));
+  return medians;
 }
 
 Profile calibrate(Communicator& comm, size_t most_bytes) {

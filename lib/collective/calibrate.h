@@ -3,21 +3,31 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
+#include <vector>
 
 #include "lib/collective/communicator.h"
 #include "lib/collective/profile.h"
 
 namespace gxp {
 
-// Seconds of `body`: each trial starts with a barrier and takes as long as its slowest rank; the
-// median of 5 to 101 trials. All ranks call it; the same on every rank.
-double median_seconds(Communicator& comm, const std::function<void()>& body);
+// `body` is timed, after `prepare`, which may be empty, and a barrier.
+struct TimedCall {
+  std::function<void()> prepare;
+  std::function<void()> body;
+};
+
+// Seconds of each body: the median of 1 to 101 times, as many as take `budget_s`, each as long as
+// its slowest rank takes. They take turns, so that a slow moment of the machine meets all. All
+// ranks call it; the same on every rank.
+std::vector<double> median_seconds(Communicator& comm, std::span<const TimedCall> calls,
+                                   double budget_s);
 
 // The link classes of this communicator: its transport inside the host of rank 0, with as many
 // ranks as are there, and between hosts if there are several. Buffers up to `most_bytes`, at least
-// 64 KiB. All ranks call it, alone on their machines, and get the same. 2 to 6 s on shm, twice that
-// on tcp; memory: `most_bytes`, or a quarter of it for each rank if that is more.
-// Errors: those of the communicator.
+// 64 KiB. All ranks call it, alone on their machines, and get the same. 2 to 10 s; memory:
+// `most_bytes`, or a quarter of it for each rank if that is more. Errors: those of the
+// communicator.
 Profile calibrate(Communicator& comm, size_t most_bytes = size_t{64} << 20);
 
 }  // namespace gxp

@@ -23,6 +23,9 @@ struct Call {
   uint32_t sequence = 0;  // how many calls the communicator has had before; set by it
 };
 
+// Whether they differ in nothing but factor and sequence.
+bool is_alike(const Call& a, const Call& b);
+
 // "all-reduce 17 (4096 f32, sum)", "broadcast 3 (16 u8 from rank 0)".
 std::string to_string(const Call& call);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,10 +20,28 @@ struct Done {
 
 // What a communicator and all that were split from it have in common.
 struct Shared {
-  explicit Shared(int rank) : queue(rank) {}
+  Shared(int rank, const Witnesses& witnesses_in) : witnesses(witnesses_in), queue(rank) {}
+  std::string explain(const Error& error, const std::string& what);
+
+  Witnesses witnesses;
   std::string failure;  // of the first call that failed
   CallQueue queue;      // its thread and the caller's take turns with the engine
 };
+
+// Why a call has failed, which the store learns before this rank closes its connections: so nobody
+// takes that for the cause. `what`: what this rank has seen.
+std::string Shared::explain(const Error& error, const std::string& what) {
+  const auto [recorder, store] = witnesses;
+  if (store == nullptr) return what;
+  if (error.kind() != ErrorKind::kPeer) {
+    store->abort(store->rank(), what);
+    return what;
+  }
+  const int awaited = recorder->waits_for();
+  const Verdict verdict = store->inquire(awaited < 0 ? store->rank() : awaited, what);
+  recorder->failed();
+  return fmt::format("rank {}: {}", verdict.rank, verdict.reason);
+}
 
 }  // namespace
 
@@ -34,7 +53,7 @@ class Communicator::Impl {
   ~Impl();
 
   [[nodiscard]] Engine& engine() const { return *engine_; }
-  void run(const Call& call, ConstMemory input, Memory output);
+  void run(const Call& call, const ConstMemory& input, const Memory& output);
   [[nodiscard]] Pending start(const Call& call, ConstMemory input, Memory output);
   void note_message(bool sends, int peer, ConstMemory data);
   void begin_group();
@@ -43,40 +62,31 @@ class Communicator::Impl {
   void use(const ChoiceSettings& settings);
 
  private:
-  void check(const Call& call, ConstMemory input, ConstMemory output) const;
-  void execute(Call call, ConstMemory input, Memory output);
+  // By reference: a copy of what was just written field by field costs as much as a cache miss.
+  void check(const Call& call, const ConstMemory& input, const Memory& output);
+  void execute(const Call& call, const ConstMemory& input, const Memory& output);
   template <class What, class Act>
   void guard(const What& what, const Act& act);
-  [[nodiscard]] Deadline deadline() const { return Deadline::after(timeout_); }
 
   std::shared_ptr<Shared> shared_;  // owners: this communicator and those split from it
   std::unique_ptr<Engine> engine_;
   std::chrono::milliseconds timeout_;
+  struct Checked {
+    Call call;
+    size_t input_bytes = 0;
+    size_t output_bytes = 0;
+  };
+  std::optional<Checked> checked_;  // the last one
   uint32_t sequence_ = 0;
   bool grouping_ = false;
   std::vector<PeerMessage> messages_;
   std::atomic<int> started_{0};  // calls that are not done
 };
 
-Communicator::Impl::~Impl() {
-  if (started_ == 0) return;
-  engine_->abort("the communicator was destroyed before its calls were done");
-  shared_->queue.drain();
-}
+namespace {
 
-// On the caller's thread, before anything has begun.
-void Communicator::Impl::check(const Call& call, ConstMemory input, ConstMemory output) const {
-  const int world_size = engine_->world_size();
-  const Extents extents = extents_of(call, engine_->rank(), world_size);
-  const size_t element_bytes = size_of(call.dtype);
-  GXP_ASSERT(input.bytes == extents.input.count * element_bytes);
-  GXP_ASSERT(output.bytes == extents.output.count * element_bytes);
-  GXP_ASSERT(!grouping_ && 0 <= call.root && call.root < world_size);
+void check_kind(const Call& call, int world_size) {
   const std::string_view name = to_string(call.collective);
-  if (input.space != MemorySpace::kHost || output.space != MemorySpace::kHost) {
-    fail(ErrorKind::kUnavailable, "{}: device memory is not supported; copy it to the host first",
-         name);
-  }
   if (reduces(call.collective)) {
     const Support support = supports(call.op, call.dtype);
     if (!support) fail(ErrorKind::kUsage, "{}: {}", name, support.reason);
@@ -87,7 +97,34 @@ void Communicator::Impl::check(const Call& call, ConstMemory input, ConstMemory 
   }
 }
 
-void Communicator::Impl::run(const Call& call, ConstMemory input, Memory output) {
+}  // namespace
+
+Communicator::Impl::~Impl() {
+  if (started_ == 0) return;
+  engine_->abort("the communicator was destroyed before its calls were done");
+  shared_->queue.drain();
+}
+
+// On the caller's thread, before anything has begun. What was checked last needs no check: callers
+// repeat their calls.
+void Communicator::Impl::check(const Call& call, const ConstMemory& input, const Memory& output) {
+  const bool host = input.space == MemorySpace::kHost && output.space == MemorySpace::kHost;
+  if (!host && !engine_->reaches(MemorySpace::kCuda)) {
+    fail(ErrorKind::kUnavailable,
+         "{}: device memory is not supported by engine '{}'; copy it to the host first",
+         to_string(call.collective), engine_->name());
+  }
+  GXP_ASSERT(!grouping_ && 0 <= call.root && call.root < engine_->world_size());
+  if (!checked_ || !is_alike(checked_->call, call)) {
+    check_kind(call, engine_->world_size());
+    const size_t element_bytes = size_of(call.dtype);
+    const Extents extents = extents_of(call, engine_->rank(), engine_->world_size());
+    checked_ = {call, extents.input.count * element_bytes, extents.output.count * element_bytes};
+  }
+  GXP_ASSERT(input.bytes == checked_->input_bytes && output.bytes == checked_->output_bytes);
+}
+
+void Communicator::Impl::run(const Call& call, const ConstMemory& input, const Memory& output) {
   check(call, input, output);
   shared_->queue.drain();
   execute(call, input, output);
@@ -102,7 +139,7 @@ Pending Communicator::Impl::start(const Call& call, ConstMemory input, Memory ou
   });
 }
 
-// `what` becomes text only if something is wrong.
+// Calls act(deadline). `what` becomes text only if something is wrong.
 template <class What, class Act>
 void Communicator::Impl::guard(const What& what, const Act& act) {
   std::string& failure = shared_->failure;
@@ -110,18 +147,20 @@ void Communicator::Impl::guard(const What& what, const Act& act) {
     fail(ErrorKind::kPeer, "{}: not started, an earlier call failed: {}", what(), failure);
   }
   try {
-    act();
+    act(Deadline::after(timeout_));
   } catch (const Error& error) {
-    failure = fmt::format("{} at rank {}: {}", what(), engine_->rank(), error.what());
+    failure = shared_->explain(
+        error, fmt::format("{} at rank {}: {}", what(), engine_->rank(), error.what()));
     engine_->abort(failure);
     throw Error(error.kind(), failure);
   }
 }
 
-void Communicator::Impl::execute(Call call, ConstMemory input, Memory output) {
-  call.sequence = sequence_++;
-  guard([&] { return to_string(call); },
-        [&] { engine_->execute(call, input, output, deadline()); });
+void Communicator::Impl::execute(const Call& call, const ConstMemory& input, const Memory& output) {
+  Call numbered = call;
+  numbered.sequence = sequence_++;
+  guard([&] { return to_string(numbered); },
+        [&](Deadline deadline) { engine_->execute(numbered, input, output, deadline); });
 }
 
 void Communicator::Impl::use(const ChoiceSettings& settings) {
@@ -144,14 +183,15 @@ void Communicator::Impl::end_group() {
   grouping_ = false;
   shared_->queue.drain();
   const auto messages = std::exchange(messages_, {});
-  guard([] { return "send and receive"; }, [&] { engine_->exchange(messages, deadline()); });
+  guard([] { return "send and receive"; },
+        [&](Deadline deadline) { engine_->exchange(messages, deadline); });
 }
 
 std::unique_ptr<Communicator::Impl> Communicator::Impl::split(int color, int key) {
   shared_->queue.drain();
   std::unique_ptr<Engine> part;
   guard([] { return "split"; },
-        [&] { part = engine_->split(color, key, sequence_++, deadline()); });
+        [&](Deadline deadline) { part = engine_->split(color, key, sequence_++, deadline); });
   return part ? std::make_unique<Impl>(shared_, std::move(part), timeout_) : nullptr;
 }
 
@@ -185,10 +225,11 @@ Communicator::Communicator(std::unique_ptr<Transport> transport, Device& device,
                                       .layout_invariant = options.layout_invariant,
                                       .channels = options.channels,
                                       .segment_bytes = options.segment_bytes},
-                       options.profile),
-                   options.timeout) {}
-Communicator::Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout) {
-  auto shared = std::make_shared<Shared>(engine->rank());
+                       options.profile, options.witnesses.recorder),
+                   options.timeout, options.witnesses) {}
+Communicator::Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout,
+                           const Witnesses& witnesses) {
+  auto shared = std::make_shared<Shared>(engine->rank(), witnesses);
   impl_ = std::make_unique<Impl>(std::move(shared), std::move(engine), timeout);
 }
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

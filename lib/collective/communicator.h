@@ -4,7 +4,7 @@
 //              order. A rank that calls something else is named, with both calls, before data move
 //              or at the deadline at the latest. Operations of groups that share ranks (split())
 //              must be started in one order on all of these ranks.
-//   Memory     each operation has an input and an output: host memory of whole elements, whose
+//   Memory     each operation has an input and an output: memory of whole elements, whose
 //              parts of the logical buffer algorithm.h and extents_of() define. They are either
 //              apart, or in place: the same part of memory holds the same elements. Memory from
 //              allocate() is read and written by the peers of the same host directly.
@@ -18,10 +18,11 @@
 //   Threads    one thread at a time, except abort() and counters(); what was started runs in order
 //              on a thread of its own, and blocking calls queue behind it.
 //   Errors     kPeer: a rank is lost, late or called something else; the message names it and the
-//              operation. kUsage: an operation that the element type does not have, or an
-//              all-to-all of unequal chunks. kUnavailable: device memory. After kPeer only abort()
-//              and the destructor may be called; what was started behind it fails with the same
-//              cause.
+//              operation; with a store all ranks throw the same text, "rank 2: ..." (diagnosis.h),
+//              within 1.5 s of the deadline, or at once if a rank died. kUsage: an operation that
+//              the element type does not have, or an all-to-all of unequal chunks. kUnavailable:
+//              device memory. After kPeer only abort() and the destructor may be called; what was
+//              started behind it fails with the same cause.
 //   Cost       one rank: at most a copy. Otherwise the formulas of algorithm.h.
 #pragma once
 
@@ -37,11 +38,19 @@
 #include "lib/collective/choice.h"
 #include "lib/collective/communicator_memory.h"
 #include "lib/collective/engine.h"
+#include "lib/collective/flight_recorder.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
+#include "lib/net/store.h"
 #include "lib/transport/transport.h"
 
 namespace gxp {
+
+// What tells a failed call who is to blame (diagnosis.h); all outlive the communicator.
+struct Witnesses {
+  FlightRecorder* recorder = nullptr;  // what the engine writes; null: one of its own
+  Store* store = nullptr;  // with the recorder; null: an error says what this rank has seen
+};
 
 struct CommunicatorOptions {
   std::string algorithm = "auto";  // auto, or a name in algorithms()
@@ -50,6 +59,7 @@ struct CommunicatorOptions {
   std::chrono::milliseconds timeout{60000};  // of one operation
   size_t segment_bytes = 0;  // unit of pipelining inside a chunk, same on all ranks; 0: chosen
   Profile profile = builtin_profile();  // of the cost model; the same on all ranks
+  Witnesses witnesses{};
 };
 
 // An operation that was started. wait() returns when it is done or throws what it threw; once,
@@ -74,7 +84,8 @@ class Communicator {
   Communicator(std::unique_ptr<Transport> transport, Device& device,
                const CommunicatorOptions& options);
   // `timeout`: of one operation.
-  Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout);
+  Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout,
+               const Witnesses& witnesses = {});
   Communicator(Communicator&&) noexcept;
   ~Communicator();
 

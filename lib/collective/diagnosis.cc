@@ -4,19 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 #include <tuple>
 #include <vector>
 
 #include "lib/base/bytes.h"
+#include "lib/base/error.h"
 #include "lib/collective/situation.h"
 #include "lib/net/rank_list.h"
 
 namespace gxp {
 namespace {
-
-using namespace std::chrono_literals;
 
 constexpr size_t kShownWaits = 16;
 
@@ -223,27 +221,6 @@ std::optional<Finding> diagnose(std::span<const RankReport> reports, int asked_b
   const FlightEntry& operation = *ranks.running(waiting);
   return Finding{{culprit, headline(ranks, culprit, operation, waiting) +
                                describe_others(ranks, culprit, operation)}};
-}
-
-bool is_mismatch(Tag mine, Tag arrived) {
-  return same_call_number(mine, arrived) && mine != arrived;
-}
-
-MismatchedCall::MismatchedCall(int peer, int rank, const Call& call)
-    : Error(ErrorKind::kPeer, fmt::format("rank {} called something else where rank {} called {}",
-                                          peer, rank, to_string(call))) {}
-
-Trouble trouble_of(const Error& error, const Deadline& deadline) {
-  if (dynamic_cast<const MismatchedCall*>(&error) != nullptr) return Trouble::kMismatch;
-  return deadline.expired() ? Trouble::kLate : Trouble::kLost;
-}
-
-Verdict find_cause(Store& store, int suspect, std::string_view reason, Trouble trouble) {
-  if (trouble == Trouble::kLost) {
-    // The cause is on its way: the rank that failed tells it, or its end does.
-    if (const auto verdict = store.wait_verdict(Deadline::after(1s))) return *verdict;
-  }
-  return store.inquire(suspect, reason);
 }
 
 void connect_diagnosis(Store& store, StoreServer* server, const FlightRecorder& recorder,

@@ -24,13 +24,19 @@ void copy_unless_same(Memory into, ConstMemory from) {
 
 }  // namespace
 
-Executor::Executor(Transport& transport, Device& device, std::vector<int> members, int rank)
-    : transport_(transport), device_(device), members_(std::move(members)), rank_(rank) {}
+Executor::Executor(Transport& transport, Device& device, FlightRecorder& recorder,
+                   std::vector<int> members, int rank)
+    : transport_(transport),
+      device_(device),
+      recorder_(recorder),
+      members_(std::move(members)),
+      rank_(rank) {}
 
 void Executor::execute(const Work& work) {
   const size_t element_bytes = size_of(work.call.dtype);
   call_ = work.call;
   tag_ = work.tag;
+  step_ = -1;
   segment_bytes_ = work.segment_bytes == 0 ? kNotCut : round_up(work.segment_bytes, 64);
   deadline_ = work.deadline;
   const CallShape shape{.world_size = world_size(),
@@ -85,6 +91,7 @@ Memory Executor::grow(Buffer& buffer, size_t bytes) {
 }
 
 void Executor::run(const CollectiveStep& step) {
+  ++step_;
   if (step.local) return run_locally(step);
   if (step.token) return exchange_tokens(step.to, step.from);
   if (step.to != kNobody) start_send(step.to, step.leaving);
@@ -107,7 +114,7 @@ void Executor::run_locally(const CollectiveStep& step) {
 void Executor::start_send(int to, Range leaving) {
   for (size_t i = 0; i < segment_count(leaving); ++i) {
     const Range part = segment(leaving, i);
-    sending_.push_back({part, transport_.send(peer(to), tag_, memory_of_range(part))});
+    sending_.push_back({to, part, transport_.send(peer(to), tag_, memory_of_range(part))});
   }
 }
 
@@ -115,12 +122,12 @@ void Executor::start_send(int to, Range leaving) {
 void Executor::finish_sends_of(Range range) {
   const auto keeps = [&](const Sending& s) { return !overlap(s.range, range); };
   const auto first = std::partition(sending_.begin(), sending_.end(), keeps);
-  for (auto s = first; s != sending_.end(); ++s) transport_.wait(s->ticket, deadline_);
+  for (auto s = first; s != sending_.end(); ++s) wait(s->ticket, s->to);
   sending_.erase(first, sending_.end());
 }
 
 void Executor::finish_all_sends() {
-  for (const Sending& s : sending_) transport_.wait(s.ticket, deadline_);
+  for (const Sending& s : sending_) wait(s.ticket, s.to);
   sending_.clear();
 }
 
@@ -132,7 +139,7 @@ void Executor::receive(int from, Range into, bool fold) {
     arriving_.push_back(fold ? transport_.recv_and_combine(peer(from), tag_, target, combiner)
                              : transport_.recv(peer(from), tag_, target));
   }
-  for (const Ticket ticket : arriving_) transport_.wait(ticket, deadline_);
+  for (const Ticket ticket : arriving_) wait(ticket, from);
 }
 
 void Executor::exchange_tokens(int to, int from) {
@@ -142,8 +149,13 @@ void Executor::exchange_tokens(int to, int from) {
   Ticket received;
   if (to != kNobody) sent = transport_.send(peer(to), tag_, {&leaving, 1});
   if (from != kNobody) received = transport_.recv(peer(from), tag_, {&arriving, 1});
-  if (from != kNobody) transport_.wait(received, deadline_);
-  if (to != kNobody) transport_.wait(sent, deadline_);
+  if (from != kNobody) wait(received, from);
+  if (to != kNobody) wait(sent, to);
+}
+
+void Executor::wait(Ticket ticket, int rank) {
+  recorder_.step(step_, peer(rank));
+  transport_.wait(ticket, deadline_);
 }
 
 // A message of this group's same call number that does not belong to this call.

@@ -16,6 +16,7 @@
 #include "lib/base/deadline.h"
 #include "lib/collective/algorithm.h"
 #include "lib/collective/call.h"
+#include "lib/collective/flight_recorder.h"
 #include "lib/collective/primitives.h"
 #include "lib/device/device.h"
 #include "lib/transport/transport.h"
@@ -24,9 +25,10 @@ namespace gxp {
 
 class Executor final : public Primitives {
  public:
-  // Borrows both. `members[i]` is the transport's rank of the group's rank i; `rank` is this one's
-  // number in the group.
-  Executor(Transport& transport, Device& device, std::vector<int> members, int rank);
+  // Borrows all three. `members[i]` is the transport's rank of the group's rank i; `rank` is this
+  // one's number in the group. The recorder is told each step that waits, not the call.
+  Executor(Transport& transport, Device& device, FlightRecorder& recorder, std::vector<int> members,
+           int rank);
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int world_size() const override { return int(members_.size()); }
 
@@ -46,6 +48,7 @@ class Executor final : public Primitives {
 
  private:
   struct Sending {
+    int to = 0;
     Range range;
     Ticket ticket;
   };
@@ -59,6 +62,7 @@ class Executor final : public Primitives {
   void finish_all_sends();
   void receive(int from, Range into, bool fold);
   void exchange_tokens(int to, int from);
+  void wait(Ticket ticket, int rank);
   void check_unexpected(int peer, Tag tag) const;
   [[nodiscard]] int peer(int rank) const { return members_[size_t(rank)]; }
   [[nodiscard]] Memory memory_of_range(Range range) const;
@@ -68,6 +72,7 @@ class Executor final : public Primitives {
 
   Transport& transport_;
   Device& device_;
+  FlightRecorder& recorder_;
   std::vector<int> members_;
   int rank_;
   Buffer work_;     // the logical buffer, where the output does not hold all of it
@@ -77,6 +82,7 @@ class Executor final : public Primitives {
   // Of the call that runs:
   Call call_;
   Tag tag_ = 0;
+  int step_ = -1;  // how many came before
   size_t segment_bytes_ = 0;
   Memory data_;
   Memory beyond_;

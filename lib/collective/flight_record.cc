@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <optional>
 
@@ -251,6 +252,20 @@ FlightRecord read_flight_record(const std::string& path) {
   if (record.host == host_identity())
     record.taken_ns = std::chrono::steady_clock::now().time_since_epoch().count();
   return record;
+}
+
+std::vector<FlightRecord> read_flight_records(const std::string& directory) {
+  std::vector<FlightRecord> records;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (entry.path().extension() == ".flight")
+      records.push_back(read_flight_record(entry.path().string()));
+  }
+  const std::string why = error ? error.message() : "there are none";
+  if (records.empty()) fail(ErrorKind::kIo, "read the flight records in {}: {}", directory, why);
+  std::sort(records.begin(), records.end(),
+            [](const FlightRecord& a, const FlightRecord& b) { return a.rank < b.rank; });
+  return records;
 }
 
 std::string to_string(const PeerCall& call) {

@@ -98,6 +98,8 @@ FlightRecord parse_flight_record(std::string_view image, std::string_view source
 
 // Where a rank's recorder keeps its file: DIRECTORY/rank-N.flight.
 std::string flight_record_path(const std::string& directory, int rank);
+// All of a directory, by rank. Throws as read_flight_record(), and kIo if there are none.
+std::vector<FlightRecord> read_flight_records(const std::string& directory);
 
 // "in all-reduce 17 (4096 f32, sum) for 60.0 s (ring, step 2, waiting for rank 1)", "all-reduce 16
 // (...) ended 61.2 s before", "nothing yet".

@@ -65,6 +65,7 @@ FlightRecorder::FlightRecorder(int rank, int world_size, const std::string& dire
   const Fd file = directory.empty() ? Fd() : make_file(directory, rank, act);
   words_ = static_cast<uint64_t*>(map_words(file.get(), act));
   entry_ = words_ + flight::kRingAt;
+  step(-1, -1);
   write_header(world_size);
 }
 

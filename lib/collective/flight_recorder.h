@@ -12,24 +12,9 @@
 //   Threads   one writes at a time: who calls the communicator, or its own thread. image() may be
 //             called by any, at the same time.
 //
-// Who calls what; the recorder outlives the communicator and is the same for all that were split
-// from it:
-//   Communicator::Impl::split(), once the members are known
-//       recorder.define_group(group, members[0], members.size());
-//   Communicator::Impl::carry_out(), when the plan is known
-//       recorder.enter(call, plan.algorithm->name, group, deadline.when() - options.timeout);
-//       ... executor or shared executor ...
-//       recorder.done();   done_at_once() where a shared call has never yielded or slept
-//   Communicator::Impl::guard(), where it catches, after find_cause() (diagnosis.h)
-//       recorder.failed();
-//   Executor, before each Transport::wait()
-//       recorder.step(index, peer);   index counts the calls of Executor::run(); peer() has mapped
-//   SharedExecutor::await() and await_phase(), where a first look has found the member not ready
-//       recorder.step(index, member);   index: the tile, or 0
-//   Communicator::Impl::exchange()
-//       recorder.enter(PeerCall{...}, group);   before the first message
-//       recorder.step(0, peer);                 before each Transport::wait()
-//       recorder.done();
+// The engine of a communicator (engine.h) tells what it does, as native_engine.cc, executor.cc and
+// shared_executor.cc show; the communicator tells what has failed. The recorder outlives it and all
+// that were split from it.
 #pragma once
 
 #include <array>
@@ -77,6 +62,10 @@ class FlightRecorder {
   void done_at_once() noexcept { put(entry_ + flight::kLeft, flight::kAtOnce); }
   void done() noexcept { put(entry_ + flight::kLeft, now(left_tick_)); }
   void failed() noexcept { put(entry_ + flight::kLeft, now(left_tick_) | flight::kFailed); }
+  // Whom step() named last in this operation; -1: nobody. For the writer.
+  [[nodiscard]] int waits_for() const noexcept {
+    return int(flight::high(entry_[flight::kProgress]));
+  }
 
   [[nodiscard]] int rank() const { return rank_; }
   // The record as it is now, for parse_flight_record(). Takes some 10 us.

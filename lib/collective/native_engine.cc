@@ -60,10 +60,20 @@ std::vector<int> with_color(int color, const std::vector<Wish>& wishes) {
 
 }  // namespace
 
+NativeEngine::Link::Link(std::unique_ptr<Transport> transport_in, Device& device_in,
+                         Profile profile_in, FlightRecorder* recorder_in)
+    : transport(std::move(transport_in)),
+      device(device_in),
+      profile(std::move(profile_in)),
+      recorder(recorder_in != nullptr
+                   ? *recorder_in
+                   : own_recorder.emplace(transport->rank(), transport->world_size())) {}
+
 NativeEngine::NativeEngine(std::unique_ptr<Transport> transport, Device& device,
-                           const ChoiceSettings& settings, const Profile& profile)
-    : NativeEngine(std::shared_ptr<Link>(new Link{std::move(transport), device, profile}), settings,
-                   {}, 0) {}
+                           const ChoiceSettings& settings, const Profile& profile,
+                           FlightRecorder* recorder)
+    : NativeEngine(std::make_shared<Link>(std::move(transport), device, profile, recorder),
+                   settings, {}, 0) {}
 
 NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings,
                            std::vector<int> members, int group)
@@ -73,13 +83,14 @@ NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& set
       rank_(place_of(link_->transport->rank(), members_)),
       group_(group),
       hosts_(hosts_of(*link_->transport, members_)),
-      executor_(*link_->transport, link_->device, members_, rank_),
+      executor_(*link_->transport, link_->device, link_->recorder, members_, rank_),
       message_numbers_(members_.size()) {
   check_algorithm_name(settings.algorithm);
+  link_->recorder.define_group(uint8_t(group_), members_.front(), int(members_.size()));
   SharedSpace* space = link_->transport->shared_space();
   if (all_share(space, members_)) {
     if (group_ < SharedSpace::kGroups) {
-      shared_.emplace(*space, members_, rank_, group_);
+      shared_.emplace(*space, link_->recorder, members_, rank_, group_);
     } else if (rank_ == 0) {
       log_warn(
           "communicator: more than {} groups; this one sends messages instead of sharing memory",
@@ -101,9 +112,12 @@ void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, D
     shared_->execute(call, input, output, deadline);
     const CallShape shape{.world_size = world_size(), .count = call.count, .root = call.root};
     const uint64_t sent = chosen.algorithm->elements_sent(rank_, shape);
-    link_->shared_bytes.fetch_add(sent * size_of(call.dtype), std::memory_order_relaxed);
+    auto& bytes = link_->shared_bytes;  // written by one thread at a time; an atomic add is a fence
+    bytes.store(bytes.load(std::memory_order_relaxed) + sent * size_of(call.dtype),
+                std::memory_order_relaxed);
     return;
   }
+  link_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), deadline.start());
   executor_.execute(
       {.algorithm = chosen.algorithm,
        .call = call,
@@ -114,6 +128,7 @@ void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, D
        .input = input,
        .output = output,
        .deadline = deadline});
+  link_->recorder.done();
 }
 
 const Plan& NativeEngine::find_plan(const Call& call, bool staged) {
@@ -142,6 +157,7 @@ void NativeEngine::use(const ChoiceSettings& settings) {
 void NativeEngine::exchange(std::span<const PeerMessage> messages, Deadline deadline) {
   Transport& transport = *link_->transport;
   transport.on_unexpected({});
+  link_->recorder.enter(describe(messages), uint8_t(group_), deadline.start());
   std::vector<Ticket> tickets;
   for (const PeerMessage& message : messages) {
     const int peer = members_[size_t(message.peer)];
@@ -150,7 +166,27 @@ void NativeEngine::exchange(std::span<const PeerMessage> messages, Deadline dead
     tickets.push_back(message.sends ? transport.send(peer, tag, message.data)
                                     : transport.recv(peer, tag, message.data));
   }
-  for (const Ticket ticket : tickets) transport.wait(ticket, deadline);
+  for (size_t i = 0; i < tickets.size(); ++i) {
+    link_->recorder.step(int(i), members_[size_t(messages[i].peer)]);
+    transport.wait(tickets[i], deadline);
+  }
+  link_->recorder.done();
+}
+
+// For the recorder.
+PeerCall NativeEngine::describe(std::span<const PeerMessage> messages) {
+  using enum PeerCall::Kind;
+  PeerCall call{.kind = kMessages, .count = messages.size(), .sequence = link_->exchanges++};
+  if (messages.size() > 2) return call;
+  for (const PeerMessage& message : messages) {
+    int& peer = message.sends ? call.to : call.from;
+    if (peer >= 0) return {.kind = kMessages, .count = messages.size(), .sequence = call.sequence};
+    peer = members_[size_t(message.peer)];
+    call.count = message.data.bytes;
+  }
+  if (messages.size() == 2) call.kind = kExchange;
+  if (messages.size() == 1) call.kind = call.to >= 0 ? kSend : kReceive;
+  return call;
 }
 
 std::unique_ptr<Engine> NativeEngine::split(int color, int key, uint32_t sequence,

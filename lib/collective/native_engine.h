@@ -12,6 +12,7 @@
 
 #include "lib/collective/engine.h"
 #include "lib/collective/executor.h"
+#include "lib/collective/flight_recorder.h"
 #include "lib/collective/shared_executor.h"
 #include "lib/device/device.h"
 
@@ -19,10 +20,11 @@ namespace gxp {
 
 class NativeEngine final : public Engine {
  public:
-  // All ranks of the transport. Borrows the device: it gives the scratch memory and counts it as
-  // kCommunication. kConfig: there is no such algorithm.
+  // All ranks of the transport. Borrows the device, which gives the scratch memory and counts it as
+  // kCommunication, and the recorder; null: it has one of its own. kConfig: there is no such
+  // algorithm.
   NativeEngine(std::unique_ptr<Transport> transport, Device& device, const ChoiceSettings& settings,
-               const Profile& profile);
+               const Profile& profile, FlightRecorder* recorder = nullptr);
 
   [[nodiscard]] std::string_view name() const override { return "native"; }
   [[nodiscard]] std::string_view transport_name() const override;
@@ -45,16 +47,22 @@ class NativeEngine final : public Engine {
  private:
   // What the engines of all groups have in common.
   struct Link {
+    Link(std::unique_ptr<Transport> transport_in, Device& device_in, Profile profile_in,
+         FlightRecorder* recorder_in);
     std::unique_ptr<Transport> transport;
     Device& device;
     Profile profile;
+    std::optional<FlightRecorder> own_recorder;
+    FlightRecorder& recorder;
     int next_group = 1;
+    uint32_t exchanges = 0;                 // how many there were
     std::atomic<uint64_t> shared_bytes{0};  // that this rank gave without messages
   };
   // No members: all ranks of the transport.
   NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings, std::vector<int> members,
                int group);
   [[nodiscard]] const Plan& find_plan(const Call& call, bool staged);
+  [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
 
   std::shared_ptr<Link> link_;  // owners: this engine and those split from it
   ChoiceSettings settings_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "lib/base/error.h"
@@ -100,6 +101,14 @@ std::string default_profile_path(const Environment& environment) {
     return *home + "/.cache/gxp/profile.toml";
   }
   return "";
+}
+
+Profile find_profile(const std::string& name, const Environment& environment) {
+  if (name == "builtin") return builtin_profile();
+  if (!name.empty()) return load_profile(name);
+  const std::string path = default_profile_path(environment);
+  std::error_code unreachable;
+  return std::filesystem::exists(path, unreachable) ? load_profile(path) : builtin_profile();
 }
 
 }  // namespace gxp

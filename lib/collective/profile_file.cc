@@ -38,10 +38,12 @@ std::vector<std::string> curve_names() {
   return names;
 }
 
-// Also the order in the file.
+// Also the order in the file. A bare key of TOML has no '+'.
 std::string section_name(const LinkClass& link) {
-  if (link.hosts > 1) return fmt::format("{}-{}-hosts", link.transport, link.hosts);
-  return fmt::format("{}-{}", link.transport, link.ranks);
+  std::string name = link.hosts > 1 ? fmt::format("{}-{}-hosts", link.transport, link.hosts)
+                                    : fmt::format("{}-{}", link.transport, link.ranks);
+  std::ranges::replace(name, '+', '-');
+  return name;
 }
 
 // Where a reader is, for its errors.

@@ -16,12 +16,15 @@
 //   Errors   kPeer: a peer is lost, late, or has made another call; both calls are named.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "lib/base/deadline.h"
-#include "lib/collective/call.h"
+#include "lib/collective/flight_recorder.h"
+#include "lib/collective/shared_call.h"
 #include "lib/transport/shared_space.h"
 
 namespace gxp {
@@ -30,73 +33,98 @@ class SharedExecutor {
  public:
   // `members[i]` is the transport's rank of the group's rank i; `rank` is this one's number in the
   // group; `group` is below SharedSpace::kGroups, the same on all members and of no other group of
-  // theirs.
-  SharedExecutor(SharedSpace& space, std::vector<int> members, int rank, int group);
+  // theirs. The recorder is told each call, and whom this rank waits for.
+  SharedExecutor(SharedSpace& space, FlightRecorder& recorder, std::vector<int> members, int rank,
+                 int group);
 
   // Memory as extents_of() says, on the host.
   void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline);
 
  private:
-  // The call that runs. All ranges are bytes of the logical buffer.
-  struct Job {
-    Call call;
-    uint32_t turn = 0;  // how many calls ran here before; those by messages do not count
-    Range input_range;
-    Range output_range;
-    const std::byte* input_data = nullptr;
-    std::byte* output_data = nullptr;
-    Deadline deadline = Deadline::after({});
-    [[nodiscard]] const std::byte* input(Range range) const {
-      return input_data + (range.begin - input_range.begin);
-    }
-    [[nodiscard]] std::byte* output(Range range) const {
-      return output_data + (range.begin - output_range.begin);
-    }
-    [[nodiscard]] bool in_place(Range range) const { return input(range) == output(range); }
-  };
   // Where a peer's buffers are, as its line says it; 0: not in communicator memory.
   struct Placement {
     uint64_t input = 0;
     uint64_t output = 0;
     [[nodiscard]] bool everywhere() const { return input != 0 && output != 0; }
   };
+  // A call that was made before, and where the ranks' buffers were then.
+  struct Known {
+    SharedCall shape;
+    std::vector<Placement> placements;       // by rank
+    std::vector<const std::byte*> inputs{};  // all of the placements; empty: not resolved
+    std::vector<std::byte*> outputs{};
+  };
+  // The call that runs.
+  struct Job {
+    const Call& call;
+    Known& known;
+    uint32_t turn = 0;  // how many calls ran here before; those by messages do not count
+    uint64_t word = 0;
+    const std::byte* input_data = nullptr;
+    std::byte* output_data = nullptr;
+    int rank = 0;
+    Deadline deadline;
+
+    [[nodiscard]] const SharedCall& shape() const { return known.shape; }
+    [[nodiscard]] Range own_input() const { return known.shape.inputs[size_t(rank)]; }
+    [[nodiscard]] Range own_output() const { return known.shape.outputs[size_t(rank)]; }
+    [[nodiscard]] Range part_of(int member) const { return known.shape.parts[size_t(member)]; }
+    [[nodiscard]] const std::byte* input(Range range) const {
+      return input_data + (range.begin - own_input().begin);
+    }
+    [[nodiscard]] std::byte* output(Range range) const {
+      return output_data + (range.begin - own_output().begin);
+    }
+    [[nodiscard]] bool in_place(Range range) const { return input(range) == output(range); }
+    // Inputs are scaled before they are folded, so never folded where they are.
+    [[nodiscard]] bool is_scaled() const {
+      return call.op == ReduceOp::kPreMulSum && reduces(call.collective);
+    }
+  };
 
   [[nodiscard]] int world_size() const { return int(members_.size()); }
   [[nodiscard]] SharedSlots& slots_of(int rank) const {
     return space_.slots(group_, members_[size_t(rank)]);
   }
-  [[nodiscard]] SharedLine& line_of(int rank, uint32_t call) const {
-    return space_.line(group_, rank, call);
+  [[nodiscard]] SharedLine& line_of(int rank, uint32_t turn) const {
+    return space_.line(group_, rank, turn);
   }
-  [[nodiscard]] Range input_range_of(const Call& call, int rank) const;
-  [[nodiscard]] Range part_of(const Call& call, int rank) const;
+  Known& find(const Call& call);
   // Where a small input's copy is.
   [[nodiscard]] std::byte* copy_of(const Job& job, int rank) const;
 
   void run_copied(const Job& job);
   void run_placed(const Job& job, bool small);
+  size_t exchange_placements(const Job& job, const Placement& mine);
   void copy_to_slot(const Job& job);
   void take_from_copies(const Job& job);
+  void resolve(Known& known) const;
   void run_direct(const Job& job);
-  void run_staged(const Job& job);
 
   void wait_for_line(const Job& job);
   void publish_line(const Job& job);
-  void await(const Job& job, int rank, uint32_t call);
+  void await(const Job& job, int rank, uint32_t turn);
   [[noreturn]] void fail_mismatch(const Job& job, int rank);
-  void await_phase(const Job& job, uint64_t phase);
+  void publish_phase(uint64_t phase);
+  // `step`: for the recorder.
+  void await_phase(const Job& job, uint64_t phase, uint64_t step);
+  template <class Ready>
+  void wait(const Job& job, int rank, uint64_t step, const Ready& ready);
+  void record(const Job& job);
 
-  void take(const Job& job);
-  void take_part(const Job& job, int from, Range theirs, Range mine);
+  void take(const Job& job, std::span<const std::byte* const> inputs);
   void keep_own(const Job& job, Range range);
   void fold_sources(const Job& job, size_t bytes);
 
+  // shared_staging.cc
   struct Tiling;
+  void run_staged(const Job& job);
   void stage_in(const Job& job, const Tiling& tiling, uint64_t tile);
   void fold_tile(const Job& job, const Tiling& tiling, uint64_t tile);
   void copy_out(const Job& job, const Tiling& tiling, uint64_t tile);
 
   SharedSpace& space_;
+  FlightRecorder& recorder_;
   std::vector<int> members_;
   int rank_;
   int group_;
@@ -104,11 +132,17 @@ class SharedExecutor {
   uint64_t phase_ = 0;  // of all members, between calls
   uint64_t lines_used_ = 0;
   std::vector<uint64_t> seen_;  // by rank: the last word that was read of it
-  // Of the call that runs, by rank:
-  std::vector<Placement> placements_;
-  std::vector<const std::byte*> inputs_;
+  std::array<std::optional<Known>, 8> known_;
+  size_t next_known_ = 0;  // to be replaced
+  // Of the call that runs:
+  bool recorded_ = false;
+  bool lingered_ = false;  // for longer than it may spin
+  // By rank:
+  std::vector<const std::byte*> copies_;
   std::vector<const std::byte*> sources_;  // of the fold that runs
   std::vector<std::byte*> targets_;
+  size_t
+      largest_small_;  // bytes of an input; each rank reads all copies: more ranks, smaller copies
 };
 
 }  // namespace gxp

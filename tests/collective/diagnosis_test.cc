@@ -238,11 +238,11 @@ class FourRanks {
     std::filesystem::remove_all(directory_);
   }
   // Of ranks 0 to 2, which fail at the same time.
-  std::vector<Verdict> find_causes(Trouble trouble) {
+  std::vector<Verdict> find_causes() {
     std::vector<std::future<Verdict>> finding;
     for (int rank = 0; rank < 3; ++rank) {
-      finding.push_back(std::async(std::launch::async, [this, rank, trouble] {
-        return find_cause(*stores_[size_t(rank)], rank, "no idea", trouble);
+      finding.push_back(std::async(std::launch::async, [this, rank] {
+        return stores_[size_t(rank)]->inquire(rank, "no idea");
       }));
     }
     std::vector<Verdict> verdicts;
@@ -325,43 +325,20 @@ TEST_CASE("a long list of ranks is cut", "[collective]") {
   CHECK(says(text, "rank 15 in step 0 for rank 99 and 83 more"));
 }
 
-TEST_CASE("another call under the same number is a mismatch", "[collective]") {
-  const Algorithm& ring = *find_algorithm("ring", Collective::kAllReduce);
-  const auto tag = [&](const Call& call, int group) { return tag_of(call, ring, 1, 0, group); };
-  const Tag mine = tag(all_reduce(17), 2);
-  CHECK(is_mismatch(mine, tag(all_reduce(17, 5), 2)));
-  CHECK_FALSE(is_mismatch(mine, mine));
-  CHECK_FALSE(is_mismatch(mine, tag(all_reduce(18, 5), 2)));
-  CHECK_FALSE(is_mismatch(mine, tag(all_reduce(17, 5), 3)));
-  CHECK_FALSE(is_mismatch(mine, message_tag(17, 2)));
-}
-
-TEST_CASE("what kind of trouble an error is depends on it and on the deadline", "[collective]") {
-  const Deadline passed = Deadline::after(0s), later = Deadline::after(20s);
-  const Error error(ErrorKind::kPeer, "x");
-  const MismatchedCall mismatch(2, 0, all_reduce(17));
-  CHECK(trouble_of(error, passed) == Trouble::kLate);
-  CHECK(trouble_of(error, later) == Trouble::kLost);
-  CHECK(trouble_of(mismatch, later) == Trouble::kMismatch);
-  CHECK(std::string(mismatch.what()) ==
-        "rank 2 called something else where rank 0 called all-reduce 17 (4096 f32, sum)");
-}
-
 TEST_CASE("ranks that wait have one verdict: a late, a stopped and a killed rank", "[collective]") {
   struct End {
     int signal;
-    Trouble trouble;
     std::string reason;
   };
-  const End end = GENERATE(
-      End{0, Trouble::kLate, "it has not entered all-reduce 7 (4096 f32, sum)"},
-      End{SIGSTOP, Trouble::kLate, "it does not respond"},
-      End{SIGKILL, Trouble::kLost, "was it killed? Its last operation: in all-reduce 7 (4096 f32"});
+  const End end =
+      GENERATE(End{0, "it has not entered all-reduce 7 (4096 f32, sum)"},
+               End{SIGSTOP, "it does not respond"},
+               End{SIGKILL, "was it killed? Its last operation: in all-reduce 7 (4096 f32"});
   FourRanks ranks(end.signal);
-  for (const Verdict& verdict : ranks.find_causes(end.trouble)) {
+  for (const Verdict& verdict : ranks.find_causes()) {
     CAPTURE(end.signal, verdict.reason);
     CHECK(verdict.rank == 3);
     CHECK(says(verdict.reason, end.reason));
-    CHECK(verdict.reason == ranks.find_causes(end.trouble)[0].reason);
+    CHECK(verdict.reason == ranks.find_causes()[0].reason);
   }
 }

@@ -93,7 +93,10 @@ TEST_CASE("a curve is a straight line in logarithms between its points", "[colle
 TEST_CASE("a profile survives its text and its file", "[collective]") {
   const Scratch scratch;
   const std::string path = scratch.path("new/dir/profile.toml");
-  for (const Profile& profile : {parse_profile(kWhole, "here"), builtin_profile(), Profile{}}) {
+  const Profile mixed =
+      parse_profile(with("transport = \"shm\"", "transport = \"shm+tcp\""), "here");
+  for (const Profile& profile :
+       {parse_profile(kWhole, "here"), mixed, builtin_profile(), Profile{}}) {
     CHECK(to_toml(parse_profile(to_toml(profile), "again")) == to_toml(profile));
     save_profile(profile, path);
     CHECK(hash_of(load_profile(path)) == hash_of(profile));
