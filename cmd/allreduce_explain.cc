@@ -7,10 +7,12 @@
 
 namespace gxp {
 
-void explain_cases(const AllreduceOptions& options, const JobSettings& job, int world_size,
+void explain_cases(const AllreduceOptions& options, const JobSettings& job,
+                   const Environment& environment, int world_size,
                    std::span<const BenchCase> cases) {
   check_writable(options.svg);
-  const CommunicatorOptions communicator = communicator_options(job);
+  const CommunicatorOptions communicator =
+      communicator_options(job, find_profile(job.comm.profile, environment));
   const bool ordinary = options.memory == "ordinary";
   const std::string transport = job.comm.transport == "auto" ? "shm" : job.comm.transport;
   const Topology topology{.world_size = world_size,

@@ -141,13 +141,6 @@ void add_gates(CLI::App& app, AllreduceOptions& options) {
       ->type_name("PERCENT");
 }
 
-void add_explain(CLI::App& app, AllreduceOptions& options) {
-  app.add_flag("--explain", options.explain,
-               "Print what would run, why, and the steps of the largest size; starts no ranks");
-  app.add_option("--svg", options.svg, "With --explain: draw the steps into this file")
-      ->type_name("FILE");
-}
-
 }  // namespace
 
 void define_options(CLI::App& app, AllreduceOptions& options) {
@@ -162,7 +155,7 @@ void define_options(CLI::App& app, AllreduceOptions& options) {
                "Choose only algorithms whose bits do not depend on where an element lies in a "
                "buffer, as train does");
   add_launch_options(app, options.launch);
-  add_explain(app, options);
+  add_modes(app, options);
   add_gates(app, options);
   add_output(app, options);
   add_refused_flags(app);

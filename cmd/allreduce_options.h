@@ -29,14 +29,25 @@ struct AllreduceOptions {
   std::string output_file;
   bool explain = false;
   std::string svg;
+  std::optional<std::string> calibrate;  // the profile file; "": the default one
+  std::string simulate;                  // the cluster file
+  int ranks = 0;                         // simulated; 0: as many as the cluster has GPUs
+  std::string trace;
+  std::string show_record;  // a directory
   Format format = Format::kText;
 };
 
 // Declares all options.
 void define_options(CLI::App& app, AllreduceOptions& options);
 
-// What the words of --op, --datatype, --redop and --root mean. Throws kUsage, with a near match.
-CaseRequest case_request(const AllreduceOptions& options);
+// --explain, --calibrate, --simulate, --show-record and what belongs to them.
+void add_modes(CLI::App& app, AllreduceOptions& options);
+// kUsage: options that exclude or need each other.
+void check_modes(const AllreduceOptions& options);
+
+// What the words of --op, --datatype, --redop, --root and --codec mean. Throws kUsage, with a near
+// match.
+CaseRequest case_request(const AllreduceOptions& options, const CommConfig& comm);
 
 // How the ranks join: all options that were given, and all of [comm], must be alike.
 JobSettings job_settings(const AllreduceOptions& options, const CLI::App& app,

@@ -8,6 +8,7 @@
 #include "cmd/allreduce_options.h"
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
+#include "lib/collective/codec.h"
 #include "lib/config/print.h"
 
 namespace gxp {
@@ -52,12 +53,13 @@ std::vector<int> parse_roots(const std::string& text) {
 }
 
 bool of_one_host(const CLI::Option& option) {
-  return option.check_lname("node-rank") || option.check_lname("interface");
+  return option.check_lname("node-rank") || option.check_lname("interface") ||
+         option.check_lname("flight-recorder");
 }
 
 }  // namespace
 
-CaseRequest case_request(const AllreduceOptions& options) {
+CaseRequest case_request(const AllreduceOptions& options, const CommConfig& comm) {
   std::vector<std::string> operation_names, redop_names, type_names;
   for (const Operation& operation : operations()) operation_names.emplace_back(operation.name);
   for (const ReduceOp op : reduce_ops()) redop_names.emplace_back(to_string(op));
@@ -79,6 +81,7 @@ CaseRequest case_request(const AllreduceOptions& options) {
                                     [](const std::string& name) { return parse_reduce_op(name); }),
       .roots = parse_roots(options.root),
       .sizes = sizes_of(options.sweep),
+      .codec = find_codec(comm.codec),
       .skip_unsupported = options.dtype == "all" || options.redop == "all"};
 }
 

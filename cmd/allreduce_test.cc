@@ -5,14 +5,18 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "cmd/allreduce_calibrate.h"
 #include "cmd/allreduce_explain.h"
 #include "cmd/allreduce_options.h"
+#include "cmd/allreduce_record.h"
+#include "cmd/allreduce_simulate.h"
 #include "cmd/command.h"
 #include "cmd/exit_codes.h"
 #include "cmd/result_file.h"
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
 #include "lib/bench/result_report.h"
+#include "lib/collective/engines.h"
 #include "lib/config/load.h"
 
 namespace gxp {
@@ -37,7 +41,7 @@ void check_request(const Options& options, std::span<const BenchCase> cases,
 RunFacts facts_of(const Options& options, const Communicator& communicator) {
   return {.world_size = communicator.world_size(),
           .transport = std::string(communicator.transport_name()),
-          .engine = "native",
+          .engine = std::string(communicator.engine_name()),
           .memory = options.memory,
           .keep_times = options.session.table.per_iteration};
 }
@@ -67,21 +71,38 @@ int run(const CLI::App& app, const Options& options) {
   const Environment environment = process_environment();
   const JobSettings job =
       job_settings(options, app, load_comm_config(options.comm_sets, environment));
-  communicator_options(job);  // finds what is wrong with them before there are ranks
+  check_modes(options);
+  if (!options.show_record.empty()) {
+    show_record(options);
+    return kExitOk;
+  }
+  const bool measures = !options.explain && !options.calibrate && options.simulate.empty();
+  if (!measures && choose_engine(job.comm).name != "native")
+    fail(ErrorKind::kUsage,
+         "--engine {}: --explain, --calibrate and --simulate are about engine native",
+         job.comm.engine);
+  if (job.comm.codec != "none" && (!measures || choose_engine(job.comm).name != "native"))
+    fail(ErrorKind::kUsage, "--codec {}: it is for measurements with engine native",
+         job.comm.codec);
+  if (!options.simulate.empty()) {
+    simulate_cases(options, job);
+    return kExitOk;
+  }
   const RankIdentity identity = identity_from(environment);
   const bool launches = identity.source == "single process";
   const int world_size =
       launches ? std::max(1, options.launch.nproc) * options.launch.nnodes : identity.world_size;
-  const std::vector<BenchCase> cases = expand(case_request(options), world_size);
+  if (options.calibrate) return calibrate_ranks(options, job, environment, world_size);
+  check_job(job, environment);
+  const std::vector<BenchCase> cases = expand(case_request(options, job.comm), world_size);
   if (options.explain) {
-    explain_cases(options, job, world_size, cases);
+    explain_cases(options, job, environment, world_size, cases);
     return kExitOk;
   }
-  if (!options.svg.empty()) fail(ErrorKind::kUsage, "--svg: it needs --explain");
   check_request(options, cases, identity);
   std::optional<Baseline> baseline;
   if (!options.baseline.empty() && identity.rank == 0) baseline.emplace(options.baseline);
-  if (const auto launched = launch_ranks(options.launch, environment)) return *launched;
+  if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
 
   const Gates gates{.min_busbw = options.min_busbw,
                     .average = options.session.table.average,

@@ -26,7 +26,9 @@ std::string option_of(const Setting& setting) {
 std::string type_name_of(const Setting& setting) {
   const auto words = std::span(setting.check.words).first(setting.check.word_count);
   if (!words.empty()) return fmt::format("{}", fmt::join(words, "|"));
-  if (setting.type == SettingType::kText) return setting.key == "profile" ? "FILE" : "NAME";
+  if (setting.key == "profile") return "FILE";
+  if (setting.key == "flight_recorder") return "DIR";
+  if (setting.type == SettingType::kText) return "NAME";
   if (setting.type == SettingType::kBytes) return "SIZE";
   return "N";
 }

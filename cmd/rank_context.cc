@@ -1,11 +1,14 @@
 #include "cmd/rank_context.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <memory>
 
 #include "lib/base/log.h"
+#include "lib/collective/diagnosis.h"
+#include "lib/collective/engines.h"
 #include "lib/net/launcher.h"
 #include "lib/net/rendezvous.h"
 #include "lib/net/socket.h"
@@ -37,12 +40,34 @@ TcpOptions tcp_options(const CommConfig& comm) {
   return tcp;
 }
 
-// What the ranks compare. Hosts may name their interfaces differently, and their profiles alike.
+// What the ranks compare. Hosts may have other interfaces and directories.
 FlatConfiguration agreed_configuration(const JobSettings& settings, const Profile& profile) {
   FlatConfiguration agreed = settings.configuration;
-  std::erase_if(agreed, [](const auto& setting) { return setting.first == "comm.interface"; });
+  std::erase_if(agreed, [](const auto& setting) {
+    return setting.first == "comm.interface" || setting.first == "comm.flight_recorder";
+  });
   agreed.emplace_back("content of comm.profile", fmt::format("{:016x}", hash_of(profile)));
   return agreed;
+}
+
+Profile own_profile(const JobSettings& settings, const Environment& environment) {
+  return find_profile(settings.comm.profile, environment);
+}
+
+// Rank 0's. A home directory may be one for many kinds of machines.
+Profile shared_profile(Store& store, const JobSettings& settings, const Environment& environment,
+                       Deadline deadline) {
+  constexpr std::string_view kKey = "profile";
+  if (store.rank() != 0) return parse_profile(store.get(kKey, deadline), "of rank 0");
+  Profile profile = own_profile(settings, environment);
+  const std::string& cpu = profile.machine.cpu;
+  if (cpu != builtin_profile().machine.cpu && cpu != this_machine().cpu)
+    log_warn(
+        "collectives are chosen by what was measured on another CPU, '{}'; measure here: "
+        "gxp allreduce-test --calibrate",
+        cpu);
+  store.set(kKey, to_toml(profile));
+  return profile;
 }
 
 // Tells the other ranks, leaves the job, and throws the first cause: of ranks that lose a peer, or
@@ -52,13 +77,66 @@ FlatConfiguration agreed_configuration(const JobSettings& settings, const Profil
   if (!consequence) store.abort(store.rank(), error.what());
   const auto verdict = store.wait_verdict(Deadline::after(std::chrono::seconds(1)));
   store.close();
-  if (!verdict || verdict->rank == store.rank() || verdict->reason == error.what()) throw error;
+  if (!verdict || verdict->reason == error.what()) throw error;
+  if (verdict->rank == store.rank() && !consequence) throw error;
   fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
+}
+
+ChoiceSettings choice_of(const CommunicatorOptions& options) {
+  return {.algorithm = options.algorithm,
+          .layout_invariant = options.layout_invariant,
+          .channels = options.channels,
+          .segment_bytes = options.segment_bytes};
+}
+
+// Every rank's, in order of rank.
+std::vector<std::string> gather_texts(Communicator& communicator, std::string_view mine) {
+  const auto rank = size_t(communicator.rank());
+  std::vector<int64_t> sizes(size_t(communicator.world_size()));
+  sizes[rank] = int64_t(mine.size());
+  communicator.all_gather(memory_of(sizes), DType::kI64);
+  const auto widest = size_t(std::ranges::max(sizes));
+  std::string all(widest * sizes.size(), ' ');
+  std::ranges::copy(mine, all.begin() + std::ptrdiff_t(rank * widest));
+  communicator.all_gather(memory_of(all), DType::kU8);
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    texts.push_back(all.substr(i * widest, size_t(sizes[i])));
+  return texts;
+}
+
+// run_rank() where the engine's own launcher has brought the ranks together.
+void run_joined_rank(const LaunchRequest& request, const Environment& environment,
+                     const JobSettings& settings, Device& device,
+                     const std::function<void(Communicator&)>& work) {
+  const EngineRow& engine = choose_engine(settings.comm);
+  const RankIdentity identity = identity_from(environment);
+  if (identity.world_size > 1) set_log_rank(identity.rank);
+  const CommunicatorOptions options = communicator_options(settings, builtin_profile());
+  const TransportContext ranks{.rank = identity.rank,
+                               .world_size = identity.world_size,
+                               .deadline = after_seconds(request.join_timeout_s)};
+  Communicator communicator(
+      engine.make(
+          {.ranks = ranks, .comm = settings.comm, .device = device, .choice = choice_of(options)}),
+      options.timeout);
+  if (identity.rank == 0)
+    log_info("{} ranks, identity from: {}; engine: {}", identity.world_size, identity.source,
+             engine.name);
+  try {
+    check_configuration(
+        [&](std::string_view, std::string_view text) { return gather_texts(communicator, text); },
+        agreed_configuration(settings, options.profile));
+    work(communicator);
+  } catch (const std::exception& error) {
+    communicator.abort(error.what());  // or its end would wait for the other ranks
+    throw;
+  }
 }
 
 }  // namespace
 
-CommunicatorOptions communicator_options(const JobSettings& settings) {
+CommunicatorOptions communicator_options(const JobSettings& settings, Profile profile) {
   const CommConfig& comm = settings.comm;
   check_algorithm_name(comm.algorithm);
   return {.algorithm = comm.algorithm,
@@ -66,7 +144,12 @@ CommunicatorOptions communicator_options(const JobSettings& settings) {
           .channels = comm.channels,
           .timeout = std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(comm.timeout_s)),
           .segment_bytes = comm.segment_bytes,
-          .profile = comm.profile.empty() ? builtin_profile() : load_profile(comm.profile)};
+          .profile = std::move(profile)};
+}
+
+void check_job(const JobSettings& settings, const Environment& environment) {
+  choose_engine(settings.comm);
+  communicator_options(settings, own_profile(settings, environment));
 }
 
 void add_launch_options(CLI::App& app, LaunchRequest& request) {
@@ -87,7 +170,8 @@ void add_launch_options(CLI::App& app, LaunchRequest& request) {
       ->type_name("SECONDS");
 }
 
-std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment) {
+std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment,
+                                const CommConfig& comm) {
   const bool asked = request.nproc > 1 || request.nnodes > 1;
   const RankIdentity identity = identity_from(environment);
   if (identity.source == "gxp launcher" || !asked) return std::nullopt;
@@ -95,6 +179,12 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
     fail(ErrorKind::kUsage,
          "--nproc {}: this process is already rank {} of {} ({}); leave --nproc and --nnodes out",
          request.nproc, identity.rank, identity.world_size, identity.source);
+  }
+  if (choose_engine(comm).joins_ranks) {
+    fail(ErrorKind::kUsage,
+         "--nproc {}: engine '{}' takes the ranks that its own launcher starts; use mpirun -n {} "
+         "gxp ... without --nproc and --nnodes",
+         request.nproc, comm.engine, std::max(1, request.nproc) * request.nnodes);
   }
   if (request.node_rank >= request.nnodes) {
     fail(ErrorKind::kUsage, "--node-rank {}: must be below --nnodes, {}", request.node_rank,
@@ -110,16 +200,19 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
 void run_rank(const LaunchRequest& request, const Environment& environment,
               const JobSettings& settings, Device& device,
               const std::function<void(Communicator&)>& work) {
+  const EngineRow& engine = choose_engine(settings.comm);
+  if (engine.joins_ranks) return run_joined_rank(request, environment, settings, device, work);
   const RankIdentity identity = identity_from(environment);
-  const CommunicatorOptions options = communicator_options(settings);
-  if (identity.world_size == 1) {
+  if (identity.world_size == 1 && engine.name == "native") {
     InprocWorld alone(1);
-    Communicator communicator(alone.make_transport(0), device, options);
+    Communicator communicator(alone.make_transport(0), device,
+                              communicator_options(settings, own_profile(settings, environment)));
     work(communicator);
     return;
   }
   set_log_rank(identity.rank);
   const Deadline joined = after_seconds(request.join_timeout_s);
+  FlightRecorder recorder(identity.rank, identity.world_size, settings.comm.flight_recorder);
   const Secret secret = require_secret(environment);
   Rendezvous job = join_job(identity, environment, joined);
   if (identity.rank == 0)
@@ -131,10 +224,22 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
                                  .deadline = joined,
                                  .master_addr = identity.master_addr,
                                  .tcp = tcp_options(settings.comm)};
+  connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);
+  std::optional<Communicator> communicator;  // there until the store knows why the job ends
   try {
-    check_configuration(*job.store, agreed_configuration(settings, options.profile), joined);
-    Communicator communicator(make_transport(settings.comm.transport, context), device, options);
-    work(communicator);
+    Profile profile = shared_profile(*job.store, settings, environment, joined);
+    check_configuration(*job.store, agreed_configuration(settings, profile), joined);
+    CommunicatorOptions options = communicator_options(settings, std::move(profile));
+    options.witnesses = {&recorder, job.store.get()};
+    communicator.emplace(engine.make({.ranks = context,
+                                      .comm = settings.comm,
+                                      .device = device,
+                                      .choice = choice_of(options),
+                                      .profile = options.profile,
+                                      .local_rank = identity.local_rank,
+                                      .recorder = &recorder}),
+                         options.timeout, options.witnesses);
+    work(*communicator);
     job.close(after_seconds(request.join_timeout_s));
   } catch (const Error& error) {
     fail_with_first_cause(*job.store, error);

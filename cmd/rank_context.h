@@ -30,9 +30,10 @@ void add_launch_options(CLI::App& app, LaunchRequest& request);
 
 // In a process that the user started with --nproc or --nnodes: starts the ranks as copies of this
 // process, waits for them and returns the exit code. In a rank, or without these options: nothing.
-// Throws kUsage if another launcher has started this process already, or the options contradict
-// each other.
-std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment);
+// Throws kUsage if another launcher has started this process already, the options contradict each
+// other, or comm.engine has a launcher of its own.
+std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment,
+                                const CommConfig& comm);
 
 // How the ranks of a job are joined.
 struct JobSettings {
@@ -41,12 +42,16 @@ struct JobSettings {
   FlatConfiguration configuration;  // what all ranks must have been given alike
 };
 
-// What is to be checked before ranks are started: the algorithm's name, the profile. Throws
-// kConfig, kIo, kCorrupt.
-CommunicatorOptions communicator_options(const JobSettings& settings);
+// kConfig: the algorithm's name.
+CommunicatorOptions communicator_options(const JobSettings& settings, Profile profile);
 
-// Joins this rank to its job and calls `work`. A failure of `work` or of another rank ends all
-// ranks; the error thrown here then names the first cause.
+// What can be wrong with a job's settings, before ranks are started: the same, and the profile's
+// file, kIo or kCorrupt.
+void check_job(const JobSettings& settings, const Environment& environment);
+
+// Joins this rank to its job and calls `work`. The profile is the one that rank 0 finds
+// (find_profile() of comm.profile), for all ranks, so that all choose alike. A failure of `work` or
+// of another rank ends all ranks; the error thrown here then names the first cause.
 void run_rank(const LaunchRequest& request, const Environment& environment,
               const JobSettings& settings, Device& device,
               const std::function<void(Communicator&)>& work);

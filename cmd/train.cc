@@ -62,11 +62,15 @@ int run(Options& options) {
     fail(ErrorKind::kUsage,
          "--resume: checkpoint.dir is not set, so there is nothing to resume from");
   }
+  if (config.run.comm.codec != "none") {
+    fail(ErrorKind::kConfig, "comm.codec {}: train sends gradients as they are; leave it at none",
+         config.run.comm.codec);
+  }
   const JobSettings job{.comm = config.run.comm,
                         .layout_invariant = config.run.train.deterministic != "off",
                         .configuration = flatten(config.run)};
-  communicator_options(job);  // finds what is wrong with them before there are ranks
-  if (const auto launched = launch_ranks(options.launch, environment)) return *launched;
+  check_job(job, environment);
+  if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
 
   options.run.settings = job.configuration;
   options.run.resolved_settings = print_config(config);

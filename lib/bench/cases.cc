@@ -30,11 +30,25 @@ void check_roots(const CaseRequest& request, int world_size) {
   }
 }
 
-// Whether the reduction has a meaning for the type.
-bool usable(const Operation& operation, DType dtype, ReduceOp redop, bool skip_unsupported) {
+bool can_be_encoded(const Operation& operation, DType dtype, ReduceOp redop) {
+  const bool floats = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+  return operation.collective == Collective::kAllReduce && floats &&
+         (redop == ReduceOp::kSum || redop == ReduceOp::kAvg);
+}
+
+// Whether the reduction has a meaning for the type, and the codec one for both.
+bool usable(const Operation& operation, DType dtype, ReduceOp redop, const CaseRequest& request) {
   const Support support = reduces(operation) ? supports(redop, dtype) : Support{};
-  if (!support && !skip_unsupported) fail(ErrorKind::kUsage, "--redop: {}", support.reason);
-  return support.ok;
+  if (!support && !request.skip_unsupported) fail(ErrorKind::kUsage, "--redop: {}", support.reason);
+  if (!support.ok || request.codec == nullptr) return support.ok;
+  const bool encodes = can_be_encoded(operation, dtype, redop);
+  if (!encodes && !request.skip_unsupported) {
+    fail(ErrorKind::kUsage,
+         "--codec {}: it is for all_reduce with sum or avg of float, half or bfloat16, not for {} "
+         "with {} of {}",
+         request.codec->name, operation.name, to_string(redop), nccl_name(dtype));
+  }
+  return encodes;
 }
 
 }  // namespace
@@ -78,9 +92,9 @@ std::vector<BenchCase> expand(const CaseRequest& request, int world_size) {
   for (const Operation* operation : request.operations) {
     for (const DType dtype : request.dtypes) {
       for (const ReduceOp redop : redops_of(*operation, request)) {
-        if (!usable(*operation, dtype, redop, request.skip_unsupported)) continue;
+        if (!usable(*operation, dtype, redop, request)) continue;
         for (const int root : roots_of(*operation, request, world_size))
-          add_sizes({operation, dtype, redop, root});
+          add_sizes({operation, dtype, redop, root, 0, request.codec});
       }
       if (!moves_data(*operation)) break;  // a barrier has no type
     }

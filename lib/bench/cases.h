@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/bench/operation.h"
+#include "lib/collective/codec.h"
 
 namespace gxp {
 
@@ -28,6 +29,7 @@ struct CaseRequest {
   std::vector<ReduceOp> redops;  // for the operations that reduce
   std::vector<int> roots;        // for those that have one; empty: every rank
   std::vector<size_t> sizes;
+  const Codec* codec = nullptr;  // of what travels between hosts; null: none
   // Combinations without a meaning (a bitwise operation on floats) are left out instead of refused.
   bool skip_unsupported = false;
 };
@@ -37,12 +39,14 @@ struct BenchCase {
   DType dtype = DType::kF32;
   ReduceOp redop = ReduceOp::kSum;
   int root = 0;
-  size_t count = 0;  // elements of the logical buffer
+  size_t count = 0;              // elements of the logical buffer
+  const Codec* codec = nullptr;  // null: none
   [[nodiscard]] size_t size_bytes() const { return count * size_of(dtype); }
 };
 
 // By operation, type, reduction and root, the sizes of each together. A barrier is one case. Throws
-// kUsage: a reduction without a meaning for a type, a root that is no rank.
+// kUsage: a reduction without a meaning for a type, a codec for what has none (all but all-reduces,
+// sums and averages of floats of at most 32 bits), a root that is no rank.
 std::vector<BenchCase> expand(const CaseRequest& request, int world_size);
 
 // kPreMulSum takes factor 1 on even ranks and 2 on odd ones.

@@ -11,7 +11,10 @@ constexpr int kReduction = -1;  // in place of a source rank
 // The value of a reduction depends on it; what is only moved is as good for any.
 Pattern pattern_of(const BenchCase& bench, int world_size) {
   const ReduceOp op = reduces(*bench.operation) ? bench.redop : ReduceOp::kMax;
-  return {.dtype = bench.dtype, .op = op, .world_size = world_size};
+  return {.dtype = bench.dtype,
+          .op = op,
+          .world_size = world_size,
+          .codec_error = bench.codec == nullptr ? 0 : bench.codec->error};
 }
 
 }  // namespace

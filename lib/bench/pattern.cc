@@ -44,6 +44,9 @@ constexpr int kSignificandBits = std::is_same_v<T, double>    ? 53
                                  : std::is_same_v<T, Float16> ? 11
                                                               : 8;
 
+// What a sum's magnitude does not exceed where it travels encoded.
+constexpr int64_t kEncodedBound = int64_t{1} << kSignificandBits<Float16>;
+
 template <class T>
 long double widen(T value) {
   if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
@@ -70,6 +73,7 @@ struct Place {
   int rank;
   int world_size;
   size_t i;
+  bool encoded = false;
   [[nodiscard]] uint64_t noise(uint64_t salt = 0) const;
   // A number from 0 to world_size - 1 that each rank has once per element.
   [[nodiscard]] int turn() const { return int((size_t(rank) + i) % size_t(world_size)); }
@@ -113,7 +117,8 @@ T float_value(const Place& place) {
   switch (place.op) {
     case ReduceOp::kSum:
     case ReduceOp::kAvg:
-      return narrow<T>(bounded_integer(place, kBound, true));
+      return narrow<T>(
+          bounded_integer(place, place.encoded ? std::min(kBound, kEncodedBound) : kBound, true));
     case ReduceOp::kPreMulSum:
       return narrow<T>(bounded_integer(place, kBound / 2, true));
     case ReduceOp::kProd:
@@ -255,23 +260,49 @@ bool within_2_ulp(const std::byte* a, const std::byte* b) {
   return uint64_t(std::max(x, y)) - uint64_t(std::min(x, y)) <= 2;
 }
 
+// Each host's sum is encoded, and then what the encoded ones add up to; the result is rounded to T.
+template <class T>
+bool within_codec_error(const Pattern& pattern, T got, T want) {
+  const double largest =
+      double(kEncodedBound) / (pattern.op == ReduceOp::kAvg ? double(pattern.world_size) : 1);
+  const double rounding = std::ldexp(1, -kSignificandBits<T>);
+  const double lost = pattern.codec_error * (2 + pattern.codec_error) + 2 * rounding;
+  return std::abs(widen(got) - widen(want)) <= lost * largest;
+}
+
+bool within_codec_error(const Pattern& pattern, const std::byte* got, const std::byte* want) {
+  return visit_type(pattern.dtype, [&](auto a) {
+    auto b = a;
+    std::memcpy(&a, got, sizeof a);
+    std::memcpy(&b, want, sizeof b);
+    if constexpr (std::is_integral_v<decltype(a)>) {
+      return false;  // codecs are for floats
+    } else {
+      return within_codec_error(pattern, a, b);
+    }
+  });
+}
+
 }  // namespace
 
 std::vector<std::byte> pattern_input(const Pattern& pattern, int rank, size_t count) {
   return elements(pattern.dtype, std::min(count, kPeriod), [&](auto type, size_t i) {
-    return value_at<decltype(type)>({pattern.op, rank, pattern.world_size, i});
+    return value_at<decltype(type)>(
+        {pattern.op, rank, pattern.world_size, i, pattern.codec_error > 0});
   });
 }
 
 std::vector<std::byte> pattern_reduced(const Pattern& pattern, size_t count) {
   return elements(pattern.dtype, std::min(count, kPeriod), [&](auto type, size_t i) {
-    return reduced_at<decltype(type)>({pattern.op, 0, pattern.world_size, i});
+    return reduced_at<decltype(type)>(
+        {pattern.op, 0, pattern.world_size, i, pattern.codec_error > 0});
   });
 }
 
 bool same_element(const Pattern& pattern, const std::byte* got, const std::byte* want) {
   const size_t bytes = size_of(pattern.dtype);
   if (std::memcmp(got, want, bytes) == 0) return true;
+  if (pattern.codec_error > 0) return within_codec_error(pattern, got, want);
   const bool floating = !supports(ReduceOp::kBitAnd, pattern.dtype);
   if (pattern.op != ReduceOp::kAvg || !floating) return false;
   if (bytes == 8) return within_2_ulp<int64_t>(got, want);

@@ -10,6 +10,7 @@
 //   prod         floats: one rank has a full significand, six a power of two, the rest a sign;
 //                integers: odd values, so that products wrap but never end at 0
 //   min, max     all magnitudes that every float type has; all integers
+//                With a codec there are no more than 2^11, so that half precision holds the sum
 //   bitwise,     mostly the neutral element, so that the result depends on every rank
 //   logical
 // Without a reduction the values are those of min and max. The period is prime, so bytes that land
@@ -31,6 +32,7 @@ struct Pattern {
   DType dtype = DType::kF32;
   ReduceOp op = ReduceOp::kMax;
   int world_size = 1;
+  double codec_error = 0;  // Codec::error of an all-reduce's sum or average; 0: no codec
 };
 
 // Elements 0 .. count - 1 (at most a period) of what rank `rank` has.
@@ -40,7 +42,8 @@ std::vector<std::byte> pattern_input(const Pattern& pattern, int rank, size_t co
 // the kernels under test. kPreMulSum: with the factors of call_of().
 std::vector<std::byte> pattern_reduced(const Pattern& pattern, size_t count = kPeriod);
 
-// Whether two elements count as equal: in all bits, or an average of floats within 2 ulp.
+// Whether two elements count as equal: in all bits; an average of floats, within 2 ulp; with a
+// codec, within what encoding each host's sum and then their sum can lose, twice its error.
 bool same_element(const Pattern& pattern, const std::byte* got, const std::byte* want);
 
 std::string element_text(DType dtype, const std::byte* element);  // "3", "-0.25"

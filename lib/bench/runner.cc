@@ -157,13 +157,32 @@ std::vector<RankInfo> gather_rank_info(Communicator& communicator) {
 CaseRunner::CaseRunner(Communicator& communicator, Device& device, std::span<const BenchCase> cases,
                        const RunnerOptions& options)
     : communicator_(communicator),
+      device_(device),
       options_(options),
       one_clock_(std::ranges::all_of(communicator.hosts(), [](int host) { return host == 0; })),
       first_(make_memory(communicator, device, largest_size(cases), options)),
-      second_(make_memory(communicator, device, largest_size(cases), options)) {}
+      second_(make_memory(communicator, device, largest_size(cases), options)) {
+  const auto encoded = std::ranges::find_if(cases, [](auto& bench) { return bench.codec; });
+  if (encoded == cases.end()) return;
+  if (one_clock_)
+    fail(ErrorKind::kConfig,
+         "--codec {}: all ranks are on one host, within which nothing is encoded; leave it out, or "
+         "start ranks on several hosts",
+         encoded->codec->name);
+  host_groups_ = split_by_host(communicator);
+}
+
+std::unique_ptr<CompressedAllReduce> CaseRunner::compressed(const BenchCase& bench) {
+  if (bench.codec == nullptr) return nullptr;
+  return make_compressed_all_reduce(
+      {.method = std::string(bench.codec->name), .error_feedback = false},
+      {.count = bench.count, .dtype = bench.dtype}, *host_groups_, device_);
+}
 
 HalfResult CaseRunner::run_half(const BenchCase& bench, bool in_place) {
   Trial trial(communicator_, bench, in_place, options_, first_, second_);
+  const std::unique_ptr<CompressedAllReduce> all_reduce = compressed(bench);
+  if (all_reduce) trial.use(*all_reduce);
   for (int i = 0; i < options_.checks; ++i) trial.check();
   const std::vector<Sample> mine = trial.time();
   if (options_.checks > 0) trial.check_after_timing();
@@ -186,13 +205,19 @@ HalfResult CaseRunner::run_half(const BenchCase& bench, bool in_place) {
 CaseResult CaseRunner::run(const BenchCase& bench) {
   CaseResult result;
   result.bench = bench;
-  if (bench.operation->collective) {
+  if (bench.codec != nullptr) {
+    result.algorithm = bench.codec->name;
+    result.reason = "encoded between hosts";
+  } else if (bench.operation->collective) {
     const Plan plan =
         communicator_.plan(call_of(bench, communicator_.rank()), !options_.communicator_memory);
-    if (plan.algorithm != nullptr) result.algorithm = plan.algorithm->name;
+    result.algorithm = communicator_.engine_name();  // of an engine that tells no more
+    if (plan.algorithm != nullptr) {
+      result.algorithm = plan.algorithm->name;
+      result.predicted_s = plan.predicted_seconds;
+    }
     result.channels = plan.channels;
     result.segment_bytes = plan.segment_bytes;
-    result.predicted_s = plan.predicted_seconds;
     result.reason = plan.reason;
   }
   if (result.algorithm.empty()) result.algorithm = "none";

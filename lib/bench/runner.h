@@ -1,4 +1,5 @@
-// Measures cases on the ranks of a communicator.
+// Measures cases on the ranks of a communicator; those with a codec encode what leaves a host, each
+// call alone, without what earlier calls have lost.
 //
 //   A row     is first checked, then timed, then checked again, out of place and in place. All of
 //             its calls use the same memory, every page of which has been touched.
@@ -9,12 +10,16 @@
 //             checked. In place the timed data are zeros, which no reduction can make denormal.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <span>
 
 #include "lib/bench/guarded_memory.h"
 #include "lib/bench/result.h"
 #include "lib/bench/trial.h"
 #include "lib/collective/communicator.h"
+#include "lib/collective/compressed.h"
+#include "lib/collective/host_groups.h"
 #include "lib/device/device.h"
 
 namespace gxp {
@@ -32,7 +37,8 @@ std::vector<RankInfo> gather_rank_info(Communicator& communicator);
 
 class CaseRunner {
  public:
-  // All three outlive the runner. Allocates the memory for the largest of `cases`.
+  // All three outlive the runner. Allocates the memory for the largest of `cases`. With a codec:
+  // kConfig, all ranks are on one host; kUnavailable, hosts have unequal numbers of ranks.
   CaseRunner(Communicator& communicator, Device& device, std::span<const BenchCase> cases,
              const RunnerOptions& options);
 
@@ -42,12 +48,15 @@ class CaseRunner {
 
  private:
   HalfResult run_half(const BenchCase& bench, bool in_place);
+  std::unique_ptr<CompressedAllReduce> compressed(const BenchCase& bench);
 
   Communicator& communicator_;
+  Device& device_;
   RunnerOptions options_;
   bool one_clock_;  // all ranks are on one host
   GuardedMemory first_;
   GuardedMemory second_;
+  std::optional<HostGroups> host_groups_;  // with a codec
 };
 
 }  // namespace gxp

@@ -8,6 +8,7 @@
 #include "lib/bench/check.h"
 #include "lib/bench/guarded_memory.h"
 #include "lib/collective/communicator.h"
+#include "lib/collective/compressed.h"
 
 namespace gxp {
 
@@ -44,6 +45,8 @@ class Trial {
   Trial(Communicator& communicator, const BenchCase& bench, bool in_place,
         const RunnerOptions& options, GuardedMemory& first, GuardedMemory& second);
 
+  // From now on calls go through it; it outlives the trial.
+  void use(CompressedAllReduce& compressed) { compressed_ = &compressed; }
   // Calls once on fresh data and compares.
   void check();
   // Warms up, agrees on the number of iterations, and times them.
@@ -64,6 +67,7 @@ class Trial {
   const BenchCase& bench_;
   const RunnerOptions& options_;
   const bool in_place_;
+  CompressedAllReduce* compressed_ = nullptr;  // null: the communicator
   GuardedMemory& first_;
   GuardedMemory& second_;
   CheckedData data_;

@@ -197,9 +197,11 @@ struct CommConfig {
   int channels = 0;
   uint64_t segment_bytes = 0;
   std::string profile;
+  std::string codec = "none";
   int streams = 0;
   uint64_t socket_buffer_bytes = 0;
   std::string interface;
+  std::string flight_recorder;
   double timeout_s = 60;  // a collective that waits longer fails and names who is late
 
   static constexpr auto schema() {
@@ -209,7 +211,11 @@ struct CommConfig {
         field("transport", &S::transport,
               "How ranks reach each other; auto: the fastest, per peer.",
               one_of("auto", "shm", "tcp")),
-        field("engine", &S::engine, "Who runs the collectives.", one_of("auto", "native")),
+        field(
+            "engine", &S::engine,
+            "Who runs the collectives: gxp itself, which is auto; MPI among ranks that mpirun has "
+            "started, in builds with it; NCCL among ranks with a GPU each, in builds with CUDA.",
+            one_of("auto", "native", "mpi", "nccl")),
         field(
             "algorithm", &S::algorithm,
             "Algorithm of those operations that have one of this name; auto: the one predicted to "
@@ -220,8 +226,17 @@ struct CommConfig {
         field("segment_bytes", &S::segment_bytes,
               "Bytes of one step of the pipeline; 0: chosen by the cost model.",
               between(0, 1u << 30)),
-        field("profile", &S::profile,
-              "TOML file with the measured constants of the cost model; \"\": those built in."),
+        field(
+            "profile", &S::profile,
+            "TOML file with the measured constants of the cost model, on rank 0's host; \"\": the "
+            "one that allreduce-test --calibrate writes, if it has; builtin: those built in."),
+        field(
+            "codec", &S::codec,
+            "How sums and averages of floats travel between hosts in allreduce-test: as they are, "
+            "or with fewer bits, at the price of precision. Within a host nothing is encoded; "
+            "train "
+            "has no codecs.",
+            one_of("none", "bf16", "f16", "int8", "int4")),
         field("streams", &S::streams, "tcp: connections to each peer; 0: a short probe decides.",
               between(0, 64)),
         field("socket_buffer_bytes", &S::socket_buffer_bytes,
@@ -231,6 +246,10 @@ struct CommConfig {
             "interface", &S::interface,
             "tcp: where this host is reached, as NCCL_SOCKET_IFNAME names interfaces: prefixes, or "
             "=eth0 for one; may differ between hosts; \"\": the one that leads to rank 0."),
+        field("flight_recorder", &S::flight_recorder,
+              "Directory of the files rank-N.flight, in which each rank's last operations can be "
+              "read also after it was killed; best in memory, as in /dev/shm; \"\": they are kept "
+              "in the processes only. May differ between hosts."),
         field("timeout_s", &S::timeout_s,
               "Seconds after which a collective fails and names the rank that is late.",
               between(0.001, 1e6)));

@@ -120,7 +120,9 @@ class Run {
     const Plan plan = communicator_.plan({.collective = Collective::kAllReduce,
                                           .dtype = DType::kF32,
                                           .count = config_.parallel.bucket_bytes / sizeof(float)});
-    return fmt::format("{}: {}", plan.algorithm->name, plan.reason);
+    const auto name =
+        plan.algorithm == nullptr ? communicator_.engine_name() : plan.algorithm->name;
+    return fmt::format("{}: {}", name, plan.reason);
   }
 
   // One step and what is due after it. Returns the signal to stop for, or 0.

@@ -66,6 +66,18 @@ TEST_CASE("a bitwise reduction of floats is refused, or left out of many", "[ben
   CHECK(expand(bitwise, 2).size() == 4);
 }
 
+TEST_CASE("a codec for what it cannot encode is refused, or left out of many", "[bench]") {
+  CaseRequest encoded = request("all_reduce");
+  encoded.codec = find_codec("int8");
+  CHECK(expand(encoded, 2).front().codec == encoded.codec);
+  encoded.redops = {ReduceOp::kAvg, ReduceOp::kMax};
+  CHECK_THROWS_WITH(expand(encoded, 2), Catch::Contains("not for all_reduce with max of float"));
+  encoded.skip_unsupported = true;
+  CHECK(expand(encoded, 2).size() == expand(request("all_reduce"), 2).size());
+  encoded.operations = {find_operation("all_gather")};
+  CHECK(expand(encoded, 2).empty());
+}
+
 TEST_CASE("a root must be a rank", "[bench]") {
   CaseRequest far = request("broadcast");
   far.roots = {2};

@@ -1,6 +1,7 @@
 #include "lib/bench/pattern.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -84,6 +85,31 @@ TEST_CASE("averages of floats may be 2 ulp off, sums not at all", "[bench]") {
   CHECK_FALSE(same(ReduceOp::kAvg, -want));
   CHECK(same(ReduceOp::kSum, want));
   CHECK_FALSE(same(ReduceOp::kSum, near));
+}
+
+TEST_CASE("with a codec an element may lose twice its error, and no more", "[bench]") {
+  constexpr double kError = 0x1p-8;
+  const float want = 100;
+  const auto same = [&](ReduceOp op, double lost) {
+    const auto got = float(want + lost);
+    return same_element({DType::kF32, op, 4, kError}, reinterpret_cast<const std::byte*>(&got),
+                        reinterpret_cast<const std::byte*>(&want));
+  };
+  const double sum_loss = 2 * kError * (1 << 11);  // the largest sum of magnitudes is 2^11
+  CHECK(same(ReduceOp::kSum, -sum_loss));
+  CHECK_FALSE(same(ReduceOp::kSum, 1.01 * sum_loss));
+  CHECK(same(ReduceOp::kAvg, sum_loss / 4));
+  CHECK_FALSE(same(ReduceOp::kAvg, -1.01 * sum_loss / 4));
+}
+
+TEST_CASE("with a codec half precision holds all sums", "[bench]") {
+  const Pattern pattern{DType::kF32, ReduceOp::kSum, 3, 0x1p-8};
+  const Bytes sums = pattern_reduced(pattern);
+  for (size_t i = 0; i < kPeriod; ++i) {
+    float sum = 0;
+    std::memcpy(&sum, sums.data() + i * sizeof sum, sizeof sum);
+    REQUIRE(std::abs(sum) <= 2048);
+  }
 }
 
 TEST_CASE("ranks have different data", "[bench]") {

@@ -88,6 +88,45 @@ TEST_CASE("a bit that is flipped on the way is a wrong element", "[bench]") {
   CHECK(*results[0].out_of_place.wrong == 1);  // each check sends one message
 }
 
+// Hosts of two ranks each.
+class OnHosts final : public FaultyTransport {
+ public:
+  explicit OnHosts(std::unique_ptr<Transport> inner)
+      : FaultyTransport(std::move(inner), {.message = ~uint64_t{0}}) {
+    for (int rank = 0; rank < world_size(); ++rank) hosts_.push_back(rank / 2);
+  }
+  std::span<const int> hosts() const override { return hosts_; }
+
+ private:
+  std::vector<int> hosts_;
+};
+
+TEST_CASE("what codecs make of sums and averages is within their error", "[bench]") {
+  BenchCase bench = bench_of("all_reduce", 5000);
+  for (const Codec& codec : codecs()) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
+      CAPTURE(codec.name, to_string(op));
+      bench.codec = &codec;
+      bench.redop = op;
+      InprocWorld world(4);
+      const auto make = [&](int rank) {
+        return std::make_unique<OnHosts>(world.make_transport(rank));
+      };
+      const auto results =
+          run_ranks_over(make, 4, [&](Communicator& comm) { return run_case(comm, bench, few()); });
+      CHECK(results[0].algorithm == codec.name);
+      CHECK(results[0].out_of_place.wrong == 0u);
+      CHECK(results[0].in_place->wrong == 0u);
+    }
+  }
+}
+
+TEST_CASE("a codec among ranks of one host is refused", "[bench]") {
+  BenchCase bench = bench_of("all_reduce");
+  bench.codec = find_codec("int8");
+  CHECK_THROWS_WITH(run_over_inproc(2, bench), Catch::Contains("all ranks are on one host"));
+}
+
 TEST_CASE("a session writes a table per operation and keeps all rows", "[bench]") {
   const std::vector<BenchCase> cases = {bench_of("broadcast", 1), bench_of("broadcast", 2),
                                         bench_of("barrier", 0)};

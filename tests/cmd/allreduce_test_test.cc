@@ -7,6 +7,8 @@
 #include <set>
 #include <sstream>
 
+#include "lib/base/error.h"
+#include "lib/collective/flight_record.h"
 #include "tests/catch.h"
 #include "tests/cmd/reserved_port.h"
 #include "tests/cmd/run_gxp.h"
@@ -65,6 +67,22 @@ std::vector<std::string> rows_of(const std::string& text) {
     if (!line.starts_with('#')) rows.push_back(line);
   }
   return rows;
+}
+
+// The process of a rank that has run some operations.
+pid_t working_rank(const std::string& records, const std::string& rank) {
+  pid_t found = -1;
+  poll_until([&] {
+    for (const pid_t process : processes_with(records)) {
+      if (variable_of(process, "GXP_RANK") == rank) found = process;
+    }
+    try {
+      return read_flight_record(records + "/rank-" + rank + ".flight").entries.size() > 20;
+    } catch (const Error&) {
+      return false;  // it is not there yet
+    }
+  });
+  return found;
 }
 
 }  // namespace
@@ -148,6 +166,38 @@ TEST_CASE("--explain starts no ranks", "[cmd]") {
   CHECK(contains(read_text(svg), "<svg"));
 }
 
+TEST_CASE("what was calibrated is what every rank chooses by", "[cmd]") {
+  const Directory directory;
+  const Surroundings home{.environment = {{"GXP_PROFILE", directory.file("cache/profile.toml")}},
+                          .file_bytes = 0};
+  const auto plans = [&] {
+    return run_gxp({"allreduce-test", "--nproc", "3", "--explain", "--format", "json"}, home).out;
+  };
+  const std::string before = plans();
+  const Outcome outcome = run_gxp({"allreduce-test", "--calibrate", "--nproc", "3"}, home);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(contains(outcome.out, "staged-all-reduce"));
+  CHECK(contains(read_text(directory.file("cache/profile.toml")), "[shm-3]"));
+  CHECK(plans() != before);
+  CHECK(run_gxp({"allreduce-test", "--nproc", "3", "-n", "1"}, home).code == 0);
+  std::ofstream(directory.file("cache/profile.toml")) << "nonsense";
+  CHECK(run_gxp({"allreduce-test", "--nproc", "3", "-n", "1"}, home).code == 4);
+}
+
+TEST_CASE("--simulate runs thousands of ranks without any", "[cmd]") {
+  const Directory directory;
+  const std::string cluster = std::string(GXP_SOURCE_DIR) + "/examples/cluster.toml";
+  const std::string trace = directory.file("trace.json");
+  const json report = run_json({"--simulate", cluster, "--ranks", "512", "--trace", trace, "--op",
+                                "broadcast", "-b", "1M", "-e", "4M", "-f", "4"});
+  CHECK(report["world_size"] == 512);
+  REQUIRE(report["results"].size() == 2);
+  CHECK(report["results"][0]["time_us"] < report["results"][1]["time_us"]);
+  CHECK(report["links"][0]["utilisation"] > 0);
+  CHECK(json::parse(read_text(trace))["traceEvents"].size() > 512);
+}
+
 TEST_CASE("ranks with different options are told which", "[cmd]") {
   const ReservedPort port;
   const auto host = [&](const std::string& number, const std::string& iterations) {
@@ -185,6 +235,11 @@ TEST_CASE("a wrong command line is refused before ranks are started", "[cmd]") {
       {{"--memory", "shared"}, 2, "must be communicator or ordinary"},
       {{"--tolerance", "much"}, 2, "must be a percentage"},
       {{"--svg", "x.svg"}, 2, "it needs --explain"},
+      {{"--trace", "x.json"}, 2, "it needs --simulate"},
+      {{"--simulate", "x.toml", "--explain"}, 2, "only one of them"},
+      {{"--simulate", "/nowhere/x.toml"}, 4, "/nowhere/x.toml"},
+      {{"--calibrate"}, 2, "one rank has no links"},
+      {{"--profile", "/nowhere/x.toml", "--nproc", "2"}, 4, "read profile /nowhere/x.toml"},
       {{"-N", "0", "--format", "json"}, 2, "--run_cycles 0"},
       {{"-e", "1000000G", "-f", "1000000", "--nproc", "2"}, 4, "are available; lower --maxbytes"},
       {{"-J", "/nowhere/run.json", "--nproc", "2"}, 4, "write /nowhere/run.json"},
@@ -197,6 +252,31 @@ TEST_CASE("a wrong command line is refused before ranks are started", "[cmd]") {
   CHECK(outcome.out.empty());
   CHECK(outcome.errors().size() == 1);
   CHECK(contains(outcome.err, word));
+}
+
+TEST_CASE("a rank that is stopped or killed is named, and its record stays", "[cmd]") {
+  const auto [number, verdict] = GENERATE(table<int, std::string>(
+      {{SIGSTOP, "rank 1: it does not respond, its process may be stopped; needed for "},
+       {SIGKILL, "rank 1: its connection ended without goodbye"}}));
+  const Directory directory;
+  const std::string records = directory.file("records");
+  Process launcher(gxp_argv({"allreduce-test", "--nproc", "3", "-N", "0", "-b", "8", "-e", "8",
+                             "-T", "0.3", "--flight-recorder", records}));
+  const pid_t victim = working_rank(records, "1");
+  REQUIRE(victim > 0);
+  ::kill(victim, number);
+  // Beside the victim there is the launcher, which would kill it later.
+  CHECK(poll_until([&] { return processes_with(records).size() <= 2; }));
+  ::kill(victim, SIGKILL);
+  const Outcome outcome = launcher.end();
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 5);
+  CHECK(contains(outcome.err, "[rank 0, 2] gxp: error: " + verdict));
+  if (number == SIGKILL) CHECK(contains(outcome.err, "; was it killed? Its last operation: "));
+  const Outcome shown = run_gxp({"allreduce-test", "--show-record", records});
+  CHECK(shown.code == 0);
+  CHECK(contains(shown.out, "rank 1 of 3, process " + std::to_string(victim)));
+  CHECK(contains(shown.out, "who came last"));
 }
 
 TEST_CASE("flags of nccl-tests that are off are taken", "[cmd]") {

@@ -1,0 +1,27 @@
+#include "cmd/allreduce_simulate.h"
+
+#include "cmd/result_file.h"
+#include "lib/base/log.h"
+#include "lib/bench/simulate.h"
+#include "lib/topo/cluster_file.h"
+
+namespace gxp {
+
+void simulate_cases(const AllreduceOptions& options, const JobSettings& job) {
+  check_writable(options.trace);
+  check_writable(options.output_file);
+  check_algorithm_name(job.comm.algorithm);
+  const Cluster cluster(load_cluster(options.simulate));
+  const int ranks = options.ranks > 0 ? options.ranks : cluster.gpus();
+  const ChoiceSettings settings{.algorithm = job.comm.algorithm,
+                                .layout_invariant = job.layout_invariant,
+                                .channels = job.comm.channels,
+                                .segment_bytes = job.comm.segment_bytes};
+  const SimulatedCases done = simulate_cases(expand(case_request(options, job.comm), ranks),
+                                             cluster, ranks, settings, !options.trace.empty());
+  for (const std::string& note : done.notes) log_info("{}", note);
+  print(done.report, options.format);
+  if (!options.trace.empty()) write_file(options.trace, done.trace);
+}
+
+}  // namespace gxp

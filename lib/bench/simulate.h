@@ -1,0 +1,27 @@
+// What cases would take on a cluster: simulated (collective/simulator.h) instead of run. Pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/bench/cases.h"
+#include "lib/collective/choice.h"
+#include "lib/report/report.h"
+#include "lib/topo/cluster.h"
+
+namespace gxp {
+
+struct SimulatedCases {
+  Report report;                   // a row per case, and its busiest links
+  std::vector<std::string> notes;  // what was not tried, and why
+  std::string trace;               // of the last case, for simulation_trace.h's viewers
+};
+
+// Rank r on GPU r. `auto` stands for the fastest algorithm and segment of all that `settings` admit
+// and that take at most some seconds to simulate: the others are named in `notes`. A case that none
+// of them is left for, or a trace of more than a million steps, is kUsage. At least one case.
+SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster, int ranks,
+                              const ChoiceSettings& settings, bool trace);
+
+}  // namespace gxp

@@ -1,0 +1,68 @@
+#include "lib/bench/simulate.h"
+
+#include "lib/base/error.h"
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+Cluster small_cluster() {
+  HostGroup group{.hosts = 4,
+                  .inside = make_host({.gpus = 4,
+                                       .nics = 1,
+                                       .pcie_gb_per_s = 50,
+                                       .nvlink_gb_per_s = 400,
+                                       .latencies = {1e-6, 1e-6, 1e-6}})};
+  group.inside.nics[0].gb_per_s = 10;
+  return Cluster({.groups = {group}, .network = {.latency_s = 1e-6}, .fold_gb_per_s = 100});
+}
+
+BenchCase all_reduce_of(size_t count) {
+  return {find_operation("all_reduce"), DType::kF32, ReduceOp::kSum, 0, count};
+}
+
+const Cell& cell(const Table& table, size_t row, const std::string& key) {
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    if (table.columns[i].key == key) return table.rows.at(row).at(i);
+  }
+  FAIL("no column " << key);
+  return table.rows[0][0];
+}
+
+}  // namespace
+
+TEST_CASE("the best of all algorithms is no slower than any", "[bench]") {
+  const Cluster cluster = small_cluster();
+  const size_t count = GENERATE(2, 1 << 20);
+  const BenchCase bench = all_reduce_of(count);
+  const auto time_of = [&](const std::string& algorithm) {
+    const ChoiceSettings settings{.algorithm = algorithm, .layout_invariant = false};
+    const auto done = simulate_cases({&bench, 1}, cluster, 16, settings, false);
+    return std::get<double>(cell(done.report.tables[0], 0, "time_us"));
+  };
+  const double best = time_of("auto");
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective == Collective::kAllReduce)
+      CHECK(best <= time_of(std::string(algorithm.name)));
+  }
+}
+
+TEST_CASE("between hosts with one NIC for four ranks, that is where the time goes", "[bench]") {
+  const Cluster cluster = small_cluster();
+  const BenchCase bench = all_reduce_of(1 << 24);
+  const auto done =
+      simulate_cases({&bench, 1}, cluster, 16, {.layout_invariant = false}, /*trace=*/true);
+  CHECK(std::get<std::string>(cell(done.report.tables[0], 0, "algorithm")) == "hierarchical");
+  CHECK(std::get<std::string>(cell(done.report.tables[1], 0, "link")).find("NIC") !=
+        std::string::npos);
+  CHECK(done.trace.find("traceEvents") != std::string::npos);
+  CHECK(done.notes.empty());
+}
+
+TEST_CASE("more ranks than the cluster has GPUs are refused", "[bench]") {
+  const Cluster cluster = small_cluster();
+  const BenchCase bench = all_reduce_of(4);
+  CHECK_THROWS_AS(simulate_cases({&bench, 1}, cluster, 17, {}, false), Error);
+}
+
+}  // namespace gxp
