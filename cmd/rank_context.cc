@@ -164,6 +164,9 @@ void add_launch_options(CLI::App& app, LaunchRequest& request) {
       ->type_name("N");
   app.add_option("--master", request.master, "Where rank 0, on the first host, listens")
       ->type_name("HOST:PORT");
+  app.add_flag("--no-bind", request.no_bind,
+               "Let the system move ranks between CPUs; without it, each gets its share of them "
+               "where there are enough");
   app.add_option("--join-timeout", request.join_timeout_s,
                  "Seconds to wait for all ranks to come; 60")
       ->check(CLI::PositiveNumber)
@@ -193,6 +196,7 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   LaunchOptions options{.nproc = std::max(1, request.nproc), .argv = own_argv()};
   options.host_count = request.nnodes;
   options.host_index = request.node_rank;
+  options.bind = !request.no_bind;
   if (!request.master.empty()) options.master = parse_endpoint(request.master);
   return launch(options, environment);
 }

@@ -21,7 +21,8 @@ struct LaunchRequest {
   int nproc = 0;  // 0: not given
   int nnodes = 1;
   int node_rank = 0;
-  std::string master;          // HOST:PORT of rank 0's store
+  std::string master;  // HOST:PORT of rank 0's store
+  bool no_bind = false;
   double join_timeout_s = 60;  // until every rank has come
 };
 

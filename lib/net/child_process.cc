@@ -1,6 +1,7 @@
 #include "lib/net/child_process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,6 +43,7 @@ struct Start {
   int inherited;
   pid_t parent;
   const sigset_t* mask;
+  const cpu_set_t* cpus;  // null: as they are
 };
 
 // Runs in the child, between fork and exec: async-signal-safe calls only.
@@ -54,6 +56,7 @@ struct Start {
                      ::dup2(start.err, STDERR_FILENO) >= 0;
   if (start.inherited >= 0) ::fcntl(start.inherited, F_SETFD, 0);
   ::sigprocmask(SIG_SETMASK, start.mask, nullptr);
+  if (start.cpus != nullptr) ::sched_setaffinity(0, sizeof *start.cpus, start.cpus);
   if (wired) ::execve(start.path, start.argv, start.environment);
   constexpr std::string_view kText = "gxp error launcher: cannot execute the program of a rank\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
@@ -72,6 +75,9 @@ ChildProcess::ChildProcess(int rank, const Program& program) : rank_(rank) {
   for (const auto& [name, value] : program.environment) variables.push_back(name + "=" + value);
   const std::vector<char*> argv_pointers = pointers(argv);
   const std::vector<char*> variable_pointers = pointers(variables);
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  for (const int cpu : program.cpus) CPU_SET(cpu, &cpus);
   const Start start{program.path.c_str(),
                     const_cast<char**>(argv_pointers.data()),
                     const_cast<char**>(variable_pointers.data()),
@@ -80,7 +86,8 @@ ChildProcess::ChildProcess(int rank, const Program& program) : rank_(rank) {
                     err_pipe.write.get(),
                     program.inherited,
                     ::getpid(),
-                    &program.mask};
+                    &program.mask,
+                    program.cpus.empty() ? nullptr : &cpus};
   pid_ = pid_t(check_sys(::fork(), fmt::format("start rank {}", rank)));
   if (pid_ == 0) become(start);
   out = {std::move(out_pipe.read), STDOUT_FILENO, {}};

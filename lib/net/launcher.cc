@@ -1,6 +1,7 @@
 #include "lib/net/launcher.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,19 @@
 
 namespace gxp {
 namespace {
+
+// Of the CPUs that this process may use; empty: there are fewer than ranks, or too many to tell.
+std::vector<int> share_of_cpus(int local_rank, int nproc) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  const auto n = int(cpus.size());
+  if (n < nproc) return {};
+  return {cpus.begin() + n * local_rank / nproc, cpus.begin() + n * (local_rank + 1) / nproc};
+}
 
 using namespace std::chrono_literals;
 
@@ -68,9 +82,13 @@ class Launcher {
     }
     const int first = options_.host_index * options_.nproc;
     for (int local = 0; local < options_.nproc; ++local) {
-      ChildProcess::Program program{std::filesystem::read_symlink("/proc/self/exe"), options_.argv,
-                                    rank_environment(first + local, local, master, secret), -1,
-                                    signals_.former_mask()};
+      ChildProcess::Program program{
+          std::filesystem::read_symlink("/proc/self/exe"),
+          options_.argv,
+          rank_environment(first + local, local, master, secret),
+          -1,
+          signals_.former_mask(),
+          options_.bind ? share_of_cpus(local, options_.nproc) : std::vector<int>{}};
       if (alone && local == 0) {
         program.inherited = listener.get();
         program.environment[kStoreFdVariable] = std::to_string(listener.get());

@@ -15,6 +15,10 @@
 //   Signals   the first SIGINT or SIGTERM and the first SIGUSR1 go to all ranks (to finish the step
 //             and save); a second SIGINT or SIGTERM kills them. Ranks are in process groups of
 //             their own, so that a terminal's Ctrl-C reaches them once.
+//   CPUs      where the host has a CPU for each of its ranks, each rank gets an even share of them
+//   for
+//             itself: left to the system, two ranks that wait for each other may share one for long
+//             (8 bytes over TCP: 65 us instead of 4).
 //   Orphans   no rank outlives the launcher, however that ends.
 #pragma once
 
@@ -35,6 +39,7 @@ struct LaunchOptions {
   int host_index = 0;                          // of this host: its ranks follow the former's
   Endpoint master = {"", kDefaultMasterPort};  // rank 0's host; unused on one host
   bool prefix_output = true;
+  bool bind = true;       // to CPUs, where there are enough
   int restart_count = 0;  // how often the job was started before
   std::chrono::milliseconds terminate_after{2000};
   std::chrono::milliseconds kill_after{4000};

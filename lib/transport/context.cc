@@ -1,8 +1,11 @@
 #include "lib/transport/context.h"
 
+#include <sched.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <bitset>
+#include <cstring>
 #include <fstream>
 #include <map>
 
@@ -28,8 +31,29 @@ std::vector<int> number_hosts(const Hosts& hosts) {
   return numbers.size() > 1 ? by_rank : std::vector<int>{};
 }
 
+std::string cpus_of_this_rank() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  // Fails where there are more CPUs than the set has room for; then none are scarce.
+  if (sched_getaffinity(0, sizeof set, &set) != 0) std::memset(&set, 0xff, sizeof set);
+  return {reinterpret_cast<const char*>(&set), sizeof set};
+}
+
+int count_cpus(const std::vector<std::string>& cpus_of_ranks, const Hosts& hosts,
+               const std::string& host) {
+  std::bitset<8 * sizeof(cpu_set_t)> together;
+  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+    if (hosts[rank] != host) continue;
+    for (size_t i = 0; i < std::min(together.size(), 8 * cpus_of_ranks[rank].size()); ++i) {
+      if ((cpus_of_ranks[rank][i / 8] >> (i % 8) & 1) != 0) together.set(i);
+    }
+  }
+  return int(together.count());
+}
+
 bool is_crowded(const TransportContext& context, const Hosts& hosts) {
-  return std::count(hosts.begin(), hosts.end(), context.host) > usable_cpus();
+  const int cpus = context.host_cpus > 0 ? context.host_cpus : usable_cpus();
+  return std::count(hosts.begin(), hosts.end(), context.host) > cpus;
 }
 
 }  // namespace gxp

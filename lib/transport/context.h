@@ -29,7 +29,7 @@ struct TcpOptions {
   // With several connections: longer messages are cut over them.
   size_t stripe_bytes = size_t{128} << 10;
   // Where this host is reached (interfaces.h); empty: on the interface that reaches rank 0.
-  std::string interface{};
+  std::string interface {};
 };
 
 // Everything pointed to outlives the transport.
@@ -45,8 +45,14 @@ struct TransportContext {
   std::string master_addr = "127.0.0.1";
   std::string host = host_identity();
   TcpOptions tcp{};
+  int host_cpus = 0;  // that the ranks of this host have together; 0: as many as this one
 };
 
+// How many CPUs the ranks of this host have together, of those that `cpus_of_ranks` names:
+// cpus_of_this_rank() of each.
+std::string cpus_of_this_rank();
+int count_cpus(const std::vector<std::string>& cpus_of_ranks, const Hosts& hosts,
+               const std::string& host);
 // Whether the ranks of this host outnumber its CPUs.
 bool is_crowded(const TransportContext& context, const Hosts& hosts);
 

@@ -47,7 +47,7 @@ std::vector<Fd> connect_locally(const TransportContext& context, const Hosts& ho
 std::string name_of(size_t rank) { return fmt::format("rank {}", rank); }
 
 // `sockets[rank]` leads to each rank of this host; invalid for this one and for those elsewhere.
-std::unique_ptr<SharedSpace> share_space(const TransportContext& context,
+std::unique_ptr<SharedSpace> share_space(const TransportContext& context, const Hosts& hosts,
                                          const std::vector<Fd>& sockets) {
   const auto peers =
       std::count_if(sockets.begin(), sockets.end(), [](const Fd& s) { return s.valid(); });
@@ -65,7 +65,8 @@ std::unique_ptr<SharedSpace> share_space(const TransportContext& context,
     segments[peer] =
         ShmSegment::map(receive_fd(sockets[peer].get(), name_of(peer), context.deadline), bytes);
   }
-  return std::make_unique<SharedSpace>(context.rank, std::move(segments), ranks > usable_cpus());
+  return std::make_unique<SharedSpace>(context.rank, std::move(segments),
+                                       is_crowded(context, hosts));
 }
 
 }  // namespace
@@ -135,7 +136,7 @@ ShmPeers connect_shm_streams(const TransportContext& context, const Hosts& hosts
     theirs[peer] = ShmSegment::map(receive_fd(sockets[peer].get(), name_of(peer), context.deadline),
                                    layout.bytes);
   }
-  peers.space = share_space(context, sockets);
+  peers.space = share_space(context, hosts, sockets);
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
     if (!sockets[peer].valid()) continue;
     const size_t out = layout.ring_offset(place(size_t(context.rank)));

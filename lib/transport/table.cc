@@ -56,8 +56,11 @@ std::span<const TransportRow> transport_rows() { return kTransports; }
 std::unique_ptr<Transport> make_transport(std::string_view name, const TransportContext& context) {
   check_name(name);
   const Hosts hosts = context.store->gather("hosts", context.host, context.deadline);
-  const Choice choice = choose(name, context, hosts);
-  auto transport = choice.row->make(context, hosts);
+  const auto cpus = context.store->gather("cpus", cpus_of_this_rank(), context.deadline);
+  TransportContext here = context;
+  here.host_cpus = count_cpus(cpus, hosts, context.host);
+  const Choice choice = choose(name, here, hosts);
+  auto transport = choice.row->make(here, hosts);
   if (context.rank == 0) log_info("transport: {}: {}", choice.row->name, choice.reason);
   return transport;
 }
