@@ -4,10 +4,11 @@
 // Ranks are processes on this host. They calibrate (or load FILE), then run every algorithm of
 // every collective from 8 B to 64 MiB, float sums in place; with shared memory, `direct` also in
 // memory from allocate(). A time is the least of N medians (3) of the slowest rank, taken far
-// apart; a collective's algorithms take turns. A row says what an algorithm took, what the model
+// apart. A row says what an algorithm took, what the model
 // predicts and what the simulator says over the same profile. At the end: mean absolute relative
 // errors, and how far the model's choice was from the fastest algorithm.
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,35 +103,25 @@ class Bench {
             .count = collective == Collective::kBarrier ? 0 : count};
   }
 
-  // All its algorithms take turns.
+  // All its algorithms. Each runs for a while: to change the algorithm costs time at the next call.
   void measure(Collective collective, size_t bytes, const CostModel& model) {
     const Call call = call_of(collective, bytes);
-    std::vector<Measured> rows;
-    std::vector<TimedCall> calls;
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.collective != collective) continue;
       const ChoiceSettings settings{.algorithm = std::string(algorithm.name)};
+      comm_.use(settings);
       for (const bool staged : {true, false}) {
         if (!staged && (!shared_.shared() || algorithm.name != "direct")) continue;
         const Plan plan =
             choose(collective, call.dtype, call.count * sizeof(float), settings, model, staged);
-        rows.push_back({.algorithm = &algorithm,
-                        .bytes = call.count * sizeof(float),
-                        .staged = staged,
-                        .segment_bytes = plan.segment_bytes});
         const Memory data = staged ? memory_of(ordinary_) : shared_.memory();
-        const auto body = [this, call, data] { run_in_place(call, data); };
-        calls.push_back({[this, settings, body] {
-                           comm_.use(settings);
-                           body();  // what is found out at the first call
-                         },
-                         body});
+        const TimedBody body = [&] { run_in_place(call, data); };
+        keep_least({.algorithm = &algorithm,
+                    .bytes = call.count * sizeof(float),
+                    .staged = staged,
+                    .segment_bytes = plan.segment_bytes,
+                    .seconds = median_seconds(comm_, {&body, 1}, kBudget)[0]});
       }
-    }
-    const std::vector<double> seconds = median_seconds(comm_, calls, kBudget);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      rows[i].seconds = seconds[i];
-      keep_least(rows[i]);
     }
   }
 
@@ -245,6 +236,21 @@ class Bench {
   std::vector<Measured> measured_;
 };
 
+// As gxp's launcher does, for times that can be repeated.
+void stay_on_core(int number) {
+  cpu_set_t all;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+  number %= CPU_COUNT(&all);
+  for (size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &all) || number-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+}
+
 void run_rank(const Options& options, const Endpoint& server, const Secret& secret, int rank) {
   Store store(server, rank, options.ranks, secret, soon());
   {
@@ -268,10 +274,12 @@ void run_all_ranks(const Options& options) {
   for (int rank = 1; rank < options.ranks; ++rank) {
     if (fork() != 0) continue;
     listener.reset();
+    stay_on_core(rank);
     run_rank(options, server, secret, rank);
     _exit(0);
   }
   const StoreServer store_server(std::move(listener), options.ranks, secret);
+  stay_on_core(0);
   run_rank(options, server, secret, 0);
   while (wait(nullptr) > 0) {
   }

@@ -53,7 +53,7 @@ class Programs:
                        "-c", "0", "--memory", memory, "--transport", o.transport, "--format", "json"] + o.gxp_options
             text = run(command)
             for row in json.loads(text)["results"] if text else []:
-                times[size] = row["in_place"]["median_us"] if "in_place" in row else row["in_place.median_us"]
+                times[size] = row["in_place"]["p50_us"]
         return times
 
     def mpi(self, which):

@@ -42,11 +42,10 @@ double median_of_slowest(Communicator& comm, std::vector<double>& times) {
   return *middle;
 }
 
-double timed(Communicator& comm, const TimedCall& call) {
-  if (call.prepare) call.prepare();
+double timed(Communicator& comm, const TimedBody& body) {
   comm.barrier();
   const Clock::time_point start = Clock::now();
-  call.body();
+  body();
   return seconds_since(start);
 }
 
@@ -150,8 +149,8 @@ class Calibration {
     comm_.use({.algorithm = std::string(kRounds)});
     const Memory data = part(0, small_shape().count * sizeof(float));
     const std::vector<double> times =
-        medians({{{}, [&] { comm_.all_gather(data, DType::kF32); }},
-                 {{}, [&] { comm_.all_reduce(data, DType::kF32, ReduceOp::kSum); }}});
+        medians({[&] { comm_.all_gather(data, DType::kF32); },
+                 [&] { comm_.all_reduce(data, DType::kF32, ReduceOp::kSum); }});
     add("start", 1, times[0]);
     add("swap", 1, times[1]);
   }
@@ -161,8 +160,8 @@ class Calibration {
     const int rounds = comm_.world_size() - 1;
     const Memory data = memory_of(data_).slice(0, bytes * size_t(comm_.world_size()));
     const std::vector<double> times =
-        medians({{{}, [&] { comm_.all_gather(data, DType::kF32); }},
-                 {{}, [&] { comm_.reduce_scatter(data, DType::kF32, ReduceOp::kSum); }}});
+        medians({[&] { comm_.all_gather(data, DType::kF32); },
+                 [&] { comm_.reduce_scatter(data, DType::kF32, ReduceOp::kSum); }});
     add("exchange", bytes, times[0] / rounds);
     add("fold", bytes, times[1] / rounds);
   }
@@ -179,13 +178,13 @@ class Calibration {
         if (!first) comm_.send(0, data);
       }
     };
-    add("hop", bytes, medians({{{}, body}})[0] / (2 * kTimes));
+    add("hop", bytes, medians({body})[0] / (2 * kTimes));
   }
 
   void measure_work(size_t bytes) {
     const std::vector<double> times =
-        medians({{{}, [&] { fold(part(0, bytes), part(1, bytes), DType::kF32, ReduceOp::kSum); }},
-                 {{}, [&] { std::memcpy(part(0, bytes).data, part(1, bytes).data, bytes); }}});
+        medians({[&] { fold(part(0, bytes), part(1, bytes), DType::kF32, ReduceOp::kSum); },
+                 [&] { std::memcpy(part(0, bytes).data, part(1, bytes).data, bytes); }});
     add("fold-later", bytes, times[0]);
     add("copy", bytes, times[1]);
   }
@@ -196,10 +195,10 @@ class Calibration {
     const Call call{.collective = collective,
                     .dtype = DType::kF32,
                     .count = collective == Collective::kBarrier ? 0 : count};
-    const std::vector<double> times = medians(
-        {{{}, [&] { run_in_place(call, direct); }}, {{}, [&] { run_in_place(call, staged); }}});
-    add(native_curve_name(collective, false), bytes, times[0]);
-    add(native_curve_name(collective, true), bytes, times[1]);
+    for (const bool is_staged : {false, true}) {  // apart: each finds the caches as it left them
+      const auto body = [&] { run_in_place(call, is_staged ? staged : direct); };
+      add(native_curve_name(collective, is_staged), bytes, medians({body})[0]);
+    }
   }
 
   void run_in_place(const Call& call, Memory data) {
@@ -210,8 +209,8 @@ class Calibration {
     comm_.run(call, bytes_of(extents.input), bytes_of(extents.output));
   }
 
-  std::vector<double> medians(std::initializer_list<TimedCall> calls) {
-    return median_seconds(comm_, calls, kBudget);
+  std::vector<double> medians(std::initializer_list<TimedBody> bodies) {
+    return median_seconds(comm_, bodies, kBudget);
   }
 
   Communicator& comm_;
@@ -249,20 +248,20 @@ Profile take_from_rank_0(Communicator& comm, const Profile& profile) {
 
 }  // namespace
 
-std::vector<double> median_seconds(Communicator& comm, std::span<const TimedCall> calls,
+std::vector<double> median_seconds(Communicator& comm, std::span<const TimedBody> bodies,
                                    double budget_s) {
   constexpr double kLeastTimes = 1;
   constexpr double kMostTimes = 101;
   std::vector<double> first;  // also touches what it uses
-  for (const TimedCall& call : calls) first.push_back(timed(comm, call));
+  for (const TimedBody& body : bodies) first.push_back(timed(comm, body));
   const double slowest = median_of_slowest(comm, first);
   const auto times = int(std::clamp(budget_s / slowest, kLeastTimes, kMostTimes));
-  std::vector<std::vector<double>> taken(calls.size());
+  std::vector<std::vector<double>> taken(bodies.size());
   for (int i = 0; i < times; ++i) {
-    for (size_t c = 0; c < calls.size(); ++c) taken[c].push_back(timed(comm, calls[c]));
+    for (size_t b = 0; b < bodies.size(); ++b) taken[b].push_back(timed(comm, bodies[b]));
   }
   std::vector<double> medians;
-  for (std::vector<double>& of_call : taken) medians.push_back(median_of_slowest(comm, of_call));
+  for (std::vector<double>& of_body : taken) medians.push_back(median_of_slowest(comm, of_body));
   return medians;
 }
 

@@ -11,16 +11,12 @@
 
 namespace gxp {
 
-// `body` is timed, after `prepare`, which may be empty, and a barrier.
-struct TimedCall {
-  std::function<void()> prepare;
-  std::function<void()> body;
-};
+using TimedBody = std::function<void()>;
 
 // Seconds of each body: the median of 1 to 101 times, as many as take `budget_s`, each as long as
-// its slowest rank takes. They take turns, so that a slow moment of the machine meets all. All
-// ranks call it; the same on every rank.
-std::vector<double> median_seconds(Communicator& comm, std::span<const TimedCall> calls,
+// its slowest rank takes after a barrier. They take turns, so that a slow moment of the machine
+// meets all. All ranks call it; the same on every rank.
+std::vector<double> median_seconds(Communicator& comm, std::span<const TimedBody> bodies,
                                    double budget_s);
 
 // The link classes of this communicator: its transport inside the host of rank 0, with as many

@@ -18,6 +18,10 @@ namespace {
 // Below 16 KiB a segment costs more to start than to move, above 1 MiB it leaves the L2 cache.
 constexpr std::array<size_t, 4> kSegments = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
 
+// A prediction is off by a tenth or more, so an algorithm must be better by so much to be taken
+// before one that stands above it in the table, in order of preference.
+constexpr double kClearlyBetter = 0.93;
+
 // What is under way is searched for overlaps at each step.
 constexpr size_t kMostSegments = 128;
 
@@ -71,7 +75,7 @@ Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettin
     if (wanted == nullptr && settings.layout_invariant && !algorithm.layout_invariant) continue;
     const Candidate candidate =
         best_segment(algorithm, bytes, size_of(dtype), settings, model, staged);
-    if (best.algorithm == nullptr || candidate.seconds < best.seconds) {
+    if (best.algorithm == nullptr || candidate.seconds < kClearlyBetter * best.seconds) {
       next = std::exchange(best, candidate);
     } else if (next.algorithm == nullptr || candidate.seconds < next.seconds) {
       next = candidate;

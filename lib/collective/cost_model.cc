@@ -24,8 +24,9 @@ struct Load {
   uint64_t copied = 0;
   uint64_t sent_away = 0;  // to other hosts
   uint64_t received_from_away = 0;
-  bool opens = false;    // sends what no earlier message of its own held up
-  bool answers = false;  // sends what waited for a message of the round before
+  bool opens = false;          // sends what no earlier message of its own held up
+  bool answers = false;        // sends what waited for a message of the round before
+  bool hears_another = false;  // receives from one that is not the first, nor heard before
   int to = kNobody;
   int from = kNobody;
 };
@@ -42,6 +43,8 @@ class RoundCounter {
         can_send_(ranks_),
         can_receive_(ranks_),
         has_sent_(ranks_),
+        has_received_(ranks_),
+        has_heard_(ranks_ * ranks_),
         under_way_(ranks_ * ranks_) {}
 
   std::vector<Round> count() {
@@ -105,6 +108,10 @@ class RoundCounter {
     (host_of(rank) == host_of(from) ? mine.received : mine.received_from_away) += step.into.count;
     if (step.fold) mine.folded += step.into.count;
     mine.from = step.from;
+    std::vector<bool>::reference heard = has_heard_[rank * ranks_ + from];
+    mine.hears_another = has_received_[rank] && !heard;
+    has_received_[rank] = true;
+    heard = true;
     can_receive_[rank] = round + 1;
     ready_[rank] = std::max(ready_[rank], round + 1);
     return true;
@@ -138,6 +145,7 @@ class RoundCounter {
     };
     Round round;
     bool turns = true;
+    bool everybody = true;
     for (size_t rank = 0; rank < ranks_; ++rank) {
       const Load& load = loads[rank];
       raise(round.busiest, std::max(load.sent, load.received));
@@ -146,6 +154,8 @@ class RoundCounter {
       raise(round.copied, load.copied);
       round.messages = round.messages || load.from != kNobody;
       round.opens = round.opens || load.opens;
+      everybody = everybody && load.from != kNobody;
+      round.hears_another = round.hears_another || load.hears_another;
       turns = turns && load.answers && load.from != kNobody && load.from != load.to;
       Host& host = hosts[host_of(rank)];
       host.received += load.received;
@@ -159,6 +169,7 @@ class RoundCounter {
       raise(round.crossing, std::max(host.out, host.in));
     }
     round.turns = turns;
+    round.everybody = everybody;
     return round;
   }
 
@@ -171,6 +182,8 @@ class RoundCounter {
   std::vector<size_t> can_send_;               // sends nothing else,
   std::vector<size_t> can_receive_;            // receives nothing else.
   std::vector<bool> has_sent_;                 // what its next step sends
+  std::vector<bool> has_received_;             // anything
+  std::vector<bool> has_heard_;                // by to and from
   std::vector<std::deque<size_t>> under_way_;  // rounds of the messages, by from and to
   std::vector<std::vector<Load>> loads_;       // by round and rank
 };
@@ -190,7 +203,8 @@ std::vector<Round> rounds_by_formula(const Algorithm& algorithm, const CallShape
               .busiest = static_cast<double>(most) * unit,
               .moved = static_cast<double>(total) * unit,
               .messages = true,
-              .opens = true};
+              .opens = true,
+              .everybody = true};
   // Half of what an all-reduce moves is partial sums.
   const double sums = !reduces(algorithm.collective)                   ? 0
                       : algorithm.collective == Collective::kAllReduce ? 0.5
@@ -313,7 +327,11 @@ double CostModel::seconds_of(const Round& round, double first_byte, const Amount
     local = std::max(without_first_byte(*curves_.hop, round.busiest, 1),
                      without_first_byte(*curves_.exchange, round.moved / host_ranks_, host_ranks_));
   }
-  if (round.opens) local += first_byte;  // else it follows the round before at once
+  // Else it follows the round before at once; but where ranks share cores, one that has not been
+  // heard from may not have run yet.
+  if (round.opens || (round.hears_another && crowding_ > 1)) {
+    local += round.everybody ? first_byte : std::min(first_byte, curves_.hop->at(0));
+  }
   if (round.folded > 0) {
     // Fewer ranks than all have more of the cores for themselves.
     const double folded = std::max(round.folded / crowding_, round.folded_total / host_ranks_);

@@ -40,7 +40,10 @@ struct Round {
   double crossing = 0;      // most that leaves or reaches a host
   bool messages = false;    // there are some, if only empty ones
   bool opens = false;       // some are the first after a wait, not just the next that are sent
-  bool turns = false;       // all ranks waited, and receive from another rank than they send to
+  bool hears_another =
+      false;  // some rank receives from one that it has not received from yet, not its first
+  bool everybody = false;  // all ranks receive
+  bool turns = false;      // all ranks waited, and receive from another rank than they send to
   bool operator==(const Round&) const = default;
 };
 

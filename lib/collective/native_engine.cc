@@ -106,17 +106,29 @@ NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& set
 
 std::string_view NativeEngine::transport_name() const { return link_->transport->name(); }
 
+bool NativeEngine::runs_shared(const Call& call, bool staged) {
+  return call.collective == Collective::kBarrier ||
+         find_plan(call, staged).algorithm->name == "direct";
+}
+
+// Ranks do not know of each other whether their memory is the communicator's until they meet.
+bool NativeEngine::execute_shared(const Call& call, ConstMemory input, Memory output,
+                                  Deadline deadline) {
+  const bool may_stage = runs_shared(call, true);
+  if (!may_stage && !runs_shared(call, false)) return false;
+  if (!shared_->execute(call, input, output, deadline, may_stage)) return false;
+  if (call.collective == Collective::kBarrier) return true;
+  const CallShape shape{.world_size = world_size(), .count = call.count, .root = call.root};
+  const uint64_t sent = find_plan(call, may_stage).algorithm->elements_sent(rank_, shape);
+  auto& bytes = link_->shared_bytes;  // written by one thread at a time; an atomic add is a fence
+  bytes.store(bytes.load(std::memory_order_relaxed) + sent * size_of(call.dtype),
+              std::memory_order_relaxed);
+  return true;
+}
+
 void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
+  if (shared_ && execute_shared(call, input, output, deadline)) return;
   const Plan& chosen = find_plan(call, true);
-  if (shared_ && (chosen.algorithm->name == "direct" || call.collective == Collective::kBarrier)) {
-    shared_->execute(call, input, output, deadline);
-    const CallShape shape{.world_size = world_size(), .count = call.count, .root = call.root};
-    const uint64_t sent = chosen.algorithm->elements_sent(rank_, shape);
-    auto& bytes = link_->shared_bytes;  // written by one thread at a time; an atomic add is a fence
-    bytes.store(bytes.load(std::memory_order_relaxed) + sent * size_of(call.dtype),
-                std::memory_order_relaxed);
-    return;
-  }
   link_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), deadline.start());
   executor_.execute(
       {.algorithm = chosen.algorithm,

@@ -62,6 +62,8 @@ class NativeEngine final : public Engine {
   NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings, std::vector<int> members,
                int group);
   [[nodiscard]] const Plan& find_plan(const Call& call, bool staged);
+  [[nodiscard]] bool runs_shared(const Call& call, bool staged);
+  bool execute_shared(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
 
   std::shared_ptr<Link> link_;  // owners: this engine and those split from it

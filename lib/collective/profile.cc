@@ -1,8 +1,8 @@
 #include "lib/collective/profile.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -62,8 +62,7 @@ std::string native_curve_name(Collective collective, bool staged) {
 Machine this_machine() {
   Machine machine;
   machine.cpu = cpu_name();
-  cpu_set_t cpus;
-  if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0) machine.cores = CPU_COUNT(&cpus);
+  machine.cores = int(sysconf(_SC_NPROCESSORS_ONLN));  // a rank may be bound to some
   utsname name{};
   machine.kernel = uname(&name) == 0 ? name.release : "unknown";
   return machine;

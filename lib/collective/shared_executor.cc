@@ -55,8 +55,8 @@ SharedExecutor::Known& SharedExecutor::find(const Call& call) {
   return *known;
 }
 
-void SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
-                             Deadline deadline) {
+bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline,
+                             bool may_stage) {
   Known& known = find(call);
   const SharedCall& shape = known.shape;
   const Job job{.call = call,
@@ -73,10 +73,12 @@ void SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
   const bool small = shape.largest_input <= largest_small_;
   if (shape.largest_input <= kCopiedBytes || (small && has_root(call.collective))) {
     run_copied(job);
-    return lingered_ ? recorder_.done() : recorder_.done_at_once();
+    lingered_ ? recorder_.done() : recorder_.done_at_once();
+    return true;
   }
-  run_placed(job, small);
+  const bool done = run_placed(job, small, may_stage);
   recorder_.done();
+  return done;
 }
 
 // ---- Synchronisation
@@ -236,7 +238,7 @@ void SharedExecutor::fold_sources(const Job& job, size_t bytes) {
 // ---- Direct
 
 // Inputs that the line has no room for: the lines say where the buffers are instead.
-void SharedExecutor::run_placed(const Job& job, bool small) {
+bool SharedExecutor::run_placed(const Job& job, bool small, bool may_stage) {
   const auto place = [&](const std::byte* data, Range range) {
     return range.count == 0 ? kUnused : space_.offset_of(data, range.count);
   };
@@ -250,14 +252,20 @@ void SharedExecutor::run_placed(const Job& job, bool small) {
   wait_for_line(job);
   if (copied) copy_to_slot(job);
   const size_t direct = exchange_placements(job, mine);
-  if (direct == members_.size()) return run_direct(job);
-  if (!small) return run_staged(job);
-  if (direct > 0) {
-    if (!copied) copy_to_slot(job);
-    publish_phase(++phase_);
-    await_phase(job, phase_, 1);
+  if (direct == members_.size()) {
+    run_direct(job);
+  } else if (!small) {
+    if (may_stage) run_staged(job);
+    return may_stage;
+  } else {
+    if (direct > 0) {
+      if (!copied) copy_to_slot(job);
+      publish_phase(++phase_);
+      await_phase(job, phase_, 1);
+    }
+    take_from_copies(job);
   }
-  take_from_copies(job);
+  return true;
 }
 
 // Enters the call; returns how many ranks have all of their buffers in communicator memory.

@@ -37,8 +37,10 @@ class SharedExecutor {
   SharedExecutor(SharedSpace& space, FlightRecorder& recorder, std::vector<int> members, int rank,
                  int group);
 
-  // Memory as extents_of() says, on the host.
-  void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline);
+  // Memory as extents_of() says, on the host. False, with nothing done: it would have to be staged,
+  // and may not be. So whether messages are to be sent instead costs one synchronisation.
+  bool execute(const Call& call, ConstMemory input, Memory output, Deadline deadline,
+               bool may_stage = true);
 
  private:
   // Where a peer's buffers are, as its line says it; 0: not in communicator memory.
@@ -94,7 +96,7 @@ class SharedExecutor {
   [[nodiscard]] std::byte* copy_of(const Job& job, int rank) const;
 
   void run_copied(const Job& job);
-  void run_placed(const Job& job, bool small);
+  bool run_placed(const Job& job, bool small, bool may_stage);
   size_t exchange_placements(const Job& job, const Placement& mine);
   void copy_to_slot(const Job& job);
   void take_from_copies(const Job& job);

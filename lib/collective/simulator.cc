@@ -262,7 +262,13 @@ SimulationResult simulate(const Algorithm& algorithm, const CallShape& shape, DT
 SimulationResult simulate(const Algorithm& algorithm, const CallShape& shape, DType dtype,
                           const FlatLinks& links, const SimulationOptions& options) {
   const auto network = make_flat_network(shape, size_of(dtype) * shape.count, links);
-  return Simulator(algorithm, shape, dtype, *network, options).run();
+  SimulationResult result = Simulator(algorithm, shape, dtype, *network, options).run();
+  // Neither a rank's input nor its output is the whole buffer, so messages go through a copy.
+  if (algorithm.collective == Collective::kGather || algorithm.collective == Collective::kScatter) {
+    const size_t chunk = Chunks(shape)[0].count;
+    result.seconds += network->copy_seconds(chunk * size_of(dtype));
+  }
+  return result;
 }
 
 }  // namespace gxp

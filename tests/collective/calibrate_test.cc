@@ -62,13 +62,12 @@ TEST_CASE("one rank has nothing to measure", "[collective]") {
 
 TEST_CASE("the time of a body is the slowest rank's", "[collective]") {
   const auto times = run_ranks(2, [](Communicator& comm) {
-    const TimedCall trial{{}, [&] {
-                            const auto start = Deadline::Clock::now();
-                            while (comm.rank() == 1 &&
-                                   Deadline::Clock::now() - start < std::chrono::milliseconds(2)) {
-                            }
-                          }};
-    return median_seconds(comm, {&trial, 1}, 0.001)[0];
+    const TimedBody body = [&] {
+      const auto start = Deadline::Clock::now();
+      while (comm.rank() == 1 && Deadline::Clock::now() - start < std::chrono::milliseconds(2)) {
+      }
+    };
+    return median_seconds(comm, {&body, 1}, 0.001)[0];
   });
   CHECK(times[0] == times[1]);
   CHECK(times[0] >= 0.002);
