@@ -24,18 +24,21 @@ Range bytes_of(Range elements, const Call& call) {
   return {elements.begin * size, elements.count * size};
 }
 
-Range part_of(const Call& call, int rank, int world_size) {
+Range share_of(const Call& call, int rank, int world_size) {
   const size_t all = call.count * size_of(call.dtype);
+  const auto n = size_t(world_size);
+  const size_t share = round_up((all + n - 1) / n, size_t{64});
+  const size_t begin = std::min(all, share * size_t(rank));
+  return {begin, std::min(share, all - begin)};
+}
+
+Range part_of(const Call& call, int rank, int world_size) {
   switch (call.collective) {
     case Collective::kBroadcast:
-      return rank == call.root ? Range{0, all} : Range{};
+      return rank == call.root ? Range{0, call.count * size_of(call.dtype)} : Range{};
     case Collective::kAllReduce:
-    case Collective::kReduce: {
-      const auto n = size_t(world_size);
-      const size_t share = round_up((all + n - 1) / n, size_t{64});
-      const size_t begin = std::min(all, share * size_t(rank));
-      return {begin, std::min(share, all - begin)};
-    }
+    case Collective::kReduce:
+      return share_of(call, rank, world_size);
     default:
       return bytes_of(Chunks(call.count, world_size)[rank], call);
   }
@@ -51,6 +54,7 @@ SharedCall::SharedCall(const Call& call_in, int world_size) : call(call_in) {
     inputs.push_back(bytes_of(extents.input, call));
     outputs.push_back(bytes_of(extents.output, call));
     parts.push_back(part_of(call, rank, world_size));
+    shares.push_back(share_of(call, rank, world_size));
     largest_input = std::max(largest_input, inputs.back().count);
   }
   hash = call.count * kMix + uint64_t(uint32_t(call.root));

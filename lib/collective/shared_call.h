@@ -24,6 +24,7 @@ struct SharedCall {
   std::vector<Range> outputs;
   // What a rank folds, or gives, or gets; whole cache lines where all of the buffer is folded.
   std::vector<Range> parts;
+  std::vector<Range> shares;  // of the whole buffer, in whole cache lines
   size_t largest_input = 0;
   uint64_t hash = 0;
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/base/bytes.h"
 #include "lib/base/error.h"
 
 namespace gxp {
@@ -11,7 +12,9 @@ namespace {
 
 using enum Collective;
 
-constexpr size_t kCopiedBytes = 256;  // up to here a copy is cheaper than to synchronise twice
+// Up to here a copy is cheaper than to synchronise twice; the second is where ranks share CPUs.
+constexpr size_t kCopiedBytes = 256;
+constexpr size_t kCopiedBytesCrowded = 8 << 10;
 constexpr size_t kAverageBytes = 16 << 10;  // folded, divided and stored while in L1
 constexpr uint64_t kUnused = 1;             // not an offset in the heap, nor none
 
@@ -29,6 +32,16 @@ bool needs(const Call& call, int mine, int rank) {
   }
 }
 
+void swap_bytes(std::byte* a, std::byte* b, size_t bytes) {
+  std::byte held[4096];
+  for (size_t at = 0; at < bytes; at += sizeof held) {
+    const size_t size = std::min(sizeof held, bytes - at);
+    std::memcpy(held, a + at, size);
+    std::memcpy(a + at, b + at, size);
+    std::memcpy(b + at, held, size);
+  }
+}
+
 }  // namespace
 
 SharedExecutor::SharedExecutor(SharedSpace& space, FlightRecorder& recorder,
@@ -41,6 +54,7 @@ SharedExecutor::SharedExecutor(SharedSpace& space, FlightRecorder& recorder,
       seen_(members_.size()),
       copies_(members_.size()),
       sources_(members_.size()),
+      largest_copied_(space.crowded() ? kCopiedBytesCrowded : kCopiedBytes),
       largest_small_(2 * SharedSlots::kSmallBytes / members_.size()) {
   targets_.reserve(members_.size());
   space_.prefault(group_);
@@ -71,7 +85,7 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
   recorded_ = false;
   lingered_ = false;
   const bool small = shape.largest_input <= largest_small_;
-  if (shape.largest_input <= kCopiedBytes || (small && has_root(call.collective))) {
+  if (shape.largest_input <= largest_copied_ || (small && has_root(call.collective))) {
     run_copied(job);
     lingered_ ? recorder_.done() : recorder_.done_at_once();
     return true;
@@ -244,15 +258,13 @@ bool SharedExecutor::run_placed(const Job& job, bool small, bool may_stage) {
   };
   Placement mine{.input = place(job.input_data, job.own_input()),
                  .output = place(job.output_data, job.own_output())};
-  // Chunks would overwrite each other.
-  if (job.call.collective == kAllToAll && job.in_place({})) mine.input = 0;
   if (job.is_scaled()) mine.input = 0;
   const bool copied = small && !mine.everywhere();
   prefetch_to_write(&space_.phase(group_, rank_));
   wait_for_line(job);
   if (copied) copy_to_slot(job);
   const size_t direct = exchange_placements(job, mine);
-  if (direct == members_.size()) {
+  if (direct == members_.size() && (job.call.collective != kAllToAll || placed_alike(job))) {
     run_direct(job);
   } else if (!small) {
     if (may_stage) run_staged(job);
@@ -293,6 +305,14 @@ size_t SharedExecutor::exchange_placements(const Job& job, const Placement& mine
   return direct;
 }
 
+// Whether all ranks are in place, or none is.
+bool SharedExecutor::placed_alike(const Job& job) {
+  const auto& placements = job.known.placements;
+  return std::all_of(placements.begin(), placements.end(), [&](const Placement& theirs) {
+    return (theirs.input == theirs.output) == job.in_place({});
+  });
+}
+
 // Where the ranks' buffers are in this one's address space.
 void SharedExecutor::resolve(Known& known) const {
   const Collective collective = known.shape.call.collective;
@@ -303,26 +323,64 @@ void SharedExecutor::resolve(Known& known) const {
     const size_t output_bytes = known.shape.outputs[rank].count;
     known.inputs.push_back(input_bytes == 0 ? nullptr
                                             : space_.at(members_[rank], input, input_bytes));
-    if ((collective == kAllReduce || collective == kReduce) && output_bytes > 0)
+    const bool written = collective == kAllReduce || collective == kReduce ||
+                         collective == kBroadcast || collective == kAllToAll;
+    if (written && output_bytes > 0)
       known.outputs.push_back(space_.at(members_[rank], output, output_bytes));
   }
 }
 
 void SharedExecutor::run_direct(const Job& job) {
-  const Collective collective = job.call.collective;
-  Known& known = job.known;
-  if (known.inputs.empty()) resolve(known);
-  if (collective == kAllReduce || collective == kReduce) {
-    const Range part = job.part_of(rank_);
-    for (size_t i = 0; i < known.inputs.size(); ++i) sources_[i] = known.inputs[i] + part.begin;
-    targets_.clear();
-    for (std::byte* output : known.outputs) targets_.push_back(output + part.begin);
-    fold_sources(job, part.count);
-  } else {
-    take(job, known.inputs);
+  if (job.known.inputs.empty()) resolve(job.known);
+  switch (job.call.collective) {
+    case kAllReduce:
+    case kReduce:
+      fold_share(job);
+      break;
+    case kBroadcast:
+      copy_share(job);
+      break;
+    case kAllToAll:
+      if (job.in_place({})) {
+        swap_chunks(job);
+        break;
+      }
+      [[fallthrough]];
+    default:
+      take(job, job.known.inputs);
   }
   publish_phase(++phase_);
   await_phase(job, phase_, 1);
+}
+
+void SharedExecutor::fold_share(const Job& job) {
+  const Range share = job.shape().shares[size_t(rank_)];
+  for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = job.known.inputs[i] + share.begin;
+  targets_.clear();
+  for (std::byte* output : job.known.outputs) targets_.push_back(output + share.begin);
+  fold_sources(job, share.count);
+}
+
+// So that no rank looks on.
+void SharedExecutor::copy_share(const Job& job) {
+  const Range share = job.shape().shares[size_t(rank_)];
+  const std::byte* const source = job.known.inputs[size_t(job.call.root)];
+  for (std::byte* output : job.known.outputs) {
+    if (output != source) std::memcpy(output + share.begin, source + share.begin, share.count);
+  }
+}
+
+// Chunk j of rank i against chunk i of rank j: the lower rank swaps the first half.
+void SharedExecutor::swap_chunks(const Job& job) {
+  const Range own = job.part_of(rank_);
+  const size_t half = round_up(own.count / 2, size_t{64});
+  for (int rank = 0; rank < world_size(); ++rank) {
+    if (rank == rank_) continue;
+    const size_t begin = rank_ < rank ? 0 : std::min(half, own.count);
+    const size_t end = rank_ < rank ? std::min(half, own.count) : own.count;
+    std::byte* const mine = job.output(job.part_of(rank)) + begin;
+    swap_bytes(mine, job.known.outputs[size_t(rank)] + own.begin + begin, end - begin);
+  }
 }
 
 }  // namespace gxp

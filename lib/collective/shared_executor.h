@@ -7,7 +7,8 @@
 //           it needs: one synchronisation. For small inputs; the smallest fit the line itself.
 //   direct  All buffers are communicator memory: each rank takes what it needs from the peers'
 //           inputs; of an all-reduce, rank r folds part r of all inputs and stores the sum into all
-//           outputs. Nothing is copied twice; a second synchronisation ends it.
+//           outputs; of a broadcast, it copies part r to all. Chunks of an all-to-all in place are
+//           swapped, half of each pair by either rank. A second synchronisation ends it.
 //   staged  What peers need of a rank's input goes through tiles that stay in the L2 cache, and so
 //           do the sums that come back. One synchronisation a tile, in which the folds of one tile
 //           overlap the copies of its neighbours.
@@ -54,7 +55,7 @@ class SharedExecutor {
     SharedCall shape;
     std::vector<Placement> placements;       // by rank
     std::vector<const std::byte*> inputs{};  // all of the placements; empty: not resolved
-    std::vector<std::byte*> outputs{};
+    std::vector<std::byte*> outputs{};       // of ranks that have one
   };
   // The call that runs.
   struct Job {
@@ -100,8 +101,12 @@ class SharedExecutor {
   size_t exchange_placements(const Job& job, const Placement& mine);
   void copy_to_slot(const Job& job);
   void take_from_copies(const Job& job);
+  static bool placed_alike(const Job& job);
   void resolve(Known& known) const;
   void run_direct(const Job& job);
+  void fold_share(const Job& job);
+  void copy_share(const Job& job);
+  void swap_chunks(const Job& job);
 
   void wait_for_line(const Job& job);
   void publish_line(const Job& job);
@@ -143,8 +148,9 @@ class SharedExecutor {
   std::vector<const std::byte*> copies_;
   std::vector<const std::byte*> sources_;  // of the fold that runs
   std::vector<std::byte*> targets_;
-  size_t
-      largest_small_;  // bytes of an input; each rank reads all copies: more ranks, smaller copies
+  // Bytes of an input; each rank reads all copies: more ranks, smaller copies.
+  size_t largest_copied_;
+  size_t largest_small_;
 };
 
 }  // namespace gxp
