@@ -155,6 +155,49 @@ std::string check_random_calls(Communicator& comm, uint64_t seed, int calls) {
   return "";
 }
 
+// Sums of these are rounded, and so depend on the order.
+std::vector<float> rough_floats(int rank, size_t count) {
+  std::mt19937 random(unsigned(rank) + 1);
+  std::vector<float> values(count);
+  for (float& value : values) value = std::ldexp(float(int(random())), int(random() % 40) - 50);
+  return values;
+}
+
+// What all layout-invariant all-reduces must give, bit by bit, however the buffer is cut.
+std::string check_same_bits(Communicator& comm) {
+  constexpr size_t kCount = 40009;
+  std::vector<std::vector<float>> inputs;
+  std::vector<const std::byte*> sources;
+  for (int rank = 0; rank < comm.world_size(); ++rank) {
+    inputs.push_back(rough_floats(rank, kCount));
+    sources.push_back(reinterpret_cast<const std::byte*>(inputs.back().data()));
+  }
+  std::vector<float> want(kCount);
+  std::byte* const target = memory_of(want).data;
+  fold_all(std::span(&target, 1), sources, kCount * sizeof(float), DType::kF32, ReduceOp::kSum);
+  const CommunicatorMemory shared = comm.allocate(kCount * sizeof(float));
+  std::vector<float> own(kCount);
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective != Collective::kAllReduce || !algorithm.layout_invariant) continue;
+    for (const size_t segment_bytes : {0, 256, 8192}) {
+      comm.use({.algorithm = std::string(algorithm.name), .segment_bytes = segment_bytes});
+      for (const size_t bucket : {kCount, size_t{9973}}) {
+        for (const Memory memory : {shared.memory(), memory_of(own)}) {
+          std::memcpy(memory.data, inputs[size_t(comm.rank())].data(), memory.bytes);
+          for (size_t begin = 0; begin < kCount; begin += bucket) {
+            const size_t count = std::min(bucket, kCount - begin);
+            comm.all_reduce(memory.slice(begin * 4, count * 4), DType::kF32, ReduceOp::kSum);
+          }
+          if (std::memcmp(memory.data, want.data(), memory.bytes) != 0)
+            return fmt::format("{}, segments {}, buckets {}", algorithm.name, segment_bytes,
+                               bucket);
+        }
+      }
+    }
+  }
+  return "";
+}
+
 void require_none(const std::vector<std::string>& problems) {
   for (const std::string& problem : problems) REQUIRE(problem == "");
 }
@@ -170,6 +213,13 @@ TEST_CASE("every algorithm gives every operation's result over every transport")
   options.channels = 1 + world_size % 3;
   CAPTURE(transport, world_size, options.algorithm);
   require_none(run_over_ranks(transport, world_size, options, check_everything));
+}
+
+TEST_CASE("layout-invariant algorithms give the same bits over any transport, segment and bucket") {
+  const std::string transport = GENERATE("inproc", "shm", "tcp");
+  const int world_size = GENERATE(2, 3, 4, 5, 7, 8);
+  CAPTURE(transport, world_size);
+  require_none(run_over_ranks(transport, world_size, {}, check_same_bits));
 }
 
 TEST_CASE("large calls go through tiles and segments unharmed") {
