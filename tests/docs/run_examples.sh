@@ -33,6 +33,7 @@ run_examples() {
 mkdir "$top/bin" "$top/start"
 ln -s "$gxp" "$top/bin/gxp"
 PATH="$top/bin:$PATH"
+export XDG_CACHE_HOME="$top/cache"  # for the profile of --calibrate
 export GXP_MODEL_HIDDEN=16 GXP_MODEL_HEADS=2 GXP_MODEL_LAYERS=1 GXP_MODEL_CONTEXT=16 GXP_TRAIN_STEPS=4 \
   GXP_TRAIN_MICRO_BATCH=2 GXP_TRAIN_VALID_BATCHES=1 GXP_LR_SCHEDULE_WARMUP_STEPS=1
 
@@ -41,6 +42,7 @@ literal_text "$source/man/gxp.toml.5" >run.toml
 cp "$source/LICENSE" corpus.txt
 cp "$source/LICENSE" held-out.txt
 cp -r "$source/tests/data/ckpt/hf_gpt2" gpt2
+ln -s "$source/examples" examples
 gxp train run.toml >"$top/output" 2>&1 || { cat "$top/output"; exit 1; }
 
 for document in "$source/README.md" "$source"/man/*.1; do
