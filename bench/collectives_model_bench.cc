@@ -9,8 +9,6 @@
 // errors, and how far the model's choice was from the fastest algorithm.
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,12 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/ranks.h"
 #include "lib/base/bytes.h"
 #include "lib/collective/calibrate.h"
 #include "lib/collective/simulator.h"
-#include "lib/net/socket.h"
-#include "lib/net/store.h"
-#include "lib/net/store_server.h"
 #include "lib/transport/table.h"
 
 namespace gxp {
@@ -251,11 +247,10 @@ void stay_on_core(int number) {
   }
 }
 
-void run_rank(const Options& options, const Endpoint& server, const Secret& secret, int rank) {
-  Store store(server, rank, options.ranks, secret, soon());
-  {
+void run_all_ranks(const Options& options) {
+  const auto run = [&](Store& store, const Secret& secret) {
     const auto device = make_cpu_device();
-    Communicator comm(make_transport(options.transport, {.rank = rank,
+    Communicator comm(make_transport(options.transport, {.rank = store.rank(),
                                                          .world_size = options.ranks,
                                                          .store = &store,
                                                          .secret = &secret,
@@ -263,26 +258,8 @@ void run_rank(const Options& options, const Endpoint& server, const Secret& secr
                       *device, {});
     Bench(comm, options).run();
     store.barrier("end", soon());
-  }
-  store.close();
-}
-
-void run_all_ranks(const Options& options) {
-  const Secret secret = Secret::generate();
-  Fd listener = listen_tcp({"127.0.0.1", 0});
-  const Endpoint server = local_endpoint(listener.get());
-  for (int rank = 1; rank < options.ranks; ++rank) {
-    if (fork() != 0) continue;
-    listener.reset();
-    stay_on_core(rank);
-    run_rank(options, server, secret, rank);
-    _exit(0);
-  }
-  const StoreServer store_server(std::move(listener), options.ranks, secret);
-  stay_on_core(0);
-  run_rank(options, server, secret, 0);
-  while (wait(nullptr) > 0) {
-  }
+  };
+  run_ranks(options.ranks, soon(), run, stay_on_core);
 }
 
 Options parse(int argc, char** argv) {

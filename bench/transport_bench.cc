@@ -6,8 +6,6 @@
 //           2 (N - 1) of these with n / N bytes; half of them store where these add.
 // Times are medians over the rounds, as rank 0 sees them.
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -15,11 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/ranks.h"
 #include "lib/base/bytes.h"
 #include "lib/base/log.h"
-#include "lib/net/socket.h"
-#include "lib/net/store.h"
-#include "lib/net/store_server.h"
 #include "lib/transport/table.h"
 
 namespace gxp {
@@ -97,10 +93,9 @@ void measure(Transport& transport, const std::string& name, int rounds) {
   }
 }
 
-void run_rank(const Options& options, const Endpoint& server, const Secret& secret, int rank) {
-  Store store(server, rank, options.ranks, secret, soon());
-  {
-    const auto transport = make_transport(options.transport, {.rank = rank,
+void run_all_ranks(const Options& options) {
+  run_ranks(options.ranks, soon(), [&](Store& store, const Secret& secret) {
+    const auto transport = make_transport(options.transport, {.rank = store.rank(),
                                                               .world_size = options.ranks,
                                                               .store = &store,
                                                               .secret = &secret,
@@ -108,24 +103,7 @@ void run_rank(const Options& options, const Endpoint& server, const Secret& secr
                                                               .tcp = options.tcp});
     measure(*transport, options.transport, options.rounds);
     store.barrier("end", soon());
-  }
-  store.close();
-}
-
-void run_all_ranks(const Options& options) {
-  const Secret secret = Secret::generate();
-  Fd listener = listen_tcp({"127.0.0.1", 0});
-  const Endpoint server = local_endpoint(listener.get());
-  for (int rank = 1; rank < options.ranks; ++rank) {
-    if (fork() != 0) continue;
-    listener.reset();
-    run_rank(options, server, secret, rank);
-    _exit(0);
-  }
-  const StoreServer store_server(std::move(listener), options.ranks, secret);
-  run_rank(options, server, secret, 0);
-  while (wait(nullptr) > 0) {
-  }
+  });
 }
 
 void measure_memcpy(int rounds) {

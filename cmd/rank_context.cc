@@ -82,13 +82,6 @@ Profile shared_profile(Store& store, const JobSettings& settings, const Environm
   fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
 }
 
-ChoiceSettings choice_of(const CommunicatorOptions& options) {
-  return {.algorithm = options.algorithm,
-          .layout_invariant = options.layout_invariant,
-          .channels = options.channels,
-          .segment_bytes = options.segment_bytes};
-}
-
 // Every rank's, in order of rank.
 std::vector<std::string> gather_texts(Communicator& communicator, std::string_view mine) {
   const auto rank = size_t(communicator.rank());

@@ -7,3 +7,13 @@ using Catch::Approx;
 #else
 #include <catch2/catch.hpp>
 #endif
+
+#include <string_view>
+
+namespace gxp {
+
+inline bool contains(std::string_view text, std::string_view words) {
+  return text.find(words) != std::string_view::npos;
+}
+
+}  // namespace gxp

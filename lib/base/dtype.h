@@ -36,4 +36,28 @@ struct Float16 {
   explicit operator float() const;
 };
 
+// Calls visit(T{}) with the C++ type of `dtype`.
+template <class Visit>
+auto visit_dtype(DType dtype, const Visit& visit) {
+  switch (dtype) {
+    case DType::kF64:
+      return visit(double{});
+    case DType::kF32:
+      return visit(float{});
+    case DType::kF16:
+      return visit(Float16{});
+    case DType::kBF16:
+      return visit(BFloat16{});
+    case DType::kI64:
+      return visit(int64_t{});
+    case DType::kI32:
+      return visit(int32_t{});
+    case DType::kI8:
+      return visit(int8_t{});
+    case DType::kU8:
+      return visit(uint8_t{});
+  }
+  return visit(uint8_t{});
+}
+
 }  // namespace gxp

@@ -10,33 +10,10 @@
 #include <type_traits>
 
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
 
 namespace gxp {
 namespace {
-
-// Calls visit(T{}) with the C++ type of `dtype`.
-template <class Visit>
-auto visit_type(DType dtype, const Visit& visit) {
-  switch (dtype) {
-    case DType::kF64:
-      return visit(double{});
-    case DType::kF32:
-      return visit(float{});
-    case DType::kF16:
-      return visit(Float16{});
-    case DType::kBF16:
-      return visit(BFloat16{});
-    case DType::kI64:
-      return visit(int64_t{});
-    case DType::kI32:
-      return visit(int32_t{});
-    case DType::kI8:
-      return visit(int8_t{});
-    case DType::kU8:
-      return visit(uint8_t{});
-  }
-  return visit(uint8_t{});
-}
 
 template <class T>
 constexpr int kSignificandBits = std::is_same_v<T, double>    ? 53
@@ -79,13 +56,9 @@ struct Place {
   [[nodiscard]] int turn() const { return int((size_t(rank) + i) % size_t(world_size)); }
 };
 
-// Steele, Lea & Flood, OOPSLA 2014: the finaliser of SplitMix64.
 uint64_t Place::noise(uint64_t salt) const {
-  uint64_t z =
-      (uint64_t(i) + 1) * 0x9e3779b97f4a7c15u + uint64_t(rank) * 0xd1342543de82ef95u + salt;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+  return mix64((uint64_t(i) + 1) * 0x9e3779b97f4a7c15u + uint64_t(rank) * 0xd1342543de82ef95u +
+               salt);
 }
 
 // An integer whose magnitude, summed over the ranks, is at most `bound`.
@@ -236,7 +209,7 @@ T reduced_at(const Place& place) {
 template <class Make>
 std::vector<std::byte> elements(DType dtype, size_t count, const Make& make) {
   std::vector<std::byte> bytes(count * size_of(dtype));
-  visit_type(dtype, [&](auto type) {
+  visit_dtype(dtype, [&](auto type) {
     for (size_t i = 0; i < count; ++i) {
       const auto value = make(type, i);
       std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
@@ -271,7 +244,7 @@ bool within_codec_error(const Pattern& pattern, T got, T want) {
 }
 
 bool within_codec_error(const Pattern& pattern, const std::byte* got, const std::byte* want) {
-  return visit_type(pattern.dtype, [&](auto a) {
+  return visit_dtype(pattern.dtype, [&](auto a) {
     auto b = a;
     std::memcpy(&a, got, sizeof a);
     std::memcpy(&b, want, sizeof b);
@@ -311,7 +284,7 @@ bool same_element(const Pattern& pattern, const std::byte* got, const std::byte*
 }
 
 std::string element_text(DType dtype, const std::byte* element) {
-  return visit_type(dtype, [&](auto value) -> std::string {
+  return visit_dtype(dtype, [&](auto value) -> std::string {
     std::memcpy(&value, element, sizeof value);
     if constexpr (std::is_integral_v<decltype(value)>)
       return fmt::format("{}", int64_t(value));

@@ -47,11 +47,6 @@ void CallQueue::drain() {
   changed_.wait(lock, [&] { return items_.empty() && !running_; });
 }
 
-bool CallQueue::idle() {
-  const std::lock_guard lock(mutex_);
-  return items_.empty() && !running_;
-}
-
 void CallQueue::serve(const std::stop_token& stop) {
   pthread_setname_np(pthread_self(), "gxp-collective");
   set_log_rank(log_rank_);

@@ -37,7 +37,6 @@ class CallQueue {
   // Returns when all that was pushed is done; from here to the next push the thread touches
   // nothing.
   void drain();
-  [[nodiscard]] bool idle();
 
  private:
   struct Item {

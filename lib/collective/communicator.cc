@@ -217,15 +217,17 @@ InPlace in_place(const Communicator& comm, Call call, Memory data) {
 
 }  // namespace
 
+ChoiceSettings choice_of(const CommunicatorOptions& options) {
+  return {.algorithm = options.algorithm,
+          .layout_invariant = options.layout_invariant,
+          .channels = options.channels,
+          .segment_bytes = options.segment_bytes};
+}
+
 Communicator::Communicator(std::unique_ptr<Transport> transport, Device& device,
                            const CommunicatorOptions& options)
-    : Communicator(std::make_unique<NativeEngine>(
-                       std::move(transport), device,
-                       ChoiceSettings{.algorithm = options.algorithm,
-                                      .layout_invariant = options.layout_invariant,
-                                      .channels = options.channels,
-                                      .segment_bytes = options.segment_bytes},
-                       options.profile, options.witnesses.recorder),
+    : Communicator(std::make_unique<NativeEngine>(std::move(transport), device, choice_of(options),
+                                                  options.profile, options.witnesses.recorder),
                    options.timeout, options.witnesses) {}
 Communicator::Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout,
                            const Witnesses& witnesses) {

@@ -62,6 +62,8 @@ struct CommunicatorOptions {
   Witnesses witnesses{};
 };
 
+ChoiceSettings choice_of(const CommunicatorOptions& options);
+
 // An operation that was started. wait() returns when it is done or throws what it threw; once,
 // after that and on an empty handle it returns at once. The memory must live, untouched, until
 // then. A handle may be waited for in any order and dropped.

@@ -4,15 +4,10 @@
 
 #include <algorithm>
 
+#include "lib/base/hash.h"
+
 namespace gxp {
 namespace {
-
-// splitmix64's finaliser (Steele, Lea & Flood, OOPSLA 2014).
-uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 bool holds_nothing(const Stretch& stretch) { return stretch.content.contributors == 0; }
 
@@ -38,8 +33,8 @@ std::string problem_of_fold(const Stretch& here, const Stretch& arriving) {
 
 }  // namespace
 
-Content leaf(int rank) { return {only(rank), mix(static_cast<uint64_t>(rank) + 1)}; }
-uint64_t join(uint64_t a, uint64_t b) { return mix(std::min(a, b) + mix(std::max(a, b))); }
+Content leaf(int rank) { return {only(rank), mix64(static_cast<uint64_t>(rank) + 1)}; }
+uint64_t join(uint64_t a, uint64_t b) { return mix64(std::min(a, b) + mix64(std::max(a, b))); }
 
 Contents::Contents(size_t size) : size_(size) {
   if (size > 0) stretches_.push_back({{0, size}, 0, {}});

@@ -253,9 +253,4 @@ void connect_diagnosis(Store& store, StoreServer* server, const FlightRecorder& 
   server->set_diagnostics({read_answers, describe_lost});
 }
 
-void disconnect_diagnosis(Store& store, StoreServer* server) {
-  store.on_inquiry({});
-  if (server != nullptr) server->set_diagnostics({});
-}
-
 }  // namespace gxp

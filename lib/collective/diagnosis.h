@@ -37,6 +37,5 @@ std::optional<Finding> diagnose(std::span<const RankReport> ranks, int asked_by)
 // if there is one on this host. The recorder outlives the connection.
 void connect_diagnosis(Store& store, StoreServer* server, const FlightRecorder& recorder,
                        const std::string& directory);
-void disconnect_diagnosis(Store& store, StoreServer* server);
 
 }  // namespace gxp

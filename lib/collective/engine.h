@@ -9,11 +9,13 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/deadline.h"
 #include "lib/collective/call.h"
 #include "lib/collective/choice.h"
 #include "lib/collective/communicator_memory.h"
+#include "lib/device/device.h"
 #include "lib/device/memory.h"
 #include "lib/transport/transport.h"
 
@@ -57,6 +59,35 @@ class Engine {
   [[nodiscard]] virtual WireCounters counters() const = 0;
   // Wakes everything that waits with kPeer and this reason. Any thread, any number of times.
   virtual void abort(std::string_view reason) noexcept = 0;
+};
+
+// What engines over a library have in common: it chooses how to do a call, and does not say what it
+// moves.
+class LibraryEngine : public Engine {
+ public:
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::string_view transport_name() const override { return name_; }
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int world_size() const override { return world_size_; }
+  [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
+  [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
+  void use(const ChoiceSettings& settings) override;
+  [[nodiscard]] Plan plan(const Call& call, bool staged) override;
+  [[nodiscard]] WireCounters counters() const override { return {}; }
+
+ protected:
+  // "mpi", "MPI"; the device gives allocate()'s memory and outlives the engine.
+  LibraryEngine(std::string_view name, std::string_view library, Device& device)
+      : name_(name), library_(library), device_(device) {}
+
+  int rank_ = 0;
+  int world_size_ = 1;
+  std::vector<int> hosts_;
+
+ private:
+  std::string_view name_;
+  std::string_view library_;
+  Device& device_;
 };
 
 // For engines that choose by themselves how to do a call. kConfig: a setting says how.

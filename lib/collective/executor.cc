@@ -11,6 +11,7 @@ namespace gxp {
 namespace {
 
 constexpr size_t kNotCut = size_t{1} << 62;
+constexpr MemoryKind kScratch = MemoryKind::kCommunication;
 
 void fold_arrived(const void* context, std::byte* target, const std::byte* arrived, size_t bytes) {
   const Call& call = *static_cast<const Call*>(context);
@@ -63,10 +64,12 @@ void Executor::place(const Work& work, const CallShape& shape) {
     // In place: the caller's buffer is whole, and its memory is writable.
     data_ = {const_cast<std::byte*>(work.input.data), work.input.bytes, MemorySpace::kHost};
   } else {
-    data_ = grow(work_, call_.count * element_bytes);
+    data_ = grow(work_, call_.count * element_bytes, device_, kScratch);
   }
   const auto scratch = work.algorithm->scratch;
-  beyond_ = scratch == nullptr ? Memory{} : grow(scratch_, scratch(rank_, shape) * element_bytes);
+  beyond_ = scratch == nullptr
+                ? Memory{}
+                : grow(scratch_, scratch(rank_, shape) * element_bytes, device_, kScratch);
   const Memory own = memory_of_range(extents.input);
   copy_unless_same(own, work.input);
   if (call_.op == ReduceOp::kPreMulSum && reduces(call_.collective)) {
@@ -80,14 +83,6 @@ void Executor::give_result(const Work& work) {
     scale(result, call_.dtype, 1.0 / world_size());
   }
   copy_unless_same(work.output, result);
-}
-
-Memory Executor::grow(Buffer& buffer, size_t bytes) {
-  if (buffer.memory().bytes < bytes) {
-    buffer = {};
-    buffer = device_.allocate(bytes, MemoryKind::kCommunication);
-  }
-  return buffer.memory().slice(0, bytes);
 }
 
 void Executor::run(const CollectiveStep& step) {

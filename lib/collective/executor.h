@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "kernels/reduce_op.h"
@@ -39,8 +40,8 @@ class Executor final : public Primitives {
     int channels = 1;
     // The same on all ranks; rounded up to 64: whole elements. 0: a range is one message.
     size_t segment_bytes = 0;
-    std::vector<int> hosts;  // as CallShape::hosts
-    ConstMemory input;       // host memory as extents_of() says
+    std::span<const int> hosts;  // as CallShape::hosts
+    ConstMemory input;           // host memory as extents_of() says
     Memory output;
     Deadline deadline = Deadline::after({});
   };
@@ -68,7 +69,6 @@ class Executor final : public Primitives {
   [[nodiscard]] Memory memory_of_range(Range range) const;
   [[nodiscard]] size_t segment_count(Range range) const;
   [[nodiscard]] Range segment(Range range, size_t index) const;
-  Memory grow(Buffer& buffer, size_t bytes);
 
   Transport& transport_;
   Device& device_;

@@ -47,7 +47,7 @@ int first_on_host(MpiJob& job, Deadline deadline) {
   return first;
 }
 
-class MpiEngine final : public Engine {
+class MpiEngine final : public LibraryEngine {
  public:
   // What the engines of all groups have in common.
   struct Link {
@@ -60,24 +60,10 @@ class MpiEngine final : public Engine {
   // Takes the MPI communicator; it is freed by MPI's end.
   MpiEngine(std::shared_ptr<Link> link, MPI_Comm comm, Deadline deadline);
 
-  [[nodiscard]] std::string_view name() const override { return "mpi"; }
-  [[nodiscard]] std::string_view transport_name() const override { return "mpi"; }
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int world_size() const override { return world_size_; }
-  [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
-
   void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
   void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
-  [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override {
-    return CommunicatorMemory(link_->device.allocate(bytes, MemoryKind::kCommunication));
-  }
-  void use(const ChoiceSettings& settings) override { require_own_choice("mpi", settings); }
-  [[nodiscard]] Plan plan(const Call& /*call*/, bool /*staged*/) override {
-    return {.reason = "MPI chooses"};
-  }
-  [[nodiscard]] WireCounters counters() const override { return {}; }
   void abort(std::string_view reason) noexcept override { link_->job->stop(reason); }
 
  private:
@@ -96,14 +82,11 @@ class MpiEngine final : public Engine {
 
   std::shared_ptr<Link> link_;  // owners: this engine and those split from it
   MPI_Comm comm_;
-  int rank_ = 0;
-  int world_size_ = 1;
-  std::vector<int> hosts_;
   Buffer scratch_;
 };
 
 MpiEngine::MpiEngine(std::shared_ptr<Link> link, MPI_Comm comm, Deadline deadline)
-    : link_(std::move(link)), comm_(comm) {
+    : LibraryEngine("mpi", "MPI", link->device), link_(std::move(link)), comm_(comm) {
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &world_size_);
   std::vector<int> first(size_t(world_size_), 0);
@@ -113,9 +96,7 @@ MpiEngine::MpiEngine(std::shared_ptr<Link> link, MPI_Comm comm, Deadline deadlin
                               request);
       },
       deadline);
-  Hosts hosts;
-  for (const int rank : first) hosts.push_back(std::to_string(rank));
-  hosts_ = number_hosts(hosts);
+  hosts_ = number_hosts(first);
 }
 
 // start(&request) is one nonblocking call.
@@ -137,11 +118,7 @@ void MpiEngine::run_in_pieces(const Call& call, const Start& start, Deadline dea
 }
 
 Memory MpiEngine::scratch(size_t bytes) {
-  if (scratch_.memory().bytes < bytes) {
-    scratch_ = {};
-    scratch_ = link_->device.allocate(bytes, MemoryKind::kCommunication);
-  }
-  return scratch_.memory().slice(0, bytes);
+  return grow(scratch_, bytes, link_->device, MemoryKind::kCommunication);
 }
 
 Memory MpiEngine::copy_of(ConstMemory input) {

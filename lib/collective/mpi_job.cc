@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "lib/base/error.h"
-#include "lib/transport/backoff.h"
 
 namespace gxp {
 namespace {
@@ -61,19 +60,8 @@ MpiJob::~MpiJob() {
 
 template <class Test>
 void MpiJob::wait_until(const Test& test, Deadline deadline) {
-  // Other ranks may need this core, and MPI makes progress only while it is called: so yield, but
-  // never sleep.
-  Backoff backoff(false, std::chrono::hours(1));
   failed_ = true;
-  while (!test()) {
-    stop_.check();
-    if (deadline.expired())
-      fail(ErrorKind::kPeer,
-           "wait for the other ranks in MPI: not done after {:g} s; MPI does not say which of them "
-           "is late, lost or called something else",
-           deadline.seconds());
-    static_cast<void>(backoff.keep_awake());
-  }
+  wait_for_ranks("MPI", stop_, test, deadline);
   failed_ = false;
 }
 

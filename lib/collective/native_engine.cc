@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/log.h"
+#include "lib/transport/context.h"
 #include "lib/transport/shared_space.h"
 
 namespace gxp {
@@ -16,16 +17,12 @@ std::vector<int> everybody(int world_size) {
   return ranks;
 }
 
-// The members' hosts, numbered from 0 in order of appearance; empty if they have one.
+// The members' hosts, as number_hosts() numbers them.
 std::vector<int> hosts_of(const Transport& transport, const std::vector<int>& members) {
-  std::vector<int> numbers;
-  std::map<int, int> known;
   if (transport.hosts().empty()) return {};
-  for (const int member : members) {
-    const int host = transport.hosts()[size_t(member)];
-    numbers.push_back(known.emplace(host, int(known.size())).first->second);
-  }
-  return known.size() > 1 ? numbers : std::vector<int>{};
+  std::vector<int> hosts;
+  for (const int member : members) hosts.push_back(transport.hosts()[size_t(member)]);
+  return number_hosts(hosts);
 }
 
 bool all_share(SharedSpace* space, const std::vector<int>& members) {

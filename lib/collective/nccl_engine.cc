@@ -11,18 +11,17 @@
 #include "lib/collective/direct_exchange.h"
 #include "lib/collective/nccl_reduction.h"
 #include "lib/collective/stop_sign.h"
-#include "lib/transport/backoff.h"
 
 namespace gxp {
 namespace {
 
-class NcclEngine final : public Engine {
+class NcclEngine final : public LibraryEngine {
  public:
   // What the engines of all groups have in common.
   struct Link {
     NcclLibrary library;
     std::unique_ptr<NcclQueue> queue;
-    Device& device;
+    Device& device;                  // of allocate()
     std::shared_ptr<StopSign> stop;  // owners: this and the store's alarm
     int host = 0;                    // of this rank
   };
@@ -32,25 +31,12 @@ class NcclEngine final : public Engine {
   NcclEngine& operator=(const NcclEngine&) = delete;
   ~NcclEngine() override;
 
-  [[nodiscard]] std::string_view name() const override { return "nccl"; }
-  [[nodiscard]] std::string_view transport_name() const override { return "nccl"; }
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int world_size() const override { return world_size_; }
-  [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
   [[nodiscard]] bool reaches(MemorySpace /*space*/) const override { return true; }
 
   void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
   void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
-  [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override {
-    return CommunicatorMemory(link_->device.allocate(bytes, MemoryKind::kCommunication));
-  }
-  void use(const ChoiceSettings& settings) override { require_own_choice("nccl", settings); }
-  [[nodiscard]] Plan plan(const Call& /*call*/, bool /*staged*/) override {
-    return {.reason = "NCCL chooses"};
-  }
-  [[nodiscard]] WireCounters counters() const override { return {}; }
   void abort(std::string_view reason) noexcept override { link_->stop->raise(reason); }
 
  private:
@@ -71,15 +57,12 @@ class NcclEngine final : public Engine {
   std::shared_ptr<Link> link_;  // owners: this engine and those split from it
   NcclComm* comm_;
   bool failed_ = true;  // until it works: only an abort ends the communicator
-  int rank_ = 0;
-  int world_size_ = 1;
-  std::vector<int> hosts_;
   Buffer staged_input_;
   Buffer staged_output_;
 };
 
 NcclEngine::NcclEngine(std::shared_ptr<Link> link, NcclComm* comm, Deadline deadline)
-    : link_(std::move(link)), comm_(comm) {
+    : LibraryEngine("nccl", "NCCL", link->device), link_(std::move(link)), comm_(comm) {
   try {
     find_place(deadline);
   } catch (...) {  // there will be no destructor
@@ -97,9 +80,7 @@ void NcclEngine::find_place(Deadline deadline) {
       .collective = Collective::kAllGather, .dtype = DType::kI32, .count = numbers.size()};
   const ConstMemory mine{reinterpret_cast<const std::byte*>(&link_->host), sizeof(int)};
   execute(call, mine, memory_of(numbers), deadline);
-  Hosts hosts;
-  for (const int number : numbers) hosts.push_back(std::to_string(number));
-  hosts_ = number_hosts(hosts);
+  hosts_ = number_hosts(numbers);
 }
 
 NcclEngine::~NcclEngine() {
@@ -126,26 +107,14 @@ bool NcclEngine::settled() {
 }
 
 void NcclEngine::wait(Deadline deadline) {
-  Backoff backoff(false, std::chrono::hours(1));
   failed_ = true;
-  while (!settled()) {
-    link_->stop->check();
-    if (deadline.expired())
-      fail(ErrorKind::kPeer,
-           "wait for the other ranks in NCCL: not done after {:g} s; NCCL does not say which of "
-           "them is late, lost or called something else",
-           deadline.seconds());
-    static_cast<void>(backoff.keep_awake());
-  }
+  wait_for_ranks(
+      "NCCL", *link_->stop, [this] { return settled(); }, deadline);
   failed_ = false;
 }
 
 Memory NcclEngine::staging(Buffer& buffer, size_t bytes) {
-  if (buffer.memory().bytes < bytes) {
-    buffer = {};
-    buffer = link_->queue->device().allocate(bytes, MemoryKind::kCommunication);
-  }
-  return buffer.memory().slice(0, bytes);
+  return grow(buffer, bytes, link_->queue->device(), MemoryKind::kCommunication);
 }
 
 // Where it is, or, if it is host memory, a copy.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lib/base/hash.h"
 #include "lib/collective/float_tiles.h"
 
 namespace gxp {
@@ -34,12 +35,7 @@ void add_multiple(float* __restrict y, const float* __restrict x, float factor, 
 }
 
 // A fixed stream of numbers in (-1, 1): splitmix64 (Steele, Lea & Flood, OOPSLA 2014).
-float noise(uint64_t i) {
-  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return float(int64_t(z ^ (z >> 31))) * 0x1p-63f;
-}
+float noise(uint64_t i) { return float(int64_t(mix64((i + 1) * 0x9e3779b97f4a7c15u))) * 0x1p-63f; }
 
 bool all_finite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });

@@ -87,7 +87,11 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
   const bool small = shape.largest_input <= largest_small_;
   if (shape.largest_input <= largest_copied_ || (small && has_root(call.collective))) {
     run_copied(job);
-    lingered_ ? recorder_.done() : recorder_.done_at_once();
+    if (lingered_) {
+      recorder_.done();
+    } else {
+      recorder_.done_at_once();
+    }
     return true;
   }
   const bool done = run_placed(job, small, may_stage);
@@ -266,17 +270,18 @@ bool SharedExecutor::run_placed(const Job& job, bool small, bool may_stage) {
   const size_t direct = exchange_placements(job, mine);
   if (direct == members_.size() && (job.call.collective != kAllToAll || placed_alike(job))) {
     run_direct(job);
-  } else if (!small) {
+    return true;
+  }
+  if (!small) {
     if (may_stage) run_staged(job);
     return may_stage;
-  } else {
-    if (direct > 0) {
-      if (!copied) copy_to_slot(job);
-      publish_phase(++phase_);
-      await_phase(job, phase_, 1);
-    }
-    take_from_copies(job);
   }
+  if (direct > 0) {
+    if (!copied) copy_to_slot(job);
+    publish_phase(++phase_);
+    await_phase(job, phase_, 1);
+  }
+  take_from_copies(job);
   return true;
 }
 

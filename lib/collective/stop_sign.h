@@ -1,12 +1,15 @@
-// Ends what waits, from another thread, and says why.
+// Waiting in a library for other ranks; and what ends it, from another thread, and says why.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <string_view>
 
+#include "lib/base/deadline.h"
 #include "lib/base/error.h"
+#include "lib/transport/backoff.h"
 
 namespace gxp {
 
@@ -32,5 +35,23 @@ class StopSign {
   mutable std::mutex mutex_;
   std::string reason_;  // guarded by mutex_
 };
+
+// Returns when done(): tests it until then, since `library` makes progress only while it is called,
+// and other ranks may need this core. Throws kPeer at the deadline and once the sign is raised.
+template <class Done>
+void wait_for_ranks(std::string_view library, const StopSign& stop, const Done& done,
+                    Deadline deadline) {
+  Backoff backoff(false, std::chrono::hours(1));  // yields, and never sleeps
+  while (!done()) {
+    stop.check();
+    if (deadline.expired())
+      fail(
+          ErrorKind::kPeer,
+          "wait for the other ranks in {0}: not done after {1:g} s; {0} does not say which of them "
+          "is late, lost or called something else",
+          library, deadline.seconds());
+    static_cast<void>(backoff.keep_awake());
+  }
+}
 
 }  // namespace gxp

@@ -1,6 +1,7 @@
 #include "lib/data/sample_order.h"
 
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
 
 namespace gxp {
 namespace {
@@ -10,12 +11,7 @@ namespace {
 constexpr int kRounds = 8;
 
 // SplitMix64's output function: Steele, Lea & Flood, OOPSLA 2014.
-constexpr uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+constexpr uint64_t mix(uint64_t x) { return mix64(x + 0x9e3779b97f4a7c15u); }
 
 bool is_shuffled(std::string_view order) {
   if (order != "sequential" && order != "shuffled")

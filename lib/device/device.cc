@@ -44,6 +44,14 @@ Buffer::~Buffer() {
   }
 }
 
+Memory grow(Buffer& buffer, size_t bytes, Device& device, MemoryKind kind) {
+  if (buffer.memory().bytes < bytes) {
+    buffer = {};  // not both at a time
+    buffer = device.allocate(bytes, kind);
+  }
+  return buffer.memory().slice(0, bytes);
+}
+
 Buffer Device::allocate(size_t bytes, MemoryKind kind) {
   MemoryUse use;
   use[kind] = bytes;

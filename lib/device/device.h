@@ -54,6 +54,10 @@ class Device {
   MemoryTracker tracker_;
 };
 
+// The front of `buffer`, which is replaced by a larger one of the device if it is too small: for
+// scratch memory; what it held is lost then.
+Memory grow(Buffer& buffer, size_t bytes, Device& device, MemoryKind kind);
+
 // The CPU: memory from the system, streams that are threads named after their lane.
 std::unique_ptr<Device> make_cpu_device();
 

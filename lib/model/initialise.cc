@@ -9,17 +9,9 @@
 namespace gxp {
 namespace {
 
-// splitmix64's finaliser (Steele, Lea & Flood, OOPSLA 2014): a bijection whose output bits look
-// random.
-uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 // Two independent standard normal values per counter (Box & Muller, 1958).
 void normal_pair(uint64_t key, uint64_t counter, float deviation, float* out, size_t count) {
-  const uint64_t bits = mix(key + counter * 0x9e3779b97f4a7c15u);
+  const uint64_t bits = mix64(key + counter * 0x9e3779b97f4a7c15u);
   const float u = (float(bits >> 40) + 0.5f) * 0x1p-24f;  // in (0, 1)
   const float v = float((bits >> 8) & 0xffffffu) * 0x1p-24f;
   const float radius = deviation * std::sqrt(-2.0f * std::log(u));
@@ -39,7 +31,7 @@ void fill_normal(std::span<float> out, uint64_t key, float deviation, ThreadPool
 void initialise(const Tensor& tensor, const TensorSpec& spec, uint64_t seed, int layers,
                 ThreadPool& pool) {
   const std::span<float> out(tensor.data<float>(), tensor.count());
-  const uint64_t key = mix(seed) ^ hash64(std::as_bytes(std::span(spec.name)));
+  const uint64_t key = mix64(seed) ^ hash64(std::as_bytes(std::span(spec.name)));
   switch (spec.initial) {
     case Initial::kNormal:
       fill_normal(out, key, kInitialDeviation, pool);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ std::string host_identity();
 using Hosts = std::vector<std::string>;
 // The same as Transport::hosts() has them: numbers from 0 in order of appearance; empty: one host.
 std::vector<int> number_hosts(const Hosts& hosts);
+// The same of hosts that have any numbers.
+std::vector<int> number_hosts(std::span<const int> hosts);
 
 // How ranks talk TCP; the same on all ranks but for the interface.
 struct TcpOptions {

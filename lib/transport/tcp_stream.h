@@ -66,7 +66,6 @@ class TcpStream : public ByteStream {
     return lanes_.size() == 1 ? SIZE_MAX : stripe_bytes_ - position % stripe_bytes_;
   }
   size_t receive(Memory first, Memory second);
-  size_t take_ahead(size_t most);
   size_t read_ahead();
   void keep_error();
 

@@ -9,6 +9,7 @@
 #include "lib/bench/session.h"
 #include "lib/transport/faulty.h"
 #include "tests/catch.h"
+#include "tests/collective/on_hosts.h"
 #include "tests/collective/run_ranks.h"
 
 namespace gxp {
@@ -87,19 +88,6 @@ TEST_CASE("a bit that is flipped on the way is a wrong element", "[bench]") {
       {.algorithm = "ring"});
   CHECK(*results[0].out_of_place.wrong == 1);  // each check sends one message
 }
-
-// Hosts of two ranks each.
-class OnHosts final : public FaultyTransport {
- public:
-  explicit OnHosts(std::unique_ptr<Transport> inner)
-      : FaultyTransport(std::move(inner), {.message = ~uint64_t{0}}) {
-    for (int rank = 0; rank < world_size(); ++rank) hosts_.push_back(rank / 2);
-  }
-  std::span<const int> hosts() const override { return hosts_; }
-
- private:
-  std::vector<int> hosts_;
-};
 
 TEST_CASE("what codecs make of sums and averages is within their error", "[bench]") {
   BenchCase bench = bench_of("all_reduce", 5000);

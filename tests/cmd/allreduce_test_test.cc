@@ -19,10 +19,6 @@ namespace {
 using nlohmann::json;
 using Arguments = std::vector<std::string>;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Small and fast unless the arguments say otherwise.
 Outcome run_test(const Arguments& more) {
   Arguments arguments = {"allreduce-test", "-b", "24", "-e", "96", "-f", "2", "-n", "2", "-w", "0"};

@@ -15,10 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // The first line that tells a failure has all `words`. Beside it there is at most the launcher's
 // line about the rank that failed.
 void check_failure(const Outcome& outcome, int code, const std::vector<std::string>& words) {

@@ -7,6 +7,7 @@
 
 #include "lib/transport/faulty.h"
 #include "tests/catch.h"
+#include "tests/collective/on_hosts.h"
 #include "tests/collective/run_ranks.h"
 
 using namespace gxp;
@@ -14,19 +15,6 @@ using namespace gxp;
 namespace {
 
 constexpr size_t kMost = 64 << 10;
-
-// Puts two ranks on each host.
-class OnHosts final : public FaultyTransport {
- public:
-  explicit OnHosts(std::unique_ptr<Transport> inner)
-      : FaultyTransport(std::move(inner), {.message = ~uint64_t{0}}) {
-    for (int rank = 0; rank < world_size(); ++rank) hosts_.push_back(rank / 2);
-  }
-  std::span<const int> hosts() const override { return hosts_; }
-
- private:
-  std::vector<int> hosts_;
-};
 
 std::string calibrated(Communicator& comm) { return to_toml(calibrate(comm, kMost)); }
 

@@ -37,10 +37,6 @@ double seconds(std::string_view name, Collective collective, double bytes,
   return model.seconds(*find_algorithm(name, collective), bytes, bytes, false);
 }
 
-bool contains(std::string_view text, std::string_view words) {
-  return text.find(words) != std::string_view::npos;
-}
-
 template <class Act>
 std::string error_of(const Act& act) {
   try {

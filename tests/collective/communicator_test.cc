@@ -126,10 +126,6 @@ std::string error_of(const Fn& fn) {
   return "no error";
 }
 
-bool contains(const std::string& text, std::string_view words) {
-  return text.find(words) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("every collective gives what the oracle gives") {

@@ -38,10 +38,6 @@ std::string with(std::string_view old_text, std::string_view new_text) {
   return text;
 }
 
-bool contains(std::string_view text, std::string_view words) {
-  return text.find(words) != std::string_view::npos;
-}
-
 // "KIND: MESSAGE", or "".
 template <class Act>
 std::string error_of(const Act& act) {

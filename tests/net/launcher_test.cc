@@ -27,10 +27,6 @@ std::vector<std::string> sorted_lines(const std::string& text) {
   return lines;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // tests/net/launch_child.cc as a process, with its output.
 class Launch {
  public:

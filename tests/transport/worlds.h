@@ -118,8 +118,4 @@ inline std::vector<std::byte> payload(size_t bytes, int from, int to, int messag
   return data;
 }
 
-inline bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace gxp
