@@ -220,7 +220,8 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
                                  .secret = &secret,
                                  .deadline = joined,
                                  .master_addr = identity.master_addr,
-                                 .tcp = tcp_options(settings.comm)};
+                                 .tcp = tcp_options(settings.comm),
+                                 .kernel_copies = settings.comm.kernel_copies};
   connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);
   std::optional<Communicator> communicator;  // there until the store knows why the job ends
   try {

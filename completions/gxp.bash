@@ -9,7 +9,7 @@ _gxp() {
     train)
       words="-h --help --set --nproc --nnodes --node-rank --master --no-bind --join-timeout --resume --metrics --generate --prompt --temperature --print-config --format"
       case $previous in
-        --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.seed= train.deterministic= train.device= train.threads= train.log_every= train.valid_every= train.valid_batches= train.run_dir= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.bucket_bytes= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.codec= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.flight_recorder= comm.timeout_s=" ;;
+        --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.seed= train.deterministic= train.device= train.threads= train.log_every= train.valid_every= train.valid_batches= train.run_dir= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.bucket_bytes= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.codec= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.kernel_copies= comm.flight_recorder= comm.timeout_s=" ;;
         --nproc) words="" ;;
         --nnodes) words="" ;;
         --node-rank) words="" ;;
@@ -22,7 +22,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     allreduce-test)
-      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --codec --streams --socket-buffer-bytes --interface --flight-recorder -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
+      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --codec --streams --socket-buffer-bytes --interface --kernel-copies --flight-recorder -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
       case $previous in
         --op) words="all_reduce all_gather reduce_scatter broadcast reduce gather scatter alltoall sendrecv barrier all" ;;
         -o | --redop) words="sum prod min max avg mulsum band bor bxor land lor lxor all" ;;
@@ -50,6 +50,7 @@ _gxp() {
         --streams) words="" ;;
         --socket-buffer-bytes) words="" ;;
         --interface) words="" ;;
+        --kernel-copies) words="" ;;
         --flight-recorder) words="" ;;
         -T | --timeout) words="" ;;
         --nproc) words="" ;;

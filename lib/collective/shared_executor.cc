@@ -15,8 +15,10 @@ using enum Collective;
 // Up to here a copy is cheaper than to synchronise twice; the second is where ranks share CPUs.
 constexpr size_t kCopiedBytes = 256;
 constexpr size_t kCopiedBytesCrowded = 8 << 10;
+// Up to here copies are faster than the kernel's, likewise.
+constexpr size_t kEagerBytes = 8 << 10;
+constexpr size_t kEagerBytesCrowded = 32 << 10;
 constexpr size_t kAverageBytes = 16 << 10;  // folded, divided and stored while in L1
-constexpr uint64_t kUnused = 1;             // not an offset in the heap, nor none
 
 // Whether this rank takes something from `rank`.
 bool needs(const Call& call, int mine, int rank) {
@@ -32,16 +34,6 @@ bool needs(const Call& call, int mine, int rank) {
   }
 }
 
-void swap_bytes(std::byte* a, std::byte* b, size_t bytes) {
-  std::byte held[4096];
-  for (size_t at = 0; at < bytes; at += sizeof held) {
-    const size_t size = std::min(sizeof held, bytes - at);
-    std::memcpy(held, a + at, size);
-    std::memcpy(a + at, b + at, size);
-    std::memcpy(b + at, held, size);
-  }
-}
-
 }  // namespace
 
 SharedExecutor::SharedExecutor(SharedSpace& space, FlightRecorder& recorder,
@@ -52,10 +44,12 @@ SharedExecutor::SharedExecutor(SharedSpace& space, FlightRecorder& recorder,
       rank_(rank),
       group_(group),
       seen_(members_.size()),
-      copies_(members_.size()),
       sources_(members_.size()),
       largest_copied_(space.crowded() ? kCopiedBytesCrowded : kCopiedBytes),
+      largest_eager_(space.crowded() ? kEagerBytesCrowded : kEagerBytes),
       largest_small_(2 * SharedSlots::kSmallBytes / members_.size()) {
+  largest_eager_ = std::min(largest_eager_, largest_small_);
+  copies_.inputs.resize(members_.size());
   targets_.reserve(members_.size());
   space_.prefault(group_);
 }
@@ -84,8 +78,8 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
   ++turn_;
   recorded_ = false;
   lingered_ = false;
-  const bool small = shape.largest_input <= largest_small_;
-  if (shape.largest_input <= largest_copied_ || (small && has_root(call.collective))) {
+  const bool eager = shape.largest_input <= largest_eager_;
+  if (shape.largest_input <= largest_copied_ || (eager && has_root(call.collective))) {
     run_copied(job);
     if (lingered_) {
       recorder_.done();
@@ -94,7 +88,7 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
     }
     return true;
   }
-  const bool done = run_placed(job, small, may_stage);
+  const bool done = run_placed(job, eager, may_stage);
   recorder_.done();
   return done;
 }
@@ -188,11 +182,11 @@ void SharedExecutor::copy_to_slot(const Job& job) {
 
 void SharedExecutor::take_from_copies(const Job& job) {
   const Collective collective = job.call.collective;
-  for (int rank = 0; rank < world_size(); ++rank) copies_[size_t(rank)] = copy_of(job, rank);
+  for (int rank = 0; rank < world_size(); ++rank) copies_.inputs[size_t(rank)] = copy_of(job, rank);
   // What was stored a moment ago is slow to load by other widths.
-  if (!job.is_scaled()) copies_[size_t(rank_)] = job.input_data;
+  if (!job.is_scaled()) copies_.inputs[size_t(rank_)] = job.input_data;
   if (collective == kAllReduce || (collective == kReduce && rank_ == job.call.root)) {
-    sources_ = copies_;
+    sources_ = copies_.inputs;
     targets_.assign({job.output_data});
     fold_sources(job, job.own_output().count);
   } else {
@@ -201,18 +195,19 @@ void SharedExecutor::take_from_copies(const Job& job) {
 }
 
 // Takes what this rank needs from the ranks' inputs, but for all-reduce and reduce.
-void SharedExecutor::take(const Job& job, std::span<const std::byte* const> inputs) {
+void SharedExecutor::take(const Job& job, const Buffers& buffers) {
   const auto take_part = [&](int from, Range theirs, Range mine) {
     if (from == rank_) return keep_own(job, mine);
     if (mine.count == 0) return;
     const size_t begin = theirs.begin - job.shape().inputs[size_t(from)].begin;
-    std::memcpy(job.output(mine), inputs[size_t(from)] + begin, mine.count);
+    fetch(buffers.mapped, from, buffers.inputs[size_t(from)] + begin, job.output(mine), mine.count);
   };
   const Range own = job.part_of(rank_);
   const int root = job.call.root;
   switch (job.call.collective) {
     case kReduceScatter:
-      for (size_t rank = 0; rank < inputs.size(); ++rank) sources_[rank] = inputs[rank] + own.begin;
+      for (size_t rank = 0; rank < sources_.size(); ++rank)
+        sources_[rank] = buffers.inputs[rank] + own.begin;
       targets_.assign({job.output_data});
       return fold_sources(job, own.count);
     case kGather:
@@ -250,141 +245,6 @@ void SharedExecutor::fold_sources(const Job& job, size_t bytes) {
     scale({target, size, MemorySpace::kHost}, dtype, 1.0 / world_size());
     for (size_t i = 1; i < targets_.size(); ++i) std::memcpy(targets_[i] + at, target, size);
     for (const std::byte*& source : sources_) source += size;
-  }
-}
-
-// ---- Direct
-
-// Inputs that the line has no room for: the lines say where the buffers are instead.
-bool SharedExecutor::run_placed(const Job& job, bool small, bool may_stage) {
-  const auto place = [&](const std::byte* data, Range range) {
-    return range.count == 0 ? kUnused : space_.offset_of(data, range.count);
-  };
-  Placement mine{.input = place(job.input_data, job.own_input()),
-                 .output = place(job.output_data, job.own_output())};
-  if (job.is_scaled()) mine.input = 0;
-  const bool copied = small && !mine.everywhere();
-  prefetch_to_write(&space_.phase(group_, rank_));
-  wait_for_line(job);
-  if (copied) copy_to_slot(job);
-  const size_t direct = exchange_placements(job, mine);
-  if (direct == members_.size() && (job.call.collective != kAllToAll || placed_alike(job))) {
-    run_direct(job);
-    return true;
-  }
-  if (!small) {
-    if (may_stage) run_staged(job);
-    return may_stage;
-  }
-  if (direct > 0) {
-    if (!copied) copy_to_slot(job);
-    publish_phase(++phase_);
-    await_phase(job, phase_, 1);
-  }
-  take_from_copies(job);
-  return true;
-}
-
-// Enters the call; returns how many ranks have all of their buffers in communicator memory.
-size_t SharedExecutor::exchange_placements(const Job& job, const Placement& mine) {
-  // Word by word: a load that joins two stores waits for all stores before them.
-  auto* const written = new (line_of(rank_, job.turn).payload) Placement;
-  written->input = mine.input;
-  written->output = mine.output;
-  publish_line(job);
-  Known& known = job.known;
-  size_t direct = 0;
-  for (int rank = 0; rank < world_size(); ++rank) {
-    if (rank != rank_) await(job, rank, job.turn);
-    const auto* const theirs = reinterpret_cast<const Placement*>(line_of(rank, job.turn).payload);
-    Placement& before = known.placements[size_t(rank)];
-    const uint64_t input = rank == rank_ ? mine.input : theirs->input;
-    const uint64_t output = rank == rank_ ? mine.output : theirs->output;
-    if (input != before.input || output != before.output) {
-      before.input = input;
-      before.output = output;
-      known.inputs.clear();
-    }
-    direct += before.everywhere() ? 1 : 0;
-  }
-  return direct;
-}
-
-// Whether all ranks are in place, or none is.
-bool SharedExecutor::placed_alike(const Job& job) {
-  const auto& placements = job.known.placements;
-  return std::all_of(placements.begin(), placements.end(), [&](const Placement& theirs) {
-    return (theirs.input == theirs.output) == job.in_place({});
-  });
-}
-
-// Where the ranks' buffers are in this one's address space.
-void SharedExecutor::resolve(Known& known) const {
-  const Collective collective = known.shape.call.collective;
-  known.outputs.clear();
-  for (size_t rank = 0; rank < members_.size(); ++rank) {
-    const auto [input, output] = known.placements[rank];
-    const size_t input_bytes = known.shape.inputs[rank].count;
-    const size_t output_bytes = known.shape.outputs[rank].count;
-    known.inputs.push_back(input_bytes == 0 ? nullptr
-                                            : space_.at(members_[rank], input, input_bytes));
-    const bool written = collective == kAllReduce || collective == kReduce ||
-                         collective == kBroadcast || collective == kAllToAll;
-    if (written && output_bytes > 0)
-      known.outputs.push_back(space_.at(members_[rank], output, output_bytes));
-  }
-}
-
-void SharedExecutor::run_direct(const Job& job) {
-  if (job.known.inputs.empty()) resolve(job.known);
-  switch (job.call.collective) {
-    case kAllReduce:
-    case kReduce:
-      fold_share(job);
-      break;
-    case kBroadcast:
-      copy_share(job);
-      break;
-    case kAllToAll:
-      if (job.in_place({})) {
-        swap_chunks(job);
-        break;
-      }
-      [[fallthrough]];
-    default:
-      take(job, job.known.inputs);
-  }
-  publish_phase(++phase_);
-  await_phase(job, phase_, 1);
-}
-
-void SharedExecutor::fold_share(const Job& job) {
-  const Range share = job.shape().shares[size_t(rank_)];
-  for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = job.known.inputs[i] + share.begin;
-  targets_.clear();
-  for (std::byte* output : job.known.outputs) targets_.push_back(output + share.begin);
-  fold_sources(job, share.count);
-}
-
-// So that no rank looks on.
-void SharedExecutor::copy_share(const Job& job) {
-  const Range share = job.shape().shares[size_t(rank_)];
-  const std::byte* const source = job.known.inputs[size_t(job.call.root)];
-  for (std::byte* output : job.known.outputs) {
-    if (output != source) std::memcpy(output + share.begin, source + share.begin, share.count);
-  }
-}
-
-// Chunk j of rank i against chunk i of rank j: the lower rank swaps the first half.
-void SharedExecutor::swap_chunks(const Job& job) {
-  const Range own = job.part_of(rank_);
-  const size_t half = round_up(own.count / 2, size_t{64});
-  for (int rank = 0; rank < world_size(); ++rank) {
-    if (rank == rank_) continue;
-    const size_t begin = rank_ < rank ? 0 : std::min(half, own.count);
-    const size_t end = rank_ < rank ? std::min(half, own.count) : own.count;
-    std::byte* const mine = job.output(job.part_of(rank)) + begin;
-    swap_bytes(mine, job.known.outputs[size_t(rank)] + own.begin + begin, end - begin);
   }
 }
 

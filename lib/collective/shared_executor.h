@@ -7,13 +7,18 @@
 //           it needs: one synchronisation. For small inputs; the smallest fit the line itself.
 //   direct  All buffers are communicator memory: each rank takes what it needs from the peers'
 //           inputs; of an all-reduce, rank r folds part r of all inputs and stores the sum into all
-//           outputs; of a broadcast, it copies part r to all. Chunks of an all-to-all in place are
-//           swapped, half of each pair by either rank. A second synchronisation ends it.
-//   staged  What peers need of a rank's input goes through tiles that stay in the L2 cache, and so
-//           do the sums that come back. One synchronisation a tile, in which the folds of one tile
-//           overlap the copies of its neighbours.
+//           outputs; of a broadcast, it copies part r to all; of a gather, it gives its own. Chunks
+//           of an all-to-all in place are swapped, half of each pair by either rank. A second
+//           synchronisation ends it.
+//   pulled  None is, but the kernel lets each rank reach the others' memory: as direct, by copies
+//           that the kernel makes (transport/peer_memory.h). What is to be folded is fetched into a
+//           tile that stays in the L2 cache.
+//   staged  Else: what peers need of a rank's input goes through tiles that stay in the L2 cache,
+//           and so do the sums that come back. One synchronisation a tile, in which the folds of
+//           one tile overlap the copies of its neighbours. If it is not much, it is copied as above
+//           instead.
 // Cost for p ranks and K bytes of an all-reduce, bytes read and written by each rank: direct 2K;
-// staged (4 - 2/p)K or so, half of it in the caches.
+// pulled 2K, and as much in the caches; staged (4 - 2/p)K or so, half of it in the caches.
 //   Errors   kPeer: a peer is lost, late, or has made another call; both calls are named.
 #pragma once
 
@@ -50,12 +55,23 @@ class SharedExecutor {
     uint64_t output = 0;
     [[nodiscard]] bool everywhere() const { return input != 0 && output != 0; }
   };
+  // On a line behind the placement, unless that is everywhere(): where they are for that process.
+  struct Addresses {
+    uint64_t input = 0;
+    uint64_t output = 0;
+    uint64_t reaches_all = 0;  // whether the rank can copy from and to any peer's memory
+  };
+  // The ranks' buffers, by rank; what a rank does not have, or nobody takes or gives, may be null.
+  struct Buffers {
+    bool mapped = true;  // here; else they are addresses in the ranks' processes
+    std::vector<const std::byte*> inputs{};
+    std::vector<std::byte*> outputs{};
+  };
   // A call that was made before, and where the ranks' buffers were then.
   struct Known {
     SharedCall shape;
-    std::vector<Placement> placements;       // by rank
-    std::vector<const std::byte*> inputs{};  // all of the placements; empty: not resolved
-    std::vector<std::byte*> outputs{};       // of ranks that have one
+    std::vector<Placement> placements;  // by rank
+    Buffers buffers{};                  // all of the placements; empty: not resolved
   };
   // The call that runs.
   struct Job {
@@ -97,16 +113,27 @@ class SharedExecutor {
   [[nodiscard]] std::byte* copy_of(const Job& job, int rank) const;
 
   void run_copied(const Job& job);
-  bool run_placed(const Job& job, bool small, bool may_stage);
-  size_t exchange_placements(const Job& job, const Placement& mine);
   void copy_to_slot(const Job& job);
   void take_from_copies(const Job& job);
-  static bool placed_alike(const Job& job);
+
+  // shared_placed.cc
+  bool run_placed(const Job& job, bool eager, bool may_stage);
+  const Buffers* find_buffers(const Job& job, size_t direct, bool may_pull);
+  size_t exchange_placements(const Job& job, const Placement& mine);
   void resolve(Known& known) const;
-  void run_direct(const Job& job);
-  void fold_share(const Job& job);
-  void copy_share(const Job& job);
-  void swap_chunks(const Job& job);
+  bool find_remote_buffers(const Job& job);
+  [[nodiscard]] static bool placed_alike(const Job& job, const Buffers& buffers);
+  void run_direct(const Job& job, const Buffers& buffers);
+  void copy_or_fold(const Job& job, const Buffers& buffers);
+  void pull_and_fold(const Job& job, const Buffers& buffers);
+  void spread_sum(const Job& job, const Buffers& buffers, Range piece, const std::byte* sum);
+  void fold_share(const Job& job, const Buffers& buffers);
+  void give_part(const Job& job, const Buffers& buffers);
+  void spread_share(const Job& job, const Buffers& buffers);
+  void swap_chunks(const Job& job, const Buffers& buffers);
+  // To here and from here, where `there` is one of the rank's buffers.
+  void fetch(bool mapped, int rank, const std::byte* there, std::byte* here, size_t bytes) const;
+  void store(bool mapped, int rank, std::byte* there, const std::byte* here, size_t bytes) const;
 
   void wait_for_line(const Job& job);
   void publish_line(const Job& job);
@@ -119,7 +146,7 @@ class SharedExecutor {
   void wait(const Job& job, int rank, uint64_t step, const Ready& ready);
   void record(const Job& job);
 
-  void take(const Job& job, std::span<const std::byte* const> inputs);
+  void take(const Job& job, const Buffers& buffers);
   void keep_own(const Job& job, Range range);
   void fold_sources(const Job& job, size_t bytes);
 
@@ -143,14 +170,15 @@ class SharedExecutor {
   size_t next_known_ = 0;  // to be replaced
   // Of the call that runs:
   bool recorded_ = false;
-  bool lingered_ = false;  // for longer than it may spin
-  // By rank:
-  std::vector<const std::byte*> copies_;
-  std::vector<const std::byte*> sources_;  // of the fold that runs
+  bool lingered_ = false;                  // for longer than it may spin
+  Buffers copies_;                         // of small inputs
+  Buffers remote_{.mapped = false};        // what the kernel reaches
+  std::vector<const std::byte*> sources_;  // of the fold that runs, by rank
   std::vector<std::byte*> targets_;
   // Bytes of an input; each rank reads all copies: more ranks, smaller copies.
-  size_t largest_copied_;
-  size_t largest_small_;
+  size_t largest_copied_;  // one synchronisation
+  size_t largest_eager_;   // copied before it is known where the peers' buffers are
+  size_t largest_small_;   // of which a copy has room
 };
 
 }  // namespace gxp

@@ -201,6 +201,7 @@ struct CommConfig {
   int streams = 0;
   uint64_t socket_buffer_bytes = 0;
   std::string interface;
+  bool kernel_copies = true;
   std::string flight_recorder;
   double timeout_s = 60;  // a collective that waits longer fails and names who is late
 
@@ -246,6 +247,10 @@ struct CommConfig {
             "interface", &S::interface,
             "tcp: where this host is reached, as NCCL_SOCKET_IFNAME names interfaces: prefixes, or "
             "=eth0 for one; may differ between hosts; \"\": the one that leads to rank 0."),
+        field("kernel_copies", &S::kernel_copies,
+              "shm: let the kernel copy between the ranks' ordinary buffers, where it can, for "
+              "twice the speed. Where ptrace is restricted, each rank permits the processes that "
+              "its parent started to reach its memory."),
         field("flight_recorder", &S::flight_recorder,
               "Directory of the files rank-N.flight, in which each rank's last operations can be "
               "read also after it was killed; best in memory, as in /dev/shm; \"\": they are kept "

@@ -96,6 +96,13 @@ Fd connect_unix(std::string_view name, std::string_view peer, Deadline deadline)
   }
 }
 
+pid_t peer_process(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  const bool known = ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0;
+  return known ? credentials.pid : 0;
+}
+
 void send_fd(int socket, int fd, std::string_view peer, Deadline deadline) {
   FdMessage message;
   cmsghdr* control = CMSG_FIRSTHDR(&message.header);

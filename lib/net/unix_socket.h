@@ -3,6 +3,8 @@
 // accept_connection().
 #pragma once
 
+#include <sys/types.h>
+
 #include <string_view>
 
 #include "lib/base/deadline.h"
@@ -15,6 +17,10 @@ namespace gxp {
 Fd listen_unix(std::string_view name, int backlog = 64);
 // Tries again until the deadline while nobody listens.
 Fd connect_unix(std::string_view name, std::string_view peer, Deadline deadline);
+
+// The process at the other end; 0: not seen from here. Of a socket that listen_unix() gave rise to,
+// or that connect_unix() returned.
+pid_t peer_process(int socket);
 
 // Sends a duplicate of `fd` over a Unix socket; the caller keeps its own.
 void send_fd(int socket, int fd, std::string_view peer, Deadline deadline);

@@ -21,7 +21,12 @@ size_t group_bytes(size_t ranks) {
 }
 // As many ranks as have a place in the first page: 1,024.
 size_t control_bytes(size_t ranks, size_t page) {
-  return round_up(page + SharedSpace::kGroups * group_bytes(ranks), page);
+  return round_up(page + SharedSpace::kGroups * group_bytes(ranks) + sizeof(uint64_t), page);
+}
+
+// Its own address in the process that owns the segment: nothing else there holds that.
+uint64_t& signature(const ShmSegment& segment, size_t control_bytes) {
+  return *reinterpret_cast<uint64_t*>(segment.memory().data + control_bytes - sizeof(uint64_t));
 }
 
 bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
@@ -36,7 +41,14 @@ size_t SharedSpace::segment_bytes(int ranks) {
          round_up(2 * host / size_t(std::max(ranks, 2)), kPageBytes);
 }
 
-SharedSpace::SharedSpace(int rank, std::vector<ShmSegment> segments, bool crowded)
+void SharedSpace::sign(const ShmSegment& mine, int ranks) {
+  uint64_t& mark = signature(mine, control_bytes(size_t(ranks), kPageBytes));
+  mark = uint64_t(&mark);
+  permit_siblings();
+}
+
+SharedSpace::SharedSpace(int rank, std::vector<ShmSegment> segments,
+                         std::span<const pid_t> processes, bool crowded)
     : rank_(rank),
       segments_(std::move(segments)),
       crowded_(crowded),
@@ -49,6 +61,11 @@ SharedSpace::SharedSpace(int rank, std::vector<ShmSegment> segments, bool crowde
   group_bytes_ = group_bytes(ranks_.size());
   control_bytes_ = control_bytes(ranks_.size(), kPageBytes);
   control_ = segments_[size_t(ranks_.front())].memory().data;
+  for (size_t i = 0; i < segments_.size(); ++i) peers_.emplace_back(processes[i], int(i));
+  reaches_all_memory_ = std::ranges::all_of(ranks_, [&](int peer) {
+    const uint64_t mark = signature(segments_[size_t(peer)], control_bytes_);
+    return peer == rank_ || peers_[size_t(peer)].holds(mark, mark);
+  });
 }
 
 void SharedSpace::prefault(int group) const {

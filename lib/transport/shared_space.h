@@ -11,6 +11,8 @@
 //           whoever expected another, is elsewhere: a line that a peer has looked at comes back
 //           before it is written, and stores wait for those before them.
 //   phase   a counter that the rank advances inside a call.
+// Memory that is not in the segments is reached through the kernel, if it lets a rank
+// (peer_memory.h).
 // Only the owner writes its lines, phase and slots. What they mean is for the collectives
 // (collective/shared_executor.h).
 //   Threads  one at a time.
@@ -29,6 +31,7 @@
 
 #include "lib/base/deadline.h"
 #include "lib/transport/backoff.h"
+#include "lib/transport/peer_memory.h"
 #include "lib/transport/shm_segment.h"
 
 namespace gxp {
@@ -77,8 +80,12 @@ class SharedSpace {
 
   // Bytes of each rank's segment on a host with so many ranks.
   static size_t segment_bytes(int ranks);
+  // Makes a new segment this process's own, before the host's other ranks get it.
+  static void sign(const ShmSegment& mine, int ranks);
   // `segments[rank]` for every rank of this host, this one's own among them; empty for others.
-  SharedSpace(int rank, std::vector<ShmSegment> segments, bool crowded);
+  // `processes[rank]`: who has signed it, as this process knows it; 0: unknown.
+  SharedSpace(int rank, std::vector<ShmSegment> segments, std::span<const pid_t> processes,
+              bool crowded);
   // Before the first publish() or wait(); `waiter` outlives them.
   void attach(SpaceWaiter& waiter) { waiter_ = &waiter; }
 
@@ -109,6 +116,10 @@ class SharedSpace {
   [[nodiscard]] uint64_t offset_of(const std::byte* data, size_t bytes) const;
   // The peer's memory at an offset that it has published.
   [[nodiscard]] std::byte* at(int rank, uint64_t offset, size_t bytes);
+
+  // Whether the kernel copies between this rank's memory and any of its peers'. Peers may differ.
+  [[nodiscard]] bool reaches_all_memory() const { return reaches_all_memory_; }
+  [[nodiscard]] const PeerMemory& memory_of_peer(int rank) const { return peers_[size_t(rank)]; }
 
   // Stores and wakes the ranks of `peers` that sleep.
   void publish(std::atomic<uint64_t>& word, uint64_t value, std::span<const int> peers);
@@ -164,6 +175,8 @@ class SharedSpace {
   std::vector<int> ranks_;
   SpaceWaiter* waiter_ = nullptr;
   bool crowded_;
+  std::vector<PeerMemory> peers_;  // by rank
+  bool reaches_all_memory_;
   bool fenced_by_sleepers_;  // else publish() has a fence of its own
   size_t group_bytes_;       // of lines and phases
   size_t control_bytes_;     // of all groups

@@ -55,6 +55,8 @@ std::unique_ptr<SharedSpace> share_space(const TransportContext& context, const 
   const size_t bytes = SharedSpace::segment_bytes(ranks);
   std::vector<ShmSegment> segments(sockets.size());
   segments[size_t(context.rank)] = ShmSegment::create(bytes);
+  if (context.kernel_copies) SharedSpace::sign(segments[size_t(context.rank)], ranks);
+  std::vector<pid_t> processes(sockets.size());
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
     if (!sockets[peer].valid()) continue;
     send_fd(sockets[peer].get(), segments[size_t(context.rank)].fd(), name_of(peer),
@@ -64,8 +66,9 @@ std::unique_ptr<SharedSpace> share_space(const TransportContext& context, const 
     if (!sockets[peer].valid()) continue;
     segments[peer] =
         ShmSegment::map(receive_fd(sockets[peer].get(), name_of(peer), context.deadline), bytes);
+    if (context.kernel_copies) processes[peer] = peer_process(sockets[peer].get());
   }
-  return std::make_unique<SharedSpace>(context.rank, std::move(segments),
+  return std::make_unique<SharedSpace>(context.rank, std::move(segments), processes,
                                        is_crowded(context, hosts));
 }
 

@@ -62,7 +62,7 @@ size_t fitting_count(Collective collective, size_t count, int world_size) {
 // Elements of f32: around what fits a line, a copy, a slot, a tile, a segment.
 std::vector<size_t> counts_around_thresholds(int world_size) {
   std::vector<size_t> counts = {0, 1, size_t(world_size) - 1, size_t(world_size) + 1, 13, 15, 61};
-  for (const size_t bytes : {64, 256, 1024, 16384}) {
+  for (const size_t bytes : {64, 256, 1024, 8192, 16384}) {
     for (const size_t count : {bytes / 4 - 1, bytes / 4, bytes / 4 + 1}) counts.push_back(count);
   }
   return counts;
@@ -205,7 +205,7 @@ void require_none(const std::vector<std::string>& problems) {
 }  // namespace
 
 TEST_CASE("every algorithm gives every operation's result over every transport") {
-  const std::string transport = GENERATE("inproc", "shm", "tcp");
+  const std::string transport = GENERATE("inproc", "shm", "shm mapped", "tcp");
   const int world_size = GENERATE(1, 2, 3, 4, 5, 7, 8);
   CommunicatorOptions options;
   options.algorithm = GENERATE(from_range(algorithm_names()));
@@ -216,14 +216,14 @@ TEST_CASE("every algorithm gives every operation's result over every transport")
 }
 
 TEST_CASE("layout-invariant algorithms give the same bits over any transport, segment and bucket") {
-  const std::string transport = GENERATE("inproc", "shm", "tcp");
+  const std::string transport = GENERATE("inproc", "shm", "shm mapped", "tcp");
   const int world_size = GENERATE(2, 3, 4, 5, 7, 8);
   CAPTURE(transport, world_size);
   require_none(run_over_ranks(transport, world_size, {}, check_same_bits));
 }
 
 TEST_CASE("large calls go through tiles and segments unharmed") {
-  const std::string transport = GENERATE("shm", "tcp");
+  const std::string transport = GENERATE("shm", "shm mapped", "tcp");
   const int world_size = GENERATE(2, 3, 4);
   CommunicatorOptions options;
   options.algorithm = GENERATE("auto", "direct");
@@ -232,7 +232,7 @@ TEST_CASE("large calls go through tiles and segments unharmed") {
 }
 
 TEST_CASE("random calls in a row give exact results") {
-  const std::string transport = GENERATE("shm", "tcp");
+  const std::string transport = GENERATE("shm", "shm mapped", "tcp");
   const int world_size = GENERATE(2, 3, 5);
   CAPTURE(transport, world_size);
   require_none(run_over_ranks(transport, world_size, {}, [](Communicator& comm) {
@@ -241,7 +241,7 @@ TEST_CASE("random calls in a row give exact results") {
 }
 
 TEST_CASE("a million random calls give exact results", "[.long]") {
-  const std::string transport = GENERATE("shm", "tcp");
+  const std::string transport = GENERATE("shm", "shm mapped", "tcp");
   const int world_size = GENERATE(2, 4);
   CAPTURE(transport, world_size);
   for (uint64_t seed = 0; seed < 25; ++seed) {

@@ -1,11 +1,14 @@
 #include "tests/collective/faulty_job.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,6 +19,26 @@
 #include "lib/collective/diagnosis.h"
 #include "lib/transport/faulty.h"
 #include "lib/transport/table.h"
+
+namespace {
+
+std::function<void()> before_copy;  // of this process, by the kernel
+
+}  // namespace
+
+// In the place of the C library's.
+extern "C" ssize_t process_vm_readv(pid_t process, const iovec* mine, unsigned long mine_count,
+                                    const iovec* theirs, unsigned long theirs_count,
+                                    unsigned long flags) {
+  if (before_copy) before_copy();
+  return syscall(SYS_process_vm_readv, process, mine, mine_count, theirs, theirs_count, flags);
+}
+extern "C" ssize_t process_vm_writev(pid_t process, const iovec* mine, unsigned long mine_count,
+                                     const iovec* theirs, unsigned long theirs_count,
+                                     unsigned long flags) {
+  if (before_copy) before_copy();
+  return syscall(SYS_process_vm_writev, process, mine, mine_count, theirs, theirs_count, flags);
+}
 
 namespace gxp {
 namespace {
@@ -87,8 +110,13 @@ std::string to_string(const Scene& scene) {
 
 bool in_shared_memory(const Scene& scene) {
   const Algorithm& algorithm = *scene.algorithm;
-  return scene.transport == "shm" &&
+  return scene.transport.starts_with("shm") &&
          (algorithm.name == "direct" || algorithm.collective == Collective::kBarrier);
+}
+
+bool through_tiles(const Scene& scene) {
+  return scene.transport == "shm mapped" && in_shared_memory(scene) &&
+         scene.algorithm->collective != Collective::kBarrier;
 }
 
 // Counts what this rank starts once it is armed, and ends the process before number `at`.
@@ -98,6 +126,9 @@ class FaultyJob::Striker final : public FaultyTransport {
       : FaultyTransport(std::move(inner), {.message = ~uint64_t{0}}), at_(at), count_(count) {}
   void arm() { armed_ = true; }
   void disarm() { armed_ = false; }
+  void count(size_t bytes) {
+    if (armed_ && bytes > 0 && count_++ == at_) strike();
+  }
   Ticket send(int peer, Tag tag, ConstMemory data) override {
     count(data.bytes);
     return FaultyTransport::send(peer, tag, data);
@@ -112,9 +143,6 @@ class FaultyJob::Striker final : public FaultyTransport {
   }
 
  private:
-  void count(size_t bytes) {
-    if (armed_ && bytes > 0 && count_++ == at_) strike();
-  }
   bool armed_ = false;
   std::optional<uint64_t> at_;
   uint64_t& count_;
@@ -170,13 +198,16 @@ void FaultyJob::take_part(int rank, Fd listener) {
                                  .store = &store,
                                  .secret = &secret_,
                                  .deadline = soon(),
-                                 .tcp = {.streams = 1, .buffer_bytes = 0}};
+                                 .tcp = {.streams = 1, .buffer_bytes = 0},
+                                 .kernel_copies = scene_.transport == "shm"};
   Ending& ending = board_->ranks[size_t(rank)];
-  const bool strikes = blow.struck_s != nullptr && !in_shared_memory(scene_);
+  const bool strikes = blow.struck_s != nullptr && !through_tiles(scene_);
+  const std::string name = scene_.transport.substr(0, scene_.transport.find(' '));
   auto transport =
-      std::make_unique<Striker>(make_transport(scene_.transport, context),
-                                strikes ? std::optional(scene_.at) : std::nullopt, ending.messages);
+      std::make_unique<Striker>(make_transport(name, context),
+                                strikes ? std::optional(scene_.at) : std::nullopt, ending.moves);
   Striker& striker = *transport;
+  before_copy = [&striker] { striker.count(1); };
   CommunicatorOptions options{.algorithm = std::string(scene_.algorithm->name),
                               .layout_invariant = false,
                               .channels = 1,
@@ -217,7 +248,7 @@ void FaultyJob::call(int rank, Communicator& comm, double& entered) {
   const Extents extents = extents_of(call, rank, kRanks);
   const Memory input = in.part(extents.input, call.dtype);
   const Memory output = out.part(extents.output, call.dtype);
-  if (blow.struck_s != nullptr && shared) {
+  if (blow.struck_s != nullptr && through_tiles(scene_)) {
     in.guard(input, scene_.at);
     out.guard(output, scene_.at);
   }

@@ -23,10 +23,10 @@ struct Scene {
     kLate,   // it never calls anything again
     kCount,  // it calls with twice the count
     kStop,   // it is stopped, or
-    kKill,   // killed, before it starts message `at` of the call; in shared memory, when it comes
-             // to place `at` of kPlaces in its buffers
+    kKill,   // killed, before it starts message or kernel's copy `at` of the call; where tiles are
+             // used, when it comes to place `at` of kPlaces in its buffers
   };
-  std::string transport;
+  std::string transport;  // or "shm mapped", without the kernel's copies
   const Algorithm* algorithm = nullptr;
   Mishap mishap = Mishap::kNone;
   int victim = 0;
@@ -38,6 +38,7 @@ std::string to_string(const Scene& scene);
 inline constexpr uint64_t kPlaces = 8;
 // Whether the call sends no messages.
 bool in_shared_memory(const Scene& scene);
+bool through_tiles(const Scene& scene);
 
 class FaultyJob {
  public:
@@ -55,7 +56,7 @@ class FaultyJob {
     std::atomic<bool> ended;
     double seconds;               // CLOCK_MONOTONIC when it knew
     double late_s;                // behind the deadline of the call that failed
-    uint64_t messages;            // that it started in the call
+    uint64_t moves;               // messages and copies that it started in the call
     std::array<char, 4096> text;  // what it threw; "": nothing
   };
   // Waits for all but the stopped one.

@@ -18,7 +18,8 @@ namespace gxp {
 
 inline Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
 
-// "tcp x3" is tcp over three connections per pair with stripes that cut everything. The ranks of
+// "tcp x3" is tcp over three connections per pair with stripes that cut everything; "shm mapped" is
+// shm without the kernel's copies. The ranks of
 // "shm+tcp" are on two hosts, the first half on one, or so they say. Must outlive its members.
 class World {
  public:
@@ -49,6 +50,7 @@ class World {
                              .deadline = soon(),
                              .tcp = {.streams = 1, .buffer_bytes = 0}};
     if (name_ == "tcp x3") context.tcp = {.streams = 3, .buffer_bytes = 0, .stripe_bytes = 1001};
+    context.kernel_copies = name_ != "shm mapped";
     if (name_ != "shm+tcp") return context;
     context.master_addr = "0.0.0.0";  // leads to this host on Linux, and is not a loopback address
     context.host = 2 * store.rank() < world_size_ ? "near" : "far";

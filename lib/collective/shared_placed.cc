@@ -1,0 +1,289 @@
+// Calls whose lines say where the ranks' buffers are.
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "lib/base/bytes.h"
+#include "lib/collective/shared_executor.h"
+
+namespace gxp {
+namespace {
+
+using enum Collective;
+
+constexpr uint64_t kUnused = 1;           // not an offset in the heap, nor none
+constexpr size_t kPulledBytes = 4 << 10;  // of a piece: a call of the kernel costs as much as 8 KiB
+constexpr size_t kPulledTile = 128 << 10;  // of each rank's, while folded
+constexpr size_t kSwappedBytes = 4 << 10;  // at a time, through L1
+constexpr size_t kSwappedByKernel = 64 << 10;
+
+// What a rank copies at a time if all of the call goes from buffer to buffer.
+size_t piece_bytes(const SharedCall& shape) {
+  size_t longest = 0;
+  for (const Range& part : shape.parts) longest = std::max(longest, part.count);
+  return shape.call.collective == kBroadcast ? longest / shape.parts.size() : longest;
+}
+
+}  // namespace
+
+// Inputs that the line has no room for: the lines say where the buffers are instead.
+bool SharedExecutor::run_placed(const Job& job, bool eager, bool may_stage) {
+  const bool small = job.shape().largest_input <= largest_small_;
+  const auto place = [&](const std::byte* data, Range range) {
+    return range.count == 0 ? kUnused : space_.offset_of(data, range.count);
+  };
+  Placement mine{.input = place(job.input_data, job.own_input()),
+                 .output = place(job.output_data, job.own_output())};
+  if (job.is_scaled()) mine.input = 0;
+  const bool copied = eager && !mine.everywhere();
+  prefetch_to_write(&space_.phase(group_, rank_));
+  wait_for_line(job);
+  if (copied) copy_to_slot(job);
+  const size_t direct = exchange_placements(job, mine);
+  const bool may_pull = !eager && (small || may_stage);
+  if (const Buffers* const buffers = find_buffers(job, direct, may_pull)) {
+    run_direct(job, *buffers);
+    return true;
+  }
+  if (!small) {
+    if (may_stage) run_staged(job);
+    return may_stage;
+  }
+  if (!eager || direct > 0) {
+    if (!copied) copy_to_slot(job);
+    publish_phase(++phase_);
+    await_phase(job, phase_, 1);
+  }
+  take_from_copies(job);
+  return true;
+}
+
+// All ranks' buffers; null: they cannot be reached. All ranks find the same. `direct`: how many
+// have theirs in communicator memory.
+const SharedExecutor::Buffers* SharedExecutor::find_buffers(const Job& job, size_t direct,
+                                                            bool may_pull) {
+  const Buffers* found = nullptr;
+  if (direct == members_.size()) {
+    if (job.known.buffers.inputs.empty()) resolve(job.known);
+    found = &job.known.buffers;
+  } else if (direct == 0 && may_pull && find_remote_buffers(job)) {
+    found = &remote_;
+  }
+  return found != nullptr && placed_alike(job, *found) ? found : nullptr;
+}
+
+// Enters the call; returns how many ranks have all of their buffers in communicator memory.
+size_t SharedExecutor::exchange_placements(const Job& job, const Placement& mine) {
+  // Word by word: a load that joins two stores waits for all stores before them.
+  auto* const written = new (line_of(rank_, job.turn).payload) Placement;
+  written->input = mine.input;
+  written->output = mine.output;
+  if (!mine.everywhere()) {
+    auto* const addresses = new (written + 1) Addresses;
+    addresses->input = uint64_t(job.input_data);
+    addresses->output = uint64_t(job.output_data);
+    addresses->reaches_all = space_.reaches_all_memory() && !job.is_scaled() ? 1 : 0;
+  }
+  publish_line(job);
+  Known& known = job.known;
+  size_t direct = 0;
+  for (int rank = 0; rank < world_size(); ++rank) {
+    if (rank != rank_) await(job, rank, job.turn);
+    const auto* const theirs = reinterpret_cast<const Placement*>(line_of(rank, job.turn).payload);
+    Placement& before = known.placements[size_t(rank)];
+    const uint64_t input = rank == rank_ ? mine.input : theirs->input;
+    const uint64_t output = rank == rank_ ? mine.output : theirs->output;
+    if (input != before.input || output != before.output) {
+      before.input = input;
+      before.output = output;
+      known.buffers.inputs.clear();
+    }
+    direct += before.everywhere() ? 1 : 0;
+  }
+  return direct;
+}
+
+// Where the ranks' buffers are in this one's address space.
+void SharedExecutor::resolve(Known& known) const {
+  Buffers& buffers = known.buffers;
+  const Collective collective = known.shape.call.collective;
+  const bool written =
+      collective != kAllGather && collective != kReduceScatter && collective != kScatter;
+  buffers.outputs.clear();
+  for (size_t rank = 0; rank < members_.size(); ++rank) {
+    const auto at = [&](uint64_t offset, Range range) {
+      return range.count == 0 ? nullptr : space_.at(members_[rank], offset, range.count);
+    };
+    const auto [input, output] = known.placements[rank];
+    buffers.inputs.push_back(at(input, known.shape.inputs[rank]));
+    buffers.outputs.push_back(written ? at(output, known.shape.outputs[rank]) : nullptr);
+  }
+}
+
+// False: the kernel does not let all ranks reach each other's, or it would not pay.
+bool SharedExecutor::find_remote_buffers(const Job& job) {
+  if (piece_bytes(job.shape()) < kPulledBytes) return false;
+  remote_.inputs.clear();
+  remote_.outputs.clear();
+  for (int rank = 0; rank < world_size(); ++rank) {
+    const std::byte* const behind = line_of(rank, job.turn).payload + sizeof(Placement);
+    const auto* const theirs = reinterpret_cast<const Addresses*>(behind);
+    if (theirs->reaches_all == 0) return false;
+    remote_.inputs.push_back(reinterpret_cast<const std::byte*>(theirs->input));
+    remote_.outputs.push_back(reinterpret_cast<std::byte*>(theirs->output));
+  }
+  return true;
+}
+
+// Chunks of an all-to-all can be swapped if all ranks are in place, and taken if none is.
+bool SharedExecutor::placed_alike(const Job& job, const Buffers& buffers) {
+  if (job.call.collective != kAllToAll) return true;
+  for (size_t rank = 0; rank < buffers.inputs.size(); ++rank) {
+    if ((buffers.inputs[rank] == buffers.outputs[rank]) != job.in_place({})) return false;
+  }
+  return true;
+}
+
+void SharedExecutor::run_direct(const Job& job, const Buffers& buffers) {
+  if (reduces(job.call.collective) && !buffers.mapped) {
+    pull_and_fold(job, buffers);
+  } else {
+    copy_or_fold(job, buffers);
+  }
+  publish_phase(++phase_);
+  await_phase(job, phase_, 1);
+}
+
+void SharedExecutor::copy_or_fold(const Job& job, const Buffers& buffers) {
+  switch (job.call.collective) {
+    case kAllReduce:
+    case kReduce:
+      fold_share(job, buffers);
+      break;
+    case kGather:
+      give_part(job, buffers);
+      break;
+    case kBroadcast:
+      spread_share(job, buffers);
+      break;
+    case kAllToAll:
+      if (job.in_place({})) {
+        swap_chunks(job, buffers);
+        break;
+      }
+      [[fallthrough]];
+    default:
+      take(job, buffers);
+  }
+}
+
+void SharedExecutor::fetch(bool mapped, int rank, const std::byte* there, std::byte* here,
+                           size_t bytes) const {
+  if (mapped) {
+    std::memcpy(here, there, bytes);
+  } else {
+    space_.memory_of_peer(members_[size_t(rank)])
+        .read(uint64_t(there), {here, bytes, MemorySpace::kHost});
+  }
+}
+
+void SharedExecutor::store(bool mapped, int rank, std::byte* there, const std::byte* here,
+                           size_t bytes) const {
+  if (mapped) {
+    std::memcpy(there, here, bytes);
+  } else {
+    space_.memory_of_peer(members_[size_t(rank)])
+        .write(uint64_t(there), {here, bytes, MemorySpace::kHost});
+  }
+}
+
+// Through tiles that stay in the L2 cache. Only this rank touches its part of any buffer.
+void SharedExecutor::pull_and_fold(const Job& job, const Buffers& buffers) {
+  const Range part = job.part_of(rank_);
+  const size_t slots = members_.size() + 1;
+  const size_t step = std::min(kPulledTile, SharedSlots::kStagingBytes / slots / 64 * 64);
+  std::byte* const tiles = slots_of(rank_).staging;
+  for (size_t at = 0; at < part.count; at += step) {
+    const Range piece{part.begin + at, std::min(step, part.count - at)};
+    for (int rank = 0; rank < world_size(); ++rank) {
+      std::byte* const tile = tiles + size_t(rank + 1) * step;
+      if (rank != rank_)
+        fetch(false, rank, buffers.inputs[size_t(rank)] + piece.begin, tile, piece.count);
+      sources_[size_t(rank)] = rank == rank_ ? job.input(piece) : tile;
+    }
+    std::byte* const sum = job.own_output().count > 0 ? job.output(piece) : tiles;
+    targets_.assign({sum});
+    fold_sources(job, piece.count);
+    spread_sum(job, buffers, piece, sum);
+  }
+}
+
+void SharedExecutor::spread_sum(const Job& job, const Buffers& buffers, Range piece,
+                                const std::byte* sum) {
+  if (job.call.collective == kReduceScatter) return;
+  for (int rank = 0; rank < world_size(); ++rank) {
+    if (rank == rank_ || job.shape().outputs[size_t(rank)].count == 0) continue;
+    store(false, rank, buffers.outputs[size_t(rank)] + piece.begin, sum, piece.count);
+  }
+}
+
+void SharedExecutor::fold_share(const Job& job, const Buffers& buffers) {
+  const Range share = job.shape().shares[size_t(rank_)];
+  for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = buffers.inputs[i] + share.begin;
+  targets_.clear();
+  for (std::byte* output : buffers.outputs) {
+    if (output != nullptr) targets_.push_back(output + share.begin);
+  }
+  fold_sources(job, share.count);
+}
+
+// So that the root need not take all alone.
+void SharedExecutor::give_part(const Job& job, const Buffers& buffers) {
+  const Range part = job.part_of(rank_);
+  const int root = job.call.root;
+  if (rank_ == root) return keep_own(job, part);
+  if (part.count == 0) return;
+  store(buffers.mapped, root, buffers.outputs[size_t(root)] + part.begin, job.input(part),
+        part.count);
+}
+
+// So that no rank looks on: each takes its share from the root and gives it to all who lack it.
+void SharedExecutor::spread_share(const Job& job, const Buffers& buffers) {
+  const Range share = job.shape().shares[size_t(rank_)];
+  const int root = job.call.root;
+  if (share.count == 0) return;
+  std::byte* const mine = job.output(share);
+  if (rank_ == root) {
+    keep_own(job, share);
+  } else {
+    fetch(buffers.mapped, root, buffers.inputs[size_t(root)] + share.begin, mine, share.count);
+  }
+  for (int rank = 0; rank < world_size(); ++rank) {
+    std::byte* const theirs = buffers.outputs[size_t(rank)];
+    const bool has_it = rank == root && theirs == buffers.inputs[size_t(rank)];
+    if (rank == rank_ || has_it) continue;
+    store(buffers.mapped, rank, theirs + share.begin, mine, share.count);
+  }
+}
+
+// Chunk j of rank i against chunk i of rank j: the lower rank swaps the first half.
+void SharedExecutor::swap_chunks(const Job& job, const Buffers& buffers) {
+  const Range own = job.part_of(rank_);
+  const size_t half = std::min(own.count, round_up(own.count / 2, size_t{64}));
+  const size_t step = buffers.mapped ? kSwappedBytes : kSwappedByKernel;
+  std::byte* const held = slots_of(rank_).staging;
+  for (int rank = 0; rank < world_size(); ++rank) {
+    if (rank == rank_) continue;
+    const size_t end = rank_ < rank ? half : own.count;
+    std::byte* const mine = job.output(job.part_of(rank));
+    std::byte* const theirs = buffers.outputs[size_t(rank)] + own.begin;
+    for (size_t at = rank_ < rank ? 0 : half; at < end; at += step) {
+      const size_t size = std::min(step, end - at);
+      fetch(buffers.mapped, rank, theirs + at, held, size);
+      store(buffers.mapped, rank, theirs + at, mine + at, size);
+      std::memcpy(mine + at, held, size);
+    }
+  }
+}
+
+}  // namespace gxp
