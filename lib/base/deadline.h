@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 namespace gxp {
 
@@ -13,6 +14,14 @@ class Deadline {
 
   // `duration` from now.
   static Deadline after(Duration duration) { return Deadline(Clock::now() + duration, duration); }
+  // The same, up to a clock tick (10 ms) late; takes 5 ns instead of 25.
+  static Deadline roughly_after(Duration duration) {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    constexpr std::chrono::milliseconds kTick{10};
+    const auto now = std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+    return Deadline(Clock::time_point(now) + kTick + duration, duration);
+  }
 
   [[nodiscard]] bool expired() const { return Clock::now() >= when_; }
   // Never negative.
@@ -24,8 +33,6 @@ class Deadline {
     return int(std::chrono::ceil<std::chrono::milliseconds>(remaining()).count());
   }
   [[nodiscard]] Clock::time_point when() const { return when_; }
-  // When after() was called.
-  [[nodiscard]] Clock::time_point start() const { return when_ - duration_; }
   // How long the whole wait was to last, in seconds, for messages: "... after 30 s".
   [[nodiscard]] double seconds() const { return std::chrono::duration<double>(duration_).count(); }
 

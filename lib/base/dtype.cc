@@ -6,28 +6,16 @@
 namespace gxp {
 namespace {
 
-struct DTypeRow {
-  std::string_view name;
-  size_t bytes;
-};
-
-constexpr std::array<DTypeRow, 8> kDTypes = {{{"f64", 8},
-                                              {"f32", 4},
-                                              {"f16", 2},
-                                              {"bf16", 2},
-                                              {"i64", 8},
-                                              {"i32", 4},
-                                              {"i8", 1},
-                                              {"u8", 1}}};
+constexpr std::array<std::string_view, 8> kNames = {"f64", "f32", "f16", "bf16",
+                                                    "i64", "i32", "i8",  "u8"};
 
 }  // namespace
 
-size_t size_of(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].bytes; }
-std::string_view to_string(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].name; }
+std::string_view to_string(DType dtype) { return kNames[static_cast<size_t>(dtype)]; }
 
 std::optional<DType> parse_dtype(std::string_view name) {
-  for (size_t i = 0; i < kDTypes.size(); ++i) {
-    if (kDTypes[i].name == name) return static_cast<DType>(i);
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<DType>(i);
   }
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 // Element types: their names, sizes and conversions.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,11 @@ namespace gxp {
 
 enum class DType { kF64, kF32, kF16, kBF16, kI64, kI32, kI8, kU8 };
 
-size_t size_of(DType dtype);              // bytes of one element
+// Bytes of one element.
+constexpr size_t size_of(DType dtype) {
+  constexpr std::array<uint8_t, 8> kBytes = {8, 4, 2, 2, 8, 4, 1, 1};
+  return kBytes[static_cast<size_t>(dtype)];
+}
 std::string_view to_string(DType dtype);  // "f32"
 std::optional<DType> parse_dtype(std::string_view name);
 

@@ -32,11 +32,6 @@ std::string to_string(const Call& call) {
   return what + ")";
 }
 
-bool is_alike(const Call& a, const Call& b) {
-  return a.count == b.count && a.collective == b.collective && a.dtype == b.dtype && a.op == b.op &&
-         a.root == b.root;
-}
-
 Extents extents_of(const Call& call, int rank, int world_size) {
   const Range all{0, call.count};
   const Range none{};

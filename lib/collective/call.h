@@ -24,7 +24,10 @@ struct Call {
 };
 
 // Whether they differ in nothing but factor and sequence.
-bool is_alike(const Call& a, const Call& b);
+inline bool is_alike(const Call& a, const Call& b) {
+  return a.count == b.count && a.collective == b.collective && a.dtype == b.dtype && a.op == b.op &&
+         a.root == b.root;
+}
 
 // "all-reduce 17 (4096 f32, sum)", "broadcast 3 (16 u8 from rank 0)".
 std::string to_string(const Call& call);

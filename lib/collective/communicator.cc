@@ -147,7 +147,7 @@ void Communicator::Impl::guard(const What& what, const Act& act) {
     fail(ErrorKind::kPeer, "{}: not started, an earlier call failed: {}", what(), failure);
   }
   try {
-    act(Deadline::after(timeout_));
+    act(Deadline::roughly_after(timeout_));
   } catch (const Error& error) {
     failure = shared_->explain(
         error, fmt::format("{} at rank {}: {}", what(), engine_->rank(), error.what()));

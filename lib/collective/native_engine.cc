@@ -103,30 +103,25 @@ NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& set
 
 std::string_view NativeEngine::transport_name() const { return link_->transport->name(); }
 
-bool NativeEngine::runs_shared(const Call& call, bool staged) {
-  return call.collective == Collective::kBarrier ||
-         find_plan(call, staged).algorithm->name == "direct";
-}
-
 // Ranks do not know of each other whether their memory is the communicator's until they meet.
 bool NativeEngine::execute_shared(const Call& call, ConstMemory input, Memory output,
                                   Deadline deadline) {
-  const bool may_stage = runs_shared(call, true);
-  if (!may_stage && !runs_shared(call, false)) return false;
+  if (call.collective == Collective::kBarrier)
+    return shared_->execute(call, input, output, deadline);
+  const Ways& ways = find_ways(call);
+  const bool may_stage = ways.ordinary->shared;
+  if (!may_stage && !ways.communicator->shared) return false;
   if (!shared_->execute(call, input, output, deadline, may_stage)) return false;
-  if (call.collective == Collective::kBarrier) return true;
-  const CallShape shape{.world_size = world_size(), .count = call.count, .root = call.root};
-  const uint64_t sent = find_plan(call, may_stage).algorithm->elements_sent(rank_, shape);
   auto& bytes = link_->shared_bytes;  // written by one thread at a time; an atomic add is a fence
-  bytes.store(bytes.load(std::memory_order_relaxed) + sent * size_of(call.dtype),
-              std::memory_order_relaxed);
+  const uint64_t sent = (may_stage ? ways.ordinary : ways.communicator)->bytes_sent;
+  bytes.store(bytes.load(std::memory_order_relaxed) + sent, std::memory_order_relaxed);
   return true;
 }
 
 void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
   if (shared_ && execute_shared(call, input, output, deadline)) return;
-  const Plan& chosen = find_plan(call, true);
-  link_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), deadline.start());
+  const Plan& chosen = find_ways(call).ordinary->plan;
+  link_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), Deadline::Clock::now());
   executor_.execute(
       {.algorithm = chosen.algorithm,
        .call = call,
@@ -140,33 +135,38 @@ void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, D
   link_->recorder.done();
 }
 
-const Plan& NativeEngine::find_plan(const Call& call, bool staged) {
-  const size_t bytes = call.count * size_of(call.dtype);
-  const std::array<uint64_t, 4> key = {uint64_t(call.collective), uint64_t(call.dtype), bytes,
-                                       uint64_t{staged}};
-  if (last_plan_ != nullptr && key == last_key_) return *last_plan_;
-  auto found = plans_.find(key);
-  if (found == plans_.end()) {
-    found =
-        plans_.emplace(key, choose(call.collective, call.dtype, bytes, settings_, *model_, staged))
-            .first;
+const NativeEngine::Ways& NativeEngine::find_ways(const Call& call) {
+  if (!is_alike(last_.call, call)) {
+    last_ = {call, &find_plan(call, true), &find_plan(call, false)};
   }
-  last_key_ = key;
-  last_plan_ = &found->second;
-  return *last_plan_;
+  return last_;
+}
+
+const NativeEngine::Chosen& NativeEngine::find_plan(const Call& call, bool staged) {
+  const size_t bytes = call.count * size_of(call.dtype);
+  const std::array<uint64_t, 5> key = {uint64_t(call.collective), uint64_t(call.dtype), bytes,
+                                       uint64_t(call.root), uint64_t{staged}};
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) return found->second;
+  const CallShape shape{.world_size = world_size(), .count = call.count, .root = call.root};
+  Plan plan = choose(call.collective, call.dtype, bytes, settings_, *model_, staged);
+  const Algorithm& algorithm = *plan.algorithm;
+  const bool shared = shared_ && algorithm.name == "direct";
+  const uint64_t sent = algorithm.elements_sent(rank_, shape) * size_of(call.dtype);
+  return plans_.emplace(key, Chosen{std::move(plan), sent, shared}).first->second;
 }
 
 void NativeEngine::use(const ChoiceSettings& settings) {
   check_algorithm_name(settings.algorithm);
   settings_ = settings;
   plans_.clear();
-  last_plan_ = nullptr;
+  last_ = {};
 }
 
 void NativeEngine::exchange(std::span<const PeerMessage> messages, Deadline deadline) {
   Transport& transport = *link_->transport;
   transport.on_unexpected({});
-  link_->recorder.enter(describe(messages), uint8_t(group_), deadline.start());
+  link_->recorder.enter(describe(messages), uint8_t(group_), Deadline::Clock::now());
   std::vector<Ticket> tickets;
   for (const PeerMessage& message : messages) {
     const int peer = members_[size_t(message.peer)];

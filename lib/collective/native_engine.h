@@ -39,7 +39,8 @@ class NativeEngine final : public Engine {
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
   void use(const ChoiceSettings& settings) override;
   [[nodiscard]] Plan plan(const Call& call, bool staged) override {
-    return find_plan(call, staged);
+    const Ways& ways = find_ways(call);
+    return (staged ? ways.ordinary : ways.communicator)->plan;
   }
   [[nodiscard]] WireCounters counters() const override;
   void abort(std::string_view reason) noexcept override;
@@ -61,8 +62,19 @@ class NativeEngine final : public Engine {
   // No members: all ranks of the transport.
   NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings, std::vector<int> members,
                int group);
-  [[nodiscard]] const Plan& find_plan(const Call& call, bool staged);
-  [[nodiscard]] bool runs_shared(const Call& call, bool staged);
+  struct Chosen {
+    Plan plan;
+    uint64_t bytes_sent = 0;  // by this rank
+    bool shared = false;      // without messages
+  };
+  // For a call on ordinary memory, and on the communicator's.
+  struct Ways {
+    Call call{.root = -1};
+    const Chosen* ordinary = nullptr;
+    const Chosen* communicator = nullptr;
+  };
+  const Ways& find_ways(const Call& call);
+  const Chosen& find_plan(const Call& call, bool staged);
   bool execute_shared(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
 
@@ -76,9 +88,8 @@ class NativeEngine final : public Engine {
   Executor executor_;
   std::optional<SharedExecutor> shared_;
   std::vector<std::array<uint32_t, 2>> message_numbers_;  // by member: sent to it, received from it
-  std::map<std::array<uint64_t, 4>, Plan> plans_;
-  std::array<uint64_t, 4> last_key_{};
-  const Plan* last_plan_ = nullptr;
+  std::map<std::array<uint64_t, 5>, Chosen> plans_;
+  Ways last_;  // callers repeat their calls
 };
 
 }  // namespace gxp

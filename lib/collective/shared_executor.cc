@@ -89,6 +89,7 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
     return true;
   }
   const bool done = run_placed(job, eager, may_stage);
+  record(job);
   recorder_.done();
   return done;
 }
@@ -108,19 +109,18 @@ void SharedExecutor::publish_line(const Job& job) {
   write_note(job.call, job.turn, slots_of(rank_));
   space_.publish(line_of(rank_, job.turn).word, job.word, members_);
   prefetch_to_write(&line_of(rank_, job.turn + 1));
-  record(job);
 }
 
 // Once in a call; as late as can be, since peers do not wait for it then.
 void SharedExecutor::record(const Job& job) {
   if (recorded_) return;
   recorded_ = true;
-  recorder_.enter(job.call, "direct", uint8_t(group_), job.deadline.start());
+  recorder_.enter(job.call, "direct", uint8_t(group_), Deadline::Clock::now());
 }
 
 template <class Ready>
 void SharedExecutor::wait(const Job& job, int rank, uint64_t step, const Ready& ready) {
-  if (ready()) return;
+  if (SharedSpace::look(ready)) return;
   record(job);
   const int& member = members_[size_t(rank)];
   recorder_.step(int(step), member);
@@ -161,6 +161,7 @@ void SharedExecutor::run_copied(const Job& job) {
   wait_for_line(job);
   copy_to_slot(job);
   publish_line(job);
+  record(job);
   for (int rank = 0; rank < world_size(); ++rank) {
     if (rank != rank_ && needs(job.call, rank_, rank)) await(job, rank, job.turn);
   }

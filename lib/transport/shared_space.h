@@ -123,13 +123,18 @@ class SharedSpace {
 
   // Stores and wakes the ranks of `peers` that sleep.
   void publish(std::atomic<uint64_t>& word, uint64_t value, std::span<const int> peers);
+  // Whether it is, or becomes so within some 50 ns: a pause takes as long.
+  template <class Ready>
+  static bool look(const Ready& ready) {
+    for (int i = 0; i < kLooks; ++i) {
+      if (ready()) return true;
+    }
+    return false;
+  }
   // Returns when ready(): spins as long as that can help, then yields, then sleeps. False: it has
   // not just spun.
   template <class Ready>
   bool wait(const Ready& ready, std::span<const int> peers, Deadline deadline) {
-    for (int i = 0; i < kLooks; ++i) {
-      if (ready()) return true;
-    }
     for (int i = crowded_ ? 0 : kSpins; i > 0; --i) {
       if (ready()) return true;
       pause_cpu();
@@ -149,7 +154,7 @@ class SharedSpace {
 
  private:
   static constexpr size_t kPageBytes = 4096;
-  static constexpr int kLooks = 50;     // some 50 ns; a pause takes as long
+  static constexpr int kLooks = 50;
   static constexpr int kSpins = 200;    // some 3 us
   static constexpr int kYields = 2000;  // some 0.5 ms
   // Where others want the CPUs, a yield may take milliseconds, and deadlines must still be kept.
