@@ -1,6 +1,7 @@
 #include "lib/collective/calibrate.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -10,24 +11,32 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
+#include "lib/collective/choice.h"
 
 namespace gxp {
 namespace {
 
 using Clock = Deadline::Clock;
+using Curves = std::map<std::string, CostCurve, std::less<>>;
 
 // Each cost is the least of so many medians, taken at times as far apart as the whole calibration
 // is long: other work on the machine, or ranks that happen to share a core, then spoil it seldom.
 constexpr int kPasses = 3;
 constexpr double kBudget = 0.004;  // seconds for the trials of one size in one pass
 constexpr size_t kSmallest = 8;    // bytes
-constexpr double kLeast = 1e-9;    // seconds; a difference of two medians may come out as nothing
+// Above so many bytes an algorithm runs once in a pass: caches matter less than the time it takes.
+constexpr size_t kMostRepeated = 8 << 20;
+// Seconds that the best algorithm is predicted to take with the largest size at which all of them
+// run; from there on the curves go on in proportion. It bounds what slow networks cost.
+constexpr double kLongest = 0.05;
+constexpr double kLeast = 1e-9;  // seconds; a difference of two medians may come out as nothing
 
 std::vector<size_t> sizes_up_to(size_t most) {
   std::vector<size_t> sizes;
   // Closer where caches end.
-  const auto step = [](size_t bytes) { return bytes < (32 << 10) || bytes >= (4 << 20) ? 4 : 2; };
-  for (size_t bytes = kSmallest; bytes <= most; bytes *= step(bytes)) sizes.push_back(bytes);
+  for (size_t bytes = kSmallest; bytes <= most; bytes *= bytes < (32 << 10) ? 4 : 2) {
+    sizes.push_back(bytes);
+  }
   return sizes;
 }
 
@@ -82,30 +91,34 @@ class Calibration {
         most_message_(most_bytes / 4),
         data_(std::max(most_message_ * size_t(comm.world_size()), most_)) {}
 
-  // All costs once; what earlier passes have found stays where it is less. Sizes come one after the
-  // other, so that what competes for them is measured in the same moment. `shared`: null, or what
-  // the ranks reach without messages.
-  void pass(const CommunicatorMemory* shared) {
+  // All constants once; what earlier passes have found stays where it is less. Sizes come one after
+  // the other, so that what competes for them is measured in the same moment.
+  void measure_constants() {
     measure_swap();
+    comm_.use({.algorithm = "ring"});
+    for (const size_t bytes : sizes_up_to(most_message_)) {
+      measure_exchange(bytes);
+      measure_hop(bytes);
+      measure_work(bytes);
+    }
+    comm_.use({});
+  }
+
+  // Likewise all algorithms, as the model would run them. `shared`: null, or what the ranks reach
+  // without messages.
+  void measure_algorithms(const CostModel& model, const CommunicatorMemory* shared) {
     for (const size_t bytes : sizes_up_to(most_)) {
-      comm_.use({.algorithm = "ring"});
-      if (bytes <= most_message_) {
-        measure_exchange(bytes);
-        measure_hop(bytes);
-        measure_work(bytes);
-      }
-      comm_.use({.algorithm = "direct"});
       for (const Collective collective : collectives()) {
-        const bool has_size = collective != Collective::kBarrier || bytes == kSmallest;
-        if (shared != nullptr && has_size)
-          measure_collective(collective, shared->memory(), memory_of(data_).slice(0, most_), bytes);
+        if (collective == Collective::kBarrier && bytes > kSmallest) continue;
+        if (shared != nullptr) measure_native(collective, bytes, shared->memory());
+        if (is_trial_size(bytes)) measure_by_messages(collective, bytes, model);
       }
     }
     comm_.use({});
   }
 
-  [[nodiscard]] std::map<std::string, CostCurve, std::less<>> curves() const {
-    std::map<std::string, CostCurve, std::less<>> curves;
+  [[nodiscard]] Curves curves() const {
+    Curves curves;
     for (const auto& [name, least] : least_) {
       CostCurve& curve = curves[name];
       for (const auto& [bytes, seconds] : least) curve.points.push_back({double(bytes), seconds});
@@ -189,16 +202,47 @@ class Calibration {
     add("copy", bytes, times[1]);
   }
 
-  void measure_collective(Collective collective, Memory direct, Memory staged, size_t bytes) {
+  // Those at which algorithms run by messages: the largest, and steps of 4 below.
+  [[nodiscard]] bool is_trial_size(size_t bytes) const {
+    return bytes == most_ || std::countr_zero(bytes / kSmallest) % 2 == 0;
+  }
+
+  [[nodiscard]] Call call_of(Collective collective, size_t bytes) const {
     const auto ranks = static_cast<size_t>(comm_.world_size());
     const size_t count = std::max<size_t>(1, bytes / sizeof(float) / ranks) * ranks;
-    const Call call{.collective = collective,
-                    .dtype = DType::kF32,
-                    .count = collective == Collective::kBarrier ? 0 : count};
+    return {.collective = collective,
+            .dtype = DType::kF32,
+            .count = collective == Collective::kBarrier ? 0 : count};
+  }
+
+  void measure_native(Collective collective, size_t bytes, Memory shared) {
+    comm_.use({.algorithm = "direct"});
+    const Call call = call_of(collective, bytes);
     for (const bool is_staged : {false, true}) {  // apart: each finds the caches as it left them
-      const auto body = [&] { run_in_place(call, is_staged ? staged : direct); };
-      add(native_curve_name(collective, is_staged), bytes, medians({body})[0]);
+      const auto body = [&] { run_in_place(call, is_staged ? memory_of(data_) : shared); };
+      add(native_curve_name(collective, is_staged), bytes, seconds_of(body, bytes));
     }
+  }
+
+  void measure_by_messages(Collective collective, size_t bytes, const CostModel& model) {
+    const Plan best =
+        choose(collective, DType::kF32, bytes, {.layout_invariant = false}, model, true);
+    if (bytes > kSmallest && best.predicted_seconds > kLongest) return;
+    for (const Algorithm& algorithm : algorithms()) {
+      const bool native = model.topology().shared_space &&
+                          (algorithm.name == "direct" || collective == Collective::kBarrier);
+      if (algorithm.collective == collective && !native) measure(algorithm, bytes, model);
+    }
+  }
+
+  void measure(const Algorithm& algorithm, size_t bytes, const CostModel& model) {
+    const Call call = call_of(algorithm.collective, bytes);
+    ChoiceSettings settings{.algorithm = std::string(algorithm.name)};
+    const Plan plan = choose(algorithm.collective, call.dtype, bytes, settings, model, true);
+    settings.segment_bytes = plan.segment_bytes;
+    comm_.use(settings);
+    const auto body = [&] { run_in_place(call, memory_of(data_)); };
+    add(message_curve_name(algorithm), bytes, seconds_of(body, bytes));
   }
 
   void run_in_place(const Call& call, Memory data) {
@@ -207,6 +251,12 @@ class Calibration {
     };
     const Extents extents = extents_of(call, comm_.rank(), comm_.world_size());
     comm_.run(call, bytes_of(extents.input), bytes_of(extents.output));
+  }
+
+  double seconds_of(const TimedBody& body, size_t bytes) {
+    if (bytes <= kMostRepeated) return medians({body})[0];
+    std::vector<double> time = {timed(comm_, body)};
+    return median_of_slowest(comm_, time);
   }
 
   std::vector<double> medians(std::initializer_list<TimedBody> bodies) {
@@ -220,15 +270,23 @@ class Calibration {
   std::map<std::string, std::map<size_t, double>> least_;  // by curve and bytes
 };
 
-LinkClass measure_link(Communicator& group, bool inside, size_t most_bytes) {
-  LinkClass link{.transport = std::string(group.transport_name()),
-                 .ranks = group.world_size(),
-                 .hosts = inside ? 1 : group.world_size()};
+// `profile`: what was measured before, the same on every rank.
+void add_link(Profile& profile, Communicator& group, bool inside, size_t most_bytes) {
   Calibration calibration(group, most_bytes);
-  const CommunicatorMemory shared = group.allocate(most_bytes);
-  for (int i = 0; i < kPasses; ++i) calibration.pass(inside && shared.shared() ? &shared : nullptr);
-  link.curves = calibration.curves();
-  return link;
+  for (int i = 0; i < kPasses; ++i) calibration.measure_constants();
+  profile.links.push_back({.transport = std::string(group.transport_name()),
+                           .ranks = group.world_size(),
+                           .hosts = inside ? 1 : group.world_size(),
+                           .curves = calibration.curves()});
+  const CommunicatorMemory memory = group.allocate(most_bytes);
+  const CommunicatorMemory* const shared = inside && memory.shared() ? &memory : nullptr;
+  const CostModel model({.world_size = group.world_size(),
+                         .hosts = group.hosts(),
+                         .transport = group.transport_name(),
+                         .shared_space = shared != nullptr},
+                        profile);
+  for (int i = 0; i < kPasses; ++i) calibration.measure_algorithms(model, shared);
+  profile.links.back().curves = calibration.curves();
 }
 
 std::vector<int> hosts_of(const Communicator& comm) {
@@ -274,7 +332,8 @@ Profile calibrate(Communicator& comm, size_t most_bytes) {
   Profile profile{.machine = this_machine()};
   const auto add = [&](Communicator* group, bool is_inside) {
     if (group != nullptr && group->world_size() > 1) {
-      profile.links.push_back(measure_link(*group, is_inside, most_bytes));
+      profile = take_from_rank_0(*group, profile);  // other hosts know nothing of its links yet
+      add_link(profile, *group, is_inside, most_bytes);
     }
     comm.barrier();  // the others are idle meanwhile
   };

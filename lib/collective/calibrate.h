@@ -1,4 +1,5 @@
-// Measures the constants of the cost model among the ranks of a communicator.
+// Measures among the ranks of a communicator the constants of the cost model, and then what each
+// algorithm takes with the segment that the model gives it: float sums in place, ordinary memory.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ std::vector<double> median_seconds(Communicator& comm, std::span<const TimedBody
 
 // The link classes of this communicator: its transport inside the host of rank 0, with as many
 // ranks as are there, and between hosts if there are several. Buffers up to `most_bytes`, at least
-// 64 KiB. All ranks call it, alone on their machines, and get the same. 2 to 10 s; memory:
+// 64 KiB. All ranks call it, alone on their machines, and get the same. 5 to 20 s; memory:
 // `most_bytes`, or a quarter of it for each rank if that is more. Errors: those of the
 // communicator.
 Profile calibrate(Communicator& comm, size_t most_bytes = size_t{64} << 20);

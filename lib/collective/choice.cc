@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct Candidate {
   const Algorithm* algorithm = nullptr;
   size_t segment_bytes = 0;
   double seconds = 0;
+  bool measured = false;
 };
 
 Candidate best_segment(const Algorithm& algorithm, size_t bytes, size_t element_bytes,
@@ -56,8 +58,29 @@ Candidate best_segment(const Algorithm& algorithm, size_t bytes, size_t element_
   return best;
 }
 
+// A prediction and a measured time are not compared: all candidates have one, or none is taken.
+void take_measured(std::vector<Candidate>& candidates, size_t bytes, const CostModel& model,
+                   bool staged) {
+  std::vector<Candidate> taken = candidates;
+  for (Candidate& candidate : taken) {
+    const auto seconds = model.measured(*candidate.algorithm, static_cast<double>(bytes), staged);
+    if (!seconds) return;
+    candidate.seconds = *seconds;
+    candidate.measured = true;
+  }
+  candidates = std::move(taken);
+}
+
+// What a candidate must have of the time of one that stands above it.
+double good_enough(const Candidate& candidate, const CostModel& model) {
+  if (candidate.measured) return 1;
+  // In shared memory `direct` is one routine, whose time was measured and not put together.
+  const bool native = model.topology().shared_space && candidate.algorithm->name == "direct";
+  return native ? 1 / kClearlyBetter : kClearlyBetter;
+}
+
 std::string reason_of(const Candidate& best, const Candidate& next, bool wanted) {
-  std::string reason = to_text(best.seconds) + " predicted";
+  std::string reason = to_text(best.seconds) + (best.measured ? " measured" : " predicted");
   if (wanted) return reason + "; asked for";
   if (next.algorithm == nullptr) return reason + "; the only one";
   return fmt::format("{}; next is {}, {}", reason, next.algorithm->name, to_text(next.seconds));
@@ -68,17 +91,20 @@ std::string reason_of(const Candidate& best, const Candidate& next, bool wanted)
 Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettings& settings,
             const CostModel& model, bool staged) {
   const Algorithm* wanted = find_algorithm(settings.algorithm, collective);
-  Candidate best;
-  Candidate next;
+  std::vector<Candidate> candidates;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != collective || (wanted != nullptr && &algorithm != wanted)) continue;
     if (wanted == nullptr && settings.layout_invariant && !algorithm.layout_invariant) continue;
-    const Candidate candidate =
-        best_segment(algorithm, bytes, size_of(dtype), settings, model, staged);
-    // In shared memory `direct` is one routine, whose time was measured and not put together.
-    const bool measured = model.topology().shared_space && algorithm.name == "direct";
-    const double as_good = measured ? 1 / kClearlyBetter : kClearlyBetter;
-    if (best.algorithm == nullptr || candidate.seconds < as_good * best.seconds) {
+    candidates.push_back(best_segment(algorithm, bytes, size_of(dtype), settings, model, staged));
+  }
+  if (settings.segment_bytes == 0 && settings.channels == 0) {
+    take_measured(candidates, bytes, model, staged);
+  }
+  Candidate best;
+  Candidate next;
+  for (const Candidate& candidate : candidates) {
+    if (best.algorithm == nullptr ||
+        candidate.seconds < good_enough(candidate, model) * best.seconds) {
       next = std::exchange(best, candidate);
     } else if (next.algorithm == nullptr || candidate.seconds < next.seconds) {
       next = candidate;

@@ -249,9 +249,31 @@ CostModel::CostModel(const Topology& topology, const Profile& profile) : topolog
              .fold_later = local_->curve("fold-later"),
              .copy = local_->curve("copy")};
   for (const Algorithm& algorithm : algorithms()) recorded_[&algorithm] = record_all(algorithm);
-  for (const Collective collective : collectives()) {
-    for (const bool staged : {false, true}) {
+  find_curves(link_of_these_ranks());
+}
+
+const LinkClass* CostModel::link_of_these_ranks() const {
+  const LinkClass& link = between_ == nullptr ? *local_ : *between_;
+  const bool one_kind = between_ == nullptr || host_ranks_ == 1;
+  const bool same = link.transport == topology_.transport && link.ranks == topology_.world_size;
+  return one_kind && same ? &link : nullptr;
+}
+
+void CostModel::find_curves(const LinkClass* link_of_these_ranks) {
+  for (const bool staged : {false, true}) {
+    for (const Collective collective : collectives()) {
       native_[{collective, staged}] = local_->curve(native_curve_name(collective, staged));
+    }
+    if (link_of_these_ranks == nullptr) continue;
+    for (const Algorithm& algorithm : algorithms()) {
+      // Where the ranks shared memory, "direct-..." is not by messages.
+      const bool was_native =
+          link_of_these_ranks->curve(native_curve_name(algorithm.collective, true)) != nullptr;
+      const bool same_way = algorithm.name != "direct" || was_native == is_native(algorithm);
+      measured_[{&algorithm, staged}] =
+          !same_way              ? nullptr
+          : is_native(algorithm) ? native_[{algorithm.collective, staged}]
+                                 : link_of_these_ranks->curve(message_curve_name(algorithm));
     }
   }
 }
@@ -279,8 +301,9 @@ bool CostModel::pipelined(const Algorithm& algorithm) const {
 
 double CostModel::seconds(const Algorithm& algorithm, double bytes, double segment_bytes,
                           bool staged) const {
-  if (const CostCurve* native = native_curve(algorithm, staged)) {
-    return native->at(bytes) * local_scale_;
+  if (is_native(algorithm)) {
+    const CostCurve* native = native_.at({algorithm.collective, staged});
+    if (native != nullptr) return native->at(bytes) * local_scale_;
   }
   const Recorded& recorded = recorded_.at(&algorithm);
   const double placing = placing_seconds(algorithm.collective, bytes);
@@ -304,9 +327,15 @@ double CostModel::placing_seconds(Collective collective, double bytes) const {
   return curves_.copy->at(bytes / topology_.world_size) * local_scale_;
 }
 
-const CostCurve* CostModel::native_curve(const Algorithm& algorithm, bool staged) const {
-  if (!topology_.shared_space || algorithm.name != "direct") return nullptr;
-  return native_.at({algorithm.collective, staged});
+std::optional<double> CostModel::measured(const Algorithm& algorithm, double bytes,
+                                          bool staged) const {
+  const auto found = measured_.find({&algorithm, staged});
+  if (found == measured_.end() || found->second == nullptr) return std::nullopt;
+  return found->second->at(bytes);
+}
+
+bool CostModel::is_native(const Algorithm& algorithm) const {
+  return topology_.shared_space && algorithm.name == "direct";
 }
 
 double CostModel::seconds_of(std::span<const Round> rounds, const Amount& amount) const {

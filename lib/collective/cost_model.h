@@ -1,4 +1,5 @@
-// What algorithms take, from the constants of a profile. Pure.
+// What algorithms take, from the constants of a profile, and what they took where it was measured.
+// Pure.
 //
 // An algorithm is recorded once for the group (recorder.h) and its steps are sorted into rounds: a
 // message belongs to the first round in which its sender can send it, knowing all that it received
@@ -11,8 +12,10 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/collective/algorithm.h"
@@ -61,6 +64,11 @@ class CostModel {
   // memory is not from Communicator::allocate(). Never falls with `bytes`. Cost: below 1 us.
   [[nodiscard]] double seconds(const Algorithm& algorithm, double bytes, double segment_bytes,
                                bool staged) const;
+  // Seconds that the profile has measured for the algorithm itself, if it has: with so many ranks
+  // over this transport, all on one host or one on each, and the segment that the model gives it.
+  // Never falls with `bytes`. Cost: as seconds().
+  [[nodiscard]] std::optional<double> measured(const Algorithm& algorithm, double bytes,
+                                               bool staged) const;
   // Whether segments make a difference to it.
   [[nodiscard]] bool pipelined(const Algorithm& algorithm) const;
 
@@ -95,7 +103,9 @@ class CostModel {
   [[nodiscard]] double seconds_of(const Round& round, double first_byte,
                                   const Amount& amount) const;
   [[nodiscard]] double placing_seconds(Collective collective, double bytes) const;
-  [[nodiscard]] const CostCurve* native_curve(const Algorithm& algorithm, bool staged) const;
+  [[nodiscard]] bool is_native(const Algorithm& algorithm) const;
+  [[nodiscard]] const LinkClass* link_of_these_ranks() const;
+  void find_curves(const LinkClass* link_of_these_ranks);
 
   Topology topology_;
   int host_ranks_ = 1;                  // of the host that has most
@@ -105,7 +115,9 @@ class CostModel {
   const LinkClass* between_ = nullptr;  // of hosts; null: there is one
   Curves curves_;                       // of local_
   std::map<const Algorithm*, Recorded> recorded_;
-  std::map<std::pair<Collective, bool>, const CostCurve*> native_;  // by staged
+  // By staged; null: there is none.
+  std::map<std::pair<Collective, bool>, const CostCurve*> native_;
+  std::map<std::pair<const Algorithm*, bool>, const CostCurve*> measured_;
 };
 
 }  // namespace gxp

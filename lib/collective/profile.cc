@@ -59,6 +59,10 @@ std::string native_curve_name(Collective collective, bool staged) {
   return fmt::format("{}-{}", staged ? "staged" : "direct", to_string(collective));
 }
 
+std::string message_curve_name(const Algorithm& algorithm) {
+  return fmt::format("{}-{}", algorithm.name, to_string(algorithm.collective));
+}
+
 Machine this_machine() {
   Machine machine;
   machine.cpu = cpu_name();

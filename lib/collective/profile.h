@@ -1,5 +1,6 @@
-// The constants of the cost model (cost_model.h): what the links and cores of a machine cost,
-// measured by `gxp allreduce-test --calibrate` and kept in a TOML file, or built in.
+// The constants of the cost model (cost_model.h), what the links and cores of a machine cost, and
+// what the algorithms took there: measured by `gxp allreduce-test --calibrate` and kept in a TOML
+// file, or built in.
 //
 // The alpha-beta-gamma model (Hockney 1994; Thakur, Rabenseifner & Gropp, Int. J. High Perform.
 // Comput. Appl. 19(1), 2005) has three constants: alpha a message, beta a byte, gamma a folded
@@ -17,6 +18,10 @@
 // curves of its own, over the bytes of the logical buffer:
 //   direct-COLLECTIVE  in memory from Communicator::allocate()
 //   staged-COLLECTIVE  in any other memory
+// The model is off by a tenth or more, which is too much to choose by. So a calibration also runs
+// what it has a model of; over the bytes of the logical buffer, each with the segment that the
+// model gives it:
+//   ALGORITHM-COLLECTIVE  by messages: "ring-all-reduce". None built in
 // File: one section a link class; a curve is a list of "BYTES SECONDS", both ascending.
 //   [machine]
 //   version = 1
@@ -65,8 +70,10 @@ struct LinkClass {
   [[nodiscard]] const CostCurve* curve(std::string_view name) const;
 };
 
-// "direct-all-reduce", "staged-all-reduce".
+// "direct-all-reduce", "staged-all-reduce": of the native routine.
 std::string native_curve_name(Collective collective, bool staged);
+// "ring-all-reduce": of the algorithm by messages.
+std::string message_curve_name(const Algorithm& algorithm);
 
 struct Machine {
   std::string cpu{};

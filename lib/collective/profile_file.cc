@@ -35,6 +35,7 @@ std::vector<std::string> curve_names() {
       names.push_back(native_curve_name(collective, staged));
     }
   }
+  for (const Algorithm& algorithm : algorithms()) names.push_back(message_curve_name(algorithm));
   return names;
 }
 

@@ -29,6 +29,12 @@ TEST_CASE("calibration measures what a profile must have, the same on every rank
   CHECK(profile.links[0].transport == "inproc");
   CHECK(profile.links[0].ranks == 3);
   CHECK(profile.machine.cores == this_machine().cores);
+  for (const Algorithm& algorithm : algorithms()) {
+    const CostCurve* curve = profile.links[0].curve(message_curve_name(algorithm));
+    CAPTURE(algorithm.name, to_string(algorithm.collective));
+    REQUIRE(curve != nullptr);
+    CHECK(curve->points.size() == (algorithm.collective == Collective::kBarrier ? 1 : 8));
+  }
 }
 
 TEST_CASE("with several hosts, the links inside one and between them are told apart",
@@ -41,6 +47,7 @@ TEST_CASE("with several hosts, the links inside one and between them are told ap
   REQUIRE(profile.links.size() == 2);
   CHECK(find_link(profile, "inproc", 2, 1).ranks == 2);
   CHECK(find_link(profile, "inproc", 1, 2).hosts == 2);
+  for (const LinkClass& link : profile.links) CHECK(link.curve("ring-all-reduce") != nullptr);
 }
 
 TEST_CASE("one rank has nothing to measure", "[collective]") {

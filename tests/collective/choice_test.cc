@@ -24,6 +24,20 @@ Profile simple_profile(int cores = 64) {
   return {.machine = {.cpu = "", .cores = cores, .kernel = ""}, .links = {shm, tcp, between}};
 }
 
+// Two ranks on one host over shm, or on one each over tcp. The lower in the table, the faster.
+Profile measured_profile() {
+  Profile profile = simple_profile();
+  for (LinkClass& link : profile.links) {
+    double seconds = 9e-6;
+    for (const Algorithm& algorithm : algorithms()) {
+      if (algorithm.collective != Collective::kAllReduce) continue;
+      link.curves[message_curve_name(algorithm)] = {{{8, seconds}, {4096, seconds}}};
+      seconds -= 1e-6;
+    }
+  }
+  return profile;
+}
+
 Plan plan_for(Collective collective, size_t bytes, int world_size,
               const ChoiceSettings& settings = {}) {
   return choose(collective, DType::kF32, bytes, {.world_size = world_size, .transport = "shm"},
@@ -170,6 +184,45 @@ TEST_CASE("where memory is shared, direct takes what was measured", "[collective
   CHECK(direct.algorithm->name == "direct");
   CHECK(direct.predicted_seconds == 3e-9);
   CHECK(choose(Collective::kAllReduce, DType::kF32, 8, {}, model, true).predicted_seconds == 5e-9);
+}
+
+TEST_CASE("measured times decide where all that may run have one", "[collective]") {
+  const Profile profile = measured_profile();
+  const Topology two{.world_size = 2, .transport = "shm"};
+  const CostModel model(two, profile);
+  const auto plan = [&](const ChoiceSettings& settings) {
+    return choose(Collective::kAllReduce, DType::kF32, 4096, settings, model);
+  };
+  CHECK(plan({}).algorithm->name == "one-shot");  // which the model finds slower
+  CHECK(plan({}).predicted_seconds == Approx(5e-6));
+  CHECK(plan({}).reason == "5 us measured; next is recursive-doubling, 6 us");
+  CHECK(plan({.algorithm = "ring"}).reason == "8 us measured; asked for");
+  CHECK(plan({.layout_invariant = false}).algorithm->name == "hierarchical");
+  // These change what was measured.
+  CHECK(contains(plan({.segment_bytes = 64}).reason, "predicted"));
+  CHECK(contains(plan({.channels = 2}).reason, "predicted"));
+}
+
+TEST_CASE("a measured time holds for the ranks, hosts and memory it was taken with",
+          "[collective]") {
+  Profile profile = measured_profile();
+  const std::vector<int> apart = {0, 1};
+  const std::vector<int> together = {0, 0, 1, 1};
+  const auto all_measured = [&](const Topology& topology) {
+    const Plan plan = choose(Collective::kAllReduce, DType::kF32, 64, topology, {}, profile);
+    return contains(plan.reason, "measured");
+  };
+  CHECK(all_measured({.world_size = 2, .transport = "shm"}));
+  CHECK(all_measured({.world_size = 2, .hosts = apart, .transport = "tcp"}));
+  CHECK_FALSE(all_measured({.world_size = 3, .transport = "shm"}));
+  CHECK_FALSE(all_measured({.world_size = 2, .transport = "inproc"}));  // shm stands for it
+  CHECK_FALSE(all_measured({.world_size = 4, .hosts = together, .transport = "tcp"}));
+  // Where ranks shared memory, "direct" was not by messages.
+  profile.links[0].curves["staged-all-reduce"] = {{{8, 5e-6}}};
+  CHECK_FALSE(all_measured({.world_size = 2, .transport = "shm"}));
+  CHECK(all_measured({.world_size = 2, .transport = "shm", .shared_space = true}));
+  profile.links[0].curves.erase("one-shot-all-reduce");
+  CHECK_FALSE(all_measured({.world_size = 2, .transport = "shm", .shared_space = true}));
 }
 
 TEST_CASE("more ranks than were measured share the cores", "[collective]") {

@@ -30,6 +30,7 @@ fold-later = ["8 1e-09"]
 fold = ["8 1e-09"]
 copy = ["8 1e-09"]
 staged-all-reduce = ["8 1e-06"]
+halving-doubling-all-reduce = ["8 1e-06", "32 2e-06"]
 )";
 
 std::string with(std::string_view old_text, std::string_view new_text) {
@@ -98,6 +99,9 @@ TEST_CASE("a profile survives its text and its file", "[collective]") {
     CHECK(hash_of(load_profile(path)) == hash_of(profile));
   }
   CHECK(parse_profile(kWhole, "here").machine.cpu == "A \"fast\" one");
+  const Algorithm& algorithm = *find_algorithm("halving-doubling", Collective::kAllReduce);
+  const LinkClass link = parse_profile(kWhole, "here").links[0];
+  CHECK(link.curve(message_curve_name(algorithm))->at(32) == 2e-6);
   // Nothing else is left behind.
   CHECK(std::distance(std::filesystem::directory_iterator(scratch.path("new/dir")), {}) == 1);
 }
@@ -127,6 +131,8 @@ TEST_CASE("a broken profile is refused with the line and the key", "[collective]
       {with("[machine]", "speed = 1\n[machine]"), "line 1"},
       {with("exchange", "exchnge"),
        "line 11: shm-2.exchnge: there is no such key; did you mean 'ex"},
+      {with("halving-doubling-all", "halving-doubling-al"),
+       "no such key; did you mean 'halving-doubling-all-reduce'"},
       {with("fold = [\"8 1e-09\"]\n", ""), "line 6: [shm-2] has no fold"},
       {with("transport = \"shm\"\n", ""), "[shm-2] has no transport"},
       {with("[\"8 1e-06\", \"1024 2.5e-06\"]", "[]"), "line 10: shm-2.hop: the list is empty"},
