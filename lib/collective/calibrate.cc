@@ -24,11 +24,9 @@ using Curves = std::map<std::string, CostCurve, std::less<>>;
 constexpr int kPasses = 3;
 constexpr double kBudget = 0.004;  // seconds for the trials of one size in one pass
 constexpr size_t kSmallest = 8;    // bytes
-// Above so many bytes an algorithm runs once in a pass: caches matter less than the time it takes.
-constexpr size_t kMostRepeated = 8 << 20;
 // Seconds that the best algorithm is predicted to take with the largest size at which all of them
 // run; from there on the curves go on in proportion. It bounds what slow networks cost.
-constexpr double kLongest = 0.05;
+constexpr double kLongest = 0.03;
 constexpr double kLeast = 1e-9;  // seconds; a difference of two medians may come out as nothing
 
 std::vector<size_t> sizes_up_to(size_t most) {
@@ -220,7 +218,7 @@ class Calibration {
     const Call call = call_of(collective, bytes);
     for (const bool is_staged : {false, true}) {  // apart: each finds the caches as it left them
       const auto body = [&] { run_in_place(call, is_staged ? memory_of(data_) : shared); };
-      add(native_curve_name(collective, is_staged), bytes, seconds_of(body, bytes));
+      add(native_curve_name(collective, is_staged), bytes, medians({body})[0]);
     }
   }
 
@@ -242,7 +240,7 @@ class Calibration {
     settings.segment_bytes = plan.segment_bytes;
     comm_.use(settings);
     const auto body = [&] { run_in_place(call, memory_of(data_)); };
-    add(message_curve_name(algorithm), bytes, seconds_of(body, bytes));
+    add(message_curve_name(algorithm), bytes, medians({body})[0]);
   }
 
   void run_in_place(const Call& call, Memory data) {
@@ -251,12 +249,6 @@ class Calibration {
     };
     const Extents extents = extents_of(call, comm_.rank(), comm_.world_size());
     comm_.run(call, bytes_of(extents.input), bytes_of(extents.output));
-  }
-
-  double seconds_of(const TimedBody& body, size_t bytes) {
-    if (bytes <= kMostRepeated) return medians({body})[0];
-    std::vector<double> time = {timed(comm_, body)};
-    return median_of_slowest(comm_, time);
   }
 
   std::vector<double> medians(std::initializer_list<TimedBody> bodies) {
