@@ -158,8 +158,8 @@ void add_launch_options(CLI::App& app, LaunchRequest& request) {
   app.add_option("--master", request.master, "Where rank 0, on the first host, listens")
       ->type_name("HOST:PORT");
   app.add_flag("--no-bind", request.no_bind,
-               "Let the system move ranks between CPUs; without it, each gets its share of them "
-               "where there are enough");
+               "Let the system move ranks between CPUs; without it, each gets its share of them, "
+               "where there are enough or as many ranks can share each");
   app.add_option("--join-timeout", request.join_timeout_s,
                  "Seconds to wait for all ranks to come; 60")
       ->check(CLI::PositiveNumber)

@@ -34,7 +34,8 @@ std::vector<int> share_of_cpus(int local_rank, int nproc) {
     if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   }
   const auto n = int(cpus.size());
-  if (n < nproc) return {};
+  if (n < nproc && nproc % n != 0) return {};  // the system shares them out more evenly
+  if (n < nproc) return {cpus[size_t(local_rank % n)]};
   return {cpus.begin() + n * local_rank / nproc, cpus.begin() + n * (local_rank + 1) / nproc};
 }
 

@@ -3,6 +3,7 @@
 // With it, a rank that behaves as told (see kBehaviours). Apart from that
 //   launch_child join PORT RANK WORLD_SIZE SECRET FD   joins a store, writes a byte to FD, and
 //   waits
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,6 +84,16 @@ int await_signals(const RankIdentity& identity, const Arguments& arguments) {
   }
 }
 
+// Says on how many CPUs it may run, and the first of them.
+int tell_cpus(const RankIdentity&, const Arguments&) {
+  cpu_set_t cpus;
+  sched_getaffinity(0, sizeof cpus, &cpus);
+  int first = 0;
+  while (!CPU_ISSET(first, &cpus)) ++first;
+  std::cout << CPU_COUNT(&cpus) << " from " << first << std::endl;
+  return 0;
+}
+
 struct Behaviour {
   std::string_view name;
   int (*run)(const RankIdentity&, const Arguments&);
@@ -90,7 +101,8 @@ struct Behaviour {
 constexpr Behaviour kBehaviours[] = {{"meet", meet},
                                      {"fail_one", fail_one},
                                      {"stubborn", stubborn},
-                                     {"await_signals", await_signals}};
+                                     {"await_signals", await_signals},
+                                     {"tell_cpus", tell_cpus}};
 
 int behave(const Arguments& arguments) {
   const RankIdentity identity = identity_from(process_environment());

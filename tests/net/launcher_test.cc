@@ -1,6 +1,7 @@
 #include "lib/net/launcher.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <map>
 #include <sstream>
 
 #include "lib/base/error.h"
@@ -89,6 +91,24 @@ class Launch {
 };
 
 }  // namespace
+
+TEST_CASE("ranks that are a multiple of the CPUs share each with as many others") {
+  cpu_set_t cpus;
+  REQUIRE(sched_getaffinity(0, sizeof cpus, &cpus) == 0);
+  const int count = CPU_COUNT(&cpus);
+  Launch launch({std::to_string(2 * count), "1", "2000", "tell_cpus"});
+  CHECK(launch.end() == 0);
+  const std::vector<std::string> lines = sorted_lines(launch.output);
+  REQUIRE(lines.size() == size_t(2 * count));
+  std::map<std::string, int> ranks;  // by what they say
+  for (const std::string& line : lines)
+    ++ranks[line.substr(line.starts_with("[rank") ? line.find("] ") + 2 : 0)];
+  CHECK(ranks.size() == size_t(count));
+  for (const auto& [text, number] : ranks) {
+    CHECK(number == 2);
+    CHECK(text.starts_with("1 from "));
+  }
+}
 
 TEST_CASE("launched ranks meet through an inherited port and a secret of their own", "[net]") {
   Launch launch({"3", "1", "2000", "meet"});
