@@ -1,11 +1,12 @@
 #include "lib/transport/tcp_tuning.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,7 +29,7 @@ constexpr std::array kStreams{1, 2, 4};
 constexpr std::array<size_t, 3> kBuffers{0, size_t{512} << 10, size_t{4} << 20};
 // A tuning must beat those before it by this to be worth it; less is noise.
 constexpr double kWorthIt = 1.15;
-constexpr int kRepetitions = 4;
+constexpr int kRepetitions = 7;
 constexpr size_t kLeastBytes = size_t{128} << 10;
 constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr double kSeconds = 0.5e-3;  // that one exchange should take
@@ -98,6 +99,13 @@ class Bundle {
     for (size_t lane = 0; lane < stream_->lanes(); ++lane)
       set_buffers(stream_->socket(lane), bytes);
   }
+  // It is fast for the time of a probe, and stalls later.
+  [[nodiscard]] bool uses_bbr() const {
+    std::array<char, 16> name{};
+    socklen_t size = name.size() - 1;
+    return getsockopt(stream_->socket(0), IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) == 0 &&
+           std::string_view(name.data()).starts_with("bbr");
+  }
 
  private:
   int peer_;
@@ -111,16 +119,18 @@ struct Result {
   double bytes_per_s = 0;
 };
 
-// The best time, in s, of a few exchanges; the first one only warms up.
+// The median time, in s, of a few exchanges; the first one only warms up. Not the best: paced
+// connections are fast until they stall.
 double measure(Bundle& bundle, ConstMemory out, Memory in) {
-  double best = std::numeric_limits<double>::infinity();
+  std::array<double, kRepetitions> times{};
   bundle.exchange(out, in);
-  for (int i = 0; i < kRepetitions; ++i) {
+  for (double& time : times) {
     const auto start = Deadline::Clock::now();
     bundle.exchange(out, in);
-    best = std::min(best, std::chrono::duration<double>(Deadline::Clock::now() - start).count());
+    time = std::chrono::duration<double>(Deadline::Clock::now() - start).count();
   }
-  return best;
+  std::ranges::nth_element(times, times.begin() + kRepetitions / 2);
+  return times[kRepetitions / 2];
 }
 
 // Connections that have been made one way cannot become the other.
@@ -172,14 +182,19 @@ Result try_out(Bundles& bundles, const std::vector<TcpTuning>& tried, bool decid
   std::vector<std::byte> in(kMostBytes);
   const size_t bytes =
       choose_bytes(bundles.at(Making(tried[0])), decides, memory_of(out), memory_of(in));
-  Result best{tried[0], 0};
+  std::vector<Result> results;
   for (const TcpTuning& candidate : tried) {
     Bundle& bundle = bundles.at(Making(candidate));
     bundle.set_all_buffers(candidate.buffer_bytes);
-    const double speed = double(bytes) / measure(bundle, memory_of(out).slice(0, bytes),
-                                                 memory_of(in).slice(0, bytes));
-    const bool first = best.bytes_per_s == 0;
-    if (first || speed > kWorthIt * best.bytes_per_s) best = {candidate, speed};
+    const double seconds =
+        measure(bundle, memory_of(out).slice(0, bytes), memory_of(in).slice(0, bytes));
+    results.push_back({candidate, double(bytes) / seconds});
+  }
+  if (bundles.at(Making(tried[0])).uses_bbr())
+    std::ranges::stable_partition(results, [](const Result& r) { return !r.tuning.paced; });
+  Result best = results[0];
+  for (const Result& result : results) {
+    if (result.bytes_per_s > kWorthIt * best.bytes_per_s) best = result;
   }
   return best;
 }
