@@ -30,6 +30,7 @@ std::string type_name_of(const Setting& setting) {
   if (setting.key == "flight_recorder") return "DIR";
   if (setting.type == SettingType::kText) return "NAME";
   if (setting.type == SettingType::kBytes) return "SIZE";
+  if (setting.type == SettingType::kBool) return "true|false";
   return "N";
 }
 

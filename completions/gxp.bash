@@ -50,7 +50,7 @@ _gxp() {
         --streams) words="" ;;
         --socket-buffer-bytes) words="" ;;
         --interface) words="" ;;
-        --kernel-copies) words="" ;;
+        --kernel-copies) words="true false" ;;
         --flight-recorder) words="" ;;
         -T | --timeout) words="" ;;
         --nproc) words="" ;;
