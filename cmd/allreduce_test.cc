@@ -67,38 +67,22 @@ std::vector<std::string> measure(const Options& options, std::span<const BenchCa
   return failures(gates, facts, done.results);
 }
 
-int run(const CLI::App& app, const Options& options) {
-  const Environment environment = process_environment();
-  const JobSettings job =
-      job_settings(options, app, load_comm_config(options.comm_sets, environment));
-  check_modes(options);
-  if (!options.show_record.empty()) {
-    show_record(options);
-    return kExitOk;
-  }
-  const bool measures = !options.explain && !options.calibrate && options.simulate.empty();
-  if (!measures && choose_engine(job.comm).name != "native")
+bool measures(const Options& options) {
+  return !options.explain && !options.calibrate && options.simulate.empty();
+}
+
+void check_engine(const Options& options, const CommConfig& comm) {
+  const bool native = choose_engine(comm).name == "native";
+  if (!measures(options) && !native)
     fail(ErrorKind::kUsage,
-         "--engine {}: --explain, --calibrate and --simulate are about engine native",
-         job.comm.engine);
-  if (job.comm.codec != "none" && (!measures || choose_engine(job.comm).name != "native"))
-    fail(ErrorKind::kUsage, "--codec {}: it is for measurements with engine native",
-         job.comm.codec);
-  if (!options.simulate.empty()) {
-    simulate_cases(options, job);
-    return kExitOk;
-  }
-  const RankIdentity identity = identity_from(environment);
-  const bool launches = identity.source == "single process";
-  const int world_size =
-      launches ? std::max(1, options.launch.nproc) * options.launch.nnodes : identity.world_size;
-  if (options.calibrate) return calibrate_ranks(options, job, environment, world_size);
-  check_job(job, environment);
-  const std::vector<BenchCase> cases = expand(case_request(options, job.comm), world_size);
-  if (options.explain) {
-    explain_cases(options, job, environment, world_size, cases);
-    return kExitOk;
-  }
+         "--engine {}: --explain, --calibrate and --simulate are about engine native", comm.engine);
+  if (comm.codec != "none" && (!measures(options) || !native))
+    fail(ErrorKind::kUsage, "--codec {}: it is for measurements with engine native", comm.codec);
+}
+
+// This process's part: as the launcher of the ranks, or as one of them.
+int run_measurement(const Options& options, const JobSettings& job, const Environment& environment,
+                    const RankIdentity& identity, const std::vector<BenchCase>& cases) {
   check_request(options, cases, identity);
   std::optional<Baseline> baseline;
   if (!options.baseline.empty() && identity.rank == 0) baseline.emplace(options.baseline);
@@ -115,6 +99,34 @@ int run(const CLI::App& app, const Options& options) {
   });
   if (!reasons.empty()) fail(ErrorKind::kMismatch, "{}", fmt::join(reasons, "; "));
   return kExitOk;
+}
+
+int run(const CLI::App& app, const Options& options) {
+  const Environment environment = process_environment();
+  const JobSettings job =
+      job_settings(options, app, load_comm_config(options.comm_sets, environment));
+  check_modes(options);
+  if (!options.show_record.empty()) {
+    show_record(options);
+    return kExitOk;
+  }
+  check_engine(options, job.comm);
+  if (!options.simulate.empty()) {
+    simulate_cases(options, job);
+    return kExitOk;
+  }
+  const RankIdentity identity = identity_from(environment);
+  const bool launches = identity.source == "single process";
+  const int world_size =
+      launches ? std::max(1, options.launch.nproc) * options.launch.nnodes : identity.world_size;
+  if (options.calibrate) return calibrate_ranks(options, job, environment, world_size);
+  check_job(job, environment);
+  const std::vector<BenchCase> cases = expand(case_request(options, job.comm), world_size);
+  if (options.explain) {
+    explain_cases(options, job, environment, world_size, cases);
+    return kExitOk;
+  }
+  return run_measurement(options, job, environment, identity, cases);
 }
 
 }  // namespace

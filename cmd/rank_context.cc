@@ -98,6 +98,15 @@ std::vector<std::string> gather_texts(Communicator& communicator, std::string_vi
   return texts;
 }
 
+// run_rank() of a job that is one rank.
+void run_alone(const Environment& environment, const JobSettings& settings, Device& device,
+               const std::function<void(Communicator&)>& work) {
+  InprocWorld alone(1);
+  Communicator communicator(alone.make_transport(0), device,
+                            communicator_options(settings, own_profile(settings, environment)));
+  work(communicator);
+}
+
 // run_rank() where the engine's own launcher has brought the ranks together.
 void run_joined_rank(const LaunchRequest& request, const Environment& environment,
                      const JobSettings& settings, Device& device,
@@ -200,13 +209,8 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
   const EngineRow& engine = choose_engine(settings.comm);
   if (engine.joins_ranks) return run_joined_rank(request, environment, settings, device, work);
   const RankIdentity identity = identity_from(environment);
-  if (identity.world_size == 1 && engine.name == "native") {
-    InprocWorld alone(1);
-    Communicator communicator(alone.make_transport(0), device,
-                              communicator_options(settings, own_profile(settings, environment)));
-    work(communicator);
-    return;
-  }
+  if (identity.world_size == 1 && engine.name == "native")
+    return run_alone(environment, settings, device, work);
   set_log_rank(identity.rank);
   const Deadline joined = after_seconds(request.join_timeout_s);
   FlightRecorder recorder(identity.rank, identity.world_size, settings.comm.flight_recorder);
