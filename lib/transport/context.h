@@ -49,7 +49,7 @@ struct TransportContext {
   std::string host = host_identity();
   TcpOptions tcp{};
   bool kernel_copies = true;  // peer_memory.h
-  int host_cpus = 0;  // that the ranks of this host have together; 0: as many as this one
+  int host_cpus = 0;          // that the ranks of this host have together; 0: as many as this one
 };
 
 // How many CPUs the ranks of this host have together, of those that `cpus_of_ranks` names:
