@@ -132,8 +132,10 @@ bool SharedExecutor::find_remote_buffers(const Job& job) {
     const std::byte* const behind = line_of(rank, job.turn).payload + sizeof(Placement);
     const auto* const theirs = reinterpret_cast<const Addresses*>(behind);
     if (theirs->reaches_all == 0) return false;
+    // NOLINTBEGIN(performance-no-int-to-ptr): of other processes
     remote_.inputs.push_back(reinterpret_cast<const std::byte*>(theirs->input));
     remote_.outputs.push_back(reinterpret_cast<std::byte*>(theirs->output));
+    // NOLINTEND(performance-no-int-to-ptr)
   }
   return true;
 }

@@ -15,12 +15,16 @@ namespace {
 using VmCall = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long,
                            unsigned long);
 
+void* place(uint64_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): of another process
+}
+
 // One call moves 2 GiB at most.
 void move_all(VmCall call, const char* verb, pid_t process, int rank, uint64_t address,
               std::byte* data, size_t bytes) {
   for (size_t moved = 0; moved < bytes;) {
     const iovec mine{data + moved, bytes - moved};
-    const iovec theirs{reinterpret_cast<void*>(address + moved), mine.iov_len};
+    const iovec theirs{place(address + moved), mine.iov_len};
     const ssize_t count = call(process, &mine, 1, &theirs, 1, 0);
     if (count <= 0) {
       fail(ErrorKind::kPeer, "{} {} bytes of rank {}'s memory: {}", verb, bytes, rank,
@@ -40,7 +44,7 @@ void permit_siblings() noexcept {
 bool PeerMemory::holds(uint64_t address, uint64_t expected) const noexcept {
   uint64_t found = 0;
   const iovec mine{&found, sizeof found};
-  const iovec theirs{reinterpret_cast<void*>(address), sizeof found};
+  const iovec theirs{place(address), sizeof found};
   return process_ > 0 && process_vm_readv(process_, &mine, 1, &theirs, 1, 0) == sizeof found &&
          found == expected;
 }

@@ -138,7 +138,7 @@ struct Making {
   int streams = 1;
   bool paced = true;
   explicit Making(const TcpTuning& tuning) : streams(tuning.streams), paced(tuning.paced) {}
-  auto operator<=>(const Making&) const = default;
+  auto operator<=>(const Making&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 using Bundles = std::map<Making, Bundle>;
 
@@ -191,7 +191,8 @@ Result try_out(Bundles& bundles, const std::vector<TcpTuning>& tried, bool decid
     results.push_back({candidate, double(bytes) / seconds});
   }
   if (bundles.at(Making(tried[0])).uses_bbr())
-    std::ranges::stable_partition(results, [](const Result& r) { return !r.tuning.paced; });
+    std::stable_partition(results.begin(), results.end(),
+                          [](const Result& r) { return !r.tuning.paced; });
   Result best = results[0];
   for (const Result& result : results) {
     if (result.bytes_per_s > kWorthIt * best.bytes_per_s) best = result;
