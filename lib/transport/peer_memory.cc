@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "lib/base/error.h"
 
@@ -28,7 +27,7 @@ void move_all(VmCall call, const char* verb, pid_t process, int rank, uint64_t a
     const ssize_t count = call(process, &mine, 1, &theirs, 1, 0);
     if (count <= 0) {
       fail(ErrorKind::kPeer, "{} {} bytes of rank {}'s memory: {}", verb, bytes, rank,
-           count == 0 ? "it ends there" : std::strerror(errno));
+           count == 0 ? "it ends there" : system_text(errno));
     }
     moved += size_t(count);
   }
