@@ -107,18 +107,10 @@ class Bench {
     return profile;
   }
 
-  [[nodiscard]] Call call_of(Collective collective, size_t bytes) const {
-    const auto ranks = static_cast<size_t>(comm_.world_size());
-    const size_t count = std::max(bytes / sizeof(float) / ranks, size_t{1}) * ranks;
-    return {.collective = collective,
-            .dtype = DType::kF32,
-            .count = collective == Collective::kBarrier ? 0 : count};
-  }
-
   // All its algorithms. Each runs for a while: to change the algorithm costs time at the next call.
   void measure(Collective collective, size_t bytes, const CostModel& model,
                std::vector<Measured>& rows) {
-    const Call call = call_of(collective, bytes);
+    const Call call = trial_call(collective, bytes, comm_.world_size());
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.collective != collective) continue;
       const ChoiceSettings settings{.algorithm = std::string(algorithm.name)};
@@ -128,7 +120,7 @@ class Bench {
         const Plan plan =
             choose(collective, call.dtype, call.count * sizeof(float), settings, model, staged);
         const Memory data = staged ? memory_of(ordinary_) : shared_.memory();
-        const TimedBody body = [&] { run_in_place(call, data); };
+        const TimedBody body = [&] { run_in_place(comm_, call, data); };
         keep_least(rows, {.algorithm = &algorithm,
                           .bytes = call.count * sizeof(float),
                           .staged = staged,
@@ -136,14 +128,6 @@ class Bench {
                           .seconds = median_seconds(comm_, {&body, 1}, kBudget)[0]});
       }
     }
-  }
-
-  void run_in_place(const Call& call, Memory data) {
-    const Extents extents = extents_of(call, comm_.rank(), comm_.world_size());
-    const auto part = [&](Range range) {
-      return data.slice(range.begin * sizeof(float), range.count * sizeof(float));
-    };
-    comm_.run(call, part(extents.input), part(extents.output));
   }
 
   static void keep_least(std::vector<Measured>& rows, const Measured& row) {

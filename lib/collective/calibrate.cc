@@ -205,19 +205,11 @@ class Calibration {
     return bytes == most_ || std::countr_zero(bytes / kSmallest) % 2 == 0;
   }
 
-  [[nodiscard]] Call call_of(Collective collective, size_t bytes) const {
-    const auto ranks = static_cast<size_t>(comm_.world_size());
-    const size_t count = std::max<size_t>(1, bytes / sizeof(float) / ranks) * ranks;
-    return {.collective = collective,
-            .dtype = DType::kF32,
-            .count = collective == Collective::kBarrier ? 0 : count};
-  }
-
   void measure_native(Collective collective, size_t bytes, Memory shared) {
     comm_.use({.algorithm = "direct"});
-    const Call call = call_of(collective, bytes);
+    const Call call = trial_call(collective, bytes, comm_.world_size());
     for (const bool is_staged : {false, true}) {  // apart: each finds the caches as it left them
-      const auto body = [&] { run_in_place(call, is_staged ? memory_of(data_) : shared); };
+      const auto body = [&] { run_in_place(comm_, call, is_staged ? memory_of(data_) : shared); };
       add(native_curve_name(collective, is_staged), bytes, medians({body})[0]);
     }
   }
@@ -234,21 +226,13 @@ class Calibration {
   }
 
   void measure(const Algorithm& algorithm, size_t bytes, const CostModel& model) {
-    const Call call = call_of(algorithm.collective, bytes);
+    const Call call = trial_call(algorithm.collective, bytes, comm_.world_size());
     ChoiceSettings settings{.algorithm = std::string(algorithm.name)};
     const Plan plan = choose(algorithm.collective, call.dtype, bytes, settings, model, true);
     settings.segment_bytes = plan.segment_bytes;
     comm_.use(settings);
-    const auto body = [&] { run_in_place(call, memory_of(data_)); };
+    const auto body = [&] { run_in_place(comm_, call, memory_of(data_)); };
     add(message_curve_name(algorithm), bytes, medians({body})[0]);
-  }
-
-  void run_in_place(const Call& call, Memory data) {
-    const auto bytes_of = [&](Range range) {
-      return data.slice(range.begin * sizeof(float), range.count * sizeof(float));
-    };
-    const Extents extents = extents_of(call, comm_.rank(), comm_.world_size());
-    comm_.run(call, bytes_of(extents.input), bytes_of(extents.output));
   }
 
   std::vector<double> medians(std::initializer_list<TimedBody> bodies) {
@@ -297,6 +281,22 @@ Profile take_from_rank_0(Communicator& comm, const Profile& profile) {
 }
 
 }  // namespace
+
+Call trial_call(Collective collective, size_t bytes, int world_size) {
+  const auto ranks = static_cast<size_t>(world_size);
+  const size_t count = std::max<size_t>(1, bytes / sizeof(float) / ranks) * ranks;
+  return {.collective = collective,
+          .dtype = DType::kF32,
+          .count = collective == Collective::kBarrier ? 0 : count};
+}
+
+void run_in_place(Communicator& comm, const Call& call, Memory data) {
+  const auto bytes_of = [&](Range range) {
+    return data.slice(range.begin * sizeof(float), range.count * sizeof(float));
+  };
+  const Extents extents = extents_of(call, comm.rank(), comm.world_size());
+  comm.run(call, bytes_of(extents.input), bytes_of(extents.output));
+}
 
 std::vector<double> median_seconds(Communicator& comm, std::span<const TimedBody> bodies,
                                    double budget_s) {
