@@ -53,7 +53,8 @@ class Tree {
   }
   // A tile of at most kTileBytes.
   void fold(std::span<std::byte* const> targets, size_t offset, size_t bytes) const {
-    fold_leaves({0, 1, leaves_}, {targets, offset, bytes}, offset);
+    FoldTask task = {targets, offset, bytes};
+    fold_leaves({0, 1, leaves_}, task, offset);
   }
 
  private:
@@ -65,7 +66,7 @@ class Tree {
   };
 
   // Where the fold of the leaves is to be found: a source, or `tile`.
-  const std::byte* operand(Leaves leaves, Tile& tile, size_t at, size_t bytes) const {
+  const std::byte* operand(const Leaves& leaves, Tile& tile, size_t at, size_t bytes) const {
     const size_t pairs = sources_.size() - leaves_;
     const size_t i = leaves.first;
     if (leaves.count == 1 && i >= pairs) return sources_[i + pairs] + at;
@@ -79,7 +80,8 @@ class Tree {
     return tile.bytes;
   }
 
-  void fold_leaves(Leaves leaves, FoldTask task, size_t at) const {
+  // By reference: to copy what was just stored costs as much as a small fold.
+  void fold_leaves(const Leaves& leaves, FoldTask& task, size_t at) const {
     const auto [first, step, count] = leaves;
     if (count == 4 && quad_) return fold_quad(leaves, task, at);
     Tile tiles[2];
@@ -88,7 +90,7 @@ class Tree {
     task.prefetch = far_ && count == 2;
     pair_(task, a, b);
   }
-  void fold_quad(Leaves leaves, FoldTask task, size_t at) const {
+  void fold_quad(const Leaves& leaves, FoldTask& task, size_t at) const {
     Tile tiles[4];
     const std::byte* operands[4];
     for (size_t i = 0; i < 4; ++i)

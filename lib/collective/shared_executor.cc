@@ -81,16 +81,11 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
   const bool eager = shape.largest_input <= largest_eager_;
   if (shape.largest_input <= largest_copied_ || (eager && has_root(call.collective))) {
     run_copied(job);
-    if (lingered_) {
-      recorder_.done();
-    } else {
-      recorder_.done_at_once();
-    }
+    finish(job);
     return true;
   }
   const bool done = run_placed(job, eager, may_stage);
-  record(job);
-  recorder_.done();
+  finish(job);
   return done;
 }
 
@@ -111,17 +106,27 @@ void SharedExecutor::publish_line(const Job& job) {
   prefetch_to_write(&line_of(rank_, job.turn + 1));
 }
 
-// Once in a call; as late as can be, since peers do not wait for it then.
-void SharedExecutor::record(const Job& job) {
+// Once in a call. A call that is over in some 10 us is recorded when this rank must wait anyway, or
+// at its end: then all were there, and no exact clock need be read.
+void SharedExecutor::record(const Job& job, Deadline::Clock::time_point now) {
   if (recorded_) return;
   recorded_ = true;
-  recorder_.enter(job.call, "direct", uint8_t(group_), Deadline::Clock::now());
+  recorder_.enter(job.call, "direct", uint8_t(group_), now);
+}
+
+void SharedExecutor::finish(const Job& job) {
+  record(job, {});
+  if (job.is_quick() && !lingered_) {
+    recorder_.done_at_once();
+  } else {
+    recorder_.done();
+  }
 }
 
 template <class Ready>
 void SharedExecutor::wait(const Job& job, int rank, uint64_t step, const Ready& ready) {
   if (SharedSpace::look(ready)) return;
-  record(job);
+  record(job, Deadline::Clock::now());
   const int& member = members_[size_t(rank)];
   recorder_.step(int(step), member);
   lingered_ |= !space_.wait(ready, std::span(&member, 1), job.deadline);
@@ -161,7 +166,6 @@ void SharedExecutor::run_copied(const Job& job) {
   wait_for_line(job);
   copy_to_slot(job);
   publish_line(job);
-  record(job);
   for (int rank = 0; rank < world_size(); ++rank) {
     if (rank != rank_ && needs(job.call, rank_, rank)) await(job, rank, job.turn);
   }

@@ -11,8 +11,6 @@ namespace {
 
 using enum Collective;
 
-// Up to here a call is over in some 10 us, and is recorded while the others finish it.
-constexpr size_t kQuickBytes = 64 << 10;
 constexpr uint64_t kUnused = 1;           // not an offset in the heap, nor none
 constexpr size_t kPulledBytes = 4 << 10;  // of a piece: a call of the kernel costs as much as 8 KiB
 constexpr size_t kPulledTile = 128 << 10;  // of each rank's, while folded
@@ -87,7 +85,7 @@ size_t SharedExecutor::exchange_placements(const Job& job, const Placement& mine
     addresses->reaches_all = space_.reaches_all_memory() && !job.is_scaled() ? 1 : 0;
   }
   publish_line(job);
-  if (job.shape().largest_input > kQuickBytes) record(job);
+  if (!job.is_quick()) record(job, Deadline::Clock::now());
   Known& known = job.known;
   size_t direct = 0;
   for (int rank = 0; rank < world_size(); ++rank) {
@@ -156,7 +154,6 @@ void SharedExecutor::run_direct(const Job& job, const Buffers& buffers) {
     copy_or_fold(job, buffers);
   }
   publish_phase(++phase_);
-  record(job);
   await_phase(job, phase_, 1);
 }
 
