@@ -204,7 +204,7 @@ void require_none(const std::vector<std::string>& problems) {
 
 }  // namespace
 
-TEST_CASE("every algorithm gives every operation's result over every transport") {
+TEST_CASE("every algorithm gives every operation's result over every transport", "[exhaustive]") {
   const std::string transport = GENERATE("inproc", "shm", "shm mapped", "tcp");
   const int world_size = GENERATE(1, 2, 3, 4, 5, 7, 8);
   CommunicatorOptions options;
@@ -215,7 +215,8 @@ TEST_CASE("every algorithm gives every operation's result over every transport")
   require_none(run_over_ranks(transport, world_size, options, check_everything));
 }
 
-TEST_CASE("layout-invariant algorithms give the same bits over any transport, segment and bucket") {
+TEST_CASE("layout-invariant algorithms give the same bits over any transport, segment and bucket",
+          "[exhaustive]") {
   const std::string transport = GENERATE("inproc", "shm", "shm mapped", "tcp");
   const int world_size = GENERATE(2, 3, 4, 5, 7, 8);
   CAPTURE(transport, world_size);
