@@ -163,15 +163,27 @@ struct LrScheduleConfig {
 struct ParallelConfig {
   std::string strategy = "ddp";
   uint64_t bucket_bytes = 25u << 20;  // gradients reduced together
+  bool hold_gradients = true;
 
   static constexpr auto schema() {
     using S = ParallelConfig;
     return section(
         "parallel", "Who holds what.",
         field("strategy", &S::strategy,
-              "ddp: every rank holds all parameters, gradients and optimizer state.",
-              one_of("ddp")),
-        field("bucket_bytes", &S::bucket_bytes, "Bytes of gradients reduced together.", positive));
+              "ddp or no_shard: every rank holds all parameters, gradients and optimizer state. "
+              "zero1: optimizer state is sharded; zero2: gradients too; zero3 or full_shard: "
+              "parameters too, which are gathered unit by unit, for forward and for backward; "
+              "shard_grad_op: for both at once. All train to the same bits.",
+              one_of("ddp", "zero1", "zero2", "zero3", "no_shard", "shard_grad_op", "full_shard")),
+        field("bucket_bytes", &S::bucket_bytes,
+              "ddp: bytes of gradients reduced together. Sharded gradients are reduced by unit.",
+              positive),
+        field(
+            "hold_gradients", &S::hold_gradients,
+            "With gradient accumulation, ranks add up the gradients of a step's micro-batches and "
+            "reduce them once; so they hold all of them. false: where gradients are sharded, each "
+            "micro-batch's are reduced, in exchange for that memory; the sums are then rounded "
+            "otherwise."));
   }
 };
 

@@ -20,24 +20,28 @@ void normal_pair(uint64_t key, uint64_t counter, float deviation, float* out, si
   if (count > 1) out[1] = radius * std::sin(angle);
 }
 
-void fill_normal(std::span<float> out, uint64_t key, float deviation, ThreadPool& pool) {
+// `first`: the index of out[0] in the tensor.
+void fill_normal(std::span<float> out, size_t first, uint64_t key, float deviation,
+                 ThreadPool& pool) {
   pool.parallel_for(out.size(), 2, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; i += 2) normal_pair(key, i / 2, deviation, &out[i], end - i);
+    for (size_t i = begin; i < end; i += 2)
+      normal_pair(key, (first + i) / 2, deviation, &out[i], end - i);
   });
 }
 
 }  // namespace
 
-void initialise(const Tensor& tensor, const TensorSpec& spec, uint64_t seed, int layers,
-                ThreadPool& pool) {
-  const std::span<float> out(tensor.data<float>(), tensor.count());
-  const uint64_t key = mix64(seed) ^ hash64(std::as_bytes(std::span(spec.name)));
+void initialise(const Tensor& part, size_t begin, const TensorSpec& spec,
+                const InitialisationKey& key, ThreadPool& pool) {
+  GXP_ASSERT(begin % 2 == 0);
+  const std::span<float> out(part.data<float>(), part.count());
+  const uint64_t mixed = mix64(key.seed) ^ hash64(std::as_bytes(std::span(spec.name)));
   switch (spec.initial) {
     case Initial::kNormal:
-      fill_normal(out, key, kInitialDeviation, pool);
+      fill_normal(out, begin, mixed, kInitialDeviation, pool);
       break;
     case Initial::kResidualNormal:
-      fill_normal(out, key, kInitialDeviation / std::sqrt(2.0f * float(layers)), pool);
+      fill_normal(out, begin, mixed, kInitialDeviation / std::sqrt(2.0f * float(key.layers)), pool);
       break;
     case Initial::kZeros:
       std::fill(out.begin(), out.end(), 0.0f);

@@ -13,9 +13,14 @@ namespace gxp {
 // Standard deviation of kNormal; GPT-2's (Radford et al., 2019).
 inline constexpr float kInitialDeviation = 0.02f;
 
-// Fills `tensor` (f32, host) as spec.initial says. `layers` scales kResidualNormal by 1/sqrt(2 *
-// layers).
-void initialise(const Tensor& tensor, const TensorSpec& spec, uint64_t seed, int layers,
-                ThreadPool& pool);
+struct InitialisationKey {
+  uint64_t seed = 0;
+  int layers = 1;  // kResidualNormal is scaled by 1 / sqrt(2 * layers)
+};
+
+// Fills `part` (f32, host), the elements of a tensor from `begin` on, as spec.initial says. `begin`
+// is even.
+void initialise(const Tensor& part, size_t begin, const TensorSpec& spec,
+                const InitialisationKey& key, ThreadPool& pool);
 
 }  // namespace gxp

@@ -16,6 +16,9 @@ struct StepShape {
   int grad_accum = 1;    // micro-batches per step
   int world_size = 1;
   uint64_t bucket_bytes = 25u << 20;
+  // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
+  // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.
+  bool hold_gradients = true;
 };
 
 // The program and what its operations' `unit` and `bucket` index.
@@ -24,14 +27,16 @@ struct BuiltStep {
   std::vector<Bucket> buckets;
 };
 
-// One optimizer step: micro-batches of forward, loss and backward; gradients leave in buckets as
-// soon as the last micro-batch has finished them; then clip and update.
+// One optimizer step: micro-batches of forward, loss and backward; gradients leave in buckets
+// (where they are sharded: by unit) as soon as the last micro-batch has finished them; then clip
+// and update. Where the optimizer is sharded but parameters are not, a step begins with gathering
+// what the step before has updated, beside its first forward units.
 BuiltStep build_train_step(const Architecture& architecture, const ParameterLayout& layout,
                            const Strategy& strategy, const StepShape& shape);
 
-// Forward only, of one micro-batch, ending in the losses (kEvaluateLoss) or in the logits of each
-// row's last position (kLogits).
+// Forward only, of one micro-batch, with whole parameters up to date where they are not sharded,
+// ending in the losses (kEvaluateLoss) or in the logits of each row's last position (kLogits).
 StepProgram build_forward(const Architecture& architecture, const ParameterLayout& layout,
-                          const StepShape& shape, OpKind ending);
+                          const Strategy& strategy, const StepShape& shape, OpKind ending);
 
 }  // namespace gxp

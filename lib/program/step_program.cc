@@ -94,9 +94,19 @@ void attribute_arena(StepProgram& program) {
 std::string_view to_string(Lane lane) { return lane == Lane::kCompute ? "compute" : "comm"; }
 
 std::string_view to_string(OpKind kind) {
-  constexpr std::array<std::string_view, 10> kNames = {
-      "next-batch", "forward",          "loss",        "evaluate-loss",  "logits",
-      "backward",   "reduce-gradients", "reduce-loss", "clip-gradients", "update"};
+  constexpr std::array<std::string_view, 13> kNames = {"next-batch",
+                                                       "forward",
+                                                       "loss",
+                                                       "evaluate-loss",
+                                                       "logits",
+                                                       "backward",
+                                                       "gather-parameters",
+                                                       "reduce-gradients",
+                                                       "reduce-loss",
+                                                       "measure-gradients",
+                                                       "gather-norm",
+                                                       "clip-gradients",
+                                                       "update"};
   return kNames[size_t(kind)];
 }
 

@@ -32,16 +32,19 @@ enum class Lane { kCompute, kComm };
 inline constexpr int kLaneCount = 2;
 
 enum class OpKind {
-  kNextBatch,        // tokens, targets <- the data loader
-  kForward,          // output <- input, saved, through `unit`
-  kLoss,             // the head's forward and backward: losses, gradient stream, its gradients
-  kEvaluateLoss,     // the head's forward: losses only
-  kLogits,           // the head's forward: output <- logits of the last position of each row
-  kBackward,         // gradient stream <- gradient stream, through `unit`; its gradients are added
-  kReduceGradients,  // sum of a bucket's gradients over the ranks
-  kReduceLoss,       // sum of the step's loss over the ranks
-  kClipGradients,    // the global norm, the clipping coefficient, the check that all is finite
-  kUpdate,           // the optimizer
+  kNextBatch,         // tokens, targets <- the data loader
+  kForward,           // output <- input, saved, through `unit`
+  kLoss,              // the head's forward and backward: losses, gradient stream, its gradients
+  kEvaluateLoss,      // the head's forward: losses only
+  kLogits,            // the head's forward: output <- logits of the last position of each row
+  kBackward,          // gradient stream <- gradient stream, through `unit`; its gradients are added
+  kGatherParameters,  // a unit's parameters from the ranks' shards
+  kReduceGradients,   // sum of gradients over the ranks: of a bucket, or of a unit to its shards
+  kReduceLoss,        // sum of the step's loss over the ranks
+  kMeasureGradients,  // sums of squares, one for each rank's shard of the gradients
+  kGatherNorm,        // those of the other ranks
+  kClipGradients,     // the global norm, the clipping coefficient, the check that all is finite
+  kUpdate,            // the optimizer
 };
 std::string_view to_string(OpKind kind);
 std::string_view to_string(Lane lane);
@@ -63,12 +66,24 @@ struct BufferUse {
   bool write = false;
 };
 
+// Where a unit's parameters or gradients lie: from element `begin` of a buffer on.
+struct FlatView {
+  BufferId buffer = kNoBuffer;
+  size_t begin = 0;
+};
+
 struct Op {
   OpKind kind = OpKind::kForward;
   Lane lane = Lane::kCompute;
   int unit = -1;    // of forward, loss, backward
   int micro = -1;   // micro-batch within the step
-  int bucket = -1;  // of reduce
+  int bucket = -1;  // of reduce-gradients, unless it has a unit
+  // Of loss, backward and reduce-gradients: gradients are added to those of an earlier micro-batch.
+  bool accumulate = false;
+  FlatView parameters;  // of the unit, and of the one that a tied head borrows from
+  FlatView gradients;
+  FlatView borrowed_parameters;
+  FlatView borrowed_gradients;
   BufferId tokens = kNoBuffer;
   BufferId targets = kNoBuffer;
   BufferId losses = kNoBuffer;
@@ -88,13 +103,19 @@ struct StepProgram {
   // What the arena holds at its fullest operation, by MemoryKind; gaps count as workspace. Its sum
   // is arena_bytes.
   std::array<uint64_t, kMemoryKindCount> arena_by_kind{};
-  // The persistent buffers; kNoBuffer in a program without them. Losses of all micro-batches, and
-  // the two f64 that kReduceLoss sums: the loss and the wish to stop.
+  // The persistent buffers; kNoBuffer in a program without them. Parameters, gradients and moments
+  // are whole or this rank's shard; loss_sum has the two f64 that kReduceLoss sums: the loss and
+  // the wish to stop; norm_parts one f64 for each rank's shard.
   BufferId parameters = kNoBuffer;
   BufferId gradients = kNoBuffer;
   BufferId first_moments = kNoBuffer;
   BufferId second_moments = kNoBuffer;
   BufferId loss_sum = kNoBuffer;
+  BufferId norm_parts = kNoBuffer;
+  // Who holds what: of the world_size ranks' shards, or all (1).
+  int optimizer_shards = 1;
+  int gradient_shards = 1;   // of the buffer that lasts
+  int parameter_shards = 1;  // likewise
 };
 
 // "reduce-gradients bucket 2", "forward h.3 (micro-batch 0)": for traces, errors and race reports.

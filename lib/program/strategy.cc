@@ -7,6 +7,31 @@ namespace gxp {
 const std::vector<Strategy>& strategies() {
   static const std::vector<Strategy> kStrategies = {
       {.name = "ddp", .summary = "every rank holds everything; gradients are all-reduced"},
+      {.name = "zero1",
+       .summary = "optimizer state is sharded; gradients are reduce-scattered, parameters gathered",
+       .shard_optimizer = true},
+      {.name = "zero2",
+       .summary = "as zero1, and each rank keeps its shard of the gradients only",
+       .shard_optimizer = true,
+       .shard_gradients = true},
+      {.name = "zero3",
+       .summary = "as zero2, and parameters are gathered by unit, for forward and for backward",
+       .shard_optimizer = true,
+       .shard_gradients = true,
+       .shard_parameters = true,
+       .reshard_after_forward = true},
+      {.name = "full_shard",
+       .summary = "FSDP's name for zero3",
+       .shard_optimizer = true,
+       .shard_gradients = true,
+       .shard_parameters = true,
+       .reshard_after_forward = true},
+      {.name = "shard_grad_op",
+       .summary = "as zero3, but gathered parameters stay from forward to backward",
+       .shard_optimizer = true,
+       .shard_gradients = true,
+       .shard_parameters = true},
+      {.name = "no_shard", .summary = "FSDP's name for ddp"},
   };
   return kStrategies;
 }

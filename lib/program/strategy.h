@@ -1,5 +1,7 @@
-// How a training run is spread over its ranks: a table of what is sharded. Stages differ in these
-// flags and in nothing else; the builder turns them into operations.
+// How a training run is spread over its ranks: a table of what is sharded. Strategies differ in
+// these flags and in nothing else; the builder turns them into operations.
+// Sources: ZeRO: Rajbhandari et al., arXiv:1910.02054; the FSDP names: Zhao et al.,
+// arXiv:2304.11277.
 #pragma once
 
 #include <string_view>
@@ -10,9 +12,12 @@ namespace gxp {
 struct Strategy {
   std::string_view name;  // as in parallel.strategy
   std::string_view summary;
-  bool shard_parameters = false;
-  bool shard_gradients = false;
+  // A sharded thing is sharded by unit: rank r keeps the r-th of world_size equal parts.
   bool shard_optimizer = false;
+  bool shard_gradients = false;   // only with shard_optimizer
+  bool shard_parameters = false;  // only with shard_gradients
+  // Gathered parameters are freed after a unit's forward and gathered again for its backward.
+  bool reshard_after_forward = false;
 };
 
 // Every strategy that the builder knows, the plainest first.

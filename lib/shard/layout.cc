@@ -38,6 +38,32 @@ std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_
   return buckets;
 }
 
+Range shard_of(const Range& flat, int shards, int shard) {
+  const size_t count = flat.count / size_t(shards);
+  return {flat.begin + count * size_t(shard), count};
+}
+
+std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, int shard) {
+  std::vector<TensorPart> parts;
+  for (size_t unit = 0; unit < layout.units.size(); ++unit) {
+    const UnitLayout& place = layout.units[unit];
+    const Range own = shard_of(place.flat, shards, shard);
+    const size_t before = place.flat.begin / size_t(shards);  // in the shard's buffer
+    for (size_t i = 0; i < place.tensors.size(); ++i) {
+      const Range& tensor = place.tensors[i];
+      const size_t begin = std::max(own.begin, tensor.begin);
+      const size_t end = std::min(own.end(), tensor.end());
+      if (begin >= end) continue;
+      parts.push_back({int(unit),
+                       int(i),
+                       {begin - tensor.begin, end - begin},
+                       begin,
+                       before + (begin - own.begin)});
+    }
+  }
+  return parts;
+}
+
 Range owned_range(size_t count, int world_size, int rank) {
   const auto n = static_cast<size_t>(world_size);
   const auto r = static_cast<size_t>(rank);

@@ -43,6 +43,23 @@ struct Bucket {
 // split.
 std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes);
 
+// Shard `shard` of a range that is cut into `shards` equal parts, which a unit's is.
+Range shard_of(const Range& flat, int shards, int shard);
+
+// The part of a tensor that lies in one shard.
+struct TensorPart {
+  int unit = 0;
+  int tensor = 0;       // of the unit
+  Range elements;       // of the tensor
+  size_t in_flat = 0;   // where it begins in the flat buffer
+  size_t in_shard = 0;  // and in the shard's own buffer: its part of each unit, in forward order
+};
+
+// What shard `shard` holds of the tensors when every unit is cut into `shards` parts, in forward
+// order. One shard holds all tensors whole. Parts begin at multiples of kTensorAlignment elements
+// of their tensor, since `shards` is 1 or the layout's world size.
+std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, int shard);
+
 // The chunk of `count` elements that `rank` owns when they are dealt out evenly: the first
 // count % world_size ranks get one more.
 Range owned_range(size_t count, int world_size, int rank);

@@ -176,7 +176,7 @@ class Run {
                           config_.train.grad_accum * communicator_.world_size();
     summary_.tokens_per_s = seconds > 0 ? tokens / seconds : 0;
     summary_.peak_bytes = backend_.device->tracker().peak().total();
-    if (options_.generate > 0 && signal == 0 && leads()) generate();
+    if (options_.generate > 0 && signal == 0 && (leads() || trainer_.is_sharded())) generate();
     return summary_;
   }
 

@@ -3,8 +3,11 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstring>
+#include <numeric>
 #include <utility>
 
+#include "kernels/reduce_op.h"
 #include "lib/model/initialise.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
@@ -30,7 +33,8 @@ StepShape make_shape(const RunConfig& config, int world_size) {
           .positions = size_t(sequence),
           .grad_accum = config.train.grad_accum,
           .world_size = world_size,
-          .bucket_bytes = config.parallel.bucket_bytes};
+          .bucket_bytes = config.parallel.bucket_bytes,
+          .hold_gradients = config.parallel.hold_gradients};
 }
 
 std::unique_ptr<Dataset> open_data(const RunConfig& config, const StepShape& shape, bool valid) {
@@ -51,13 +55,13 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       shape_(make_shape(config, communicator.world_size())),
       model_(make_model(architecture_, *backend.ops)),
       data_(open_data(config, shape_, false)),
-      valid_(open_data(config, shape_, true)) {
+      valid_(open_data(config, shape_, true)),
+      strategy_(find_strategy(config.parallel.strategy)) {
   const SampleOrder order(config.data.order, config.train.seed, data_->sample_count());
   const BatchShare share{communicator.rank(), communicator.world_size(), config.train.micro_batch};
   loader_ = std::make_unique<BatchLoader>(*data_, order, share);
   loader_->start(0);
-  built_ =
-      build_train_step(architecture_, layout_, find_strategy(config.parallel.strategy), shape_);
+  built_ = build_train_step(architecture_, layout_, strategy_, shape_);
   memory_ = std::make_unique<ProgramMemory>(*backend.device, built_.program);
   runner_ = std::make_unique<ProgramRunner>(*backend.device, built_.program, *memory_,
                                             [this](const Op& op) { return bind_train(op); });
@@ -77,31 +81,29 @@ void Trainer::initialise_weights() {
     load_weights(config_.model.init, state());
     return;
   }
-  for (const StateTensor& tensor : state()) {
-    initialise(tensor.weight, *tensor.spec, config_.train.seed, config_.model.layers,
-               *backend_.pool);
-  }
+  const InitialisationKey key{config_.train.seed, config_.model.layers};
+  for (const StateTensor& tensor : state())
+    initialise(tensor.weight, tensor.elements.begin, *tensor.spec, key, *backend_.pool);
 }
 
 std::vector<StateTensor> Trainer::state() {
   const StepProgram& program = built_.program;
-  const std::vector<Tensor> weights = all_tensors(architecture_, layout_, flat(program.parameters));
-  const std::vector<Tensor> first =
-      all_tensors(architecture_, layout_, flat(program.first_moments));
-  const std::vector<Tensor> second =
-      all_tensors(architecture_, layout_, flat(program.second_moments));
+  const auto take = [&](const TensorPart& part, BufferId buffer, int shards) {
+    return part_of(part, flat(buffer), shards > 1);
+  };
   std::vector<StateTensor> tensors;
-  for (const UnitSpec& unit : architecture_.units) {
-    for (const TensorSpec& spec : unit.tensors) {
-      const size_t i = tensors.size();
-      tensors.push_back({&spec, weights[i], first[i], second[i]});
-    }
+  const int shards = program.optimizer_shards;
+  for (const TensorPart& part :
+       make_parts(layout_, shards, is_sharded() ? communicator_.rank() : 0)) {
+    const UnitSpec& unit = architecture_.units[size_t(part.unit)];
+    tensors.push_back({.spec = &unit.tensors[size_t(part.tensor)],
+                       .elements = part.elements,
+                       .weight = take(part, program.parameters, program.parameter_shards),
+                       .first_moment = take(part, program.first_moments, shards),
+                       .second_moment = take(part, program.second_moments, shards),
+                       .gradient = take(part, program.gradients, program.gradient_shards)});
   }
   return tensors;
-}
-
-std::vector<Tensor> Trainer::gradients() {
-  return all_tensors(architecture_, layout_, flat(built_.program.gradients));
 }
 
 void Trainer::continue_from(int64_t steps, uint64_t samples) {
@@ -132,17 +134,15 @@ double Trainer::largest(double value) {
 }
 
 std::function<void()> Trainer::bind_train(const Op& op) {
-  if (op.unit < 0) {
+  const bool on_unit = op.lane == Lane::kCompute && op.unit >= 0;
+  if (!on_unit) {
     return [this, op] { run_op(op, {}); };
   }
-  const BindingContext context{architecture_, layout_,     built_.program,
-                               *memory_,      shape_.rows, shape_.positions};
+  const BindingContext context{architecture_, layout_, *memory_, shape_.rows, shape_.positions};
   return [this, op, tensors = bind_unit(context, op)] { run_op(op, tensors); };
 }
 
 void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
-  const bool accumulate = op.micro > 0;
-  const auto start = Clock::now();
   switch (op.kind) {
     case OpKind::kNextBatch: {
       const Shape shape = {shape_.rows, shape_.positions};
@@ -154,18 +154,14 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
       model_->forward(op.unit, tensors);
       break;
     case OpKind::kLoss:
-      model_->loss(tensors, float(1.0 / double(tokens_per_step())), accumulate);
+      model_->loss(tensors, float(1.0 / double(tokens_per_step())), op.accumulate);
       finish_loss(op, tensors);
       break;
     case OpKind::kBackward:
-      model_->backward(op.unit, tensors, accumulate);
+      model_->backward(op.unit, tensors, op.accumulate);
       break;
-    case OpKind::kReduceGradients:
-      reduce_bucket(communicator_, flat(built_.program.gradients),
-                    built_.buckets[size_t(op.bucket)]);
-      break;
-    case OpKind::kReduceLoss:
-      communicator_.all_reduce(flat(built_.program.loss_sum), DType::kF64, ReduceOp::kSum);
+    case OpKind::kMeasureGradients:
+      measure();
       break;
     case OpKind::kClipGradients:
       clip();
@@ -173,12 +169,66 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
     case OpKind::kUpdate:
       update();
       break;
-    case OpKind::kEvaluateLoss:
-    case OpKind::kLogits:
+    default: {
+      const auto start = Clock::now();
+      run_comm(op);
+      result_.comm_seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    }
+  }
+}
+
+void Trainer::run_comm(const Op& op) {
+  const StepProgram& program = built_.program;
+  switch (op.kind) {
+    case OpKind::kGatherParameters:
+      return gather(program, *memory_, op);
+    case OpKind::kReduceGradients:
+      if (op.unit >= 0) return scatter_gradients(op);
+      return reduce_bucket(communicator_, flat(program.gradients),
+                           built_.buckets[size_t(op.bucket)]);
+    case OpKind::kReduceLoss:
+      return communicator_.all_reduce(flat(program.loss_sum), DType::kF64, ReduceOp::kSum);
+    case OpKind::kGatherNorm:
+      return communicator_.all_gather(flat(program.norm_parts), DType::kF64);
+    default:
       GXP_ASSERT(false);
   }
-  if (op.lane == Lane::kComm)
-    result_.comm_seconds += std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// A unit's parameters: from the ranks' shards, or, where each rank has updated its part of all,
+// from there.
+void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, const Op& op) {
+  const Memory whole = memory_of_unit(layout_, memory, op.unit, op.parameters);
+  if (program.parameter_shards == 1) return communicator_.all_gather(whole, DType::kF32);
+  const size_t share = whole.bytes / size_t(program.parameter_shards);
+  const size_t before =
+      layout_.units[size_t(op.unit)].flat.begin / size_t(program.parameter_shards) * sizeof(float);
+  const Call call{.collective = Collective::kAllGather,
+                  .dtype = DType::kF32,
+                  .count = whole.bytes / sizeof(float)};
+  communicator_.run(call, memory.of(program.parameters).slice(before, share), whole);
+}
+
+// For passes between steps.
+void Trainer::publish_parameters() {
+  for (const Op& op : built_.program.ops) {
+    if (stale_ && op.kind == OpKind::kGatherParameters) gather(built_.program, *memory_, op);
+  }
+  stale_ = false;
+}
+
+void Trainer::scatter_gradients(const Op& op) {
+  const StepProgram& program = built_.program;
+  const Memory whole = memory_of_unit(layout_, *memory_, op.unit, op.gradients);
+  scatter_sum(communicator_, whole);
+  if (program.gradient_shards == 1) return;
+  const size_t share = whole.bytes / size_t(program.gradient_shards);
+  const Memory mine = whole.slice(share * size_t(communicator_.rank()), share);
+  const size_t before =
+      layout_.units[size_t(op.unit)].flat.begin / size_t(program.gradient_shards) * sizeof(float);
+  const Memory kept = flat(program.gradients).slice(before, share);
+  if (op.accumulate) return fold(kept, kept, mine, DType::kF32, ReduceOp::kSum);
+  std::memcpy(kept.data, mine.data, share);
 }
 
 // Adds a micro-batch's losses to the step's. The wish to stop travels with them, so that all ranks
@@ -190,35 +240,61 @@ void Trainer::finish_loss(const Op& op, const UnitTensors& tensors) {
   sums[1] = wish_to_stop_ ? 1 : 0;
 }
 
+// One sum for each rank's shard, whoever holds it, so that the norm has the same bits under every
+// strategy.
+void Trainer::measure() {
+  const StepProgram& program = built_.program;
+  auto* sums = reinterpret_cast<double*>(flat(program.norm_parts).data);
+  const int shards = communicator_.world_size();
+  for (int shard = 0; shard < shards; ++shard) {
+    if (is_sharded() && shard != communicator_.rank()) continue;
+    sums[shard] = sum_of_squares(*backend_.ops, make_parts(layout_, shards, shard),
+                                 flat(program.gradients), program.gradient_shards > 1);
+  }
+}
+
 void Trainer::clip() {
   const auto* sums = reinterpret_cast<const double*>(flat(built_.program.loss_sum).data);
-  const Memory gradients = flat(built_.program.gradients);
+  const auto* squares = reinterpret_cast<const double*>(flat(built_.program.norm_parts).data);
   result_.loss = sums[0] / double(tokens_per_step());
   result_.stop_wished = sums[1] > 0;
-  result_.grad_norm = gradient_norm(*backend_.ops, architecture_, layout_, gradients);
+  result_.grad_norm =
+      std::sqrt(std::accumulate(squares, squares + communicator_.world_size(), 0.0));
   clip_coefficient_ = clip_coefficient(result_.grad_norm, config_.optim.clip);
-  if (std::isfinite(result_.loss) && std::isfinite(result_.grad_norm)) return;
+  if (!std::isfinite(result_.loss) || !std::isfinite(result_.grad_norm)) fail_non_finite();
+}
+
+// [collective] where gradients are sharded: the first such tensor of all ranks is named.
+void Trainer::fail_non_finite() {
+  const StepProgram& program = built_.program;
+  const auto parts =
+      make_parts(layout_, program.optimizer_shards, is_sharded() ? communicator_.rank() : 0);
+  const TensorPart* found =
+      find_non_finite(*backend_.ops, parts, flat(program.gradients), program.gradient_shards > 1);
+  std::array<int64_t, 1> first = {INT64_MAX};
+  if (found != nullptr) first[0] = int64_t{found->unit} << 32 | found->tensor;
+  if (is_sharded()) communicator_.all_reduce(memory_of(first), DType::kI64, ReduceOp::kMin);
+  std::string tensor = "none";
+  if (first[0] != INT64_MAX)
+    tensor =
+        architecture_.units[size_t(first[0] >> 32)].tensors[size_t(first[0] & 0xffffffff)].name;
   const auto unsigned_nan = [](double x) { return std::isnan(x) ? std::fabs(x) : x; };
-  const std::string tensor = first_non_finite(*backend_.ops, architecture_, layout_, gradients);
   fail(ErrorKind::kMismatch,
        "step {}: the loss is {} and the gradient norm {} (first non-finite gradient: {}); the "
        "weights are those of step {}; try a lower optim.lr, a longer lr_schedule.warmup_steps or a "
        "smaller "
        "optim.clip",
-       result_.step, unsigned_nan(result_.loss), unsigned_nan(result_.grad_norm),
-       tensor.empty() ? "none" : tensor, step_);
+       result_.step, unsigned_nan(result_.loss), unsigned_nan(result_.grad_norm), tensor, step_);
 }
 
 void Trainer::update() {
   AdamW adamw(*backend_.ops, config_.optim);
-  const std::vector<Tensor> gradient = gradients();
-  const std::vector<StateTensor> tensors = state();
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const StateTensor& t = tensors[i];
+  for (const StateTensor& t : state()) {
     const AdamWRange range{t.weight.memory, t.first_moment.memory, t.second_moment.memory,
-                           gradient[i].memory, t.spec->decays()};
+                           t.gradient.memory, t.spec->decays()};
     adamw.update(range, result_.step, result_.lr, clip_coefficient_);
   }
+  stale_ = is_sharded() && built_.program.parameter_shards == 1;
 }
 
 }  // namespace gxp

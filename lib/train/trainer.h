@@ -41,12 +41,14 @@ struct StepResult {
   bool stop_wished = false;  // by any rank
 };
 
-// One logical tensor of the training state, by what it is.
+// What a rank holds of one logical tensor: all of it, or the part in its shard. Flat, f32.
 struct StateTensor {
   const TensorSpec* spec = nullptr;
+  Range elements;  // of the tensor
   Tensor weight;
   Tensor first_moment;
   Tensor second_moment;
+  Tensor gradient;  // of the last step, summed over the ranks and not clipped
 };
 
 class Trainer {
@@ -56,10 +58,11 @@ class Trainer {
 
   // Seeded initial weights, or those of model.init if it names a file. Every rank makes the same.
   void initialise_weights();
-  // All tensors in forward order, to be read or overwritten between steps.
+  // What this rank holds, in forward order, to be read or overwritten between steps: every tensor,
+  // or its shard of each. All ranks together hold all.
   [[nodiscard]] std::vector<StateTensor> state();
-  // The gradients of the last step, summed over the ranks and not clipped, in the order of state().
-  [[nodiscard]] std::vector<Tensor> gradients();
+  // Whether state() is a shard.
+  [[nodiscard]] bool is_sharded() const { return built_.program.optimizer_shards > 1; }
   // Continues after `steps` optimizer steps that consumed `samples` samples of the data order.
   void continue_from(int64_t steps, uint64_t samples);
 
@@ -70,7 +73,8 @@ class Trainer {
   double validate();
   // [collective] The largest `value` of any rank.
   double largest(double value);
-  // `tokens` continued by `count` tokens, drawn by softmax(logits / temperature), seeded.
+  // [collective] if is_sharded(). `tokens` continued by `count` tokens, drawn by softmax(logits /
+  // temperature), seeded.
   std::vector<int32_t> generate(std::vector<int32_t> tokens, int count, double temperature);
 
   [[nodiscard]] int64_t steps_done() const { return step_; }
@@ -84,6 +88,12 @@ class Trainer {
   struct Pass;
 
   void run_op(const Op& op, const UnitTensors& tensors);
+  void run_comm(const Op& op);
+  void gather(const StepProgram& program, const ProgramMemory& memory, const Op& op);
+  void publish_parameters();
+  void scatter_gradients(const Op& op);
+  void measure();
+  [[noreturn]] void fail_non_finite();
   void finish_loss(const Op& op, const UnitTensors& tensors);
   void clip();
   void update();
@@ -103,6 +113,7 @@ class Trainer {
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Dataset> valid_;  // none without data.valid
   std::unique_ptr<BatchLoader> loader_;
+  const Strategy& strategy_;
   BuiltStep built_;
   std::unique_ptr<ProgramMemory> memory_;
   std::unique_ptr<ProgramRunner> runner_;
@@ -112,6 +123,7 @@ class Trainer {
   // Written by the operations of the running step, read after it.
   StepResult result_;
   double clip_coefficient_ = 1;
+  bool stale_ = false;  // weights outside this rank's shard are those of the step before
   bool wish_to_stop_ = false;
 };
 

@@ -38,7 +38,7 @@ struct Trainer::Pass {
 std::unique_ptr<Trainer::Pass> Trainer::make_forward(const StepShape& shape, OpKind ending) {
   auto pass = std::make_unique<Pass>();
   pass->shape = shape;
-  pass->program = build_forward(architecture_, layout_, shape, ending);
+  pass->program = build_forward(architecture_, layout_, strategy_, shape, ending);
   pass->memory = std::make_unique<ProgramMemory>(*backend_.device, pass->program, *memory_);
   pass->runner =
       std::make_unique<ProgramRunner>(*backend_.device, pass->program, *pass->memory,
@@ -54,8 +54,10 @@ std::function<void()> Trainer::bind_forward(const Pass& pass, const Op& op) {
       pass.fill(tokens, targets);
     };
   }
-  const BindingContext context{architecture_, layout_,         pass.program,
-                               *pass.memory,  pass.shape.rows, pass.shape.positions};
+  if (op.kind == OpKind::kGatherParameters)
+    return [this, &pass, op] { gather(pass.program, *pass.memory, op); };
+  const BindingContext context{architecture_, layout_, *pass.memory, pass.shape.rows,
+                               pass.shape.positions};
   return [this, &pass, op, tensors = bind_unit(context, op)] {
     if (op.kind == OpKind::kForward) {
       model_->forward(op.unit, tensors);
@@ -69,6 +71,7 @@ std::function<void()> Trainer::bind_forward(const Pass& pass, const Op& op) {
 
 double Trainer::validate() {
   GXP_ASSERT(has_validation());
+  publish_parameters();
   const std::unique_ptr<Pass> pass = make_forward(shape_, OpKind::kEvaluateLoss);
   const SampleOrder order("sequential", 0, valid_->sample_count());
   BatchLoader loader(*valid_, order,
@@ -91,6 +94,7 @@ double Trainer::validate() {
 
 std::vector<int32_t> Trainer::generate(std::vector<int32_t> tokens, int count, double temperature) {
   GXP_ASSERT(!tokens.empty());
+  publish_parameters();
   const auto context = size_t(config_.model.context);
   std::mt19937_64 random(config_.train.seed);
   std::unique_ptr<Pass> pass;
@@ -99,7 +103,8 @@ std::vector<int32_t> Trainer::generate(std::vector<int32_t> tokens, int count, d
     // see.
     const size_t window = std::min(tokens.size(), context);
     if (pass == nullptr || pass->shape.positions != window) {
-      const StepShape shape{.rows = 1, .positions = window};
+      const StepShape shape{
+          .rows = 1, .positions = window, .world_size = communicator_.world_size()};
       pass = make_forward(shape, OpKind::kLogits);
     }
     pass->fill = [&](const Tensor& input, const Tensor&) {

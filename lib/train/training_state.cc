@@ -88,12 +88,13 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
   const auto step = uint64_t(trainer.steps_done());
   CheckpointWriter writer(config.checkpoint.dir, {step, rank, world_size});
   for (const StateTensor& state : trainer.state()) {
-    const Range share = owned_range(state.spec->count(), world_size, rank);
+    const Range share = trainer.is_sharded() ? Range{0, state.elements.count}
+                                             : owned_range(state.elements.count, world_size, rank);
     if (share.count == 0) continue;
     for (const RoleTensor& part : roles_of(state)) {
       const Memory memory =
           part.tensor.memory.slice(share.begin * sizeof(float), share.count * sizeof(float));
-      writer.add(info_of(*state.spec, part.role), share.begin, memory);
+      writer.add(info_of(*state.spec, part.role), state.elements.begin + share.begin, memory);
     }
   }
   std::vector<FilePart> parts;
@@ -121,7 +122,7 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   check_agreement(checkpoint, settings);
   for (const StateTensor& state : trainer.state()) {
     for (const RoleTensor& part : roles_of(state))
-      checkpoint.read(state.spec->name, part.role, 0, part.tensor.memory);
+      checkpoint.read(state.spec->name, part.role, state.elements.begin, part.tensor.memory);
   }
   const CheckpointInfo& info = checkpoint.manifest().info;
   trainer.continue_from(int64_t(info.step), info.samples_consumed);

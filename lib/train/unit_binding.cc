@@ -21,6 +21,12 @@ std::vector<Tensor> bind_flat(const BindingContext& context, const std::vector<B
 
 }  // namespace
 
+Memory memory_of_unit(const ParameterLayout& layout, const ProgramMemory& memory, int unit,
+                      const FlatView& view) {
+  return memory.of(view.buffer)
+      .slice(view.begin * sizeof(float), layout.units[size_t(unit)].flat.count * sizeof(float));
+}
+
 UnitTensors bind_unit(const BindingContext& context, const Op& op) {
   const size_t b = context.rows;
   const size_t p = context.positions;
@@ -28,15 +34,16 @@ UnitTensors bind_unit(const BindingContext& context, const Op& op) {
   const auto v = size_t(context.architecture.config.vocab_size);
   const int lender = context.architecture.units[size_t(op.unit)].borrows_from;
   UnitTensors t;
-  const auto tensors_of = [&](int unit, BufferId flat) {
-    return unit_tensors(context.architecture, context.layout, unit, context.memory.of(flat));
+  const auto tensors_of = [&](int unit, const FlatView& view) -> std::vector<Tensor> {
+    if (view.buffer == kNoBuffer) return {};
+    const Memory memory = memory_of_unit(context.layout, context.memory, unit, view);
+    return unit_tensors(context.architecture, context.layout, unit, memory);
   };
-  t.parameters = tensors_of(op.unit, context.program.parameters);
-  if (lender >= 0) t.borrowed = tensors_of(lender, context.program.parameters)[0];
-  if (context.program.gradients != kNoBuffer) {
-    t.gradients = tensors_of(op.unit, context.program.gradients);
-    if (lender >= 0) t.borrowed_gradient = tensors_of(lender, context.program.gradients)[0];
-  }
+  t.parameters = tensors_of(op.unit, op.parameters);
+  t.gradients = tensors_of(op.unit, op.gradients);
+  const auto first = [](const std::vector<Tensor>& all) { return all.empty() ? Tensor() : all[0]; };
+  t.borrowed = first(tensors_of(lender, op.borrowed_parameters));
+  t.borrowed_gradient = first(tensors_of(lender, op.borrowed_gradients));
   t.saved = bind_flat(context, op.saved);
   t.scratch = bind_flat(context, op.scratch);
   t.tokens = bind(context, op.tokens, DType::kI32, {b, p});

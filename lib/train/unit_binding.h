@@ -12,11 +12,14 @@ namespace gxp {
 struct BindingContext {
   const Architecture& architecture;
   const ParameterLayout& layout;
-  const StepProgram& program;
   const ProgramMemory& memory;
   size_t rows;       // of a micro-batch
   size_t positions;  // of a row
 };
+
+// A unit's parameters or gradients, f32.
+Memory memory_of_unit(const ParameterLayout& layout, const ProgramMemory& memory, int unit,
+                      const FlatView& view);
 
 // The tensors of an operation on a unit. They stay valid as long as context.memory.
 UnitTensors bind_unit(const BindingContext& context, const Op& op);

@@ -10,23 +10,24 @@ std::vector<uint64_t> to_sizes(const std::vector<size_t>& shape) {
 }
 
 template <class Half>
-void widen(const NamedTensor& from, const Tensor& to) {
+void widen(const NamedTensor& from, size_t begin, const Tensor& to) {
   std::vector<Half> narrow(to.count());
-  from.read(0, memory_of(narrow));
+  from.read(begin, memory_of(narrow));
   float* out = to.data<float>();
   for (size_t i = 0; i < narrow.size(); ++i) out[i] = float(narrow[i]);
 }
 
-void read_as_f32(const NamedTensor& from, const Tensor& to, const std::string& path) {
+// `to`: the elements from `begin` on.
+void read_as_f32(const NamedTensor& from, size_t begin, const Tensor& to, const std::string& path) {
   switch (from.info.dtype) {
     case StorageDType::kF32:
-      return from.read(0, to.memory);
+      return from.read(begin, to.memory);
     case StorageDType::kF64:
-      return widen<double>(from, to);
+      return widen<double>(from, begin, to);
     case StorageDType::kBF16:
-      return widen<BFloat16>(from, to);
+      return widen<BFloat16>(from, begin, to);
     case StorageDType::kF16:
-      return widen<Float16>(from, to);
+      return widen<Float16>(from, begin, to);
     default:
       fail(ErrorKind::kConfig,
            "load weights from {}: tensor {} has type {}; F64, F32, F16 and BF16 can be read", path,
@@ -51,7 +52,7 @@ void load_weights(const std::string& path, const std::vector<StateTensor>& state
            tensor.spec->name, fmt::join(found->info.shape, ", "),
            fmt::join(tensor.spec->shape, ", "));
     }
-    read_as_f32(*found, tensor.weight, path);
+    read_as_f32(*found, tensor.elements.begin, tensor.weight, path);
   }
 }
 

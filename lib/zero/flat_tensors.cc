@@ -11,25 +11,23 @@ Shape to_shape(const std::vector<size_t>& sizes) {
 }  // namespace
 
 std::vector<Tensor> unit_tensors(const Architecture& architecture, const ParameterLayout& layout,
-                                 int unit, Memory flat) {
+                                 int unit, Memory memory) {
   const UnitSpec& spec = architecture.units[size_t(unit)];
+  const size_t start = layout.units[size_t(unit)].flat.begin;
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const Range& place = layout.units[size_t(unit)].tensors[i];
-    const Memory memory = flat.slice(place.begin * sizeof(float), place.count * sizeof(float));
-    tensors.emplace_back(memory, DType::kF32, to_shape(spec.tensors[i].shape));
+    const size_t begin = place.begin - start;
+    tensors.emplace_back(memory.slice(begin * sizeof(float), place.count * sizeof(float)),
+                         DType::kF32, to_shape(spec.tensors[i].shape));
   }
   return tensors;
 }
 
-std::vector<Tensor> all_tensors(const Architecture& architecture, const ParameterLayout& layout,
-                                Memory flat) {
-  std::vector<Tensor> tensors;
-  for (size_t unit = 0; unit < architecture.units.size(); ++unit) {
-    for (const Tensor& tensor : unit_tensors(architecture, layout, int(unit), flat))
-      tensors.push_back(tensor);
-  }
-  return tensors;
+Tensor part_of(const TensorPart& part, Memory buffer, bool is_shard) {
+  const size_t begin = is_shard ? part.in_shard : part.in_flat;
+  return {buffer.slice(begin * sizeof(float), part.elements.count * sizeof(float)), DType::kF32,
+          Shape{part.elements.count}};
 }
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-// The logical tensors inside a flat buffer of parameters (or gradients, or moments).
+// The logical tensors inside flat memory of parameters, gradients or moments.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,12 @@
 
 namespace gxp {
 
-// The tensors of `unit`, in the order and shapes of UnitSpec::tensors. `flat` holds layout.count
-// floats.
+// The tensors of `unit`, in the order and shapes of UnitSpec::tensors. `memory` holds the unit's
+// flat range, f32.
 std::vector<Tensor> unit_tensors(const Architecture& architecture, const ParameterLayout& layout,
-                                 int unit, Memory flat);
+                                 int unit, Memory memory);
 
-// The same of all units, in forward order.
-std::vector<Tensor> all_tensors(const Architecture& architecture, const ParameterLayout& layout,
-                                Memory flat);
+// A part's elements in a buffer of all units, or of one rank's shard of them.
+Tensor part_of(const TensorPart& part, Memory buffer, bool is_shard);
 
 }  // namespace gxp

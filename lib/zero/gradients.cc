@@ -12,24 +12,24 @@ void reduce_bucket(Communicator& communicator, Memory gradients, const Bucket& b
   communicator.all_reduce(part, DType::kF32, ReduceOp::kSum);
 }
 
-double gradient_norm(Ops& ops, const Architecture& architecture, const ParameterLayout& layout,
-                     Memory gradients) {
-  double sum = 0;
-  for (const Tensor& gradient : all_tensors(architecture, layout, gradients))
-    sum += ops.sum_of_squares(gradient);
-  return std::sqrt(sum);
+void scatter_sum(Communicator& communicator, Memory unit) {
+  communicator.reduce_scatter(unit, DType::kF32, ReduceOp::kSum);
 }
 
-std::string first_non_finite(Ops& ops, const Architecture& architecture,
-                             const ParameterLayout& layout, Memory gradients) {
-  for (size_t unit = 0; unit < architecture.units.size(); ++unit) {
-    const std::vector<Tensor> tensors = unit_tensors(architecture, layout, int(unit), gradients);
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      if (!std::isfinite(ops.sum_of_squares(tensors[i])))
-        return architecture.units[unit].tensors[i].name;
-    }
+double sum_of_squares(Ops& ops, std::span<const TensorPart> parts, Memory gradients,
+                      bool is_shard) {
+  double sum = 0;
+  for (const TensorPart& part : parts)
+    sum += ops.sum_of_squares(part_of(part, gradients, is_shard));
+  return sum;
+}
+
+const TensorPart* find_non_finite(Ops& ops, std::span<const TensorPart> parts, Memory gradients,
+                                  bool is_shard) {
+  for (const TensorPart& part : parts) {
+    if (!std::isfinite(ops.sum_of_squares(part_of(part, gradients, is_shard)))) return &part;
   }
-  return "";
+  return nullptr;
 }
 
 }  // namespace gxp

@@ -1,26 +1,28 @@
-// What the ranks do with their gradients: sum them in buckets, and measure them.
+// What the ranks do with their gradients: sum them, and measure them. Each rank has scaled its loss
+// by 1 / (tokens of the step on all ranks), so the sum is the gradient of the mean loss.
 #pragma once
 
-#include <string>
+#include <span>
 
 #include "kernels/ops.h"
-#include "lib/arch/architecture.h"
 #include "lib/collective/communicator.h"
 #include "lib/shard/layout.h"
 
 namespace gxp {
 
-// Sums the bucket's part of the flat gradients (f32) over all ranks, in place. Each rank has scaled
-// its loss by 1 / (tokens of the step on all ranks), so the sum is the gradient of the mean loss.
+// Sums the bucket's part of the flat gradients (f32) over all ranks, in place.
 void reduce_bucket(Communicator& communicator, Memory gradients, const Bucket& bucket);
 
-// The global norm: per tensor a sum of squares in f64 with a fixed order, added in the order of the
-// layout. Its bits depend on the gradients alone, not on buckets, threads or ranks.
-double gradient_norm(Ops& ops, const Architecture& architecture, const ParameterLayout& layout,
-                     Memory gradients);
+// Sums a unit's gradients (f32, in world_size equal parts); this rank's part of the sum is in its
+// place afterwards, the others hold anything. The sums have the bits of reduce_bucket's.
+void scatter_sum(Communicator& communicator, Memory unit);
 
-// The name of the first tensor, in forward order, whose gradient is not finite; "" if all are.
-std::string first_non_finite(Ops& ops, const Architecture& architecture,
-                             const ParameterLayout& layout, Memory gradients);
+// The sum of squares of the parts of one shard: in f64, per part over a fixed tree, in order. Its
+// bits depend on the gradients and the parts alone. `is_shard`: as in part_of().
+double sum_of_squares(Ops& ops, std::span<const TensorPart> parts, Memory gradients, bool is_shard);
+
+// The first part whose gradient is not finite; null if all are.
+const TensorPart* find_non_finite(Ops& ops, std::span<const TensorPart> parts, Memory gradients,
+                                  bool is_shard);
 
 }  // namespace gxp

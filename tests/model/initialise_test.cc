@@ -14,7 +14,7 @@ std::vector<float> initial_values(const TensorSpec& spec, uint64_t seed, int thr
                                   int layers = 8) {
   std::vector<float> values(spec.count(), 7.0f);
   ThreadPool pool(threads);
-  initialise({memory_of(values), DType::kF32, Shape{values.size()}}, spec, seed, layers, pool);
+  initialise({memory_of(values), DType::kF32, Shape{values.size()}}, 0, spec, {seed, layers}, pool);
   return values;
 }
 

@@ -58,7 +58,8 @@ TEST_CASE("a forward pass keeps nothing for a backward pass", "[program]") {
   const Architecture architecture = sample_architecture();
   const StepShape shape{.rows = 2, .positions = 20};
   const ParameterLayout layout = make_layout(architecture, 1);
-  const StepProgram pass = build_forward(architecture, layout, shape, OpKind::kEvaluateLoss);
+  const StepProgram pass =
+      build_forward(architecture, layout, find_strategy("ddp"), shape, OpKind::kEvaluateLoss);
   const StepProgram step =
       build_train_step(architecture, layout, find_strategy("ddp"), shape).program;
   CHECK(pass.gradients == kNoBuffer);

@@ -79,5 +79,27 @@ TEST_CASE("the owned ranges of all ranks cover a tensor once and differ by one e
   CHECK(end == count);
 }
 
+TEST_CASE("the shards hold every element of every tensor once", "[shard]") {
+  const int world_size = GENERATE(1, 2, 3, 7, 64);
+  const Architecture model = small_model();
+  const ParameterLayout layout = make_layout(model, world_size);
+  std::vector<int> held(layout.count);
+  for (int rank = 0; rank < world_size; ++rank) {
+    for (const TensorPart& part : make_parts(layout, world_size, rank)) {
+      const UnitLayout& unit = layout.units[size_t(part.unit)];
+      CHECK(part.in_flat == unit.tensors[size_t(part.tensor)].begin + part.elements.begin);
+      CHECK(part.in_shard + part.elements.count <= layout.count / size_t(world_size));
+      CHECK(part.elements.begin % kTensorAlignment == 0);
+      for (size_t i = 0; i < part.elements.count; ++i) ++held[part.in_flat + i];
+    }
+  }
+  size_t all = 0;
+  for (const int times : held) {
+    REQUIRE(times <= 1);
+    all += size_t(times);
+  }
+  CHECK(all == model.parameter_count());
+}
+
 }  // namespace
 }  // namespace gxp

@@ -83,10 +83,28 @@ inline Values values_of(const Tensor& tensor) {
   return {data, data + tensor.count()};
 }
 
-inline std::vector<Values> weights_of(Trainer& trainer) {
-  std::vector<Values> weights;
-  for (const StateTensor& tensor : trainer.state()) weights.push_back(values_of(tensor.weight));
-  return weights;
+// The whole tensors behind what the ranks hold. [collective] if that is sharded.
+inline std::vector<Values> whole_tensors(Trainer& trainer, Communicator& communicator,
+                                         Tensor StateTensor::*which) {
+  std::vector<Values> whole;
+  for (const UnitSpec& unit : trainer.architecture().units) {
+    for (const TensorSpec& spec : unit.tensors) {
+      Values& values = whole.emplace_back(spec.count());
+      for (const StateTensor& held : trainer.state()) {
+        if (held.spec->name != spec.name) continue;
+        const Values part = values_of(held.*which);
+        std::copy(part.begin(), part.end(), values.begin() + std::ptrdiff_t(held.elements.begin));
+      }
+      // Zeros or-ed with bits are these bits.
+      if (trainer.is_sharded())
+        communicator.all_reduce(memory_of(values), DType::kI32, ReduceOp::kBitOr);
+    }
+  }
+  return whole;
+}
+
+inline std::vector<Values> weights_of(Trainer& trainer, Communicator& communicator) {
+  return whole_tensors(trainer, communicator, &StateTensor::weight);
 }
 
 // What one rank saw of a run.
@@ -103,11 +121,10 @@ inline Trained train(const RunConfig& config, Communicator& communicator) {
   Trained trained;
   while (trainer.steps_done() < config.train.steps) {
     trained.steps.push_back(trainer.step(false));
-    if (trainer.steps_done() > 1) continue;
-    for (const Tensor& gradient : trainer.gradients())
-      trained.first_gradients.push_back(values_of(gradient));
+    if (trainer.steps_done() == 1)
+      trained.first_gradients = whole_tensors(trainer, communicator, &StateTensor::gradient);
   }
-  trained.weights = weights_of(trainer);
+  trained.weights = weights_of(trainer, communicator);
   return trained;
 }
 

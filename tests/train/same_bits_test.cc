@@ -44,7 +44,7 @@ Trained train_part(const RunConfig& config, Communicator& communicator, int unti
   Trained trained;
   while (trainer.steps_done() < until) trained.steps.push_back(trainer.step(false));
   save_state(trainer, communicator, config, {});
-  trained.weights = weights_of(trainer);
+  trained.weights = weights_of(trainer, communicator);
   return trained;
 }
 

@@ -18,9 +18,9 @@ TEST_CASE("a loss that is not finite ends the run and leaves the weights alone",
     trainer.initialise_weights();
     trainer.step(false);
     trainer.state()[5].weight.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
-    const std::vector<Values> before = weights_of(trainer);
+    const std::vector<Values> before = weights_of(trainer, communicator);
     CHECK_THROWS_WITH(trainer.step(false), Catch::Contains("step 2: the loss is nan"));
-    CHECK(weights_of(trainer)[0] == before[0]);
+    CHECK(weights_of(trainer, communicator)[0] == before[0]);
     return 0;
   });
 }
@@ -64,7 +64,7 @@ TEST_CASE("seeded weights are the same on every world size, and others for anoth
       Backend backend = make_backend(config.train, 1);
       Trainer trainer(config, communicator, backend);
       trainer.initialise_weights();
-      return weights_of(trainer);
+      return weights_of(trainer, communicator);
     });
   };
   CHECK(first_weights(1, "1")[0] == first_weights(3, "1")[2]);

@@ -22,7 +22,8 @@ std::vector<float> flat_gradients(const ParameterLayout& layout, F f) {
 
 double norm_with_threads(std::vector<float>& flat, const ParameterLayout& layout, int threads) {
   ThreadPool pool(threads);
-  return gradient_norm(*make_cpu_ops(pool), sample_architecture(), layout, memory_of(flat));
+  return std::sqrt(
+      sum_of_squares(*make_cpu_ops(pool), make_parts(layout, 1, 0), memory_of(flat), false));
 }
 
 TEST_CASE("the norm counts every element of every tensor once, and no padding", "[zero]") {
@@ -46,10 +47,13 @@ TEST_CASE("the first tensor that is not finite is named", "[zero]") {
   std::vector<float> flat = flat_gradients(layout, [](size_t) { return 0.5f; });
   ThreadPool pool(1);
   const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
-  CHECK(first_non_finite(*ops, model, layout, memory_of(flat)).empty());
+  const std::vector<TensorPart> parts = make_parts(layout, 1, 0);
+  CHECK(find_non_finite(*ops, parts, memory_of(flat), false) == nullptr);
   flat[layout.units[2].tensors[4].end() - 1] = std::numeric_limits<float>::infinity();
   flat[layout.units[3].tensors[0].begin] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(first_non_finite(*ops, model, layout, memory_of(flat)) ==
+  const TensorPart* found = find_non_finite(*ops, parts, memory_of(flat), false);
+  REQUIRE(found != nullptr);
+  CHECK(model.units[size_t(found->unit)].tensors[size_t(found->tensor)].name ==
         "transformer.h.1.attn.c_proj.weight");
 }
 

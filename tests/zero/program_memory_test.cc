@@ -25,7 +25,8 @@ TEST_CASE("a forward pass borrows parameters and arena from the step", "[zero]")
   const StepShape shape{.rows = 2, .positions = 20};
   const StepProgram step =
       build_train_step(architecture, layout, find_strategy("ddp"), shape).program;
-  const StepProgram pass = build_forward(architecture, layout, shape, OpKind::kEvaluateLoss);
+  const StepProgram pass =
+      build_forward(architecture, layout, find_strategy("ddp"), shape, OpKind::kEvaluateLoss);
   const auto device = make_cpu_device();
   const ProgramMemory base(*device, step);
   const uint64_t before = device->tracker().live().total();

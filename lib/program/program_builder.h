@@ -1,0 +1,317 @@
+// Writes a step program down: one call an operation, in the order of the step. What an operation
+// touches follows from the model's units and from where their parameters and gradients lie then.
+// The order is build.cc's.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/program/build.h"
+
+namespace gxp {
+
+// Emits operations in the order of the step; strategy decides what is emitted, not how it runs.
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const Architecture& architecture, const ParameterLayout& layout,
+                 const Strategy& strategy, const StepShape& shape)
+      : architecture_(architecture),
+        layout_(layout),
+        strategy_(strategy),
+        shape_(shape),
+        tokens_(shape.rows * shape.positions),
+        parameters_(layout.units.size()),
+        gradients_(layout.units.size()) {
+    program_.parameter_shards = strategy.shard_parameters ? shape.world_size : 1;
+    program_.parameters =
+        flat_buffer("parameters", MemoryKind::kParameters, program_.parameter_shards);
+    if (program_.parameter_shards == 1) view_all(parameters_, program_.parameters);
+  }
+
+  // The buffers that only training has.
+  void train_buffers() {
+    program_.optimizer_shards = strategy_.shard_optimizer ? shape_.world_size : 1;
+    program_.gradient_shards = keeps_gradient_shards(strategy_, shape_) ? shape_.world_size : 1;
+    program_.gradients = flat_buffer("gradients", MemoryKind::kGradients, program_.gradient_shards);
+    if (program_.gradient_shards == 1) view_all(gradients_, program_.gradients);
+    const int shards = program_.optimizer_shards;
+    program_.first_moments = flat_buffer("first moments", MemoryKind::kOptimizer, shards);
+    program_.second_moments = flat_buffer("second moments", MemoryKind::kOptimizer, shards);
+    program_.loss_sum = persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double));
+    program_.norm_parts = persistent("norm parts", MemoryKind::kCommunication,
+                                     size_t(shape_.world_size) * sizeof(double));
+  }
+
+  // Gradients that are whole only until they are reduced.
+  static bool keeps_gradient_shards(const Strategy& strategy, const StepShape& shape) {
+    return strategy.shard_gradients && (shape.grad_accum == 1 || !shape.hold_gradients);
+  }
+
+  // Where ranks hold shards, a unit's parameters are gathered before they are used.
+  void need_parameters(int unit) {
+    if (parameters_[size_t(unit)].buffer == kNoBuffer) gather_parameters(unit);
+  }
+  void release_parameters(int unit) {
+    if (program_.parameter_shards > 1) parameters_[size_t(unit)] = {};
+  }
+
+  void gather_parameters(int unit) {
+    const Range& flat = layout_.units[size_t(unit)].flat;
+    FlatView& view = parameters_[size_t(unit)];
+    if (program_.parameter_shards > 1) {
+      const std::string name = "parameters of " + architecture_.units[size_t(unit)].name;
+      view = {buffer(name, MemoryKind::kParameters, flat.count * sizeof(float)), 0};
+    }
+    Op& op = emit(OpKind::kGatherParameters, Lane::kComm, unit, -1);
+    op.parameters = view;
+    use_view(op, view, flat, true);
+    if (program_.parameter_shards > 1) use_shard(op, program_.parameters, flat, false);
+  }
+
+  void next_batch(int micro) {
+    batch_tokens_ = buffer("tokens", MemoryKind::kActivations, tokens_ * sizeof(int32_t));
+    batch_targets_ = buffer("targets", MemoryKind::kActivations, tokens_ * sizeof(int32_t));
+    Op& op = emit(OpKind::kNextBatch, Lane::kCompute, -1, micro);
+    op.tokens = batch_tokens_;
+    op.targets = batch_targets_;
+    write(op, batch_tokens_);
+    write(op, batch_targets_);
+  }
+
+  void forward(int unit, int micro) {
+    const UnitSpec& spec = architecture_.units[size_t(unit)];
+    Op& op = emit(OpKind::kForward, Lane::kCompute, unit, micro);
+    if (spec.kind == UnitKind::kEmbedding) {
+      op.tokens = batch_tokens_;
+      read(op, batch_tokens_);
+    } else {
+      op.input = stream_.at(size_t(unit) - 1);
+      read(op, op.input);
+    }
+    op.output = buffer(fmt::format("stream after {}", spec.name), MemoryKind::kActivations,
+                       tokens_ * size_t(architecture_.config.hidden) * sizeof(float));
+    write(op, op.output);
+    stream_.resize(size_t(unit));
+    stream_.push_back(op.output);
+    for (const ActivationSpec& saved : spec.saved)
+      op.saved.push_back(make(spec, saved, MemoryKind::kActivations));
+    for (const BufferId id : op.saved) write(op, id);
+    saved_.resize(architecture_.units.size());
+    saved_[size_t(unit)] = op.saved;
+    scratch(op, spec, spec.forward_scratch);
+    use_parameters(op, unit);
+  }
+
+  // The head: forward and backward in one operation, so that logits need not be kept or made twice.
+  void loss(int unit, int micro) {
+    const UnitSpec& spec = architecture_.units[size_t(unit)];
+    Op& op = emit(OpKind::kLoss, Lane::kCompute, unit, micro);
+    head_inputs(op, unit);
+    stream_gradient_ = buffer("stream gradient", MemoryKind::kActivations,
+                              tokens_ * size_t(architecture_.config.hidden) * sizeof(float));
+    op.stream_gradient = stream_gradient_;
+    write(op, stream_gradient_);
+    scratch(op, spec, spec.backward_scratch);
+    write(op, program_.loss_sum);
+    use_parameters(op, unit);
+    use_gradients(op, unit);
+  }
+
+  void evaluate(OpKind kind, int unit) {
+    const UnitSpec& spec = architecture_.units[size_t(unit)];
+    Op& op = emit(kind, Lane::kCompute, unit, 0);
+    head_inputs(op, unit);
+    if (kind == OpKind::kLogits) {
+      op.output = persistent("last logits", MemoryKind::kWorkspace,
+                             shape_.rows * size_t(architecture_.config.vocab_size) * sizeof(float));
+      write(op, op.output);
+    }
+    scratch(op, spec, spec.forward_scratch);
+    use_parameters(op, unit);
+  }
+
+  void backward(int unit, int micro) {
+    const UnitSpec& spec = architecture_.units[size_t(unit)];
+    Op& op = emit(OpKind::kBackward, Lane::kCompute, unit, micro);
+    op.stream_gradient = stream_gradient_;
+    write(op, stream_gradient_);
+    if (spec.kind == UnitKind::kEmbedding) {
+      op.tokens = batch_tokens_;
+      read(op, batch_tokens_);
+    } else {
+      op.input = stream_.at(size_t(unit) - 1);
+      read(op, op.input);
+    }
+    op.saved = saved_.at(size_t(unit));
+    for (const BufferId id : op.saved)
+      write(op, id);  // backward may work in place in what it saved
+    scratch(op, spec, spec.backward_scratch);
+    if (spec.kind != UnitKind::kEmbedding)
+      use_parameters(op, unit);  // a table is only read forward
+    use_gradients(op, unit);
+  }
+
+  // The unit's sum goes to the ranks' shards.
+  void scatter_gradients(int unit, int micro) {
+    const Range& flat = layout_.units[size_t(unit)].flat;
+    FlatView& view = gradients_[size_t(unit)];
+    Op& op = emit(OpKind::kReduceGradients, Lane::kComm, unit, micro);
+    op.gradients = view;
+    use_view(op, view, flat, true);
+    if (program_.gradient_shards == 1) return;
+    op.accumulate = micro > 0;
+    use_shard(op, program_.gradients, flat, true);
+    view = {};
+  }
+
+  void reduce_gradients(int index, const Bucket& bucket) {
+    Op& op = emit(OpKind::kReduceGradients, Lane::kComm, -1, -1);
+    op.bucket = index;
+    op.uses.push_back({program_.gradients, to_bytes(bucket.flat), true});
+  }
+
+  void reduce_loss() { write(emit(OpKind::kReduceLoss, Lane::kComm, -1, -1), program_.loss_sum); }
+
+  void measure_gradients() {
+    Op& op = emit(OpKind::kMeasureGradients, Lane::kCompute, -1, -1);
+    read(op, program_.gradients);
+    write(op, program_.norm_parts);
+    if (program_.optimizer_shards == 1) return;
+    write(emit(OpKind::kGatherNorm, Lane::kComm, -1, -1), program_.norm_parts);
+  }
+
+  void clip_gradients() {
+    Op& op = emit(OpKind::kClipGradients, Lane::kCompute, -1, -1);
+    read(op, program_.gradients);
+    read(op, program_.loss_sum);
+    read(op, program_.norm_parts);
+  }
+
+  void update() {
+    Op& op = emit(OpKind::kUpdate, Lane::kCompute, -1, -1);
+    read(op, program_.gradients);
+    for (const BufferId id : {program_.parameters, program_.first_moments, program_.second_moments})
+      write(op, id);
+  }
+
+  StepProgram finish() && {
+    place_buffers(program_);
+    derive_order(program_);
+    return std::move(program_);
+  }
+
+ private:
+  Op& emit(OpKind kind, Lane lane, int unit, int micro) {
+    Op& op = program_.ops.emplace_back();
+    op.kind = kind;
+    op.lane = lane;
+    op.unit = unit;
+    op.micro = micro;
+    return op;
+  }
+
+  BufferId add(const std::string& name, MemoryKind kind, size_t bytes, bool keep) {
+    BufferSpec& buffer = program_.buffers.emplace_back();
+    buffer.name = name;
+    buffer.kind = kind;
+    buffer.bytes = bytes;
+    buffer.persistent = keep;
+    return BufferId(program_.buffers.size()) - 1;
+  }
+  BufferId persistent(const std::string& name, MemoryKind kind, size_t bytes) {
+    return add(name, kind, bytes, true);
+  }
+  BufferId buffer(const std::string& name, MemoryKind kind, size_t bytes) {
+    return add(name, kind, bytes, false);
+  }
+  BufferId make(const UnitSpec& unit, const ActivationSpec& spec, MemoryKind kind) {
+    return buffer(fmt::format("{} {}", unit.name, spec.name), kind,
+                  spec.count(tokens_) * size_of(spec.dtype));
+  }
+
+  void use(Op& op, BufferId id, bool writes) {
+    op.uses.push_back({id, {0, program_.buffers[size_t(id)].bytes}, writes});
+  }
+  void read(Op& op, BufferId id) { use(op, id, false); }
+  void write(Op& op, BufferId id) { use(op, id, true); }
+
+  static Range to_bytes(const Range& elements) {
+    return {elements.begin * sizeof(float), elements.count * sizeof(float)};
+  }
+
+  void scratch(Op& op, const UnitSpec& unit, const std::vector<ActivationSpec>& specs) {
+    for (const ActivationSpec& spec : specs)
+      op.scratch.push_back(make(unit, spec, MemoryKind::kWorkspace));
+    for (const BufferId id : op.scratch) write(op, id);
+  }
+
+  void head_inputs(Op& op, int unit) {
+    op.input = stream_.at(size_t(unit) - 1);
+    op.targets = batch_targets_;
+    read(op, op.input);
+    read(op, op.targets);
+    if (op.kind == OpKind::kLogits) return;
+    op.losses = buffer("losses", MemoryKind::kWorkspace, tokens_ * sizeof(float));
+    write(op, op.losses);
+  }
+
+  void use_parameters(Op& op, int unit) {
+    op.parameters = use_unit(op, parameters_, unit, false);
+    const int lender = architecture_.units[size_t(unit)].borrows_from;
+    if (lender >= 0) op.borrowed_parameters = use_unit(op, parameters_, lender, false);
+  }
+  void use_gradients(Op& op, int unit) {
+    op.gradients = use_unit(op, gradients_, unit, true);
+    const int lender = architecture_.units[size_t(unit)].borrows_from;
+    if (lender >= 0) op.borrowed_gradients = use_unit(op, gradients_, lender, true);
+    op.accumulate = op.micro > 0 && program_.gradient_shards == 1;
+  }
+  // A unit's gradients that do not last are made when they are first written.
+  FlatView use_unit(Op& op, std::vector<FlatView>& views, int unit, bool gradients) {
+    const Range& flat = layout_.units[size_t(unit)].flat;
+    FlatView& view = views[size_t(unit)];
+    if (view.buffer == kNoBuffer) {
+      GXP_ASSERT(gradients);
+      const std::string name = "gradients of " + architecture_.units[size_t(unit)].name;
+      view = {buffer(name, MemoryKind::kGradients, flat.count * sizeof(float)), 0};
+    }
+    use_view(op, view, flat, gradients);
+    return view;
+  }
+  static void use_view(Op& op, const FlatView& view, const Range& flat, bool writes) {
+    op.uses.push_back({view.buffer, to_bytes({view.begin, flat.count}), writes});
+  }
+  // This rank's part of a unit, in a buffer of shards.
+  void use_shard(Op& op, BufferId id, const Range& flat, bool writes) const {
+    const auto shards = size_t(shape_.world_size);
+    op.uses.push_back({id, to_bytes({flat.begin / shards, flat.count / shards}), writes});
+  }
+
+  BufferId flat_buffer(const std::string& name, MemoryKind kind, int shards) {
+    return persistent(name, kind, layout_.count / size_t(shards) * sizeof(float));
+  }
+  void view_all(std::vector<FlatView>& views, BufferId id) const {
+    for (size_t unit = 0; unit < views.size(); ++unit)
+      views[unit] = {id, layout_.units[unit].flat.begin};
+  }
+
+  const Architecture& architecture_;
+  const ParameterLayout& layout_;
+  const Strategy& strategy_;
+  const StepShape& shape_;
+  const size_t tokens_;
+  StepProgram program_;
+  std::vector<FlatView> parameters_;  // by unit; no buffer: not gathered
+  std::vector<FlatView> gradients_;   // by unit; no buffer: nothing is written yet
+  BufferId batch_tokens_ = kNoBuffer;
+  BufferId batch_targets_ = kNoBuffer;
+  BufferId stream_gradient_ = kNoBuffer;
+  std::vector<BufferId> stream_;              // the residual stream after each unit
+  std::vector<std::vector<BufferId>> saved_;  // by unit
+};
+
+}  // namespace gxp

@@ -1,0 +1,143 @@
+// Every strategy trains as DDP does, to the bit; and sends what its formula says.
+#include <cstring>
+
+#include "lib/train/training_state.h"
+#include "tests/catch.h"
+#include "tests/train/golden.h"
+
+namespace gxp {
+namespace {
+
+std::vector<std::string> sharding_strategies() {
+  std::vector<std::string> names;
+  for (const Strategy& strategy : strategies()) {
+    if (strategy.shard_optimizer) names.emplace_back(strategy.name);
+  }
+  return names;
+}
+
+bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Values& x, const Values& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+  });
+}
+
+TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, bit for bit",
+          "[train]") {
+  const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum");
+  const int world_size = GENERATE(2, 4);
+  const std::string strategy = GENERATE(from_range(sharding_strategies()));
+  CAPTURE(folder, world_size, strategy);
+  const Trained ddp = train_on_ranks(golden_config(folder, world_size), world_size)[0];
+  const auto ranks = train_on_ranks(
+      golden_config(folder, world_size, {"parallel.strategy=" + strategy}), world_size);
+  for (const Trained& rank : ranks) {
+    for (size_t s = 0; s < ddp.steps.size(); ++s) {
+      CHECK(rank.steps[s].loss == ddp.steps[s].loss);
+      CHECK(rank.steps[s].grad_norm == ddp.steps[s].grad_norm);
+    }
+    CHECK(same_bits(rank.first_gradients, ddp.first_gradients));
+    CHECK(same_bits(rank.weights, ddp.weights));
+  }
+}
+
+TEST_CASE("gradients that are reduced after every micro-batch train to nearly the same weights",
+          "[train]") {
+  const std::string strategy = GENERATE("zero2", "zero3", "shard_grad_op");
+  const std::vector<std::string> sets = {"parallel.strategy=" + strategy,
+                                         "parallel.hold_gradients=false"};
+  const Trained ddp = train_on_ranks(golden_config("gpt2-accum", 2), 2)[0];
+  const Trained freed = train_on_ranks(golden_config("gpt2-accum", 2, sets), 2)[0];
+  for (size_t s = 0; s < ddp.steps.size(); ++s)
+    CHECK(freed.steps[s].loss == Approx(ddp.steps[s].loss).epsilon(1e-6));
+}
+
+// Bytes of all parameters, padding included, that a rank does not hold itself.
+double others_bytes(int world_size) {
+  const RunConfig config = golden_config("gpt2-tiny", 1);
+  const ParameterLayout layout = make_layout(make_architecture(config.model), world_size);
+  return double(layout.count * sizeof(float)) * (world_size - 1) / world_size;
+}
+
+TEST_CASE("a rank sends two or three times what it does not hold, and a few words", "[train]") {
+  const std::string strategy = GENERATE(from_range(sharding_strategies()));
+  const int world_size =
+      GENERATE(2, 4);  // with others, small messages travel further in return for speed
+  CAPTURE(strategy, world_size);
+  const std::vector<std::string> sets = {"parallel.strategy=" + strategy, "train.micro_batch=1",
+                                         "train.steps=2"};
+  const auto ranks = train_on_ranks(golden_config("gpt2-tiny", 1, sets), world_size);
+  const int times = find_strategy(strategy).reshard_after_forward ? 3 : 2;
+  double sent = 0;
+  for (const Trained& rank : ranks) sent += double(rank.steps[1].wire_bytes);
+  CHECK(sent / world_size <= times * others_bytes(world_size) + 256.0 * world_size);
+}
+
+TEST_CASE("sharded memory falls with the number of ranks", "[train]") {
+  struct Row {
+    const char* strategy;
+    double parameters, gradients, optimizer;  // shares of a rank, in 1 / world_size
+  };
+  const auto row = GENERATE(values<Row>(
+      {{"zero1", 4, 4, 1}, {"shard_grad_op", 1, 1, 1}, {"zero2", 4, 1, 1}, {"zero3", 1, 1, 1}}));
+  const RunConfig config = golden_config(
+      "gpt2-tiny", 4, {"parallel.strategy=" + std::string(row.strategy), "train.steps=1"});
+  const Architecture architecture = make_architecture(config.model);
+  const ParameterLayout layout = make_layout(architecture, 4);
+  const StepShape shape{.rows = 1, .positions = 32, .world_size = 4};
+  const StepProgram program =
+      build_train_step(architecture, layout, find_strategy(row.strategy), shape).program;
+  const auto share = [&](BufferId id) {
+    return double(program.buffers[size_t(id)].bytes) / double(layout.count);
+  };
+  CHECK(share(program.parameters) == row.parameters);
+  CHECK(share(program.gradients) == row.gradients);
+  CHECK(share(program.first_moments) == row.optimizer);
+}
+
+TEST_CASE("a checkpoint of one strategy is resumed by another, to the same bits", "[train]") {
+  const std::string first = GENERATE("ddp", "zero1", "zero3");
+  const std::string second = GENERATE("ddp", "zero2", "zero3");
+  CAPTURE(first, second);
+  const TemporaryDirectory directory;
+  const auto run_until = [&](const std::string& strategy, int until) {
+    const RunConfig config = golden_config(
+        "gpt2-accum", 2, {"checkpoint.dir=" + directory.path(), "parallel.strategy=" + strategy});
+    return run_ranks(2, [&](Communicator& c) {
+      Backend backend = make_backend(config.train, 2);
+      Trainer trainer(config, c, backend);
+      if (!resume_state(trainer, c, config, {})) trainer.initialise_weights();
+      while (trainer.steps_done() < until) trainer.step(false);
+      save_state(trainer, c, config, {});
+      return weights_of(trainer, c);
+    })[0];
+  };
+  const Trained whole = train_on_ranks(golden_config("gpt2-accum", 2), 2)[0];
+  run_until(first, 5);
+  CHECK(same_bits(run_until(second, 12), whole.weights));
+}
+
+TEST_CASE("sharded ranks validate and generate as DDP does", "[train]") {
+  const auto outcome = [](const std::string& strategy) {
+    const RunConfig config =
+        golden_config("gpt2-tiny", 2,
+                      {"data.valid=" + golden_path("gpt2-tiny", "tokens.i32"),
+                       "train.valid_batches=2", "parallel.strategy=" + strategy});
+    return run_ranks(2, [&](Communicator& c) {
+      Backend backend = make_backend(config.train, 2);
+      Trainer trainer(config, c, backend);
+      trainer.initialise_weights();
+      for (int step = 0; step < 2; ++step) trainer.step(false);
+      const double loss = trainer.validate();
+      if (c.rank() > 0 && !trainer.is_sharded()) return std::pair(loss, std::vector<int32_t>());
+      return std::pair(loss, trainer.generate({1, 2, 3}, 40, 1.0));
+    });
+  };
+  const auto ddp = outcome("ddp");
+  const auto sharded = outcome(GENERATE("zero1", "zero2", "zero3", "shard_grad_op"));
+  CHECK(sharded[0] == ddp[0]);
+  CHECK(sharded[1].first == ddp[0].first);
+}
+
+}  // namespace
+}  // namespace gxp
