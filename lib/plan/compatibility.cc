@@ -30,6 +30,9 @@ constexpr std::array kTools = {
     Tool{"accelerate", "accelerate estimate-memory", kAllStages, kHalfAndFull, ask_accelerate},
 };
 
+// DeepSpeed's main memory is 6 bytes times parameters times GPUs: with more, 64 bits overflow.
+constexpr double kMostParameterCopies = 1e18;
+
 }  // namespace
 
 std::span<const Tool> compatible_tools() { return kTools; }
@@ -41,6 +44,8 @@ Support answers(const Tool& tool, const Question& question) {
   if (std::ranges::find(tool.precisions, question.precision) == tool.precisions.end())
     return {false, fmt::format("it does not know precision {}; use one of: {}", question.precision,
                                fmt::join(tool.precisions, ", "))};
+  if (double(question.parameters) * question.gpus > kMostParameterCopies)
+    return {false, "parameters times GPUs pass 1e18, more than it can count; ask for fewer GPUs"};
   const bool deepspeed = tool.name.starts_with("deepspeed");
   if (deepspeed && question.stage == 3 && question.largest_layer == 0)
     return {false,

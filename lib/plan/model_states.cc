@@ -57,7 +57,7 @@ std::array<Kind, 4> kinds(const Training& training) {
   const Precision& precision = training.precision;
   return {{{"parameters", precision.parameter, 3, kZero},
            {"gradients", precision.gradient, 2, kZero},
-           {"master_weights", precision.master, 1, "Micikevicius et al., arXiv:1710.03740"},
+           {"master weights", precision.master, 1, "Micikevicius et al., arXiv:1710.03740"},
            {"moments", precision.moment * training.optimizer.moments, 1, kZero}}};
 }
 

@@ -234,6 +234,10 @@ TEST_CASE("a tool that has no answer says why and what to ask instead", "[plan]"
   question.largest_layer = 0;
   CHECK_THROWS_WITH(ask("deepspeed", question), Catch::Contains("give --largest-layer"));
   CHECK_THROWS_WITH(ask("megatron", question), Catch::Contains("no answer for stage 3"));
+  question.parameters = kMostParameters;
+  question.gpus = question.gpus_per_host = kMostGpus;
+  question.stage = 2;
+  CHECK_THROWS_WITH(ask("deepspeed", question), Catch::Contains("ask for fewer GPUs"));
   question.precision = "pure-bf16";
   CHECK_THROWS_WITH(ask("accelerate", question), Catch::Contains("does not know precision pure-b"));
   CHECK_THROWS_WITH(find_tool("deepsped"), Catch::Contains("did you mean 'deepspeed'"));
