@@ -6,6 +6,7 @@ namespace gxp {
 
 std::function<int()> define_allreduce_test(CLI::App& app);
 std::function<int()> define_convert_ckpt(CLI::App& app);
+std::function<int()> define_memcalc(CLI::App& app);
 std::function<int()> define_train(CLI::App& app);
 
 namespace {
@@ -14,6 +15,8 @@ constexpr std::array kTable = {
     Command{"train", "Train a GPT-2 style model on one rank or many", define_train},
     Command{"allreduce-test", "Run, check and time collectives among ranks", define_allreduce_test},
     Command{"convert-ckpt", "Convert, inspect and verify checkpoints", define_convert_ckpt},
+    Command{"memcalc", "Memory per GPU of a model's states, before there is a model",
+            define_memcalc},
 };
 
 }  // namespace

@@ -4,8 +4,8 @@ _gxp() {
   local command=${COMP_WORDS[1]} words=""
   [[ $COMP_CWORD -eq 1 ]] && command=""
   case $command in
-    "") words="train allreduce-test convert-ckpt help -h --help --version" ;;
-    help) words="train allreduce-test convert-ckpt help" ;;
+    "") words="train allreduce-test convert-ckpt memcalc help -h --help --version" ;;
+    help) words="train allreduce-test convert-ckpt memcalc help" ;;
     train)
       words="-h --help --set --nproc --nnodes --node-rank --master --no-bind --join-timeout --resume --metrics --generate --prompt --temperature --print-config --format"
       case $previous in
@@ -78,6 +78,27 @@ _gxp() {
       case $previous in
         --to) words="gxp huggingface safetensors" ;;
         --shard-size) words="" ;;
+        --format) words="text csv json" ;;
+      esac ;;
+    memcalc)
+      words="-h --help --params --stage --gpus --shard --precision --optimizer --limit --solve --sequence --micro-batch --recompute --tensor-parallel --checkpoint-activations --partition-activations --compat --largest-layer --gpus-per-host --explain --unit --list --format"
+      case $previous in
+        --params) words="" ;;
+        --stage) words="0 1 2 3" ;;
+        --gpus) words="" ;;
+        --shard) words="" ;;
+        --precision) words="fp32 fp16 bf16 bf16-fp32-grads pure-bf16" ;;
+        --optimizer) words="adamw adam sgd momentum lion adafactor muon" ;;
+        --limit) words="" ;;
+        --solve) words="" ;;
+        --sequence) words="" ;;
+        --micro-batch) words="" ;;
+        --recompute) words="none selective full" ;;
+        --tensor-parallel) words="" ;;
+        --compat) words="paper deepspeed deepspeed-docs megatron eleuther accelerate" ;;
+        --largest-layer) words="" ;;
+        --gpus-per-host) words="" ;;
+        --unit) words="GB GiB MB MiB" ;;
         --format) words="text csv json" ;;
       esac ;;
   esac

@@ -30,6 +30,11 @@ std::optional<Format> parse_format(std::string_view name);
 enum class Style {
   kPlain,  // doubles with four significant digits
   kBytes,  // a byte count: 64 MiB
+  // A byte count in one unit for the whole column, two decimals; the heading names the unit.
+  kMB,
+  kMiB,
+  kGB,
+  kGiB,
 };
 
 // One cell; monostate is "nothing to say": blank in text and CSV, null in JSON.

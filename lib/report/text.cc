@@ -10,11 +10,30 @@
 namespace gxp {
 namespace {
 
+// Bytes of the unit of a column; 0: each cell has its own.
+double unit_of(Style style) {
+  switch (style) {
+    case Style::kMB:
+      return 1e6;
+    case Style::kMiB:
+      return 1 << 20;
+    case Style::kGB:
+      return 1e9;
+    case Style::kGiB:
+      return 1 << 30;
+    case Style::kPlain:
+    case Style::kBytes:
+      break;
+  }
+  return 0;
+}
+
 struct ToText {
   Style style;
   std::string operator()(std::monostate) const { return ""; }
   std::string operator()(bool value) const { return value ? "yes" : "no"; }
   std::string operator()(int64_t value) const {
+    if (unit_of(style) > 0) return fmt::format("{:.2f}", double(value) / unit_of(style));
     const bool bytes = style == Style::kBytes && value >= 0;
     return bytes ? format_bytes(uint64_t(value)) : fmt::format("{}", value);
   }

@@ -31,6 +31,20 @@ TEST_CASE("text aligns strings left and numbers right, under short headings", "[
         "\u00e9           0 B        nan\n");
 }
 
+TEST_CASE("a column in one unit shows that unit's numbers, and programs bytes", "[report]") {
+  Report report{.schema = "s"};
+  Table& table = report.add_table("t", {{"a", "GB", Style::kGB},
+                                        {"b", "GiB", Style::kGiB},
+                                        {"c", "MB", Style::kMB},
+                                        {"d", "MiB", Style::kMiB}});
+  constexpr int64_t kBytes = 3'221'225'472;
+  table.add_row({kBytes, kBytes, kBytes, kBytes});
+  CHECK(to_text(report) ==
+        "  GB   GiB       MB      MiB\n"
+        "3.22  3.00  3221.23  3072.00\n");
+  CHECK(contains(to_csv(report), "3221225472,3221225472"));
+}
+
 TEST_CASE("CSV keeps every digit and quotes what needs it", "[report]") {
   CHECK(to_csv(sample()) ==
         "key,value\n"

@@ -1,0 +1,60 @@
+// What gxp memcalc is asked, as typed, and what follows from it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/plan/activations.h"
+#include "lib/plan/compatibility.h"
+#include "lib/plan/model_states.h"
+#include "lib/report/report.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gxp {
+
+struct MemcalcOptions {
+  std::string model;   // a published model's name, or "" with --params
+  std::string params;  // "7e9", "7B"
+  std::string stages;  // "2" or "0,1,2,3"; "": all that there is an answer for
+  std::string gpus;    // "8" or "1,8,64"
+  std::string precision = "bf16";
+  std::string optimizer = "adamw";
+  int shard = 0;
+  std::string compat;
+  std::string largest_layer;
+  int gpus_per_host = 0;
+  Question eleuther;            // the fields that only that tool reads
+  bool eleuther_asked = false;  // some of those that mean nothing to gxp's own estimate
+  Recompute recompute = Recompute::kNone;
+  bool recompute_asked = false;
+  std::string limit;
+  std::string solve;
+  std::string unit = "GiB";
+  bool explain = false;
+  bool list = false;
+  Format format = Format::kText;
+};
+
+void add_memcalc_options(CLI::App& app, MemcalcOptions& options);
+
+// kUsage if options exclude each other, or one lacks another.
+void check(const MemcalcOptions& options);
+
+// The published model that is asked about; null with --params.
+const PublishedModel* model_of(const MemcalcOptions& options);
+
+// With a GPT-2 or GPT-3 and --sequence; nothing without.
+std::optional<ActivationShape> activation_shape_of(const MemcalcOptions& options);
+
+Training training_of(const MemcalcOptions& options);
+std::vector<int> stages_of(const MemcalcOptions& options);
+// Every GPU count with every stage, in that order.
+std::vector<Placement> placements_of(const MemcalcOptions& options);
+// The same, as questions to `tool`; without --stage, those that it has an answer for.
+std::vector<Question> questions_of(const MemcalcOptions& options, const Tool& tool);
+
+}  // namespace gxp

@@ -1,0 +1,51 @@
+// What gxp memcalc prints: one table of results, and on request one of the reasons.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/plan/compatibility.h"
+#include "lib/plan/model_states.h"
+#include "lib/report/report.h"
+
+namespace gxp {
+
+// How byte counts are shown in text: one unit for all tables.
+struct Unit {
+  std::string name;  // "GiB"
+  Style style;
+};
+
+// kUsage if it is none of GB, GiB, MB, MiB.
+Unit find_unit(const std::string& name);
+
+struct MemcalcView {
+  Unit unit;
+  bool explain = false;
+  std::optional<uint64_t> limit_bytes;  // of one GPU: what is larger does not fit
+  std::vector<Term> activations = {};   // of one GPU, beside the model states; whole on each
+};
+
+// JSON: results[] of {gpus, stage, parameters_bytes, gradients_bytes, master_weights_bytes,
+// moments_bytes, optimizer_bytes (the two before)[, activations_bytes], total_bytes[, fits]}, of
+// one GPU; terms[] of
+// {gpus, stage, component, formula, numbers, bytes, source}.
+void add_model_states(Report& report, const Training& training,
+                      const std::vector<Placement>& placements, const MemcalcView& view);
+
+// JSON: results[] of {gpus, stage, options, total_bytes, host_bytes, printed[, fits]}; terms[] as
+// above, with options.
+void add_answers(Report& report, const Tool& tool, const std::vector<Question>& questions,
+                 const MemcalcView& view);
+
+// The smallest number of GPUs per stage. JSON: results[] of {stage, gpus, total_bytes, fits}; where
+// no number fits, gpus is null and total_bytes what kMostGpus of them would still need.
+void add_least_gpus(Report& report, const Training& training, const std::vector<int>& stages,
+                    const MemcalcView& view);
+
+// JSON: models[] of {name, parameters, layers, hidden, ..., source}.
+void add_published_models(Report& report);
+
+}  // namespace gxp

@@ -1,0 +1,49 @@
+// The shapes of published models, by name, and what follows from a shape alone: how many parameters
+// there are and which module is the largest. For questions that are asked before a model exists.
+//
+// One more model is one row in the table. Pure; counts are exact.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace gxp {
+
+enum class BlockKind {
+  // GPT-2 and GPT-3: learned positions, LayerNorm, biases everywhere, MLP of 4 hidden, tied head.
+  kGpt,
+  // Llama, Mistral, Qwen: rotary positions, RMSNorm, gated MLP of three matrices, grouped-query
+  // attention.
+  kLlama,
+};
+
+struct PublishedModel {
+  std::string_view name;  // "llama3-8b"
+  BlockKind kind = BlockKind::kGpt;
+  uint64_t layers = 0;
+  uint64_t hidden = 0;
+  uint64_t heads = 0;
+  uint64_t key_value_heads = 0;  // fewer than `heads` under grouped-query attention
+  uint64_t head_size = 0;
+  uint64_t mlp = 0;         // width of the MLP's middle
+  uint64_t vocabulary = 0;  // rows of the embedding
+  uint64_t positions = 0;   // context; rows of the learned position table, if there is one
+  bool tied_head = true;    // the head is the embedding
+  bool qkv_bias = true;
+  std::string_view source;
+};
+
+std::span<const PublishedModel> published_models();
+
+// Throws kUsage with a near match if there is none of that name.
+const PublishedModel& find_published_model(std::string_view name);
+
+// A tied head counts once.
+uint64_t parameter_count(const PublishedModel& model);
+
+// Parameters of the largest module that has any of its own: an embedding, or one linear layer with
+// its bias. DeepSpeed's "largest layer", which is no transformer block.
+uint64_t largest_module(const PublishedModel& model);
+
+}  // namespace gxp

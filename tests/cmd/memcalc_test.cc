@@ -1,0 +1,181 @@
+// gxp memcalc as it is run: the JSON that programs read, and what bad input is answered with.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/cmd/run_gxp.h"
+
+namespace gxp {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using Json = nlohmann::json;
+
+Outcome memcalc(Arguments arguments) {
+  arguments.insert(arguments.begin(), "memcalc");
+  return run_gxp(arguments);
+}
+
+Json memcalc_json(Arguments arguments) {
+  arguments.insert(arguments.end(), {"--format", "json"});
+  const Outcome outcome = memcalc(arguments);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return Json::parse(outcome.out);
+}
+
+TEST_CASE("memcalc tells bytes per GPU, part by part, in JSON", "[cmd]") {
+  const Json report = memcalc_json({"--params", "7e9", "--stage", "2", "--gpus", "8"});
+  CHECK(report["schema"] == "gxp.memcalc/1");
+  CHECK(report["parameters"] == 7000000000);
+  REQUIRE(report["results"].size() == 1);
+  const Json expected = {{"gpus", 8},
+                         {"stage", 2},
+                         {"parameters_bytes", 14000000000},
+                         {"gradients_bytes", 1750000000},
+                         {"master_weights_bytes", 3500000000},
+                         {"moments_bytes", 7000000000},
+                         {"optimizer_bytes", 10500000000},
+                         {"total_bytes", 26250000000}};
+  CHECK(report["results"][0] == expected);
+}
+
+TEST_CASE("memcalc goes through lists of GPUs and stages", "[cmd]") {
+  const Json results =
+      memcalc_json({"gpt2-xl", "--gpus", "1,2,64", "--stage", "0,3", "--limit", "10GB"})["results"];
+  REQUIRE(results.size() == 6);
+  CHECK(results[4]["gpus"] == 64);
+  CHECK(results[4]["stage"] == 0);
+  CHECK(results[4]["fits"] == false);
+  CHECK(results[5]["fits"] == true);
+}
+
+TEST_CASE("memcalc shows one unit, named in every heading", "[cmd]") {
+  const auto [unit, total] = GENERATE(table<std::string, std::string>(
+      {{"GB", "26.25"}, {"GiB", "24.45"}, {"MB", "26250.00"}, {"MiB", "25033.95"}}));
+  const Outcome outcome =
+      memcalc({"--params", "7B", "--stage", "2", "--gpus", "8", "--unit", unit});
+  CHECK(contains(outcome.out, "total " + unit));
+  CHECK(contains(outcome.out, total));
+}
+
+TEST_CASE("memcalc --explain gives a reason for every byte", "[cmd]") {
+  const Json report = memcalc_json(
+      {"--params", "7e9", "--gpus", "64", "--stage", "2", "--shard", "8", "--explain"});
+  int64_t sum = 0;
+  for (const Json& term : report["terms"]) {
+    CHECK_FALSE(term["source"].get<std::string>().empty());
+    sum += term["bytes"].get<int64_t>();
+  }
+  CHECK(sum == report["results"][0]["total_bytes"]);
+  CHECK(report["terms"][1]["numbers"] == "2 x ceil(7000000000 / 8)");
+}
+
+TEST_CASE("memcalc adds the activations and logits of a GPT to its states", "[cmd]") {
+  const Json with = memcalc_json({"gpt3-175b", "--sequence", "2048", "--recompute", "selective",
+                                  "--gpus", "64", "--stage", "3", "--explain"});
+  const Json without = memcalc_json({"gpt3-175b", "--gpus", "64", "--stage", "3"});
+  const Json& row = with["results"][0];
+  const int64_t kept = 34LL * 2048 * 12288 * 96;  // 76.5 GiB
+  const int64_t logits = 4LL * 2048 * 50257;
+  CHECK(row["activations_bytes"] == kept + logits);
+  CHECK(row["total_bytes"] == without["results"][0]["total_bytes"].get<int64_t>() + kept + logits);
+  CHECK(with["terms"][4]["bytes"] == kept);
+}
+
+TEST_CASE("memcalc --solve finds the fewest GPUs of each stage", "[cmd]") {
+  const Json results =
+      memcalc_json({"--params", "7e9", "--solve", "gpus", "--limit", "40GB"})["results"];
+  REQUIRE(results.size() == 4);
+  CHECK(results[0]["gpus"].is_null());
+  CHECK(results[0]["fits"] == false);
+  CHECK(results[1]["gpus"] == 7);
+  CHECK(results[2]["gpus"] == 4);
+  CHECK(results[3]["gpus"] == 3);
+}
+
+TEST_CASE("memcalc --compat answers as the other tool does", "[cmd]") {
+  const Json results = memcalc_json({"--params", "7e9", "--compat", "deepspeed", "--largest-layer",
+                                     "131.072e6", "--gpus", "64"})["results"];
+  REQUIRE(results.size() == 8);  // two of ZeRO-2, six of ZeRO-3
+  CHECK(results[0]["printed"] == " 2503.40GB |  13.04GB | offload_optimizer=cpu ");
+  CHECK(results[7]["printed"] ==
+        "  312.92GB |   2.32GB | offload_param=none, offload_optimizer=none, zero_init=0");
+  const Json paper =
+      memcalc_json({"--params", "7.5e9", "--compat", "paper", "--gpus", "64", "--stage", "1"});
+  CHECK(paper["results"][0]["printed"] == "31.41 GB");
+  CHECK(paper["results"][0]["host_bytes"].is_null());
+}
+
+TEST_CASE("memcalc --compat deepspeed-docs asks nothing that has no answer", "[cmd]") {
+  const Json results = memcalc_json({"--params", "7e9", "--compat", "deepspeed-docs"})["results"];
+  CHECK(results.size() == 2);  // stage 3 depends on the largest layer
+}
+
+TEST_CASE("memcalc --list names the published models", "[cmd]") {
+  const Json models = memcalc_json({"--list"})["models"];
+  CHECK(models.size() > 20);
+  CHECK(models[0]["name"] == "gpt2");
+  CHECK(models[0]["parameters"] == 124439808);
+}
+
+TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]") {
+  const auto [arguments, words] = GENERATE(table<Arguments, std::string>({
+      {Arguments(), "give MODEL or --params"},
+      {{"gpt2", "--params", "7e9"}, "give MODEL or --params"},
+      {Arguments{"gpt2-xxl"}, "did you mean 'gpt2-xl'"},
+      {{"--params", "0"}, "--params '0': no whole number of parameters from 1 to 1e15"},
+      {{"--params", "many"}, "--params 'many'"},
+      {{"--params", "1.5"}, "--params '1.5'"},
+      {{"--params", "1e16"}, "--params '1e16'"},
+      {{"--params", "nan"}, "--params 'nan'"},
+      {{"--params", "7e9x"}, "--params '7e9x'"},
+      {{"--params", "7e9", "--stage", "4"}, "plan stage 4: ZeRO has stages 0"},
+      {{"--params", "7e9", "--stage", "1,,2"}, "'' is no whole number"},
+      {{"--params", "7e9", "--gpus", "0"}, "plan 0 GPUs"},
+      {{"--params", "7e9", "--gpus", "8,x"}, "'x' is no whole number"},
+      {{"--params", "7e9", "--gpus", "8", "--shard", "3"}, "3 does not divide 8"},
+      {{"--params", "7e9", "--precision", "f16"}, "did you mean 'fp16'"},
+      {{"--params", "7e9", "--optimizer", "adamx"}, "did you mean 'ada"},
+      {{"--params", "7e9", "--limit", "much"}, "--limit 'much'"},
+      {{"--params", "7e9", "--unit", "GIB"}, "--unit 'GIB'"},
+      {{"--params", "7e9", "--solve", "gpus"}, "add --limit 80GB"},
+      {{"--params", "7e9", "--solve", "batch", "--limit", "80GB"}, "use --solve gpus"},
+      {{"--params", "7e9", "--compat", "deepsped"}, "did you mean 'deepspeed'"},
+      {{"--params", "7e9", "--compat", "deepspeed", "--stage", "1"}, "use --stage 2,3"},
+      {{"--params", "7e9", "--compat", "deepspeed", "--stage", "3"}, "give --largest-layer"},
+      {{"--params", "7e9", "--compat", "deepspeed", "--gpus-per-host", "3"}, "3 does not divide 8"},
+      {{"--params", "7e9", "--compat", "paper", "--precision", "fp32"}, "precision fp32"},
+      {{"--params", "7e9", "--compat", "paper", "--shard", "2"}, "hybrid sharding"},
+      {{"--params", "7e9", "--compat", "paper", "--optimizer", "sgd"}, "assumes Adam"},
+      {{"--params", "7e9", "--sequence", "2048"}, "give a GPT-2 or GPT-3 as MODEL"},
+      {{"llama2-7b", "--sequence", "2048"}, "give a GPT-2 or GPT-3 as MODEL"},
+      {{"gpt2", "--sequence", "2048", "--precision", "fp32"}, "is for 16 bits"},
+      {{"gpt2", "--sequence", "2048", "--recompute", "half"}, "must be one of: none, selective"},
+      {{"gpt2", "--sequence", "1048576", "--micro-batch", "65536"}, "pass 1e18 bytes"},
+      {{"gpt2", "--list"}, "leave MODEL out"},
+      {{"gpt2", "--recompute", "full"}, "add --sequence"},
+      {{"gpt2", "--micro-batch", "2"}, "add --sequence"},
+      {{"gpt2", "--sequence", "9", "--compat", "paper"}, "--compat eleuther or gxp's own"},
+      {{"gpt2", "--tensor-parallel", "2"}, "--compat eleuther and a MODEL"},
+      {{"gpt2", "--compat", "paper", "--checkpoint-activations"}, "--compat eleuther and a MODEL"},
+      {{"gpt2", "--largest-layer", "1e6"}, "go with --compat deepspeed"},
+  }));
+  const Outcome outcome = memcalc(arguments);
+  CAPTURE(arguments, outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  REQUIRE(outcome.errors().size() == 1);
+  CHECK(contains(outcome.errors()[0], words));
+}
+
+TEST_CASE("memcalc has read tensor parallelism and recomputation for EleutherAI", "[cmd]") {
+  const Json report =
+      memcalc_json({"gpt3-6.7b", "--compat", "eleuther", "--explain", "--micro-batch", "8",
+                    "--sequence", "2048", "--tensor-parallel", "2", "--checkpoint-activations",
+                    "--partition-activations", "--gpus", "128", "--stage", "1"});
+  CHECK(report["terms"][0]["component"] == "activations");
+  CHECK(report["terms"][0]["bytes"] == 2048LL * 8 * 4096 * 32 * 34 / 2);
+}
+
+}  // namespace
+}  // namespace gxp
