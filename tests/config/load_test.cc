@@ -113,7 +113,8 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
       {"[model]\nfamily = 'llama'\nhead_size = 7",
        "run.toml:5: model.head_size: must be even for rotary positions, is 7"},
       {"[model]\nfamily = 'llama'\nhidden = 60",
-       "model.head_size: must be even for rotary positions, is 15 (model.hidden / model.heads)"},
+       "run.toml: model.head_size: must be even for rotary positions, is 15 (model.hidden / "
+       "model.heads)"},
       {"[model]\nfamily = 'llama'\nheads = 1048576\nhead_size = 4",
        "run.toml:6: model.head_size: times model.heads (1048576) must be at most 1048576, is "
        "4194304"},
