@@ -67,7 +67,7 @@ GoldenRun::GoldenRun(const std::string& folder, int micro_batch)
   directory_ = name;
   const json spec = json::parse(read_file(golden("spec.json")));
   make_file(path("run.toml"), run_file(spec, folder_, micro_batch) +
-                                   fmt::format("[checkpoint]\ndir = \"{}\"\n", path("run/ckpt")));
+                                  fmt::format("[checkpoint]\ndir = \"{}\"\n", path("run/ckpt")));
 }
 
 GoldenRun::~GoldenRun() { fs::remove_all(directory_); }
