@@ -112,8 +112,8 @@ int run_action(std::vector<std::string> arguments, std::span<const Command> comm
 CommandLine make_command_line(std::span<const Command> commands) {
   CommandLine line;
   line.help = std::make_unique<HelpOptions>();
-  line.app =
-      std::make_unique<CLI::App>("Trains GPT-2 style language models on one rank or many.", "gxp");
+  line.app = std::make_unique<CLI::App>(
+      "Trains GPT-2 and Llama style language models on one rank or many.", "gxp");
   line.app->set_help_flag("-h,--help", "Print this help and exit");
   line.app->set_version_flag("--version", "gxp " GXP_VERSION, "Print the version and exit");
   line.app->require_subcommand(0, 1);

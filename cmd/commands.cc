@@ -12,7 +12,7 @@ std::function<int()> define_train(CLI::App& app);
 namespace {
 
 constexpr std::array kTable = {
-    Command{"train", "Train a GPT-2 style model on one rank or many", define_train},
+    Command{"train", "Train a GPT-2 or Llama style model on one rank or many", define_train},
     Command{"allreduce-test", "Run, check and time collectives among ranks", define_allreduce_test},
     Command{"convert-ckpt", "Convert, inspect and verify checkpoints", define_convert_ckpt},
     Command{"memcalc", "Memory per GPU of a model's states, before there is a model",

@@ -37,6 +37,14 @@ struct AdamWStep {
   double gradient_scale;  // multiplied into the gradient first (clipping)
 };
 
+// Queries (B, T, H * D), keys and values (B, T, G * D), each an array of its own: query head j
+// reads head j / (H / G) of keys and values, and G divides H (Ainslie et al., arXiv:2305.13245).
+template <class AnyTensor>
+struct GroupedHeads {
+  AnyTensor queries, keys, values;
+  int heads, kv_heads;  // H, G
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -61,10 +69,33 @@ class Ops {
                                   ConstTensor x, ConstTensor mean, ConstTensor rstd,
                                   ConstTensor weight) = 0;
 
+  // RMS norm (Zhang & Sennrich, arXiv:1910.07467), eps inside the root.
+  // rstd(N) = 1 / sqrt(mean of x^2 + eps), an output; out(N, C) = x * rstd * weight.
+  virtual void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
+                               float eps) = 0;
+  // out as above from a given rstd, with the same bits.
+  virtual void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) = 0;
+  // dx(N, C) += gradient through the norm (ADDED, as layernorm_backward does); dweight(C) +=.
+  virtual void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
+                                ConstTensor rstd, ConstTensor weight) = 0;
+
   // GELU, tanh form (arXiv:1606.08415). out may be x.
   virtual void gelu_forward(Tensor out, ConstTensor x) = 0;
   // One pass: activated = gelu(x) and dx = dout * gelu'(x). dx may be dout; activated may be x.
   virtual void gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x) = 0;
+
+  // SwiGLU (Shazeer, arXiv:2002.05202): out = silu(gate) * up, silu(x) = x / (1 + e^-x). out may be
+  // either input.
+  virtual void swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up) = 0;
+  // One pass and in place: dout, gate, up become what the forward's output was, dgate and dup.
+  virtual void swiglu_backward(Tensor dout, Tensor gate, Tensor up) = 0;
+
+  // Rotary positions (Su et al., arXiv:2104.09864) in the half-split form of Llama, in place:
+  // in each head of x(B, T, heads * D), channels i and i + D / 2 turn by the angle
+  // position * theta^(-2i / D), position 0 first. D = head_size is even.
+  virtual void rope_forward(Tensor x, int head_size, double theta) = 0;
+  // Its gradient, in place: the same angles backwards.
+  virtual void rope_backward(Tensor dx, int head_size, double theta) = 0;
 
   // Causal self-attention, scores scaled by 1 / sqrt(D); tiles with online softmax (Milakov &
   // Gimelshein, arXiv:1805.02867; Dao, arXiv:2307.08691), so T x T never exists for the batch.
@@ -74,8 +105,16 @@ class Ops {
   // dqkv(B, T, 3C) is stored; scratch(B, H, T) is overwritten (row sums of dout * out).
   virtual void attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout, ConstTensor qkv,
                                   ConstTensor out, ConstTensor lse, int heads) = 0;
+  // The same with fewer heads of keys and values. out(B, T, H * D), lse and scratch (B, H, T).
+  virtual void grouped_attention_forward(Tensor out, Tensor lse,
+                                         const GroupedHeads<ConstTensor>& in) = 0;
+  // `gradients` are stored, with the shapes of `in`.
+  virtual void grouped_attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
+                                          ConstTensor dout, const GroupedHeads<ConstTensor>& in,
+                                          ConstTensor out, ConstTensor lse) = 0;
 
   // out(B, T, C) = tokens_table[tokens] + positions_table[0 .. T). tokens(B, T) i32, all below V.
+  // Without a table of positions (memory.data == nullptr) there is nothing to add, here and below.
   virtual void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
                                  ConstTensor position_table) = 0;
   // dtoken_table(V, C) and dposition_table(P >= T, C) +=, in the tokens' order (deterministic).

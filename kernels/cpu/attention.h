@@ -5,33 +5,46 @@
 
 namespace gxp {
 
-// Arrays as kernels/ops.h lays them out, for the whole batch.
 struct AttentionShape {
-  size_t positions, channels, heads;
+  size_t positions, heads, kv_heads, head_size;
+};
+
+// Queries, keys and values of the whole batch, or their gradients. Each position's row holds the
+// heads side by side; rows are `query_stride` and `kv_stride` floats apart, so that the three may
+// lie in one array or in three.
+template <class Float>
+struct AttentionRows {
+  Float* queries;
+  Float* keys;
+  Float* values;
+  size_t query_stride, kv_stride;
 };
 
 struct AttentionForward {
   AttentionShape shape;
-  const float* qkv;
-  float* out;
-  float* lse;
+  AttentionRows<const float> in;
+  float* out;  // (B, T, heads * head_size)
+  float* lse;  // (B, heads, T)
 };
 
 struct AttentionBackward {
   AttentionShape shape;
-  const float* qkv;
+  AttentionRows<const float> in;
   const float* out;
   const float* lse;
   const float* dout;
-  float* dqkv;
-  float* delta;  // (B, H, T): row sums of dout * out
+  AttentionRows<float> gradients;
+  float* delta;  // (B, heads, T): row sums of dout * out
 };
 
-// `pair` = batch row * heads + head. Pairs are independent; each reads and writes its own slices.
-// `scratch` holds attention_scratch_floats(), aligned to 64 bytes; its content is of no interest.
+// Forward: `pair` = batch row * heads + head. Backward: `group` = batch row * kv_heads + head of
+// keys and values, with all the heads of queries that read it, in order: their gradients of its
+// keys and values are summed. Pairs and groups are independent; each reads and writes its own
+// slices. `scratch` holds attention_scratch_floats(), aligned to 64 bytes; its content is of no
+// interest.
 struct AttentionKernels {
   void (*forward)(const AttentionForward& args, size_t pair, float* scratch);
-  void (*backward)(const AttentionBackward& args, size_t pair, float* scratch);
+  void (*backward)(const AttentionBackward& args, size_t group, float* scratch);
 };
 
 // Enough for any instruction set and for both passes: grows with T * D.

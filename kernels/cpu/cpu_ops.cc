@@ -5,9 +5,11 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/cpu/cpu_attention.h"
+#include "kernels/cpu/cpu_norms.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/rope_table.h"
 #include "kernels/math/adamw_factors.h"
 #include "kernels/ops.h"
 #include "kernels/tensor_data.h"
@@ -21,35 +23,12 @@ constexpr size_t kGrain = 1024;
 // Elements of one partial sum, which depend on nothing but the count.
 constexpr size_t kSumBlock = 1 << 14;
 
-// Rows cut into blocks whose sums are added in order: the blocks depend on the rows alone, so the
-// sum does not depend on the thread count. At most 64 blocks, so that the partial sums stay small.
-struct RowBlocks {
-  explicit RowBlocks(size_t row_count)
-      : rows(row_count), block(std::max<size_t>(64, (row_count + 63) / 64)) {}
-  [[nodiscard]] size_t count() const { return (rows + block - 1) / block; }
-  [[nodiscard]] size_t begin(size_t i) const { return i * block; }
-  [[nodiscard]] size_t end(size_t i) const { return std::min(rows, (i + 1) * block); }
-  size_t rows, block;
-};
-
-AttentionShape attention_shape(const Shape& qkv, int heads) {
-  GXP_ASSERT(qkv.rank() == 3 && qkv[2] % 3 == 0 && heads > 0);
-  const AttentionShape shape = {qkv[1], qkv[2] / 3, static_cast<size_t>(heads)};
-  GXP_ASSERT(shape.channels % shape.heads == 0);
-  return shape;
-}
-
-LayerNormRow first_row(const Tensor& out, const ConstTensor& x, const ConstTensor& weight,
-                       const ConstTensor& bias) {
-  const size_t columns = x.shape.columns();
-  return {matrix_of(out, x.shape.rows(), columns), matrix_of(x, x.shape.rows(), columns),
-          vector_of(weight, columns), vector_of(bias, columns), columns};
-}
-
-LayerNormRow row_of(LayerNormRow first, size_t row) {
-  first.out += row * first.columns;
-  first.x += row * first.columns;
-  return first;
+// The table, or nullptr if there is none.
+template <class AnyTensor>
+auto positions_of(const AnyTensor& table, size_t positions, size_t columns) {
+  const bool has_table = table.memory.data != nullptr;
+  GXP_ASSERT(!has_table || table.shape.rows() >= positions);
+  return has_table ? matrix_of(table, table.shape.rows(), columns) : nullptr;
 }
 
 class CpuOps final : public Ops {
@@ -59,7 +38,8 @@ class CpuOps final : public Ops {
         isa_(isa),
         kernels_(cpu_kernels(isa)),
         gemm_(pool, isa),
-        thread_scratch_(static_cast<size_t>(pool.thread_count())) {}
+        norms_(pool, kernels_.rows),
+        attention_(pool, kernels_.attention) {}
 
   [[nodiscard]] std::string description() const override {
     const int threads = pool_.thread_count();
@@ -86,72 +66,30 @@ class CpuOps final : public Ops {
     gemm_.run(args);
   }
 
-  void bias_backward(Tensor dbias, ConstTensor dout) override {
-    const size_t columns = dout.shape.columns();
-    const float* from = matrix_of(dout, dout.shape.rows(), columns);
-    float* to = vector_of(dbias, columns);
-    const RowBlocks blocks(dout.shape.rows());
-    float* partial = partial_sums(blocks, columns);
-    pool_.parallel_for(blocks.count(), 1, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) {
-        kernels_.rows.add_rows(partial + i * columns, from + blocks.begin(i) * columns,
-                               blocks.end(i) - blocks.begin(i), columns, columns);
-      }
-    });
-    add_partial_sums(to, partial, blocks, {0, columns, columns});
-  }
+  void bias_backward(Tensor dbias, ConstTensor dout) override { norms_.add_columns(dbias, dout); }
 
   void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
                          ConstTensor bias, float eps) override {
-    const size_t rows = x.shape.rows();
-    const LayerNormRow first = first_row(out, x, weight, bias);
-    float* const means = vector_of(mean, rows);
-    float* const rstds = vector_of(rstd, rows);
-    pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
-      for (size_t row = begin; row < end; ++row) {
-        const LayerNormRow at = row_of(first, row);
-        const RowStatistics statistics = kernels_.rows.statistics(at.x, at.columns, eps);
-        kernels_.rows.layernorm_row(at, statistics);
-        means[row] = statistics.mean;
-        rstds[row] = statistics.rstd;
-      }
-    });
+    norms_.layernorm_forward(out, mean, rstd, x, weight, bias, eps);
   }
-
   void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
                        ConstTensor weight, ConstTensor bias) override {
-    const size_t rows = x.shape.rows();
-    const LayerNormRow first = first_row(out, x, weight, bias);
-    const float* const means = vector_of(mean, rows);
-    const float* const rstds = vector_of(rstd, rows);
-    pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
-      for (size_t row = begin; row < end; ++row)
-        kernels_.rows.layernorm_row(row_of(first, row), {means[row], rstds[row]});
-    });
+    norms_.layernorm_apply(out, x, mean, rstd, weight, bias);
   }
-
   void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
                           ConstTensor mean, ConstTensor rstd, ConstTensor weight) override {
-    const size_t rows = x.shape.rows();
-    const size_t columns = x.shape.columns();
-    const LayerNormGradients args = {.dx = matrix_of(dx, rows, columns),
-                                     .dout = matrix_of(dout, rows, columns),
-                                     .x = matrix_of(x, rows, columns),
-                                     .mean = vector_of(mean, rows),
-                                     .rstd = vector_of(rstd, rows),
-                                     .weight = vector_of(weight, columns),
-                                     .columns = columns};
-    const RowBlocks blocks(rows);
-    float* partial = partial_sums(blocks, 2 * columns);
-    pool_.parallel_for(blocks.count(), 1, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) {
-        float* sums = partial + i * 2 * columns;
-        kernels_.rows.layernorm_backward(args, blocks.begin(i), blocks.end(i), sums,
-                                         sums + columns);
-      }
-    });
-    add_partial_sums(vector_of(dweight, columns), partial, blocks, {0, columns, 2 * columns});
-    add_partial_sums(vector_of(dbias, columns), partial, blocks, {columns, columns, 2 * columns});
+    norms_.layernorm_backward(dx, dweight, dbias, dout, x, mean, rstd, weight);
+  }
+  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
+                       float eps) override {
+    norms_.rmsnorm_forward(out, rstd, x, weight, eps);
+  }
+  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override {
+    norms_.rmsnorm_apply(out, x, rstd, weight);
+  }
+  void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
+                        ConstTensor rstd, ConstTensor weight) override {
+    norms_.rmsnorm_backward(dx, dweight, dout, x, rstd, weight);
   }
 
   void gelu_forward(Tensor out, ConstTensor x) override {
@@ -174,34 +112,49 @@ class CpuOps final : public Ops {
     });
   }
 
-  void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) override {
-    const AttentionShape shape = attention_shape(qkv.shape, heads);
-    const size_t rows = qkv.shape.rows();
-    const size_t pairs = qkv.shape[0] * shape.heads;
-    const AttentionForward args = {.shape = shape,
-                                   .qkv = matrix_of(qkv, rows, 3 * shape.channels),
-                                   .out = matrix_of(out, rows, shape.channels),
-                                   .lse = vector_of(lse, pairs * shape.positions)};
-    for_each_pair(pairs, shape, [&](size_t pair, float* scratch) {
-      kernels_.attention.forward(args, pair, scratch);
+  void swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up) override {
+    const size_t count = out.count();
+    const float* const gates = vector_of(gate, count);
+    const float* const ups = vector_of(up, count);
+    float* const to = vector_of(out, count);
+    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
+      kernels_.elementwise.swiglu_forward(to + begin, gates + begin, ups + begin, end - begin);
     });
   }
 
+  void swiglu_backward(Tensor dout, Tensor gate, Tensor up) override {
+    const size_t count = dout.count();
+    float* const upstream = vector_of(dout, count);
+    float* const gates = vector_of(gate, count);
+    float* const ups = vector_of(up, count);
+    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
+      kernels_.elementwise.swiglu_backward(upstream + begin, gates + begin, ups + begin,
+                                           end - begin);
+    });
+  }
+
+  void rope_forward(Tensor x, int head_size, double theta) override {
+    rotate(x, head_size, theta, 1.0f);
+  }
+  void rope_backward(Tensor dx, int head_size, double theta) override {
+    rotate(dx, head_size, theta, -1.0f);
+  }
+
+  void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) override {
+    attention_.forward(out, lse, qkv, heads);
+  }
   void attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout, ConstTensor qkv,
                           ConstTensor out, ConstTensor lse, int heads) override {
-    const AttentionShape shape = attention_shape(qkv.shape, heads);
-    const size_t rows = qkv.shape.rows();
-    const size_t pairs = qkv.shape[0] * shape.heads;
-    const AttentionBackward args = {.shape = shape,
-                                    .qkv = matrix_of(qkv, rows, 3 * shape.channels),
-                                    .out = matrix_of(out, rows, shape.channels),
-                                    .lse = vector_of(lse, pairs * shape.positions),
-                                    .dout = matrix_of(dout, rows, shape.channels),
-                                    .dqkv = matrix_of(dqkv, rows, 3 * shape.channels),
-                                    .delta = vector_of(scratch, pairs * shape.positions)};
-    for_each_pair(pairs, shape, [&](size_t pair, float* pair_scratch) {
-      kernels_.attention.backward(args, pair, pair_scratch);
-    });
+    attention_.backward(dqkv, scratch, dout, qkv, out, lse, heads);
+  }
+  void grouped_attention_forward(Tensor out, Tensor lse,
+                                 const GroupedHeads<ConstTensor>& in) override {
+    attention_.forward(out, lse, in);
+  }
+  void grouped_attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
+                                  ConstTensor dout, const GroupedHeads<ConstTensor>& in,
+                                  ConstTensor out, ConstTensor lse) override {
+    attention_.backward(gradients, scratch, dout, in, out, lse);
   }
 
   void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
@@ -210,17 +163,20 @@ class CpuOps final : public Ops {
     const size_t rows = out.shape.rows();
     const size_t positions = tokens.shape.columns();
     const size_t vocabulary = token_table.shape.rows();
-    GXP_ASSERT(position_table.shape.rows() >= positions);
     const int32_t* ids = indices_of(tokens, rows);
     const float* by_token = matrix_of(token_table, vocabulary, columns);
-    const float* by_position = matrix_of(position_table, position_table.shape.rows(), columns);
+    const float* by_position = positions_of(position_table, positions, columns);
     float* to = matrix_of(out, rows, columns);
     pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
       for (size_t row = begin; row < end; ++row) {
         const auto token = static_cast<size_t>(ids[row]);
         GXP_ASSERT(token < vocabulary);
-        kernels_.rows.add(to + row * columns, by_token + token * columns,
-                          by_position + row % positions * columns, columns);
+        const float* const from = by_token + token * columns;
+        if (by_position == nullptr)
+          std::copy_n(from, columns, to + row * columns);
+        else
+          kernels_.rows.add(to + row * columns, from, by_position + row % positions * columns,
+                            columns);
       }
     });
   }
@@ -231,11 +187,10 @@ class CpuOps final : public Ops {
     const size_t rows = dout.shape.rows();
     const size_t positions = tokens.shape.columns();
     const size_t vocabulary = dtoken_table.shape.rows();
-    GXP_ASSERT(dposition_table.shape.rows() >= positions);
     const int32_t* ids = indices_of(tokens, rows);
     const float* from = matrix_of(dout, rows, columns);
     float* by_token = matrix_of(dtoken_table, vocabulary, columns);
-    float* by_position = matrix_of(dposition_table, dposition_table.shape.rows(), columns);
+    float* by_position = positions_of(dposition_table, positions, columns);
     // By columns: every thread sees all tokens in order, and no two threads share an element.
     pool_.parallel_for(columns, kLineFloats, [&](size_t begin, size_t end) {
       for (size_t row = 0; row < rows; ++row) {
@@ -244,6 +199,7 @@ class CpuOps final : public Ops {
         const float* gradient = from + row * columns + begin;
         kernels_.rows.add(by_token + token * columns + begin, by_token + token * columns + begin,
                           gradient, end - begin);
+        if (by_position == nullptr) continue;
         float* position = by_position + row % positions * columns + begin;
         kernels_.rows.add(position, position, gradient, end - begin);
       }
@@ -304,35 +260,21 @@ class CpuOps final : public Ops {
  private:
   static constexpr size_t kLineFloats = 16;
 
-  // Columns [first, first + count) of partial sums whose rows are `stride` floats apart.
-  struct Columns {
-    size_t first, count, stride;
-  };
-
-  float* partial_sums(const RowBlocks& blocks, size_t columns) {
-    float* sums = partial_.take(blocks.count() * columns);
-    std::fill_n(sums, blocks.count() * columns, 0.0f);
-    return sums;
-  }
-
-  void add_partial_sums(float* to, const float* partial, const RowBlocks& blocks,
-                        const Columns& columns) {
-    pool_.parallel_for(columns.count, kLineFloats, [&](size_t begin, size_t end) {
-      kernels_.rows.add_rows(to + begin, partial + columns.first + begin, blocks.count(),
-                             end - begin, columns.stride);
-    });
-  }
-
-  // body(pair, scratch), each thread with its own scratch.
-  template <class Body>
-  void for_each_pair(size_t pairs, const AttentionShape& shape, const Body& body) {
-    const size_t floats = attention_scratch_floats(shape);
-    const size_t threads = thread_scratch_.size();
-    pool_.run([&](int thread) {
-      const auto t = static_cast<size_t>(thread);
-      float* scratch = thread_scratch_[t].take(floats);
-      for (size_t pair = pairs * t / threads; pair < pairs * (t + 1) / threads; ++pair)
-        body(pair, scratch);
+  // `direction` is 1 or -1.
+  void rotate(const Tensor& x, int head_size, double theta, float direction) {
+    GXP_ASSERT(x.shape.rank() == 3 && head_size > 0 && head_size % 2 == 0);
+    const size_t positions = x.shape[1];
+    const size_t columns = x.shape.columns();
+    const size_t heads = columns / static_cast<size_t>(head_size);
+    GXP_ASSERT(heads * static_cast<size_t>(head_size) == columns);
+    float* const rows = matrix_of(x, x.shape.rows(), columns);
+    rope_.prepare(positions, static_cast<size_t>(head_size), theta);
+    pool_.parallel_for(x.shape.rows(), 1, [&](size_t begin, size_t end) {
+      for (size_t row = begin; row < end; ++row) {
+        Rotation rotation = rope_.at(row % positions);
+        rotation.direction = direction;
+        kernels_.rows.rotate(rows + row * columns, heads, rotation);
+      }
     });
   }
 
@@ -355,8 +297,9 @@ class CpuOps final : public Ops {
   Isa isa_;
   const CpuKernels& kernels_;
   Gemm gemm_;
-  std::vector<Scratch> thread_scratch_;  // one a thread
-  Scratch partial_;
+  CpuNorms norms_;
+  CpuAttention attention_;
+  RopeTable rope_;
   std::vector<double> block_sums_;
 };
 

@@ -20,6 +20,8 @@ struct ElementwiseKernels {
   void (*gelu_forward)(float* out, const float* x, size_t count);
   void (*gelu_backward)(float* dx, float* activated, const float* dout, const float* x,
                         size_t count);
+  void (*swiglu_forward)(float* out, const float* gate, const float* up, size_t count);
+  void (*swiglu_backward)(float* dout, float* gate, float* up, size_t count);
   void (*adamw)(const AdamWArrays& arrays, size_t begin, size_t end, const AdamWFactors& factors);
   // In double over 16 interleaved sums: the same bits on every instruction set.
   double (*sum)(const float* x, size_t count);

@@ -21,7 +21,7 @@ size_t attention_scratch_floats(const AttentionShape& shape) {
   constexpr size_t kTile = 64;
   constexpr size_t kLine = 16;
   const auto round_up = [](size_t n, size_t step) { return (n + step - 1) / step * step; };
-  const size_t width = round_up(shape.channels / shape.heads, kLine);
+  const size_t width = round_up(shape.head_size, kLine);
   return 8 * round_up(shape.positions, kTile) * width + 2 * kTile * (kTile + width) + 16 * kLine;
 }
 

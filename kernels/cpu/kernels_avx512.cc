@@ -19,13 +19,17 @@
 #include "kernels/math/adamw.h"
 #include "kernels/math/gelu.h"
 #include "kernels/math/layernorm.h"
+#include "kernels/math/rmsnorm.h"
+#include "kernels/math/silu.h"
 #include "kernels/math/softmax.h"
 
 #define GXP_VEC_BYTES 64
 namespace gxp::avx512 {
 namespace {
 #include "kernels/cpu/vec.inc"
-// The families need the vectors.
+// The families need the vectors, attention the products too.
+#include "kernels/cpu/product.inc"
+// Behind it.
 #include "kernels/cpu/attention.inc"
 #include "kernels/cpu/classifier.inc"
 #include "kernels/cpu/elementwise.inc"
@@ -34,8 +38,8 @@ namespace {
 #include "kernels/cpu/rows.inc"
 }  // namespace
 
-const CpuKernels kCpuKernels = {kElementwiseKernels, kRowKernels, kClassifierKernels,
-                                kAttentionKernels, kFoldKernels, kQuantizeKernels};
+const CpuKernels kCpuKernels = {kElementwiseKernels, kRowKernels,  kClassifierKernels,
+                                kAttentionKernels,   kFoldKernels, kQuantizeKernels};
 
 }  // namespace gxp::avx512
 #endif

@@ -14,13 +14,17 @@
 #include "kernels/math/adamw.h"
 #include "kernels/math/gelu.h"
 #include "kernels/math/layernorm.h"
+#include "kernels/math/rmsnorm.h"
+#include "kernels/math/silu.h"
 #include "kernels/math/softmax.h"
 
 #define GXP_VEC_BYTES 16
 namespace gxp::baseline {
 namespace {
 #include "kernels/cpu/vec.inc"
-// The families need the vectors.
+// The families need the vectors, attention the products too.
+#include "kernels/cpu/product.inc"
+// Behind it.
 #include "kernels/cpu/attention.inc"
 #include "kernels/cpu/classifier.inc"
 #include "kernels/cpu/elementwise.inc"
@@ -29,7 +33,7 @@ namespace {
 #include "kernels/cpu/rows.inc"
 }  // namespace
 
-const CpuKernels kCpuKernels = {kElementwiseKernels, kRowKernels, kClassifierKernels,
-                                kAttentionKernels, kFoldKernels, kQuantizeKernels};
+const CpuKernels kCpuKernels = {kElementwiseKernels, kRowKernels,  kClassifierKernels,
+                                kAttentionKernels,   kFoldKernels, kQuantizeKernels};
 
 }  // namespace gxp::baseline

@@ -1,5 +1,6 @@
-// Kernels over the rows of a matrix: layer norm, sums of rows, embeddings. One table for each
-// instruction set; callers are on the CPU backend's threads, each with its own rows (or columns).
+// Kernels over the rows of a matrix: layer and RMS norm, rotations, sums of rows, embeddings. One
+// table for each instruction set; callers are on the CPU backend's threads, each with its own rows
+// (or columns).
 #pragma once
 
 #include <cstddef>
@@ -28,6 +29,23 @@ struct LayerNormGradients {
   size_t columns;
 };
 
+struct RmsNormGradients {
+  float* dx;
+  const float* dout;
+  const float* x;
+  const float* rstd;
+  const float* weight;
+  size_t columns;
+};
+
+// Of one position: head_size / 2 pairs. A positive `direction` is forward, a negative one backward.
+struct Rotation {
+  const float* cosines;
+  const float* sines;
+  size_t pairs;
+  float direction;  // 1 or -1
+};
+
 // Formulas: kernels/ops.h.
 struct RowKernels {
   RowStatistics (*statistics)(const float* x, size_t columns, float eps);
@@ -35,6 +53,12 @@ struct RowKernels {
   // Rows [begin, end); dweight(columns) and dbias(columns) +=, over these rows.
   void (*layernorm_backward)(const LayerNormGradients& args, size_t begin, size_t end,
                              float* dweight, float* dbias);
+  float (*rms_rstd)(const float* x, size_t columns, float eps);
+  void (*rmsnorm_row)(float* out, const float* x, const float* weight, size_t columns, float rstd);
+  // Rows [begin, end); dweight(columns) +=, over these rows.
+  void (*rmsnorm_backward)(const RmsNormGradients& args, size_t begin, size_t end, float* dweight);
+  // Turns `heads` heads of one position, side by side at x.
+  void (*rotate)(float* x, size_t heads, const Rotation& rotation);
   // sum(columns) += rows(count, columns), whose rows are `stride` floats apart.
   void (*add_rows)(float* sum, const float* rows, size_t count, size_t columns, size_t stride);
   // out(columns) = a(columns) + b(columns).

@@ -1,10 +1,12 @@
 #include "lib/arch/architecture.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <numeric>
 
 #include "lib/arch/gpt2.h"
+#include "lib/arch/llama.h"
 #include "lib/base/error.h"
 
 namespace gxp {
@@ -15,7 +17,8 @@ struct Family {
   Architecture (*make)(const ModelConfig&);
 };
 
-constexpr std::array kFamilies = {Family{"gpt2", gpt2::make_gpt2}};
+constexpr std::array kFamilies = {Family{"gpt2", gpt2::make_gpt2},
+                                  Family{"llama", llama::make_llama}};
 
 }  // namespace
 
@@ -36,16 +39,20 @@ size_t Architecture::parameter_count() const {
 }
 
 double Architecture::train_flops_per_token(size_t positions) const {
-  const auto hidden = double(config.hidden);
-  const double multiplied = double(parameter_count()) - double(config.context) * hidden;
-  return 6 * multiplied + 6 * double(config.layers) * hidden * double(positions);
+  const double multiplied = double(parameter_count() - looked_up);
+  return 6 * multiplied +
+         6 * double(config.layers) * double(attention_channels) * double(positions);
+}
+
+ActivationSpec logits_in_pieces(size_t vocabulary) {
+  return {"logits", vocabulary, std::max<size_t>(64, (size_t{16} << 20) / vocabulary)};
 }
 
 Architecture make_architecture(const ModelConfig& config) {
   for (const Family& family : kFamilies) {
     if (family.name == config.family) return family.make(config);
   }
-  fail(ErrorKind::kConfig, "model.family: '{}' is unknown; use gpt2", config.family);
+  fail(ErrorKind::kConfig, "model.family: '{}' is unknown; use gpt2 or llama", config.family);
 }
 
 }  // namespace gxp

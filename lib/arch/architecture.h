@@ -44,8 +44,8 @@ struct ActivationSpec {
 enum class UnitKind { kEmbedding, kBlock, kHead };
 
 // Parameters that are needed, gathered and freed together. The order of `saved` and the scratch
-// lists is the order of the enums in the family's header (gpt2.h), which the model's code indexes
-// them by.
+// lists is the order of the enums in the family's header (gpt2.h, llama.h), which the model's code
+// indexes them by.
 struct UnitSpec {
   std::string name;  // "embedding", "h.0", "head"
   UnitKind kind = UnitKind::kBlock;
@@ -61,15 +61,22 @@ struct UnitSpec {
 
 struct Architecture {
   ModelConfig config;
-  std::vector<UnitSpec> units;  // forward order: embedding, blocks, head
+  std::vector<UnitSpec> units = {};  // forward order: embedding, blocks, head
+  size_t looked_up = 0;              // parameters of tables that are in no matrix product
+  size_t attention_channels = 0;     // heads * head size: the width of queries and of the output
 
   [[nodiscard]] size_t parameter_count() const;
   // Floating-point operations of forward and backward per token: 6 per parameter in a matrix
-  // product (a tied embedding counts once, as the head; the position table does none), and 6 *
-  // layers * hidden * positions for attention, the causal half counted. PaLM's convention counts
-  // twice that for attention.
+  // product (all but `looked_up`: a tied embedding counts once, as the head), and 6 * layers *
+  // attention_channels * positions for attention, the causal half counted; heads that share keys
+  // and values do no fewer. PaLM's convention counts twice that for attention.
   [[nodiscard]] double train_flops_per_token(size_t positions) const;
 };
+
+// The logits of a head, which works through the tokens in pieces, so that they never exist for a
+// whole micro-batch: up to 16 Mi logits (64 MiB). Smaller pieces would read and write the gradient
+// of the head's matrix once more each, for too few products.
+ActivationSpec logits_in_pieces(size_t vocabulary);
 
 // Throws kConfig if the family is unknown.
 Architecture make_architecture(const ModelConfig& config);

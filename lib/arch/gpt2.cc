@@ -2,17 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace gxp::gpt2 {
 namespace {
-
-// The head works through the tokens in pieces, so that logits never exist for a whole micro-batch:
-// pieces of up to 16 Mi logits (64 MiB). Smaller ones would read and write the head's gradient, as
-// large as the token table, once more per piece for too few products.
-size_t tokens_per_piece(size_t vocabulary) {
-  return std::max<size_t>(64, (size_t{16} << 20) / vocabulary);
-}
 
 UnitSpec make_embedding(size_t vocabulary, size_t context, size_t c) {
   UnitSpec unit{.name = "embedding", .kind = UnitKind::kEmbedding};
@@ -55,8 +46,7 @@ UnitSpec make_head(size_t vocabulary, size_t c) {
   unit.tensors = {{"transformer.ln_f.weight", {c}, Initial::kOnes},
                   {"transformer.ln_f.bias", {c}, Initial::kZeros}};
   unit.borrows_from = 0;
-  const size_t piece = tokens_per_piece(vocabulary);
-  unit.forward_scratch = {{"normed", c}, {"mean", 1}, {"rstd", 1}, {"logits", vocabulary, piece}};
+  unit.forward_scratch = {{"normed", c}, {"mean", 1}, {"rstd", 1}, logits_in_pieces(vocabulary)};
   unit.backward_scratch = unit.forward_scratch;
   unit.backward_scratch.push_back({"normed_gradient", c});
   return unit;
@@ -67,8 +57,9 @@ UnitSpec make_head(size_t vocabulary, size_t c) {
 Architecture make_gpt2(const ModelConfig& config) {
   const auto c = static_cast<size_t>(config.hidden);
   const auto vocabulary = static_cast<size_t>(config.vocab_size);
-  Architecture arch{.config = config, .units = {}};
-  arch.units.push_back(make_embedding(vocabulary, static_cast<size_t>(config.context), c));
+  const auto context = static_cast<size_t>(config.context);
+  Architecture arch{.config = config, .looked_up = context * c, .attention_channels = c};
+  arch.units.push_back(make_embedding(vocabulary, context, c));
   for (int layer = 0; layer < config.layers; ++layer) {
     arch.units.push_back(make_block(layer, c, static_cast<size_t>(config.heads)));
   }

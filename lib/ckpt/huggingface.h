@@ -1,6 +1,6 @@
-// Hugging Face model directories: config.json beside safetensors. GPT-2 is understood as a model;
-// others are named tensors only.
-// Source: transformers 5.23, models/gpt2/{configuration,modeling}_gpt2.py.
+// Hugging Face model directories: config.json (huggingface_config.h) beside safetensors. GPT-2 and
+// Llama are understood as models; others are named tensors only.
+// Source: transformers 5.23, models/{gpt2,llama}/modeling_*.py.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@ namespace gxp {
 bool is_huggingface(const std::string& path);
 
 // Tensors under the names in the files. `config` has the model.* settings if config.json is of a
-// GPT-2 that gxp can compute; a warning says why if not.
+// model that gxp can compute; a warning says why if not.
 NamedTensors read_huggingface(const std::string& path);
 
-// The weights as GPT2LMHeadModel saves them, and config.json. DIR exists. kConfig: the model's
-// settings are not known, or are no GPT-2; kCorrupt: a tensor that they ask for is not there.
+// The weights as GPT2LMHeadModel or LlamaForCausalLM saves them, and config.json. DIR exists.
+// kConfig: the model's settings are not known, or make no model; kCorrupt: a tensor that they ask
+// for is not there.
 void write_huggingface(const NamedTensors& tensors, const std::string& directory,
                        uint64_t shard_bytes);
 

@@ -14,8 +14,36 @@ struct Rule {
 };
 
 std::string heads_divide_hidden(const RunConfig& run) {
-  if (run.model.hidden % run.model.heads == 0) return "";
+  if (run.model.head_size > 0 || run.model.hidden % run.model.heads == 0) return "";
   return fmt::format("must divide model.hidden ({}), is {}", run.model.hidden, run.model.heads);
+}
+
+std::string kv_heads_divide_heads(const RunConfig& run) {
+  if (run.model.kv_heads == 0 || run.model.heads % run.model.kv_heads == 0) return "";
+  return fmt::format("must divide model.heads ({}), is {}", run.model.heads, run.model.kv_heads);
+}
+
+// RoPE turns pairs of channels; and products of sizes stay within 64 bits (run_config.h).
+std::string head_size_is_possible(const RunConfig& run) {
+  constexpr int64_t kMostChannels = 1 << 20;
+  const ModelConfig& model = run.model;
+  if (model.family != "llama") return "";
+  if (int64_t{model.heads} * model.head_size > kMostChannels)
+    return fmt::format("times model.heads ({}) must be at most {}, is {}", model.heads,
+                       kMostChannels, int64_t{model.heads} * model.head_size);
+  if (model.head_size == 0 && model.hidden % model.heads != 0) return "";  // has a rule of its own
+  if (model.channels_per_head() % 2 == 0) return "";
+  return fmt::format("must be even for rotary positions, is {}{}", model.channels_per_head(),
+                     model.head_size == 0 ? " (model.hidden / model.heads)" : "");
+}
+
+// A rule for each setting that GPT-2 has no use for: the reader of a run file must not believe that
+// it does something.
+template <auto member>
+std::string is_left_out_of_gpt2(const RunConfig& run) {
+  const ModelConfig defaults;
+  if (run.model.family != "gpt2" || run.model.*member == defaults.*member) return "";
+  return "is for model.family = \"llama\"; leave it out for gpt2";
 }
 
 std::string train_names_files(const RunConfig& run) {
@@ -54,6 +82,13 @@ std::string saving_has_directory(const RunConfig& run) {
 
 constexpr Rule kRules[] = {
     {"model.heads", "model.hidden", heads_divide_hidden},
+    {"model.kv_heads", "model.heads", kv_heads_divide_heads},
+    {"model.head_size", "model.heads", head_size_is_possible},
+    {"model.kv_heads", "model.family", is_left_out_of_gpt2<&ModelConfig::kv_heads>},
+    {"model.head_size", "model.family", is_left_out_of_gpt2<&ModelConfig::head_size>},
+    {"model.mlp_hidden", "model.family", is_left_out_of_gpt2<&ModelConfig::mlp_hidden>},
+    {"model.rope_theta", "model.family", is_left_out_of_gpt2<&ModelConfig::rope_theta>},
+    {"model.tied_head", "model.family", is_left_out_of_gpt2<&ModelConfig::tied_head>},
     {"data.train", "", train_names_files},
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},

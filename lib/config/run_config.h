@@ -23,23 +23,55 @@ struct ModelConfig {
   int hidden = 256;
   int layers = 4;
   int heads = 4;
+  int kv_heads = 0;    // llama; 0: heads
+  int head_size = 0;   // llama; 0: hidden / heads
+  int mlp_hidden = 0;  // llama; 0: 8/3 of hidden, rounded up to a multiple of 256
+  double rope_theta = 10000;
+  bool tied_head = false;
   double norm_eps = 1e-5;
   std::string init = "normal";
+
+  // The sizes that a 0 above stands for.
+  [[nodiscard]] int kv_head_count() const { return kv_heads > 0 ? kv_heads : heads; }
+  [[nodiscard]] int channels_per_head() const { return head_size > 0 ? head_size : hidden / heads; }
+  [[nodiscard]] int64_t mlp_width() const {
+    if (family == "gpt2") return int64_t{4} * hidden;
+    return mlp_hidden > 0 ? mlp_hidden : (int64_t{8} * hidden + 3 * 256 - 1) / (3 * 256) * 256;
+  }
 
   // The upper limits keep every product of sizes within 64 bits.
   static constexpr auto schema() {
     using S = ModelConfig;
     return section(
         "model", "The shape of the model and its first weights.",
-        field("family", &S::family, "Model family.", one_of("gpt2")),
+        field("family", &S::family, "Model family.", one_of("gpt2", "llama")),
         field("vocab_size", &S::vocab_size, "Token ids the model knows: 0 to vocab_size - 1.",
               between(1, 1 << 24)),
         field("context", &S::context, "Positions the model has.", between(1, 1 << 24)),
-        field("hidden", &S::hidden, "Channels of the residual stream; a multiple of heads.",
+        field("hidden", &S::hidden,
+              "Channels of the residual stream; a multiple of heads unless head_size is set.",
               between(1, 1 << 20)),
         field("layers", &S::layers, "Transformer blocks.", between(1, 1 << 16)),
-        field("heads", &S::heads, "Attention heads; they divide hidden.", between(1, 1 << 20)),
-        field("norm_eps", &S::norm_eps, "Added to the variance in each normalisation.", positive),
+        field("heads", &S::heads,
+              "Attention heads, of queries; they divide hidden unless head_size is set.",
+              between(1, 1 << 20)),
+        field("kv_heads", &S::kv_heads,
+              "llama only: heads of keys and values, each for heads / kv_heads heads of queries; "
+              "0: as many as heads.",
+              between(0, 1 << 20)),
+        field("head_size", &S::head_size,
+              "llama only: channels of a head, an even number; 0: hidden / heads.",
+              between(0, 1 << 16)),
+        field("mlp_hidden", &S::mlp_hidden,
+              "llama only: channels between the projections of the MLP; 0: 8/3 of hidden, rounded "
+              "up to a multiple of 256. gpt2 has 4 * hidden.",
+              between(0, 1 << 22)),
+        field("rope_theta", &S::rope_theta,
+              "llama only: base of the angles by which positions turn queries and keys.", positive),
+        field("tied_head", &S::tied_head,
+              "llama only: the output head is the token table; gpt2's always is."),
+        field("norm_eps", &S::norm_eps,
+              "Added to the variance (llama: the mean square) in each normalisation.", positive),
         field("init", &S::init,
               "First weights: \"normal\" draws them from train.seed; anything else is a "
               ".safetensors file with Hugging Face names."));

@@ -1,8 +1,8 @@
 #include "lib/model/gpt2.h"
 
-#include <algorithm>
-
 #include "lib/arch/gpt2.h"
+#include "lib/model/token_losses.h"
+#include "lib/model/views.h"
 
 namespace gxp::gpt2 {
 namespace {
@@ -19,7 +19,6 @@ class Gpt2Model final : public Model {
       : ops_(ops),
         units_(architecture.units),
         hidden_(size_t(architecture.config.hidden)),
-        vocabulary_(size_t(architecture.config.vocab_size)),
         heads_(architecture.config.heads),
         eps_(float(architecture.config.norm_eps)) {}
 
@@ -51,16 +50,8 @@ class Gpt2Model final : public Model {
     const Tensor rstd = t.scratch[kLossRstd];
     ops_.layernorm_forward(normed, mean, rstd, x, t.parameters[kFinalNormWeight],
                            t.parameters[kFinalNormBias], eps_);
-    for_pieces(t.scratch[kLossLogits], tokens,
-               [&](size_t begin, size_t count, const Tensor& logits) {
-                 const Tensor piece = normed.rows(begin, count);
-                 ops_.matmul(logits, piece, t.borrowed, {.transpose_b = true});
-                 ops_.classifier(logits, t.losses.rows(begin, count),
-                                 flat(t.targets).rows(begin, count), scale);
-                 ops_.matmul(dnormed.rows(begin, count), logits, t.borrowed, {});
-                 ops_.matmul(t.borrowed_gradient, logits, piece,
-                             {.transpose_a = true, .accumulate = accumulate || begin > 0});
-               });
+    differentiate_losses(ops_, t, {t.borrowed, t.borrowed_gradient}, normed, dnormed,
+                         t.scratch[kLossLogits], {scale, accumulate});
     clear_unless(accumulate, {t.gradients[kFinalNormWeight], t.gradients[kFinalNormBias]});
     const Tensor dx = matrix(t.stream_gradient);
     ops_.fill(dx, 0.0f);
@@ -72,31 +63,17 @@ class Gpt2Model final : public Model {
     const size_t tokens = t.input.shape.rows();
     const Tensor normed = as(t.scratch[kHeadNormed], {tokens, hidden_});
     final_norm(normed, matrix(t.input), t);
-    for_pieces(t.scratch[kHeadLogits], tokens,
-               [&](size_t begin, size_t count, const Tensor& logits) {
-                 ops_.matmul(logits, normed.rows(begin, count), t.borrowed, {.transpose_b = true});
-                 ops_.classifier_loss(t.losses.rows(begin, count), logits,
-                                      flat(t.targets).rows(begin, count));
-               });
+    compute_losses(ops_, t, {t.borrowed, {}}, normed, t.scratch[kHeadLogits]);
   }
 
   void logits(const UnitTensors& t) override {
-    const size_t rows = t.input.shape[0];
-    const size_t positions = t.input.shape[1];
-    const Tensor normed = as(t.scratch[kHeadNormed], {rows * positions, hidden_});
+    const Tensor normed = as(t.scratch[kHeadNormed], {t.input.shape.rows(), hidden_});
     final_norm(normed, matrix(t.input), t);
-    for (size_t row = 0; row < rows; ++row) {
-      ops_.matmul(t.output.rows(row, 1), normed.rows((row + 1) * positions - 1, 1), t.borrowed,
-                  {.transpose_b = true});
-    }
+    compute_last_logits(ops_, t, {t.borrowed, {}}, normed);
   }
 
  private:
   static Tensor as(const Tensor& tensor, const Shape& shape) { return tensor.reshape(shape); }
-  static Tensor flat(const Tensor& tensor) { return tensor.reshape({tensor.count()}); }
-  static Tensor matrix(const Tensor& tensor) {
-    return tensor.reshape({tensor.shape.rows(), tensor.shape.columns()});
-  }
   static Linear linear(const UnitTensors& t, int weight) {
     return {t.parameters[size_t(weight)], t.parameters[size_t(weight) + 1]};
   }
@@ -104,17 +81,6 @@ class Gpt2Model final : public Model {
   void clear_unless(bool accumulate, std::initializer_list<Tensor> gradients) {
     if (accumulate) return;
     for (const Tensor& gradient : gradients) ops_.fill(gradient, 0.0f);
-  }
-
-  // Calls body(first token, tokens, logits) for each piece of tokens whose logits fit in `scratch`.
-  template <class Body>
-  void for_pieces(const Tensor& scratch, size_t tokens, Body&& body) {
-    const size_t most = scratch.count() / vocabulary_;
-    const Tensor pieces = as(scratch, {most, vocabulary_});
-    for (size_t begin = 0; begin < tokens; begin += most) {
-      const size_t count = std::min(most, tokens - begin);
-      body(begin, count, pieces.rows(0, count));
-    }
   }
 
   void final_norm(const Tensor& out, const Tensor& x, const UnitTensors& t) {
@@ -246,7 +212,6 @@ class Gpt2Model final : public Model {
   Ops& ops_;
   const std::vector<UnitSpec> units_;
   const size_t hidden_;
-  const size_t vocabulary_;
   const int heads_;
   const float eps_;
 };

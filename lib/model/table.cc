@@ -3,6 +3,7 @@
 
 #include "lib/base/error.h"
 #include "lib/model/gpt2.h"
+#include "lib/model/llama.h"
 #include "lib/model/model.h"
 
 namespace gxp {
@@ -13,7 +14,8 @@ struct Family {
   std::unique_ptr<Model> (*make)(const Architecture&, Ops&);
 };
 
-constexpr std::array kFamilies = {Family{"gpt2", gpt2::make_gpt2_model}};
+constexpr std::array kFamilies = {Family{"gpt2", gpt2::make_gpt2_model},
+                                  Family{"llama", llama::make_llama_model}};
 
 }  // namespace
 
@@ -21,7 +23,8 @@ std::unique_ptr<Model> make_model(const Architecture& architecture, Ops& ops) {
   for (const Family& family : kFamilies) {
     if (family.name == architecture.config.family) return family.make(architecture, ops);
   }
-  fail(ErrorKind::kConfig, "model.family: '{}' is unknown; use gpt2", architecture.config.family);
+  fail(ErrorKind::kConfig, "model.family: '{}' is unknown; use gpt2 or llama",
+       architecture.config.family);
 }
 
 }  // namespace gxp

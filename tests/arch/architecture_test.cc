@@ -19,6 +19,14 @@ ModelConfig gpt2(int vocab_size, int context, int hidden, int layers, int heads)
   return config;
 }
 
+ModelConfig llama(int vocab_size, int hidden, int layers, int heads, int kv_heads, int mlp_hidden) {
+  ModelConfig config = gpt2(vocab_size, 2048, hidden, layers, heads);
+  config.family = "llama";
+  config.kv_heads = kv_heads;
+  config.mlp_hidden = mlp_hidden;
+  return config;
+}
+
 struct KnownSize {
   ModelConfig config;
   size_t parameters;
@@ -36,8 +44,22 @@ TEST_CASE("a GPT-2's parameter count is the published one", "[arch]") {
   CHECK(make_architecture(known.config).parameter_count() == known.parameters);
 }
 
+TEST_CASE("a Llama's parameter count is the published one", "[arch]") {
+  // Llama 2 7B, Llama 3 8B, and tied ones: Llama 3.2 1B and TinyLlama's shape.
+  ModelConfig tied = llama(128256, 2048, 16, 32, 8, 8192);
+  tied.tied_head = true;
+  const auto known = GENERATE_COPY(KnownSize{llama(32000, 4096, 32, 32, 32, 11008), 6738415616},
+                                   KnownSize{llama(32000, 4096, 32, 32, 0, 0), 6738415616},
+                                   KnownSize{llama(128256, 4096, 32, 32, 8, 14336), 8030261248},
+                                   KnownSize{llama(32000, 2048, 22, 32, 4, 5632), 1100048384},
+                                   KnownSize{tied, 1235814400});
+  CHECK(make_architecture(known.config).parameter_count() == known.parameters);
+}
+
 TEST_CASE("every tensor has its own name", "[arch]") {
-  const Architecture model = make_architecture(gpt2(97, 32, 64, 3, 4));
+  const auto [config, per_block, others] = GENERATE(table<ModelConfig, size_t, size_t>(
+      {{gpt2(97, 32, 64, 3, 4), 12, 4}, {llama(97, 64, 3, 4, 2, 0), 9, 3}}));
+  const Architecture model = make_architecture(config);
   std::set<std::string> names;
   size_t tensors = 0;
   for (const UnitSpec& unit : model.units) {
@@ -46,7 +68,7 @@ TEST_CASE("every tensor has its own name", "[arch]") {
       ++tensors;
     }
   }
-  CHECK(tensors == 2 + 3 * 12 + 2);
+  CHECK(tensors == 3 * per_block + others);
   CHECK(names.size() == tensors);
 }
 
@@ -65,6 +87,16 @@ TEST_CASE("the FLOPs of a token count multiplied parameters six times and half o
           "[arch]") {
   const Architecture model = make_architecture(gpt2(256, 256, 256, 4, 4));
   CHECK(model.train_flops_per_token(256) == 6.0 * (3290624 - 256 * 256) + 6.0 * 4 * 256 * 256);
+}
+
+TEST_CASE("the FLOPs of a Llama's token leave out a table that is only looked up", "[arch]") {
+  ModelConfig config = llama(256, 256, 4, 4, 1, 512);
+  config.head_size = 32;  // queries are half as wide as the residual stream
+  const double block = 2.0 * 256 * 128 + 2.0 * 256 * 32 + 3.0 * 256 * 512 + 2 * 256;
+  const double expected = 6.0 * (4 * block + 256 + 256 * 256) + 6.0 * 4 * 128 * 100;
+  CHECK(make_architecture(config).train_flops_per_token(100) == expected);
+  config.tied_head = true;
+  CHECK(make_architecture(config).train_flops_per_token(100) == expected);
 }
 
 TEST_CASE("an activation that is worked through in pieces is bounded", "[arch]") {

@@ -29,14 +29,15 @@ void write_gpt2(const std::string& directory, const std::function<void(NamedTens
 
 }  // namespace
 
-TEST_CASE("GPT-2 survives every chain of two conversions bit by bit", "[ckpt]") {
+TEST_CASE("a model survives every chain of two conversions bit by bit", "[ckpt]") {
   const TemporaryDirectory dir;
+  const std::string model = GENERATE("hf_gpt2", "hf_llama_tied_gqa");
   const std::string first = GENERATE("gxp", "safetensors", "huggingface");
   const std::string second = GENERATE("gxp", "safetensors", "huggingface");
   const uint64_t shard_bytes = GENERATE(uint64_t{20000}, uint64_t{5'000'000'000});
-  CAPTURE(first, second, shard_bytes);
-  const auto original = read_checkpoint(kFixtures + "hf_gpt2");
-  convert(kFixtures + "hf_gpt2", dir / "one", first, {shard_bytes});
+  CAPTURE(model, first, second, shard_bytes);
+  const auto original = read_checkpoint(kFixtures + model);
+  convert(kFixtures + model, dir / "one", first, {shard_bytes});
   const auto result = convert(dir / "one", dir / "two", second, {shard_bytes});
   CHECK(result.format == second);
   CHECK(digests(result) == digests(original));
@@ -91,6 +92,75 @@ TEST_CASE("a Hugging Face directory has the configuration that GPT2LMHeadModel r
     CAPTURE(key);
     CHECK(written[key] == original[key]);
   }
+}
+
+TEST_CASE("a Hugging Face directory has the configuration that LlamaForCausalLM reads", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const auto written_config =
+      convert(kFixtures + "hf_llama_tied_gqa", dir / "out", "huggingface").config;
+  CHECK(find_value(written_config, "model.kv_heads") == "1");
+  CHECK(find_value(written_config, "model.tied_head") == "true");
+  CHECK(find_value(written_config, "model.rope_theta") == "10000.0");
+  const auto written = nlohmann::json::parse(read_bytes(dir / "out/config.json"));
+  const auto original =
+      nlohmann::json::parse(read_bytes(kFixtures + "hf_llama_tied_gqa/config.json"));
+  for (const char* key :
+       {"model_type", "architectures", "hidden_size", "num_hidden_layers", "num_attention_heads",
+        "num_key_value_heads", "head_dim", "intermediate_size", "max_position_embeddings",
+        "vocab_size", "rms_norm_eps", "rope_parameters", "hidden_act", "attention_bias", "mlp_bias",
+        "tie_word_embeddings", "dtype"}) {
+    CAPTURE(key);
+    CHECK(written[key] == original[key]);
+  }
+}
+
+TEST_CASE("the sizes that a Llama's settings leave out are written out", "[ckpt]") {
+  const TemporaryDirectory dir;
+  NamedTensors model = read_checkpoint(kFixtures + "hf_llama_tied_gqa");
+  std::erase_if(model.config, [](const auto& pair) { return pair.first == "model.head_size"; });
+  model.config.emplace_back("model.head_size", "0");
+  write_checkpoint(model, find_format("huggingface"), dir / "out", {});
+  CHECK(nlohmann::json::parse(read_bytes(dir / "out/config.json"))["head_dim"] == 8);
+  for (const char* key : {"model.heads", "model.hidden", "model.rope_theta"}) {
+    NamedTensors changed = model;
+    for (auto& [name, value] : changed.config)
+      if (name == key) value = name == "model.rope_theta" ? "x" : "0";
+    CHECK(error_of([&] {
+            write_checkpoint(changed, find_format("huggingface"), dir / "x", {});
+          }).first == ErrorKind::kConfig);
+  }
+}
+
+TEST_CASE("a Llama's config.json that gxp cannot compute yields tensors only", "[ckpt]") {
+  const TemporaryDirectory dir;
+  convert(kFixtures + "hf_llama_tied_gqa", dir / "m", "huggingface");
+  const auto config = nlohmann::json::parse(read_bytes(dir / "m/config.json"));
+  const std::vector<std::pair<const char*, nlohmann::json>> changes = {
+      {"model_type", "mistral"},     {"hidden_act", "gelu"},
+      {"attention_bias", true},      {"mlp_bias", true},
+      {"num_key_value_heads", 0},    {"head_dim", "8"},
+      {"rms_norm_eps", "x"},         {"rope_scaling", {{"rope_type", "llama3"}}},
+      {"tie_word_embeddings", 1},    {"rope_parameters", {{"rope_type", "yarn"}}},
+      {"intermediate_size", nullptr}};
+  for (const auto& [key, value] : changes) {
+    CAPTURE(key);
+    auto changed = config;
+    changed[key] = value;
+    write_bytes(dir / "m/config.json", changed.dump());
+    CHECK(read_checkpoint(dir / "m").config.empty());
+  }
+}
+
+TEST_CASE("a Llama's config.json as transformers 4 writes it is understood", "[ckpt]") {
+  const TemporaryDirectory dir;
+  convert(kFixtures + "hf_llama_tied_gqa", dir / "m", "huggingface");
+  auto config = nlohmann::json::parse(read_bytes(dir / "m/config.json"));
+  for (const char* key : {"rope_parameters", "num_key_value_heads", "head_dim"}) config.erase(key);
+  config["rope_theta"] = 500000.0;
+  write_bytes(dir / "m/config.json", config.dump());
+  const auto settings = read_checkpoint(dir / "m").config;
+  CHECK(find_value(settings, "model.rope_theta") == "500000.0");
+  CHECK_FALSE(find_value(settings, "model.kv_heads"));
 }
 
 TEST_CASE("names without a prefix, mask buffers and a stored tied head are understood", "[ckpt]") {
@@ -150,10 +220,10 @@ TEST_CASE("a config.json that gxp cannot compute yields tensors only", "[ckpt]")
   write_gpt2(dir / "m", [](NamedTensors&) {});
   auto config = nlohmann::json::parse(read_bytes(dir / "m/config.json"));
   const std::vector<std::pair<const char*, nlohmann::json>> changes = {
-      {"model_type", "llama"}, {"activation_function", "gelu"},
-      {"n_inner", 7},          {"tie_word_embeddings", false},
-      {"n_head", -1},          {"n_embd", "24"},
-      {"n_layer", 1e300},      {"layer_norm_epsilon", "x"},
+      {"model_type", "gpt3"}, {"activation_function", "gelu"},
+      {"n_inner", 7},         {"tie_word_embeddings", false},
+      {"n_head", -1},         {"n_embd", "24"},
+      {"n_layer", 1e300},     {"layer_norm_epsilon", "x"},
       {"vocab_size", nullptr}};
   for (const auto& [key, value] : changes) {
     CAPTURE(key);

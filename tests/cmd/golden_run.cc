@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "lib/base/error.h"
+#include "tests/train/golden_model.h"
 
 namespace gxp {
 namespace {
@@ -17,20 +18,15 @@ using nlohmann::json;
 
 // Long and short runs have the learning rates of the folder's own.
 std::string run_file(const json& spec, const std::string& folder, int micro_batch) {
-  const json& model = spec["model"];
   const json& data = spec["data"];
   const json& optim = spec["optimizer"];
   std::string text;
   const auto section = [&](const char* name) { text += fmt::format("[{}]\n", name); };
-  const auto set = [&](const char* key, const json& value) {
+  const auto set = [&](const std::string& key, const json& value) {
     text += fmt::format("{} = {}\n", key, value.dump());
   };
   section("model");
-  set("vocab_size", model["vocab_size"]);
-  set("context", model["n_positions"]);
-  set("hidden", model["n_embd"]);
-  set("layers", model["n_layer"]);
-  set("heads", model["n_head"]);
+  for (const auto& [key, value] : golden_model(spec)) set(key, value);
   set("init", folder + "/init.safetensors");
   section("data");
   set("train", {folder + "/tokens.i32"});
@@ -71,7 +67,7 @@ GoldenRun::GoldenRun(const std::string& folder, int micro_batch)
   directory_ = name;
   const json spec = json::parse(read_file(golden("spec.json")));
   make_file(path("run.toml"), run_file(spec, folder_, micro_batch) +
-                                   fmt::format("[checkpoint]\ndir = \"{}\"\n", path("run/ckpt")));
+                                  fmt::format("[checkpoint]\ndir = \"{}\"\n", path("run/ckpt")));
 }
 
 GoldenRun::~GoldenRun() { fs::remove_all(directory_); }

@@ -84,7 +84,10 @@ TEST_CASE("gxp train writes the metrics and the weights of the golden traces", "
                                                      {"gpt2-tiny", 2, "shm"},
                                                      {"gpt2-tiny", 4, "tcp"},
                                                      {"gpt2-accum", 2, "tcp"},
-                                                     {"gpt2-accum", 4, "shm"}}));
+                                                     {"gpt2-accum", 4, "shm"},
+                                                     {"llama-tiny", 1, "auto"},
+                                                     {"llama-tiny", 2, "tcp"},
+                                                     {"llama-tiny", 4, "shm"}}));
   CAPTURE(folder, nproc, transport);
   const GoldenRun run(folder, 4 / nproc);
   const Outcome outcome =

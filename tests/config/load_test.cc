@@ -108,6 +108,20 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "run.toml:3: data.valid: must be a list of strings, is a list with other things than "
        "strings"},
       {"[model]\nheads = 5", "run.toml:4: model.heads: must divide model.hidden (256), is 5"},
+      {"[model]\nfamily = 'llama'\nkv_heads = 3",
+       "run.toml:5: model.kv_heads: must divide model.heads (4), is 3"},
+      {"[model]\nfamily = 'llama'\nhead_size = 7",
+       "run.toml:5: model.head_size: must be even for rotary positions, is 7"},
+      {"[model]\nfamily = 'llama'\nhidden = 60",
+       "run.toml: model.head_size: must be even for rotary positions, is 15 (model.hidden / "
+       "model.heads)"},
+      {"[model]\nfamily = 'llama'\nheads = 1048576\nhead_size = 4",
+       "run.toml:6: model.head_size: times model.heads (1048576) must be at most 1048576, is "
+       "4194304"},
+      {"[model]\nkv_heads = 2",
+       "run.toml:4: model.kv_heads: is for model.family = \"llama\"; leave it out for gpt2"},
+      {"[model]\ntied_head = true",
+       "run.toml:4: model.tied_head: is for model.family = \"llama\"; leave it out for gpt2"},
       {"sequence = 257", "run.toml:3: data.sequence: must be at most model.context (256), is 257"},
       {"[train]\nvalid_every = 2", "run.toml:4: train.valid_every: needs files in data.valid"},
       {"[lr_schedule]\nmin_lr = 1",

@@ -26,6 +26,7 @@ RunConfig changed_config() {
   RunConfig run;
   for (const Setting& setting : settings()) setting.set(run, changed(setting, setting.get(run)));
   run.model.heads = 1;
+  run.model.head_size = 2;
   run.data.sequence = 1;
   run.checkpoint.keep = 3;
   return run;

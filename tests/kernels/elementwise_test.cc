@@ -58,6 +58,34 @@ TEST_CASE("gelu's backward is the oracle's, and activates again, also in place",
   CHECK(activated_in_place == activated);
 }
 
+double silu(double x) { return x / (1 + std::exp(-x)); }
+
+TEST_CASE("swiglu is silu(gate) * up, and its backward leaves the three arrays of the formula",
+          "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const size_t count = GENERATE(1, 17, 1000, 2051);
+  CAPTURE(to_string(kind.isa), kind.threads, count);
+  TestBackend ops(kind.isa, kind.threads);
+  const Floats gate = random_floats(count, 1, 6), up = random_floats(count, 2);
+  const Floats dout = random_floats(count, 3);
+  Floats out(count), activated = dout, dgate = gate, dup = up;
+  ops->swiglu_forward(tensor_of(out, {count}), tensor_of(gate, {count}), tensor_of(up, {count}));
+  ops->swiglu_backward(tensor_of(activated, {count}), tensor_of(dgate, {count}),
+                       tensor_of(dup, {count}));
+  Values expected(count), expected_dgate(count), expected_dup(count);
+  for (size_t i = 0; i < count; ++i) {
+    const auto slope =
+        oracle::central_difference([](const Values& v) { return silu(v[0]); }, {gate[i]});
+    expected[i] = silu(gate[i]) * up[i];
+    expected_dgate[i] = dout[i] * up[i] * slope[0];
+    expected_dup[i] = dout[i] * silu(gate[i]);
+  }
+  CHECK(distance_in_eps(out, expected, 1) < 8);
+  CHECK(activated == out);
+  CHECK(distance_in_eps(dgate, expected_dgate, 1) < 8);
+  CHECK(distance_in_eps(dup, expected_dup, 1) < 8);
+}
+
 struct AdamWState {
   Values weights, first, second;
 };

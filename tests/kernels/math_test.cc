@@ -3,6 +3,7 @@
 
 #include "kernels/math/exp.h"
 #include "kernels/math/gelu.h"
+#include "kernels/math/silu.h"
 #include "kernels/math/softmax.h"
 #include "tests/catch.h"
 
@@ -30,6 +31,14 @@ TEST_CASE("exp is exact at 0, 0 below its range, infinite above, and keeps NaN",
     CHECK(exp_of(x) == kInfinity);
   CHECK(std::isnan(exp_of(std::nanf(""))));
   CHECK(std::isnan(exp_of(-std::nanf("0x12345"))));
+}
+
+TEST_CASE("silu leaves large values and drives small ones to zero", "[kernels]") {
+  for (const float x : {20.0f, 1e5f, 1e30f}) CHECK(silu(x) == Approx(x).epsilon(1e-7));
+  for (const float x : {-100.0f, -1e5f, -1e30f}) CHECK(std::abs(silu(x)) < 1e-30f);
+  for (const float x : {20.0f, 1e5f, 1e30f}) CHECK(silu_and_slope(x).slope == Approx(1));
+  for (const float x : {-100.0f, -1e5f, -1e30f}) CHECK(std::abs(silu_and_slope(x).slope) < 1e-30f);
+  CHECK(std::isnan(silu(std::nanf(""))));
 }
 
 TEST_CASE("gelu leaves large values and drives small ones to zero", "[kernels]") {

@@ -150,6 +150,27 @@ TEST_CASE("an embedding is its token's row plus its position's row", "[kernels]"
   }
 }
 
+TEST_CASE("an embedding without positions is its token's row, and the row gets its gradient",
+          "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const Embedding e;
+  TestBackend ops(kind.isa, kind.threads);
+  const auto tokens = random_indices(e.batch * e.positions, 1, e.vocabulary);
+  const Shape ids = {e.batch, e.positions};
+  const Floats table = random_floats(e.vocabulary * e.channels, 2);
+  Floats out(e.count()), gradient(table.size()), expected(table.size());
+  ops->embedding_forward(tensor_of(out, e.rows()), tensor_of(tokens, ids),
+                         tensor_of(table, {e.vocabulary, e.channels}), {});
+  ops->embedding_backward(tensor_of(gradient, {e.vocabulary, e.channels}), {},
+                          tensor_of(std::as_const(out), e.rows()), tensor_of(tokens, ids));
+  for (size_t i = 0; i < out.size(); ++i) {
+    const size_t at = size_t(tokens[i / e.channels]) * e.channels + i % e.channels;
+    REQUIRE(out[i] == table[at]);
+    expected[at] += out[i];
+  }
+  CHECK(gradient == expected);
+}
+
 TEST_CASE("embedding_backward adds each row to its token's and its position's, in order",
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));

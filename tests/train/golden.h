@@ -15,6 +15,7 @@
 #include "lib/train/backend.h"
 #include "lib/train/trainer.h"
 #include "tests/collective/run_ranks.h"
+#include "tests/train/golden_model.h"
 
 namespace gxp {
 
@@ -47,19 +48,14 @@ inline nlohmann::json read_json(const std::string& path) {
 inline RunConfig golden_config(const std::string& name, int world_size,
                                std::vector<std::string> sets = {}) {
   const nlohmann::json spec = read_json(golden_path(name, "spec.json"));
-  const auto& model = spec["model"];
   const auto& data = spec["data"];
   const auto& optim = spec["optimizer"];
-  const auto set = [&](const char* key, const nlohmann::json& value) {
+  const auto set = [&](const std::string& key, const nlohmann::json& value) {
     sets.insert(
         sets.begin(),
         fmt::format("{}={}", key, value.is_string() ? value.get<std::string>() : value.dump()));
   };
-  set("model.vocab_size", model["vocab_size"]);
-  set("model.context", model["n_positions"]);
-  set("model.hidden", model["n_embd"]);
-  set("model.layers", model["n_layer"]);
-  set("model.heads", model["n_head"]);
+  for (const auto& [key, value] : golden_model(spec)) set("model." + key, value);
   set("model.init", golden_path(name, "init.safetensors"));
   set("data.train", golden_path(name, "tokens.i32"));
   set("data.sequence", data["seq"]);

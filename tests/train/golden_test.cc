@@ -58,8 +58,8 @@ void compare(const std::string& folder, const std::string& file, const std::vect
   }
 }
 
-TEST_CASE("a GPT-2 trains as its float64 trace says, on any number of ranks", "[train]") {
-  const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum");
+TEST_CASE("a model trains as its float64 trace says, on any number of ranks", "[train]") {
+  const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
   const int world_size = GENERATE(1, 2, 4);
   CAPTURE(folder, world_size);
   const std::vector<Trained> ranks = train_on_ranks(golden_config(folder, world_size), world_size);

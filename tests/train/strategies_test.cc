@@ -24,7 +24,7 @@ bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b) {
 
 TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, bit for bit",
           "[train]") {
-  const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum");
+  const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
   const int world_size = GENERATE(2, 4);
   const std::string strategy = GENERATE(from_range(sharding_strategies()));
   CAPTURE(folder, world_size, strategy);

@@ -1,0 +1,22 @@
+#include "kernels/cpu/rope_table.h"
+
+#include <cmath>
+
+namespace gxp {
+
+void RopeTable::prepare(size_t positions, size_t head_size, double theta) {
+  if (pairs_ != head_size / 2 || theta_ != theta) {
+    pairs_ = head_size / 2;
+    theta_ = theta;
+    cosines_.clear();
+    sines_.clear();
+  }
+  for (size_t i = cosines_.size(); i < positions * pairs_; ++i) {
+    const double exponent = -2.0 * double(i % pairs_) / double(head_size);
+    const double angle = double(i / pairs_) * std::pow(theta, exponent);
+    cosines_.push_back(float(std::cos(angle)));
+    sines_.push_back(float(std::sin(angle)));
+  }
+}
+
+}  // namespace gxp

@@ -1,0 +1,215 @@
+#include "lib/model/llama.h"
+
+#include "lib/arch/llama.h"
+#include "lib/model/token_losses.h"
+#include "lib/model/views.h"
+
+namespace gxp::llama {
+namespace {
+
+class LlamaModel final : public Model {
+ public:
+  LlamaModel(const Architecture& architecture, Ops& ops)
+      : ops_(ops),
+        units_(architecture.units),
+        s_(architecture.config),
+        theta_(architecture.config.rope_theta),
+        eps_(float(architecture.config.norm_eps)),
+        tied_(architecture.config.tied_head) {}
+
+  void forward(int unit, const UnitTensors& t) override {
+    if (units_[size_t(unit)].kind == UnitKind::kEmbedding)
+      ops_.embedding_forward(t.output, t.tokens, t.parameters[kTokenTable], {});
+    else
+      block_forward(t);
+  }
+
+  void backward(int unit, const UnitTensors& t, bool accumulate) override {
+    if (units_[size_t(unit)].kind == UnitKind::kEmbedding) {
+      clear_unless(accumulate || tied_, t.gradients[kTokenTable]);
+      ops_.embedding_backward(t.gradients[kTokenTable], {}, t.stream_gradient, t.tokens);
+    } else {
+      mlp_backward(t, accumulate);
+      attention_backward(t, accumulate);
+    }
+  }
+
+  void loss(const UnitTensors& t, float scale, bool accumulate) override {
+    const Tensor x = matrix(t.input);
+    const Tensor normed = t.scratch[kLossNormed].reshape(x.shape);
+    const Tensor dnormed = t.scratch[kNormedGradient].reshape(x.shape);
+    const Tensor rstd = t.scratch[kLossRstd];
+    ops_.rmsnorm_forward(normed, rstd, x, t.parameters[kFinalNormWeight], eps_);
+    differentiate_losses(ops_, t, head_of(t), normed, dnormed, t.scratch[kLossLogits],
+                         {scale, accumulate});
+    const Tensor dx = matrix(t.stream_gradient);
+    ops_.fill(dx, 0.0f);
+    norm_backward(dx, dnormed, x, rstd, kFinalNormWeight, t, accumulate);
+  }
+
+  void evaluate_loss(const UnitTensors& t) override {
+    compute_losses(ops_, t, head_of(t), final_norm(t), t.scratch[kHeadLogits]);
+  }
+
+  void logits(const UnitTensors& t) override {
+    compute_last_logits(ops_, t, head_of(t), final_norm(t));
+  }
+
+ private:
+  [[nodiscard]] HeadMatrix head_of(const UnitTensors& t) const {
+    if (tied_) return {t.borrowed, t.borrowed_gradient};
+    return {t.parameters[kHeadWeight], t.gradients.empty() ? Tensor{} : t.gradients[kHeadWeight]};
+  }
+
+  Tensor final_norm(const UnitTensors& t) {
+    const Tensor x = matrix(t.input);
+    const Tensor normed = t.scratch[kHeadNormed].reshape(x.shape);
+    ops_.rmsnorm_forward(normed, t.scratch[kHeadRstd], x, t.parameters[kFinalNormWeight], eps_);
+    return normed;
+  }
+
+  void clear_unless(bool keep, const Tensor& gradient) {
+    if (!keep) ops_.fill(gradient, 0.0f);
+  }
+
+  // y = x W^T [+ residual], for W stored (out, in) at index `weight`.
+  void apply(const Tensor& y, const Tensor& x, int weight, const UnitTensors& t,
+             const ConstTensor& residual = {}) {
+    ops_.matmul(y, x, t.parameters[size_t(weight)], {.transpose_b = true, .residual = residual});
+  }
+  // dx = dy W, or added to dx.
+  void apply_backward(const Tensor& dx, const Tensor& dy, int weight, const UnitTensors& t,
+                      bool add = false) {
+    ops_.matmul(dx, dy, t.parameters[size_t(weight)], {.accumulate = add});
+  }
+  // dW (+)= dy^T x.
+  void weight_backward(const Tensor& dy, const Tensor& x, int weight, const UnitTensors& t,
+                       bool accumulate) {
+    ops_.matmul(t.gradients[size_t(weight)], dy, x,
+                {.transpose_a = true, .accumulate = accumulate});
+  }
+  // stream += gradient through the norm whose weight is at index `weight`.
+  void norm_backward(const Tensor& stream, const Tensor& dout, const Tensor& x, const Tensor& rstd,
+                     int weight, const UnitTensors& t, bool accumulate) {
+    const Tensor dweight = t.gradients[size_t(weight)];
+    clear_unless(accumulate, dweight);
+    ops_.rmsnorm_backward(stream, dweight, dout, x, rstd, t.parameters[size_t(weight)]);
+  }
+
+  // (B, T, columns) of a flat tensor, and (N, columns).
+  static Tensor rows_of(const UnitTensors& t, const Tensor& tensor, size_t columns) {
+    return tensor.reshape({t.input.shape[0], t.input.shape[1], columns});
+  }
+  static Tensor matrix_of(const UnitTensors& t, const Tensor& tensor, size_t columns) {
+    return tensor.reshape({t.input.shape.rows(), columns});
+  }
+  [[nodiscard]] Tensor per_head(const UnitTensors& t, const Tensor& tensor) const {
+    return tensor.reshape({t.input.shape[0], s_.heads, t.input.shape[1]});
+  }
+  template <class AnyTensor>
+  [[nodiscard]] GroupedHeads<AnyTensor> heads_of(const UnitTensors& t, const Tensor& queries,
+                                                 const Tensor& keys, const Tensor& values) const {
+    return {rows_of(t, queries, s_.query_channels()), rows_of(t, keys, s_.key_channels()),
+            rows_of(t, values, s_.key_channels()), int(s_.heads), int(s_.kv_heads)};
+  }
+
+  // residual = x + attention(norm(x)); out = residual + down(silu(gate) * up) of norm(residual)
+  void block_forward(const UnitTensors& t) {
+    const Tensor x = matrix(t.input);
+    const Tensor normed = t.scratch[kNormed].reshape(x.shape);
+    const Tensor residual = t.saved[kResidual].reshape(x.shape);
+    ops_.rmsnorm_forward(normed, t.saved[kRstd1], x, t.parameters[kNorm1Weight], eps_);
+    attend(t, normed);
+    apply(residual, matrix_of(t, t.saved[kAttention], s_.query_channels()), kOutputWeight, t, x);
+
+    ops_.rmsnorm_forward(normed, t.saved[kRstd2], residual, t.parameters[kNorm2Weight], eps_);
+    const Tensor gate = matrix_of(t, t.saved[kGate], s_.mlp_hidden);
+    const Tensor up = matrix_of(t, t.saved[kUp], s_.mlp_hidden);
+    const Tensor activated = matrix_of(t, t.scratch[kActivated], s_.mlp_hidden);
+    apply(gate, normed, kGateWeight, t);
+    apply(up, normed, kUpWeight, t);
+    ops_.swiglu_forward(activated, gate, up);
+    apply(matrix(t.output), activated, kDownWeight, t, residual);
+  }
+
+  void attend(const UnitTensors& t, const Tensor& normed) {
+    const auto in = heads_of<Tensor>(t, t.saved[kQuery], t.saved[kKey], t.saved[kValue]);
+    apply(matrix(in.queries), normed, kQueryWeight, t);
+    apply(matrix(in.keys), normed, kKeyWeight, t);
+    apply(matrix(in.values), normed, kValueWeight, t);
+    ops_.rope_forward(in.queries, int(s_.head_size), theta_);
+    ops_.rope_forward(in.keys, int(s_.head_size), theta_);
+    ops_.grouped_attention_forward(rows_of(t, t.saved[kAttention], s_.query_channels()),
+                                   per_head(t, t.saved[kLse]),
+                                   {in.queries, in.keys, in.values, in.heads, in.kv_heads});
+  }
+
+  void mlp_backward(const UnitTensors& t, bool accumulate) {
+    const Tensor stream = matrix(t.stream_gradient);
+    const Tensor residual = t.saved[kResidual].reshape(stream.shape);
+    const Tensor normed = t.scratch[kNormedAgain].reshape(stream.shape);
+    const Tensor dnormed = t.scratch[kBranchGradient].reshape(stream.shape);
+    const Tensor hidden = matrix_of(t, t.scratch[kHiddenGradient], s_.mlp_hidden);
+    const Tensor gate = matrix_of(t, t.saved[kGate], s_.mlp_hidden);
+    const Tensor up = matrix_of(t, t.saved[kUp], s_.mlp_hidden);
+
+    apply_backward(hidden, stream, kDownWeight, t);
+    ops_.swiglu_backward(hidden, gate, up);
+    const Tensor& activated = hidden;  // from here on, and the other two are their gradients
+    weight_backward(stream, activated, kDownWeight, t, accumulate);
+    ops_.rmsnorm_apply(normed, residual, t.saved[kRstd2], t.parameters[kNorm2Weight]);
+    weight_backward(gate, normed, kGateWeight, t, accumulate);
+    weight_backward(up, normed, kUpWeight, t, accumulate);
+    apply_backward(dnormed, gate, kGateWeight, t);
+    apply_backward(dnormed, up, kUpWeight, t, true);
+    norm_backward(stream, dnormed, residual, t.saved[kRstd2], kNorm2Weight, t, accumulate);
+  }
+
+  void attention_backward(const UnitTensors& t, bool accumulate) {
+    const Tensor stream = matrix(t.stream_gradient);
+    const Tensor x = matrix(t.input);
+    const Tensor attention = rows_of(t, t.saved[kAttention], s_.query_channels());
+    const Tensor dattention = rows_of(t, t.scratch[kAttentionGradient], s_.query_channels());
+    const auto gradients = heads_of<Tensor>(t, t.scratch[kQueryGradient], t.scratch[kKeyGradient],
+                                            t.scratch[kValueGradient]);
+
+    apply_backward(matrix(dattention), stream, kOutputWeight, t);
+    weight_backward(stream, matrix(attention), kOutputWeight, t, accumulate);
+    ops_.grouped_attention_backward(
+        gradients, per_head(t, t.scratch[kRowSums]), dattention,
+        heads_of<ConstTensor>(t, t.saved[kQuery], t.saved[kKey], t.saved[kValue]), attention,
+        per_head(t, t.saved[kLse]));
+    ops_.rope_backward(gradients.queries, int(s_.head_size), theta_);
+    ops_.rope_backward(gradients.keys, int(s_.head_size), theta_);
+
+    const Tensor normed = t.scratch[kNormedAgain].reshape(x.shape);
+    const Tensor dnormed = t.scratch[kBranchGradient].reshape(x.shape);
+    ops_.rmsnorm_apply(normed, x, t.saved[kRstd1], t.parameters[kNorm1Weight]);
+    project_backward(dnormed, matrix(gradients.queries), normed, kQueryWeight, t, accumulate);
+    project_backward(dnormed, matrix(gradients.keys), normed, kKeyWeight, t, accumulate);
+    project_backward(dnormed, matrix(gradients.values), normed, kValueWeight, t, accumulate);
+    norm_backward(stream, dnormed, x, t.saved[kRstd1], kNorm1Weight, t, accumulate);
+  }
+
+  // One of the three projections: the first one's dx is stored, the others' are added.
+  void project_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
+                        const UnitTensors& t, bool accumulate) {
+    weight_backward(dy, x, weight, t, accumulate);
+    apply_backward(dx, dy, weight, t, weight != kQueryWeight);
+  }
+
+  Ops& ops_;
+  const std::vector<UnitSpec> units_;
+  const Sizes s_;
+  const double theta_;
+  const float eps_;
+  const bool tied_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_llama_model(const Architecture& architecture, Ops& ops) {
+  return std::make_unique<LlamaModel>(architecture, ops);
+}
+
+}  // namespace gxp::llama

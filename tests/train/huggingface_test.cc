@@ -1,0 +1,77 @@
+// Models of tests/data/ckpt, which transformers has written, and what it computes of them.
+#include <cmath>
+
+#include "tests/catch.h"
+#include "tests/train/golden.h"
+
+namespace gxp {
+namespace {
+
+template <class Element>
+std::vector<Element> read_all(const NamedTensors& file, const std::string& name) {
+  const NamedTensor& tensor = *find_tensor(file, name);
+  std::vector<Element> values(tensor.info.count());
+  tensor.read(0, memory_of(values));
+  return values;
+}
+
+// The rows of input_ids as a .i32 file: inputs and targets, one position on.
+void write_rows(const std::string& path, const std::vector<int64_t>& ids) {
+  const std::vector<int32_t> tokens(ids.begin(), ids.end());
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(tokens.data()),
+             std::streamsize(tokens.size() * sizeof(int32_t)));
+}
+
+TEST_CASE("a model of transformers has the loss here that it has there", "[train]") {
+  const std::string folder =
+      std::string(GXP_TEST_DATA) + "/ckpt/" + GENERATE("hf_gpt2", "hf_llama_tied_gqa");
+  CAPTURE(folder);
+  const TemporaryDirectory directory;
+  const std::string rows = directory.path() + "/rows.i32";
+  const NamedTensors reference = read_checkpoint(folder + "/reference_io.safetensors");
+  write_rows(rows, read_all<int64_t>(reference, "input_ids"));
+  std::vector<std::string> sets = {
+      "model.init=" + folder, "data.train=" + rows, "data.valid=" + rows,   "data.sequence=8",
+      "train.micro_batch=2",  "train.threads=1",    "train.valid_batches=1"};
+  for (auto [key, value] : read_checkpoint(folder).config) {
+    std::erase(value, '"');
+    sets.push_back(key + "=" + value);
+  }
+  const RunConfig config = load_config("", sets).run;
+  const auto losses = run_ranks(1, [&](Communicator& communicator) {
+    Backend backend = make_backend(config.train, 1);
+    Trainer trainer(config, communicator, backend);
+    trainer.initialise_weights();
+    return trainer.validate();
+  });
+  CHECK(losses[0] == Approx(read_all<float>(reference, "loss")[0]).epsilon(1e-6));
+}
+
+// The gradients of the first step of llama-tiny whose head starts as its token table.
+std::vector<Values> first_gradients(const std::string& init, bool tied) {
+  const std::string set = std::string("model.tied_head=") + (tied ? "true" : "false");
+  const RunConfig config =
+      golden_config("llama-tiny", 1, {set, "model.init=" + init, "train.steps=1"});
+  return train_on_ranks(config, 1)[0].first_gradients;
+}
+
+TEST_CASE("a tied head's gradient is the table's and the head's, added up", "[train]") {
+  const TemporaryDirectory directory;
+  const std::string init = directory.path() + "/init.safetensors";
+  NamedTensors weights = read_weights(golden_path("llama-tiny", "init.safetensors"));
+  const auto table = find_tensor(weights, "model.embed_tokens.weight")->read;
+  for (NamedTensor& tensor : weights.tensors)
+    if (tensor.info.name == "lm_head.weight") tensor.read = table;
+  write_checkpoint(weights, find_format("safetensors"), init, {});
+  const std::vector<Values> apart = first_gradients(init, false),
+                            tied = first_gradients(init, true);
+  REQUIRE(tied.size() + 1 == apart.size());
+  const Values& head = apart.back();
+  for (size_t i = 0; i < head.size(); ++i)
+    REQUIRE(tied[0][i] == Approx(apart[0][i] + head[i]).margin(1e-7));
+  for (size_t t = 1; t < tied.size(); ++t) CHECK(tied[t] == apart[t]);
+}
+
+}  // namespace
+}  // namespace gxp
