@@ -144,6 +144,7 @@ void SharedExecutor::await(const Job& job, int rank, uint32_t turn) {
 }
 
 void SharedExecutor::fail_mismatch(const Job& job, int rank) {
+  record(job, Deadline::Clock::now());  // the verdict is found from the ranks' records
   fail(ErrorKind::kPeer, "rank {} called {} where rank {} called {}", rank,
        to_string(read_note(slots_of(rank), job.turn)), rank_, to_string(job.call));
 }
