@@ -85,13 +85,7 @@ class ProgramBuilder {
   void forward(int unit, int micro) {
     const UnitSpec& spec = architecture_.units[size_t(unit)];
     Op& op = emit(OpKind::kForward, Lane::kCompute, unit, micro);
-    if (spec.kind == UnitKind::kEmbedding) {
-      op.tokens = batch_tokens_;
-      read(op, batch_tokens_);
-    } else {
-      op.input = stream_.at(size_t(unit) - 1);
-      read(op, op.input);
-    }
+    read_input(op, spec);
     op.output = buffer(fmt::format("stream after {}", spec.name), MemoryKind::kActivations,
                        tokens_ * size_t(architecture_.config.hidden) * sizeof(float));
     write(op, op.output);
@@ -139,13 +133,7 @@ class ProgramBuilder {
     Op& op = emit(OpKind::kBackward, Lane::kCompute, unit, micro);
     op.stream_gradient = stream_gradient_;
     write(op, stream_gradient_);
-    if (spec.kind == UnitKind::kEmbedding) {
-      op.tokens = batch_tokens_;
-      read(op, batch_tokens_);
-    } else {
-      op.input = stream_.at(size_t(unit) - 1);
-      read(op, op.input);
-    }
+    read_input(op, spec);
     op.saved = saved_.at(size_t(unit));
     for (const BufferId id : op.saved)
       write(op, id);  // backward may work in place in what it saved
@@ -249,6 +237,16 @@ class ProgramBuilder {
     for (const BufferId id : op.scratch) write(op, id);
   }
 
+  void read_input(Op& op, const UnitSpec& spec) {
+    if (spec.kind == UnitKind::kEmbedding) {
+      op.tokens = batch_tokens_;
+      read(op, op.tokens);
+    } else {
+      op.input = stream_.at(size_t(op.unit) - 1);
+      read(op, op.input);
+    }
+  }
+
   void head_inputs(Op& op, int unit) {
     op.input = stream_.at(size_t(unit) - 1);
     op.targets = batch_targets_;
@@ -287,8 +285,7 @@ class ProgramBuilder {
   }
   // This rank's part of a unit, in a buffer of shards.
   void use_shard(Op& op, BufferId id, const Range& flat, bool writes) const {
-    const auto shards = size_t(shape_.world_size);
-    op.uses.push_back({id, to_bytes({flat.begin / shards, flat.count / shards}), writes});
+    op.uses.push_back({id, to_bytes(place_in_shard(flat, shape_.world_size)), writes});
   }
 
   BufferId flat_buffer(const std::string& name, MemoryKind kind, int shards) {

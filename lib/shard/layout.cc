@@ -43,12 +43,16 @@ Range shard_of(const Range& flat, int shards, int shard) {
   return {flat.begin + count * size_t(shard), count};
 }
 
+Range place_in_shard(const Range& flat, int shards) {
+  return {flat.begin / size_t(shards), flat.count / size_t(shards)};
+}
+
 std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, int shard) {
   std::vector<TensorPart> parts;
   for (size_t unit = 0; unit < layout.units.size(); ++unit) {
     const UnitLayout& place = layout.units[unit];
     const Range own = shard_of(place.flat, shards, shard);
-    const size_t before = place.flat.begin / size_t(shards);  // in the shard's buffer
+    const size_t before = place_in_shard(place.flat, shards).begin;
     for (size_t i = 0; i < place.tensors.size(); ++i) {
       const Range& tensor = place.tensors[i];
       const size_t begin = std::max(own.begin, tensor.begin);

@@ -46,6 +46,9 @@ std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_
 // Shard `shard` of a range that is cut into `shards` equal parts, which a unit's is.
 Range shard_of(const Range& flat, int shards, int shard);
 
+// Where a unit's shard lies in a buffer that holds one shard of each unit, in forward order.
+Range place_in_shard(const Range& flat, int shards);
+
 // The part of a tensor that lies in one shard.
 struct TensorPart {
   int unit = 0;

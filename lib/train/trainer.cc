@@ -62,6 +62,10 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
   loader_ = std::make_unique<BatchLoader>(*data_, order, share);
   loader_->start(0);
   built_ = build_train_step(architecture_, layout_, strategy_, shape_);
+  const int world_size = communicator.world_size();
+  for (int shard = 0; shard < world_size; ++shard)
+    shard_parts_.push_back(make_parts(layout_, world_size, shard));
+  own_parts_ = is_sharded() ? shard_parts_[size_t(communicator.rank())] : make_parts(layout_, 1, 0);
   memory_ = std::make_unique<ProgramMemory>(*backend.device, built_.program);
   runner_ = std::make_unique<ProgramRunner>(*backend.device, built_.program, *memory_,
                                             [this](const Op& op) { return bind_train(op); });
@@ -93,8 +97,7 @@ std::vector<StateTensor> Trainer::state() {
   };
   std::vector<StateTensor> tensors;
   const int shards = program.optimizer_shards;
-  for (const TensorPart& part :
-       make_parts(layout_, shards, is_sharded() ? communicator_.rank() : 0)) {
+  for (const TensorPart& part : own_parts_) {
     const UnitSpec& unit = architecture_.units[size_t(part.unit)];
     tensors.push_back({.spec = &unit.tensors[size_t(part.tensor)],
                        .elements = part.elements,
@@ -200,13 +203,13 @@ void Trainer::run_comm(const Op& op) {
 void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, const Op& op) {
   const Memory whole = memory_of_unit(layout_, memory, op.unit, op.parameters);
   if (program.parameter_shards == 1) return communicator_.all_gather(whole, DType::kF32);
-  const size_t share = whole.bytes / size_t(program.parameter_shards);
-  const size_t before =
-      layout_.units[size_t(op.unit)].flat.begin / size_t(program.parameter_shards) * sizeof(float);
   const Call call{.collective = Collective::kAllGather,
                   .dtype = DType::kF32,
                   .count = whole.bytes / sizeof(float)};
-  communicator_.run(call, memory.of(program.parameters).slice(before, share), whole);
+  communicator_.run(
+      call,
+      shard_of_unit(layout_, memory.of(program.parameters), op.unit, program.parameter_shards),
+      whole);
 }
 
 // For passes between steps.
@@ -222,13 +225,11 @@ void Trainer::scatter_gradients(const Op& op) {
   const Memory whole = memory_of_unit(layout_, *memory_, op.unit, op.gradients);
   scatter_sum(communicator_, whole);
   if (program.gradient_shards == 1) return;
-  const size_t share = whole.bytes / size_t(program.gradient_shards);
-  const Memory mine = whole.slice(share * size_t(communicator_.rank()), share);
-  const size_t before =
-      layout_.units[size_t(op.unit)].flat.begin / size_t(program.gradient_shards) * sizeof(float);
-  const Memory kept = flat(program.gradients).slice(before, share);
+  const Memory kept =
+      shard_of_unit(layout_, flat(program.gradients), op.unit, program.gradient_shards);
+  const Memory mine = whole.slice(kept.bytes * size_t(communicator_.rank()), kept.bytes);
   if (op.accumulate) return fold(kept, kept, mine, DType::kF32, ReduceOp::kSum);
-  std::memcpy(kept.data, mine.data, share);
+  std::memcpy(kept.data, mine.data, kept.bytes);
 }
 
 // Adds a micro-batch's losses to the step's. The wish to stop travels with them, so that all ranks
@@ -248,7 +249,7 @@ void Trainer::measure() {
   const int shards = communicator_.world_size();
   for (int shard = 0; shard < shards; ++shard) {
     if (is_sharded() && shard != communicator_.rank()) continue;
-    sums[shard] = sum_of_squares(*backend_.ops, make_parts(layout_, shards, shard),
+    sums[shard] = sum_of_squares(*backend_.ops, shard_parts_[size_t(shard)],
                                  flat(program.gradients), program.gradient_shards > 1);
   }
 }
@@ -267,10 +268,8 @@ void Trainer::clip() {
 // [collective] where gradients are sharded: the first such tensor of all ranks is named.
 void Trainer::fail_non_finite() {
   const StepProgram& program = built_.program;
-  const auto parts =
-      make_parts(layout_, program.optimizer_shards, is_sharded() ? communicator_.rank() : 0);
-  const TensorPart* found =
-      find_non_finite(*backend_.ops, parts, flat(program.gradients), program.gradient_shards > 1);
+  const TensorPart* found = find_non_finite(*backend_.ops, own_parts_, flat(program.gradients),
+                                            program.gradient_shards > 1);
   std::array<int64_t, 1> first = {INT64_MAX};
   if (found != nullptr) first[0] = int64_t{found->unit} << 32 | found->tensor;
   if (is_sharded()) communicator_.all_reduce(memory_of(first), DType::kI64, ReduceOp::kMin);

@@ -115,6 +115,8 @@ class Trainer {
   std::unique_ptr<BatchLoader> loader_;
   const Strategy& strategy_;
   BuiltStep built_;
+  std::vector<std::vector<TensorPart>> shard_parts_;  // by rank
+  std::vector<TensorPart> own_parts_;                 // of the optimizer's tensors
   std::unique_ptr<ProgramMemory> memory_;
   std::unique_ptr<ProgramRunner> runner_;
 

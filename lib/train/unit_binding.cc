@@ -27,6 +27,11 @@ Memory memory_of_unit(const ParameterLayout& layout, const ProgramMemory& memory
       .slice(view.begin * sizeof(float), layout.units[size_t(unit)].flat.count * sizeof(float));
 }
 
+Memory shard_of_unit(const ParameterLayout& layout, Memory buffer, int unit, int shards) {
+  const Range place = place_in_shard(layout.units[size_t(unit)].flat, shards);
+  return buffer.slice(place.begin * sizeof(float), place.count * sizeof(float));
+}
+
 UnitTensors bind_unit(const BindingContext& context, const Op& op) {
   const size_t b = context.rows;
   const size_t p = context.positions;

@@ -21,6 +21,9 @@ struct BindingContext {
 Memory memory_of_unit(const ParameterLayout& layout, const ProgramMemory& memory, int unit,
                       const FlatView& view);
 
+// This rank's shard of a unit, in f32 `buffer` that holds its shard of every unit.
+Memory shard_of_unit(const ParameterLayout& layout, Memory buffer, int unit, int shards);
+
 // The tensors of an operation on a unit. They stay valid as long as context.memory.
 UnitTensors bind_unit(const BindingContext& context, const Op& op);
 

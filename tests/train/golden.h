@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "lib/config/load.h"
 #include "lib/train/backend.h"
 #include "lib/train/trainer.h"
+#include "lib/train/training_state.h"
 #include "tests/collective/run_ranks.h"
 #include "tests/train/golden_model.h"
 
@@ -103,6 +105,12 @@ inline std::vector<Values> weights_of(Trainer& trainer, Communicator& communicat
   return whole_tensors(trainer, communicator, &StateTensor::weight);
 }
 
+inline bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Values& x, const Values& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+  });
+}
+
 // What one rank saw of a run.
 struct Trained {
   std::vector<StepResult> steps;
@@ -120,6 +128,18 @@ inline Trained train(const RunConfig& config, Communicator& communicator) {
     if (trainer.steps_done() == 1)
       trained.first_gradients = whole_tensors(trainer, communicator, &StateTensor::gradient);
   }
+  trained.weights = weights_of(trainer, communicator);
+  return trained;
+}
+
+// Trains to step `until`, from the newest checkpoint if there is one, and saves.
+inline Trained train_part(const RunConfig& config, Communicator& communicator, int until) {
+  Backend backend = make_backend(config.train, communicator.world_size());
+  Trainer trainer(config, communicator, backend);
+  if (!resume_state(trainer, communicator, config, {})) trainer.initialise_weights();
+  Trained trained;
+  while (trainer.steps_done() < until) trained.steps.push_back(trainer.step(false));
+  save_state(trainer, communicator, config, {});
   trained.weights = weights_of(trainer, communicator);
   return trained;
 }

@@ -1,6 +1,4 @@
 // Same world size, same bits.
-#include <cstring>
-
 #include "lib/ckpt/checkpoint.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
@@ -8,15 +6,6 @@
 
 namespace gxp {
 namespace {
-
-bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].size() != b[i].size()) return false;
-    if (std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0) return false;
-  }
-  return true;
-}
 
 TEST_CASE("every rank ends with the same bits, in every run", "[train]") {
   const int world_size = GENERATE(2, 4);
@@ -34,18 +23,6 @@ TEST_CASE("the bits do not depend on the bucket size or the threads", "[train]")
   const std::vector<Trained> plain = train_on_ranks(golden_config("gpt2-accum", 2), 2);
   const std::vector<Trained> changed = train_on_ranks(golden_config("gpt2-accum", 2, {set}), 2);
   CHECK(same_bits(plain[0].weights, changed[0].weights));
-}
-
-// Trains to step `until`, from the newest checkpoint if there is one, and saves.
-Trained train_part(const RunConfig& config, Communicator& communicator, int until) {
-  Backend backend = make_backend(config.train, communicator.world_size());
-  Trainer trainer(config, communicator, backend);
-  if (!resume_state(trainer, communicator, config, {})) trainer.initialise_weights();
-  Trained trained;
-  while (trainer.steps_done() < until) trained.steps.push_back(trainer.step(false));
-  save_state(trainer, communicator, config, {});
-  trained.weights = weights_of(trainer, communicator);
-  return trained;
 }
 
 TEST_CASE("an interrupted run that is resumed ends with the same bits", "[train]") {
