@@ -54,12 +54,12 @@ class Tree {
   // A tile of at most kTileBytes.
   void fold(std::span<std::byte* const> targets, size_t offset, size_t bytes) const {
     FoldTask task = {targets, offset, bytes};
-    fold_leaves({0, 1, leaves_}, task, offset);
+    fold_leaves({0, leaves_}, task, offset);
   }
 
  private:
   struct Leaves {
-    size_t first, step, count;
+    size_t first, count;
   };
   struct alignas(64) Tile {
     std::byte bytes[kTileBytes];
@@ -82,11 +82,11 @@ class Tree {
 
   // By reference: to copy what was just stored costs as much as a small fold.
   void fold_leaves(const Leaves& leaves, FoldTask& task, size_t at) const {
-    const auto [first, step, count] = leaves;
+    const auto [first, count] = leaves;
     if (count == 4 && quad_) return fold_quad(leaves, task, at);
     Tile tiles[2];
-    const std::byte* a = operand({first, 2 * step, count / 2}, tiles[0], at, task.bytes);
-    const std::byte* b = operand({first + step, 2 * step, count / 2}, tiles[1], at, task.bytes);
+    const std::byte* a = operand({first, count / 2}, tiles[0], at, task.bytes);
+    const std::byte* b = operand({first + count / 2, count / 2}, tiles[1], at, task.bytes);
     task.prefetch = far_ && count == 2;
     pair_(task, a, b);
   }
@@ -94,7 +94,7 @@ class Tree {
     Tile tiles[4];
     const std::byte* operands[4];
     for (size_t i = 0; i < 4; ++i)
-      operands[i] = operand({leaves.first + i * leaves.step, 0, 1}, tiles[i], at, task.bytes);
+      operands[i] = operand({leaves.first + i, 1}, tiles[i], at, task.bytes);
     task.prefetch = far_;
     quad_(task, operands);
   }

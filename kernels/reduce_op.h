@@ -54,9 +54,9 @@ inline void fold(Memory into, ConstMemory from, DType dtype, ReduceOp op) {
 
 // Every target becomes the reduction of all sources, n >= 1 of them, in one pass over memory: a
 // tile of each source is folded in the cache and stored to each target. A target may be one of the
-// sources. The order is recursive halving-doubling's, whose bits it has: with s the largest power
-// of two not above n, source 2i takes 2i + 1 for i < n - s; of the s that remain, i takes i + s/2,
-// then i + s/4, ..., i + 1. `bytes` of each, whole elements.
+// sources. The order is that of the layout-invariant collectives, whose bits it has: with s the
+// largest power of two not above n, source 2i takes 2i + 1 for i < n - s; of the s that remain,
+// neighbours are folded, then neighbouring pairs, and so on. `bytes` of each, whole elements.
 void fold_all(std::span<std::byte* const> targets, std::span<const std::byte* const> sources,
               size_t bytes, DType dtype, ReduceOp op);
 

@@ -19,7 +19,7 @@ struct FoldTask {
 };
 
 using FoldPair = void (*)(const FoldTask& task, const std::byte* a, const std::byte* b);
-// (q[0] op q[2]) op (q[1] op q[3])
+// (q[0] op q[1]) op (q[2] op q[3])
 using FoldQuad = void (*)(const FoldTask& task, const std::byte* const (&q)[4]);
 
 struct FoldKernels {

@@ -39,7 +39,7 @@ constexpr std::array kAlgorithms = {
               hierarchical_all_reduce_rounds, hierarchical_all_reduce_sent},
 
     Algorithm{"halving-doubling", kReduceScatter, true, halving_doubling_reduce_scatter,
-              halving_doubling_half_rounds, halving_doubling_reduce_scatter_sent},
+              halving_doubling_reduce_scatter_rounds, halving_doubling_reduce_scatter_sent},
     Algorithm{"ring", kReduceScatter, false, ring_reduce_scatter, ring_half_rounds,
               ring_reduce_scatter_sent},
     Algorithm{"direct", kReduceScatter, true, direct_reduce_scatter, direct_rounds,
@@ -48,7 +48,7 @@ constexpr std::array kAlgorithms = {
               hierarchical_courier_rounds, hierarchical_reduce_scatter_sent},
 
     Algorithm{"halving-doubling", kAllGather, true, halving_doubling_all_gather,
-              halving_doubling_half_rounds, halving_doubling_all_gather_sent},
+              halving_doubling_all_gather_rounds, halving_doubling_all_gather_sent},
     Algorithm{"ring", kAllGather, true, ring_all_gather, ring_half_rounds, ring_all_gather_sent},
     Algorithm{"direct", kAllGather, true, direct_all_gather, direct_rounds, direct_own_to_all_sent},
     Algorithm{"bruck", kAllGather, true, bruck_all_gather, bruck_rounds, bruck_all_gather_sent,

@@ -101,7 +101,7 @@ void binomial_reduce(Primitives& comm, const CallShape& shape) {
     return comm.send(core.neighbour(), all);
   }
   if (core.in_pair()) comm.recv_and_fold(core.neighbour(), all);
-  for (int distance = core.size() / 2; distance >= 1; distance /= 2) {
+  for (int distance = 1; distance < core.size(); distance *= 2) {
     const int peer = rank_at(core.index() ^ distance);
     if (((core.index() ^ root.index()) & distance) != 0) return comm.send(peer, all);
     comm.recv_and_fold(peer, all);

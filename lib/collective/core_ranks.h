@@ -4,8 +4,9 @@
 // neighbours (0, 1), (2, 3), ... act as one core rank each, for which the even one works. So there
 // are c core ranks, and core rank i stands for the chunks of its members, which lie side by side.
 // With y[i] = x[2i] + x[2i+1] for i < e and y[i] = x[i+e] otherwise, the sum of all is y[0] if
-// c = 1, else that of the c/2 values y[i] + y[i + c/2], recursively. No position, count or owner
-// occurs in it.
+// c = 1, else that of the c/2 values y[2i] + y[2i+1], recursively. No position, count or owner
+// occurs in it. Neighbours come first: so the sum over p = 2^k * q ranks is the one over q groups
+// of 2^k neighbours, each group summed alone, and what is largest travels between neighbours.
 #pragma once
 
 #include <algorithm>
@@ -50,15 +51,17 @@ void fold_versions(Primitives& comm, const VersionOf& version_of) {
     const bool odd_stays = comm.rank() == 2 * i + 1;
     comm.fold(version_of(odd_stays ? 2 * i : 2 * i + 1), version_of(odd_stays ? 2 * i + 1 : 2 * i));
   }
-  // Of `left` values, value i lies with core rank i, or with this rank's if that is its part.
-  const auto place_of = [&](int i, int left) {
-    return version_of(core.index() % left == i ? comm.rank() : core.rank_at(i));
+  // The sum over `width` core ranks from i on lies with core rank i, or with this one if it is one
+  // of them.
+  const auto is_own = [&](int i, int width) { return core.index() / width * width == i; };
+  const auto place_of = [&](int i, int width) {
+    return version_of(is_own(i, width) ? comm.rank() : core.rank_at(i));
   };
-  for (int left = core.size() / 2; left >= 1; left /= 2) {
-    for (int i = 0; i < left; ++i) {
-      const bool upper_stays = core.index() % (2 * left) == i + left;
-      const Range lower = place_of(i, 2 * left);
-      const Range upper = place_of(i + left, 2 * left);
+  for (int width = 1; width < core.size(); width *= 2) {
+    for (int i = 0; i < core.size(); i += 2 * width) {
+      const bool upper_stays = is_own(i + width, width);
+      const Range lower = place_of(i, width);
+      const Range upper = place_of(i + width, width);
       comm.fold(upper_stays ? lower : upper, upper_stays ? upper : lower);
     }
   }

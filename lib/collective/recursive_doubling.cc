@@ -14,7 +14,7 @@ void recursive_doubling_all_reduce(Primitives& comm, const CallShape& shape) {
     return;
   }
   if (core.in_pair()) comm.recv_and_fold(core.neighbour(), all);
-  for (int distance = core.size() / 2; distance >= 1; distance /= 2) {
+  for (int distance = 1; distance < core.size(); distance *= 2) {
     const int peer = core.rank_at(core.index() ^ distance);
     comm.send_and_recv(peer, all, peer, theirs);
     comm.fold(theirs, all);

@@ -1,5 +1,5 @@
 // Recursive doubling: Thakur, Rabenseifner & Gropp, Int. J. High Perform. Comput. Appl. 19(1),
-// 2005. As halving_doubling.h, but core ranks at distance c/2, c/4, ... 1 exchange and fold the
+// 2005. As halving_doubling.h, but core ranks at distance 1, 2, ... c/2 exchange and fold the
 // whole buffer, so that nothing has to be gathered: half the rounds, for more bytes. (Its
 // all-gather is that of halving-doubling.)
 //   all-reduce  k rounds, k * bytes sent by each rank (k = log2 c); if pairs exist, 2 rounds more:

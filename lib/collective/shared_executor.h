@@ -1,5 +1,5 @@
 // Runs a call in memory that the ranks of a group see of each other (transport/shared_space.h): the
-// algorithm `direct`, without messages. The bits are those of halving-doubling (fold_all).
+// algorithm `direct`, without messages. The bits are those of core_ranks.h (fold_all).
 //
 // Every call publishes one line. What happens then depends on the sizes and on where the buffers
 // lie; all ranks decide alike, since the lines tell each where the others' buffers are.

@@ -25,7 +25,7 @@ uint64_t core_tree(int world_size) {
     values.push_back(i < core.pairs() ? join(own, leaf(rank + 1).tree) : own);
   }
   for (size_t left = values.size() / 2; left >= 1; left /= 2) {
-    for (size_t i = 0; i < left; ++i) values[i] = join(values[i], values[i + left]);
+    for (size_t i = 0; i < left; ++i) values[i] = join(values[2 * i], values[2 * i + 1]);
   }
   return values.front();
 }
@@ -255,7 +255,7 @@ class Verifier {
     if (trees_.size() > 1) {
       problem("the order of reduction depends on where an element lies ({} orders)", trees_.size());
     } else if (proof_.association != core_tree(shape_.world_size)) {
-      problem("the order of reduction is not that of halving-doubling");
+      problem("the order of reduction is not that of neighbours first");
     }
   }
 

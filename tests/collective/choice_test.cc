@@ -148,14 +148,16 @@ TEST_CASE("a wanted algorithm is taken where the collective has it", "[collectiv
 
 TEST_CASE("an order that depends on the layout is taken only where that is allowed",
           "[collective]") {
-  const std::vector<int> hosts = {0, 0, 0, 0, 1, 1, 1, 1};
-  const Topology topology{.world_size = 8, .hosts = hosts, .transport = "tcp"};
-  const auto plan = [&](bool invariant) {
+  const auto plan = [&](const std::vector<int>& hosts, bool invariant) {
+    const Topology topology{.world_size = int(hosts.size()), .hosts = hosts, .transport = "tcp"};
     return choose(Collective::kAllReduce, DType::kF32, 64 << 20, topology,
                   {.layout_invariant = invariant}, simple_profile());
   };
-  CHECK(plan(true).algorithm->layout_invariant);
-  CHECK(plan(false).algorithm->name == "hierarchical");
+  const std::vector<int> threes = {0, 0, 0, 1, 1, 1};
+  CHECK(plan(threes, true).algorithm->layout_invariant);
+  CHECK(plan(threes, false).algorithm->name == "hierarchical");
+  // Neighbours first: on hosts of 2^k ranks halving-doubling sends as little between them.
+  CHECK(plan({0, 0, 0, 0, 1, 1, 1, 1}, false).algorithm->name == "halving-doubling");
 }
 
 TEST_CASE("only a ring has channels", "[collective]") {

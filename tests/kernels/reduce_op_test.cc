@@ -159,7 +159,7 @@ TEST_CASE("a fold of four is the fold of two folds, stored to every target", "[k
       std::vector<T> want(count);
       const auto sum = [](T a, T b) { return fold_one(a, b, ReduceOp::kSum); };
       for (size_t i = 0; i < count; ++i)
-        want[i] = sum(sum(q[0][i], q[2][i]), sum(q[1][i], q[3][i]));
+        want[i] = sum(sum(q[0][i], q[1][i]), sum(q[2][i], q[3][i]));
       std::vector<T> other(count + 1);
       std::byte* const targets[] = {memory_of(q[2]).data, memory_of(other).data};
       fold_quad(
@@ -225,9 +225,9 @@ TEST_CASE("the result of a fold may take the place of either operand", "[kernels
   CHECK(same_bits(second, want));
 }
 
-// Recursive halving-doubling, one fold of whole buffers after the other.
+// Neighbours first, one fold of whole buffers after the other.
 template <class T>
-std::vector<T> halved(std::vector<std::vector<T>> sources, DType dtype, ReduceOp op) {
+std::vector<T> folded(std::vector<std::vector<T>> sources, DType dtype, ReduceOp op) {
   const size_t width = std::bit_floor(sources.size());
   const size_t pairs = sources.size() - width;
   const auto take = [&](size_t into, size_t from) {
@@ -235,8 +235,8 @@ std::vector<T> halved(std::vector<std::vector<T>> sources, DType dtype, ReduceOp
   };
   for (size_t i = 0; i < pairs; ++i) take(2 * i, 2 * i + 1);
   for (size_t i = 0; i < pairs; ++i) sources.erase(sources.begin() + long(i) + 1);
-  for (size_t distance = width / 2; distance > 0; distance /= 2) {
-    for (size_t i = 0; i < distance; ++i) take(i, i + distance);
+  for (size_t distance = 1; distance < width; distance *= 2) {
+    for (size_t i = 0; i < width; i += 2 * distance) take(i, i + distance);
   }
   return sources[0];
 }
@@ -246,7 +246,7 @@ void check_fold_all(size_t n, size_t count, DType dtype, ReduceOp op) {
   CAPTURE(n, count, to_string(dtype), to_string(op));
   std::vector<std::vector<T>> buffers;
   for (unsigned i = 0; i < n; ++i) buffers.push_back(elements<T>(count, i));
-  const std::vector<T> want = halved(buffers, dtype, op);
+  const std::vector<T> want = folded(buffers, dtype, op);
   const std::vector<std::vector<T>> before = buffers;
   std::vector<T> other(count);
   std::vector<const std::byte*> sources;
@@ -261,7 +261,7 @@ void check_fold_all(size_t n, size_t count, DType dtype, ReduceOp op) {
   CHECK(all);
 }
 
-TEST_CASE("fold_all gives every target the bits of recursive halving-doubling", "[kernels]") {
+TEST_CASE("fold_all gives every target the bits of the collectives' tree", "[kernels]") {
   const size_t n = GENERATE(1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17);
   for_each_type([&]<class T>(T, DType dtype) {
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax}) {
