@@ -15,6 +15,7 @@
 #include "lib/base/environment.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
+#include "lib/program/strategy.h"
 #include "lib/report/report.h"
 #include "lib/train/backend.h"
 #include "lib/train/run.h"
@@ -76,10 +77,14 @@ int run(Options& options) {
   options.run.resolved_settings = print_config(config);
   options.run.stop_signal = stop_signal;
   RunSummary summary;
-  Backend backend = make_backend(config.run.train, identity_from(environment).local_world_size);
+  const int ranks_here = identity_from(environment).local_world_size;
+  RunConfig run = config.run;
+  if (find_strategy(run.parallel.strategy).hybrid && run.parallel.shard_size == 0)
+    run.parallel.shard_size = ranks_here;
+  Backend backend = make_backend(run.train, ranks_here);
   run_rank(options.launch, environment, job, *backend.device, [&](Communicator& communicator) {
     catch_stop_signals();  // before all ranks have come, there is nothing to save
-    summary = run_training(config.run, communicator, backend, options.run);
+    summary = run_training(run, communicator, backend, options.run);
     if (communicator.rank() == 0)
       print(make_report(summary, communicator.world_size()), options.format);
   });

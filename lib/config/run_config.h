@@ -196,6 +196,8 @@ struct ParallelConfig {
   std::string strategy = "ddp";
   uint64_t bucket_bytes = 25u << 20;  // gradients reduced together
   bool hold_gradients = true;
+  int shard_size = 0;  // ranks; 0: by the strategy
+  bool optimizer_over_replicas = false;
 
   static constexpr auto schema() {
     using S = ParallelConfig;
@@ -205,8 +207,18 @@ struct ParallelConfig {
               "ddp or no_shard: every rank holds all parameters, gradients and optimizer state. "
               "zero1: optimizer state is sharded; zero2: gradients too; zero3 or full_shard: "
               "parameters too, which are gathered unit by unit, for forward and for backward; "
-              "shard_grad_op: for both at once. All train to the same bits.",
-              one_of("ddp", "zero1", "zero2", "zero3", "no_shard", "shard_grad_op", "full_shard")),
+              "shard_grad_op: for both at once. hybrid_shard, hybrid_shard_zero2: full_shard, "
+              "shard_grad_op within each group of shard_size ranks, and a copy in every group. All "
+              "train to the same bits (hybrids: where shard_size is a power of two).",
+              one_of("ddp", "zero1", "zero2", "zero3", "no_shard", "shard_grad_op", "full_shard",
+                     "hybrid_shard", "hybrid_shard_zero2")),
+        field("shard_size", &S::shard_size,
+              "Neighbouring ranks that hold one copy of what is sharded between them; a divisor of "
+              "the number of ranks. 0: all ranks; of a hybrid strategy: those of one host.",
+              at_least(0)),
+        field("optimizer_over_replicas", &S::optimizer_over_replicas,
+              "Several groups of shard_size ranks share the optimizer's state and work too, and "
+              "gather what they updated."),
         field("bucket_bytes", &S::bucket_bytes,
               "ddp: bytes of gradients reduced together. Sharded gradients are reduced by unit.",
               positive),

@@ -21,10 +21,7 @@ class TrainStep {
 
   BuiltStep build() && {
     step_.train_buffers();
-    const bool stale = strategy_.shard_optimizer && !strategy_.shard_parameters;
-    if (stale) {
-      for (int unit = 0; unit <= head_; ++unit) step_.gather_parameters(unit);
-    }
+    for (int unit = 0; unit <= head_; ++unit) step_.publish_parameters(unit);
     for (int micro = 0; micro < shape_.grad_accum; ++micro) {
       step_.next_batch(micro);
       forward(micro);

@@ -15,6 +15,9 @@ struct StepShape {
   size_t positions = 1;  // per row
   int grad_accum = 1;    // micro-batches per step
   int world_size = 1;
+  int shard_size = 0;  // ranks of a shard group, a divisor of world_size; 0: all
+  // Replicas share the optimizer's work and memory too.
+  bool optimizer_over_replicas = false;
   uint64_t bucket_bytes = 25u << 20;
   // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
   // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.
@@ -30,7 +33,9 @@ struct BuiltStep {
 // One optimizer step: micro-batches of forward, loss and backward; gradients leave in buckets
 // (where they are sharded: by unit) as soon as the last micro-batch has finished them; then clip
 // and update. Where the optimizer is sharded but parameters are not, a step begins with gathering
-// what the step before has updated, beside its first forward units.
+// what the step before has updated, beside its first forward units. With replicas, a sum goes to
+// the shards of a group first and then over the replicas, which is smaller by the group's size;
+// with the same bits as over all ranks where a group is 2^k ranks (lib/collective/core_ranks.h).
 BuiltStep build_train_step(const Architecture& architecture, const ParameterLayout& layout,
                            const Strategy& strategy, const StepShape& shape);
 

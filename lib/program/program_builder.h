@@ -24,9 +24,10 @@ class ProgramBuilder {
         strategy_(strategy),
         shape_(shape),
         tokens_(shape.rows * shape.positions),
+        groups_(groups_of(shape)),
         parameters_(layout.units.size()),
         gradients_(layout.units.size()) {
-    program_.parameter_shards = strategy.shard_parameters ? shape.world_size : 1;
+    program_.parameter_shards = strategy.shard_parameters ? groups_.shard_size : 1;
     program_.parameters =
         flat_buffer("parameters", MemoryKind::kParameters, program_.parameter_shards);
     if (program_.parameter_shards == 1) view_all(parameters_, program_.parameters);
@@ -34,11 +35,11 @@ class ProgramBuilder {
 
   // The buffers that only training has.
   void train_buffers() {
-    program_.optimizer_shards = strategy_.shard_optimizer ? shape_.world_size : 1;
-    program_.gradient_shards = keeps_gradient_shards(strategy_, shape_) ? shape_.world_size : 1;
+    const int shards = strategy_.shard_optimizer ? optimizer_ranks() : 1;
+    program_.optimizer_shards = shards;
+    program_.gradient_shards = keeps_gradient_shards(strategy_, shape_) ? shards : 1;
     program_.gradients = flat_buffer("gradients", MemoryKind::kGradients, program_.gradient_shards);
     if (program_.gradient_shards == 1) view_all(gradients_, program_.gradients);
-    const int shards = program_.optimizer_shards;
     program_.first_moments = flat_buffer("first moments", MemoryKind::kOptimizer, shards);
     program_.second_moments = flat_buffer("second moments", MemoryKind::kOptimizer, shards);
     program_.loss_sum = persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double));
@@ -59,17 +60,11 @@ class ProgramBuilder {
     if (program_.parameter_shards > 1) parameters_[size_t(unit)] = {};
   }
 
-  void gather_parameters(int unit) {
-    const Range& flat = layout_.units[size_t(unit)].flat;
-    FlatView& view = parameters_[size_t(unit)];
-    if (program_.parameter_shards > 1) {
-      const std::string name = "parameters of " + architecture_.units[size_t(unit)].name;
-      view = {buffer(name, MemoryKind::kParameters, flat.count * sizeof(float)), 0};
-    }
-    Op& op = emit(OpKind::kGatherParameters, Lane::kComm, unit, -1);
-    op.parameters = view;
-    use_view(op, view, flat, true);
-    if (program_.parameter_shards > 1) use_shard(op, program_.parameters, flat, false);
+  // Where a rank holds more of the parameters than it updates: the rest, from those that did.
+  void publish_parameters(int unit) {
+    if (program_.parameter_shards == program_.optimizer_shards) return;
+    if (program_.optimizer_shards > groups_.shard_size) publish(unit, RankGroup::kReplicas);
+    if (program_.parameter_shards < groups_.shard_size) publish(unit, RankGroup::kShards);
   }
 
   void next_batch(int micro) {
@@ -143,17 +138,16 @@ class ProgramBuilder {
     use_gradients(op, unit);
   }
 
-  // The unit's sum goes to the ranks' shards.
+  // The unit's sum goes to the shards of a group, then over their replicas.
   void scatter_gradients(int unit, int micro) {
-    const Range& flat = layout_.units[size_t(unit)].flat;
-    FlatView& view = gradients_[size_t(unit)];
-    Op& op = emit(OpKind::kReduceGradients, Lane::kComm, unit, micro);
-    op.gradients = view;
-    use_view(op, view, flat, true);
+    if (groups_.shard_size > 1) reduce_unit(unit, micro, RankGroup::kShards);
+    if (groups_.replicas() > 1) reduce_unit(unit, micro, RankGroup::kReplicas);
     if (program_.gradient_shards == 1) return;
-    op.accumulate = micro > 0;
-    use_shard(op, program_.gradients, flat, true);
-    view = {};
+    Op& last = program_.ops.back();
+    last.keeps = true;
+    last.accumulate = micro > 0;
+    use_shard(last, program_.gradients, program_.gradient_shards, true);
+    gradients_[size_t(unit)] = {};
   }
 
   void reduce_gradients(int index, const Bucket& bucket) {
@@ -193,6 +187,39 @@ class ProgramBuilder {
   }
 
  private:
+  static RankGroups groups_of(const StepShape& shape) {
+    return {shape.world_size, shape.shard_size > 0 ? shape.shard_size : shape.world_size};
+  }
+  [[nodiscard]] int optimizer_ranks() const {
+    return shape_.optimizer_over_replicas ? groups_.world_size : groups_.shard_size;
+  }
+
+  void gather_parameters(int unit) {
+    const size_t bytes = layout_.units[size_t(unit)].flat.count * sizeof(float);
+    const std::string name = "parameters of " + architecture_.units[size_t(unit)].name;
+    parameters_[size_t(unit)] = {buffer(name, MemoryKind::kParameters, bytes), 0};
+    Op& op = emit(OpKind::kGatherParameters, Lane::kComm, unit, -1);
+    op.group = RankGroup::kShards;
+    use_unit_view(op, op.parameters, parameters_, true);
+    use_shard(op, program_.parameters, program_.parameter_shards, false);
+  }
+
+  void publish(int unit, RankGroup group) {
+    Op& op = emit(OpKind::kGatherParameters, Lane::kComm, unit, -1);
+    op.group = group;
+    op.publishes = true;
+    if (program_.parameter_shards > 1)
+      use_shard(op, program_.parameters, program_.parameter_shards, true);
+    else
+      use_unit_view(op, op.parameters, parameters_, true);
+  }
+
+  void reduce_unit(int unit, int micro, RankGroup group) {
+    Op& op = emit(OpKind::kReduceGradients, Lane::kComm, unit, micro);
+    op.group = group;
+    use_unit_view(op, op.gradients, gradients_, true);
+  }
+
   Op& emit(OpKind kind, Lane lane, int unit, int micro) {
     Op& op = program_.ops.emplace_back();
     op.kind = kind;
@@ -283,9 +310,15 @@ class ProgramBuilder {
   static void use_view(Op& op, const FlatView& view, const Range& flat, bool writes) {
     op.uses.push_back({view.buffer, to_bytes({view.begin, flat.count}), writes});
   }
-  // This rank's part of a unit, in a buffer of shards.
-  void use_shard(Op& op, BufferId id, const Range& flat, bool writes) const {
-    op.uses.push_back({id, to_bytes(place_in_shard(flat, shape_.world_size)), writes});
+  // All of the operation's unit, which `views` has.
+  void use_unit_view(Op& op, FlatView& view, const std::vector<FlatView>& views, bool writes) {
+    view = views[size_t(op.unit)];
+    use_view(op, view, layout_.units[size_t(op.unit)].flat, writes);
+  }
+  // This rank's part of the operation's unit, in a buffer of one of `shards` shards.
+  void use_shard(Op& op, BufferId id, int shards, bool writes) const {
+    const Range& flat = layout_.units[size_t(op.unit)].flat;
+    op.uses.push_back({id, to_bytes(place_in_shard(flat, shards)), writes});
   }
 
   BufferId flat_buffer(const std::string& name, MemoryKind kind, int shards) {
@@ -301,6 +334,7 @@ class ProgramBuilder {
   const Strategy& strategy_;
   const StepShape& shape_;
   const size_t tokens_;
+  const RankGroups groups_;
   StepProgram program_;
   std::vector<FlatView> parameters_;  // by unit; no buffer: not gathered
   std::vector<FlatView> gradients_;   // by unit; no buffer: nothing is written yet

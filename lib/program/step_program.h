@@ -21,6 +21,7 @@
 
 #include "lib/base/memory_kind.h"
 #include "lib/base/range.h"
+#include "lib/shard/rank_groups.h"
 
 namespace gxp {
 
@@ -38,9 +39,10 @@ enum class OpKind {
   kEvaluateLoss,      // the head's forward: losses only
   kLogits,            // the head's forward: output <- logits of the last position of each row
   kBackward,          // gradient stream <- gradient stream, through `unit`; its gradients are added
-  kGatherParameters,  // a unit's parameters from the ranks' shards
-  kReduceGradients,   // sum of gradients over the ranks: of a bucket, or of a unit to its shards
-  kReduceLoss,        // sum of the step's loss over the ranks
+  kGatherParameters,  // a unit's parameters from the shards of `group`
+  kReduceGradients,  // sum of gradients: of a bucket over all ranks; of a unit over `group`, to its
+                     // shards, or over the replicas of a shard
+  kReduceLoss,       // sum of the step's loss over the ranks
   kMeasureGradients,  // sums of squares, one for each rank's shard of the gradients
   kGatherNorm,        // those of the other ranks
   kClipGradients,     // the global norm, the clipping coefficient, the check that all is finite
@@ -75,9 +77,14 @@ struct FlatView {
 struct Op {
   OpKind kind = OpKind::kForward;
   Lane lane = Lane::kCompute;
-  int unit = -1;    // of forward, loss, backward
-  int micro = -1;   // micro-batch within the step
-  int bucket = -1;  // of reduce-gradients, unless it has a unit
+  int unit = -1;                        // of forward, loss, backward
+  int micro = -1;                       // micro-batch within the step
+  int bucket = -1;                      // of reduce-gradients, unless it has a unit
+  RankGroup group = RankGroup::kWorld;  // who takes part, of the comm lane's
+  // Of gather-parameters: what it gathers into lasts, and is out of date since the last update.
+  bool publishes = false;
+  // Of a unit's reduce-gradients: its sum is complete and goes to the gradients that last.
+  bool keeps = false;
   // Of loss, backward and reduce-gradients: gradients are added to those of an earlier micro-batch.
   bool accumulate = false;
   FlatView parameters;  // of the unit, and of the one that a tied head borrows from
@@ -112,7 +119,8 @@ struct StepProgram {
   BufferId second_moments = kNoBuffer;
   BufferId loss_sum = kNoBuffer;
   BufferId norm_parts = kNoBuffer;
-  // Who holds what: of the world_size ranks' shards, or all (1).
+  // What a rank holds of it: one of so many equal parts of each unit; 1: all, else shard_size or
+  // world_size.
   int optimizer_shards = 1;
   int gradient_shards = 1;   // of the buffer that lasts
   int parameter_shards = 1;  // likewise

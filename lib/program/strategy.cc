@@ -32,6 +32,19 @@ const std::vector<Strategy>& strategies() {
        .shard_gradients = true,
        .shard_parameters = true},
       {.name = "no_shard", .summary = "FSDP's name for ddp"},
+      {.name = "hybrid_shard",
+       .summary = "full_shard within a shard group, a copy in each",
+       .shard_optimizer = true,
+       .shard_gradients = true,
+       .shard_parameters = true,
+       .reshard_after_forward = true,
+       .hybrid = true},
+      {.name = "hybrid_shard_zero2",
+       .summary = "shard_grad_op within a shard group, a copy in each",
+       .shard_optimizer = true,
+       .shard_gradients = true,
+       .shard_parameters = true,
+       .hybrid = true},
   };
   return kStrategies;
 }

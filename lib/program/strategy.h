@@ -12,12 +12,14 @@ namespace gxp {
 struct Strategy {
   std::string_view name;  // as in parallel.strategy
   std::string_view summary;
-  // A sharded thing is sharded by unit: rank r keeps the r-th of world_size equal parts.
+  // A sharded thing is sharded by unit: the ranks of a shard group keep one equal part each.
   bool shard_optimizer = false;
   bool shard_gradients = false;   // only with shard_optimizer
   bool shard_parameters = false;  // only with shard_gradients
   // Gathered parameters are freed after a unit's forward and gathered again for its backward.
   bool reshard_after_forward = false;
+  // Unless parallel.shard_size says otherwise, a shard group is the ranks of one host.
+  bool hybrid = false;
 };
 
 // Every strategy that the builder knows, the plainest first.

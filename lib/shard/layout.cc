@@ -52,20 +52,21 @@ std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, in
   for (size_t unit = 0; unit < layout.units.size(); ++unit) {
     const UnitLayout& place = layout.units[unit];
     const Range own = shard_of(place.flat, shards, shard);
-    const size_t before = place_in_shard(place.flat, shards).begin;
     for (size_t i = 0; i < place.tensors.size(); ++i) {
       const Range& tensor = place.tensors[i];
       const size_t begin = std::max(own.begin, tensor.begin);
       const size_t end = std::min(own.end(), tensor.end());
       if (begin >= end) continue;
-      parts.push_back({int(unit),
-                       int(i),
-                       {begin - tensor.begin, end - begin},
-                       begin,
-                       before + (begin - own.begin)});
+      parts.push_back({int(unit), int(i), {begin - tensor.begin, end - begin}, begin});
     }
   }
   return parts;
+}
+
+size_t begin_in_shard(const ParameterLayout& layout, const TensorPart& part, int shards) {
+  const Range& unit = layout.units[size_t(part.unit)].flat;
+  const Range place = place_in_shard(unit, shards);
+  return place.begin + (part.in_flat - unit.begin) % place.count;
 }
 
 Range owned_range(size_t count, int world_size, int rank) {

@@ -52,16 +52,19 @@ Range place_in_shard(const Range& flat, int shards);
 // The part of a tensor that lies in one shard.
 struct TensorPart {
   int unit = 0;
-  int tensor = 0;       // of the unit
-  Range elements;       // of the tensor
-  size_t in_flat = 0;   // where it begins in the flat buffer
-  size_t in_shard = 0;  // and in the shard's own buffer: its part of each unit, in forward order
+  int tensor = 0;      // of the unit
+  Range elements;      // of the tensor
+  size_t in_flat = 0;  // where it begins in the flat buffer
 };
 
 // What shard `shard` holds of the tensors when every unit is cut into `shards` parts, in forward
 // order. One shard holds all tensors whole. Parts begin at multiples of kTensorAlignment elements
-// of their tensor, since `shards` is 1 or the layout's world size.
+// of their tensor, since `shards` divides the layout's world size.
 std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, int shard);
+
+// Where such a part begins in a buffer that holds one of `shards` shards of each unit, in forward
+// order, and the part with it: `shards` divides the number that it was cut for.
+size_t begin_in_shard(const ParameterLayout& layout, const TensorPart& part, int shards);
 
 // The chunk of `count` elements that `rank` owns when they are dealt out evenly: the first
 // count % world_size ranks get one more.

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "kernels/reduce_op.h"
@@ -27,12 +26,28 @@ constexpr auto kDataTimeout = std::chrono::seconds(300);
 // the arithmetic between them.
 constexpr auto kStepTimeout = std::chrono::hours(24);
 
+int shard_size(const ParallelConfig& parallel, int world_size) {
+  const int size = parallel.shard_size;
+  if (size == 0) return world_size;
+  if (!find_strategy(parallel.strategy).shard_optimizer)
+    fail(ErrorKind::kConfig,
+         "parallel.shard_size {}: strategy {} shards nothing; choose another, such as hybrid_shard",
+         size, parallel.strategy);
+  if (world_size % size != 0)
+    fail(ErrorKind::kConfig,
+         "parallel.shard_size {}: {} ranks cannot be cut into such groups; choose a divisor of {}",
+         size, world_size, world_size);
+  return size;
+}
+
 StepShape make_shape(const RunConfig& config, int world_size) {
   const int sequence = config.data.sequence > 0 ? config.data.sequence : config.model.context;
   return {.rows = size_t(config.train.micro_batch),
           .positions = size_t(sequence),
           .grad_accum = config.train.grad_accum,
           .world_size = world_size,
+          .shard_size = shard_size(config.parallel, world_size),
+          .optimizer_over_replicas = config.parallel.optimizer_over_replicas,
           .bucket_bytes = config.parallel.bucket_bytes,
           .hold_gradients = config.parallel.hold_gradients};
 }
@@ -53,6 +68,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       architecture_(make_architecture(config.model)),
       layout_(make_layout(architecture_, communicator.world_size())),
       shape_(make_shape(config, communicator.world_size())),
+      groups_{shape_.world_size, shape_.shard_size},
       model_(make_model(architecture_, *backend.ops)),
       data_(open_data(config, shape_, false)),
       valid_(open_data(config, shape_, true)),
@@ -63,9 +79,16 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
   loader_->start(0);
   built_ = build_train_step(architecture_, layout_, strategy_, shape_);
   const int world_size = communicator.world_size();
+  const int rank = communicator.rank();
+  if (groups_.replicas() > 1) {
+    shard_group_ = communicator.split(groups_.group_of(rank), rank);
+    replica_group_ = communicator.split(groups_.shard_of(rank, groups_.shard_size), rank);
+  }
   for (int shard = 0; shard < world_size; ++shard)
     shard_parts_.push_back(make_parts(layout_, world_size, shard));
-  own_parts_ = is_sharded() ? shard_parts_[size_t(communicator.rank())] : make_parts(layout_, 1, 0);
+  const int shards = built_.program.optimizer_shards;
+  own_parts_ = make_parts(layout_, shards, groups_.shard_of(rank, shards));
+  stale_ = built_.program.parameter_shards != shards;
   memory_ = std::make_unique<ProgramMemory>(*backend.device, built_.program);
   runner_ = std::make_unique<ProgramRunner>(*backend.device, built_.program, *memory_,
                                             [this](const Op& op) { return bind_train(op); });
@@ -74,6 +97,24 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
 Trainer::~Trainer() = default;
 
 Memory Trainer::flat(BufferId buffer) const { return memory_->of(buffer); }
+
+Communicator& Trainer::members(RankGroup group) {
+  if (group == RankGroup::kShards && shard_group_) return *shard_group_;
+  if (group == RankGroup::kReplicas) return *replica_group_;
+  return communicator_;
+}
+
+// Of a whole unit, the part that this rank holds where there are `shards`.
+Memory Trainer::own_part(Memory unit, int shards) const {
+  const size_t bytes = unit.bytes / size_t(shards);
+  return unit.slice(bytes * size_t(groups_.shard_of(communicator_.rank(), shards)), bytes);
+}
+
+Range Trainer::own_share(size_t count) const {
+  const int holders = groups_.world_size / built_.program.optimizer_shards;
+  const int rank = communicator_.rank();
+  return owned_range(count, holders, is_sharded() ? groups_.group_of(rank) % holders : rank);
+}
 
 uint64_t Trainer::tokens_per_step() const {
   return uint64_t{shape_.rows} * shape_.positions * uint64_t(shape_.grad_accum) *
@@ -93,7 +134,7 @@ void Trainer::initialise_weights() {
 std::vector<StateTensor> Trainer::state() {
   const StepProgram& program = built_.program;
   const auto take = [&](const TensorPart& part, BufferId buffer, int shards) {
-    return part_of(part, flat(buffer), shards > 1);
+    return part_of(layout_, part, flat(buffer), shards);
   };
   std::vector<StateTensor> tensors;
   const int shards = program.optimizer_shards;
@@ -198,36 +239,46 @@ void Trainer::run_comm(const Op& op) {
   }
 }
 
-// A unit's parameters: from the ranks' shards, or, where each rank has updated its part of all,
-// from there.
+// A unit's parameters, from the shards that lie apart, or in place from their owners.
 void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, const Op& op) {
+  Communicator& group = members(op.group);
+  const int shards = program.parameter_shards;
+  const Memory shard =
+      shards > 1
+          ? shard_of_unit(layout_, memory.of(program.parameters), op.unit, shards)
+          : own_part(memory_of_unit(layout_, memory, op.unit, op.parameters), groups_.shard_size);
+  if (op.group == RankGroup::kReplicas) return group.all_gather(shard, DType::kF32);
   const Memory whole = memory_of_unit(layout_, memory, op.unit, op.parameters);
-  if (program.parameter_shards == 1) return communicator_.all_gather(whole, DType::kF32);
+  if (shards == 1) return group.all_gather(whole, DType::kF32);
   const Call call{.collective = Collective::kAllGather,
                   .dtype = DType::kF32,
                   .count = whole.bytes / sizeof(float)};
-  communicator_.run(
-      call,
-      shard_of_unit(layout_, memory.of(program.parameters), op.unit, program.parameter_shards),
-      whole);
+  group.run(call, shard, whole);
 }
 
 // For passes between steps.
 void Trainer::publish_parameters() {
   for (const Op& op : built_.program.ops) {
-    if (stale_ && op.kind == OpKind::kGatherParameters) gather(built_.program, *memory_, op);
+    if (stale_ && op.publishes) gather(built_.program, *memory_, op);
   }
   stale_ = false;
 }
 
 void Trainer::scatter_gradients(const Op& op) {
   const StepProgram& program = built_.program;
+  Communicator& group = members(op.group);
   const Memory whole = memory_of_unit(layout_, *memory_, op.unit, op.gradients);
-  scatter_sum(communicator_, whole);
-  if (program.gradient_shards == 1) return;
+  if (op.group == RankGroup::kShards) {
+    scatter_sum(group, whole);
+  } else if (program.optimizer_shards > groups_.shard_size) {
+    scatter_sum(group, own_part(whole, groups_.shard_size));
+  } else {
+    group.all_reduce(own_part(whole, groups_.shard_size), DType::kF32, ReduceOp::kSum);
+  }
+  if (!op.keeps) return;
+  const Memory mine = own_part(whole, program.gradient_shards);
   const Memory kept =
       shard_of_unit(layout_, flat(program.gradients), op.unit, program.gradient_shards);
-  const Memory mine = whole.slice(kept.bytes * size_t(communicator_.rank()), kept.bytes);
   if (op.accumulate) return fold(kept, kept, mine, DType::kF32, ReduceOp::kSum);
   std::memcpy(kept.data, mine.data, kept.bytes);
 }
@@ -241,16 +292,16 @@ void Trainer::finish_loss(const Op& op, const UnitTensors& tensors) {
   sums[1] = wish_to_stop_ ? 1 : 0;
 }
 
-// One sum for each rank's shard, whoever holds it, so that the norm has the same bits under every
-// strategy.
+// One sum for each of world_size shards, whoever holds it, added up in their order: so the norm has
+// the same bits under every strategy.
 void Trainer::measure() {
   const StepProgram& program = built_.program;
   auto* sums = reinterpret_cast<double*>(flat(program.norm_parts).data);
-  const int shards = communicator_.world_size();
-  for (int shard = 0; shard < shards; ++shard) {
-    if (is_sharded() && shard != communicator_.rank()) continue;
-    sums[shard] = sum_of_squares(*backend_.ops, shard_parts_[size_t(shard)],
-                                 flat(program.gradients), program.gradient_shards > 1);
+  for (int rank = 0; rank < groups_.world_size; ++rank) {
+    if (is_sharded() && rank != communicator_.rank()) continue;
+    const int shard = groups_.shard_of(rank, groups_.world_size);
+    sums[rank] = sum_of_squares(*backend_.ops, layout_, shard_parts_[size_t(shard)],
+                                flat(program.gradients), program.gradient_shards);
   }
 }
 
@@ -259,8 +310,10 @@ void Trainer::clip() {
   const auto* squares = reinterpret_cast<const double*>(flat(built_.program.norm_parts).data);
   result_.loss = sums[0] / double(tokens_per_step());
   result_.stop_wished = sums[1] > 0;
-  result_.grad_norm =
-      std::sqrt(std::accumulate(squares, squares + communicator_.world_size(), 0.0));
+  double all_squares = 0;
+  for (int shard = 0; shard < groups_.world_size; ++shard)
+    all_squares += squares[groups_.owner_of(shard)];
+  result_.grad_norm = std::sqrt(all_squares);
   clip_coefficient_ = clip_coefficient(result_.grad_norm, config_.optim.clip);
   if (!std::isfinite(result_.loss) || !std::isfinite(result_.grad_norm)) fail_non_finite();
 }
@@ -268,8 +321,8 @@ void Trainer::clip() {
 // [collective] where gradients are sharded: the first such tensor of all ranks is named.
 void Trainer::fail_non_finite() {
   const StepProgram& program = built_.program;
-  const TensorPart* found = find_non_finite(*backend_.ops, own_parts_, flat(program.gradients),
-                                            program.gradient_shards > 1);
+  const TensorPart* found = find_non_finite(*backend_.ops, layout_, own_parts_,
+                                            flat(program.gradients), program.gradient_shards);
   std::array<int64_t, 1> first = {INT64_MAX};
   if (found != nullptr) first[0] = int64_t{found->unit} << 32 | found->tensor;
   if (is_sharded()) communicator_.all_reduce(memory_of(first), DType::kI64, ReduceOp::kMin);
@@ -293,7 +346,7 @@ void Trainer::update() {
                            t.gradient.memory, t.spec->decays()};
     adamw.update(range, result_.step, result_.lr, clip_coefficient_);
   }
-  stale_ = is_sharded() && built_.program.parameter_shards == 1;
+  stale_ = built_.program.parameter_shards != built_.program.optimizer_shards;
 }
 
 }  // namespace gxp

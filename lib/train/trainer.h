@@ -53,6 +53,7 @@ struct StateTensor {
 
 class Trainer {
  public:
+  // [collective]
   Trainer(const RunConfig& config, Communicator& communicator, Backend& backend);
   ~Trainer();
 
@@ -63,6 +64,9 @@ class Trainer {
   [[nodiscard]] std::vector<StateTensor> state();
   // Whether state() is a shard.
   [[nodiscard]] bool is_sharded() const { return built_.program.optimizer_shards > 1; }
+  // The elements of a state() tensor of `count` for which this rank stands: the ranks that hold the
+  // same share them out.
+  [[nodiscard]] Range own_share(size_t count) const;
   // Continues after `steps` optimizer steps that consumed `samples` samples of the data order.
   void continue_from(int64_t steps, uint64_t samples);
 
@@ -101,6 +105,8 @@ class Trainer {
   std::unique_ptr<Pass> make_forward(const StepShape& shape, OpKind ending);
   std::function<void()> bind_forward(const Pass& pass, const Op& op);
   Memory flat(BufferId buffer) const;
+  Communicator& members(RankGroup group);
+  Memory own_part(Memory unit, int shards) const;
   [[nodiscard]] uint64_t tokens_per_step() const;
 
   const RunConfig config_;
@@ -109,6 +115,9 @@ class Trainer {
   const Architecture architecture_;
   const ParameterLayout layout_;
   const StepShape shape_;
+  const RankGroups groups_;
+  std::unique_ptr<Communicator> shard_group_;    // null: all ranks
+  std::unique_ptr<Communicator> replica_group_;  // null: this rank alone
   std::unique_ptr<Model> model_;
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Dataset> valid_;  // none without data.valid

@@ -88,8 +88,7 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
   const auto step = uint64_t(trainer.steps_done());
   CheckpointWriter writer(config.checkpoint.dir, {step, rank, world_size});
   for (const StateTensor& state : trainer.state()) {
-    const Range share = trainer.is_sharded() ? Range{0, state.elements.count}
-                                             : owned_range(state.elements.count, world_size, rank);
+    const Range share = trainer.own_share(state.elements.count);
     if (share.count == 0) continue;
     for (const RoleTensor& part : roles_of(state)) {
       const Memory memory =

@@ -24,8 +24,8 @@ std::vector<Tensor> unit_tensors(const Architecture& architecture, const Paramet
   return tensors;
 }
 
-Tensor part_of(const TensorPart& part, Memory buffer, bool is_shard) {
-  const size_t begin = is_shard ? part.in_shard : part.in_flat;
+Tensor part_of(const ParameterLayout& layout, const TensorPart& part, Memory buffer, int shards) {
+  const size_t begin = begin_in_shard(layout, part, shards);
   return {buffer.slice(begin * sizeof(float), part.elements.count * sizeof(float)), DType::kF32,
           Shape{part.elements.count}};
 }

@@ -14,7 +14,7 @@ namespace gxp {
 std::vector<Tensor> unit_tensors(const Architecture& architecture, const ParameterLayout& layout,
                                  int unit, Memory memory);
 
-// A part's elements in a buffer of all units, or of one rank's shard of them.
-Tensor part_of(const TensorPart& part, Memory buffer, bool is_shard);
+// A part's elements in f32 `buffer`, which holds one of `shards` shards of every unit (1: all).
+Tensor part_of(const ParameterLayout& layout, const TensorPart& part, Memory buffer, int shards);
 
 }  // namespace gxp

@@ -16,18 +16,18 @@ void scatter_sum(Communicator& communicator, Memory unit) {
   communicator.reduce_scatter(unit, DType::kF32, ReduceOp::kSum);
 }
 
-double sum_of_squares(Ops& ops, std::span<const TensorPart> parts, Memory gradients,
-                      bool is_shard) {
+double sum_of_squares(Ops& ops, const ParameterLayout& layout, std::span<const TensorPart> parts,
+                      Memory gradients, int shards) {
   double sum = 0;
   for (const TensorPart& part : parts)
-    sum += ops.sum_of_squares(part_of(part, gradients, is_shard));
+    sum += ops.sum_of_squares(part_of(layout, part, gradients, shards));
   return sum;
 }
 
-const TensorPart* find_non_finite(Ops& ops, std::span<const TensorPart> parts, Memory gradients,
-                                  bool is_shard) {
+const TensorPart* find_non_finite(Ops& ops, const ParameterLayout& layout,
+                                  std::span<const TensorPart> parts, Memory gradients, int shards) {
   for (const TensorPart& part : parts) {
-    if (!std::isfinite(ops.sum_of_squares(part_of(part, gradients, is_shard)))) return &part;
+    if (!std::isfinite(ops.sum_of_squares(part_of(layout, part, gradients, shards)))) return &part;
   }
   return nullptr;
 }

@@ -88,7 +88,9 @@ TEST_CASE("the shards hold every element of every tensor once", "[shard]") {
     for (const TensorPart& part : make_parts(layout, world_size, rank)) {
       const UnitLayout& unit = layout.units[size_t(part.unit)];
       CHECK(part.in_flat == unit.tensors[size_t(part.tensor)].begin + part.elements.begin);
-      CHECK(part.in_shard + part.elements.count <= layout.count / size_t(world_size));
+      const size_t begin = begin_in_shard(layout, part, world_size);
+      CHECK(begin + part.elements.count <= layout.count / size_t(world_size));
+      CHECK(begin_in_shard(layout, part, 1) == part.in_flat);
       CHECK(part.elements.begin % kTensorAlignment == 0);
       for (size_t i = 0; i < part.elements.count; ++i) ++held[part.in_flat + i];
     }

@@ -14,14 +14,17 @@ Backend simulated_backend(const RunConfig& config, uint64_t seed) {
 }
 
 TEST_CASE("a step has no race and gives the same losses in every legal order", "[train]") {
-  const std::string strategy = GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op");
+  const std::string strategy =
+      GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op", "hybrid_shard");
   CAPTURE(strategy);
-  const RunConfig config = golden_config(
-      "gpt2-accum", 2,
-      {"parallel.bucket_bytes=8000", "train.steps=3", "parallel.strategy=" + strategy});
-  const std::vector<Trained> plain = train_on_ranks(config, 2);
+  std::vector<std::string> sets = {"parallel.bucket_bytes=8000", "train.steps=3",
+                                   "parallel.strategy=" + strategy};
+  const int world_size = strategy == "hybrid_shard" ? 4 : 2;
+  if (world_size == 4) sets.insert(sets.end(), {"parallel.shard_size=2", "train.micro_batch=1"});
+  const RunConfig config = golden_config("gpt2-accum", 2, sets);
+  const std::vector<Trained> plain = train_on_ranks(config, world_size);
   const uint64_t seed = GENERATE(range(1, 9));
-  const auto losses = run_ranks(2, [&](Communicator& communicator) {
+  const auto losses = run_ranks(world_size, [&](Communicator& communicator) {
     Backend backend = simulated_backend(config, seed);
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
@@ -42,12 +45,19 @@ void run_idle(const StepProgram& program, uint64_t seed) {
 }
 
 TEST_CASE("taking any single event out of a step is found", "[train]") {
-  const std::string strategy = GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op");
+  const std::string strategy =
+      GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op", "hybrid_shard");
   const Architecture architecture = make_architecture(golden_config("gpt2-tiny", 2).model);
-  const StepShape shape{
-      .rows = 2, .positions = 32, .grad_accum = 2, .world_size = 2, .bucket_bytes = 1};
+  const bool hybrid = find_strategy(strategy).hybrid;
+  const StepShape shape{.rows = 2,
+                        .positions = 32,
+                        .grad_accum = 2,
+                        .world_size = 4,
+                        .shard_size = hybrid ? 2 : 4,
+                        .optimizer_over_replicas = hybrid,
+                        .bucket_bytes = 1};
   const StepProgram program =
-      build_train_step(architecture, make_layout(architecture, 2), find_strategy(strategy), shape)
+      build_train_step(architecture, make_layout(architecture, 4), find_strategy(strategy), shape)
           .program;
   CHECK_NOTHROW(run_idle(program, 1));
   int edges = 0;

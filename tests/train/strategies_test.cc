@@ -33,6 +33,42 @@ TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, b
   }
 }
 
+TEST_CASE("groups with replicas have the bits of DDP", "[train]") {
+  const std::string strategy = GENERATE("zero1", "zero2", "hybrid_shard", "hybrid_shard_zero2");
+  const std::string over = GENERATE("false", "true");
+  struct Ranks {
+    int world_size, shard_size;
+  };
+  const auto ranks = GENERATE(values<Ranks>({{4, 2}, {4, 1}, {4, 4}, {6, 2}}));
+  CAPTURE(strategy, over, ranks.world_size, ranks.shard_size);
+  const std::vector<std::string> sets = {"parallel.strategy=" + strategy,
+                                         "parallel.optimizer_over_replicas=" + over,
+                                         fmt::format("parallel.shard_size={}", ranks.shard_size)};
+  const auto train = [&](std::vector<std::string> sets) {
+    sets.insert(sets.end(), {"train.micro_batch=1", "train.grad_accum=2", "train.steps=4"});
+    return train_on_ranks(golden_config("gpt2-accum", 1, sets), ranks.world_size);
+  };
+  const Trained ddp = train({})[0];
+  for (const Trained& rank : train(sets)) {
+    for (size_t s = 0; s < ddp.steps.size(); ++s) {
+      CHECK(rank.steps[s].loss == ddp.steps[s].loss);
+      CHECK(rank.steps[s].grad_norm == ddp.steps[s].grad_norm);
+    }
+    CHECK(same_bits(rank.weights, ddp.weights));
+  }
+}
+
+TEST_CASE("a shard size that does not divide the ranks, or of what is not sharded, is refused",
+          "[train]") {
+  CHECK_THROWS_WITH(
+      train_on_ranks(golden_config("gpt2-tiny", 1,
+                                   {"parallel.strategy=hybrid_shard", "parallel.shard_size=2"}),
+                     3),
+      Catch::Contains("choose a divisor of 3"));
+  CHECK_THROWS_WITH(train_on_ranks(golden_config("gpt2-tiny", 1, {"parallel.shard_size=2"}), 2),
+                    Catch::Contains("ddp shards nothing"));
+}
+
 TEST_CASE("gradients that are reduced after every micro-batch train to nearly the same weights",
           "[train]") {
   const std::string strategy = GENERATE("zero2", "zero3", "shard_grad_op");
@@ -88,13 +124,15 @@ TEST_CASE("sharded memory falls with the number of ranks", "[train]") {
 }
 
 TEST_CASE("a checkpoint of one strategy is resumed by another, to the same bits", "[train]") {
-  const std::string first = GENERATE("ddp", "zero1", "zero3");
-  const std::string second = GENERATE("ddp", "zero2", "zero3");
+  const std::string first = GENERATE("ddp", "zero1", "zero3", "hybrid_shard");
+  const std::string second = GENERATE("ddp", "zero2", "zero3", "hybrid_shard");
   CAPTURE(first, second);
   const TemporaryDirectory directory;
   const auto run_until = [&](const std::string& strategy, int until) {
-    const RunConfig config = golden_config(
-        "gpt2-accum", 2, {"checkpoint.dir=" + directory.path(), "parallel.strategy=" + strategy});
+    const RunConfig config =
+        golden_config("gpt2-accum", 2,
+                      {"checkpoint.dir=" + directory.path(), "parallel.strategy=" + strategy,
+                       fmt::format("parallel.shard_size={}", int(find_strategy(strategy).hybrid))});
     return run_ranks(2, [&](Communicator& c) { return train_part(config, c, until); })[0].weights;
   };
   const Trained whole = train_on_ranks(golden_config("gpt2-accum", 2), 2)[0];

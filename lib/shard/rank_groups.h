@@ -1,0 +1,33 @@
+// Ranks in groups: a shard group is `shard_size` neighbours, rank 0 on, that hold one copy of
+// everything between them; the ranks that hold the same shard of their groups' copies are replicas
+// of each other. One group of all ranks: sharding without replicas.
+#pragma once
+
+#include "lib/base/error.h"
+
+namespace gxp {
+
+enum class RankGroup { kWorld, kShards, kReplicas };
+
+struct RankGroups {
+  int world_size = 1;
+  int shard_size = 1;  // divides world_size
+
+  [[nodiscard]] int replicas() const { return world_size / shard_size; }
+  [[nodiscard]] int group_of(int rank) const { return rank / shard_size; }
+  // Which of `shards` equal parts `rank` holds. Of world_size parts it is one of those that make up
+  // its part of shard_size.
+  [[nodiscard]] int shard_of(int rank, int shards) const {
+    if (shards == 1) return 0;
+    const int shard = rank % shard_size;
+    if (shards == shard_size) return shard;
+    GXP_ASSERT(shards == world_size);
+    return shard * replicas() + group_of(rank);
+  }
+  // shard_of(rank, world_size) backwards.
+  [[nodiscard]] int owner_of(int shard) const {
+    return shard % replicas() * shard_size + shard / replicas();
+  }
+};
+
+}  // namespace gxp
