@@ -27,7 +27,9 @@ struct MemcalcOptions {
   std::string compat;
   std::string largest_layer;
   int gpus_per_host = 0;
-  Question eleuther;            // the fields that only that tool reads
+  // What activations depend on, nothing else of it. gxp's own estimate reads the sequence and the
+  // micro-batch, --compat eleuther all.
+  Question activations;
   bool eleuther_asked = false;  // some of those that mean nothing to gxp's own estimate
   Recompute recompute = Recompute::kNone;
   bool recompute_asked = false;
