@@ -12,6 +12,7 @@
 #include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/lr_schedule.h"
+#include "lib/plan/run_plan.h"
 #include "lib/train/weights_file.h"
 #include "lib/zero/flat_tensors.h"
 #include "lib/zero/gradients.h"
@@ -26,16 +27,6 @@ constexpr auto kDataTimeout = std::chrono::seconds(300);
 // Waits inside a step have their own, shorter deadlines (comm.timeout_s, kDataTimeout); this bounds
 // the arithmetic between them.
 constexpr auto kStepTimeout = std::chrono::hours(24);
-
-StepShape make_shape(const RunConfig& config, int world_size) {
-  const int sequence = config.data.sequence > 0 ? config.data.sequence : config.model.context;
-  return {.rows = size_t(config.train.micro_batch),
-          .positions = size_t(sequence),
-          .grad_accum = config.train.grad_accum,
-          .world_size = world_size,
-          .bucket_bytes = config.parallel.bucket_bytes,
-          .hold_gradients = config.parallel.hold_gradients};
-}
 
 std::unique_ptr<Dataset> open_data(const RunConfig& config, const StepShape& shape, bool valid) {
   const std::vector<std::string>& paths = valid ? config.data.valid : config.data.train;
@@ -52,7 +43,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       backend_(backend),
       architecture_(make_architecture(config.model)),
       layout_(make_layout(architecture_, communicator.world_size())),
-      shape_(make_shape(config, communicator.world_size())),
+      shape_(step_shape(config, communicator.world_size())),
       model_(make_model(architecture_, *backend.ops)),
       data_(open_data(config, shape_, false)),
       valid_(open_data(config, shape_, true)),
