@@ -43,6 +43,8 @@ void check_activations(const MemcalcOptions& options, bool eleuther) {
 }  // namespace
 
 void check(const MemcalcOptions& options) {
+  refuse(!options.sets.empty() || !options.svg.empty(),
+         "--set and --svg go with a run file as MODEL, RUN.toml");
   refuse(options.model.empty() == options.params.empty(),
          "what to plan is not clear: give MODEL or --params, one of them");
   refuse(!options.solve.empty() && options.solve != "gpus",

@@ -68,13 +68,14 @@ void add_activation_options(CLI::App& app, MemcalcOptions& options) {
 }  // namespace
 
 void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
-  app.add_option("MODEL", options.model, "A published model, such as gpt2-xl; --list shows all");
+  app.add_option("MODEL", options.model,
+                 "A published model, such as gpt2-xl (--list shows all), or a run file, RUN.toml");
   app.add_option("--params", options.params, "In place of MODEL: the number of parameters, 7e9")
       ->type_name("COUNT");
   app.add_option("--stage", options.stages, "ZeRO stages, a list; without it all of 0 to 3")
       ->type_name("0|1|2|3");
-  app.add_option("--gpus", options.gpus,
-                 "Numbers of GPUs, a list; without it 1,8,64 (8 with --compat)")
+  app.add_option("--gpus,--nproc", options.gpus,
+                 "Numbers of GPUs, a list; without it 1,8,64 (8 with --compat, 1 with a run file)")
       ->type_name("LIST");
   add_number_option(app, "--shard", options.shard, 1, kMostGpus,
                     "Hybrid sharding: GPUs that share one copy; replicas of it on the others");
@@ -94,6 +95,9 @@ void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
   app.add_option("--unit", options.unit, "Of all sizes in text; JSON and CSV are in bytes")
       ->type_name("GB|GiB|MB|MiB")
       ->capture_default_str();
+  add_set_option(app, options.sets);
+  app.add_option("--svg", options.svg, "With a run file: draw its memory over a step into FILE")
+      ->type_name("FILE");
   app.add_flag("--list", options.list, "List the published models");
   add_format_option(app, options.format);
 }

@@ -59,13 +59,6 @@ std::vector<int> read_list(const char* option, const std::string& text) {
   return numbers;
 }
 
-std::vector<int> gpus_of(const MemcalcOptions& options) {
-  if (!options.gpus.empty()) return read_list("--gpus", options.gpus);
-  if (!options.compat.empty()) return {8};
-  if (options.shard > 0) return {options.shard};
-  return {1, 8, 64};
-}
-
 // GPUs of one host: 8, as most have, if that divides; else all of them.
 int gpus_per_host(const MemcalcOptions& options, int gpus) {
   if (options.gpus_per_host == 0) return gpus % 8 == 0 ? 8 : gpus;
@@ -83,6 +76,13 @@ uint64_t parameters_of(const MemcalcOptions& options) {
 }
 
 }  // namespace
+
+std::vector<int> gpus_of(const MemcalcOptions& options) {
+  if (!options.gpus.empty()) return read_list("--gpus", options.gpus);
+  if (!options.compat.empty()) return {8};
+  if (options.shard > 0) return {options.shard};
+  return {1, 8, 64};
+}
 
 const PublishedModel* model_of(const MemcalcOptions& options) {
   return options.model.empty() ? nullptr : &find_published_model(options.model);
