@@ -7,6 +7,7 @@ namespace gxp {
 std::function<int()> define_allreduce_test(CLI::App& app);
 std::function<int()> define_convert_ckpt(CLI::App& app);
 std::function<int()> define_memcalc(CLI::App& app);
+std::function<int()> define_shard_plan(CLI::App& app);
 std::function<int()> define_train(CLI::App& app);
 
 namespace {
@@ -15,8 +16,11 @@ constexpr std::array kTable = {
     Command{"train", "Train a GPT-2 or Llama style model on one rank or many", define_train},
     Command{"allreduce-test", "Run, check and time collectives among ranks", define_allreduce_test},
     Command{"convert-ckpt", "Convert, inspect and verify checkpoints", define_convert_ckpt},
-    Command{"memcalc", "Memory per GPU of a model's states, before there is a model",
+    Command{"memcalc", "Memory per GPU of a model's states or of a run, before there is one",
             define_memcalc},
+    Command{"shard-plan",
+            "Who owns which parameter in a run, what moves when, and how long it takes",
+            define_shard_plan},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // gxp memcalc: memory of a model's states per GPU, from its size alone; what other calculators
-// answer; the fewest GPUs that fit. Touches no device and no file.
+// answer; the fewest GPUs that fit; the memory of a run. Touches no device.
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -7,6 +7,7 @@
 #include "cmd/exit_codes.h"
 #include "cmd/memcalc_options.h"
 #include "cmd/memcalc_report.h"
+#include "cmd/memcalc_run.h"
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 
@@ -48,8 +49,9 @@ int run(const MemcalcOptions& options) {
     print(report, options.format);
     return kExitOk;
   }
-  check(options);
   MemcalcView view{find_unit(options.unit), options.explain, limit_of(options)};
+  if (asks_for_run(options)) return plan_memory_of_run(options, view);
+  check(options);
   const Training training = training_of(options);
   add_facts(options, training, view, report);
   if (!options.solve.empty()) {

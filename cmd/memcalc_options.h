@@ -17,17 +17,21 @@ class App;
 namespace gxp {
 
 struct MemcalcOptions {
-  std::string model;   // a published model's name, or "" with --params
-  std::string params;  // "7e9", "7B"
-  std::string stages;  // "2" or "0,1,2,3"; "": all that there is an answer for
-  std::string gpus;    // "8" or "1,8,64"
+  std::string model;              // a published model's name or a run file; "" with --params
+  std::string params;             // "7e9", "7B"
+  std::string stages;             // "2" or "0,1,2,3"; "": all that there is an answer for
+  std::string gpus;               // "8" or "1,8,64"
+  std::vector<std::string> sets;  // of a run file
+  std::string svg;                // file for a picture; "": none
   std::string precision = "bf16";
   std::string optimizer = "adamw";
   int shard = 0;
   std::string compat;
   std::string largest_layer;
   int gpus_per_host = 0;
-  Question eleuther;            // the fields that only that tool reads
+  // What activations depend on, nothing else of it. gxp's own estimate reads the sequence and the
+  // micro-batch, --compat eleuther all.
+  Question activations;
   bool eleuther_asked = false;  // some of those that mean nothing to gxp's own estimate
   Recompute recompute = Recompute::kNone;
   bool recompute_asked = false;
@@ -49,6 +53,9 @@ const PublishedModel* model_of(const MemcalcOptions& options);
 
 // With a GPT-2 or GPT-3 and --sequence; nothing without.
 std::optional<ActivationShape> activation_shape_of(const MemcalcOptions& options);
+
+// The numbers of GPUs that are asked about; without --gpus those that suit the question.
+std::vector<int> gpus_of(const MemcalcOptions& options);
 
 Training training_of(const MemcalcOptions& options);
 std::vector<int> stages_of(const MemcalcOptions& options);

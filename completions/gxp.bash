@@ -4,8 +4,8 @@ _gxp() {
   local command=${COMP_WORDS[1]} words=""
   [[ $COMP_CWORD -eq 1 ]] && command=""
   case $command in
-    "") words="train allreduce-test convert-ckpt memcalc help -h --help --version" ;;
-    help) words="train allreduce-test convert-ckpt memcalc help" ;;
+    "") words="train allreduce-test convert-ckpt memcalc shard-plan help -h --help --version" ;;
+    help) words="train allreduce-test convert-ckpt memcalc shard-plan help" ;;
     train)
       words="-h --help --set --nproc --nnodes --node-rank --master --no-bind --join-timeout --resume --metrics --generate --prompt --temperature --print-config --format"
       case $previous in
@@ -81,11 +81,11 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     memcalc)
-      words="-h --help --params --stage --gpus --shard --precision --optimizer --limit --solve --sequence --micro-batch --recompute --tensor-parallel --checkpoint-activations --partition-activations --compat --largest-layer --gpus-per-host --explain --unit --list --format"
+      words="-h --help --params --stage --gpus --nproc --shard --precision --optimizer --limit --solve --sequence --micro-batch --recompute --tensor-parallel --checkpoint-activations --partition-activations --compat --largest-layer --gpus-per-host --explain --unit --set --svg --list --format"
       case $previous in
         --params) words="" ;;
         --stage) words="0 1 2 3" ;;
-        --gpus) words="" ;;
+        --gpus | --nproc) words="" ;;
         --shard) words="" ;;
         --precision) words="fp32 fp16 bf16 bf16-fp32-grads pure-bf16" ;;
         --optimizer) words="adamw adam sgd momentum lion adafactor muon" ;;
@@ -99,6 +99,20 @@ _gxp() {
         --largest-layer) words="" ;;
         --gpus-per-host) words="" ;;
         --unit) words="GB GiB MB MiB" ;;
+        --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.seed= train.deterministic= train.device= train.threads= train.log_every= train.valid_every= train.valid_batches= train.run_dir= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.bucket_bytes= parallel.hold_gradients= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.codec= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.kernel_copies= comm.flight_recorder= comm.timeout_s=" ;;
+        --svg) words="" ;;
+        --format) words="text csv json" ;;
+      esac ;;
+    shard-plan)
+      words="-h --help --set --nproc --nnodes --rank --units --program --compare --svg --gflops --memory-gb-per-s --format"
+      case $previous in
+        --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.seed= train.deterministic= train.device= train.threads= train.log_every= train.valid_every= train.valid_batches= train.run_dir= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.bucket_bytes= parallel.hold_gradients= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.codec= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.kernel_copies= comm.flight_recorder= comm.timeout_s=" ;;
+        --nproc) words="" ;;
+        --nnodes) words="" ;;
+        --rank) words="" ;;
+        --svg) words="" ;;
+        --gflops) words="" ;;
+        --memory-gb-per-s) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
   esac

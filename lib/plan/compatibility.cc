@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lib/base/near_match.h"
+#include "lib/base/find_row.h"
 #include "lib/plan/tools.h"
 
 namespace gxp {
@@ -60,14 +60,6 @@ std::vector<Answer> ask(const Tool& tool, const Question& question) {
   return tool.answer(question);
 }
 
-const Tool& find_tool(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Tool& tool : kTools) {
-    if (tool.name == name) return tool;
-    names.emplace_back(tool.name);
-  }
-  fail(ErrorKind::kUsage, "--compat '{}' is unknown{}; use one of: {}", name,
-       did_you_mean(name, names), fmt::join(names, ", "));
-}
+const Tool& find_tool(std::string_view name) { return find_row(kTools, name, "--compat"); }
 
 }  // namespace gxp

@@ -1,12 +1,11 @@
 #include "lib/plan/model_states.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <string>
 
 #include "lib/base/error.h"
-#include "lib/base/near_match.h"
+#include "lib/base/find_row.h"
 
 namespace gxp {
 namespace {
@@ -30,18 +29,6 @@ constexpr std::array kOptimizers = {
     OptimizerState{"adafactor", 0, "factored second moment, neglected: below 0.2% of P"},
     OptimizerState{"muon", 1, "one: momentum (matrices only)"},
 };
-
-// The member of `table` called `name`.
-template <class Table>
-const auto& find(const Table& table, std::string_view name, std::string_view option) {
-  std::vector<std::string> names;
-  for (const auto& row : table) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-  }
-  fail(ErrorKind::kUsage, "{} '{}' is unknown{}; use one of: {}", option, name,
-       did_you_mean(name, names), fmt::join(names, ", "));
-}
 
 // One kind of state: what it takes per parameter, and whether this stage shards it.
 struct Kind {
@@ -85,11 +72,11 @@ std::span<const Precision> precisions() { return kPrecisions; }
 std::span<const OptimizerState> optimizer_states() { return kOptimizers; }
 
 const Precision& find_precision(std::string_view name) {
-  return find(kPrecisions, name, "--precision");
+  return find_row(kPrecisions, name, "--precision");
 }
 
 const OptimizerState& find_optimizer_state(std::string_view name) {
-  return find(kOptimizers, name, "--optimizer");
+  return find_row(kOptimizers, name, "--optimizer");
 }
 
 void check(const Placement& placement) {

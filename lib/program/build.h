@@ -24,6 +24,10 @@ struct StepShape {
   bool hold_gradients = true;
 };
 
+inline RankGroups groups_of(const StepShape& shape) {
+  return {shape.world_size, shape.shard_size > 0 ? shape.shard_size : shape.world_size};
+}
+
 // The program and what its operations' `unit` and `bucket` index.
 struct BuiltStep {
   StepProgram program;

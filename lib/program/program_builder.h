@@ -27,6 +27,7 @@ class ProgramBuilder {
         groups_(groups_of(shape)),
         parameters_(layout.units.size()),
         gradients_(layout.units.size()) {
+    program_.groups = groups_;
     program_.parameter_shards = strategy.shard_parameters ? groups_.shard_size : 1;
     program_.parameters =
         flat_buffer("parameters", MemoryKind::kParameters, program_.parameter_shards);
@@ -153,17 +154,24 @@ class ProgramBuilder {
   void reduce_gradients(int index, const Bucket& bucket) {
     Op& op = emit(OpKind::kReduceGradients, Lane::kComm, -1, -1);
     op.bucket = index;
+    op.count = bucket.flat.count;
     op.uses.push_back({program_.gradients, to_bytes(bucket.flat), true});
   }
 
-  void reduce_loss() { write(emit(OpKind::kReduceLoss, Lane::kComm, -1, -1), program_.loss_sum); }
+  void reduce_loss() {
+    Op& op = emit(OpKind::kReduceLoss, Lane::kComm, -1, -1);
+    op.count = 2;
+    write(op, program_.loss_sum);
+  }
 
   void measure_gradients() {
     Op& op = emit(OpKind::kMeasureGradients, Lane::kCompute, -1, -1);
     read(op, program_.gradients);
     write(op, program_.norm_parts);
     if (program_.optimizer_shards == 1) return;
-    write(emit(OpKind::kGatherNorm, Lane::kComm, -1, -1), program_.norm_parts);
+    Op& gather = emit(OpKind::kGatherNorm, Lane::kComm, -1, -1);
+    gather.count = size_t(shape_.world_size);
+    write(gather, program_.norm_parts);
   }
 
   void clip_gradients() {
@@ -187,9 +195,6 @@ class ProgramBuilder {
   }
 
  private:
-  static RankGroups groups_of(const StepShape& shape) {
-    return {shape.world_size, shape.shard_size > 0 ? shape.shard_size : shape.world_size};
-  }
   [[nodiscard]] int optimizer_ranks() const {
     return shape_.optimizer_over_replicas ? groups_.world_size : groups_.shard_size;
   }
@@ -200,6 +205,7 @@ class ProgramBuilder {
     parameters_[size_t(unit)] = {buffer(name, MemoryKind::kParameters, bytes), 0};
     Op& op = emit(OpKind::kGatherParameters, Lane::kComm, unit, -1);
     op.group = RankGroup::kShards;
+    op.count = layout_.units[size_t(unit)].flat.count;
     use_unit_view(op, op.parameters, parameters_, true);
     use_shard(op, program_.parameters, program_.parameter_shards, false);
   }
@@ -207,6 +213,7 @@ class ProgramBuilder {
   void publish(int unit, RankGroup group) {
     Op& op = emit(OpKind::kGatherParameters, Lane::kComm, unit, -1);
     op.group = group;
+    op.count = members_part(unit, group);
     op.publishes = true;
     if (program_.parameter_shards > 1)
       use_shard(op, program_.parameters, program_.parameter_shards, true);
@@ -217,7 +224,14 @@ class ProgramBuilder {
   void reduce_unit(int unit, int micro, RankGroup group) {
     Op& op = emit(OpKind::kReduceGradients, Lane::kComm, unit, micro);
     op.group = group;
+    op.count = members_part(unit, group);
+    op.scatter = group == RankGroup::kShards || program_.optimizer_shards > groups_.shard_size;
     use_unit_view(op, op.gradients, gradients_, true);
+  }
+  // Elements of a unit that a shard group has, or the replicas of one of its shards.
+  [[nodiscard]] size_t members_part(int unit, RankGroup group) const {
+    const size_t count = layout_.units[size_t(unit)].flat.count;
+    return group == RankGroup::kShards ? count : count / size_t(groups_.shard_size);
   }
 
   Op& emit(OpKind kind, Lane lane, int unit, int micro) {

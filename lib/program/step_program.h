@@ -77,10 +77,13 @@ struct FlatView {
 struct Op {
   OpKind kind = OpKind::kForward;
   Lane lane = Lane::kCompute;
-  int unit = -1;                        // of forward, loss, backward
-  int micro = -1;                       // micro-batch within the step
-  int bucket = -1;                      // of reduce-gradients, unless it has a unit
-  RankGroup group = RankGroup::kWorld;  // who takes part, of the comm lane's
+  int unit = -1;    // of forward, loss, backward
+  int micro = -1;   // micro-batch within the step
+  int bucket = -1;  // of reduce-gradients, unless it has a unit
+  // Of the comm lane: who takes part, in a collective over `count` elements (of all members).
+  RankGroup group = RankGroup::kWorld;
+  size_t count = 0;
+  bool scatter = false;  // of reduce-gradients: each member keeps its part of the sum only
   // Of gather-parameters: what it gathers into lasts, and is out of date since the last update.
   bool publishes = false;
   // Of a unit's reduce-gradients: its sum is complete and goes to the gradients that last.
@@ -119,6 +122,7 @@ struct StepProgram {
   BufferId second_moments = kNoBuffer;
   BufferId loss_sum = kNoBuffer;
   BufferId norm_parts = kNoBuffer;
+  RankGroups groups;
   // What a rank holds of it: one of so many equal parts of each unit; 1: all, else shard_size or
   // world_size.
   int optimizer_shards = 1;

@@ -3,6 +3,8 @@
 // of each other. One group of all ranks: sharding without replicas.
 #pragma once
 
+#include <vector>
+
 #include "lib/base/error.h"
 
 namespace gxp {
@@ -14,6 +16,16 @@ struct RankGroups {
   int shard_size = 1;  // divides world_size
 
   [[nodiscard]] int replicas() const { return world_size / shard_size; }
+  // Who takes part in a collective of such a group that `rank` is in, by their number in it.
+  [[nodiscard]] std::vector<int> members(RankGroup group, int rank) const {
+    const bool all = group == RankGroup::kWorld || (replicas() == 1 && group == RankGroup::kShards);
+    const int step = group == RankGroup::kReplicas ? shard_size : 1;
+    const int count = all ? world_size : step == 1 ? shard_size : replicas();
+    const int first = all ? 0 : step == 1 ? rank - rank % shard_size : rank % shard_size;
+    std::vector<int> ranks;
+    for (int i = 0; i < count; ++i) ranks.push_back(first + i * step);
+    return ranks;
+  }
   [[nodiscard]] int group_of(int rank) const { return rank / shard_size; }
   // Which of `shards` equal parts `rank` holds. Of world_size parts it is one of those that make up
   // its part of shard_size.

@@ -23,5 +23,7 @@ Backend make_backend(const TrainConfig& config, int local_world_size);
 // FLOP/s of a 512 x 512 x 512 f32 matrix product, which stays in the caches: the best of a few,
 // about 10 ms in all. The denominator of MFU on a CPU, whose peak no table knows.
 double measure_matmul_flops(Backend& backend);
+// What it takes of the device while it runs.
+inline constexpr size_t kMeasuredBytes = size_t{3} * 512 * 512 * sizeof(float);
 
 }  // namespace gxp

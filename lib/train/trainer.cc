@@ -11,6 +11,7 @@
 #include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/lr_schedule.h"
+#include "lib/plan/run_plan.h"
 #include "lib/train/weights_file.h"
 #include "lib/zero/flat_tensors.h"
 #include "lib/zero/gradients.h"
@@ -25,32 +26,6 @@ constexpr auto kDataTimeout = std::chrono::seconds(300);
 // Waits inside a step have their own, shorter deadlines (comm.timeout_s, kDataTimeout); this bounds
 // the arithmetic between them.
 constexpr auto kStepTimeout = std::chrono::hours(24);
-
-int shard_size(const ParallelConfig& parallel, int world_size) {
-  const int size = parallel.shard_size;
-  if (size == 0) return world_size;
-  if (!find_strategy(parallel.strategy).shard_optimizer)
-    fail(ErrorKind::kConfig,
-         "parallel.shard_size {}: strategy {} shards nothing; choose another, such as hybrid_shard",
-         size, parallel.strategy);
-  if (world_size % size != 0)
-    fail(ErrorKind::kConfig,
-         "parallel.shard_size {}: {} ranks cannot be cut into such groups; choose a divisor of {}",
-         size, world_size, world_size);
-  return size;
-}
-
-StepShape make_shape(const RunConfig& config, int world_size) {
-  const int sequence = config.data.sequence > 0 ? config.data.sequence : config.model.context;
-  return {.rows = size_t(config.train.micro_batch),
-          .positions = size_t(sequence),
-          .grad_accum = config.train.grad_accum,
-          .world_size = world_size,
-          .shard_size = shard_size(config.parallel, world_size),
-          .optimizer_over_replicas = config.parallel.optimizer_over_replicas,
-          .bucket_bytes = config.parallel.bucket_bytes,
-          .hold_gradients = config.parallel.hold_gradients};
-}
 
 std::unique_ptr<Dataset> open_data(const RunConfig& config, const StepShape& shape, bool valid) {
   const std::vector<std::string>& paths = valid ? config.data.valid : config.data.train;
@@ -67,8 +42,8 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       backend_(backend),
       architecture_(make_architecture(config.model)),
       layout_(make_layout(architecture_, communicator.world_size())),
-      shape_(make_shape(config, communicator.world_size())),
-      groups_{shape_.world_size, shape_.shard_size},
+      shape_(step_shape(config, communicator.world_size())),
+      groups_(groups_of(shape_)),
       model_(make_model(architecture_, *backend.ops)),
       data_(open_data(config, shape_, false)),
       valid_(open_data(config, shape_, true)),
@@ -266,15 +241,13 @@ void Trainer::publish_parameters() {
 
 void Trainer::scatter_gradients(const Op& op) {
   const StepProgram& program = built_.program;
-  Communicator& group = members(op.group);
   const Memory whole = memory_of_unit(layout_, *memory_, op.unit, op.gradients);
-  if (op.group == RankGroup::kShards) {
-    scatter_sum(group, whole);
-  } else if (program.optimizer_shards > groups_.shard_size) {
-    scatter_sum(group, own_part(whole, groups_.shard_size));
-  } else {
-    group.all_reduce(own_part(whole, groups_.shard_size), DType::kF32, ReduceOp::kSum);
-  }
+  const bool all = op.group == RankGroup::kShards;
+  const Memory theirs = all ? whole : own_part(whole, groups_.shard_size);
+  if (op.scatter)
+    scatter_sum(members(op.group), theirs);
+  else
+    members(op.group).all_reduce(theirs, DType::kF32, ReduceOp::kSum);
   if (!op.keeps) return;
   const Memory mine = own_part(whole, program.gradient_shards);
   const Memory kept =

@@ -1,0 +1,72 @@
+// Which options of gxp memcalc exclude each other, and which lack another.
+#include "cmd/memcalc_options.h"
+#include "lib/base/error.h"
+
+namespace gxp {
+namespace {
+
+void refuse(bool condition, const char* message) {
+  if (condition) fail(ErrorKind::kUsage, "memcalc: {}", message);
+}
+
+// The attention scores of all layers, which grow fastest; 0 without a MODEL.
+double attention_bytes(const MemcalcOptions& options) {
+  const PublishedModel* model = model_of(options);
+  if (model == nullptr) return 0;
+  const auto sequence = double(options.activations.sequence);
+  return 5.0 * double(model->heads * model->layers) * sequence * sequence *
+         options.activations.micro_batch;
+}
+
+// gxp's own formula for activations needs a GPT block and 16-bit values.
+void check_activations(const MemcalcOptions& options, bool eleuther) {
+  const Question& question = options.activations;
+  refuse(
+      question.sequence == 0 && !eleuther && (options.recompute_asked || question.micro_batch > 1),
+      "activations depend on the length of a sequence; add --sequence");
+  refuse(options.recompute_asked && !options.compat.empty(),
+         "--recompute is no option of another calculator; leave it or --compat out");
+  refuse(attention_bytes(options) > 1e18,
+         "the activations pass 1e18 bytes; give a smaller --micro-batch or a shorter --sequence");
+  if (question.sequence == 0 || eleuther) return;
+  refuse(!options.compat.empty() || !options.solve.empty(),
+         "--sequence goes with --compat eleuther or gxp's own estimate; leave the rest out");
+  const PublishedModel* model = model_of(options);
+  refuse(model == nullptr || model->kind != BlockKind::kGpt,
+         "the formula for activations is that of a GPT block; give a GPT-2 or GPT-3 as MODEL, or "
+         "leave out --sequence");
+  refuse(
+      options.precision == "fp32",
+      "the formula for activations is for 16 bits; use --precision bf16 or leave out --sequence");
+}
+
+}  // namespace
+
+void check(const MemcalcOptions& options) {
+  refuse(!options.sets.empty() || !options.svg.empty(),
+         "--set and --svg go with a run file as MODEL, RUN.toml");
+  refuse(options.model.empty() == options.params.empty(),
+         "what to plan is not clear: give MODEL or --params, one of them");
+  refuse(!options.solve.empty() && options.solve != "gpus",
+         "--solve finds a number of GPUs only; use --solve gpus");
+  const bool solve = !options.solve.empty();
+  refuse(solve && options.limit.empty(), "--solve lacks the memory to fit in; add --limit 80GB");
+  refuse(solve && (!options.gpus.empty() || options.shard > 0 || !options.compat.empty() ||
+                   options.explain),
+         "--solve stands alone; leave out --gpus, --shard, --compat and --explain");
+  const bool compat = !options.compat.empty();
+  refuse(compat && options.shard > 0,
+         "no other calculator knows hybrid sharding; leave out --shard or --compat");
+  refuse(compat && options.optimizer != "adamw" && options.optimizer != "adam",
+         "every other calculator assumes Adam; leave out --optimizer or --compat");
+  const bool deepspeed = options.compat.starts_with("deepspeed");
+  refuse(!deepspeed && (options.gpus_per_host > 0 || !options.largest_layer.empty()),
+         "--gpus-per-host and --largest-layer go with --compat deepspeed");
+  const bool eleuther = options.compat == "eleuther" && !options.model.empty();
+  refuse(options.eleuther_asked && !eleuther,
+         "tensor parallelism and checkpointed or partitioned activations go with --compat eleuther "
+         "and a MODEL");
+  check_activations(options, eleuther);
+}
+
+}  // namespace gxp

@@ -1,0 +1,150 @@
+// What gxp memcalc's options ask: numbers from their texts, and every combination of the lists.
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <ranges>
+
+#include "cmd/memcalc_options.h"
+#include "lib/base/error.h"
+
+namespace gxp {
+namespace {
+
+// "7e9", "7000000000", "7B", "350M": a whole number of parameters; nothing otherwise.
+std::optional<uint64_t> parse_count(std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc()) return std::nullopt;
+  const std::string_view suffix(rest, size_t(end - rest));
+  if (suffix == "K" || suffix == "k")
+    value *= 1e3;
+  else if (suffix == "M")
+    value *= 1e6;
+  else if (suffix == "B")
+    value *= 1e9;
+  else if (suffix == "T")
+    value *= 1e12;
+  else if (!suffix.empty())
+    return std::nullopt;
+  value = std::round(value * 1e3) / 1e3;  // 1.3B is 1.3e9 though 1.3 is no binary fraction
+  if (!(value >= 1 && value <= double(kMostParameters)) || value != std::floor(value))
+    return std::nullopt;
+  return uint64_t(value);
+}
+
+uint64_t read_count(const char* option, const std::string& text) {
+  const std::optional<uint64_t> count = parse_count(text);
+  if (!count)
+    fail(
+        ErrorKind::kUsage,
+        "{} '{}': no whole number of parameters from 1 to 1e15; give one such as 7e9, 350M or 1.5B",
+        option, text);
+  return *count;
+}
+
+// "1,8,64"
+std::vector<int> read_list(const char* option, const std::string& text) {
+  std::vector<int> numbers;
+  for (const auto& part : std::views::split(text, ',')) {
+    const std::string word(part.begin(), part.end());
+    int number = 0;
+    const char* end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(word.data(), end, number);
+    if (word.empty() || error != std::errc() || rest != end)
+      fail(ErrorKind::kUsage, "{} '{}': '{}' is no whole number; give a list such as 1,2,3", option,
+           text, word);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// GPUs of one host: 8, as most have, if that divides; else all of them.
+int gpus_per_host(const MemcalcOptions& options, int gpus) {
+  if (options.gpus_per_host == 0) return gpus % 8 == 0 ? 8 : gpus;
+  if (gpus % options.gpus_per_host != 0)
+    fail(ErrorKind::kUsage,
+         "plan {} GPUs on hosts of {}: {} does not divide {}; give --gpus-per-host a divisor of "
+         "--gpus",
+         gpus, options.gpus_per_host, options.gpus_per_host, gpus);
+  return options.gpus_per_host;
+}
+
+uint64_t parameters_of(const MemcalcOptions& options) {
+  const PublishedModel* model = model_of(options);
+  return model != nullptr ? parameter_count(*model) : read_count("--params", options.params);
+}
+
+}  // namespace
+
+std::vector<int> gpus_of(const MemcalcOptions& options) {
+  if (!options.gpus.empty()) return read_list("--gpus", options.gpus);
+  if (!options.compat.empty()) return {8};
+  if (options.shard > 0) return {options.shard};
+  return {1, 8, 64};
+}
+
+const PublishedModel* model_of(const MemcalcOptions& options) {
+  return options.model.empty() ? nullptr : &find_published_model(options.model);
+}
+
+std::optional<ActivationShape> activation_shape_of(const MemcalcOptions& options) {
+  const Question& question = options.activations;
+  if (question.sequence == 0) return std::nullopt;
+  const PublishedModel& model = *model_of(options);
+  return ActivationShape{.layers = model.layers,
+                         .hidden = model.hidden,
+                         .heads = model.heads,
+                         .vocabulary = model.vocabulary,
+                         .sequence = uint64_t(question.sequence),
+                         .micro_batch = uint64_t(question.micro_batch)};
+}
+
+Training training_of(const MemcalcOptions& options) {
+  return {.parameters = parameters_of(options),
+          .precision = find_precision(options.precision),
+          .optimizer = find_optimizer_state(options.optimizer)};
+}
+
+std::vector<int> stages_of(const MemcalcOptions& options) {
+  if (options.stages.empty()) return {0, 1, 2, 3};
+  std::vector<int> stages = read_list("--stage", options.stages);
+  for (const int stage : stages) check(Placement{.stage = stage});
+  return stages;
+}
+
+std::vector<Placement> placements_of(const MemcalcOptions& options) {
+  std::vector<Placement> placements;
+  for (const int gpus : gpus_of(options)) {
+    for (const int stage : stages_of(options)) {
+      placements.push_back({.stage = stage, .gpus = gpus, .shard = options.shard});
+      check(placements.back());
+    }
+  }
+  return placements;
+}
+
+std::vector<Question> questions_of(const MemcalcOptions& options, const Tool& tool) {
+  const PublishedModel* model = model_of(options);
+  Question question = options.activations;
+  question.model = model;
+  question.parameters = parameters_of(options);
+  question.precision = find_precision(options.precision).name;
+  if (!options.largest_layer.empty()) {
+    question.largest_layer = read_count("--largest-layer", options.largest_layer);
+  } else if (model != nullptr) {
+    question.largest_layer = largest_module(*model);
+  }
+  std::vector<Question> questions;
+  for (const Placement& placement : placements_of(options)) {
+    question.gpus = placement.gpus;
+    question.stage = placement.stage;
+    question.gpus_per_host = gpus_per_host(options, placement.gpus);
+    if (!options.stages.empty() || answers(tool, question)) questions.push_back(question);
+  }
+  // Where no stage has an answer, the reason for the last one is the error.
+  if (questions.empty()) questions.push_back(question);
+  return questions;
+}
+
+}  // namespace gxp

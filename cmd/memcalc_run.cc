@@ -1,0 +1,73 @@
+#include "cmd/memcalc_run.h"
+
+#include <fmt/format.h>
+
+#include "cmd/exit_codes.h"
+#include "cmd/memcalc_run_report.h"
+#include "cmd/result_file.h"
+#include "cmd/run_network.h"
+#include "lib/base/error.h"
+#include "lib/config/load.h"
+#include "lib/forecast/drawing.h"
+#include "lib/train/backend.h"
+
+namespace gxp {
+namespace {
+
+void check_run_options(const MemcalcOptions& options) {
+  const bool other = !options.params.empty() || !options.stages.empty() || options.shard > 0 ||
+                     !options.compat.empty() || !options.solve.empty() || options.recompute_asked ||
+                     options.eleuther_asked || options.activations.sequence > 0 ||
+                     options.precision != "bf16" || options.optimizer != "adamw";
+  if (other)
+    fail(ErrorKind::kUsage,
+         "memcalc {}: a run file says all of the run; change it with --set, and leave out the "
+         "options of an estimate",
+         options.model);
+  for (const int gpus : gpus_of(options)) {
+    if (gpus < 1 || gpus > kMostPlannedRanks)
+      fail(ErrorKind::kUsage, "plan a run on {} GPUs: give --gpus numbers from 1 to {}", gpus,
+           kMostPlannedRanks);
+  }
+}
+
+PlannedRun plan_on(const RunConfig& config, int gpus, const Environment& environment) {
+  PlannedRun run{.gpus = gpus, .plan = plan_run(config, gpus), .memory = {}};
+  const Network network = network_of_run(config, {.nproc = gpus}, environment);
+  run.memory = memory_of_run(run.plan, network, 0, kMeasuredBytes);
+  return run;
+}
+
+}  // namespace
+
+bool asks_for_run(const MemcalcOptions& options) { return options.model.ends_with(".toml"); }
+
+int plan_memory_of_run(const MemcalcOptions& options, const MemcalcView& view) {
+  check_run_options(options);
+  check_writable(options.svg);
+  const Environment environment = process_environment();
+  const RunConfig config = load_config(options.model, options.sets, environment).run;
+  std::vector<PlannedRun> runs;
+  for (const int gpus : gpus_of(options)) runs.push_back(plan_on(config, gpus, environment));
+  const PlannedRun& last = runs.back();
+
+  Report report{.schema = "gxp.memcalc/1"};
+  report.facts = {{{"run"}, options.model},
+                  {{"strategy"}, config.parallel.strategy},
+                  {{"parameters"}, int64_t(last.plan.architecture.parameter_count())}};
+  if (view.limit_bytes)
+    report.facts.push_back({{"limit_bytes", "limit", Style::kBytes}, int64_t(*view.limit_bytes)});
+  add_run_results(report, runs, view.limit_bytes);
+  add_run_phases(report, runs);
+  if (options.explain) add_run_terms(report, runs);
+  if (options.format != Format::kText) add_run_curve(report, last);
+  print(report, options.format);
+  if (options.format == Format::kText)
+    write_stdout(fmt::format("\nbytes that live in a step, operation by operation, {} GPU(s):\n{}",
+                             last.gpus, memory_plot(last.memory.step)));
+  if (!options.svg.empty())
+    write_file(options.svg, memory_svg(last.plan.step.program, last.memory.step));
+  return kExitOk;
+}
+
+}  // namespace gxp

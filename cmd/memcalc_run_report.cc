@@ -1,0 +1,91 @@
+#include "cmd/memcalc_run_report.h"
+
+#include <fmt/format.h>
+
+#include "lib/forecast/explain.h"
+
+namespace gxp {
+namespace {
+
+std::vector<Column> kind_columns() {
+  std::vector<Column> columns;
+  for (const std::string_view kind : kMemoryKindNames)
+    columns.push_back({fmt::format("{}_bytes", kind), std::string(kind), Style::kBytes});
+  return columns;
+}
+
+void append(std::vector<Column>& columns, std::vector<Column> more) {
+  columns.insert(columns.end(), more.begin(), more.end());
+}
+
+void append_kinds(std::vector<Cell>& row, const KindBytes& bytes) {
+  for (const uint64_t of_kind : bytes) row.emplace_back(int64_t(of_kind));
+}
+
+}  // namespace
+
+void add_run_results(Report& report, const std::vector<PlannedRun>& runs,
+                     std::optional<uint64_t> limit_bytes) {
+  std::vector<Column> columns = {{"gpus"}};
+  append(columns, kind_columns());
+  append(columns, {{"peak_bytes", "peak", Style::kBytes},
+                   {"total_bytes", "total", Style::kBytes},
+                   {"peak_at", "at"},
+                   {"arena_bytes", "arena", Style::kBytes}});
+  if (limit_bytes) columns.push_back({"fits"});
+  Table& results = report.add_table("results", std::move(columns));
+  for (const auto& [gpus, plan, memory] : runs) {
+    std::vector<Cell> row = {int64_t{gpus}};
+    append_kinds(row, memory.peak);
+    const auto peak = total_of(memory.peak);
+    row.insert(row.end(),
+               {int64_t(peak), int64_t(peak), memory.peak_at, int64_t(memory.step.arena_bytes)});
+    if (limit_bytes) row.emplace_back(peak <= *limit_bytes);
+    results.add_row(std::move(row));
+  }
+}
+
+void add_run_phases(Report& report, const std::vector<PlannedRun>& runs) {
+  std::vector<Column> columns = {{"gpus"}, {"phase"}};
+  append(columns, kind_columns());
+  columns.push_back({"total_bytes", "total", Style::kBytes});
+  Table& phases = report.add_table("phases", std::move(columns));
+  for (const auto& [gpus, plan, memory] : runs) {
+    for (const Phase& phase : memory.phases) {
+      std::vector<Cell> row = {int64_t{gpus}, phase.name};
+      append_kinds(row, phase.bytes);
+      row.emplace_back(int64_t(total_of(phase.bytes)));
+      phases.add_row(std::move(row));
+    }
+  }
+}
+
+void add_run_curve(Report& report, const PlannedRun& run) {
+  std::vector<Column> columns = {{"op"}, {"operation"}, {"lane"}};
+  append(columns, kind_columns());
+  columns.push_back({"total_bytes", "total", Style::kBytes});
+  Table& curve = report.add_table("curve", std::move(columns));
+  for (size_t id = 0; id < run.memory.step.live.size(); ++id) {
+    const Op& op = run.plan.step.program.ops[id];
+    std::vector<Cell> row = {int64_t(id), describe(op), std::string(to_string(op.lane))};
+    append_kinds(row, run.memory.step.live[id]);
+    row.emplace_back(int64_t(total_of(run.memory.step.live[id])));
+    curve.add_row(std::move(row));
+  }
+}
+
+void add_run_terms(Report& report, const std::vector<PlannedRun>& runs) {
+  Table& terms = report.add_table("terms", {{"gpus"},
+                                            {"component"},
+                                            {"formula"},
+                                            {"numbers"},
+                                            {"bytes", "bytes", Style::kBytes},
+                                            {"source"}});
+  for (const auto& [gpus, plan, memory] : runs) {
+    for (const Term& term : explain_run(plan, memory))
+      terms.add_row({int64_t{gpus}, term.component, term.formula, term.numbers, int64_t(term.bytes),
+                     term.source});
+  }
+}
+
+}  // namespace gxp

@@ -1,0 +1,25 @@
+// The network that gxp train would have for a run file, for commands that plan it.
+#pragma once
+
+#include "lib/base/environment.h"
+#include "lib/config/run_config.h"
+#include "lib/forecast/traffic.h"
+
+namespace gxp {
+
+inline constexpr int kMostPlannedRanks = 4096;
+
+// So many ranks on each of so many hosts, as `gxp train --nproc ... --nnodes ...` starts them.
+struct PlannedRanks {
+  int nproc = 1;
+  int nnodes = 1;
+  [[nodiscard]] int world_size() const { return nproc * nnodes; }
+};
+
+// Ranks of one host share memory unless comm.transport is tcp. The profile is this machine's, as
+// for rank 0. kUnavailable: another engine than gxp's own, which decides itself what it sends.
+// kConfig, kIo, kCorrupt: comm.algorithm, comm.profile.
+Network network_of_run(const RunConfig& config, const PlannedRanks& ranks,
+                       const Environment& environment);
+
+}  // namespace gxp

@@ -1,0 +1,123 @@
+// gxp shard-plan: what gxp train would do in a step of a run, from the program that it would run:
+// who owns what, what moves when, how long it takes. Starts no ranks.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <thread>
+
+#include "cmd/command.h"
+#include "cmd/exit_codes.h"
+#include "cmd/options.h"
+#include "cmd/result_file.h"
+#include "cmd/run_network.h"
+#include "cmd/shard_plan_report.h"
+#include "lib/base/error.h"
+#include "lib/config/load.h"
+#include "lib/forecast/drawing.h"
+#include "lib/train/backend.h"
+
+namespace gxp {
+namespace {
+
+struct Options {
+  std::string config_path;
+  std::vector<std::string> sets;
+  PlannedRanks ranks;
+  int rank = 0;
+  double gflops = 0;  // 0: measured here
+  double memory_gb_per_s = 10;
+  bool units = false;
+  bool program = false;
+  bool compare = false;
+  std::string svg;
+  Format format = Format::kText;
+};
+
+// Of one rank among those of this host, which share its cores.
+Speed speed_of(const Options& options, const RunConfig& config) {
+  const double bytes_per_s = options.memory_gb_per_s * 1e9;
+  if (options.gflops > 0) return {.flops = options.gflops * 1e9, .bytes_per_s = bytes_per_s};
+  Backend backend = make_backend(config.train, options.ranks.nproc);
+  const int threads = backend.pool->thread_count() * options.ranks.nproc;
+  const double share =
+      std::min(1.0, double(std::max(1u, std::thread::hardware_concurrency())) / threads);
+  return {.flops = measure_matmul_flops(backend) * share, .bytes_per_s = bytes_per_s * share};
+}
+
+PlannedStep plan_step(const RunConfig& config, const Network& network, const Speed& speed,
+                      int rank) {
+  PlannedStep step;
+  step.plan = plan_run(config, network.world_size);
+  step.traffic = traffic_of(step.plan.step.program, network);
+  step.memory = memory_of_run(step.plan, network, rank, kMeasuredBytes);
+  step.time = time_step(step.plan, step.traffic, speed);
+  step.rank = rank;
+  return step;
+}
+
+std::vector<PlannedStep> plan_all(RunConfig config, const Network& network, const Speed& speed,
+                                  int rank) {
+  std::vector<PlannedStep> steps;
+  for (const Strategy& strategy : strategies()) {
+    config.parallel.strategy = strategy.name;
+    steps.push_back(plan_step(config, network, speed, rank));
+  }
+  return steps;
+}
+
+int run(const Options& options) {
+  const int world_size = options.ranks.world_size();
+  if (world_size > kMostPlannedRanks)
+    fail(ErrorKind::kUsage, "plan {} ranks: {} are the most; give a smaller --nproc or --nnodes",
+         world_size, kMostPlannedRanks);
+  if (options.rank >= world_size)
+    fail(ErrorKind::kUsage, "--rank {}: must be below the number of ranks, {}", options.rank,
+         world_size);
+  check_writable(options.svg);
+  const Environment environment = process_environment();
+  const RunConfig config = load_config(options.config_path, options.sets, environment).run;
+  const Network network = network_of_run(config, options.ranks, environment);
+  const Speed speed = speed_of(options, config);
+  const PlannedStep step = plan_step(config, network, speed, options.rank);
+  Report report{.schema = "gxp.shard-plan/1"};
+  add_step_facts(report, step);
+  add_wire(report, step);
+  if (options.units || options.format == Format::kJson) add_units(report, step);
+  if (options.units) add_tensors(report, step);
+  if (options.program) add_program(report, step);
+  if (options.compare) add_strategies(report, plan_all(config, network, speed, options.rank));
+  print(report, options.format);
+  if (!options.svg.empty())
+    write_file(options.svg, timeline_svg(step.plan.step.program, step.time));
+  return kExitOk;
+}
+
+}  // namespace
+
+std::function<int()> define_shard_plan(CLI::App& app) {
+  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  app.add_option("config", options->config_path, "TOML file of the run; see gxp.toml(5)")
+      ->required();
+  add_set_option(app, options->sets);
+  add_number_option(app, "--nproc", options->ranks.nproc, 1, kMostPlannedRanks,
+                    "Ranks on each host (1)");
+  add_number_option(app, "--nnodes", options->ranks.nnodes, 1, kMostPlannedRanks, "Hosts (1)");
+  add_number_option(app, "--rank", options->rank, 0, kMostPlannedRanks - 1,
+                    "Whose bytes and memory are told (0)");
+  app.add_flag("--units", options->units, "Show units, tensors, padding and who owns what");
+  app.add_flag("--program", options->program, "Show every operation of a step");
+  app.add_flag("--compare", options->compare, "Compare all strategies");
+  app.add_option("--svg", options->svg, "Draw the lanes of a step over its time into FILE")
+      ->type_name("FILE");
+  app.add_option("--gflops", options->gflops,
+                 "Matrix products of a rank, in 10^9 operations a second; without it measured here")
+      ->check(CLI::PositiveNumber)
+      ->type_name("RATE");
+  app.add_option("--memory-gb-per-s", options->memory_gb_per_s,
+                 "Memory bandwidth of a rank in all other operations, 10^9 bytes a second; 10")
+      ->check(CLI::PositiveNumber)
+      ->type_name("RATE");
+  add_format_option(app, options->format);
+  return [options] { return run(*options); };
+}
+
+}  // namespace gxp

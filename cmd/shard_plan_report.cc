@@ -1,0 +1,190 @@
+#include "cmd/shard_plan_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <utility>
+
+namespace gxp {
+namespace {
+
+std::vector<int64_t> sent_by_ranks(const PlannedStep& step) {
+  std::vector<int64_t> sent;
+  for (int rank = 0; rank < step.plan.shape.world_size; ++rank)
+    sent.push_back(int64_t(sent_by(step.traffic, rank)));
+  return sent;
+}
+
+// Seconds that the compute lane waits for an operation, by OpId.
+std::map<OpId, double> waited_for(const PlannedStep& step) {
+  std::map<OpId, double> waited;
+  for (size_t id = 0; id < step.time.ops.size(); ++id) {
+    const OpTime& time = step.time.ops[id];
+    if (step.plan.step.program.ops[id].lane == Lane::kCompute && time.waited_for >= 0)
+      waited[time.waited_for] += time.waited;
+  }
+  return waited;
+}
+
+// The unit whose parameters or gradients an operation moves; of a bucket the first to be needed.
+int unit_of(const PlannedStep& step, const Op& op) {
+  return op.bucket >= 0 ? step.plan.step.buckets[size_t(op.bucket)].first_unit : op.unit;
+}
+
+uint64_t used_bytes(const Op& op, bool writes) {
+  uint64_t bytes = 0;
+  for (const BufferUse& use : op.uses) {
+    if (use.write == writes) bytes += use.bytes.count;
+  }
+  return bytes;
+}
+
+struct WireRow {
+  int64_t calls = 0;
+  uint64_t bytes = 0;
+  double seconds = 0;
+  double exposed = 0;
+};
+
+}  // namespace
+
+void add_step_facts(Report& report, const PlannedStep& step) {
+  const Architecture& architecture = step.plan.architecture;
+  const auto parameters = architecture.parameter_count();
+  report.facts = {
+      {{"strategy"}, std::string(step.plan.strategy.name)},
+      {{"world_size", "ranks"}, int64_t{step.plan.shape.world_size}},
+      {{"parameters"}, int64_t(parameters)},
+      {{"padding"}, int64_t(step.plan.layout.count - parameters)},
+      {{"wire_bytes_per_rank_per_step", fmt::format("sent by rank {} in a step", step.rank),
+        Style::kBytes},
+       int64_t(sent_by(step.traffic, step.rank))},
+      {{"wire_bytes_of_ranks", "bytes sent by each rank"}, sent_by_ranks(step)},
+      {{"step_seconds", "seconds of a step"}, step.time.seconds},
+      {{"compute_seconds", "of arithmetic"}, step.time.compute_seconds},
+      {{"comm_seconds", "of communication"}, step.time.comm_seconds},
+      {{"exposed_comm_seconds", "of communication, exposed"}, step.time.exposed_seconds},
+      {{"peak_bytes", fmt::format("peak memory of rank {}", step.rank), Style::kBytes},
+       int64_t(total_of(step.memory.peak))},
+      {{"peak_at", "at"}, step.memory.peak_at}};
+}
+
+void add_wire(Report& report, const PlannedStep& step) {
+  const std::map<OpId, double> waited = waited_for(step);
+  std::map<std::array<std::string, 3>, WireRow> rows;
+  for (const OpTraffic& traffic : step.traffic) {
+    const Op& op = step.plan.step.program.ops[size_t(traffic.op)];
+    WireRow& row =
+        rows[{std::string(to_string(op.kind)), std::string(to_string(traffic.call.collective)),
+              std::string(traffic.plan.algorithm->name)}];
+    ++row.calls;
+    row.bytes += traffic.sent[size_t(step.rank)];
+    row.seconds += traffic.plan.predicted_seconds;
+    const auto found = waited.find(traffic.op);
+    if (found != waited.end()) row.exposed += found->second;
+  }
+  Table& table = report.add_table("wire", {{"operation"},
+                                           {"collective"},
+                                           {"algorithm"},
+                                           {"calls"},
+                                           {"bytes", "bytes", Style::kBytes},
+                                           {"seconds"},
+                                           {"exposed_seconds", "exposed"}});
+  for (const auto& [names, row] : rows)
+    table.add_row(
+        {names[0], names[1], names[2], row.calls, int64_t(row.bytes), row.seconds, row.exposed});
+}
+
+void add_units(Report& report, const PlannedStep& step) {
+  std::map<int, double> exposed;
+  for (const auto& [id, seconds] : waited_for(step))
+    exposed[unit_of(step, step.plan.step.program.ops[size_t(id)])] += seconds;
+  Table& table = report.add_table("units", {{"unit"},
+                                            {"name"},
+                                            {"tensors"},
+                                            {"parameters"},
+                                            {"padding"},
+                                            {"elements"},
+                                            {"shard_elements", "shard"},
+                                            {"parameters_bytes", "kept", Style::kBytes},
+                                            {"exposed_seconds", "exposed"}});
+  const StepProgram& program = step.plan.step.program;
+  const BufferSpec& kept = program.buffers[size_t(program.parameters)];
+  for (size_t unit = 0; unit < step.plan.layout.units.size(); ++unit) {
+    const UnitSpec& spec = step.plan.architecture.units[unit];
+    const size_t elements = step.plan.layout.units[unit].flat.count;
+    table.add_row({int64_t(unit), spec.name, int64_t(spec.tensors.size()),
+                   int64_t(spec.parameter_count()), int64_t(elements - spec.parameter_count()),
+                   int64_t(elements), int64_t(elements / size_t(program.optimizer_shards)),
+                   int64_t(kept.bytes * elements / step.plan.layout.count), exposed[int(unit)]});
+  }
+}
+
+void add_tensors(Report& report, const PlannedStep& step) {
+  const int shards = step.plan.step.program.optimizer_shards;
+  std::map<std::pair<int, int>, std::pair<int64_t, int64_t>> owners;  // by unit and tensor
+  for (int shard = 0; shard < shards; ++shard) {
+    for (const TensorPart& part : make_parts(step.plan.layout, shards, shard))
+      owners.try_emplace({part.unit, part.tensor}, shard, shard).first->second.second = shard;
+  }
+  Table& table = report.add_table("tensors", {{"unit"},
+                                              {"tensor"},
+                                              {"shape"},
+                                              {"elements"},
+                                              {"first_rank", "from rank"},
+                                              {"last_rank", "to rank"}});
+  const int last = step.plan.shape.world_size - 1;
+  for (const auto& [place, ranks] : owners) {
+    const UnitSpec& unit = step.plan.architecture.units[size_t(place.first)];
+    const TensorSpec& tensor = unit.tensors[size_t(place.second)];
+    const std::vector<int64_t> shape(tensor.shape.begin(), tensor.shape.end());
+    table.add_row({unit.name, tensor.name, shape, int64_t(tensor.count()), ranks.first,
+                   shards == 1 ? int64_t{last} : ranks.second});
+  }
+}
+
+void add_program(Report& report, const PlannedStep& step) {
+  std::map<OpId, const OpTraffic*> traffic;
+  for (const OpTraffic& op : step.traffic) traffic[op.op] = &op;
+  Table& table = report.add_table("program", {{"op"},
+                                              {"lane"},
+                                              {"operation"},
+                                              {"read_bytes", "reads", Style::kBytes},
+                                              {"written_bytes", "writes", Style::kBytes},
+                                              {"wire_bytes", "sends", Style::kBytes},
+                                              {"begin_seconds", "begins"},
+                                              {"end_seconds", "ends"},
+                                              {"after", "waits for"}});
+  for (size_t id = 0; id < step.plan.step.program.ops.size(); ++id) {
+    const Op& op = step.plan.step.program.ops[id];
+    const auto sends = traffic.find(OpId(id));
+    table.add_row(
+        {int64_t(id), std::string(to_string(op.lane)), describe(op), int64_t(used_bytes(op, false)),
+         int64_t(used_bytes(op, true)),
+         sends == traffic.end() ? Cell() : Cell(int64_t(sends->second->sent[size_t(step.rank)])),
+         step.time.ops[id].begin, step.time.ops[id].end,
+         std::vector<int64_t>(op.after.begin(), op.after.end())});
+  }
+}
+
+void add_strategies(Report& report, const std::vector<PlannedStep>& steps) {
+  std::vector<Column> columns = {{"strategy"}};
+  for (const std::string_view kind : kMemoryKindNames)
+    columns.push_back({fmt::format("{}_bytes", kind), std::string(kind), Style::kBytes});
+  columns.insert(columns.end(), {{"peak_bytes", "peak", Style::kBytes},
+                                 {"wire_bytes_per_rank_per_step", "sent", Style::kBytes},
+                                 {"step_seconds", "step s"},
+                                 {"exposed_comm_seconds", "exposed s"}});
+  Table& table = report.add_table("strategies", std::move(columns));
+  for (const PlannedStep& step : steps) {
+    std::vector<Cell> row = {std::string(step.plan.strategy.name)};
+    for (const uint64_t bytes : step.memory.peak) row.emplace_back(int64_t(bytes));
+    row.insert(row.end(),
+               {int64_t(total_of(step.memory.peak)), int64_t(sent_by(step.traffic, step.rank)),
+                step.time.seconds, step.time.exposed_seconds});
+    table.add_row(std::move(row));
+  }
+}
+
+}  // namespace gxp

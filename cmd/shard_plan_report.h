@@ -1,0 +1,43 @@
+// The tables of gxp shard-plan.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/forecast/memory.h"
+#include "lib/forecast/step_time.h"
+#include "lib/forecast/traffic.h"
+#include "lib/report/report.h"
+
+namespace gxp {
+
+// A run under one strategy, as one rank sees it.
+struct PlannedStep {
+  RunPlan plan;
+  std::vector<OpTraffic> traffic;
+  RunMemory memory;
+  StepTime time;
+  int rank = 0;
+};
+
+// strategy, world_size, parameters, padding, wire_bytes_per_rank_per_step (of the rank),
+// wire_bytes_of_ranks, step_seconds, compute_seconds, comm_seconds, exposed_comm_seconds,
+// peak_bytes, peak_at.
+void add_step_facts(Report& report, const PlannedStep& step);
+// wire[] of {operation, collective, algorithm, calls, bytes, seconds, exposed_seconds}: a row for
+// each kind of operation and algorithm; bytes are those that the rank sends.
+void add_wire(Report& report, const PlannedStep& step);
+// units[] of {unit, name, tensors, parameters, padding, elements, shard_elements,
+// parameters_bytes, exposed_seconds}; parameters_bytes: what the rank keeps.
+void add_units(Report& report, const PlannedStep& step);
+// tensors[] of {unit, tensor, shape, elements, first_rank, last_rank}: those that own part of its
+// optimizer state.
+void add_tensors(Report& report, const PlannedStep& step);
+// program[] of {op, lane, operation, read_bytes, written_bytes, wire_bytes, begin_seconds,
+// end_seconds, after}.
+void add_program(Report& report, const PlannedStep& step);
+// strategies[] of {strategy, bytes by kind, peak_bytes, wire_bytes_per_rank_per_step, step_seconds,
+// exposed_comm_seconds}.
+void add_strategies(Report& report, const std::vector<PlannedStep>& steps);
+
+}  // namespace gxp

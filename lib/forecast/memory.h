@@ -1,0 +1,34 @@
+// The memory of a rank in a run: what its device holds for the step program, for the collectives
+// and for the passes between steps. Agrees with the device's own tracker. Pure.
+//
+// Not counted: what has no place on the device, such as the data loader's rows, code and stacks,
+// and the memory that the ranks of a host share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/forecast/traffic.h"
+#include "lib/plan/replay.h"
+#include "lib/plan/run_plan.h"
+
+namespace gxp {
+
+// A part of the run, and the most that the device holds in it.
+struct Phase {
+  std::string name;  // "step"
+  KindBytes bytes{};
+};
+
+struct RunMemory {
+  MemoryReplay step;
+  std::vector<Phase> phases;  // start, step and, with validation data, validation
+  KindBytes peak{};           // of the phase with most
+  std::string peak_at;        // that phase; of a step, the operation at which most lives
+};
+
+// `start_bytes`: workspace that is taken before the first step and given back.
+RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
+                        uint64_t start_bytes);
+
+}  // namespace gxp

@@ -1,0 +1,50 @@
+// What the ranks send in a step: the collective behind each operation of a step program, the
+// algorithm that the ranks would choose for it, and the bytes that its schedule has each rank send.
+// Pure: the same functions as the ranks use, without ranks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lib/collective/call.h"
+#include "lib/collective/choice.h"
+#include "lib/collective/profile.h"
+#include "lib/program/step_program.h"
+
+namespace gxp {
+
+// What joins the ranks, and what they choose by.
+struct Network {
+  int world_size = 1;
+  std::vector<int> hosts{};       // of each rank, numbered from 0; empty: all on one
+  std::string transport = "shm";  // names the link class
+  bool shared_space = true;       // the ranks see each other's memory
+  ChoiceSettings choice{};
+  Profile profile = builtin_profile();
+};
+
+// What the trainer calls for an operation of the comm lane; nothing for those of other lanes.
+std::optional<Call> call_of(const Op& op);
+
+struct OpTraffic {
+  OpId op = 0;
+  Call call;
+  Plan plan;
+  std::vector<uint64_t> sent;  // bytes, by rank: what the transport's counters count
+  // Bytes that each rank needs beside its buffers, kept for later calls.
+  std::vector<uint64_t> scratch;
+};
+
+// Every collective of one run of the program, in order. Cost: a few 100 us for the cost model, some
+// us for each different call; where hosts differ in size, that of recording it.
+std::vector<OpTraffic> traffic_of(const StepProgram& program, const Network& network);
+
+// One call; its `op` is 0.
+OpTraffic traffic_of(const Call& call, const Network& network);
+
+// Of all operations: what rank `rank` sends, and the most that it needs beside its buffers.
+uint64_t sent_by(const std::vector<OpTraffic>& traffic, int rank);
+uint64_t scratch_of(const std::vector<OpTraffic>& traffic, int rank);
+
+}  // namespace gxp

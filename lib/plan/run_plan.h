@@ -1,0 +1,30 @@
+// What gxp train would build for a run, without its data, its ranks or a device. The trainer makes
+// the same from the same functions, so what is told of a plan holds for the run. Pure.
+#pragma once
+
+#include <optional>
+
+#include "lib/arch/architecture.h"
+#include "lib/config/run_config.h"
+#include "lib/program/build.h"
+#include "lib/program/strategy.h"
+#include "lib/shard/layout.h"
+
+namespace gxp {
+
+// The sizes of one step of the run. Throws kConfig where ranks cannot be cut into its groups.
+StepShape step_shape(const RunConfig& config, int world_size);
+
+struct RunPlan {
+  Architecture architecture;
+  ParameterLayout layout;
+  Strategy strategy;
+  StepShape shape;
+  BuiltStep step;
+  std::optional<StepProgram> validation;  // with data.valid: run between steps
+};
+
+// kConfig: a model or strategy that there is not.
+RunPlan plan_run(const RunConfig& config, int world_size);
+
+}  // namespace gxp

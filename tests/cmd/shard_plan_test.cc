@@ -1,0 +1,155 @@
+// gxp shard-plan, and gxp memcalc of a run file: what they promise is what a run counts.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/cmd/golden_run.h"
+
+namespace gxp {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using Json = nlohmann::json;
+
+Json json_of(Arguments arguments) {
+  arguments.insert(arguments.end(), {"--format", "json"});
+  const Outcome outcome = run_gxp(arguments);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return Json::parse(outcome.out);
+}
+
+// The run file, with settings that a plan and its run share.
+Arguments with(const GoldenRun& run, const std::string& strategy, Arguments more) {
+  Arguments all = {run.path("run.toml"), "--set", "parallel.strategy=" + strategy, "--set",
+                   "comm.profile=builtin"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+Json plan(const GoldenRun& run, const std::string& strategy, Arguments more) {
+  Arguments arguments = with(run, strategy, std::move(more));
+  arguments.insert(arguments.begin(), "shard-plan");
+  arguments.insert(arguments.end(), {"--gflops", "50"});
+  return json_of(arguments);
+}
+
+TEST_CASE("a run sends the bytes and takes the memory that its plan says", "[cmd]") {
+  const std::string strategy = GENERATE("ddp", "zero2", "zero3");
+  const std::string transport = GENERATE("shm", "tcp");
+  CAPTURE(strategy, transport);
+  const GoldenRun run;
+  const Arguments ranks = {"--nproc", "3", "--set", "comm.transport=" + transport};
+  Arguments train = with(run, strategy, ranks);
+  train.insert(train.begin(), "train");
+  train.insert(train.end(), {"--metrics", run.path("metrics.jsonl")});
+  REQUIRE(run_gxp(train).code == 0);
+  const Json step = run.metrics().back();
+  const Json planned = plan(run, strategy, ranks);
+  CHECK(planned["wire_bytes_per_rank_per_step"] == step["wire_bytes"]);
+  CHECK(planned["peak_bytes"] == step["peak_bytes"]);
+}
+
+TEST_CASE("memcalc of a run file tells its peak by kind, and what lives at each operation",
+          "[cmd]") {
+  const GoldenRun run;
+  Arguments arguments = with(run, "zero3", {"--gpus", "1,2", "--explain"});
+  arguments.insert(arguments.begin(), "memcalc");
+  const Json report = json_of(arguments);
+  REQUIRE(report["results"].size() == 2);
+  const Json& row = report["results"][1];
+  int64_t sum = 0;
+  for (const char* kind :
+       {"parameters", "gradients", "optimizer", "activations", "workspace", "communication"})
+    sum += row[std::string(kind) + "_bytes"].get<int64_t>();
+  CHECK(row["peak_bytes"] == sum);
+  CHECK(row["peak_bytes"] == plan(run, "zero3", {"--nproc", "2"})["peak_bytes"]);
+  CHECK(report["curve"].size() > 10);
+  CHECK(report["phases"].size() == 4);
+  int64_t explained = 0;
+  for (const Json& term : report["terms"])
+    explained += term["gpus"] == 2 ? term["bytes"].get<int64_t>() : 0;
+  CHECK(explained == report["phases"][3]["total_bytes"]);
+}
+
+TEST_CASE("shard-plan tells who owns what: every rank something, every tensor somebody", "[cmd]") {
+  const GoldenRun run;
+  const Json report = plan(run, "zero1", {"--nproc", "3", "--units"});
+  int64_t parameters = 0;
+  for (const Json& unit : report["units"]) {
+    CHECK(unit["elements"] == 3 * unit["shard_elements"].get<int64_t>());
+    CHECK(unit["elements"] == unit["parameters"].get<int64_t>() + unit["padding"].get<int64_t>());
+    parameters += unit["parameters"].get<int64_t>();
+  }
+  CHECK(report["parameters"] == parameters);
+  for (const Json& tensor : report["tensors"]) CHECK(tensor["first_rank"] <= tensor["last_rank"]);
+  CHECK(report["tensors"][0]["first_rank"] == 0);
+}
+
+TEST_CASE("shard-plan's program sends what its totals say", "[cmd]") {
+  const GoldenRun run;
+  const Json report = plan(run, "zero3", {"--nproc", "4", "--rank", "2", "--program"});
+  int64_t sent = 0;
+  for (const Json& op : report["program"]) {
+    if (!op["wire_bytes"].is_null()) sent += op["wire_bytes"].get<int64_t>();
+  }
+  CHECK(sent == report["wire_bytes_per_rank_per_step"]);
+  CHECK(sent == report["wire_bytes_of_ranks"][2]);
+  int64_t by_kind = 0;
+  for (const Json& row : report["wire"]) by_kind += row["bytes"].get<int64_t>();
+  CHECK(by_kind == sent);
+}
+
+TEST_CASE("shard-plan compares all strategies", "[cmd]") {
+  const GoldenRun run;
+  const Json rows = plan(run, "ddp", {"--nproc", "4", "--compare"})["strategies"];
+  const auto row = [&](const std::string& name) {
+    return *std::find_if(rows.begin(), rows.end(),
+                         [&](const Json& each) { return each["strategy"] == name; });
+  };
+  CHECK(row("ddp")["optimizer_bytes"] == 4 * row("zero1")["optimizer_bytes"].get<int64_t>());
+  CHECK(row("zero3")["wire_bytes_per_rank_per_step"] >
+        row("shard_grad_op")["wire_bytes_per_rank_per_step"]);
+}
+
+TEST_CASE("plans are drawn: a plot in text, and SVG files", "[cmd]") {
+  const GoldenRun run;
+  const std::string svg = run.path("out.svg");
+  const Outcome memory = run_gxp({"memcalc", run.path("run.toml"), "--svg", svg});
+  CHECK(memory.code == 0);
+  CHECK(contains(memory.out, "#"));
+  CHECK(contains(read_file(svg), "</svg>"));
+  CHECK(run_gxp({"shard-plan", run.path("run.toml"), "--nproc", "2", "--svg", svg}).code == 0);
+  CHECK(contains(read_file(svg), "<title>gather-parameters") ==
+        contains(read_file(run.path("run.toml")), "zero"));
+  CHECK(contains(read_file(svg), "<title>backward unit 0"));
+}
+
+TEST_CASE("a plan that cannot be made is refused in one line that says why", "[cmd]") {
+  const GoldenRun run;
+  const auto [code, arguments, words] = GENERATE(table<int, Arguments, std::string>({
+      {4, {"shard-plan", "nowhere.toml"}, "nowhere.toml"},
+      {2, {"shard-plan", "RUN", "--nproc", "0"}, "must be from 1 to 4096"},
+      {2, {"shard-plan", "RUN", "--nproc", "4096", "--nnodes", "2"}, "4096 are the most"},
+      {2, {"shard-plan", "RUN", "--nproc", "2", "--rank", "2"}, "below the number of ranks, 2"},
+      {2, {"shard-plan", "RUN", "--set", "parallel.strategy=zero4"}, "parallel.strategy"},
+      {2, {"shard-plan", "RUN", "--nnodes", "2", "--set", "comm.transport=shm"}, "use auto"},
+      {3, {"shard-plan", "RUN", "--set", "comm.engine=mpi"}, "plan with native"},
+      {4, {"shard-plan", "RUN", "--svg", "/nowhere/plan.svg"}, "/nowhere/plan.svg"},
+      {4, {"memcalc", "nowhere.toml"}, "nowhere.toml"},
+      {2, {"memcalc", "RUN", "--stage", "2"}, "change it with --set"},
+      {2, {"memcalc", "RUN", "--gpus", "0"}, "from 1 to 4096"},
+      {2, {"memcalc", "RUN", "--set", "model.heads=7"}, "heads"},
+      {2, {"memcalc", "gpt2", "--svg", "x.svg"}, "--set and --svg go with a run file"},
+  }));
+  Arguments line = arguments;
+  std::replace(line.begin(), line.end(), std::string("RUN"), run.path("run.toml"));
+  const Outcome outcome = run_gxp(line);
+  CAPTURE(arguments, outcome.err);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out.empty());
+  REQUIRE(outcome.errors().size() == 1);
+  CHECK(contains(outcome.errors()[0], words));
+}
+
+}  // namespace
+}  // namespace gxp

@@ -1,0 +1,80 @@
+// The memory that is predicted is what the trainer's device counts, kind by kind.
+#include "lib/forecast/memory.h"
+
+#include <future>
+
+#include "tests/catch.h"
+#include "tests/forecast/runs.h"
+
+namespace gxp {
+namespace {
+
+// Of rank 0, whose communicator takes its scratch from the same device.
+KindBytes peak_of_run(const RunConfig& config, int world_size, bool validates) {
+  InprocWorld world(world_size);
+  const auto rank = [&](int number) {
+    Backend backend = make_backend(config.train, world_size);
+    Communicator communicator(world.make_transport(number), *backend.device, {});
+    Trainer trainer(config, communicator, backend);
+    trainer.initialise_weights();
+    for (int step = 0; step < 2; ++step) trainer.step(false);
+    if (validates) trainer.validate();
+    communicator.barrier();
+    return backend.device->tracker().peak().by_kind;
+  };
+  std::vector<std::future<KindBytes>> peaks;
+  for (int i = 0; i < world_size; ++i) peaks.push_back(std::async(std::launch::async, rank, i));
+  for (int i = 1; i < world_size; ++i) peaks[static_cast<size_t>(i)].get();
+  return peaks[0].get();
+}
+
+RunMemory predicted(const RunConfig& config, int world_size) {
+  return memory_of_run(plan_run(config, world_size), network_of("inproc", world_size), 0, 0);
+}
+
+TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", "[forecast]") {
+  const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
+  const std::string strategy = GENERATE(from_range(strategy_names()));
+  const int world_size = GENERATE(1, 2, 3);
+  const std::string hold = GENERATE("true", "false");
+  CAPTURE(folder, strategy, world_size, hold);
+  const RunConfig config = golden_config(folder, 1,
+                                         {"parallel.strategy=" + strategy, "train.micro_batch=1",
+                                          "train.steps=2", "parallel.hold_gradients=" + hold});
+  CHECK(peak_of_run(config, world_size, false) == predicted(config, world_size).peak);
+}
+
+TEST_CASE("what a validation takes beside the step is predicted", "[forecast]") {
+  const int world_size = GENERATE(1, 3);
+  const std::string strategy = GENERATE("ddp", "zero3");
+  const RunConfig config = golden_config(
+      "gpt2-tiny", 1,
+      {"parallel.strategy=" + strategy, "train.micro_batch=1", "train.valid_batches=1",
+       "data.valid=" + golden_path("gpt2-tiny", "tokens.i32")});
+  CHECK(peak_of_run(config, world_size, true) == predicted(config, world_size).peak);
+}
+
+TEST_CASE("the arena is never fuller than it is large, and the peak names its operation",
+          "[forecast]") {
+  const RunConfig config = small_run({"parallel.strategy=zero3"});
+  const StepProgram program = plan_run(config, 4).step.program;
+  const RunMemory memory = predicted(config, 4);
+  const MemoryReplay& step = memory.step;
+  const uint64_t fullest = total_of(step.live[size_t(step.peak)]);
+  for (const KindBytes& live : step.live) CHECK(total_of(live) <= fullest);
+  CHECK(fullest <= total_of(step.allocated));
+  CHECK(total_of(step.allocated) == total_of(step.persistent) + step.arena_bytes);
+  CHECK(memory.peak_at == describe(program.ops[size_t(step.peak)]));
+}
+
+TEST_CASE("what is taken before the first step counts if the step takes less", "[forecast]") {
+  const RunPlan plan = plan_run(small_run({}), 1);
+  const Network network = network_of("shm", 1);
+  const RunMemory without = memory_of_run(plan, network, 0, 0);
+  const RunMemory with = memory_of_run(plan, network, 0, 1000);
+  CHECK(total_of(with.peak) == total_of(without.peak) + 1000);
+  CHECK(with.peak_at == "start");
+}
+
+}  // namespace
+}  // namespace gxp

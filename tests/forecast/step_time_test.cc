@@ -1,0 +1,61 @@
+#include "lib/forecast/step_time.h"
+
+#include "tests/catch.h"
+#include "tests/forecast/runs.h"
+
+namespace gxp {
+namespace {
+
+constexpr Speed kSpeed{.flops = 1e10, .bytes_per_s = 1e10};
+
+struct Timed {
+  RunPlan plan;
+  StepTime time;
+};
+
+Timed time_of(const std::string& strategy, int world_size, Speed speed = kSpeed) {
+  Timed timed;
+  timed.plan = plan_run(small_run({"parallel.strategy=" + strategy}), world_size);
+  const auto traffic = traffic_of(timed.plan.step.program, network_of("shm", world_size));
+  timed.time = time_step(timed.plan, traffic, speed);
+  return timed;
+}
+
+TEST_CASE("a step on one rank takes the time of its operations, none of it exposed", "[forecast]") {
+  const StepTime time = time_of("zero3", 1).time;
+  CHECK(time.comm_seconds == 0);
+  CHECK(time.seconds == Approx(time.compute_seconds));
+  CHECK(time.exposed_seconds == Approx(0).margin(1e-12));
+}
+
+TEST_CASE("operations of a lane do not overlap, and begin after what they wait for", "[forecast]") {
+  const std::string strategy = GENERATE("ddp", "zero1", "zero3");
+  const auto [plan, time] = time_of(strategy, 4);
+  std::array<double, kLaneCount> lane_free{};
+  for (size_t id = 0; id < time.ops.size(); ++id) {
+    const Op& op = plan.step.program.ops[id];
+    CHECK(time.ops[id].begin >= lane_free[size_t(op.lane)]);
+    for (const OpId before : op.after) CHECK(time.ops[id].begin >= time.ops[size_t(before)].end);
+    lane_free[size_t(op.lane)] = time.ops[id].end;
+  }
+}
+
+TEST_CASE("the arithmetic of a step is the architecture's count", "[forecast]") {
+  const RunPlan plan = plan_run(small_run({"train.grad_accum=2"}), 1);
+  double flops = 0;
+  for (const Op& op : plan.step.program.ops) flops += flops_of(plan, op);
+  const double tokens = 2.0 * double(plan.shape.rows * plan.shape.positions);
+  CHECK(flops / tokens ==
+        Approx(plan.architecture.train_flops_per_token(plan.shape.positions)).epsilon(0.001));
+}
+
+TEST_CASE("communication that a slow machine hides is exposed on a fast one", "[forecast]") {
+  const StepTime slow = time_of("zero3", 4, {.flops = 1e7, .bytes_per_s = 1e7}).time;
+  const StepTime fast = time_of("zero3", 4, {.flops = 1e15, .bytes_per_s = 1e15}).time;
+  CHECK(slow.exposed_seconds < 0.1 * slow.seconds);
+  CHECK(fast.exposed_seconds > 0.9 * fast.seconds);
+  CHECK(fast.seconds >= fast.comm_seconds);
+}
+
+}  // namespace
+}  // namespace gxp

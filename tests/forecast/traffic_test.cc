@@ -1,0 +1,102 @@
+// The bytes that are predicted are those that the transport counts, to the byte.
+#include "lib/forecast/traffic.h"
+
+#include "lib/plan/run_plan.h"
+#include "tests/catch.h"
+#include "tests/forecast/runs.h"
+#include "tests/transport/worlds.h"
+
+namespace gxp {
+namespace {
+
+// What each rank sent in the second step.
+std::vector<uint64_t> sent_in_a_step(const RunConfig& config, const std::string& transport,
+                                     int world_size) {
+  const auto train = [&](Communicator& communicator) {
+    Backend backend = make_backend(config.train, world_size);
+    Trainer trainer(config, communicator, backend);
+    trainer.initialise_weights();
+    trainer.step(false);
+    const uint64_t sent = trainer.step(false).wire_bytes;
+    communicator.barrier();  // nobody hangs up on a rank that still works
+    return sent;
+  };
+  World world(transport, world_size);
+  std::vector<std::unique_ptr<Store>> stores(static_cast<size_t>(world_size));
+  const auto make = [&](int rank) {
+    auto& store = stores[static_cast<size_t>(rank)];
+    store = world.join_store(rank);
+    return world.join(*store);
+  };
+  const auto sent = run_ranks_over(make, world_size, train);
+  for (const auto& store : stores) store->close();
+  return sent;
+}
+
+std::vector<uint64_t> predicted(const RunConfig& config, const Network& network) {
+  const RunPlan plan = plan_run(config, network.world_size);
+  const std::vector<OpTraffic> traffic = traffic_of(plan.step.program, network);
+  std::vector<uint64_t> sent;
+  for (int rank = 0; rank < network.world_size; ++rank) sent.push_back(sent_by(traffic, rank));
+  return sent;
+}
+
+TEST_CASE("every rank of every strategy sends the bytes that are predicted", "[forecast]") {
+  const std::string strategy = GENERATE(from_range(strategy_names()));
+  const int world_size = GENERATE(2, 3, 4, 5, 6, 7, 8, 9);
+  const std::string accumulation =
+      GENERATE("train.grad_accum=1", "train.grad_accum=2 parallel.hold_gradients=false");
+  const size_t cut = accumulation.find(' ');
+  std::vector<std::string> sets = {"parallel.strategy=" + strategy, accumulation.substr(0, cut),
+                                   "parallel.bucket_bytes=20000"};
+  if (cut != std::string::npos) sets.push_back(accumulation.substr(cut + 1));
+  CAPTURE(strategy, world_size, accumulation);
+  const RunConfig config = small_run(sets);
+  CHECK(sent_in_a_step(config, "inproc", world_size) ==
+        predicted(config, network_of("inproc", world_size)));
+}
+
+TEST_CASE("bytes are predicted over shared memory and TCP, and between hosts", "[forecast]") {
+  const std::string transport = GENERATE("shm", "tcp", "shm+tcp");
+  const int world_size = GENERATE(3, 4, 5);
+  const std::string strategy = GENERATE("ddp", "zero1", "zero3");
+  const std::string accumulation = GENERATE("1", "3");
+  CAPTURE(transport, world_size, strategy, accumulation);
+  const RunConfig config =
+      small_run({"parallel.strategy=" + strategy, "train.grad_accum=" + accumulation});
+  Network network = network_of(transport, world_size);
+  for (int rank = 0; rank < world_size && transport == "shm+tcp"; ++rank)
+    network.hosts.push_back(2 * rank < world_size ? 0 : 1);
+  CHECK(sent_in_a_step(config, transport, world_size) == predicted(config, network));
+}
+
+TEST_CASE("groups with replicas send the bytes that are predicted", "[forecast]") {
+  const std::string transport = GENERATE("inproc", "tcp", "shm+tcp");
+  const std::string strategy = GENERATE("zero2", "hybrid_shard", "hybrid_shard_zero2");
+  const std::string over = GENERATE("false", "true");
+  CAPTURE(transport, strategy, over);
+  const RunConfig config = small_run({"parallel.strategy=" + strategy, "parallel.shard_size=2",
+                                      "parallel.optimizer_over_replicas=" + over});
+  Network network = network_of(transport, 6);
+  if (transport == "shm+tcp") network.hosts = {0, 0, 0, 1, 1, 1};
+  CHECK(sent_in_a_step(config, transport, 6) == predicted(config, network));
+}
+
+TEST_CASE("large buffers are predicted too, whatever algorithm they take", "[forecast]") {
+  const std::string transport = GENERATE("inproc", "shm");
+  const std::string strategy = GENERATE("ddp", "zero2", "zero3");
+  const int world_size = GENERATE(2, 3, 5);
+  CAPTURE(transport, strategy, world_size);
+  const RunConfig config = small_run(
+      {"parallel.strategy=" + strategy, "model.hidden=256", "model.heads=2", "model.layers=1"});
+  CHECK(sent_in_a_step(config, transport, world_size) ==
+        predicted(config, network_of(transport, world_size)));
+}
+
+TEST_CASE("one rank sends nothing", "[forecast]") {
+  const RunConfig config = small_run({"parallel.strategy=zero3"});
+  CHECK(predicted(config, network_of("shm", 1)) == std::vector<uint64_t>{0});
+}
+
+}  // namespace
+}  // namespace gxp
