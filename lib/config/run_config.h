@@ -128,8 +128,11 @@ struct TrainConfig {
         field("seed", &S::seed, "Key of the first weights and of the order of the data.",
               at_least(0)),
         field("deterministic", &S::deterministic,
-              "Promise about bits: the same weights for a given world size, or none.",
-              one_of("world-size", "off")),
+              "Promise about bits: the same weights for a given world size, for any, or none. "
+              "any-world-size: what 1, 2, 4, ... ranks train is the same to the bit, where ranks x "
+              "grad_accum is the same power of two; costs memory for log2(grad_accum) sums of a "
+              "step's gradients.",
+              one_of("world-size", "any-world-size", "off")),
         field("device", &S::device, "Where the arithmetic runs.", one_of("auto", "cpu")),
         field("threads", &S::threads, "Threads per rank; 0: the rank's share of the CPUs.",
               between(0, 4096)),

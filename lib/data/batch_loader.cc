@@ -32,8 +32,10 @@ void BatchLoader::start(uint64_t position) {
 }
 
 void BatchLoader::run(const std::stop_token& stop, uint64_t position) {
-  const uint64_t stride = uint64_t(share_.world_size) * uint64_t(share_.rows);
-  position += uint64_t(share_.rank) * uint64_t(share_.rows);
+  const auto rows = uint64_t(share_.rows);
+  const auto in_a_row = uint64_t(share_.in_a_row);
+  const uint64_t others = uint64_t(share_.world_size - 1) * in_a_row * rows;
+  position += uint64_t(share_.rank) * in_a_row * rows;
   std::unique_lock lock(mutex_);
   const auto has_room = [this] { return written_ - taken_ < slots_.size(); };
   while (changed_.wait(lock, stop, has_room) && !stop.stop_requested()) {
@@ -45,10 +47,11 @@ void BatchLoader::run(const std::stop_token& stop, uint64_t position) {
     } catch (...) {
       error = std::current_exception();
     }
-    position += stride;
+    position += rows;
     lock.lock();
     error_ = error;
     if (!error) ++written_;
+    if (written_ % in_a_row == 0) position += others;
     changed_.notify_all();
     if (error) return;
   }

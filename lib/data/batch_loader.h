@@ -3,7 +3,8 @@
 // With N ranks and b rows per micro-batch, the k-th micro-batch after start(base) (k counts over
 // steps: s * grad_accum + m) holds on rank r the samples at positions base + k*N*b + r*b + (0..b-1)
 // of the order. So base + k*N*b samples are consumed by all ranks before it, and a run resumes at
-// any world size by start(samples consumed).
+// any world size by start(samples consumed). With `in_a_row` = a > 1 a rank's share of a step is
+// contiguous: of each a micro-batches, the j-th begins at base + (k - j)*N*b + (r*a + j)*b.
 #pragma once
 
 #include <condition_variable>
@@ -23,7 +24,8 @@ namespace gxp {
 struct BatchShare {
   int rank = 0;
   int world_size = 1;
-  int rows = 1;  // train.micro_batch
+  int rows = 1;      // train.micro_batch
+  int in_a_row = 1;  // micro-batches of one rank that follow each other in the order
 };
 
 // Ownership: the dataset must outlive the loader. Threads: one caller.

@@ -1,5 +1,7 @@
 #include "lib/plan/run_plan.h"
 
+#include <bit>
+
 #include "lib/base/error.h"
 
 namespace gxp {
@@ -19,26 +21,48 @@ int shard_size(const ParallelConfig& parallel, int world_size) {
   return size;
 }
 
+// train.deterministic "any-world-size": sums over all micro-batches of a step, whoever computes
+// them, form one binary tree, and the norm has a part for each.
+void make_independent_of_world_size(const RunConfig& config, StepShape& shape) {
+  const int micro_batches = shape.grad_accum * shape.world_size;
+  if (!std::has_single_bit(unsigned(micro_batches)))
+    fail(ErrorKind::kConfig,
+         "train.deterministic any-world-size: {} ranks x {} micro-batches make {} a step, which is "
+         "no "
+         "power of two; choose other ranks or train.grad_accum",
+         shape.world_size, shape.grad_accum, micro_batches);
+  if (!config.parallel.hold_gradients && shape.grad_accum > 1)
+    fail(ErrorKind::kConfig,
+         "train.deterministic any-world-size: gradients that are reduced after every micro-batch "
+         "are "
+         "added in another order; set parallel.hold_gradients = true or train.grad_accum = 1");
+  shape.norm_parts = micro_batches;
+  shape.add_in_pairs = true;
+}
+
 }  // namespace
 
 StepShape step_shape(const RunConfig& config, int world_size) {
   const int sequence = config.data.sequence > 0 ? config.data.sequence : config.model.context;
-  return {.rows = size_t(config.train.micro_batch),
-          .positions = size_t(sequence),
-          .grad_accum = config.train.grad_accum,
-          .world_size = world_size,
-          .shard_size = shard_size(config.parallel, world_size),
-          .optimizer_over_replicas = config.parallel.optimizer_over_replicas,
-          .bucket_bytes = config.parallel.bucket_bytes,
-          .hold_gradients = config.parallel.hold_gradients};
+  StepShape shape{.rows = size_t(config.train.micro_batch),
+                  .positions = size_t(sequence),
+                  .grad_accum = config.train.grad_accum,
+                  .world_size = world_size,
+                  .shard_size = shard_size(config.parallel, world_size),
+                  .optimizer_over_replicas = config.parallel.optimizer_over_replicas,
+                  .bucket_bytes = config.parallel.bucket_bytes,
+                  .hold_gradients = config.parallel.hold_gradients,
+                  .norm_parts = world_size};
+  if (config.train.deterministic == "any-world-size") make_independent_of_world_size(config, shape);
+  return shape;
 }
 
 RunPlan plan_run(const RunConfig& config, int world_size) {
   RunPlan plan;
   plan.architecture = make_architecture(config.model);
-  plan.layout = make_layout(plan.architecture, world_size);
   plan.strategy = find_strategy(config.parallel.strategy);
   plan.shape = step_shape(config, world_size);
+  plan.layout = make_layout(plan.architecture, plan.shape.norm_parts);
   plan.step = build_train_step(plan.architecture, plan.layout, plan.strategy, plan.shape);
   if (!config.data.valid.empty())
     plan.validation = build_forward(plan.architecture, plan.layout, plan.strategy, plan.shape,

@@ -71,6 +71,7 @@ class TrainStep {
   [[nodiscard]] bool is_last(int micro) const { return micro + 1 == shape_.grad_accum; }
 
   void gradients_ready(int unit, int micro) {
+    step_.complete_sum(unit, micro);
     if (shape_.world_size == 1) return;
     if (strategy_.shard_optimizer) {
       if (is_last(micro) || ProgramBuilder::keeps_gradient_shards(strategy_, shape_))

@@ -1,6 +1,7 @@
 // Builds the step program: from the model's units, the strategy and the sizes of a step. Pure.
 #pragma once
 
+#include <bit>
 #include <vector>
 
 #include "lib/arch/architecture.h"
@@ -22,7 +23,18 @@ struct StepShape {
   // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
   // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.
   bool hold_gradients = true;
+  // Parts of each unit whose sums of squares make up the norm, a multiple of world_size, which the
+  // layout is made for; 0: world_size.
+  int norm_parts = 0;
+  // Gradients of micro-batches are added as a binary tree, neighbours first, instead of one after
+  // the other: with the tree over the ranks one tree over all micro-batches of a step, whoever
+  // computes which. grad_accum is then a power of two.
+  bool add_in_pairs = false;
 };
+
+// After micro-batch `micro` so many sums are complete, the newest first, that are added into the
+// one before them; then popcount(micro + 1) sums are left.
+inline int sums_completed(int micro) { return std::countr_zero(unsigned(micro) + 1); }
 
 inline RankGroups groups_of(const StepShape& shape) {
   return {shape.world_size, shape.shard_size > 0 ? shape.shard_size : shape.world_size};

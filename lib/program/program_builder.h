@@ -26,7 +26,8 @@ class ProgramBuilder {
         tokens_(shape.rows * shape.positions),
         groups_(groups_of(shape)),
         parameters_(layout.units.size()),
-        gradients_(layout.units.size()) {
+        gradients_(layout.units.size()),
+        earlier_(layout.units.size()) {
     program_.groups = groups_;
     program_.parameter_shards = strategy.shard_parameters ? groups_.shard_size : 1;
     program_.parameters =
@@ -44,8 +45,8 @@ class ProgramBuilder {
     program_.first_moments = flat_buffer("first moments", MemoryKind::kOptimizer, shards);
     program_.second_moments = flat_buffer("second moments", MemoryKind::kOptimizer, shards);
     program_.loss_sum = persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double));
-    program_.norm_parts = persistent("norm parts", MemoryKind::kCommunication,
-                                     size_t(shape_.world_size) * sizeof(double));
+    program_.norm_parts =
+        persistent("norm parts", MemoryKind::kCommunication, norm_part_count() * sizeof(double));
   }
 
   // Gradients that are whole only until they are reduced.
@@ -139,6 +140,26 @@ class ProgramBuilder {
     use_gradients(op, unit);
   }
 
+  // The unit's gradients of this micro-batch are complete: added into the sums before it.
+  void complete_sum(int unit, int micro) {
+    if (!shape_.add_in_pairs) return;
+    std::vector<FlatView>& sums = earlier_[size_t(unit)];
+    FlatView& newest = gradients_[size_t(unit)];
+    for (int i = 0; i < sums_completed(micro); ++i) {
+      Op& op = emit(OpKind::kAddGradients, Lane::kCompute, unit, micro);
+      op.added = newest;
+      op.gradients = sums.back();
+      const Range& flat = layout_.units[size_t(unit)].flat;
+      use_view(op, op.added, flat, false);
+      use_view(op, op.gradients, flat, true);
+      newest = sums.back();
+      sums.pop_back();
+    }
+    if (micro + 1 == shape_.grad_accum) return;
+    sums.push_back(newest);
+    newest = {};
+  }
+
   // The unit's sum goes to the shards of a group, then over their replicas.
   void scatter_gradients(int unit, int micro) {
     if (groups_.shard_size > 1) reduce_unit(unit, micro, RankGroup::kShards);
@@ -170,7 +191,7 @@ class ProgramBuilder {
     write(op, program_.norm_parts);
     if (program_.optimizer_shards == 1) return;
     Op& gather = emit(OpKind::kGatherNorm, Lane::kComm, -1, -1);
-    gather.count = size_t(shape_.world_size);
+    gather.count = norm_part_count();
     write(gather, program_.norm_parts);
   }
 
@@ -195,6 +216,9 @@ class ProgramBuilder {
   }
 
  private:
+  [[nodiscard]] size_t norm_part_count() const {
+    return size_t(shape_.norm_parts > 0 ? shape_.norm_parts : shape_.world_size);
+  }
   [[nodiscard]] int optimizer_ranks() const {
     return shape_.optimizer_over_replicas ? groups_.world_size : groups_.shard_size;
   }
@@ -307,7 +331,7 @@ class ProgramBuilder {
     op.gradients = use_unit(op, gradients_, unit, true);
     const int lender = architecture_.units[size_t(unit)].borrows_from;
     if (lender >= 0) op.borrowed_gradients = use_unit(op, gradients_, lender, true);
-    op.accumulate = op.micro > 0 && program_.gradient_shards == 1;
+    op.accumulate = op.micro > 0 && program_.gradient_shards == 1 && !shape_.add_in_pairs;
   }
   // A unit's gradients that do not last are made when they are first written.
   FlatView use_unit(Op& op, std::vector<FlatView>& views, int unit, bool gradients) {
@@ -350,8 +374,9 @@ class ProgramBuilder {
   const size_t tokens_;
   const RankGroups groups_;
   StepProgram program_;
-  std::vector<FlatView> parameters_;  // by unit; no buffer: not gathered
-  std::vector<FlatView> gradients_;   // by unit; no buffer: nothing is written yet
+  std::vector<FlatView> parameters_;            // by unit; no buffer: not gathered
+  std::vector<FlatView> gradients_;             // by unit; no buffer: nothing is written yet
+  std::vector<std::vector<FlatView>> earlier_;  // by unit: sums of micro-batches before this one
   BufferId batch_tokens_ = kNoBuffer;
   BufferId batch_targets_ = kNoBuffer;
   BufferId stream_gradient_ = kNoBuffer;

@@ -94,7 +94,7 @@ void attribute_arena(StepProgram& program) {
 std::string_view to_string(Lane lane) { return lane == Lane::kCompute ? "compute" : "comm"; }
 
 std::string_view to_string(OpKind kind) {
-  constexpr std::array<std::string_view, 13> kNames = {"next-batch",
+  constexpr std::array<std::string_view, 14> kNames = {"next-batch",
                                                        "forward",
                                                        "loss",
                                                        "evaluate-loss",
@@ -102,6 +102,7 @@ std::string_view to_string(OpKind kind) {
                                                        "backward",
                                                        "gather-parameters",
                                                        "reduce-gradients",
+                                                       "add-gradients",
                                                        "reduce-loss",
                                                        "measure-gradients",
                                                        "gather-norm",

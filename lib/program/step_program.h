@@ -42,6 +42,7 @@ enum class OpKind {
   kGatherParameters,  // a unit's parameters from the shards of `group`
   kReduceGradients,  // sum of gradients: of a bucket over all ranks; of a unit over `group`, to its
                      // shards, or over the replicas of a shard
+  kAddGradients,     // a unit's gradients of later micro-batches, `added`, into earlier ones'
   kReduceLoss,       // sum of the step's loss over the ranks
   kMeasureGradients,  // sums of squares, one for each rank's shard of the gradients
   kGatherNorm,        // those of the other ranks
@@ -94,6 +95,7 @@ struct Op {
   FlatView gradients;
   FlatView borrowed_parameters;
   FlatView borrowed_gradients;
+  FlatView added;  // of add-gradients
   BufferId tokens = kNoBuffer;
   BufferId targets = kNoBuffer;
   BufferId losses = kNoBuffer;
@@ -115,7 +117,8 @@ struct StepProgram {
   std::array<uint64_t, kMemoryKindCount> arena_by_kind{};
   // The persistent buffers; kNoBuffer in a program without them. Parameters, gradients and moments
   // are whole or this rank's shard; loss_sum has the two f64 that kReduceLoss sums: the loss and
-  // the wish to stop; norm_parts one f64 for each rank's shard.
+  // the wish to stop; norm_parts one f64 for each part of the norm, those that rank 0 sums
+  // up first.
   BufferId parameters = kNoBuffer;
   BufferId gradients = kNoBuffer;
   BufferId first_moments = kNoBuffer;

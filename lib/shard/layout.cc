@@ -6,9 +6,9 @@
 
 namespace gxp {
 
-ParameterLayout make_layout(const Architecture& architecture, int world_size) {
+ParameterLayout make_layout(const Architecture& architecture, int parts) {
   ParameterLayout layout;
-  const size_t unit_step = kTensorAlignment * static_cast<size_t>(world_size);
+  const size_t unit_step = kTensorAlignment * static_cast<size_t>(parts);
   for (const UnitSpec& unit : architecture.units) {
     UnitLayout place;
     size_t end = layout.count;

@@ -3,8 +3,8 @@
 //
 //   flat buffer   units in forward order; a unit's tensors are contiguous
 //   tensor        starts at a multiple of kTensorAlignment elements
-//   unit          padded to a multiple of kTensorAlignment * world_size, so that it cuts into
-//                 world_size equal shards whatever the parameter count. Padding stays zero.
+//   unit          padded to a multiple of kTensorAlignment * parts, so that it cuts into as many
+//                 equal shards whatever the parameter count. Padding is never used.
 // Offsets and counts are in elements.
 #pragma once
 
@@ -29,7 +29,9 @@ struct ParameterLayout {
   size_t count = 0;  // of the flat buffer, padding included
 };
 
-ParameterLayout make_layout(const Architecture& architecture, int world_size);
+// For up to `parts` ranks, a divisor of which a unit can be cut into; the world size, or a
+// multiple.
+ParameterLayout make_layout(const Architecture& architecture, int parts);
 
 // Gradients that are reduced together: units first_unit to last_unit, one range of the flat buffer.
 struct Bucket {
@@ -59,7 +61,7 @@ struct TensorPart {
 
 // What shard `shard` holds of the tensors when every unit is cut into `shards` parts, in forward
 // order. One shard holds all tensors whole. Parts begin at multiples of kTensorAlignment elements
-// of their tensor, since `shards` divides the layout's world size.
+// of their tensor, since `shards` divides the layout's parts.
 std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, int shard);
 
 // Where such a part begins in a buffer that holds one of `shards` shards of each unit, in forward

@@ -21,8 +21,7 @@ Backend make_backend(const TrainConfig& config, int local_world_size) {
 
 double measure_matmul_flops(Backend& backend) {
   constexpr size_t kSize = 512;
-  const Buffer buffer =
-      backend.device->allocate(kMeasuredBytes, MemoryKind::kWorkspace);
+  const Buffer buffer = backend.device->allocate(kMeasuredBytes, MemoryKind::kWorkspace);
   const Tensor all(buffer.memory(), DType::kF32, {3, kSize, kSize});
   const auto matrix = [&](size_t i) { return all.rows(i, 1).reshape({kSize, kSize}); };
   double best_seconds = 1e9;

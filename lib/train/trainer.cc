@@ -41,26 +41,28 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       communicator_(communicator),
       backend_(backend),
       architecture_(make_architecture(config.model)),
-      layout_(make_layout(architecture_, communicator.world_size())),
       shape_(step_shape(config, communicator.world_size())),
+      layout_(make_layout(architecture_, shape_.norm_parts)),
       groups_(groups_of(shape_)),
       model_(make_model(architecture_, *backend.ops)),
       data_(open_data(config, shape_, false)),
       valid_(open_data(config, shape_, true)),
       strategy_(find_strategy(config.parallel.strategy)) {
   const SampleOrder order(config.data.order, config.train.seed, data_->sample_count());
-  const BatchShare share{communicator.rank(), communicator.world_size(), config.train.micro_batch};
+  const BatchShare share{.rank = communicator.rank(),
+                         .world_size = communicator.world_size(),
+                         .rows = config.train.micro_batch,
+                         .in_a_row = shape_.add_in_pairs ? shape_.grad_accum : 1};
   loader_ = std::make_unique<BatchLoader>(*data_, order, share);
   loader_->start(0);
   built_ = build_train_step(architecture_, layout_, strategy_, shape_);
-  const int world_size = communicator.world_size();
   const int rank = communicator.rank();
   if (groups_.replicas() > 1) {
     shard_group_ = communicator.split(groups_.group_of(rank), rank);
     replica_group_ = communicator.split(groups_.shard_of(rank, groups_.shard_size), rank);
   }
-  for (int shard = 0; shard < world_size; ++shard)
-    shard_parts_.push_back(make_parts(layout_, world_size, shard));
+  for (int part = 0; part < shape_.norm_parts; ++part)
+    norm_parts_.push_back(make_parts(layout_, shape_.norm_parts, part));
   const int shards = built_.program.optimizer_shards;
   own_parts_ = make_parts(layout_, shards, groups_.shard_of(rank, shards));
   stale_ = built_.program.parameter_shards != shards;
@@ -179,6 +181,9 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
     case OpKind::kBackward:
       model_->backward(op.unit, tensors, op.accumulate);
       break;
+    case OpKind::kAddGradients:
+      add_gradients(op);
+      break;
     case OpKind::kMeasureGradients:
       measure();
       break;
@@ -256,26 +261,46 @@ void Trainer::scatter_gradients(const Op& op) {
   std::memcpy(kept.data, mine.data, kept.bytes);
 }
 
-// Adds a micro-batch's losses to the step's. The wish to stop travels with them, so that all ranks
-// stop after the same step.
+void Trainer::add_gradients(const Op& op) {
+  const Memory into = memory_of_unit(layout_, *memory_, op.unit, op.gradients);
+  fold(into, memory_of_unit(layout_, *memory_, op.unit, op.added), DType::kF32, ReduceOp::kSum);
+}
+
+// Adds a micro-batch's losses to the step's, in the order of its gradients. The wish to stop
+// travels with them, so that all ranks stop after the same step.
 void Trainer::finish_loss(const Op& op, const UnitTensors& tensors) {
+  if (op.micro == 0) losses_.clear();
+  losses_.push_back(backend_.ops->sum(tensors.losses));
+  const int completed = shape_.add_in_pairs ? sums_completed(op.micro) : int(op.micro > 0);
+  for (int i = 0; i < completed; ++i) {
+    const double newest = losses_.back();
+    losses_.pop_back();
+    losses_.back() += newest;
+  }
   auto* sums = reinterpret_cast<double*>(flat(built_.program.loss_sum).data);
-  const double loss = backend_.ops->sum(tensors.losses);
-  sums[0] = op.micro == 0 ? loss : sums[0] + loss;
+  sums[0] = losses_.front();
   sums[1] = wish_to_stop_ ? 1 : 0;
 }
 
-// One sum for each of world_size shards, whoever holds it, added up in their order: so the norm has
-// the same bits under every strategy.
+// One sum for each part of all parameters, whoever holds it, added up in their order: so the norm
+// has the same bits under every strategy.
 void Trainer::measure() {
   const StepProgram& program = built_.program;
   auto* sums = reinterpret_cast<double*>(flat(program.norm_parts).data);
-  for (int rank = 0; rank < groups_.world_size; ++rank) {
-    if (is_sharded() && rank != communicator_.rank()) continue;
-    const int shard = groups_.shard_of(rank, groups_.world_size);
-    sums[rank] = sum_of_squares(*backend_.ops, layout_, shard_parts_[size_t(shard)],
-                                flat(program.gradients), program.gradient_shards);
+  for (size_t part = 0; part < norm_parts_.size(); ++part) {
+    const size_t place = place_of_norm_part(part);
+    const bool own =
+        int(place * size_t(groups_.world_size) / norm_parts_.size()) == communicator_.rank();
+    if (is_sharded() && !own) continue;
+    sums[place] = sum_of_squares(*backend_.ops, layout_, norm_parts_[part], flat(program.gradients),
+                                 program.gradient_shards);
   }
+}
+
+// Those of rank 0's shard come first.
+size_t Trainer::place_of_norm_part(size_t part) const {
+  const size_t each = norm_parts_.size() / size_t(groups_.world_size);
+  return size_t(groups_.owner_of(int(part / each))) * each + part % each;
 }
 
 void Trainer::clip() {
@@ -284,8 +309,8 @@ void Trainer::clip() {
   result_.loss = sums[0] / double(tokens_per_step());
   result_.stop_wished = sums[1] > 0;
   double all_squares = 0;
-  for (int shard = 0; shard < groups_.world_size; ++shard)
-    all_squares += squares[groups_.owner_of(shard)];
+  for (size_t part = 0; part < norm_parts_.size(); ++part)
+    all_squares += squares[place_of_norm_part(part)];
   result_.grad_norm = std::sqrt(all_squares);
   clip_coefficient_ = clip_coefficient(result_.grad_norm, config_.optim.clip);
   if (!std::isfinite(result_.loss) || !std::isfinite(result_.grad_norm)) fail_non_finite();

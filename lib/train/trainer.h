@@ -96,7 +96,9 @@ class Trainer {
   void gather(const StepProgram& program, const ProgramMemory& memory, const Op& op);
   void publish_parameters();
   void scatter_gradients(const Op& op);
+  void add_gradients(const Op& op);
   void measure();
+  [[nodiscard]] size_t place_of_norm_part(size_t part) const;
   [[noreturn]] void fail_non_finite();
   void finish_loss(const Op& op, const UnitTensors& tensors);
   void clip();
@@ -113,8 +115,8 @@ class Trainer {
   Communicator& communicator_;
   Backend& backend_;
   const Architecture architecture_;
-  const ParameterLayout layout_;
   const StepShape shape_;
+  const ParameterLayout layout_;
   const RankGroups groups_;
   std::unique_ptr<Communicator> shard_group_;    // null: all ranks
   std::unique_ptr<Communicator> replica_group_;  // null: this rank alone
@@ -124,8 +126,8 @@ class Trainer {
   std::unique_ptr<BatchLoader> loader_;
   const Strategy& strategy_;
   BuiltStep built_;
-  std::vector<std::vector<TensorPart>> shard_parts_;  // by rank
-  std::vector<TensorPart> own_parts_;                 // of the optimizer's tensors
+  std::vector<std::vector<TensorPart>> norm_parts_;
+  std::vector<TensorPart> own_parts_;  // of the optimizer's tensors
   std::unique_ptr<ProgramMemory> memory_;
   std::unique_ptr<ProgramRunner> runner_;
 
@@ -133,6 +135,7 @@ class Trainer {
   uint64_t samples_ = 0;
   // Written by the operations of the running step, read after it.
   StepResult result_;
+  std::vector<double> losses_;  // sums over micro-batches that wait for others
   double clip_coefficient_ = 1;
   bool stale_ = false;  // weights outside this rank's shard are those of the step before
   bool wish_to_stop_ = false;

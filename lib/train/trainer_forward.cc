@@ -103,8 +103,9 @@ std::vector<int32_t> Trainer::generate(std::vector<int32_t> tokens, int count, d
     // see.
     const size_t window = std::min(tokens.size(), context);
     if (pass == nullptr || pass->shape.positions != window) {
-      const StepShape shape{
-          .rows = 1, .positions = window, .world_size = communicator_.world_size()};
+      StepShape shape = shape_;
+      shape.rows = 1;
+      shape.positions = window;
       pass = make_forward(shape, OpKind::kLogits);
     }
     pass->fill = [&](const Tensor& input, const Tensor&) {

@@ -58,6 +58,40 @@ TEST_CASE("groups with replicas have the bits of DDP", "[train]") {
   }
 }
 
+TEST_CASE("any-world-size: 1, 2, 4 and 8 ranks train to the same bits", "[train]") {
+  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const auto train = [&](int world_size, const std::string& strategy) {
+    return train_on_ranks(
+        golden_config(
+            folder, 1,
+            {"train.deterministic=any-world-size", "train.micro_batch=1", "train.steps=5",
+             fmt::format("train.grad_accum={}", 8 / world_size), "parallel.strategy=" + strategy,
+             fmt::format("parallel.shard_size={}", strategy == "hybrid_shard" ? 2 : 0)}),
+        world_size)[0];
+  };
+  const int world_size = GENERATE(2, 4, 8);
+  const std::string strategy = GENERATE("ddp", "zero1", "zero3", "hybrid_shard");
+  CAPTURE(folder, world_size, strategy);
+  const Trained one = train(1, "ddp");
+  const Trained many = train(world_size, strategy);
+  for (size_t s = 0; s < one.steps.size(); ++s) {
+    CHECK(many.steps[s].loss == one.steps[s].loss);
+    CHECK(many.steps[s].grad_norm == one.steps[s].grad_norm);
+  }
+  CHECK(same_bits(many.weights, one.weights));
+}
+
+TEST_CASE("any-world-size needs a power of two of micro-batches, added once a step", "[train]") {
+  const auto train = [&](const std::vector<std::string>& sets) {
+    std::vector<std::string> all = {"train.deterministic=any-world-size"};
+    all.insert(all.end(), sets.begin(), sets.end());
+    train_on_ranks(golden_config("gpt2-tiny", 1, all), 2);
+  };
+  CHECK_THROWS_WITH(train({"train.grad_accum=3"}), Catch::Contains("2 ranks x 3 micro-batches"));
+  CHECK_THROWS_WITH(train({"train.grad_accum=2", "parallel.hold_gradients=false"}),
+                    Catch::Contains("parallel.hold_gradients = true"));
+}
+
 TEST_CASE("a shard size that does not divide the ranks, or of what is not sharded, is refused",
           "[train]") {
   CHECK_THROWS_WITH(
@@ -142,10 +176,12 @@ TEST_CASE("a checkpoint of one strategy is resumed by another, to the same bits"
 
 TEST_CASE("sharded ranks validate and generate as DDP does", "[train]") {
   const auto outcome = [](const std::string& strategy) {
-    const RunConfig config =
-        golden_config("gpt2-tiny", 2,
-                      {"data.valid=" + golden_path("gpt2-tiny", "tokens.i32"),
-                       "train.valid_batches=2", "parallel.strategy=" + strategy});
+    const size_t cut = strategy.find(' ');
+    std::vector<std::string> sets = {"data.valid=" + golden_path("gpt2-tiny", "tokens.i32"),
+                                     "train.valid_batches=2",
+                                     "parallel.strategy=" + strategy.substr(0, cut)};
+    if (cut != std::string::npos) sets.push_back(strategy.substr(cut + 1));
+    const RunConfig config = golden_config("gpt2-tiny", 2, sets);
     return run_ranks(2, [&](Communicator& c) {
       Backend backend = make_backend(config.train, 2);
       Trainer trainer(config, c, backend);
@@ -157,7 +193,8 @@ TEST_CASE("sharded ranks validate and generate as DDP does", "[train]") {
     });
   };
   const auto ddp = outcome("ddp");
-  const auto sharded = outcome(GENERATE("zero1", "zero2", "zero3", "shard_grad_op"));
+  const auto sharded = outcome(
+      GENERATE("zero1", "zero2", "zero3", "shard_grad_op", "hybrid_shard parallel.shard_size=1"));
   CHECK(sharded[0] == ddp[0]);
   CHECK(sharded[1].first == ddp[0].first);
 }
