@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{4} << 20;  // a multiple of every element's size
 
-constexpr std::array<std::string_view, 3> kRoles = {"weight", "adam_m", "adam_v"};
+constexpr std::array<std::string_view, 4> kRoles = {"weight", "adam_m", "adam_v", "momentum"};
 
 struct StageRow {
   std::string_view strategy;

@@ -152,18 +152,37 @@ struct OptimConfig {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
   double clip = 1.0;  // largest global gradient norm; 0: none
 
   static constexpr auto schema() {
     using S = OptimConfig;
     return section(
-        "optim", "The optimizer.", field("name", &S::name, "Update rule.", one_of("adamw")),
+        "optim",
+        "The optimizer. Some defaults depend on its name. adam: lr 1e-3, beta2 0.999, "
+        "weight_decay 0; sgd: lr 1e-3, weight_decay 0; lion: lr 1e-4, beta2 0.99, weight_decay 0.",
+        field("name", &S::name, "Update rule. adam is AdamW with the weight decay in the gradient.",
+              one_of("adamw", "adam", "sgd", "lion")),
         field("lr", &S::lr, "Peak learning rate.", positive),
-        field("beta1", &S::beta1, "Decay of the first moment.", at_least_and_below(0, 1)),
-        field("beta2", &S::beta2, "Decay of the second moment.", at_least_and_below(0, 1)),
+        field("beta1", &S::beta1,
+              "Decay of the first moment; lion: weight of the momentum in the step's sign.",
+              at_least_and_below(0, 1)),
+        field("beta2", &S::beta2, "Decay of the second moment; lion: of the momentum.",
+              at_least_and_below(0, 1)),
         field("eps", &S::eps, "Added to the root of the second moment.", positive),
         field("weight_decay", &S::weight_decay,
-              "Decoupled weight decay, on tensors of two and more dimensions.", at_least(0)),
+              "Weight decay on tensors of two and more dimensions: a part of the gradient for adam "
+              "and sgd, decoupled for the others.",
+              at_least(0)),
+        field("momentum", &S::momentum, "sgd only: decay of the momentum; 0: none.",
+              at_least_and_below(0, 1)),
+        field("dampening", &S::dampening,
+              "sgd only: what is left out of the gradient that the momentum takes in.",
+              between(0, 1)),
+        field("nesterov", &S::nesterov,
+              "sgd only: the step looks one momentum ahead, as Nesterov's does."),
         field("clip", &S::clip, "Largest global gradient norm; 0: no clipping.", at_least(0)));
   }
 };

@@ -13,8 +13,8 @@ constexpr size_t kMostBuffers = 12;  // of the arena, told one by one
 int shards_of(const StepProgram& program, BufferId id) {
   if (id == program.parameters) return program.parameter_shards;
   if (id == program.gradients) return program.gradient_shards;
-  const bool moments = id == program.first_moments || id == program.second_moments;
-  return moments ? program.optimizer_shards : 0;
+  const bool is_state = std::ranges::count(program.optimizer_states, id) > 0;
+  return is_state ? program.optimizer_shards : 0;
 }
 
 Term explain_persistent(const RunPlan& plan, BufferId id) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lib/arch/architecture.h"
+#include "lib/arch/optimizer_state.h"
 #include "lib/program/step_program.h"
 #include "lib/program/strategy.h"
 #include "lib/shard/layout.h"
@@ -22,6 +23,7 @@ struct StepShape {
   // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
   // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.
   bool hold_gradients = true;
+  std::vector<KeptState> optimizer = kept_states({});
 };
 
 inline RankGroups groups_of(const StepShape& shape) {

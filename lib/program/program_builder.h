@@ -41,8 +41,9 @@ class ProgramBuilder {
     program_.gradient_shards = keeps_gradient_shards(strategy_, shape_) ? shards : 1;
     program_.gradients = flat_buffer("gradients", MemoryKind::kGradients, program_.gradient_shards);
     if (program_.gradient_shards == 1) view_all(gradients_, program_.gradients);
-    program_.first_moments = flat_buffer("first moments", MemoryKind::kOptimizer, shards);
-    program_.second_moments = flat_buffer("second moments", MemoryKind::kOptimizer, shards);
+    for (const KeptState& state : shape_.optimizer)
+      program_.optimizer_states.push_back(
+          flat_buffer(std::string(state.name), MemoryKind::kOptimizer, shards));
     program_.loss_sum = persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double));
     program_.norm_parts = persistent("norm parts", MemoryKind::kCommunication,
                                      size_t(shape_.world_size) * sizeof(double));
@@ -184,8 +185,8 @@ class ProgramBuilder {
   void update() {
     Op& op = emit(OpKind::kUpdate, Lane::kCompute, -1, -1);
     read(op, program_.gradients);
-    for (const BufferId id : {program_.parameters, program_.first_moments, program_.second_moments})
-      write(op, id);
+    write(op, program_.parameters);
+    for (const BufferId id : program_.optimizer_states) write(op, id);
   }
 
   StepProgram finish() && {

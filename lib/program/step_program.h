@@ -118,8 +118,7 @@ struct StepProgram {
   // the wish to stop; norm_parts one f64 for each rank's shard.
   BufferId parameters = kNoBuffer;
   BufferId gradients = kNoBuffer;
-  BufferId first_moments = kNoBuffer;
-  BufferId second_moments = kNoBuffer;
+  std::vector<BufferId> optimizer_states;  // in the order of kept_states()
   BufferId loss_sum = kNoBuffer;
   BufferId norm_parts = kNoBuffer;
   RankGroups groups;

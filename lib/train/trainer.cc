@@ -8,9 +8,9 @@
 
 #include "kernels/reduce_op.h"
 #include "lib/model/initialise.h"
-#include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/lr_schedule.h"
+#include "lib/optim/optimizer.h"
 #include "lib/plan/run_plan.h"
 #include "lib/train/weights_file.h"
 #include "lib/zero/flat_tensors.h"
@@ -47,6 +47,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       model_(make_model(architecture_, *backend.ops)),
       data_(open_data(config, shape_, false)),
       valid_(open_data(config, shape_, true)),
+      optimizer_(make_optimizer(*backend.ops, config.optim)),
       strategy_(find_strategy(config.parallel.strategy)) {
   const SampleOrder order(config.data.order, config.train.seed, data_->sample_count());
   const BatchShare share{communicator.rank(), communicator.world_size(), config.train.micro_batch};
@@ -115,11 +116,12 @@ std::vector<StateTensor> Trainer::state() {
   const int shards = program.optimizer_shards;
   for (const TensorPart& part : own_parts_) {
     const UnitSpec& unit = architecture_.units[size_t(part.unit)];
+    std::vector<Tensor> optimizer;
+    for (const BufferId id : program.optimizer_states) optimizer.push_back(take(part, id, shards));
     tensors.push_back({.spec = &unit.tensors[size_t(part.tensor)],
                        .elements = part.elements,
                        .weight = take(part, program.parameters, program.parameter_shards),
-                       .first_moment = take(part, program.first_moments, shards),
-                       .second_moment = take(part, program.second_moments, shards),
+                       .optimizer = std::move(optimizer),
                        .gradient = take(part, program.gradients, program.gradient_shards)});
   }
   return tensors;
@@ -313,12 +315,9 @@ void Trainer::fail_non_finite() {
 }
 
 void Trainer::update() {
-  AdamW adamw(*backend_.ops, config_.optim);
-  for (const StateTensor& t : state()) {
-    const AdamWRange range{t.weight.memory, t.first_moment.memory, t.second_moment.memory,
-                           t.gradient.memory, t.spec->decays()};
-    adamw.update(range, result_.step, result_.lr, clip_coefficient_);
-  }
+  const UpdateStep step{result_.step, result_.lr, clip_coefficient_};
+  for (const StateTensor& t : state())
+    optimizer_->update({t.weight, t.optimizer, t.gradient, t.spec->decays()}, step);
   stale_ = built_.program.parameter_shards != built_.program.optimizer_shards;
 }
 

@@ -21,6 +21,7 @@
 #include "lib/data/batch_loader.h"
 #include "lib/data/dataset.h"
 #include "lib/model/model.h"
+#include "lib/optim/optimizer.h"
 #include "lib/program/build.h"
 #include "lib/train/backend.h"
 #include "lib/train/program_runner.h"
@@ -46,9 +47,8 @@ struct StateTensor {
   const TensorSpec* spec = nullptr;
   Range elements;  // of the tensor
   Tensor weight;
-  Tensor first_moment;
-  Tensor second_moment;
-  Tensor gradient;  // of the last step, summed over the ranks and not clipped
+  std::vector<Tensor> optimizer;  // in the order of kept_states()
+  Tensor gradient;                // of the last step, summed over the ranks and not clipped
 };
 
 class Trainer {
@@ -122,6 +122,7 @@ class Trainer {
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Dataset> valid_;  // none without data.valid
   std::unique_ptr<BatchLoader> loader_;
+  std::unique_ptr<Optimizer> optimizer_;
   const Strategy& strategy_;
   BuiltStep built_;
   std::vector<std::vector<TensorPart>> shard_parts_;  // by rank

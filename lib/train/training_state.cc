@@ -1,7 +1,10 @@
 #include "lib/train/training_state.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 
 #include "lib/base/log.h"
@@ -17,10 +20,12 @@ struct RoleTensor {
   Tensor tensor;
 };
 
-std::array<RoleTensor, 3> roles_of(const StateTensor& state) {
-  return {{{Role::kWeight, state.weight},
-           {Role::kAdamM, state.first_moment},
-           {Role::kAdamV, state.second_moment}}};
+std::vector<RoleTensor> roles_of(const StateTensor& state, const OptimConfig& optim) {
+  const std::vector<KeptState> kept = kept_states(optim);
+  std::vector<RoleTensor> roles = {{Role::kWeight, state.weight}};
+  for (size_t i = 0; i < kept.size(); ++i)
+    roles.push_back({parse_role(kept[i].role).value(), state.optimizer[i]});
+  return roles;
 }
 
 TensorInfo info_of(const TensorSpec& spec, Role role) {
@@ -28,9 +33,10 @@ TensorInfo info_of(const TensorSpec& spec, Role role) {
 }
 
 // Settings that a resumed run must share with the one that it continues: those that decide the
-// shape of the model and which sample comes when.
+// shape of the model, which sample comes when, and what the optimizer's state means.
 bool must_agree(std::string_view key) {
-  constexpr std::array<std::string_view, 3> kKeys = {"data.order", "data.sequence", "train.seed"};
+  constexpr std::array<std::string_view, 4> kKeys = {"data.order", "data.sequence", "optim.name",
+                                                     "train.seed"};
   const bool model = key.starts_with("model.") && key != "model.init";
   return model || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
@@ -43,6 +49,22 @@ void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
          "resume from {}: {} is {} there and {} now; set it as it was, or start without --resume",
          checkpoint.path(), key, *saved, value);
   }
+}
+
+// What the optimizer keeps is what the checkpoint holds.
+void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim) {
+  std::set<std::string_view> held, kept;
+  for (const LogicalTensor& tensor : checkpoint.manifest().tensors)
+    if (tensor.info.role != Role::kWeight) held.insert(to_string(tensor.info.role));
+  for (const KeptState& state : kept_states(optim)) kept.insert(state.role);
+  if (held == kept) return;
+  const auto list = [](const auto& roles) {
+    return roles.empty() ? "no optimizer state" : fmt::format("{}", fmt::join(roles, ", "));
+  };
+  fail(ErrorKind::kConfig,
+       "resume from {}: it holds {}, and optim.name = \"{}\" as set now keeps {}; set the "
+       "optimizer as it was, or start without --resume",
+       checkpoint.path(), list(held), optim.name, list(kept));
 }
 
 // The newest checkpoint, each file of which one rank has verified.
@@ -90,7 +112,7 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
   for (const StateTensor& state : trainer.state()) {
     const Range share = trainer.own_share(state.elements.count);
     if (share.count == 0) continue;
-    for (const RoleTensor& part : roles_of(state)) {
+    for (const RoleTensor& part : roles_of(state, config.optim)) {
       const Memory memory =
           part.tensor.memory.slice(share.begin * sizeof(float), share.count * sizeof(float));
       writer.add(info_of(*state.spec, part.role), state.elements.begin + share.begin, memory);
@@ -119,8 +141,9 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   if (complete_steps(config.checkpoint.dir).empty()) return false;
   const Checkpoint checkpoint = open_verified(config.checkpoint.dir, communicator);
   check_agreement(checkpoint, settings);
+  check_kept(checkpoint, config.optim);
   for (const StateTensor& state : trainer.state()) {
-    for (const RoleTensor& part : roles_of(state))
+    for (const RoleTensor& part : roles_of(state, config.optim))
       checkpoint.read(state.spec->name, part.role, state.elements.begin, part.tensor.memory);
   }
   const CheckpointInfo& info = checkpoint.manifest().info;
