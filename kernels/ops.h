@@ -161,7 +161,8 @@ class Ops {
   // + weight_decay * weight), momentum = beta2 * momentum + (1 - beta2) * g.
   virtual void lion(Tensor weights, Tensor momentum, ConstTensor gradients,
                     const LionStep& step) = 0;
-  // The direction alone, of MomentumStep. direction may be gradients.
+  // The direction alone, of MomentumStep. direction may be gradients, or momentum where the step
+  // makes them the same (x = kept * x + fresh * y).
   virtual void momentum(Tensor direction, Tensor momentum, ConstTensor gradients,
                         const MomentumStep& step) = 0;
 

@@ -52,6 +52,9 @@ std::string is_left_out_of_gpt2(const RunConfig& run) {
 
 // The same for settings that some optimizers have.
 constexpr std::array<std::string_view, 1> kSgd = {"sgd"};
+constexpr std::array<std::string_view, 1> kMuon = {"muon"};
+constexpr std::array<std::string_view, 1> kAdafactor = {"adafactor"};
+constexpr std::array<std::string_view, 2> kWithMomentum = {"sgd", "muon"};
 
 template <auto member, const auto& owners>
 std::string is_left_out_of_others(const RunConfig& run) {
@@ -121,9 +124,17 @@ constexpr Rule kRules[] = {
     {"data.train", "", train_names_files},
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},
-    {"optim.momentum", "optim.name", is_left_out_of_others<&OptimConfig::momentum, kSgd>},
+    {"optim.momentum", "optim.name", is_left_out_of_others<&OptimConfig::momentum, kWithMomentum>},
     {"optim.dampening", "optim.name", is_left_out_of_others<&OptimConfig::dampening, kSgd>},
-    {"optim.nesterov", "optim.name", is_left_out_of_others<&OptimConfig::nesterov, kSgd>},
+    {"optim.nesterov", "optim.name", is_left_out_of_others<&OptimConfig::nesterov, kWithMomentum>},
+    {"optim.ns_steps", "optim.name", is_left_out_of_others<&OptimConfig::ns_steps, kMuon>},
+    {"optim.adjust_lr", "optim.name", is_left_out_of_others<&OptimConfig::adjust_lr, kMuon>},
+    {"optim.adamw_lr_ratio", "optim.name",
+     is_left_out_of_others<&OptimConfig::adamw_lr_ratio, kMuon>},
+    {"optim.decay_rate", "optim.name", is_left_out_of_others<&OptimConfig::decay_rate, kAdafactor>},
+    {"optim.clip_threshold", "optim.name",
+     is_left_out_of_others<&OptimConfig::clip_threshold, kAdafactor>},
+    {"optim.eps1", "optim.name", is_left_out_of_others<&OptimConfig::eps1, kAdafactor>},
     {"optim.dampening", "optim.momentum", damps_a_momentum},
     {"optim.nesterov", "optim.momentum", nesterov_is_undamped},
     {"lr_schedule.min_lr", "optim.lr", min_lr_below_lr},

@@ -17,7 +17,8 @@ namespace gxp {
 // overlapping another. Borrows.
 struct UpdateRange {
   Tensor weights;
-  std::vector<Tensor> kept;  // in the order of kept_states(); zero before step 1
+  // In the order of OptimizerSpec::kept; zero before step 1, empty where none is kept.
+  std::vector<Tensor> kept;
   ConstTensor gradients;
   bool decay = true;  // a part of a tensor of two or more dimensions
 };
@@ -28,12 +29,30 @@ struct UpdateStep {
   double gradient_scale;  // multiplied into the gradients first (clipping)
 };
 
+// All of a tensor that the optimizer must see whole. Borrows.
+struct WholeTensor {
+  Tensor direction;          // in the tensor's shape
+  std::vector<Tensor> kept;  // as above, but empty where it is sharded
+  Memory workspace;          // OptimizerSpec::workspace_bytes
+  double outputs_per_input;  // of a matrix of a block
+};
+
 // Not thread-safe, as Ops is not. Ranges may be cut in any way and may be empty: the bits do not
 // depend on the cuts.
+//
+// A tensor that OptimizerSpec::sees_whole names is updated in three steps instead of one: each
+// range is prepared, the directions of all ranges are brought together (from all ranks, where they
+// hold shards) and transformed, and each range is moved along its part of the result.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   virtual void update(const UpdateRange& range, const UpdateStep& step) = 0;
+
+  // direction = what is to be brought together.
+  virtual void prepare(const Tensor& direction, const UpdateRange& range, const UpdateStep& step);
+  virtual void transform(const WholeTensor& whole, const UpdateStep& step);
+  // `range.gradients` are its part of the transformed direction.
+  virtual void apply(const UpdateRange& range, const UpdateStep& step);
 };
 
 // The one that optim.name names. `ops` outlives it. kConfig if there is none of that name.

@@ -31,7 +31,7 @@ StepShape step_shape(const RunConfig& config, int world_size) {
           .optimizer_over_replicas = config.parallel.optimizer_over_replicas,
           .bucket_bytes = config.parallel.bucket_bytes,
           .hold_gradients = config.parallel.hold_gradients,
-          .optimizer = kept_states(config.optim)};
+          .optimizer = make_optimizer_spec(config.optim)};
 }
 
 RunPlan plan_run(const RunConfig& config, int world_size) {

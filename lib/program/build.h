@@ -23,7 +23,7 @@ struct StepShape {
   // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
   // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.
   bool hold_gradients = true;
-  std::vector<KeptState> optimizer = kept_states({});
+  OptimizerSpec optimizer = make_optimizer_spec({});
 };
 
 inline RankGroups groups_of(const StepShape& shape) {

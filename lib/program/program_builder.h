@@ -5,12 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
 #include "lib/program/build.h"
+#include "lib/shard/state_layout.h"
 
 namespace gxp {
 
@@ -41,9 +43,11 @@ class ProgramBuilder {
     program_.gradient_shards = keeps_gradient_shards(strategy_, shape_) ? shards : 1;
     program_.gradients = flat_buffer("gradients", MemoryKind::kGradients, program_.gradient_shards);
     if (program_.gradient_shards == 1) view_all(gradients_, program_.gradients);
-    for (const KeptState& state : shape_.optimizer)
+    for (const KeptState& state : shape_.optimizer.kept) {
+      const size_t count = state_count(architecture_, layout_, state, shards);
       program_.optimizer_states.push_back(
-          flat_buffer(std::string(state.name), MemoryKind::kOptimizer, shards));
+          persistent(std::string(state.name), MemoryKind::kOptimizer, count * sizeof(float)));
+    }
     program_.loss_sum = persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double));
     program_.norm_parts = persistent("norm parts", MemoryKind::kCommunication,
                                      size_t(shape_.world_size) * sizeof(double));
@@ -187,6 +191,13 @@ class ProgramBuilder {
     read(op, program_.gradients);
     write(op, program_.parameters);
     for (const BufferId id : program_.optimizer_states) write(op, id);
+    if (shape_.optimizer.sees_whole == nullptr) return;
+    size_t largest = 0;
+    for (const UnitLayout& unit : layout_.units) largest = std::max(largest, unit.flat.count);
+    op.scratch = {buffer("whole unit", MemoryKind::kWorkspace, largest * sizeof(float)),
+                  buffer("optimizer workspace", MemoryKind::kWorkspace,
+                         workspace_bytes(shape_.optimizer, architecture_))};
+    for (const BufferId id : op.scratch) write(op, id);
   }
 
   StepProgram finish() && {

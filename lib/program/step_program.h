@@ -101,7 +101,9 @@ struct Op {
   BufferId output = kNoBuffer;
   BufferId stream_gradient = kNoBuffer;  // of the residual stream; read and overwritten by backward
   std::vector<BufferId> saved;           // in the order of UnitSpec::saved
-  std::vector<BufferId> scratch;         // in the order of the unit's scratch list for this kind
+  // In the order of the unit's scratch list for this kind; of an update that sees tensors whole: a
+  // unit's gathered ones, and the optimizer's workspace.
+  std::vector<BufferId> scratch;
   std::vector<BufferUse> uses;
   std::vector<OpId> after;
 };
@@ -118,7 +120,7 @@ struct StepProgram {
   // the wish to stop; norm_parts one f64 for each rank's shard.
   BufferId parameters = kNoBuffer;
   BufferId gradients = kNoBuffer;
-  std::vector<BufferId> optimizer_states;  // in the order of kept_states()
+  std::vector<BufferId> optimizer_states;  // in the order of OptimizerSpec::kept
   BufferId loss_sum = kNoBuffer;
   BufferId norm_parts = kNoBuffer;
   RankGroups groups;

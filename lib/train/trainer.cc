@@ -12,6 +12,7 @@
 #include "lib/optim/lr_schedule.h"
 #include "lib/optim/optimizer.h"
 #include "lib/plan/run_plan.h"
+#include "lib/shard/state_layout.h"
 #include "lib/train/weights_file.h"
 #include "lib/zero/flat_tensors.h"
 #include "lib/zero/gradients.h"
@@ -65,6 +66,11 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
   const int shards = built_.program.optimizer_shards;
   own_parts_ = make_parts(layout_, shards, groups_.shard_of(rank, shards));
   stale_ = built_.program.parameter_shards != shards;
+  all_parts_ = make_parts(layout_, 1, 0);
+  for (const KeptState& kept : shape_.optimizer.kept) {
+    const auto& parts = kept.everywhere ? all_parts_ : own_parts_;
+    kept_places_.push_back(place_state(architecture_, layout_, kept, parts, shards));
+  }
   memory_ = std::make_unique<ProgramMemory>(*backend.device, built_.program);
   runner_ = std::make_unique<ProgramRunner>(*backend.device, built_.program, *memory_,
                                             [this](const Op& op) { return bind_train(op); });
@@ -105,26 +111,6 @@ void Trainer::initialise_weights() {
   const InitialisationKey key{config_.train.seed, config_.model.layers};
   for (const StateTensor& tensor : state())
     initialise(tensor.weight, tensor.elements.begin, *tensor.spec, key, *backend_.pool);
-}
-
-std::vector<StateTensor> Trainer::state() {
-  const StepProgram& program = built_.program;
-  const auto take = [&](const TensorPart& part, BufferId buffer, int shards) {
-    return part_of(layout_, part, flat(buffer), shards);
-  };
-  std::vector<StateTensor> tensors;
-  const int shards = program.optimizer_shards;
-  for (const TensorPart& part : own_parts_) {
-    const UnitSpec& unit = architecture_.units[size_t(part.unit)];
-    std::vector<Tensor> optimizer;
-    for (const BufferId id : program.optimizer_states) optimizer.push_back(take(part, id, shards));
-    tensors.push_back({.spec = &unit.tensors[size_t(part.tensor)],
-                       .elements = part.elements,
-                       .weight = take(part, program.parameters, program.parameter_shards),
-                       .optimizer = std::move(optimizer),
-                       .gradient = take(part, program.gradients, program.gradient_shards)});
-  }
-  return tensors;
 }
 
 void Trainer::continue_from(int64_t steps, uint64_t samples) {
@@ -188,7 +174,7 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
       clip();
       break;
     case OpKind::kUpdate:
-      update();
+      update(op);
       break;
     default: {
       const auto start = Clock::now();
@@ -312,13 +298,6 @@ void Trainer::fail_non_finite() {
        "smaller "
        "optim.clip",
        result_.step, unsigned_nan(result_.loss), unsigned_nan(result_.grad_norm), tensor, step_);
-}
-
-void Trainer::update() {
-  const UpdateStep step{result_.step, result_.lr, clip_coefficient_};
-  for (const StateTensor& t : state())
-    optimizer_->update({t.weight, t.optimizer, t.gradient, t.spec->decays()}, step);
-  stale_ = built_.program.parameter_shards != built_.program.optimizer_shards;
 }
 
 }  // namespace gxp

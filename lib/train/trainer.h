@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,20 @@ struct StateTensor {
   const TensorSpec* spec = nullptr;
   Range elements;  // of the tensor
   Tensor weight;
-  std::vector<Tensor> optimizer;  // in the order of kept_states()
-  Tensor gradient;                // of the last step, summed over the ranks and not clipped
+  // In the order of OptimizerSpec::kept, of the same elements; empty where none is kept or every
+  // rank holds all.
+  std::vector<Tensor> optimizer;
+  Tensor gradient;  // of the last step, summed over the ranks and not clipped
+};
+
+// What a rank holds of one kind of optimizer state of one tensor.
+struct KeptTensor {
+  const TensorSpec* spec = nullptr;
+  const KeptState* state = nullptr;
+  std::vector<size_t> shape;  // of all of it
+  Range elements;             // of that
+  Tensor tensor;
+  bool everywhere = false;  // every rank holds these elements
 };
 
 class Trainer {
@@ -62,6 +75,8 @@ class Trainer {
   // What this rank holds, in forward order, to be read or overwritten between steps: every tensor,
   // or its shard of each. All ranks together hold all.
   [[nodiscard]] std::vector<StateTensor> state();
+  // The optimizer state, likewise.
+  [[nodiscard]] std::vector<KeptTensor> kept_state();
   // Whether state() is a shard.
   [[nodiscard]] bool is_sharded() const { return built_.program.optimizer_shards > 1; }
   // The elements of a state() tensor of `count` for which this rank stands: the ranks that hold the
@@ -100,7 +115,13 @@ class Trainer {
   [[noreturn]] void fail_non_finite();
   void finish_loss(const Op& op, const UnitTensors& tensors);
   void clip();
-  void update();
+  void update(const Op& op);
+  [[nodiscard]] bool sees_whole(const TensorPart& part) const;
+  void update_whole(int unit, const Op& op, std::span<const StateTensor> own,
+                    const UpdateStep& step);
+  void gather_directions(Memory unit);
+  void transform(size_t tensor, const Tensor& direction, Memory workspace, const UpdateStep& step);
+  [[nodiscard]] Tensor kept_of(size_t state, size_t place) const;
   std::function<void()> bind_train(const Op& op);
   std::unique_ptr<Pass> make_forward(const StepShape& shape, OpKind ending);
   std::function<void()> bind_forward(const Pass& pass, const Op& op);
@@ -127,6 +148,8 @@ class Trainer {
   BuiltStep built_;
   std::vector<std::vector<TensorPart>> shard_parts_;  // by rank
   std::vector<TensorPart> own_parts_;                 // of the optimizer's tensors
+  std::vector<TensorPart> all_parts_;                 // every tensor whole
+  std::vector<std::vector<Range>> kept_places_;       // by kind of state; of own or of all parts
   std::unique_ptr<ProgramMemory> memory_;
   std::unique_ptr<ProgramRunner> runner_;
 

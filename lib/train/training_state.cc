@@ -15,21 +15,26 @@
 namespace gxp {
 namespace {
 
-struct RoleTensor {
-  Role role;
+// What this rank holds of a tensor of the checkpoint.
+struct HeldTensor {
+  TensorInfo info;
+  Range elements;
   Tensor tensor;
+  bool everywhere;  // every rank holds these elements
 };
 
-std::vector<RoleTensor> roles_of(const StateTensor& state, const OptimConfig& optim) {
-  const std::vector<KeptState> kept = kept_states(optim);
-  std::vector<RoleTensor> roles = {{Role::kWeight, state.weight}};
-  for (size_t i = 0; i < kept.size(); ++i)
-    roles.push_back({parse_role(kept[i].role).value(), state.optimizer[i]});
-  return roles;
-}
-
-TensorInfo info_of(const TensorSpec& spec, Role role) {
-  return {spec.name, role, StorageDType::kF32, {spec.shape.begin(), spec.shape.end()}};
+std::vector<HeldTensor> held_by(Trainer& trainer) {
+  const auto info = [](const TensorSpec& spec, Role role, const std::vector<size_t>& shape) {
+    return TensorInfo{spec.name, role, StorageDType::kF32, {shape.begin(), shape.end()}};
+  };
+  std::vector<HeldTensor> held;
+  for (const StateTensor& state : trainer.state())
+    held.push_back(
+        {info(*state.spec, Role::kWeight, state.spec->shape), state.elements, state.weight, false});
+  for (const KeptTensor& kept : trainer.kept_state())
+    held.push_back({info(*kept.spec, parse_role(kept.state->role).value(), kept.shape),
+                    kept.elements, kept.tensor, kept.everywhere});
+  return held;
 }
 
 // Settings that a resumed run must share with the one that it continues: those that decide the
@@ -56,7 +61,7 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim) {
   std::set<std::string_view> held, kept;
   for (const LogicalTensor& tensor : checkpoint.manifest().tensors)
     if (tensor.info.role != Role::kWeight) held.insert(to_string(tensor.info.role));
-  for (const KeptState& state : kept_states(optim)) kept.insert(state.role);
+  for (const KeptState& state : make_optimizer_spec(optim).kept) kept.insert(state.role);
   if (held == kept) return;
   const auto list = [](const auto& roles) {
     return roles.empty() ? "no optimizer state" : fmt::format("{}", fmt::join(roles, ", "));
@@ -109,14 +114,14 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
   const int world_size = communicator.world_size();
   const auto step = uint64_t(trainer.steps_done());
   CheckpointWriter writer(config.checkpoint.dir, {step, rank, world_size});
-  for (const StateTensor& state : trainer.state()) {
-    const Range share = trainer.own_share(state.elements.count);
+  for (const HeldTensor& held : held_by(trainer)) {
+    const size_t count = held.elements.count;
+    const Range share =
+        held.everywhere ? owned_range(count, world_size, rank) : trainer.own_share(count);
     if (share.count == 0) continue;
-    for (const RoleTensor& part : roles_of(state, config.optim)) {
-      const Memory memory =
-          part.tensor.memory.slice(share.begin * sizeof(float), share.count * sizeof(float));
-      writer.add(info_of(*state.spec, part.role), state.elements.begin + share.begin, memory);
-    }
+    const Memory memory =
+        held.tensor.memory.slice(share.begin * sizeof(float), share.count * sizeof(float));
+    writer.add(held.info, held.elements.begin + share.begin, memory);
   }
   std::vector<FilePart> parts;
   for (const std::string& text : gather_texts(communicator, to_json(writer.finish()))) {
@@ -142,10 +147,8 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   const Checkpoint checkpoint = open_verified(config.checkpoint.dir, communicator);
   check_agreement(checkpoint, settings);
   check_kept(checkpoint, config.optim);
-  for (const StateTensor& state : trainer.state()) {
-    for (const RoleTensor& part : roles_of(state, config.optim))
-      checkpoint.read(state.spec->name, part.role, state.elements.begin, part.tensor.memory);
-  }
+  for (const HeldTensor& held : held_by(trainer))
+    checkpoint.read(held.info.name, held.info.role, held.elements.begin, held.tensor.memory);
   const CheckpointInfo& info = checkpoint.manifest().info;
   trainer.continue_from(int64_t(info.step), info.samples_consumed);
   // Nobody trains on until every rank has verified its files.

@@ -128,7 +128,14 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
       {"sequence = 257", "run.toml:3: data.sequence: must be at most model.context (256), is 257"},
       {"[train]\nvalid_every = 2", "run.toml:4: train.valid_every: needs files in data.valid"},
       {"[optim]\nmomentum = 0.9",
-       "run.toml:4: optim.momentum: is for optim.name = \"sgd\"; leave it out for adamw"},
+       "run.toml:4: optim.momentum: is for optim.name = \"sgd\" or \"muon\"; leave it out for "
+       "adamw"},
+      {"[optim]\nname = 'muon'\neps1 = 0.1",
+       "run.toml:5: optim.eps1: is for optim.name = \"adafactor\"; leave it out for muon"},
+      {"[optim]\nname = 'muon'\nns_steps = 0",
+       "run.toml:5: optim.ns_steps: must be from 1 to 100, is 0"},
+      {"[optim]\nname = 'adafactor'\ndecay_rate = 0.8",
+       "run.toml:5: optim.decay_rate: must be from -1 to 0, is 0.8"},
       {"[optim]\nname = 'sgd'\nmomentum = 1",
        "run.toml:5: optim.momentum: must be at least 0 and below 1, is 1.0"},
       {"[optim]\nname = 'sgd'\ndampening = 0.5",
@@ -137,7 +144,8 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "run.toml:7: optim.nesterov: needs optim.momentum above 0 and optim.dampening 0, which are "
        "0.9 and 0.5"},
       {"[optim]\nname = 'adamx'",
-       "run.toml:4: optim.name: must be one of: adamw, adam, sgd, lion, is \"adamx\"; did you mean "
+       "run.toml:4: optim.name: must be one of: adamw, adam, sgd, lion, adafactor, muon, is "
+       "\"adamx\"; did you mean "
        "'adamw'?"},
       {"[lr_schedule]\nmin_lr = 1",
        "run.toml:4: lr_schedule.min_lr: must be at most optim.lr (0.0006), is 1"},

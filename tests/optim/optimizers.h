@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "lib/arch/optimizer_state.h"
@@ -18,6 +19,14 @@ inline OptimConfig optim_config(std::vector<std::string> sets) {
   return load_config("", sets).run.optim;
 }
 
+// Those of a row of tests/data/optim/torch_optimizers.json.
+inline std::vector<std::string> sets_of(const nlohmann::json& row) {
+  std::vector<std::string> sets = {"optim.name=" + row["name"].get<std::string>()};
+  for (const auto& [key, value] : row["settings"].items())
+    sets.push_back("optim." + key + "=" + value.dump());
+  return sets;
+}
+
 inline double weight_at_start(size_t i) { return std::sin(double(i)); }
 inline double gradient_of_step(size_t i, int step) {
   return std::sin(0.7 * double(i) + double(step)) / 4;
@@ -32,7 +41,7 @@ class Trial {
         lr_(config.lr),
         weights_(count),
         gradients_(count),
-        kept_(kept_states(config).size(), Floats(count)) {
+        kept_(make_optimizer_spec(config).kept.size(), Floats(count)) {
     for (size_t i = 0; i < count; ++i) weights_[i] = float(weight_at_start(i));
   }
 

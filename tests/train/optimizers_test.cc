@@ -12,27 +12,42 @@ using Sets = std::vector<std::string>;
 RunConfig config_with(const std::string& optimizer, int world_size, const Sets& others = {}) {
   Sets sets = {"optim.name=" + optimizer};
   if (optimizer == "sgd") sets.insert(sets.end(), {"optim.momentum=0.9", "optim.lr=0.1"});
+  if (optimizer == "muon") sets.emplace_back("optim.lr=0.02");
   sets.insert(sets.end(), others.begin(), others.end());
   return golden_config("gpt2-tiny", world_size, sets);
 }
 
 TEST_CASE("every optimizer trains to the bits of DDP under every strategy, and learns", "[train]") {
-  const std::string optimizer = GENERATE("adam", "sgd", "lion");
+  const std::string optimizer = GENERATE("adam", "sgd", "lion", "adafactor", "muon");
   const int world_size = GENERATE(2, 4);
   const auto run = [&](const std::string& strategy) {
     const Sets sets = {"parallel.strategy=" + strategy, "train.steps=6"};
     return train_on_ranks(config_with(optimizer, world_size, sets), world_size)[1];
   };
   const Trained ddp = run("ddp");
+  CAPTURE(optimizer);
   CHECK(ddp.steps.back().loss < ddp.steps.front().loss);
   for (const std::string strategy : {"no_shard", "zero1", "zero2", "zero3", "shard_grad_op"}) {
-    CAPTURE(optimizer, world_size, strategy);
+    CAPTURE(world_size, strategy);
     CHECK(same_bits(run(strategy).weights, ddp.weights));
   }
 }
 
+TEST_CASE("every optimizer trains to the bits of DDP with shard groups and replicas", "[train]") {
+  const std::string optimizer = GENERATE("sgd", "adafactor", "muon");
+  const std::string over_replicas = GENERATE("true", "false");
+  CAPTURE(optimizer, over_replicas);
+  const auto run = [&](Sets sets) {
+    sets.emplace_back("train.steps=4");
+    return train_on_ranks(config_with(optimizer, 4, sets), 4)[3].weights;
+  };
+  CHECK(same_bits(run({"parallel.strategy=hybrid_shard", "parallel.shard_size=2",
+                       "parallel.optimizer_over_replicas=" + over_replicas}),
+                  run({})));
+}
+
 TEST_CASE("an optimizer's state is resumed by another strategy, to the same bits", "[train]") {
-  const std::string optimizer = GENERATE("adam", "sgd", "lion");
+  const std::string optimizer = GENERATE("adam", "sgd", "lion", "adafactor", "muon");
   const std::string first = GENERATE("ddp", "zero3");
   const std::string second = first == "ddp" ? "zero2" : "ddp";
   CAPTURE(optimizer, first, second);
@@ -48,7 +63,7 @@ TEST_CASE("an optimizer's state is resumed by another strategy, to the same bits
 }
 
 TEST_CASE("an optimizer goes on at another world size with nearly the same loss", "[train]") {
-  const std::string optimizer = GENERATE("sgd", "lion");
+  const std::string optimizer = GENERATE("sgd", "lion", "adafactor", "muon");
   const TemporaryDirectory directory;
   const auto run_until = [&](int world_size, int until) {
     const RunConfig config = config_with(
@@ -117,7 +132,7 @@ TEST_CASE("training allocates the optimizer's bytes that memcalc says", "[train]
   OptimConfig optim;
   optim.name = row.optimizer;
   optim.momentum = row.momentum;
-  const StepShape shape{.world_size = 4, .optimizer = kept_states(optim)};
+  const StepShape shape{.world_size = 4, .optimizer = make_optimizer_spec(optim)};
   const char* strategy = std::array{"ddp", "zero1", "zero2", "zero3"}[size_t(stage)];
   const StepProgram program =
       build_train_step(architecture, layout, find_strategy(strategy), shape).program;
