@@ -74,13 +74,18 @@ OptimizerSpec make_optimizer_spec(const OptimConfig& optim) {
   fail(ErrorKind::kConfig, "optim.name: '{}' is unknown", optim.name);
 }
 
-size_t workspace_bytes(const OptimizerSpec& optimizer, const Architecture& architecture) {
+bool sees_whole(const OptimizerSpec& optimizer, const UnitSpec& unit) {
+  return optimizer.sees_whole != nullptr &&
+         std::ranges::any_of(unit.tensors, [&](const TensorSpec& tensor) {
+           return optimizer.sees_whole(unit, tensor);
+         });
+}
+
+size_t workspace_bytes(const OptimizerSpec& optimizer, const UnitSpec& unit) {
   size_t most = 0;
-  for (const UnitSpec& unit : architecture.units) {
-    for (const TensorSpec& tensor : unit.tensors) {
-      if (optimizer.sees_whole != nullptr && optimizer.sees_whole(unit, tensor))
-        most = std::max(most, optimizer.workspace_bytes(tensor));
-    }
+  for (const TensorSpec& tensor : unit.tensors) {
+    if (optimizer.sees_whole(unit, tensor))
+      most = std::max(most, optimizer.workspace_bytes(tensor));
   }
   return most;
 }

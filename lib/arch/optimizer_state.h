@@ -33,8 +33,9 @@ struct OptimizerSpec {
 // kConfig if optim.name is unknown.
 OptimizerSpec make_optimizer_spec(const OptimConfig& optim);
 
-// The most workspace of any tensor of the model.
-size_t workspace_bytes(const OptimizerSpec& optimizer, const Architecture& architecture);
+// Whether an update needs any of the unit's tensors whole, and the most workspace for one.
+bool sees_whole(const OptimizerSpec& optimizer, const UnitSpec& unit);
+size_t workspace_bytes(const OptimizerSpec& optimizer, const UnitSpec& unit);
 
 // Outputs per input of the linear map that a matrix of a block is.
 double outputs_per_input(const Architecture& architecture, const TensorSpec& matrix);

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -191,13 +190,28 @@ class ProgramBuilder {
     read(op, program_.gradients);
     write(op, program_.parameters);
     for (const BufferId id : program_.optimizer_states) write(op, id);
-    if (shape_.optimizer.sees_whole == nullptr) return;
-    size_t largest = 0;
-    for (const UnitLayout& unit : layout_.units) largest = std::max(largest, unit.flat.count);
-    op.scratch = {buffer("whole unit", MemoryKind::kWorkspace, largest * sizeof(float)),
-                  buffer("optimizer workspace", MemoryKind::kWorkspace,
-                         workspace_bytes(shape_.optimizer, architecture_))};
-    for (const BufferId id : op.scratch) write(op, id);
+  }
+
+  // Of the unit's tensors that the optimizer sees whole.
+  void update_whole(int unit) {
+    const UnitSpec& spec = architecture_.units[size_t(unit)];
+    if (!sees_whole(shape_.optimizer, spec)) return;
+    const BufferId directions = buffer("directions of " + spec.name, MemoryKind::kWorkspace,
+                                       layout_.units[size_t(unit)].flat.count * sizeof(float));
+    Op& prepare = emit(OpKind::kPrepareUpdate, Lane::kCompute, unit, -1);
+    read(prepare, program_.gradients);
+    for (const BufferId id : program_.optimizer_states) write(prepare, id);
+    prepare.scratch = {directions};
+    write(prepare, directions);
+    if (program_.optimizer_shards > groups_.shard_size)
+      gather_directions(unit, RankGroup::kReplicas, directions);
+    if (program_.optimizer_shards > 1) gather_directions(unit, RankGroup::kShards, directions);
+    Op& update = emit(OpKind::kUpdateWhole, Lane::kCompute, unit, -1);
+    update.scratch = {directions, buffer("optimizer workspace", MemoryKind::kWorkspace,
+                                         workspace_bytes(shape_.optimizer, spec))};
+    for (const BufferId id : update.scratch) write(update, id);
+    for (const BufferId id : program_.optimizer_states) write(update, id);
+    write(update, program_.parameters);
   }
 
   StepProgram finish() && {
@@ -231,6 +245,14 @@ class ProgramBuilder {
       use_shard(op, program_.parameters, program_.parameter_shards, true);
     else
       use_unit_view(op, op.parameters, parameters_, true);
+  }
+
+  void gather_directions(int unit, RankGroup group, BufferId directions) {
+    Op& op = emit(OpKind::kGatherDirections, Lane::kComm, unit, -1);
+    op.group = group;
+    op.count = members_part(unit, group);
+    op.scratch = {directions};
+    write(op, directions);
   }
 
   void reduce_unit(int unit, int micro, RankGroup group) {

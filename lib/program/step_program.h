@@ -46,7 +46,10 @@ enum class OpKind {
   kMeasureGradients,  // sums of squares, one for each rank's shard of the gradients
   kGatherNorm,        // those of the other ranks
   kClipGradients,     // the global norm, the clipping coefficient, the check that all is finite
-  kUpdate,            // the optimizer
+  kUpdate,            // the optimizer, on all tensors that it does not see whole
+  kPrepareUpdate,     // this rank's part of the directions of a unit's tensors that it sees whole
+  kGatherDirections,  // the other parts, of `group`
+  kUpdateWhole,       // the optimizer, on those tensors
 };
 std::string_view to_string(OpKind kind);
 std::string_view to_string(Lane lane);
@@ -101,8 +104,8 @@ struct Op {
   BufferId output = kNoBuffer;
   BufferId stream_gradient = kNoBuffer;  // of the residual stream; read and overwritten by backward
   std::vector<BufferId> saved;           // in the order of UnitSpec::saved
-  // In the order of the unit's scratch list for this kind; of an update that sees tensors whole: a
-  // unit's gathered ones, and the optimizer's workspace.
+  // In the order of the unit's scratch list for this kind; of the updates of whole tensors: the
+  // unit's directions, and the optimizer's workspace.
   std::vector<BufferId> scratch;
   std::vector<BufferUse> uses;
   std::vector<OpId> after;

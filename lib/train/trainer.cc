@@ -174,7 +174,13 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
       clip();
       break;
     case OpKind::kUpdate:
-      update(op);
+      update();
+      break;
+    case OpKind::kPrepareUpdate:
+      prepare_update(op);
+      break;
+    case OpKind::kUpdateWhole:
+      update_whole(op);
       break;
     default: {
       const auto start = Clock::now();
@@ -195,6 +201,8 @@ void Trainer::run_comm(const Op& op) {
                            built_.buckets[size_t(op.bucket)]);
     case OpKind::kReduceLoss:
       return communicator_.all_reduce(flat(program.loss_sum), DType::kF64, ReduceOp::kSum);
+    case OpKind::kGatherDirections:
+      return gather_directions(op);
     case OpKind::kGatherNorm:
       return communicator_.all_gather(flat(program.norm_parts), DType::kF64);
     default:

@@ -115,11 +115,15 @@ class Trainer {
   [[noreturn]] void fail_non_finite();
   void finish_loss(const Op& op, const UnitTensors& tensors);
   void clip();
-  void update(const Op& op);
+  void update();
+  void prepare_update(const Op& op);
+  void gather_directions(const Op& op);
+  void update_whole(const Op& op);
   [[nodiscard]] bool sees_whole(const TensorPart& part) const;
-  void update_whole(int unit, const Op& op, std::span<const StateTensor> own,
-                    const UpdateStep& step);
-  void gather_directions(Memory unit);
+  [[nodiscard]] UpdateStep update_step() const;
+  // act(tensor, its direction) for what this rank holds of the tensors of op's unit seen whole.
+  template <class Act>
+  void for_own_whole(const Op& op, Act act);
   void transform(size_t tensor, const Tensor& direction, Memory workspace, const UpdateStep& step);
   [[nodiscard]] Tensor kept_of(size_t state, size_t place) const;
   std::function<void()> bind_train(const Op& op);

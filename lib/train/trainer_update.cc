@@ -60,17 +60,13 @@ std::vector<KeptTensor> Trainer::kept_state() {
   return tensors;
 }
 
-void Trainer::update(const Op& op) {
+UpdateStep Trainer::update_step() const { return {result_.step, result_.lr, clip_coefficient_}; }
+
+void Trainer::update() {
   const std::vector<StateTensor> own = state();
-  const UpdateStep step{result_.step, result_.lr, clip_coefficient_};
   for (size_t i = 0; i < own.size(); ++i) {
-    if (!sees_whole(own_parts_[i])) optimizer_->update(range_of(own[i], own[i].gradient), step);
-  }
-  for (size_t unit = 0; unit < layout_.units.size(); ++unit) {
-    if (std::ranges::any_of(all_parts_, [&](const TensorPart& part) {
-          return part.unit == int(unit) && sees_whole(part);
-        }))
-      update_whole(int(unit), op, own, step);
+    if (!sees_whole(own_parts_[i]))
+      optimizer_->update(range_of(own[i], own[i].gradient), update_step());
   }
   stale_ = built_.program.parameter_shards != built_.program.optimizer_shards;
 }
@@ -82,45 +78,45 @@ bool Trainer::sees_whole(const TensorPart& part) const {
          optimizer.sees_whole(unit, unit.tensors[size_t(part.tensor)]);
 }
 
-// The tensors of a unit that the optimizer sees whole. [collective] where ranks hold shards: each
-// sends its part of the directions and transforms all of them. To share that work and send the
-// results would be as many bytes again; shards of whole tensors would be
-// N / 3 times as large on N ranks, since a matrix of GPT-2's MLP is a third of a block.
-void Trainer::update_whole(int unit, const Op& op, std::span<const StateTensor> own,
-                           const UpdateStep& step) {
-  const Range& flat_unit = layout_.units[size_t(unit)].flat;
-  const Memory whole = flat(op.scratch[0]).slice(0, flat_unit.count * sizeof(float));
-  const auto direction_of = [&](const TensorPart& part) {
-    const size_t begin = (part.in_flat - flat_unit.begin) * sizeof(float);
-    return Tensor(whole.slice(begin, part.elements.count * sizeof(float)), DType::kF32,
-                  Shape{part.elements.count});
-  };
-  const auto for_own = [&](auto act) {
-    for (size_t i = 0; i < own.size(); ++i) {
-      if (own_parts_[i].unit == unit && sees_whole(own_parts_[i]))
-        act(own[i], direction_of(own_parts_[i]));
-    }
-  };
-  for_own([&](const StateTensor& tensor, const Tensor& direction) {
-    optimizer_->prepare(direction, range_of(tensor, tensor.gradient), step);
-  });
-  gather_directions(whole);
-  const std::vector<Tensor> tensors = unit_tensors(architecture_, layout_, unit, whole);
-  for (size_t i = 0; i < all_parts_.size(); ++i) {
-    if (all_parts_[i].unit == unit && sees_whole(all_parts_[i]))
-      transform(i, tensors[size_t(all_parts_[i].tensor)], flat(op.scratch[1]), step);
+template <class Act>
+void Trainer::for_own_whole(const Op& op, Act act) {
+  const size_t unit_begin = layout_.units[size_t(op.unit)].flat.begin;
+  const std::vector<StateTensor> own = state();
+  for (size_t i = 0; i < own.size(); ++i) {
+    const TensorPart& part = own_parts_[i];
+    if (part.unit != op.unit || !sees_whole(part)) continue;
+    const size_t begin = (part.in_flat - unit_begin) * sizeof(float);
+    const size_t bytes = part.elements.count * sizeof(float);
+    act(own[i],
+        Tensor(flat(op.scratch[0]).slice(begin, bytes), DType::kF32, Shape{part.elements.count}));
   }
-  for_own([&](const StateTensor& tensor, const Tensor& direction) {
-    optimizer_->apply(range_of(tensor, direction), step);
+}
+
+void Trainer::prepare_update(const Op& op) {
+  for_own_whole(op, [&](const StateTensor& tensor, const Tensor& direction) {
+    optimizer_->prepare(direction, range_of(tensor, tensor.gradient), update_step());
   });
 }
 
-// A unit, of which this rank has prepared its part.
-void Trainer::gather_directions(Memory unit) {
-  if (!is_sharded()) return;
-  if (built_.program.optimizer_shards > groups_.shard_size)
-    members(RankGroup::kReplicas).all_gather(own_part(unit, groups_.shard_size), DType::kF32);
-  members(RankGroup::kShards).all_gather(unit, DType::kF32);
+// Each rank sends its part of the directions, and then transforms all of them. To share that work
+// and send the results would be as many bytes again; shards of whole tensors would be N / 3 times
+// as large on N ranks, since a matrix of GPT-2's MLP is a third of a block.
+void Trainer::gather_directions(const Op& op) {
+  const Memory unit = flat(op.scratch[0]);
+  const bool replicas = op.group == RankGroup::kReplicas;
+  members(op.group).all_gather(replicas ? own_part(unit, groups_.shard_size) : unit, DType::kF32);
+}
+
+void Trainer::update_whole(const Op& op) {
+  const Memory unit = flat(op.scratch[0]);
+  const std::vector<Tensor> tensors = unit_tensors(architecture_, layout_, op.unit, unit);
+  for (size_t i = 0; i < all_parts_.size(); ++i) {
+    if (all_parts_[i].unit == op.unit && sees_whole(all_parts_[i]))
+      transform(i, tensors[size_t(all_parts_[i].tensor)], flat(op.scratch[1]), update_step());
+  }
+  for_own_whole(op, [&](const StateTensor& tensor, const Tensor& direction) {
+    optimizer_->apply(range_of(tensor, direction), update_step());
+  });
 }
 
 // `tensor`: an index of all_parts_.
