@@ -35,6 +35,24 @@ struct AdamWStep {
   double lr, beta1, beta2, eps, weight_decay;
   int64_t step;           // from 1, for the bias correction
   double gradient_scale;  // multiplied into the gradient first (clipping)
+  double l2 = 0;          // times the weight, added to the gradient: Adam's weight decay
+};
+
+// momentum = kept * momentum + fresh * g; direction = carried * momentum + ahead * g.
+struct MomentumStep {
+  double kept, fresh;
+  double carried = 1, ahead = 0;
+  double gradient_scale = 1;  // multiplied into the gradient first (clipping)
+};
+
+struct SgdStep {
+  double lr, weight_decay;
+  MomentumStep momentum;  // without an array of it: its gradient_scale alone
+};
+
+struct LionStep {
+  double lr, beta1, beta2, weight_decay;
+  double gradient_scale;  // multiplied into the gradient first (clipping)
 };
 
 // Queries (B, T, H * D), keys and values (B, T, G * D), each an array of its own: query head j
@@ -128,10 +146,32 @@ class Ops {
   // losses only; logits are left alone.
   virtual void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) = 0;
 
-  // AdamW (Loshchilov & Hutter, arXiv:1711.05101), decoupled decay first, over a flat range:
-  // weights, first, second (N) f32 are updated; gradients (N) are read.
+  // Optimizers work on a flat range: weights and what is kept of them (N) f32 are updated,
+  // gradients (N) are read, and an element's bits do not depend on how the range is cut.
+  //
+  // AdamW (Loshchilov & Hutter, arXiv:1711.05101), decoupled decay first; with l2 for
+  // weight_decay, Adam (Kingma & Ba, arXiv:1412.6980).
   virtual void adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
                      const AdamWStep& step) = 0;
+  // Gradient descent: g = gradient_scale * gradient + weight_decay * weight, weight -= lr *
+  // direction, where the direction is that of MomentumStep, or g if `momentum` is empty
+  // (memory.data == nullptr).
+  virtual void sgd(Tensor weights, Tensor momentum, ConstTensor gradients, const SgdStep& step) = 0;
+  // Lion (Chen et al., arXiv:2302.06675): weight -= lr * (sign(beta1 * momentum + (1 - beta1) * g)
+  // + weight_decay * weight), momentum = beta2 * momentum + (1 - beta2) * g.
+  virtual void lion(Tensor weights, Tensor momentum, ConstTensor gradients,
+                    const LionStep& step) = 0;
+  // The direction alone, of MomentumStep. direction may be gradients, or momentum where the step
+  // makes them the same (x = kept * x + fresh * y).
+  virtual void momentum(Tensor direction, Tensor momentum, ConstTensor gradients,
+                        const MomentumStep& step) = 0;
+
+  // Sums of squares of each row (R) and of each column (C) of x(R, C), in f64; none where the
+  // tensor is empty.
+  virtual void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) = 0;
+  // out(R, C) = x * rows(R) * columns(C), f32. out may be x.
+  virtual void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
+                                      ConstTensor columns) = 0;
   // Sum of squares in f64 over a fixed tree that depends on the count alone, not on the thread
   // count.
   virtual double sum_of_squares(ConstTensor x) = 0;

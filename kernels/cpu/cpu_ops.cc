@@ -11,6 +11,7 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/rope_table.h"
 #include "kernels/math/adamw_factors.h"
+#include "kernels/math/update_factors.h"
 #include "kernels/ops.h"
 #include "kernels/tensor_data.h"
 #include "lib/base/error.h"
@@ -29,6 +30,11 @@ auto positions_of(const AnyTensor& table, size_t positions, size_t columns) {
   const bool has_table = table.memory.data != nullptr;
   GXP_ASSERT(!has_table || table.shape.rows() >= positions);
   return has_table ? matrix_of(table, table.shape.rows(), columns) : nullptr;
+}
+
+double* doubles_of(const Tensor& tensor, size_t count) {
+  GXP_ASSERT(tensor.dtype == DType::kF64 && tensor.count() == count);
+  return tensor.data<double>();
 }
 
 class CpuOps final : public Ops {
@@ -243,6 +249,75 @@ class CpuOps final : public Ops {
     const AdamWFactors factors = adamw_factors(step);
     pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
       kernels_.elementwise.adamw(arrays, begin, end, factors);
+    });
+  }
+
+  void sgd(Tensor weights, Tensor momentum, ConstTensor gradients, const SgdStep& step) override {
+    const size_t count = weights.count();
+    const bool has_momentum = momentum.memory.data != nullptr;
+    const SgdArrays arrays = {vector_of(weights, count),
+                              has_momentum ? vector_of(momentum, count) : nullptr,
+                              vector_of(gradients, count)};
+    const SgdFactors factors = {momentum_factors(step.momentum), float(step.lr),
+                                float(step.weight_decay)};
+    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
+      kernels_.elementwise.sgd(arrays, begin, end, factors);
+    });
+  }
+
+  void lion(Tensor weights, Tensor momentum, ConstTensor gradients, const LionStep& step) override {
+    const size_t count = weights.count();
+    const LionArrays arrays = {vector_of(weights, count), vector_of(momentum, count),
+                               vector_of(gradients, count)};
+    const LionFactors factors = lion_factors(step);
+    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
+      kernels_.elementwise.lion(arrays, begin, end, factors);
+    });
+  }
+
+  void momentum(Tensor direction, Tensor momentum, ConstTensor gradients,
+                const MomentumStep& step) override {
+    const size_t count = direction.count();
+    const MomentumArrays arrays = {vector_of(direction, count), vector_of(momentum, count),
+                                   vector_of(gradients, count)};
+    const MomentumFactors factors = momentum_factors(step);
+    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
+      kernels_.elementwise.momentum(arrays, begin, end, factors);
+    });
+  }
+
+  void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) override {
+    const size_t rows = x.shape.rows();
+    const size_t columns = x.shape.columns();
+    const float* const from = matrix_of(x, rows, columns);
+    if (of_rows.memory.data != nullptr) {
+      double* const sums = doubles_of(of_rows, rows);
+      pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
+        for (size_t row = begin; row < end; ++row)
+          sums[row] = kernels_.elementwise.sum_of_squares(from + row * columns, columns);
+      });
+    }
+    if (of_columns.memory.data == nullptr) return;
+    double* const sums = doubles_of(of_columns, columns);
+    pool_.parallel_for(columns, kLineFloats, [&](size_t begin, size_t end) {
+      std::fill(sums + begin, sums + end, 0.0);
+      for (size_t row = 0; row < rows; ++row)
+        kernels_.elementwise.add_squares(sums + begin, from + row * columns + begin, end - begin);
+    });
+  }
+
+  void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
+                              ConstTensor columns) override {
+    const size_t height = x.shape.rows();
+    const size_t width = x.shape.columns();
+    const float* const from = matrix_of(x, height, width);
+    const float* const by_row = vector_of(rows, height);
+    const float* const by_column = vector_of(columns, width);
+    float* const to = matrix_of(out, height, width);
+    pool_.parallel_for(height, 1, [&](size_t begin, size_t end) {
+      for (size_t row = begin; row < end; ++row)
+        kernels_.elementwise.scale(to + row * width, from + row * width, by_column, by_row[row],
+                                   width);
     });
   }
 

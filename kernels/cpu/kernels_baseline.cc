@@ -14,6 +14,8 @@
 #include "kernels/math/adamw.h"
 #include "kernels/math/gelu.h"
 #include "kernels/math/layernorm.h"
+#include "kernels/math/lion.h"
+#include "kernels/math/momentum.h"
 #include "kernels/math/rmsnorm.h"
 #include "kernels/math/silu.h"
 #include "kernels/math/softmax.h"

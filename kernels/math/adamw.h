@@ -1,4 +1,5 @@
-// One element of AdamW: Loshchilov & Hutter, arXiv:1711.05101.
+// One element of AdamW: Loshchilov & Hutter, arXiv:1711.05101; and of Adam (Kingma & Ba,
+// arXiv:1412.6980), whose decay is a part of the gradient.
 #pragma once
 
 #include "kernels/math/host_device.h"
@@ -9,6 +10,7 @@ namespace gxp {
 struct AdamWFactors {
   float gradient_scale;   // multiplied into the gradient first (clipping)
   float decay;            // lr * weight_decay
+  float l2;               // Adam's weight decay; 0 for AdamW, where it changes no bit
   float beta1, beta2;     // of the first and the second moment
   float fresh1, fresh2;   // 1 - beta1, 1 - beta2
   float step_size;        // lr / (1 - beta1^t)
@@ -25,7 +27,7 @@ struct AdamWElement {
 template <class F, class SquareRoot>
 GXP_HOST_DEVICE AdamWElement<F> adamw_update(AdamWElement<F> e, F gradient, const AdamWFactors& f,
                                              SquareRoot square_root) {
-  const F g = gradient * f.gradient_scale;
+  const F g = gradient * f.gradient_scale + e.weight * f.l2;
   const F decayed = e.weight - e.weight * f.decay;
   const F first = e.first * f.beta1 + g * f.fresh1;
   const F second = e.second * f.beta2 + g * g * f.fresh2;

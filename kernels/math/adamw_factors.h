@@ -12,6 +12,7 @@ inline AdamWFactors adamw_factors(const AdamWStep& step) {
   const auto t = static_cast<double>(step.step);
   return {.gradient_scale = float(step.gradient_scale),
           .decay = float(step.lr * step.weight_decay),
+          .l2 = float(step.l2),
           .beta1 = float(step.beta1),
           .beta2 = float(step.beta2),
           .fresh1 = float(1 - step.beta1),

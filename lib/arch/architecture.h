@@ -62,8 +62,9 @@ struct UnitSpec {
 struct Architecture {
   ModelConfig config;
   std::vector<UnitSpec> units = {};  // forward order: embedding, blocks, head
-  size_t looked_up = 0;              // parameters of tables that are in no matrix product
-  size_t attention_channels = 0;     // heads * head size: the width of queries and of the output
+  bool inputs_first = false;  // matrices of blocks are (inputs, outputs); else as torch.nn.Linear's
+  size_t looked_up = 0;       // parameters of tables that are in no matrix product
+  size_t attention_channels = 0;  // heads * head size: the width of queries and of the output
 
   [[nodiscard]] size_t parameter_count() const;
   // Floating-point operations of forward and backward per token: 6 per parameter in a matrix

@@ -58,7 +58,8 @@ Architecture make_gpt2(const ModelConfig& config) {
   const auto c = static_cast<size_t>(config.hidden);
   const auto vocabulary = static_cast<size_t>(config.vocab_size);
   const auto context = static_cast<size_t>(config.context);
-  Architecture arch{.config = config, .looked_up = context * c, .attention_channels = c};
+  Architecture arch{
+      .config = config, .inputs_first = true, .looked_up = context * c, .attention_channels = c};
   arch.units.push_back(make_embedding(vocabulary, context, c));
   for (int layer = 0; layer < config.layers; ++layer) {
     arch.units.push_back(make_block(layer, c, static_cast<size_t>(config.heads)));

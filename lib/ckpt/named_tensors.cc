@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{4} << 20;  // a multiple of every element's size
 
-constexpr std::array<std::string_view, 3> kRoles = {"weight", "adam_m", "adam_v"};
+constexpr std::array<std::string_view, 6> kRoles = {"weight",   "adam_m",    "adam_v",
+                                                    "momentum", "row_means", "column_means"};
 
 struct StageRow {
   std::string_view strategy;

@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/near_match.h"
+#include "lib/config/optimizer_defaults.h"
 #include "lib/config/rules.h"
 #include "lib/config/settings.h"
 #include "lib/config/toml_reader.h"
@@ -74,6 +75,7 @@ class Loader {
   void add_problem(const Origin& origin, std::string message);
   void add_unknown_key(const Origin& origin, std::string_view section, std::string_view key);
   void add_unknown_section(const Origin& origin, std::string_view section);
+  void set_optimizer_defaults();
   void check_rules();
   // A default has no place of its own; what is missing is missing in the file.
   [[nodiscard]] std::string place_of(const Origin& origin) const;
@@ -185,6 +187,16 @@ void Loader::read_set(const std::string& set) {
   }
 }
 
+void Loader::set_optimizer_defaults() {
+  for (const OptimizerDefault& preset : optimizer_defaults()) {
+    if (preset.name != loaded_.run.optim.name) continue;
+    const Setting& setting = *find_setting("optim", preset.key);
+    if (loaded_.origins[setting.name()].kind != Origin::Kind::kDefault) continue;
+    const bool is_switch = setting.type == SettingType::kBool;
+    setting.set(loaded_.run, is_switch ? Value(preset.value != 0) : Value(preset.value));
+  }
+}
+
 void Loader::check_rules() {
   for (const BrokenRule& rule : broken_rules(loaded_.run, refused_)) {
     add_problem(loaded_.origins[rule.setting], rule.setting + ": " + rule.message);
@@ -197,6 +209,7 @@ std::string Loader::place_of(const Origin& origin) const {
 }
 
 LoadedConfig Loader::finish(bool judge_rules) && {
+  set_optimizer_defaults();
   if (readable_ && judge_rules) check_rules();
   if (problems_.empty()) return std::move(loaded_);
   std::ranges::stable_sort(problems_, {}, [](const Problem& problem) {

@@ -1,7 +1,11 @@
 #include "lib/config/rules.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 namespace gxp {
@@ -44,6 +48,34 @@ std::string is_left_out_of_gpt2(const RunConfig& run) {
   const ModelConfig defaults;
   if (run.model.family != "gpt2" || run.model.*member == defaults.*member) return "";
   return "is for model.family = \"llama\"; leave it out for gpt2";
+}
+
+// The same for settings that some optimizers have.
+constexpr std::array<std::string_view, 1> kSgd = {"sgd"};
+constexpr std::array<std::string_view, 1> kMuon = {"muon"};
+constexpr std::array<std::string_view, 1> kAdafactor = {"adafactor"};
+constexpr std::array<std::string_view, 2> kWithMomentum = {"sgd", "muon"};
+
+template <auto member, const auto& owners>
+std::string is_left_out_of_others(const RunConfig& run) {
+  const OptimConfig defaults;
+  const bool owned = std::ranges::find(owners, run.optim.name) != owners.end();
+  if (owned || run.optim.*member == defaults.*member) return "";
+  return fmt::format("is for optim.name = \"{}\"; leave it out for {}",
+                     fmt::join(owners, "\" or \""), run.optim.name);
+}
+
+std::string damps_a_momentum(const RunConfig& run) {
+  if (run.optim.dampening == 0 || run.optim.momentum > 0) return "";
+  return fmt::format("needs optim.momentum above 0, is {}", run.optim.dampening);
+}
+
+// As PyTorch's SGD demands.
+std::string nesterov_is_undamped(const RunConfig& run) {
+  if (!run.optim.nesterov || run.optim.name != "sgd") return "";
+  if (run.optim.momentum > 0 && run.optim.dampening == 0) return "";
+  return fmt::format("needs optim.momentum above 0 and optim.dampening 0, which are {} and {}",
+                     run.optim.momentum, run.optim.dampening);
 }
 
 std::string train_names_files(const RunConfig& run) {
@@ -92,6 +124,19 @@ constexpr Rule kRules[] = {
     {"data.train", "", train_names_files},
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},
+    {"optim.momentum", "optim.name", is_left_out_of_others<&OptimConfig::momentum, kWithMomentum>},
+    {"optim.dampening", "optim.name", is_left_out_of_others<&OptimConfig::dampening, kSgd>},
+    {"optim.nesterov", "optim.name", is_left_out_of_others<&OptimConfig::nesterov, kWithMomentum>},
+    {"optim.ns_steps", "optim.name", is_left_out_of_others<&OptimConfig::ns_steps, kMuon>},
+    {"optim.adjust_lr", "optim.name", is_left_out_of_others<&OptimConfig::adjust_lr, kMuon>},
+    {"optim.adamw_lr_ratio", "optim.name",
+     is_left_out_of_others<&OptimConfig::adamw_lr_ratio, kMuon>},
+    {"optim.decay_rate", "optim.name", is_left_out_of_others<&OptimConfig::decay_rate, kAdafactor>},
+    {"optim.clip_threshold", "optim.name",
+     is_left_out_of_others<&OptimConfig::clip_threshold, kAdafactor>},
+    {"optim.eps1", "optim.name", is_left_out_of_others<&OptimConfig::eps1, kAdafactor>},
+    {"optim.dampening", "optim.momentum", damps_a_momentum},
+    {"optim.nesterov", "optim.momentum", nesterov_is_undamped},
     {"lr_schedule.min_lr", "optim.lr", min_lr_below_lr},
     {"lr_schedule.warmup_steps", "lr_schedule.total_steps", warmup_fits_schedule},
     {"checkpoint.every", "checkpoint.dir", saving_has_directory},

@@ -155,18 +155,61 @@ struct OptimConfig {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  int ns_steps = 5;
+  std::string adjust_lr = "original";
+  double adamw_lr_ratio = 1;
+  double decay_rate = -0.8;
+  double clip_threshold = 1;
+  double eps1 = 1e-30;
   double clip = 1.0;  // largest global gradient norm; 0: none
 
   static constexpr auto schema() {
     using S = OptimConfig;
     return section(
-        "optim", "The optimizer.", field("name", &S::name, "Update rule.", one_of("adamw")),
+        "optim",
+        "The optimizer. Some defaults depend on its name. adam: lr 1e-3, beta2 0.999, "
+        "weight_decay 0; sgd: lr 1e-3, weight_decay 0; lion: lr 1e-4, beta2 0.99, weight_decay 0; "
+        "adafactor: lr 1e-3, weight_decay 0; muon: lr 0.02, momentum 0.95, nesterov true, "
+        "adamw_lr_ratio 0.015.",
+        field("name", &S::name,
+              "Update rule. adam is AdamW with the weight decay in the gradient; muon takes the "
+              "matrices of the blocks, and AdamW with its settings the other tensors.",
+              one_of("adamw", "adam", "sgd", "lion", "adafactor", "muon")),
         field("lr", &S::lr, "Peak learning rate.", positive),
-        field("beta1", &S::beta1, "Decay of the first moment.", at_least_and_below(0, 1)),
-        field("beta2", &S::beta2, "Decay of the second moment.", at_least_and_below(0, 1)),
+        field("beta1", &S::beta1,
+              "Decay of the first moment; lion: weight of the momentum in the step's sign.",
+              at_least_and_below(0, 1)),
+        field("beta2", &S::beta2, "Decay of the second moment; lion: of the momentum.",
+              at_least_and_below(0, 1)),
         field("eps", &S::eps, "Added to the root of the second moment.", positive),
         field("weight_decay", &S::weight_decay,
-              "Decoupled weight decay, on tensors of two and more dimensions.", at_least(0)),
+              "Weight decay on tensors of two and more dimensions: a part of the gradient for adam "
+              "and sgd, decoupled for the others.",
+              at_least(0)),
+        field("momentum", &S::momentum, "sgd and muon only: decay of the momentum; sgd: 0: none.",
+              at_least_and_below(0, 1)),
+        field("dampening", &S::dampening,
+              "sgd only: what is left out of the gradient that the momentum takes in.",
+              between(0, 1)),
+        field("nesterov", &S::nesterov,
+              "sgd and muon only: the step looks one momentum ahead, as Nesterov's does."),
+        field("ns_steps", &S::ns_steps, "muon only: Newton-Schulz iterations.", between(1, 100)),
+        field("adjust_lr", &S::adjust_lr,
+              "muon only: what lr is multiplied with for an (n, m) matrix. original: "
+              "sqrt(max(1, n / m)); match_rms_adamw: 0.2 sqrt(max(n, m)), for AdamW's lr.",
+              one_of("original", "match_rms_adamw")),
+        field("adamw_lr_ratio", &S::adamw_lr_ratio,
+              "muon only: learning rate of the tensors that AdamW updates, in lr.", positive),
+        field("decay_rate", &S::decay_rate,
+              "adafactor only: in step t, the second moment decays by 1 - t^decay_rate.",
+              between(-1, 0)),
+        field("clip_threshold", &S::clip_threshold,
+              "adafactor only: the largest root mean square of a tensor's update before lr.",
+              positive),
+        field("eps1", &S::eps1, "adafactor only: added to squared gradients.", at_least(0)),
         field("clip", &S::clip, "Largest global gradient norm; 0: no clipping.", at_least(0)));
   }
 };

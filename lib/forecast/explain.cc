@@ -10,11 +10,15 @@ namespace {
 constexpr size_t kMostBuffers = 12;  // of the arena, told one by one
 
 // How many ranks share what the buffer holds a shard of; 0: it has nothing per parameter.
-int shards_of(const StepProgram& program, BufferId id) {
+int shards_of(const RunPlan& plan, BufferId id) {
+  const StepProgram& program = plan.step.program;
   if (id == program.parameters) return program.parameter_shards;
   if (id == program.gradients) return program.gradient_shards;
-  const bool moments = id == program.first_moments || id == program.second_moments;
-  return moments ? program.optimizer_shards : 0;
+  for (size_t i = 0; i < program.optimizer_states.size(); ++i) {
+    if (id == program.optimizer_states[i])
+      return plan.shape.optimizer.kept[i].of_all ? program.optimizer_shards : 0;
+  }
+  return 0;
 }
 
 Term explain_persistent(const RunPlan& plan, BufferId id) {
@@ -25,7 +29,7 @@ Term explain_persistent(const RunPlan& plan, BufferId id) {
             .numbers = "",
             .bytes = buffer.bytes,
             .source = "step program"};
-  const int shards = shards_of(program, id);
+  const int shards = shards_of(plan, id);
   if (shards == 0) return term;
   const uint64_t each = buffer.bytes * uint64_t(shards) / plan.layout.count;
   term.formula = fmt::format("{} P{}", each, shards > 1 ? " / N" : "");

@@ -166,6 +166,7 @@ std::optional<Call> call_of(const Op& op) {
   };
   switch (op.kind) {
     case OpKind::kGatherParameters:
+    case OpKind::kGatherDirections:
       return call(Collective::kAllGather, DType::kF32);
     case OpKind::kReduceGradients:
       return call(op.scatter ? Collective::kReduceScatter : Collective::kAllReduce, DType::kF32);

@@ -52,7 +52,8 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .optimizer_over_replicas = config.parallel.optimizer_over_replicas,
                   .bucket_bytes = config.parallel.bucket_bytes,
                   .hold_gradients = config.parallel.hold_gradients,
-                  .norm_parts = world_size};
+                  .norm_parts = world_size,
+                  .optimizer = make_optimizer_spec(config.optim)};
   if (config.train.deterministic == "any-world-size") make_independent_of_world_size(config, shape);
   return shape;
 }

@@ -31,6 +31,7 @@ class TrainStep {
     step_.measure_gradients();
     step_.clip_gradients();
     step_.update();
+    for (int unit = 0; unit <= head_; ++unit) step_.update_whole(unit);
     return {std::move(step_).finish(), std::move(buckets_)};
   }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/arch/architecture.h"
+#include "lib/arch/optimizer_state.h"
 #include "lib/program/step_program.h"
 #include "lib/program/strategy.h"
 #include "lib/shard/layout.h"
@@ -30,6 +31,7 @@ struct StepShape {
   // the other: with the tree over the ranks one tree over all micro-batches of a step, whoever
   // computes which. grad_accum is then a power of two.
   bool add_in_pairs = false;
+  OptimizerSpec optimizer = make_optimizer_spec({});
 };
 
 // After micro-batch `micro` so many sums are complete, the newest first, that are added into the

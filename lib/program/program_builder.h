@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/program/build.h"
+#include "lib/shard/state_layout.h"
 
 namespace gxp {
 
@@ -42,8 +43,11 @@ class ProgramBuilder {
     program_.gradient_shards = keeps_gradient_shards(strategy_, shape_) ? shards : 1;
     program_.gradients = flat_buffer("gradients", MemoryKind::kGradients, program_.gradient_shards);
     if (program_.gradient_shards == 1) view_all(gradients_, program_.gradients);
-    program_.first_moments = flat_buffer("first moments", MemoryKind::kOptimizer, shards);
-    program_.second_moments = flat_buffer("second moments", MemoryKind::kOptimizer, shards);
+    for (const KeptState& state : shape_.optimizer.kept) {
+      const size_t count = state_count(architecture_, layout_, state, shards);
+      program_.optimizer_states.push_back(
+          persistent(std::string(state.name), MemoryKind::kOptimizer, count * sizeof(float)));
+    }
     program_.loss_sum = persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double));
     program_.norm_parts =
         persistent("norm parts", MemoryKind::kCommunication, norm_part_count() * sizeof(double));
@@ -205,8 +209,30 @@ class ProgramBuilder {
   void update() {
     Op& op = emit(OpKind::kUpdate, Lane::kCompute, -1, -1);
     read(op, program_.gradients);
-    for (const BufferId id : {program_.parameters, program_.first_moments, program_.second_moments})
-      write(op, id);
+    write(op, program_.parameters);
+    for (const BufferId id : program_.optimizer_states) write(op, id);
+  }
+
+  // Of the unit's tensors that the optimizer sees whole.
+  void update_whole(int unit) {
+    const UnitSpec& spec = architecture_.units[size_t(unit)];
+    if (!sees_whole(shape_.optimizer, spec)) return;
+    const BufferId directions = buffer("directions of " + spec.name, MemoryKind::kWorkspace,
+                                       layout_.units[size_t(unit)].flat.count * sizeof(float));
+    Op& prepare = emit(OpKind::kPrepareUpdate, Lane::kCompute, unit, -1);
+    read(prepare, program_.gradients);
+    for (const BufferId id : program_.optimizer_states) write(prepare, id);
+    prepare.scratch = {directions};
+    write(prepare, directions);
+    if (program_.optimizer_shards > groups_.shard_size)
+      gather_directions(unit, RankGroup::kReplicas, directions);
+    if (program_.optimizer_shards > 1) gather_directions(unit, RankGroup::kShards, directions);
+    Op& update = emit(OpKind::kUpdateWhole, Lane::kCompute, unit, -1);
+    update.scratch = {directions, buffer("optimizer workspace", MemoryKind::kWorkspace,
+                                         workspace_bytes(shape_.optimizer, spec))};
+    for (const BufferId id : update.scratch) write(update, id);
+    for (const BufferId id : program_.optimizer_states) write(update, id);
+    write(update, program_.parameters);
   }
 
   StepProgram finish() && {
@@ -243,6 +269,14 @@ class ProgramBuilder {
       use_shard(op, program_.parameters, program_.parameter_shards, true);
     else
       use_unit_view(op, op.parameters, parameters_, true);
+  }
+
+  void gather_directions(int unit, RankGroup group, BufferId directions) {
+    Op& op = emit(OpKind::kGatherDirections, Lane::kComm, unit, -1);
+    op.group = group;
+    op.count = members_part(unit, group);
+    op.scratch = {directions};
+    write(op, directions);
   }
 
   void reduce_unit(int unit, int micro, RankGroup group) {

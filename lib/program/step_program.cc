@@ -94,7 +94,7 @@ void attribute_arena(StepProgram& program) {
 std::string_view to_string(Lane lane) { return lane == Lane::kCompute ? "compute" : "comm"; }
 
 std::string_view to_string(OpKind kind) {
-  constexpr std::array<std::string_view, 14> kNames = {"next-batch",
+  constexpr std::array<std::string_view, 17> kNames = {"next-batch",
                                                        "forward",
                                                        "loss",
                                                        "evaluate-loss",
@@ -107,7 +107,10 @@ std::string_view to_string(OpKind kind) {
                                                        "measure-gradients",
                                                        "gather-norm",
                                                        "clip-gradients",
-                                                       "update"};
+                                                       "update",
+                                                       "prepare-update",
+                                                       "gather-directions",
+                                                       "update-whole"};
   return kNames[size_t(kind)];
 }
 

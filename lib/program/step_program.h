@@ -47,7 +47,10 @@ enum class OpKind {
   kMeasureGradients,  // sums of squares, one for each rank's shard of the gradients
   kGatherNorm,        // those of the other ranks
   kClipGradients,     // the global norm, the clipping coefficient, the check that all is finite
-  kUpdate,            // the optimizer
+  kUpdate,            // the optimizer, on all tensors that it does not see whole
+  kPrepareUpdate,     // this rank's part of the directions of a unit's tensors that it sees whole
+  kGatherDirections,  // the other parts, of `group`
+  kUpdateWhole,       // the optimizer, on those tensors
 };
 std::string_view to_string(OpKind kind);
 std::string_view to_string(Lane lane);
@@ -103,7 +106,9 @@ struct Op {
   BufferId output = kNoBuffer;
   BufferId stream_gradient = kNoBuffer;  // of the residual stream; read and overwritten by backward
   std::vector<BufferId> saved;           // in the order of UnitSpec::saved
-  std::vector<BufferId> scratch;         // in the order of the unit's scratch list for this kind
+  // In the order of the unit's scratch list for this kind; of the updates of whole tensors: the
+  // unit's directions, and the optimizer's workspace.
+  std::vector<BufferId> scratch;
   std::vector<BufferUse> uses;
   std::vector<OpId> after;
 };
@@ -121,8 +126,7 @@ struct StepProgram {
   // up first.
   BufferId parameters = kNoBuffer;
   BufferId gradients = kNoBuffer;
-  BufferId first_moments = kNoBuffer;
-  BufferId second_moments = kNoBuffer;
+  std::vector<BufferId> optimizer_states;  // in the order of OptimizerSpec::kept
   BufferId loss_sum = kNoBuffer;
   BufferId norm_parts = kNoBuffer;
   RankGroups groups;

@@ -8,10 +8,11 @@
 
 #include "kernels/reduce_op.h"
 #include "lib/model/initialise.h"
-#include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/lr_schedule.h"
+#include "lib/optim/optimizer.h"
 #include "lib/plan/run_plan.h"
+#include "lib/shard/state_layout.h"
 #include "lib/train/weights_file.h"
 #include "lib/zero/flat_tensors.h"
 #include "lib/zero/gradients.h"
@@ -47,6 +48,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       model_(make_model(architecture_, *backend.ops)),
       data_(open_data(config, shape_, false)),
       valid_(open_data(config, shape_, true)),
+      optimizer_(make_optimizer(*backend.ops, config.optim)),
       strategy_(find_strategy(config.parallel.strategy)) {
   const SampleOrder order(config.data.order, config.train.seed, data_->sample_count());
   const BatchShare share{.rank = communicator.rank(),
@@ -66,6 +68,11 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
   const int shards = built_.program.optimizer_shards;
   own_parts_ = make_parts(layout_, shards, groups_.shard_of(rank, shards));
   stale_ = built_.program.parameter_shards != shards;
+  all_parts_ = make_parts(layout_, 1, 0);
+  for (const KeptState& kept : shape_.optimizer.kept) {
+    const auto& parts = kept.everywhere ? all_parts_ : own_parts_;
+    kept_places_.push_back(place_state(architecture_, layout_, kept, parts, shards));
+  }
   memory_ = std::make_unique<ProgramMemory>(*backend.device, built_.program);
   runner_ = std::make_unique<ProgramRunner>(*backend.device, built_.program, *memory_,
                                             [this](const Op& op) { return bind_train(op); });
@@ -106,25 +113,6 @@ void Trainer::initialise_weights() {
   const InitialisationKey key{config_.train.seed, config_.model.layers};
   for (const StateTensor& tensor : state())
     initialise(tensor.weight, tensor.elements.begin, *tensor.spec, key, *backend_.pool);
-}
-
-std::vector<StateTensor> Trainer::state() {
-  const StepProgram& program = built_.program;
-  const auto take = [&](const TensorPart& part, BufferId buffer, int shards) {
-    return part_of(layout_, part, flat(buffer), shards);
-  };
-  std::vector<StateTensor> tensors;
-  const int shards = program.optimizer_shards;
-  for (const TensorPart& part : own_parts_) {
-    const UnitSpec& unit = architecture_.units[size_t(part.unit)];
-    tensors.push_back({.spec = &unit.tensors[size_t(part.tensor)],
-                       .elements = part.elements,
-                       .weight = take(part, program.parameters, program.parameter_shards),
-                       .first_moment = take(part, program.first_moments, shards),
-                       .second_moment = take(part, program.second_moments, shards),
-                       .gradient = take(part, program.gradients, program.gradient_shards)});
-  }
-  return tensors;
 }
 
 void Trainer::continue_from(int64_t steps, uint64_t samples) {
@@ -193,6 +181,12 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
     case OpKind::kUpdate:
       update();
       break;
+    case OpKind::kPrepareUpdate:
+      prepare_update(op);
+      break;
+    case OpKind::kUpdateWhole:
+      update_whole(op);
+      break;
     default: {
       const auto start = Clock::now();
       run_comm(op);
@@ -212,6 +206,8 @@ void Trainer::run_comm(const Op& op) {
                            built_.buckets[size_t(op.bucket)]);
     case OpKind::kReduceLoss:
       return communicator_.all_reduce(flat(program.loss_sum), DType::kF64, ReduceOp::kSum);
+    case OpKind::kGatherDirections:
+      return gather_directions(op);
     case OpKind::kGatherNorm:
       return communicator_.all_gather(flat(program.norm_parts), DType::kF64);
     default:
@@ -335,16 +331,6 @@ void Trainer::fail_non_finite() {
        "smaller "
        "optim.clip",
        result_.step, unsigned_nan(result_.loss), unsigned_nan(result_.grad_norm), tensor, step_);
-}
-
-void Trainer::update() {
-  AdamW adamw(*backend_.ops, config_.optim);
-  for (const StateTensor& t : state()) {
-    const AdamWRange range{t.weight.memory, t.first_moment.memory, t.second_moment.memory,
-                           t.gradient.memory, t.spec->decays()};
-    adamw.update(range, result_.step, result_.lr, clip_coefficient_);
-  }
-  stale_ = built_.program.parameter_shards != built_.program.optimizer_shards;
 }
 
 }  // namespace gxp

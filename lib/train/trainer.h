@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "lib/data/batch_loader.h"
 #include "lib/data/dataset.h"
 #include "lib/model/model.h"
+#include "lib/optim/optimizer.h"
 #include "lib/program/build.h"
 #include "lib/train/backend.h"
 #include "lib/train/program_runner.h"
@@ -46,9 +48,20 @@ struct StateTensor {
   const TensorSpec* spec = nullptr;
   Range elements;  // of the tensor
   Tensor weight;
-  Tensor first_moment;
-  Tensor second_moment;
+  // In the order of OptimizerSpec::kept, of the same elements; empty where none is kept or every
+  // rank holds all.
+  std::vector<Tensor> optimizer;
   Tensor gradient;  // of the last step, summed over the ranks and not clipped
+};
+
+// What a rank holds of one kind of optimizer state of one tensor.
+struct KeptTensor {
+  const TensorSpec* spec = nullptr;
+  const KeptState* state = nullptr;
+  std::vector<size_t> shape;  // of all of it
+  Range elements;             // of that
+  Tensor tensor;
+  bool everywhere = false;  // every rank holds these elements
 };
 
 class Trainer {
@@ -62,6 +75,8 @@ class Trainer {
   // What this rank holds, in forward order, to be read or overwritten between steps: every tensor,
   // or its shard of each. All ranks together hold all.
   [[nodiscard]] std::vector<StateTensor> state();
+  // The optimizer state, likewise.
+  [[nodiscard]] std::vector<KeptTensor> kept_state();
   // Whether state() is a shard.
   [[nodiscard]] bool is_sharded() const { return built_.program.optimizer_shards > 1; }
   // The elements of a state() tensor of `count` for which this rank stands: the ranks that hold the
@@ -103,6 +118,16 @@ class Trainer {
   void finish_loss(const Op& op, const UnitTensors& tensors);
   void clip();
   void update();
+  void prepare_update(const Op& op);
+  void gather_directions(const Op& op);
+  void update_whole(const Op& op);
+  [[nodiscard]] bool sees_whole(const TensorPart& part) const;
+  [[nodiscard]] UpdateStep update_step() const;
+  // act(tensor, its direction) for what this rank holds of the tensors of op's unit seen whole.
+  template <class Act>
+  void for_own_whole(const Op& op, Act act);
+  void transform(size_t tensor, const Tensor& direction, Memory workspace, const UpdateStep& step);
+  [[nodiscard]] Tensor kept_of(size_t state, size_t place) const;
   std::function<void()> bind_train(const Op& op);
   std::unique_ptr<Pass> make_forward(const StepShape& shape, OpKind ending);
   std::function<void()> bind_forward(const Pass& pass, const Op& op);
@@ -124,10 +149,13 @@ class Trainer {
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Dataset> valid_;  // none without data.valid
   std::unique_ptr<BatchLoader> loader_;
+  std::unique_ptr<Optimizer> optimizer_;
   const Strategy& strategy_;
   BuiltStep built_;
   std::vector<std::vector<TensorPart>> norm_parts_;
-  std::vector<TensorPart> own_parts_;  // of the optimizer's tensors
+  std::vector<TensorPart> own_parts_;            // of the optimizer's tensors
+  std::vector<TensorPart> all_parts_;            // every tensor whole
+  std::vector<std::vector<Range>> kept_places_;  // by kind of state; of own or of all parts
   std::unique_ptr<ProgramMemory> memory_;
   std::unique_ptr<ProgramRunner> runner_;
 

@@ -1,7 +1,10 @@
 #include "lib/train/training_state.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 
 #include "lib/base/log.h"
@@ -12,25 +15,33 @@
 namespace gxp {
 namespace {
 
-struct RoleTensor {
-  Role role;
+// What this rank holds of a tensor of the checkpoint.
+struct HeldTensor {
+  TensorInfo info;
+  Range elements;
   Tensor tensor;
+  bool everywhere;  // every rank holds these elements
 };
 
-std::array<RoleTensor, 3> roles_of(const StateTensor& state) {
-  return {{{Role::kWeight, state.weight},
-           {Role::kAdamM, state.first_moment},
-           {Role::kAdamV, state.second_moment}}};
-}
-
-TensorInfo info_of(const TensorSpec& spec, Role role) {
-  return {spec.name, role, StorageDType::kF32, {spec.shape.begin(), spec.shape.end()}};
+std::vector<HeldTensor> held_by(Trainer& trainer) {
+  const auto info = [](const TensorSpec& spec, Role role, const std::vector<size_t>& shape) {
+    return TensorInfo{spec.name, role, StorageDType::kF32, {shape.begin(), shape.end()}};
+  };
+  std::vector<HeldTensor> held;
+  for (const StateTensor& state : trainer.state())
+    held.push_back(
+        {info(*state.spec, Role::kWeight, state.spec->shape), state.elements, state.weight, false});
+  for (const KeptTensor& kept : trainer.kept_state())
+    held.push_back({info(*kept.spec, parse_role(kept.state->role).value(), kept.shape),
+                    kept.elements, kept.tensor, kept.everywhere});
+  return held;
 }
 
 // Settings that a resumed run must share with the one that it continues: those that decide the
-// shape of the model and which sample comes when.
+// shape of the model, which sample comes when, and what the optimizer's state means.
 bool must_agree(std::string_view key) {
-  constexpr std::array<std::string_view, 3> kKeys = {"data.order", "data.sequence", "train.seed"};
+  constexpr std::array<std::string_view, 4> kKeys = {"data.order", "data.sequence", "optim.name",
+                                                     "train.seed"};
   const bool model = key.starts_with("model.") && key != "model.init";
   return model || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
@@ -43,6 +54,22 @@ void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
          "resume from {}: {} is {} there and {} now; set it as it was, or start without --resume",
          checkpoint.path(), key, *saved, value);
   }
+}
+
+// What the optimizer keeps is what the checkpoint holds.
+void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim) {
+  std::set<std::string_view> held, kept;
+  for (const LogicalTensor& tensor : checkpoint.manifest().tensors)
+    if (tensor.info.role != Role::kWeight) held.insert(to_string(tensor.info.role));
+  for (const KeptState& state : make_optimizer_spec(optim).kept) kept.insert(state.role);
+  if (held == kept) return;
+  const auto list = [](const auto& roles) {
+    return roles.empty() ? "no optimizer state" : fmt::format("{}", fmt::join(roles, ", "));
+  };
+  fail(ErrorKind::kConfig,
+       "resume from {}: it holds {}, and optim.name = \"{}\" as set now keeps {}; set the "
+       "optimizer as it was, or start without --resume",
+       checkpoint.path(), list(held), optim.name, list(kept));
 }
 
 // The newest checkpoint, each file of which one rank has verified.
@@ -87,14 +114,14 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
   const int world_size = communicator.world_size();
   const auto step = uint64_t(trainer.steps_done());
   CheckpointWriter writer(config.checkpoint.dir, {step, rank, world_size});
-  for (const StateTensor& state : trainer.state()) {
-    const Range share = trainer.own_share(state.elements.count);
+  for (const HeldTensor& held : held_by(trainer)) {
+    const size_t count = held.elements.count;
+    const Range share =
+        held.everywhere ? owned_range(count, world_size, rank) : trainer.own_share(count);
     if (share.count == 0) continue;
-    for (const RoleTensor& part : roles_of(state)) {
-      const Memory memory =
-          part.tensor.memory.slice(share.begin * sizeof(float), share.count * sizeof(float));
-      writer.add(info_of(*state.spec, part.role), state.elements.begin + share.begin, memory);
-    }
+    const Memory memory =
+        held.tensor.memory.slice(share.begin * sizeof(float), share.count * sizeof(float));
+    writer.add(held.info, held.elements.begin + share.begin, memory);
   }
   std::vector<FilePart> parts;
   for (const std::string& text : gather_texts(communicator, to_json(writer.finish()))) {
@@ -119,10 +146,9 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   if (complete_steps(config.checkpoint.dir).empty()) return false;
   const Checkpoint checkpoint = open_verified(config.checkpoint.dir, communicator);
   check_agreement(checkpoint, settings);
-  for (const StateTensor& state : trainer.state()) {
-    for (const RoleTensor& part : roles_of(state))
-      checkpoint.read(state.spec->name, part.role, state.elements.begin, part.tensor.memory);
-  }
+  check_kept(checkpoint, config.optim);
+  for (const HeldTensor& held : held_by(trainer))
+    checkpoint.read(held.info.name, held.info.role, held.elements.begin, held.tensor.memory);
   const CheckpointInfo& info = checkpoint.manifest().info;
   trainer.continue_from(int64_t(info.step), info.samples_consumed);
   // Nobody trains on until every rank has verified its files.

@@ -1,8 +1,11 @@
 #include "lib/config/load.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/config/optimizer_defaults.h"
+#include "lib/config/settings.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -124,6 +127,26 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "run.toml:4: model.tied_head: is for model.family = \"llama\"; leave it out for gpt2"},
       {"sequence = 257", "run.toml:3: data.sequence: must be at most model.context (256), is 257"},
       {"[train]\nvalid_every = 2", "run.toml:4: train.valid_every: needs files in data.valid"},
+      {"[optim]\nmomentum = 0.9",
+       "run.toml:4: optim.momentum: is for optim.name = \"sgd\" or \"muon\"; leave it out for "
+       "adamw"},
+      {"[optim]\nname = 'muon'\neps1 = 0.1",
+       "run.toml:5: optim.eps1: is for optim.name = \"adafactor\"; leave it out for muon"},
+      {"[optim]\nname = 'muon'\nns_steps = 0",
+       "run.toml:5: optim.ns_steps: must be from 1 to 100, is 0"},
+      {"[optim]\nname = 'adafactor'\ndecay_rate = 0.8",
+       "run.toml:5: optim.decay_rate: must be from -1 to 0, is 0.8"},
+      {"[optim]\nname = 'sgd'\nmomentum = 1",
+       "run.toml:5: optim.momentum: must be at least 0 and below 1, is 1.0"},
+      {"[optim]\nname = 'sgd'\ndampening = 0.5",
+       "run.toml:5: optim.dampening: needs optim.momentum above 0, is 0.5"},
+      {"[optim]\nname = 'sgd'\nmomentum = 0.9\ndampening = 0.5\nnesterov = true",
+       "run.toml:7: optim.nesterov: needs optim.momentum above 0 and optim.dampening 0, which are "
+       "0.9 and 0.5"},
+      {"[optim]\nname = 'adamx'",
+       "run.toml:4: optim.name: must be one of: adamw, adam, sgd, lion, adafactor, muon, is "
+       "\"adamx\"; did you mean "
+       "'adamw'?"},
       {"[lr_schedule]\nmin_lr = 1",
        "run.toml:4: lr_schedule.min_lr: must be at most optim.lr (0.0006), is 1"},
       {"[lr_schedule]\nwarmup_steps = 1001",
@@ -134,6 +157,23 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "run.toml:4: checkpoint.every: needs a directory in checkpoint.dir"},
   }));
   CHECK(complaint(kData + line) == message);
+}
+
+TEST_CASE("an optimizer's own defaults yield to what is given", "[config]") {
+  const OptimConfig adam = load(kData + "[optim]\nname = 'adam'\nweight_decay = 0.3").optim;
+  CHECK(adam.beta2 == 0.999);
+  CHECK(adam.weight_decay == 0.3);
+  CHECK(load(kData + "[optim]\nname = 'lion'").optim.lr == 1e-4);
+  CHECK(load(kData + "[optim]\nname = 'adamw'").optim.beta2 == OptimConfig().beta2);
+}
+
+TEST_CASE("every default that depends on the optimizer is of one and of a setting", "[config]") {
+  const Check& names = find_setting("optim", "name")->check;
+  for (const OptimizerDefault& preset : optimizer_defaults()) {
+    CAPTURE(preset.name, preset.key);
+    CHECK(std::find(names.words.begin(), names.words.end(), preset.name) != names.words.end());
+    CHECK(find_setting("optim", preset.key) != nullptr);
+  }
 }
 
 TEST_CASE("a key before the first section is sent to the section that has it", "[config]") {

@@ -1,8 +1,10 @@
 #include "lib/config/print.h"
 
+#include <algorithm>
 #include <set>
 
 #include "lib/config/manual.h"
+#include "lib/config/rules.h"
 #include "lib/config/settings.h"
 #include "tests/catch.h"
 
@@ -29,6 +31,12 @@ RunConfig changed_config() {
   run.model.head_size = 2;
   run.data.sequence = 1;
   run.checkpoint.keep = 3;
+  // What the changed name of the optimizer has no use for.
+  const RunConfig defaults;
+  for (const BrokenRule& rule : broken_rules(run)) {
+    const auto setting = std::ranges::find(settings(), rule.setting, &Setting::name);
+    setting->set(run, setting->get(defaults));
+  }
   return run;
 }
 

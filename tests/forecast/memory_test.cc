@@ -44,6 +44,14 @@ TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", 
   CHECK(peak_of_run(config, world_size, false) == predicted(config, world_size).peak);
 }
 
+TEST_CASE("every optimizer's memory is predicted", "[forecast]") {
+  const std::string optimizer = GENERATE("adam", "sgd", "lion", "adafactor", "muon");
+  const std::string strategy = GENERATE("ddp", "zero2", "zero3");
+  CAPTURE(optimizer, strategy);
+  const RunConfig config = small_run({"parallel.strategy=" + strategy, "optim.name=" + optimizer});
+  CHECK(peak_of_run(config, 3, false) == predicted(config, 3).peak);
+}
+
 TEST_CASE("what a validation takes beside the step is predicted", "[forecast]") {
   const int world_size = GENERATE(1, 3);
   const std::string strategy = GENERATE("ddp", "zero3");

@@ -82,6 +82,18 @@ TEST_CASE("groups with replicas send the bytes that are predicted", "[forecast]"
   CHECK(sent_in_a_step(config, transport, 6) == predicted(config, network));
 }
 
+TEST_CASE("what optimizers gather that see whole tensors is predicted", "[forecast]") {
+  const std::string optimizer = GENERATE("sgd", "adafactor", "muon");
+  const std::string strategy = GENERATE("ddp", "zero1", "zero3", "hybrid_shard");
+  const std::string over = GENERATE("false", "true");
+  CAPTURE(optimizer, strategy, over);
+  std::vector<std::string> sets = {"optim.name=" + optimizer, "parallel.strategy=" + strategy};
+  if (find_strategy(strategy).hybrid)
+    sets.insert(sets.end(), {"parallel.shard_size=2", "parallel.optimizer_over_replicas=" + over});
+  const RunConfig config = small_run(sets);
+  CHECK(sent_in_a_step(config, "inproc", 6) == predicted(config, network_of("inproc", 6)));
+}
+
 TEST_CASE("large buffers are predicted too, whatever algorithm they take", "[forecast]") {
   const std::string transport = GENERATE("inproc", "shm");
   const std::string strategy = GENERATE("ddp", "zero2", "zero3");

@@ -1,0 +1,61 @@
+// The optimizers: what changes the weights, given the gradients. One row each in table.cc; what
+// they keep from step to step is the table of lib/arch/optimizer_state.h, their arithmetic is
+// kernels/ops.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/ops.h"
+#include "lib/config/run_config.h"
+#include "lib/tensor/tensor.h"
+
+namespace gxp {
+
+// A flat range of one tensor with everything an update needs: equally many f32 elements, none
+// overlapping another. Borrows.
+struct UpdateRange {
+  Tensor weights;
+  // In the order of OptimizerSpec::kept; zero before step 1, empty where none is kept.
+  std::vector<Tensor> kept;
+  ConstTensor gradients;
+  bool decay = true;  // a part of a tensor of two or more dimensions
+};
+
+struct UpdateStep {
+  int64_t step;           // from 1
+  double lr;              // learning rate
+  double gradient_scale;  // multiplied into the gradients first (clipping)
+};
+
+// All of a tensor that the optimizer must see whole. Borrows.
+struct WholeTensor {
+  Tensor direction;          // in the tensor's shape
+  std::vector<Tensor> kept;  // as above, but empty where it is sharded
+  Memory workspace;          // OptimizerSpec::workspace_bytes
+  double outputs_per_input;  // of a matrix of a block
+};
+
+// Not thread-safe, as Ops is not. Ranges may be cut in any way and may be empty: the bits do not
+// depend on the cuts.
+//
+// A tensor that OptimizerSpec::sees_whole names is updated in three steps instead of one: each
+// range is prepared, the directions of all ranges are brought together (from all ranks, where they
+// hold shards) and transformed, and each range is moved along its part of the result.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  virtual void update(const UpdateRange& range, const UpdateStep& step) = 0;
+
+  // direction = what is to be brought together.
+  virtual void prepare(const Tensor& direction, const UpdateRange& range, const UpdateStep& step);
+  virtual void transform(const WholeTensor& whole, const UpdateStep& step);
+  // `range.gradients` are its part of the transformed direction.
+  virtual void apply(const UpdateRange& range, const UpdateStep& step);
+};
+
+// The one that optim.name names. `ops` outlives it. kConfig if there is none of that name.
+std::unique_ptr<Optimizer> make_optimizer(Ops& ops, const OptimConfig& config);
+
+}  // namespace gxp

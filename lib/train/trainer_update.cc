@@ -1,0 +1,134 @@
+// The trainer's tensors, and how the optimizer changes them.
+#include <algorithm>
+
+#include "lib/train/trainer.h"
+#include "lib/zero/flat_tensors.h"
+
+namespace gxp {
+namespace {
+
+UpdateRange range_of(const StateTensor& tensor, const ConstTensor& gradients) {
+  return {tensor.weight, tensor.optimizer, gradients, tensor.spec->decays()};
+}
+
+}  // namespace
+
+// `place`: an index of the parts that this kind of state is laid out by.
+Tensor Trainer::kept_of(size_t state, size_t place) const {
+  const Range& range = kept_places_[state][place];
+  if (range.count == 0) return {};
+  const Memory buffer = flat(built_.program.optimizer_states[state]);
+  return {buffer.slice(range.begin * sizeof(float), range.count * sizeof(float)), DType::kF32,
+          Shape{range.count}};
+}
+
+std::vector<StateTensor> Trainer::state() {
+  const StepProgram& program = built_.program;
+  std::vector<StateTensor> tensors;
+  for (size_t i = 0; i < own_parts_.size(); ++i) {
+    const TensorPart& part = own_parts_[i];
+    const UnitSpec& unit = architecture_.units[size_t(part.unit)];
+    const auto take = [&](BufferId buffer, int shards) {
+      return part_of(layout_, part, flat(buffer), shards);
+    };
+    StateTensor& tensor = tensors.emplace_back();
+    tensor.spec = &unit.tensors[size_t(part.tensor)];
+    tensor.elements = part.elements;
+    tensor.weight = take(program.parameters, program.parameter_shards);
+    tensor.gradient = take(program.gradients, program.gradient_shards);
+    for (size_t s = 0; s < kept_places_.size(); ++s)
+      tensor.optimizer.push_back(shape_.optimizer.kept[s].everywhere ? Tensor() : kept_of(s, i));
+  }
+  return tensors;
+}
+
+std::vector<KeptTensor> Trainer::kept_state() {
+  std::vector<KeptTensor> tensors;
+  for (size_t s = 0; s < kept_places_.size(); ++s) {
+    const KeptState& state = shape_.optimizer.kept[s];
+    const std::vector<TensorPart>& parts = state.everywhere ? all_parts_ : own_parts_;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const UnitSpec& unit = architecture_.units[size_t(parts[i].unit)];
+      const TensorSpec& spec = unit.tensors[size_t(parts[i].tensor)];
+      const Tensor tensor = kept_of(s, i);
+      if (tensor.memory.data == nullptr) continue;
+      const Range elements = state.everywhere ? Range{0, tensor.count()} : parts[i].elements;
+      tensors.push_back(
+          {&spec, &state, state.shape(unit, spec), elements, tensor, state.everywhere});
+    }
+  }
+  return tensors;
+}
+
+UpdateStep Trainer::update_step() const { return {result_.step, result_.lr, clip_coefficient_}; }
+
+void Trainer::update() {
+  const std::vector<StateTensor> own = state();
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (!sees_whole(own_parts_[i]))
+      optimizer_->update(range_of(own[i], own[i].gradient), update_step());
+  }
+  stale_ = built_.program.parameter_shards != built_.program.optimizer_shards;
+}
+
+bool Trainer::sees_whole(const TensorPart& part) const {
+  const UnitSpec& unit = architecture_.units[size_t(part.unit)];
+  const OptimizerSpec& optimizer = shape_.optimizer;
+  return optimizer.sees_whole != nullptr &&
+         optimizer.sees_whole(unit, unit.tensors[size_t(part.tensor)]);
+}
+
+template <class Act>
+void Trainer::for_own_whole(const Op& op, Act act) {
+  const size_t unit_begin = layout_.units[size_t(op.unit)].flat.begin;
+  const std::vector<StateTensor> own = state();
+  for (size_t i = 0; i < own.size(); ++i) {
+    const TensorPart& part = own_parts_[i];
+    if (part.unit != op.unit || !sees_whole(part)) continue;
+    const size_t begin = (part.in_flat - unit_begin) * sizeof(float);
+    const size_t bytes = part.elements.count * sizeof(float);
+    act(own[i],
+        Tensor(flat(op.scratch[0]).slice(begin, bytes), DType::kF32, Shape{part.elements.count}));
+  }
+}
+
+void Trainer::prepare_update(const Op& op) {
+  for_own_whole(op, [&](const StateTensor& tensor, const Tensor& direction) {
+    optimizer_->prepare(direction, range_of(tensor, tensor.gradient), update_step());
+  });
+}
+
+// Each rank sends its part of the directions, and then transforms all of them. To share that work
+// and send the results would be as many bytes again; shards of whole tensors would be N / 3 times
+// as large on N ranks, since a matrix of GPT-2's MLP is a third of a block.
+void Trainer::gather_directions(const Op& op) {
+  const Memory unit = flat(op.scratch[0]);
+  const bool replicas = op.group == RankGroup::kReplicas;
+  members(op.group).all_gather(replicas ? own_part(unit, groups_.shard_size) : unit, DType::kF32);
+}
+
+void Trainer::update_whole(const Op& op) {
+  const Memory unit = flat(op.scratch[0]);
+  const std::vector<Tensor> tensors = unit_tensors(architecture_, layout_, op.unit, unit);
+  for (size_t i = 0; i < all_parts_.size(); ++i) {
+    if (all_parts_[i].unit == op.unit && sees_whole(all_parts_[i]))
+      transform(i, tensors[size_t(all_parts_[i].tensor)], flat(op.scratch[1]), update_step());
+  }
+  for_own_whole(op, [&](const StateTensor& tensor, const Tensor& direction) {
+    optimizer_->apply(range_of(tensor, direction), update_step());
+  });
+}
+
+// `tensor`: an index of all_parts_.
+void Trainer::transform(size_t tensor, const Tensor& direction, Memory workspace,
+                        const UpdateStep& step) {
+  const TensorPart& part = all_parts_[tensor];
+  const TensorSpec& spec = architecture_.units[size_t(part.unit)].tensors[size_t(part.tensor)];
+  WholeTensor whole{direction, {}, workspace, 1.0};
+  if (spec.shape.size() == 2) whole.outputs_per_input = outputs_per_input(architecture_, spec);
+  for (size_t s = 0; s < kept_places_.size(); ++s)
+    whole.kept.push_back(shape_.optimizer.kept[s].everywhere ? kept_of(s, tensor) : Tensor());
+  optimizer_->transform(whole, step);
+}
+
+}  // namespace gxp

@@ -1,0 +1,66 @@
+#include "lib/shard/state_layout.h"
+
+#include <string>
+
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+const Architecture& sample() {
+  static const Architecture kSample =
+      make_architecture({.vocab_size = 61, .context = 9, .hidden = 20, .layers = 2, .heads = 2});
+  return kSample;
+}
+
+OptimizerSpec spec_of(const std::string& name) {
+  OptimConfig config;
+  config.name = name;
+  config.momentum = 0.9;
+  return make_optimizer_spec(config);
+}
+
+TEST_CASE("states of parts lie one behind the other, in their buffer", "[shard]") {
+  const std::string name = GENERATE("adamw", "sgd", "lion", "adafactor", "muon");
+  const int shards = GENERATE(1, 2, 4);
+  CAPTURE(name, shards);
+  const ParameterLayout layout = make_layout(sample(), 4);
+  for (const KeptState& state : spec_of(name).kept) {
+    const size_t count = state_count(sample(), layout, state, shards);
+    const int holders = state.everywhere ? 1 : shards;
+    for (int shard = 0; shard < holders; ++shard) {
+      const auto parts = make_parts(layout, holders, shard);
+      size_t end = 0;
+      for (const Range& place : place_state(sample(), layout, state, parts, holders)) {
+        if (place.count == 0) continue;
+        CHECK(place.begin >= end);
+        end = place.end();
+      }
+      CHECK(end <= count);
+    }
+  }
+}
+
+TEST_CASE("Muon keeps a second moment of what is no matrix of a block", "[shard]") {
+  const ParameterLayout layout = make_layout(sample(), 1);
+  const auto parts = make_parts(layout, 1, 0);
+  const auto places = place_state(sample(), layout, spec_of("muon").kept[1], parts, 1);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const UnitSpec& unit = sample().units[size_t(parts[i].unit)];
+    const bool is_matrix = unit.tensors[size_t(parts[i].tensor)].shape.size() == 2;
+    const bool is_muons = is_matrix && unit.kind == UnitKind::kBlock;
+    CHECK(places[i].count == (is_muons ? 0 : parts[i].elements.count));
+  }
+}
+
+TEST_CASE("Adafactor keeps less than two per cent of a model of some width", "[shard]") {
+  const Architecture wide = make_architecture({.hidden = 512, .layers = 2});
+  const ParameterLayout layout = make_layout(wide, 1);
+  size_t kept = 0;
+  for (const KeptState& state : spec_of("adafactor").kept)
+    kept += state_count(wide, layout, state, 1);
+  CHECK(double(kept) < 0.02 * double(layout.count));
+}
+
+}  // namespace
+}  // namespace gxp

@@ -1,0 +1,148 @@
+// Every optimizer with every strategy: bits, memory, checkpoints.
+#include "lib/plan/model_states.h"
+#include "lib/train/training_state.h"
+#include "tests/catch.h"
+#include "tests/train/golden.h"
+
+namespace gxp {
+namespace {
+
+using Sets = std::vector<std::string>;
+
+RunConfig config_with(const std::string& optimizer, int world_size, const Sets& others = {}) {
+  Sets sets = {"optim.name=" + optimizer};
+  if (optimizer == "sgd") sets.insert(sets.end(), {"optim.momentum=0.9", "optim.lr=0.1"});
+  if (optimizer == "muon") sets.emplace_back("optim.lr=0.02");
+  sets.insert(sets.end(), others.begin(), others.end());
+  return golden_config("gpt2-tiny", world_size, sets);
+}
+
+TEST_CASE("every optimizer trains to the bits of DDP under every strategy, and learns", "[train]") {
+  const std::string optimizer = GENERATE("adam", "sgd", "lion", "adafactor", "muon");
+  const int world_size = GENERATE(2, 4);
+  const auto run = [&](const std::string& strategy) {
+    const Sets sets = {"parallel.strategy=" + strategy, "train.steps=6"};
+    return train_on_ranks(config_with(optimizer, world_size, sets), world_size)[1];
+  };
+  const Trained ddp = run("ddp");
+  CAPTURE(optimizer);
+  CHECK(ddp.steps.back().loss < ddp.steps.front().loss);
+  for (const std::string strategy : {"no_shard", "zero1", "zero2", "zero3", "shard_grad_op"}) {
+    CAPTURE(world_size, strategy);
+    CHECK(same_bits(run(strategy).weights, ddp.weights));
+  }
+}
+
+TEST_CASE("every optimizer trains to the bits of DDP with shard groups and replicas", "[train]") {
+  const std::string optimizer = GENERATE("sgd", "adafactor", "muon");
+  const std::string over_replicas = GENERATE("true", "false");
+  CAPTURE(optimizer, over_replicas);
+  const auto run = [&](Sets sets) {
+    sets.emplace_back("train.steps=4");
+    return train_on_ranks(config_with(optimizer, 4, sets), 4)[3].weights;
+  };
+  CHECK(same_bits(run({"parallel.strategy=hybrid_shard", "parallel.shard_size=2",
+                       "parallel.optimizer_over_replicas=" + over_replicas}),
+                  run({})));
+}
+
+TEST_CASE("an optimizer's state is resumed by another strategy, to the same bits", "[train]") {
+  const std::string optimizer = GENERATE("adam", "sgd", "lion", "adafactor", "muon");
+  const std::string first = GENERATE("ddp", "zero3");
+  const std::string second = first == "ddp" ? "zero2" : "ddp";
+  CAPTURE(optimizer, first, second);
+  const TemporaryDirectory directory;
+  const auto run_until = [&](const std::string& strategy, int until) {
+    const RunConfig config = config_with(
+        optimizer, 2, {"checkpoint.dir=" + directory.path(), "parallel.strategy=" + strategy});
+    return run_ranks(2, [&](Communicator& c) { return train_part(config, c, until); })[0].weights;
+  };
+  run_until(first, 3);
+  const Trained whole = train_on_ranks(config_with(optimizer, 2, {"train.steps=6"}), 2)[0];
+  CHECK(same_bits(run_until(second, 6), whole.weights));
+}
+
+TEST_CASE("an optimizer goes on at another world size with nearly the same loss", "[train]") {
+  const std::string optimizer = GENERATE("sgd", "lion", "adafactor", "muon");
+  const TemporaryDirectory directory;
+  const auto run_until = [&](int world_size, int until) {
+    const RunConfig config = config_with(
+        optimizer, world_size, {"checkpoint.dir=" + directory.path(), "parallel.strategy=zero3"});
+    return run_ranks(world_size, [&](Communicator& c) { return train_part(config, c, until); })[0];
+  };
+  const Trained whole = train_on_ranks(config_with(optimizer, 2, {"train.steps=6"}), 2)[0];
+  run_until(2, 3);
+  const Trained resumed = run_until(4, 6);
+  for (size_t s = 0; s < 3; ++s)
+    CHECK(resumed.steps[s].loss == Approx(whole.steps[s + 3].loss).epsilon(1e-5));
+}
+
+// Saves after a step with one optimizer and continues with the other.
+void resume_across(const Sets& saved, const Sets& resumed, const KeyValues& saved_settings,
+                   const KeyValues& settings) {
+  const TemporaryDirectory directory;
+  const auto with = [&](Sets sets) {
+    sets.push_back("checkpoint.dir=" + directory.path());
+    return golden_config("gpt2-tiny", 1, sets);
+  };
+  run_ranks(1, [&](Communicator& c) {
+    Backend backend = make_backend(with({}).train, 1);
+    Trainer trainer(with(saved), c, backend);
+    trainer.initialise_weights();
+    save_state(trainer, c, with(saved), saved_settings);
+    Trainer next(with(resumed), c, backend);
+    resume_state(next, c, with(resumed), settings);
+    return 0;
+  });
+}
+
+TEST_CASE("a checkpoint of another optimizer is refused, with what each keeps", "[train]") {
+  const KeyValues sgd = {{"optim.name", "\"sgd\""}};
+  const KeyValues lion = {{"optim.name", "\"lion\""}};
+  CHECK_THROWS_WITH(
+      resume_across({"optim.name=sgd", "optim.momentum=0.9"}, {"optim.name=lion"}, sgd, lion),
+      Catch::Contains("optim.name is \"sgd\" there and \"lion\" now"));
+  CHECK_THROWS_WITH(
+      resume_across({"optim.name=sgd"}, {"optim.name=sgd", "optim.momentum=0.9"}, sgd, sgd),
+      Catch::Contains(
+          "it holds no optimizer state, and optim.name = \"sgd\" as set now keeps momentum"));
+  CHECK_THROWS_WITH(
+      resume_across({"optim.name=sgd", "optim.momentum=0.9"}, {"optim.name=sgd"}, sgd, sgd),
+      Catch::Contains("it holds momentum, and"));
+}
+
+TEST_CASE("training allocates the optimizer's bytes that memcalc says", "[train]") {
+  struct Row {
+    const char* optimizer;
+    double momentum;
+    const char* in_memcalc;
+  };
+  const auto row = GENERATE(values<Row>({{"adamw", 0, "adamw"},
+                                         {"adam", 0, "adam"},
+                                         {"sgd", 0, "sgd"},
+                                         {"sgd", 0.9, "momentum"},
+                                         {"lion", 0, "lion"}}));
+  const int stage = GENERATE(0, 1, 2, 3);
+  CAPTURE(row.optimizer, stage);
+  // Sizes that need no padding.
+  const Architecture architecture =
+      make_architecture({.vocab_size = 256, .context = 64, .hidden = 64, .layers = 2});
+  const ParameterLayout layout = make_layout(architecture, 4);
+  REQUIRE(layout.count == architecture.parameter_count());
+  OptimConfig optim;
+  optim.name = row.optimizer;
+  optim.momentum = row.momentum;
+  const StepShape shape{.world_size = 4, .optimizer = make_optimizer_spec(optim)};
+  const char* strategy = std::array{"ddp", "zero1", "zero2", "zero3"}[size_t(stage)];
+  const StepProgram program =
+      build_train_step(architecture, layout, find_strategy(strategy), shape).program;
+  uint64_t bytes = 0;
+  for (const BufferSpec& buffer : program.buffers)
+    bytes += buffer.kind == MemoryKind::kOptimizer ? buffer.bytes : 0;
+  const Training training{layout.count, find_precision("fp32"),
+                          find_optimizer_state(row.in_memcalc)};
+  CHECK(bytes == model_states(training, {.stage = stage, .gpus = 4}).optimizer());
+}
+
+}  // namespace
+}  // namespace gxp
