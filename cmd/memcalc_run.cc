@@ -32,7 +32,8 @@ void check_run_options(const MemcalcOptions& options) {
 }
 
 PlannedRun plan_on(const RunConfig& config, int gpus, const Environment& environment) {
-  PlannedRun run{.gpus = gpus, .plan = plan_run(config, gpus), .memory = {}};
+  PlannedRun run{
+      .gpus = gpus, .plan = plan_run(settings_on(config, {.nproc = gpus}), gpus), .memory = {}};
   const Network network = network_of_run(config, {.nproc = gpus}, environment);
   run.memory = memory_of_run(run.plan, network, 0, kMeasuredBytes);
   return run;
