@@ -83,7 +83,8 @@ void add_step_facts(Report& report, const PlannedStep& step) {
       {{"exposed_comm_seconds", "of communication, exposed"}, step.time.exposed_seconds},
       {{"peak_bytes", fmt::format("peak memory of rank {}", step.rank), Style::kBytes},
        int64_t(total_of(step.memory.peak))},
-      {{"peak_at", "at"}, step.memory.peak_at}};
+      {{"peak_phase", "in its phase"}, step.memory.peak_phase},
+      {{"peak_at", "most lives in a step at"}, step.memory.peak_at}};
 }
 
 void add_wire(Report& report, const PlannedStep& step) {

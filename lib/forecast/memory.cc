@@ -57,8 +57,8 @@ RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
     if (total_of(phase.bytes) > total_of(most->bytes)) most = &phase;
   }
   memory.peak = most->bytes;
-  memory.peak_at =
-      most->name == "step" ? describe(program.ops[size_t(memory.step.peak)]) : most->name;
+  memory.peak_phase = most->name;
+  memory.peak_at = describe(program.ops[size_t(memory.step.peak)]);
   return memory;
 }
 

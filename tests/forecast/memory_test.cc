@@ -75,7 +75,8 @@ TEST_CASE("what is taken before the first step counts if the step takes less", "
   const RunMemory without = memory_of_run(plan, network, 0, 0);
   const RunMemory with = memory_of_run(plan, network, 0, 1000);
   CHECK(total_of(with.peak) == total_of(without.peak) + 1000);
-  CHECK(with.peak_at == "start");
+  CHECK(with.peak_phase == "start");
+  CHECK(without.peak_phase == "step");
 }
 
 }  // namespace
