@@ -48,7 +48,8 @@ void check(const MemcalcOptions& options) {
   refuse(options.model.empty() == options.params.empty(),
          "what to plan is not clear: give MODEL or --params, one of them");
   refuse(!options.solve.empty() && options.solve != "gpus",
-         "--solve finds a number of GPUs only; use --solve gpus");
+         "of an estimate --solve finds a number of GPUs only; use --solve gpus, or a run file as "
+         "MODEL");
   const bool solve = !options.solve.empty();
   refuse(solve && options.limit.empty(), "--solve lacks the memory to fit in; add --limit 80GB");
   refuse(solve && (!options.gpus.empty() || options.shard > 0 || !options.compat.empty() ||

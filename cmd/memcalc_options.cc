@@ -87,8 +87,10 @@ void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
       ->capture_default_str();
   app.add_option("--limit", options.limit, "Memory of a GPU (80GB, 80GiB): mark what fits")
       ->type_name("SIZE");
-  app.add_option("--solve", options.solve, "With --limit: the fewest GPUs per stage that fit")
-      ->type_name("gpus");
+  app.add_option("--solve", options.solve,
+                 "With --limit: the fewest GPUs per stage that fit; with a run file the largest "
+                 "micro-batch, sequence or number of layers")
+      ->type_name("gpus|batch|seq|layers");
   add_activation_options(app, options);
   add_compat_options(app, options);
   app.add_flag("--explain", options.explain, "Show formula, numbers and source of each part");

@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "cmd/memcalc_options.h"
+#include "cmd/memcalc_run.h"
 #include "lib/base/error.h"
 
 namespace gxp {
@@ -81,6 +82,7 @@ std::vector<int> gpus_of(const MemcalcOptions& options) {
   if (!options.gpus.empty()) return read_list("--gpus", options.gpus);
   if (!options.compat.empty()) return {8};
   if (options.shard > 0) return {options.shard};
+  if (asks_for_run(options)) return {1};
   return {1, 8, 64};
 }
 

@@ -16,14 +16,19 @@ namespace {
 
 void check_run_options(const MemcalcOptions& options) {
   const bool other = !options.params.empty() || !options.stages.empty() || options.shard > 0 ||
-                     !options.compat.empty() || !options.solve.empty() || options.recompute_asked ||
-                     options.eleuther_asked || options.activations.sequence > 0 ||
-                     options.precision != "bf16" || options.optimizer != "adamw";
+                     !options.compat.empty() || options.recompute_asked || options.eleuther_asked ||
+                     options.activations.sequence > 0 || options.precision != "bf16" ||
+                     options.optimizer != "adamw";
   if (other)
     fail(ErrorKind::kUsage,
          "memcalc {}: a run file says all of the run; change it with --set, and leave out the "
          "options of an estimate",
          options.model);
+  const bool solve = !options.solve.empty();
+  if (solve && options.limit.empty())
+    fail(ErrorKind::kUsage, "memcalc: --solve lacks the memory to fit in; add --limit 80GB");
+  if (solve && (options.explain || !options.svg.empty()))
+    fail(ErrorKind::kUsage, "memcalc: --solve stands alone; leave out --explain and --svg");
   for (const int gpus : gpus_of(options)) {
     if (gpus < 1 || gpus > kMostPlannedRanks)
       fail(ErrorKind::kUsage, "plan a run on {} GPUs: give --gpus numbers from 1 to {}", gpus,
@@ -32,10 +37,30 @@ void check_run_options(const MemcalcOptions& options) {
 }
 
 PlannedRun plan_on(const RunConfig& config, int gpus, const Environment& environment) {
-  PlannedRun run{.gpus = gpus, .plan = plan_run(config, gpus), .memory = {}};
+  PlannedRun run{
+      .gpus = gpus, .plan = plan_run(settings_on(config, {.nproc = gpus}), gpus), .memory = {}};
   const Network network = network_of_run(config, {.nproc = gpus}, environment);
   run.memory = memory_of_run(run.plan, network, 0, kMeasuredBytes);
   return run;
+}
+
+// The most of a quantity on each number of GPUs.
+void add_solutions(Report& report, const MemcalcOptions& options, const RunConfig& config,
+                   const Environment& environment, uint64_t limit_bytes) {
+  const Quantity& quantity = find_quantity(options.solve);
+  std::vector<RunSolution> solutions;
+  for (const int gpus : gpus_of(options)) {
+    const Network network = network_of_run(config, {.nproc = gpus}, environment);
+    const auto run_with = [&](int value) {
+      RunConfig run = settings_on(config, {.nproc = gpus});
+      quantity.set(run, value);
+      return memory_of_run(plan_run(run, gpus), network, 0, kMeasuredBytes);
+    };
+    const auto bytes_of = [&](int value) { return total_of(run_with(value).peak); };
+    const Largest largest = find_largest(bytes_of, limit_bytes, quantity.most);
+    solutions.push_back({gpus, largest, run_with(largest.value + 1)});
+  }
+  add_run_solutions(report, quantity, solutions);
 }
 
 }  // namespace
@@ -47,16 +72,19 @@ int plan_memory_of_run(const MemcalcOptions& options, const MemcalcView& view) {
   check_writable(options.svg);
   const Environment environment = process_environment();
   const RunConfig config = load_config(options.model, options.sets, environment).run;
+  Report report{.schema = "gxp.memcalc/1"};
+  report.facts = {{{"run"}, options.model}, {{"strategy"}, config.parallel.strategy}};
+  if (view.limit_bytes)
+    report.facts.push_back({{"limit_bytes", "limit", Style::kBytes}, int64_t(*view.limit_bytes)});
+  if (!options.solve.empty()) {
+    add_solutions(report, options, config, environment, *view.limit_bytes);
+    print(report, options.format);
+    return kExitOk;
+  }
   std::vector<PlannedRun> runs;
   for (const int gpus : gpus_of(options)) runs.push_back(plan_on(config, gpus, environment));
   const PlannedRun& last = runs.back();
-
-  Report report{.schema = "gxp.memcalc/1"};
-  report.facts = {{{"run"}, options.model},
-                  {{"strategy"}, config.parallel.strategy},
-                  {{"parameters"}, int64_t(last.plan.architecture.parameter_count())}};
-  if (view.limit_bytes)
-    report.facts.push_back({{"limit_bytes", "limit", Style::kBytes}, int64_t(*view.limit_bytes)});
+  report.facts.push_back({{"parameters"}, int64_t(last.plan.architecture.parameter_count())});
   add_run_results(report, runs, view.limit_bytes);
   add_run_phases(report, runs);
   if (options.explain) add_run_terms(report, runs);

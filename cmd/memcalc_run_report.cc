@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lib/forecast/explain.h"
 
 namespace gxp {
@@ -30,7 +32,8 @@ void add_run_results(Report& report, const std::vector<PlannedRun>& runs,
   append(columns, kind_columns());
   append(columns, {{"peak_bytes", "peak", Style::kBytes},
                    {"total_bytes", "total", Style::kBytes},
-                   {"peak_at", "at"},
+                   {"peak_phase", "phase"},
+                   {"peak_at", "step's peak at"},
                    {"arena_bytes", "arena", Style::kBytes}});
   if (limit_bytes) columns.push_back({"fits"});
   Table& results = report.add_table("results", std::move(columns));
@@ -38,8 +41,8 @@ void add_run_results(Report& report, const std::vector<PlannedRun>& runs,
     std::vector<Cell> row = {int64_t{gpus}};
     append_kinds(row, memory.peak);
     const auto peak = total_of(memory.peak);
-    row.insert(row.end(),
-               {int64_t(peak), int64_t(peak), memory.peak_at, int64_t(memory.step.arena_bytes)});
+    row.insert(row.end(), {int64_t(peak), int64_t(peak), memory.peak_phase, memory.peak_at,
+                           int64_t(memory.step.arena_bytes)});
     if (limit_bytes) row.emplace_back(peak <= *limit_bytes);
     results.add_row(std::move(row));
   }
@@ -85,6 +88,24 @@ void add_run_terms(Report& report, const std::vector<PlannedRun>& runs) {
     for (const Term& term : explain_run(plan, memory))
       terms.add_row({int64_t{gpus}, term.component, term.formula, term.numbers, int64_t(term.bytes),
                      term.source});
+  }
+}
+
+void add_run_solutions(Report& report, const Quantity& quantity,
+                       const std::vector<RunSolution>& solutions) {
+  Table& results = report.add_table("results", {{"gpus"},
+                                                {"setting"},
+                                                {"value", "largest"},
+                                                {"peak_bytes", "peak", Style::kBytes},
+                                                {"next_peak_bytes", "with one more", Style::kBytes},
+                                                {"binding", "most of it"}});
+  for (const auto& [gpus, largest, too_large] : solutions) {
+    const auto most = std::ranges::max_element(too_large.peak) - too_large.peak.begin();
+    results.add_row({int64_t{gpus}, std::string(quantity.setting),
+                     largest.value == 0 ? Cell() : Cell(int64_t{largest.value}),
+                     largest.value == 0 ? Cell() : Cell(int64_t(largest.bytes)),
+                     int64_t(total_of(too_large.peak)),
+                     std::string(kMemoryKindNames[size_t(most)])});
   }
 }
 

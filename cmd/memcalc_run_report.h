@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/forecast/memory.h"
+#include "lib/forecast/solve.h"
 #include "lib/report/report.h"
 
 namespace gxp {
@@ -14,6 +15,12 @@ struct PlannedRun {
   int gpus = 1;
   RunPlan plan;
   RunMemory memory;
+};
+
+struct RunSolution {
+  int gpus = 1;
+  Largest largest;
+  RunMemory too_large;  // with one more
 };
 
 // results[]: the peak, by kind, and where it is.
@@ -25,5 +32,9 @@ void add_run_phases(Report& report, const std::vector<PlannedRun>& runs);
 void add_run_terms(Report& report, const std::vector<PlannedRun>& runs);
 // curve[]: what lives while each operation runs.
 void add_run_curve(Report& report, const PlannedRun& run);
+// results[] of {gpus, setting, value, peak_bytes, next_peak_bytes, binding}: the largest value
+// that fits, null if none does, and with one more the peak and the kind of memory that has most.
+void add_run_solutions(Report& report, const Quantity& quantity,
+                       const std::vector<RunSolution>& solutions);
 
 }  // namespace gxp

@@ -2,6 +2,7 @@
 
 #include "cmd/rank_context.h"
 #include "lib/base/error.h"
+#include "lib/program/strategy.h"
 
 namespace gxp {
 namespace {
@@ -18,6 +19,12 @@ std::string transport_of(const CommConfig& comm, const PlannedRanks& ranks) {
 
 }  // namespace
 
+RunConfig settings_on(RunConfig config, const PlannedRanks& ranks) {
+  if (find_strategy(config.parallel.strategy).hybrid && config.parallel.shard_size == 0)
+    config.parallel.shard_size = ranks.nproc;
+  return config;
+}
+
 Network network_of_run(const RunConfig& config, const PlannedRanks& ranks,
                        const Environment& environment) {
   const CommConfig& comm = config.comm;
@@ -31,7 +38,7 @@ Network network_of_run(const RunConfig& config, const PlannedRanks& ranks,
   const CommunicatorOptions options =
       communicator_options(job, find_profile(comm.profile, environment));
   Network network{.world_size = ranks.world_size(), .transport = transport_of(comm, ranks)};
-  network.shared_space = network.transport == "shm";
+  network.shared_space = network.transport.starts_with("shm");
   network.choice = choice_of(options);
   network.profile = options.profile;
   for (int rank = 0; rank < ranks.world_size() && ranks.nnodes > 1; ++rank)

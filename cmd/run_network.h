@@ -16,6 +16,10 @@ struct PlannedRanks {
   [[nodiscard]] int world_size() const { return nproc * nnodes; }
 };
 
+// The settings with which gxp train runs on these ranks: hybrid strategies shard within a host
+// unless parallel.shard_size says otherwise.
+RunConfig settings_on(RunConfig config, const PlannedRanks& ranks);
+
 // Ranks of one host share memory unless comm.transport is tcp. The profile is this machine's, as
 // for rank 0. kUnavailable: another engine than gxp's own, which decides itself what it sends.
 // kConfig, kIo, kCorrupt: comm.algorithm, comm.profile.

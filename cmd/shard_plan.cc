@@ -43,23 +43,25 @@ Speed speed_of(const Options& options, const RunConfig& config) {
   return {.flops = measure_matmul_flops(backend) * share, .bytes_per_s = bytes_per_s * share};
 }
 
-PlannedStep plan_step(const RunConfig& config, const Network& network, const Speed& speed,
-                      int rank) {
+PlannedStep plan_step(const Options& options, const RunConfig& config, const Network& network,
+                      const Speed& speed) {
   PlannedStep step;
-  step.plan = plan_run(config, network.world_size);
+  step.rank = options.rank;
+  step.plan = plan_run(settings_on(config, options.ranks), network.world_size);
   step.traffic = traffic_of(step.plan.step.program, network);
-  step.memory = memory_of_run(step.plan, network, rank, kMeasuredBytes);
+  step.memory = memory_of_run(step.plan, network, step.rank, kMeasuredBytes);
   step.time = time_step(step.plan, step.traffic, speed);
-  step.rank = rank;
   return step;
 }
 
-std::vector<PlannedStep> plan_all(RunConfig config, const Network& network, const Speed& speed,
-                                  int rank) {
+std::vector<PlannedStep> plan_all(const Options& options, const RunConfig& config,
+                                  const Network& network, const Speed& speed) {
   std::vector<PlannedStep> steps;
   for (const Strategy& strategy : strategies()) {
-    config.parallel.strategy = strategy.name;
-    steps.push_back(plan_step(config, network, speed, rank));
+    RunConfig other = config;
+    other.parallel.strategy = strategy.name;
+    if (!strategy.shard_optimizer) other.parallel.shard_size = 0;  // shards nothing
+    steps.push_back(plan_step(options, other, network, speed));
   }
   return steps;
 }
@@ -77,14 +79,14 @@ int run(const Options& options) {
   const RunConfig config = load_config(options.config_path, options.sets, environment).run;
   const Network network = network_of_run(config, options.ranks, environment);
   const Speed speed = speed_of(options, config);
-  const PlannedStep step = plan_step(config, network, speed, options.rank);
+  const PlannedStep step = plan_step(options, config, network, speed);
   Report report{.schema = "gxp.shard-plan/1"};
   add_step_facts(report, step);
   add_wire(report, step);
   if (options.units || options.format == Format::kJson) add_units(report, step);
   if (options.units) add_tensors(report, step);
   if (options.program) add_program(report, step);
-  if (options.compare) add_strategies(report, plan_all(config, network, speed, options.rank));
+  if (options.compare) add_strategies(report, plan_all(options, config, network, speed));
   print(report, options.format);
   if (!options.svg.empty())
     write_file(options.svg, timeline_svg(step.plan.step.program, step.time));

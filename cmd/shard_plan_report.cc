@@ -40,6 +40,22 @@ uint64_t used_bytes(const Op& op, bool writes) {
   return bytes;
 }
 
+// "0-3,8": ranks in ascending order.
+std::string ranges_of(const std::vector<int>& ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", ranks[i]);
+    if (last > i) text += fmt::format("-{}", ranks[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+// By RankGroup.
+constexpr std::array<std::string_view, 3> kGroupNames = {"all ranks", "shard group", "replicas"};
+
 struct WireRow {
   int64_t calls = 0;
   uint64_t bytes = 0;
@@ -67,16 +83,18 @@ void add_step_facts(Report& report, const PlannedStep& step) {
       {{"exposed_comm_seconds", "of communication, exposed"}, step.time.exposed_seconds},
       {{"peak_bytes", fmt::format("peak memory of rank {}", step.rank), Style::kBytes},
        int64_t(total_of(step.memory.peak))},
-      {{"peak_at", "at"}, step.memory.peak_at}};
+      {{"peak_phase", "in its phase"}, step.memory.peak_phase},
+      {{"peak_at", "most lives in a step at"}, step.memory.peak_at}};
 }
 
 void add_wire(Report& report, const PlannedStep& step) {
   const std::map<OpId, double> waited = waited_for(step);
-  std::map<std::array<std::string, 3>, WireRow> rows;
+  std::map<std::array<std::string, 4>, WireRow> rows;
   for (const OpTraffic& traffic : step.traffic) {
     const Op& op = step.plan.step.program.ops[size_t(traffic.op)];
     WireRow& row =
-        rows[{std::string(to_string(op.kind)), std::string(to_string(traffic.call.collective)),
+        rows[{std::string(to_string(op.kind)), std::string(kGroupNames[size_t(traffic.group)]),
+              std::string(to_string(traffic.call.collective)),
               std::string(traffic.plan.algorithm->name)}];
     ++row.calls;
     row.bytes += traffic.sent[size_t(step.rank)];
@@ -85,6 +103,7 @@ void add_wire(Report& report, const PlannedStep& step) {
     if (found != waited.end()) row.exposed += found->second;
   }
   Table& table = report.add_table("wire", {{"operation"},
+                                           {"among"},
                                            {"collective"},
                                            {"algorithm"},
                                            {"calls"},
@@ -92,8 +111,8 @@ void add_wire(Report& report, const PlannedStep& step) {
                                            {"seconds"},
                                            {"exposed_seconds", "exposed"}});
   for (const auto& [names, row] : rows)
-    table.add_row(
-        {names[0], names[1], names[2], row.calls, int64_t(row.bytes), row.seconds, row.exposed});
+    table.add_row({names[0], names[1], names[2], names[3], row.calls, int64_t(row.bytes),
+                   row.seconds, row.exposed});
 }
 
 void add_units(Report& report, const PlannedStep& step) {
@@ -123,24 +142,19 @@ void add_units(Report& report, const PlannedStep& step) {
 
 void add_tensors(Report& report, const PlannedStep& step) {
   const int shards = step.plan.step.program.optimizer_shards;
-  std::map<std::pair<int, int>, std::pair<int64_t, int64_t>> owners;  // by unit and tensor
-  for (int shard = 0; shard < shards; ++shard) {
+  std::map<std::pair<int, int>, std::vector<int>> owners;  // by unit and tensor
+  for (int rank = 0; rank < step.plan.shape.world_size; ++rank) {
+    const int shard = step.plan.step.program.groups.shard_of(rank, shards);
     for (const TensorPart& part : make_parts(step.plan.layout, shards, shard))
-      owners.try_emplace({part.unit, part.tensor}, shard, shard).first->second.second = shard;
+      owners[{part.unit, part.tensor}].push_back(rank);
   }
-  Table& table = report.add_table("tensors", {{"unit"},
-                                              {"tensor"},
-                                              {"shape"},
-                                              {"elements"},
-                                              {"first_rank", "from rank"},
-                                              {"last_rank", "to rank"}});
-  const int last = step.plan.shape.world_size - 1;
+  Table& table =
+      report.add_table("tensors", {{"unit"}, {"tensor"}, {"shape"}, {"elements"}, {"ranks"}});
   for (const auto& [place, ranks] : owners) {
     const UnitSpec& unit = step.plan.architecture.units[size_t(place.first)];
     const TensorSpec& tensor = unit.tensors[size_t(place.second)];
     const std::vector<int64_t> shape(tensor.shape.begin(), tensor.shape.end());
-    table.add_row({unit.name, tensor.name, shape, int64_t(tensor.count()), ranks.first,
-                   shards == 1 ? int64_t{last} : ranks.second});
+    table.add_row({unit.name, tensor.name, shape, int64_t(tensor.count()), ranges_of(ranks)});
   }
 }
 

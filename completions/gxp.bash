@@ -90,7 +90,7 @@ _gxp() {
         --precision) words="fp32 fp16 bf16 bf16-fp32-grads pure-bf16" ;;
         --optimizer) words="adamw adam sgd momentum lion adafactor muon" ;;
         --limit) words="" ;;
-        --solve) words="" ;;
+        --solve) words="gpus batch seq layers" ;;
         --sequence) words="" ;;
         --micro-batch) words="" ;;
         --recompute) words="none selective full" ;;

@@ -32,7 +32,7 @@ Term explain_persistent(const RunPlan& plan, BufferId id) {
   const int shards = shards_of(plan, id);
   if (shards == 0) return term;
   const uint64_t each = buffer.bytes * uint64_t(shards) / plan.layout.count;
-  term.formula = fmt::format("{} P{}", each, shards > 1 ? " / N" : "");
+  term.formula = fmt::format("{} P{}", each, shards > 1 ? " / S" : "");
   term.numbers = fmt::format("{} x {}", each, plan.layout.count);
   if (shards > 1) term.numbers += fmt::format(" / {}", shards);
   term.source = "ZeRO, arXiv:1910.02054, section 5";

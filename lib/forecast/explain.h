@@ -9,8 +9,9 @@
 namespace gxp {
 
 // What a device holds for a step: each persistent buffer, with the formula of its share (P: the
-// model's parameters and their padding, N: ranks); the largest buffers of the arena at the peak,
-// the others, and the gaps; the collectives' scratch. Their sum is the phase "step".
+// model's parameters and their padding, S: ranks that share one copy); the largest buffers of the
+// arena at the peak, the others, and the gaps; the collectives' scratch. Their sum is the phase
+// "step".
 std::vector<Term> explain_run(const RunPlan& plan, const RunMemory& memory);
 
 }  // namespace gxp

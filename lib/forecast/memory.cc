@@ -11,9 +11,22 @@ KindBytes bytes_of(MemoryKind kind, uint64_t bytes) {
   return all;
 }
 
-// The sums of losses and tokens over the ranks, at the end of a validation.
-Call validation_sums() {
-  return {.collective = Collective::kAllReduce, .dtype = DType::kF64, .count = 2};
+// The calls outside the program, of all ranks: when groups are made, once for shards and once for
+// replicas, every rank tells the others three i64; a validation ends with a sum of two f64.
+std::vector<OpTraffic> splits(const RankGroups& groups, const Network& network) {
+  if (groups.replicas() == 1) return {};
+  const Call wishes{.collective = Collective::kAllGather,
+                    .dtype = DType::kU8,
+                    .count = size_t(network.world_size) * 3 * sizeof(int64_t)};
+  return {traffic_of(wishes, network)};
+}
+OpTraffic validation_sums(const Network& network) {
+  return traffic_of({.collective = Collective::kAllReduce, .dtype = DType::kF64, .count = 2},
+                    network);
+}
+
+void append(std::vector<OpTraffic>& all, const std::vector<OpTraffic>& more) {
+  all.insert(all.end(), more.begin(), more.end());
 }
 
 }  // namespace
@@ -27,24 +40,25 @@ RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
   const auto add = [&](std::string name, const KindBytes& more) {
     memory.phases.push_back({std::move(name), sum_of(allocated, more)});
   };
-  add("start", bytes_of(MemoryKind::kWorkspace, start_bytes));
-  uint64_t scratch = scratch_of(traffic_of(program, network), rank);
-  add("step", bytes_of(MemoryKind::kCommunication, scratch));
+  // Scratch is kept, so that each phase has that of those before it.
+  std::vector<OpTraffic> traffic = splits(program.groups, network);
+  add("start", sum_of(bytes_of(MemoryKind::kWorkspace, start_bytes),
+                      bytes_of(MemoryKind::kCommunication, scratch_of(traffic, rank))));
+  append(traffic, traffic_of(program, network));
+  add("step", bytes_of(MemoryKind::kCommunication, scratch_of(traffic, rank)));
   if (plan.validation) {
-    // Scratch is kept, so that of the steps is there still.
-    scratch = std::max(scratch, scratch_of(traffic_of(*plan.validation, network), rank));
-    if (network.world_size > 1)
-      scratch = std::max(scratch, traffic_of(validation_sums(), network).scratch[size_t(rank)]);
+    append(traffic, traffic_of(*plan.validation, network));
+    traffic.push_back(validation_sums(network));
     add("validation", sum_of(allocated_beside(*plan.validation, program),
-                             bytes_of(MemoryKind::kCommunication, scratch)));
+                             bytes_of(MemoryKind::kCommunication, scratch_of(traffic, rank))));
   }
   const Phase* most = &memory.phases[1];  // of equals, the step
   for (const Phase& phase : memory.phases) {
     if (total_of(phase.bytes) > total_of(most->bytes)) most = &phase;
   }
   memory.peak = most->bytes;
-  memory.peak_at =
-      most->name == "step" ? describe(program.ops[size_t(memory.step.peak)]) : most->name;
+  memory.peak_phase = most->name;
+  memory.peak_at = describe(program.ops[size_t(memory.step.peak)]);
   return memory;
 }
 

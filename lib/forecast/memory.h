@@ -24,7 +24,8 @@ struct RunMemory {
   MemoryReplay step;
   std::vector<Phase> phases;  // start, step and, with validation data, validation
   KindBytes peak{};           // of the phase with most
-  std::string peak_at;        // that phase; of a step, the operation at which most lives
+  std::string peak_phase;     // its name
+  std::string peak_at;        // the operation of a step at which most lives
 };
 
 // `start_bytes`: workspace that is taken before the first step and given back.

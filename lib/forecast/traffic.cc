@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <memory>
-#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/collective/cost_model.h"
 #include "lib/collective/recorder.h"
+#include "lib/transport/context.h"
 #include "lib/transport/shared_space.h"
 
 namespace gxp {
@@ -37,17 +36,17 @@ std::vector<uint64_t> elements_sent(const Algorithm& algorithm, const CallShape&
   return sent;
 }
 
-class TrafficModel {
+// The collectives of ranks that are one communicator, by their number in it.
+class GroupTraffic {
  public:
-  explicit TrafficModel(Network network)
-      : network_(std::move(network)),
-        topology_{.world_size = network_.world_size,
-                  .hosts = network_.hosts,
-                  .transport = network_.transport,
-                  .shared_space = network_.shared_space && network_.world_size > 1},
-        model_(topology_, network_.profile) {}
-  TrafficModel(const TrafficModel&) = delete;
-  TrafficModel& operator=(const TrafficModel&) = delete;
+  GroupTraffic(const Network& network, std::vector<int> hosts, int world_size)
+      : network_(network),
+        hosts_(number_hosts(hosts)),
+        topology_{.world_size = world_size,
+                  .hosts = hosts_,
+                  .transport = network.transport,
+                  .shared_space = network.shared_space && world_size > 1 && hosts_.empty()},
+        model_(topology_, network.profile) {}
 
   const OpTraffic& of(const Call& call) {
     const Key key = {uint64_t(call.collective), uint64_t(call.dtype), call.count};
@@ -71,8 +70,9 @@ class TrafficModel {
     // The trainer's buffers are ordinary memory: staged.
     Plan plan = choose(call.collective, call.dtype, bytes, network_.choice, model_, true);
     if (!topology_.shared_space || is_native(plan)) return plan;
-    const size_t input = extents_of(call, 0, network_.world_size).input.count * size_of(call.dtype);
-    if (input > 2 * SharedSlots::kSmallBytes / size_t(network_.world_size)) return plan;
+    const int ranks = topology_.world_size;
+    const size_t input = extents_of(call, 0, ranks).input.count * size_of(call.dtype);
+    if (input > 2 * SharedSlots::kSmallBytes / size_t(ranks)) return plan;
     Plan own = choose(call.collective, call.dtype, bytes, network_.choice, model_, false);
     return is_native(own) ? own : plan;
   }
@@ -83,78 +83,69 @@ class TrafficModel {
     traffic.call = call;
     traffic.plan = plan_of(call);
     const Algorithm& algorithm = *traffic.plan.algorithm;
-    const CallShape shape{.world_size = network_.world_size,
+    const CallShape shape{.world_size = topology_.world_size,
                           .count = call.count,
                           .channels = traffic.plan.channels,
                           .segment = traffic.plan.segment_bytes / element_bytes,
-                          .hosts = network_.hosts};
+                          .hosts = hosts_};
     traffic.sent = elements_sent(algorithm, shape);
     for (uint64_t& sent : traffic.sent) sent *= element_bytes;
     traffic.scratch.resize(traffic.sent.size());
     if (algorithm.scratch == nullptr || is_native(traffic.plan)) return traffic;
-    for (int rank = 0; rank < network_.world_size; ++rank)
+    for (int rank = 0; rank < topology_.world_size; ++rank)
       traffic.scratch[size_t(rank)] = algorithm.scratch(rank, shape) * element_bytes;
     return traffic;
   }
 
-  const Network network_;
+  const Network& network_;
+  std::vector<int> hosts_;  // of the members
   Topology topology_;
   CostModel model_;
   std::map<Key, OpTraffic> known_;
 };
 
-// What joins some of the ranks, by their number among them.
-Network part_of(const Network& network, const std::vector<int>& members) {
-  Network part = network;
-  part.world_size = int(members.size());
-  part.hosts.clear();
-  std::map<int, int> numbers;
-  for (const int rank : members) {
-    if (network.hosts.empty()) break;
-    const int host = network.hosts[size_t(rank)];
-    part.hosts.push_back(numbers.emplace(host, int(numbers.size())).first->second);
-  }
-  return part;
-}
-
-// The groups of ranks of a program, each with its own model.
-class GroupTraffic {
+// The communicators of each kind, as the trainer splits them.
+class TrafficModel {
  public:
-  GroupTraffic(const RankGroups& groups, const Network& network)
+  TrafficModel(const RankGroups& groups, const Network& network)
       : groups_(groups), network_(network) {}
 
-  // The call of every group of this kind, at once.
   OpTraffic of(OpId id, RankGroup group, const Call& call) {
-    OpTraffic all;
-    all.sent.resize(size_t(network_.world_size));
-    all.scratch.resize(size_t(network_.world_size));
-    for (int rank = network_.world_size - 1; rank >= 0; --rank) {
+    OpTraffic all{.op = id,
+                  // Without replicas, a group of shards is the world's communicator.
+                  .group = groups_.replicas() == 1 ? RankGroup::kWorld : group,
+                  .call = call,
+                  .plan = {},
+                  .sent = std::vector<uint64_t>(size_t(network_.world_size), 0),
+                  .scratch = std::vector<uint64_t>(size_t(network_.world_size), 0)};
+    for (int rank = 0; rank < network_.world_size; ++rank) {
       const std::vector<int> members = groups_.members(group, rank);
       if (members.front() != rank) continue;  // told with that one
-      const OpTraffic& part = model_of(members).of(call);
-      all.call = part.call;
-      all.plan = part.plan;
+      const OpTraffic& part = traffic_among(members).of(call);
+      if (all.plan.algorithm == nullptr || part.plan.predicted_seconds > all.plan.predicted_seconds)
+        all.plan = part.plan;
       for (size_t i = 0; i < members.size(); ++i) {
         all.sent[size_t(members[i])] = part.sent[i];
         all.scratch[size_t(members[i])] = part.scratch[i];
       }
     }
-    all.op = id;
     return all;
   }
 
  private:
-  TrafficModel& model_of(const std::vector<int>& members) {
-    const Network part = part_of(network_, members);
-    auto& model = models_[{part.world_size, part.hosts}];
-    if (!model) model = std::make_unique<TrafficModel>(part);
-    return *model;
+  // Groups whose members lie on hosts alike have one.
+  GroupTraffic& traffic_among(const std::vector<int>& members) {
+    std::vector<int> hosts;
+    for (const int rank : members)
+      hosts.push_back(network_.hosts.empty() ? 0 : network_.hosts[size_t(rank)]);
+    std::vector<int> key = number_hosts(hosts);
+    key.insert(key.begin(), int(members.size()));
+    return known_.try_emplace(key, network_, std::move(hosts), int(members.size())).first->second;
   }
 
   const RankGroups groups_;
   const Network& network_;
-  // Groups that see the same hosts share a model.
-  std::map<std::pair<int, std::vector<int>>, std::unique_ptr<TrafficModel>> models_;
+  std::map<std::vector<int>, GroupTraffic> known_;
 };
 
 }  // namespace
@@ -180,17 +171,18 @@ std::optional<Call> call_of(const Op& op) {
 }
 
 std::vector<OpTraffic> traffic_of(const StepProgram& program, const Network& network) {
-  GroupTraffic groups(program.groups, network);
+  TrafficModel model(program.groups, network);
   std::vector<OpTraffic> traffic;
   for (size_t id = 0; id < program.ops.size(); ++id) {
-    if (const auto call = call_of(program.ops[id]))
-      traffic.push_back(groups.of(OpId(id), program.ops[id].group, *call));
+    const Op& op = program.ops[id];
+    if (const auto call = call_of(op)) traffic.push_back(model.of(OpId(id), op.group, *call));
   }
   return traffic;
 }
 
 OpTraffic traffic_of(const Call& call, const Network& network) {
-  return TrafficModel(network).of(call);
+  return TrafficModel({network.world_size, network.world_size}, network)
+      .of(-1, RankGroup::kWorld, call);
 }
 
 uint64_t sent_by(const std::vector<OpTraffic>& traffic, int rank) {
@@ -200,9 +192,12 @@ uint64_t sent_by(const std::vector<OpTraffic>& traffic, int rank) {
 }
 
 uint64_t scratch_of(const std::vector<OpTraffic>& traffic, int rank) {
-  uint64_t most = 0;
-  for (const OpTraffic& op : traffic) most = std::max(most, op.scratch[size_t(rank)]);
-  return most;
+  std::array<uint64_t, 3> most{};  // by RankGroup
+  for (const OpTraffic& op : traffic) {
+    uint64_t& of_group = most[size_t(op.group)];
+    of_group = std::max(of_group, op.scratch[size_t(rank)]);
+  }
+  return most[0] + most[1] + most[2];
 }
 
 }  // namespace gxp

@@ -19,31 +19,35 @@ struct Network {
   int world_size = 1;
   std::vector<int> hosts{};       // of each rank, numbered from 0; empty: all on one
   std::string transport = "shm";  // names the link class
-  bool shared_space = true;       // the ranks see each other's memory
+  bool shared_space = true;       // ranks of one host see each other's memory
   ChoiceSettings choice{};
   Profile profile = builtin_profile();
 };
 
-// What the trainer calls for an operation of the comm lane; nothing for those of other lanes.
+// What the trainer calls for an operation of the comm lane, in the communicator of `op.group`;
+// nothing for those of other lanes.
 std::optional<Call> call_of(const Op& op);
 
 struct OpTraffic {
-  OpId op = 0;
+  OpId op = -1;  // -1: of no operation
+  RankGroup group = RankGroup::kWorld;
   Call call;
-  Plan plan;
+  Plan plan;                   // where groups differ: that of the slowest
   std::vector<uint64_t> sent;  // bytes, by rank: what the transport's counters count
-  // Bytes that each rank needs beside its buffers, kept for later calls.
+  // Bytes that each rank needs beside its buffers, kept by the communicator for later calls.
   std::vector<uint64_t> scratch;
 };
 
-// Every collective of one run of the program, in order. Cost: a few 100 us for the cost model, some
-// us for each different call; where hosts differ in size, that of recording it.
+// Every collective of one run of the program, in order. Cost: a few 100 us for the cost model of
+// each kind of group, some us for each different call; where hosts differ in size, that of
+// recording it.
 std::vector<OpTraffic> traffic_of(const StepProgram& program, const Network& network);
 
-// One call; its `op` is 0.
+// One call of all ranks.
 OpTraffic traffic_of(const Call& call, const Network& network);
 
-// Of all operations: what rank `rank` sends, and the most that it needs beside its buffers.
+// Of all of them: what rank `rank` sends, and the most that its communicators need beside its
+// buffers.
 uint64_t sent_by(const std::vector<OpTraffic>& traffic, int rank);
 uint64_t scratch_of(const std::vector<OpTraffic>& traffic, int rank);
 

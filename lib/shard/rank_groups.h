@@ -18,10 +18,17 @@ struct RankGroups {
   [[nodiscard]] int replicas() const { return world_size / shard_size; }
   // Who takes part in a collective of such a group that `rank` is in, by their number in it.
   [[nodiscard]] std::vector<int> members(RankGroup group, int rank) const {
-    const bool all = group == RankGroup::kWorld || (replicas() == 1 && group == RankGroup::kShards);
-    const int step = group == RankGroup::kReplicas ? shard_size : 1;
-    const int count = all ? world_size : step == 1 ? shard_size : replicas();
-    const int first = all ? 0 : step == 1 ? rank - rank % shard_size : rank % shard_size;
+    int first = 0;
+    int count = world_size;
+    int step = 1;
+    if (group == RankGroup::kShards) {
+      first = rank - rank % shard_size;
+      count = shard_size;
+    } else if (group == RankGroup::kReplicas) {
+      first = rank % shard_size;
+      count = replicas();
+      step = shard_size;
+    }
     std::vector<int> ranks;
     for (int i = 0; i < count; ++i) ranks.push_back(first + i * step);
     return ranks;

@@ -34,13 +34,14 @@ RunMemory predicted(const RunConfig& config, int world_size) {
 
 TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", "[forecast]") {
   const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
-  const std::string strategy = GENERATE(from_range(strategy_names()));
-  const int world_size = GENERATE(1, 2, 3);
+  const auto strategy = GENERATE(from_range(all_strategies()));
+  const int world_size = GENERATE(1, 2, 3, 4);
   const std::string hold = GENERATE("true", "false");
   CAPTURE(folder, strategy, world_size, hold);
-  const RunConfig config = golden_config(folder, 1,
-                                         {"parallel.strategy=" + strategy, "train.micro_batch=1",
-                                          "train.steps=2", "parallel.hold_gradients=" + hold});
+  std::vector<std::string> sets = with_groups(strategy, world_size);
+  sets.insert(sets.end(),
+              {"train.micro_batch=1", "train.steps=2", "parallel.hold_gradients=" + hold});
+  const RunConfig config = golden_config(folder, 1, sets);
   CHECK(peak_of_run(config, world_size, false) == predicted(config, world_size).peak);
 }
 
@@ -54,10 +55,11 @@ TEST_CASE("every optimizer's memory is predicted", "[forecast]") {
 
 TEST_CASE("what a validation takes beside the step is predicted", "[forecast]") {
   const int world_size = GENERATE(1, 3);
-  const std::string strategy = GENERATE("ddp", "zero3");
+  const std::string strategy = GENERATE("ddp", "zero3", "hybrid_shard");
   const RunConfig config = golden_config(
       "gpt2-tiny", 1,
       {"parallel.strategy=" + strategy, "train.micro_batch=1", "train.valid_batches=1",
+       fmt::format("parallel.shard_size={}", int(strategy == "hybrid_shard")),
        "data.valid=" + golden_path("gpt2-tiny", "tokens.i32")});
   CHECK(peak_of_run(config, world_size, true) == predicted(config, world_size).peak);
 }
@@ -81,7 +83,8 @@ TEST_CASE("what is taken before the first step counts if the step takes less", "
   const RunMemory without = memory_of_run(plan, network, 0, 0);
   const RunMemory with = memory_of_run(plan, network, 0, 1000);
   CHECK(total_of(with.peak) == total_of(without.peak) + 1000);
-  CHECK(with.peak_at == "start");
+  CHECK(with.peak_phase == "start");
+  CHECK(without.peak_phase == "step");
 }
 
 }  // namespace

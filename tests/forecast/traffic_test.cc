@@ -42,15 +42,13 @@ std::vector<uint64_t> predicted(const RunConfig& config, const Network& network)
 }
 
 TEST_CASE("every rank of every strategy sends the bytes that are predicted", "[forecast]") {
-  const std::string strategy = GENERATE(from_range(strategy_names()));
+  const auto strategy = GENERATE(from_range(all_strategies()));
   const int world_size = GENERATE(2, 3, 4, 5, 6, 7, 8, 9);
-  const std::string accumulation =
-      GENERATE("train.grad_accum=1", "train.grad_accum=2 parallel.hold_gradients=false");
-  const size_t cut = accumulation.find(' ');
-  std::vector<std::string> sets = {"parallel.strategy=" + strategy, accumulation.substr(0, cut),
-                                   "parallel.bucket_bytes=20000"};
-  if (cut != std::string::npos) sets.push_back(accumulation.substr(cut + 1));
-  CAPTURE(strategy, world_size, accumulation);
+  const bool accumulates = GENERATE(false, true);
+  CAPTURE(strategy, world_size, accumulates);
+  std::vector<std::string> sets = with_groups(strategy, world_size);
+  sets.emplace_back("parallel.bucket_bytes=20000");
+  if (accumulates) sets.insert(sets.end(), {"train.grad_accum=2", "parallel.hold_gradients=false"});
   const RunConfig config = small_run(sets);
   CHECK(sent_in_a_step(config, "inproc", world_size) ==
         predicted(config, network_of("inproc", world_size)));
@@ -58,12 +56,12 @@ TEST_CASE("every rank of every strategy sends the bytes that are predicted", "[f
 
 TEST_CASE("bytes are predicted over shared memory and TCP, and between hosts", "[forecast]") {
   const std::string transport = GENERATE("shm", "tcp", "shm+tcp");
-  const int world_size = GENERATE(3, 4, 5);
-  const std::string strategy = GENERATE("ddp", "zero1", "zero3");
-  const std::string accumulation = GENERATE("1", "3");
-  CAPTURE(transport, world_size, strategy, accumulation);
-  const RunConfig config =
-      small_run({"parallel.strategy=" + strategy, "train.grad_accum=" + accumulation});
+  const int world_size = GENERATE(3, 4, 5, 6);
+  const std::string strategy = GENERATE("ddp", "zero1", "zero3", "hybrid_shard");
+  CAPTURE(transport, world_size, strategy);
+  std::vector<std::string> sets = {"parallel.strategy=" + strategy, "train.grad_accum=3"};
+  if (strategy == "hybrid_shard") sets.emplace_back("parallel.shard_size=GROUP");
+  const RunConfig config = small_run(with_groups(sets, world_size));
   Network network = network_of(transport, world_size);
   for (int rank = 0; rank < world_size && transport == "shm+tcp"; ++rank)
     network.hosts.push_back(2 * rank < world_size ? 0 : 1);
