@@ -51,6 +51,9 @@ SharedExecutor::SharedExecutor(SharedSpace& space, FlightRecorder& recorder,
   largest_eager_ = std::min(largest_eager_, largest_small_);
   copies_.inputs.resize(members_.size());
   targets_.reserve(members_.size());
+  const auto ranks = space_.ranks();
+  for (const int member : members_)
+    places_.push_back(int(std::ranges::find(ranks, member) - ranks.begin()));
   space_.prefault(group_);
 }
 
@@ -150,12 +153,12 @@ void SharedExecutor::fail_mismatch(const Job& job, int rank) {
 }
 
 void SharedExecutor::publish_phase(uint64_t phase) {
-  space_.publish(space_.phase(group_, rank_).count, phase, members_);
+  space_.publish(space_.phase(group_, places_[size_t(rank_)]).count, phase, members_);
 }
 
 void SharedExecutor::await_phase(const Job& job, uint64_t phase, uint64_t step) {
   for (int rank = 0; rank < world_size(); ++rank) {
-    const auto& count = space_.phase(group_, rank).count;
+    const auto& count = space_.phase(group_, places_[size_t(rank)]).count;
     const auto ready = [&] { return count.load(std::memory_order_acquire) >= phase; };
     wait(job, rank, step, ready);
   }

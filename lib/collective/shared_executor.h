@@ -108,7 +108,7 @@ class SharedExecutor {
     return space_.slots(group_, members_[size_t(rank)]);
   }
   [[nodiscard]] SharedLine& line_of(int rank, uint32_t turn) const {
-    return space_.line(group_, rank, turn);
+    return space_.line(group_, places_[size_t(rank)], turn);
   }
   Known& find(const Call& call);
   // Where a small input's copy is.
@@ -163,6 +163,7 @@ class SharedExecutor {
   SharedSpace& space_;
   FlightRecorder& recorder_;
   std::vector<int> members_;
+  std::vector<int> places_;  // of the members among the ranks of the space
   int rank_;
   int group_;
   uint32_t turn_ = 0;   // of the next call

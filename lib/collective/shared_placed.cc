@@ -36,7 +36,7 @@ bool SharedExecutor::run_placed(const Job& job, bool eager, bool may_stage) {
                  .output = place(job.output_data, job.own_output())};
   if (job.is_scaled()) mine.input = 0;
   const bool copied = eager && !mine.everywhere();
-  prefetch_to_write(&space_.phase(group_, rank_));
+  prefetch_to_write(&space_.phase(group_, places_[size_t(rank_)]));
   wait_for_line(job);
   if (copied) copy_to_slot(job);
   const size_t direct = exchange_placements(job, mine);

@@ -93,7 +93,8 @@ class SharedSpace {
   [[nodiscard]] std::span<const int> ranks() const { return ranks_; }
   // Ranks outnumber CPUs: to spin is to keep the peer from running.
   [[nodiscard]] bool crowded() const { return crowded_; }
-  // `index`: the rank's number in the group; `call`: any number, taken modulo kLines.
+  // `index`: the rank's place in ranks(), since groups of one split have one number; `call`: any
+  // number, taken modulo kLines.
   [[nodiscard]] SharedLine& line(int group, int index, uint64_t call) const {
     return lines_of(group)[call % SharedSlots::kLines * ranks_.size() + size_t(index)];
   }
