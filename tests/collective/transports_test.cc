@@ -1,4 +1,5 @@
 // The collectives over the transports that processes use; the other tests run over inproc.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -74,4 +75,24 @@ TEST_CASE("collectives give the same over shm and tcp, with the formula's bytes"
     CHECK(outcome.all_reduce_bytes ==
           4 * algorithm.elements_sent(rank, {.world_size = world_size, .count = count}));
   }
+}
+
+TEST_CASE("groups of one split work beside each other") {
+  const std::string transport = GENERATE("shm", "tcp", "shm+tcp");
+  CAPTURE(transport);
+  const auto act = [](Communicator& comm) {
+    const auto neighbours = comm.split(comm.rank() / 2, comm.rank());
+    const auto across = comm.split(comm.rank() % 2, comm.rank());
+    int wrong = 0;
+    for (int call = 0; call < 200; ++call) {
+      std::vector<int> data(size_t(1) << call % 14, comm.rank());
+      Communicator& group = call % 3 == 0 ? *across : *neighbours;
+      const int want = call % 3 == 0 ? 2 * (comm.rank() % 2) + 2 : 4 * (comm.rank() / 2) + 1;
+      group.all_reduce(memory_of(data), DType::kI32, ReduceOp::kSum);
+      wrong += int(std::count(data.begin(), data.end(), want) != std::ssize(data));
+    }
+    comm.barrier();  // nobody hangs up on a rank that still works
+    return wrong;
+  };
+  CHECK(run_ranks_of(transport, 4, act, {}) == std::vector<int>(4, 0));
 }
