@@ -123,8 +123,11 @@ struct TrainConfig {
         field("micro_batch", &S::micro_batch, "Rows per rank in one micro-batch.",
               between(1, 1 << 20)),
         field("grad_accum", &S::grad_accum, "Micro-batches per step.", positive),
-        field("precision", &S::precision, "Arithmetic of the forward and backward pass.",
-              one_of("fp32")),
+        field("precision", &S::precision,
+              "Of parameters and operands in the forward and backward pass. bf16 keeps them in "
+              "half the bytes and f32 master weights beside them; sums, gradients, the residual "
+              "stream and the optimizer are f32.",
+              one_of("fp32", "bf16")),
         field("seed", &S::seed, "Key of the first weights and of the order of the data.",
               at_least(0)),
         field("deterministic", &S::deterministic,

@@ -41,7 +41,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
     : config_(config),
       communicator_(communicator),
       backend_(backend),
-      architecture_(make_architecture(config.model)),
+      architecture_(make_architecture(config.model, compute_type(config.train.precision))),
       shape_(step_shape(config, communicator.world_size())),
       layout_(make_layout(architecture_, shape_.norm_parts)),
       groups_(groups_of(shape_)),
@@ -172,6 +172,9 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
     case OpKind::kAddGradients:
       add_gradients(op);
       break;
+    case OpKind::kRoundParameters:
+      round_parameters(op.unit);
+      break;
     case OpKind::kMeasureGradients:
       measure();
       break;
@@ -220,21 +223,33 @@ void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, co
   Communicator& group = members(op.group);
   const int shards = program.parameter_shards;
   const Memory shard =
-      shards > 1
-          ? shard_of_unit(layout_, memory.of(program.parameters), op.unit, shards)
-          : own_part(memory_of_unit(layout_, memory, op.unit, op.parameters), groups_.shard_size);
-  if (op.group == RankGroup::kReplicas) return group.all_gather(shard, DType::kF32);
-  const Memory whole = memory_of_unit(layout_, memory, op.unit, op.parameters);
-  if (shards == 1) return group.all_gather(whole, DType::kF32);
-  const Call call{.collective = Collective::kAllGather,
-                  .dtype = DType::kF32,
-                  .count = whole.bytes / sizeof(float)};
-  group.run(call, shard, whole);
+      shards > 1 ? shard_of_unit(layout_, memory.tensor(program.parameters), op.unit, shards).memory
+                 : own_part(tensor_of_unit(layout_, memory, op.unit, op.parameters).memory,
+                            groups_.shard_size);
+  if (op.group == RankGroup::kReplicas) return group.all_gather(shard, architecture_.compute);
+  const Tensor whole = tensor_of_unit(layout_, memory, op.unit, op.parameters);
+  if (shards == 1) return group.all_gather(whole.memory, whole.dtype);
+  const Call call{
+      .collective = Collective::kAllGather, .dtype = whole.dtype, .count = whole.count()};
+  group.run(call, shard, whole.memory);
+}
+
+// What the optimizer has of a unit, into the part of this rank's parameters that it is of.
+void Trainer::round_parameters(int unit) {
+  const StepProgram& program = built_.program;
+  const Tensor master = shard_of_unit(layout_, memory_->tensor(program.master_weights), unit,
+                                      program.optimizer_shards);
+  const Tensor held =
+      shard_of_unit(layout_, memory_->tensor(program.parameters), unit, program.parameter_shards);
+  const int parts = program.optimizer_shards / program.parameter_shards;
+  const int part = groups_.shard_of(communicator_.rank(), program.optimizer_shards) % parts;
+  backend_.ops->convert(held.rows(size_t(part) * master.count(), master.count()), master);
 }
 
 // For passes between steps.
 void Trainer::publish_parameters() {
   for (const Op& op : built_.program.ops) {
+    if (op.kind == OpKind::kRoundParameters) round_parameters(op.unit);
     if (stale_ && op.publishes) gather(built_.program, *memory_, op);
   }
   stale_ = false;
@@ -242,7 +257,7 @@ void Trainer::publish_parameters() {
 
 void Trainer::scatter_gradients(const Op& op) {
   const StepProgram& program = built_.program;
-  const Memory whole = memory_of_unit(layout_, *memory_, op.unit, op.gradients);
+  const Memory whole = tensor_of_unit(layout_, *memory_, op.unit, op.gradients).memory;
   const bool all = op.group == RankGroup::kShards;
   const Memory theirs = all ? whole : own_part(whole, groups_.shard_size);
   if (op.scatter)
@@ -252,14 +267,16 @@ void Trainer::scatter_gradients(const Op& op) {
   if (!op.keeps) return;
   const Memory mine = own_part(whole, program.gradient_shards);
   const Memory kept =
-      shard_of_unit(layout_, flat(program.gradients), op.unit, program.gradient_shards);
+      shard_of_unit(layout_, memory_->tensor(program.gradients), op.unit, program.gradient_shards)
+          .memory;
   if (op.accumulate) return fold(kept, kept, mine, DType::kF32, ReduceOp::kSum);
   std::memcpy(kept.data, mine.data, kept.bytes);
 }
 
 void Trainer::add_gradients(const Op& op) {
-  const Memory into = memory_of_unit(layout_, *memory_, op.unit, op.gradients);
-  fold(into, memory_of_unit(layout_, *memory_, op.unit, op.added), DType::kF32, ReduceOp::kSum);
+  const Memory into = tensor_of_unit(layout_, *memory_, op.unit, op.gradients).memory;
+  fold(into, tensor_of_unit(layout_, *memory_, op.unit, op.added).memory, DType::kF32,
+       ReduceOp::kSum);
 }
 
 // Adds a micro-batch's losses to the step's, in the order of its gradients. The wish to stop
@@ -288,8 +305,8 @@ void Trainer::measure() {
     const bool own =
         int(place * size_t(groups_.world_size) / norm_parts_.size()) == communicator_.rank();
     if (is_sharded() && !own) continue;
-    sums[place] = sum_of_squares(*backend_.ops, layout_, norm_parts_[part], flat(program.gradients),
-                                 program.gradient_shards);
+    sums[place] = sum_of_squares(*backend_.ops, layout_, norm_parts_[part],
+                                 memory_->tensor(program.gradients), program.gradient_shards);
   }
 }
 
@@ -315,8 +332,9 @@ void Trainer::clip() {
 // [collective] where gradients are sharded: the first such tensor of all ranks is named.
 void Trainer::fail_non_finite() {
   const StepProgram& program = built_.program;
-  const TensorPart* found = find_non_finite(*backend_.ops, layout_, own_parts_,
-                                            flat(program.gradients), program.gradient_shards);
+  const TensorPart* found =
+      find_non_finite(*backend_.ops, layout_, own_parts_, memory_->tensor(program.gradients),
+                      program.gradient_shards);
   std::array<int64_t, 1> first = {INT64_MAX};
   if (found != nullptr) first[0] = int64_t{found->unit} << 32 | found->tensor;
   if (is_sharded()) communicator_.all_reduce(memory_of(first), DType::kI64, ReduceOp::kMin);

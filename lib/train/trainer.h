@@ -43,7 +43,8 @@ struct StepResult {
   bool stop_wished = false;  // by any rank
 };
 
-// What a rank holds of one logical tensor: all of it, or the part in its shard. Flat, f32.
+// What a rank holds of one logical tensor: all of it, or the part in its shard. Flat, f32; weights
+// are the master weights where the model reads rounded ones.
 struct StateTensor {
   const TensorSpec* spec = nullptr;
   Range elements;  // of the tensor
@@ -109,6 +110,7 @@ class Trainer {
   void run_op(const Op& op, const UnitTensors& tensors);
   void run_comm(const Op& op);
   void gather(const StepProgram& program, const ProgramMemory& memory, const Op& op);
+  void round_parameters(int unit);
   void publish_parameters();
   void scatter_gradients(const Op& op);
   void add_gradients(const Op& op);

@@ -29,12 +29,12 @@ std::vector<StateTensor> Trainer::state() {
     const TensorPart& part = own_parts_[i];
     const UnitSpec& unit = architecture_.units[size_t(part.unit)];
     const auto take = [&](BufferId buffer, int shards) {
-      return part_of(layout_, part, flat(buffer), shards);
+      return part_of(layout_, part, memory_->tensor(buffer), shards);
     };
     StateTensor& tensor = tensors.emplace_back();
     tensor.spec = &unit.tensors[size_t(part.tensor)];
     tensor.elements = part.elements;
-    tensor.weight = take(program.parameters, program.parameter_shards);
+    tensor.weight = take(program.weights(), program.weight_shards());
     tensor.gradient = take(program.gradients, program.gradient_shards);
     for (size_t s = 0; s < kept_places_.size(); ++s)
       tensor.optimizer.push_back(shape_.optimizer.kept[s].everywhere ? Tensor() : kept_of(s, i));
@@ -108,7 +108,7 @@ void Trainer::gather_directions(const Op& op) {
 }
 
 void Trainer::update_whole(const Op& op) {
-  const Memory unit = flat(op.scratch[0]);
+  const Tensor unit = memory_->tensor(op.scratch[0]);
   const std::vector<Tensor> tensors = unit_tensors(architecture_, layout_, op.unit, unit);
   for (size_t i = 0; i < all_parts_.size(); ++i) {
     if (all_parts_[i].unit == op.unit && sees_whole(all_parts_[i]))
