@@ -57,6 +57,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
                          .in_a_row = shape_.add_in_pairs ? shape_.grad_accum : 1};
   loader_ = std::make_unique<BatchLoader>(*data_, order, share);
   loader_->start(0);
+  if (config.train.precision == "fp16") scaler_.emplace(config.fp16);
   built_ = build_train_step(architecture_, layout_, strategy_, shape_);
   const int rank = communicator.rank();
   if (groups_.replicas() > 1) {
@@ -121,12 +122,38 @@ void Trainer::continue_from(int64_t steps, uint64_t samples) {
   loader_->start(samples);
 }
 
+KeyValues Trainer::scaling() const {
+  if (!scaler_) return {};
+  const LossScalerState& state = scaler_->state();
+  return {{"fp16.scale", fmt::format("{}", state.scale)},
+          {"fp16.steps", std::to_string(state.steps)},
+          {"fp16.last_overflow", std::to_string(state.last_overflow)},
+          {"fp16.hysteresis_left", std::to_string(state.hysteresis)},
+          {"fp16.skipped_steps", std::to_string(skipped_)}};
+}
+
+void Trainer::continue_scaling(const KeyValues& saved) {
+  const auto whole = [&](const char* key, int64_t missing) {
+    const std::optional<std::string> text = find_value(saved, key);
+    return text ? std::stoll(*text) : missing;
+  };
+  skipped_ = whole("fp16.skipped_steps", 0);
+  const std::optional<std::string> scale = find_value(saved, "fp16.scale");
+  if (!scaler_ || !scale) return;
+  scaler_.emplace(config_.fp16,
+                  LossScalerState{.scale = std::stod(*scale),
+                                  .steps = whole("fp16.steps", 0),
+                                  .last_overflow = whole("fp16.last_overflow", -1),
+                                  .hysteresis = int(whole("fp16.hysteresis_left", 1))});
+}
+
 StepResult Trainer::step(bool wish_to_stop) {
   const auto start = Clock::now();
   const uint64_t sent_before = communicator_.counters().bytes_sent;
   result_ = StepResult{.step = step_ + 1, .tokens = tokens_per_step()};
-  result_.lr =
-      learning_rate(config_.lr_schedule, config_.optim.lr, result_.step, config_.train.steps);
+  result_.lr = learning_rate(config_.lr_schedule, config_.optim.lr, result_.step - skipped_,
+                             config_.train.steps);
+  if (scaler_) result_.loss_scale = scaler_->scale();
   wish_to_stop_ = wish_to_stop;
   runner_->run(Deadline::after(kStepTimeout));
   ++step_;
@@ -163,7 +190,7 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
       model_->forward(op.unit, tensors);
       break;
     case OpKind::kLoss:
-      model_->loss(tensors, float(1.0 / double(tokens_per_step())), op.accumulate);
+      model_->loss(tensors, float(result_.loss_scale / double(tokens_per_step())), op.accumulate);
       finish_loss(op, tensors);
       break;
     case OpKind::kBackward:
@@ -324,9 +351,17 @@ void Trainer::clip() {
   double all_squares = 0;
   for (size_t part = 0; part < norm_parts_.size(); ++part)
     all_squares += squares[place_of_norm_part(part)];
-  result_.grad_norm = std::sqrt(all_squares);
-  clip_coefficient_ = clip_coefficient(result_.grad_norm, config_.optim.clip);
-  if (!std::isfinite(result_.loss) || !std::isfinite(result_.grad_norm)) fail_non_finite();
+  result_.grad_norm = std::sqrt(all_squares) / result_.loss_scale;
+  gradient_factor_ = clip_coefficient(result_.grad_norm, config_.optim.clip) / result_.loss_scale;
+  const bool finite = std::isfinite(result_.loss) && std::isfinite(result_.grad_norm);
+  if (!scaler_) {
+    if (!finite) fail_non_finite();
+    return;
+  }
+  // Every rank has the same sums, so all decide alike.
+  if (!scaler_->update(!finite)) fail_non_finite();
+  result_.skipped = !finite;
+  if (result_.skipped) ++skipped_;
 }
 
 // [collective] where gradients are sharded: the first such tensor of all ranks is named.
@@ -343,6 +378,13 @@ void Trainer::fail_non_finite() {
     tensor =
         architecture_.units[size_t(first[0] >> 32)].tensors[size_t(first[0] & 0xffffffff)].name;
   const auto unsigned_nan = [](double x) { return std::isnan(x) ? std::fabs(x) : x; };
+  if (scaler_) {
+    fail(ErrorKind::kMismatch,
+         "step {}: the loss is {} and gradients overflow at the smallest loss scale, {} (first "
+         "non-finite gradient: {}); the weights are those of step {}; use train.precision = "
+         "\"bf16\", or a lower optim.lr",
+         result_.step, unsigned_nan(result_.loss), result_.loss_scale, tensor, step_);
+  }
   fail(ErrorKind::kMismatch,
        "step {}: the loss is {} and the gradient norm {} (first non-finite gradient: {}); the "
        "weights are those of step {}; try a lower optim.lr, a longer lr_schedule.warmup_steps or a "

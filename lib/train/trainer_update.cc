@@ -60,9 +60,12 @@ std::vector<KeptTensor> Trainer::kept_state() {
   return tensors;
 }
 
-UpdateStep Trainer::update_step() const { return {result_.step, result_.lr, clip_coefficient_}; }
+UpdateStep Trainer::update_step() const {
+  return {result_.step - skipped_, result_.lr, gradient_factor_};
+}
 
 void Trainer::update() {
+  if (result_.skipped) return;
   const std::vector<StateTensor> own = state();
   for (size_t i = 0; i < own.size(); ++i) {
     if (!sees_whole(own_parts_[i]))
@@ -93,6 +96,7 @@ void Trainer::for_own_whole(const Op& op, Act act) {
 }
 
 void Trainer::prepare_update(const Op& op) {
+  if (result_.skipped) return;
   for_own_whole(op, [&](const StateTensor& tensor, const Tensor& direction) {
     optimizer_->prepare(direction, range_of(tensor, tensor.gradient), update_step());
   });
@@ -108,6 +112,7 @@ void Trainer::gather_directions(const Op& op) {
 }
 
 void Trainer::update_whole(const Op& op) {
+  if (result_.skipped) return;
   const Tensor unit = memory_->tensor(op.scratch[0]);
   const std::vector<Tensor> tensors = unit_tensors(architecture_, layout_, op.unit, unit);
   for (size_t i = 0; i < all_parts_.size(); ++i) {

@@ -86,8 +86,8 @@ TEST_CASE("training in half precision stays near the float64 trace, on any numbe
           "[train]") {
   const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
   const int world_size = GENERATE(1, 2);
-  const auto [precision, tolerance] =
-      GENERATE(table<std::string, double>({{"train.precision=bf16", 2e-3}}));
+  const auto [precision, tolerance] = GENERATE(
+      table<std::string, double>({{"train.precision=bf16", 2e-3}, {"train.precision=fp16", 2e-3}}));
   CAPTURE(folder, world_size, precision);
   const nlohmann::json trace = read_json(golden_path(folder, "trace.json"))["float64"];
   for (const Trained& rank :
