@@ -142,7 +142,8 @@ std::function<void()> make_sgemm(const GemmArgs& args) {
     std::array<dnnl_dim_t, 6> d;
     std::copy(sizes.begin(), sizes.end(), d.begin());
     dnnl_sgemm(args.transpose_a ? 'T' : 'N', args.transpose_b ? 'T' : 'N', d[0], d[1], d[2], 1.0f,
-               args.a, d[3], args.b, d[4], args.accumulate ? 1.0f : 0.0f, args.c, d[5]);
+               static_cast<const float*>(args.a), d[3], static_cast<const float*>(args.b), d[4],
+               args.accumulate ? 1.0f : 0.0f, static_cast<float*>(args.c), d[5]);
   };
 }
 
@@ -167,8 +168,8 @@ std::function<void()> make_matmul(const GemmArgs& args) {
                          matrix(args.m, args.n, args.ldc, false)),
       attributes, engine);
   dnnl::stream stream(engine);
-  memory a(description.src_desc(), engine, const_cast<float*>(args.a));
-  memory b(plain_b, engine, const_cast<float*>(args.b));
+  memory a(description.src_desc(), engine, const_cast<void*>(args.a));
+  memory b(plain_b, engine, const_cast<void*>(args.b));
   memory packed(description.weights_desc(), engine);
   memory c(description.dst_desc(), engine, args.c);
   dnnl::reorder(b, packed).execute(stream, b, packed);

@@ -2,10 +2,11 @@
 """gxp train beside PyTorch on the CPU: tokens/s and peak resident memory, interleaved, medians.
 
   bench/train_vs_pytorch.py --gxp build/release/cmd/gxp --python VENV/bin/python [--configs tiny small gpt2-124m]
+                            [--precision bf16]
 
 VENV has torch, numpy and safetensors. Each round runs the pair one after the other, so that a change of the
-machine's speed meets both; the ratio is the median of the rounds' ratios. float32, the same model, batch,
-sequence and thread count on both sides; a step is forward, backward, clipping and AdamW.
+machine's speed meets both; the ratio is the median of the rounds' ratios. The same model, batch,
+sequence and thread count on both sides, in float32, or bf16 (PyTorch: autocast); a step is forward, backward, clipping and AdamW.
 """
 import argparse
 import json
@@ -47,7 +48,7 @@ def write_tokens(path, vocabulary, sequence, rows):
         file.write(b"".join(i.to_bytes(4, "little") for i in ids))
 
 
-def run_gxp(gxp, folder, name, ranks, threads):
+def run_gxp(args, folder, name, ranks, threads):
     layers, hidden, heads, vocabulary, sequence, batch, steps = CONFIGS[name]
     tokens = os.path.join(folder, name + ".i32")
     if not os.path.exists(tokens):
@@ -57,7 +58,8 @@ def run_gxp(gxp, folder, name, ranks, threads):
         file.write(RUN_FILE.format(layers=layers, hidden=hidden, heads=heads, vocabulary=vocabulary, sequence=sequence,
                                    batch=batch, steps=steps + WARM_UP_STEPS, tokens=tokens))
     metrics = os.path.join(folder, "metrics.jsonl")
-    command = [gxp, "train", config, "--metrics", metrics, "--set", f"train.threads={threads}", "--nproc", str(ranks)]
+    command = [args.gxp, "train", config, "--metrics", metrics, "--set", f"train.threads={threads}", "--nproc",
+               str(ranks), "--set", f"train.precision={args.precision}"]
     # Its own parent, so that the largest resident size of the children is this run's.
     measured = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL,"
                 " stderr=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
@@ -67,9 +69,9 @@ def run_gxp(gxp, folder, name, ranks, threads):
     return ranks * batch * sequence / statistics.median(seconds), kib / 1024
 
 
-def run_torch(python, name, ranks, threads):
+def run_torch(args, name, ranks, threads):
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_gpt_bench.py")
-    command = [python, script, "--config", name, "--threads", str(threads), "--steps", str(CONFIGS[name][-1]), "--warmup",
+    command = [args.python, script, "--dtype", args.precision, "--config", name, "--threads", str(threads), "--steps", str(CONFIGS[name][-1]), "--warmup",
                str(WARM_UP_STEPS), "--ranks", str(ranks)] + (["--parallel", "ddp"] if ranks > 1 else [])
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
     return result["tokens_per_s"], result["peak_rss_mib"]
@@ -78,13 +80,13 @@ def run_torch(python, name, ranks, threads):
 def compare(args, folder, name):
     rounds = []
     for _ in range(args.rounds):
-        one = run_gxp(args.gxp, folder, name, 1, 2)
-        two = run_gxp(args.gxp, folder, name, 2, 1)
-        torch = run_torch(args.python, name, 1, 2)
+        one = run_gxp(args, folder, name, 1, 2)
+        two = run_gxp(args, folder, name, 2, 1)
+        torch = run_torch(args, name, 1, 2)
         rounds.append((one, two, torch))
     middle = lambda f: statistics.median(f(r) for r in rounds)
     return {
-        "config": name, "rounds": args.rounds,
+        "config": name, "precision": args.precision, "rounds": args.rounds,
         "gxp_tokens_per_s": round(middle(lambda r: r[0][0])),
         "torch_tokens_per_s": round(middle(lambda r: r[2][0])),
         "speed_ratio": round(middle(lambda r: r[0][0] / r[2][0]), 3),
@@ -101,6 +103,7 @@ def main():
     parser.add_argument("--gxp", default="build/release/cmd/gxp")
     parser.add_argument("--python", default="python3", help="a Python with torch")
     parser.add_argument("--configs", nargs="+", default=list(CONFIGS), choices=list(CONFIGS))
+    parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,11 @@
 //
 // For every operation:
 //   Shapes     are asserted; a wrong one is a bug of the caller.
-//   DTypes     f32 unless said otherwise; statistics, losses and sums are as stated.
+//   DTypes     f32, and bf16 or f16 (one of them in a program) wherever *, below, marks it.
+//              Arithmetic is f32; a result is rounded once, to its tensor's type.
+//              * parameters that are read; operands and outputs of matmul, but `residual`; what
+//              norms give and get back (out, dout); inputs, outputs and their gradients of
+//              attention, activation functions and rotations; logits. dout of bias_backward.
 //   Threads    one at a time per Ops object; the CPU backend runs on its ThreadPool.
 //   Order      sums have a fixed order for given shapes and thread count: same input, same bits.
 //   Aliasing   no output overlaps an input unless the operation says so.
@@ -177,6 +181,8 @@ class Ops {
   virtual double sum_of_squares(ConstTensor x) = 0;
   // Sum in f64, the same way.
   virtual double sum(ConstTensor x) = 0;
+  // out = x, of any two of f32, bf16 and f16.
+  virtual void convert(Tensor out, ConstTensor x) = 0;
   virtual void fill(Tensor out, float value) = 0;
 };
 

@@ -1,5 +1,8 @@
 #include "kernels/cpu/cpu_attention.h"
 
+#include <type_traits>
+
+#include "kernels/cpu/float_pieces.h"
 #include "kernels/tensor_data.h"
 #include "lib/base/error.h"
 
@@ -28,13 +31,71 @@ AttentionShape grouped_shape(const GroupedHeads<AnyTensor>& in) {
   return {queries[1], heads, static_cast<size_t>(in.kv_heads), queries[2] / heads};
 }
 
-template <class Float, class AnyTensor>
-AttentionRows<Float> grouped_rows(const GroupedHeads<AnyTensor>& in, const AttentionShape& shape) {
+// A tensor of `rows` rows of `columns` elements, as they lie in memory.
+template <class Element>
+Element* elements_of(const ConstTensor& tensor, size_t rows, size_t columns) {
+  GXP_ASSERT(tensor.shape.rows() == rows && tensor.shape.columns() == columns);
+  return tensor.data<std::remove_const_t<Element>>();
+}
+template <class Element>
+Element* elements_of(const Tensor& tensor, size_t rows, size_t columns) {
+  GXP_ASSERT(tensor.shape.rows() == rows && tensor.shape.columns() == columns);
+  return tensor.data<Element>();
+}
+
+template <class Element, class AnyTensor>
+AttentionRows<Element> grouped_rows(const GroupedHeads<AnyTensor>& in,
+                                    const AttentionShape& shape) {
   const size_t rows = in.queries.shape.rows();
   const size_t wide = shape.heads * shape.head_size;
   const size_t narrow = shape.kv_heads * shape.head_size;
-  return {matrix_of(in.queries, rows, wide), matrix_of(in.keys, rows, narrow),
-          matrix_of(in.values, rows, narrow), wide, narrow};
+  GXP_ASSERT(in.keys.dtype == in.queries.dtype && in.values.dtype == in.queries.dtype);
+  return {elements_of<Element>(in.queries, rows, wide), elements_of<Element>(in.keys, rows, narrow),
+          elements_of<Element>(in.values, rows, narrow), wide, narrow};
+}
+
+// Calls act(Element{}) with what elements of `dtype` are in memory.
+template <class Act>
+void with_element(DType dtype, const Act& act) {
+  GXP_ASSERT(dtype == DType::kF32 || is_half(dtype));
+  if (dtype == DType::kF32) return act(float{});
+  act(uint16_t{});
+}
+
+// The arguments of a kernel, for floats or for halves.
+template <class Element>
+auto forward_args(const AttentionShape& shape, DType dtype, const AttentionRows<const Element>& in,
+                  Element* out, float* lse) {
+  if constexpr (std::is_same_v<Element, float>) {
+    return AttentionForward{shape, in, out, lse};
+  } else {
+    return HalfAttentionForward{shape, dtype, in, out, lse};
+  }
+}
+
+// What both forms of backward take beside their heads.
+struct BackwardTensors {
+  const Tensor& delta;
+  const ConstTensor& dout;
+  const ConstTensor& out;
+  const ConstTensor& lse;
+};
+
+template <class Element>
+auto backward_args(const AttentionShape& shape, const AttentionRows<const Element>& in,
+                   const AttentionRows<Element>& gradients, const BackwardTensors& t) {
+  const size_t rows = t.out.shape.rows();
+  const size_t channels = shape.heads * shape.head_size;
+  GXP_ASSERT(t.dout.dtype == t.out.dtype);
+  const auto* const out = elements_of<const Element>(t.out, rows, channels);
+  const auto* const dout = elements_of<const Element>(t.dout, rows, channels);
+  const float* const lse = vector_of(t.lse, rows * shape.heads);
+  float* const delta = vector_of(t.delta, rows * shape.heads);
+  if constexpr (std::is_same_v<Element, float>) {
+    return AttentionBackward{shape, in, out, lse, dout, gradients, delta};
+  } else {
+    return HalfAttentionBackward{shape, t.out.dtype, in, out, lse, dout, gradients, delta};
+  }
 }
 
 }  // namespace
@@ -44,22 +105,28 @@ void CpuAttention::forward(const Tensor& out, const Tensor& lse, const ConstTens
   const AttentionShape shape = packed_shape(qkv.shape, heads);
   const size_t rows = qkv.shape.rows();
   const size_t channels = shape.heads * shape.head_size;
-  run_forward({.shape = shape,
-               .in = packed_rows(matrix_of(qkv, rows, 3 * channels), shape),
-               .out = matrix_of(out, rows, channels),
-               .lse = vector_of(lse, rows * shape.heads)},
-              qkv.shape[0]);
+  GXP_ASSERT(out.dtype == qkv.dtype);
+  with_element(qkv.dtype, [&](auto element) {
+    using Element = decltype(element);
+    const auto in = packed_rows(elements_of<const Element>(qkv, rows, 3 * channels), shape);
+    run_forward(forward_args(shape, qkv.dtype, in, elements_of<Element>(out, rows, channels),
+                             vector_of(lse, rows * shape.heads)),
+                qkv.shape[0]);
+  });
 }
 
 void CpuAttention::forward(const Tensor& out, const Tensor& lse,
                            const GroupedHeads<ConstTensor>& in) {
   const AttentionShape shape = grouped_shape(in);
   const size_t rows = in.queries.shape.rows();
-  run_forward({.shape = shape,
-               .in = grouped_rows<const float>(in, shape),
-               .out = matrix_of(out, rows, shape.heads * shape.head_size),
-               .lse = vector_of(lse, rows * shape.heads)},
-              in.queries.shape[0]);
+  GXP_ASSERT(out.dtype == in.queries.dtype);
+  with_element(out.dtype, [&](auto element) {
+    using Element = decltype(element);
+    Element* const to = elements_of<Element>(out, rows, shape.heads * shape.head_size);
+    run_forward(forward_args(shape, out.dtype, grouped_rows<const Element>(in, shape), to,
+                             vector_of(lse, rows * shape.heads)),
+                in.queries.shape[0]);
+  });
 }
 
 void CpuAttention::backward(const Tensor& dqkv, const Tensor& delta, const ConstTensor& dout,
@@ -67,36 +134,33 @@ void CpuAttention::backward(const Tensor& dqkv, const Tensor& delta, const Const
                             int heads) {
   const AttentionShape shape = packed_shape(qkv.shape, heads);
   const size_t rows = qkv.shape.rows();
-  const size_t channels = shape.heads * shape.head_size;
-  run_backward({.shape = shape,
-                .in = packed_rows(matrix_of(qkv, rows, 3 * channels), shape),
-                .out = matrix_of(out, rows, channels),
-                .lse = vector_of(lse, rows * shape.heads),
-                .dout = matrix_of(dout, rows, channels),
-                .gradients = packed_rows(matrix_of(dqkv, rows, 3 * channels), shape),
-                .delta = vector_of(delta, rows * shape.heads)},
-               qkv.shape[0]);
+  const size_t channels = 3 * shape.heads * shape.head_size;
+  GXP_ASSERT(out.dtype == qkv.dtype && dqkv.dtype == qkv.dtype);
+  with_element(qkv.dtype, [&](auto element) {
+    using Element = decltype(element);
+    const auto in = packed_rows(elements_of<const Element>(qkv, rows, channels), shape);
+    const auto gradients = packed_rows(elements_of<Element>(dqkv, rows, channels), shape);
+    run_backward(backward_args<Element>(shape, in, gradients, {delta, dout, out, lse}),
+                 qkv.shape[0]);
+  });
 }
 
 void CpuAttention::backward(const GroupedHeads<Tensor>& gradients, const Tensor& delta,
                             const ConstTensor& dout, const GroupedHeads<ConstTensor>& in,
                             const ConstTensor& out, const ConstTensor& lse) {
   const AttentionShape shape = grouped_shape(in);
-  const size_t rows = in.queries.shape.rows();
-  const size_t channels = shape.heads * shape.head_size;
-  run_backward({.shape = shape,
-                .in = grouped_rows<const float>(in, shape),
-                .out = matrix_of(out, rows, channels),
-                .lse = vector_of(lse, rows * shape.heads),
-                .dout = matrix_of(dout, rows, channels),
-                .gradients = grouped_rows<float>(gradients, shape),
-                .delta = vector_of(delta, rows * shape.heads)},
-               in.queries.shape[0]);
+  GXP_ASSERT(out.dtype == in.queries.dtype && gradients.queries.dtype == out.dtype);
+  with_element(out.dtype, [&](auto element) {
+    using Element = decltype(element);
+    run_backward(
+        backward_args<Element>(shape, grouped_rows<const Element>(in, shape),
+                               grouped_rows<Element>(gradients, shape), {delta, dout, out, lse}),
+        in.queries.shape[0]);
+  });
 }
 
 template <class Body>
-void CpuAttention::for_each(size_t count, const AttentionShape& shape, const Body& body) {
-  const size_t floats = attention_scratch_floats(shape);
+void CpuAttention::for_each(size_t count, size_t floats, const Body& body) {
   const size_t threads = scratch_.size();
   pool_.run([&](int thread) {
     const auto t = static_cast<size_t>(thread);
@@ -106,13 +170,23 @@ void CpuAttention::for_each(size_t count, const AttentionShape& shape, const Bod
 }
 
 void CpuAttention::run_forward(const AttentionForward& args, size_t batch) {
-  for_each(batch * args.shape.heads, args.shape,
+  for_each(batch * args.shape.heads, attention_scratch_floats(args.shape),
            [&](size_t pair, float* scratch) { kernels_.forward(args, pair, scratch); });
 }
 
 void CpuAttention::run_backward(const AttentionBackward& args, size_t batch) {
-  for_each(batch * args.shape.kv_heads, args.shape,
+  for_each(batch * args.shape.kv_heads, attention_scratch_floats(args.shape),
            [&](size_t group, float* scratch) { kernels_.backward(args, group, scratch); });
+}
+
+void CpuAttention::run_forward(const HalfAttentionForward& args, size_t batch) {
+  for_each(batch * args.shape.kv_heads, HalfAttention::scratch_floats(args.shape),
+           [&](size_t group, float* scratch) { halves_.forward(args, group, scratch); });
+}
+
+void CpuAttention::run_backward(const HalfAttentionBackward& args, size_t batch) {
+  for_each(batch * args.shape.kv_heads, HalfAttention::scratch_floats(args.shape),
+           [&](size_t group, float* scratch) { halves_.backward(args, group, scratch); });
 }
 
 }  // namespace gxp

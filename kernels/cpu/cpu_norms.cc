@@ -2,25 +2,13 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/float_pieces.h"
 #include "kernels/tensor_data.h"
 
 namespace gxp {
 namespace {
 
 constexpr size_t kLineFloats = 16;
-
-LayerNormRow first_row(const Tensor& out, const ConstTensor& x, const ConstTensor& weight,
-                       const ConstTensor& bias) {
-  const size_t columns = x.shape.columns();
-  return {matrix_of(out, x.shape.rows(), columns), matrix_of(x, x.shape.rows(), columns),
-          vector_of(weight, columns), vector_of(bias, columns), columns};
-}
-
-LayerNormRow row_of(LayerNormRow first, size_t row) {
-  first.out += row * first.columns;
-  first.x += row * first.columns;
-  return first;
-}
 
 }  // namespace
 
@@ -37,16 +25,19 @@ struct CpuNorms::RowBlocks {
 
 void CpuNorms::add_columns(const Tensor& dbias, const ConstTensor& dout) {
   const size_t columns = dout.shape.columns();
-  const float* from = matrix_of(dout, dout.shape.rows(), columns);
+  const InPieces from(convert_, dout);
   float* to = vector_of(dbias, columns);
   const RowBlocks blocks(dout.shape.rows());
   float* partial = partial_sums(blocks, columns);
-  pool_.parallel_for(blocks.count(), 1, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) {
-      kernels_.add_rows(partial + i * columns, from + blocks.begin(i) * columns,
-                        blocks.end(i) - blocks.begin(i), columns, columns);
-    }
-  });
+  buffers_.parallel_for(
+      blocks.count(), blocks.block * columns, [&](size_t begin, size_t end, float* buffer) {
+        for (size_t i = begin; i < end; ++i) {
+          const size_t rows = blocks.end(i) - blocks.begin(i);
+          kernels_.add_rows(partial + i * columns,
+                            from.read(blocks.begin(i) * columns, rows * columns, buffer), rows,
+                            columns, columns);
+        }
+      });
   add_partial_sums(to, partial, blocks, {0, columns, columns});
 }
 
@@ -54,30 +45,39 @@ void CpuNorms::layernorm_forward(const Tensor& out, const Tensor& mean, const Te
                                  const ConstTensor& x, const ConstTensor& weight,
                                  const ConstTensor& bias, float eps) {
   const size_t rows = x.shape.rows();
-  const LayerNormRow first = first_row(out, x, weight, bias);
+  const size_t columns = x.shape.columns();
+  const float* const from = matrix_of(x, rows, columns);
   float* const means = vector_of(mean, rows);
   float* const rstds = vector_of(rstd, rows);
   pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
     for (size_t row = begin; row < end; ++row) {
-      const LayerNormRow at = row_of(first, row);
-      const RowStatistics statistics = kernels_.statistics(at.x, at.columns, eps);
-      kernels_.layernorm_row(at, statistics);
+      const RowStatistics statistics = kernels_.statistics(from + row * columns, columns, eps);
       means[row] = statistics.mean;
       rstds[row] = statistics.rstd;
     }
   });
+  layernorm_apply(out, x, mean, rstd, weight, bias);
 }
 
 void CpuNorms::layernorm_apply(const Tensor& out, const ConstTensor& x, const ConstTensor& mean,
                                const ConstTensor& rstd, const ConstTensor& weight,
                                const ConstTensor& bias) {
   const size_t rows = x.shape.rows();
-  const LayerNormRow first = first_row(out, x, weight, bias);
+  const size_t columns = x.shape.columns();
+  GXP_ASSERT(out.shape.rows() == rows && out.shape.columns() == columns);
+  const float* const from = matrix_of(x, rows, columns);
   const float* const means = vector_of(mean, rows);
   const float* const rstds = vector_of(rstd, rows);
-  pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
-    for (size_t row = begin; row < end; ++row)
-      kernels_.layernorm_row(row_of(first, row), {means[row], rstds[row]});
+  const float* const weights = floats_of(weight, columns, weight_);
+  const float* const biases = floats_of(bias, columns, bias_);
+  const OutPieces to(convert_, out);
+  buffers_.parallel_for(rows, columns, [&](size_t begin, size_t end, float* buffer) {
+    for (size_t row = begin; row < end; ++row) {
+      const size_t at = row * columns;
+      kernels_.layernorm_row({to.place(at, buffer), from + at, weights, biases, columns},
+                             {means[row], rstds[row]});
+      to.finish(at, columns, buffer);
+    }
   });
 }
 
@@ -87,21 +87,32 @@ void CpuNorms::layernorm_backward(const Tensor& dx, const Tensor& dweight, const
                                   const ConstTensor& weight) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
-  const LayerNormGradients args = {.dx = matrix_of(dx, rows, columns),
-                                   .dout = matrix_of(dout, rows, columns),
-                                   .x = matrix_of(x, rows, columns),
-                                   .mean = vector_of(mean, rows),
-                                   .rstd = vector_of(rstd, rows),
-                                   .weight = vector_of(weight, columns),
-                                   .columns = columns};
+  GXP_ASSERT(dout.shape.rows() == rows && dout.shape.columns() == columns);
+  const LayerNormGradients all = {.dx = matrix_of(dx, rows, columns),
+                                  .dout = nullptr,
+                                  .x = matrix_of(x, rows, columns),
+                                  .mean = vector_of(mean, rows),
+                                  .rstd = vector_of(rstd, rows),
+                                  .weight = floats_of(weight, columns, weight_),
+                                  .columns = columns};
+  const InPieces upstream(convert_, dout);
   const RowBlocks blocks(rows);
   float* partial = partial_sums(blocks, 2 * columns);
-  pool_.parallel_for(blocks.count(), 1, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) {
-      float* sums = partial + i * 2 * columns;
-      kernels_.layernorm_backward(args, blocks.begin(i), blocks.end(i), sums, sums + columns);
-    }
-  });
+  buffers_.parallel_for(blocks.count(), blocks.block * columns,
+                        [&](size_t begin, size_t end, float* buffer) {
+                          for (size_t i = begin; i < end; ++i) {
+                            LayerNormGradients args = all;
+                            const size_t first = blocks.begin(i);
+                            const size_t count = blocks.end(i) - first;
+                            args.dx += first * columns;
+                            args.dout = upstream.read(first * columns, count * columns, buffer);
+                            args.x += first * columns;
+                            args.mean += first;
+                            args.rstd += first;
+                            float* sums = partial + i * 2 * columns;
+                            kernels_.layernorm_backward(args, 0, count, sums, sums + columns);
+                          }
+                        });
   add_partial_sums(vector_of(dweight, columns), partial, blocks, {0, columns, 2 * columns});
   add_partial_sums(vector_of(dbias, columns), partial, blocks, {columns, columns, 2 * columns});
 }
@@ -122,13 +133,17 @@ void CpuNorms::rmsnorm_apply(const Tensor& out, const ConstTensor& x, const Cons
                              const ConstTensor& weight) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
+  GXP_ASSERT(out.shape.rows() == rows && out.shape.columns() == columns);
   const float* const from = matrix_of(x, rows, columns);
   const float* const rstds = vector_of(rstd, rows);
-  const float* const factors = vector_of(weight, columns);
-  float* const to = matrix_of(out, rows, columns);
-  pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
-    for (size_t row = begin; row < end; ++row)
-      kernels_.rmsnorm_row(to + row * columns, from + row * columns, factors, columns, rstds[row]);
+  const float* const factors = floats_of(weight, columns, weight_);
+  const OutPieces to(convert_, out);
+  buffers_.parallel_for(rows, columns, [&](size_t begin, size_t end, float* buffer) {
+    for (size_t row = begin; row < end; ++row) {
+      const size_t at = row * columns;
+      kernels_.rmsnorm_row(to.place(at, buffer), from + at, factors, columns, rstds[row]);
+      to.finish(at, columns, buffer);
+    }
   });
 }
 
@@ -137,19 +152,35 @@ void CpuNorms::rmsnorm_backward(const Tensor& dx, const Tensor& dweight, const C
                                 const ConstTensor& weight) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
-  const RmsNormGradients args = {.dx = matrix_of(dx, rows, columns),
-                                 .dout = matrix_of(dout, rows, columns),
-                                 .x = matrix_of(x, rows, columns),
-                                 .rstd = vector_of(rstd, rows),
-                                 .weight = vector_of(weight, columns),
-                                 .columns = columns};
+  GXP_ASSERT(dout.shape.rows() == rows && dout.shape.columns() == columns);
+  const RmsNormGradients all = {.dx = matrix_of(dx, rows, columns),
+                                .dout = nullptr,
+                                .x = matrix_of(x, rows, columns),
+                                .rstd = vector_of(rstd, rows),
+                                .weight = floats_of(weight, columns, weight_),
+                                .columns = columns};
+  const InPieces upstream(convert_, dout);
   const RowBlocks blocks(rows);
   float* partial = partial_sums(blocks, columns);
-  pool_.parallel_for(blocks.count(), 1, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i)
-      kernels_.rmsnorm_backward(args, blocks.begin(i), blocks.end(i), partial + i * columns);
-  });
+  buffers_.parallel_for(blocks.count(), blocks.block * columns,
+                        [&](size_t begin, size_t end, float* buffer) {
+                          for (size_t i = begin; i < end; ++i) {
+                            RmsNormGradients args = all;
+                            const size_t first = blocks.begin(i);
+                            const size_t count = blocks.end(i) - first;
+                            args.dx += first * columns;
+                            args.dout = upstream.read(first * columns, count * columns, buffer);
+                            args.x += first * columns;
+                            args.rstd += first;
+                            kernels_.rmsnorm_backward(args, 0, count, partial + i * columns);
+                          }
+                        });
   add_partial_sums(vector_of(dweight, columns), partial, blocks, {0, columns, columns});
+}
+
+const float* CpuNorms::floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const {
+  GXP_ASSERT(vector.count() == count);
+  return InPieces(convert_, vector).read(0, count, scratch.take(count));
 }
 
 float* CpuNorms::partial_sums(const RowBlocks& blocks, size_t columns) {

@@ -2,8 +2,10 @@
 // CPU's threads. Names, shapes and formulas are those of ops.h.
 #pragma once
 
+#include "kernels/cpu/convert.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/cpu/thread_buffers.h"
 #include "lib/device/thread_pool.h"
 #include "lib/tensor/tensor.h"
 
@@ -13,7 +15,8 @@ namespace gxp {
 // the same bits for any number of threads.
 class CpuNorms {
  public:
-  CpuNorms(ThreadPool& pool, const RowKernels& kernels) : pool_(pool), kernels_(kernels) {}
+  CpuNorms(ThreadPool& pool, const RowKernels& kernels, const ConvertKernels& convert)
+      : pool_(pool), kernels_(kernels), convert_(convert), buffers_(pool) {}
 
   // Ops::bias_backward.
   void add_columns(const Tensor& dbias, const ConstTensor& dout);
@@ -39,13 +42,17 @@ class CpuNorms {
     size_t first, count, stride;
   };
 
+  // A vector of parameters as floats: its own memory, or `scratch`'s.
+  const float* floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const;
   float* partial_sums(const RowBlocks& blocks, size_t columns);
   void add_partial_sums(float* to, const float* partial, const RowBlocks& blocks,
                         const Columns& columns);
 
   ThreadPool& pool_;
   const RowKernels& kernels_;
-  Scratch partial_;
+  const ConvertKernels& convert_;
+  ThreadBuffers buffers_;
+  Scratch partial_, weight_, bias_;
 };
 
 }  // namespace gxp

@@ -1,15 +1,18 @@
 // kernels/ops.h on the CPU: checks shapes, cuts the work into ranges that do not change its bits,
 // and lets the thread pool call the kernels.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <vector>
 
 #include "kernels/cpu/cpu_attention.h"
 #include "kernels/cpu/cpu_norms.h"
+#include "kernels/cpu/float_pieces.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/rope_table.h"
+#include "kernels/cpu/thread_buffers.h"
 #include "kernels/math/adamw_factors.h"
 #include "kernels/math/update_factors.h"
 #include "kernels/ops.h"
@@ -44,8 +47,9 @@ class CpuOps final : public Ops {
         isa_(isa),
         kernels_(cpu_kernels(isa)),
         gemm_(pool, isa),
-        norms_(pool, kernels_.rows),
-        attention_(pool, kernels_.attention) {}
+        buffers_(pool),
+        norms_(pool, kernels_.rows, kernels_.convert),
+        attention_(pool, kernels_.attention, kernels_.convert) {}
 
   [[nodiscard]] std::string description() const override {
     const int threads = pool_.thread_count();
@@ -59,14 +63,22 @@ class CpuOps final : public Ops {
     args.k = options.transpose_a ? a.shape.rows() : a.shape.columns();
     args.transpose_a = options.transpose_a;
     args.transpose_b = options.transpose_b;
-    args.a = options.transpose_a ? matrix_of(a, args.k, args.m) : matrix_of(a, args.m, args.k);
-    args.b = options.transpose_b ? matrix_of(b, args.n, args.k) : matrix_of(b, args.k, args.n);
+    args.a = data_of(a, options.transpose_a ? args.k : args.m);
+    args.b = data_of(b, options.transpose_b ? args.n : args.k);
+    GXP_ASSERT(a.count() == args.m * args.k && b.count() == args.k * args.n);
+    GXP_ASSERT(!is_half(a.dtype) || !is_half(b.dtype) || a.dtype == b.dtype);
+    args.a_type = a.dtype;
+    args.b_type = b.dtype;
+    args.c_type = out.dtype;
     args.lda = a.shape.columns();
     args.ldb = b.shape.columns();
-    args.c = matrix_of(out, args.m, args.n);
+    args.c = out.memory.data;
     args.ldc = args.n;
     args.accumulate = options.accumulate;
-    if (options.bias.memory.data != nullptr) args.bias = vector_of(options.bias, args.n);
+    if (options.bias.memory.data != nullptr) {
+      GXP_ASSERT(options.bias.count() == args.n);
+      args.bias = InPieces(kernels_.convert, options.bias).read(0, args.n, bias_.take(args.n));
+    }
     if (options.residual.memory.data != nullptr)
       args.residual = matrix_of(options.residual, args.m, args.n);
     gemm_.run(args);
@@ -99,43 +111,58 @@ class CpuOps final : public Ops {
   }
 
   void gelu_forward(Tensor out, ConstTensor x) override {
-    const float* from = x.data<float>();
-    float* to = vector_of(out, x.count());
-    pool_.parallel_for(x.count(), kGrain, [&](size_t begin, size_t end) {
-      kernels_.elementwise.gelu_forward(to + begin, from + begin, end - begin);
+    GXP_ASSERT(out.count() == x.count());
+    const InPieces from(kernels_.convert, x);
+    const OutPieces to(kernels_.convert, out);
+    for_pieces(x.count(), [&](size_t at, size_t count, Buffers& buffers) {
+      kernels_.elementwise.gelu_forward(to.place(at, buffers[0]), from.read(at, count, buffers[1]),
+                                        count);
+      to.finish(at, count, buffers[0]);
     });
   }
 
   void gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x) override {
-    const size_t count = x.count();
-    const float* from = vector_of(x, count);
-    const float* upstream = vector_of(dout, count);
-    float* gradient = vector_of(dx, count);
-    float* value = vector_of(activated, count);
-    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
-      kernels_.elementwise.gelu_backward(gradient + begin, value + begin, upstream + begin,
-                                         from + begin, end - begin);
+    GXP_ASSERT(dx.count() == x.count() && activated.count() == x.count());
+    GXP_ASSERT(dout.count() == x.count());
+    const InPieces from(kernels_.convert, x);
+    const InPieces upstream(kernels_.convert, dout);
+    const OutPieces gradient(kernels_.convert, dx);
+    const OutPieces value(kernels_.convert, activated);
+    for_pieces(x.count(), [&](size_t at, size_t count, Buffers& buffers) {
+      const float* const inputs = from.read(at, count, buffers[0]);
+      const float* const gradients = upstream.read(at, count, buffers[1]);
+      kernels_.elementwise.gelu_backward(gradient.place(at, buffers[2]),
+                                         value.place(at, buffers[3]), gradients, inputs, count);
+      gradient.finish(at, count, buffers[2]);
+      value.finish(at, count, buffers[3]);
     });
   }
 
   void swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up) override {
-    const size_t count = out.count();
-    const float* const gates = vector_of(gate, count);
-    const float* const ups = vector_of(up, count);
-    float* const to = vector_of(out, count);
-    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
-      kernels_.elementwise.swiglu_forward(to + begin, gates + begin, ups + begin, end - begin);
+    GXP_ASSERT(gate.count() == out.count() && up.count() == out.count());
+    const InPieces gates(kernels_.convert, gate);
+    const InPieces ups(kernels_.convert, up);
+    const OutPieces to(kernels_.convert, out);
+    for_pieces(out.count(), [&](size_t at, size_t count, Buffers& buffers) {
+      kernels_.elementwise.swiglu_forward(to.place(at, buffers[0]),
+                                          gates.read(at, count, buffers[1]),
+                                          ups.read(at, count, buffers[2]), count);
+      to.finish(at, count, buffers[0]);
     });
   }
 
   void swiglu_backward(Tensor dout, Tensor gate, Tensor up) override {
-    const size_t count = dout.count();
-    float* const upstream = vector_of(dout, count);
-    float* const gates = vector_of(gate, count);
-    float* const ups = vector_of(up, count);
-    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
-      kernels_.elementwise.swiglu_backward(upstream + begin, gates + begin, ups + begin,
-                                           end - begin);
+    const std::array<Tensor, 3> tensors = {dout, gate, up};
+    for (const Tensor& tensor : tensors) GXP_ASSERT(tensor.count() == dout.count());
+    for_pieces(dout.count(), [&](size_t at, size_t count, Buffers& buffers) {
+      std::array<float*, 3> pieces{};
+      for (size_t i = 0; i < 3; ++i) {
+        InPieces(kernels_.convert, tensors[i]).read(at, count, buffers[i]);
+        pieces[i] = OutPieces(kernels_.convert, tensors[i]).place(at, buffers[i]);
+      }
+      kernels_.elementwise.swiglu_backward(pieces[0], pieces[1], pieces[2], count);
+      for (size_t i = 0; i < 3; ++i)
+        OutPieces(kernels_.convert, tensors[i]).finish(at, count, buffers[i]);
     });
   }
 
@@ -170,19 +197,25 @@ class CpuOps final : public Ops {
     const size_t positions = tokens.shape.columns();
     const size_t vocabulary = token_table.shape.rows();
     const int32_t* ids = indices_of(tokens, rows);
-    const float* by_token = matrix_of(token_table, vocabulary, columns);
-    const float* by_position = positions_of(position_table, positions, columns);
+    const bool has_positions = position_table.memory.data != nullptr;
+    GXP_ASSERT(token_table.shape.columns() == columns);
+    GXP_ASSERT(!has_positions || (position_table.shape.rows() >= positions &&
+                                  position_table.shape.columns() == columns));
+    const InPieces by_token(kernels_.convert, token_table);
+    const InPieces by_position(kernels_.convert, has_positions ? position_table : token_table);
     float* to = matrix_of(out, rows, columns);
-    pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
+    buffers_.parallel_for(rows, columns, [&](size_t begin, size_t end, float* buffer) {
       for (size_t row = begin; row < end; ++row) {
         const auto token = static_cast<size_t>(ids[row]);
         GXP_ASSERT(token < vocabulary);
-        const float* const from = by_token + token * columns;
-        if (by_position == nullptr)
-          std::copy_n(from, columns, to + row * columns);
-        else
-          kernels_.rows.add(to + row * columns, from, by_position + row % positions * columns,
+        float* const sum = to + row * columns;
+        const float* const from = by_token.read(token * columns, columns, sum);
+        if (has_positions) {
+          kernels_.rows.add(sum, from, by_position.read(row % positions * columns, columns, buffer),
                             columns);
+        } else if (from != sum) {
+          std::copy_n(from, columns, sum);
+        }
       }
     });
   }
@@ -215,14 +248,18 @@ class CpuOps final : public Ops {
   void classifier(Tensor logits, Tensor losses, ConstTensor targets, float scale) override {
     const size_t columns = logits.shape.columns();
     const size_t rows = logits.shape.rows();
-    float* values = matrix_of(logits, rows, columns);
+    const InPieces from(kernels_.convert, logits);
+    const OutPieces to(kernels_.convert, logits);
     float* loss = vector_of(losses, rows);
     const int32_t* target = indices_of(targets, rows);
-    pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
+    buffers_.parallel_for(rows, columns, [&](size_t begin, size_t end, float* buffer) {
       for (size_t row = begin; row < end; ++row) {
         GXP_ASSERT(target[row] < static_cast<int64_t>(columns));
-        loss[row] = kernels_.classifier.loss_and_gradient(values + row * columns, columns,
+        const size_t at = row * columns;
+        from.read(at, columns, buffer);
+        loss[row] = kernels_.classifier.loss_and_gradient(to.place(at, buffer), columns,
                                                           target[row], scale);
+        to.finish(at, columns, buffer);
       }
     });
   }
@@ -230,13 +267,14 @@ class CpuOps final : public Ops {
   void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) override {
     const size_t columns = logits.shape.columns();
     const size_t rows = logits.shape.rows();
-    const float* values = matrix_of(logits, rows, columns);
+    const InPieces values(kernels_.convert, logits);
     float* loss = vector_of(losses, rows);
     const int32_t* target = indices_of(targets, rows);
-    pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
+    buffers_.parallel_for(rows, columns, [&](size_t begin, size_t end, float* buffer) {
       for (size_t row = begin; row < end; ++row) {
         GXP_ASSERT(target[row] < static_cast<int64_t>(columns));
-        loss[row] = kernels_.classifier.loss(values + row * columns, columns, target[row]);
+        loss[row] = kernels_.classifier.loss(values.read(row * columns, columns, buffer), columns,
+                                             target[row]);
       }
     });
   }
@@ -326,6 +364,19 @@ class CpuOps final : public Ops {
   }
   double sum(ConstTensor x) override { return sum_blocks(x, kernels_.elementwise.sum); }
 
+  void convert(Tensor out, ConstTensor x) override {
+    GXP_ASSERT(out.count() == x.count());
+    const InPieces from(kernels_.convert, x);
+    const OutPieces to(kernels_.convert, out);
+    for_pieces(x.count(), [&](size_t at, size_t count, Buffers& buffers) {
+      const float* const values = from.read(at, count, buffers[0]);
+      if (to.needs_buffer())
+        to.finish(at, count, values);
+      else
+        std::copy_n(values, count, to.place(at, nullptr));
+    });
+  }
+
   void fill(Tensor out, float value) override {
     float* to = vector_of(out, out.count());
     pool_.parallel_for(out.count(), kGrain,
@@ -335,6 +386,23 @@ class CpuOps final : public Ops {
  private:
   static constexpr size_t kLineFloats = 16;
 
+  // Where pieces of halves are floats: in L1.
+  using Buffers = float[4][kGrain];
+
+  // body(begin, count, buffers) for pieces of [0, count), on all threads.
+  template <class Body>
+  void for_pieces(size_t count, const Body& body) {
+    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
+      alignas(64) Buffers buffers;
+      for (size_t at = begin; at < end; at += kGrain) body(at, std::min(kGrain, end - at), buffers);
+    });
+  }
+
+  static const void* data_of(const ConstTensor& matrix, size_t rows) {
+    GXP_ASSERT(matrix.shape.rows() == rows && matrix.memory.space == MemorySpace::kHost);
+    return matrix.memory.data;
+  }
+
   // `direction` is 1 or -1.
   void rotate(const Tensor& x, int head_size, double theta, float direction) {
     GXP_ASSERT(x.shape.rank() == 3 && head_size > 0 && head_size % 2 == 0);
@@ -342,13 +410,16 @@ class CpuOps final : public Ops {
     const size_t columns = x.shape.columns();
     const size_t heads = columns / static_cast<size_t>(head_size);
     GXP_ASSERT(heads * static_cast<size_t>(head_size) == columns);
-    float* const rows = matrix_of(x, x.shape.rows(), columns);
+    const InPieces from(kernels_.convert, x);
+    const OutPieces to(kernels_.convert, x);
     rope_.prepare(positions, static_cast<size_t>(head_size), theta);
-    pool_.parallel_for(x.shape.rows(), 1, [&](size_t begin, size_t end) {
+    buffers_.parallel_for(x.shape.rows(), columns, [&](size_t begin, size_t end, float* buffer) {
       for (size_t row = begin; row < end; ++row) {
         Rotation rotation = rope_.at(row % positions);
         rotation.direction = direction;
-        kernels_.rows.rotate(rows + row * columns, heads, rotation);
+        from.read(row * columns, columns, buffer);
+        kernels_.rows.rotate(to.place(row * columns, buffer), heads, rotation);
+        to.finish(row * columns, columns, buffer);
       }
     });
   }
@@ -372,6 +443,8 @@ class CpuOps final : public Ops {
   Isa isa_;
   const CpuKernels& kernels_;
   Gemm gemm_;
+  ThreadBuffers buffers_;
+  Scratch bias_;
   CpuNorms norms_;
   CpuAttention attention_;
   RopeTable rope_;

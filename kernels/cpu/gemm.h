@@ -1,4 +1,4 @@
-// The CPU's float32 matrix product, the operation that training spends its time in.
+// The CPU's matrix product, the operation that training spends its time in.
 #pragma once
 
 #include <cstddef>
@@ -6,25 +6,34 @@
 #include <vector>
 
 #include "kernels/cpu/isa.h"
+#include "lib/base/dtype.h"
 #include "lib/device/thread_pool.h"
 
 namespace gxp {
 
 // c(m, n) = op(a)(m, k) op(b)(k, n) [+ c] [+ bias] [+ residual], added in this order.
 // Row-major; a row of a matrix as it is stored begins ld... elements after the one before it.
+// a, b and c are f32, bf16 or f16 each, but not both half types in one product.
 struct GemmArgs {
   size_t m = 0, n = 0, k = 0;
-  const float* a = nullptr;
+  const void* a = nullptr;
+  DType a_type = DType::kF32;
   size_t lda = 0;
   bool transpose_a = false;  // a is stored (k, m)
-  const float* b = nullptr;
+  const void* b = nullptr;
+  DType b_type = DType::kF32;
   size_t ldb = 0;
   bool transpose_b = false;  // b is stored (n, k)
-  float* c = nullptr;
+  void* c = nullptr;
+  DType c_type = DType::kF32;
   size_t ldc = 0;
   bool accumulate = false;          // + c
   const float* bias = nullptr;      // (n), added to every row; none if null
-  const float* residual = nullptr;  // (m, n) with rows of ldc, may be c; none if null
+  const float* residual = nullptr;  // (m, n) with rows of ldc, may be an f32 c; none if null
+
+  // Where one operand is of a half type, the other's elements are rounded to it before they are
+  // multiplied. Products are added in f32; a c of a half type is rounded once.
+  [[nodiscard]] DType product_type() const { return a_type == DType::kF32 ? b_type : a_type; }
 };
 
 struct GemmKernel;  // gemm_kernel.h
@@ -34,7 +43,7 @@ struct GemmKernel;  // gemm_kernel.h
 //   Order    an element of c is computed by one thread and its k terms are added in an order that
 //            depends on k and the instruction set alone: same bits for any thread count.
 //   Aliasing c overlaps neither a nor b.
-//   Cost     one fork and join of the pool. Packing scratch, 2 MiB a thread, is allocated by the
+//   Cost     one fork and join of the pool. Scratch, 4 MiB a thread, is allocated by the
 //            constructor; run() allocates nothing.
 //   Source   packing and blocking after Goto & van de Geijn, ACM TOMS 34(3), 2008; see gemm.inc.
 class Gemm {

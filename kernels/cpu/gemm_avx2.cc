@@ -8,13 +8,17 @@
 #include "lib/base/bytes.h"
 
 #if defined(__x86_64__)
+#include <immintrin.h>
+
 #pragma GCC target("avx2,fma,f16c")
 
 #define GXP_VEC_BYTES 32
 namespace gxp::avx2 {
 namespace {
 #include "kernels/cpu/vec.inc"
-// The panels need the vectors.
+// Panels are packed from vectors, and from half types.
+#include "kernels/cpu/half.inc"
+// Behind it.
 #include "kernels/cpu/gemm.inc"
 }  // namespace
 

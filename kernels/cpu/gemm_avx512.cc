@@ -8,13 +8,17 @@
 #include "lib/base/bytes.h"
 
 #if defined(__x86_64__)
+#include <immintrin.h>
+
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
 
 #define GXP_VEC_BYTES 64
 namespace gxp::avx512 {
 namespace {
 #include "kernels/cpu/vec.inc"
-// The panels need the vectors.
+// Panels are packed from vectors, and from half types.
+#include "kernels/cpu/half.inc"
+// Behind it.
 #include "kernels/cpu/gemm.inc"
 }  // namespace
 

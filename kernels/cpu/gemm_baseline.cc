@@ -11,7 +11,9 @@
 namespace gxp::baseline {
 namespace {
 #include "kernels/cpu/vec.inc"
-// The panels need the vectors.
+// Panels are packed from vectors, and from half types.
+#include "kernels/cpu/half.inc"
+// Behind it.
 #include "kernels/cpu/gemm.inc"
 }  // namespace
 

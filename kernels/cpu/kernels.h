@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/classifier.h"
+#include "kernels/cpu/convert.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/isa.h"
@@ -19,6 +20,7 @@ struct CpuKernels {
   AttentionKernels attention;
   FoldKernels fold;
   QuantizeKernels quantize;
+  ConvertKernels convert;
 };
 
 // `isa` is one that this CPU has.

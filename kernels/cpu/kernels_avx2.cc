@@ -29,11 +29,14 @@
 namespace gxp::avx2 {
 namespace {
 #include "kernels/cpu/vec.inc"
-// The families need the vectors, attention the products too.
+// The families need the vectors, some of them half types, attention the products too.
+#include "kernels/cpu/half.inc"
+// Behind it.
 #include "kernels/cpu/product.inc"
 // Behind it.
 #include "kernels/cpu/attention.inc"
 #include "kernels/cpu/classifier.inc"
+#include "kernels/cpu/convert.inc"
 #include "kernels/cpu/elementwise.inc"
 #include "kernels/cpu/fold.inc"
 #include "kernels/cpu/quantize.inc"
@@ -41,7 +44,8 @@ namespace {
 }  // namespace
 
 const CpuKernels kCpuKernels = {kElementwiseKernels, kRowKernels,  kClassifierKernels,
-                                kAttentionKernels,   kFoldKernels, kQuantizeKernels};
+                                kAttentionKernels,   kFoldKernels, kQuantizeKernels,
+                                kConvertKernels};
 
 }  // namespace gxp::avx2
 #endif

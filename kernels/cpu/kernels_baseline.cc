@@ -24,11 +24,14 @@
 namespace gxp::baseline {
 namespace {
 #include "kernels/cpu/vec.inc"
-// The families need the vectors, attention the products too.
+// The families need the vectors, some of them half types, attention the products too.
+#include "kernels/cpu/half.inc"
+// Behind it.
 #include "kernels/cpu/product.inc"
 // Behind it.
 #include "kernels/cpu/attention.inc"
 #include "kernels/cpu/classifier.inc"
+#include "kernels/cpu/convert.inc"
 #include "kernels/cpu/elementwise.inc"
 #include "kernels/cpu/fold.inc"
 #include "kernels/cpu/quantize.inc"
@@ -36,6 +39,7 @@ namespace {
 }  // namespace
 
 const CpuKernels kCpuKernels = {kElementwiseKernels, kRowKernels,  kClassifierKernels,
-                                kAttentionKernels,   kFoldKernels, kQuantizeKernels};
+                                kAttentionKernels,   kFoldKernels, kQuantizeKernels,
+                                kConvertKernels};
 
 }  // namespace gxp::baseline

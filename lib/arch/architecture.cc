@@ -14,7 +14,7 @@ namespace {
 
 struct Family {
   std::string_view name;
-  Architecture (*make)(const ModelConfig&);
+  Architecture (*make)(const ModelConfig&, DType);
 };
 
 constexpr std::array kFamilies = {Family{"gpt2", gpt2::make_gpt2},
@@ -44,13 +44,18 @@ double Architecture::train_flops_per_token(size_t positions) const {
          6 * double(config.layers) * double(attention_channels) * double(positions);
 }
 
-ActivationSpec logits_in_pieces(size_t vocabulary) {
-  return {"logits", vocabulary, std::max<size_t>(64, (size_t{16} << 20) / vocabulary)};
+ActivationSpec logits_in_pieces(size_t vocabulary, DType dtype) {
+  return {"logits", vocabulary, std::max<size_t>(64, (size_t{16} << 20) / vocabulary), dtype};
 }
 
-Architecture make_architecture(const ModelConfig& config) {
+DType compute_type(std::string_view precision) {
+  if (precision == "bf16") return DType::kBF16;
+  return precision == "fp16" ? DType::kF16 : DType::kF32;
+}
+
+Architecture make_architecture(const ModelConfig& config, DType compute) {
   for (const Family& family : kFamilies) {
-    if (family.name == config.family) return family.make(config);
+    if (family.name == config.family) return family.make(config, compute);
   }
   fail(ErrorKind::kConfig, "model.family: '{}' is unknown; use gpt2 or llama", config.family);
 }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/dtype.h"
@@ -61,6 +62,9 @@ struct UnitSpec {
 
 struct Architecture {
   ModelConfig config;
+  // Of the parameters that are read and of what goes into and comes out of matrix products; the
+  // residual stream, statistics and losses are f32.
+  DType compute = DType::kF32;
   std::vector<UnitSpec> units = {};  // forward order: embedding, blocks, head
   bool inputs_first = false;  // matrices of blocks are (inputs, outputs); else as torch.nn.Linear's
   size_t looked_up = 0;       // parameters of tables that are in no matrix product
@@ -77,9 +81,12 @@ struct Architecture {
 // The logits of a head, which works through the tokens in pieces, so that they never exist for a
 // whole micro-batch: up to 16 Mi logits (64 MiB). Smaller pieces would read and write the gradient
 // of the head's matrix once more each, for too few products.
-ActivationSpec logits_in_pieces(size_t vocabulary);
+ActivationSpec logits_in_pieces(size_t vocabulary, DType dtype);
+
+// Of train.precision: bf16 and f16 for "bf16" and "fp16", else f32.
+DType compute_type(std::string_view precision);
 
 // Throws kConfig if the family is unknown.
-Architecture make_architecture(const ModelConfig& config);
+Architecture make_architecture(const ModelConfig& config, DType compute = DType::kF32);
 
 }  // namespace gxp

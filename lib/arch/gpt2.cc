@@ -12,7 +12,7 @@ UnitSpec make_embedding(size_t vocabulary, size_t context, size_t c) {
   return unit;
 }
 
-UnitSpec make_block(int layer, size_t c, size_t heads) {
+UnitSpec make_block(int layer, size_t c, size_t heads, DType compute) {
   UnitSpec unit{.name = fmt::format("h.{}", layer), .kind = UnitKind::kBlock};
   const std::string prefix = fmt::format("transformer.h.{}.", layer);
   const auto add = [&](const char* name, std::vector<size_t> shape, Initial initial) {
@@ -30,41 +30,49 @@ UnitSpec make_block(int layer, size_t c, size_t heads) {
   add("mlp.c_fc.bias", {4 * c}, Initial::kZeros);
   add("mlp.c_proj.weight", {4 * c, c}, Initial::kResidualNormal);
   add("mlp.c_proj.bias", {c}, Initial::kZeros);
-  unit.saved = {{"mean_1", 1},   {"rstd_1", 1}, {"qkv", 3 * c}, {"attention", c}, {"lse", heads},
-                {"residual", c}, {"mean_2", 1}, {"rstd_2", 1},  {"fc", 4 * c}};
-  unit.forward_scratch = {{"normed", c}, {"activated", 4 * c}};
-  unit.backward_scratch = {{"normed", c},
-                           {"hidden_gradient", 4 * c},
-                           {"qkv_gradient", 3 * c},
-                           {"branch_gradient", c},
+  const auto operand = [=](const char* name, size_t per_token) {
+    return ActivationSpec{.name = name, .per_token = per_token, .dtype = compute};
+  };
+  unit.saved = {{"mean_1", 1},           {"rstd_1", 1},  operand("qkv", 3 * c),
+                operand("attention", c), {"lse", heads}, {"residual", c},
+                {"mean_2", 1},           {"rstd_2", 1},  operand("fc", 4 * c)};
+  unit.forward_scratch = {operand("normed", c), operand("activated", 4 * c)};
+  unit.backward_scratch = {operand("normed", c),
+                           operand("hidden_gradient", 4 * c),
+                           operand("qkv_gradient", 3 * c),
+                           operand("branch_gradient", c),
                            {"row_sums", heads}};
   return unit;
 }
 
-UnitSpec make_head(size_t vocabulary, size_t c) {
+UnitSpec make_head(size_t vocabulary, size_t c, DType compute) {
   UnitSpec unit{.name = "head", .kind = UnitKind::kHead};
   unit.tensors = {{"transformer.ln_f.weight", {c}, Initial::kOnes},
                   {"transformer.ln_f.bias", {c}, Initial::kZeros}};
   unit.borrows_from = 0;
-  unit.forward_scratch = {{"normed", c}, {"mean", 1}, {"rstd", 1}, logits_in_pieces(vocabulary)};
+  const ActivationSpec normed = {.name = "normed", .per_token = c, .dtype = compute};
+  unit.forward_scratch = {normed, {"mean", 1}, {"rstd", 1}, logits_in_pieces(vocabulary, compute)};
   unit.backward_scratch = unit.forward_scratch;
-  unit.backward_scratch.push_back({"normed_gradient", c});
+  unit.backward_scratch.push_back({.name = "normed_gradient", .per_token = c, .dtype = compute});
   return unit;
 }
 
 }  // namespace
 
-Architecture make_gpt2(const ModelConfig& config) {
+Architecture make_gpt2(const ModelConfig& config, DType compute) {
   const auto c = static_cast<size_t>(config.hidden);
   const auto vocabulary = static_cast<size_t>(config.vocab_size);
   const auto context = static_cast<size_t>(config.context);
-  Architecture arch{
-      .config = config, .inputs_first = true, .looked_up = context * c, .attention_channels = c};
+  Architecture arch{.config = config,
+                    .compute = compute,
+                    .inputs_first = true,
+                    .looked_up = context * c,
+                    .attention_channels = c};
   arch.units.push_back(make_embedding(vocabulary, context, c));
   for (int layer = 0; layer < config.layers; ++layer) {
-    arch.units.push_back(make_block(layer, c, static_cast<size_t>(config.heads)));
+    arch.units.push_back(make_block(layer, c, static_cast<size_t>(config.heads), compute));
   }
-  arch.units.push_back(make_head(vocabulary, c));
+  arch.units.push_back(make_head(vocabulary, c, compute));
   return arch;
 }
 

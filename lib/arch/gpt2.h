@@ -42,6 +42,6 @@ enum BlockBackwardScratch {
 enum HeadForwardScratch { kHeadNormed, kHeadMean, kHeadRstd, kHeadLogits };
 enum HeadBackwardScratch { kLossNormed, kLossMean, kLossRstd, kLossLogits, kNormedGradient };
 
-Architecture make_gpt2(const ModelConfig& config);
+Architecture make_gpt2(const ModelConfig& config, DType compute);
 
 }  // namespace gxp::gpt2

@@ -11,7 +11,7 @@ UnitSpec make_embedding(const Sizes& s) {
   return unit;
 }
 
-UnitSpec make_block(int layer, const Sizes& s) {
+UnitSpec make_block(int layer, const Sizes& s, DType compute) {
   UnitSpec unit{.name = fmt::format("layers.{}", layer), .kind = UnitKind::kBlock};
   const std::string prefix = fmt::format("model.layers.{}.", layer);
   const auto add = [&](const char* name, std::vector<size_t> shape, Initial initial) {
@@ -30,26 +30,33 @@ UnitSpec make_block(int layer, const Sizes& s) {
   add("mlp.gate_proj.weight", {m, c}, Initial::kNormal);
   add("mlp.up_proj.weight", {m, c}, Initial::kNormal);
   add("mlp.down_proj.weight", {c, m}, Initial::kResidualNormal);
-  unit.saved = {{"rstd_1", 1},    {"query", q},    {"key", kv},   {"value", kv}, {"attention", q},
-                {"lse", s.heads}, {"residual", c}, {"rstd_2", 1}, {"gate", m},   {"up", m}};
-  unit.forward_scratch = {{"normed", c}, {"activated", m}};
-  unit.backward_scratch = {{"normed", c},          {"hidden_gradient", m},
-                           {"query_gradient", q},  {"key_gradient", kv},
-                           {"value_gradient", kv}, {"attention_gradient", q},
-                           {"branch_gradient", c}, {"row_sums", s.heads}};
+  const auto operand = [=](const char* name, size_t per_token) {
+    return ActivationSpec{.name = name, .per_token = per_token, .dtype = compute};
+  };
+  unit.saved = {{"rstd_1", 1},        operand("query", q),     operand("key", kv),
+                operand("value", kv), operand("attention", q), {"lse", s.heads},
+                {"residual", c},      {"rstd_2", 1},           operand("gate", m),
+                operand("up", m)};
+  unit.forward_scratch = {operand("normed", c), operand("activated", m)};
+  unit.backward_scratch = {operand("normed", c),          operand("hidden_gradient", m),
+                           operand("query_gradient", q),  operand("key_gradient", kv),
+                           operand("value_gradient", kv), operand("attention_gradient", q),
+                           operand("branch_gradient", c), {"row_sums", s.heads}};
   return unit;
 }
 
-UnitSpec make_head(const Sizes& s, bool tied) {
+UnitSpec make_head(const Sizes& s, bool tied, DType compute) {
   UnitSpec unit{.name = "head", .kind = UnitKind::kHead};
   unit.tensors = {{"model.norm.weight", {s.hidden}, Initial::kOnes}};
   if (tied)
     unit.borrows_from = 0;
   else
     unit.tensors.push_back({"lm_head.weight", {s.vocabulary, s.hidden}, Initial::kNormal});
-  unit.forward_scratch = {{"normed", s.hidden}, {"rstd", 1}, logits_in_pieces(s.vocabulary)};
+  const ActivationSpec normed = {.name = "normed", .per_token = s.hidden, .dtype = compute};
+  unit.forward_scratch = {normed, {"rstd", 1}, logits_in_pieces(s.vocabulary, compute)};
   unit.backward_scratch = unit.forward_scratch;
-  unit.backward_scratch.push_back({"normed_gradient", s.hidden});
+  unit.backward_scratch.push_back(
+      {.name = "normed_gradient", .per_token = s.hidden, .dtype = compute});
   return unit;
 }
 
@@ -63,15 +70,16 @@ Sizes::Sizes(const ModelConfig& config)
       head_size(size_t(config.channels_per_head())),
       mlp_hidden(size_t(config.mlp_width())) {}
 
-Architecture make_llama(const ModelConfig& config) {
+Architecture make_llama(const ModelConfig& config, DType compute) {
   const Sizes sizes(config);
-  Architecture arch{.config = config, .attention_channels = sizes.query_channels()};
+  Architecture arch{
+      .config = config, .compute = compute, .attention_channels = sizes.query_channels()};
   arch.units.push_back(make_embedding(sizes));
   // A tied table is multiplied once, as the head; one of its own is only looked up.
   if (!config.tied_head) arch.looked_up = arch.units[0].parameter_count();
   for (int layer = 0; layer < config.layers; ++layer)
-    arch.units.push_back(make_block(layer, sizes));
-  arch.units.push_back(make_head(sizes, config.tied_head));
+    arch.units.push_back(make_block(layer, sizes, compute));
+  arch.units.push_back(make_head(sizes, config.tied_head, compute));
   return arch;
 }
 

@@ -51,6 +51,6 @@ enum BlockBackwardScratch {
 enum HeadForwardScratch { kHeadNormed, kHeadRstd, kHeadLogits };
 enum HeadBackwardScratch { kLossNormed, kLossRstd, kLossLogits, kNormedGradient };
 
-Architecture make_llama(const ModelConfig& config);
+Architecture make_llama(const ModelConfig& config, DType compute);
 
 }  // namespace gxp::llama

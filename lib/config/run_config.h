@@ -123,8 +123,11 @@ struct TrainConfig {
         field("micro_batch", &S::micro_batch, "Rows per rank in one micro-batch.",
               between(1, 1 << 20)),
         field("grad_accum", &S::grad_accum, "Micro-batches per step.", positive),
-        field("precision", &S::precision, "Arithmetic of the forward and backward pass.",
-              one_of("fp32")),
+        field("precision", &S::precision,
+              "Of parameters and operands in the forward and backward pass. bf16 and fp16 keep "
+              "them in half the bytes and f32 master weights beside them; sums, gradients, the "
+              "residual stream and the optimizer are f32. fp16 scales the loss: see [fp16].",
+              one_of("fp32", "bf16", "fp16")),
         field("seed", &S::seed, "Key of the first weights and of the order of the data.",
               at_least(0)),
         field("deterministic", &S::deterministic,
@@ -145,6 +148,32 @@ struct TrainConfig {
         field("run_dir", &S::run_dir,
               "Directory of the resolved settings and metrics.jsonl; \"\": the one that holds "
               "checkpoint.dir, or none without it."));
+  }
+};
+
+// DeepSpeed's keys, names and defaults.
+struct Fp16Config {
+  int initial_scale_power = 16;
+  int window = 1000;
+  int hysteresis = 2;
+  bool consecutive_hysteresis = false;
+  double min_scale = 1;
+
+  static constexpr auto schema() {
+    using S = Fp16Config;
+    return section(
+        "fp16", "Scaling of the loss, with train.precision = \"fp16\".",
+        field("initial_scale_power", &S::initial_scale_power, "The first scale is 2 to this power.",
+              between(0, 32)),
+        field("window", &S::window, "Steps without overflow after which the scale doubles.",
+              positive),
+        field("hysteresis", &S::hysteresis,
+              "The overflow, counted from the last rise on, that halves the scale, as all after it "
+              "do. Every step with an overflow is left out.",
+              positive),
+        field("consecutive_hysteresis", &S::consecutive_hysteresis,
+              "Count overflows from the last step without one instead."),
+        field("min_scale", &S::min_scale, "Below this scale training fails.", positive));
   }
 };
 
@@ -367,6 +396,7 @@ struct RunConfig {
   ModelConfig model;
   DataConfig data;
   TrainConfig train;
+  Fp16Config fp16;
   OptimConfig optim;
   LrScheduleConfig lr_schedule;
   ParallelConfig parallel;
@@ -375,8 +405,8 @@ struct RunConfig {
 
   static constexpr auto sections() {
     using S = RunConfig;
-    return std::tuple(&S::model, &S::data, &S::train, &S::optim, &S::lr_schedule, &S::parallel,
-                      &S::checkpoint, &S::comm);
+    return std::tuple(&S::model, &S::data, &S::train, &S::fp16, &S::optim, &S::lr_schedule,
+                      &S::parallel, &S::checkpoint, &S::comm);
   }
 };
 

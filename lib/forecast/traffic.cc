@@ -157,6 +157,7 @@ std::optional<Call> call_of(const Op& op) {
   };
   switch (op.kind) {
     case OpKind::kGatherParameters:
+      return call(Collective::kAllGather, op.dtype);
     case OpKind::kGatherDirections:
       return call(Collective::kAllGather, DType::kF32);
     case OpKind::kReduceGradients:

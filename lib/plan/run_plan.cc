@@ -60,7 +60,7 @@ StepShape step_shape(const RunConfig& config, int world_size) {
 
 RunPlan plan_run(const RunConfig& config, int world_size) {
   RunPlan plan;
-  plan.architecture = make_architecture(config.model);
+  plan.architecture = make_architecture(config.model, compute_type(config.train.precision));
   plan.strategy = find_strategy(config.parallel.strategy);
   plan.shape = step_shape(config, world_size);
   plan.layout = make_layout(plan.architecture, plan.shape.norm_parts);

@@ -21,7 +21,10 @@ class TrainStep {
 
   BuiltStep build() && {
     step_.train_buffers();
-    for (int unit = 0; unit <= head_; ++unit) step_.publish_parameters(unit);
+    for (int unit = 0; unit <= head_; ++unit) {
+      step_.round_parameters(unit);
+      step_.publish_parameters(unit);
+    }
     for (int micro = 0; micro < shape_.grad_accum; ++micro) {
       step_.next_batch(micro);
       forward(micro);

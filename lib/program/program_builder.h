@@ -31,8 +31,8 @@ class ProgramBuilder {
         earlier_(layout.units.size()) {
     program_.groups = groups_;
     program_.parameter_shards = strategy.shard_parameters ? groups_.shard_size : 1;
-    program_.parameters =
-        flat_buffer("parameters", MemoryKind::kParameters, program_.parameter_shards);
+    program_.parameters = flat_buffer("parameters", MemoryKind::kParameters,
+                                      program_.parameter_shards, architecture.compute);
     if (program_.parameter_shards == 1) view_all(parameters_, program_.parameters);
   }
 
@@ -43,14 +43,17 @@ class ProgramBuilder {
     program_.gradient_shards = keeps_gradient_shards(strategy_, shape_) ? shards : 1;
     program_.gradients = flat_buffer("gradients", MemoryKind::kGradients, program_.gradient_shards);
     if (program_.gradient_shards == 1) view_all(gradients_, program_.gradients);
+    if (architecture_.compute != DType::kF32)
+      program_.master_weights = flat_buffer("master weights", MemoryKind::kOptimizer, shards);
     for (const KeptState& state : shape_.optimizer.kept) {
       const size_t count = state_count(architecture_, layout_, state, shards);
       program_.optimizer_states.push_back(
           persistent(std::string(state.name), MemoryKind::kOptimizer, count * sizeof(float)));
     }
-    program_.loss_sum = persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double));
-    program_.norm_parts =
-        persistent("norm parts", MemoryKind::kCommunication, norm_part_count() * sizeof(double));
+    program_.loss_sum =
+        persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double), DType::kF64);
+    program_.norm_parts = persistent("norm parts", MemoryKind::kCommunication,
+                                     norm_part_count() * sizeof(double), DType::kF64);
   }
 
   // Gradients that are whole only until they are reduced.
@@ -66,6 +69,15 @@ class ProgramBuilder {
     if (program_.parameter_shards > 1) parameters_[size_t(unit)] = {};
   }
 
+  // Of a model whose parameters are of a half type. At the start of a step, so that master weights
+  // may be changed between steps.
+  void round_parameters(int unit) {
+    if (program_.master_weights == kNoBuffer) return;
+    Op& op = emit(OpKind::kRoundParameters, Lane::kCompute, unit, -1);
+    use_shard(op, program_.master_weights, program_.optimizer_shards, false);
+    use_shard(op, program_.parameters, program_.parameter_shards, true);
+  }
+
   // Where a rank holds more of the parameters than it updates: the rest, from those that did.
   void publish_parameters(int unit) {
     if (program_.parameter_shards == program_.optimizer_shards) return;
@@ -74,8 +86,10 @@ class ProgramBuilder {
   }
 
   void next_batch(int micro) {
-    batch_tokens_ = buffer("tokens", MemoryKind::kActivations, tokens_ * sizeof(int32_t));
-    batch_targets_ = buffer("targets", MemoryKind::kActivations, tokens_ * sizeof(int32_t));
+    batch_tokens_ =
+        buffer("tokens", MemoryKind::kActivations, tokens_ * sizeof(int32_t), DType::kI32);
+    batch_targets_ =
+        buffer("targets", MemoryKind::kActivations, tokens_ * sizeof(int32_t), DType::kI32);
     Op& op = emit(OpKind::kNextBatch, Lane::kCompute, -1, micro);
     op.tokens = batch_tokens_;
     op.targets = batch_targets_;
@@ -180,7 +194,7 @@ class ProgramBuilder {
     Op& op = emit(OpKind::kReduceGradients, Lane::kComm, -1, -1);
     op.bucket = index;
     op.count = bucket.flat.count;
-    op.uses.push_back({program_.gradients, to_bytes(bucket.flat), true});
+    use_elements(op, program_.gradients, bucket.flat, true);
   }
 
   void reduce_loss() {
@@ -209,7 +223,7 @@ class ProgramBuilder {
   void update() {
     Op& op = emit(OpKind::kUpdate, Lane::kCompute, -1, -1);
     read(op, program_.gradients);
-    write(op, program_.parameters);
+    write(op, program_.weights());
     for (const BufferId id : program_.optimizer_states) write(op, id);
   }
 
@@ -232,7 +246,7 @@ class ProgramBuilder {
                                          workspace_bytes(shape_.optimizer, spec))};
     for (const BufferId id : update.scratch) write(update, id);
     for (const BufferId id : program_.optimizer_states) write(update, id);
-    write(update, program_.parameters);
+    write(update, program_.weights());
   }
 
   StepProgram finish() && {
@@ -250,10 +264,12 @@ class ProgramBuilder {
   }
 
   void gather_parameters(int unit) {
-    const size_t bytes = layout_.units[size_t(unit)].flat.count * sizeof(float);
+    const DType dtype = architecture_.compute;
+    const size_t bytes = layout_.units[size_t(unit)].flat.count * size_of(dtype);
     const std::string name = "parameters of " + architecture_.units[size_t(unit)].name;
-    parameters_[size_t(unit)] = {buffer(name, MemoryKind::kParameters, bytes), 0};
+    parameters_[size_t(unit)] = {buffer(name, MemoryKind::kParameters, bytes, dtype), 0};
     Op& op = emit(OpKind::kGatherParameters, Lane::kComm, unit, -1);
+    op.dtype = architecture_.compute;
     op.group = RankGroup::kShards;
     op.count = layout_.units[size_t(unit)].flat.count;
     use_unit_view(op, op.parameters, parameters_, true);
@@ -262,6 +278,7 @@ class ProgramBuilder {
 
   void publish(int unit, RankGroup group) {
     Op& op = emit(OpKind::kGatherParameters, Lane::kComm, unit, -1);
+    op.dtype = architecture_.compute;
     op.group = group;
     op.count = members_part(unit, group);
     op.publishes = true;
@@ -301,23 +318,27 @@ class ProgramBuilder {
     return op;
   }
 
-  BufferId add(const std::string& name, MemoryKind kind, size_t bytes, bool keep) {
+  BufferId add(const std::string& name, MemoryKind kind, size_t bytes, DType dtype) {
     BufferSpec& buffer = program_.buffers.emplace_back();
     buffer.name = name;
     buffer.kind = kind;
     buffer.bytes = bytes;
-    buffer.persistent = keep;
+    buffer.dtype = dtype;
     return BufferId(program_.buffers.size()) - 1;
   }
-  BufferId persistent(const std::string& name, MemoryKind kind, size_t bytes) {
-    return add(name, kind, bytes, true);
+  BufferId persistent(const std::string& name, MemoryKind kind, size_t bytes,
+                      DType dtype = DType::kF32) {
+    const BufferId id = add(name, kind, bytes, dtype);
+    program_.buffers[size_t(id)].persistent = true;
+    return id;
   }
-  BufferId buffer(const std::string& name, MemoryKind kind, size_t bytes) {
-    return add(name, kind, bytes, false);
+  BufferId buffer(const std::string& name, MemoryKind kind, size_t bytes,
+                  DType dtype = DType::kF32) {
+    return add(name, kind, bytes, dtype);
   }
   BufferId make(const UnitSpec& unit, const ActivationSpec& spec, MemoryKind kind) {
     return buffer(fmt::format("{} {}", unit.name, spec.name), kind,
-                  spec.count(tokens_) * size_of(spec.dtype));
+                  spec.count(tokens_) * size_of(spec.dtype), spec.dtype);
   }
 
   void use(Op& op, BufferId id, bool writes) {
@@ -326,8 +347,9 @@ class ProgramBuilder {
   void read(Op& op, BufferId id) { use(op, id, false); }
   void write(Op& op, BufferId id) { use(op, id, true); }
 
-  static Range to_bytes(const Range& elements) {
-    return {elements.begin * sizeof(float), elements.count * sizeof(float)};
+  void use_elements(Op& op, BufferId id, const Range& elements, bool writes) {
+    const size_t size = size_of(program_.buffers[size_t(id)].dtype);
+    op.uses.push_back({id, {elements.begin * size, elements.count * size}, writes});
   }
 
   void scratch(Op& op, const UnitSpec& unit, const std::vector<ActivationSpec>& specs) {
@@ -379,8 +401,8 @@ class ProgramBuilder {
     use_view(op, view, flat, gradients);
     return view;
   }
-  static void use_view(Op& op, const FlatView& view, const Range& flat, bool writes) {
-    op.uses.push_back({view.buffer, to_bytes({view.begin, flat.count}), writes});
+  void use_view(Op& op, const FlatView& view, const Range& flat, bool writes) {
+    use_elements(op, view.buffer, {view.begin, flat.count}, writes);
   }
   // All of the operation's unit, which `views` has.
   void use_unit_view(Op& op, FlatView& view, const std::vector<FlatView>& views, bool writes) {
@@ -388,13 +410,13 @@ class ProgramBuilder {
     use_view(op, view, layout_.units[size_t(op.unit)].flat, writes);
   }
   // This rank's part of the operation's unit, in a buffer of one of `shards` shards.
-  void use_shard(Op& op, BufferId id, int shards, bool writes) const {
-    const Range& flat = layout_.units[size_t(op.unit)].flat;
-    op.uses.push_back({id, to_bytes(place_in_shard(flat, shards)), writes});
+  void use_shard(Op& op, BufferId id, int shards, bool writes) {
+    use_elements(op, id, place_in_shard(layout_.units[size_t(op.unit)].flat, shards), writes);
   }
 
-  BufferId flat_buffer(const std::string& name, MemoryKind kind, int shards) {
-    return persistent(name, kind, layout_.count / size_t(shards) * sizeof(float));
+  BufferId flat_buffer(const std::string& name, MemoryKind kind, int shards,
+                       DType dtype = DType::kF32) {
+    return persistent(name, kind, layout_.count / size_t(shards) * size_of(dtype), dtype);
   }
   void view_all(std::vector<FlatView>& views, BufferId id) const {
     for (size_t unit = 0; unit < views.size(); ++unit)

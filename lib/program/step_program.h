@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/dtype.h"
 #include "lib/base/memory_kind.h"
 #include "lib/base/range.h"
 #include "lib/shard/rank_groups.h"
@@ -39,6 +40,7 @@ enum class OpKind {
   kEvaluateLoss,      // the head's forward: losses only
   kLogits,            // the head's forward: output <- logits of the last position of each row
   kBackward,          // gradient stream <- gradient stream, through `unit`; its gradients are added
+  kRoundParameters,   // a unit's parameters, or this rank's part, from the master weights
   kGatherParameters,  // a unit's parameters from the shards of `group`
   kReduceGradients,  // sum of gradients: of a bucket over all ranks; of a unit over `group`, to its
                      // shards, or over the replicas of a shard
@@ -59,6 +61,7 @@ struct BufferSpec {
   std::string name;
   MemoryKind kind = MemoryKind::kActivations;
   size_t bytes = 0;
+  DType dtype = DType::kF32;  // of its elements
   bool persistent = false;
   OpId first = -1;  // the operations that touch it first and last; -1 before finish
   OpId last = -1;
@@ -87,7 +90,8 @@ struct Op {
   // Of the comm lane: who takes part, in a collective over `count` elements (of all members).
   RankGroup group = RankGroup::kWorld;
   size_t count = 0;
-  bool scatter = false;  // of reduce-gradients: each member keeps its part of the sum only
+  DType dtype = DType::kF32;  // of parameters that are gathered
+  bool scatter = false;       // of reduce-gradients: each member keeps its part of the sum only
   // Of gather-parameters: what it gathers into lasts, and is out of date since the last update.
   bool publishes = false;
   // Of a unit's reduce-gradients: its sum is complete and goes to the gradients that last.
@@ -120,16 +124,24 @@ struct StepProgram {
   // What the arena holds at its fullest operation, by MemoryKind; gaps count as workspace. Its sum
   // is arena_bytes.
   std::array<uint64_t, kMemoryKindCount> arena_by_kind{};
-  // The persistent buffers; kNoBuffer in a program without them. Parameters, gradients and moments
-  // are whole or this rank's shard; loss_sum has the two f64 that kReduceLoss sums: the loss and
-  // the wish to stop; norm_parts one f64 for each part of the norm, those that rank 0 sums
-  // up first.
+  // The persistent buffers; kNoBuffer in a program without them. Parameters, gradients, master
+  // weights and moments are whole or this rank's shard; loss_sum has the two f64 that kReduceLoss
+  // sums: the loss and the wish to stop; norm_parts one f64 for each part of the norm, those that
+  // rank 0 sums up first.
   BufferId parameters = kNoBuffer;
+  BufferId master_weights = kNoBuffer;  // only where parameters are of a half type
   BufferId gradients = kNoBuffer;
   std::vector<BufferId> optimizer_states;  // in the order of OptimizerSpec::kept
   BufferId loss_sum = kNoBuffer;
   BufferId norm_parts = kNoBuffer;
   RankGroups groups;
+  // What the optimizer changes.
+  [[nodiscard]] BufferId weights() const {
+    return master_weights == kNoBuffer ? parameters : master_weights;
+  }
+  [[nodiscard]] int weight_shards() const {
+    return master_weights == kNoBuffer ? parameter_shards : optimizer_shards;
+  }
   // What a rank holds of it: one of so many equal parts of each unit; 1: all, else shard_size or
   // world_size.
   int optimizer_shards = 1;

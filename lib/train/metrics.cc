@@ -35,6 +35,10 @@ std::string to_json_line(const StepMetrics& metrics) {
   for (size_t kind = 0; kind < kMemoryKindCount; ++kind) {
     json["peak_bytes_by_kind"][std::string(kMemoryKindNames[kind])] = metrics.peak.by_kind[kind];
   }
+  if (metrics.skipped_steps) {
+    json["loss_scale"] = r.loss_scale;
+    json["skipped_steps"] = *metrics.skipped_steps;
+  }
   if (metrics.valid_loss) json["valid_loss"] = *metrics.valid_loss;
   return json.dump();
 }

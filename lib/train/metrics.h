@@ -2,7 +2,8 @@
 //
 // Keys: step, loss, grad_norm, lr, tokens (of the step, all ranks), tokens_per_s, mfu, step_ms,
 // comm_ms, wire_bytes (sent by rank 0 in the step), peak_bytes, peak_bytes_by_kind {...}, and
-// valid_loss in the steps that validated.
+// valid_loss in the steps that validated. With fp16 also loss_scale and skipped_steps (so far);
+// grad_norm and loss are null where they overflowed.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@ struct StepMetrics {
   double mfu = 0;  // model FLOP/s over the measured matrix-product rate of all ranks
   MemoryUse peak;  // of rank 0's device
   std::optional<double> valid_loss;
+  std::optional<int64_t> skipped_steps;  // so far, of fp16
 };
 
 std::string to_json_line(const StepMetrics& metrics);  // no line feed

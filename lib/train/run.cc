@@ -132,6 +132,9 @@ class Run {
     metrics.result = trainer_.step(wish != 0);
     const StepResult& r = metrics.result;
     summary_.loss = r.loss;
+    if (config_.train.precision == "fp16") metrics.skipped_steps = trainer_.steps_skipped();
+    if (r.skipped && leads())
+      log_info("step {}: gradients overflow at loss scale {}; no update", r.step, r.loss_scale);
     seconds_.push_back(r.seconds);
     const int signal = r.stop_wished ? int(trainer_.largest(wish)) : 0;
     if (validation_due()) metrics.valid_loss = summary_.valid_end = trainer_.validate();

@@ -41,7 +41,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
     : config_(config),
       communicator_(communicator),
       backend_(backend),
-      architecture_(make_architecture(config.model)),
+      architecture_(make_architecture(config.model, compute_type(config.train.precision))),
       shape_(step_shape(config, communicator.world_size())),
       layout_(make_layout(architecture_, shape_.norm_parts)),
       groups_(groups_of(shape_)),
@@ -57,6 +57,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
                          .in_a_row = shape_.add_in_pairs ? shape_.grad_accum : 1};
   loader_ = std::make_unique<BatchLoader>(*data_, order, share);
   loader_->start(0);
+  if (config.train.precision == "fp16") scaler_.emplace(config.fp16);
   built_ = build_train_step(architecture_, layout_, strategy_, shape_);
   const int rank = communicator.rank();
   if (groups_.replicas() > 1) {
@@ -121,12 +122,38 @@ void Trainer::continue_from(int64_t steps, uint64_t samples) {
   loader_->start(samples);
 }
 
+KeyValues Trainer::scaling() const {
+  if (!scaler_) return {};
+  const LossScalerState& state = scaler_->state();
+  return {{"fp16.scale", fmt::format("{}", state.scale)},
+          {"fp16.steps", std::to_string(state.steps)},
+          {"fp16.last_overflow", std::to_string(state.last_overflow)},
+          {"fp16.hysteresis_left", std::to_string(state.hysteresis)},
+          {"fp16.skipped_steps", std::to_string(skipped_)}};
+}
+
+void Trainer::continue_scaling(const KeyValues& saved) {
+  const auto whole = [&](const char* key, int64_t missing) {
+    const std::optional<std::string> text = find_value(saved, key);
+    return text ? std::stoll(*text) : missing;
+  };
+  skipped_ = whole("fp16.skipped_steps", 0);
+  const std::optional<std::string> scale = find_value(saved, "fp16.scale");
+  if (!scaler_ || !scale) return;
+  scaler_.emplace(config_.fp16,
+                  LossScalerState{.scale = std::stod(*scale),
+                                  .steps = whole("fp16.steps", 0),
+                                  .last_overflow = whole("fp16.last_overflow", -1),
+                                  .hysteresis = int(whole("fp16.hysteresis_left", 1))});
+}
+
 StepResult Trainer::step(bool wish_to_stop) {
   const auto start = Clock::now();
   const uint64_t sent_before = communicator_.counters().bytes_sent;
   result_ = StepResult{.step = step_ + 1, .tokens = tokens_per_step()};
-  result_.lr =
-      learning_rate(config_.lr_schedule, config_.optim.lr, result_.step, config_.train.steps);
+  result_.lr = learning_rate(config_.lr_schedule, config_.optim.lr, result_.step - skipped_,
+                             config_.train.steps);
+  if (scaler_) result_.loss_scale = scaler_->scale();
   wish_to_stop_ = wish_to_stop;
   runner_->run(Deadline::after(kStepTimeout));
   ++step_;
@@ -163,7 +190,7 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
       model_->forward(op.unit, tensors);
       break;
     case OpKind::kLoss:
-      model_->loss(tensors, float(1.0 / double(tokens_per_step())), op.accumulate);
+      model_->loss(tensors, float(result_.loss_scale / double(tokens_per_step())), op.accumulate);
       finish_loss(op, tensors);
       break;
     case OpKind::kBackward:
@@ -171,6 +198,9 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
       break;
     case OpKind::kAddGradients:
       add_gradients(op);
+      break;
+    case OpKind::kRoundParameters:
+      round_parameters(op.unit);
       break;
     case OpKind::kMeasureGradients:
       measure();
@@ -220,21 +250,33 @@ void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, co
   Communicator& group = members(op.group);
   const int shards = program.parameter_shards;
   const Memory shard =
-      shards > 1
-          ? shard_of_unit(layout_, memory.of(program.parameters), op.unit, shards)
-          : own_part(memory_of_unit(layout_, memory, op.unit, op.parameters), groups_.shard_size);
-  if (op.group == RankGroup::kReplicas) return group.all_gather(shard, DType::kF32);
-  const Memory whole = memory_of_unit(layout_, memory, op.unit, op.parameters);
-  if (shards == 1) return group.all_gather(whole, DType::kF32);
-  const Call call{.collective = Collective::kAllGather,
-                  .dtype = DType::kF32,
-                  .count = whole.bytes / sizeof(float)};
-  group.run(call, shard, whole);
+      shards > 1 ? shard_of_unit(layout_, memory.tensor(program.parameters), op.unit, shards).memory
+                 : own_part(tensor_of_unit(layout_, memory, op.unit, op.parameters).memory,
+                            groups_.shard_size);
+  if (op.group == RankGroup::kReplicas) return group.all_gather(shard, architecture_.compute);
+  const Tensor whole = tensor_of_unit(layout_, memory, op.unit, op.parameters);
+  if (shards == 1) return group.all_gather(whole.memory, whole.dtype);
+  const Call call{
+      .collective = Collective::kAllGather, .dtype = whole.dtype, .count = whole.count()};
+  group.run(call, shard, whole.memory);
+}
+
+// What the optimizer has of a unit, into the part of this rank's parameters that it is of.
+void Trainer::round_parameters(int unit) {
+  const StepProgram& program = built_.program;
+  const Tensor master = shard_of_unit(layout_, memory_->tensor(program.master_weights), unit,
+                                      program.optimizer_shards);
+  const Tensor held =
+      shard_of_unit(layout_, memory_->tensor(program.parameters), unit, program.parameter_shards);
+  const int parts = program.optimizer_shards / program.parameter_shards;
+  const int part = groups_.shard_of(communicator_.rank(), program.optimizer_shards) % parts;
+  backend_.ops->convert(held.rows(size_t(part) * master.count(), master.count()), master);
 }
 
 // For passes between steps.
 void Trainer::publish_parameters() {
   for (const Op& op : built_.program.ops) {
+    if (op.kind == OpKind::kRoundParameters) round_parameters(op.unit);
     if (stale_ && op.publishes) gather(built_.program, *memory_, op);
   }
   stale_ = false;
@@ -242,7 +284,7 @@ void Trainer::publish_parameters() {
 
 void Trainer::scatter_gradients(const Op& op) {
   const StepProgram& program = built_.program;
-  const Memory whole = memory_of_unit(layout_, *memory_, op.unit, op.gradients);
+  const Memory whole = tensor_of_unit(layout_, *memory_, op.unit, op.gradients).memory;
   const bool all = op.group == RankGroup::kShards;
   const Memory theirs = all ? whole : own_part(whole, groups_.shard_size);
   if (op.scatter)
@@ -252,14 +294,16 @@ void Trainer::scatter_gradients(const Op& op) {
   if (!op.keeps) return;
   const Memory mine = own_part(whole, program.gradient_shards);
   const Memory kept =
-      shard_of_unit(layout_, flat(program.gradients), op.unit, program.gradient_shards);
+      shard_of_unit(layout_, memory_->tensor(program.gradients), op.unit, program.gradient_shards)
+          .memory;
   if (op.accumulate) return fold(kept, kept, mine, DType::kF32, ReduceOp::kSum);
   std::memcpy(kept.data, mine.data, kept.bytes);
 }
 
 void Trainer::add_gradients(const Op& op) {
-  const Memory into = memory_of_unit(layout_, *memory_, op.unit, op.gradients);
-  fold(into, memory_of_unit(layout_, *memory_, op.unit, op.added), DType::kF32, ReduceOp::kSum);
+  const Memory into = tensor_of_unit(layout_, *memory_, op.unit, op.gradients).memory;
+  fold(into, tensor_of_unit(layout_, *memory_, op.unit, op.added).memory, DType::kF32,
+       ReduceOp::kSum);
 }
 
 // Adds a micro-batch's losses to the step's, in the order of its gradients. The wish to stop
@@ -288,8 +332,8 @@ void Trainer::measure() {
     const bool own =
         int(place * size_t(groups_.world_size) / norm_parts_.size()) == communicator_.rank();
     if (is_sharded() && !own) continue;
-    sums[place] = sum_of_squares(*backend_.ops, layout_, norm_parts_[part], flat(program.gradients),
-                                 program.gradient_shards);
+    sums[place] = sum_of_squares(*backend_.ops, layout_, norm_parts_[part],
+                                 memory_->tensor(program.gradients), program.gradient_shards);
   }
 }
 
@@ -307,16 +351,25 @@ void Trainer::clip() {
   double all_squares = 0;
   for (size_t part = 0; part < norm_parts_.size(); ++part)
     all_squares += squares[place_of_norm_part(part)];
-  result_.grad_norm = std::sqrt(all_squares);
-  clip_coefficient_ = clip_coefficient(result_.grad_norm, config_.optim.clip);
-  if (!std::isfinite(result_.loss) || !std::isfinite(result_.grad_norm)) fail_non_finite();
+  result_.grad_norm = std::sqrt(all_squares) / result_.loss_scale;
+  gradient_factor_ = clip_coefficient(result_.grad_norm, config_.optim.clip) / result_.loss_scale;
+  const bool finite = std::isfinite(result_.loss) && std::isfinite(result_.grad_norm);
+  if (!scaler_) {
+    if (!finite) fail_non_finite();
+    return;
+  }
+  // Every rank has the same sums, so all decide alike.
+  if (!scaler_->update(!finite)) fail_non_finite();
+  result_.skipped = !finite;
+  if (result_.skipped) ++skipped_;
 }
 
 // [collective] where gradients are sharded: the first such tensor of all ranks is named.
 void Trainer::fail_non_finite() {
   const StepProgram& program = built_.program;
-  const TensorPart* found = find_non_finite(*backend_.ops, layout_, own_parts_,
-                                            flat(program.gradients), program.gradient_shards);
+  const TensorPart* found =
+      find_non_finite(*backend_.ops, layout_, own_parts_, memory_->tensor(program.gradients),
+                      program.gradient_shards);
   std::array<int64_t, 1> first = {INT64_MAX};
   if (found != nullptr) first[0] = int64_t{found->unit} << 32 | found->tensor;
   if (is_sharded()) communicator_.all_reduce(memory_of(first), DType::kI64, ReduceOp::kMin);
@@ -325,6 +378,13 @@ void Trainer::fail_non_finite() {
     tensor =
         architecture_.units[size_t(first[0] >> 32)].tensors[size_t(first[0] & 0xffffffff)].name;
   const auto unsigned_nan = [](double x) { return std::isnan(x) ? std::fabs(x) : x; };
+  if (scaler_) {
+    fail(ErrorKind::kMismatch,
+         "step {}: the loss is {} and gradients overflow at the smallest loss scale, {} (first "
+         "non-finite gradient: {}); the weights are those of step {}; use train.precision = "
+         "\"bf16\", or a lower optim.lr",
+         result_.step, unsigned_nan(result_.loss), result_.loss_scale, tensor, step_);
+  }
   fail(ErrorKind::kMismatch,
        "step {}: the loss is {} and the gradient norm {} (first non-finite gradient: {}); the "
        "weights are those of step {}; try a lower optim.lr, a longer lr_schedule.warmup_steps or a "

@@ -13,15 +13,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "lib/ckpt/named_tensors.h"
 #include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
 #include "lib/data/batch_loader.h"
 #include "lib/data/dataset.h"
 #include "lib/model/model.h"
+#include "lib/optim/loss_scaler.h"
 #include "lib/optim/optimizer.h"
 #include "lib/program/build.h"
 #include "lib/train/backend.h"
@@ -36,14 +39,17 @@ struct StepResult {
   double loss = 0;       // mean over all tokens of the step, on all ranks
   double grad_norm = 0;  // before clipping
   double lr = 0;
-  uint64_t tokens = 0;  // of the step, on all ranks
+  double loss_scale = 1;  // that gradients were scaled by; 1 but for fp16
+  bool skipped = false;   // fp16: gradients overflowed, nothing was updated
+  uint64_t tokens = 0;    // of the step, on all ranks
   double seconds = 0;
   double comm_seconds = 0;   // in which this rank's comm lane was busy
   uint64_t wire_bytes = 0;   // that this rank sent
   bool stop_wished = false;  // by any rank
 };
 
-// What a rank holds of one logical tensor: all of it, or the part in its shard. Flat, f32.
+// What a rank holds of one logical tensor: all of it, or the part in its shard. Flat, f32; weights
+// are the master weights where the model reads rounded ones.
 struct StateTensor {
   const TensorSpec* spec = nullptr;
   Range elements;  // of the tensor
@@ -51,7 +57,8 @@ struct StateTensor {
   // In the order of OptimizerSpec::kept, of the same elements; empty where none is kept or every
   // rank holds all.
   std::vector<Tensor> optimizer;
-  Tensor gradient;  // of the last step, summed over the ranks and not clipped
+  // Of the last step, summed over the ranks, not clipped, times the step's loss_scale.
+  Tensor gradient;
 };
 
 // What a rank holds of one kind of optimizer state of one tensor.
@@ -85,6 +92,11 @@ class Trainer {
   // Continues after `steps` optimizer steps that consumed `samples` samples of the data order.
   void continue_from(int64_t steps, uint64_t samples);
 
+  // What else a checkpoint keeps: the state of the loss scale. Empty but for fp16.
+  [[nodiscard]] KeyValues scaling() const;
+  // Goes on with it; what is missing (the checkpoint of a run without) starts anew.
+  void continue_scaling(const KeyValues& saved);
+
   // [collective] One optimizer step. Any rank may wish to stop; all learn of it in this step's
   // result.
   StepResult step(bool wish_to_stop);
@@ -97,6 +109,7 @@ class Trainer {
   std::vector<int32_t> generate(std::vector<int32_t> tokens, int count, double temperature);
 
   [[nodiscard]] int64_t steps_done() const { return step_; }
+  [[nodiscard]] int64_t steps_skipped() const { return skipped_; }  // of those done
   [[nodiscard]] uint64_t samples_consumed() const { return samples_; }
   [[nodiscard]] const Architecture& architecture() const { return architecture_; }
   [[nodiscard]] size_t positions() const { return shape_.positions; }
@@ -109,6 +122,7 @@ class Trainer {
   void run_op(const Op& op, const UnitTensors& tensors);
   void run_comm(const Op& op);
   void gather(const StepProgram& program, const ProgramMemory& memory, const Op& op);
+  void round_parameters(int unit);
   void publish_parameters();
   void scatter_gradients(const Op& op);
   void add_gradients(const Op& op);
@@ -159,13 +173,15 @@ class Trainer {
   std::unique_ptr<ProgramMemory> memory_;
   std::unique_ptr<ProgramRunner> runner_;
 
+  std::optional<LossScaler> scaler_;  // of fp16
   int64_t step_ = 0;
+  int64_t skipped_ = 0;
   uint64_t samples_ = 0;
   // Written by the operations of the running step, read after it.
   StepResult result_;
   std::vector<double> losses_;  // sums over micro-batches that wait for others
-  double clip_coefficient_ = 1;
-  bool stale_ = false;  // weights outside this rank's shard are those of the step before
+  double gradient_factor_ = 1;  // clipping, and the loss scale undone
+  bool stale_ = false;          // weights outside this rank's shard are those of the step before
   bool wish_to_stop_ = false;
 };
 

@@ -29,12 +29,12 @@ std::vector<StateTensor> Trainer::state() {
     const TensorPart& part = own_parts_[i];
     const UnitSpec& unit = architecture_.units[size_t(part.unit)];
     const auto take = [&](BufferId buffer, int shards) {
-      return part_of(layout_, part, flat(buffer), shards);
+      return part_of(layout_, part, memory_->tensor(buffer), shards);
     };
     StateTensor& tensor = tensors.emplace_back();
     tensor.spec = &unit.tensors[size_t(part.tensor)];
     tensor.elements = part.elements;
-    tensor.weight = take(program.parameters, program.parameter_shards);
+    tensor.weight = take(program.weights(), program.weight_shards());
     tensor.gradient = take(program.gradients, program.gradient_shards);
     for (size_t s = 0; s < kept_places_.size(); ++s)
       tensor.optimizer.push_back(shape_.optimizer.kept[s].everywhere ? Tensor() : kept_of(s, i));
@@ -60,9 +60,12 @@ std::vector<KeptTensor> Trainer::kept_state() {
   return tensors;
 }
 
-UpdateStep Trainer::update_step() const { return {result_.step, result_.lr, clip_coefficient_}; }
+UpdateStep Trainer::update_step() const {
+  return {result_.step - skipped_, result_.lr, gradient_factor_};
+}
 
 void Trainer::update() {
+  if (result_.skipped) return;
   const std::vector<StateTensor> own = state();
   for (size_t i = 0; i < own.size(); ++i) {
     if (!sees_whole(own_parts_[i]))
@@ -93,6 +96,7 @@ void Trainer::for_own_whole(const Op& op, Act act) {
 }
 
 void Trainer::prepare_update(const Op& op) {
+  if (result_.skipped) return;
   for_own_whole(op, [&](const StateTensor& tensor, const Tensor& direction) {
     optimizer_->prepare(direction, range_of(tensor, tensor.gradient), update_step());
   });
@@ -108,7 +112,8 @@ void Trainer::gather_directions(const Op& op) {
 }
 
 void Trainer::update_whole(const Op& op) {
-  const Memory unit = flat(op.scratch[0]);
+  if (result_.skipped) return;
+  const Tensor unit = memory_->tensor(op.scratch[0]);
   const std::vector<Tensor> tensors = unit_tensors(architecture_, layout_, op.unit, unit);
   for (size_t i = 0; i < all_parts_.size(); ++i) {
     if (all_parts_[i].unit == op.unit && sees_whole(all_parts_[i]))

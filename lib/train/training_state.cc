@@ -133,7 +133,7 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
                               .world_size = world_size,
                               .strategy = config.parallel.strategy,
                               .config = settings,
-                              .state = {}};
+                              .state = trainer.scaling()};
     const std::string path =
         publish_checkpoint(config.checkpoint.dir, parts, info, config.checkpoint.keep);
     log_info("saved {}", path);
@@ -151,6 +151,7 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
     checkpoint.read(held.info.name, held.info.role, held.elements.begin, held.tensor.memory);
   const CheckpointInfo& info = checkpoint.manifest().info;
   trainer.continue_from(int64_t(info.step), info.samples_consumed);
+  trainer.continue_scaling(info.state);
   // Nobody trains on until every rank has verified its files.
   communicator.barrier();
   if (communicator.rank() == 0) {

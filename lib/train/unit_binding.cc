@@ -12,24 +12,20 @@ Tensor bind(const BindingContext& context, BufferId buffer, DType dtype, const S
 
 std::vector<Tensor> bind_flat(const BindingContext& context, const std::vector<BufferId>& buffers) {
   std::vector<Tensor> tensors;
-  for (const BufferId id : buffers) {
-    const Memory memory = context.memory.of(id);
-    tensors.emplace_back(memory, DType::kF32, Shape{memory.bytes / sizeof(float)});
-  }
+  for (const BufferId id : buffers) tensors.push_back(context.memory.tensor(id));
   return tensors;
 }
 
 }  // namespace
 
-Memory memory_of_unit(const ParameterLayout& layout, const ProgramMemory& memory, int unit,
+Tensor tensor_of_unit(const ParameterLayout& layout, const ProgramMemory& memory, int unit,
                       const FlatView& view) {
-  return memory.of(view.buffer)
-      .slice(view.begin * sizeof(float), layout.units[size_t(unit)].flat.count * sizeof(float));
+  return memory.tensor(view.buffer).rows(view.begin, layout.units[size_t(unit)].flat.count);
 }
 
-Memory shard_of_unit(const ParameterLayout& layout, Memory buffer, int unit, int shards) {
+Tensor shard_of_unit(const ParameterLayout& layout, const Tensor& buffer, int unit, int shards) {
   const Range place = place_in_shard(layout.units[size_t(unit)].flat, shards);
-  return buffer.slice(place.begin * sizeof(float), place.count * sizeof(float));
+  return buffer.rows(place.begin, place.count);
 }
 
 UnitTensors bind_unit(const BindingContext& context, const Op& op) {
@@ -41,8 +37,8 @@ UnitTensors bind_unit(const BindingContext& context, const Op& op) {
   UnitTensors t;
   const auto tensors_of = [&](int unit, const FlatView& view) -> std::vector<Tensor> {
     if (view.buffer == kNoBuffer) return {};
-    const Memory memory = memory_of_unit(context.layout, context.memory, unit, view);
-    return unit_tensors(context.architecture, context.layout, unit, memory);
+    return unit_tensors(context.architecture, context.layout, unit,
+                        tensor_of_unit(context.layout, context.memory, unit, view));
   };
   t.parameters = tensors_of(op.unit, op.parameters);
   t.gradients = tensors_of(op.unit, op.gradients);

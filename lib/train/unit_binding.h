@@ -17,12 +17,12 @@ struct BindingContext {
   size_t positions;  // of a row
 };
 
-// A unit's parameters or gradients, f32.
-Memory memory_of_unit(const ParameterLayout& layout, const ProgramMemory& memory, int unit,
+// A unit's parameters or gradients, flat.
+Tensor tensor_of_unit(const ParameterLayout& layout, const ProgramMemory& memory, int unit,
                       const FlatView& view);
 
-// This rank's shard of a unit, in f32 `buffer` that holds its shard of every unit.
-Memory shard_of_unit(const ParameterLayout& layout, Memory buffer, int unit, int shards);
+// This rank's shard of a unit, in a flat `buffer` that holds its shard of every unit.
+Tensor shard_of_unit(const ParameterLayout& layout, const Tensor& buffer, int unit, int shards);
 
 // The tensors of an operation on a unit. They stay valid as long as context.memory.
 UnitTensors bind_unit(const BindingContext& context, const Op& op);

@@ -11,23 +11,21 @@ Shape to_shape(const std::vector<size_t>& sizes) {
 }  // namespace
 
 std::vector<Tensor> unit_tensors(const Architecture& architecture, const ParameterLayout& layout,
-                                 int unit, Memory memory) {
+                                 int unit, const Tensor& flat) {
   const UnitSpec& spec = architecture.units[size_t(unit)];
   const size_t start = layout.units[size_t(unit)].flat.begin;
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const Range& place = layout.units[size_t(unit)].tensors[i];
     const size_t begin = place.begin - start;
-    tensors.emplace_back(memory.slice(begin * sizeof(float), place.count * sizeof(float)),
-                         DType::kF32, to_shape(spec.tensors[i].shape));
+    tensors.push_back(flat.rows(begin, place.count).reshape(to_shape(spec.tensors[i].shape)));
   }
   return tensors;
 }
 
-Tensor part_of(const ParameterLayout& layout, const TensorPart& part, Memory buffer, int shards) {
-  const size_t begin = begin_in_shard(layout, part, shards);
-  return {buffer.slice(begin * sizeof(float), part.elements.count * sizeof(float)), DType::kF32,
-          Shape{part.elements.count}};
+Tensor part_of(const ParameterLayout& layout, const TensorPart& part, const Tensor& buffer,
+               int shards) {
+  return buffer.rows(begin_in_shard(layout, part, shards), part.elements.count);
 }
 
 }  // namespace gxp

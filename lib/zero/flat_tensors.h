@@ -9,12 +9,13 @@
 
 namespace gxp {
 
-// The tensors of `unit`, in the order and shapes of UnitSpec::tensors. `memory` holds the unit's
-// flat range, f32.
+// The tensors of `unit`, in the order and shapes of UnitSpec::tensors. `flat` is the unit's
+// flat range.
 std::vector<Tensor> unit_tensors(const Architecture& architecture, const ParameterLayout& layout,
-                                 int unit, Memory memory);
+                                 int unit, const Tensor& flat);
 
-// A part's elements in f32 `buffer`, which holds one of `shards` shards of every unit (1: all).
-Tensor part_of(const ParameterLayout& layout, const TensorPart& part, Memory buffer, int shards);
+// A part's elements in a flat `buffer`, which holds one of `shards` shards of every unit (1: all).
+Tensor part_of(const ParameterLayout& layout, const TensorPart& part, const Tensor& buffer,
+               int shards);
 
 }  // namespace gxp

@@ -17,7 +17,7 @@ void scatter_sum(Communicator& communicator, Memory unit) {
 }
 
 double sum_of_squares(Ops& ops, const ParameterLayout& layout, std::span<const TensorPart> parts,
-                      Memory gradients, int shards) {
+                      const Tensor& gradients, int shards) {
   double sum = 0;
   for (const TensorPart& part : parts)
     sum += ops.sum_of_squares(part_of(layout, part, gradients, shards));
@@ -25,7 +25,8 @@ double sum_of_squares(Ops& ops, const ParameterLayout& layout, std::span<const T
 }
 
 const TensorPart* find_non_finite(Ops& ops, const ParameterLayout& layout,
-                                  std::span<const TensorPart> parts, Memory gradients, int shards) {
+                                  std::span<const TensorPart> parts, const Tensor& gradients,
+                                  int shards) {
   for (const TensorPart& part : parts) {
     if (!std::isfinite(ops.sum_of_squares(part_of(layout, part, gradients, shards)))) return &part;
   }

@@ -21,10 +21,11 @@ void scatter_sum(Communicator& communicator, Memory unit);
 // The sum of squares of the parts of one shard: in f64, per part over a fixed tree, in order. Its
 // bits depend on the gradients and the parts alone. `shards`: as in part_of().
 double sum_of_squares(Ops& ops, const ParameterLayout& layout, std::span<const TensorPart> parts,
-                      Memory gradients, int shards);
+                      const Tensor& gradients, int shards);
 
 // The first part whose gradient is not finite; null if all are.
 const TensorPart* find_non_finite(Ops& ops, const ParameterLayout& layout,
-                                  std::span<const TensorPart> parts, Memory gradients, int shards);
+                                  std::span<const TensorPart> parts, const Tensor& gradients,
+                                  int shards);
 
 }  // namespace gxp

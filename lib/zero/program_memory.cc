@@ -27,6 +27,7 @@ void ProgramMemory::place(Device& device, const StepProgram& program, Memory are
   arena_ = arena;
   for (size_t id = 0; id < program.buffers.size(); ++id) {
     const BufferSpec& buffer = program.buffers[id];
+    dtypes_.push_back(buffer.dtype);
     if (!buffer.persistent) {
       places_.push_back(arena.slice(buffer.offset, buffer.bytes));
     } else if (BufferId(id) == program.parameters && parameters_.data != nullptr) {
@@ -37,6 +38,12 @@ void ProgramMemory::place(Device& device, const StepProgram& program, Memory are
     }
   }
   parameters_ = places_[size_t(program.parameters)];
+}
+
+Tensor ProgramMemory::tensor(BufferId buffer) const {
+  const Memory memory = of(buffer);
+  const DType dtype = dtypes_[size_t(buffer)];
+  return {memory, dtype, Shape{memory.bytes / size_of(dtype)}};
 }
 
 Access ProgramMemory::access(const BufferUse& use) const {

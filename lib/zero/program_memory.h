@@ -5,6 +5,7 @@
 
 #include "lib/device/device.h"
 #include "lib/program/step_program.h"
+#include "lib/tensor/tensor.h"
 
 namespace gxp {
 
@@ -20,6 +21,8 @@ class ProgramMemory {
   ProgramMemory(Device& device, const StepProgram& program, const ProgramMemory& base);
 
   [[nodiscard]] Memory of(BufferId buffer) const { return places_[size_t(buffer)]; }
+  // All elements of a buffer.
+  [[nodiscard]] Tensor tensor(BufferId buffer) const;
   // The bytes that a use touches, for Work::accesses.
   [[nodiscard]] Access access(const BufferUse& use) const;
 
@@ -28,6 +31,7 @@ class ProgramMemory {
 
   std::vector<Buffer> owned_;
   std::vector<Memory> places_;  // by BufferId
+  std::vector<DType> dtypes_;   // likewise
   Memory parameters_;
   Memory arena_;
 };

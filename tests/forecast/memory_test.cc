@@ -37,10 +37,11 @@ TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", 
   const auto strategy = GENERATE(from_range(all_strategies()));
   const int world_size = GENERATE(1, 2, 3, 4);
   const std::string hold = GENERATE("true", "false");
-  CAPTURE(folder, strategy, world_size, hold);
+  const std::string precision = GENERATE("fp32", "bf16");
+  CAPTURE(folder, strategy, world_size, hold, precision);
   std::vector<std::string> sets = with_groups(strategy, world_size);
-  sets.insert(sets.end(),
-              {"train.micro_batch=1", "train.steps=2", "parallel.hold_gradients=" + hold});
+  sets.insert(sets.end(), {"train.micro_batch=1", "train.steps=2",
+                           "parallel.hold_gradients=" + hold, "train.precision=" + precision});
   const RunConfig config = golden_config(folder, 1, sets);
   CHECK(peak_of_run(config, world_size, false) == predicted(config, world_size).peak);
 }

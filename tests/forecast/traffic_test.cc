@@ -45,9 +45,10 @@ TEST_CASE("every rank of every strategy sends the bytes that are predicted", "[f
   const auto strategy = GENERATE(from_range(all_strategies()));
   const int world_size = GENERATE(2, 3, 4, 5, 6, 7, 8, 9);
   const bool accumulates = GENERATE(false, true);
-  CAPTURE(strategy, world_size, accumulates);
+  const std::string precision = GENERATE("fp32", "bf16");
+  CAPTURE(strategy, world_size, accumulates, precision);
   std::vector<std::string> sets = with_groups(strategy, world_size);
-  sets.emplace_back("parallel.bucket_bytes=20000");
+  sets.insert(sets.end(), {"parallel.bucket_bytes=20000", "train.precision=" + precision});
   if (accumulates) sets.insert(sets.end(), {"train.grad_accum=2", "parallel.hold_gradients=false"});
   const RunConfig config = small_run(sets);
   CHECK(sent_in_a_step(config, "inproc", world_size) ==

@@ -47,7 +47,8 @@ void run_idle(const StepProgram& program, uint64_t seed) {
 TEST_CASE("taking any single event out of a step is found", "[train]") {
   const std::string strategy =
       GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op", "hybrid_shard");
-  const Architecture architecture = make_architecture(golden_config("gpt2-tiny", 2).model);
+  const DType compute = GENERATE(DType::kF32, DType::kBF16);
+  const Architecture architecture = make_architecture(golden_config("gpt2-tiny", 2).model, compute);
   const bool hybrid = find_strategy(strategy).hybrid;
   const StepShape shape{.rows = 2,
                         .positions = 32,

@@ -19,10 +19,12 @@ TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, b
   const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
   const int world_size = GENERATE(2, 4);
   const std::string strategy = GENERATE(from_range(sharding_strategies()));
-  CAPTURE(folder, world_size, strategy);
-  const Trained ddp = train_on_ranks(golden_config(folder, world_size), world_size)[0];
+  const std::string precision =
+      GENERATE("train.precision=fp32", "train.precision=bf16", "train.precision=fp16");
+  CAPTURE(folder, world_size, strategy, precision);
+  const Trained ddp = train_on_ranks(golden_config(folder, world_size, {precision}), world_size)[0];
   const auto ranks = train_on_ranks(
-      golden_config(folder, world_size, {"parallel.strategy=" + strategy}), world_size);
+      golden_config(folder, world_size, {precision, "parallel.strategy=" + strategy}), world_size);
   for (const Trained& rank : ranks) {
     for (size_t s = 0; s < ddp.steps.size(); ++s) {
       CHECK(rank.steps[s].loss == ddp.steps[s].loss);

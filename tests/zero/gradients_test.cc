@@ -12,6 +12,10 @@
 namespace gxp {
 namespace {
 
+Tensor tensor_of(std::vector<float>& values) {
+  return {memory_of(values), DType::kF32, Shape{values.size()}};
+}
+
 // Flat gradients of the sample model: element i of the buffer is f(i), padding included.
 template <class F>
 std::vector<float> flat_gradients(const ParameterLayout& layout, F f) {
@@ -23,7 +27,7 @@ std::vector<float> flat_gradients(const ParameterLayout& layout, F f) {
 double norm_with_threads(std::vector<float>& flat, const ParameterLayout& layout, int threads) {
   ThreadPool pool(threads);
   return std::sqrt(
-      sum_of_squares(*make_cpu_ops(pool), layout, make_parts(layout, 1, 0), memory_of(flat), 1));
+      sum_of_squares(*make_cpu_ops(pool), layout, make_parts(layout, 1, 0), tensor_of(flat), 1));
 }
 
 TEST_CASE("the norm counts every element of every tensor once, and no padding", "[zero]") {
@@ -48,10 +52,10 @@ TEST_CASE("the first tensor that is not finite is named", "[zero]") {
   ThreadPool pool(1);
   const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
   const std::vector<TensorPart> parts = make_parts(layout, 1, 0);
-  CHECK(find_non_finite(*ops, layout, parts, memory_of(flat), 1) == nullptr);
+  CHECK(find_non_finite(*ops, layout, parts, tensor_of(flat), 1) == nullptr);
   flat[layout.units[2].tensors[4].end() - 1] = std::numeric_limits<float>::infinity();
   flat[layout.units[3].tensors[0].begin] = std::numeric_limits<float>::quiet_NaN();
-  const TensorPart* found = find_non_finite(*ops, layout, parts, memory_of(flat), 1);
+  const TensorPart* found = find_non_finite(*ops, layout, parts, tensor_of(flat), 1);
   REQUIRE(found != nullptr);
   CHECK(model.units[size_t(found->unit)].tensors[size_t(found->tensor)].name ==
         "transformer.h.1.attn.c_proj.weight");

@@ -1,0 +1,140 @@
+// Products of half types, held against the float product of the same values.
+#include <vector>
+
+#include "kernels/cpu/gemm.h"
+#include "tests/catch.h"
+#include "tests/kernels/backends.h"
+#include "tests/kernels/halves.h"
+
+namespace gxp {
+namespace {
+
+struct Types {
+  DType a, b, c;
+};
+
+// Every place for every half type, but two half types in one product.
+const std::vector<Types> kTypes = {
+    {DType::kBF16, DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16, DType::kBF16},
+    {DType::kF32, DType::kBF16, DType::kF32},  {DType::kBF16, DType::kF32, DType::kBF16},
+    {DType::kF16, DType::kF16, DType::kF32},   {DType::kF16, DType::kF16, DType::kF16},
+    {DType::kF32, DType::kF16, DType::kF16},   {DType::kF16, DType::kF32, DType::kF32},
+    {DType::kF32, DType::kF32, DType::kBF16},  {DType::kF32, DType::kF32, DType::kF16}};
+
+struct Case {
+  size_t m, n, k;
+  bool transpose_a, transpose_b;
+};
+
+// Sizes around those of vectors, panels and tiles; and some of more than one block and piece of k.
+const std::vector<Case> kCases = {
+    {1, 1, 1, false, false},      {3, 5, 7, true, false},        {14, 32, 16, false, true},
+    {15, 33, 17, true, true},     {65, 129, 31, true, true},     {40, 47, 0, false, false},
+    {100, 63, 129, true, false},  {70, 1000, 800, false, false}, {230, 40, 1537, true, false},
+    {45, 3300, 390, false, true}, {33, 50, 2, false, true}};
+
+// A product's operands, and the operands as the product takes them.
+struct Operands {
+  Operands(const Case& c, const Types& types)
+      : product(types.a == DType::kF32 ? types.b : types.a),
+        a(random_floats(c.m * c.k + 1, 1), types.a),
+        b(random_floats(c.k * c.n + 1, 2), types.b),
+        taken_a(rounded(a.floats(), product)),
+        taken_b(rounded(b.floats(), product)) {}
+  DType product;
+  HalfArray a, b;
+  Floats taken_a, taken_b;
+};
+
+GemmArgs sizes_of(const Case& c) {
+  GemmArgs args;
+  args.m = c.m, args.n = c.n, args.k = c.k;
+  args.transpose_a = c.transpose_a, args.transpose_b = c.transpose_b;
+  args.lda = c.transpose_a ? c.m : c.k;
+  args.ldb = c.transpose_b ? c.k : c.n;
+  args.ldc = c.n;
+  return args;
+}
+
+struct Extras {
+  bool accumulate = false, bias = false;
+};
+
+// What the product is, by the product of floats: its bits, where c is f32.
+Floats product_of_floats(Isa isa, const Case& c, const Operands& in, const Floats& bias) {
+  Floats out(c.m * c.n);
+  GemmArgs args = sizes_of(c);
+  args.a = in.taken_a.data();
+  args.b = in.taken_b.data();
+  args.c = out.data();
+  if (!bias.empty()) args.bias = bias.data();
+  ThreadPool pool(1);
+  Gemm(pool, isa).run(args);
+  return out;
+}
+
+Floats product_of_halves(Isa isa, const Case& c, const Operands& in, const Types& types,
+                         const Floats& bias, HalfArray& out, int threads = 2) {
+  GemmArgs args = sizes_of(c);
+  args.a = in.a.data(), args.a_type = types.a;
+  args.b = in.b.data(), args.b_type = types.b;
+  args.c = out.data(), args.c_type = types.c;
+  if (!bias.empty()) args.bias = bias.data();
+  ThreadPool pool(threads);
+  Gemm(pool, isa).run(args);
+  return out.floats();
+}
+
+TEST_CASE("a product of half types is the float product of its rounded operands, rounded once",
+          "[gemm]") {
+  const Isa isa = GENERATE(from_range(isas_here()));
+  const Types types = GENERATE(from_range(kTypes));
+  const bool has_bias = GENERATE(false, true);
+  for (const Case& c : kCases) {
+    CAPTURE(to_string(isa), to_string(types.a), to_string(types.b), to_string(types.c), c.m, c.n,
+            c.k);
+    const Operands in(c, types);
+    const Floats bias = has_bias ? random_floats(c.n, 4) : Floats();
+    HalfArray out(Floats(c.m * c.n), types.c);
+    const Floats expected = rounded(product_of_floats(isa, c, in, bias), types.c);
+    CHECK(product_of_halves(isa, c, in, types, bias, out) == expected);
+  }
+}
+
+TEST_CASE("a product is added to a matrix of a half type in f32", "[gemm]") {
+  const Isa isa = GENERATE(from_range(isas_here()));
+  const DType type = GENERATE(DType::kBF16, DType::kF16);
+  for (const Case& c : kCases) {
+    CAPTURE(to_string(isa), to_string(type), c.m, c.n, c.k);
+    const Types types = {type, type, type};
+    const Operands in(c, types);
+    HalfArray out(random_floats(c.m * c.n, 3), type);
+    Floats expected = product_of_floats(isa, c, in, {});
+    const Floats before = out.floats();
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += before[i];
+    GemmArgs args = sizes_of(c);
+    args.a = in.a.data(), args.b = in.b.data(), args.c = out.data();
+    args.a_type = args.b_type = args.c_type = type;
+    args.accumulate = true;
+    ThreadPool pool(2);
+    Gemm(pool, isa).run(args);
+    CHECK(out.floats() == rounded(expected, type));
+  }
+}
+
+TEST_CASE("a product of half types has the same bits with any number of threads", "[gemm]") {
+  const Isa isa = GENERATE(from_range(isas_here()));
+  const Types types = GENERATE(from_range(kTypes));
+  for (const Case& c : kCases) {
+    const Operands in(c, types);
+    HalfArray one(Floats(c.m * c.n), types.c);
+    const Floats expected = product_of_halves(isa, c, in, types, {}, one, 1);
+    for (const int threads : {2, 3, 4}) {
+      HalfArray out(Floats(c.m * c.n), types.c);
+      CHECK(product_of_halves(isa, c, in, types, {}, out, threads) == expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gxp

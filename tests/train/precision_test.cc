@@ -1,0 +1,146 @@
+// What half precision adds to training: master weights, their checkpoints, and the loss scale.
+#include <cmath>
+
+#include "lib/train/training_state.h"
+#include "tests/catch.h"
+#include "tests/train/golden.h"
+
+namespace gxp {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+// Calls use(trainer, communicator) on each of `world_size` ranks and returns what rank 0's did.
+template <class Use>
+auto on_ranks(int world_size, const RunConfig& config, const Use& use) {
+  return run_ranks(world_size, [&](Communicator& c) {
+    Backend backend = make_backend(config.train, world_size);
+    Trainer trainer(config, c, backend);
+    return use(trainer, c);
+  })[0];
+}
+
+TEST_CASE("a checkpoint of any precision holds the f32 weights, for a run of any other",
+          "[train]") {
+  const std::string first = GENERATE("fp32", "bf16", "fp16");
+  const std::string second = GENERATE("fp32", "bf16", "fp16");
+  const std::string strategy = GENERATE("ddp", "zero1", "zero3");
+  CAPTURE(first, second, strategy);
+  const TemporaryDirectory directory;
+  const auto config = [&](const std::string& precision) {
+    return golden_config("gpt2-tiny", 2,
+                         {"train.precision=" + precision, "parallel.strategy=" + strategy,
+                          "checkpoint.dir=" + directory.path()});
+  };
+  const auto saved = on_ranks(2, config(first), [&](Trainer& trainer, Communicator& c) {
+    trainer.initialise_weights();
+    for (int step = 0; step < 3; ++step) trainer.step(false);
+    save_state(trainer, c, config(first), {});
+    return weights_of(trainer, c);
+  });
+  const auto resumed = on_ranks(2, config(second), [&](Trainer& trainer, Communicator& c) {
+    resume_state(trainer, c, config(second), {});
+    const auto weights = weights_of(trainer, c);
+    CHECK(std::isfinite(trainer.step(false).loss));
+    return weights;
+  });
+  CHECK(resumed == saved);
+}
+
+TEST_CASE("a step whose gradients overflow changes nothing but the scale", "[train]") {
+  const std::string strategy = GENERATE("ddp", "zero1", "zero3");
+  CAPTURE(strategy);
+  const RunConfig config = golden_config("gpt2-tiny", 2,
+                                         {"train.precision=fp16", "parallel.strategy=" + strategy,
+                                          "fp16.initial_scale_power=32", "fp16.hysteresis=1"});
+  on_ranks(2, config, [](Trainer& trainer, Communicator& c) {
+    trainer.initialise_weights();
+    const auto before = weights_of(trainer, c);
+    int64_t skipped = 0;
+    StepResult result = trainer.step(false);
+    for (double scale = 0x1p32; result.skipped; scale /= 2, result = trainer.step(false)) {
+      CHECK(result.loss_scale == scale);
+      CHECK(weights_of(trainer, c) == before);
+      ++skipped;
+    }
+    CHECK(skipped > 0);
+    CHECK(trainer.steps_skipped() == skipped);
+    CHECK(result.lr > 0);
+    CHECK(weights_of(trainer, c) != before);
+    return 0;
+  });
+}
+
+TEST_CASE("skipped steps do not move the learning rate's schedule", "[train]") {
+  const auto rates = [](const std::string& power) {
+    const RunConfig config = golden_config(
+        "gpt2-tiny", 1,
+        {"train.precision=fp16", "fp16.initial_scale_power=" + power, "fp16.hysteresis=1"});
+    return on_ranks(1, config, [](Trainer& trainer, Communicator&) {
+      trainer.initialise_weights();
+      std::vector<double> rates;
+      while (rates.size() < 3) {
+        const StepResult result = trainer.step(false);
+        if (!result.skipped) rates.push_back(result.lr);
+      }
+      return rates;
+    });
+  };
+  CHECK(rates("30") == rates("10"));
+}
+
+TEST_CASE("a resumed fp16 run goes on with its loss scale, to the same bits", "[train]") {
+  const TemporaryDirectory directory;
+  const RunConfig config =
+      golden_config("gpt2-tiny", 2,
+                    {"train.precision=fp16", "fp16.initial_scale_power=30", "fp16.window=3",
+                     "fp16.hysteresis=1", "checkpoint.dir=" + directory.path()});
+  const auto run_until = [&](int until, bool resume) {
+    return on_ranks(2, config, [&](Trainer& trainer, Communicator& c) {
+      if (!resume || !resume_state(trainer, c, config, {})) trainer.initialise_weights();
+      while (trainer.steps_done() < until) trainer.step(false);
+      if (until < 20) save_state(trainer, c, config, {});
+      return std::pair(weights_of(trainer, c), trainer.scaling());
+    });
+  };
+  run_until(7, false);
+  CHECK(run_until(20, true) == run_until(20, false));
+}
+
+TEST_CASE("at the smallest loss scale the first tensor that overflows is named", "[train]") {
+  const std::string strategy = GENERATE("ddp", "zero3");
+  const RunConfig config = golden_config(
+      "gpt2-tiny", 2,
+      {"train.precision=fp16", "parallel.strategy=" + strategy, "fp16.initial_scale_power=32",
+       "fp16.min_scale=4294967296", "fp16.hysteresis=1"});
+  const auto train_one = [&] {
+    on_ranks(2, config, [](Trainer& trainer, Communicator&) {
+      trainer.initialise_weights();
+      return trainer.step(false).loss;
+    });
+  };
+  CHECK_THROWS_WITH(train_one(),
+                    Catch::Contains("smallest loss scale") && Catch::Contains("transformer."));
+}
+
+TEST_CASE("the model reads half the bytes, and the optimizer keeps f32 weights", "[train]") {
+  const Architecture architecture =
+      make_architecture(golden_config("gpt2-tiny", 4).model, DType::kBF16);
+  const ParameterLayout layout = make_layout(architecture, 4);
+  const StepShape shape{.rows = 1, .positions = 32, .world_size = 4};
+  const auto bytes_per_parameter = [&](const std::string& strategy, MemoryKind kind) {
+    const StepProgram program =
+        build_train_step(architecture, layout, find_strategy(strategy), shape).program;
+    size_t bytes = 0;
+    for (const BufferSpec& buffer : program.buffers)
+      bytes += buffer.persistent && buffer.kind == kind ? buffer.bytes : 0;
+    return double(bytes) / double(layout.count);
+  };
+  CHECK(bytes_per_parameter("ddp", MemoryKind::kParameters) == 2);
+  CHECK(bytes_per_parameter("zero3", MemoryKind::kParameters) == 2.0 / 4);
+  CHECK(bytes_per_parameter("ddp", MemoryKind::kOptimizer) == 12);
+  CHECK(bytes_per_parameter("zero1", MemoryKind::kOptimizer) == 12.0 / 4);
+}
+
+}  // namespace
+}  // namespace gxp
