@@ -8,13 +8,12 @@
 
 #include "kernels/cpu/cpu_attention.h"
 #include "kernels/cpu/cpu_norms.h"
+#include "kernels/cpu/cpu_updates.h"
 #include "kernels/cpu/float_pieces.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/rope_table.h"
 #include "kernels/cpu/thread_buffers.h"
-#include "kernels/math/adamw_factors.h"
-#include "kernels/math/update_factors.h"
 #include "kernels/ops.h"
 #include "kernels/tensor_data.h"
 #include "lib/base/error.h"
@@ -24,6 +23,7 @@ namespace {
 
 // Elements that one thread takes at once: whole cache lines, so that no two threads share one.
 constexpr size_t kGrain = 1024;
+constexpr size_t kLineFloats = 16;
 // Elements of one partial sum, which depend on nothing but the count.
 constexpr size_t kSumBlock = 1 << 14;
 
@@ -35,11 +35,6 @@ auto positions_of(const AnyTensor& table, size_t positions, size_t columns) {
   return has_table ? matrix_of(table, table.shape.rows(), columns) : nullptr;
 }
 
-double* doubles_of(const Tensor& tensor, size_t count) {
-  GXP_ASSERT(tensor.dtype == DType::kF64 && tensor.count() == count);
-  return tensor.data<double>();
-}
-
 class CpuOps final : public Ops {
  public:
   CpuOps(ThreadPool& pool, Isa isa)
@@ -49,7 +44,8 @@ class CpuOps final : public Ops {
         gemm_(pool, isa),
         buffers_(pool),
         norms_(pool, kernels_.rows, kernels_.convert),
-        attention_(pool, kernels_.attention, kernels_.convert) {}
+        attention_(pool, kernels_.attention, kernels_.convert),
+        updates_(pool, kernels_.elementwise) {}
 
   [[nodiscard]] std::string description() const override {
     const int threads = pool_.thread_count();
@@ -281,82 +277,24 @@ class CpuOps final : public Ops {
 
   void adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
              const AdamWStep& step) override {
-    const size_t count = weights.count();
-    const AdamWArrays arrays = {vector_of(weights, count), vector_of(first, count),
-                                vector_of(second, count), vector_of(gradients, count)};
-    const AdamWFactors factors = adamw_factors(step);
-    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
-      kernels_.elementwise.adamw(arrays, begin, end, factors);
-    });
+    updates_.adamw(weights, first, second, gradients, step);
   }
-
   void sgd(Tensor weights, Tensor momentum, ConstTensor gradients, const SgdStep& step) override {
-    const size_t count = weights.count();
-    const bool has_momentum = momentum.memory.data != nullptr;
-    const SgdArrays arrays = {vector_of(weights, count),
-                              has_momentum ? vector_of(momentum, count) : nullptr,
-                              vector_of(gradients, count)};
-    const SgdFactors factors = {momentum_factors(step.momentum), float(step.lr),
-                                float(step.weight_decay)};
-    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
-      kernels_.elementwise.sgd(arrays, begin, end, factors);
-    });
+    updates_.sgd(weights, momentum, gradients, step);
   }
-
   void lion(Tensor weights, Tensor momentum, ConstTensor gradients, const LionStep& step) override {
-    const size_t count = weights.count();
-    const LionArrays arrays = {vector_of(weights, count), vector_of(momentum, count),
-                               vector_of(gradients, count)};
-    const LionFactors factors = lion_factors(step);
-    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
-      kernels_.elementwise.lion(arrays, begin, end, factors);
-    });
+    updates_.lion(weights, momentum, gradients, step);
   }
-
   void momentum(Tensor direction, Tensor momentum, ConstTensor gradients,
                 const MomentumStep& step) override {
-    const size_t count = direction.count();
-    const MomentumArrays arrays = {vector_of(direction, count), vector_of(momentum, count),
-                                   vector_of(gradients, count)};
-    const MomentumFactors factors = momentum_factors(step);
-    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
-      kernels_.elementwise.momentum(arrays, begin, end, factors);
-    });
+    updates_.momentum(direction, momentum, gradients, step);
   }
-
   void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) override {
-    const size_t rows = x.shape.rows();
-    const size_t columns = x.shape.columns();
-    const float* const from = matrix_of(x, rows, columns);
-    if (of_rows.memory.data != nullptr) {
-      double* const sums = doubles_of(of_rows, rows);
-      pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
-        for (size_t row = begin; row < end; ++row)
-          sums[row] = kernels_.elementwise.sum_of_squares(from + row * columns, columns);
-      });
-    }
-    if (of_columns.memory.data == nullptr) return;
-    double* const sums = doubles_of(of_columns, columns);
-    pool_.parallel_for(columns, kLineFloats, [&](size_t begin, size_t end) {
-      std::fill(sums + begin, sums + end, 0.0);
-      for (size_t row = 0; row < rows; ++row)
-        kernels_.elementwise.add_squares(sums + begin, from + row * columns + begin, end - begin);
-    });
+    updates_.sums_of_squares(of_rows, of_columns, x);
   }
-
   void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
                               ConstTensor columns) override {
-    const size_t height = x.shape.rows();
-    const size_t width = x.shape.columns();
-    const float* const from = matrix_of(x, height, width);
-    const float* const by_row = vector_of(rows, height);
-    const float* const by_column = vector_of(columns, width);
-    float* const to = matrix_of(out, height, width);
-    pool_.parallel_for(height, 1, [&](size_t begin, size_t end) {
-      for (size_t row = begin; row < end; ++row)
-        kernels_.elementwise.scale(to + row * width, from + row * width, by_column, by_row[row],
-                                   width);
-    });
+    updates_.scale_rows_and_columns(out, x, rows, columns);
   }
 
   double sum_of_squares(ConstTensor x) override {
@@ -384,8 +322,6 @@ class CpuOps final : public Ops {
   }
 
  private:
-  static constexpr size_t kLineFloats = 16;
-
   // Where pieces of halves are floats: in L1.
   using Buffers = float[4][kGrain];
 
@@ -447,6 +383,7 @@ class CpuOps final : public Ops {
   Scratch bias_;
   CpuNorms norms_;
   CpuAttention attention_;
+  CpuUpdates updates_;
   RopeTable rope_;
   std::vector<double> block_sums_;
 };

@@ -11,12 +11,13 @@
 
 #include "lib/base/error.h"
 #include "lib/program/build.h"
+#include "lib/program/program_writer.h"
 #include "lib/shard/state_layout.h"
 
 namespace gxp {
 
 // Emits operations in the order of the step; strategy decides what is emitted, not how it runs.
-class ProgramBuilder {
+class ProgramBuilder : private ProgramWriter {
  public:
   ProgramBuilder(const Architecture& architecture, const ParameterLayout& layout,
                  const Strategy& strategy, const StepShape& shape)
@@ -38,7 +39,8 @@ class ProgramBuilder {
 
   // The buffers that only training has.
   void train_buffers() {
-    const int shards = strategy_.shard_optimizer ? optimizer_ranks() : 1;
+    const int together = shape_.optimizer_over_replicas ? groups_.world_size : groups_.shard_size;
+    const int shards = strategy_.shard_optimizer ? together : 1;
     program_.optimizer_shards = shards;
     program_.gradient_shards = keeps_gradient_shards(strategy_, shape_) ? shards : 1;
     program_.gradients = flat_buffer("gradients", MemoryKind::kGradients, program_.gradient_shards);
@@ -259,9 +261,6 @@ class ProgramBuilder {
   [[nodiscard]] size_t norm_part_count() const {
     return size_t(shape_.norm_parts > 0 ? shape_.norm_parts : shape_.world_size);
   }
-  [[nodiscard]] int optimizer_ranks() const {
-    return shape_.optimizer_over_replicas ? groups_.world_size : groups_.shard_size;
-  }
 
   void gather_parameters(int unit) {
     const DType dtype = architecture_.compute;
@@ -309,47 +308,9 @@ class ProgramBuilder {
     return group == RankGroup::kShards ? count : count / size_t(groups_.shard_size);
   }
 
-  Op& emit(OpKind kind, Lane lane, int unit, int micro) {
-    Op& op = program_.ops.emplace_back();
-    op.kind = kind;
-    op.lane = lane;
-    op.unit = unit;
-    op.micro = micro;
-    return op;
-  }
-
-  BufferId add(const std::string& name, MemoryKind kind, size_t bytes, DType dtype) {
-    BufferSpec& buffer = program_.buffers.emplace_back();
-    buffer.name = name;
-    buffer.kind = kind;
-    buffer.bytes = bytes;
-    buffer.dtype = dtype;
-    return BufferId(program_.buffers.size()) - 1;
-  }
-  BufferId persistent(const std::string& name, MemoryKind kind, size_t bytes,
-                      DType dtype = DType::kF32) {
-    const BufferId id = add(name, kind, bytes, dtype);
-    program_.buffers[size_t(id)].persistent = true;
-    return id;
-  }
-  BufferId buffer(const std::string& name, MemoryKind kind, size_t bytes,
-                  DType dtype = DType::kF32) {
-    return add(name, kind, bytes, dtype);
-  }
   BufferId make(const UnitSpec& unit, const ActivationSpec& spec, MemoryKind kind) {
     return buffer(fmt::format("{} {}", unit.name, spec.name), kind,
                   spec.count(tokens_) * size_of(spec.dtype), spec.dtype);
-  }
-
-  void use(Op& op, BufferId id, bool writes) {
-    op.uses.push_back({id, {0, program_.buffers[size_t(id)].bytes}, writes});
-  }
-  void read(Op& op, BufferId id) { use(op, id, false); }
-  void write(Op& op, BufferId id) { use(op, id, true); }
-
-  void use_elements(Op& op, BufferId id, const Range& elements, bool writes) {
-    const size_t size = size_of(program_.buffers[size_t(id)].dtype);
-    op.uses.push_back({id, {elements.begin * size, elements.count * size}, writes});
   }
 
   void scratch(Op& op, const UnitSpec& unit, const std::vector<ActivationSpec>& specs) {
@@ -401,9 +362,6 @@ class ProgramBuilder {
     use_view(op, view, flat, gradients);
     return view;
   }
-  void use_view(Op& op, const FlatView& view, const Range& flat, bool writes) {
-    use_elements(op, view.buffer, {view.begin, flat.count}, writes);
-  }
   // All of the operation's unit, which `views` has.
   void use_unit_view(Op& op, FlatView& view, const std::vector<FlatView>& views, bool writes) {
     view = views[size_t(op.unit)];
@@ -429,7 +387,6 @@ class ProgramBuilder {
   const StepShape& shape_;
   const size_t tokens_;
   const RankGroups groups_;
-  StepProgram program_;
   std::vector<FlatView> parameters_;            // by unit; no buffer: not gathered
   std::vector<FlatView> gradients_;             // by unit; no buffer: nothing is written yet
   std::vector<std::vector<FlatView>> earlier_;  // by unit: sums of micro-batches before this one
