@@ -2,7 +2,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <ranges>
+#include <sstream>
 
 #include "cmd/memcalc_options.h"
 #include "cmd/memcalc_run.h"
@@ -47,8 +47,8 @@ uint64_t read_count(const char* option, const std::string& text) {
 // "1,8,64"
 std::vector<int> read_list(const char* option, const std::string& text) {
   std::vector<int> numbers;
-  for (const auto& part : std::views::split(text, ',')) {
-    const std::string word(part.begin(), part.end());
+  std::istringstream words(text + ',');
+  for (std::string word; std::getline(words, word, ',');) {
     int number = 0;
     const char* end = word.data() + word.size();
     const auto [rest, error] = std::from_chars(word.data(), end, number);

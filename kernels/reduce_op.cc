@@ -116,12 +116,14 @@ template <class T>
 void scale_integers(Memory data, double factor) {
   GXP_ASSERT(std::abs(factor) < 0x1p63);
   const int64_t divisor = std::abs(factor) > 0x1p-63 ? std::llround(1 / factor) : 0;
-  const bool divides = std::abs(divisor) > 1;  // by 1 and -1: as well multiplied, which wraps
-  const int64_t by = divides ? divisor : std::llround(factor);
+  const int64_t multiplier = std::llround(factor);
   for (size_t at = 0; at < data.bytes; at += sizeof(T)) {
     T value;
     std::memcpy(&value, data.data + at, sizeof value);
-    value = static_cast<T>(divides ? uint64_t(value / by) : uint64_t(value) * uint64_t(by));
+    // By 1 and -1: as well multiplied, which wraps.
+    const bool divides = divisor < -1 || divisor > 1;
+    value = static_cast<T>(divides ? uint64_t(value / divisor)
+                                   : uint64_t(value) * uint64_t(multiplier));
     std::memcpy(data.data + at, &value, sizeof value);
   }
 }

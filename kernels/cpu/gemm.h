@@ -17,16 +17,16 @@ namespace gxp {
 struct GemmArgs {
   size_t m = 0, n = 0, k = 0;
   const void* a = nullptr;
-  DType a_type = DType::kF32;
   size_t lda = 0;
+  DType a_type = DType::kF32;
   bool transpose_a = false;  // a is stored (k, m)
   const void* b = nullptr;
-  DType b_type = DType::kF32;
   size_t ldb = 0;
+  DType b_type = DType::kF32;
   bool transpose_b = false;  // b is stored (n, k)
   void* c = nullptr;
-  DType c_type = DType::kF32;
   size_t ldc = 0;
+  DType c_type = DType::kF32;
   bool accumulate = false;          // + c
   const float* bias = nullptr;      // (n), added to every row; none if null
   const float* residual = nullptr;  // (m, n) with rows of ldc, may be an f32 c; none if null
