@@ -1,4 +1,4 @@
-// The network that gxp train would have for a run file, for commands that plan it.
+// What a run file means on so many ranks: for gxp train, and for the commands that plan it.
 #pragma once
 
 #include "lib/base/environment.h"
@@ -16,8 +16,8 @@ struct PlannedRanks {
   [[nodiscard]] int world_size() const { return nproc * nnodes; }
 };
 
-// The settings with which gxp train runs on these ranks: hybrid strategies shard within a host
-// unless parallel.shard_size says otherwise.
+// The settings with which a run file is trained on these ranks: hybrid strategies shard within a
+// host, of nproc ranks, unless parallel.shard_size says otherwise.
 RunConfig settings_on(RunConfig config, const PlannedRanks& ranks);
 
 // Ranks of one host share memory unless comm.transport is tcp. The profile is this machine's, as

@@ -11,11 +11,11 @@
 #include "cmd/exit_codes.h"
 #include "cmd/options.h"
 #include "cmd/rank_context.h"
+#include "cmd/run_network.h"
 #include "cmd/stop_signal.h"
 #include "lib/base/environment.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
-#include "lib/program/strategy.h"
 #include "lib/report/report.h"
 #include "lib/train/backend.h"
 #include "lib/train/run.h"
@@ -78,9 +78,7 @@ int run(Options& options) {
   options.run.stop_signal = stop_signal;
   RunSummary summary;
   const int ranks_here = identity_from(environment).local_world_size;
-  RunConfig run = config.run;
-  if (find_strategy(run.parallel.strategy).hybrid && run.parallel.shard_size == 0)
-    run.parallel.shard_size = ranks_here;
+  const RunConfig run = settings_on(config.run, {.nproc = ranks_here});
   Backend backend = make_backend(run.train, ranks_here);
   run_rank(options.launch, environment, job, *backend.device, [&](Communicator& communicator) {
     catch_stop_signals();  // before all ranks have come, there is nothing to save

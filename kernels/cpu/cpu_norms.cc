@@ -23,22 +23,35 @@ struct CpuNorms::RowBlocks {
   size_t rows, block;
 };
 
-void CpuNorms::add_columns(const Tensor& dbias, const ConstTensor& dout) {
+// body(first row, rows, their part of dout, the block's `width` sums) for each block; all sums, a
+// row of `width` a block.
+template <class Body>
+const float* CpuNorms::sum_blocks(const ConstTensor& dout, const RowBlocks& blocks, size_t width,
+                                  const Body& body) {
   const size_t columns = dout.shape.columns();
-  const InPieces from(convert_, dout);
-  float* to = vector_of(dbias, columns);
-  const RowBlocks blocks(dout.shape.rows());
-  float* partial = partial_sums(blocks, columns);
+  const InPieces upstream(convert_, dout);
+  float* const partial = partial_.take(blocks.count() * width);
+  std::fill_n(partial, blocks.count() * width, 0.0f);
   buffers_.parallel_for(
       blocks.count(), blocks.block * columns, [&](size_t begin, size_t end, float* buffer) {
         for (size_t i = begin; i < end; ++i) {
-          const size_t rows = blocks.end(i) - blocks.begin(i);
-          kernels_.add_rows(partial + i * columns,
-                            from.read(blocks.begin(i) * columns, rows * columns, buffer), rows,
-                            columns, columns);
+          const size_t first = blocks.begin(i);
+          const size_t rows = blocks.end(i) - first;
+          body(first, rows, upstream.read(first * columns, rows * columns, buffer),
+               partial + i * width);
         }
       });
-  add_partial_sums(to, partial, blocks, {0, columns, columns});
+  return partial;
+}
+
+void CpuNorms::add_columns(const Tensor& dbias, const ConstTensor& dout) {
+  const size_t columns = dout.shape.columns();
+  const RowBlocks blocks(dout.shape.rows());
+  const float* partial = sum_blocks(dout, blocks, columns,
+                                    [&](size_t, size_t rows, const float* upstream, float* sums) {
+                                      kernels_.add_rows(sums, upstream, rows, columns, columns);
+                                    });
+  add_partial_sums(vector_of(dbias, columns), partial, blocks, {0, columns, columns});
 }
 
 void CpuNorms::layernorm_forward(const Tensor& out, const Tensor& mean, const Tensor& rstd,
@@ -95,24 +108,17 @@ void CpuNorms::layernorm_backward(const Tensor& dx, const Tensor& dweight, const
                                   .rstd = vector_of(rstd, rows),
                                   .weight = floats_of(weight, columns, weight_),
                                   .columns = columns};
-  const InPieces upstream(convert_, dout);
   const RowBlocks blocks(rows);
-  float* partial = partial_sums(blocks, 2 * columns);
-  buffers_.parallel_for(blocks.count(), blocks.block * columns,
-                        [&](size_t begin, size_t end, float* buffer) {
-                          for (size_t i = begin; i < end; ++i) {
-                            LayerNormGradients args = all;
-                            const size_t first = blocks.begin(i);
-                            const size_t count = blocks.end(i) - first;
-                            args.dx += first * columns;
-                            args.dout = upstream.read(first * columns, count * columns, buffer);
-                            args.x += first * columns;
-                            args.mean += first;
-                            args.rstd += first;
-                            float* sums = partial + i * 2 * columns;
-                            kernels_.layernorm_backward(args, 0, count, sums, sums + columns);
-                          }
-                        });
+  const auto of_block = [&](size_t first, size_t count, const float* upstream, float* sums) {
+    auto args = all;
+    args.dx += first * columns;
+    args.dout = upstream;
+    args.x += first * columns;
+    args.mean += first;
+    args.rstd += first;
+    kernels_.layernorm_backward(args, 0, count, sums, sums + columns);
+  };
+  const float* partial = sum_blocks(dout, blocks, 2 * columns, of_block);
   add_partial_sums(vector_of(dweight, columns), partial, blocks, {0, columns, 2 * columns});
   add_partial_sums(vector_of(dbias, columns), partial, blocks, {columns, columns, 2 * columns});
 }
@@ -159,34 +165,22 @@ void CpuNorms::rmsnorm_backward(const Tensor& dx, const Tensor& dweight, const C
                                 .rstd = vector_of(rstd, rows),
                                 .weight = floats_of(weight, columns, weight_),
                                 .columns = columns};
-  const InPieces upstream(convert_, dout);
   const RowBlocks blocks(rows);
-  float* partial = partial_sums(blocks, columns);
-  buffers_.parallel_for(blocks.count(), blocks.block * columns,
-                        [&](size_t begin, size_t end, float* buffer) {
-                          for (size_t i = begin; i < end; ++i) {
-                            RmsNormGradients args = all;
-                            const size_t first = blocks.begin(i);
-                            const size_t count = blocks.end(i) - first;
-                            args.dx += first * columns;
-                            args.dout = upstream.read(first * columns, count * columns, buffer);
-                            args.x += first * columns;
-                            args.rstd += first;
-                            kernels_.rmsnorm_backward(args, 0, count, partial + i * columns);
-                          }
-                        });
+  const auto of_block = [&](size_t first, size_t count, const float* upstream, float* sums) {
+    auto args = all;
+    args.dx += first * columns;
+    args.dout = upstream;
+    args.x += first * columns;
+    args.rstd += first;
+    kernels_.rmsnorm_backward(args, 0, count, sums);
+  };
+  const float* partial = sum_blocks(dout, blocks, columns, of_block);
   add_partial_sums(vector_of(dweight, columns), partial, blocks, {0, columns, columns});
 }
 
 const float* CpuNorms::floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const {
   GXP_ASSERT(vector.count() == count);
   return InPieces(convert_, vector).read(0, count, scratch.take(count));
-}
-
-float* CpuNorms::partial_sums(const RowBlocks& blocks, size_t columns) {
-  float* sums = partial_.take(blocks.count() * columns);
-  std::fill_n(sums, blocks.count() * columns, 0.0f);
-  return sums;
 }
 
 void CpuNorms::add_partial_sums(float* to, const float* partial, const RowBlocks& blocks,

@@ -44,7 +44,9 @@ class CpuNorms {
 
   // A vector of parameters as floats: its own memory, or `scratch`'s.
   const float* floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const;
-  float* partial_sums(const RowBlocks& blocks, size_t columns);
+  template <class Body>
+  const float* sum_blocks(const ConstTensor& dout, const RowBlocks& blocks, size_t width,
+                          const Body& body);
   void add_partial_sums(float* to, const float* partial, const RowBlocks& blocks,
                         const Columns& columns);
 

@@ -152,20 +152,18 @@ class TrafficModel {
 
 std::optional<Call> call_of(const Op& op) {
   if (op.lane != Lane::kComm) return std::nullopt;
-  const auto call = [&](Collective collective, DType dtype) {
-    return Call{.collective = collective, .dtype = dtype, .count = op.count};
+  const auto call = [&](Collective collective) {
+    return Call{.collective = collective, .dtype = op.dtype, .count = op.count};
   };
   switch (op.kind) {
     case OpKind::kGatherParameters:
-      return call(Collective::kAllGather, op.dtype);
     case OpKind::kGatherDirections:
-      return call(Collective::kAllGather, DType::kF32);
-    case OpKind::kReduceGradients:
-      return call(op.scatter ? Collective::kReduceScatter : Collective::kAllReduce, DType::kF32);
-    case OpKind::kReduceLoss:
-      return call(Collective::kAllReduce, DType::kF64);
     case OpKind::kGatherNorm:
-      return call(Collective::kAllGather, DType::kF64);
+      return call(Collective::kAllGather);
+    case OpKind::kReduceGradients:
+      return call(op.scatter ? Collective::kReduceScatter : Collective::kAllReduce);
+    case OpKind::kReduceLoss:
+      return call(Collective::kAllReduce);
     default:
       fail(ErrorKind::kInternal, "plan {}: no collective is known for it", describe(op));
   }

@@ -193,16 +193,14 @@ class ProgramBuilder : private ProgramWriter {
   }
 
   void reduce_gradients(int index, const Bucket& bucket) {
-    Op& op = emit(OpKind::kReduceGradients, Lane::kComm, -1, -1);
+    Op& op = emit_collective(OpKind::kReduceGradients, -1, RankGroup::kWorld, bucket.flat.count);
     op.bucket = index;
-    op.count = bucket.flat.count;
     use_elements(op, program_.gradients, bucket.flat, true);
   }
 
   void reduce_loss() {
-    Op& op = emit(OpKind::kReduceLoss, Lane::kComm, -1, -1);
-    op.count = 2;
-    write(op, program_.loss_sum);
+    write(emit_collective(OpKind::kReduceLoss, -1, RankGroup::kWorld, 2, DType::kF64),
+          program_.loss_sum);
   }
 
   void measure_gradients() {
@@ -210,9 +208,9 @@ class ProgramBuilder : private ProgramWriter {
     read(op, program_.gradients);
     write(op, program_.norm_parts);
     if (program_.optimizer_shards == 1) return;
-    Op& gather = emit(OpKind::kGatherNorm, Lane::kComm, -1, -1);
-    gather.count = norm_part_count();
-    write(gather, program_.norm_parts);
+    write(
+        emit_collective(OpKind::kGatherNorm, -1, RankGroup::kWorld, norm_part_count(), DType::kF64),
+        program_.norm_parts);
   }
 
   void clip_gradients() {
@@ -267,19 +265,18 @@ class ProgramBuilder : private ProgramWriter {
     const size_t bytes = layout_.units[size_t(unit)].flat.count * size_of(dtype);
     const std::string name = "parameters of " + architecture_.units[size_t(unit)].name;
     parameters_[size_t(unit)] = {buffer(name, MemoryKind::kParameters, bytes, dtype), 0};
-    Op& op = emit(OpKind::kGatherParameters, Lane::kComm, unit, -1);
-    op.dtype = architecture_.compute;
-    op.group = RankGroup::kShards;
-    op.count = layout_.units[size_t(unit)].flat.count;
+    Op& op = emit_gather(unit, RankGroup::kShards);
     use_unit_view(op, op.parameters, parameters_, true);
     use_shard(op, program_.parameters, program_.parameter_shards, false);
   }
 
+  Op& emit_gather(int unit, RankGroup group) {
+    return emit_collective(OpKind::kGatherParameters, unit, group, members_part(unit, group),
+                           architecture_.compute);
+  }
+
   void publish(int unit, RankGroup group) {
-    Op& op = emit(OpKind::kGatherParameters, Lane::kComm, unit, -1);
-    op.dtype = architecture_.compute;
-    op.group = group;
-    op.count = members_part(unit, group);
+    Op& op = emit_gather(unit, group);
     op.publishes = true;
     if (program_.parameter_shards > 1)
       use_shard(op, program_.parameters, program_.parameter_shards, true);
@@ -288,17 +285,14 @@ class ProgramBuilder : private ProgramWriter {
   }
 
   void gather_directions(int unit, RankGroup group, BufferId directions) {
-    Op& op = emit(OpKind::kGatherDirections, Lane::kComm, unit, -1);
-    op.group = group;
-    op.count = members_part(unit, group);
+    Op& op = emit_collective(OpKind::kGatherDirections, unit, group, members_part(unit, group));
     op.scratch = {directions};
     write(op, directions);
   }
 
   void reduce_unit(int unit, int micro, RankGroup group) {
-    Op& op = emit(OpKind::kReduceGradients, Lane::kComm, unit, micro);
-    op.group = group;
-    op.count = members_part(unit, group);
+    Op& op = emit_collective(OpKind::kReduceGradients, unit, group, members_part(unit, group));
+    op.micro = micro;
     op.scatter = group == RankGroup::kShards || program_.optimizer_shards > groups_.shard_size;
     use_unit_view(op, op.gradients, gradients_, true);
   }

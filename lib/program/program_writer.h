@@ -19,6 +19,16 @@ class ProgramWriter {
     return op;
   }
 
+  // On the comm lane: over `count` elements of all members.
+  Op& emit_collective(OpKind kind, int unit, RankGroup group, size_t count,
+                      DType dtype = DType::kF32) {
+    Op& op = emit(kind, Lane::kComm, unit, -1);
+    op.group = group;
+    op.count = count;
+    op.dtype = dtype;
+    return op;
+  }
+
   BufferId persistent(const std::string& name, MemoryKind kind, size_t bytes,
                       DType dtype = DType::kF32) {
     const BufferId id = add(name, kind, bytes, dtype);

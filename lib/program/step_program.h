@@ -90,7 +90,7 @@ struct Op {
   // Of the comm lane: who takes part, in a collective over `count` elements (of all members).
   RankGroup group = RankGroup::kWorld;
   size_t count = 0;
-  DType dtype = DType::kF32;  // of parameters that are gathered
+  DType dtype = DType::kF32;  // of these elements
   bool scatter = false;       // of reduce-gradients: each member keeps its part of the sum only
   // Of gather-parameters: what it gathers into lasts, and is out of date since the last update.
   bool publishes = false;

@@ -327,11 +327,10 @@ void Trainer::finish_loss(const Op& op, const UnitTensors& tensors) {
 void Trainer::measure() {
   const StepProgram& program = built_.program;
   auto* sums = reinterpret_cast<double*>(flat(program.norm_parts).data);
+  const size_t each = norm_parts_.size() / size_t(groups_.world_size);
   for (size_t part = 0; part < norm_parts_.size(); ++part) {
     const size_t place = place_of_norm_part(part);
-    const bool own =
-        int(place * size_t(groups_.world_size) / norm_parts_.size()) == communicator_.rank();
-    if (is_sharded() && !own) continue;
+    if (is_sharded() && place / each != size_t(communicator_.rank())) continue;
     sums[place] = sum_of_squares(*backend_.ops, layout_, norm_parts_[part],
                                  memory_->tensor(program.gradients), program.gradient_shards);
   }
@@ -388,8 +387,7 @@ void Trainer::fail_non_finite() {
   fail(ErrorKind::kMismatch,
        "step {}: the loss is {} and the gradient norm {} (first non-finite gradient: {}); the "
        "weights are those of step {}; try a lower optim.lr, a longer lr_schedule.warmup_steps or a "
-       "smaller "
-       "optim.clip",
+       "smaller optim.clip",
        result_.step, unsigned_nan(result_.loss), unsigned_nan(result_.grad_norm), tensor, step_);
 }
 

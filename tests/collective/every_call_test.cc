@@ -5,8 +5,7 @@
 #include "lib/collective/communicator.h"
 #include "tests/catch.h"
 #include "tests/collective/calls.h"
-#include "tests/collective/run_ranks.h"
-#include "tests/transport/worlds.h"
+#include "tests/collective/run_ranks_of.h"
 
 using namespace gxp;
 
@@ -26,15 +25,7 @@ template <class Fn>
 std::vector<std::string> run_over_ranks(const std::string& transport, int world_size,
                                         const CommunicatorOptions& options, const Fn& fn) {
   if (transport == "inproc") return run_ranks(world_size, fn, options);
-  World world(transport, world_size);
-  std::vector<std::unique_ptr<Store>> stores(static_cast<size_t>(world_size));
-  const auto join = [&](int rank) {
-    stores[size_t(rank)] = world.join_store(rank);
-    return world.join(*stores[size_t(rank)]);
-  };
-  auto results = run_ranks_over(join, world_size, fn, options);
-  for (const auto& store : stores) store->close();
-  return results;
+  return run_ranks_of(transport, world_size, fn, options);
 }
 
 struct Buffers {

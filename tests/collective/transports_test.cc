@@ -5,28 +5,12 @@
 
 #include "lib/collective/algorithm.h"
 #include "tests/catch.h"
-#include "tests/collective/run_ranks.h"
+#include "tests/collective/run_ranks_of.h"
 #include "tests/collective/values.h"
-#include "tests/transport/worlds.h"
 
 using namespace gxp;
 
 namespace {
-
-template <class Fn>
-auto run_ranks_of(const std::string& transport, int world_size, const Fn& fn,
-                  const CommunicatorOptions& options) {
-  World world(transport, world_size);
-  std::vector<std::unique_ptr<Store>> stores(static_cast<size_t>(world_size));
-  const auto make = [&](int rank) {
-    auto& store = stores[static_cast<size_t>(rank)];
-    store = world.join_store(rank);
-    return world.join(*store);
-  };
-  const auto results = run_ranks_over(make, world_size, fn, options);
-  for (const auto& store : stores) store->close();
-  return results;
-}
 
 // All operations on `count` floats; how many elements are wrong, and the bytes that left meanwhile.
 struct Outcome {

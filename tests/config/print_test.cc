@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "lib/config/manual.h"
 #include "lib/config/rules.h"
@@ -46,6 +47,15 @@ LoadedConfig with_origins(const RunConfig& run, const Origin& origin) {
   return loaded;
 }
 
+// What stands behind the values of the lines that begin so.
+std::vector<std::string> comments_of(const std::string& text, const std::string& begin) {
+  std::vector<std::string> comments;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(begin)) comments.push_back(line.substr(line.find('#')));
+  return comments;
+}
+
 }  // namespace
 
 TEST_CASE("a printed configuration loads again to the same values", "[config]") {
@@ -58,9 +68,8 @@ TEST_CASE("a printed configuration loads again to the same values", "[config]") 
 TEST_CASE("each printed line names the origin of its value", "[config]") {
   const std::vector<std::string> sets = {"data.train=a", "optim.lr=1e-4"};
   const std::string text = print_config(load_config("", sets));
-  CHECK_THAT(text, Catch::Matchers::Matches("\\[model\\]\nfamily = \"gpt2\" +# default\n(.|\n)*"));
-  CHECK_THAT(text, Catch::Matchers::Matches(
-                       "(.|\n)*\n\n\\[optim\\]\n(.|\n)*\nlr = 0.0001 +# --set\n(.|\n)*"));
+  CHECK(comments_of(text, "family = ") == std::vector<std::string>{"# default"});
+  CHECK(comments_of(text, "lr = ") == std::vector<std::string>{"# --set"});
 }
 
 TEST_CASE("the digest changes with every setting", "[config]") {

@@ -3,8 +3,8 @@
 
 #include "lib/plan/run_plan.h"
 #include "tests/catch.h"
+#include "tests/collective/run_ranks_of.h"
 #include "tests/forecast/runs.h"
-#include "tests/transport/worlds.h"
 
 namespace gxp {
 namespace {
@@ -21,16 +21,7 @@ std::vector<uint64_t> sent_in_a_step(const RunConfig& config, const std::string&
     communicator.barrier();  // nobody hangs up on a rank that still works
     return sent;
   };
-  World world(transport, world_size);
-  std::vector<std::unique_ptr<Store>> stores(static_cast<size_t>(world_size));
-  const auto make = [&](int rank) {
-    auto& store = stores[static_cast<size_t>(rank)];
-    store = world.join_store(rank);
-    return world.join(*store);
-  };
-  const auto sent = run_ranks_over(make, world_size, train);
-  for (const auto& store : stores) store->close();
-  return sent;
+  return run_ranks_of(transport, world_size, train);
 }
 
 std::vector<uint64_t> predicted(const RunConfig& config, const Network& network) {
