@@ -2,11 +2,12 @@
 """gxp train beside PyTorch on the CPU: tokens/s and peak resident memory, interleaved, medians.
 
   bench/train_vs_pytorch.py --gxp build/release/cmd/gxp --python VENV/bin/python [--configs tiny small gpt2-124m]
-                            [--precision bf16]
+                            [--precision bf16] [--pairs one ddp fsdp]
 
-VENV has torch, numpy and safetensors. Each round runs the pair one after the other, so that a change of the
-machine's speed meets both; the ratio is the median of the rounds' ratios. The same model, batch,
-sequence and thread count on both sides, in float32, or bf16 (PyTorch: autocast); a step is forward, backward, clipping and AdamW.
+VENV has torch, numpy and safetensors. Pairs: one process with two threads on both sides; two ranks of one thread with ddp
+and PyTorch's DDP; two ranks with full_shard and PyTorch's FSDP2 (fully_shard). Each round runs all programs one after the
+other, so that a change of the machine's speed meets all; a ratio is the median of the rounds' ratios. The same model, batch
+and sequence on both sides, in float32, or bf16 (PyTorch: autocast); a step is forward, backward, clipping and AdamW.
 """
 import argparse
 import json
@@ -22,6 +23,13 @@ CONFIGS = {
     "gpt2-124m": (12, 768, 12, 50257, 256, 4, 4),
 }
 WARM_UP_STEPS = 2
+THREADS = 2  # of all ranks together
+#        ranks, parallel.strategy, --parallel of torch_gpt_bench.py
+PAIRS = {
+    "one": (1, "ddp", "none"),
+    "ddp": (2, "ddp", "ddp"),
+    "fsdp": (2, "full_shard", "fsdp"),
+}
 
 RUN_FILE = """
 [model]
@@ -48,7 +56,7 @@ def write_tokens(path, vocabulary, sequence, rows):
         file.write(b"".join(i.to_bytes(4, "little") for i in ids))
 
 
-def run_gxp(args, folder, name, ranks, threads):
+def run_gxp(args, folder, name, ranks, strategy):
     layers, hidden, heads, vocabulary, sequence, batch, steps = CONFIGS[name]
     tokens = os.path.join(folder, name + ".i32")
     if not os.path.exists(tokens):
@@ -58,8 +66,9 @@ def run_gxp(args, folder, name, ranks, threads):
         file.write(RUN_FILE.format(layers=layers, hidden=hidden, heads=heads, vocabulary=vocabulary, sequence=sequence,
                                    batch=batch, steps=steps + WARM_UP_STEPS, tokens=tokens))
     metrics = os.path.join(folder, "metrics.jsonl")
-    command = [args.gxp, "train", config, "--metrics", metrics, "--set", f"train.threads={threads}", "--nproc",
-               str(ranks), "--set", f"train.precision={args.precision}"]
+    command = [args.gxp, "train", config, "--metrics", metrics, "--nproc", str(ranks),
+               "--set", f"train.threads={THREADS // ranks}", "--set", f"train.precision={args.precision}",
+               "--set", f"parallel.strategy={strategy}"]
     # Its own parent, so that the largest resident size of the children is this run's.
     measured = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL,"
                 " stderr=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
@@ -69,10 +78,11 @@ def run_gxp(args, folder, name, ranks, threads):
     return ranks * batch * sequence / statistics.median(seconds), kib / 1024
 
 
-def run_torch(args, name, ranks, threads):
+def run_torch(args, name, ranks, parallel):
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_gpt_bench.py")
-    command = [args.python, script, "--dtype", args.precision, "--config", name, "--threads", str(threads), "--steps", str(CONFIGS[name][-1]), "--warmup",
-               str(WARM_UP_STEPS), "--ranks", str(ranks)] + (["--parallel", "ddp"] if ranks > 1 else [])
+    command = [args.python, script, "--dtype", args.precision, "--config", name, "--threads", str(THREADS // ranks),
+               "--steps", str(CONFIGS[name][-1]), "--warmup", str(WARM_UP_STEPS), "--ranks", str(ranks),
+               "--parallel", parallel]
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
     return result["tokens_per_s"], result["peak_rss_mib"]
 
@@ -80,22 +90,23 @@ def run_torch(args, name, ranks, threads):
 def compare(args, folder, name):
     rounds = []
     for _ in range(args.rounds):
-        one = run_gxp(args, folder, name, 1, 2)
-        two = run_gxp(args, folder, name, 2, 1)
-        torch = run_torch(args, name, 1, 2)
-        rounds.append((one, two, torch))
+        rounds.append({pair: (run_gxp(args, folder, name, ranks, strategy), run_torch(args, name, ranks, parallel))
+                       for pair, (ranks, strategy, parallel) in PAIRS.items() if pair in args.pairs})
     middle = lambda f: statistics.median(f(r) for r in rounds)
-    return {
-        "config": name, "precision": args.precision, "rounds": args.rounds,
-        "gxp_tokens_per_s": round(middle(lambda r: r[0][0])),
-        "torch_tokens_per_s": round(middle(lambda r: r[2][0])),
-        "speed_ratio": round(middle(lambda r: r[0][0] / r[2][0]), 3),
-        "two_ranks_tokens_per_s": round(middle(lambda r: r[1][0])),
-        "two_ranks_ratio": round(middle(lambda r: r[1][0] / r[0][0]), 3),
-        "gxp_peak_rss_mib": round(middle(lambda r: r[0][1])),
-        "torch_peak_rss_mib": round(middle(lambda r: r[2][1])),
-        "memory_ratio": round(middle(lambda r: r[0][1] / r[2][1]), 3),
-    }
+    for pair in rounds[0]:
+        result = {
+            "config": name, "pair": pair, "precision": args.precision, "rounds": args.rounds,
+            "gxp_tokens_per_s": round(middle(lambda r: r[pair][0][0])),
+            "torch_tokens_per_s": round(middle(lambda r: r[pair][1][0])),
+            "speed_ratio": round(middle(lambda r: r[pair][0][0] / r[pair][1][0]), 3),
+            "gxp_peak_rss_mib": round(middle(lambda r: r[pair][0][1])),
+            "torch_peak_rss_mib": round(middle(lambda r: r[pair][1][1])),
+            "memory_ratio": round(middle(lambda r: r[pair][0][1] / r[pair][1][1]), 3),
+        }
+        for other in ("one", "ddp"):
+            if other in rounds[0] and other != pair:
+                result[f"gxp_over_{other}"] = round(middle(lambda r: r[pair][0][0] / r[other][0][0]), 3)
+        print(json.dumps(result), flush=True)
 
 
 def main():
@@ -104,11 +115,12 @@ def main():
     parser.add_argument("--python", default="python3", help="a Python with torch")
     parser.add_argument("--configs", nargs="+", default=list(CONFIGS), choices=list(CONFIGS))
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
+    parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=list(PAIRS))
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name in args.configs:
-            print(json.dumps(compare(args, folder, name)), flush=True)
+            compare(args, folder, name)
 
 
 if __name__ == "__main__":
