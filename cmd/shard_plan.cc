@@ -14,6 +14,7 @@
 #include "lib/config/load.h"
 #include "lib/forecast/drawing.h"
 #include "lib/train/backend.h"
+#include "lib/train/measure_ops.h"
 
 namespace gxp {
 namespace {
@@ -23,6 +24,7 @@ struct Options {
   std::vector<std::string> sets;
   PlannedRanks ranks;
   int rank = 0;
+  bool measure = false;
   double gflops = 0;  // 0: measured here
   double memory_gb_per_s = 10;
   bool units = false;
@@ -32,7 +34,12 @@ struct Options {
   Format format = Format::kText;
 };
 
-// Of one rank among those of this host, which share its cores.
+// What a rank of this host has, among those that share its cores.
+struct Machine {
+  ComputeTime compute;
+  RankCores cores;
+};
+
 Speed speed_of(const Options& options, const RunConfig& config) {
   const double bytes_per_s = options.memory_gb_per_s * 1e9;
   if (options.gflops > 0) return {.flops = options.gflops * 1e9, .bytes_per_s = bytes_per_s};
@@ -43,25 +50,34 @@ Speed speed_of(const Options& options, const RunConfig& config) {
   return {.flops = measure_matmul_flops(backend) * share, .bytes_per_s = bytes_per_s * share};
 }
 
+Machine machine_of(const Options& options, const RunConfig& config) {
+  if (!options.measure) return {at_speed(speed_of(options, config)), {}};
+  const int ranks = options.ranks.nproc;
+  const int threads = config.train.threads > 0 ? config.train.threads : default_thread_count(ranks);
+  const RankCores cores{double(std::max(1u, std::thread::hardware_concurrency())) / ranks,
+                        double(threads)};
+  return {as_measured(measure_ops(config, ranks)), cores};
+}
+
 PlannedStep plan_step(const Options& options, const RunConfig& config, const Network& network,
-                      const Speed& speed) {
+                      const Machine& machine) {
   PlannedStep step;
   step.rank = options.rank;
   step.plan = plan_run(settings_on(config, options.ranks), network.world_size);
   step.traffic = traffic_of(step.plan.step.program, network);
   step.memory = memory_of_run(step.plan, network, step.rank, kMeasuredBytes);
-  step.time = time_step(step.plan, step.traffic, speed);
+  step.time = time_step(step.plan, step.traffic, machine.compute, machine.cores);
   return step;
 }
 
 std::vector<PlannedStep> plan_all(const Options& options, const RunConfig& config,
-                                  const Network& network, const Speed& speed) {
+                                  const Network& network, const Machine& machine) {
   std::vector<PlannedStep> steps;
   for (const Strategy& strategy : strategies()) {
     RunConfig other = config;
     other.parallel.strategy = strategy.name;
     if (!strategy.shard_optimizer) other.parallel.shard_size = 0;  // shards nothing
-    steps.push_back(plan_step(options, other, network, speed));
+    steps.push_back(plan_step(options, other, network, machine));
   }
   return steps;
 }
@@ -78,15 +94,15 @@ int run(const Options& options) {
   const Environment environment = process_environment();
   const RunConfig config = load_config(options.config_path, options.sets, environment).run;
   const Network network = network_of_run(config, options.ranks, environment);
-  const Speed speed = speed_of(options, config);
-  const PlannedStep step = plan_step(options, config, network, speed);
+  const Machine machine = machine_of(options, config);
+  const PlannedStep step = plan_step(options, config, network, machine);
   Report report{.schema = "gxp.shard-plan/1"};
   add_step_facts(report, step);
   add_wire(report, step);
   if (options.units || options.format == Format::kJson) add_units(report, step);
   if (options.units) add_tensors(report, step);
   if (options.program) add_program(report, step);
-  if (options.compare) add_strategies(report, plan_all(options, config, network, speed));
+  if (options.compare) add_strategies(report, plan_all(options, config, network, machine));
   print(report, options.format);
   if (!options.svg.empty())
     write_file(options.svg, timeline_svg(step.plan.step.program, step.time));
@@ -110,13 +126,18 @@ std::function<int()> define_shard_plan(CLI::App& app) {
   app.add_flag("--compare", options->compare, "Compare all strategies");
   app.add_option("--svg", options->svg, "Draw the lanes of a step over its time into FILE")
       ->type_name("FILE");
+  CLI::Option* measure = app.add_flag(
+      "--measure", options->measure,
+      "Take an operation's time from a few steps of the model's first blocks, trained here");
   app.add_option("--gflops", options->gflops,
                  "Matrix products of a rank, in 10^9 operations a second; without it measured here")
       ->check(CLI::PositiveNumber)
+      ->excludes(measure)
       ->type_name("RATE");
   app.add_option("--memory-gb-per-s", options->memory_gb_per_s,
                  "Memory bandwidth of a rank in all other operations, 10^9 bytes a second; 10")
       ->check(CLI::PositiveNumber)
+      ->excludes(measure)
       ->type_name("RATE");
   add_format_option(app, options->format);
   return [options] { return run(*options); };

@@ -9,6 +9,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/log.h"
+#include "lib/base/median.h"
 #include "lib/bench/gather.h"
 
 namespace gxp {

@@ -6,14 +6,10 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/median.h"
 
 namespace gxp {
 namespace {
-
-double middle(const std::vector<double>& sorted) {
-  const size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-}
 
 // How many samples at each end lie outside the interval. The number of samples below the median is
 // binomial (n, 1/2): exact up to 1000 samples, by the normal approximation above. Le Boudec,
@@ -39,19 +35,13 @@ std::optional<Interval> median_interval(const std::vector<double>& sorted) {
 
 }  // namespace
 
-double median_of(std::span<const double> samples) {
-  std::vector<double> sorted(samples.begin(), samples.end());
-  std::ranges::sort(sorted);
-  return middle(sorted);
-}
-
 Summary summarize(std::span<const double> samples) {
   GXP_ASSERT(!samples.empty());
   std::vector<double> sorted(samples.begin(), samples.end());
   std::ranges::sort(sorted);
   const auto n = double(sorted.size());
   Summary summary;
-  summary.median = middle(sorted);
+  summary.median = median_of(sorted);
   summary.p99 = sorted[(99 * sorted.size() + 99) / 100 - 1];
   summary.min = sorted.front();
   summary.max = sorted.back();

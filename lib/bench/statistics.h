@@ -25,6 +25,5 @@ struct Summary {
 
 // At least one sample, in any order.
 Summary summarize(std::span<const double> samples);
-double median_of(std::span<const double> samples);
 
 }  // namespace gxp

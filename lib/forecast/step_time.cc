@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <utility>
 
 namespace gxp {
 namespace {
@@ -22,30 +24,112 @@ double forward_flops(const RunPlan& plan, int unit) {
   return tokens * each;
 }
 
-double touched_bytes(const Op& op) {
+// The optimizer works on its shard, also of buffers that are whole or of larger shards.
+double touched_share(const StepProgram& program, const Op& op, BufferId buffer) {
+  if (op.kind != OpKind::kUpdate && op.kind != OpKind::kMeasureGradients) return 1;
+  if (buffer == program.gradients)
+    return double(program.gradient_shards) / program.optimizer_shards;
+  if (buffer == program.weights())
+    return double(program.weight_shards()) / program.optimizer_shards;
+  return 1;
+}
+
+double touched_bytes(const StepProgram& program, const Op& op) {
   double bytes = 0;
-  for (const BufferUse& use : op.uses) bytes += double(use.bytes.count);
+  for (const BufferUse& use : op.uses)
+    bytes += double(use.bytes.count) * touched_share(program, op, use.buffer);
   return bytes;
 }
 
-double compute_seconds(const RunPlan& plan, const Op& op, const Speed& speed) {
-  return flops_of(plan, op) / speed.flops + touched_bytes(op) / speed.bytes_per_s;
+std::optional<UnitKind> unit_kind(const Architecture& architecture, const Op& op) {
+  if (op.unit < 0) return std::nullopt;
+  return architecture.units[size_t(op.unit)].kind;
 }
 
-// Fills in when an operation runs, given those before it.
-void place(const StepProgram& program, OpId id, double duration, double lane_free, StepTime& time) {
-  const Op& op = program.ops[size_t(id)];
-  OpTime& own = time.ops[size_t(id)];
-  own.begin = lane_free;
-  for (const OpId before : op.after) {
-    const double end = time.ops[size_t(before)].end;
-    if (end <= own.begin) continue;
-    own.begin = end;
-    own.waited_for = before;
-  }
-  own.waited = own.begin - lane_free;
-  own.end = own.begin + duration;
+bool is_of(const OpCost& cost, const Architecture& architecture, const Op& op) {
+  return cost.kind == op.kind && cost.accumulate == op.accumulate &&
+         cost.unit == unit_kind(architecture, op);
 }
+
+// The operations of a program side by side, from one end of an operation to the next.
+class Lanes {
+ public:
+  Lanes(const StepProgram& program, const std::vector<double>& durations, const RankCores& cores)
+      : program_(program), durations_(durations), cores_(cores), done_(program.ops.size()) {
+    time_.ops.resize(program.ops.size());
+    for (size_t id = 0; id < program.ops.size(); ++id)
+      lanes_[size_t(program.ops[id].lane)].ops.push_back(OpId(id));
+  }
+
+  StepTime run() && {
+    for (start_what_can(); is_any_running(); start_what_can()) advance();
+    time_.seconds = now_;
+    return std::move(time_);
+  }
+
+ private:
+  struct LaneState {
+    std::vector<OpId> ops;
+    size_t next = 0;  // of ops; is running if `running`
+    bool running = false;
+    double left = 0;  // seconds at full speed
+    double free = 0;  // since when
+  };
+
+  [[nodiscard]] bool is_any_running() const {
+    return std::ranges::any_of(lanes_, [](const LaneState& lane) { return lane.running; });
+  }
+
+  void start_what_can() {
+    for (LaneState& lane : lanes_) {
+      if (lane.running || lane.next == lane.ops.size()) continue;
+      const OpId id = lane.ops[lane.next];
+      const std::vector<OpId>& after = program_.ops[size_t(id)].after;
+      if (!std::ranges::all_of(after, [this](OpId before) { return done_[size_t(before)]; }))
+        continue;
+      OpTime& time = time_.ops[size_t(id)];
+      time.begin = now_;
+      time.waited = now_ - lane.free;
+      for (const OpId before : after)
+        if (time.waited > 0 && time_.ops[size_t(before)].end == now_) time.waited_for = before;
+      lane.running = true;
+      lane.left = durations_[size_t(id)];
+    }
+  }
+
+  // To the next end of an operation.
+  void advance() {
+    double wanted = 0;
+    double left = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      if (!lanes_[i].running) continue;
+      wanted += Lane(i) == Lane::kCompute ? cores_.compute_threads : 1;
+      left = std::min(left, lanes_[i].left);
+    }
+    now_ += left * std::max(1.0, wanted / cores_.cores);
+    for (LaneState& lane : lanes_) {
+      if (!lane.running) continue;
+      lane.left -= left;
+      if (lane.left <= 0) end(lane);
+    }
+  }
+
+  void end(LaneState& lane) {
+    const auto id = size_t(lane.ops[lane.next++]);
+    lane.running = false;
+    lane.free = now_;
+    done_[id] = true;
+    time_.ops[id].end = now_;
+  }
+
+  const StepProgram& program_;
+  const std::vector<double>& durations_;
+  const RankCores& cores_;
+  std::array<LaneState, kLaneCount> lanes_;
+  std::vector<bool> done_;
+  double now_ = 0;
+  StepTime time_;
+};
 
 }  // namespace
 
@@ -63,23 +147,55 @@ double flops_of(const RunPlan& plan, const Op& op) {
   }
 }
 
-StepTime time_step(const RunPlan& plan, const std::vector<OpTraffic>& traffic, const Speed& speed) {
-  const StepProgram& program = plan.step.program;
-  StepTime time;
-  time.ops.resize(program.ops.size());
-  std::array<double, kLaneCount> lane_free{};
-  auto collective = traffic.begin();
+ComputeTime at_speed(const Speed& speed) {
+  return [speed](const RunPlan& plan, const Op& op) {
+    return flops_of(plan, op) / speed.flops +
+           touched_bytes(plan.step.program, op) / speed.bytes_per_s;
+  };
+}
+
+void add_costs(std::vector<OpCost>& costs, const Architecture& architecture,
+               const StepProgram& program, const std::vector<double>& seconds) {
   for (size_t id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
-    const bool communicates = collective != traffic.end() && collective->op == OpId(id);
-    const double duration =
-        communicates ? (collective++)->plan.predicted_seconds : compute_seconds(plan, op, speed);
-    place(program, OpId(id), duration, lane_free[size_t(op.lane)], time);
-    lane_free[size_t(op.lane)] = time.ops[id].end;
-    (op.lane == Lane::kComm ? time.comm_seconds : time.compute_seconds) += duration;
+    if (op.lane != Lane::kCompute) continue;
+    auto cost = std::ranges::find_if(
+        costs, [&](const OpCost& each) { return is_of(each, architecture, op); });
+    if (cost == costs.end())
+      cost = costs.insert(cost, {.kind = op.kind,
+                                 .unit = unit_kind(architecture, op),
+                                 .accumulate = op.accumulate,
+                                 .bytes = touched_bytes(program, op)});
+    cost->seconds.push_back(seconds[id]);
   }
-  time.seconds = *std::ranges::max_element(lane_free);
-  time.exposed_seconds = time.seconds - time.compute_seconds;
+}
+
+ComputeTime as_measured(std::vector<OpCost> costs) {
+  return [costs = std::move(costs)](const RunPlan& plan, const Op& op) {
+    const auto cost = std::ranges::find_if(
+        costs, [&](const OpCost& each) { return is_of(each, plan.architecture, op); });
+    if (cost == costs.end()) return 0.0;
+    const double sum = std::accumulate(cost->seconds.begin(), cost->seconds.end(), 0.0);
+    return sum / double(cost->seconds.size()) * touched_bytes(plan.step.program, op) / cost->bytes;
+  };
+}
+
+StepTime time_step(const RunPlan& plan, const std::vector<OpTraffic>& traffic,
+                   const ComputeTime& compute, const RankCores& cores) {
+  const StepProgram& program = plan.step.program;
+  std::vector<double> durations(program.ops.size());
+  for (const OpTraffic& op : traffic) durations[size_t(op.op)] = op.plan.predicted_seconds;
+  double comm_seconds = 0;
+  double compute_seconds = 0;
+  for (size_t id = 0; id < program.ops.size(); ++id) {
+    const Op& op = program.ops[id];
+    if (op.lane == Lane::kCompute) durations[id] = compute(plan, op);
+    (op.lane == Lane::kComm ? comm_seconds : compute_seconds) += durations[id];
+  }
+  StepTime time = Lanes(program, durations, cores).run();
+  time.compute_seconds = compute_seconds;
+  time.comm_seconds = comm_seconds;
+  time.exposed_seconds = time.seconds - compute_seconds;
   return time;
 }
 

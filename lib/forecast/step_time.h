@@ -1,13 +1,15 @@
-// How long a step takes: each operation's time from its arithmetic, its memory or its collective,
-// then the lanes of the program side by side. Pure.
+// How long a step takes: each operation's time from its arithmetic and its memory, from a
+// measurement, or from the ranks' own cost model of collectives; then the lanes of the program side
+// by side. Pure.
 //
-// An operation on the compute lane takes
-//   floating-point operations / flops + bytes that it touches / bytes_per_s,
-// a collective what the ranks' own cost model predicts. An operation begins when its lane is free
-// and all that it waits for has ended. Where the compute lane waits for the other one,
-// communication is exposed; so is what is under way when the compute lane has ended.
+// An operation begins when its lane is free and all that it waits for has ended. Lanes that run at
+// once and want more cores than the rank has all slow down alike. Where the compute lane waits for
+// the other one, communication is exposed; so is what is under way when the compute lane has ended.
 #pragma once
 
+#include <functional>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "lib/forecast/traffic.h"
@@ -15,10 +17,35 @@
 
 namespace gxp {
 
-// Of one rank, all of its threads together.
+// Seconds of an operation of the compute lane, on one rank with all of its threads.
+using ComputeTime = std::function<double(const RunPlan&, const Op&)>;
+
 struct Speed {
   double flops = 0;        // floating-point operations per second, in matrix products
   double bytes_per_s = 0;  // of memory, in operations without
+};
+// floating-point operations / flops + bytes that it touches / bytes_per_s.
+ComputeTime at_speed(const Speed& speed);
+
+// What operations of one kind were seen to take: on one kind of unit, or on none.
+struct OpCost {
+  OpKind kind = OpKind::kForward;
+  std::optional<UnitKind> unit;
+  bool accumulate = false;
+  double bytes = 0;                  // that each touches
+  std::vector<double> seconds = {};  // of each that was seen
+};
+// Adds the compute lane's operations of a program, of which operation i took seconds[i].
+void add_costs(std::vector<OpCost>& costs, const Architecture& architecture,
+               const StepProgram& program, const std::vector<double>& seconds);
+// Their mean, in proportion to the bytes that an operation touches. Operations whose kind was not
+// seen take no time.
+ComputeTime as_measured(std::vector<OpCost> costs);
+
+// What the lanes of a rank share.
+struct RankCores {
+  double cores = std::numeric_limits<double>::infinity();
+  double compute_threads = 1;  // those of the comm lane: 1
 };
 
 struct OpTime {
@@ -39,6 +66,7 @@ struct StepTime {
 // Floating-point operations of one operation, on one rank.
 double flops_of(const RunPlan& plan, const Op& op);
 
-StepTime time_step(const RunPlan& plan, const std::vector<OpTraffic>& traffic, const Speed& speed);
+StepTime time_step(const RunPlan& plan, const std::vector<OpTraffic>& traffic,
+                   const ComputeTime& compute, const RankCores& cores = {});
 
 }  // namespace gxp

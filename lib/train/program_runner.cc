@@ -1,15 +1,28 @@
 #include "lib/train/program_runner.h"
 
+#include <chrono>
 #include <exception>
 
 namespace gxp {
+namespace {
+
+std::function<void()> timed(std::function<void()> run, double& seconds) {
+  return [run = std::move(run), &seconds] {
+    const auto start = std::chrono::steady_clock::now();
+    run();
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+}
+
+}  // namespace
 
 ProgramRunner::ProgramRunner(Device& device, const StepProgram& program,
                              const ProgramMemory& memory, const Bind& bind)
-    : program_(program), events_(program.ops.size()) {
+    : program_(program), seconds_(program.ops.size()), events_(program.ops.size()) {
   works_.reserve(program.ops.size());
   for (const Op& op : program.ops) {
-    Work& work = works_.emplace_back(Work{describe(op), bind(op), {}});
+    Work& work =
+        works_.emplace_back(Work{describe(op), timed(bind(op), seconds_[works_.size()]), {}});
     for (const BufferUse& use : op.uses) work.accesses.push_back(memory.access(use));
     for (const OpId before : op.after) {
       if (events_[size_t(before)] == nullptr) events_[size_t(before)] = device.make_event();

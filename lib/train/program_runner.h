@@ -26,9 +26,12 @@ class ProgramRunner {
 
   // Runs the whole program once and returns when every lane is done.
   void run(Deadline deadline);
+  // By OpId: seconds that each operation of the last run took, waiting for other ranks included.
+  [[nodiscard]] const std::vector<double>& seconds() const { return seconds_; }
 
  private:
   const StepProgram& program_;
+  std::vector<double> seconds_;                 // each written by its lane's thread
   std::vector<Work> works_;                     // by OpId
   std::vector<std::unique_ptr<Event>> events_;  // by OpId; only of operations that others wait for
   std::vector<std::unique_ptr<Stream>>

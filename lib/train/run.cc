@@ -11,6 +11,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/log.h"
+#include "lib/base/median.h"
 #include "lib/train/backend.h"
 #include "lib/train/metrics.h"
 #include "lib/train/progress.h"
@@ -38,13 +39,6 @@ void write_text(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::trunc);
   file << text << std::flush;
   if (!file) fail(ErrorKind::kIo, "write {}: {}", path, system_text(errno));
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // The loop with what it logs. One object per run.
@@ -174,7 +168,7 @@ class Run {
     summary_.signal = signal;
     summary_.steps = trainer_.steps_done();
     summary_.seconds = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
-    const double seconds = median(seconds_);
+    const double seconds = median_of(seconds_);
     const double tokens = double(trainer_.positions()) * config_.train.micro_batch *
                           config_.train.grad_accum * communicator_.world_size();
     summary_.tokens_per_s = seconds > 0 ? tokens / seconds : 0;

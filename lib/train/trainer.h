@@ -108,6 +108,10 @@ class Trainer {
   // temperature), seeded.
   std::vector<int32_t> generate(std::vector<int32_t> tokens, int count, double temperature);
 
+  // The program of a step, and by OpId the seconds that each operation took in the last one.
+  [[nodiscard]] const StepProgram& program() const { return built_.program; }
+  [[nodiscard]] const std::vector<double>& op_seconds() const { return runner_->seconds(); }
+
   [[nodiscard]] int64_t steps_done() const { return step_; }
   [[nodiscard]] int64_t steps_skipped() const { return skipped_; }  // of those done
   [[nodiscard]] uint64_t samples_consumed() const { return samples_; }

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "lib/base/median.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -121,6 +121,17 @@ TEST_CASE("shard-plan compares all strategies", "[cmd]") {
         row("shard_grad_op")["wire_bytes_per_rank_per_step"]);
 }
 
+TEST_CASE("shard-plan takes times from measured operations, which no other speed goes with",
+          "[cmd]") {
+  const GoldenRun run;
+  const Json planned = json_of({"shard-plan", run.path("run.toml"), "--measure", "--nproc", "2"});
+  CHECK(planned["step_seconds"] > 0);
+  CHECK(planned["compute_seconds"] > 0);
+  const Outcome both = run_gxp({"shard-plan", run.path("run.toml"), "--measure", "--gflops", "1"});
+  CHECK(both.code == 2);
+  CHECK(contains(both.err, "--measure"));
+}
+
 TEST_CASE("plans are drawn: a plot in text, and SVG files", "[cmd]") {
   const GoldenRun run;
   const std::string svg = run.path("out.svg");

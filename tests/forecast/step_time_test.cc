@@ -1,5 +1,7 @@
 #include "lib/forecast/step_time.h"
 
+#include <numeric>
+
 #include "tests/catch.h"
 #include "tests/forecast/runs.h"
 
@@ -17,7 +19,7 @@ Timed time_of(const std::string& strategy, int world_size, Speed speed = kSpeed)
   Timed timed;
   timed.plan = plan_run(small_run({"parallel.strategy=" + strategy}), world_size);
   const auto traffic = traffic_of(timed.plan.step.program, network_of("shm", world_size));
-  timed.time = time_step(timed.plan, traffic, speed);
+  timed.time = time_step(timed.plan, traffic, at_speed(speed));
   return timed;
 }
 
@@ -55,6 +57,40 @@ TEST_CASE("communication that a slow machine hides is exposed on a fast one", "[
   CHECK(slow.exposed_seconds < 0.1 * slow.seconds);
   CHECK(fast.exposed_seconds > 0.9 * fast.seconds);
   CHECK(fast.seconds >= fast.comm_seconds);
+}
+
+// As if every operation of the compute lane took a millisecond.
+double one_millisecond(const RunPlan&, const Op&) { return 1e-3; }
+
+TEST_CASE("lanes that share too few cores take turns", "[forecast]") {
+  const RunPlan plan = plan_run(small_run({"parallel.strategy=zero3"}), 4);
+  auto traffic = traffic_of(plan.step.program, network_of("shm", 4));
+  for (OpTraffic& op : traffic) op.plan.predicted_seconds = 1e-3;
+  const StepTime apart = time_step(plan, traffic, one_millisecond);
+  const StepTime together = time_step(plan, traffic, one_millisecond, {.cores = 1});
+  const StepTime enough = time_step(plan, traffic, one_millisecond, {.cores = 2});
+  CHECK(apart.seconds < 0.95 * (apart.compute_seconds + apart.comm_seconds));
+  CHECK(together.seconds == Approx(together.compute_seconds + together.comm_seconds));
+  CHECK(enough.seconds == apart.seconds);
+}
+
+TEST_CASE("measured operations predict the step that they were measured in, and others by bytes",
+          "[forecast]") {
+  const RunPlan plan = plan_run(small_run({"train.grad_accum=2"}), 1);
+  std::vector<double> seconds(plan.step.program.ops.size());
+  for (size_t id = 0; id < seconds.size(); ++id)
+    seconds[id] = 1e-3 * double(1 + int(plan.step.program.ops[id].kind));
+  std::vector<OpCost> costs;
+  add_costs(costs, plan.architecture, plan.step.program, seconds);
+  const StepTime same = time_step(plan, {}, as_measured(costs));
+  CHECK(same.seconds == Approx(std::accumulate(seconds.begin(), seconds.end(), 0.0)));
+
+  const RunPlan sharded = plan_run(small_run({"parallel.strategy=zero1"}), 4);
+  const auto update = [](const RunPlan& of) {
+    return *std::ranges::find(of.step.program.ops, OpKind::kUpdate, &Op::kind);
+  };
+  const ComputeTime time = as_measured(costs);
+  CHECK(time(sharded, update(sharded)) < 0.5 * time(plan, update(plan)));
 }
 
 }  // namespace
