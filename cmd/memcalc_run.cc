@@ -73,7 +73,9 @@ int plan_memory_of_run(const MemcalcOptions& options, const MemcalcView& view) {
   const Environment environment = process_environment();
   const RunConfig config = load_config(options.model, options.sets, environment).run;
   Report report{.schema = "gxp.memcalc/1"};
-  report.facts = {{{"run"}, options.model}, {{"strategy"}, config.parallel.strategy}};
+  report.facts = {{{"run"}, options.model},
+                  {{"strategy"}, config.parallel.strategy},
+                  {{"recompute"}, config.train.recompute}};
   if (view.limit_bytes)
     report.facts.push_back({{"limit_bytes", "limit", Style::kBytes}, int64_t(*view.limit_bytes)});
   if (!options.solve.empty()) {

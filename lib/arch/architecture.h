@@ -36,6 +36,7 @@ struct ActivationSpec {
   size_t per_token = 0;                                     // elements
   size_t most_tokens = std::numeric_limits<size_t>::max();  // worked through in pieces of so many
   DType dtype = DType::kF32;
+  bool costly = false;  // of saved: more to make again for each byte than others (recompute.h)
 
   [[nodiscard]] size_t count(size_t tokens) const {
     return per_token * (tokens < most_tokens ? tokens : most_tokens);
@@ -52,10 +53,13 @@ struct UnitSpec {
   UnitKind kind = UnitKind::kBlock;
   std::vector<TensorSpec> tensors = {};
   int borrows_from = -1;  // a tied head reads (and adds gradients to) the first tensor of that unit
-  std::vector<ActivationSpec> saved = {};            // written by forward, read by backward
-  std::vector<ActivationSpec> forward_scratch = {};  // live during the unit's forward only
+  std::vector<ActivationSpec> saved = {};              // written by forward, read by backward
+  std::vector<ActivationSpec> forward_scratch = {};    // live during the unit's forward only
+  std::vector<ActivationSpec> recompute_scratch = {};  // the first of forward_scratch
   std::vector<ActivationSpec> backward_scratch =
       {};  // live during its backward (the head: its loss) only
+  // Of the last product, which makes the unit's output and nothing of `saved`.
+  size_t output_parameters = 0;
 
   [[nodiscard]] size_t parameter_count() const;
 };

@@ -36,7 +36,11 @@ UnitSpec make_block(int layer, size_t c, size_t heads, DType compute) {
   unit.saved = {{"mean_1", 1},           {"rstd_1", 1},  operand("qkv", 3 * c),
                 operand("attention", c), {"lse", heads}, {"residual", c},
                 {"mean_2", 1},           {"rstd_2", 1},  operand("fc", 4 * c)};
+  for (const BlockSaved costly : {kAttention, kLse}) unit.saved[costly].costly = true;
+  unit.output_parameters =
+      unit.tensors[kMlpProjectionWeight].count() + unit.tensors[kMlpProjectionBias].count();
   unit.forward_scratch = {operand("normed", c), operand("activated", 4 * c)};
+  unit.recompute_scratch = {operand("normed", c)};
   unit.backward_scratch = {operand("normed", c),
                            operand("hidden_gradient", 4 * c),
                            operand("qkv_gradient", 3 * c),

@@ -31,7 +31,7 @@ enum HeadTensor { kFinalNormWeight, kFinalNormBias };
 enum BlockSaved { kMean1, kRstd1, kQkv, kAttention, kLse, kResidual, kMean2, kRstd2, kFc };
 
 // Indices into the scratch lists.
-enum BlockForwardScratch { kNormed, kActivated };
+enum BlockForwardScratch { kNormed, kActivated };  // kNormed also of recompute_scratch
 enum BlockBackwardScratch {
   kNormedAgain,
   kHiddenGradient,

@@ -37,7 +37,10 @@ UnitSpec make_block(int layer, const Sizes& s, DType compute) {
                 operand("value", kv), operand("attention", q), {"lse", s.heads},
                 {"residual", c},      {"rstd_2", 1},           operand("gate", m),
                 operand("up", m)};
+  for (const BlockSaved costly : {kAttention, kLse}) unit.saved[costly].costly = true;
+  unit.output_parameters = unit.tensors[kDownWeight].count();
   unit.forward_scratch = {operand("normed", c), operand("activated", m)};
+  unit.recompute_scratch = {operand("normed", c)};
   unit.backward_scratch = {operand("normed", c),          operand("hidden_gradient", m),
                            operand("query_gradient", q),  operand("key_gradient", kv),
                            operand("value_gradient", kv), operand("attention_gradient", q),

@@ -37,7 +37,7 @@ enum HeadTensor { kFinalNormWeight, kHeadWeight };  // the second where the head
 enum BlockSaved { kRstd1, kQuery, kKey, kValue, kAttention, kLse, kResidual, kRstd2, kGate, kUp };
 
 // Indices into the scratch lists.
-enum BlockForwardScratch { kNormed, kActivated };
+enum BlockForwardScratch { kNormed, kActivated };  // kNormed also of recompute_scratch
 enum BlockBackwardScratch {
   kNormedAgain,
   kHiddenGradient,

@@ -106,6 +106,8 @@ struct TrainConfig {
   int micro_batch = 8;  // rows per rank in one micro-batch
   int grad_accum = 1;
   std::string precision = "fp32";
+  std::string recompute = "none";
+  std::vector<std::string> recompute_units = {"*"};
   uint64_t seed = 1;
   std::string deterministic = "world-size";
   std::string device = "auto";
@@ -128,6 +130,16 @@ struct TrainConfig {
               "them in half the bytes and f32 master weights beside them; sums, gradients, the "
               "residual stream and the optimizer are f32. fp16 scales the loss: see [fp16].",
               one_of("fp32", "bf16", "fp16")),
+        field(
+            "recompute", &S::recompute,
+            "What blocks do not keep of their forward pass and make again in their backward pass, "
+            "to the same bits, in less memory and more time. none: only the outputs of norms and "
+            "activation functions. selective: all but attention's output. full: all. The last "
+            "block keeps what none does where that takes no more memory.",
+            one_of("none", "selective", "full")),
+        field("recompute_units", &S::recompute_units,
+              "Units that do so: names, or patterns with *, ? and [...], as \"h.[0-5]\"; gxp "
+              "shard-plan --units lists them."),
         field("seed", &S::seed, "Key of the first weights and of the order of the data.",
               at_least(0)),
         field("deterministic", &S::deterministic,

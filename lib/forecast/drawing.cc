@@ -29,6 +29,8 @@ std::string_view colour_of(OpKind kind) {
   switch (kind) {
     case OpKind::kForward:
       return "#4e79a7";
+    case OpKind::kRecompute:
+      return "#edc948";
     case OpKind::kBackward:
       return "#f28e2b";
     case OpKind::kLoss:
@@ -137,7 +139,7 @@ std::string timeline_svg(const StepProgram& program, const StepTime& time) {
   svg.text(kLeft, bottom + 18, "0");
   svg.text(kRight, bottom + 18, fmt::format("{:.3g} ms", time.seconds * 1e3), "end");
   double x = kLeft + 60;
-  for (const OpKind kind : {OpKind::kForward, OpKind::kLoss, OpKind::kBackward,
+  for (const OpKind kind : {OpKind::kForward, OpKind::kLoss, OpKind::kRecompute, OpKind::kBackward,
                             OpKind::kGatherParameters, OpKind::kReduceGradients, OpKind::kUpdate}) {
     svg.rectangle(x, bottom + 8, 12, 12, colour_of(kind));
     svg.text(x + 18, bottom + 18, to_string(kind));

@@ -8,20 +8,31 @@
 namespace gxp {
 namespace {
 
+double tokens_of(const RunPlan& plan) { return double(plan.shape.rows * plan.shape.positions); }
+
+double attention_flops(const RunPlan& plan) {
+  return tokens_of(plan) * 2 * double(plan.architecture.attention_channels) *
+         double(plan.shape.positions);
+}
+
 // Parameters of a unit that a matrix product multiplies, and attention's products per token, both
 // forward.
 double forward_flops(const RunPlan& plan, int unit) {
   const Architecture& architecture = plan.architecture;
   const UnitSpec& spec = architecture.units[size_t(unit)];
-  const auto tokens = double(plan.shape.rows * plan.shape.positions);
   if (spec.kind == UnitKind::kEmbedding) return 0;
   size_t multiplied = spec.parameter_count();
   if (spec.borrows_from >= 0)
     multiplied += architecture.units[size_t(spec.borrows_from)].tensors[0].count();
-  double each = 2 * double(multiplied);
-  if (spec.kind == UnitKind::kBlock)
-    each += 2 * double(architecture.attention_channels) * double(plan.shape.positions);
-  return tokens * each;
+  const double products = tokens_of(plan) * 2 * double(multiplied);
+  return spec.kind == UnitKind::kBlock ? products + attention_flops(plan) : products;
+}
+
+// Of a block's forward without its last product; attention's where its output is not kept.
+double recompute_flops(const RunPlan& plan, const Op& op) {
+  const size_t left_out = plan.architecture.units[size_t(op.unit)].output_parameters;
+  const double products = forward_flops(plan, op.unit) - tokens_of(plan) * 2 * double(left_out);
+  return op.recompute == Recompute::kFull ? products : products - attention_flops(plan);
 }
 
 // The optimizer works on its shard, also of buffers that are whole or of larger shards.
@@ -138,6 +149,8 @@ double flops_of(const RunPlan& plan, const Op& op) {
     case OpKind::kForward:
     case OpKind::kEvaluateLoss:
       return forward_flops(plan, op.unit);
+    case OpKind::kRecompute:
+      return recompute_flops(plan, op);
     case OpKind::kBackward:
       return 2 * forward_flops(plan, op.unit);
     case OpKind::kLoss:

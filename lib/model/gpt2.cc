@@ -31,6 +31,8 @@ class Gpt2Model final : public Model {
     }
   }
 
+  void recompute(const UnitTensors& t, Recompute what) override { make_saved(t, what); }
+
   void backward(int unit, const UnitTensors& t, bool accumulate) override {
     if (units_[size_t(unit)].kind == UnitKind::kEmbedding) {
       clear_unless(accumulate, {t.gradients[kPositionTable]});
@@ -125,28 +127,34 @@ class Gpt2Model final : public Model {
 
   // residual = x + attention(norm(x)); out = residual + mlp(norm(residual))
   void block_forward(const UnitTensors& t) {
+    const Shape hidden = {t.input.shape.rows(), 4 * hidden_};
+    const Tensor activated = as(t.scratch[kActivated], hidden);
+    make_saved(t, Recompute::kFull);
+    ops_.gelu_forward(activated, as(t.saved[kFc], hidden));
+    apply(matrix(t.output), activated, linear(t, kMlpProjectionWeight),
+          as(t.saved[kResidual], matrix(t.input).shape));
+  }
+
+  // Of a block, all that `what` does not keep.
+  void make_saved(const UnitTensors& t, Recompute what) {
     const size_t tokens = t.input.shape.rows();
     const size_t c = hidden_;
     const Tensor x = matrix(t.input);
-    const Tensor out = matrix(t.output);
     const Tensor normed = as(t.scratch[kNormed], {tokens, c});
-    const Tensor activated = as(t.scratch[kActivated], {tokens, 4 * c});
     const Tensor attention = as(t.saved[kAttention], {tokens, c});
     const Tensor residual = as(t.saved[kResidual], {tokens, c});
-    const Tensor fc = as(t.saved[kFc], {tokens, 4 * c});
 
     ops_.layernorm_forward(normed, t.saved[kMean1], t.saved[kRstd1], x, t.parameters[kNorm1Weight],
                            t.parameters[kNorm1Bias], eps_);
     apply(as(t.saved[kQkv], {tokens, 3 * c}), normed, linear(t, kQkvWeight));
-    ops_.attention_forward(as(attention, t.input.shape), lse_of(t), qkv_of(t, t.saved[kQkv]),
-                           heads_);
+    if (what == Recompute::kFull)
+      ops_.attention_forward(as(attention, t.input.shape), lse_of(t), qkv_of(t, t.saved[kQkv]),
+                             heads_);
     apply(residual, attention, linear(t, kAttentionProjectionWeight), x);
 
     ops_.layernorm_forward(normed, t.saved[kMean2], t.saved[kRstd2], residual,
                            t.parameters[kNorm2Weight], t.parameters[kNorm2Bias], eps_);
-    apply(fc, normed, linear(t, kFcWeight));
-    ops_.gelu_forward(activated, fc);
-    apply(out, activated, linear(t, kMlpProjectionWeight), residual);
+    apply(as(t.saved[kFc], {tokens, 4 * c}), normed, linear(t, kFcWeight));
   }
 
   void block_backward(const UnitTensors& t, bool accumulate) {

@@ -24,6 +24,8 @@ class LlamaModel final : public Model {
       block_forward(t);
   }
 
+  void recompute(const UnitTensors& t, Recompute what) override { make_saved(t, what); }
+
   void backward(int unit, const UnitTensors& t, bool accumulate) override {
     if (units_[size_t(unit)].kind == UnitKind::kEmbedding) {
       clear_unless(accumulate || tied_, t.gradients[kTokenTable]);
@@ -115,30 +117,36 @@ class LlamaModel final : public Model {
 
   // residual = x + attention(norm(x)); out = residual + down(silu(gate) * up) of norm(residual)
   void block_forward(const UnitTensors& t) {
+    const Tensor activated = matrix_of(t, t.scratch[kActivated], s_.mlp_hidden);
+    make_saved(t, Recompute::kFull);
+    ops_.swiglu_forward(activated, matrix_of(t, t.saved[kGate], s_.mlp_hidden),
+                        matrix_of(t, t.saved[kUp], s_.mlp_hidden));
+    apply(matrix(t.output), activated, kDownWeight, t,
+          t.saved[kResidual].reshape(matrix(t.input).shape));
+  }
+
+  // Of a block, all that `what` does not keep.
+  void make_saved(const UnitTensors& t, Recompute what) {
     const Tensor x = matrix(t.input);
     const Tensor normed = t.scratch[kNormed].reshape(x.shape);
     const Tensor residual = t.saved[kResidual].reshape(x.shape);
     ops_.rmsnorm_forward(normed, t.saved[kRstd1], x, t.parameters[kNorm1Weight], eps_);
-    attend(t, normed);
+    attend(t, normed, what);
     apply(residual, matrix_of(t, t.saved[kAttention], s_.query_channels()), kOutputWeight, t, x);
 
     ops_.rmsnorm_forward(normed, t.saved[kRstd2], residual, t.parameters[kNorm2Weight], eps_);
-    const Tensor gate = matrix_of(t, t.saved[kGate], s_.mlp_hidden);
-    const Tensor up = matrix_of(t, t.saved[kUp], s_.mlp_hidden);
-    const Tensor activated = matrix_of(t, t.scratch[kActivated], s_.mlp_hidden);
-    apply(gate, normed, kGateWeight, t);
-    apply(up, normed, kUpWeight, t);
-    ops_.swiglu_forward(activated, gate, up);
-    apply(matrix(t.output), activated, kDownWeight, t, residual);
+    apply(matrix_of(t, t.saved[kGate], s_.mlp_hidden), normed, kGateWeight, t);
+    apply(matrix_of(t, t.saved[kUp], s_.mlp_hidden), normed, kUpWeight, t);
   }
 
-  void attend(const UnitTensors& t, const Tensor& normed) {
+  void attend(const UnitTensors& t, const Tensor& normed, Recompute what) {
     const auto in = heads_of<Tensor>(t, t.saved[kQuery], t.saved[kKey], t.saved[kValue]);
     apply(matrix(in.queries), normed, kQueryWeight, t);
     apply(matrix(in.keys), normed, kKeyWeight, t);
     apply(matrix(in.values), normed, kValueWeight, t);
     ops_.rope_forward(in.queries, int(s_.head_size), theta_);
     ops_.rope_forward(in.keys, int(s_.head_size), theta_);
+    if (what != Recompute::kFull) return;
     ops_.grouped_attention_forward(rows_of(t, t.saved[kAttention], s_.query_channels()),
                                    per_head(t, t.saved[kLse]),
                                    {in.queries, in.keys, in.values, in.heads, in.kv_heads});

@@ -29,12 +29,6 @@ uint64_t layer_bytes(const ActivationShape& shape, Recompute recompute) {
 
 }  // namespace
 
-std::optional<Recompute> parse_recompute(std::string_view name) {
-  const auto found = std::ranges::find(kRecomputeNames, name);
-  if (found == kRecomputeNames.end()) return std::nullopt;
-  return static_cast<Recompute>(found - kRecomputeNames.begin());
-}
-
 uint64_t kept_activations(const ActivationShape& shape, Recompute recompute) {
   return shape.layers * layer_bytes(shape, recompute);
 }

@@ -10,21 +10,13 @@
 // Source: Korthikanti et al., arXiv:2205.05198, table 2. Pure.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
-#include <string_view>
 #include <vector>
 
+#include "lib/arch/recompute.h"
 #include "lib/plan/term.h"
 
 namespace gxp {
-
-enum class Recompute { kNone, kSelective, kFull };
-
-// In the order of the enumerators.
-inline constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
-std::optional<Recompute> parse_recompute(std::string_view name);
 
 struct ActivationShape {
   uint64_t layers = 0;

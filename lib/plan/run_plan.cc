@@ -53,6 +53,8 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .bucket_bytes = config.parallel.bucket_bytes,
                   .hold_gradients = config.parallel.hold_gradients,
                   .norm_parts = world_size,
+                  .recompute = *parse_recompute(config.train.recompute),
+                  .recompute_units = config.train.recompute_units,
                   .optimizer = make_optimizer_spec(config.optim)};
   if (config.train.deterministic == "any-world-size") make_independent_of_world_size(config, shape);
   return shape;

@@ -11,13 +11,13 @@ namespace {
 class TrainStep {
  public:
   TrainStep(const Architecture& architecture, const ParameterLayout& layout,
-            const Strategy& strategy, const StepShape& shape)
+            const Strategy& strategy, const StepShape& shape, std::vector<Recompute> recompute)
       : strategy_(strategy),
         shape_(shape),
         head_(int(architecture.units.size()) - 1),
         lender_(architecture.units.back().borrows_from),
         buckets_(make_buckets(layout, shape.bucket_bytes)),
-        step_(architecture, layout, strategy, shape) {}
+        step_(architecture, layout, strategy, shape, std::move(recompute)) {}
 
   BuiltStep build() && {
     step_.train_buffers();
@@ -61,6 +61,7 @@ class TrainStep {
   void backward(int micro) {
     for (int unit = head_ - 1; unit >= 0; --unit) {
       if (unit > 1) step_.need_parameters(unit - 1);
+      step_.recompute(unit, micro);
       step_.backward(unit, micro);
       step_.release_parameters(unit);
       gradients_ready(unit, micro);
@@ -104,14 +105,28 @@ const Strategy& strategy_for(const Strategy& strategy, const StepShape& shape) {
 
 BuiltStep build_train_step(const Architecture& architecture, const ParameterLayout& layout,
                            const Strategy& strategy, const StepShape& shape) {
-  return TrainStep(architecture, layout, strategy_for(strategy, shape), shape).build();
+  const auto build_with = [&](std::vector<Recompute> recompute) {
+    return TrainStep(architecture, layout, strategy_for(strategy, shape), shape,
+                     std::move(recompute))
+        .build();
+  };
+  std::vector<Recompute> recompute =
+      recompute_by_unit(architecture, shape.recompute, shape.recompute_units);
+  BuiltStep step = build_with(recompute);
+  Recompute& last = recompute[recompute.size() - 2];
+  if (last == Recompute::kNone) return step;
+  last = Recompute::kNone;
+  BuiltStep keeping = build_with(recompute);
+  return keeping.program.arena_bytes <= step.program.arena_bytes ? std::move(keeping)
+                                                                 : std::move(step);
 }
 
 StepProgram build_forward(const Architecture& architecture, const ParameterLayout& layout,
                           const Strategy& strategy, const StepShape& shape, OpKind ending) {
   const int head = int(architecture.units.size()) - 1;
   const int lender = architecture.units.back().borrows_from;
-  ProgramBuilder pass(architecture, layout, strategy_for(strategy, shape), shape);
+  ProgramBuilder pass(architecture, layout, strategy_for(strategy, shape), shape,
+                      std::vector<Recompute>(architecture.units.size()));
   pass.next_batch(0);
   for (int unit = 0; unit < head; ++unit) {
     pass.need_parameters(unit);

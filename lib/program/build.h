@@ -31,6 +31,9 @@ struct StepShape {
   // the other: with the tree over the ranks one tree over all micro-batches of a step, whoever
   // computes which. grad_accum is then a power of two.
   bool add_in_pairs = false;
+  // Of units that one of the patterns matches (recompute.h).
+  Recompute recompute = Recompute::kNone;
+  std::vector<std::string> recompute_units = {"*"};
   OptimizerSpec optimizer = make_optimizer_spec({});
 };
 
@@ -54,6 +57,10 @@ struct BuiltStep {
 // what the step before has updated, beside its first forward units. With replicas, a sum goes to
 // the shards of a group first and then over the replicas, which is smaller by the group's size;
 // with the same bits as over all ranks where a group is 2^k ranks (lib/collective/core_ranks.h).
+//
+// What a unit has not kept is made again right before its backward. The last block's backward
+// follows the loss, so that block keeps all if the arena gets no larger by it: it is smaller in the
+// loss then than in the backward of the blocks before. Throws kConfig as recompute_by_unit does.
 BuiltStep build_train_step(const Architecture& architecture, const ParameterLayout& layout,
                            const Strategy& strategy, const StepShape& shape);
 

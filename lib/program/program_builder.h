@@ -10,22 +10,23 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/program/activation_writer.h"
 #include "lib/program/build.h"
-#include "lib/program/program_writer.h"
 #include "lib/shard/state_layout.h"
 
 namespace gxp {
 
 // Emits operations in the order of the step; strategy decides what is emitted, not how it runs.
-class ProgramBuilder : private ProgramWriter {
+class ProgramBuilder : private ActivationWriter {
  public:
+  // `recompute` is by unit.
   ProgramBuilder(const Architecture& architecture, const ParameterLayout& layout,
-                 const Strategy& strategy, const StepShape& shape)
-      : architecture_(architecture),
+                 const Strategy& strategy, const StepShape& shape, std::vector<Recompute> recompute)
+      : ActivationWriter(shape.rows * shape.positions, std::move(recompute)),
+        architecture_(architecture),
         layout_(layout),
         strategy_(strategy),
         shape_(shape),
-        tokens_(shape.rows * shape.positions),
         groups_(groups_of(shape)),
         parameters_(layout.units.size()),
         gradients_(layout.units.size()),
@@ -108,12 +109,20 @@ class ProgramBuilder : private ProgramWriter {
     write(op, op.output);
     stream_.resize(size_t(unit));
     stream_.push_back(op.output);
-    for (const ActivationSpec& saved : spec.saved)
-      op.saved.push_back(make(spec, saved, MemoryKind::kActivations));
-    for (const BufferId id : op.saved) write(op, id);
-    saved_.resize(architecture_.units.size());
-    saved_[size_t(unit)] = op.saved;
+    save(op, spec);
     scratch(op, spec, spec.forward_scratch);
+    use_parameters(op, unit);
+  }
+
+  // What the unit's forward has not kept.
+  void recompute(int unit, int micro) {
+    if (recompute_of(unit) == Recompute::kNone) return;
+    const UnitSpec& spec = architecture_.units[size_t(unit)];
+    Op& op = emit(OpKind::kRecompute, Lane::kCompute, unit, micro);
+    op.recompute = recompute_of(unit);
+    read_input(op, spec);
+    save_again(op, spec);
+    scratch(op, spec, spec.recompute_scratch);
     use_parameters(op, unit);
   }
 
@@ -151,9 +160,7 @@ class ProgramBuilder : private ProgramWriter {
     op.stream_gradient = stream_gradient_;
     write(op, stream_gradient_);
     read_input(op, spec);
-    op.saved = saved_.at(size_t(unit));
-    for (const BufferId id : op.saved)
-      write(op, id);  // backward may work in place in what it saved
+    use_saved(op);
     scratch(op, spec, spec.backward_scratch);
     if (spec.kind != UnitKind::kEmbedding)
       use_parameters(op, unit);  // a table is only read forward
@@ -302,17 +309,6 @@ class ProgramBuilder : private ProgramWriter {
     return group == RankGroup::kShards ? count : count / size_t(groups_.shard_size);
   }
 
-  BufferId make(const UnitSpec& unit, const ActivationSpec& spec, MemoryKind kind) {
-    return buffer(fmt::format("{} {}", unit.name, spec.name), kind,
-                  spec.count(tokens_) * size_of(spec.dtype), spec.dtype);
-  }
-
-  void scratch(Op& op, const UnitSpec& unit, const std::vector<ActivationSpec>& specs) {
-    for (const ActivationSpec& spec : specs)
-      op.scratch.push_back(make(unit, spec, MemoryKind::kWorkspace));
-    for (const BufferId id : op.scratch) write(op, id);
-  }
-
   void read_input(Op& op, const UnitSpec& spec) {
     if (spec.kind == UnitKind::kEmbedding) {
       op.tokens = batch_tokens_;
@@ -379,7 +375,6 @@ class ProgramBuilder : private ProgramWriter {
   const ParameterLayout& layout_;
   const Strategy& strategy_;
   const StepShape& shape_;
-  const size_t tokens_;
   const RankGroups groups_;
   std::vector<FlatView> parameters_;            // by unit; no buffer: not gathered
   std::vector<FlatView> gradients_;             // by unit; no buffer: nothing is written yet
@@ -387,8 +382,7 @@ class ProgramBuilder : private ProgramWriter {
   BufferId batch_tokens_ = kNoBuffer;
   BufferId batch_targets_ = kNoBuffer;
   BufferId stream_gradient_ = kNoBuffer;
-  std::vector<BufferId> stream_;              // the residual stream after each unit
-  std::vector<std::vector<BufferId>> saved_;  // by unit
+  std::vector<BufferId> stream_;  // the residual stream after each unit
 };
 
 }  // namespace gxp

@@ -94,11 +94,12 @@ void attribute_arena(StepProgram& program) {
 std::string_view to_string(Lane lane) { return lane == Lane::kCompute ? "compute" : "comm"; }
 
 std::string_view to_string(OpKind kind) {
-  constexpr std::array<std::string_view, 18> kNames = {"next-batch",
+  constexpr std::array<std::string_view, 19> kNames = {"next-batch",
                                                        "forward",
                                                        "loss",
                                                        "evaluate-loss",
                                                        "logits",
+                                                       "recompute",
                                                        "backward",
                                                        "round-parameters",
                                                        "gather-parameters",

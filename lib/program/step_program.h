@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/arch/recompute.h"
 #include "lib/base/dtype.h"
 #include "lib/base/memory_kind.h"
 #include "lib/base/range.h"
@@ -39,6 +40,7 @@ enum class OpKind {
   kLoss,              // the head's forward and backward: losses, gradient stream, its gradients
   kEvaluateLoss,      // the head's forward: losses only
   kLogits,            // the head's forward: output <- logits of the last position of each row
+  kRecompute,         // what the forward of `unit` has not kept of `saved`, for its backward
   kBackward,          // gradient stream <- gradient stream, through `unit`; its gradients are added
   kRoundParameters,   // a unit's parameters, or this rank's part, from the master weights
   kGatherParameters,  // a unit's parameters from the shards of `group`
@@ -110,6 +112,7 @@ struct Op {
   BufferId output = kNoBuffer;
   BufferId stream_gradient = kNoBuffer;  // of the residual stream; read and overwritten by backward
   std::vector<BufferId> saved;           // in the order of UnitSpec::saved
+  Recompute recompute = Recompute::kNone;  // of recompute: what it makes again of `saved`
   // In the order of the unit's scratch list for this kind; of the updates of whole tensors: the
   // unit's directions, and the optimizer's workspace.
   std::vector<BufferId> scratch;

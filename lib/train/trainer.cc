@@ -193,6 +193,9 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
       model_->loss(tensors, float(result_.loss_scale / double(tokens_per_step())), op.accumulate);
       finish_loss(op, tensors);
       break;
+    case OpKind::kRecompute:
+      model_->recompute(tensors, op.recompute);
+      break;
     case OpKind::kBackward:
       model_->backward(op.unit, tensors, op.accumulate);
       break;

@@ -49,6 +49,29 @@ TEST_CASE("a run sends the bytes and takes the memory that its plan says", "[cmd
   CHECK(planned["peak_bytes"] == step["peak_bytes"]);
 }
 
+TEST_CASE("a run that makes activations again takes the memory that its plan says", "[cmd]") {
+  const GoldenRun run;
+  const auto settings = [](const std::string& recompute) {
+    return Arguments{"--nproc", "2",
+                     "--set",   "model.layers=3",
+                     "--set",   "model.init=normal",
+                     "--set",   "train.recompute=" + recompute};
+  };
+  Arguments train = with(run, "zero3", settings("full"));
+  train.insert(train.begin(), "train");
+  train.insert(train.end(), {"--metrics", run.path("metrics.jsonl")});
+  REQUIRE(run_gxp(train).code == 0);
+  Arguments shown = settings("full");
+  shown.emplace_back("--program");
+  const Json planned = plan(run, "zero3", shown);
+  CHECK(planned["peak_bytes"] == run.metrics().back()["peak_bytes"]);
+  CHECK(planned["peak_bytes"] < plan(run, "zero3", settings("none"))["peak_bytes"]);
+  const auto recomputes = std::ranges::count_if(planned["program"], [](const Json& op) {
+    return op["operation"].get<std::string>().starts_with("recompute unit");
+  });
+  CHECK(recomputes > 0);
+}
+
 TEST_CASE("memcalc of a run file tells its peak by kind, and what lives at each operation",
           "[cmd]") {
   const GoldenRun run;
@@ -154,6 +177,10 @@ TEST_CASE("a plan that cannot be made is refused in one line that says why", "[c
       {2, {"shard-plan", "RUN", "--nproc", "2", "--rank", "2"}, "below the number of ranks, 2"},
       {2, {"shard-plan", "RUN", "--set", "parallel.strategy=zero4"}, "parallel.strategy"},
       {2, {"shard-plan", "RUN", "--nnodes", "2", "--set", "comm.transport=shm"}, "use auto"},
+      {2,
+       {"shard-plan", "RUN", "--set", "train.recompute=some"},
+       "must be one of: none, selective"},
+      {2, {"shard-plan", "RUN", "--set", "train.recompute_units=x.*"}, "none of the units h.0 to"},
       {3, {"shard-plan", "RUN", "--set", "comm.engine=mpi"}, "plan with native"},
       {4, {"shard-plan", "RUN", "--svg", "/nowhere/plan.svg"}, "/nowhere/plan.svg"},
       {4, {"memcalc", "nowhere.toml"}, "nowhere.toml"},

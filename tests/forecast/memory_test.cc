@@ -1,31 +1,14 @@
 // The memory that is predicted is what the trainer's device counts, kind by kind.
 #include "lib/forecast/memory.h"
 
-#include <future>
-
 #include "tests/catch.h"
 #include "tests/forecast/runs.h"
 
 namespace gxp {
 namespace {
 
-// Of rank 0, whose communicator takes its scratch from the same device.
 KindBytes peak_of_run(const RunConfig& config, int world_size, bool validates) {
-  InprocWorld world(world_size);
-  const auto rank = [&](int number) {
-    Backend backend = make_backend(config.train, world_size);
-    Communicator communicator(world.make_transport(number), *backend.device, {});
-    Trainer trainer(config, communicator, backend);
-    trainer.initialise_weights();
-    for (int step = 0; step < 2; ++step) trainer.step(false);
-    if (validates) trainer.validate();
-    communicator.barrier();
-    return backend.device->tracker().peak().by_kind;
-  };
-  std::vector<std::future<KindBytes>> peaks;
-  for (int i = 0; i < world_size; ++i) peaks.push_back(std::async(std::launch::async, rank, i));
-  for (int i = 1; i < world_size; ++i) peaks[static_cast<size_t>(i)].get();
-  return peaks[0].get();
+  return peaks_of_run(config, world_size, validates)[0];
 }
 
 RunMemory predicted(const RunConfig& config, int world_size) {
@@ -44,6 +27,25 @@ TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", 
                            "parallel.hold_gradients=" + hold, "train.precision=" + precision});
   const RunConfig config = golden_config(folder, 1, sets);
   CHECK(peak_of_run(config, world_size, false) == predicted(config, world_size).peak);
+}
+
+TEST_CASE("recomputation's memory is predicted, and falls with what is not kept", "[forecast]") {
+  const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
+  const auto strategy = GENERATE(from_range(all_strategies()));
+  const std::string precision = GENERATE("fp32", "bf16");
+  CAPTURE(folder, strategy, precision);
+  std::vector<uint64_t> peaks;
+  for (const char* recompute : {"none", "selective", "full"}) {
+    std::vector<std::string> sets = with_groups(strategy, 4);
+    sets.insert(sets.end(), {"model.layers=4", "train.precision=" + precision,
+                             fmt::format("train.recompute={}", recompute)});
+    const RunConfig config = small_run(sets, folder);
+    const KindBytes peak = peak_of_run(config, 4, false);
+    CHECK(peak == predicted(config, 4).peak);
+    peaks.push_back(total_of(peak));
+  }
+  CHECK(peaks[0] > peaks[1]);
+  CHECK(peaks[1] > peaks[2]);
 }
 
 TEST_CASE("every optimizer's memory is predicted", "[forecast]") {

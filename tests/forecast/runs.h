@@ -1,18 +1,21 @@
 // Small runs, and networks like those of the tests' ranks.
 #pragma once
 
+#include <future>
 #include <string>
 #include <vector>
 
 #include "lib/forecast/traffic.h"
+#include "lib/plan/replay.h"
 #include "tests/train/golden.h"
 
 namespace gxp {
 
-// A GPT-2 whose step is short, with whatever strategy.
-inline RunConfig small_run(std::vector<std::string> sets) {
+// A model whose step is short, with whatever strategy.
+inline RunConfig small_run(std::vector<std::string> sets,
+                           const std::string& folder = "gpt2-accum") {
   for (const char* set : {"train.steps=2", "train.micro_batch=1"}) sets.insert(sets.begin(), set);
-  RunConfig config = golden_config("gpt2-accum", 1, sets);
+  RunConfig config = golden_config(folder, 1, sets);
   config.model.init = "normal";
   return config;
 }
@@ -39,6 +42,28 @@ inline std::vector<std::string> with_groups(std::vector<std::string> sets, int w
     if (place != std::string::npos) set.replace(place, 5, std::to_string(size));
   }
   return sets;
+}
+
+// What the device's tracker counted of each rank of two steps, whose communicator takes its scratch
+// from the same device.
+inline std::vector<KindBytes> peaks_of_run(const RunConfig& config, int world_size,
+                                           bool validates) {
+  InprocWorld world(world_size);
+  const auto rank = [&](int number) {
+    Backend backend = make_backend(config.train, world_size);
+    Communicator communicator(world.make_transport(number), *backend.device, {});
+    Trainer trainer(config, communicator, backend);
+    trainer.initialise_weights();
+    for (int step = 0; step < 2; ++step) trainer.step(false);
+    if (validates) trainer.validate();
+    communicator.barrier();
+    return backend.device->tracker().peak().by_kind;
+  };
+  std::vector<std::future<KindBytes>> running;
+  for (int i = 0; i < world_size; ++i) running.push_back(std::async(std::launch::async, rank, i));
+  std::vector<KindBytes> peaks;
+  for (std::future<KindBytes>& peak : running) peaks.push_back(peak.get());
+  return peaks;
 }
 
 // "inproc": messages only. "shm": the ranks of a host see each other's memory.

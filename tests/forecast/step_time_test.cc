@@ -51,6 +51,23 @@ TEST_CASE("the arithmetic of a step is the architecture's count", "[forecast]") 
         Approx(plan.architecture.train_flops_per_token(plan.shape.positions)).epsilon(0.001));
 }
 
+TEST_CASE("recomputation costs a block's forward without its last product", "[forecast]") {
+  const std::string recompute = GENERATE("selective", "full");
+  const RunPlan plan = plan_run(small_run({"model.layers=3", "train.recompute=" + recompute}), 1);
+  const double c = plan.architecture.config.hidden;
+  const auto positions = double(plan.shape.positions);
+  // Two norms, the projections to queries, keys and values and from attention, into the MLP.
+  double per_token = 2 * (4 * c + (3 * c * c + 3 * c) + (c * c + c) + (4 * c * c + 4 * c));
+  if (recompute == "full") per_token += 2 * c * positions;
+  int found = 0;
+  for (const Op& op : plan.step.program.ops) {
+    if (op.kind != OpKind::kRecompute) continue;
+    CHECK(flops_of(plan, op) == Approx(per_token * double(plan.shape.rows) * positions));
+    ++found;
+  }
+  CHECK(found == 2 * plan.shape.grad_accum);
+}
+
 TEST_CASE("communication that a slow machine hides is exposed on a fast one", "[forecast]") {
   const StepTime slow = time_of("zero3", 4, {.flops = 1e7, .bytes_per_s = 1e7}).time;
   const StepTime fast = time_of("zero3", 4, {.flops = 1e15, .bytes_per_s = 1e15}).time;

@@ -66,6 +66,41 @@ TEST_CASE("a forward pass keeps nothing for a backward pass", "[program]") {
   CHECK(pass.arena_bytes < step.arena_bytes / 2);
 }
 
+// The step of a model with three blocks, the units 1 to 3, that makes all activations again.
+StepProgram full_recompute(int grad_accum, int vocab_size = 61) {
+  const Architecture architecture = sample_architecture(vocab_size);
+  const StepShape shape{
+      .rows = 2, .positions = 20, .grad_accum = grad_accum, .recompute = Recompute::kFull};
+  return build_train_step(architecture, make_layout(architecture, 1), find_strategy("ddp"), shape)
+      .program;
+}
+
+TEST_CASE("what a forward does not keep is gone with it, and made again just before its backward",
+          "[program]") {
+  const int grad_accum = GENERATE(1, 2);
+  const StepProgram program = full_recompute(grad_accum);
+  CHECK(count_ops(program, OpKind::kRecompute) == 2 * grad_accum);
+  for (OpId id = 0; id < OpId(program.ops.size()); ++id) {
+    const Op& op = program.ops[size_t(id)];
+    const auto buffer = [&](BufferId saved) { return program.buffers[size_t(saved)]; };
+    if (op.kind == OpKind::kForward && op.unit < 3) {
+      for (const BufferId saved : op.saved) CHECK(buffer(saved).last == id);
+    }
+    if (op.kind == OpKind::kRecompute) {
+      const Op& next = program.ops[size_t(id) + 1];
+      CHECK(next.kind == OpKind::kBackward);
+      CHECK(next.saved == op.saved);
+      for (const BufferId saved : op.saved) CHECK(buffer(saved).first == id);
+    }
+  }
+}
+
+TEST_CASE("the last block makes its activations again only where that saves memory", "[program]") {
+  // Logits of a large vocabulary make the loss the fullest operation.
+  const auto [vocab_size, again] = GENERATE(table<int, int>({{61, 2}, {5000, 3}}));
+  CHECK(count_ops(full_recompute(1, vocab_size), OpKind::kRecompute) == again);
+}
+
 TEST_CASE("an unknown strategy is a configuration error", "[program]") {
   CHECK_THROWS_WITH(find_strategy("zero9"), Catch::Contains("zero9"));
 }

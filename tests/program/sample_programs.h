@@ -5,9 +5,9 @@
 
 namespace gxp {
 
-inline Architecture sample_architecture() {
+inline Architecture sample_architecture(int vocab_size = 61) {
   ModelConfig config;
-  config.vocab_size = 61;
+  config.vocab_size = vocab_size;
   config.context = 24;
   config.hidden = 32;
   config.layers = 3;

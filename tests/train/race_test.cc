@@ -16,9 +16,14 @@ Backend simulated_backend(const RunConfig& config, uint64_t seed) {
 TEST_CASE("a step has no race and gives the same losses in every legal order", "[train]") {
   const std::string strategy =
       GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op", "hybrid_shard");
-  CAPTURE(strategy);
-  std::vector<std::string> sets = {"parallel.bucket_bytes=8000", "train.steps=3",
-                                   "parallel.strategy=" + strategy};
+  const std::string recompute = GENERATE("none", "full");
+  CAPTURE(strategy, recompute);
+  std::vector<std::string> sets = {"parallel.bucket_bytes=8000",
+                                   "train.steps=3",
+                                   "parallel.strategy=" + strategy,
+                                   "model.layers=2",
+                                   "model.init=normal",
+                                   "train.recompute=" + recompute};
   const int world_size = strategy == "hybrid_shard" ? 4 : 2;
   if (world_size == 4) sets.insert(sets.end(), {"parallel.shard_size=2", "train.micro_batch=1"});
   const RunConfig config = golden_config("gpt2-accum", 2, sets);
@@ -56,7 +61,8 @@ TEST_CASE("taking any single event out of a step is found", "[train]") {
                         .world_size = 4,
                         .shard_size = hybrid ? 2 : 4,
                         .optimizer_over_replicas = hybrid,
-                        .bucket_bytes = 1};
+                        .bucket_bytes = 1,
+                        .recompute = GENERATE(Recompute::kNone, Recompute::kSelective)};
   const StepProgram program =
       build_train_step(architecture, make_layout(architecture, 4), find_strategy(strategy), shape)
           .program;

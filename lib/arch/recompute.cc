@@ -1,0 +1,41 @@
+#include "lib/arch/recompute.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "lib/base/error.h"
+
+namespace gxp {
+
+std::optional<Recompute> parse_recompute(std::string_view name) {
+  const auto found = std::ranges::find(kRecomputeNames, name);
+  if (found == kRecomputeNames.end()) return std::nullopt;
+  return static_cast<Recompute>(found - kRecomputeNames.begin());
+}
+
+bool keeps(Recompute recompute, const ActivationSpec& saved) {
+  return recompute == Recompute::kNone || (recompute == Recompute::kSelective && saved.costly);
+}
+
+std::vector<Recompute> recompute_by_unit(const Architecture& architecture, Recompute recompute,
+                                         const std::vector<std::string>& patterns) {
+  std::vector<Recompute> by_unit(architecture.units.size(), Recompute::kNone);
+  for (const std::string& pattern : patterns) {
+    bool matches = false;
+    for (size_t unit = 0; unit < by_unit.size(); ++unit) {
+      const UnitSpec& spec = architecture.units[unit];
+      if (spec.saved.empty() || fnmatch(pattern.c_str(), spec.name.c_str(), 0) != 0) continue;
+      by_unit[unit] = recompute;
+      matches = true;
+    }
+    if (!matches)
+      fail(ErrorKind::kConfig,
+           "train.recompute_units '{}': matches none of the units {} to {}; gxp shard-plan --units "
+           "lists them",
+           pattern, architecture.units[1].name, architecture.units[by_unit.size() - 2].name);
+  }
+  return by_unit;
+}
+
+}  // namespace gxp

@@ -1,0 +1,92 @@
+// Activations that are made again: the same bits, in less memory.
+#include "tests/catch.h"
+#include "tests/train/golden.h"
+
+namespace gxp {
+namespace {
+
+// A model of three blocks, for more than the last of them.
+RunConfig deeper(const std::string& folder, std::vector<std::string> sets) {
+  sets.insert(sets.begin(), {"model.layers=3", "model.init=normal", "train.micro_batch=1",
+                             "train.grad_accum=2", "train.steps=4"});
+  return golden_config(folder, 1, sets);
+}
+
+void check_same(const Trained& a, const Trained& b) {
+  for (size_t s = 0; s < a.steps.size(); ++s) {
+    CHECK(a.steps[s].loss == b.steps[s].loss);
+    CHECK(a.steps[s].grad_norm == b.steps[s].grad_norm);
+  }
+  CHECK(same_bits(a.weights, b.weights));
+}
+
+TEST_CASE("every strategy trains to the bits of DDP, whatever it makes again", "[train]") {
+  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const std::string precision =
+      GENERATE("train.precision=fp32", "train.precision=bf16", "train.precision=fp16");
+  const Trained ddp = train_on_ranks(deeper(folder, {precision}), 4)[0];
+  for (const char* strategy : {"ddp", "zero1", "zero2", "zero3", "shard_grad_op", "hybrid_shard"}) {
+    for (const char* recompute : {"none", "selective", "full"}) {
+      CAPTURE(folder, precision, strategy, recompute);
+      const int shard_size = find_strategy(strategy).hybrid ? 2 : 0;
+      const RunConfig config =
+          deeper(folder, {precision, fmt::format("parallel.strategy={}", strategy),
+                          fmt::format("parallel.shard_size={}", shard_size),
+                          fmt::format("train.recompute={}", recompute)});
+      for (const Trained& rank : train_on_ranks(config, 4)) check_same(rank, ddp);
+    }
+  }
+}
+
+TEST_CASE("any-world-size: recomputation changes no bit on any number of ranks", "[train]") {
+  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const auto train = [&](int world_size, const std::string& strategy, const char* recompute) {
+    return train_on_ranks(
+        deeper(folder, {"train.deterministic=any-world-size", "parallel.strategy=" + strategy,
+                        fmt::format("train.grad_accum={}", 8 / world_size),
+                        fmt::format("train.recompute={}", recompute)}),
+        world_size)[0];
+  };
+  const int world_size = GENERATE(1, 2, 4, 8);
+  const std::string strategy = GENERATE("ddp", "zero3");
+  const char* recompute = GENERATE("selective", "full");
+  CAPTURE(folder, world_size, strategy, recompute);
+  check_same(train(world_size, strategy, recompute), train(1, "ddp", "none"));
+}
+
+TEST_CASE("some units can make their activations again and others keep them", "[train]") {
+  const auto [folder, units] = GENERATE(table<std::string, std::string>(
+      {{"gpt2-tiny", "h.0,h.2"}, {"gpt2-tiny", "h.1"}, {"llama-tiny", "layers.[12]"}}));
+  const Trained plain = train_on_ranks(deeper(folder, {}), 2)[0];
+  const RunConfig config =
+      deeper(folder, {"train.recompute=full", "train.recompute_units=" + units});
+  check_same(train_on_ranks(config, 2)[0], plain);
+}
+
+TEST_CASE(
+    "a hundred steps end with one set of bits under all strategies, recomputations and "
+    "splits into micro-batches",
+    "[train][.long]") {
+  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const std::string precision = GENERATE("train.precision=fp32", "train.precision=bf16");
+  const int world_size = GENERATE(2, 4);
+  const int grad_accum = GENERATE(1, 4);
+  const auto train = [&](const std::string& strategy, const char* recompute) {
+    std::vector<std::string> sets = {
+        precision, "train.steps=100", fmt::format("train.grad_accum={}", grad_accum),
+        fmt::format("train.recompute={}", recompute), "parallel.strategy=" + strategy};
+    if (find_strategy(strategy).hybrid) sets.emplace_back("parallel.shard_size=2");
+    return train_on_ranks(deeper(folder, sets), world_size);
+  };
+  const Trained ddp = train("ddp", "none")[0];
+  for (const Strategy& strategy : strategies()) {
+    for (const char* recompute : {"none", "selective", "full"}) {
+      CAPTURE(folder, precision, world_size, grad_accum, strategy.name, recompute);
+      for (const Trained& rank : train(std::string(strategy.name), recompute))
+        check_same(rank, ddp);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gxp
