@@ -27,9 +27,11 @@ std::map<OpId, double> waited_for(const PlannedStep& step) {
   return waited;
 }
 
-// The unit whose parameters or gradients an operation moves; of a bucket the first to be needed.
+// The unit whose parameters or gradients an operation moves; of a bucket or a wrap the first to be
+// needed.
 int unit_of(const PlannedStep& step, const Op& op) {
-  return op.bucket >= 0 ? step.plan.step.buckets[size_t(op.bucket)].first_unit : op.unit;
+  if (op.bucket >= 0) return step.plan.step.buckets[size_t(op.bucket)].first_unit;
+  return op.wrap >= 0 ? step.plan.layout.wraps[size_t(op.wrap)].first_unit : op.unit;
 }
 
 uint64_t used_bytes(const Op& op, bool writes) {
@@ -120,6 +122,7 @@ void add_units(Report& report, const PlannedStep& step) {
   for (const auto& [id, seconds] : waited_for(step))
     exposed[unit_of(step, step.plan.step.program.ops[size_t(id)])] += seconds;
   Table& table = report.add_table("units", {{"unit"},
+                                            {"wrap"},
                                             {"name"},
                                             {"tensors"},
                                             {"parameters"},
@@ -133,9 +136,10 @@ void add_units(Report& report, const PlannedStep& step) {
   for (size_t unit = 0; unit < step.plan.layout.units.size(); ++unit) {
     const UnitSpec& spec = step.plan.architecture.units[unit];
     const size_t elements = step.plan.layout.units[unit].flat.count;
-    table.add_row({int64_t(unit), spec.name, int64_t(spec.tensors.size()),
-                   int64_t(spec.parameter_count()), int64_t(elements - spec.parameter_count()),
-                   int64_t(elements), int64_t(elements / size_t(program.optimizer_shards)),
+    table.add_row({int64_t(unit), int64_t{step.plan.layout.wrap_of[unit]}, spec.name,
+                   int64_t(spec.tensors.size()), int64_t(spec.parameter_count()),
+                   int64_t(elements - spec.parameter_count()), int64_t(elements),
+                   int64_t(elements / size_t(program.optimizer_shards)),
                    int64_t(kept.bytes * elements / step.plan.layout.count), exposed[int(unit)]});
   }
 }

@@ -1,5 +1,7 @@
 #include "lib/arch/architecture.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -58,6 +60,15 @@ Architecture make_architecture(const ModelConfig& config, DType compute) {
     if (family.name == config.family) return family.make(config, compute);
   }
   fail(ErrorKind::kConfig, "model.family: '{}' is unknown; use gpt2 or llama", config.family);
+}
+
+std::vector<int> units_matching(const Architecture& architecture, const std::string& pattern) {
+  std::vector<int> matching;
+  for (size_t unit = 0; unit < architecture.units.size(); ++unit) {
+    if (fnmatch(pattern.c_str(), architecture.units[unit].name.c_str(), 0) == 0)
+      matching.push_back(int(unit));
+  }
+  return matching;
 }
 
 }  // namespace gxp

@@ -93,4 +93,7 @@ DType compute_type(std::string_view precision);
 // Throws kConfig if the family is unknown.
 Architecture make_architecture(const ModelConfig& config, DType compute = DType::kF32);
 
+// The units whose name the pattern (with *, ? and [...]) matches, in order.
+std::vector<int> units_matching(const Architecture& architecture, const std::string& pattern);
+
 }  // namespace gxp

@@ -1,7 +1,5 @@
 #include "lib/arch/recompute.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 
 #include "lib/base/error.h"
@@ -23,10 +21,9 @@ std::vector<Recompute> recompute_by_unit(const Architecture& architecture, Recom
   std::vector<Recompute> by_unit(architecture.units.size(), Recompute::kNone);
   for (const std::string& pattern : patterns) {
     bool matches = false;
-    for (size_t unit = 0; unit < by_unit.size(); ++unit) {
-      const UnitSpec& spec = architecture.units[unit];
-      if (spec.saved.empty() || fnmatch(pattern.c_str(), spec.name.c_str(), 0) != 0) continue;
-      by_unit[unit] = recompute;
+    for (const int unit : units_matching(architecture, pattern)) {
+      if (architecture.units[size_t(unit)].saved.empty()) continue;
+      by_unit[size_t(unit)] = recompute;
       matches = true;
     }
     if (!matches)

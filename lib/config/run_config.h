@@ -285,6 +285,11 @@ struct ParallelConfig {
   bool hold_gradients = true;
   int shard_size = 0;  // ranks; 0: by the strategy
   bool optimizer_over_replicas = false;
+  std::string wrap = "block";
+  uint64_t wrap_min_params = 100'000'000;  // of wrap "size"
+  std::vector<std::string> wrap_units;     // of wrap "match"
+  bool forward_prefetch = true;
+  std::string backward_prefetch = "pre";
 
   static constexpr auto schema() {
     using S = ParallelConfig;
@@ -306,8 +311,27 @@ struct ParallelConfig {
         field("optimizer_over_replicas", &S::optimizer_over_replicas,
               "Several groups of shard_size ranks share the optimizer's state and work too, and "
               "gather what they updated."),
+        field("wrap", &S::wrap,
+              "What is gathered, reduced and cut into shards together. block: each unit (the "
+              "embedding, each block, the head). size: neighbouring units until they have "
+              "wrap_min_params parameters. match: from each unit that wrap_units names on. none: "
+              "the model. gxp shard-plan --units shows it. The same bits under all strategies, but "
+              "others than under another wrap.",
+              one_of("block", "size", "none", "match")),
+        field("wrap_min_params", &S::wrap_min_params, "Of wrap = \"size\".", positive),
+        field("wrap_units", &S::wrap_units,
+              "Of wrap = \"match\": patterns of unit names (with *, ? and [...]), such as "
+              "[\"h.*[05]\"]."),
+        field("forward_prefetch", &S::forward_prefetch,
+              "Gather what the next unit needs beside a unit's forward; false: when it is needed, "
+              "which holds less at a time."),
+        field("backward_prefetch", &S::backward_prefetch,
+              "Gather what the unit before needs beside a unit's backward (pre), behind it and "
+              "before its gradients leave (post), or when it is needed (none).",
+              one_of("pre", "post", "none")),
         field("bucket_bytes", &S::bucket_bytes,
-              "ddp: bytes of gradients reduced together. Sharded gradients are reduced by unit.",
+              "ddp: bytes of gradients reduced together, of whole wraps. Sharded gradients are "
+              "reduced by wrap.",
               positive),
         field(
             "hold_gradients", &S::hold_gradients,

@@ -1,8 +1,10 @@
 #include "lib/plan/run_plan.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "lib/base/error.h"
+#include "lib/shard/wrap.h"
 
 namespace gxp {
 namespace {
@@ -44,6 +46,8 @@ void make_independent_of_world_size(const RunConfig& config, StepShape& shape) {
 
 StepShape step_shape(const RunConfig& config, int world_size) {
   const int sequence = config.data.sequence > 0 ? config.data.sequence : config.model.context;
+  const auto prefetch =
+      std::ranges::find(kBackwardPrefetchNames, config.parallel.backward_prefetch);
   StepShape shape{.rows = size_t(config.train.micro_batch),
                   .positions = size_t(sequence),
                   .grad_accum = config.train.grad_accum,
@@ -52,6 +56,8 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .optimizer_over_replicas = config.parallel.optimizer_over_replicas,
                   .bucket_bytes = config.parallel.bucket_bytes,
                   .hold_gradients = config.parallel.hold_gradients,
+                  .forward_prefetch = config.parallel.forward_prefetch,
+                  .backward_prefetch = BackwardPrefetch(prefetch - kBackwardPrefetchNames.begin()),
                   .norm_parts = world_size,
                   .recompute = *parse_recompute(config.train.recompute),
                   .recompute_units = config.train.recompute_units,
@@ -60,12 +66,21 @@ StepShape step_shape(const RunConfig& config, int world_size) {
   return shape;
 }
 
+std::vector<int> first_units(const RunConfig& config, const Architecture& architecture) {
+  const auto policy = std::ranges::find(kWrapPolicyNames, config.parallel.wrap);
+  return first_units_of_wraps(architecture,
+                              {.policy = WrapPolicy(policy - kWrapPolicyNames.begin()),
+                               .min_params = config.parallel.wrap_min_params,
+                               .units = config.parallel.wrap_units});
+}
+
 RunPlan plan_run(const RunConfig& config, int world_size) {
   RunPlan plan;
   plan.architecture = make_architecture(config.model, compute_type(config.train.precision));
   plan.strategy = find_strategy(config.parallel.strategy);
   plan.shape = step_shape(config, world_size);
-  plan.layout = make_layout(plan.architecture, plan.shape.norm_parts);
+  plan.layout =
+      make_layout(plan.architecture, plan.shape.norm_parts, first_units(config, plan.architecture));
   plan.step = build_train_step(plan.architecture, plan.layout, plan.strategy, plan.shape);
   if (!config.data.valid.empty())
     plan.validation = build_forward(plan.architecture, plan.layout, plan.strategy, plan.shape,

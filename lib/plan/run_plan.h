@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "lib/arch/architecture.h"
 #include "lib/config/run_config.h"
@@ -14,6 +15,9 @@ namespace gxp {
 
 // The sizes of one step of the run. Throws kConfig where ranks cannot be cut into its groups.
 StepShape step_shape(const RunConfig& config, int world_size);
+
+// parallel.wrap of it, for make_layout(). Throws kConfig as first_units_of_wraps() does.
+std::vector<int> first_units(const RunConfig& config, const Architecture& architecture);
 
 struct RunPlan {
   Architecture architecture;

@@ -12,7 +12,8 @@ class TrainStep {
  public:
   TrainStep(const Architecture& architecture, const ParameterLayout& layout,
             const Strategy& strategy, const StepShape& shape, std::vector<Recompute> recompute)
-      : strategy_(strategy),
+      : layout_(layout),
+        strategy_(strategy),
         shape_(shape),
         head_(int(architecture.units.size()) - 1),
         lender_(architecture.units.back().borrows_from),
@@ -21,9 +22,10 @@ class TrainStep {
 
   BuiltStep build() && {
     step_.train_buffers();
-    for (int unit = 0; unit <= head_; ++unit) {
-      step_.round_parameters(unit);
-      step_.publish_parameters(unit);
+    const int wraps = int(layout_.wraps.size());
+    for (int wrap = 0; wrap < wraps; ++wrap) {
+      step_.round_parameters(wrap);
+      step_.publish_parameters(wrap);
     }
     for (int micro = 0; micro < shape_.grad_accum; ++micro) {
       step_.next_batch(micro);
@@ -34,59 +36,73 @@ class TrainStep {
     step_.measure_gradients();
     step_.clip_gradients();
     step_.update();
-    for (int unit = 0; unit <= head_; ++unit) step_.update_whole(unit);
+    for (int wrap = 0; wrap < wraps; ++wrap) step_.update_whole(wrap);
     return {std::move(step_).finish(), std::move(buckets_)};
   }
 
  private:
   // What the unit after this one needs is gathered beside it. The last unit before the head is the
-  // first of the backward pass, and is kept.
+  // first of the backward pass, and its wrap is kept.
   void forward(int micro) {
-    step_.need_parameters(0);
     for (int unit = 0; unit < head_; ++unit) {
-      need(unit + 1);
+      need(unit);
+      if (shape_.forward_prefetch) need(unit + 1);
       step_.forward(unit, micro);
-      if (strategy_.reshard_after_forward && unit + 1 < head_) step_.release_parameters(unit);
+      const bool reshards = strategy_.reshard_after_forward && !is_first_of_backward(unit);
+      if (reshards && wrap_of(unit).last_unit == unit) release(unit);
     }
+    need(head_);
   }
 
   void loss(int micro) {
     step_.loss(head_, micro);
-    step_.release_parameters(head_);
-    if (lender_ >= 0) step_.release_parameters(lender_);
+    if (!is_first_of_backward(head_)) release(head_);
+    if (lender_ >= 0 && !is_first_of_backward(lender_)) release(lender_);
     if (is_last(micro) && shape_.world_size > 1) step_.reduce_loss();
     gradients_ready(head_, micro);
   }
 
+  // The embedding's backward reads no parameters.
   void backward(int micro) {
     for (int unit = head_ - 1; unit >= 0; --unit) {
-      if (unit > 1) step_.need_parameters(unit - 1);
+      if (unit > 0) need(unit);
+      if (unit > 1 && shape_.backward_prefetch == BackwardPrefetch::kPre) need(unit - 1);
       step_.recompute(unit, micro);
       step_.backward(unit, micro);
-      step_.release_parameters(unit);
+      if (unit > 1 && shape_.backward_prefetch == BackwardPrefetch::kPost) need(unit - 1);
+      if (wrap_of(unit).first_unit == unit) release(unit);
       gradients_ready(unit, micro);
     }
   }
 
-  void need(int unit) {
-    step_.need_parameters(unit);
-    if (unit == head_ && lender_ >= 0) step_.need_parameters(lender_);
+  [[nodiscard]] const Wrap& wrap_of(int unit) const { return layout_.wrap_of_unit(unit); }
+  [[nodiscard]] bool is_first_of_backward(int unit) const {
+    return layout_.wrap_of[size_t(unit)] == layout_.wrap_of[size_t(head_) - 1];
   }
+
+  void need(int unit) {
+    step_.need_parameters(layout_.wrap_of[size_t(unit)]);
+    if (unit == head_ && lender_ >= 0) step_.need_parameters(layout_.wrap_of[size_t(lender_)]);
+  }
+  void release(int unit) { step_.release_parameters(layout_.wrap_of[size_t(unit)]); }
 
   [[nodiscard]] bool is_last(int micro) const { return micro + 1 == shape_.grad_accum; }
 
   void gradients_ready(int unit, int micro) {
-    step_.complete_sum(unit, micro);
+    if (wrap_of(unit).first_unit != unit) return;
+    const int wrap = layout_.wrap_of[size_t(unit)];
+    step_.complete_sum(wrap, micro);
     if (shape_.world_size == 1) return;
     if (strategy_.shard_optimizer) {
       if (is_last(micro) || ProgramBuilder::keeps_gradient_shards(strategy_, shape_))
-        step_.scatter_gradients(unit, micro);
+        step_.scatter_gradients(wrap, micro);
     } else if (is_last(micro) && buckets_[next_bucket_].first_unit == unit) {
       step_.reduce_gradients(int(next_bucket_), buckets_[next_bucket_]);
       ++next_bucket_;
     }
   }
 
+  const ParameterLayout& layout_;
   const Strategy& strategy_;
   const StepShape& shape_;
   const int head_;
@@ -129,12 +145,13 @@ StepProgram build_forward(const Architecture& architecture, const ParameterLayou
                       std::vector<Recompute>(architecture.units.size()));
   pass.next_batch(0);
   for (int unit = 0; unit < head; ++unit) {
-    pass.need_parameters(unit);
-    pass.need_parameters(unit + 1);
+    pass.need_parameters(layout.wrap_of[size_t(unit)]);
+    pass.need_parameters(layout.wrap_of[size_t(unit) + 1]);
     pass.forward(unit, 0);
-    pass.release_parameters(unit);
+    if (layout.wrap_of_unit(unit).last_unit == unit)
+      pass.release_parameters(layout.wrap_of[size_t(unit)]);
   }
-  if (lender >= 0) pass.need_parameters(lender);
+  if (lender >= 0) pass.need_parameters(layout.wrap_of[size_t(lender)]);
   pass.evaluate(ending, head);
   return std::move(pass).finish();
 }

@@ -12,6 +12,12 @@
 
 namespace gxp {
 
+// When what the unit before needs is gathered: beside a unit's backward, behind it and before its
+// gradients leave, or when it is needed.
+enum class BackwardPrefetch { kPre, kPost, kNone };
+// In the order of the enumerators.
+inline constexpr std::array<std::string_view, 3> kBackwardPrefetchNames = {"pre", "post", "none"};
+
 struct StepShape {
   size_t rows = 1;       // of a micro-batch on one rank
   size_t positions = 1;  // per row
@@ -24,7 +30,10 @@ struct StepShape {
   // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
   // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.
   bool hold_gradients = true;
-  // Parts of each unit whose sums of squares make up the norm, a multiple of world_size, which the
+  // Whether what the next unit needs is gathered beside a unit's forward, or when it is needed.
+  bool forward_prefetch = true;
+  BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
+  // Parts of each wrap whose sums of squares make up the norm, a multiple of world_size, which the
   // layout is made for; 0: world_size.
   int norm_parts = 0;
   // Gradients of micro-batches are added as a binary tree, neighbours first, instead of one after
@@ -45,14 +54,14 @@ inline RankGroups groups_of(const StepShape& shape) {
   return {shape.world_size, shape.shard_size > 0 ? shape.shard_size : shape.world_size};
 }
 
-// The program and what its operations' `unit` and `bucket` index.
+// The program and what its operations' `bucket` index.
 struct BuiltStep {
   StepProgram program;
   std::vector<Bucket> buckets;
 };
 
 // One optimizer step: micro-batches of forward, loss and backward; gradients leave in buckets
-// (where they are sharded: by unit) as soon as the last micro-batch has finished them; then clip
+// (where they are sharded: by wrap) as soon as the last micro-batch has finished them; then clip
 // and update. Where the optimizer is sharded but parameters are not, a step begins with gathering
 // what the step before has updated, beside its first forward units. With replicas, a sum goes to
 // the shards of a group first and then over the replicas, which is smaller by the group's size;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,9 +29,9 @@ class ProgramBuilder : private ActivationWriter {
         strategy_(strategy),
         shape_(shape),
         groups_(groups_of(shape)),
-        parameters_(layout.units.size()),
-        gradients_(layout.units.size()),
-        earlier_(layout.units.size()) {
+        parameters_(layout.wraps.size()),
+        gradients_(layout.wraps.size()),
+        earlier_(layout.wraps.size()) {
     program_.groups = groups_;
     program_.parameter_shards = strategy.shard_parameters ? groups_.shard_size : 1;
     program_.parameters = flat_buffer("parameters", MemoryKind::kParameters,
@@ -64,28 +65,28 @@ class ProgramBuilder : private ActivationWriter {
     return strategy.shard_gradients && (shape.grad_accum == 1 || !shape.hold_gradients);
   }
 
-  // Where ranks hold shards, a unit's parameters are gathered before they are used.
-  void need_parameters(int unit) {
-    if (parameters_[size_t(unit)].buffer == kNoBuffer) gather_parameters(unit);
+  // Where ranks hold shards, parameters are gathered before they are used.
+  void need_parameters(int wrap) {
+    if (parameters_[size_t(wrap)].buffer == kNoBuffer) gather_parameters(wrap);
   }
-  void release_parameters(int unit) {
-    if (program_.parameter_shards > 1) parameters_[size_t(unit)] = {};
+  void release_parameters(int wrap) {
+    if (program_.parameter_shards > 1) parameters_[size_t(wrap)] = {};
   }
 
   // Of a model whose parameters are of a half type. At the start of a step, so that master weights
   // may be changed between steps.
-  void round_parameters(int unit) {
+  void round_parameters(int wrap) {
     if (program_.master_weights == kNoBuffer) return;
-    Op& op = emit(OpKind::kRoundParameters, Lane::kCompute, unit, -1);
+    Op& op = emit_on_wrap(OpKind::kRoundParameters, Lane::kCompute, wrap);
     use_shard(op, program_.master_weights, program_.optimizer_shards, false);
     use_shard(op, program_.parameters, program_.parameter_shards, true);
   }
 
   // Where a rank holds more of the parameters than it updates: the rest, from those that did.
-  void publish_parameters(int unit) {
+  void publish_parameters(int wrap) {
     if (program_.parameter_shards == program_.optimizer_shards) return;
-    if (program_.optimizer_shards > groups_.shard_size) publish(unit, RankGroup::kReplicas);
-    if (program_.parameter_shards < groups_.shard_size) publish(unit, RankGroup::kShards);
+    if (program_.optimizer_shards > groups_.shard_size) publish(wrap, RankGroup::kReplicas);
+    if (program_.parameter_shards < groups_.shard_size) publish(wrap, RankGroup::kShards);
   }
 
   void next_batch(int micro) {
@@ -167,16 +168,17 @@ class ProgramBuilder : private ActivationWriter {
     use_gradients(op, unit);
   }
 
-  // The unit's gradients of this micro-batch are complete: added into the sums before it.
-  void complete_sum(int unit, int micro) {
+  // The wrap's gradients of this micro-batch are complete: added into the sums before it.
+  void complete_sum(int wrap, int micro) {
     if (!shape_.add_in_pairs) return;
-    std::vector<FlatView>& sums = earlier_[size_t(unit)];
-    FlatView& newest = gradients_[size_t(unit)];
+    std::vector<FlatView>& sums = earlier_[size_t(wrap)];
+    FlatView& newest = gradients_[size_t(wrap)];
     for (int i = 0; i < sums_completed(micro); ++i) {
-      Op& op = emit(OpKind::kAddGradients, Lane::kCompute, unit, micro);
+      Op& op = emit_on_wrap(OpKind::kAddGradients, Lane::kCompute, wrap);
+      op.micro = micro;
       op.added = newest;
       op.gradients = sums.back();
-      const Range& flat = layout_.units[size_t(unit)].flat;
+      const Range& flat = layout_.wraps[size_t(wrap)].flat;
       use_view(op, op.added, flat, false);
       use_view(op, op.gradients, flat, true);
       newest = sums.back();
@@ -187,16 +189,16 @@ class ProgramBuilder : private ActivationWriter {
     newest = {};
   }
 
-  // The unit's sum goes to the shards of a group, then over their replicas.
-  void scatter_gradients(int unit, int micro) {
-    if (groups_.shard_size > 1) reduce_unit(unit, micro, RankGroup::kShards);
-    if (groups_.replicas() > 1) reduce_unit(unit, micro, RankGroup::kReplicas);
+  // The wrap's sum goes to the shards of a group, then over their replicas.
+  void scatter_gradients(int wrap, int micro) {
+    if (groups_.shard_size > 1) reduce_wrap(wrap, micro, RankGroup::kShards);
+    if (groups_.replicas() > 1) reduce_wrap(wrap, micro, RankGroup::kReplicas);
     if (program_.gradient_shards == 1) return;
     Op& last = program_.ops.back();
     last.keeps = true;
     last.accumulate = micro > 0;
     use_shard(last, program_.gradients, program_.gradient_shards, true);
-    gradients_[size_t(unit)] = {};
+    gradients_[size_t(wrap)] = {};
   }
 
   void reduce_gradients(int index, const Bucket& bucket) {
@@ -234,23 +236,29 @@ class ProgramBuilder : private ActivationWriter {
     for (const BufferId id : program_.optimizer_states) write(op, id);
   }
 
-  // Of the unit's tensors that the optimizer sees whole.
-  void update_whole(int unit) {
-    const UnitSpec& spec = architecture_.units[size_t(unit)];
-    if (!sees_whole(shape_.optimizer, spec)) return;
-    const BufferId directions = buffer("directions of " + spec.name, MemoryKind::kWorkspace,
-                                       layout_.units[size_t(unit)].flat.count * sizeof(float));
-    Op& prepare = emit(OpKind::kPrepareUpdate, Lane::kCompute, unit, -1);
+  // Of the wrap's tensors that the optimizer sees whole.
+  void update_whole(int wrap) {
+    size_t workspace = 0;
+    bool any = false;
+    const Wrap& place = layout_.wraps[size_t(wrap)];
+    for (int unit = place.first_unit; unit <= place.last_unit; ++unit) {
+      const UnitSpec& spec = architecture_.units[size_t(unit)];
+      any = any || sees_whole(shape_.optimizer, spec);
+      workspace = std::max(workspace, workspace_bytes(shape_.optimizer, spec));
+    }
+    if (!any) return;
+    const BufferId directions = buffer("directions of " + name_of(wrap), MemoryKind::kWorkspace,
+                                       place.flat.count * sizeof(float));
+    Op& prepare = emit_on_wrap(OpKind::kPrepareUpdate, Lane::kCompute, wrap);
     read(prepare, program_.gradients);
     for (const BufferId id : program_.optimizer_states) write(prepare, id);
     prepare.scratch = {directions};
     write(prepare, directions);
     if (program_.optimizer_shards > groups_.shard_size)
-      gather_directions(unit, RankGroup::kReplicas, directions);
-    if (program_.optimizer_shards > 1) gather_directions(unit, RankGroup::kShards, directions);
-    Op& update = emit(OpKind::kUpdateWhole, Lane::kCompute, unit, -1);
-    update.scratch = {directions, buffer("optimizer workspace", MemoryKind::kWorkspace,
-                                         workspace_bytes(shape_.optimizer, spec))};
+      gather_directions(wrap, RankGroup::kReplicas, directions);
+    if (program_.optimizer_shards > 1) gather_directions(wrap, RankGroup::kShards, directions);
+    Op& update = emit_on_wrap(OpKind::kUpdateWhole, Lane::kCompute, wrap);
+    update.scratch = {directions, buffer("optimizer workspace", MemoryKind::kWorkspace, workspace)};
     for (const BufferId id : update.scratch) write(update, id);
     for (const BufferId id : program_.optimizer_states) write(update, id);
     write(update, program_.weights());
@@ -267,45 +275,53 @@ class ProgramBuilder : private ActivationWriter {
     return size_t(shape_.norm_parts > 0 ? shape_.norm_parts : shape_.world_size);
   }
 
-  void gather_parameters(int unit) {
+  // "h.0", "h.0 to h.3"
+  [[nodiscard]] std::string name_of(int wrap) const {
+    const Wrap& place = layout_.wraps[size_t(wrap)];
+    const std::string& first = architecture_.units[size_t(place.first_unit)].name;
+    if (place.first_unit == place.last_unit) return first;
+    return first + " to " + architecture_.units[size_t(place.last_unit)].name;
+  }
+
+  void gather_parameters(int wrap) {
     const DType dtype = architecture_.compute;
-    const size_t bytes = layout_.units[size_t(unit)].flat.count * size_of(dtype);
-    const std::string name = "parameters of " + architecture_.units[size_t(unit)].name;
-    parameters_[size_t(unit)] = {buffer(name, MemoryKind::kParameters, bytes, dtype), 0};
-    Op& op = emit_gather(unit, RankGroup::kShards);
-    use_unit_view(op, op.parameters, parameters_, true);
+    const size_t bytes = layout_.wraps[size_t(wrap)].flat.count * size_of(dtype);
+    parameters_[size_t(wrap)] = {
+        buffer("parameters of " + name_of(wrap), MemoryKind::kParameters, bytes, dtype), 0};
+    Op& op = emit_gather(wrap, RankGroup::kShards);
+    use_wrap_view(op, op.parameters, parameters_, true);
     use_shard(op, program_.parameters, program_.parameter_shards, false);
   }
 
-  Op& emit_gather(int unit, RankGroup group) {
-    return emit_collective(OpKind::kGatherParameters, unit, group, members_part(unit, group),
+  Op& emit_gather(int wrap, RankGroup group) {
+    return emit_collective(OpKind::kGatherParameters, wrap, group, members_part(wrap, group),
                            architecture_.compute);
   }
 
-  void publish(int unit, RankGroup group) {
-    Op& op = emit_gather(unit, group);
+  void publish(int wrap, RankGroup group) {
+    Op& op = emit_gather(wrap, group);
     op.publishes = true;
     if (program_.parameter_shards > 1)
       use_shard(op, program_.parameters, program_.parameter_shards, true);
     else
-      use_unit_view(op, op.parameters, parameters_, true);
+      use_wrap_view(op, op.parameters, parameters_, true);
   }
 
-  void gather_directions(int unit, RankGroup group, BufferId directions) {
-    Op& op = emit_collective(OpKind::kGatherDirections, unit, group, members_part(unit, group));
+  void gather_directions(int wrap, RankGroup group, BufferId directions) {
+    Op& op = emit_collective(OpKind::kGatherDirections, wrap, group, members_part(wrap, group));
     op.scratch = {directions};
     write(op, directions);
   }
 
-  void reduce_unit(int unit, int micro, RankGroup group) {
-    Op& op = emit_collective(OpKind::kReduceGradients, unit, group, members_part(unit, group));
+  void reduce_wrap(int wrap, int micro, RankGroup group) {
+    Op& op = emit_collective(OpKind::kReduceGradients, wrap, group, members_part(wrap, group));
     op.micro = micro;
     op.scatter = group == RankGroup::kShards || program_.optimizer_shards > groups_.shard_size;
-    use_unit_view(op, op.gradients, gradients_, true);
+    use_wrap_view(op, op.gradients, gradients_, true);
   }
-  // Elements of a unit that a shard group has, or the replicas of one of its shards.
-  [[nodiscard]] size_t members_part(int unit, RankGroup group) const {
-    const size_t count = layout_.units[size_t(unit)].flat.count;
+  // Elements of a wrap that a shard group has, or the replicas of one of its shards.
+  [[nodiscard]] size_t members_part(int wrap, RankGroup group) const {
+    const size_t count = layout_.wraps[size_t(wrap)].flat.count;
     return group == RankGroup::kShards ? count : count / size_t(groups_.shard_size);
   }
 
@@ -340,26 +356,30 @@ class ProgramBuilder : private ActivationWriter {
     if (lender >= 0) op.borrowed_gradients = use_unit(op, gradients_, lender, true);
     op.accumulate = op.micro > 0 && program_.gradient_shards == 1 && !shape_.add_in_pairs;
   }
-  // A unit's gradients that do not last are made when they are first written.
+  // Gradients that do not last are made when they are first written, a wrap's at once.
   FlatView use_unit(Op& op, std::vector<FlatView>& views, int unit, bool gradients) {
+    const int wrap = layout_.wrap_of[size_t(unit)];
+    const Range& of_wrap = layout_.wraps[size_t(wrap)].flat;
     const Range& flat = layout_.units[size_t(unit)].flat;
-    FlatView& view = views[size_t(unit)];
+    FlatView& view = views[size_t(wrap)];
     if (view.buffer == kNoBuffer) {
       GXP_ASSERT(gradients);
-      const std::string name = "gradients of " + architecture_.units[size_t(unit)].name;
-      view = {buffer(name, MemoryKind::kGradients, flat.count * sizeof(float)), 0};
+      view = {buffer("gradients of " + name_of(wrap), MemoryKind::kGradients,
+                     of_wrap.count * sizeof(float)),
+              0};
     }
-    use_view(op, view, flat, gradients);
-    return view;
+    const FlatView own = {view.buffer, view.begin + flat.begin - of_wrap.begin};
+    use_view(op, own, flat, gradients);
+    return own;
   }
-  // All of the operation's unit, which `views` has.
-  void use_unit_view(Op& op, FlatView& view, const std::vector<FlatView>& views, bool writes) {
-    view = views[size_t(op.unit)];
-    use_view(op, view, layout_.units[size_t(op.unit)].flat, writes);
+  // All of the operation's wrap, which `views` has.
+  void use_wrap_view(Op& op, FlatView& view, const std::vector<FlatView>& views, bool writes) {
+    view = views[size_t(op.wrap)];
+    use_view(op, view, layout_.wraps[size_t(op.wrap)].flat, writes);
   }
-  // This rank's part of the operation's unit, in a buffer of one of `shards` shards.
+  // This rank's part of the operation's wrap, in a buffer of one of `shards` shards.
   void use_shard(Op& op, BufferId id, int shards, bool writes) {
-    use_elements(op, id, place_in_shard(layout_.units[size_t(op.unit)].flat, shards), writes);
+    use_elements(op, id, place_in_shard(layout_.wraps[size_t(op.wrap)].flat, shards), writes);
   }
 
   BufferId flat_buffer(const std::string& name, MemoryKind kind, int shards,
@@ -367,8 +387,8 @@ class ProgramBuilder : private ActivationWriter {
     return persistent(name, kind, layout_.count / size_t(shards) * size_of(dtype), dtype);
   }
   void view_all(std::vector<FlatView>& views, BufferId id) const {
-    for (size_t unit = 0; unit < views.size(); ++unit)
-      views[unit] = {id, layout_.units[unit].flat.begin};
+    for (size_t wrap = 0; wrap < views.size(); ++wrap)
+      views[wrap] = {id, layout_.wraps[wrap].flat.begin};
   }
 
   const Architecture& architecture_;
@@ -376,9 +396,9 @@ class ProgramBuilder : private ActivationWriter {
   const Strategy& strategy_;
   const StepShape& shape_;
   const RankGroups groups_;
-  std::vector<FlatView> parameters_;            // by unit; no buffer: not gathered
-  std::vector<FlatView> gradients_;             // by unit; no buffer: nothing is written yet
-  std::vector<std::vector<FlatView>> earlier_;  // by unit: sums of micro-batches before this one
+  std::vector<FlatView> parameters_;            // by wrap; no buffer: not gathered
+  std::vector<FlatView> gradients_;             // by wrap; no buffer: nothing is written yet
+  std::vector<std::vector<FlatView>> earlier_;  // by wrap: sums of micro-batches before this one
   BufferId batch_tokens_ = kNoBuffer;
   BufferId batch_targets_ = kNoBuffer;
   BufferId stream_gradient_ = kNoBuffer;

@@ -19,10 +19,16 @@ class ProgramWriter {
     return op;
   }
 
+  Op& emit_on_wrap(OpKind kind, Lane lane, int wrap) {
+    Op& op = emit(kind, lane, -1, -1);
+    op.wrap = wrap;
+    return op;
+  }
+
   // On the comm lane: over `count` elements of all members.
-  Op& emit_collective(OpKind kind, int unit, RankGroup group, size_t count,
+  Op& emit_collective(OpKind kind, int wrap, RankGroup group, size_t count,
                       DType dtype = DType::kF32) {
-    Op& op = emit(kind, Lane::kComm, unit, -1);
+    Op& op = emit_on_wrap(kind, Lane::kComm, wrap);
     op.group = group;
     op.count = count;
     op.dtype = dtype;

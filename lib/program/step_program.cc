@@ -119,6 +119,7 @@ std::string_view to_string(OpKind kind) {
 std::string describe(const Op& op) {
   std::string text(to_string(op.kind));
   if (op.unit >= 0) text += fmt::format(" unit {}", op.unit);
+  if (op.wrap >= 0) text += fmt::format(" wrap {}", op.wrap);
   if (op.bucket >= 0) text += fmt::format(" bucket {}", op.bucket);
   if (op.micro >= 0) text += fmt::format(" (micro-batch {})", op.micro);
   return text;

@@ -42,17 +42,17 @@ enum class OpKind {
   kLogits,            // the head's forward: output <- logits of the last position of each row
   kRecompute,         // what the forward of `unit` has not kept of `saved`, for its backward
   kBackward,          // gradient stream <- gradient stream, through `unit`; its gradients are added
-  kRoundParameters,   // a unit's parameters, or this rank's part, from the master weights
-  kGatherParameters,  // a unit's parameters from the shards of `group`
-  kReduceGradients,  // sum of gradients: of a bucket over all ranks; of a unit over `group`, to its
+  kRoundParameters,   // a wrap's parameters, or this rank's part, from the master weights
+  kGatherParameters,  // a wrap's parameters from the shards of `group`
+  kReduceGradients,  // sum of gradients: of a bucket over all ranks; of a wrap over `group`, to its
                      // shards, or over the replicas of a shard
-  kAddGradients,     // a unit's gradients of later micro-batches, `added`, into earlier ones'
+  kAddGradients,     // a wrap's gradients of later micro-batches, `added`, into earlier ones'
   kReduceLoss,       // sum of the step's loss over the ranks
   kMeasureGradients,  // sums of squares, one for each rank's shard of the gradients
   kGatherNorm,        // those of the other ranks
   kClipGradients,     // the global norm, the clipping coefficient, the check that all is finite
   kUpdate,            // the optimizer, on all tensors that it does not see whole
-  kPrepareUpdate,     // this rank's part of the directions of a unit's tensors that it sees whole
+  kPrepareUpdate,     // this rank's part of the directions of a wrap's tensors that it sees whole
   kGatherDirections,  // the other parts, of `group`
   kUpdateWhole,       // the optimizer, on those tensors
 };
@@ -77,7 +77,7 @@ struct BufferUse {
   bool write = false;
 };
 
-// Where a unit's parameters or gradients lie: from element `begin` of a buffer on.
+// Where a unit's or a wrap's parameters or gradients lie: from element `begin` of a buffer on.
 struct FlatView {
   BufferId buffer = kNoBuffer;
   size_t begin = 0;
@@ -86,9 +86,10 @@ struct FlatView {
 struct Op {
   OpKind kind = OpKind::kForward;
   Lane lane = Lane::kCompute;
-  int unit = -1;    // of forward, loss, backward
+  int unit = -1;    // of forward, loss, recompute, backward
+  int wrap = -1;    // of what gathers, reduces, adds, rounds and updates parameters or gradients
   int micro = -1;   // micro-batch within the step
-  int bucket = -1;  // of reduce-gradients, unless it has a unit
+  int bucket = -1;  // of reduce-gradients, unless it has a wrap
   // Of the comm lane: who takes part, in a collective over `count` elements (of all members).
   RankGroup group = RankGroup::kWorld;
   size_t count = 0;
@@ -96,11 +97,11 @@ struct Op {
   bool scatter = false;       // of reduce-gradients: each member keeps its part of the sum only
   // Of gather-parameters: what it gathers into lasts, and is out of date since the last update.
   bool publishes = false;
-  // Of a unit's reduce-gradients: its sum is complete and goes to the gradients that last.
+  // Of a wrap's reduce-gradients: its sum is complete and goes to the gradients that last.
   bool keeps = false;
   // Of loss, backward and reduce-gradients: gradients are added to those of an earlier micro-batch.
   bool accumulate = false;
-  FlatView parameters;  // of the unit, and of the one that a tied head borrows from
+  FlatView parameters;  // of the unit or wrap, and of the one that a tied head borrows from
   FlatView gradients;
   FlatView borrowed_parameters;
   FlatView borrowed_gradients;
@@ -114,7 +115,7 @@ struct Op {
   std::vector<BufferId> saved;           // in the order of UnitSpec::saved
   Recompute recompute = Recompute::kNone;  // of recompute: what it makes again of `saved`
   // In the order of the unit's scratch list for this kind; of the updates of whole tensors: the
-  // unit's directions, and the optimizer's workspace.
+  // wrap's directions, and the optimizer's workspace.
   std::vector<BufferId> scratch;
   std::vector<BufferUse> uses;
   std::vector<OpId> after;
@@ -145,7 +146,7 @@ struct StepProgram {
   [[nodiscard]] int weight_shards() const {
     return master_weights == kNoBuffer ? parameter_shards : optimizer_shards;
   }
-  // What a rank holds of it: one of so many equal parts of each unit; 1: all, else shard_size or
+  // What a rank holds of it: one of so many equal parts of each wrap; 1: all, else shard_size or
   // world_size.
   int optimizer_shards = 1;
   int gradient_shards = 1;   // of the buffer that lasts

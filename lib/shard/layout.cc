@@ -5,21 +5,42 @@
 #include "lib/base/bytes.h"
 
 namespace gxp {
+namespace {
 
-ParameterLayout make_layout(const Architecture& architecture, int parts) {
+// From a multiple of kTensorAlignment on, and up to one.
+UnitLayout place_unit(const UnitSpec& unit, size_t begin) {
+  UnitLayout place;
+  size_t end = begin;
+  for (const TensorSpec& tensor : unit.tensors) {
+    place.tensors.push_back({end, tensor.count()});
+    end = round_up(end + tensor.count(), kTensorAlignment);
+  }
+  place.flat = {begin, end - begin};
+  return place;
+}
+
+}  // namespace
+
+ParameterLayout make_layout(const Architecture& architecture, int parts,
+                            const std::vector<int>& first_units) {
   ParameterLayout layout;
-  const size_t unit_step = kTensorAlignment * static_cast<size_t>(parts);
-  for (const UnitSpec& unit : architecture.units) {
-    UnitLayout place;
-    size_t end = layout.count;
-    for (const TensorSpec& tensor : unit.tensors) {
-      const size_t begin = round_up(end - layout.count, kTensorAlignment) + layout.count;
-      place.tensors.push_back({begin, tensor.count()});
-      end = begin + tensor.count();
-    }
-    place.flat = {layout.count, round_up(end - layout.count, unit_step)};
-    layout.count = place.flat.end();
+  const size_t wrap_step = kTensorAlignment * static_cast<size_t>(parts);
+  const int units = int(architecture.units.size());
+  for (int unit = 0; unit < units; ++unit) {
+    const auto begins = [&](int at) {
+      return first_units.empty() || std::ranges::binary_search(first_units, at);
+    };
+    if (begins(unit)) layout.wraps.push_back({unit, unit, {layout.count, 0}});
+    Wrap& wrap = layout.wraps.back();
+    UnitLayout place = place_unit(architecture.units[size_t(unit)], layout.count);
+    wrap.last_unit = unit;
+    wrap.flat.count = place.flat.end() - wrap.flat.begin;
+    if (unit + 1 == units || begins(unit + 1))
+      wrap.flat.count = round_up(wrap.flat.count, wrap_step);
+    place.flat.count = wrap.flat.end() - place.flat.begin;
+    layout.count = wrap.flat.end();
     layout.units.push_back(std::move(place));
+    layout.wrap_of.push_back(int(layout.wraps.size()) - 1);
   }
   return layout;
 }
@@ -27,12 +48,12 @@ ParameterLayout make_layout(const Architecture& architecture, int parts) {
 std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes) {
   std::vector<Bucket> buckets;
   bool open = false;
-  for (int unit = int(layout.units.size()) - 1; unit >= 0; --unit) {
-    const Range& flat = layout.units[static_cast<size_t>(unit)].flat;
-    if (!open) buckets.push_back({unit, unit, {flat.end(), 0}});
+  for (size_t i = layout.wraps.size(); i-- > 0;) {
+    const Wrap& wrap = layout.wraps[i];
+    if (!open) buckets.push_back({wrap.first_unit, wrap.last_unit, {wrap.flat.end(), 0}});
     Bucket& bucket = buckets.back();
-    bucket.first_unit = unit;
-    bucket.flat = {flat.begin, bucket.flat.end() - flat.begin};
+    bucket.first_unit = wrap.first_unit;
+    bucket.flat = {wrap.flat.begin, bucket.flat.end() - wrap.flat.begin};
     open = bucket.flat.count * sizeof(float) < bucket_bytes;
   }
   return buckets;
@@ -51,7 +72,7 @@ std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, in
   std::vector<TensorPart> parts;
   for (size_t unit = 0; unit < layout.units.size(); ++unit) {
     const UnitLayout& place = layout.units[unit];
-    const Range own = shard_of(place.flat, shards, shard);
+    const Range own = shard_of(layout.wrap_of_unit(int(unit)).flat, shards, shard);
     for (size_t i = 0; i < place.tensors.size(); ++i) {
       const Range& tensor = place.tensors[i];
       const size_t begin = std::max(own.begin, tensor.begin);
@@ -64,9 +85,9 @@ std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, in
 }
 
 size_t begin_in_shard(const ParameterLayout& layout, const TensorPart& part, int shards) {
-  const Range& unit = layout.units[size_t(part.unit)].flat;
-  const Range place = place_in_shard(unit, shards);
-  return place.begin + (part.in_flat - unit.begin) % place.count;
+  const Range& wrap = layout.wrap_of_unit(part.unit).flat;
+  const Range place = place_in_shard(wrap, shards);
+  return place.begin + (part.in_flat - wrap.begin) % place.count;
 }
 
 Range owned_range(size_t count, int world_size, int rank) {

@@ -3,8 +3,9 @@
 //
 //   flat buffer   units in forward order; a unit's tensors are contiguous
 //   tensor        starts at a multiple of kTensorAlignment elements
-//   unit          padded to a multiple of kTensorAlignment * parts, so that it cuts into as many
-//                 equal shards whatever the parameter count. Padding is never used.
+//   wrap          neighbouring units, padded to a multiple of kTensorAlignment * parts, so that it
+//                 cuts into as many equal shards whatever the parameter count. Padding, which is
+//                 the last unit's, is never used.
 // Offsets and counts are in elements.
 #pragma once
 
@@ -24,14 +25,29 @@ struct UnitLayout {
   std::vector<Range> tensors;  // in the flat buffer, in the order of UnitSpec::tensors, no padding
 };
 
-struct ParameterLayout {
-  std::vector<UnitLayout> units;
-  size_t count = 0;  // of the flat buffer, padding included
+// Units first_unit to last_unit: gathered, reduced and cut into shards together (wrap.h).
+struct Wrap {
+  int first_unit = 0;
+  int last_unit = 0;
+  Range flat;
 };
 
-// For up to `parts` ranks, a divisor of which a unit can be cut into; the world size, or a
-// multiple.
-ParameterLayout make_layout(const Architecture& architecture, int parts);
+struct ParameterLayout {
+  std::vector<UnitLayout> units;
+  std::vector<Wrap> wraps;
+  std::vector<int> wrap_of;  // by unit
+  size_t count = 0;          // of the flat buffer, padding included
+
+  [[nodiscard]] const Wrap& wrap_of_unit(int unit) const {
+    return wraps[size_t(wrap_of[size_t(unit)])];
+  }
+};
+
+// For up to `parts` ranks, a divisor of which a wrap can be cut into; the world size, or a
+// multiple. A wrap begins at each of `first_units`, which ascend from 0; without them at every
+// unit.
+ParameterLayout make_layout(const Architecture& architecture, int parts,
+                            const std::vector<int>& first_units = {});
 
 // Gradients that are reduced together: units first_unit to last_unit, one range of the flat buffer.
 struct Bucket {
@@ -41,14 +57,14 @@ struct Bucket {
 };
 
 // Cuts the units, from the last to the first (the order in which backward finishes them), into
-// buckets that are closed as soon as they hold `bucket_bytes` of f32 gradients. A unit is never
+// buckets that are closed as soon as they hold `bucket_bytes` of f32 gradients. A wrap is never
 // split.
 std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes);
 
-// Shard `shard` of a range that is cut into `shards` equal parts, which a unit's is.
+// Shard `shard` of a range that is cut into `shards` equal parts, which a wrap's is.
 Range shard_of(const Range& flat, int shards, int shard);
 
-// Where a unit's shard lies in a buffer that holds one shard of each unit, in forward order.
+// Where a wrap's shard lies in a buffer that holds one shard of each wrap, in forward order.
 Range place_in_shard(const Range& flat, int shards);
 
 // The part of a tensor that lies in one shard.
@@ -59,12 +75,12 @@ struct TensorPart {
   size_t in_flat = 0;  // where it begins in the flat buffer
 };
 
-// What shard `shard` holds of the tensors when every unit is cut into `shards` parts, in forward
+// What shard `shard` holds of the tensors when every wrap is cut into `shards` parts, in forward
 // order. One shard holds all tensors whole. Parts begin at multiples of kTensorAlignment elements
 // of their tensor, since `shards` divides the layout's parts.
 std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, int shard);
 
-// Where such a part begins in a buffer that holds one of `shards` shards of each unit, in forward
+// Where such a part begins in a buffer that holds one of `shards` shards of each wrap, in forward
 // order, and the part with it: `shards` divides the number that it was cut for.
 size_t begin_in_shard(const ParameterLayout& layout, const TensorPart& part, int shards);
 

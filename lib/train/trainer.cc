@@ -43,7 +43,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       backend_(backend),
       architecture_(make_architecture(config.model, compute_type(config.train.precision))),
       shape_(step_shape(config, communicator.world_size())),
-      layout_(make_layout(architecture_, shape_.norm_parts)),
+      layout_(make_layout(architecture_, shape_.norm_parts, first_units(config, architecture_))),
       groups_(groups_of(shape_)),
       model_(make_model(architecture_, *backend.ops)),
       data_(open_data(config, shape_, false)),
@@ -203,7 +203,7 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
       add_gradients(op);
       break;
     case OpKind::kRoundParameters:
-      round_parameters(op.unit);
+      round_parameters(op.wrap);
       break;
     case OpKind::kMeasureGradients:
       measure();
@@ -234,7 +234,7 @@ void Trainer::run_comm(const Op& op) {
     case OpKind::kGatherParameters:
       return gather(program, *memory_, op);
     case OpKind::kReduceGradients:
-      if (op.unit >= 0) return scatter_gradients(op);
+      if (op.wrap >= 0) return scatter_gradients(op);
       return reduce_bucket(communicator_, flat(program.gradients),
                            built_.buckets[size_t(op.bucket)]);
     case OpKind::kReduceLoss:
@@ -248,29 +248,29 @@ void Trainer::run_comm(const Op& op) {
   }
 }
 
-// A unit's parameters, from the shards that lie apart, or in place from their owners.
+// A wrap's parameters, from the shards that lie apart, or in place from their owners.
 void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, const Op& op) {
   Communicator& group = members(op.group);
   const int shards = program.parameter_shards;
   const Memory shard =
-      shards > 1 ? shard_of_unit(layout_, memory.tensor(program.parameters), op.unit, shards).memory
-                 : own_part(tensor_of_unit(layout_, memory, op.unit, op.parameters).memory,
+      shards > 1 ? shard_of_wrap(layout_, memory.tensor(program.parameters), op.wrap, shards).memory
+                 : own_part(tensor_of_wrap(layout_, memory, op.wrap, op.parameters).memory,
                             groups_.shard_size);
   if (op.group == RankGroup::kReplicas) return group.all_gather(shard, architecture_.compute);
-  const Tensor whole = tensor_of_unit(layout_, memory, op.unit, op.parameters);
+  const Tensor whole = tensor_of_wrap(layout_, memory, op.wrap, op.parameters);
   if (shards == 1) return group.all_gather(whole.memory, whole.dtype);
   const Call call{
       .collective = Collective::kAllGather, .dtype = whole.dtype, .count = whole.count()};
   group.run(call, shard, whole.memory);
 }
 
-// What the optimizer has of a unit, into the part of this rank's parameters that it is of.
-void Trainer::round_parameters(int unit) {
+// What the optimizer has of a wrap, into the part of this rank's parameters that it is of.
+void Trainer::round_parameters(int wrap) {
   const StepProgram& program = built_.program;
-  const Tensor master = shard_of_unit(layout_, memory_->tensor(program.master_weights), unit,
+  const Tensor master = shard_of_wrap(layout_, memory_->tensor(program.master_weights), wrap,
                                       program.optimizer_shards);
   const Tensor held =
-      shard_of_unit(layout_, memory_->tensor(program.parameters), unit, program.parameter_shards);
+      shard_of_wrap(layout_, memory_->tensor(program.parameters), wrap, program.parameter_shards);
   const int parts = program.optimizer_shards / program.parameter_shards;
   const int part = groups_.shard_of(communicator_.rank(), program.optimizer_shards) % parts;
   backend_.ops->convert(held.rows(size_t(part) * master.count(), master.count()), master);
@@ -279,7 +279,7 @@ void Trainer::round_parameters(int unit) {
 // For passes between steps.
 void Trainer::publish_parameters() {
   for (const Op& op : built_.program.ops) {
-    if (op.kind == OpKind::kRoundParameters) round_parameters(op.unit);
+    if (op.kind == OpKind::kRoundParameters) round_parameters(op.wrap);
     if (stale_ && op.publishes) gather(built_.program, *memory_, op);
   }
   stale_ = false;
@@ -287,7 +287,7 @@ void Trainer::publish_parameters() {
 
 void Trainer::scatter_gradients(const Op& op) {
   const StepProgram& program = built_.program;
-  const Memory whole = tensor_of_unit(layout_, *memory_, op.unit, op.gradients).memory;
+  const Memory whole = tensor_of_wrap(layout_, *memory_, op.wrap, op.gradients).memory;
   const bool all = op.group == RankGroup::kShards;
   const Memory theirs = all ? whole : own_part(whole, groups_.shard_size);
   if (op.scatter)
@@ -297,15 +297,15 @@ void Trainer::scatter_gradients(const Op& op) {
   if (!op.keeps) return;
   const Memory mine = own_part(whole, program.gradient_shards);
   const Memory kept =
-      shard_of_unit(layout_, memory_->tensor(program.gradients), op.unit, program.gradient_shards)
+      shard_of_wrap(layout_, memory_->tensor(program.gradients), op.wrap, program.gradient_shards)
           .memory;
   if (op.accumulate) return fold(kept, kept, mine, DType::kF32, ReduceOp::kSum);
   std::memcpy(kept.data, mine.data, kept.bytes);
 }
 
 void Trainer::add_gradients(const Op& op) {
-  const Memory into = tensor_of_unit(layout_, *memory_, op.unit, op.gradients).memory;
-  fold(into, tensor_of_unit(layout_, *memory_, op.unit, op.added).memory, DType::kF32,
+  const Memory into = tensor_of_wrap(layout_, *memory_, op.wrap, op.gradients).memory;
+  fold(into, tensor_of_wrap(layout_, *memory_, op.wrap, op.added).memory, DType::kF32,
        ReduceOp::kSum);
 }
 

@@ -126,7 +126,7 @@ class Trainer {
   void run_op(const Op& op, const UnitTensors& tensors);
   void run_comm(const Op& op);
   void gather(const StepProgram& program, const ProgramMemory& memory, const Op& op);
-  void round_parameters(int unit);
+  void round_parameters(int wrap);
   void publish_parameters();
   void scatter_gradients(const Op& op);
   void add_gradients(const Op& op);

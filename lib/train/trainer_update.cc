@@ -83,12 +83,12 @@ bool Trainer::sees_whole(const TensorPart& part) const {
 
 template <class Act>
 void Trainer::for_own_whole(const Op& op, Act act) {
-  const size_t unit_begin = layout_.units[size_t(op.unit)].flat.begin;
+  const size_t wrap_begin = layout_.wraps[size_t(op.wrap)].flat.begin;
   const std::vector<StateTensor> own = state();
   for (size_t i = 0; i < own.size(); ++i) {
     const TensorPart& part = own_parts_[i];
-    if (part.unit != op.unit || !sees_whole(part)) continue;
-    const size_t begin = (part.in_flat - unit_begin) * sizeof(float);
+    if (layout_.wrap_of[size_t(part.unit)] != op.wrap || !sees_whole(part)) continue;
+    const size_t begin = (part.in_flat - wrap_begin) * sizeof(float);
     const size_t bytes = part.elements.count * sizeof(float);
     act(own[i],
         Tensor(flat(op.scratch[0]).slice(begin, bytes), DType::kF32, Shape{part.elements.count}));
@@ -106,18 +106,22 @@ void Trainer::prepare_update(const Op& op) {
 // and send the results would be as many bytes again; shards of whole tensors would be N / 3 times
 // as large on N ranks, since a matrix of GPT-2's MLP is a third of a block.
 void Trainer::gather_directions(const Op& op) {
-  const Memory unit = flat(op.scratch[0]);
+  const Memory wrap = flat(op.scratch[0]);
   const bool replicas = op.group == RankGroup::kReplicas;
-  members(op.group).all_gather(replicas ? own_part(unit, groups_.shard_size) : unit, DType::kF32);
+  members(op.group).all_gather(replicas ? own_part(wrap, groups_.shard_size) : wrap, DType::kF32);
 }
 
 void Trainer::update_whole(const Op& op) {
   if (result_.skipped) return;
-  const Tensor unit = memory_->tensor(op.scratch[0]);
-  const std::vector<Tensor> tensors = unit_tensors(architecture_, layout_, op.unit, unit);
+  const size_t wrap_begin = layout_.wraps[size_t(op.wrap)].flat.begin;
   for (size_t i = 0; i < all_parts_.size(); ++i) {
-    if (all_parts_[i].unit == op.unit && sees_whole(all_parts_[i]))
-      transform(i, tensors[size_t(all_parts_[i].tensor)], flat(op.scratch[1]), update_step());
+    const TensorPart& part = all_parts_[i];
+    if (layout_.wrap_of[size_t(part.unit)] != op.wrap || !sees_whole(part)) continue;
+    const Range& unit = layout_.units[size_t(part.unit)].flat;
+    const Tensor directions =
+        memory_->tensor(op.scratch[0]).rows(unit.begin - wrap_begin, unit.count);
+    const auto tensors = unit_tensors(architecture_, layout_, part.unit, directions);
+    transform(i, tensors[size_t(part.tensor)], flat(op.scratch[1]), update_step());
   }
   for_own_whole(op, [&](const StateTensor& tensor, const Tensor& direction) {
     optimizer_->apply(range_of(tensor, direction), update_step());

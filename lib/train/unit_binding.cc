@@ -18,13 +18,13 @@ std::vector<Tensor> bind_flat(const BindingContext& context, const std::vector<B
 
 }  // namespace
 
-Tensor tensor_of_unit(const ParameterLayout& layout, const ProgramMemory& memory, int unit,
+Tensor tensor_of_wrap(const ParameterLayout& layout, const ProgramMemory& memory, int wrap,
                       const FlatView& view) {
-  return memory.tensor(view.buffer).rows(view.begin, layout.units[size_t(unit)].flat.count);
+  return memory.tensor(view.buffer).rows(view.begin, layout.wraps[size_t(wrap)].flat.count);
 }
 
-Tensor shard_of_unit(const ParameterLayout& layout, const Tensor& buffer, int unit, int shards) {
-  const Range place = place_in_shard(layout.units[size_t(unit)].flat, shards);
+Tensor shard_of_wrap(const ParameterLayout& layout, const Tensor& buffer, int wrap, int shards) {
+  const Range place = place_in_shard(layout.wraps[size_t(wrap)].flat, shards);
   return buffer.rows(place.begin, place.count);
 }
 
@@ -37,8 +37,9 @@ UnitTensors bind_unit(const BindingContext& context, const Op& op) {
   UnitTensors t;
   const auto tensors_of = [&](int unit, const FlatView& view) -> std::vector<Tensor> {
     if (view.buffer == kNoBuffer) return {};
+    const size_t count = context.layout.units[size_t(unit)].flat.count;
     return unit_tensors(context.architecture, context.layout, unit,
-                        tensor_of_unit(context.layout, context.memory, unit, view));
+                        context.memory.tensor(view.buffer).rows(view.begin, count));
   };
   t.parameters = tensors_of(op.unit, op.parameters);
   t.gradients = tensors_of(op.unit, op.gradients);

@@ -17,12 +17,12 @@ struct BindingContext {
   size_t positions;  // of a row
 };
 
-// A unit's parameters or gradients, flat.
-Tensor tensor_of_unit(const ParameterLayout& layout, const ProgramMemory& memory, int unit,
+// A wrap's parameters or gradients, flat.
+Tensor tensor_of_wrap(const ParameterLayout& layout, const ProgramMemory& memory, int wrap,
                       const FlatView& view);
 
-// This rank's shard of a unit, in a flat `buffer` that holds its shard of every unit.
-Tensor shard_of_unit(const ParameterLayout& layout, const Tensor& buffer, int unit, int shards);
+// This rank's shard of a wrap, in a flat `buffer` that holds its shard of every wrap.
+Tensor shard_of_wrap(const ParameterLayout& layout, const Tensor& buffer, int wrap, int shards);
 
 // The tensors of an operation on a unit. They stay valid as long as context.memory.
 UnitTensors bind_unit(const BindingContext& context, const Op& op);

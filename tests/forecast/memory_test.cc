@@ -48,6 +48,23 @@ TEST_CASE("recomputation's memory is predicted, and falls with what is not kept"
   CHECK(peaks[1] > peaks[2]);
 }
 
+TEST_CASE("what wraps and prefetching hold is predicted; smaller wraps hold less", "[forecast]") {
+  const std::string optimizer = GENERATE("adamw", "muon");
+  const auto peak_with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> sets = {"model.layers=4", "parallel.strategy=zero3",
+                                     "optim.name=" + optimizer};
+    sets.insert(sets.end(), more.begin(), more.end());
+    const KindBytes peak = peak_of_run(small_run(sets), 2, false);
+    CHECK(peak == predicted(small_run(sets), 2).peak);
+    return total_of(peak);
+  };
+  const uint64_t each_block = peak_with({});
+  CHECK(peak_with({"parallel.wrap=none"}) > each_block);
+  CHECK(peak_with({"parallel.wrap=match", "parallel.wrap_units=[\"h.0\", \"h.2\"]"}) > each_block);
+  CHECK(peak_with({"parallel.forward_prefetch=false", "parallel.backward_prefetch=none"}) <=
+        each_block);
+}
+
 TEST_CASE("every optimizer's memory is predicted", "[forecast]") {
   const std::string optimizer = GENERATE("adam", "sgd", "lion", "adafactor", "muon");
   const std::string strategy = GENERATE("ddp", "zero2", "zero3");

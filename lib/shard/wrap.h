@@ -1,0 +1,41 @@
+// Wrap policies: which neighbouring units form a wrap, whose parameters are gathered and freed,
+// whose gradients are reduced and which is cut into shards as one. FSDP's auto-wrap policies. Pure.
+//
+// Larger wraps make fewer, longer messages and hold more at a time. The norm of the gradients is
+// the sum over shards, so its last bits follow the wraps; under one policy all strategies have the
+// same.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/arch/architecture.h"
+
+namespace gxp {
+
+enum class WrapPolicy {
+  kBlock,  // each unit
+  kSize,   // as many units as it takes to have so many parameters
+  kNone,   // the model
+  kMatch,  // from each unit that is named on
+};
+
+// In the order of the enumerators.
+inline constexpr std::array<std::string_view, 4> kWrapPolicyNames = {"block", "size", "none",
+                                                                     "match"};
+
+struct WrapSettings {
+  WrapPolicy policy = WrapPolicy::kBlock;
+  uint64_t min_params = 100'000'000;    // of kSize; the last wrap may have fewer
+  std::vector<std::string> units = {};  // of kMatch: patterns with *, ? and [...]
+};
+
+// The first unit of each wrap, ascending from 0. Throws kConfig for a pattern that matches no unit,
+// and for kMatch without one.
+std::vector<int> first_units_of_wraps(const Architecture& architecture,
+                                      const WrapSettings& settings);
+
+}  // namespace gxp

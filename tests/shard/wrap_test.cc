@@ -1,0 +1,77 @@
+#include "lib/shard/wrap.h"
+
+#include <numeric>
+
+#include "lib/base/error.h"
+#include "lib/shard/layout.h"
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+// embedding, h.0 to h.3, head
+Architecture four_blocks() {
+  ModelConfig config;
+  config.vocab_size = 61;
+  config.context = 24;
+  config.hidden = 20;
+  config.layers = 4;
+  config.heads = 4;
+  return make_architecture(config);
+}
+
+std::vector<int> wraps(const WrapSettings& settings) {
+  return first_units_of_wraps(four_blocks(), settings);
+}
+
+TEST_CASE("each policy wraps the units that it says", "[shard]") {
+  const uint64_t block = four_blocks().units[1].parameter_count();
+  const uint64_t all = four_blocks().parameter_count();
+  using Units = std::vector<int>;
+  CHECK(wraps({}) == Units{0, 1, 2, 3, 4, 5});
+  CHECK(wraps({.policy = WrapPolicy::kNone}) == Units{0});
+  CHECK(wraps({.policy = WrapPolicy::kSize, .min_params = 1}) == Units{0, 1, 2, 3, 4, 5});
+  CHECK(wraps({.policy = WrapPolicy::kSize, .min_params = block}) == Units{0, 2, 3, 4, 5});
+  CHECK(wraps({.policy = WrapPolicy::kSize, .min_params = 2 * block}) == Units{0, 3, 5});
+  CHECK(wraps({.policy = WrapPolicy::kSize, .min_params = all}) == Units{0});
+  CHECK(wraps({.policy = WrapPolicy::kMatch, .units = {"h.[13]"}}) == Units{0, 2, 4});
+  CHECK(wraps({.policy = WrapPolicy::kMatch, .units = {"head", "h.0", "h.0"}}) == Units{0, 1, 5});
+}
+
+TEST_CASE("patterns that name no unit are refused", "[shard]") {
+  CHECK_THROWS_WITH(wraps({.policy = WrapPolicy::kMatch, .units = {"h.1", "h.9"}}),
+                    Catch::Contains("'h.9'") && Catch::Contains("embedding to head"));
+  CHECK_THROWS_WITH(wraps({.policy = WrapPolicy::kMatch}), Catch::Contains("names no units"));
+}
+
+TEST_CASE("a wrap cuts into equal shards, and its units lie in it one behind the other", "[shard]") {
+  const auto first_units =
+      GENERATE(values<std::vector<int>>({{0}, {0, 2}, {0, 1, 5}, {0, 1, 2, 3, 4, 5}}));
+  const int parts = GENERATE(1, 3, 8);
+  const ParameterLayout layout = make_layout(four_blocks(), parts, first_units);
+  REQUIRE(layout.wraps.size() == first_units.size());
+  size_t end = 0;
+  for (size_t unit = 0; unit < layout.units.size(); ++unit) {
+    const Wrap& wrap = layout.wrap_of_unit(int(unit));
+    CHECK(layout.units[unit].flat.begin == end);
+    end = layout.units[unit].flat.end();
+    CHECK(wrap.first_unit <= int(unit));
+    CHECK(int(unit) <= wrap.last_unit);
+    if (wrap.last_unit == int(unit)) CHECK(end == wrap.flat.end());
+    CHECK(wrap.flat.count % (kTensorAlignment * size_t(parts)) == 0);
+  }
+  CHECK(layout.count == end);
+}
+
+TEST_CASE("the shards of wraps hold every element once", "[shard]") {
+  const Architecture model = four_blocks();
+  const ParameterLayout layout = make_layout(model, 4, {0, 3});
+  size_t held = 0;
+  for (int shard = 0; shard < 4; ++shard) {
+    for (const TensorPart& part : make_parts(layout, 4, shard)) held += part.elements.count;
+  }
+  CHECK(held == model.parameter_count());
+}
+
+}  // namespace
+}  // namespace gxp

@@ -1,0 +1,52 @@
+// Wrap policies and prefetching change what is gathered when, and no bit.
+#include "tests/catch.h"
+#include "tests/train/golden.h"
+
+namespace gxp {
+namespace {
+
+std::vector<Trained> train(const std::string& folder, std::vector<std::string> sets) {
+  constexpr int kRanks = 2;
+  sets.insert(sets.end(), {"train.micro_batch=1", "train.grad_accum=2", "train.steps=4"});
+  return train_on_ranks(golden_config(folder, 1, sets), kRanks);
+}
+
+void check_same(const Trained& a, const Trained& b) {
+  REQUIRE(a.steps.size() == b.steps.size());
+  for (size_t s = 0; s < a.steps.size(); ++s) {
+    CHECK(a.steps[s].loss == b.steps[s].loss);
+    CHECK(a.steps[s].grad_norm == b.steps[s].grad_norm);
+  }
+  CHECK(same_bits(a.weights, b.weights));
+}
+
+TEST_CASE("under one wrap policy, every strategy has the bits of DDP", "[train]") {
+  using Sets = std::vector<std::string>;
+  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const Sets wrap = GENERATE(
+      values<Sets>({{"parallel.wrap=none"},
+                    {"parallel.wrap=size", "parallel.wrap_min_params=10000"},
+                    {"parallel.wrap=match", "parallel.wrap_units=[\"h.1\"]", "optim.name=muon"},
+                    {"parallel.wrap=match", "parallel.wrap_units=[\"h.0\", \"head\"]",
+                     "train.deterministic=any-world-size", "train.recompute=full"}}));
+  const std::string strategy = GENERATE("zero1", "zero2", "zero3", "shard_grad_op");
+  CAPTURE(folder, wrap, strategy);
+  Sets sharded = wrap;
+  sharded.push_back("parallel.strategy=" + strategy);
+  const Trained ddp = train(folder, wrap)[0];
+  for (const Trained& rank : train(folder, sharded)) check_same(rank, ddp);
+}
+
+TEST_CASE("when parameters are gathered makes no difference", "[train]") {
+  const std::string forward = GENERATE("true", "false");
+  const std::string backward = GENERATE("pre", "post", "none");
+  const std::string strategy = GENERATE("zero3", "shard_grad_op");
+  CAPTURE(forward, backward, strategy);
+  const auto ranks = train("gpt2-tiny", {"parallel.strategy=" + strategy,
+                                         "parallel.forward_prefetch=" + forward,
+                                         "parallel.backward_prefetch=" + backward});
+  check_same(ranks[1], train("gpt2-tiny", {})[0]);
+}
+
+}  // namespace
+}  // namespace gxp
