@@ -12,6 +12,14 @@
 
 namespace gxp {
 
+// What is kept beside the device. Parameters only with the optimizer's, all of both.
+struct OffloadShape {
+  Storage optimizer = Storage::kDevice;  // of its state and of master weights
+  Storage parameters = Storage::kDevice;
+  double ratio = 1;               // of the optimizer's, which part; above 0
+  size_t tile = size_t{1} << 20;  // elements that are fetched, updated and stored together
+};
+
 struct StepShape {
   size_t rows = 1;       // of a micro-batch on one rank
   size_t positions = 1;  // per row
@@ -35,6 +43,7 @@ struct StepShape {
   Recompute recompute = Recompute::kNone;
   std::vector<std::string> recompute_units = {"*"};
   OptimizerSpec optimizer = make_optimizer_spec({});
+  OffloadShape offload{};
 };
 
 // After micro-batch `micro` so many sums are complete, the newest first, that are added into the

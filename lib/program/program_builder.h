@@ -10,32 +10,29 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/program/activation_writer.h"
 #include "lib/program/build.h"
+#include "lib/program/update_writer.h"
 #include "lib/shard/state_layout.h"
 
 namespace gxp {
 
 // Emits operations in the order of the step; strategy decides what is emitted, not how it runs.
-class ProgramBuilder : private ActivationWriter {
+class ProgramBuilder : private UpdateWriter {
  public:
   // `recompute` is by unit.
   ProgramBuilder(const Architecture& architecture, const ParameterLayout& layout,
                  const Strategy& strategy, const StepShape& shape, std::vector<Recompute> recompute)
-      : ActivationWriter(shape.rows * shape.positions, std::move(recompute)),
-        architecture_(architecture),
-        layout_(layout),
+      : UpdateWriter(architecture, layout, shape, std::move(recompute)),
         strategy_(strategy),
-        shape_(shape),
-        groups_(groups_of(shape)),
         parameters_(layout.units.size()),
         gradients_(layout.units.size()),
         earlier_(layout.units.size()) {
     program_.groups = groups_;
     program_.parameter_shards = strategy.shard_parameters ? groups_.shard_size : 1;
-    program_.parameters = flat_buffer("parameters", MemoryKind::kParameters,
-                                      program_.parameter_shards, architecture.compute);
-    if (program_.parameter_shards == 1) view_all(parameters_, program_.parameters);
+    const size_t count = layout.count / size_t(program_.parameter_shards);
+    program_.parameters = flat_buffer("parameters", MemoryKind::kParameters, count,
+                                      architecture.compute, shape.offload.parameters, count);
+    if (!gathers_parameters()) view_all(parameters_, program_.parameters);
   }
 
   // The buffers that only training has.
@@ -44,14 +41,15 @@ class ProgramBuilder : private ActivationWriter {
     const int shards = strategy_.shard_optimizer ? together : 1;
     program_.optimizer_shards = shards;
     program_.gradient_shards = keeps_gradient_shards(strategy_, shape_) ? shards : 1;
-    program_.gradients = flat_buffer("gradients", MemoryKind::kGradients, program_.gradient_shards);
+    program_.gradients =
+        persistent("gradients", MemoryKind::kGradients,
+                   layout_.count / size_t(program_.gradient_shards) * sizeof(float));
     if (program_.gradient_shards == 1) view_all(gradients_, program_.gradients);
     if (architecture_.compute != DType::kF32)
-      program_.master_weights = flat_buffer("master weights", MemoryKind::kOptimizer, shards);
+      program_.master_weights = optimizer_buffer("master weights", optimizer_count());
     for (const KeptState& state : shape_.optimizer.kept) {
       const size_t count = state_count(architecture_, layout_, state, shards);
-      program_.optimizer_states.push_back(
-          persistent(std::string(state.name), MemoryKind::kOptimizer, count * sizeof(float)));
+      program_.optimizer_states.push_back(optimizer_buffer(std::string(state.name), count));
     }
     program_.loss_sum =
         persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double), DType::kF64);
@@ -69,13 +67,14 @@ class ProgramBuilder : private ActivationWriter {
     if (parameters_[size_t(unit)].buffer == kNoBuffer) gather_parameters(unit);
   }
   void release_parameters(int unit) {
-    if (program_.parameter_shards > 1) parameters_[size_t(unit)] = {};
+    if (gathers_parameters()) parameters_[size_t(unit)] = {};
   }
 
   // Of a model whose parameters are of a half type. At the start of a step, so that master weights
-  // may be changed between steps.
+  // may be changed between steps; offloaded ones would be fetched once more for that, and are
+  // rounded as they are updated.
   void round_parameters(int unit) {
-    if (program_.master_weights == kNoBuffer) return;
+    if (program_.master_weights == kNoBuffer || offloads_optimizer()) return;
     Op& op = emit(OpKind::kRoundParameters, Lane::kCompute, unit, -1);
     use_shard(op, program_.master_weights, program_.optimizer_shards, false);
     use_shard(op, program_.parameters, program_.parameter_shards, true);
@@ -210,51 +209,11 @@ class ProgramBuilder : private ActivationWriter {
           program_.loss_sum);
   }
 
-  void measure_gradients() {
-    Op& op = emit(OpKind::kMeasureGradients, Lane::kCompute, -1, -1);
-    read(op, program_.gradients);
-    write(op, program_.norm_parts);
-    if (program_.optimizer_shards == 1) return;
-    write(
-        emit_collective(OpKind::kGatherNorm, -1, RankGroup::kWorld, norm_part_count(), DType::kF64),
-        program_.norm_parts);
-  }
-
-  void clip_gradients() {
-    Op& op = emit(OpKind::kClipGradients, Lane::kCompute, -1, -1);
-    read(op, program_.gradients);
-    read(op, program_.loss_sum);
-    read(op, program_.norm_parts);
-  }
-
-  void update() {
-    Op& op = emit(OpKind::kUpdate, Lane::kCompute, -1, -1);
-    read(op, program_.gradients);
-    write(op, program_.weights());
-    for (const BufferId id : program_.optimizer_states) write(op, id);
-  }
-
-  // Of the unit's tensors that the optimizer sees whole.
-  void update_whole(int unit) {
-    const UnitSpec& spec = architecture_.units[size_t(unit)];
-    if (!sees_whole(shape_.optimizer, spec)) return;
-    const BufferId directions = buffer("directions of " + spec.name, MemoryKind::kWorkspace,
-                                       layout_.units[size_t(unit)].flat.count * sizeof(float));
-    Op& prepare = emit(OpKind::kPrepareUpdate, Lane::kCompute, unit, -1);
-    read(prepare, program_.gradients);
-    for (const BufferId id : program_.optimizer_states) write(prepare, id);
-    prepare.scratch = {directions};
-    write(prepare, directions);
-    if (program_.optimizer_shards > groups_.shard_size)
-      gather_directions(unit, RankGroup::kReplicas, directions);
-    if (program_.optimizer_shards > 1) gather_directions(unit, RankGroup::kShards, directions);
-    Op& update = emit(OpKind::kUpdateWhole, Lane::kCompute, unit, -1);
-    update.scratch = {directions, buffer("optimizer workspace", MemoryKind::kWorkspace,
-                                         workspace_bytes(shape_.optimizer, spec))};
-    for (const BufferId id : update.scratch) write(update, id);
-    for (const BufferId id : program_.optimizer_states) write(update, id);
-    write(update, program_.weights());
-  }
+  using UpdateWriter::clip_gradients;
+  using UpdateWriter::measure_gradients;
+  using UpdateWriter::prefetch_update;
+  using UpdateWriter::update;
+  using UpdateWriter::update_whole;
 
   StepProgram finish() && {
     place_buffers(program_);
@@ -263,18 +222,28 @@ class ProgramBuilder : private ActivationWriter {
   }
 
  private:
-  [[nodiscard]] size_t norm_part_count() const {
-    return size_t(shape_.norm_parts > 0 ? shape_.norm_parts : shape_.world_size);
+  // Whether units' parameters are brought together for each use.
+  [[nodiscard]] bool gathers_parameters() const {
+    return program_.parameter_shards > 1 || offloads_parameters();
   }
 
   void gather_parameters(int unit) {
     const DType dtype = architecture_.compute;
     const size_t bytes = layout_.units[size_t(unit)].flat.count * size_of(dtype);
     const std::string name = "parameters of " + architecture_.units[size_t(unit)].name;
+    const Range place = place_in_shard(layout_.units[size_t(unit)].flat, program_.parameter_shards);
+    FlatView shard{program_.parameters, place.begin};
+    if (offloads_parameters())
+      shard = fetch_parameters(unit, place, fmt::format("fetched {}", name));
+    if (program_.parameter_shards == 1) {
+      parameters_[size_t(unit)] = shard;
+      return;
+    }
     parameters_[size_t(unit)] = {buffer(name, MemoryKind::kParameters, bytes, dtype), 0};
     Op& op = emit_gather(unit, RankGroup::kShards);
     use_unit_view(op, op.parameters, parameters_, true);
-    use_shard(op, program_.parameters, program_.parameter_shards, false);
+    op.shard = shard;
+    use_view(op, shard, place, false);
   }
 
   Op& emit_gather(int unit, RankGroup group) {
@@ -291,22 +260,11 @@ class ProgramBuilder : private ActivationWriter {
       use_unit_view(op, op.parameters, parameters_, true);
   }
 
-  void gather_directions(int unit, RankGroup group, BufferId directions) {
-    Op& op = emit_collective(OpKind::kGatherDirections, unit, group, members_part(unit, group));
-    op.scratch = {directions};
-    write(op, directions);
-  }
-
   void reduce_unit(int unit, int micro, RankGroup group) {
     Op& op = emit_collective(OpKind::kReduceGradients, unit, group, members_part(unit, group));
     op.micro = micro;
     op.scatter = group == RankGroup::kShards || program_.optimizer_shards > groups_.shard_size;
     use_unit_view(op, op.gradients, gradients_, true);
-  }
-  // Elements of a unit that a shard group has, or the replicas of one of its shards.
-  [[nodiscard]] size_t members_part(int unit, RankGroup group) const {
-    const size_t count = layout_.units[size_t(unit)].flat.count;
-    return group == RankGroup::kShards ? count : count / size_t(groups_.shard_size);
   }
 
   void read_input(Op& op, const UnitSpec& spec) {
@@ -357,25 +315,12 @@ class ProgramBuilder : private ActivationWriter {
     view = views[size_t(op.unit)];
     use_view(op, view, layout_.units[size_t(op.unit)].flat, writes);
   }
-  // This rank's part of the operation's unit, in a buffer of one of `shards` shards.
-  void use_shard(Op& op, BufferId id, int shards, bool writes) {
-    use_elements(op, id, place_in_shard(layout_.units[size_t(op.unit)].flat, shards), writes);
-  }
-
-  BufferId flat_buffer(const std::string& name, MemoryKind kind, int shards,
-                       DType dtype = DType::kF32) {
-    return persistent(name, kind, layout_.count / size_t(shards) * size_of(dtype), dtype);
-  }
   void view_all(std::vector<FlatView>& views, BufferId id) const {
     for (size_t unit = 0; unit < views.size(); ++unit)
       views[unit] = {id, layout_.units[unit].flat.begin};
   }
 
-  const Architecture& architecture_;
-  const ParameterLayout& layout_;
   const Strategy& strategy_;
-  const StepShape& shape_;
-  const RankGroups groups_;
   std::vector<FlatView> parameters_;            // by unit; no buffer: not gathered
   std::vector<FlatView> gradients_;             // by unit; no buffer: nothing is written yet
   std::vector<std::vector<FlatView>> earlier_;  // by unit: sums of micro-batches before this one
