@@ -45,6 +45,12 @@ if(GXP_CUDA)
   endif()
 endif()
 
+option(GXP_URING "Read and write offloaded state with io_uring, where liburing is found" ON)
+if(GXP_URING)
+  pkg_check_modules(uring QUIET IMPORTED_TARGET liburing)
+endif()
+gxp_probe(liburing "${uring_FOUND}" "liburing ${uring_VERSION}" "files of offloaded state are read and written by pread and pwrite")
+
 # NCCL is not looked for: the engine nccl loads it at run time and needs no header of its.
 # Nothing is built on libibverbs yet, in any configuration.
 pkg_check_modules(verbs QUIET libibverbs)

@@ -67,11 +67,13 @@ void add_solutions(Report& report, const MemcalcOptions& options, const RunConfi
 
 bool asks_for_run(const MemcalcOptions& options) { return options.model.ends_with(".toml"); }
 
-int plan_memory_of_run(const MemcalcOptions& options, const MemcalcView& view) {
+int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
   check_run_options(options);
   check_writable(options.svg);
   const Environment environment = process_environment();
   const RunConfig config = load_config(options.model, options.sets, environment).run;
+  if (!view.limit_bytes && config.train.device_memory_bytes > 0)
+    view.limit_bytes = config.train.device_memory_bytes;
   Report report{.schema = "gxp.memcalc/1"};
   report.facts = {{{"run"}, options.model},
                   {{"strategy"}, config.parallel.strategy},

@@ -35,6 +35,12 @@ void add_run_results(Report& report, const std::vector<PlannedRun>& runs,
                    {"peak_phase", "phase"},
                    {"peak_at", "step's peak at"},
                    {"arena_bytes", "arena", Style::kBytes}});
+  const bool offloads = std::ranges::any_of(runs, [](const PlannedRun& run) {
+    return run.plan.shape.offload.optimizer != Storage::kDevice;
+  });
+  if (offloads)
+    append(columns, {{"host_bytes", "in host memory", Style::kBytes},
+                     {"file_bytes", "in files", Style::kBytes}});
   if (limit_bytes) columns.push_back({"fits"});
   Table& results = report.add_table("results", std::move(columns));
   for (const auto& [gpus, plan, memory] : runs) {
@@ -43,6 +49,10 @@ void add_run_results(Report& report, const std::vector<PlannedRun>& runs,
     const auto peak = total_of(memory.peak);
     row.insert(row.end(), {int64_t(peak), int64_t(peak), memory.peak_phase, memory.peak_at,
                            int64_t(memory.step.arena_bytes)});
+    const auto& offloaded = plan.step.program.offloaded_bytes;
+    if (offloads)
+      row.insert(row.end(), {int64_t(offloaded[size_t(Storage::kHost)]),
+                             int64_t(offloaded[size_t(Storage::kFile)])});
     if (limit_bytes) row.emplace_back(peak <= *limit_bytes);
     results.add_row(std::move(row));
   }

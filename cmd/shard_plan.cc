@@ -27,6 +27,7 @@ struct Options {
   bool measure = false;
   double gflops = 0;  // 0: measured here
   double memory_gb_per_s = 10;
+  double file_gb_per_s = 1;
   bool units = false;
   bool program = false;
   bool compare = false;
@@ -66,7 +67,9 @@ PlannedStep plan_step(const Options& options, const RunConfig& config, const Net
   step.plan = plan_run(settings_on(config, options.ranks), network.world_size);
   step.traffic = traffic_of(step.plan.step.program, network);
   step.memory = memory_of_run(step.plan, network, step.rank, kMeasuredBytes);
-  step.time = time_step(step.plan, step.traffic, machine.compute, machine.cores);
+  step.time = time_step(step.plan, step.traffic, machine.compute, machine.cores,
+                        {.host_bytes_per_s = options.memory_gb_per_s * 1e9 / 2,  // read and written
+                         .file_bytes_per_s = options.file_gb_per_s * 1e9});
   return step;
 }
 
@@ -138,6 +141,10 @@ std::function<int()> define_shard_plan(CLI::App& app) {
                  "Memory bandwidth of a rank in all other operations, 10^9 bytes a second; 10")
       ->check(CLI::PositiveNumber)
       ->excludes(measure)
+      ->type_name("RATE");
+  app.add_option("--file-gb-per-s", options->file_gb_per_s,
+                 "Bandwidth of a rank's files of offloaded state, 10^9 bytes a second; 1")
+      ->check(CLI::PositiveNumber)
       ->type_name("RATE");
   add_format_option(app, options->format);
   return [options] { return run(*options); };

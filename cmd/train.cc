@@ -9,6 +9,7 @@
 
 #include "cmd/command.h"
 #include "cmd/exit_codes.h"
+#include "cmd/memory_limit.h"
 #include "cmd/options.h"
 #include "cmd/rank_context.h"
 #include "cmd/run_network.h"
@@ -52,6 +53,14 @@ Report make_report(const RunSummary& summary, int world_size) {
   return report;
 }
 
+// Of the command that starts the ranks, and of each rank.
+PlannedRanks planned_ranks(const LaunchRequest& launch, const Environment& environment) {
+  if (launch.nproc > 0) return {.nproc = launch.nproc, .nnodes = launch.nnodes};
+  const RankIdentity identity = identity_from(environment);
+  return {.nproc = identity.local_world_size,
+          .nnodes = identity.world_size / identity.local_world_size};
+}
+
 int run(Options& options) {
   const Environment environment = process_environment();
   const LoadedConfig config = load_config(options.config_path, options.sets, environment);
@@ -71,6 +80,7 @@ int run(Options& options) {
                         .layout_invariant = config.run.train.deterministic != "off",
                         .configuration = flatten(config.run)};
   check_job(job, environment);
+  check_memory_limit(config.run, planned_ranks(options.launch, environment), environment);
   if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
 
   options.run.settings = job.configuration;

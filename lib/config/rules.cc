@@ -78,6 +78,41 @@ std::string nesterov_is_undamped(const RunConfig& run) {
                      run.optim.momentum, run.optim.dampening);
 }
 
+// What is offloaded, and how.
+bool offloads(const RunConfig& run) { return run.offload.optimizer != "none"; }
+
+std::string offloaded_state_is_elementwise(const RunConfig& run) {
+  const std::string& name = run.optim.name;
+  if (!offloads(run)) return "";
+  if (name == "muon" || name == "adafactor")
+    return fmt::format("must be none for {}, which needs whole tensors, is {}", name,
+                       run.offload.optimizer);
+  if (name != "sgd" || run.optim.momentum > 0 || run.train.precision != "fp32") return "";
+  return "must be none for sgd without momentum in fp32, which keeps nothing";
+}
+
+std::string parameters_follow_the_optimizer(const RunConfig& run) {
+  if (run.offload.parameters == "none" || (offloads(run) && run.offload.ratio == 1)) return "";
+  return "needs all of the optimizer's state offloaded: offload.optimizer, and offload.ratio 1";
+}
+
+std::string ratio_is_of_something(const RunConfig& run) {
+  if (run.offload.ratio == 1 || offloads(run)) return "";
+  return fmt::format(
+      "is a part of what is offloaded, which is nothing; set offload.optimizer to "
+      "memory or file, or leave out the ratio of {}",
+      run.offload.ratio);
+}
+
+std::string files_have_a_path(const RunConfig& run) {
+  const bool in_file = run.offload.optimizer == "file" || run.offload.parameters == "file";
+  if (in_file && run.offload.path.empty())
+    return "must name a directory for what is offloaded to files";
+  if (!in_file && !run.offload.path.empty())
+    return "is for what is offloaded to files, which is nothing; set offload.optimizer = \"file\"";
+  return "";
+}
+
 std::string train_names_files(const RunConfig& run) {
   return run.data.train.empty() ? "must name at least one file" : "";
 }
@@ -137,6 +172,10 @@ constexpr Rule kRules[] = {
     {"optim.eps1", "optim.name", is_left_out_of_others<&OptimConfig::eps1, kAdafactor>},
     {"optim.dampening", "optim.momentum", damps_a_momentum},
     {"optim.nesterov", "optim.momentum", nesterov_is_undamped},
+    {"offload.optimizer", "optim.name", offloaded_state_is_elementwise},
+    {"offload.parameters", "offload.optimizer", parameters_follow_the_optimizer},
+    {"offload.ratio", "offload.optimizer", ratio_is_of_something},
+    {"offload.path", "offload.optimizer", files_have_a_path},
     {"lr_schedule.min_lr", "optim.lr", min_lr_below_lr},
     {"lr_schedule.warmup_steps", "lr_schedule.total_steps", warmup_fits_schedule},
     {"checkpoint.every", "checkpoint.dir", saving_has_directory},

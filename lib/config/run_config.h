@@ -111,10 +111,11 @@ struct TrainConfig {
   uint64_t seed = 1;
   std::string deterministic = "world-size";
   std::string device = "auto";
-  int threads = 0;         // per rank; 0: the rank's share of the CPUs it may use
-  int log_every = 10;      // steps between progress lines
-  int valid_every = 0;     // steps between validations; 0: at the end only
-  int valid_batches = 16;  // micro-batches per rank in one validation
+  int threads = 0;                   // per rank; 0: the rank's share of the CPUs it may use
+  uint64_t device_memory_bytes = 0;  // 0: what there is
+  int log_every = 10;                // steps between progress lines
+  int valid_every = 0;               // steps between validations; 0: at the end only
+  int valid_batches = 16;            // micro-batches per rank in one validation
   std::string run_dir;
 
   static constexpr auto schema() {
@@ -151,6 +152,11 @@ struct TrainConfig {
         field("device", &S::device, "Where the arithmetic runs.", one_of("auto", "cpu")),
         field("threads", &S::threads, "Threads per rank; 0: the rank's share of the CPUs.",
               between(0, 4096)),
+        field("device_memory_bytes", &S::device_memory_bytes,
+              "Most bytes that a rank takes of its device; on a CPU, of the memory that it has as "
+              "one. A run that would take more does not start, and says what would fit. 0: no "
+              "limit.",
+              at_least(0)),
         field("log_every", &S::log_every, "Steps between two progress lines.", positive),
         field("valid_every", &S::valid_every,
               "Steps between two validations; 0: one at the end, if data.valid names files.",
@@ -342,6 +348,42 @@ struct ParallelConfig {
   }
 };
 
+struct OffloadConfig {
+  std::string optimizer = "none";
+  std::string parameters = "none";
+  double ratio = 1;
+  int step_tile = 1 << 20;  // elements
+  std::string path;
+  std::string io = "auto";
+
+  static constexpr auto schema() {
+    using S = OffloadConfig;
+    return section(
+        "offload", "What a rank keeps beside its device. The bits of a run do not depend on it.",
+        field("optimizer", &S::optimizer,
+              "Optimizer state, and the master weights of bf16 and fp16: on the device, in the "
+              "host's memory, or in a file. The update fetches, changes and stores it in tiles. "
+              "Not for muon and adafactor, which need whole tensors.",
+              one_of("none", "memory", "file")),
+        field("parameters", &S::parameters,
+              "Parameters, likewise; fetched unit by unit, for forward and for backward. With "
+              "several ranks for strategies that shard parameters. Only with offload.optimizer.",
+              one_of("none", "memory", "file")),
+        field("ratio", &S::ratio, "Part of the optimizer's state that is offloaded.",
+              Check{.low = 0, .high = 1, .low_is_open = true}),
+        field("step_tile", &S::step_tile,
+              "Elements of a tile; two tiles are on the device. Rounded up to a multiple of 2048.",
+              between(1, 1 << 30)),
+        field("path", &S::path,
+              "Directory of the files, on each rank's host. They have no names, so that nothing is "
+              "left of them."),
+        field("io", &S::io,
+              "How files are read and written. auto: by io_uring where the build and the kernel "
+              "have it, else by pread and pwrite; the log says which.",
+              one_of("auto", "io_uring", "pread")));
+  }
+};
+
 struct CheckpointConfig {
   std::string dir;  // "": no checkpoints
   int every = 0;    // steps; 0: at the end only
@@ -436,13 +478,14 @@ struct RunConfig {
   OptimConfig optim;
   LrScheduleConfig lr_schedule;
   ParallelConfig parallel;
+  OffloadConfig offload;
   CheckpointConfig checkpoint;
   CommConfig comm;
 
   static constexpr auto sections() {
     using S = RunConfig;
     return std::tuple(&S::model, &S::data, &S::train, &S::fp16, &S::optim, &S::lr_schedule,
-                      &S::parallel, &S::checkpoint, &S::comm);
+                      &S::parallel, &S::offload, &S::checkpoint, &S::comm);
   }
 };
 

@@ -13,6 +13,7 @@ namespace gxp {
 namespace {
 
 constexpr size_t kAlignment = 64;       // a cache line, and an AVX-512 vector
+constexpr size_t kPage = 4096;          // what files are read into directly
 constexpr size_t kMapAbove = 1u << 20;  // smaller blocks come from the C library
 constexpr size_t kHugePage = 2u << 20;  // x86-64 and arm64 with 4 KiB base pages
 
@@ -52,7 +53,8 @@ class CpuDevice final : public Device {
  protected:
   Memory allocate_raw(size_t bytes) override {
     if (bytes > kMapAbove) return {map_pages(bytes), bytes, MemorySpace::kHost};
-    void* data = bytes == 0 ? nullptr : std::aligned_alloc(kAlignment, round_up(bytes, kAlignment));
+    const size_t alignment = bytes < kPage ? kAlignment : kPage;
+    void* data = bytes == 0 ? nullptr : std::aligned_alloc(alignment, round_up(bytes, alignment));
     if (data != nullptr) std::memset(data, 0, bytes);
     return {static_cast<std::byte*>(data), bytes, MemorySpace::kHost};
   }

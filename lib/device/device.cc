@@ -60,6 +60,12 @@ Buffer Device::allocate(size_t bytes, MemoryKind kind) {
 
 Buffer Device::allocate(const MemoryUse& use) {
   const size_t bytes = use.total();
+  if (limit_bytes_ > 0 && tracker_.live().total() + bytes > limit_bytes_) {
+    fail(ErrorKind::kDevice,
+         "allocate {} on {}: out of memory; its limit is {}, and in use: {}; see "
+         "train.device_memory_bytes",
+         describe(use), description(), format_bytes(limit_bytes_), describe(tracker_.live()));
+  }
   const Memory memory = allocate_raw(bytes);
   if (memory.data == nullptr && bytes > 0) {
     fail(ErrorKind::kDevice,

@@ -35,14 +35,16 @@ class Device {
  public:
   virtual ~Device() = default;
   [[nodiscard]] virtual std::string description() const = 0;  // "cpu, 2 cores"
-  // Zeroed memory, aligned to 64 bytes (CPU: to a page above 1 MiB, with huge pages where the
-  // system gives them). Zero bytes are allowed. Throws kDevice with the bytes wanted and the bytes
-  // in use.
+  // Zeroed memory, aligned to 64 bytes (CPU: to 4 KiB from there on, above 1 MiB with huge pages
+  // where the system gives them). Zero bytes are allowed. Throws kDevice with the bytes wanted and
+  // the bytes in use.
   [[nodiscard]] Buffer allocate(size_t bytes, MemoryKind kind);
   // One piece of memory that serves several kinds: use.total() bytes.
   [[nodiscard]] Buffer allocate(const MemoryUse& use);
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream(std::string_view name) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
+  // From now on no more than so many bytes are given out at a time; 0: as many as there are.
+  void set_limit(uint64_t bytes) { limit_bytes_ = bytes; }
   [[nodiscard]] MemoryTracker& tracker() { return tracker_; }
 
  protected:
@@ -52,6 +54,7 @@ class Device {
 
  private:
   MemoryTracker tracker_;
+  uint64_t limit_bytes_ = 0;
 };
 
 // The front of `buffer`, which is replaced by a larger one of the device if it is too small: for

@@ -119,10 +119,13 @@ std::string memory_svg(const StepProgram& program, const MemoryReplay& replay) {
 }
 
 std::string timeline_svg(const StepProgram& program, const StepTime& time) {
-  Svg svg(kWidth, kTop + kLaneCount * kRowHeight + 40,
+  const bool offloads =
+      std::ranges::any_of(program.ops, [](const Op& op) { return op.lane == Lane::kOffload; });
+  const int lanes = offloads ? kLaneCount : kLaneCount - 1;
+  Svg svg(kWidth, kTop + lanes * kRowHeight + 40,
           fmt::format("one step: {:.3g} ms, of which communication is exposed {:.3g} ms",
                       time.seconds * 1e3, time.exposed_seconds * 1e3));
-  for (int lane = 0; lane < kLaneCount; ++lane)
+  for (int lane = 0; lane < lanes; ++lane)
     svg.text(kLeft - 8, kTop + lane * kRowHeight + 24, to_string(Lane(lane)), "end");
   for (size_t id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
@@ -134,7 +137,7 @@ std::string timeline_svg(const StepProgram& program, const StepTime& time) {
                   fmt::format("{}: {:.4g} ms from {:.4g} ms", describe(op),
                               (when.end - when.begin) * 1e3, when.begin * 1e3));
   }
-  const int bottom = kTop + kLaneCount * kRowHeight;
+  const int bottom = kTop + lanes * kRowHeight;
   svg.line(kLeft, bottom, kRight, bottom);
   svg.text(kLeft, bottom + 18, "0");
   svg.text(kRight, bottom + 18, fmt::format("{:.3g} ms", time.seconds * 1e3), "end");

@@ -12,6 +12,7 @@ constexpr size_t kMostBuffers = 12;  // of the arena, told one by one
 // How many ranks share what the buffer holds a shard of; 0: it has nothing per parameter.
 int shards_of(const RunPlan& plan, BufferId id) {
   const StepProgram& program = plan.step.program;
+  if (program.buffers[size_t(id)].rest != kNoBuffer) return 0;  // the other part is offloaded
   if (id == program.parameters) return program.parameter_shards;
   if (id == program.gradients) return program.gradient_shards;
   for (size_t i = 0; i < program.optimizer_states.size(); ++i) {
@@ -56,7 +57,9 @@ std::vector<Term> explain_run(const RunPlan& plan, const RunMemory& memory) {
   const std::string source = "arena, " + describe(program.ops[size_t(memory.step.peak)]);
   std::vector<Term> terms;
   for (size_t id = 0; id < program.buffers.size(); ++id) {
-    if (program.buffers[id].persistent) terms.push_back(explain_persistent(plan, BufferId(id)));
+    const BufferSpec& buffer = program.buffers[id];
+    const bool on_device = buffer.persistent && buffer.storage == Storage::kDevice;
+    if (on_device && buffer.bytes > 0) terms.push_back(explain_persistent(plan, BufferId(id)));
   }
   const auto add = [&](std::string name, uint64_t bytes, const std::string& from) {
     if (bytes > 0) terms.push_back({std::move(name), "", "", bytes, from});

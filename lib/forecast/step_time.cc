@@ -35,13 +35,19 @@ double recompute_flops(const RunPlan& plan, const Op& op) {
   return op.recompute == Recompute::kFull ? products : products - attention_flops(plan);
 }
 
-// The optimizer works on its shard, also of buffers that are whole or of larger shards.
+// The optimizer works on its shard, also of buffers that are whole or of larger shards, and in a
+// tile on a part of that.
 double touched_share(const StepProgram& program, const Op& op, BufferId buffer) {
   if (op.kind != OpKind::kUpdate && op.kind != OpKind::kMeasureGradients) return 1;
+  const double whole = double(program.buffers[size_t(program.gradients)].bytes / sizeof(float)) *
+                       program.gradient_shards / program.optimizer_shards;
+  const double part = op.kind == OpKind::kUpdate ? double(op.elements.count) / whole : 1;
   if (buffer == program.gradients)
-    return double(program.gradient_shards) / program.optimizer_shards;
+    return part * double(program.gradient_shards) / program.optimizer_shards;
   if (buffer == program.weights())
-    return double(program.weight_shards()) / program.optimizer_shards;
+    return part * double(program.weight_shards()) / program.optimizer_shards;
+  if (buffer == program.parameters)
+    return part * double(program.parameter_shards) / program.optimizer_shards;
   return 1;
 }
 
@@ -50,6 +56,15 @@ double touched_bytes(const StepProgram& program, const Op& op) {
   for (const BufferUse& use : op.uses)
     bytes += double(use.bytes.count) * touched_share(program, op, use.buffer);
   return bytes;
+}
+
+double offload_seconds(const StepProgram& program, const Op& op, const OffloadSpeed& speed) {
+  double seconds = 0;
+  for (const Move& move : op.moves) {
+    const bool in_file = program.buffers[size_t(move.offloaded)].storage == Storage::kFile;
+    seconds += double(move.bytes) / (in_file ? speed.file_bytes_per_s : speed.host_bytes_per_s);
+  }
+  return seconds;
 }
 
 std::optional<UnitKind> unit_kind(const Architecture& architecture, const Op& op) {
@@ -194,21 +209,23 @@ ComputeTime as_measured(std::vector<OpCost> costs) {
 }
 
 StepTime time_step(const RunPlan& plan, const std::vector<OpTraffic>& traffic,
-                   const ComputeTime& compute, const RankCores& cores) {
+                   const ComputeTime& compute, const RankCores& cores,
+                   const OffloadSpeed& offload) {
   const StepProgram& program = plan.step.program;
   std::vector<double> durations(program.ops.size());
   for (const OpTraffic& op : traffic) durations[size_t(op.op)] = op.plan.predicted_seconds;
-  double comm_seconds = 0;
-  double compute_seconds = 0;
+  std::array<double, kLaneCount> busy{};
   for (size_t id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
     if (op.lane == Lane::kCompute) durations[id] = compute(plan, op);
-    (op.lane == Lane::kComm ? comm_seconds : compute_seconds) += durations[id];
+    if (op.lane == Lane::kOffload) durations[id] = offload_seconds(program, op, offload);
+    busy[size_t(op.lane)] += durations[id];
   }
   StepTime time = Lanes(program, durations, cores).run();
-  time.compute_seconds = compute_seconds;
-  time.comm_seconds = comm_seconds;
-  time.exposed_seconds = time.seconds - compute_seconds;
+  time.compute_seconds = busy[size_t(Lane::kCompute)];
+  time.comm_seconds = busy[size_t(Lane::kComm)];
+  time.offload_seconds = busy[size_t(Lane::kOffload)];
+  time.exposed_seconds = time.seconds - time.compute_seconds;
   return time;
 }
 

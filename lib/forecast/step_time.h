@@ -4,7 +4,8 @@
 //
 // An operation begins when its lane is free and all that it waits for has ended. Lanes that run at
 // once and want more cores than the rank has all slow down alike. Where the compute lane waits for
-// the other one, communication is exposed; so is what is under way when the compute lane has ended.
+// another one, communication or offload is exposed; so is what is under way when the compute lane
+// has ended.
 #pragma once
 
 #include <functional>
@@ -42,6 +43,12 @@ void add_costs(std::vector<OpCost>& costs, const Architecture& architecture,
 // seen take no time.
 ComputeTime as_measured(std::vector<OpCost> costs);
 
+// Bytes a second that the offload lane moves.
+struct OffloadSpeed {
+  double host_bytes_per_s = 5e9;
+  double file_bytes_per_s = 1e9;
+};
+
 // What the lanes of a rank share.
 struct RankCores {
   double cores = std::numeric_limits<double>::infinity();
@@ -60,6 +67,7 @@ struct StepTime {
   double seconds = 0;
   double compute_seconds = 0;
   double comm_seconds = 0;     // in which the comm lane is busy
+  double offload_seconds = 0;  // in which the offload lane is
   double exposed_seconds = 0;  // of them, in which the compute lane waits or has ended
 };
 
@@ -67,6 +75,7 @@ struct StepTime {
 double flops_of(const RunPlan& plan, const Op& op);
 
 StepTime time_step(const RunPlan& plan, const std::vector<OpTraffic>& traffic,
-                   const ComputeTime& compute, const RankCores& cores = {});
+                   const ComputeTime& compute, const RankCores& cores = {},
+                   const OffloadSpeed& offload = {});
 
 }  // namespace gxp

@@ -9,7 +9,8 @@ KindBytes persistent_bytes(const StepProgram& program, BufferId except) {
   KindBytes bytes{};
   for (size_t id = 0; id < program.buffers.size(); ++id) {
     const BufferSpec& buffer = program.buffers[id];
-    if (buffer.persistent && BufferId(id) != except) bytes[size_t(buffer.kind)] += buffer.bytes;
+    const bool on_device = buffer.persistent && buffer.storage == Storage::kDevice;
+    if (on_device && BufferId(id) != except) bytes[size_t(buffer.kind)] += buffer.bytes;
   }
   return bytes;
 }

@@ -42,6 +42,26 @@ void make_independent_of_world_size(const RunConfig& config, StepShape& shape) {
   shape.add_in_pairs = true;
 }
 
+Storage storage_of(const std::string& name) {
+  if (name == "none") return Storage::kDevice;
+  return name == "memory" ? Storage::kHost : Storage::kFile;
+}
+
+OffloadShape offload_shape(const RunConfig& config, int world_size) {
+  const OffloadConfig& offload = config.offload;
+  const bool shards = find_strategy(config.parallel.strategy).shard_parameters;
+  if (offload.parameters != "none" && world_size > 1 &&
+      (!shards || config.parallel.optimizer_over_replicas))
+    fail(ErrorKind::kConfig,
+         "offload.parameters {}: on several ranks it is for strategies that shard parameters, "
+         "without parallel.optimizer_over_replicas; use zero3, or offload.parameters = \"none\"",
+         offload.parameters);
+  return {.optimizer = storage_of(offload.optimizer),
+          .parameters = storage_of(offload.parameters),
+          .ratio = offload.ratio,
+          .tile = size_t(offload.step_tile)};
+}
+
 }  // namespace
 
 StepShape step_shape(const RunConfig& config, int world_size) {
@@ -61,7 +81,8 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .norm_parts = world_size,
                   .recompute = *parse_recompute(config.train.recompute),
                   .recompute_units = config.train.recompute_units,
-                  .optimizer = make_optimizer_spec(config.optim)};
+                  .optimizer = make_optimizer_spec(config.optim),
+                  .offload = offload_shape(config, world_size)};
   if (config.train.deterministic == "any-world-size") make_independent_of_world_size(config, shape);
   return shape;
 }

@@ -68,6 +68,7 @@ class TrainStep {
       if (unit > 0) need(unit);
       if (unit > 1 && shape_.backward_prefetch == BackwardPrefetch::kPre) need(unit - 1);
       step_.recompute(unit, micro);
+      if (unit == 0 && is_last(micro)) step_.prefetch_update();
       step_.backward(unit, micro);
       if (unit > 1 && shape_.backward_prefetch == BackwardPrefetch::kPost) need(unit - 1);
       if (wrap_of(unit).first_unit == unit) release(unit);
@@ -112,9 +113,12 @@ class TrainStep {
   ProgramBuilder step_;
 };
 
-// One rank has nobody to share with.
+// One rank has nobody to share with. Of parameters that it has offloaded, it holds a unit's at a
+// time, as zero3 does.
 const Strategy& strategy_for(const Strategy& strategy, const StepShape& shape) {
-  return shape.world_size == 1 ? strategies().front() : strategy;
+  if (shape.world_size > 1) return strategy;
+  const bool whole = shape.offload.parameters == Storage::kDevice;
+  return whole ? strategies().front() : find_strategy("zero3");
 }
 
 }  // namespace

@@ -18,6 +18,14 @@ enum class BackwardPrefetch { kPre, kPost, kNone };
 // In the order of the enumerators.
 inline constexpr std::array<std::string_view, 3> kBackwardPrefetchNames = {"pre", "post", "none"};
 
+// What is kept beside the device. Parameters only with the optimizer's, all of both.
+struct OffloadShape {
+  Storage optimizer = Storage::kDevice;  // of its state and of master weights
+  Storage parameters = Storage::kDevice;
+  double ratio = 1;               // of the optimizer's, which part; above 0
+  size_t tile = size_t{1} << 20;  // elements that are fetched, updated and stored together
+};
+
 struct StepShape {
   size_t rows = 1;       // of a micro-batch on one rank
   size_t positions = 1;  // per row
@@ -44,6 +52,7 @@ struct StepShape {
   Recompute recompute = Recompute::kNone;
   std::vector<std::string> recompute_units = {"*"};
   OptimizerSpec optimizer = make_optimizer_spec({});
+  OffloadShape offload{};
 };
 
 // After micro-batch `micro` so many sums are complete, the newest first, that are added into the

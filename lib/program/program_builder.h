@@ -11,32 +11,29 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/program/activation_writer.h"
 #include "lib/program/build.h"
+#include "lib/program/update_writer.h"
 #include "lib/shard/state_layout.h"
 
 namespace gxp {
 
 // Emits operations in the order of the step; strategy decides what is emitted, not how it runs.
-class ProgramBuilder : private ActivationWriter {
+class ProgramBuilder : private UpdateWriter {
  public:
   // `recompute` is by unit.
   ProgramBuilder(const Architecture& architecture, const ParameterLayout& layout,
                  const Strategy& strategy, const StepShape& shape, std::vector<Recompute> recompute)
-      : ActivationWriter(shape.rows * shape.positions, std::move(recompute)),
-        architecture_(architecture),
-        layout_(layout),
+      : UpdateWriter(architecture, layout, shape, std::move(recompute)),
         strategy_(strategy),
-        shape_(shape),
-        groups_(groups_of(shape)),
         parameters_(layout.wraps.size()),
         gradients_(layout.wraps.size()),
         earlier_(layout.wraps.size()) {
     program_.groups = groups_;
     program_.parameter_shards = strategy.shard_parameters ? groups_.shard_size : 1;
-    program_.parameters = flat_buffer("parameters", MemoryKind::kParameters,
-                                      program_.parameter_shards, architecture.compute);
-    if (program_.parameter_shards == 1) view_all(parameters_, program_.parameters);
+    const size_t count = layout.count / size_t(program_.parameter_shards);
+    program_.parameters = flat_buffer("parameters", MemoryKind::kParameters, count,
+                                      architecture.compute, shape.offload.parameters, count);
+    if (!gathers_parameters()) view_all(parameters_, program_.parameters);
   }
 
   // The buffers that only training has.
@@ -45,14 +42,15 @@ class ProgramBuilder : private ActivationWriter {
     const int shards = strategy_.shard_optimizer ? together : 1;
     program_.optimizer_shards = shards;
     program_.gradient_shards = keeps_gradient_shards(strategy_, shape_) ? shards : 1;
-    program_.gradients = flat_buffer("gradients", MemoryKind::kGradients, program_.gradient_shards);
+    program_.gradients =
+        persistent("gradients", MemoryKind::kGradients,
+                   layout_.count / size_t(program_.gradient_shards) * sizeof(float));
     if (program_.gradient_shards == 1) view_all(gradients_, program_.gradients);
     if (architecture_.compute != DType::kF32)
-      program_.master_weights = flat_buffer("master weights", MemoryKind::kOptimizer, shards);
+      program_.master_weights = optimizer_buffer("master weights", optimizer_count());
     for (const KeptState& state : shape_.optimizer.kept) {
       const size_t count = state_count(architecture_, layout_, state, shards);
-      program_.optimizer_states.push_back(
-          persistent(std::string(state.name), MemoryKind::kOptimizer, count * sizeof(float)));
+      program_.optimizer_states.push_back(optimizer_buffer(std::string(state.name), count));
     }
     program_.loss_sum =
         persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double), DType::kF64);
@@ -70,13 +68,14 @@ class ProgramBuilder : private ActivationWriter {
     if (parameters_[size_t(wrap)].buffer == kNoBuffer) gather_parameters(wrap);
   }
   void release_parameters(int wrap) {
-    if (program_.parameter_shards > 1) parameters_[size_t(wrap)] = {};
+    if (gathers_parameters()) parameters_[size_t(wrap)] = {};
   }
 
   // Of a model whose parameters are of a half type. At the start of a step, so that master weights
-  // may be changed between steps.
+  // may be changed between steps; offloaded ones would be fetched once more for that, and are
+  // rounded as they are updated.
   void round_parameters(int wrap) {
-    if (program_.master_weights == kNoBuffer) return;
+    if (program_.master_weights == kNoBuffer || offloads_optimizer()) return;
     Op& op = emit_on_wrap(OpKind::kRoundParameters, Lane::kCompute, wrap);
     use_shard(op, program_.master_weights, program_.optimizer_shards, false);
     use_shard(op, program_.parameters, program_.parameter_shards, true);
@@ -212,57 +211,11 @@ class ProgramBuilder : private ActivationWriter {
           program_.loss_sum);
   }
 
-  void measure_gradients() {
-    Op& op = emit(OpKind::kMeasureGradients, Lane::kCompute, -1, -1);
-    read(op, program_.gradients);
-    write(op, program_.norm_parts);
-    if (program_.optimizer_shards == 1) return;
-    write(
-        emit_collective(OpKind::kGatherNorm, -1, RankGroup::kWorld, norm_part_count(), DType::kF64),
-        program_.norm_parts);
-  }
-
-  void clip_gradients() {
-    Op& op = emit(OpKind::kClipGradients, Lane::kCompute, -1, -1);
-    read(op, program_.gradients);
-    read(op, program_.loss_sum);
-    read(op, program_.norm_parts);
-  }
-
-  void update() {
-    Op& op = emit(OpKind::kUpdate, Lane::kCompute, -1, -1);
-    read(op, program_.gradients);
-    write(op, program_.weights());
-    for (const BufferId id : program_.optimizer_states) write(op, id);
-  }
-
-  // Of the wrap's tensors that the optimizer sees whole.
-  void update_whole(int wrap) {
-    size_t workspace = 0;
-    bool any = false;
-    const Wrap& place = layout_.wraps[size_t(wrap)];
-    for (int unit = place.first_unit; unit <= place.last_unit; ++unit) {
-      const UnitSpec& spec = architecture_.units[size_t(unit)];
-      any = any || sees_whole(shape_.optimizer, spec);
-      workspace = std::max(workspace, workspace_bytes(shape_.optimizer, spec));
-    }
-    if (!any) return;
-    const BufferId directions = buffer("directions of " + name_of(wrap), MemoryKind::kWorkspace,
-                                       place.flat.count * sizeof(float));
-    Op& prepare = emit_on_wrap(OpKind::kPrepareUpdate, Lane::kCompute, wrap);
-    read(prepare, program_.gradients);
-    for (const BufferId id : program_.optimizer_states) write(prepare, id);
-    prepare.scratch = {directions};
-    write(prepare, directions);
-    if (program_.optimizer_shards > groups_.shard_size)
-      gather_directions(wrap, RankGroup::kReplicas, directions);
-    if (program_.optimizer_shards > 1) gather_directions(wrap, RankGroup::kShards, directions);
-    Op& update = emit_on_wrap(OpKind::kUpdateWhole, Lane::kCompute, wrap);
-    update.scratch = {directions, buffer("optimizer workspace", MemoryKind::kWorkspace, workspace)};
-    for (const BufferId id : update.scratch) write(update, id);
-    for (const BufferId id : program_.optimizer_states) write(update, id);
-    write(update, program_.weights());
-  }
+  using UpdateWriter::clip_gradients;
+  using UpdateWriter::measure_gradients;
+  using UpdateWriter::prefetch_update;
+  using UpdateWriter::update;
+  using UpdateWriter::update_whole;
 
   StepProgram finish() && {
     place_buffers(program_);
@@ -271,26 +224,29 @@ class ProgramBuilder : private ActivationWriter {
   }
 
  private:
-  [[nodiscard]] size_t norm_part_count() const {
-    return size_t(shape_.norm_parts > 0 ? shape_.norm_parts : shape_.world_size);
-  }
-
-  // "h.0", "h.0 to h.3"
-  [[nodiscard]] std::string name_of(int wrap) const {
-    const Wrap& place = layout_.wraps[size_t(wrap)];
-    const std::string& first = architecture_.units[size_t(place.first_unit)].name;
-    if (place.first_unit == place.last_unit) return first;
-    return first + " to " + architecture_.units[size_t(place.last_unit)].name;
+  // Whether units' parameters are brought together for each use.
+  [[nodiscard]] bool gathers_parameters() const {
+    return program_.parameter_shards > 1 || offloads_parameters();
   }
 
   void gather_parameters(int wrap) {
     const DType dtype = architecture_.compute;
-    const size_t bytes = layout_.wraps[size_t(wrap)].flat.count * size_of(dtype);
-    parameters_[size_t(wrap)] = {
-        buffer("parameters of " + name_of(wrap), MemoryKind::kParameters, bytes, dtype), 0};
+    const Range& flat = layout_.wraps[size_t(wrap)].flat;
+    const std::string name = "parameters of " + name_of(wrap);
+    const Range place = place_in_shard(flat, program_.parameter_shards);
+    FlatView shard{program_.parameters, place.begin};
+    if (offloads_parameters())
+      shard = fetch_parameters(wrap, place, fmt::format("fetched {}", name));
+    if (program_.parameter_shards == 1) {
+      parameters_[size_t(wrap)] = shard;
+      return;
+    }
+    const size_t bytes = flat.count * size_of(dtype);
+    parameters_[size_t(wrap)] = {buffer(name, MemoryKind::kParameters, bytes, dtype), 0};
     Op& op = emit_gather(wrap, RankGroup::kShards);
     use_wrap_view(op, op.parameters, parameters_, true);
-    use_shard(op, program_.parameters, program_.parameter_shards, false);
+    op.shard = shard;
+    use_view(op, shard, place, false);
   }
 
   Op& emit_gather(int wrap, RankGroup group) {
@@ -307,22 +263,11 @@ class ProgramBuilder : private ActivationWriter {
       use_wrap_view(op, op.parameters, parameters_, true);
   }
 
-  void gather_directions(int wrap, RankGroup group, BufferId directions) {
-    Op& op = emit_collective(OpKind::kGatherDirections, wrap, group, members_part(wrap, group));
-    op.scratch = {directions};
-    write(op, directions);
-  }
-
   void reduce_wrap(int wrap, int micro, RankGroup group) {
     Op& op = emit_collective(OpKind::kReduceGradients, wrap, group, members_part(wrap, group));
     op.micro = micro;
     op.scatter = group == RankGroup::kShards || program_.optimizer_shards > groups_.shard_size;
     use_wrap_view(op, op.gradients, gradients_, true);
-  }
-  // Elements of a wrap that a shard group has, or the replicas of one of its shards.
-  [[nodiscard]] size_t members_part(int wrap, RankGroup group) const {
-    const size_t count = layout_.wraps[size_t(wrap)].flat.count;
-    return group == RankGroup::kShards ? count : count / size_t(groups_.shard_size);
   }
 
   void read_input(Op& op, const UnitSpec& spec) {
@@ -377,25 +322,12 @@ class ProgramBuilder : private ActivationWriter {
     view = views[size_t(op.wrap)];
     use_view(op, view, layout_.wraps[size_t(op.wrap)].flat, writes);
   }
-  // This rank's part of the operation's wrap, in a buffer of one of `shards` shards.
-  void use_shard(Op& op, BufferId id, int shards, bool writes) {
-    use_elements(op, id, place_in_shard(layout_.wraps[size_t(op.wrap)].flat, shards), writes);
-  }
-
-  BufferId flat_buffer(const std::string& name, MemoryKind kind, int shards,
-                       DType dtype = DType::kF32) {
-    return persistent(name, kind, layout_.count / size_t(shards) * size_of(dtype), dtype);
-  }
   void view_all(std::vector<FlatView>& views, BufferId id) const {
     for (size_t wrap = 0; wrap < views.size(); ++wrap)
       views[wrap] = {id, layout_.wraps[wrap].flat.begin};
   }
 
-  const Architecture& architecture_;
-  const ParameterLayout& layout_;
   const Strategy& strategy_;
-  const StepShape& shape_;
-  const RankGroups groups_;
   std::vector<FlatView> parameters_;            // by wrap; no buffer: not gathered
   std::vector<FlatView> gradients_;             // by wrap; no buffer: nothing is written yet
   std::vector<std::vector<FlatView>> earlier_;  // by wrap: sums of micro-batches before this one

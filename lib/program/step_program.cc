@@ -13,7 +13,7 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kArenaAlignment = 64;  // bytes; a cache line, and the widest vector
+constexpr size_t kArenaAlignment = 64;  // of its size, in bytes
 
 bool overlap(const Range& a, const Range& b) { return a.begin < b.end() && b.begin < a.end(); }
 
@@ -46,13 +46,13 @@ bool conflict(const StepProgram& program, const Op& a, const Op& b) {
 }
 
 // The lowest offset at which `bytes` bytes are free of all `taken` ranges.
-size_t lowest_gap(std::vector<Range> taken, size_t bytes) {
+size_t lowest_gap(std::vector<Range> taken, size_t bytes, size_t alignment) {
   std::sort(taken.begin(), taken.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
   size_t offset = 0;
   for (const Range& range : taken) {
     if (offset + bytes <= range.begin) break;
-    offset = std::max(offset, round_up(range.end(), kArenaAlignment));
+    offset = std::max(offset, round_up(range.end(), alignment));
   }
   return offset;
 }
@@ -91,10 +91,13 @@ void attribute_arena(StepProgram& program) {
 
 }  // namespace
 
-std::string_view to_string(Lane lane) { return lane == Lane::kCompute ? "compute" : "comm"; }
+std::string_view to_string(Lane lane) {
+  constexpr std::array<std::string_view, kLaneCount> kNames = {"compute", "comm", "offload"};
+  return kNames[size_t(lane)];
+}
 
 std::string_view to_string(OpKind kind) {
-  constexpr std::array<std::string_view, 19> kNames = {"next-batch",
+  constexpr std::array<std::string_view, 21> kNames = {"next-batch",
                                                        "forward",
                                                        "loss",
                                                        "evaluate-loss",
@@ -112,7 +115,9 @@ std::string_view to_string(OpKind kind) {
                                                        "update",
                                                        "prepare-update",
                                                        "gather-directions",
-                                                       "update-whole"};
+                                                       "update-whole",
+                                                       "fetch",
+                                                       "store"};
   return kNames[size_t(kind)];
 }
 
@@ -121,6 +126,7 @@ std::string describe(const Op& op) {
   if (op.unit >= 0) text += fmt::format(" unit {}", op.unit);
   if (op.wrap >= 0) text += fmt::format(" wrap {}", op.wrap);
   if (op.bucket >= 0) text += fmt::format(" bucket {}", op.bucket);
+  if (op.tile.number >= 0) text += fmt::format(" tile {}", op.tile.number);
   if (op.micro >= 0) text += fmt::format(" (micro-batch {})", op.micro);
   return text;
 }
@@ -143,7 +149,7 @@ void place_buffers(StepProgram& program) {
       const BufferSpec& neighbour = program.buffers[size_t(other)];
       if (live_together(buffer, neighbour)) taken.push_back({neighbour.offset, neighbour.bytes});
     }
-    buffer.offset = lowest_gap(std::move(taken), buffer.bytes);
+    buffer.offset = lowest_gap(std::move(taken), buffer.bytes, buffer.alignment);
     program.arena_bytes =
         std::max(program.arena_bytes, round_up(buffer.offset + buffer.bytes, kArenaAlignment));
     placed.push_back(id);

@@ -31,8 +31,13 @@ using OpId = int;
 using BufferId = int;
 inline constexpr BufferId kNoBuffer = -1;
 
-enum class Lane { kCompute, kComm };
-inline constexpr int kLaneCount = 2;
+// kOffload: copies between the device and what is kept beside it.
+enum class Lane { kCompute, kComm, kOffload };
+inline constexpr int kLaneCount = 3;
+
+// Where a buffer's bytes are: those of kHost and kFile are offloaded.
+enum class Storage { kDevice, kHost, kFile };
+inline constexpr int kStorageCount = 3;
 
 enum class OpKind {
   kNextBatch,         // tokens, targets <- the data loader
@@ -51,13 +56,18 @@ enum class OpKind {
   kMeasureGradients,  // sums of squares, one for each rank's shard of the gradients
   kGatherNorm,        // those of the other ranks
   kClipGradients,     // the global norm, the clipping coefficient, the check that all is finite
-  kUpdate,            // the optimizer, on all tensors that it does not see whole
+  kUpdate,            // the optimizer, on `elements` of all tensors that it does not see whole
   kPrepareUpdate,     // this rank's part of the directions of a wrap's tensors that it sees whole
   kGatherDirections,  // the other parts, of `group`
   kUpdateWhole,       // the optimizer, on those tensors
+  kFetch,             // `moves`, to the device
+  kStore,             // `moves`, from it
 };
 std::string_view to_string(OpKind kind);
 std::string_view to_string(Lane lane);
+
+// Offsets and lengths of what is offloaded are multiples of this: the block of direct file I/O.
+inline constexpr size_t kOffloadAlignment = 4096;
 
 struct BufferSpec {
   std::string name;
@@ -65,9 +75,16 @@ struct BufferSpec {
   size_t bytes = 0;
   DType dtype = DType::kF32;  // of its elements
   bool persistent = false;
-  OpId first = -1;  // the operations that touch it first and last; -1 before finish
+  Storage storage = Storage::kDevice;  // only persistent buffers are offloaded
+  // Of a persistent buffer of which a part is offloaded: the buffer that has the elements after its
+  // own.
+  BufferId rest = kNoBuffer;
+  size_t alignment = 64;  // of its offset; a cache line, and the widest vector
+  OpId first = -1;        // the operations that touch it first and last; -1 before finish
   OpId last = -1;
-  size_t offset = 0;  // in the arena; 0 for persistent buffers, each of which is its own memory
+  // In the arena, or in what its storage keeps; 0 for persistent buffers on the device, each of
+  // which is its own memory.
+  size_t offset = 0;
 };
 
 // Bytes of a buffer that an operation reads or writes.
@@ -81,6 +98,22 @@ struct BufferUse {
 struct FlatView {
   BufferId buffer = kNoBuffer;
   size_t begin = 0;
+};
+
+// Bytes that the offload lane copies between an offloaded buffer and one of the device.
+struct Move {
+  BufferId offloaded = kNoBuffer;
+  size_t from = 0;  // in the offloaded buffer
+  BufferId buffer = kNoBuffer;
+  size_t bytes = 0;  // from the buffer's first on
+};
+
+// The buffers in which a part of what is offloaded is updated.
+struct Tile {
+  int number = -1;
+  std::vector<BufferId> states;     // in the order of OptimizerSpec::kept
+  BufferId weights = kNoBuffer;     // none: the weights are not offloaded
+  BufferId parameters = kNoBuffer;  // rounded ones, likewise
 };
 
 struct Op {
@@ -101,6 +134,7 @@ struct Op {
   bool keeps = false;
   // Of loss, backward and reduce-gradients: gradients are added to those of an earlier micro-batch.
   bool accumulate = false;
+  FlatView shard;       // of gather-parameters from shards: this rank's
   FlatView parameters;  // of the unit or wrap, and of the one that a tied head borrows from
   FlatView gradients;
   FlatView borrowed_parameters;
@@ -117,6 +151,11 @@ struct Op {
   // In the order of the unit's scratch list for this kind; of the updates of whole tensors: the
   // wrap's directions, and the optimizer's workspace.
   std::vector<BufferId> scratch;
+  // Of update: of this rank's shard of each unit, in forward order, as the optimizer's flat buffers
+  // hold them. In a tile, where that part is offloaded.
+  Range elements;
+  Tile tile;
+  std::vector<Move> moves;  // of fetch and store
   std::vector<BufferUse> uses;
   std::vector<OpId> after;
 };
@@ -128,6 +167,7 @@ struct StepProgram {
   // What the arena holds at its fullest operation, by MemoryKind; gaps count as workspace. Its sum
   // is arena_bytes.
   std::array<uint64_t, kMemoryKindCount> arena_by_kind{};
+  std::array<uint64_t, kStorageCount> offloaded_bytes{};  // by Storage; none of kDevice
   // The persistent buffers; kNoBuffer in a program without them. Parameters, gradients, master
   // weights and moments are whole or this rank's shard; loss_sum has the two f64 that kReduceLoss
   // sums: the loss and the wish to stop; norm_parts one f64 for each part of the norm, those that

@@ -13,6 +13,7 @@ Backend make_backend(const TrainConfig& config, int local_world_size) {
   }
   Backend backend;
   backend.device = make_cpu_device();
+  backend.device->set_limit(config.device_memory_bytes);
   const int threads = config.threads > 0 ? config.threads : default_thread_count(local_world_size);
   backend.pool = std::make_unique<ThreadPool>(threads);
   backend.ops = make_cpu_ops(*backend.pool);

@@ -58,6 +58,8 @@ RunConfig shortened(RunConfig config, const std::string& tokens) {
   config.train.grad_accum = std::min(config.train.grad_accum, 2);
   config.parallel.strategy = "ddp";
   config.parallel.shard_size = 0;
+  config.offload = {};
+  config.train.device_memory_bytes = 0;
   return config;
 }
 

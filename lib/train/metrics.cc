@@ -30,10 +30,17 @@ std::string to_json_line(const StepMetrics& metrics) {
                                  {"mfu", metrics.mfu},
                                  {"step_ms", r.seconds * 1e3},
                                  {"comm_ms", r.comm_seconds * 1e3},
+                                 {"update_ms", r.update_seconds * 1e3},
                                  {"wire_bytes", r.wire_bytes},
                                  {"peak_bytes", metrics.peak.total()}};
   for (size_t kind = 0; kind < kMemoryKindCount; ++kind) {
     json["peak_bytes_by_kind"][std::string(kMemoryKindNames[kind])] = metrics.peak.by_kind[kind];
+  }
+  if (r.offload_bytes > 0) {
+    json["host_bytes"] = metrics.host_bytes;
+    json["file_bytes"] = metrics.file_bytes;
+    json["offload_bytes"] = r.offload_bytes;
+    json["offload_ms"] = r.offload_seconds * 1e3;
   }
   if (metrics.skipped_steps) {
     json["loss_scale"] = r.loss_scale;

@@ -1,9 +1,11 @@
 // metrics.jsonl: one JSON object per optimizer step.
 //
 // Keys: step, loss, grad_norm, lr, tokens (of the step, all ranks), tokens_per_s, mfu, step_ms,
-// comm_ms, wire_bytes (sent by rank 0 in the step), peak_bytes, peak_bytes_by_kind {...}, and
-// valid_loss in the steps that validated. With fp16 also loss_scale and skipped_steps (so far);
-// grad_norm and loss are null where they overflowed.
+// comm_ms, update_ms (from the decision on clipping to the end), wire_bytes (sent by rank 0 in the
+// step), peak_bytes, peak_bytes_by_kind {...}, and valid_loss in the steps that validated. Where
+// state is offloaded also host_bytes and file_bytes (that rank 0 keeps beside its device),
+// offload_bytes (that it fetched and stored) and offload_ms (in which it did so). With fp16 also
+// loss_scale and skipped_steps (so far); grad_norm and loss are null where they overflowed.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +20,10 @@ namespace gxp {
 
 struct StepMetrics {
   StepResult result;
-  double mfu = 0;  // model FLOP/s over the measured matrix-product rate of all ranks
-  MemoryUse peak;  // of rank 0's device
+  double mfu = 0;           // model FLOP/s over the measured matrix-product rate of all ranks
+  MemoryUse peak;           // of rank 0's device
+  uint64_t host_bytes = 0;  // that rank 0 keeps beside it
+  uint64_t file_bytes = 0;
   std::optional<double> valid_loss;
   std::optional<int64_t> skipped_steps;  // so far, of fp16
 };

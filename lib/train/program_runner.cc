@@ -28,8 +28,11 @@ ProgramRunner::ProgramRunner(Device& device, const StepProgram& program,
       if (events_[size_t(before)] == nullptr) events_[size_t(before)] = device.make_event();
     }
   }
-  for (int lane = 0; lane < kLaneCount; ++lane)
-    streams_.push_back(device.make_stream(to_string(Lane(lane))));
+  streams_.resize(kLaneCount);
+  for (const Op& op : program.ops) {
+    std::unique_ptr<Stream>& stream = streams_[size_t(op.lane)];
+    if (stream == nullptr) stream = device.make_stream(to_string(op.lane));
+  }
 }
 
 void ProgramRunner::run(Deadline deadline) {
@@ -40,10 +43,11 @@ void ProgramRunner::run(Deadline deadline) {
     stream.submit(works_[id]);
     if (events_[id] != nullptr) stream.record(*events_[id]);
   }
-  // Communication first: when a lane fails, the others go on with what they have, and a failure to
-  // communicate is the cause of whatever the compute lane says.
+  // Compute last: when a lane fails, the others go on with what they have, and a failure to
+  // communicate or to fetch is the cause of whatever the compute lane says.
   std::exception_ptr first;
-  for (const Lane lane : {Lane::kComm, Lane::kCompute}) {
+  for (const Lane lane : {Lane::kComm, Lane::kOffload, Lane::kCompute}) {
+    if (streams_[size_t(lane)] == nullptr) continue;
     try {
       streams_[size_t(lane)]->synchronize(deadline);
     } catch (...) {

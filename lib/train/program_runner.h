@@ -34,8 +34,8 @@ class ProgramRunner {
   std::vector<double> seconds_;                 // each written by its lane's thread
   std::vector<Work> works_;                     // by OpId
   std::vector<std::unique_ptr<Event>> events_;  // by OpId; only of operations that others wait for
-  std::vector<std::unique_ptr<Stream>>
-      streams_;  // by Lane; destroyed first, while the works still exist
+  std::vector<std::unique_ptr<Stream>> streams_;  // by Lane, null where it has no operation;
+                                                  // destroyed first, while the works still exist
 };
 
 }  // namespace gxp

@@ -71,6 +71,9 @@ class Run {
         log_info("no checkpoint in '{}': starting at step 1", config_.checkpoint.dir);
       trainer_.initialise_weights();
     }
+    // On every rank: hosts may differ in what they can do.
+    if (!trainer_.offloaded().is_empty())
+      log_info("offloaded: {}", trainer_.offloaded().description());
     matmul_flops_ = measure_matmul_flops(backend_);
     summary_.parameters = trainer_.architecture().parameter_count();
     if (!config_.checkpoint.dir.empty()) prepare_directory(config_.checkpoint.dir);
@@ -155,6 +158,8 @@ class Run {
         trainer_.architecture().train_flops_per_token(trainer_.positions()) * double(r.tokens);
     metrics.mfu = flops / r.seconds / (matmul_flops_ * communicator_.world_size());
     metrics.peak = backend_.device->tracker().peak();
+    metrics.host_bytes = trainer_.offloaded().bytes(Storage::kHost);
+    metrics.file_bytes = trainer_.offloaded().bytes(Storage::kFile);
     for (MetricsFile& file : metrics_) file.write(metrics);
     const bool due = r.step == 1 || last_step() || r.step % config_.train.log_every == 0;
     if (!due && !metrics.valid_loss) return;

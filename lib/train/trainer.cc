@@ -75,6 +75,9 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
     kept_places_.push_back(place_state(architecture_, layout_, kept, parts, shards));
   }
   memory_ = std::make_unique<ProgramMemory>(*backend.device, built_.program);
+  const FileStoreOptions file{config.offload.path, fmt::format("rank {}'s state", rank),
+                              config.offload.io};
+  offloaded_ = std::make_unique<OffloadedMemory>(built_.program, *memory_, file);
   runner_ = std::make_unique<ProgramRunner>(*backend.device, built_.program, *memory_,
                                             [this](const Op& op) { return bind_train(op); });
 }
@@ -108,12 +111,13 @@ uint64_t Trainer::tokens_per_step() const {
 
 void Trainer::initialise_weights() {
   if (config_.model.init != "normal") {
-    load_weights(config_.model.init, state());
+    load_weights(config_.model.init, *this);
     return;
   }
   const InitialisationKey key{config_.train.seed, config_.model.layers};
-  for (const StateTensor& tensor : state())
-    initialise(tensor.weight, tensor.elements.begin, *tensor.spec, key, *backend_.pool);
+  fill_weights([&](const StateTensor& tensor, const Tensor& weight) {
+    initialise(weight, tensor.elements.begin, *tensor.spec, key, *backend_.pool);
+  });
 }
 
 void Trainer::continue_from(int64_t steps, uint64_t samples) {
@@ -155,11 +159,14 @@ StepResult Trainer::step(bool wish_to_stop) {
                              config_.train.steps);
   if (scaler_) result_.loss_scale = scaler_->scale();
   wish_to_stop_ = wish_to_stop;
+  if (unrounded_) round_offloaded();
   runner_->run(Deadline::after(kStepTimeout));
   ++step_;
   samples_ += tokens_per_step() / shape_.positions;
   result_.wire_bytes = communicator_.counters().bytes_sent - sent_before;
-  result_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const auto end = Clock::now();
+  result_.seconds = std::chrono::duration<double>(end - start).count();
+  result_.update_seconds = std::chrono::duration<double>(end - clipped_at_).count();
   return result_;
 }
 
@@ -170,6 +177,8 @@ double Trainer::largest(double value) {
 }
 
 std::function<void()> Trainer::bind_train(const Op& op) {
+  if (op.kind == OpKind::kUpdate) return bind_update(op);
+  if (op.lane == Lane::kOffload) return bind_offload(op);
   const bool on_unit = op.lane == Lane::kCompute && op.unit >= 0;
   if (!on_unit) {
     return [this, op] { run_op(op, {}); };
@@ -211,9 +220,6 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
     case OpKind::kClipGradients:
       clip();
       break;
-    case OpKind::kUpdate:
-      update();
-      break;
     case OpKind::kPrepareUpdate:
       prepare_update(op);
       break;
@@ -252,10 +258,16 @@ void Trainer::run_comm(const Op& op) {
 void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, const Op& op) {
   Communicator& group = members(op.group);
   const int shards = program.parameter_shards;
-  const Memory shard =
-      shards > 1 ? shard_of_wrap(layout_, memory.tensor(program.parameters), op.wrap, shards).memory
-                 : own_part(tensor_of_wrap(layout_, memory, op.wrap, op.parameters).memory,
-                            groups_.shard_size);
+  const auto find_shard = [&] {
+    if (shards == 1)
+      return own_part(tensor_of_wrap(layout_, memory, op.wrap, op.parameters).memory,
+                      groups_.shard_size);
+    const size_t count = layout_.wraps[size_t(op.wrap)].flat.count / size_t(shards);
+    if (op.shard.buffer != kNoBuffer)
+      return memory.tensor(op.shard.buffer).rows(op.shard.begin, count).memory;
+    return shard_of_wrap(layout_, memory.tensor(program.parameters), op.wrap, shards).memory;
+  };
+  const Memory shard = find_shard();
   if (op.group == RankGroup::kReplicas) return group.all_gather(shard, architecture_.compute);
   const Tensor whole = tensor_of_wrap(layout_, memory, op.wrap, op.parameters);
   if (shards == 1) return group.all_gather(whole.memory, whole.dtype);
@@ -264,20 +276,9 @@ void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, co
   group.run(call, shard, whole.memory);
 }
 
-// What the optimizer has of a wrap, into the part of this rank's parameters that it is of.
-void Trainer::round_parameters(int wrap) {
-  const StepProgram& program = built_.program;
-  const Tensor master = shard_of_wrap(layout_, memory_->tensor(program.master_weights), wrap,
-                                      program.optimizer_shards);
-  const Tensor held =
-      shard_of_wrap(layout_, memory_->tensor(program.parameters), wrap, program.parameter_shards);
-  const int parts = program.optimizer_shards / program.parameter_shards;
-  const int part = groups_.shard_of(communicator_.rank(), program.optimizer_shards) % parts;
-  backend_.ops->convert(held.rows(size_t(part) * master.count(), master.count()), master);
-}
-
 // For passes between steps.
 void Trainer::publish_parameters() {
+  if (unrounded_) round_offloaded();
   for (const Op& op : built_.program.ops) {
     if (op.kind == OpKind::kRoundParameters) round_parameters(op.wrap);
     if (stale_ && op.publishes) gather(built_.program, *memory_, op);
@@ -346,6 +347,7 @@ size_t Trainer::place_of_norm_part(size_t part) const {
 }
 
 void Trainer::clip() {
+  clipped_at_ = Clock::now();
   const auto* sums = reinterpret_cast<const double*>(flat(built_.program.loss_sum).data);
   const auto* squares = reinterpret_cast<const double*>(flat(built_.program.norm_parts).data);
   result_.loss = sums[0] / double(tokens_per_step());

@@ -11,7 +11,9 @@
 //             the weights are those of the step before. kIo, kCorrupt: the data.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +32,7 @@
 #include "lib/train/backend.h"
 #include "lib/train/program_runner.h"
 #include "lib/train/unit_binding.h"
+#include "lib/zero/offloaded_memory.h"
 #include "lib/zero/program_memory.h"
 
 namespace gxp {
@@ -43,9 +46,18 @@ struct StepResult {
   bool skipped = false;   // fp16: gradients overflowed, nothing was updated
   uint64_t tokens = 0;    // of the step, on all ranks
   double seconds = 0;
-  double comm_seconds = 0;   // in which this rank's comm lane was busy
-  uint64_t wire_bytes = 0;   // that this rank sent
-  bool stop_wished = false;  // by any rank
+  double comm_seconds = 0;     // in which this rank's comm lane was busy
+  double update_seconds = 0;   // from the decision on clipping to the step's end
+  double offload_seconds = 0;  // in which this rank's offload lane was busy
+  uint64_t offload_bytes = 0;  // that it fetched and stored
+  uint64_t wire_bytes = 0;     // that this rank sent
+  bool stop_wished = false;    // by any rank
+};
+
+// Elements of one of the trainer's f32 buffers, on the device or beside it.
+struct HeldRange {
+  BufferId buffer = kNoBuffer;
+  Range elements;
 };
 
 // What a rank holds of one logical tensor: all of it, or the part in its shard. Flat, f32; weights
@@ -53,9 +65,10 @@ struct StepResult {
 struct StateTensor {
   const TensorSpec* spec = nullptr;
   Range elements;  // of the tensor
-  Tensor weight;
-  // In the order of OptimizerSpec::kept, of the same elements; empty where none is kept or every
-  // rank holds all.
+  HeldRange weight_at;
+  Tensor weight;  // empty where some of it is offloaded
+  // In the order of OptimizerSpec::kept, of the same elements; empty where none is kept, every
+  // rank holds all, or some is offloaded.
   std::vector<Tensor> optimizer;
   // Of the last step, summed over the ranks, not clipped, times the step's loss_scale.
   Tensor gradient;
@@ -67,7 +80,7 @@ struct KeptTensor {
   const KeptState* state = nullptr;
   std::vector<size_t> shape;  // of all of it
   Range elements;             // of that
-  Tensor tensor;
+  HeldRange at;
   bool everywhere = false;  // every rank holds these elements
 };
 
@@ -84,6 +97,12 @@ class Trainer {
   [[nodiscard]] std::vector<StateTensor> state();
   // The optimizer state, likewise.
   [[nodiscard]] std::vector<KeptTensor> kept_state();
+  // What these name, wherever it lies; between steps.
+  void read(const HeldRange& held, Memory out);
+  void write(const HeldRange& held, ConstMemory in);
+  // Has `fill` write the weights of each tensor of state(), wherever they lie.
+  void fill_weights(const std::function<void(const StateTensor&, const Tensor& weight)>& fill);
+  [[nodiscard]] const OffloadedMemory& offloaded() const { return *offloaded_; }
   // Whether state() is a shard.
   [[nodiscard]] bool is_sharded() const { return built_.program.optimizer_shards > 1; }
   // The elements of a state() tensor of `count` for which this rank stands: the ranks that hold the
@@ -135,7 +154,11 @@ class Trainer {
   [[noreturn]] void fail_non_finite();
   void finish_loss(const Op& op, const UnitTensors& tensors);
   void clip();
-  void update();
+  std::function<void()> bind_update(const Op& op);
+  std::function<void()> bind_offload(const Op& op);
+  UpdateRange range_in(const Op& op, size_t own_part, const Range& elements);
+  [[nodiscard]] Tensor own_parameters(int wrap) const;
+  void round_offloaded();
   void prepare_update(const Op& op);
   void gather_directions(const Op& op);
   void update_whole(const Op& op);
@@ -175,6 +198,7 @@ class Trainer {
   std::vector<TensorPart> all_parts_;            // every tensor whole
   std::vector<std::vector<Range>> kept_places_;  // by kind of state; of own or of all parts
   std::unique_ptr<ProgramMemory> memory_;
+  std::unique_ptr<OffloadedMemory> offloaded_;
   std::unique_ptr<ProgramRunner> runner_;
 
   std::optional<LossScaler> scaler_;  // of fp16
@@ -186,7 +210,9 @@ class Trainer {
   std::vector<double> losses_;  // sums over micro-batches that wait for others
   double gradient_factor_ = 1;  // clipping, and the loss scale undone
   bool stale_ = false;          // weights outside this rank's shard are those of the step before
+  bool unrounded_ = false;      // offloaded master weights were changed between steps
   bool wish_to_stop_ = false;
+  std::chrono::steady_clock::time_point clipped_at_;
 };
 
 }  // namespace gxp

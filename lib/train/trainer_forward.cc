@@ -56,6 +56,7 @@ std::function<void()> Trainer::bind_forward(const Pass& pass, const Op& op) {
   }
   if (op.kind == OpKind::kGatherParameters)
     return [this, &pass, op] { gather(pass.program, *pass.memory, op); };
+  if (op.lane == Lane::kOffload) return offloaded_->bind(op, pass.program, *pass.memory);
   const BindingContext context{architecture_, layout_, *pass.memory, pass.shape.rows,
                                pass.shape.positions};
   return [this, &pass, op, tensors = bind_unit(context, op)] {

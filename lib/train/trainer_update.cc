@@ -16,8 +16,8 @@ UpdateRange range_of(const StateTensor& tensor, const ConstTensor& gradients) {
 // `place`: an index of the parts that this kind of state is laid out by.
 Tensor Trainer::kept_of(size_t state, size_t place) const {
   const Range& range = kept_places_[state][place];
-  if (range.count == 0) return {};
   const Memory buffer = flat(built_.program.optimizer_states[state]);
+  if (range.count == 0 || range.end() * sizeof(float) > buffer.bytes) return {};
   return {buffer.slice(range.begin * sizeof(float), range.count * sizeof(float)), DType::kF32,
           Shape{range.count}};
 }
@@ -28,14 +28,16 @@ std::vector<StateTensor> Trainer::state() {
   for (size_t i = 0; i < own_parts_.size(); ++i) {
     const TensorPart& part = own_parts_[i];
     const UnitSpec& unit = architecture_.units[size_t(part.unit)];
-    const auto take = [&](BufferId buffer, int shards) {
-      return part_of(layout_, part, memory_->tensor(buffer), shards);
-    };
     StateTensor& tensor = tensors.emplace_back();
     tensor.spec = &unit.tensors[size_t(part.tensor)];
     tensor.elements = part.elements;
-    tensor.weight = take(program.weights(), program.weight_shards());
-    tensor.gradient = take(program.gradients, program.gradient_shards);
+    const Range place = {begin_in_shard(layout_, part, program.weight_shards()),
+                         part.elements.count};
+    tensor.weight_at = {program.weights(), place};
+    const Tensor weights = memory_->tensor(program.weights());
+    if (place.end() <= weights.count()) tensor.weight = weights.rows(place.begin, place.count);
+    tensor.gradient =
+        part_of(layout_, part, memory_->tensor(program.gradients), program.gradient_shards);
     for (size_t s = 0; s < kept_places_.size(); ++s)
       tensor.optimizer.push_back(shape_.optimizer.kept[s].everywhere ? Tensor() : kept_of(s, i));
   }
@@ -50,11 +52,10 @@ std::vector<KeptTensor> Trainer::kept_state() {
     for (size_t i = 0; i < parts.size(); ++i) {
       const UnitSpec& unit = architecture_.units[size_t(parts[i].unit)];
       const TensorSpec& spec = unit.tensors[size_t(parts[i].tensor)];
-      const Tensor tensor = kept_of(s, i);
-      if (tensor.memory.data == nullptr) continue;
-      const Range elements = state.everywhere ? Range{0, tensor.count()} : parts[i].elements;
-      tensors.push_back(
-          {&spec, &state, state.shape(unit, spec), elements, tensor, state.everywhere});
+      const HeldRange at{built_.program.optimizer_states[s], kept_places_[s][i]};
+      if (at.elements.count == 0) continue;
+      const Range elements = state.everywhere ? Range{0, at.elements.count} : parts[i].elements;
+      tensors.push_back({&spec, &state, state.shape(unit, spec), elements, at, state.everywhere});
     }
   }
   return tensors;
@@ -62,16 +63,6 @@ std::vector<KeptTensor> Trainer::kept_state() {
 
 UpdateStep Trainer::update_step() const {
   return {result_.step - skipped_, result_.lr, gradient_factor_};
-}
-
-void Trainer::update() {
-  if (result_.skipped) return;
-  const std::vector<StateTensor> own = state();
-  for (size_t i = 0; i < own.size(); ++i) {
-    if (!sees_whole(own_parts_[i]))
-      optimizer_->update(range_of(own[i], own[i].gradient), update_step());
-  }
-  stale_ = built_.program.parameter_shards != built_.program.optimizer_shards;
 }
 
 bool Trainer::sees_whole(const TensorPart& part) const {
@@ -138,6 +129,25 @@ void Trainer::transform(size_t tensor, const Tensor& direction, Memory workspace
   for (size_t s = 0; s < kept_places_.size(); ++s)
     whole.kept.push_back(shape_.optimizer.kept[s].everywhere ? kept_of(s, tensor) : Tensor());
   optimizer_->transform(whole, step);
+}
+
+// What the optimizer has of a wrap, into the part of this rank's parameters that it is of.
+void Trainer::round_parameters(int wrap) {
+  const StepProgram& program = built_.program;
+  const Tensor master = shard_of_wrap(layout_, memory_->tensor(program.master_weights), wrap,
+                                      program.optimizer_shards);
+  backend_.ops->convert(own_parameters(wrap), master);
+}
+
+// Of a wrap's parameters, those of which this rank holds the optimizer's state.
+Tensor Trainer::own_parameters(int wrap) const {
+  const StepProgram& program = built_.program;
+  const Tensor held =
+      shard_of_wrap(layout_, memory_->tensor(program.parameters), wrap, program.parameter_shards);
+  const int parts = program.optimizer_shards / program.parameter_shards;
+  const int part = groups_.shard_of(communicator_.rank(), program.optimizer_shards) % parts;
+  const size_t count = held.count() / size_t(parts);
+  return held.rows(size_t(part) * count, count);
 }
 
 }  // namespace gxp

@@ -19,9 +19,25 @@ namespace {
 struct HeldTensor {
   TensorInfo info;
   Range elements;
-  Tensor tensor;
+  HeldRange at;
   bool everywhere;  // every rank holds these elements
 };
+
+// What is copied at a time between a trainer, some of whose state may lie beside its device, and a
+// file.
+constexpr size_t kStagedElements = size_t{4} << 20;
+
+// act(piece, memory) for `share` of what is held, piece by piece, in order.
+template <class Act>
+void by_pieces(const HeldTensor& held, const Range& share, std::vector<float>& staged, Act act) {
+  for (size_t done = 0; done < share.count; done += kStagedElements) {
+    const size_t begin = share.begin + done;
+    const size_t count = std::min(kStagedElements, share.count - done);
+    staged.resize(count);
+    act(begin, HeldRange{held.at.buffer, {held.at.elements.begin + begin, count}},
+        memory_of(staged));
+  }
+}
 
 std::vector<HeldTensor> held_by(Trainer& trainer) {
   const auto info = [](const TensorSpec& spec, Role role, const std::vector<size_t>& shape) {
@@ -29,11 +45,11 @@ std::vector<HeldTensor> held_by(Trainer& trainer) {
   };
   std::vector<HeldTensor> held;
   for (const StateTensor& state : trainer.state())
-    held.push_back(
-        {info(*state.spec, Role::kWeight, state.spec->shape), state.elements, state.weight, false});
+    held.push_back({info(*state.spec, Role::kWeight, state.spec->shape), state.elements,
+                    state.weight_at, false});
   for (const KeptTensor& kept : trainer.kept_state())
     held.push_back({info(*kept.spec, parse_role(kept.state->role).value(), kept.shape),
-                    kept.elements, kept.tensor, kept.everywhere});
+                    kept.elements, kept.at, kept.everywhere});
   return held;
 }
 
@@ -114,14 +130,15 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
   const int world_size = communicator.world_size();
   const auto step = uint64_t(trainer.steps_done());
   CheckpointWriter writer(config.checkpoint.dir, {step, rank, world_size});
+  std::vector<float> staged;
   for (const HeldTensor& held : held_by(trainer)) {
     const size_t count = held.elements.count;
     const Range share =
         held.everywhere ? owned_range(count, world_size, rank) : trainer.own_share(count);
-    if (share.count == 0) continue;
-    const Memory memory =
-        held.tensor.memory.slice(share.begin * sizeof(float), share.count * sizeof(float));
-    writer.add(held.info, held.elements.begin + share.begin, memory);
+    by_pieces(held, share, staged, [&](size_t begin, const HeldRange& at, Memory memory) {
+      trainer.read(at, memory);
+      writer.add(held.info, held.elements.begin + begin, memory);
+    });
   }
   std::vector<FilePart> parts;
   for (const std::string& text : gather_texts(communicator, to_json(writer.finish()))) {
@@ -147,8 +164,14 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   const Checkpoint checkpoint = open_verified(config.checkpoint.dir, communicator);
   check_agreement(checkpoint, settings);
   check_kept(checkpoint, config.optim);
-  for (const HeldTensor& held : held_by(trainer))
-    checkpoint.read(held.info.name, held.info.role, held.elements.begin, held.tensor.memory);
+  std::vector<float> staged;
+  for (const HeldTensor& held : held_by(trainer)) {
+    const Range all{0, held.elements.count};
+    by_pieces(held, all, staged, [&](size_t begin, const HeldRange& at, Memory memory) {
+      checkpoint.read(held.info.name, held.info.role, held.elements.begin + begin, memory);
+      trainer.write(at, memory);
+    });
+  }
   const CheckpointInfo& info = checkpoint.manifest().info;
   trainer.continue_from(int64_t(info.step), info.samples_consumed);
   trainer.continue_scaling(info.state);

@@ -37,9 +37,9 @@ void read_as_f32(const NamedTensor& from, size_t begin, const Tensor& to, const 
 
 }  // namespace
 
-void load_weights(const std::string& path, const std::vector<StateTensor>& state) {
+void load_weights(const std::string& path, Trainer& trainer) {
   const NamedTensors file = read_weights(path);
-  for (const StateTensor& tensor : state) {
+  trainer.fill_weights([&](const StateTensor& tensor, const Tensor& weight) {
     const NamedTensor* found = find_tensor(file, tensor.spec->name);
     if (found == nullptr) {
       fail(ErrorKind::kConfig,
@@ -52,8 +52,8 @@ void load_weights(const std::string& path, const std::vector<StateTensor>& state
            tensor.spec->name, fmt::join(found->info.shape, ", "),
            fmt::join(tensor.spec->shape, ", "));
     }
-    read_as_f32(*found, tensor.elements.begin, tensor.weight, path);
-  }
+    read_as_f32(*found, tensor.elements.begin, weight, path);
+  });
 }
 
 }  // namespace gxp

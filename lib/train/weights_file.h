@@ -2,15 +2,14 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "lib/train/trainer.h"
 
 namespace gxp {
 
-// Fills the weights of `state` from a checkpoint of any format with Hugging Face names. Numbers in
+// Fills the trainer's weights from a checkpoint of any format with Hugging Face names. Numbers in
 // another element type are converted. Errors: kIo, kCorrupt; kConfig if a tensor is missing or has
 // another shape, naming it.
-void load_weights(const std::string& path, const std::vector<StateTensor>& state);
+void load_weights(const std::string& path, Trainer& trainer);
 
 }  // namespace gxp

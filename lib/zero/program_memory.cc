@@ -28,7 +28,10 @@ void ProgramMemory::place(Device& device, const StepProgram& program, Memory are
   for (size_t id = 0; id < program.buffers.size(); ++id) {
     const BufferSpec& buffer = program.buffers[id];
     dtypes_.push_back(buffer.dtype);
-    if (!buffer.persistent) {
+    is_offloaded_.push_back(buffer.storage != Storage::kDevice);
+    if (buffer.storage != Storage::kDevice) {
+      places_.emplace_back();
+    } else if (!buffer.persistent) {
       places_.push_back(arena.slice(buffer.offset, buffer.bytes));
     } else if (BufferId(id) == program.parameters && parameters_.data != nullptr) {
       places_.push_back(parameters_);
@@ -47,6 +50,7 @@ Tensor ProgramMemory::tensor(BufferId buffer) const {
 }
 
 Access ProgramMemory::access(const BufferUse& use) const {
+  if (is_offloaded_[size_t(use.buffer)]) return {};
   const Memory memory = of(use.buffer).slice(use.bytes.begin, use.bytes.count);
   return {memory.data, memory.bytes, use.write};
 }

@@ -9,8 +9,8 @@
 
 namespace gxp {
 
-// Allocates each persistent buffer by its kind, and one arena for all others. Nothing is allocated
-// later.
+// Allocates each persistent buffer of the device by its kind, and one arena for all others. Nothing
+// is allocated later. Offloaded buffers have no memory here (offloaded_memory.h).
 //   Ownership  owns what it allocated; shared memory belongs to the ProgramMemory it was taken
 //   from.
 class ProgramMemory {
@@ -23,7 +23,8 @@ class ProgramMemory {
   [[nodiscard]] Memory of(BufferId buffer) const { return places_[size_t(buffer)]; }
   // All elements of a buffer.
   [[nodiscard]] Tensor tensor(BufferId buffer) const;
-  // The bytes that a use touches, for Work::accesses.
+  // The bytes that a use touches, for Work::accesses; none of what is offloaded, which one lane
+  // alone touches.
   [[nodiscard]] Access access(const BufferUse& use) const;
 
  private:
@@ -32,6 +33,7 @@ class ProgramMemory {
   std::vector<Buffer> owned_;
   std::vector<Memory> places_;  // by BufferId
   std::vector<DType> dtypes_;   // likewise
+  std::vector<bool> is_offloaded_;
   Memory parameters_;
   Memory arena_;
 };

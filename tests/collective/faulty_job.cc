@@ -211,7 +211,7 @@ void FaultyJob::take_part(int rank, Fd listener) {
   CommunicatorOptions options{.algorithm = std::string(scene_.algorithm->name),
                               .layout_invariant = false,
                               .channels = 1,
-                              .timeout = std::chrono::milliseconds(int(1000 * kTimeout_s)),
+                              .timeout = std::chrono::milliseconds(int(1000 * scene_.timeout_s)),
                               .segment_bytes = 64 << 10};
   options.witnesses = {&recorder, &store};
   Communicator comm(std::move(transport), *device, options);
@@ -225,7 +225,7 @@ void FaultyJob::take_part(int rank, Fd listener) {
     comm.barrier();
   } catch (const Error& error) {
     ending.seconds = now();
-    ending.late_s = ending.seconds - entered - kTimeout_s;
+    ending.late_s = ending.seconds - entered - scene_.timeout_s;
     const std::string text = error.what();
     text.copy(ending.text.data(), ending.text.size() - 1);
   }
@@ -244,7 +244,7 @@ void FaultyJob::call(int rank, Communicator& comm, double& entered) {
   const TrappedBuffer out(2 * call.count * sizeof(float));
   if (rank == scene_.victim && scene_.mishap == Mishap::kCount) call.count *= 2;
   if (rank == scene_.victim && scene_.mishap == Mishap::kSkip) return;
-  if (rank == scene_.victim && scene_.mishap == Mishap::kLate) ::usleep(1'000'000);
+  if (rank == scene_.victim && scene_.mishap == Mishap::kLate) ::usleep(useconds_t(1e6 * (scene_.timeout_s + 0.7)));
   const Extents extents = extents_of(call, rank, kRanks);
   const Memory input = in.part(extents.input, call.dtype);
   const Memory output = out.part(extents.output, call.dtype);
@@ -262,7 +262,7 @@ bool FaultyJob::survives(int rank) const {
 }
 
 const std::array<FaultyJob::Ending, FaultyJob::kRanks>& FaultyJob::finish() {
-  const Deadline deadline = Deadline::after(10s);
+  const Deadline deadline = Deadline::after(20s);
   for (int rank = 0; rank < kRanks; ++rank) {
     pid_t& process = processes_[size_t(rank)];
     while (survives(rank) && process != 0) {
@@ -294,7 +294,7 @@ std::string FaultyJob::judge() {
 }
 
 double FaultyJob::seconds_to_verdict() const {
-  double longest = -kTimeout_s;
+  double longest = -scene_.timeout_s;
   for (int rank = 0; rank < kRanks; ++rank) {
     if (!survives(rank)) continue;
     const Ending& ending = board_->ranks[size_t(rank)];

@@ -31,6 +31,7 @@ struct Scene {
   Mishap mishap = Mishap::kNone;
   int victim = 0;
   uint64_t at = 0;
+  double timeout_s = 0.3;  // of a call
 };
 
 std::string_view to_string(Scene::Mishap mishap);  // "is killed"
@@ -43,7 +44,6 @@ bool through_tiles(const Scene& scene);
 class FaultyJob {
  public:
   static constexpr int kRanks = 4;
-  static constexpr double kTimeout_s = 0.3;
 
   // Starts the processes. No other thread may run.
   explicit FaultyJob(const Scene& scene);

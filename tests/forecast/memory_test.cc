@@ -84,6 +84,27 @@ TEST_CASE("what a validation takes beside the step is predicted", "[forecast]") 
   CHECK(peak_of_run(config, world_size, true) == predicted(config, world_size).peak);
 }
 
+TEST_CASE("what offloaded state leaves on the device is predicted", "[forecast]") {
+  const TemporaryDirectory directory;
+  const auto [optimizer, parameters, ratio] =
+      GENERATE(table<std::string, std::string, std::string>({{"memory", "none", "1"},
+                                                             {"memory", "none", "0.3"},
+                                                             {"file", "none", "1"},
+                                                             {"file", "memory", "1"},
+                                                             {"memory", "memory", "1"}}));
+  const int world_size = GENERATE(1, 3);
+  const std::string precision = GENERATE("fp32", "bf16");
+  CAPTURE(optimizer, parameters, ratio, world_size, precision);
+  std::vector<std::string> sets = {
+      "parallel.strategy=zero3",        "train.precision=" + precision,
+      "offload.optimizer=" + optimizer, "offload.parameters=" + parameters,
+      "offload.ratio=" + ratio,         "offload.step_tile=5000",
+      "train.valid_batches=1",          "data.valid=" + golden_path("gpt2-tiny", "tokens.i32")};
+  if (optimizer == "file") sets.push_back("offload.path=" + directory.path());
+  const RunConfig config = small_run(sets);
+  CHECK(peak_of_run(config, world_size, true) == predicted(config, world_size).peak);
+}
+
 TEST_CASE("the arena is never fuller than it is large, and the peak names its operation",
           "[forecast]") {
   const RunConfig config = small_run({"parallel.strategy=zero3"});

@@ -81,6 +81,14 @@ inline Values values_of(const Tensor& tensor) {
   return {data, data + tensor.count()};
 }
 
+// Of what a rank holds of a tensor, wherever that lies.
+inline Values held_values(Trainer& trainer, const StateTensor& held, Tensor StateTensor::*which) {
+  if (which != &StateTensor::weight) return values_of(held.*which);
+  Values values(held.elements.count);
+  trainer.read(held.weight_at, memory_of(values));
+  return values;
+}
+
 // The whole tensors behind what the ranks hold. [collective] if that is sharded.
 inline std::vector<Values> whole_tensors(Trainer& trainer, Communicator& communicator,
                                          Tensor StateTensor::*which) {
@@ -90,7 +98,7 @@ inline std::vector<Values> whole_tensors(Trainer& trainer, Communicator& communi
       Values& values = whole.emplace_back(spec.count());
       for (const StateTensor& held : trainer.state()) {
         if (held.spec->name != spec.name) continue;
-        const Values part = values_of(held.*which);
+        const Values part = held_values(trainer, held, which);
         std::copy(part.begin(), part.end(), values.begin() + std::ptrdiff_t(held.elements.begin));
       }
       // Zeros or-ed with bits are these bits.

@@ -1,0 +1,156 @@
+// The trainer's update in pieces, and what of its state lies beside the device.
+#include <algorithm>
+#include <cstring>
+
+#include "lib/train/trainer.h"
+
+namespace gxp {
+namespace {
+
+constexpr size_t kStagedElements = size_t{1} << 20;  // rounded at a time
+
+Range intersection(const Range& a, const Range& b) {
+  const size_t begin = std::max(a.begin, b.begin);
+  const size_t end = std::min(a.end(), b.end());
+  return {begin, end > begin ? end - begin : 0};
+}
+
+// A rounded part of the weights.
+struct Rounding {
+  Tensor to;
+  Tensor from;
+};
+
+}  // namespace
+
+// Of own part `own_part`, `elements` of the optimizer's buffers.
+UpdateRange Trainer::range_in(const Op& op, size_t own_part, const Range& elements) {
+  const StepProgram& program = built_.program;
+  const TensorPart& part = own_parts_[own_part];
+  const size_t skipped = elements.begin - begin_in_shard(layout_, part, program.optimizer_shards);
+  const auto take = [&](BufferId buffer, int shards) {
+    const size_t begin = begin_in_shard(layout_, part, shards) + skipped;
+    return memory_->tensor(buffer).rows(begin, elements.count);
+  };
+  const auto in_tile = [&](BufferId buffer) {
+    return memory_->tensor(buffer).rows(elements.begin - op.elements.begin, elements.count);
+  };
+  UpdateRange range;
+  range.decay = architecture_.units[size_t(part.unit)].tensors[size_t(part.tensor)].decays();
+  range.gradients = take(program.gradients, program.gradient_shards);
+  range.weights = op.tile.weights == kNoBuffer ? take(program.weights(), program.weight_shards())
+                                               : in_tile(op.tile.weights);
+  for (size_t s = 0; s < kept_places_.size(); ++s) {
+    const KeptState& kept = shape_.optimizer.kept[s];
+    if (op.tile.number >= 0)
+      range.kept.push_back(in_tile(op.tile.states[s]));
+    else if (kept.of_all)
+      range.kept.push_back(
+          memory_->tensor(program.optimizer_states[s]).rows(elements.begin, elements.count));
+    else
+      range.kept.push_back(kept.everywhere ? Tensor() : kept_of(s, own_part));
+  }
+  return range;
+}
+
+// All tensors are found before the first step. Offloaded weights are rounded here, as they pass.
+std::function<void()> Trainer::bind_update(const Op& op) {
+  const StepProgram& program = built_.program;
+  std::vector<UpdateRange> ranges;
+  for (size_t i = 0; i < own_parts_.size(); ++i) {
+    const TensorPart& part = own_parts_[i];
+    const size_t begin = begin_in_shard(layout_, part, program.optimizer_shards);
+    const Range elements = intersection(op.elements, {begin, part.elements.count});
+    if (elements.count > 0 && !sees_whole(part)) ranges.push_back(range_in(op, i, elements));
+  }
+  std::vector<Rounding> roundings;
+  const bool rounds = program.master_weights != kNoBuffer && !offloaded_->is_empty();
+  for (size_t wrap = 0; rounds && wrap < layout_.wraps.size(); ++wrap) {
+    const Range place = place_in_shard(layout_.wraps[wrap].flat, program.optimizer_shards);
+    const Range elements = intersection(op.elements, place);
+    if (elements.count == 0) continue;
+    const size_t in_tile = elements.begin - op.elements.begin;
+    const Tile& tile = op.tile;
+    const Tensor from =
+        memory_->tensor(tile.weights == kNoBuffer ? program.weights() : tile.weights);
+    const Tensor to =
+        tile.parameters == kNoBuffer
+            ? own_parameters(int(wrap)).rows(elements.begin - place.begin, elements.count)
+            : memory_->tensor(tile.parameters).rows(in_tile, elements.count);
+    const size_t begin = tile.weights == kNoBuffer ? elements.begin : in_tile;
+    roundings.push_back({to, from.rows(begin, elements.count)});
+  }
+  return [this, ranges = std::move(ranges), roundings = std::move(roundings)] {
+    if (result_.skipped) return;
+    for (const UpdateRange& range : ranges) optimizer_->update(range, update_step());
+    for (const Rounding& rounding : roundings) backend_.ops->convert(rounding.to, rounding.from);
+    stale_ = built_.program.parameter_shards != built_.program.optimizer_shards;
+  };
+}
+
+// What was left out of a skipped step is as it is stored. Whether it was is known to a store, which
+// comes after an update, and not to a fetch.
+std::function<void()> Trainer::bind_offload(const Op& op) {
+  uint64_t bytes = 0;
+  for (const Move& move : op.moves) bytes += move.bytes;
+  return [this, bytes, stores = op.kind == OpKind::kStore,
+          copy = offloaded_->bind(op, built_.program, *memory_)] {
+    if (stores && result_.skipped) return;
+    const auto start = std::chrono::steady_clock::now();
+    copy();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    result_.offload_seconds += seconds.count();
+    result_.offload_bytes += bytes;
+  };
+}
+
+void Trainer::read(const HeldRange& held, Memory out) {
+  offloaded_->read(held.buffer, held.elements, out);
+}
+
+void Trainer::write(const HeldRange& held, ConstMemory in) {
+  offloaded_->write(held.buffer, held.elements, in);
+  unrounded_ = built_.program.master_weights != kNoBuffer && !offloaded_->is_empty();
+}
+
+void Trainer::fill_weights(
+    const std::function<void(const StateTensor&, const Tensor& weight)>& fill) {
+  std::vector<float> staged;
+  for (const StateTensor& tensor : state()) {
+    if (tensor.weight.memory.data != nullptr) {
+      fill(tensor, tensor.weight);
+      continue;
+    }
+    staged.resize(tensor.elements.count);
+    fill(tensor, Tensor(memory_of(staged), DType::kF32, Shape{staged.size()}));
+    write(tensor.weight_at, memory_of(staged));
+  }
+  unrounded_ = built_.program.master_weights != kNoBuffer && !offloaded_->is_empty();
+}
+
+// Of all own parameters, from master weights that were changed between steps.
+void Trainer::round_offloaded() {
+  const StepProgram& program = built_.program;
+  std::vector<float> staged(kStagedElements);
+  std::vector<uint16_t> halves(kStagedElements);
+  for (size_t wrap = 0; wrap < layout_.wraps.size(); ++wrap) {
+    const Range place = place_in_shard(layout_.wraps[wrap].flat, program.optimizer_shards);
+    for (size_t done = 0; done < place.count; done += kStagedElements) {
+      const Range piece{place.begin + done, std::min(kStagedElements, place.count - done)};
+      const Tensor from(memory_of(staged).slice(0, piece.count * sizeof(float)), DType::kF32,
+                        Shape{piece.count});
+      const Tensor to(memory_of(halves).slice(0, piece.count * sizeof(uint16_t)),
+                      architecture_.compute, Shape{piece.count});
+      offloaded_->read(program.master_weights, piece, from.memory);
+      backend_.ops->convert(to, from);
+      if (shape_.offload.parameters != Storage::kDevice)
+        offloaded_->write(program.parameters, piece, to.memory);
+      else
+        std::memcpy(own_parameters(int(wrap)).rows(done, piece.count).memory.data, to.memory.data,
+                    to.memory.bytes);
+    }
+  }
+  unrounded_ = false;
+}
+
+}  // namespace gxp

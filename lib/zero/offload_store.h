@@ -1,0 +1,53 @@
+// Bytes that a rank keeps beside its device: in the host's memory, or in a file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "lib/device/memory.h"
+
+namespace gxp {
+
+// A piece of the store, and the memory that it is read into or written from.
+struct Transfer {
+  uint64_t offset = 0;
+  Memory memory;
+};
+
+//   Content   zero where nothing was written; gone with the store.
+//   Threads   one at a time.
+//   Errors    kIo, naming the store, the place and the system's reason.
+//   Cost      one system call and one copy where offset, size and address of a piece of a file are
+//             multiples of kBlockBytes; any others are copied block by block. Neither function
+//             allocates.
+class OffloadStore {
+ public:
+  static constexpr size_t kBlockBytes = 4096;
+
+  virtual ~OffloadStore() = default;
+  // How it works, for the log: "host memory", "/scratch, io_uring, O_DIRECT".
+  [[nodiscard]] virtual std::string description() const = 0;
+  [[nodiscard]] virtual uint64_t bytes() const = 0;
+  // Return when all pieces are copied.
+  virtual void read(std::span<const Transfer> pieces) = 0;
+  virtual void write(std::span<const Transfer> pieces) = 0;
+};
+
+// kDevice: not that much memory.
+std::unique_ptr<OffloadStore> make_memory_store(uint64_t bytes);
+
+struct FileStoreOptions {
+  std::string directory;    // that exists
+  std::string name;         // in errors: "rank 3's optimizer state"
+  std::string io = "auto";  // offload.io
+};
+
+// A file without a name, so that nothing is left of it however the process ends. All of its blocks
+// are taken at once: a full disk is found here, not in a step. Errors: kIo, with path, bytes needed
+// and free; kUnavailable: io_uring is asked for and not there. What is used in its place, or in
+// that of O_DIRECT, is in the description.
+std::unique_ptr<OffloadStore> make_file_store(const FileStoreOptions& options, uint64_t bytes);
+
+}  // namespace gxp
