@@ -76,11 +76,11 @@ std::vector<std::vector<std::string>> models() {
       {"model.family=gpt2", "model.hidden=768", "model.layers=3", "model.heads=12",
        "train.micro_batch=2"},
       {"model.family=gpt2", "model.hidden=256", "model.layers=12", "model.heads=4",
-       "train.micro_batch=8"},
+       "train.micro_batch=4"},
       {"model.family=llama", "model.hidden=768", "model.layers=3", "model.heads=12",
        "model.kv_heads=4", "train.micro_batch=2"},
       {"model.family=llama", "model.hidden=256", "model.layers=12", "model.heads=4",
-       "model.tied_head=true", "train.micro_batch=8", "train.precision=bf16"},
+       "model.tied_head=true", "train.micro_batch=4", "train.precision=bf16"},
   };
 }
 
