@@ -53,9 +53,10 @@ struct UnitSpec {
   UnitKind kind = UnitKind::kBlock;
   std::vector<TensorSpec> tensors = {};
   int borrows_from = -1;  // a tied head reads (and adds gradients to) the first tensor of that unit
-  std::vector<ActivationSpec> saved = {};              // written by forward, read by backward
-  std::vector<ActivationSpec> forward_scratch = {};    // live during the unit's forward only
-  std::vector<ActivationSpec> recompute_scratch = {};  // the first of forward_scratch
+  std::vector<ActivationSpec> saved = {};            // written by forward, read by backward
+  std::vector<ActivationSpec> forward_scratch = {};  // live during the unit's forward only
+  // The first of forward_scratch: live while `saved` is made again.
+  std::vector<ActivationSpec> recompute_scratch = {};
   std::vector<ActivationSpec> backward_scratch =
       {};  // live during its backward (the head: its loss) only
   // Of the last product, which makes the unit's output and nothing of `saved`.

@@ -77,8 +77,8 @@ struct BuiltStep {
 // with the same bits as over all ranks where a group is 2^k ranks (lib/collective/core_ranks.h).
 //
 // What a unit has not kept is made again right before its backward. The last block's backward
-// follows the loss, so that block keeps all if the arena gets no larger by it: it is smaller in the
-// loss then than in the backward of the blocks before. Throws kConfig as recompute_by_unit does.
+// follows the loss, so that block keeps all if the arena gets no larger by it, as it does not
+// unless most lives in the loss. Throws kConfig as recompute_by_unit does.
 BuiltStep build_train_step(const Architecture& architecture, const ParameterLayout& layout,
                            const Strategy& strategy, const StepShape& shape);
 

@@ -56,6 +56,7 @@ RunConfig shortened(RunConfig config, const std::string& tokens) {
   config.data.train = {tokens};
   config.data.valid = {};
   config.train.grad_accum = std::min(config.train.grad_accum, 2);
+  config.train.recompute_units = {"*"};
   config.parallel.strategy = "ddp";
   config.parallel.shard_size = 0;
   config.offload = {};

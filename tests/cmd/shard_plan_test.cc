@@ -150,6 +150,13 @@ TEST_CASE("shard-plan takes times from measured operations, which no other speed
   const Json planned = json_of({"shard-plan", run.path("run.toml"), "--measure", "--nproc", "2"});
   CHECK(planned["step_seconds"] > 0);
   CHECK(planned["compute_seconds"] > 0);
+  const Json again =  // measured with fewer blocks
+      json_of({"shard-plan", run.path("run.toml"), "--measure", "--set", "model.layers=5", "--set",
+               "train.recompute=full", "--set", "train.recompute_units=h.3", "--program"});
+  for (const Json& op : again["program"]) {
+    if (op["operation"].get<std::string>().starts_with("recompute"))
+      CHECK(op["end_seconds"] > op["begin_seconds"]);
+  }
   const Outcome both = run_gxp({"shard-plan", run.path("run.toml"), "--measure", "--gflops", "1"});
   CHECK(both.code == 2);
   CHECK(contains(both.err, "--measure"));

@@ -70,21 +70,21 @@ uint64_t predicted_of_all(const RunConfig& config, int world_size) {
   return bytes;
 }
 
-// Models of 200 MB and more in training: shallow and deep, of few and of many tokens.
+// Shallow and deep. Beside what is counted a process has 16 MB, whatever the model (two ranks of it
+// here: what matrix products pack, code, stacks, rows read ahead), so models are of 400 MB and more
+// in training.
 std::vector<std::vector<std::string>> models() {
   return {
-      {"model.family=gpt2", "model.hidden=768", "model.layers=3", "model.heads=12",
-       "train.micro_batch=2"},
-      {"model.family=gpt2", "model.hidden=256", "model.layers=12", "model.heads=4",
-       "train.micro_batch=8"},
+      {"model.family=gpt2", "model.hidden=768", "model.layers=3", "model.heads=12"},
+      {"model.family=gpt2", "model.hidden=512", "model.layers=8", "model.heads=8"},
       {"model.family=llama", "model.hidden=768", "model.layers=3", "model.heads=12",
-       "model.kv_heads=4", "train.micro_batch=2"},
-      {"model.family=llama", "model.hidden=256", "model.layers=12", "model.heads=4",
-       "model.tied_head=true", "train.micro_batch=8", "train.precision=bf16"},
+       "model.kv_heads=4"},
+      {"model.family=llama", "model.hidden=512", "model.layers=8", "model.heads=8",
+       "model.tied_head=true", "train.precision=bf16"},
   };
 }
 
-TEST_CASE("runs of 200 MB grow as predicted: to the byte on the device, to 5% in the process",
+TEST_CASE("large runs grow as predicted: to the byte on the device, to 5% in the process",
           "[forecast][.long]") {
   const TemporaryDirectory directory;
   const std::string text = directory.path() + "/text";
@@ -97,15 +97,15 @@ TEST_CASE("runs of 200 MB grow as predicted: to the byte on the device, to 5% in
         for (const int grad_accum : {1, 2}) {
           std::vector<std::string> sets = model;
           sets.insert(sets.end(), {"model.vocab_size=2048", "model.context=256",
-                                   "data.train=" + text, "train.steps=2", "train.threads=1",
-                                   fmt::format("parallel.strategy={}", strategy),
+                                   "data.train=" + text, "train.steps=2", "train.micro_batch=2",
+                                   "train.threads=1", fmt::format("parallel.strategy={}", strategy),
                                    fmt::format("train.recompute={}", recompute),
                                    fmt::format("train.grad_accum={}", grad_accum)});
           const RunConfig config = load_config("", sets).run;
           const uint64_t predicted = predicted_of_all(config, 2);
           const Grown grown = grow_in_a_child(config, 2);
           CAPTURE(model, strategy, recompute, grad_accum, predicted, grown.resident);
-          CHECK(predicted >= 200'000'000);
+          CHECK(predicted >= 400'000'000);
           CHECK(grown.tracked == predicted);
           const double error = double(grown.resident) / double(predicted) - 1;
           CHECK(std::abs(error) < 0.05);
