@@ -66,32 +66,34 @@ bool can_offload(const RunConfig& config) {
   return elementwise && (!kept.empty() || config.train.precision != "fp32");
 }
 
-Variants offload(const RunConfig& config, int world_size) {
-  Variants variants;
-  if (!can_offload(config)) return variants;
+Variants offload(const RunConfig& config, int /*world_size*/) {
+  const bool part = config.offload.ratio < 1;
+  if (!can_offload(config) || (config.offload.optimizer != "none" && !part)) return {};
   RunConfig other = config;
   other.offload.ratio = 1;
-  if (config.offload.optimizer == "none" || config.offload.ratio < 1) {
-    if (other.offload.optimizer == "none") other.offload.optimizer = "memory";
-    const char* whole = config.offload.ratio < 1 ? " with offload.ratio = 1" : "";
-    variants.push_back(
-        {fmt::format("offload.optimizer = \"{}\"{}", other.offload.optimizer, whole), other});
-  }
+  if (other.offload.optimizer == "none") other.offload.optimizer = "memory";
+  return {{fmt::format("offload.optimizer = \"{}\"{}", other.offload.optimizer,
+                       part ? " with offload.ratio = 1" : ""),
+           other}};
+}
+
+Variants offload_parameters(const RunConfig& config, int world_size) {
   const bool shards = find_strategy(config.parallel.strategy).shard_parameters;
-  if (config.offload.parameters == "none" && (shards || world_size == 1)) {
-    other.offload.parameters = other.offload.optimizer;
-    const std::string first =
-        variants.empty() ? "" : fmt::format("{} and ", variants.back().settings);
-    variants.push_back(
-        {fmt::format("{}offload.parameters = \"{}\"", first, other.offload.parameters), other});
-  }
+  if (!can_offload(config) || config.offload.parameters != "none" || (!shards && world_size > 1))
+    return {};
+  Variants variants = offload(config, world_size);
+  if (variants.empty()) variants.push_back({"", config});
+  auto& [settings, other] = variants.back();
+  other.offload.parameters = other.offload.optimizer;
+  settings += fmt::format("{}offload.parameters = \"{}\"", settings.empty() ? "" : " and ",
+                          other.offload.parameters);
   return variants;
 }
 
 // Everything at once.
 Variants all_together(const RunConfig& config, int world_size) {
   Variant last{"", config};
-  for (const auto& kind : {shard_more, recompute, offload, smaller_batches}) {
+  for (const auto& kind : {shard_more, recompute, offload, offload_parameters, smaller_batches}) {
     const Variants more = kind(last.config, world_size);
     if (more.empty()) continue;
     last = {last.settings + (last.settings.empty() ? "" : " and ") + more.back().settings,
@@ -105,7 +107,8 @@ Variants all_together(const RunConfig& config, int world_size) {
 std::vector<Edit> edits_that_fit(const RunConfig& config, int world_size, uint64_t limit_bytes,
                                  const std::function<uint64_t(const RunConfig&)>& peak_of) {
   std::vector<Edit> edits;
-  for (const auto& kind : {shard_more, recompute, smaller_batches, offload, all_together}) {
+  for (const auto& kind :
+       {shard_more, recompute, smaller_batches, offload, offload_parameters, all_together}) {
     for (const Variant& variant : kind(config, world_size)) {
       const uint64_t bytes = peak_of(variant.config);
       if (bytes > limit_bytes || edits.size() == kMostEdits) continue;

@@ -101,6 +101,37 @@ const std::vector<Case> kCases = {
      [](Run) { return set("model.heads", "5"); },
      2,
      {"model.heads", "must divide model.hidden (32)", "5"}},
+    {"a ratio of nothing",
+     [](Run) { return set("offload.ratio", "0.5"); },
+     2,
+     {"offload.ratio", "which is nothing", "offload.optimizer"}},
+    {"offload to files nowhere",
+     [](Run) { return set("offload.optimizer", "file"); },
+     2,
+     {"offload.path", "must name a directory"}},
+    {"offload to a place that is not there",
+     [](Run) {
+       return Arguments{"--set", "offload.optimizer=file", "--set", "offload.path=/no/such/place"};
+     },
+     4,
+     {"offload rank 0's state", "/no/such/place", "No such file"}},
+    {"offload of whole tensors",
+     [](Run) {
+       return Arguments{"--set", "offload.optimizer=memory", "--set", "optim.name=muon"};
+     },
+     2,
+     {"offload.optimizer", "muon", "whole tensors"}},
+    {"a device that is too small",
+     [](Run) {
+       return Arguments{"--set", "model.hidden=512", "--set", "train.device_memory_bytes=80MiB"};
+     },
+     2,
+     {"train.device_memory_bytes 80 MiB", " more, most of it in ",
+      "what fits:", "offload.optimizer = \"memory\""}},
+    {"a device for nothing",
+     [](Run) { return set("train.device_memory_bytes", "1KiB"); },
+     2,
+     {"train.device_memory_bytes 1 KiB", "use more ranks or a smaller model"}},
     {"resume from nowhere",
      [](Run) {
        return Arguments{"--resume", "--set", "checkpoint.dir=", "--set", "checkpoint.every=0"};

@@ -1,6 +1,6 @@
 #include "lib/forecast/fit.h"
 
-#include "lib/base/error.h"
+#include "lib/forecast/memory.h"
 #include "tests/catch.h"
 #include "tests/forecast/runs.h"
 

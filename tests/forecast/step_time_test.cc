@@ -42,6 +42,18 @@ TEST_CASE("operations of a lane do not overlap, and begin after what they wait f
   }
 }
 
+TEST_CASE("offload takes the time of its bytes, and is exposed where it is slow", "[forecast]") {
+  const RunPlan plan = plan_run(
+      small_run({"offload.optimizer=file", "offload.path=unused", "offload.step_tile=2048"}), 1);
+  const StepTime slow = time_step(plan, {}, at_speed(kSpeed), {}, {.file_bytes_per_s = 1e6});
+  const StepTime fast = time_step(plan, {}, at_speed(kSpeed), {}, {.file_bytes_per_s = 1e15});
+  const auto bytes = plan.step.program.offloaded_bytes[size_t(Storage::kFile)];
+  CHECK(slow.offload_seconds == Approx(2 * double(bytes) / 1e6).epsilon(0.01));
+  CHECK(slow.exposed_seconds > 0.9 * slow.offload_seconds);
+  CHECK(fast.exposed_seconds < 0.01 * fast.seconds);
+  CHECK(slow.compute_seconds == Approx(fast.compute_seconds));
+}
+
 TEST_CASE("the arithmetic of a step is the architecture's count", "[forecast]") {
   const RunPlan plan = plan_run(small_run({"train.grad_accum=2"}), 1);
   double flops = 0;

@@ -101,6 +101,51 @@ TEST_CASE("the last block makes its activations again only where that saves memo
   CHECK(count_ops(full_recompute(1, vocab_size), OpKind::kRecompute) == again);
 }
 
+StepProgram offloading_step(const OffloadShape& offload) {
+  const Architecture architecture = sample_architecture();
+  StepShape shape{.rows = 2, .positions = 20};
+  shape.offload = offload;
+  return build_train_step(architecture, make_layout(architecture, 1), find_strategy("ddp"), shape)
+      .program;
+}
+
+TEST_CASE("what is offloaded is fetched, updated and stored once, in tiles", "[program]") {
+  const double ratio = GENERATE(0.1, 0.5, 1.0);
+  const size_t tile = GENERATE(1, 5000, 1 << 20);
+  CAPTURE(ratio, tile);
+  const StepProgram program =
+      offloading_step({.optimizer = Storage::kHost, .ratio = ratio, .tile = tile});
+  size_t updated = 0;
+  for (const Op& op : program.ops) {
+    if (op.kind == OpKind::kUpdate) CHECK(op.elements.begin == updated);
+    if (op.kind == OpKind::kUpdate) updated += op.elements.count;
+  }
+  CHECK(updated * sizeof(float) == program.buffers[size_t(program.gradients)].bytes);
+  const int tiles = count_ops(program, OpKind::kStore);
+  CHECK(count_ops(program, OpKind::kFetch) == tiles);
+  CHECK(count_ops(program, OpKind::kUpdate) == tiles + int(ratio < 1));
+  for (const Op& op : program.ops) {
+    for (const Move& move : op.moves) {
+      CHECK((move.from | move.bytes) % kOffloadAlignment == 0);
+      CHECK(move.from + move.bytes <= program.buffers[size_t(move.offloaded)].bytes);
+      CHECK(move.bytes <= program.buffers[size_t(move.buffer)].bytes);
+      CHECK(program.buffers[size_t(move.buffer)].offset % kOffloadAlignment == 0);
+    }
+  }
+}
+
+TEST_CASE("a tile is fetched while the one before it is updated", "[program]") {
+  const StepProgram program = offloading_step({.optimizer = Storage::kHost, .tile = 1});
+  for (size_t id = 0; id < program.ops.size(); ++id) {
+    const Op& op = program.ops[id];
+    if (op.kind != OpKind::kFetch) continue;
+    for (const OpId before : op.after) {
+      const Op& earlier = program.ops[size_t(before)];
+      if (earlier.kind == OpKind::kUpdate) CHECK(earlier.tile.number <= op.tile.number - 2);
+    }
+  }
+}
+
 TEST_CASE("an unknown strategy is a configuration error", "[program]") {
   CHECK_THROWS_WITH(find_strategy("zero9"), Catch::Contains("zero9"));
 }
