@@ -32,12 +32,40 @@ void check_activations(const MemcalcOptions& options, bool eleuther) {
   refuse(!options.compat.empty() || !options.solve.empty(),
          "--sequence goes with --compat eleuther or gxp's own estimate; leave the rest out");
   const PublishedModel* model = model_of(options);
-  refuse(model == nullptr || model->kind != BlockKind::kGpt,
-         "the formula for activations is that of a GPT block; give a GPT-2 or GPT-3 as MODEL, or "
-         "leave out --sequence");
+  refuse(model == nullptr,
+         "activations depend on the model's shape; give a MODEL whose shape is known, or leave out "
+         "--sequence");
   refuse(
       options.precision == "fp32",
       "the formula for activations is for 16 bits; use --precision bf16 or leave out --sequence");
+}
+
+void check_parallel(const MemcalcOptions& options) {
+  const bool compat = !options.compat.empty();
+  const bool staged = options.pipeline_parallel > 1;
+  refuse(compat && (staged || options.interleave > 1 || options.sequence_parallel),
+         "pipeline stages and sequence parallelism are no options of another calculator; leave "
+         "them or --compat out");
+  const bool eleuther = options.compat == "eleuther" && !options.model.empty();
+  refuse(
+      compat && !eleuther && options.activations.tensor_parallel > 1,
+      "of other calculators EleutherAI's alone has --tensor-parallel, with --compat eleuther and "
+      "a MODEL; leave it or --compat out");
+  refuse(options.interleave > 1 && !staged,
+         "--interleave is of pipeline stages; add --pipeline-parallel");
+  refuse(options.sequence_parallel && options.activations.tensor_parallel == 1,
+         "--sequence-parallel is of the GPUs that share a layer; add --tensor-parallel");
+  const PublishedModel* model = model_of(options);
+  refuse(model != nullptr && uint64_t(options.pipeline_parallel) > model->layers,
+         "there are more pipeline stages than layers; give a smaller --pipeline-parallel");
+  refuse(!options.solve.empty() && model_parallel_of(options) > 1,
+         "--solve gpus knows no model parallelism; leave out --tensor-parallel and "
+         "--pipeline-parallel");
+  refuse(!options.runtime.empty() && (compat || !options.solve.empty()),
+         "--runtime goes with gxp's own estimate; leave out --compat and --solve");
+  refuse(options.padding && (model == nullptr || compat || !options.solve.empty()),
+         "--padding depends on the tensors; give a MODEL whose shape is known, without --compat or "
+         "--solve");
 }
 
 }  // namespace
@@ -64,9 +92,9 @@ void check(const MemcalcOptions& options) {
   refuse(!deepspeed && (options.gpus_per_host > 0 || !options.largest_layer.empty()),
          "--gpus-per-host and --largest-layer go with --compat deepspeed");
   const bool eleuther = options.compat == "eleuther" && !options.model.empty();
+  check_parallel(options);
   refuse(options.eleuther_asked && !eleuther,
-         "tensor parallelism and checkpointed or partitioned activations go with --compat eleuther "
-         "and a MODEL");
+         "checkpointed or partitioned activations go with --compat eleuther and a MODEL");
   check_activations(options, eleuther);
 }
 
