@@ -65,12 +65,21 @@ void add_estimate(const MemcalcOptions& options, const Training& training, Memca
   if (options.padding) add_padding(report, *model_of(options), gpus_of(options));
 }
 
+void list_models(const MemcalcOptions& options, Report& report) {
+  if (!options.model.empty() || !options.params.empty())
+    fail(ErrorKind::kUsage, "memcalc: --list shows the models, all of them; leave MODEL out");
+  if (options.limit.empty()) return add_published_models(report);
+  const Training training{0, find_precision(options.precision),
+                          find_optimizer_state(options.optimizer)};
+  const std::vector<int> gpus = gpus_of(options);
+  for (const int count : gpus) check(Placement{.gpus = count});
+  add_fitting_models(report, training, gpus, view_of(options));
+}
+
 int run(MemcalcOptions options) {
   Report report{.schema = "gxp.memcalc/1"};
   if (options.list) {
-    if (!options.model.empty() || !options.params.empty())
-      fail(ErrorKind::kUsage, "memcalc: --list shows the models, all of them; leave MODEL out");
-    add_published_models(report);
+    list_models(options, report);
     print(report, options.format);
     return kExitOk;
   }

@@ -111,7 +111,7 @@ void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
   add_set_option(app, options.sets);
   app.add_option("--svg", options.svg, "With a run file: draw its memory over a step into FILE")
       ->type_name("FILE");
-  app.add_flag("--list", options.list, "List the published models");
+  app.add_flag("--list", options.list, "List the published models; with --limit, whose states fit");
   add_format_option(app, options.format);
 }
 

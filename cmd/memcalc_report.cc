@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "lib/base/error.h"
 
@@ -62,7 +64,7 @@ std::vector<Column> state_columns(const MemcalcView& view) {
     columns.push_back(bytes_column("activations_bytes", "activations", unit));
   if (view.runtime != nullptr) columns.push_back(bytes_column("buffers_bytes", "buffers", unit));
   columns.push_back(bytes_column("total_bytes", "total", unit));
-  if (view.limit_bytes) columns.push_back({"fits"});
+  if (view.limit_bytes) columns.insert(columns.end(), {{"fits"}, {"binding", "most is of"}});
   return columns;
 }
 
@@ -70,6 +72,15 @@ uint64_t sum_of(const std::vector<Term>& terms) {
   uint64_t bytes = 0;
   for (const Term& term : terms) bytes += term.bytes;
   return bytes;
+}
+
+std::string largest_of(const ModelStates& states, uint64_t activations, uint64_t buffers) {
+  const std::array<std::pair<uint64_t, const char*>, 5> parts = {{{states.parameters, "parameters"},
+                                                                  {states.gradients, "gradients"},
+                                                                  {states.optimizer(), "optimizer"},
+                                                                  {activations, "activations"},
+                                                                  {buffers, "buffers"}}};
+  return std::ranges::max_element(parts, {}, [](const auto& part) { return part.first; })->second;
 }
 
 std::vector<Term> buffers_of(const Training& training, const Placement& placement,
@@ -111,6 +122,8 @@ void add_model_states(Report& report, const Training& training,
     const uint64_t total = states.total() + sum_of(view.activations) + sum_of(buffers);
     row.emplace_back(int64_t(total));
     add_fits(row, total, view);
+    if (view.limit_bytes)
+      row.emplace_back(largest_of(states, sum_of(view.activations), sum_of(buffers)));
     results.add_row(std::move(row));
     add_terms(terms, place, explain_model_states(each, placement));
     add_terms(terms, place, view.activations);

@@ -35,7 +35,7 @@ struct MemcalcView {
 
 // JSON: results[] of {gpus, stage, parameters_bytes, gradients_bytes, master_weights_bytes,
 // moments_bytes, optimizer_bytes (the two before)[, activations_bytes][, buffers_bytes],
-// total_bytes[, fits]}, of
+// total_bytes[, fits, binding (the part that has most)]}, of
 // one GPU; terms[] of
 // {gpus, stage, component, formula, numbers, bytes, source}.
 void add_model_states(Report& report, const Training& training,
@@ -54,6 +54,12 @@ void add_least_gpus(Report& report, const Training& training, const std::vector<
 // What shards for each number of GPUs add to the model. JSON: padding[] of {gpus, layout, elements,
 // percent, meaning}.
 void add_padding(Report& report, const PublishedModel& model, const std::vector<int>& gpus);
+
+// What of the published models fits: their states on `gpus` GPUs, at the lowest stage that does.
+// JSON: fits[] of {name, parameters, gpus, stage, total_bytes}; stage is null where none fits, and
+// total_bytes then of stage 3.
+void add_fitting_models(Report& report, Training training, const std::vector<int>& gpus,
+                        const MemcalcView& view);
 
 // JSON: models[] of {name, parameters, layers, hidden, ..., source}.
 void add_published_models(Report& report);

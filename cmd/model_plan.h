@@ -27,9 +27,10 @@ struct ModelPlanOptions {
   TrainPlan plan;  // the rest
 };
 
-// The names of its options, none of which goes with a run file.
 void add_model_plan_options(CLI::App& app, ModelPlanOptions& options);
-bool is_model_plan_option(const std::string& name);
+
+// kUsage for one of these options with a run file, and for any other of `app` with a model.
+void check_plan_options(const CLI::App& app, const std::string& subject, bool is_run);
 
 // Prints the plan's facts, parts[] of its time, memory[], and, where it does not fit, changes[];
 // with --search, plans[] instead. Errors: kUsage; as read_model_file() and load_cluster().

@@ -5,6 +5,7 @@
 
 #include "cmd/model_plan.h"
 #include "cmd/options.h"
+#include "lib/base/error.h"
 #include "lib/plan/model_states.h"
 
 namespace gxp {
@@ -30,6 +31,8 @@ constexpr std::array<std::string_view, 20> kNames = {"--cluster",
                                                      "--no-sequence-parallel",
                                                      "--recompute",
                                                      "--offload"};
+
+constexpr std::array<std::string_view, 3> kOfBoth = {"config", "--format", "--help"};
 
 template <class Table>
 std::string names_of(const Table& table) {
@@ -78,8 +81,15 @@ void add_parallel_options(CLI::App& app, TrainPlan& plan) {
 
 }  // namespace
 
-bool is_model_plan_option(const std::string& name) {
-  return std::ranges::find(kNames, name) != kNames.end();
+void check_plan_options(const CLI::App& app, const std::string& subject, bool is_run) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || std::ranges::find(kOfBoth, name) != kOfBoth.end()) continue;
+    const bool of_model = std::ranges::find(kNames, name) != kNames.end();
+    if (of_model == is_run)
+      fail(ErrorKind::kUsage, "shard-plan {}: {} goes with a {}; leave it out", subject, name,
+           is_run ? "MODEL, not a run file" : "run file, RUN.toml");
+  }
 }
 
 void add_model_plan_options(CLI::App& app, ModelPlanOptions& options) {

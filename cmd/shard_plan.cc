@@ -85,18 +85,6 @@ std::vector<PlannedStep> plan_all(const Options& options, const RunConfig& confi
   return steps;
 }
 
-// kUsage for an option of runs with a MODEL, or of models with a run file.
-void check_options(const CLI::App& app, const Options& options, bool is_run) {
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->count() == 0) continue;
-    const std::string name = option->get_name();
-    const bool any = name == "config" || name == "--format" || name == "--help";
-    if (!any && is_model_plan_option(name) == is_run)
-      fail(ErrorKind::kUsage, "shard-plan {}: {} goes with a {}; leave it out", options.config_path,
-           name, is_run ? "MODEL, not a run file" : "run file, RUN.toml");
-  }
-}
-
 int run_plan(const Options& options) {
   const int world_size = options.ranks.world_size();
   if (world_size > kMostPlannedRanks)
@@ -126,7 +114,7 @@ int run_plan(const Options& options) {
 
 int run(const CLI::App& app, const Options& options) {
   const bool is_run = options.config_path.ends_with(".toml");
-  check_options(app, options, is_run);
+  check_plan_options(app, options.config_path, is_run);
   return is_run ? run_plan(options)
                 : plan_model(options.config_path, options.model, options.format);
 }

@@ -148,7 +148,7 @@ constexpr std::array kSoftwares = {
              "PyTorch FSDP2, compiled, as torchtitan"},
     Software{"fsdp-async-tp", Elementwise::kFused, Attention::kFlash, true, true, false, 10,
              "the same with asynchronous tensor parallelism"},
-    Software{"fsdp-eager", Elementwise::kEagerLlama, Attention::kFlash, false, true, false, 10,
+    Software{"fsdp-eager", Elementwise::kEager, Attention::kFlash, false, true, false, 10,
              "the same, not compiled"},
     Software{"llm-foundry", Elementwise::kEager, Attention::kTriton, false, true, false, 6,
              "MosaicML's MPT of 2023: FSDP, not compiled, attention in Triton"},

@@ -63,7 +63,7 @@ struct Hardware {
   Links links;
 };
 
-enum class Elementwise { kEager, kEagerLlama, kFused, kMegatron2021 };
+enum class Elementwise { kEager, kFused, kMegatron2021 };
 enum class Attention { kTriton, kFlash, kStored };
 
 struct Software {

@@ -82,10 +82,7 @@ double rest_bytes(const Rates& r) {
   double bytes = 0;
   switch (r.software.elementwise) {
     case Elementwise::kEager:
-      bytes = r.fitted.eager_bytes;
-      break;
-    case Elementwise::kEagerLlama:
-      bytes = r.fitted.eager_llama_bytes;
+      bytes = r.gated ? r.fitted.eager_llama_bytes : r.fitted.eager_bytes;
       break;
     case Elementwise::kFused:
       bytes = r.fitted.fused_bytes;

@@ -1,4 +1,5 @@
 // gxp memcalc as it is run: the JSON that programs read, and what bad input is answered with.
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
@@ -47,6 +48,7 @@ TEST_CASE("memcalc goes through lists of GPUs and stages", "[cmd]") {
   CHECK(results[4]["stage"] == 0);
   CHECK(results[4]["fits"] == false);
   CHECK(results[5]["fits"] == true);
+  CHECK(results[4]["binding"] == "optimizer");
 }
 
 TEST_CASE("memcalc shows one unit, named in every heading", "[cmd]") {
@@ -141,6 +143,16 @@ TEST_CASE("memcalc cuts the model over tensor and pipeline parallelism first", "
   CHECK(row["activations_bytes"].get<double>() / kGiB == Approx(23.076).epsilon(1e-4));
   const double states = row["total_bytes"].get<double>() - row["activations_bytes"].get<double>();
   CHECK(states / kGiB == Approx(31.64).epsilon(0.003));
+}
+
+TEST_CASE("memcalc --list --limit tells the lowest stage with which each model fits", "[cmd]") {
+  const Json fits = memcalc_json({"--list", "--limit", "80GB", "--gpus", "8"})["fits"];
+  std::map<std::string, Json> stages;
+  for (const Json& row : fits) stages[row["name"]] = row["stage"];
+  CHECK(stages.at("gpt2-xl") == 0);
+  CHECK(stages.at("llama2-7b") == 1);  // 112 GB whole, 38.5 with its optimizer sharded
+  CHECK(stages.at("llama2-13b") == 1);
+  CHECK(stages.at("llama3-70b").is_null());  // 141 GB with all sharded
 }
 
 TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]") {
