@@ -9,13 +9,15 @@ void refuse(bool condition, const char* message) {
   if (condition) fail(ErrorKind::kUsage, "memcalc: {}", message);
 }
 
-// The attention scores of all layers, which grow fastest; 0 without a MODEL.
-double attention_bytes(const MemcalcOptions& options) {
+// No less than the activations; 0 without a MODEL.
+double most_activation_bytes(const MemcalcOptions& options) {
   const PublishedModel* model = model_of(options);
   if (model == nullptr) return 0;
   const auto sequence = double(options.activations.sequence);
-  return 5.0 * double(model->heads * model->layers) * sequence * sequence *
-         options.activations.micro_batch;
+  const double width = 40.0 * double(model->hidden + model->mlp + model->heads * model->head_size) +
+                       5.0 * double(model->heads) * sequence;
+  return sequence * options.activations.micro_batch *
+         (width * double(model->layers) + 10.0 * double(model->vocabulary));
 }
 
 // gxp's own formula for activations needs a GPT block and 16-bit values.
@@ -26,7 +28,7 @@ void check_activations(const MemcalcOptions& options, bool eleuther) {
       "activations depend on the length of a sequence; add --sequence");
   refuse(options.recompute_asked && !options.compat.empty(),
          "--recompute is no option of another calculator; leave it or --compat out");
-  refuse(attention_bytes(options) > 1e18,
+  refuse(most_activation_bytes(options) > 1e18,
          "the activations pass 1e18 bytes; give a smaller --micro-batch or a shorter --sequence");
   if (question.sequence == 0 || eleuther) return;
   refuse(!options.compat.empty() || !options.solve.empty(),

@@ -70,6 +70,14 @@ void add_activation_options(CLI::App& app, MemcalcOptions& options) {
   }
 }
 
+// What lies beside the states, and what shards add.
+void add_layout_options(CLI::App& app, MemcalcOptions& options) {
+  app.add_option("--runtime", options.runtime,
+                 "Add what this library holds beside: buckets, gathered units, the context")
+      ->type_name(names_of(runtimes()));
+  app.add_flag("--padding", options.padding, "Show what each layout of shards adds to the model");
+}
+
 }  // namespace
 
 void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
@@ -99,10 +107,7 @@ void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
                  "micro-batch, sequence or number of layers")
       ->type_name("gpus|batch|seq|layers");
   add_activation_options(app, options);
-  app.add_option("--runtime", options.runtime,
-                 "Add what this library holds beside: buckets, gathered units, the context")
-      ->type_name(names_of(runtimes()));
-  app.add_flag("--padding", options.padding, "Show what each layout of shards adds to the model");
+  add_layout_options(app, options);
   add_compat_options(app, options);
   app.add_flag("--explain", options.explain, "Show formula, numbers and source of each part");
   app.add_option("--unit", options.unit, "Of all sizes in text; JSON and CSV are in bytes")

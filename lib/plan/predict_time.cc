@@ -152,9 +152,10 @@ struct Sharding {
 Sharding shard_seconds(const Rates& r) {
   const int shards = r.plan.shards();
   const double bytes = 2 * stage_parameters(r);
-  const double one =
-      bytes * (shards - 1) / shards / bandwidth(r, shards, r.plan.tensor);  // gather, or reduce
   Sharding sharding;
+  if (r.plan.data_ranks() == 1) return sharding;
+  const double one =  // gather, or reduce
+      shards == 1 ? 0 : bytes * (shards - 1) / shards / bandwidth(r, shards, r.plan.tensor);
   const int replicas = r.plan.data_ranks() / shards;
   // The replicas' shards lie one shard group apart, so each GPU has its own NIC.
   if (replicas > 1)

@@ -101,7 +101,11 @@ TEST_CASE("a plan that does not divide is refused with its reason", "[plan]") {
       {{{.gpus = 12, .tensor = 8}, "takes 8 GPUs, which does not divide 12"},
        {{.gpus = 8, .shard = 3}, "3 does not divide 8"},
        {{.gpus = 96, .tensor = 3}, "32 attention heads"},
+       {{.gpus = 16, .tensor = 16}, "would leave the 8"},
+       {{.sequence = 2049, .gpus = 2, .context = 2}, "2049 cannot be cut over 2"},
        {{.gpus = 64, .pipeline = 64}, "more than 32 layers"},
+       {{.sequence = 1 << 20, .micro_batch = 1 << 16}, "pass 1e18 bytes"},
+       {{.accumulation = uint64_t{1} << 50}, "more than 1e15 tokens"},
        {{.gpus = 8, .interleave = 2}, "there is one"},
        {{.gpus = 8, .stage = 0, .offload = StateOffload::kOptimizer}, "use stage 1 to 3"},
        {{.gpus = 8, .stage = 2, .offload = StateOffload::kAll}, "use stage 3"}}));
