@@ -30,9 +30,16 @@ void add_facts(const MemcalcOptions& options, const Training& training, const Me
   };
   if (!options.model.empty()) add("model", options.model);
   add("parameters", int64_t(training.parameters));
+  if (options.file && !options.file->family.empty()) add("family", options.file->family);
+  if (options.file && !options.file->dtype.empty()) add("dtype", options.file->dtype);
+  if (options.file && options.file->stored_bytes)
+    report.facts.push_back(
+        {{"stored_bytes", "stored weights", Style::kBytes}, int64_t(*options.file->stored_bytes)});
   add("precision", options.precision);
   add("optimizer", options.optimizer);
   if (options.shard > 0) add("shard", int64_t{options.shard});
+  if (view.model_parallel > 1)
+    report.facts.push_back({{"model_parallel", "GPUs of a copy"}, int64_t{view.model_parallel}});
   if (!options.compat.empty()) add("compat", options.compat);
   if (view.limit_bytes) {
     const Column column{"limit_bytes", "limit " + view.unit.name, view.unit.style};
@@ -40,17 +47,45 @@ void add_facts(const MemcalcOptions& options, const Training& training, const Me
   }
 }
 
-int run(const MemcalcOptions& options) {
+MemcalcView view_of(const MemcalcOptions& options) {
+  MemcalcView view{find_unit(options.unit), options.explain, limit_of(options)};
+  view.model_parallel = model_parallel_of(options);
+  if (!options.runtime.empty()) view.runtime = &find_runtime(options.runtime);
+  return view;
+}
+
+// gxp's own answer.
+void add_estimate(const MemcalcOptions& options, const Training& training, MemcalcView& view,
+                  Report& report) {
+  if (const PublishedModel* model = model_of(options))
+    view.block = block_parameter_count(*model) / uint64_t(options.activations.tensor_parallel);
+  if (const auto shape = activation_shape_of(options))
+    view.activations = explain_activations(*shape, options.recompute);
+  add_model_states(report, training, placements_of(options), view);
+  if (options.padding) add_padding(report, *model_of(options), gpus_of(options));
+}
+
+void list_models(const MemcalcOptions& options, Report& report) {
+  if (!options.model.empty() || !options.params.empty())
+    fail(ErrorKind::kUsage, "memcalc: --list shows the models, all of them; leave MODEL out");
+  if (options.limit.empty()) return add_published_models(report);
+  const Training training{0, find_precision(options.precision),
+                          find_optimizer_state(options.optimizer)};
+  const std::vector<int> gpus = gpus_of(options);
+  for (const int count : gpus) check(Placement{.gpus = count});
+  add_fitting_models(report, training, gpus, view_of(options));
+}
+
+int run(MemcalcOptions options) {
   Report report{.schema = "gxp.memcalc/1"};
   if (options.list) {
-    if (!options.model.empty() || !options.params.empty())
-      fail(ErrorKind::kUsage, "memcalc: --list shows the models, all of them; leave MODEL out");
-    add_published_models(report);
+    list_models(options, report);
     print(report, options.format);
     return kExitOk;
   }
-  MemcalcView view{find_unit(options.unit), options.explain, limit_of(options)};
+  MemcalcView view = view_of(options);
   if (asks_for_run(options)) return plan_memory_of_run(options, view);
+  read_model(options);
   check(options);
   const Training training = training_of(options);
   add_facts(options, training, view, report);
@@ -60,10 +95,7 @@ int run(const MemcalcOptions& options) {
     const Tool& tool = find_tool(options.compat);
     add_answers(report, tool, questions_of(options, tool), view);
   } else {
-    if (const auto shape = activation_shape_of(options)) {
-      view.activations = explain_activations(*shape, options.recompute);
-    }
-    add_model_states(report, training, placements_of(options), view);
+    add_estimate(options, training, view, report);
   }
   print(report, options.format);
   return kExitOk;

@@ -9,13 +9,15 @@ void refuse(bool condition, const char* message) {
   if (condition) fail(ErrorKind::kUsage, "memcalc: {}", message);
 }
 
-// The attention scores of all layers, which grow fastest; 0 without a MODEL.
-double attention_bytes(const MemcalcOptions& options) {
+// No less than the activations; 0 without a MODEL.
+double most_activation_bytes(const MemcalcOptions& options) {
   const PublishedModel* model = model_of(options);
   if (model == nullptr) return 0;
   const auto sequence = double(options.activations.sequence);
-  return 5.0 * double(model->heads * model->layers) * sequence * sequence *
-         options.activations.micro_batch;
+  const double width = 40.0 * double(model->hidden + model->mlp + model->heads * model->head_size) +
+                       5.0 * double(model->heads) * sequence;
+  return sequence * options.activations.micro_batch *
+         (width * double(model->layers) + 10.0 * double(model->vocabulary));
 }
 
 // gxp's own formula for activations needs a GPT block and 16-bit values.
@@ -26,18 +28,46 @@ void check_activations(const MemcalcOptions& options, bool eleuther) {
       "activations depend on the length of a sequence; add --sequence");
   refuse(options.recompute_asked && !options.compat.empty(),
          "--recompute is no option of another calculator; leave it or --compat out");
-  refuse(attention_bytes(options) > 1e18,
+  refuse(most_activation_bytes(options) > 1e18,
          "the activations pass 1e18 bytes; give a smaller --micro-batch or a shorter --sequence");
   if (question.sequence == 0 || eleuther) return;
   refuse(!options.compat.empty() || !options.solve.empty(),
          "--sequence goes with --compat eleuther or gxp's own estimate; leave the rest out");
   const PublishedModel* model = model_of(options);
-  refuse(model == nullptr || model->kind != BlockKind::kGpt,
-         "the formula for activations is that of a GPT block; give a GPT-2 or GPT-3 as MODEL, or "
-         "leave out --sequence");
+  refuse(model == nullptr,
+         "activations depend on the model's shape; give a MODEL whose shape is known, or leave out "
+         "--sequence");
   refuse(
       options.precision == "fp32",
       "the formula for activations is for 16 bits; use --precision bf16 or leave out --sequence");
+}
+
+void check_parallel(const MemcalcOptions& options) {
+  const bool compat = !options.compat.empty();
+  const bool staged = options.pipeline_parallel > 1;
+  refuse(compat && (staged || options.interleave > 1 || options.sequence_parallel),
+         "pipeline stages and sequence parallelism are no options of another calculator; leave "
+         "them or --compat out");
+  const bool eleuther = options.compat == "eleuther" && !options.model.empty();
+  refuse(
+      compat && !eleuther && options.activations.tensor_parallel > 1,
+      "of other calculators EleutherAI's alone has --tensor-parallel, with --compat eleuther and "
+      "a MODEL; leave it or --compat out");
+  refuse(options.interleave > 1 && !staged,
+         "--interleave is of pipeline stages; add --pipeline-parallel");
+  refuse(options.sequence_parallel && options.activations.tensor_parallel == 1,
+         "--sequence-parallel is of the GPUs that share a layer; add --tensor-parallel");
+  const PublishedModel* model = model_of(options);
+  refuse(model != nullptr && uint64_t(options.pipeline_parallel) > model->layers,
+         "there are more pipeline stages than layers; give a smaller --pipeline-parallel");
+  refuse(!options.solve.empty() && model_parallel_of(options) > 1,
+         "--solve gpus knows no model parallelism; leave out --tensor-parallel and "
+         "--pipeline-parallel");
+  refuse(!options.runtime.empty() && (compat || !options.solve.empty()),
+         "--runtime goes with gxp's own estimate; leave out --compat and --solve");
+  refuse(options.padding && (model == nullptr || compat || !options.solve.empty()),
+         "--padding depends on the tensors; give a MODEL whose shape is known, without --compat or "
+         "--solve");
 }
 
 }  // namespace
@@ -64,9 +94,9 @@ void check(const MemcalcOptions& options) {
   refuse(!deepspeed && (options.gpus_per_host > 0 || !options.largest_layer.empty()),
          "--gpus-per-host and --largest-layer go with --compat deepspeed");
   const bool eleuther = options.compat == "eleuther" && !options.model.empty();
+  check_parallel(options);
   refuse(options.eleuther_asked && !eleuther,
-         "tensor parallelism and checkpointed or partitioned activations go with --compat eleuther "
-         "and a MODEL");
+         "checkpointed or partitioned activations go with --compat eleuther and a MODEL");
   check_activations(options, eleuther);
 }
 

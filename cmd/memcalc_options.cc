@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cmd/options.h"
+#include "lib/plan/runtime_bytes.h"
 
 namespace gxp {
 namespace {
@@ -35,9 +36,8 @@ void add_compat_options(CLI::App& app, MemcalcOptions& options) {
 // What activations depend on.
 void add_activation_options(CLI::App& app, MemcalcOptions& options) {
   Question& question = options.activations;
-  add_number_option(
-      app, "--sequence", question.sequence, 1, 1 << 20,
-      "With a GPT MODEL or --compat eleuther: tokens of a sequence; adds activations");
+  add_number_option(app, "--sequence", question.sequence, 1, 1 << 20,
+                    "With a MODEL or --compat eleuther: tokens of a sequence; adds activations");
   add_number_option(app, "--micro-batch", question.micro_batch, 1, 1 << 16,
                     "With --sequence: sequences of a micro-batch (1)");
   const auto parse = [&options](const std::string& name) {
@@ -53,23 +53,38 @@ void add_activation_options(CLI::App& app, MemcalcOptions& options) {
                                        "With --sequence: activations that are computed again")
       ->type_name(fmt::format("{}", fmt::join(kRecomputeNames, "|")))
       ->default_str("none");
-  add_number_option(app, "--tensor-parallel", question.tensor_parallel, 1, 1 << 20,
-                    "--compat eleuther: GPUs that share each layer (1)");
+  add_number_option(app, "--tensor-parallel", question.tensor_parallel, 1, 1 << 10,
+                    "GPUs that share each layer (1)");
+  add_number_option(app, "--pipeline-parallel", options.pipeline_parallel, 1, 1 << 10,
+                    "Stages that the layers are cut into; the first is told (1)");
+  add_number_option(app, "--interleave", options.interleave, 1, 1 << 10,
+                    "With --pipeline-parallel: pieces of the model on each GPU, in turn (1)");
+  app.add_flag("--sequence-parallel", options.sequence_parallel,
+               "With --tensor-parallel: norms and residuals are shared too");
   app.add_flag("--checkpoint-activations", question.checkpoint_activations,
                "--compat eleuther: activations are recomputed");
   app.add_flag("--partition-activations", question.partition_activations,
                "--compat eleuther: activations are divided by --tensor-parallel");
-  for (const char* name :
-       {"--tensor-parallel", "--checkpoint-activations", "--partition-activations"}) {
+  for (const char* name : {"--checkpoint-activations", "--partition-activations"}) {
     app.get_option(name)->each([&options](const std::string&) { options.eleuther_asked = true; });
   }
+}
+
+// What lies beside the states, and what shards add.
+void add_layout_options(CLI::App& app, MemcalcOptions& options) {
+  app.add_option("--runtime", options.runtime,
+                 "Add what this library holds beside: buckets, gathered units, the context")
+      ->type_name(names_of(runtimes()));
+  app.add_flag("--padding", options.padding, "Show what each layout of shards adds to the model");
 }
 
 }  // namespace
 
 void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
   app.add_option("MODEL", options.model,
-                 "A published model, such as gpt2-xl (--list shows all), or a run file, RUN.toml");
+                 "A published model, such as gpt2-xl (--list shows all); a Hugging Face "
+                 "config.json, a .safetensors file, or a folder with either; or a run file, "
+                 "RUN.toml");
   app.add_option("--params", options.params, "In place of MODEL: the number of parameters, 7e9")
       ->type_name("COUNT");
   app.add_option("--stage", options.stages, "ZeRO stages, a list; without it all of 0 to 3")
@@ -92,6 +107,7 @@ void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
                  "micro-batch, sequence or number of layers")
       ->type_name("gpus|batch|seq|layers");
   add_activation_options(app, options);
+  add_layout_options(app, options);
   add_compat_options(app, options);
   app.add_flag("--explain", options.explain, "Show formula, numbers and source of each part");
   app.add_option("--unit", options.unit, "Of all sizes in text; JSON and CSV are in bytes")
@@ -100,7 +116,7 @@ void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
   add_set_option(app, options.sets);
   app.add_option("--svg", options.svg, "With a run file: draw its memory over a step into FILE")
       ->type_name("FILE");
-  app.add_flag("--list", options.list, "List the published models");
+  app.add_flag("--list", options.list, "List the published models; with --limit, whose states fit");
   add_format_option(app, options.format);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/ckpt/model_file.h"
 #include "lib/plan/activations.h"
 #include "lib/plan/compatibility.h"
 #include "lib/plan/model_states.h"
@@ -17,12 +18,13 @@ class App;
 namespace gxp {
 
 struct MemcalcOptions {
-  std::string model;              // a published model's name or a run file; "" with --params
-  std::string params;             // "7e9", "7B"
-  std::string stages;             // "2" or "0,1,2,3"; "": all that there is an answer for
-  std::string gpus;               // "8" or "1,8,64"
-  std::vector<std::string> sets;  // of a run file
-  std::string svg;                // file for a picture; "": none
+  std::string model;  // a published model's name, its files or a run file; "" with --params
+  std::optional<ModelFile> file{};  // what `model` names, if that is a file of a model
+  std::string params;               // "7e9", "7B"
+  std::string stages;               // "2" or "0,1,2,3"; "": all that there is an answer for
+  std::string gpus;                 // "8" or "1,8,64"
+  std::vector<std::string> sets;    // of a run file
+  std::string svg;                  // file for a picture; "": none
   std::string precision = "bf16";
   std::string optimizer = "adamw";
   int shard = 0;
@@ -33,6 +35,11 @@ struct MemcalcOptions {
   // micro-batch, --compat eleuther all.
   Question activations;
   bool eleuther_asked = false;  // some of those that mean nothing to gxp's own estimate
+  int pipeline_parallel = 1;
+  int interleave = 1;
+  bool sequence_parallel = false;
+  std::string runtime;
+  bool padding = false;
   Recompute recompute = Recompute::kNone;
   bool recompute_asked = false;
   std::string limit;
@@ -45,13 +52,22 @@ struct MemcalcOptions {
 
 void add_memcalc_options(CLI::App& app, MemcalcOptions& options);
 
+// Reads MODEL if it names files. Errors: as read_model_file().
+void read_model(MemcalcOptions& options);
+
 // kUsage if options exclude each other, or one lacks another.
 void check(const MemcalcOptions& options);
 
-// The published model that is asked about; null with --params.
+// Whether MODEL is a run file: it ends in .toml.
+bool asks_for_run(const MemcalcOptions& options);
+
+// The model that is asked about; null where only the number of its parameters is known.
 const PublishedModel* model_of(const MemcalcOptions& options);
 
-// With a GPT-2 or GPT-3 and --sequence; nothing without.
+// GPUs that one copy of the model is cut over before anything is sharded.
+int model_parallel_of(const MemcalcOptions& options);
+
+// With --sequence; nothing without.
 std::optional<ActivationShape> activation_shape_of(const MemcalcOptions& options);
 
 // The numbers of GPUs that are asked about; without --gpus those that suit the question.

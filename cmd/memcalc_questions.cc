@@ -1,4 +1,5 @@
 // What gxp memcalc's options ask: numbers from their texts, and every combination of the lists.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -72,6 +73,7 @@ int gpus_per_host(const MemcalcOptions& options, int gpus) {
 }
 
 uint64_t parameters_of(const MemcalcOptions& options) {
+  if (options.file) return options.file->parameters;
   const PublishedModel* model = model_of(options);
   return model != nullptr ? parameter_count(*model) : read_count("--params", options.params);
 }
@@ -81,25 +83,38 @@ uint64_t parameters_of(const MemcalcOptions& options) {
 std::vector<int> gpus_of(const MemcalcOptions& options) {
   if (!options.gpus.empty()) return read_list("--gpus", options.gpus);
   if (!options.compat.empty()) return {8};
-  if (options.shard > 0) return {options.shard};
+  if (options.shard > 0) return {options.shard * model_parallel_of(options)};
   if (asks_for_run(options)) return {1};
-  return {1, 8, 64};
+  const int parallel = model_parallel_of(options);
+  return {parallel, 8 * parallel, 64 * parallel};
+}
+
+void read_model(MemcalcOptions& options) {
+  const auto same = [&](const PublishedModel& model) { return model.name == options.model; };
+  if (std::ranges::any_of(published_models(), same)) return;
+  if (names_model_file(options.model)) options.file = read_model_file(options.model);
+}
+
+int model_parallel_of(const MemcalcOptions& options) {
+  if (!options.compat.empty()) return 1;  // the other tool divides by itself
+  return options.activations.tensor_parallel * options.pipeline_parallel;
 }
 
 const PublishedModel* model_of(const MemcalcOptions& options) {
+  if (options.file) return options.file->shape ? &*options.file->shape : nullptr;
   return options.model.empty() ? nullptr : &find_published_model(options.model);
 }
 
 std::optional<ActivationShape> activation_shape_of(const MemcalcOptions& options) {
   const Question& question = options.activations;
   if (question.sequence == 0) return std::nullopt;
-  const PublishedModel& model = *model_of(options);
-  return ActivationShape{.layers = model.layers,
-                         .hidden = model.hidden,
-                         .heads = model.heads,
-                         .vocabulary = model.vocabulary,
-                         .sequence = uint64_t(question.sequence),
-                         .micro_batch = uint64_t(question.micro_batch)};
+  ActivationShape shape = activation_shape(*model_of(options), uint64_t(question.sequence),
+                                           uint64_t(question.micro_batch));
+  shape.tensor_parallel = uint64_t(question.tensor_parallel);
+  shape.sequence_parallel = options.sequence_parallel;
+  shape.pipeline_parallel = uint64_t(options.pipeline_parallel);
+  shape.interleave = uint64_t(options.interleave);
+  return shape;
 }
 
 Training training_of(const MemcalcOptions& options) {
@@ -116,11 +131,17 @@ std::vector<int> stages_of(const MemcalcOptions& options) {
 }
 
 std::vector<Placement> placements_of(const MemcalcOptions& options) {
+  const int parallel = model_parallel_of(options);
   std::vector<Placement> placements;
   for (const int gpus : gpus_of(options)) {
     for (const int stage : stages_of(options)) {
+      if (gpus % parallel != 0)
+        fail(ErrorKind::kUsage,
+             "plan {} GPUs: a copy of the model takes {} (--tensor-parallel times "
+             "--pipeline-parallel), which does not divide them",
+             gpus, parallel);
       placements.push_back({.stage = stage, .gpus = gpus, .shard = options.shard});
-      check(placements.back());
+      check(Placement{stage, gpus / parallel, options.shard});
     }
   }
   return placements;

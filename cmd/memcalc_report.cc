@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "lib/base/error.h"
 
@@ -60,9 +62,31 @@ std::vector<Column> state_columns(const MemcalcView& view) {
                                  bytes_column("optimizer_bytes", "optimizer", unit)};
   if (!view.activations.empty())
     columns.push_back(bytes_column("activations_bytes", "activations", unit));
+  if (view.runtime != nullptr) columns.push_back(bytes_column("buffers_bytes", "buffers", unit));
   columns.push_back(bytes_column("total_bytes", "total", unit));
-  if (view.limit_bytes) columns.push_back({"fits"});
+  if (view.limit_bytes) columns.insert(columns.end(), {{"fits"}, {"binding", "most is of"}});
   return columns;
+}
+
+uint64_t sum_of(const std::vector<Term>& terms) {
+  uint64_t bytes = 0;
+  for (const Term& term : terms) bytes += term.bytes;
+  return bytes;
+}
+
+std::string largest_of(const ModelStates& states, uint64_t activations, uint64_t buffers) {
+  const std::array<std::pair<uint64_t, const char*>, 5> parts = {{{states.parameters, "parameters"},
+                                                                  {states.gradients, "gradients"},
+                                                                  {states.optimizer(), "optimizer"},
+                                                                  {activations, "activations"},
+                                                                  {buffers, "buffers"}}};
+  return std::ranges::max_element(parts, {}, [](const auto& part) { return part.first; })->second;
+}
+
+std::vector<Term> buffers_of(const Training& training, const Placement& placement,
+                             const MemcalcView& view) {
+  if (view.runtime == nullptr) return {};
+  return view.runtime->buffers({training.parameters, view.block, training.precision, placement});
 }
 
 }  // namespace
@@ -79,22 +103,44 @@ void add_model_states(Report& report, const Training& training,
                       const std::vector<Placement>& placements, const MemcalcView& view) {
   Table& results = report.add_table("results", state_columns(view));
   Table* terms = make_terms(report, view, false);
-  uint64_t activations = 0;
-  for (const Term& term : view.activations) activations += term.bytes;
-  for (const Placement& placement : placements) {
-    const ModelStates states = model_states(training, placement);
-    const std::vector<Cell> place = {int64_t{placement.gpus}, int64_t{placement.stage}};
+  const auto parts = uint64_t(view.model_parallel);
+  Training each = training;
+  each.parameters = (training.parameters + parts - 1) / parts;
+  for (const Placement& all : placements) {
+    Placement placement = all;
+    placement.gpus /= view.model_parallel;
+    const ModelStates states = model_states(each, placement);
+    const std::vector<Term> buffers = buffers_of(each, placement, view);
+    const std::vector<Cell> place = {int64_t{all.gpus}, int64_t{all.stage}};
     std::vector<Cell> row = place;
     for (const uint64_t bytes : {states.parameters, states.gradients, states.master_weights,
                                  states.moments, states.optimizer()}) {
       row.emplace_back(int64_t(bytes));
     }
-    if (!view.activations.empty()) row.emplace_back(int64_t(activations));
-    row.emplace_back(int64_t(states.total() + activations));
-    add_fits(row, states.total() + activations, view);
+    if (!view.activations.empty()) row.emplace_back(int64_t(sum_of(view.activations)));
+    if (view.runtime != nullptr) row.emplace_back(int64_t(sum_of(buffers)));
+    const uint64_t total = states.total() + sum_of(view.activations) + sum_of(buffers);
+    row.emplace_back(int64_t(total));
+    add_fits(row, total, view);
+    if (view.limit_bytes)
+      row.emplace_back(largest_of(states, sum_of(view.activations), sum_of(buffers)));
     results.add_row(std::move(row));
-    add_terms(terms, place, explain_model_states(training, placement));
+    add_terms(terms, place, explain_model_states(each, placement));
     add_terms(terms, place, view.activations);
+    add_terms(terms, place, buffers);
+  }
+}
+
+void add_padding(Report& report, const PublishedModel& model, const std::vector<int>& gpus) {
+  Table& table =
+      report.add_table("padding", {{"gpus"}, {"layout"}, {"elements"}, {"percent"}, {"meaning"}});
+  const auto parameters = double(parameter_count(model));
+  for (const int ranks : gpus) {
+    for (const ShardLayout& layout : shard_layouts()) {
+      const uint64_t added = layout.padding(model, uint64_t(ranks));
+      table.add_row({int64_t{ranks}, std::string(layout.name), int64_t(added),
+                     100 * double(added) / parameters, std::string(layout.meaning)});
+    }
   }
 }
 

@@ -8,6 +8,8 @@
 
 #include "lib/plan/compatibility.h"
 #include "lib/plan/model_states.h"
+#include "lib/plan/padding.h"
+#include "lib/plan/runtime_bytes.h"
 #include "lib/report/report.h"
 
 namespace gxp {
@@ -26,10 +28,14 @@ struct MemcalcView {
   bool explain = false;
   std::optional<uint64_t> limit_bytes;  // of one GPU: what is larger does not fit
   std::vector<Term> activations = {};   // of one GPU, beside the model states; whole on each
+  int model_parallel = 1;               // GPUs that a copy of the model is cut over
+  const Runtime* runtime = nullptr;     // whose buffers are told too
+  uint64_t block = 0;                   // parameters of the largest block; 0: not known
 };
 
 // JSON: results[] of {gpus, stage, parameters_bytes, gradients_bytes, master_weights_bytes,
-// moments_bytes, optimizer_bytes (the two before)[, activations_bytes], total_bytes[, fits]}, of
+// moments_bytes, optimizer_bytes (the two before)[, activations_bytes][, buffers_bytes],
+// total_bytes[, fits, binding (the part that has most)]}, of
 // one GPU; terms[] of
 // {gpus, stage, component, formula, numbers, bytes, source}.
 void add_model_states(Report& report, const Training& training,
@@ -44,6 +50,16 @@ void add_answers(Report& report, const Tool& tool, const std::vector<Question>& 
 // no number fits, gpus is null and total_bytes what kMostGpus of them would still need.
 void add_least_gpus(Report& report, const Training& training, const std::vector<int>& stages,
                     const MemcalcView& view);
+
+// What shards for each number of GPUs add to the model. JSON: padding[] of {gpus, layout, elements,
+// percent, meaning}.
+void add_padding(Report& report, const PublishedModel& model, const std::vector<int>& gpus);
+
+// What of the published models fits: their states on `gpus` GPUs, at the lowest stage that does.
+// JSON: fits[] of {name, parameters, gpus, stage, total_bytes}; stage is null where none fits, and
+// total_bytes then of stage 3.
+void add_fitting_models(Report& report, Training training, const std::vector<int>& gpus,
+                        const MemcalcView& view);
 
 // JSON: models[] of {name, parameters, layers, hidden, ..., source}.
 void add_published_models(Report& report);

@@ -17,6 +17,8 @@ namespace {
 void check_run_options(const MemcalcOptions& options) {
   const bool other = !options.params.empty() || !options.stages.empty() || options.shard > 0 ||
                      !options.compat.empty() || options.recompute_asked || options.eleuther_asked ||
+                     model_parallel_of(options) > 1 || options.interleave > 1 ||
+                     options.sequence_parallel || !options.runtime.empty() || options.padding ||
                      options.activations.sequence > 0 || options.precision != "bf16" ||
                      options.optimizer != "adamw";
   if (other)

@@ -6,9 +6,6 @@
 
 namespace gxp {
 
-// Whether MODEL is a run file: it ends in .toml.
-bool asks_for_run(const MemcalcOptions& options);
-
 // Prints results[] of {gpus, parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes,
 // workspace_bytes, communication_bytes, peak_bytes, total_bytes (the same), peak_phase, peak_at,
 // arena_bytes[, host_bytes, file_bytes][, fits]}, of rank 0, those two where it offloads; phases[]

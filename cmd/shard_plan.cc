@@ -1,11 +1,13 @@
 // gxp shard-plan: what gxp train would do in a step of a run, from the program that it would run:
-// who owns what, what moves when, how long it takes. Starts no ranks.
+// who owns what, what moves when, how long it takes; or what a model would take on published
+// hardware. Starts no ranks.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <thread>
 
 #include "cmd/command.h"
 #include "cmd/exit_codes.h"
+#include "cmd/model_plan.h"
 #include "cmd/options.h"
 #include "cmd/result_file.h"
 #include "cmd/run_network.h"
@@ -32,6 +34,7 @@ struct Options {
   bool program = false;
   bool compare = false;
   std::string svg;
+  ModelPlanOptions model;
   Format format = Format::kText;
 };
 
@@ -85,7 +88,7 @@ std::vector<PlannedStep> plan_all(const Options& options, const RunConfig& confi
   return steps;
 }
 
-int run(const Options& options) {
+int run_plan(const Options& options) {
   const int world_size = options.ranks.world_size();
   if (world_size > kMostPlannedRanks)
     fail(ErrorKind::kUsage, "plan {} ranks: {} are the most; give a smaller --nproc or --nnodes",
@@ -112,11 +115,20 @@ int run(const Options& options) {
   return kExitOk;
 }
 
+int run(const CLI::App& app, const Options& options) {
+  const bool is_run = options.config_path.ends_with(".toml");
+  check_plan_options(app, options.config_path, is_run);
+  return is_run ? run_plan(options)
+                : plan_model(options.config_path, options.model, options.format);
+}
+
 }  // namespace
 
 std::function<int()> define_shard_plan(CLI::App& app) {
   auto options = std::make_shared<Options>();  // kept alive by the returned action
-  app.add_option("config", options->config_path, "TOML file of the run; see gxp.toml(5)")
+  app.add_option("config", options->config_path,
+                 "TOML file of the run, see gxp.toml(5); or a MODEL: a published one, such as "
+                 "llama3-8b, or a Hugging Face config.json")
       ->required();
   add_set_option(app, options->sets);
   add_number_option(app, "--nproc", options->ranks.nproc, 1, kMostPlannedRanks,
@@ -146,8 +158,9 @@ std::function<int()> define_shard_plan(CLI::App& app) {
                  "Bandwidth of a rank's files of offloaded state, 10^9 bytes a second; 1")
       ->check(CLI::PositiveNumber)
       ->type_name("RATE");
+  add_model_plan_options(app, options->model);
   add_format_option(app, options->format);
-  return [options] { return run(*options); };
+  return [options, &app] { return run(app, *options); };
 }
 
 }  // namespace gxp

@@ -81,7 +81,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     memcalc)
-      words="-h --help --params --stage --gpus --nproc --shard --precision --optimizer --limit --solve --sequence --micro-batch --recompute --tensor-parallel --checkpoint-activations --partition-activations --compat --largest-layer --gpus-per-host --explain --unit --set --svg --list --format"
+      words="-h --help --params --stage --gpus --nproc --shard --precision --optimizer --limit --solve --sequence --micro-batch --recompute --tensor-parallel --pipeline-parallel --interleave --sequence-parallel --checkpoint-activations --partition-activations --runtime --padding --compat --largest-layer --gpus-per-host --explain --unit --set --svg --list --format"
       case $previous in
         --params) words="" ;;
         --stage) words="0 1 2 3" ;;
@@ -95,6 +95,9 @@ _gxp() {
         --micro-batch) words="" ;;
         --recompute) words="none selective full" ;;
         --tensor-parallel) words="" ;;
+        --pipeline-parallel) words="" ;;
+        --interleave) words="" ;;
+        --runtime) words="deepspeed fsdp2 ddp" ;;
         --compat) words="paper deepspeed deepspeed-docs megatron eleuther accelerate" ;;
         --largest-layer) words="" ;;
         --gpus-per-host) words="" ;;
@@ -104,7 +107,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     shard-plan)
-      words="-h --help --set --nproc --nnodes --rank --units --program --compare --svg --measure --gflops --memory-gb-per-s --format"
+      words="-h --help --set --nproc --nnodes --rank --units --program --compare --svg --gflops --memory-gb-per-s --cluster --gpu --software --gpus --sequence --micro-batch --accumulate --global-batch --stage --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --precision --recompute --offload --limit --search --format"
       case $previous in
         --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.recompute= train.recompute_units= train.seed= train.deterministic= train.device= train.threads= train.log_every= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.bucket_bytes= parallel.hold_gradients= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.codec= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.kernel_copies= comm.flight_recorder= comm.timeout_s=" ;;
         --nproc) words="" ;;
@@ -113,6 +116,24 @@ _gxp() {
         --svg) words="" ;;
         --gflops) words="" ;;
         --memory-gb-per-s) words="" ;;
+        --cluster) words="" ;;
+        --gpu) words="a100-40gb a100-80gb h100 h100-96gb-500w h200 b200 gb200 b300 gb300" ;;
+        --software) words="megatron fsdp fsdp-async-tp fsdp-eager llm-foundry megatron-2021 deepspeed-2021" ;;
+        --gpus) words="" ;;
+        --sequence) words="" ;;
+        --micro-batch) words="" ;;
+        --accumulate) words="" ;;
+        --global-batch) words="" ;;
+        --stage) words="" ;;
+        --shard) words="" ;;
+        --tensor-parallel) words="" ;;
+        --pipeline-parallel) words="" ;;
+        --interleave) words="" ;;
+        --context-parallel) words="" ;;
+        --precision) words="bf16 fp8 mxfp8" ;;
+        --recompute) words="none selective full" ;;
+        --offload) words="none optimizer all" ;;
+        --limit) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
   esac

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -12,7 +14,8 @@ namespace gxp {
 namespace {
 
 constexpr PublishedModel gpt(std::string_view name, uint64_t layers, uint64_t hidden,
-                             uint64_t heads, uint64_t positions, std::string_view source) {
+                             uint64_t heads, uint64_t positions, std::string_view source,
+                             uint64_t vocabulary = 50257) {
   return {.name = name,
           .kind = BlockKind::kGpt,
           .layers = layers,
@@ -21,7 +24,7 @@ constexpr PublishedModel gpt(std::string_view name, uint64_t layers, uint64_t hi
           .key_value_heads = heads,
           .head_size = hidden / heads,
           .mlp = 4 * hidden,
-          .vocabulary = 50257,
+          .vocabulary = vocabulary,
           .positions = positions,
           .tied_head = true,
           .qkv_bias = true,
@@ -34,7 +37,29 @@ constexpr std::string_view kLlama2 = "Touvron et al., arXiv:2307.09288; config.j
 constexpr std::string_view kLlama3 = "Grattafiori et al., arXiv:2407.21783, table 3; config.json";
 constexpr std::string_view kMistral = "Jiang et al., arXiv:2310.06825, table 1";
 constexpr std::string_view kQwen = "Qwen2.5, arXiv:2412.15115, table 1; config.json";
+constexpr std::string_view kQwen3 = "Qwen3, arXiv:2505.09388, table 1; config.json";
+constexpr std::string_view kGemma = "Gemma, arXiv:2403.08295, table 1";
+constexpr std::string_view kMegatron = "Korthikanti et al., arXiv:2205.05198, table 3";
+constexpr std::string_view kMpt = "mosaicml/llm-foundry, scripts/train/yamls/pretrain";
 constexpr auto kLlama = BlockKind::kLlama;
+
+constexpr PublishedModel qwen3(std::string_view name, uint64_t layers, uint64_t hidden,
+                               uint64_t heads, uint64_t mlp, bool tied_head) {
+  return {.name = name,
+          .kind = BlockKind::kLlama,
+          .layers = layers,
+          .hidden = hidden,
+          .heads = heads,
+          .key_value_heads = 8,
+          .head_size = 128,
+          .mlp = mlp,
+          .vocabulary = 151936,
+          .positions = 40960,
+          .tied_head = tied_head,
+          .qkv_bias = false,
+          .source = kQwen3,
+          .query_key_norm = true};
+}
 
 // GPT-3: table 2.1 of the paper misprints two rows. XL's 24 heads of 128 do not give a hidden size
 // of 2048, which 16 do; and only 5120 gives the 12,850 M parameters of table D.1 for 13B, not 5140.
@@ -54,6 +79,18 @@ constexpr std::array kModels = {
     gpt("gpt3-6.7b", 32, 4096, 32, 2048, kGpt3),
     gpt("gpt3-13b", 40, 5120, 40, 2048, kGpt3),
     gpt("gpt3-175b", 96, 12288, 96, 2048, kGpt3),
+    gpt("megatron-22b", 48, 6144, 64, 2048, kMegatron, 51200),
+    gpt("megatron-530b", 105, 20480, 128, 2048, kMegatron, 51200),
+    gpt("megatron-1t", 128, 25600, 160, 2048, kMegatron, 51200),
+    gpt("mpt-125m", 12, 768, 12, 2048, kMpt, 50368),
+    gpt("mpt-350m", 24, 1024, 16, 2048, kMpt, 50368),
+    gpt("mpt-760m", 24, 1536, 12, 2048, kMpt, 50368),
+    gpt("mpt-1b", 24, 2048, 16, 2048, kMpt, 50368),
+    gpt("mpt-3b", 32, 2560, 20, 2048, kMpt, 50368),
+    gpt("mpt-7b", 32, 4096, 32, 2048, kMpt, 50368),
+    gpt("mpt-13b", 40, 5120, 40, 2048, kMpt, 50368),
+    gpt("mpt-30b", 48, 7168, 56, 2048, kMpt, 50368),
+    gpt("mpt-70b", 80, 8192, 64, 2048, kMpt, 50368),
     PublishedModel{"llama2-7b", kLlama, 32, 4096, 32, 32, 128, 11008, 32000, 4096, false, false, kLlama2},
     PublishedModel{"llama2-13b", kLlama, 40, 5120, 40, 40, 128, 13824, 32000, 4096, false, false, kLlama2},
     PublishedModel{"llama2-70b", kLlama, 80, 8192, 64, 8, 128, 28672, 32000, 4096, false, false, kLlama2},
@@ -70,22 +107,46 @@ constexpr std::array kModels = {
     PublishedModel{"qwen2.5-14b", kLlama, 48, 5120, 40, 8, 128, 13824, 152064, 131072, false, true, kQwen},
     PublishedModel{"qwen2.5-32b", kLlama, 64, 5120, 40, 8, 128, 27648, 152064, 131072, false, true, kQwen},
     PublishedModel{"qwen2.5-72b", kLlama, 80, 8192, 64, 8, 128, 29568, 152064, 131072, false, true, kQwen},
+    qwen3("qwen3-0.6b", 28, 1024, 16, 3072, true),
+    qwen3("qwen3-1.7b", 28, 2048, 16, 6144, true),
+    qwen3("qwen3-4b", 36, 2560, 32, 9728, true),
+    qwen3("qwen3-8b", 36, 4096, 32, 12288, false),
+    qwen3("qwen3-14b", 40, 5120, 40, 17408, false),
+    qwen3("qwen3-32b", 64, 5120, 64, 25600, false),
+    PublishedModel{"gemma-2b", kLlama, 18, 2048, 8, 1, 256, 16384, 256000, 8192, true, false, kGemma},
+    PublishedModel{"gemma-7b", kLlama, 28, 3072, 16, 16, 256, 24576, 256000, 8192, true, false, kGemma},
 };
 // clang-format on
 
-// Weights and biases: attention's q, k, v (3) and output (1), the MLP's two, two LayerNorms.
-uint64_t gpt_block(uint64_t hidden, uint64_t mlp) {
-  const uint64_t weights = 4 * hidden * hidden + 2 * hidden * mlp;
-  const uint64_t biases = 4 * hidden + mlp + hidden;
-  return weights + biases + 4 * hidden;
+std::vector<TensorShape> gpt_block(const PublishedModel& model) {
+  const uint64_t h = model.hidden;
+  return {{h}, {h}, {3 * h, h},     {3 * h},     {h, h},         {h},
+          {h}, {h}, {model.mlp, h}, {model.mlp}, {h, model.mlp}, {h}};
 }
 
-uint64_t llama_block(const PublishedModel& model) {
+std::vector<TensorShape> llama_block(const PublishedModel& model) {
+  const uint64_t h = model.hidden;
   const uint64_t queries = model.heads * model.head_size;
-  const uint64_t keys_and_values = 2 * model.key_value_heads * model.head_size;
-  const uint64_t attention = model.hidden * (2 * queries + keys_and_values);
-  const uint64_t biases = model.qkv_bias ? queries + keys_and_values : 0;
-  return attention + biases + 3 * model.hidden * model.mlp + 2 * model.hidden;
+  const uint64_t keys = model.key_value_heads * model.head_size;
+  std::vector<TensorShape> shapes = {{queries, h},   {keys, h},      {keys, h},     {h, queries},
+                                     {model.mlp, h}, {model.mlp, h}, {h, model.mlp}};
+  if (model.qkv_bias) shapes.insert(shapes.end(), {{queries}, {keys}, {keys}});
+  if (model.output_bias) shapes.push_back({h});
+  if (model.mlp_bias) shapes.insert(shapes.end(), {{model.mlp}, {model.mlp}, {h}});
+  if (model.query_key_norm) shapes.insert(shapes.end(), 2, {model.head_size});
+  shapes.insert(shapes.end(), model.norms, {h});
+  return shapes;
+}
+
+std::vector<TensorShape> block_shapes(const PublishedModel& model) {
+  return model.kind == BlockKind::kGpt ? gpt_block(model) : llama_block(model);
+}
+
+uint64_t count_of(const std::vector<TensorShape>& shapes) {
+  uint64_t count = 0;
+  for (const TensorShape& shape : shapes)
+    count += std::accumulate(shape.begin(), shape.end(), uint64_t{1}, std::multiplies<>());
+  return count;
 }
 
 }  // namespace
@@ -104,13 +165,25 @@ const PublishedModel& find_published_model(std::string_view name) {
        name, did_you_mean(name, names));
 }
 
+uint64_t block_parameter_count(const PublishedModel& model) {
+  return count_of(block_shapes(model));
+}
+
 uint64_t parameter_count(const PublishedModel& model) {
-  const uint64_t tables = model.vocabulary * model.hidden * (model.tied_head ? 1 : 2);
-  if (model.kind == BlockKind::kLlama) {
-    return tables + model.layers * llama_block(model) + model.hidden;
-  }
-  return tables + model.positions * model.hidden +
-         model.layers * gpt_block(model.hidden, model.mlp) + 2 * model.hidden;
+  const uint64_t h = model.hidden;
+  const uint64_t tables = model.vocabulary * h * (model.tied_head ? 1 : 2);
+  const uint64_t others = model.kind == BlockKind::kGpt ? model.positions * h + 2 * h : h;
+  return tables + others + model.layers * block_parameter_count(model);
+}
+
+std::vector<std::vector<TensorShape>> unit_shapes(const PublishedModel& model) {
+  const bool gpt = model.kind == BlockKind::kGpt;
+  std::vector<std::vector<TensorShape>> units(1, {{model.vocabulary, model.hidden}});
+  if (gpt) units[0].push_back({model.positions, model.hidden});
+  units.insert(units.end(), model.layers, block_shapes(model));
+  units.emplace_back(gpt ? 2 : 1, TensorShape{model.hidden});
+  if (!model.tied_head) units.back().push_back({model.vocabulary, model.hidden});
+  return units;
 }
 
 uint64_t largest_module(const PublishedModel& model) {

@@ -7,19 +7,21 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace gxp {
 
 enum class BlockKind {
   // GPT-2 and GPT-3: learned positions, LayerNorm, biases everywhere, MLP of 4 hidden, tied head.
   kGpt,
-  // Llama, Mistral, Qwen: rotary positions, RMSNorm, gated MLP of three matrices, grouped-query
+  // Llama, Mistral, Qwen, Gemma: rotary positions, RMSNorm, gated MLP of three matrices,
+  // grouped-query
   // attention.
   kLlama,
 };
 
 struct PublishedModel {
-  std::string_view name;  // "llama3-8b"
+  std::string_view name = {};  // "llama3-8b"
   BlockKind kind = BlockKind::kGpt;
   uint64_t layers = 0;
   uint64_t hidden = 0;
@@ -31,7 +33,12 @@ struct PublishedModel {
   uint64_t positions = 0;   // context; rows of the learned position table, if there is one
   bool tied_head = true;    // the head is the embedding
   bool qkv_bias = true;
-  std::string_view source;
+  std::string_view source = {};
+  // Of Llama's kin alone:
+  bool output_bias = false;     // of attention's output
+  bool mlp_bias = false;        // of all three matrices
+  bool query_key_norm = false;  // an RMSNorm of head_size each for queries and keys
+  uint64_t norms = 2;           // RMSNorms of `hidden` in a block
 };
 
 std::span<const PublishedModel> published_models();
@@ -41,6 +48,12 @@ const PublishedModel& find_published_model(std::string_view name);
 
 // A tied head counts once.
 uint64_t parameter_count(const PublishedModel& model);
+uint64_t block_parameter_count(const PublishedModel& model);
+
+// Shapes as torch.nn.Linear has them, (outputs, inputs), by unit in forward order: embedding,
+// blocks, final norm with the head if it is not tied.
+using TensorShape = std::vector<uint64_t>;
+std::vector<std::vector<TensorShape>> unit_shapes(const PublishedModel& model);
 
 // Parameters of the largest module that has any of its own: an embedding, or one linear layer with
 // its bias. DeepSpeed's "largest layer", which is no transformer block.

@@ -22,7 +22,11 @@ TEST_CASE("a published model's shape gives its published parameter count", "[arc
                                     {"mistral-7b", 7241732096},   {"qwen2.5-0.5b", 494032768},
                                     {"qwen2.5-1.5b", 1543714304}, {"qwen2.5-3b", 3085938688},
                                     {"qwen2.5-7b", 7615616512},   {"qwen2.5-14b", 14770033664},
-                                    {"qwen2.5-32b", 32763876352}, {"qwen2.5-72b", 72706203648}}));
+                                    {"qwen2.5-32b", 32763876352}, {"qwen2.5-72b", 72706203648},
+                                    {"qwen3-0.6b", 596049920},    {"qwen3-1.7b", 1720574976},
+                                    {"qwen3-4b", 4022468096},     {"qwen3-8b", 8190735360},
+                                    {"qwen3-14b", 14768307200},   {"qwen3-32b", 32762123264},
+                                    {"gemma-2b", 2506172416},     {"gemma-7b", 8537680896}}));
   CAPTURE(name);
   CHECK(parameter_count(find_published_model(name)) == count);
 }
@@ -43,13 +47,28 @@ TEST_CASE("GPT-3's shapes give the counts of the paper's table D.1", "[arch]") {
   CHECK(std::round(count / 1e6 / digit) * digit == millions);
 }
 
+TEST_CASE("a model's tensors have all its parameters", "[arch]") {
+  for (const PublishedModel& model : published_models()) {
+    uint64_t count = 0;
+    for (const auto& unit : unit_shapes(model)) {
+      for (const TensorShape& shape : unit) {
+        uint64_t elements = 1;
+        for (const uint64_t size : shape) elements *= size;
+        count += elements;
+      }
+    }
+    CAPTURE(model.name);
+    CHECK(count == parameter_count(model));
+  }
+}
+
 TEST_CASE("every published model has its own name, a source and whole heads", "[arch]") {
   std::set<std::string_view> names;
   for (const PublishedModel& model : published_models()) {
     CAPTURE(model.name);
     CHECK(names.insert(model.name).second);
     CHECK_FALSE(model.source.empty());
-    CHECK(model.heads * model.head_size == model.hidden);
+    if (model.kind == BlockKind::kGpt) CHECK(model.heads * model.head_size == model.hidden);
     CHECK(model.heads % model.key_value_heads == 0);
   }
 }

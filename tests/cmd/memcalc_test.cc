@@ -1,4 +1,5 @@
 // gxp memcalc as it is run: the JSON that programs read, and what bad input is answered with.
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
@@ -47,6 +48,7 @@ TEST_CASE("memcalc goes through lists of GPUs and stages", "[cmd]") {
   CHECK(results[4]["stage"] == 0);
   CHECK(results[4]["fits"] == false);
   CHECK(results[5]["fits"] == true);
+  CHECK(results[4]["binding"] == "optimizer");
 }
 
 TEST_CASE("memcalc shows one unit, named in every heading", "[cmd]") {
@@ -118,6 +120,41 @@ TEST_CASE("memcalc --list names the published models", "[cmd]") {
   CHECK(models[0]["parameters"] == 124439808);
 }
 
+TEST_CASE("memcalc adds a runtime's buffers, and tells what pads each layout", "[cmd]") {
+  const Json report = memcalc_json(
+      {"gpt2-xl", "--stage", "3", "--gpus", "512", "--runtime", "fsdp2", "--padding", "--explain"});
+  const Json row = report["results"][0];
+  uint64_t sum = 0;
+  for (const Json& term : report["terms"]) sum += term["bytes"].get<uint64_t>();
+  CHECK(row["total_bytes"] == sum);
+  CHECK(row["buffers_bytes"] > uint64_t{1} << 31);
+  REQUIRE(report["padding"].size() == 4);
+  CHECK(report["padding"][0]["layout"] == "rows");
+  CHECK(report["padding"][0]["percent"].get<double>() == Approx(13.939).epsilon(1e-3));
+}
+
+TEST_CASE("memcalc cuts the model over tensor and pipeline parallelism first", "[cmd]") {
+  const Json report = memcalc_json(
+      {"megatron-530b", "--sequence", "2048", "--tensor-parallel", "8", "--pipeline-parallel", "35",
+       "--interleave", "3", "--sequence-parallel", "--recompute", "selective", "--precision",
+       "bf16-fp32-grads", "--stage", "0", "--gpus", "280"});
+  const Json row = report["results"][0];
+  constexpr double kGiB = 1 << 30;  // Korthikanti et al., arXiv:2205.05198, figure 1
+  CHECK(row["activations_bytes"].get<double>() / kGiB == Approx(23.076).epsilon(1e-4));
+  const double states = row["total_bytes"].get<double>() - row["activations_bytes"].get<double>();
+  CHECK(states / kGiB == Approx(31.64).epsilon(0.003));
+}
+
+TEST_CASE("memcalc --list --limit tells the lowest stage with which each model fits", "[cmd]") {
+  const Json fits = memcalc_json({"--list", "--limit", "80GB", "--gpus", "8"})["fits"];
+  std::map<std::string, Json> stages;
+  for (const Json& row : fits) stages[row["name"]] = row["stage"];
+  CHECK(stages.at("gpt2-xl") == 0);
+  CHECK(stages.at("llama2-7b") == 1);  // 112 GB whole, 38.5 with its optimizer sharded
+  CHECK(stages.at("llama2-13b") == 1);
+  CHECK(stages.at("llama3-70b").is_null());  // 141 GB with all sharded
+}
+
 TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]") {
   const auto [arguments, words] = GENERATE(table<Arguments, std::string>({
       {Arguments(), "give MODEL or --params"},
@@ -147,8 +184,16 @@ TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]
       {{"--params", "7e9", "--compat", "paper", "--precision", "fp32"}, "precision fp32"},
       {{"--params", "7e9", "--compat", "paper", "--shard", "2"}, "hybrid sharding"},
       {{"--params", "7e9", "--compat", "paper", "--optimizer", "sgd"}, "assumes Adam"},
-      {{"--params", "7e9", "--sequence", "2048"}, "give a GPT-2 or GPT-3 as MODEL"},
-      {{"llama2-7b", "--sequence", "2048"}, "give a GPT-2 or GPT-3 as MODEL"},
+      {{"--params", "7e9", "--sequence", "2048"}, "activations depend on the model's shape"},
+      {{"gpt2", "--runtime", "fsdp"}, "did you mean 'fsdp2'"},
+      {{"--params", "7e9", "--padding"}, "--padding depends on the tensors"},
+      {{"gpt2", "--interleave", "2"}, "add --pipeline-parallel"},
+      {{"gpt2", "--sequence-parallel"}, "add --tensor-parallel"},
+      {{"gpt2", "--pipeline-parallel", "13"}, "more pipeline stages than layers"},
+      {{"gpt2", "--pipeline-parallel", "3", "--gpus", "8"}, "a copy of the model takes 3"},
+      {{"gpt2", "--compat", "eleuther", "--pipeline-parallel", "2"}, "no options of another"},
+      {{"gpt2", "--solve", "gpus", "--limit", "1GB", "--tensor-parallel", "2"},
+       "--solve gpus knows"},
       {{"gpt2", "--sequence", "2048", "--precision", "fp32"}, "is for 16 bits"},
       {{"gpt2", "--sequence", "2048", "--recompute", "half"}, "must be one of: none, selective"},
       {{"gpt2", "--sequence", "1048576", "--micro-batch", "65536"}, "pass 1e18 bytes"},
@@ -156,7 +201,7 @@ TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]
       {{"gpt2", "--recompute", "full"}, "add --sequence"},
       {{"gpt2", "--micro-batch", "2"}, "add --sequence"},
       {{"gpt2", "--sequence", "9", "--compat", "paper"}, "--compat eleuther or gxp's own"},
-      {{"gpt2", "--tensor-parallel", "2"}, "--compat eleuther and a MODEL"},
+      {{"gpt2", "--compat", "paper", "--tensor-parallel", "2"}, "--compat eleuther and a MODEL"},
       {{"gpt2", "--compat", "paper", "--checkpoint-activations"}, "--compat eleuther and a MODEL"},
       {{"gpt2", "--largest-layer", "1e6"}, "go with --compat deepspeed"},
   }));

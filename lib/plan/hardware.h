@@ -1,0 +1,89 @@
+// GPUs, how they are joined, and the software that trains on them, as a step's time depends on
+// them. Rates of a GPU are those of its data sheet, without sparsity; what is reached of them are
+// constants of its generation, fitted to published runs (docs/RESULTS.md tells which, and the
+// errors). Pure.
+//
+// One more GPU, machine or software is one row of a table.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace gxp {
+
+// Fitted. Shares are of the data sheet's rate. Bytes cross the memory in a forward pass outside of
+// products and attention, for each token and, of a block, each fifteenth of its width: the sum of
+// all that its products read and write, 15 hidden sizes in a GPT.
+struct Generation {
+  std::string_view name;
+  double matmul_16 = 0;        // share of the bf16 rate that a large product reaches
+  double matmul_8 = 0;         // of the fp8 rate
+  double half_width = 0;       // a product of width w takes 1 + half_width / w of its time
+  double attention_flash = 0;  // share of the bf16 rate in fused attention
+  double attention_triton = 0;
+  double score_bytes = 0;        // for each score, where they are stored
+  double eager_bytes = 0;        // PyTorch, operation by operation
+  double eager_llama_bytes = 0;  // the same with RMSNorm, rotary positions and a gated MLP
+  double fused_bytes = 0;        // compiled, or fused by hand
+  double megatron_2021_bytes = 0;
+  double fp8_bytes = 0;           // more for casts and scales, one scale a tensor
+  double mxfp8_bytes = 0;         // one scale for 32 values
+  double head_bytes = 0;          // for each logit, forward and backward
+  double host_s = 0;              // of an eager block and micro-batch: launches, waits for gathers
+  double step_s = 0;              // of a step: reading, logging, norms
+  double exposed = 0;             // share of sharding's communication that compute does not hide
+  double tensor_exposed = 0;      // the same of tensor parallelism, where it is overlapped
+  double link_share = 0;          // share of NVLink's rate that a collective reaches
+  double network_share = 0;       // of the NICs'
+  double network_share_2021 = 0;  // by DeepSpeed in 2021
+};
+
+struct Gpu {
+  std::string_view name;  // "h100"
+  const Generation* generation = nullptr;
+  double flops_16 = 0;  // bf16
+  double flops_8 = 0;   // fp8; 0: has none
+  double memory_bytes_per_s = 0;
+  uint64_t memory_bytes = 0;
+  double clock_share = 1;  // of the rates, under a lower power limit
+};
+
+// Per GPU and direction.
+struct Links {
+  int gpus_per_domain = 8;        // joined by NVLink
+  double nvlink_bytes_per_s = 0;  // data sheet
+  double network_bytes_per_s = 0;
+  double host_bytes_per_s = 0;  // to main memory
+};
+
+struct Hardware {
+  std::string_view name;  // "dgx-h100"
+  const Gpu* gpu = nullptr;
+  Links links;
+};
+
+enum class Elementwise { kEager, kFused, kMegatron2021 };
+enum class Attention { kTriton, kFlash, kStored };
+
+struct Software {
+  std::string_view name;  // "fsdp"
+  Elementwise elementwise = Elementwise::kFused;
+  Attention attention = Attention::kFlash;
+  bool overlaps_tensor = false;  // tensor parallelism's communication with products
+  bool eager = false;            // pays host_s
+  bool network_2021 = false;
+  int logit_bytes = 10;  // 16-bit logits, float32 copy, its gradient; 6 where the loss is fused
+  std::string_view meaning;
+};
+
+std::span<const Gpu> gpus();
+std::span<const Hardware> hardware_table();
+std::span<const Software> softwares();
+
+// kUsage with a near match if there is none of that name.
+const Gpu& find_gpu(std::string_view name);
+const Hardware& find_hardware(std::string_view name);
+const Software& find_software(std::string_view name);
+
+}  // namespace gxp

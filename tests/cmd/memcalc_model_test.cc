@@ -1,0 +1,104 @@
+// gxp memcalc MODEL where MODEL is a file: a Hugging Face config.json or safetensors.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/ckpt/samples.h"
+#include "tests/cmd/golden_run.h"
+#include "tests/cmd/run_gxp.h"
+
+namespace gxp {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using Json = nlohmann::json;
+
+Outcome memcalc(Arguments arguments) {
+  arguments.insert(arguments.begin(), "memcalc");
+  return run_gxp(arguments);
+}
+
+Json memcalc_json(Arguments arguments) {
+  arguments.insert(arguments.end(), {"--format", "json"});
+  const Outcome outcome = memcalc(arguments);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return Json::parse(outcome.out);
+}
+
+// A Hugging Face config.json with `changes`.
+std::string make_config(const TemporaryDirectory& scratch, const Json& changes) {
+  Json config = {{"model_type", "llama"},        {"hidden_size", 4096},
+                 {"num_hidden_layers", 32},      {"num_attention_heads", 32},
+                 {"num_key_value_heads", 8},     {"intermediate_size", 14336},
+                 {"vocab_size", 128256},         {"max_position_embeddings", 8192},
+                 {"tie_word_embeddings", false}, {"torch_dtype", "bfloat16"}};
+  config.merge_patch(changes);
+  const std::string path = scratch / "config.json";
+  make_file(path, config.dump());
+  return path;
+}
+
+TEST_CASE("memcalc counts a config.json's model as its published one", "[cmd]") {
+  const TemporaryDirectory scratch;
+  const auto [changes, count] = GENERATE(table<const char*, uint64_t>(
+      {{"{}", 8030261248},
+       {R"({"model_type": "mistral", "vocab_size": 32000})", 7241732096},
+       {R"({"model_type": "qwen2", "hidden_size": 896, "num_hidden_layers": 24,
+            "num_attention_heads": 14, "num_key_value_heads": 2, "intermediate_size": 4864,
+            "vocab_size": 151936, "tie_word_embeddings": true})",
+        494032768},
+       {R"({"model_type": "qwen3", "hidden_size": 1024, "num_hidden_layers": 28,
+            "num_attention_heads": 16, "head_dim": 128, "intermediate_size": 3072,
+            "vocab_size": 151936, "tie_word_embeddings": true})",
+        596049920},
+       {R"({"model_type": "gemma", "hidden_size": 2048, "num_hidden_layers": 18,
+            "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 256,
+            "intermediate_size": 16384, "vocab_size": 256000, "tie_word_embeddings": null})",
+        2506172416},
+       {R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024,
+            "vocab_size": 50257, "tie_word_embeddings": null})",
+        124439808}}));
+  const std::string path = make_config(scratch, Json::parse(changes));
+  for (const std::string& model : {path, scratch / ""}) {
+    const Json report = memcalc_json({model, "--sequence", "1024"});
+    CHECK(report["parameters"] == count);
+    CHECK(report["dtype"] == "bfloat16");
+    CHECK(report["results"][0]["activations_bytes"] > 0);
+  }
+}
+
+TEST_CASE("memcalc counts the tensors of safetensors files without reading them", "[cmd]") {
+  const std::string data = GXP_TEST_DATA "/ckpt/";
+  const Json one = memcalc_json({data + "safetensors_single/model.safetensors"});
+  const Json sharded = memcalc_json({data + "safetensors_sharded"});
+  CHECK(one["parameters"] > 0);
+  CHECK(sharded["parameters"] > 0);
+  CHECK(one["stored_bytes"] > one["parameters"]);
+  const Json both = memcalc_json({data + "hf_gpt2", "--sequence", "8"});
+  CHECK(both["family"] == "gpt2");
+}
+
+TEST_CASE("memcalc refuses a model's file in one line that says why", "[cmd]") {
+  const TemporaryDirectory scratch;
+  const auto [changes, code, words] = GENERATE(table<const char*, int, std::string>(
+      {{R"({"model_type": "mixtral"})", 2, "gpt2, llama, mistral, qwen2, qwen3, gemma are"},
+       {R"({"model_type": null})", 4, "'model_type' is missing"},
+       {R"({"hidden_size": null})", 4, "'hidden_size' is missing"},
+       {R"({"hidden_size": "wide"})", 4, "a whole number from 0 expected, found string"},
+       {R"({"num_hidden_layers": 0})", 2, "num_hidden_layers is 0"},
+       {R"({"num_key_value_heads": 5})", 2, "make no model"},
+       {R"({"hidden_size": 16000000, "vocab_size": 16000000, "head_dim": 16000000})", 2,
+        "at most 1e+15 can be planned"}}));
+  const Outcome outcome = memcalc({make_config(scratch, Json::parse(changes))});
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out.empty());
+  REQUIRE(outcome.errors().size() == 1);
+  CHECK(contains(outcome.errors()[0], words));
+  CHECK(memcalc({scratch / "none/config.json"}).code == 4);
+  CHECK(memcalc({scratch / ".."}).code == 4);
+}
+
+}  // namespace
+}  // namespace gxp

@@ -1,0 +1,97 @@
+// gxp shard-plan MODEL as it is run.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/cmd/run_gxp.h"
+
+namespace gxp {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using Json = nlohmann::json;
+
+Outcome plan(Arguments arguments) {
+  arguments.insert(arguments.begin(), "shard-plan");
+  return run_gxp(arguments);
+}
+
+Json plan_json(Arguments arguments) {
+  arguments.insert(arguments.end(), {"--format", "json"});
+  const Outcome outcome = plan(arguments);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return Json::parse(outcome.out);
+}
+
+TEST_CASE("shard-plan of a model tells its step's time and memory, part by part", "[cmd]") {
+  const Json report =
+      plan_json({"mpt-13b", "--cluster", "dgx-a100", "--software", "llm-foundry", "--sequence",
+                 "1024", "--micro-batch", "40", "--accumulate", "3", "--recompute", "full"});
+  CHECK(report["schema"] == "gxp.model-plan/1");
+  CHECK(report["tokens_per_s_gpu"].get<double>() == Approx(2330).epsilon(0.1));  // published
+  CHECK(report["fits"] == true);
+  double seconds = 0;
+  for (const Json& part : report["parts"]) seconds += part["seconds"].get<double>();
+  CHECK(seconds == Approx(report["step_seconds"].get<double>()));
+  uint64_t bytes = 0;
+  for (const Json& part : report["memory"]) bytes += part["bytes"].get<uint64_t>();
+  CHECK(bytes == report["peak_bytes"]);
+  CHECK_FALSE(report.contains("changes"));
+}
+
+TEST_CASE("shard-plan tells three changes where a model does not fit", "[cmd]") {
+  const Json report = plan_json({"llama3-8b", "--cluster", "dgx-h100", "--stage", "1",
+                                 "--micro-batch", "4", "--limit", "70GB"});
+  CHECK(report["fits"] == false);
+  REQUIRE(report["changes"].size() == 3);
+  for (const Json& change : report["changes"]) {
+    CHECK(change["peak_bytes"].get<uint64_t>() <= 70'000'000'000u);
+    CHECK(change["saved_bytes"].get<uint64_t>() ==
+          report["peak_bytes"].get<uint64_t>() - change["peak_bytes"].get<uint64_t>());
+  }
+}
+
+TEST_CASE("shard-plan --search ends with the fastest plan that fits", "[cmd]") {
+  const Json report = plan_json(
+      {"llama3-70b", "--cluster", "dgx-h100", "--gpus", "64", "--global-batch", "256", "--search"});
+  CHECK(report["tried"] > 1000);
+  const Json& plans = report["plans"];
+  REQUIRE(plans.size() > 1);
+  CHECK(plans.back()["step_seconds"] < plans.front()["step_seconds"]);
+  CHECK(plans.back()["peak_bytes"] <= report["limit_bytes"]);
+}
+
+TEST_CASE("shard-plan takes a cluster file and a config.json", "[cmd]") {
+  const Json report =
+      plan_json({GXP_TEST_DATA "/ckpt/hf_gpt2", "--cluster",
+                 GXP_SOURCE_DIR "/examples/cluster.toml", "--gpu", "a100-80gb", "--gpus", "16"});
+  CHECK(report["gpus"] == 16);
+  CHECK(report["gpu"] == "a100-80gb");
+}
+
+TEST_CASE("shard-plan refuses a model's plan in one line that says why", "[cmd]") {
+  const auto [arguments, words] = GENERATE(table<Arguments, std::string>(
+      {{{"llama3-8b"}, "add --cluster"},
+       {{"llama3-8c", "--cluster", "dgx-h100"}, "did you mean 'llama3-8b'"},
+       {{"llama3-8b", "--cluster", "dgx-h10"}, "did you mean 'dgx-h100'"},
+       {{"llama3-8b", "--cluster", "dgx-h100", "--gpu", "h100"}, "has its own"},
+       {{"llama3-8b", "--cluster", GXP_SOURCE_DIR "/examples/cluster.toml"}, "add --gpu"},
+       {{"llama3-8b", "--cluster", "dgx-h100", "--software", "fsdq"}, "did you mean 'fsdp'"},
+       {{"llama3-8b", "--cluster", "dgx-h100", "--limit", "many"}, "no size above 0"},
+       {{"llama3-8b", "--cluster", "dgx-h100", "--precision", "fp4"}, "must be one of: bf16"},
+       {{"llama3-8b", "--cluster", "dgx-a100", "--precision", "fp8"}, "has no fp8"},
+       {{"llama3-8b", "--cluster", "dgx-h100", "--gpus", "12", "--tensor-parallel", "8"},
+        "does not divide 12"},
+       {{"llama3-8b", "--cluster", "dgx-h100", "--global-batch", "12"}, "no multiple of the 8"},
+       {{"llama3-8b", "--cluster", "dgx-h100", "--nproc", "8"}, "--nproc goes with a run file"},
+       {{"run.toml", "--cluster", "dgx-h100"}, "--cluster goes with a MODEL"}}));
+  const Outcome outcome = plan(arguments);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  REQUIRE(outcome.errors().size() == 1);
+  CHECK(contains(outcome.errors()[0], words));
+}
+
+}  // namespace
+}  // namespace gxp

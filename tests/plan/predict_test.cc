@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lib/plan/predict_memory.h"
+#include "lib/plan/predict_time.h"
+#include "tests/catch.h"
+#include "tests/plan/csv.h"
+#include "tests/plan/published_runs.h"
+
+namespace gxp {
+namespace {
+
+struct Errors {
+  int count = 0;
+  double mean = 0;
+  double worst = 0;
+  std::string worst_name;
+};
+
+Errors errors_of(const PublishedRuns& table, std::string_view generation) {
+  Errors errors;
+  for (const PublishedRun& run : table.runs) {
+    if (run.question.hardware->gpu->generation->name != generation) continue;
+    const double error = std::abs(predict_time(run.question).seconds() / run.seconds - 1);
+    errors.mean += error;
+    ++errors.count;
+    if (error > errors.worst) errors.worst_name = run.name;
+    errors.worst = std::max(errors.worst, error);
+  }
+  if (errors.count > 0) errors.mean /= errors.count;
+  return errors;
+}
+
+struct Bar {
+  PublishedRuns (*read)();
+  const char* generation;
+  int count;
+  double mean;
+  double worst;
+};
+
+TEST_CASE("steps of published runs take what is predicted", "[plan]") {
+  // The worst of Ampere are two rows whose neighbours in the table are faster by a quarter: MPT 30B
+  // at 8192 tokens and 760M at 512, both at the edge of the memory.
+  const auto bar = GENERATE(Bar{read_llm_foundry, "ampere", 70, 0.04, 0.245},
+                            Bar{read_llm_foundry, "hopper", 38, 0.03, 0.09},
+                            Bar{read_torchtitan, "hopper", 11, 0.05, 0.11},
+                            Bar{read_megatron_bridge, "hopper", 7, 0.05, 0.10},
+                            Bar{read_megatron_bridge, "blackwell", 18, 0.05, 0.10},
+                            Bar{read_megatron_bridge, "blackwell-ultra", 13, 0.05, 0.10});
+  const Errors errors = errors_of(bar.read(), bar.generation);
+  CAPTURE(bar.generation, errors.mean, errors.worst, errors.worst_name);
+  CHECK(errors.count == bar.count);
+  CHECK(errors.mean <= bar.mean);
+  CHECK(errors.worst <= bar.worst);
+}
+
+TEST_CASE("what published runs held fits into their GPUs", "[plan]") {
+  for (const PublishedRun& run : read_llm_foundry().runs) {
+    const double share = double(predict_memory(run.question).total()) /
+                         double(run.question.hardware->gpu->memory_bytes);
+    CAPTURE(run.name);
+    CHECK(share < 1.05);
+    CHECK(share > 0.25);
+  }
+}
+
+TEST_CASE("torchtitan's Llama 3 8B peaks where it is predicted", "[plan]") {
+  for (const PublishedRun& run : read_torchtitan().runs) {
+    if (run.peak_gib == 0 || !contains(run.name, "8b")) continue;
+    CAPTURE(run.name);
+    CHECK(double(predict_memory(run.question).total()) / (1 << 30) ==
+          Approx(run.peak_gib).epsilon(0.04));
+  }
+}
+
+TEST_CASE("a step is the sum of its parts, and longer with less of a machine", "[plan]") {
+  const Hardware hardware = find_hardware("dgx-h100");
+  Hardware slow = hardware;
+  slow.links.network_bytes_per_s /= 8;
+  TrainCase question{&find_published_model("llama3-8b"),
+                     &hardware,
+                     &find_software("fsdp"),
+                     {.sequence = 8192, .gpus = 64, .recompute = Recompute::kFull}};
+  const StepPrediction step = predict_time(question);
+  CHECK(step.seconds() > step.products);
+  CHECK(step.sharding <= step.communication);
+  CHECK(step.recompute > 0);
+  question.hardware = &slow;
+  CHECK(predict_time(question).sharding > step.sharding);
+  CHECK(predict_time(question).products == step.products);
+  question.hardware = &hardware;
+  question.plan.recompute = Recompute::kNone;
+  CHECK(predict_time(question).seconds() < step.seconds());
+}
+
+TEST_CASE("communication hides from the published number of tokens on", "[plan]") {
+  const auto [flops, bandwidth, tokens] =
+      GENERATE(table<double, double, int>({{989e12, 450e9, 2198},
+                                           {989e12, 50e9, 19780},
+                                           {312e12, 300e9, 1040},
+                                           {312e12, 25e9, 12480}}));
+  CHECK(int(std::lround(tokens_to_hide(flops, bandwidth, 1 << 20))) == tokens);
+}
+
+}  // namespace
+}  // namespace gxp
