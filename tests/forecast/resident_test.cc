@@ -70,9 +70,8 @@ uint64_t predicted_of_all(const RunConfig& config, int world_size) {
   return bytes;
 }
 
-// Shallow and deep. Beside what is counted a process has 16 MB, whatever the model (two ranks of it
-// here: what matrix products pack, code, stacks, rows read ahead), so models are of 400 MB and more
-// in training.
+// Shallow and deep. Beside what is counted, the two ranks' process has grown by some 16 MB,
+// whatever the model, so models are of 400 MB and more in training.
 std::vector<std::vector<std::string>> models() {
   return {
       {"model.family=gpt2", "model.hidden=768", "model.layers=3", "model.heads=12"},
