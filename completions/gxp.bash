@@ -98,7 +98,7 @@ _gxp() {
         --pipeline-parallel) words="" ;;
         --interleave) words="" ;;
         --runtime) words="deepspeed fsdp2 ddp" ;;
-        --compat) words="paper deepspeed deepspeed-docs megatron eleuther accelerate" ;;
+        --compat) words="paper deepspeed deepspeed-docs autotuner megatron eleuther accelerate" ;;
         --largest-layer) words="" ;;
         --gpus-per-host) words="" ;;
         --unit) words="GB GiB MB MiB" ;;
