@@ -98,7 +98,7 @@ _gxp() {
         --pipeline-parallel) words="" ;;
         --interleave) words="" ;;
         --runtime) words="deepspeed fsdp2 ddp" ;;
-        --compat) words="paper deepspeed deepspeed-docs megatron eleuther accelerate" ;;
+        --compat) words="paper deepspeed deepspeed-docs autotuner megatron eleuther accelerate" ;;
         --largest-layer) words="" ;;
         --gpus-per-host) words="" ;;
         --unit) words="GB GiB MB MiB" ;;
@@ -107,7 +107,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     shard-plan)
-      words="-h --help --set --nproc --nnodes --rank --units --program --compare --svg --gflops --memory-gb-per-s --cluster --gpu --software --gpus --sequence --micro-batch --accumulate --global-batch --stage --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --precision --recompute --offload --limit --search --format"
+      words="-h --help --set --nproc --nnodes --rank --units --program --compare --svg --measure --gflops --memory-gb-per-s --cluster --gpu --software --gpus --sequence --micro-batch --accumulate --global-batch --stage --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --precision --recompute --offload --limit --search --format"
       case $previous in
         --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.recompute= train.recompute_units= train.seed= train.deterministic= train.device= train.threads= train.log_every= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.bucket_bytes= parallel.hold_gradients= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.codec= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.kernel_copies= comm.flight_recorder= comm.timeout_s=" ;;
         --nproc) words="" ;;

@@ -24,6 +24,7 @@ constexpr std::array kTools = {
     Tool{"deepspeed", "DeepSpeed's estimators, as coded", k2And3, kHalf, ask_deepspeed},
     Tool{"deepspeed-docs", "DeepSpeed's estimators, as documented", k2And3, kHalf,
          ask_deepspeed_docs},
+    Tool{"autotuner", "DeepSpeed's autotuner", kAllStages, kHalf, ask_autotuner},
     Tool{"megatron", "Megatron-LM's distributed optimizer", kUpTo2, kHalfAndFull, ask_megatron},
     Tool{"eleuther", "EleutherAI's calc_transformer_mem.py", kAllStages, kHalfAndFull,
          ask_eleuther},

@@ -1,4 +1,5 @@
-// The tools whose answer is one formula: the ZeRO paper, Megatron-LM, accelerate.
+// The tools whose answer is one formula: the ZeRO paper, DeepSpeed's autotuner, Megatron-LM,
+// accelerate.
 #include "lib/plan/tools.h"
 
 #include <fmt/format.h>
@@ -8,12 +9,14 @@
 
 namespace gxp {
 
-std::vector<Answer> ask_paper(const Question& question) {
-  constexpr const char* kSource = "arXiv:1910.02054, figure 1, K = 12";
-  constexpr std::array kNames = {"baseline", "P_os", "P_os+g", "P_os+g+p"};
+namespace {
+
+// Parameters and gradients of 2 bytes and an optimizer of more, sharded as ZeRO's stages do.
+std::vector<Answer> add_states(const Question& question, int optimizer_bytes, const char* source,
+                               const char* options) {
   const auto parameters = double(question.parameters);
   Answer answer;
-  answer.options = kNames[size_t(question.stage)];
+  answer.options = options;
   double total = 0;
   const auto add = [&](const char* component, int bytes, int first_sharded_stage) {
     const bool sharded = question.stage >= first_sharded_stage;
@@ -21,15 +24,29 @@ std::vector<Answer> ask_paper(const Question& question) {
     std::string numbers = fmt::format("{} x {:.0f}", bytes, parameters);
     if (sharded) numbers += fmt::format(" / {}", question.gpus);
     answer.terms.push_back({component, fmt::format("{} P{}", bytes, sharded ? " / N" : ""),
-                            std::move(numbers), uint64_t(each), kSource});
+                            std::move(numbers), uint64_t(each), source});
     total += each;
   };
   add("parameters", 2, 3);
   add("gradients", 2, 2);
-  add("optimizer", 12, 1);
+  add("optimizer", optimizer_bytes, 1);
   answer.gpu_bytes = uint64_t(total);
   answer.printed = fmt::format("{:.2f} GB", total / 1e9);
   return {answer};
+}
+
+}  // namespace
+
+std::vector<Answer> ask_paper(const Question& question) {
+  constexpr std::array kNames = {"baseline", "P_os", "P_os+g", "P_os+g+p"};
+  return add_states(question, 12, "arXiv:1910.02054, figure 1, K = 12",
+                    kNames[size_t(question.stage)]);
+}
+
+std::vector<Answer> ask_autotuner(const Question& question) {
+  std::vector<Answer> answers = add_states(question, 16, "deepspeed/autotuning/autotuner.py", "");
+  answers[0].printed = fmt::format("{} bytes", answers[0].gpu_bytes);  // it returns a number
+  return answers;
 }
 
 namespace {

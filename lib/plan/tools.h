@@ -20,6 +20,10 @@ std::vector<Answer> ask_deepspeed(const Question& question);
 // docs/code-docs/source/memory.rst of DeepSpeed, which has kept an older formula of ZeRO-2.
 std::vector<Answer> ask_deepspeed_docs(const Question& question);
 
+// get_instantiation_memory_required_per_gpu() of deepspeed/autotuning/autotuner.py: 2 + 2 + 16
+// bytes per parameter, shards not rounded up, no activations.
+std::vector<Answer> ask_autotuner(const Question& question);
+
 // docs/source/api-guide/dist_optimizer.md and training/theoretical_memory_usage.py of Megatron-LM:
 // the distributed optimizer shards optimizer state, never gradients or parameters.
 std::vector<Answer> ask_megatron(const Question& question);

@@ -121,6 +121,15 @@ TEST_CASE("six tools give six answers to the same question", "[plan]") {
   CHECK(gib(ask(tool, question_of(8, 2))[row].gpu_bytes) == answer);
 }
 
+TEST_CASE("autotuner: twenty bytes per parameter, and the estimators' ZeRO-2", "[plan]") {
+  const auto [stage, gib] =
+      GENERATE(table<int, std::string>({{0, "130.39"}, {2, "27.71"}, {3, "16.30"}}));
+  const Question question{
+      .parameters = 7'000'000'000, .gpus = 8, .gpus_per_host = 8, .stage = stage};
+  const Answer answer = ask(find_tool("autotuner"), question)[0];
+  CHECK(fmt::format("{:.2f}", double(answer.gpu_bytes) / (1 << 30)) == gib);
+}
+
 TEST_CASE("eleuther: the states and the bucket of the same question", "[plan]") {
   const Answer answer = ask("eleuther", question_of(8, 2))[0];
   const uint64_t bucket = answer.terms.back().bytes;
