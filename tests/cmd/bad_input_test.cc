@@ -123,7 +123,9 @@ const std::vector<Case> kCases = {
      {"offload.optimizer", "muon", "whole tensors"}},
     {"a device that is too small",
      [](Run) {
-       return Arguments{"--set", "model.hidden=512", "--set", "train.device_memory_bytes=80MiB"};
+       return Arguments{"--set", "model.hidden=512",
+                        "--set", "model.layers=2",
+                        "--set", "train.device_memory_bytes=80MiB"};
      },
      2,
      {"train.device_memory_bytes 80 MiB", " more, most of it in ",
