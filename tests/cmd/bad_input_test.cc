@@ -114,7 +114,7 @@ const std::vector<Case> kCases = {
        return Arguments{"--set", "offload.optimizer=file", "--set", "offload.path=/no/such/place"};
      },
      4,
-     {"offload rank 0's state", "/no/such/place", "No such file"}},
+     {"offload rank ", "'s state", "/no/such/place", "No such file"}},
     {"offload of whole tensors",
      [](Run) {
        return Arguments{"--set", "offload.optimizer=memory", "--set", "optim.name=muon"};
