@@ -276,25 +276,6 @@ void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, co
   group.run(call, shard, whole.memory);
 }
 
-// What the optimizer has of a unit, into the part of this rank's parameters that it is of.
-void Trainer::round_parameters(int unit) {
-  const StepProgram& program = built_.program;
-  const Tensor master = shard_of_unit(layout_, memory_->tensor(program.master_weights), unit,
-                                      program.optimizer_shards);
-  backend_.ops->convert(own_parameters(unit), master);
-}
-
-// Of a unit's parameters, those of which this rank holds the optimizer's state.
-Tensor Trainer::own_parameters(int unit) const {
-  const StepProgram& program = built_.program;
-  const Tensor held =
-      shard_of_unit(layout_, memory_->tensor(program.parameters), unit, program.parameter_shards);
-  const int parts = program.optimizer_shards / program.parameter_shards;
-  const int part = groups_.shard_of(communicator_.rank(), program.optimizer_shards) % parts;
-  const size_t count = held.count() / size_t(parts);
-  return held.rows(size_t(part) * count, count);
-}
-
 // For passes between steps.
 void Trainer::publish_parameters() {
   if (unrounded_) round_offloaded();

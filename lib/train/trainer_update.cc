@@ -127,4 +127,23 @@ void Trainer::transform(size_t tensor, const Tensor& direction, Memory workspace
   optimizer_->transform(whole, step);
 }
 
+// What the optimizer has of a unit, into the part of this rank's parameters that it is of.
+void Trainer::round_parameters(int unit) {
+  const StepProgram& program = built_.program;
+  const Tensor master = shard_of_unit(layout_, memory_->tensor(program.master_weights), unit,
+                                      program.optimizer_shards);
+  backend_.ops->convert(own_parameters(unit), master);
+}
+
+// Of a unit's parameters, those of which this rank holds the optimizer's state.
+Tensor Trainer::own_parameters(int unit) const {
+  const StepProgram& program = built_.program;
+  const Tensor held =
+      shard_of_unit(layout_, memory_->tensor(program.parameters), unit, program.parameter_shards);
+  const int parts = program.optimizer_shards / program.parameter_shards;
+  const int part = groups_.shard_of(communicator_.rank(), program.optimizer_shards) % parts;
+  const size_t count = held.count() / size_t(parts);
+  return held.rows(size_t(part) * count, count);
+}
+
 }  // namespace gxp
