@@ -32,11 +32,13 @@ RunConfig changed_config() {
   run.model.head_size = 2;
   run.data.sequence = 1;
   run.checkpoint.keep = 3;
-  // What the changed name of the optimizer has no use for.
+  // What the changed name of the optimizer has no use for, and what then has none either.
   const RunConfig defaults;
-  for (const BrokenRule& rule : broken_rules(run)) {
-    const auto setting = std::ranges::find(settings(), rule.setting, &Setting::name);
-    setting->set(run, setting->get(defaults));
+  for (auto broken = broken_rules(run); !broken.empty(); broken = broken_rules(run)) {
+    for (const BrokenRule& rule : broken) {
+      const auto setting = std::ranges::find(settings(), rule.setting, &Setting::name);
+      setting->set(run, setting->get(defaults));
+    }
   }
   return run;
 }

@@ -35,6 +35,18 @@ TEST_CASE("a device counts what its buffers hold until they are gone") {
   CHECK(device->tracker().peak().total() == (2u << 20) + 100);
 }
 
+TEST_CASE("a device gives out no more than its limit, and says what it holds") {
+  const auto device = make_cpu_device();
+  device->set_limit(1000);
+  Buffer first = device->allocate(600, MemoryKind::kOptimizer);
+  CHECK_THROWS_WITH(device->allocate(401, MemoryKind::kGradients),
+                    Catch::Contains("gradients 401 B") && Catch::Contains("limit is 1000 B") &&
+                        Catch::Contains("in use: optimizer 600 B"));
+  const Buffer second = device->allocate(400, MemoryKind::kGradients);
+  first = {};
+  CHECK_NOTHROW(device->allocate(600, MemoryKind::kParameters));
+}
+
 TEST_CASE("assigning a buffer frees what it held") {
   const auto device = make_cpu_device();
   Buffer buffer = device->allocate(100, MemoryKind::kParameters);

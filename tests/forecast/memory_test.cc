@@ -99,7 +99,7 @@ TEST_CASE("what offloaded state leaves on the device is predicted", "[forecast]"
       "parallel.strategy=zero3",        "train.precision=" + precision,
       "offload.optimizer=" + optimizer, "offload.parameters=" + parameters,
       "offload.ratio=" + ratio,         "offload.step_tile=5000",
-      "train.valid_batches=1",          "data.valid=" + golden_path("gpt2-tiny", "tokens.i32")};
+      "train.valid_batches=1",          "data.valid=" + golden_path("gpt2-accum", "tokens.i32")};
   if (optimizer == "file") sets.push_back("offload.path=" + directory.path());
   const RunConfig config = small_run(sets);
   CHECK(peak_of_run(config, world_size, true) == predicted(config, world_size).peak);

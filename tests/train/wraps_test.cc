@@ -26,8 +26,8 @@ TEST_CASE("under one wrap policy, every strategy has the bits of DDP", "[train]"
   const Sets wrap = GENERATE(
       values<Sets>({{"parallel.wrap=none"},
                     {"parallel.wrap=size", "parallel.wrap_min_params=10000"},
-                    {"parallel.wrap=match", "parallel.wrap_units=[\"h.1\"]", "optim.name=muon"},
-                    {"parallel.wrap=match", "parallel.wrap_units=[\"h.0\", \"head\"]",
+                    {"parallel.wrap=match", "parallel.wrap_units=[\"*.1\"]", "optim.name=muon"},
+                    {"parallel.wrap=match", "parallel.wrap_units=[\"*.0\", \"head\"]",
                      "train.deterministic=any-world-size", "train.recompute=full"}}));
   const std::string strategy = GENERATE("zero1", "zero2", "zero3", "shard_grad_op");
   CAPTURE(folder, wrap, strategy);
