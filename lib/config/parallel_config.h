@@ -1,0 +1,112 @@
+// What a user can set about who holds what: the sections [parallel] and [offload] of run_config.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "lib/config/schema.h"
+
+namespace gxp {
+
+struct ParallelConfig {
+  std::string strategy = "ddp";
+  uint64_t bucket_bytes = 25u << 20;  // gradients reduced together
+  bool hold_gradients = true;
+  int shard_size = 0;  // ranks; 0: by the strategy
+  bool optimizer_over_replicas = false;
+  std::string wrap = "block";
+  uint64_t wrap_min_params = 100'000'000;  // of wrap "size"
+  std::vector<std::string> wrap_units;     // of wrap "match"
+  bool forward_prefetch = true;
+  std::string backward_prefetch = "pre";
+
+  static constexpr auto schema() {
+    using S = ParallelConfig;
+    return section(
+        "parallel", "Who holds what.",
+        field("strategy", &S::strategy,
+              "ddp or no_shard: every rank holds all parameters, gradients and optimizer state. "
+              "zero1: optimizer state is sharded; zero2: gradients too; zero3 or full_shard: "
+              "parameters too, which are gathered unit by unit, for forward and for backward; "
+              "shard_grad_op: for both at once. hybrid_shard, hybrid_shard_zero2: full_shard, "
+              "shard_grad_op within each group of shard_size ranks, and a copy in every group. All "
+              "train to the same bits (hybrids: where shard_size is a power of two).",
+              one_of("ddp", "zero1", "zero2", "zero3", "no_shard", "shard_grad_op", "full_shard",
+                     "hybrid_shard", "hybrid_shard_zero2")),
+        field("shard_size", &S::shard_size,
+              "Neighbouring ranks that hold one copy of what is sharded between them; a divisor of "
+              "the number of ranks. 0: all ranks; of a hybrid strategy: those of one host.",
+              at_least(0)),
+        field("optimizer_over_replicas", &S::optimizer_over_replicas,
+              "Several groups of shard_size ranks share the optimizer's state and work too, and "
+              "gather what they updated."),
+        field("wrap", &S::wrap,
+              "What is gathered, reduced and cut into shards together. block: each unit (the "
+              "embedding, each block, the head). size: neighbouring units until they have "
+              "wrap_min_params parameters. match: from each unit that wrap_units names on. none: "
+              "the model. gxp shard-plan --units shows it. The same bits under all strategies, but "
+              "others than under another wrap.",
+              one_of("block", "size", "none", "match")),
+        field("wrap_min_params", &S::wrap_min_params, "Of wrap = \"size\".", positive),
+        field("wrap_units", &S::wrap_units,
+              "Of wrap = \"match\": patterns of unit names (with *, ? and [...]), such as "
+              "[\"h.*[05]\"]."),
+        field("forward_prefetch", &S::forward_prefetch,
+              "Gather what the next unit needs beside a unit's forward; false: when it is needed, "
+              "which holds less at a time."),
+        field("backward_prefetch", &S::backward_prefetch,
+              "Gather what the unit before needs beside a unit's backward (pre), behind it and "
+              "before its gradients leave (post), or when it is needed (none).",
+              one_of("pre", "post", "none")),
+        field("bucket_bytes", &S::bucket_bytes,
+              "ddp: bytes of gradients reduced together, of whole wraps. Sharded gradients are "
+              "reduced by wrap.",
+              positive),
+        field(
+            "hold_gradients", &S::hold_gradients,
+            "With gradient accumulation, ranks add up the gradients of a step's micro-batches and "
+            "reduce them once; so they hold all of them. false: where gradients are sharded, each "
+            "micro-batch's are reduced, in exchange for that memory; the sums are then rounded "
+            "otherwise."));
+  }
+};
+
+struct OffloadConfig {
+  std::string optimizer = "none";
+  std::string parameters = "none";
+  double ratio = 1;
+  int step_tile = 1 << 20;  // elements
+  std::string path;
+  std::string io = "auto";
+
+  static constexpr auto schema() {
+    using S = OffloadConfig;
+    return section(
+        "offload", "What a rank keeps beside its device. The bits of a run do not depend on it.",
+        field("optimizer", &S::optimizer,
+              "Optimizer state, and the master weights of bf16 and fp16: on the device, in the "
+              "host's memory, or in a file. The update fetches, changes and stores it in tiles. "
+              "Not for muon and adafactor, which need whole tensors.",
+              one_of("none", "memory", "file")),
+        field("parameters", &S::parameters,
+              "Parameters, likewise; fetched unit by unit, for forward and for backward. With "
+              "several ranks for strategies that shard parameters. Only with offload.optimizer.",
+              one_of("none", "memory", "file")),
+        field("ratio", &S::ratio, "Part of the optimizer's state that is offloaded.",
+              Check{.low = 0, .high = 1, .low_is_open = true}),
+        field("step_tile", &S::step_tile,
+              "Elements of a tile; two tiles are on the device. Rounded up to a multiple of 2048.",
+              between(1, 1 << 30)),
+        field("path", &S::path,
+              "Directory of the files, on each rank's host. They have no names, so that nothing is "
+              "left of them."),
+        field("io", &S::io,
+              "How files are read and written. auto: by io_uring where the build and the kernel "
+              "have it, else by pread and pwrite; the log says which.",
+              one_of("auto", "io_uring", "pread")));
+  }
+};
+
+}  // namespace gxp
