@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import tempfile
 
-from train_vs_pytorch import write_tokens
+from train_vs_pytorch import RUN_FILE, WARM_UP_STEPS, write_tokens
 
 #          layers hidden heads vocabulary sequence
 MODELS = {
@@ -34,7 +34,6 @@ RUNS = [
     ("wide", 1, "ddp", 4, ""), ("wide", 2, "ddp", 4, ""), ("wide", 2, "zero1", 4, ""), ("wide", 2, "zero3", 4, ""),
     ("wide", 2, "zero3", 1, "train.precision=bf16"), ("wide", 2, "ddp", 1, "comm.transport=tcp"),
 ]
-WARM_UP_STEPS = 2
 STEPS = 8
 
 
@@ -45,18 +44,8 @@ def run_file(folder, model, batch):
         write_tokens(tokens, vocabulary, sequence, 64)
     path = os.path.join(folder, "run.toml")
     with open(path, "w") as file:
-        file.write(f"""[model]
-layers = {layers}
-hidden = {hidden}
-heads = {heads}
-vocab_size = {vocabulary}
-context = {sequence}
-[data]
-train = ["{tokens}"]
-[train]
-steps = {WARM_UP_STEPS + STEPS}
-micro_batch = {batch}
-""")
+        file.write(RUN_FILE.format(layers=layers, hidden=hidden, heads=heads, vocabulary=vocabulary, sequence=sequence,
+                                   batch=batch, steps=WARM_UP_STEPS + STEPS, tokens=tokens))
     return path
 
 

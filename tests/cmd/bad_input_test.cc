@@ -105,6 +105,16 @@ const std::vector<Case> kCases = {
      [](Run) { return set("offload.ratio", "0.5"); },
      2,
      {"offload.ratio", "which is nothing", "offload.optimizer"}},
+    {"wraps of nothing",
+     [](Run) { return set("parallel.wrap_min_params", "0"); },
+     2,
+     {"parallel.wrap_min_params", "must be positive"}},
+    {"wraps from units that there are not",
+     [](Run) {
+       return Arguments{"--set", "parallel.wrap=match", "--set", "parallel.wrap_units=[\"x.*\"]"};
+     },
+     2,
+     {"parallel.wrap_units 'x.*'", "embedding to head", "shard-plan --units"}},
     {"offload to files nowhere",
      [](Run) { return set("offload.optimizer", "file"); },
      2,

@@ -1,30 +1,13 @@
 // gxp memcalc MODEL where MODEL is a file: a Hugging Face config.json or safetensors.
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"
 #include "tests/cmd/golden_run.h"
-#include "tests/cmd/run_gxp.h"
+#include "tests/cmd/run_memcalc.h"
 
 namespace gxp {
 namespace {
-
-using Arguments = std::vector<std::string>;
-using Json = nlohmann::json;
-
-Outcome memcalc(Arguments arguments) {
-  arguments.insert(arguments.begin(), "memcalc");
-  return run_gxp(arguments);
-}
-
-Json memcalc_json(Arguments arguments) {
-  arguments.insert(arguments.end(), {"--format", "json"});
-  const Outcome outcome = memcalc(arguments);
-  CAPTURE(outcome.err);
-  REQUIRE(outcome.code == 0);
-  return Json::parse(outcome.out);
-}
 
 // A Hugging Face config.json with `changes`.
 std::string make_config(const TemporaryDirectory& scratch, const Json& changes) {

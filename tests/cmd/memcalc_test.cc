@@ -1,28 +1,11 @@
 // gxp memcalc as it is run: the JSON that programs read, and what bad input is answered with.
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
-#include "tests/cmd/run_gxp.h"
+#include "tests/cmd/run_memcalc.h"
 
 namespace gxp {
 namespace {
-
-using Arguments = std::vector<std::string>;
-using Json = nlohmann::json;
-
-Outcome memcalc(Arguments arguments) {
-  arguments.insert(arguments.begin(), "memcalc");
-  return run_gxp(arguments);
-}
-
-Json memcalc_json(Arguments arguments) {
-  arguments.insert(arguments.end(), {"--format", "json"});
-  const Outcome outcome = memcalc(arguments);
-  CAPTURE(outcome.err);
-  REQUIRE(outcome.code == 0);
-  return Json::parse(outcome.out);
-}
 
 TEST_CASE("memcalc tells bytes per GPU, part by part, in JSON", "[cmd]") {
   const Json report = memcalc_json({"--params", "7e9", "--stage", "2", "--gpus", "8"});

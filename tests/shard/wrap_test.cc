@@ -1,8 +1,5 @@
 #include "lib/shard/wrap.h"
 
-#include <numeric>
-
-#include "lib/base/error.h"
 #include "lib/shard/layout.h"
 #include "tests/catch.h"
 
@@ -10,14 +7,10 @@ namespace gxp {
 namespace {
 
 // embedding, h.0 to h.3, head
-Architecture four_blocks() {
-  ModelConfig config;
-  config.vocab_size = 61;
-  config.context = 24;
-  config.hidden = 20;
-  config.layers = 4;
-  config.heads = 4;
-  return make_architecture(config);
+const Architecture& four_blocks() {
+  static const Architecture kSample =
+      make_architecture({.vocab_size = 61, .context = 24, .hidden = 20, .layers = 4, .heads = 4});
+  return kSample;
 }
 
 std::vector<int> wraps(const WrapSettings& settings) {
@@ -44,7 +37,8 @@ TEST_CASE("patterns that name no unit are refused", "[shard]") {
   CHECK_THROWS_WITH(wraps({.policy = WrapPolicy::kMatch}), Catch::Contains("names no units"));
 }
 
-TEST_CASE("a wrap cuts into equal shards, and its units lie in it one behind the other", "[shard]") {
+TEST_CASE("a wrap cuts into equal shards, and its units lie in it one behind the other",
+          "[shard]") {
   const auto first_units =
       GENERATE(values<std::vector<int>>({{0}, {0, 2}, {0, 1, 5}, {0, 1, 2, 3, 4, 5}}));
   const int parts = GENERATE(1, 3, 8);
