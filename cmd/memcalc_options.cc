@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cmd/choice_option.h"
 #include "cmd/options.h"
 #include "lib/plan/runtime_bytes.h"
 
@@ -40,19 +41,9 @@ void add_activation_options(CLI::App& app, MemcalcOptions& options) {
                     "With a MODEL or --compat eleuther: tokens of a sequence; adds activations");
   add_number_option(app, "--micro-batch", question.micro_batch, 1, 1 << 16,
                     "With --sequence: sequences of a micro-batch (1)");
-  const auto parse = [&options](const std::string& name) {
-    const std::optional<Recompute> parsed = parse_recompute(name);
-    if (!parsed)
-      throw CLI::ValidationError(
-          "--recompute",
-          fmt::format("must be one of: {}, is '{}'", fmt::join(kRecomputeNames, ", "), name));
-    options.recompute = *parsed;
-    options.recompute_asked = true;
-  };
-  app.add_option_function<std::string>("--recompute", parse,
-                                       "With --sequence: activations that are computed again")
-      ->type_name(fmt::format("{}", fmt::join(kRecomputeNames, "|")))
-      ->default_str("none");
+  add_choice_option(app, "--recompute", options.recompute, kRecomputeNames,
+                    "With --sequence: activations that are computed again")
+      ->each([&options](const std::string&) { options.recompute_asked = true; });
   add_number_option(app, "--tensor-parallel", question.tensor_parallel, 1, 1 << 10,
                     "GPUs that share each layer (1)");
   add_number_option(app, "--pipeline-parallel", options.pipeline_parallel, 1, 1 << 10,

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cmd/choice_option.h"
 #include "cmd/model_plan.h"
 #include "cmd/options.h"
 #include "lib/base/error.h"
@@ -41,22 +42,6 @@ std::string names_of(const Table& table) {
   return fmt::format("{}", fmt::join(names, "|"));
 }
 
-// An option whose value is one of `names`, the enumerators' in order.
-template <class Enum, size_t kCount>
-void add_choice(CLI::App& app, const char* option, Enum& value,
-                const std::array<std::string_view, kCount>& names, const char* description) {
-  const auto parse = [&value, &names, option](const std::string& text) {
-    const auto found = std::ranges::find(names, text);
-    if (found == names.end())
-      throw CLI::ValidationError(
-          option, fmt::format("must be one of: {}, is '{}'", fmt::join(names, ", "), text));
-    value = Enum(found - names.begin());
-  };
-  app.add_option_function<std::string>(option, parse, description)
-      ->type_name(fmt::format("{}", fmt::join(names, "|")))
-      ->default_str(std::string(names[0]));
-}
-
 void add_parallel_options(CLI::App& app, TrainPlan& plan) {
   add_number_option(app, "--stage", plan.stage, 0, kMostStage, "With a MODEL: ZeRO stage (3)");
   add_number_option(app, "--shard", plan.shard, 1, kMostGpus,
@@ -71,12 +56,12 @@ void add_parallel_options(CLI::App& app, TrainPlan& plan) {
                "With a MODEL: tensor parallelism leaves norms and residuals whole");
   add_number_option(app, "--context-parallel", plan.context, 1, 1 << 10,
                     "With a MODEL: GPUs that share each sequence (1)");
-  add_choice(app, "--precision", plan.format, kNumberFormatNames,
-             "With a MODEL: format of the products");
-  add_choice(app, "--recompute", plan.recompute, kRecomputeNames,
-             "With a MODEL: activations that are computed again");
-  add_choice(app, "--offload", plan.offload, kOffloadNames,
-             "With a MODEL: states that lie in main memory");
+  add_choice_option(app, "--precision", plan.format, kNumberFormatNames,
+                    "With a MODEL: format of the products");
+  add_choice_option(app, "--recompute", plan.recompute, kRecomputeNames,
+                    "With a MODEL: activations that are computed again");
+  add_choice_option(app, "--offload", plan.offload, kOffloadNames,
+                    "With a MODEL: states that lie in main memory");
 }
 
 }  // namespace

@@ -44,23 +44,24 @@ struct Machine {
   RankCores cores;
 };
 
+RankCores cores_of(const Options& options, const RunConfig& config) {
+  const int ranks = options.ranks.nproc;
+  return {double(std::max(1u, std::thread::hardware_concurrency())) / ranks,
+          double(thread_count(config.train, ranks))};
+}
+
 Speed speed_of(const Options& options, const RunConfig& config) {
   const double bytes_per_s = options.memory_gb_per_s * 1e9;
   if (options.gflops > 0) return {.flops = options.gflops * 1e9, .bytes_per_s = bytes_per_s};
   Backend backend = make_backend(config.train, options.ranks.nproc);
-  const int threads = backend.pool->thread_count() * options.ranks.nproc;
-  const double share =
-      std::min(1.0, double(std::max(1u, std::thread::hardware_concurrency())) / threads);
+  const RankCores own = cores_of(options, config);
+  const double share = std::min(1.0, own.cores / own.compute_threads);
   return {.flops = measure_matmul_flops(backend) * share, .bytes_per_s = bytes_per_s * share};
 }
 
 Machine machine_of(const Options& options, const RunConfig& config) {
   if (!options.measure) return {at_speed(speed_of(options, config)), {}};
-  const int ranks = options.ranks.nproc;
-  const int threads = config.train.threads > 0 ? config.train.threads : default_thread_count(ranks);
-  const RankCores cores{double(std::max(1u, std::thread::hardware_concurrency())) / ranks,
-                        double(threads)};
-  return {as_measured(measure_ops(config, ranks)), cores};
+  return {as_measured(measure_ops(config, options.ranks.nproc)), cores_of(options, config)};
 }
 
 PlannedStep plan_step(const Options& options, const RunConfig& config, const Network& network,

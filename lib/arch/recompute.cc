@@ -1,15 +1,12 @@
 #include "lib/arch/recompute.h"
 
-#include <algorithm>
-
+#include "lib/base/enum_names.h"
 #include "lib/base/error.h"
 
 namespace gxp {
 
 std::optional<Recompute> parse_recompute(std::string_view name) {
-  const auto found = std::ranges::find(kRecomputeNames, name);
-  if (found == kRecomputeNames.end()) return std::nullopt;
-  return static_cast<Recompute>(found - kRecomputeNames.begin());
+  return find_enumerator<Recompute>(kRecomputeNames, name);
 }
 
 bool keeps(Recompute recompute, const ActivationSpec& saved) {

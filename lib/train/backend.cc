@@ -7,6 +7,10 @@
 
 namespace gxp {
 
+int thread_count(const TrainConfig& config, int local_world_size) {
+  return config.threads > 0 ? config.threads : default_thread_count(local_world_size);
+}
+
 Backend make_backend(const TrainConfig& config, int local_world_size) {
   if (config.device == "cuda") {
     fail(ErrorKind::kUnavailable, "train.device: cuda cannot train yet; use auto or cpu");
@@ -14,8 +18,7 @@ Backend make_backend(const TrainConfig& config, int local_world_size) {
   Backend backend;
   backend.device = make_cpu_device();
   backend.device->set_limit(config.device_memory_bytes);
-  const int threads = config.threads > 0 ? config.threads : default_thread_count(local_world_size);
-  backend.pool = std::make_unique<ThreadPool>(threads);
+  backend.pool = std::make_unique<ThreadPool>(thread_count(config, local_world_size));
   backend.ops = make_cpu_ops(*backend.pool);
   return backend;
 }

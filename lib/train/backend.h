@@ -17,6 +17,9 @@ struct Backend {
   std::unique_ptr<Ops> ops;
 };
 
+// train.threads, or a share of the CPUs that `local_world_size` ranks of this host may use.
+int thread_count(const TrainConfig& config, int local_world_size);
+
 // As train.device and train.threads say; `local_world_size` ranks share this host's CPUs.
 Backend make_backend(const TrainConfig& config, int local_world_size);
 

@@ -57,4 +57,12 @@ void ProgramRunner::run(Deadline deadline) {
   if (first != nullptr) std::rethrow_exception(first);
 }
 
+double ProgramRunner::busy_seconds(Lane lane) const {
+  double sum = 0;
+  for (size_t id = 0; id < seconds_.size(); ++id) {
+    if (program_.ops[id].lane == lane) sum += seconds_[id];
+  }
+  return sum;
+}
+
 }  // namespace gxp

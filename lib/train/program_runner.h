@@ -28,6 +28,8 @@ class ProgramRunner {
   void run(Deadline deadline);
   // By OpId: seconds that each operation of the last run took, waiting for other ranks included.
   [[nodiscard]] const std::vector<double>& seconds() const { return seconds_; }
+  // Those of a lane, summed.
+  [[nodiscard]] double busy_seconds(Lane lane) const;
 
  private:
   const StepProgram& program_;

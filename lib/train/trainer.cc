@@ -164,6 +164,8 @@ StepResult Trainer::step(bool wish_to_stop) {
   ++step_;
   samples_ += tokens_per_step() / shape_.positions;
   result_.wire_bytes = communicator_.counters().bytes_sent - sent_before;
+  result_.comm_seconds = runner_->busy_seconds(Lane::kComm);
+  result_.offload_seconds = runner_->busy_seconds(Lane::kOffload);
   const auto end = Clock::now();
   result_.seconds = std::chrono::duration<double>(end - start).count();
   result_.update_seconds = std::chrono::duration<double>(end - clipped_at_).count();
@@ -226,11 +228,8 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
     case OpKind::kUpdateWhole:
       update_whole(op);
       break;
-    default: {
-      const auto start = Clock::now();
+    default:
       run_comm(op);
-      result_.comm_seconds += std::chrono::duration<double>(Clock::now() - start).count();
-    }
   }
 }
 

@@ -1,0 +1,34 @@
+// Options whose value is the name of an enumerator.
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "lib/base/enum_names.h"
+
+namespace gxp {
+
+// `names` are the enumerators' in their order, the default's first. `value` and `names` must live
+// until the command's action ends.
+template <class Enum, size_t kCount>
+CLI::Option* add_choice_option(CLI::App& app, const char* option, Enum& value,
+                               const std::array<std::string_view, kCount>& names,
+                               const char* description) {
+  const auto parse = [&value, &names, option](const std::string& text) {
+    const std::optional<Enum> found = find_enumerator<Enum>(names, text);
+    if (!found)
+      throw CLI::ValidationError(
+          option, fmt::format("must be one of: {}, is '{}'", fmt::join(names, ", "), text));
+    value = *found;
+  };
+  return app.add_option_function<std::string>(option, parse, description)
+      ->type_name(fmt::format("{}", fmt::join(names, "|")))
+      ->default_str(std::string(names[0]));
+}
+
+}  // namespace gxp
