@@ -20,15 +20,16 @@ struct StageRow {
 };
 
 // The FSDP names: PyTorch's ShardingStrategy, by what they shard.
-constexpr std::array<StageRow, 9> kStages = {{{"ddp", 0},
-                                              {"no_shard", 0},
-                                              {"zero1", 1},
-                                              {"zero2", 2},
-                                              {"shard_grad_op", 2},
-                                              {"hybrid_shard_zero2", 2},
-                                              {"zero3", 3},
-                                              {"full_shard", 3},
-                                              {"hybrid_shard", 3}}};
+constexpr std::array<StageRow, 10> kStages = {{{"ddp", 0},
+                                               {"no_shard", 0},
+                                               {"zero1", 1},
+                                               {"zero2", 2},
+                                               {"shard_grad_op", 2},
+                                               {"hybrid_shard_zero2", 2},
+                                               {"zero3", 3},
+                                               {"full_shard", 3},
+                                               {"hybrid_shard", 3},
+                                               {"zero3_hpz", 3}}};
 
 }  // namespace
 

@@ -21,6 +21,12 @@ struct ParallelConfig {
   std::vector<std::string> wrap_units;     // of wrap "match"
   bool forward_prefetch = true;
   std::string backward_prefetch = "pre";
+  int prefetch_wraps = 1;
+  uint64_t prefetch_params = 0;  // 0: no limit
+  uint64_t max_live_params = 0;  // likewise
+  uint64_t persist_params = 0;
+  uint64_t reuse_params = 0;
+  bool hold_parameters = false;
 
   static constexpr auto schema() {
     using S = ParallelConfig;
@@ -31,10 +37,12 @@ struct ParallelConfig {
               "zero1: optimizer state is sharded; zero2: gradients too; zero3 or full_shard: "
               "parameters too, which are gathered unit by unit, for forward and for backward; "
               "shard_grad_op: for both at once. hybrid_shard, hybrid_shard_zero2: full_shard, "
-              "shard_grad_op within each group of shard_size ranks, and a copy in every group. All "
-              "train to the same bits (hybrids: where shard_size is a power of two).",
+              "shard_grad_op within each group of shard_size ranks, and a copy in every group. "
+              "zero3_hpz: zero3 whose parameters are so copied; gradients and optimizer state are "
+              "shared by all ranks. All train to the same bits (hybrids: where shard_size is a "
+              "power of two).",
               one_of("ddp", "zero1", "zero2", "zero3", "no_shard", "shard_grad_op", "full_shard",
-                     "hybrid_shard", "hybrid_shard_zero2")),
+                     "hybrid_shard", "hybrid_shard_zero2", "zero3_hpz")),
         field("shard_size", &S::shard_size,
               "Neighbouring ranks that hold one copy of what is sharded between them; a divisor of "
               "the number of ranks. 0: all ranks; of a hybrid strategy: those of one host.",
@@ -54,12 +62,30 @@ struct ParallelConfig {
               "Of wrap = \"match\": patterns of unit names (with *, ? and [...]), such as "
               "[\"h.*[05]\"]."),
         field("forward_prefetch", &S::forward_prefetch,
-              "Gather what the next unit needs beside a unit's forward; false: when it is needed, "
-              "which holds less at a time."),
+              "Gather what comes next beside a unit's forward; false: when it is needed, which "
+              "holds less at a time."),
         field("backward_prefetch", &S::backward_prefetch,
-              "Gather what the unit before needs beside a unit's backward (pre), behind it and "
-              "before its gradients leave (post), or when it is needed (none).",
+              "Gather what comes next beside a unit's backward (pre), behind it and before its "
+              "gradients leave (post), or when it is needed (none).",
               one_of("pre", "post", "none")),
+        field("prefetch_wraps", &S::prefetch_wraps,
+              "Where parameters are sharded: wraps that are gathered ahead of their use.",
+              between(1, 1 << 16)),
+        field("prefetch_params", &S::prefetch_params,
+              "Parameters that are gathered ahead of their use at most; 0: no limit."),
+        field("max_live_params", &S::max_live_params,
+              "Parameters that are gathered at a time at most, where a unit does not need more "
+              "itself: nothing is gathered ahead, or kept by reuse_params, beyond that. 0: no "
+              "limit."),
+        field("persist_params", &S::persist_params,
+              "Wraps of at most so many parameters are gathered once a step, and stay until it "
+              "ends."),
+        field("reuse_params", &S::reuse_params,
+              "A gathered wrap stays if at most so many other parameters are needed before it is "
+              "needed again."),
+        field("hold_parameters", &S::hold_parameters,
+              "With gradient accumulation, what a backward pass has gathered stays for the next "
+              "micro-batch, in exchange for that memory."),
         field("bucket_bytes", &S::bucket_bytes,
               "ddp: bytes of gradients reduced together, of whole wraps. Sharded gradients are "
               "reduced by wrap.",

@@ -1,8 +1,8 @@
 #include "lib/plan/run_plan.h"
 
-#include <algorithm>
 #include <bit>
 
+#include "lib/base/enum_names.h"
 #include "lib/base/error.h"
 #include "lib/shard/wrap.h"
 
@@ -47,14 +47,19 @@ Storage storage_of(const std::string& name) {
   return name == "memory" ? Storage::kHost : Storage::kFile;
 }
 
+bool shares_optimizer(const ParallelConfig& parallel) {
+  return parallel.optimizer_over_replicas ||
+         find_strategy(parallel.strategy).optimizer_over_replicas;
+}
+
 OffloadShape offload_shape(const RunConfig& config, int world_size) {
   const OffloadConfig& offload = config.offload;
   const bool shards = find_strategy(config.parallel.strategy).shard_parameters;
   if (offload.parameters != "none" && world_size > 1 &&
-      (!shards || config.parallel.optimizer_over_replicas))
+      (!shards || shares_optimizer(config.parallel)))
     fail(ErrorKind::kConfig,
          "offload.parameters {}: on several ranks it is for strategies that shard parameters, "
-         "without parallel.optimizer_over_replicas; use zero3, or offload.parameters = \"none\"",
+         "without sharing the optimizer over replicas; use zero3, or offload.parameters = \"none\"",
          offload.parameters);
   return {.optimizer = storage_of(offload.optimizer),
           .parameters = storage_of(offload.parameters),
@@ -62,22 +67,32 @@ OffloadShape offload_shape(const RunConfig& config, int world_size) {
           .tile = size_t(offload.step_tile)};
 }
 
+GatherLimits gather_limits(const ParallelConfig& parallel) {
+  const auto backward_prefetch =
+      find_enumerator<BackwardPrefetch>(kBackwardPrefetchNames, parallel.backward_prefetch);
+  return {.forward_prefetch = parallel.forward_prefetch,
+          .backward_prefetch = *backward_prefetch,
+          .wraps_ahead = parallel.prefetch_wraps,
+          .max_ahead = parallel.prefetch_params,
+          .max_live = parallel.max_live_params,
+          .persist_below = parallel.persist_params,
+          .reuse_within = parallel.reuse_params,
+          .hold_over_micros = parallel.hold_parameters};
+}
+
 }  // namespace
 
 StepShape step_shape(const RunConfig& config, int world_size) {
   const int sequence = config.data.sequence > 0 ? config.data.sequence : config.model.context;
-  const auto prefetch =
-      std::ranges::find(kBackwardPrefetchNames, config.parallel.backward_prefetch);
   StepShape shape{.rows = size_t(config.train.micro_batch),
                   .positions = size_t(sequence),
                   .grad_accum = config.train.grad_accum,
                   .world_size = world_size,
                   .shard_size = shard_size(config.parallel, world_size),
-                  .optimizer_over_replicas = config.parallel.optimizer_over_replicas,
+                  .optimizer_over_replicas = shares_optimizer(config.parallel),
                   .bucket_bytes = config.parallel.bucket_bytes,
                   .hold_gradients = config.parallel.hold_gradients,
-                  .forward_prefetch = config.parallel.forward_prefetch,
-                  .backward_prefetch = BackwardPrefetch(prefetch - kBackwardPrefetchNames.begin()),
+                  .gathers = gather_limits(config.parallel),
                   .norm_parts = world_size,
                   .recompute = *parse_recompute(config.train.recompute),
                   .recompute_units = config.train.recompute_units,
@@ -88,11 +103,10 @@ StepShape step_shape(const RunConfig& config, int world_size) {
 }
 
 std::vector<int> first_units(const RunConfig& config, const Architecture& architecture) {
-  const auto policy = std::ranges::find(kWrapPolicyNames, config.parallel.wrap);
-  return first_units_of_wraps(architecture,
-                              {.policy = WrapPolicy(policy - kWrapPolicyNames.begin()),
-                               .min_params = config.parallel.wrap_min_params,
-                               .units = config.parallel.wrap_units});
+  const auto policy = find_enumerator<WrapPolicy>(kWrapPolicyNames, config.parallel.wrap);
+  return first_units_of_wraps(architecture, {.policy = *policy,
+                                             .min_params = config.parallel.wrap_min_params,
+                                             .units = config.parallel.wrap_units});
 }
 
 RunPlan plan_run(const RunConfig& config, int world_size) {

@@ -7,6 +7,27 @@
 namespace gxp {
 namespace {
 
+// What operations that read parameters are surrounded with.
+class Gathers {
+ public:
+  Gathers(const std::vector<ParameterUse>& uses, const ParameterLayout& layout,
+          const Strategy& strategy, const StepShape& shape)
+      : points_(schedule_gathers(uses, layout, strategy.reshard_after_forward, shape.gathers)) {}
+
+  template <class Emit>
+  void around_next(ProgramBuilder& step, const Emit& emit) {
+    const GatherPoint& point = points_[next_++];
+    for (const int wrap : point.before) step.need_parameters(wrap);
+    emit();
+    for (const int wrap : point.behind) step.need_parameters(wrap);
+    for (const int wrap : point.freed) step.release_parameters(wrap);
+  }
+
+ private:
+  const std::vector<GatherPoint> points_;  // by use
+  size_t next_ = 0;
+};
+
 // The order of a training step.
 class TrainStep {
  public:
@@ -16,7 +37,8 @@ class TrainStep {
         strategy_(strategy),
         shape_(shape),
         head_(int(architecture.units.size()) - 1),
-        lender_(architecture.units.back().borrows_from),
+        gathers_(parameter_uses(architecture, layout, shape.grad_accum, true), layout, strategy,
+                 shape),
         buckets_(make_buckets(layout, shape.bucket_bytes)),
         step_(architecture, layout, strategy, shape, std::move(recompute)) {}
 
@@ -29,9 +51,10 @@ class TrainStep {
     }
     for (int micro = 0; micro < shape_.grad_accum; ++micro) {
       step_.next_batch(micro);
-      forward(micro);
+      for (int unit = 0; unit < head_; ++unit)
+        gathers_.around_next(step_, [&] { step_.forward(unit, micro); });
       loss(micro);
-      backward(micro);
+      for (int unit = head_ - 1; unit >= 0; --unit) backward(unit, micro);
     }
     step_.measure_gradients();
     step_.clip_gradients();
@@ -41,51 +64,22 @@ class TrainStep {
   }
 
  private:
-  // What the unit after this one needs is gathered beside it. The last unit before the head is the
-  // first of the backward pass, and its wrap is kept.
-  void forward(int micro) {
-    for (int unit = 0; unit < head_; ++unit) {
-      need(unit);
-      if (shape_.forward_prefetch) need(unit + 1);
-      step_.forward(unit, micro);
-      const bool reshards = strategy_.reshard_after_forward && !is_first_of_backward(unit);
-      if (reshards && wrap_of(unit).last_unit == unit) release(unit);
-    }
-    need(head_);
-  }
-
   void loss(int micro) {
-    step_.loss(head_, micro);
-    if (!is_first_of_backward(head_)) release(head_);
-    if (lender_ >= 0 && !is_first_of_backward(lender_)) release(lender_);
+    gathers_.around_next(step_, [&] { step_.loss(head_, micro); });
     if (is_last(micro) && shape_.world_size > 1) step_.reduce_loss();
     gradients_ready(head_, micro);
   }
 
-  // The embedding's backward reads no parameters.
-  void backward(int micro) {
-    for (int unit = head_ - 1; unit >= 0; --unit) {
-      if (unit > 0) need(unit);
-      if (unit > 1 && shape_.backward_prefetch == BackwardPrefetch::kPre) need(unit - 1);
+  void backward(int unit, int micro) {
+    gathers_.around_next(step_, [&] {
       step_.recompute(unit, micro);
       if (unit == 0 && is_last(micro)) step_.prefetch_update();
       step_.backward(unit, micro);
-      if (unit > 1 && shape_.backward_prefetch == BackwardPrefetch::kPost) need(unit - 1);
-      if (wrap_of(unit).first_unit == unit) release(unit);
-      gradients_ready(unit, micro);
-    }
+    });
+    gradients_ready(unit, micro);
   }
 
   [[nodiscard]] const Wrap& wrap_of(int unit) const { return layout_.wrap_of_unit(unit); }
-  [[nodiscard]] bool is_first_of_backward(int unit) const {
-    return layout_.wrap_of[size_t(unit)] == layout_.wrap_of[size_t(head_) - 1];
-  }
-
-  void need(int unit) {
-    step_.need_parameters(layout_.wrap_of[size_t(unit)]);
-    if (unit == head_ && lender_ >= 0) step_.need_parameters(layout_.wrap_of[size_t(lender_)]);
-  }
-  void release(int unit) { step_.release_parameters(layout_.wrap_of[size_t(unit)]); }
 
   [[nodiscard]] bool is_last(int micro) const { return micro + 1 == shape_.grad_accum; }
 
@@ -107,7 +101,7 @@ class TrainStep {
   const Strategy& strategy_;
   const StepShape& shape_;
   const int head_;
-  const int lender_;  // whose table a tied head reads; -1: nobody's
+  Gathers gathers_;
   std::vector<Bucket> buckets_;
   size_t next_bucket_ = 0;
   ProgramBuilder step_;
@@ -144,19 +138,13 @@ BuiltStep build_train_step(const Architecture& architecture, const ParameterLayo
 StepProgram build_forward(const Architecture& architecture, const ParameterLayout& layout,
                           const Strategy& strategy, const StepShape& shape, OpKind ending) {
   const int head = int(architecture.units.size()) - 1;
-  const int lender = architecture.units.back().borrows_from;
-  ProgramBuilder pass(architecture, layout, strategy_for(strategy, shape), shape,
+  const Strategy& own = strategy_for(strategy, shape);
+  Gathers gathers(parameter_uses(architecture, layout, 1, false), layout, own, shape);
+  ProgramBuilder pass(architecture, layout, own, shape,
                       std::vector<Recompute>(architecture.units.size()));
   pass.next_batch(0);
-  for (int unit = 0; unit < head; ++unit) {
-    pass.need_parameters(layout.wrap_of[size_t(unit)]);
-    pass.need_parameters(layout.wrap_of[size_t(unit) + 1]);
-    pass.forward(unit, 0);
-    if (layout.wrap_of_unit(unit).last_unit == unit)
-      pass.release_parameters(layout.wrap_of[size_t(unit)]);
-  }
-  if (lender >= 0) pass.need_parameters(layout.wrap_of[size_t(lender)]);
-  pass.evaluate(ending, head);
+  for (int unit = 0; unit < head; ++unit) gathers.around_next(pass, [&] { pass.forward(unit, 0); });
+  gathers.around_next(pass, [&] { pass.evaluate(ending, head); });
   return std::move(pass).finish();
 }
 

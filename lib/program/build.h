@@ -6,17 +6,12 @@
 
 #include "lib/arch/architecture.h"
 #include "lib/arch/optimizer_state.h"
+#include "lib/program/gather_schedule.h"
 #include "lib/program/step_program.h"
 #include "lib/program/strategy.h"
 #include "lib/shard/layout.h"
 
 namespace gxp {
-
-// When what the unit before needs is gathered: beside a unit's backward, behind it and before its
-// gradients leave, or when it is needed.
-enum class BackwardPrefetch { kPre, kPost, kNone };
-// In the order of the enumerators.
-inline constexpr std::array<std::string_view, 3> kBackwardPrefetchNames = {"pre", "post", "none"};
 
 // What is kept beside the device. Parameters only with the optimizer's, all of both.
 struct OffloadShape {
@@ -38,9 +33,7 @@ struct StepShape {
   // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
   // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.
   bool hold_gradients = true;
-  // Whether what the next unit needs is gathered beside a unit's forward, or when it is needed.
-  bool forward_prefetch = true;
-  BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
+  GatherLimits gathers{};
   // Parts of each wrap whose sums of squares make up the norm, a multiple of world_size, which the
   // layout is made for; 0: world_size.
   int norm_parts = 0;

@@ -63,7 +63,7 @@ class ProgramBuilder : private UpdateWriter {
     return strategy.shard_gradients && (shape.grad_accum == 1 || !shape.hold_gradients);
   }
 
-  // Where ranks hold shards, parameters are gathered before they are used.
+  // Where ranks hold shards, a wrap's parameters are gathered before they are used.
   void need_parameters(int wrap) {
     if (parameters_[size_t(wrap)].buffer == kNoBuffer) gather_parameters(wrap);
   }

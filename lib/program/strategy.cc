@@ -45,6 +45,14 @@ const std::vector<Strategy>& strategies() {
        .shard_gradients = true,
        .shard_parameters = true,
        .hybrid = true},
+      {.name = "zero3_hpz",
+       .summary = "ZeRO++'s hpZ: as zero3, but parameters are gathered within a shard group",
+       .shard_optimizer = true,
+       .shard_gradients = true,
+       .shard_parameters = true,
+       .reshard_after_forward = true,
+       .hybrid = true,
+       .optimizer_over_replicas = true},
   };
   return kStrategies;
 }

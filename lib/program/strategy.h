@@ -20,6 +20,8 @@ struct Strategy {
   bool reshard_after_forward = false;
   // Unless parallel.shard_size says otherwise, a shard group is the ranks of one host.
   bool hybrid = false;
+  // Replicas share the optimizer's work and memory too, as with parallel.optimizer_over_replicas.
+  bool optimizer_over_replicas = false;
 };
 
 // Every strategy that the builder knows, the plainest first.

@@ -11,6 +11,11 @@
 
 namespace gxp {
 
+// What keeps gathered parameters, or gathers them early: as settings.
+inline const std::vector<std::string> kKeepings = {
+    "parallel.prefetch_wraps=3", "parallel.max_live_params=20000", "parallel.persist_params=20000",
+    "parallel.reuse_params=30000", "parallel.hold_parameters=true"};
+
 // A model whose step is short, with whatever strategy.
 inline RunConfig small_run(std::vector<std::string> sets,
                            const std::string& folder = "gpt2-accum") {
@@ -25,7 +30,7 @@ inline std::vector<std::vector<std::string>> all_strategies() {
   std::vector<std::vector<std::string>> all;
   for (const Strategy& strategy : strategies())
     all.push_back({fmt::format("parallel.strategy={}", strategy.name)});
-  for (const char* name : {"zero1", "zero2", "hybrid_shard", "hybrid_shard_zero2"}) {
+  for (const char* name : {"zero1", "zero2", "hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"}) {
     for (const char* over : {"false", "true"})
       all.push_back({fmt::format("parallel.strategy={}", name), "parallel.shard_size=GROUP",
                      fmt::format("parallel.optimizer_over_replicas={}", over)});

@@ -72,6 +72,25 @@ TEST_CASE("groups with replicas send the bytes that are predicted", "[forecast]"
   CHECK(sent_in_a_step(config, transport, 6) == predicted(config, network));
 }
 
+TEST_CASE("what is kept is not sent again, as predicted", "[forecast]") {
+  const std::string keeping = GENERATE(from_range(kKeepings));
+  const std::string strategy = GENERATE("zero3", "shard_grad_op", "hybrid_shard");
+  CAPTURE(keeping, strategy);
+  std::vector<std::string> sets = {"train.grad_accum=3", "parallel.strategy=" + strategy};
+  if (find_strategy(strategy).hybrid) sets.emplace_back("parallel.shard_size=2");
+  const auto sent = [&] {
+    const RunConfig config = small_run(sets);
+    const auto counted = sent_in_a_step(config, "inproc", 4);
+    CHECK(counted == predicted(config, network_of("inproc", 4)));
+    return counted[0];
+  };
+  const uint64_t all = sent();
+  sets.push_back(keeping);
+  const bool saves =
+      keeping.find("prefetch") == keeping.npos && keeping.find("live") == keeping.npos;
+  CHECK((sent() < all) == saves);
+}
+
 TEST_CASE("what optimizers gather that see whole tensors is predicted", "[forecast]") {
   const std::string optimizer = GENERATE("sgd", "adafactor", "muon");
   const std::string strategy = GENERATE("ddp", "zero1", "zero3", "hybrid_shard");

@@ -36,7 +36,8 @@ TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, b
 }
 
 TEST_CASE("groups with replicas have the bits of DDP", "[train]") {
-  const std::string strategy = GENERATE("zero1", "zero2", "hybrid_shard", "hybrid_shard_zero2");
+  const std::string strategy =
+      GENERATE("zero1", "zero2", "hybrid_shard", "hybrid_shard_zero2", "zero3_hpz");
   const std::string over = GENERATE("false", "true");
   struct Ranks {
     int world_size, shard_size;

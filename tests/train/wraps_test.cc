@@ -41,10 +41,13 @@ TEST_CASE("when parameters are gathered makes no difference", "[train]") {
   const std::string forward = GENERATE("true", "false");
   const std::string backward = GENERATE("pre", "post", "none");
   const std::string strategy = GENERATE("zero3", "shard_grad_op");
-  CAPTURE(forward, backward, strategy);
-  const auto ranks = train("gpt2-tiny", {"parallel.strategy=" + strategy,
-                                         "parallel.forward_prefetch=" + forward,
-                                         "parallel.backward_prefetch=" + backward});
+  const std::string keep = GENERATE("parallel.prefetch_wraps=3", "parallel.max_live_params=20000",
+                                    "parallel.persist_params=20000", "parallel.reuse_params=30000",
+                                    "parallel.hold_parameters=true");
+  CAPTURE(forward, backward, strategy, keep);
+  const auto ranks =
+      train("gpt2-tiny", {"parallel.strategy=" + strategy, "parallel.forward_prefetch=" + forward,
+                          "parallel.backward_prefetch=" + backward, keep});
   check_same(ranks[1], train("gpt2-tiny", {})[0]);
 }
 

@@ -1,0 +1,62 @@
+// When the parameters of a wrap are gathered and freed, where ranks hold shards of them: a pure
+// function of the order in which a program reads wraps, and of limits.
+// Sources: DeepSpeed's stage3_* settings and FSDP's prefetching (https://www.deepspeed.ai/docs/
+// config-json/, https://pytorch.org/docs/stable/fsdp.html); the whole order is known here, so none
+// of it is recorded while it runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "lib/arch/architecture.h"
+#include "lib/shard/layout.h"
+
+namespace gxp {
+
+// When what comes next is gathered: beside an operation of the backward pass, behind it and before
+// its gradients leave, or when it is needed.
+enum class BackwardPrefetch { kPre, kPost, kNone };
+// In the order of the enumerators.
+inline constexpr std::array<std::string_view, 3> kBackwardPrefetchNames = {"pre", "post", "none"};
+
+// Counts are of parameters, padding included.
+struct GatherLimits {
+  bool forward_prefetch = true;  // beside the forward pass; else when it is needed
+  BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
+  int wraps_ahead = 1;            // that are gathered before the operation that reads them
+  uint64_t max_ahead = 0;         // parameters of those; 0: no limit
+  uint64_t max_live = 0;          // gathered at a time, where more are not needed; 0: no limit
+  uint64_t persist_below = 0;     // wraps of at most so many stay until the step ends
+  uint64_t reuse_within = 0;      // wraps stay if so few are read before they are read again
+  bool hold_over_micros = false;  // wraps stay from a backward pass to the next forward pass
+};
+
+// An operation that reads gathered parameters, in the order of the program.
+struct ParameterUse {
+  std::vector<int> wraps;  // none: it reads none
+  int micro = 0;
+  bool backward = false;
+};
+
+// Of a training step: of each micro-batch the units before the head, the head, and the units
+// before it backwards. Of a forward pass (`backward` false) the first half.
+std::vector<ParameterUse> parameter_uses(const Architecture& architecture,
+                                         const ParameterLayout& layout, int micros, bool backward);
+
+// Wraps that are gathered before and behind an operation, and freed after it.
+struct GatherPoint {
+  std::vector<int> before, behind, freed;
+};
+
+// By use. What an operation reads is gathered before it in any case. Freed is what was read and is
+// not kept: for the backward pass of its micro-batch, unless `reshard` says that it is gathered
+// again, or as the limits say. What the backward pass reads first is always kept for it, and what
+// is read again before anything else.
+//   Cost  uses^2 in the worst case, for large limits.
+std::vector<GatherPoint> schedule_gathers(const std::vector<ParameterUse>& uses,
+                                          const ParameterLayout& layout, bool reshard,
+                                          const GatherLimits& limits);
+
+}  // namespace gxp
