@@ -151,7 +151,8 @@ class Ops {
   virtual void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) = 0;
 
   // Optimizers work on a flat range: weights and what is kept of them (N) f32 are updated,
-  // gradients (N) are read, and an element's bits do not depend on how the range is cut.
+  // gradients (N), of any of the three types, are read, and an element's bits do not depend on how
+  // the range is cut.
   //
   // AdamW (Loshchilov & Hutter, arXiv:1711.05101), decoupled decay first; with l2 for
   // weight_decay, Adam (Kingma & Ba, arXiv:1412.6980).
@@ -177,12 +178,14 @@ class Ops {
   virtual void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
                                       ConstTensor columns) = 0;
   // Sum of squares in f64 over a fixed tree that depends on the count alone, not on the thread
-  // count.
+  // count. x of any of the three types.
   virtual double sum_of_squares(ConstTensor x) = 0;
   // Sum in f64, the same way.
   virtual double sum(ConstTensor x) = 0;
   // out = x, of any two of f32, bf16 and f16.
   virtual void convert(Tensor out, ConstTensor x) = 0;
+  // out = a + b, each of any of the three types. out may be a or b.
+  virtual void add(Tensor out, ConstTensor a, ConstTensor b) = 0;
   virtual void fill(Tensor out, float value) = 0;
 };
 

@@ -45,7 +45,7 @@ class CpuOps final : public Ops {
         buffers_(pool),
         norms_(pool, kernels_.rows, kernels_.convert),
         attention_(pool, kernels_.attention, kernels_.convert),
-        updates_(pool, kernels_.elementwise) {}
+        updates_(pool, kernels_.elementwise, kernels_.convert) {}
 
   [[nodiscard]] std::string description() const override {
     const int threads = pool_.thread_count();
@@ -315,6 +315,20 @@ class CpuOps final : public Ops {
     });
   }
 
+  void add(Tensor out, ConstTensor a, ConstTensor b) override {
+    GXP_ASSERT(out.count() == a.count() && out.count() == b.count());
+    const InPieces left(kernels_.convert, a);
+    const InPieces right(kernels_.convert, b);
+    const OutPieces to(kernels_.convert, out);
+    for_pieces(out.count(), [&](size_t at, size_t count, Buffers& buffers) {
+      const float* const x = left.read(at, count, buffers[0]);
+      const float* const y = right.read(at, count, buffers[1]);
+      float* const sums = to.place(at, buffers[2]);
+      for (size_t i = 0; i < count; ++i) sums[i] = x[i] + y[i];
+      to.finish(at, count, sums);
+    });
+  }
+
   void fill(Tensor out, float value) override {
     float* to = vector_of(out, out.count());
     pool_.parallel_for(out.count(), kGrain,
@@ -362,12 +376,14 @@ class CpuOps final : public Ops {
 
   double sum_blocks(const ConstTensor& x, double (*sum_block)(const float*, size_t)) {
     const size_t count = x.count();
-    const float* from = vector_of(x, count);
+    const InPieces from(kernels_.convert, x);
     block_sums_.assign((count + kSumBlock - 1) / kSumBlock, 0.0);
     pool_.parallel_for(block_sums_.size(), 1, [&](size_t begin, size_t end) {
+      alignas(64) float buffer[kSumBlock];
       for (size_t i = begin; i < end; ++i) {
         const size_t first = i * kSumBlock;
-        block_sums_[i] = sum_block(from + first, std::min(kSumBlock, count - first));
+        const size_t here = std::min(kSumBlock, count - first);
+        block_sums_[i] = sum_block(from.read(first, here, buffer), here);
       }
     });
     double total = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/float_pieces.h"
 #include "kernels/math/adamw_factors.h"
 #include "kernels/math/update_factors.h"
 #include "kernels/tensor_data.h"
@@ -21,14 +22,29 @@ double* doubles_of(const Tensor& tensor, size_t count) {
 
 }  // namespace
 
+template <class Update>
+void CpuUpdates::with_gradients(const ConstTensor& gradients, size_t count, const Update& update) {
+  GXP_ASSERT(gradients.count() == count);
+  const InPieces from(convert_, gradients);
+  pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
+    alignas(64) float buffer[kGrain];
+    const size_t piece = from.needs_buffer() ? kGrain : end - begin;
+    for (size_t at = begin; at < end; at += piece) {
+      const size_t here = std::min(piece, end - at);
+      update(at, here, from.read(at, here, buffer));
+    }
+  });
+}
+
 void CpuUpdates::adamw(const Tensor& weights, const Tensor& first, const Tensor& second,
                        const ConstTensor& gradients, const AdamWStep& step) {
   const size_t count = weights.count();
-  const AdamWArrays arrays = {vector_of(weights, count), vector_of(first, count),
-                              vector_of(second, count), vector_of(gradients, count)};
+  float* const w = vector_of(weights, count);
+  float* const m = vector_of(first, count);
+  float* const v = vector_of(second, count);
   const AdamWFactors factors = adamw_factors(step);
-  pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
-    kernels_.adamw(arrays, begin, end, factors);
+  with_gradients(gradients, count, [&](size_t at, size_t here, const float* g) {
+    kernels_.adamw({w + at, m + at, v + at, g}, here, factors);
   });
 }
 
@@ -36,33 +52,34 @@ void CpuUpdates::sgd(const Tensor& weights, const Tensor& momentum, const ConstT
                      const SgdStep& step) {
   const size_t count = weights.count();
   const bool has_momentum = momentum.memory.data != nullptr;
-  const SgdArrays arrays = {vector_of(weights, count),
-                            has_momentum ? vector_of(momentum, count) : nullptr,
-                            vector_of(gradients, count)};
+  float* const w = vector_of(weights, count);
+  float* const m = has_momentum ? vector_of(momentum, count) : nullptr;
   const SgdFactors factors = {momentum_factors(step.momentum), float(step.lr),
                               float(step.weight_decay)};
-  pool_.parallel_for(count, kGrain,
-                     [&](size_t begin, size_t end) { kernels_.sgd(arrays, begin, end, factors); });
+  with_gradients(gradients, count, [&](size_t at, size_t here, const float* g) {
+    kernels_.sgd({w + at, m == nullptr ? nullptr : m + at, g}, here, factors);
+  });
 }
 
 void CpuUpdates::lion(const Tensor& weights, const Tensor& momentum, const ConstTensor& gradients,
                       const LionStep& step) {
   const size_t count = weights.count();
-  const LionArrays arrays = {vector_of(weights, count), vector_of(momentum, count),
-                             vector_of(gradients, count)};
+  float* const w = vector_of(weights, count);
+  float* const m = vector_of(momentum, count);
   const LionFactors factors = lion_factors(step);
-  pool_.parallel_for(count, kGrain,
-                     [&](size_t begin, size_t end) { kernels_.lion(arrays, begin, end, factors); });
+  with_gradients(gradients, count, [&](size_t at, size_t here, const float* g) {
+    kernels_.lion({w + at, m + at, g}, here, factors);
+  });
 }
 
 void CpuUpdates::momentum(const Tensor& direction, const Tensor& momentum,
                           const ConstTensor& gradients, const MomentumStep& step) {
   const size_t count = direction.count();
-  const MomentumArrays arrays = {vector_of(direction, count), vector_of(momentum, count),
-                                 vector_of(gradients, count)};
+  float* const d = vector_of(direction, count);
+  float* const m = vector_of(momentum, count);
   const MomentumFactors factors = momentum_factors(step);
-  pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
-    kernels_.momentum(arrays, begin, end, factors);
+  with_gradients(gradients, count, [&](size_t at, size_t here, const float* g) {
+    kernels_.momentum({d + at, m + at, g}, here, factors);
   });
 }
 

@@ -2,6 +2,7 @@
 // and formulas are those of ops.h.
 #pragma once
 
+#include "kernels/cpu/convert.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/ops.h"
 #include "lib/device/thread_pool.h"
@@ -12,8 +13,8 @@ namespace gxp {
 // `pool` outlives it. The same bits for any number of threads, and however ranges are cut.
 class CpuUpdates {
  public:
-  CpuUpdates(ThreadPool& pool, const ElementwiseKernels& kernels)
-      : pool_(pool), kernels_(kernels) {}
+  CpuUpdates(ThreadPool& pool, const ElementwiseKernels& kernels, const ConvertKernels& convert)
+      : pool_(pool), kernels_(kernels), convert_(convert) {}
 
   void adamw(const Tensor& weights, const Tensor& first, const Tensor& second,
              const ConstTensor& gradients, const AdamWStep& step);
@@ -28,8 +29,13 @@ class CpuUpdates {
                               const ConstTensor& columns);
 
  private:
+  // update(begin, count, gradients) for pieces of all elements, on all threads.
+  template <class Update>
+  void with_gradients(const ConstTensor& gradients, size_t count, const Update& update);
+
   ThreadPool& pool_;
   const ElementwiseKernels& kernels_;
+  const ConvertKernels& convert_;
 };
 
 }  // namespace gxp

@@ -43,11 +43,10 @@ struct ElementwiseKernels {
                         size_t count);
   void (*swiglu_forward)(float* out, const float* gate, const float* up, size_t count);
   void (*swiglu_backward)(float* dout, float* gate, float* up, size_t count);
-  void (*adamw)(const AdamWArrays& arrays, size_t begin, size_t end, const AdamWFactors& factors);
-  void (*sgd)(const SgdArrays& arrays, size_t begin, size_t end, const SgdFactors& factors);
-  void (*lion)(const LionArrays& arrays, size_t begin, size_t end, const LionFactors& factors);
-  void (*momentum)(const MomentumArrays& arrays, size_t begin, size_t end,
-                   const MomentumFactors& factors);
+  void (*adamw)(const AdamWArrays& arrays, size_t count, const AdamWFactors& factors);
+  void (*sgd)(const SgdArrays& arrays, size_t count, const SgdFactors& factors);
+  void (*lion)(const LionArrays& arrays, size_t count, const LionFactors& factors);
+  void (*momentum)(const MomentumArrays& arrays, size_t count, const MomentumFactors& factors);
   void (*add_squares)(double* sums, const float* x, size_t count);  // sums[i] += x[i]^2
   void (*scale)(float* out, const float* x, const float* by, float factor, size_t count);
   // In double over 16 interleaved sums: the same bits on every instruction set.

@@ -13,6 +13,7 @@ namespace gxp {
 struct ParallelConfig {
   std::string strategy = "ddp";
   uint64_t bucket_bytes = 25u << 20;  // gradients reduced together
+  std::string reduce_dtype = "fp32";
   bool hold_gradients = true;
   int shard_size = 0;  // ranks; 0: by the strategy
   bool optimizer_over_replicas = false;
@@ -90,6 +91,11 @@ struct ParallelConfig {
               "ddp: bytes of gradients reduced together, of whole wraps. Sharded gradients are "
               "reduced by wrap.",
               positive),
+        field(
+            "reduce_dtype", &S::reduce_dtype,
+            "Type in which gradients travel and are summed over the ranks: a rank's are rounded to "
+            "it once, each sum of two again. fp16: only with train.precision = \"fp16\".",
+            one_of("fp32", "bf16", "fp16")),
         field(
             "hold_gradients", &S::hold_gradients,
             "With gradient accumulation, ranks add up the gradients of a step's micro-batches and "

@@ -78,6 +78,30 @@ std::string nesterov_is_undamped(const RunConfig& run) {
                      run.optim.momentum, run.optim.dampening);
 }
 
+// Gradients that no scale of the loss keeps within the range of fp16 would become zeros.
+std::string fp16_is_scaled(const RunConfig& run, const std::string& dtype) {
+  if (dtype != "fp16" || run.train.precision == "fp16") return "";
+  return fmt::format("must not be fp16 with train.precision {}, which does not scale the loss",
+                     run.train.precision);
+}
+std::string kept_gradients_are_scaled(const RunConfig& run) {
+  return fp16_is_scaled(run, run.train.grad_accum_dtype);
+}
+std::string reduced_gradients_are_scaled(const RunConfig& run) {
+  return fp16_is_scaled(run, run.parallel.reduce_dtype);
+}
+
+// The tree of sums goes on from micro-batches to ranks, wherever that is.
+std::string one_type_makes_one_tree(const RunConfig& run) {
+  const std::string& kept = run.train.grad_accum_dtype;
+  if (run.train.deterministic != "any-world-size" || run.parallel.reduce_dtype == kept) return "";
+  return fmt::format(
+      "must be train.grad_accum_dtype ({}) with train.deterministic any-world-size, where every "
+      "sum "
+      "of gradients is rounded alike, is {}",
+      kept, run.parallel.reduce_dtype);
+}
+
 // What is offloaded, and how.
 bool offloads(const RunConfig& run) { return run.offload.optimizer != "none"; }
 
@@ -159,6 +183,9 @@ constexpr Rule kRules[] = {
     {"data.train", "", train_names_files},
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},
+    {"train.grad_accum_dtype", "train.precision", kept_gradients_are_scaled},
+    {"parallel.reduce_dtype", "train.precision", reduced_gradients_are_scaled},
+    {"parallel.reduce_dtype", "train.grad_accum_dtype", one_type_makes_one_tree},
     {"optim.momentum", "optim.name", is_left_out_of_others<&OptimConfig::momentum, kWithMomentum>},
     {"optim.dampening", "optim.name", is_left_out_of_others<&OptimConfig::dampening, kSgd>},
     {"optim.nesterov", "optim.name", is_left_out_of_others<&OptimConfig::nesterov, kWithMomentum>},

@@ -14,6 +14,7 @@
 
 #include "lib/config/parallel_config.h"
 #include "lib/config/schema.h"
+#include "lib/config/train_config.h"
 
 namespace gxp {
 
@@ -99,100 +100,6 @@ struct DataConfig {
         field("order", &S::order,
               "Order of the rows: as in the files, or a permutation keyed by train.seed.",
               one_of("sequential", "shuffled")));
-  }
-};
-
-struct TrainConfig {
-  int steps = 1000;
-  int micro_batch = 8;  // rows per rank in one micro-batch
-  int grad_accum = 1;
-  std::string precision = "fp32";
-  std::string recompute = "none";
-  std::vector<std::string> recompute_units = {"*"};
-  uint64_t seed = 1;
-  std::string deterministic = "world-size";
-  std::string device = "auto";
-  int threads = 0;                   // per rank; 0: the rank's share of the CPUs it may use
-  uint64_t device_memory_bytes = 0;  // 0: what there is
-  int log_every = 10;                // steps between progress lines
-  int valid_every = 0;               // steps between validations; 0: at the end only
-  int valid_batches = 16;            // micro-batches per rank in one validation
-  std::string run_dir;
-
-  static constexpr auto schema() {
-    using S = TrainConfig;
-    return section(
-        "train", "The loop.",
-        field("steps", &S::steps, "Optimizer steps of the whole run.", positive),
-        field("micro_batch", &S::micro_batch, "Rows per rank in one micro-batch.",
-              between(1, 1 << 20)),
-        field("grad_accum", &S::grad_accum, "Micro-batches per step.", positive),
-        field("precision", &S::precision,
-              "Of parameters and operands in the forward and backward pass. bf16 and fp16 keep "
-              "them in half the bytes and f32 master weights beside them; sums, gradients, the "
-              "residual stream and the optimizer are f32. fp16 scales the loss: see [fp16].",
-              one_of("fp32", "bf16", "fp16")),
-        field(
-            "recompute", &S::recompute,
-            "What blocks do not keep of their forward pass and make again in their backward pass, "
-            "to the same bits, in less memory and more time. none: only the outputs of norms and "
-            "activation functions. selective: all but attention's output. full: all. The last "
-            "block keeps what none does where that takes no more memory.",
-            one_of("none", "selective", "full")),
-        field("recompute_units", &S::recompute_units,
-              "Units that do so: names, or patterns with *, ? and [...], as \"h.[0-5]\"; gxp "
-              "shard-plan --units lists them."),
-        field("seed", &S::seed, "Key of the first weights and of the order of the data.",
-              at_least(0)),
-        field("deterministic", &S::deterministic,
-              "Promise about bits: the same weights for a given world size, for any, or none. "
-              "any-world-size: what 1, 2, 4, ... ranks train is the same to the bit, where ranks x "
-              "grad_accum is the same power of two; costs memory for log2(grad_accum) sums of a "
-              "step's gradients.",
-              one_of("world-size", "any-world-size", "off")),
-        field("device", &S::device, "Where the arithmetic runs.", one_of("auto", "cpu")),
-        field("threads", &S::threads, "Threads per rank; 0: the rank's share of the CPUs.",
-              between(0, 4096)),
-        field("device_memory_bytes", &S::device_memory_bytes,
-              "Most bytes that a rank takes of its device; on a CPU, of the memory that it has as "
-              "one. A run that would take more does not start, and says what would fit. 0: no "
-              "limit.",
-              at_least(0)),
-        field("log_every", &S::log_every, "Steps between two progress lines.", positive),
-        field("valid_every", &S::valid_every,
-              "Steps between two validations; 0: one at the end, if data.valid names files.",
-              at_least(0)),
-        field("valid_batches", &S::valid_batches, "Micro-batches per rank in one validation.",
-              positive),
-        field("run_dir", &S::run_dir,
-              "Directory of the resolved settings and metrics.jsonl; \"\": the one that holds "
-              "checkpoint.dir, or none without it."));
-  }
-};
-
-// DeepSpeed's keys, names and defaults.
-struct Fp16Config {
-  int initial_scale_power = 16;
-  int window = 1000;
-  int hysteresis = 2;
-  bool consecutive_hysteresis = false;
-  double min_scale = 1;
-
-  static constexpr auto schema() {
-    using S = Fp16Config;
-    return section(
-        "fp16", "Scaling of the loss, with train.precision = \"fp16\".",
-        field("initial_scale_power", &S::initial_scale_power, "The first scale is 2 to this power.",
-              between(0, 32)),
-        field("window", &S::window, "Steps without overflow after which the scale doubles.",
-              positive),
-        field("hysteresis", &S::hysteresis,
-              "The overflow, counted from the last rise on, that halves the scale, as all after it "
-              "do. Every step with an overflow is left out.",
-              positive),
-        field("consecutive_hysteresis", &S::consecutive_hysteresis,
-              "Count overflows from the last step without one instead."),
-        field("min_scale", &S::min_scale, "Below this scale training fails.", positive));
   }
 };
 

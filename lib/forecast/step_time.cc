@@ -39,7 +39,8 @@ double recompute_flops(const RunPlan& plan, const Op& op) {
 // tile on a part of that.
 double touched_share(const StepProgram& program, const Op& op, BufferId buffer) {
   if (op.kind != OpKind::kUpdate && op.kind != OpKind::kMeasureGradients) return 1;
-  const double whole = double(program.buffers[size_t(program.gradients)].bytes / sizeof(float)) *
+  const BufferSpec& gradients = program.buffers[size_t(program.gradients)];
+  const double whole = double(gradients.bytes / size_of(gradients.dtype)) *
                        program.gradient_shards / program.optimizer_shards;
   const double part = op.kind == OpKind::kUpdate ? double(op.elements.count) / whole : 1;
   if (buffer == program.gradients)

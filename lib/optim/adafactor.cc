@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <span>
 
 #include "lib/optim/whole.h"
@@ -31,7 +30,7 @@ class Adafactor final : public Optimizer {
 
   void prepare(const Tensor& direction, const UpdateRange& range,
                const UpdateStep& /*step*/) override {
-    std::memcpy(direction.memory.data, range.gradients.memory.data, direction.memory.bytes);
+    ops_.convert(direction, range.gradients);
   }
 
   void transform(const WholeTensor& whole, const UpdateStep& step) override {

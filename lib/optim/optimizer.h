@@ -13,8 +13,8 @@
 
 namespace gxp {
 
-// A flat range of one tensor with everything an update needs: equally many f32 elements, none
-// overlapping another. Borrows.
+// A flat range of one tensor with everything an update needs: equally many elements, f32 (gradients
+// may be halves), none overlapping another. Borrows.
 struct UpdateRange {
   Tensor weights;
   // In the order of OptimizerSpec::kept; zero before step 1, empty where none is kept.

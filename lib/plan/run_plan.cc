@@ -92,6 +92,8 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .optimizer_over_replicas = shares_optimizer(config.parallel),
                   .bucket_bytes = config.parallel.bucket_bytes,
                   .hold_gradients = config.parallel.hold_gradients,
+                  .gradients = compute_type(config.train.grad_accum_dtype),
+                  .reduced = compute_type(config.parallel.reduce_dtype),
                   .gathers = gather_limits(config.parallel),
                   .norm_parts = world_size,
                   .recompute = *parse_recompute(config.train.recompute),

@@ -39,7 +39,6 @@ class TrainStep {
         head_(int(architecture.units.size()) - 1),
         gathers_(parameter_uses(architecture, layout, shape.grad_accum, true), layout, strategy,
                  shape),
-        buckets_(make_buckets(layout, shape.bucket_bytes)),
         step_(architecture, layout, strategy, shape, std::move(recompute)) {}
 
   BuiltStep build() && {
@@ -60,7 +59,8 @@ class TrainStep {
     step_.clip_gradients();
     step_.update();
     for (int wrap = 0; wrap < wraps; ++wrap) step_.update_whole(wrap);
-    return {std::move(step_).finish(), std::move(buckets_)};
+    std::vector<Bucket> buckets = step_.buckets();
+    return {std::move(step_).finish(), std::move(buckets)};
   }
 
  private:
@@ -86,14 +86,13 @@ class TrainStep {
   void gradients_ready(int unit, int micro) {
     if (wrap_of(unit).first_unit != unit) return;
     const int wrap = layout_.wrap_of[size_t(unit)];
-    step_.complete_sum(wrap, micro);
+    step_.complete_gradients(wrap, micro);
     if (shape_.world_size == 1) return;
     if (strategy_.shard_optimizer) {
       if (is_last(micro) || ProgramBuilder::keeps_gradient_shards(strategy_, shape_))
         step_.scatter_gradients(wrap, micro);
-    } else if (is_last(micro) && buckets_[next_bucket_].first_unit == unit) {
-      step_.reduce_gradients(int(next_bucket_), buckets_[next_bucket_]);
-      ++next_bucket_;
+    } else if (is_last(micro) && step_.buckets()[next_bucket_].first_unit == unit) {
+      step_.reduce_gradients(int(next_bucket_++));
     }
   }
 
@@ -102,7 +101,6 @@ class TrainStep {
   const StepShape& shape_;
   const int head_;
   Gathers gathers_;
-  std::vector<Bucket> buckets_;
   size_t next_bucket_ = 0;
   ProgramBuilder step_;
 };

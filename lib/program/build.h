@@ -33,6 +33,10 @@ struct StepShape {
   // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
   // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.
   bool hold_gradients = true;
+  // Of gradients as they are kept over micro-batches and for the optimizer, and as they travel
+  // between ranks; any of f32, bf16 and f16, with add_in_pairs the same.
+  DType gradients = DType::kF32;
+  DType reduced = DType::kF32;
   GatherLimits gathers{};
   // Parts of each wrap whose sums of squares make up the norm, a multiple of world_size, which the
   // layout is made for; 0: world_size.

@@ -12,22 +12,19 @@
 
 #include "lib/base/error.h"
 #include "lib/program/build.h"
-#include "lib/program/update_writer.h"
+#include "lib/program/gradient_writer.h"
 #include "lib/shard/state_layout.h"
 
 namespace gxp {
 
 // Emits operations in the order of the step; strategy decides what is emitted, not how it runs.
-class ProgramBuilder : private UpdateWriter {
+class ProgramBuilder : private GradientWriter {
  public:
   // `recompute` is by unit.
   ProgramBuilder(const Architecture& architecture, const ParameterLayout& layout,
                  const Strategy& strategy, const StepShape& shape, std::vector<Recompute> recompute)
-      : UpdateWriter(architecture, layout, shape, std::move(recompute)),
-        strategy_(strategy),
-        parameters_(layout.wraps.size()),
-        gradients_(layout.wraps.size()),
-        earlier_(layout.wraps.size()) {
+      : GradientWriter(architecture, layout, strategy, shape, std::move(recompute)),
+        parameters_(layout.wraps.size()) {
     program_.groups = groups_;
     program_.parameter_shards = strategy.shard_parameters ? groups_.shard_size : 1;
     const size_t count = layout.count / size_t(program_.parameter_shards);
@@ -41,11 +38,7 @@ class ProgramBuilder : private UpdateWriter {
     const int together = shape_.optimizer_over_replicas ? groups_.world_size : groups_.shard_size;
     const int shards = strategy_.shard_optimizer ? together : 1;
     program_.optimizer_shards = shards;
-    program_.gradient_shards = keeps_gradient_shards(strategy_, shape_) ? shards : 1;
-    program_.gradients =
-        persistent("gradients", MemoryKind::kGradients,
-                   layout_.count / size_t(program_.gradient_shards) * sizeof(float));
-    if (program_.gradient_shards == 1) view_all(gradients_, program_.gradients);
+    gradient_buffer();
     if (architecture_.compute != DType::kF32)
       program_.master_weights = optimizer_buffer("master weights", optimizer_count());
     for (const KeptState& state : shape_.optimizer.kept) {
@@ -56,11 +49,6 @@ class ProgramBuilder : private UpdateWriter {
         persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double), DType::kF64);
     program_.norm_parts = persistent("norm parts", MemoryKind::kCommunication,
                                      norm_part_count() * sizeof(double), DType::kF64);
-  }
-
-  // Gradients that are whole only until they are reduced.
-  static bool keeps_gradient_shards(const Strategy& strategy, const StepShape& shape) {
-    return strategy.shard_gradients && (shape.grad_accum == 1 || !shape.hold_gradients);
   }
 
   // Where ranks hold shards, a wrap's parameters are gathered before they are used.
@@ -167,50 +155,16 @@ class ProgramBuilder : private UpdateWriter {
     use_gradients(op, unit);
   }
 
-  // The wrap's gradients of this micro-batch are complete: added into the sums before it.
-  void complete_sum(int wrap, int micro) {
-    if (!shape_.add_in_pairs) return;
-    std::vector<FlatView>& sums = earlier_[size_t(wrap)];
-    FlatView& newest = gradients_[size_t(wrap)];
-    for (int i = 0; i < sums_completed(micro); ++i) {
-      Op& op = emit_on_wrap(OpKind::kAddGradients, Lane::kCompute, wrap);
-      op.micro = micro;
-      op.added = newest;
-      op.gradients = sums.back();
-      const Range& flat = layout_.wraps[size_t(wrap)].flat;
-      use_view(op, op.added, flat, false);
-      use_view(op, op.gradients, flat, true);
-      newest = sums.back();
-      sums.pop_back();
-    }
-    if (micro + 1 == shape_.grad_accum) return;
-    sums.push_back(newest);
-    newest = {};
-  }
-
-  // The wrap's sum goes to the shards of a group, then over their replicas.
-  void scatter_gradients(int wrap, int micro) {
-    if (groups_.shard_size > 1) reduce_wrap(wrap, micro, RankGroup::kShards);
-    if (groups_.replicas() > 1) reduce_wrap(wrap, micro, RankGroup::kReplicas);
-    if (program_.gradient_shards == 1) return;
-    Op& last = program_.ops.back();
-    last.keeps = true;
-    last.accumulate = micro > 0;
-    use_shard(last, program_.gradients, program_.gradient_shards, true);
-    gradients_[size_t(wrap)] = {};
-  }
-
-  void reduce_gradients(int index, const Bucket& bucket) {
-    Op& op = emit_collective(OpKind::kReduceGradients, -1, RankGroup::kWorld, bucket.flat.count);
-    op.bucket = index;
-    use_elements(op, program_.gradients, bucket.flat, true);
-  }
-
   void reduce_loss() {
     write(emit_collective(OpKind::kReduceLoss, -1, RankGroup::kWorld, 2, DType::kF64),
           program_.loss_sum);
   }
 
+  using GradientWriter::buckets;
+  using GradientWriter::complete_gradients;
+  using GradientWriter::keeps_gradient_shards;
+  using GradientWriter::reduce_gradients;
+  using GradientWriter::scatter_gradients;
   using UpdateWriter::clip_gradients;
   using UpdateWriter::measure_gradients;
   using UpdateWriter::prefetch_update;
@@ -263,13 +217,6 @@ class ProgramBuilder : private UpdateWriter {
       use_wrap_view(op, op.parameters, parameters_, true);
   }
 
-  void reduce_wrap(int wrap, int micro, RankGroup group) {
-    Op& op = emit_collective(OpKind::kReduceGradients, wrap, group, members_part(wrap, group));
-    op.micro = micro;
-    op.scatter = group == RankGroup::kShards || program_.optimizer_shards > groups_.shard_size;
-    use_wrap_view(op, op.gradients, gradients_, true);
-  }
-
   void read_input(Op& op, const UnitSpec& spec) {
     if (spec.kind == UnitKind::kEmbedding) {
       op.tokens = batch_tokens_;
@@ -291,30 +238,18 @@ class ProgramBuilder : private UpdateWriter {
   }
 
   void use_parameters(Op& op, int unit) {
-    op.parameters = use_unit(op, parameters_, unit, false);
+    op.parameters = read_parameters(op, unit);
     const int lender = architecture_.units[size_t(unit)].borrows_from;
-    if (lender >= 0) op.borrowed_parameters = use_unit(op, parameters_, lender, false);
+    if (lender >= 0) op.borrowed_parameters = read_parameters(op, lender);
   }
-  void use_gradients(Op& op, int unit) {
-    op.gradients = use_unit(op, gradients_, unit, true);
-    const int lender = architecture_.units[size_t(unit)].borrows_from;
-    if (lender >= 0) op.borrowed_gradients = use_unit(op, gradients_, lender, true);
-    op.accumulate = op.micro > 0 && program_.gradient_shards == 1 && !shape_.add_in_pairs;
-  }
-  // Gradients that do not last are made when they are first written, a wrap's at once.
-  FlatView use_unit(Op& op, std::vector<FlatView>& views, int unit, bool gradients) {
+  FlatView read_parameters(Op& op, int unit) {
     const int wrap = layout_.wrap_of[size_t(unit)];
-    const Range& of_wrap = layout_.wraps[size_t(wrap)].flat;
+    const FlatView& view = parameters_[size_t(wrap)];
+    GXP_ASSERT(view.buffer != kNoBuffer);
     const Range& flat = layout_.units[size_t(unit)].flat;
-    FlatView& view = views[size_t(wrap)];
-    if (view.buffer == kNoBuffer) {
-      GXP_ASSERT(gradients);
-      view = {buffer("gradients of " + name_of(wrap), MemoryKind::kGradients,
-                     of_wrap.count * sizeof(float)),
-              0};
-    }
-    const FlatView own = {view.buffer, view.begin + flat.begin - of_wrap.begin};
-    use_view(op, own, flat, gradients);
+    const FlatView own = {view.buffer,
+                          view.begin + flat.begin - layout_.wraps[size_t(wrap)].flat.begin};
+    use_view(op, own, flat, false);
     return own;
   }
   // All of the operation's wrap, which `views` has.
@@ -327,10 +262,7 @@ class ProgramBuilder : private UpdateWriter {
       views[wrap] = {id, layout_.wraps[wrap].flat.begin};
   }
 
-  const Strategy& strategy_;
-  std::vector<FlatView> parameters_;            // by wrap; no buffer: not gathered
-  std::vector<FlatView> gradients_;             // by wrap; no buffer: nothing is written yet
-  std::vector<std::vector<FlatView>> earlier_;  // by wrap: sums of micro-batches before this one
+  std::vector<FlatView> parameters_;  // by wrap; no buffer: not gathered
   BufferId batch_tokens_ = kNoBuffer;
   BufferId batch_targets_ = kNoBuffer;
   BufferId stream_gradient_ = kNoBuffer;

@@ -51,8 +51,9 @@ enum class OpKind {
   kGatherParameters,  // a wrap's parameters from the shards of `group`
   kReduceGradients,  // sum of gradients: of a bucket over all ranks; of a wrap over `group`, to its
                      // shards, or over the replicas of a shard
-  kAddGradients,     // a wrap's gradients of later micro-batches, `added`, into earlier ones'
-  kReduceLoss,       // sum of the step's loss over the ranks
+  kAddGradients,  // `gradients`, of whatever type <- a wrap's gradients of a micro-batch, `added`,
+                  // and those of earlier ones, `earlier`, if any
+  kReduceLoss,    // sum of the step's loss over the ranks
   kMeasureGradients,  // sums of squares, one for each rank's shard of the gradients
   kGatherNorm,        // those of the other ranks
   kClipGradients,     // the global norm, the clipping coefficient, the check that all is finite
@@ -98,6 +99,8 @@ struct BufferUse {
 struct FlatView {
   BufferId buffer = kNoBuffer;
   size_t begin = 0;
+
+  friend bool operator==(const FlatView&, const FlatView&) = default;
 };
 
 // Bytes that the offload lane copies between an offloaded buffer and one of the device.
@@ -130,7 +133,7 @@ struct Op {
   bool scatter = false;       // of reduce-gradients: each member keeps its part of the sum only
   // Of gather-parameters: what it gathers into lasts, and is out of date since the last update.
   bool publishes = false;
-  // Of a wrap's reduce-gradients: its sum is complete and goes to the gradients that last.
+  // Of reduce-gradients: the sum is complete and goes to the gradients that last.
   bool keeps = false;
   // Of loss, backward and reduce-gradients: gradients are added to those of an earlier micro-batch.
   bool accumulate = false;
@@ -140,6 +143,7 @@ struct Op {
   FlatView borrowed_parameters;
   FlatView borrowed_gradients;
   FlatView added;  // of add-gradients
+  FlatView earlier;
   BufferId tokens = kNoBuffer;
   BufferId targets = kNoBuffer;
   BufferId losses = kNoBuffer;

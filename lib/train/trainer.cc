@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/reduce_op.h"
 #include "lib/model/initialise.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/lr_schedule.h"
@@ -92,10 +91,10 @@ Communicator& Trainer::members(RankGroup group) {
   return communicator_;
 }
 
-// Of a whole unit, the part that this rank holds where there are `shards`.
-Memory Trainer::own_part(Memory unit, int shards) const {
-  const size_t bytes = unit.bytes / size_t(shards);
-  return unit.slice(bytes * size_t(groups_.shard_of(communicator_.rank(), shards)), bytes);
+// Of a whole wrap, flat, the part that this rank holds where there are `shards`.
+Tensor Trainer::own_part(const Tensor& wrap, int shards) const {
+  const size_t count = wrap.count() / size_t(shards);
+  return wrap.rows(count * size_t(groups_.shard_of(communicator_.rank(), shards)), count);
 }
 
 Range Trainer::own_share(size_t count) const {
@@ -239,9 +238,7 @@ void Trainer::run_comm(const Op& op) {
     case OpKind::kGatherParameters:
       return gather(program, *memory_, op);
     case OpKind::kReduceGradients:
-      if (op.wrap >= 0) return scatter_gradients(op);
-      return reduce_bucket(communicator_, flat(program.gradients),
-                           built_.buckets[size_t(op.bucket)]);
+      return op.wrap >= 0 ? scatter_gradients(op) : reduce_bucket(op);
     case OpKind::kReduceLoss:
       return communicator_.all_reduce(flat(program.loss_sum), DType::kF64, ReduceOp::kSum);
     case OpKind::kGatherDirections:
@@ -259,8 +256,8 @@ void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, co
   const int shards = program.parameter_shards;
   const auto find_shard = [&] {
     if (shards == 1)
-      return own_part(tensor_of_wrap(layout_, memory, op.wrap, op.parameters).memory,
-                      groups_.shard_size);
+      return own_part(tensor_of_wrap(layout_, memory, op.wrap, op.parameters), groups_.shard_size)
+          .memory;
     const size_t count = layout_.wraps[size_t(op.wrap)].flat.count / size_t(shards);
     if (op.shard.buffer != kNoBuffer)
       return memory.tensor(op.shard.buffer).rows(op.shard.begin, count).memory;
@@ -285,30 +282,6 @@ void Trainer::publish_parameters() {
   stale_ = false;
 }
 
-void Trainer::scatter_gradients(const Op& op) {
-  const StepProgram& program = built_.program;
-  const Memory whole = tensor_of_wrap(layout_, *memory_, op.wrap, op.gradients).memory;
-  const bool all = op.group == RankGroup::kShards;
-  const Memory theirs = all ? whole : own_part(whole, groups_.shard_size);
-  if (op.scatter)
-    scatter_sum(members(op.group), theirs);
-  else
-    members(op.group).all_reduce(theirs, DType::kF32, ReduceOp::kSum);
-  if (!op.keeps) return;
-  const Memory mine = own_part(whole, program.gradient_shards);
-  const Memory kept =
-      shard_of_wrap(layout_, memory_->tensor(program.gradients), op.wrap, program.gradient_shards)
-          .memory;
-  if (op.accumulate) return fold(kept, kept, mine, DType::kF32, ReduceOp::kSum);
-  std::memcpy(kept.data, mine.data, kept.bytes);
-}
-
-void Trainer::add_gradients(const Op& op) {
-  const Memory into = tensor_of_wrap(layout_, *memory_, op.wrap, op.gradients).memory;
-  fold(into, tensor_of_wrap(layout_, *memory_, op.wrap, op.added).memory, DType::kF32,
-       ReduceOp::kSum);
-}
-
 // Adds a micro-batch's losses to the step's, in the order of its gradients. The wish to stop
 // travels with them, so that all ranks stop after the same step.
 void Trainer::finish_loss(const Op& op, const UnitTensors& tensors) {
@@ -323,26 +296,6 @@ void Trainer::finish_loss(const Op& op, const UnitTensors& tensors) {
   auto* sums = reinterpret_cast<double*>(flat(built_.program.loss_sum).data);
   sums[0] = losses_.front();
   sums[1] = wish_to_stop_ ? 1 : 0;
-}
-
-// One sum for each part of all parameters, whoever holds it, added up in their order: so the norm
-// has the same bits under every strategy.
-void Trainer::measure() {
-  const StepProgram& program = built_.program;
-  auto* sums = reinterpret_cast<double*>(flat(program.norm_parts).data);
-  const size_t each = norm_parts_.size() / size_t(groups_.world_size);
-  for (size_t part = 0; part < norm_parts_.size(); ++part) {
-    const size_t place = place_of_norm_part(part);
-    if (is_sharded() && place / each != size_t(communicator_.rank())) continue;
-    sums[place] = sum_of_squares(*backend_.ops, layout_, norm_parts_[part],
-                                 memory_->tensor(program.gradients), program.gradient_shards);
-  }
-}
-
-// Those of rank 0's shard come first.
-size_t Trainer::place_of_norm_part(size_t part) const {
-  const size_t each = norm_parts_.size() / size_t(groups_.world_size);
-  return size_t(groups_.owner_of(int(part / each))) * each + part % each;
 }
 
 void Trainer::clip() {

@@ -70,7 +70,8 @@ struct StateTensor {
   // In the order of OptimizerSpec::kept, of the same elements; empty where none is kept, every
   // rank holds all, or some is offloaded.
   std::vector<Tensor> optimizer;
-  // Of the last step, summed over the ranks, not clipped, times the step's loss_scale.
+  // Of the last step, summed over the ranks, not clipped, times the step's loss_scale; of the type
+  // in which gradients are kept.
   Tensor gradient;
 };
 
@@ -147,6 +148,7 @@ class Trainer {
   void gather(const StepProgram& program, const ProgramMemory& memory, const Op& op);
   void round_parameters(int wrap);
   void publish_parameters();
+  void reduce_bucket(const Op& op);
   void scatter_gradients(const Op& op);
   void add_gradients(const Op& op);
   void measure();
@@ -174,7 +176,7 @@ class Trainer {
   std::function<void()> bind_forward(const Pass& pass, const Op& op);
   Memory flat(BufferId buffer) const;
   Communicator& members(RankGroup group);
-  Memory own_part(Memory unit, int shards) const;
+  [[nodiscard]] Tensor own_part(const Tensor& wrap, int shards) const;
   [[nodiscard]] uint64_t tokens_per_step() const;
 
   const RunConfig config_;

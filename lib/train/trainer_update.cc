@@ -97,9 +97,10 @@ void Trainer::prepare_update(const Op& op) {
 // and send the results would be as many bytes again; shards of whole tensors would be N / 3 times
 // as large on N ranks, since a matrix of GPT-2's MLP is a third of a block.
 void Trainer::gather_directions(const Op& op) {
-  const Memory wrap = flat(op.scratch[0]);
+  const Tensor wrap = memory_->tensor(op.scratch[0]);
   const bool replicas = op.group == RankGroup::kReplicas;
-  members(op.group).all_gather(replicas ? own_part(wrap, groups_.shard_size) : wrap, DType::kF32);
+  const Tensor theirs = replicas ? own_part(wrap, groups_.shard_size) : wrap;
+  members(op.group).all_gather(theirs.memory, theirs.dtype);
 }
 
 void Trainer::update_whole(const Op& op) {

@@ -6,14 +6,12 @@
 
 namespace gxp {
 
-void reduce_bucket(Communicator& communicator, Memory gradients, const Bucket& bucket) {
-  const Memory part =
-      gradients.slice(bucket.flat.begin * sizeof(float), bucket.flat.count * sizeof(float));
-  communicator.all_reduce(part, DType::kF32, ReduceOp::kSum);
+void all_sum(Communicator& communicator, const Tensor& gradients) {
+  communicator.all_reduce(gradients.memory, gradients.dtype, ReduceOp::kSum);
 }
 
-void scatter_sum(Communicator& communicator, Memory unit) {
-  communicator.reduce_scatter(unit, DType::kF32, ReduceOp::kSum);
+void scatter_sum(Communicator& communicator, const Tensor& wrap) {
+  communicator.reduce_scatter(wrap.memory, wrap.dtype, ReduceOp::kSum);
 }
 
 double sum_of_squares(Ops& ops, const ParameterLayout& layout, std::span<const TensorPart> parts,

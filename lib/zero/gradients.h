@@ -10,16 +10,17 @@
 
 namespace gxp {
 
-// Sums the bucket's part of the flat gradients (f32) over all ranks, in place.
-void reduce_bucket(Communicator& communicator, Memory gradients, const Bucket& bucket);
+// Sums gradients over the ranks of the communicator, in place and in their type: f32, bf16 or f16,
+// where each sum of two is rounded.
+void all_sum(Communicator& communicator, const Tensor& gradients);
 
-// Sums a unit's gradients (f32, in one equal part a rank of the communicator); this rank's part of
-// the sum is in its place afterwards, the others hold anything. The sums have the bits of
-// reduce_bucket's.
-void scatter_sum(Communicator& communicator, Memory unit);
+// Likewise those of a wrap, in one equal part a rank; this rank's part of the sum is in its place
+// afterwards, the others hold anything. The sums have the bits of all_sum's.
+void scatter_sum(Communicator& communicator, const Tensor& wrap);
 
 // The sum of squares of the parts of one shard: in f64, per part over a fixed tree, in order. Its
-// bits depend on the gradients and the parts alone. `shards`: as in part_of().
+// bits depend on the gradients and the parts alone. Gradients of any of the three types. `shards`:
+// as in part_of().
 double sum_of_squares(Ops& ops, const ParameterLayout& layout, std::span<const TensorPart> parts,
                       const Tensor& gradients, int shards);
 

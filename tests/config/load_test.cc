@@ -127,6 +127,16 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "run.toml:4: model.tied_head: is for model.family = \"llama\"; leave it out for gpt2"},
       {"sequence = 257", "run.toml:3: data.sequence: must be at most model.context (256), is 257"},
       {"[train]\nvalid_every = 2", "run.toml:4: train.valid_every: needs files in data.valid"},
+      {"[train]\nprecision = 'bf16'\ngrad_accum_dtype = 'fp16'",
+       "run.toml:5: train.grad_accum_dtype: must not be fp16 with train.precision bf16, which does "
+       "not scale the loss"},
+      {"[parallel]\nreduce_dtype = 'fp16'",
+       "run.toml:4: parallel.reduce_dtype: must not be fp16 with train.precision fp32, which does "
+       "not scale the loss"},
+      {"[train]\ndeterministic = 'any-world-size'\n[parallel]\nreduce_dtype = 'bf16'",
+       "run.toml:6: parallel.reduce_dtype: must be train.grad_accum_dtype (fp32) with "
+       "train.deterministic any-world-size, where every sum of gradients is rounded alike, is "
+       "bf16"},
       {"[optim]\nmomentum = 0.9",
        "run.toml:4: optim.momentum: is for optim.name = \"sgd\" or \"muon\"; leave it out for "
        "adamw"},

@@ -8,7 +8,7 @@ namespace gxp {
 namespace {
 
 KindBytes peak_of_run(const RunConfig& config, int world_size, bool validates) {
-  return peaks_of_run(config, world_size, validates)[0];
+  return measure_run(config, world_size, validates).peaks[0];
 }
 
 RunMemory predicted(const RunConfig& config, int world_size) {

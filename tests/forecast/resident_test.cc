@@ -32,7 +32,7 @@ struct Grown {
 Grown grow(const RunConfig& config, int world_size) {
   Grown grown;
   const uint64_t before = most_resident();
-  for (const KindBytes& peak : peaks_of_run(config, world_size, false))
+  for (const KindBytes& peak : measure_run(config, world_size).peaks)
     grown.tracked += total_of(peak);
   grown.resident = most_resident() - before;
   return grown;

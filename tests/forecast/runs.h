@@ -49,26 +49,35 @@ inline std::vector<std::string> with_groups(std::vector<std::string> sets, int w
   return sets;
 }
 
-// What the device's tracker counted of each rank of two steps, whose communicator takes its scratch
-// from the same device.
-inline std::vector<KindBytes> peaks_of_run(const RunConfig& config, int world_size,
-                                           bool validates) {
+// By rank: the most that the device's tracker counted, and what was sent in the last step.
+struct RunMeasure {
+  std::vector<KindBytes> peaks;
+  std::vector<uint64_t> sent;
+};
+
+// Of two steps, whose ranks' communicators take their scratch from the devices.
+inline RunMeasure measure_run(const RunConfig& config, int world_size, bool validates = false) {
   InprocWorld world(world_size);
   const auto rank = [&](int number) {
     Backend backend = make_backend(config.train, world_size);
     Communicator communicator(world.make_transport(number), *backend.device, {});
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
-    for (int step = 0; step < 2; ++step) trainer.step(false);
+    trainer.step(false);
+    const uint64_t sent = trainer.step(false).wire_bytes;
     if (validates) trainer.validate();
     communicator.barrier();
-    return backend.device->tracker().peak().by_kind;
+    return std::pair(backend.device->tracker().peak().by_kind, sent);
   };
-  std::vector<std::future<KindBytes>> running;
+  std::vector<std::future<std::pair<KindBytes, uint64_t>>> running;
   for (int i = 0; i < world_size; ++i) running.push_back(std::async(std::launch::async, rank, i));
-  std::vector<KindBytes> peaks;
-  for (std::future<KindBytes>& peak : running) peaks.push_back(peak.get());
-  return peaks;
+  RunMeasure measure;
+  for (auto& each : running) {
+    const auto [peak, sent] = each.get();
+    measure.peaks.push_back(peak);
+    measure.sent.push_back(sent);
+  }
+  return measure;
 }
 
 // "inproc": messages only. "shm": the ranks of a host see each other's memory.

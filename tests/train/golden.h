@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/mixed_sums.h"
 #include "lib/ckpt/format.h"
 #include "lib/config/load.h"
 #include "lib/train/backend.h"
@@ -77,8 +78,9 @@ inline RunConfig golden_config(const std::string& name, int world_size,
 }
 
 inline Values values_of(const Tensor& tensor) {
-  const float* data = tensor.data<float>();
-  return {data, data + tensor.count()};
+  Values values(tensor.count());
+  copy_rounded(Tensor(memory_of(values), DType::kF32, Shape{values.size()}), tensor);
+  return values;
 }
 
 // Of what a rank holds of a tensor, wherever that lies.

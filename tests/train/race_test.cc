@@ -17,13 +17,15 @@ TEST_CASE("a step has no race and gives the same losses in every legal order", "
   const std::string strategy =
       GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op", "hybrid_shard");
   const std::string recompute = GENERATE("none", "full");
-  CAPTURE(strategy, recompute);
+  const std::string kept = GENERATE("fp32", "bf16");
+  CAPTURE(strategy, recompute, kept);
   std::vector<std::string> sets = {"parallel.bucket_bytes=8000",
                                    "train.steps=3",
                                    "parallel.strategy=" + strategy,
                                    "model.layers=2",
                                    "model.init=normal",
-                                   "train.recompute=" + recompute};
+                                   "train.recompute=" + recompute,
+                                   "train.grad_accum_dtype=" + kept};
   const int world_size = strategy == "hybrid_shard" ? 4 : 2;
   if (world_size == 4) sets.insert(sets.end(), {"parallel.shard_size=2", "train.micro_batch=1"});
   const RunConfig config = golden_config("gpt2-accum", 2, sets);
@@ -62,6 +64,8 @@ TEST_CASE("taking any single event out of a step is found", "[train]") {
                         .shard_size = hybrid ? 2 : 4,
                         .optimizer_over_replicas = hybrid,
                         .bucket_bytes = 1,
+                        .gradients = compute,
+                        .reduced = GENERATE(DType::kF32, DType::kBF16),
                         .recompute = GENERATE(Recompute::kNone, Recompute::kSelective)};
   const StepProgram program =
       build_train_step(architecture, make_layout(architecture, 4), find_strategy(strategy), shape)

@@ -7,6 +7,7 @@
 #include "lib/zero/flat_tensors.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks.h"
+#include "tests/kernels/halves.h"
 #include "tests/program/sample_programs.h"
 
 namespace gxp {
@@ -61,21 +62,39 @@ TEST_CASE("the first tensor that is not finite is named", "[zero]") {
         "transformer.h.1.attn.c_proj.weight");
 }
 
-TEST_CASE("a bucket's reduction sums its range and touches nothing else", "[zero]") {
-  const ParameterLayout layout = make_layout(sample_architecture(), 3);
-  const Bucket bucket = make_buckets(layout, 1).at(1);
-  const auto sums = run_ranks(3, [&](Communicator& communicator) {
-    std::vector<float> flat =
-        flat_gradients(layout, [&](size_t) { return float(communicator.rank() + 1); });
-    reduce_bucket(communicator, memory_of(flat), bucket);
-    return flat;
+// What rank `rank` adds to element `i`: of a half type no sum of two is exact.
+float addend(int rank, size_t i) { return std::sin(float(i) + 100 * float(rank)); }
+
+TEST_CASE("sums over groups and their replicas have the bits of sums over all ranks", "[zero]") {
+  const DType dtype = GENERATE(DType::kF32, DType::kBF16, DType::kF16);
+  struct Ranks {
+    int world_size, shard_size;
+  };
+  const auto ranks = GENERATE(values<Ranks>({{2, 2}, {3, 3}, {4, 2}, {6, 2}, {8, 4}}));
+  constexpr size_t kCount = 24 * 16;
+  CAPTURE(to_string(dtype), ranks.world_size, ranks.shard_size);
+  struct Sums {
+    Floats all, parts;
+  };
+  const auto sums = run_ranks(ranks.world_size, [&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    Floats mine(kCount);
+    for (size_t i = 0; i < kCount; ++i) mine[i] = addend(rank, i);
+    HalfArray whole(mine, dtype), parts(mine, dtype);
+    const auto group = communicator.split(rank / ranks.shard_size, rank);
+    const auto replicas = communicator.split(rank % ranks.shard_size, rank);
+    all_sum(communicator, whole.tensor({kCount}));
+    scatter_sum(*group, parts.tensor({kCount}));
+    const size_t part = kCount / size_t(ranks.shard_size);
+    const size_t begin = part * size_t(rank % ranks.shard_size);
+    all_sum(*replicas, parts.tensor({kCount}).rows(begin, part));
+    const auto own = [&](const HalfArray& from) {
+      const Floats values = from.floats();
+      return Floats(values.begin() + long(begin), values.begin() + long(begin + part));
+    };
+    return Sums{own(whole), own(parts)};
   });
-  for (int rank = 0; rank < 3; ++rank) {
-    for (size_t i = 0; i < layout.count; ++i) {
-      const bool inside = bucket.flat.begin <= i && i < bucket.flat.end();
-      REQUIRE(sums[size_t(rank)][i] == (inside ? 6.0f : float(rank + 1)));
-    }
-  }
+  for (const Sums& rank : sums) CHECK(rank.all == rank.parts);
 }
 
 }  // namespace
