@@ -1,21 +1,25 @@
-// gemm_bench [THREADS [ROUNDS]]: the CPU's matrix product against oneDNN's and against the peak of
-// the FMA units, on the shapes of training.
+// gemm_bench [THREADS [ROUNDS [WHICH]]]: the CPU's matrix product against oneDNN's and against the
+// peak of the FMA units, on the shapes of training whose name contains WHICH.
 //
 // In each round all contestants run once, one after the other, so that a busy machine hurts them
 // alike; the best round counts. oneDNN runs as dnnl_sgemm and as a matmul primitive whose weights
-// were packed beforehand, at no charge; the better one is shown. Figures are GFLOP/s.
+// were packed beforehand, at no charge; the better one is shown. In bf16, c is bf16 too, but f32
+// where it is accumulated in. Figures are GFLOP/s.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm_choice.h"
 
 #if defined(GXP_BENCH_DNNL)
 #include <omp.h>
@@ -108,20 +112,28 @@ double run_peak() {
   return 0;
 }
 
-std::vector<float> random_floats(size_t count) {
+std::vector<std::byte> random_matrix(size_t count, DType dtype) {
   std::minstd_rand random;
   std::uniform_real_distribution<float> values(-1, 1);
-  std::vector<float> out(count);
-  for (float& x : out) x = values(random);
+  std::vector<std::byte> out(count * size_of(dtype));
+  for (size_t i = 0; i < count; ++i) {
+    const float x = values(random);
+    const BFloat16 half(x);
+    if (dtype == DType::kF32) std::memcpy(out.data() + i * sizeof x, &x, sizeof x);
+    if (dtype == DType::kBF16) std::memcpy(out.data() + i * sizeof half, &half, sizeof half);
+  }
   return out;
 }
 
 struct Operands {
-  explicit Operands(const Case& shape)
-      : a(random_floats(shape.m * shape.k)),
-        b(random_floats(shape.k * shape.n)),
-        c(shape.m * shape.n) {}
-  std::vector<float> a, b, c;
+  Operands(const Case& shape, DType dtype)
+      : dtype(dtype),
+        c_type(shape.accumulate ? DType::kF32 : dtype),
+        a(random_matrix(shape.m * shape.k, dtype)),
+        b(random_matrix(shape.k * shape.n, dtype)),
+        c(shape.m * shape.n * size_of(c_type)) {}
+  DType dtype, c_type;
+  std::vector<std::byte> a, b, c;
 };
 
 GemmArgs args_of(const Case& shape, Operands& data) {
@@ -130,6 +142,7 @@ GemmArgs args_of(const Case& shape, Operands& data) {
   args.a = data.a.data(), args.lda = shape.transpose_a ? shape.m : shape.k;
   args.b = data.b.data(), args.ldb = shape.transpose_b ? shape.k : shape.n;
   args.c = data.c.data(), args.ldc = shape.n;
+  args.a_type = args.b_type = data.dtype, args.c_type = data.c_type;
   args.transpose_a = shape.transpose_a, args.transpose_b = shape.transpose_b;
   args.accumulate = shape.accumulate;
   return args;
@@ -147,25 +160,30 @@ std::function<void()> make_sgemm(const GemmArgs& args) {
   };
 }
 
-dnnl::memory::desc matrix(size_t rows, size_t columns, size_t ld, bool transposed) {
-  const auto r = static_cast<dnnl_dim_t>(rows), c = static_cast<dnnl_dim_t>(columns);
+dnnl::memory::data_type to_dnnl(DType dtype) {
+  using Type = dnnl::memory::data_type;
+  return dtype == DType::kF32 ? Type::f32 : Type::bf16;
+}
+
+dnnl::memory::desc matrix(std::array<size_t, 2> sizes, size_t ld, bool transposed, DType dtype) {
+  const auto r = static_cast<dnnl_dim_t>(sizes[0]), c = static_cast<dnnl_dim_t>(sizes[1]);
   const auto step = static_cast<dnnl_dim_t>(ld);
   const auto strides = transposed ? dnnl::memory::dims{1, step} : dnnl::memory::dims{step, 1};
-  return {{r, c}, dnnl::memory::data_type::f32, strides};
+  return {{r, c}, to_dnnl(dtype), strides};
 }
 
 std::function<void()> make_matmul(const GemmArgs& args) {
   using dnnl::memory;
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const auto plain_b = matrix(args.k, args.n, args.ldb, args.transpose_b);
-  const auto any_b = memory::desc(plain_b.dims(), memory::data_type::f32, memory::format_tag::any);
+  const auto plain_b = matrix({args.k, args.n}, args.ldb, args.transpose_b, args.b_type);
+  const auto any_b = memory::desc(plain_b.dims(), to_dnnl(args.b_type), memory::format_tag::any);
   dnnl::primitive_attr attributes;
   dnnl::post_ops post_ops;
   if (args.accumulate) post_ops.append_sum(1.0f);
   attributes.set_post_ops(post_ops);
   const dnnl::matmul::primitive_desc description(
-      dnnl::matmul::desc(matrix(args.m, args.k, args.lda, args.transpose_a), any_b,
-                         matrix(args.m, args.n, args.ldc, false)),
+      dnnl::matmul::desc(matrix({args.m, args.k}, args.lda, args.transpose_a, args.a_type), any_b,
+                         matrix({args.m, args.n}, args.ldc, false, args.c_type)),
       attributes, engine);
   dnnl::stream stream(engine);
   memory a(description.src_desc(), engine, const_cast<void*>(args.a));
@@ -190,42 +208,67 @@ std::vector<double> race(const std::vector<std::function<void()>>& contestants, 
   return best;
 }
 
-void run_case(const Case& shape, ThreadPool& pool, Gemm& gemm, int rounds) {
-  Operands data(shape);
-  const GemmArgs args = args_of(shape, data);
-  double peak_flops = 0;
-  std::vector<std::function<void()>> contestants;
-  contestants.push_back(
-      [&] { pool.run([&](int t) { t == 0 ? peak_flops = run_peak() : run_peak(); }); });
-  contestants.push_back([&] { gemm.run(args); });
+// GFLOP/s of a product in one type.
+struct Rates {
+  double own = 0, other = 0;
+};
+
+// What runs the product, own first.
+std::vector<std::function<void()>> contestants_of(const GemmArgs& args, Gemm& gemm) {
+  std::vector<std::function<void()>> contestants = {[&gemm, args] { gemm.run(args); }};
 #if defined(GXP_BENCH_DNNL)
-  contestants.push_back(make_sgemm(args));
+  if (args.a_type == DType::kF32) contestants.push_back(make_sgemm(args));
   contestants.push_back(make_matmul(args));
 #endif
-  const std::vector<double> best = race(contestants, rounds);
+  return contestants;
+}
+
+void run_case(const Case& shape, ThreadPool& pool, Gemm& gemm, int rounds) {
+  double peak_flops = 0;
+  std::vector<std::function<void()>> all = {
+      [&] { pool.run([&](int t) { t == 0 ? peak_flops = run_peak() : run_peak(); }); }};
+  std::vector<std::unique_ptr<Operands>> data;
+  std::vector<size_t> first;  // contestant of each type
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    data.push_back(std::make_unique<Operands>(shape, dtype));
+    first.push_back(all.size());
+    for (auto& contestant : contestants_of(args_of(shape, *data.back()), gemm))
+      all.push_back(std::move(contestant));
+  }
+  first.push_back(all.size());
+  const std::vector<double> best = race(all, rounds);
   const double flops = 2.0 * double(shape.m) * double(shape.n) * double(shape.k);
-  const double own = flops / best[1] / 1e9;
+  std::array<Rates, 2> rates;
+  for (size_t type = 0; type < 2; ++type) {
+    rates[type].own = flops / best[first[type]] / 1e9;
+    for (size_t i = first[type] + 1; i < first[type + 1]; ++i)
+      rates[type].other = std::max(rates[type].other, flops / best[i] / 1e9);
+  }
   const double peak = peak_flops * pool.thread_count() / best[0] / 1e9;
-  double other = 0;
-  for (size_t i = 2; i < best.size(); ++i) other = std::max(other, flops / best[i] / 1e9);
   const std::string sizes =
       fmt::format("{}x{}x{}{}{}", shape.m, shape.n, shape.k, shape.transpose_a ? " a^T" : "",
                   shape.transpose_b ? " b^T" : "");
-  fmt::print("{:<20} {:<20} {:>7.0f} {:>7.0f} {:>8.0f} {:>7.2f} {:>7.2f}\n", shape.use, sizes, peak,
-             own, other, own / peak, other > 0 ? own / other : 0.0);
+  const auto ratio = [](double a, double b) { return b > 0 ? a / b : 0.0; };
+  fmt::print(
+      "{:<20} {:<20} {:>5.0f} {:>5.0f} {:>6.0f} {:>5.2f} {:>7.2f} {:>7.0f} {:>6.0f} {:>7.2f}\n",
+      shape.use, sizes, peak, rates[0].own, rates[0].other, ratio(rates[0].own, peak),
+      ratio(rates[0].own, rates[0].other), rates[1].own, rates[1].other,
+      ratio(rates[1].own, rates[1].other));
 }
 
-int run(int threads, int rounds) {
+int run(int threads, int rounds, const std::string& which) {
 #if defined(GXP_BENCH_DNNL)
   omp_set_num_threads(threads);
 #endif
   ThreadPool pool(threads);
-  Gemm gemm(pool, choose_isa());
-  fmt::print("{} threads, {}, best of {} rounds, GFLOP/s\n", threads, to_string(choose_isa()),
-             rounds);
-  fmt::print("{:<20} {:<20} {:>7} {:>7} {:>8} {:>7} {:>7}\n", "use", "m x n x k", "peak", "own",
-             "oneDNN", "/peak", "/oneDNN");
-  for (const Case& shape : kCases) run_case(shape, pool, gemm, rounds);
+  const GemmKernels kernels = choose_gemm_kernels(choose_isa());
+  Gemm gemm(pool, kernels);
+  fmt::print("{} threads, {}, best of {} rounds, GFLOP/s\n", threads, kernels.description, rounds);
+  fmt::print("{:<20} {:<20} {:>5} {:>5} {:>6} {:>5} {:>7} {:>7} {:>6} {:>7}\n", "use", "m x n x k",
+             "peak", "f32", "oneDNN", "/peak", "/oneDNN", "bf16", "oneDNN", "/oneDNN");
+  for (const Case& shape : kCases)
+    if (std::string(shape.use).find(which) != std::string::npos)
+      run_case(shape, pool, gemm, rounds);
   return 0;
 }
 
@@ -233,5 +276,6 @@ int run(int threads, int rounds) {
 }  // namespace gxp
 
 int main(int argc, char** argv) {
-  return gxp::run(argc > 1 ? std::atoi(argv[1]) : 1, argc > 2 ? std::atoi(argv[2]) : 7);
+  return gxp::run(argc > 1 ? std::atoi(argv[1]) : 1, argc > 2 ? std::atoi(argv[2]) : 7,
+                  argc > 3 ? argv[3] : "");
 }

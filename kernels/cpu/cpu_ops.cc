@@ -11,6 +11,7 @@
 #include "kernels/cpu/cpu_updates.h"
 #include "kernels/cpu/float_pieces.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm_choice.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/rope_table.h"
 #include "kernels/cpu/thread_buffers.h"
@@ -37,11 +38,11 @@ auto positions_of(const AnyTensor& table, size_t positions, size_t columns) {
 
 class CpuOps final : public Ops {
  public:
-  CpuOps(ThreadPool& pool, Isa isa)
+  CpuOps(ThreadPool& pool, Isa isa, const GemmKernels& products)
       : pool_(pool),
-        isa_(isa),
+        products_(products.description),
         kernels_(cpu_kernels(isa)),
-        gemm_(pool, isa),
+        gemm_(pool, products),
         buffers_(pool),
         norms_(pool, kernels_.rows, kernels_.convert),
         attention_(pool, kernels_.attention, kernels_.convert),
@@ -49,7 +50,7 @@ class CpuOps final : public Ops {
 
   [[nodiscard]] std::string description() const override {
     const int threads = pool_.thread_count();
-    return fmt::format("cpu {}, {} thread{}", to_string(isa_), threads, threads == 1 ? "" : "s");
+    return fmt::format("cpu {}, {} thread{}", products_, threads, threads == 1 ? "" : "s");
   }
 
   void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) override {
@@ -392,7 +393,7 @@ class CpuOps final : public Ops {
   }
 
   ThreadPool& pool_;
-  Isa isa_;
+  std::string products_;
   const CpuKernels& kernels_;
   Gemm gemm_;
   ThreadBuffers buffers_;
@@ -406,8 +407,10 @@ class CpuOps final : public Ops {
 
 }  // namespace
 
-std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, const std::string& isa) {
-  return std::make_unique<CpuOps>(pool, choose_isa(isa));
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, const std::string& isa,
+                                  const std::string& bf16_products) {
+  const Isa chosen = choose_isa(isa);
+  return std::make_unique<CpuOps>(pool, chosen, choose_gemm_kernels(chosen, bf16_products));
 }
 
 }  // namespace gxp

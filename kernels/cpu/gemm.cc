@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "kernels/cpu/gemm_choice.h"
 #include "kernels/cpu/gemm_kernel.h"
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
@@ -15,19 +16,6 @@ namespace gxp {
 namespace {
 
 constexpr size_t kHugePage = 2 << 20;
-
-const GemmKernel& kernel_of(Isa isa) {
-  switch (isa) {
-#if defined(__x86_64__)
-    case Isa::kAvx512:
-      return avx512::kGemmKernel;
-    case Isa::kAvx2:
-      return avx2::kGemmKernel;
-#endif
-    default:
-      return baseline::kGemmKernel;
-  }
-}
 
 // A grid of row_parts x column_parts threads over c.
 struct Grid {
@@ -62,8 +50,10 @@ GemmPart part_of(const GemmArgs& args, const Grid& grid, size_t thread, size_t c
 
 void Gemm::Free::operator()(float* scratch) const { std::free(scratch); }
 
-Gemm::Gemm(ThreadPool& pool, Isa isa) : pool_(pool), kernel_(kernel_of(isa)) {
-  const size_t bytes = round_up(kernel_.scratch_floats * sizeof(float), kHugePage);
+Gemm::Gemm(ThreadPool& pool, const GemmKernels& kernels)
+    : pool_(pool), floats_(*kernels.floats), bf16_(*kernels.bf16) {
+  const size_t floats = std::max(floats_.scratch_floats, bf16_.scratch_floats);
+  const size_t bytes = round_up(floats * sizeof(float), kHugePage);
   for (int thread = 0; thread < pool.thread_count(); ++thread) {
     auto* scratch = static_cast<float*>(std::aligned_alloc(kHugePage, bytes));
     if (scratch == nullptr) throw std::bad_alloc();
@@ -76,10 +66,11 @@ Gemm::Gemm(ThreadPool& pool, Isa isa) : pool_(pool), kernel_(kernel_of(isa)) {
 
 void Gemm::run(const GemmArgs& args) {
   if (args.m == 0 || args.n == 0) return;
-  const Grid grid = choose_grid(args, kernel_, scratch_.size());
+  const GemmKernel& kernel = args.product_type() == DType::kBF16 ? bf16_ : floats_;
+  const Grid grid = choose_grid(args, kernel, scratch_.size());
   pool_.run([&](int thread) {
     const auto t = static_cast<size_t>(thread);
-    kernel_.compute(args, part_of(args, grid, t, kernel_.column_step), scratch_[t].get());
+    kernel.compute(args, part_of(args, grid, t, kernel.column_step), scratch_[t].get());
   });
 }
 

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/cpu/isa.h"
 #include "lib/base/dtype.h"
 #include "lib/device/thread_pool.h"
 
@@ -36,19 +35,22 @@ struct GemmArgs {
   [[nodiscard]] DType product_type() const { return a_type == DType::kF32 ? b_type : a_type; }
 };
 
-struct GemmKernel;  // gemm_kernel.h
+struct GemmKernel;   // gemm_kernel.h
+struct GemmKernels;  // gemm_choice.h
 
 // Runs matrix products on `pool`, which must outlive it.
 //   Threads  one run() at a time.
 //   Order    an element of c is computed by one thread and its k terms are added in an order that
-//            depends on k and the instruction set alone: same bits for any thread count.
+//            depends on k and the kernel alone: same bits for any thread count.
+//   Rounding what multiplies bf16 in pairs (gemm_pairs.inc) takes denormal operands and results
+//            for zero.
 //   Aliasing c overlaps neither a nor b.
 //   Cost     one fork and join of the pool. Scratch, 4 MiB a thread, is allocated by the
 //            constructor; run() allocates nothing.
 //   Source   packing and blocking after Goto & van de Geijn, ACM TOMS 34(3), 2008; see gemm.inc.
 class Gemm {
  public:
-  Gemm(ThreadPool& pool, Isa isa);
+  Gemm(ThreadPool& pool, const GemmKernels& kernels);
   void run(const GemmArgs& args);
 
  private:
@@ -56,7 +58,8 @@ class Gemm {
     void operator()(float* scratch) const;
   };
   ThreadPool& pool_;
-  const GemmKernel& kernel_;
+  const GemmKernel& floats_;  // f32 and f16
+  const GemmKernel& bf16_;
   std::vector<std::unique_ptr<float, Free>> scratch_;  // one a thread
 };
 

@@ -18,12 +18,18 @@ namespace {
 #include "kernels/cpu/vec.inc"
 // Panels are packed from vectors, and from half types.
 #include "kernels/cpu/half.inc"
+// What is packed, how it is multiplied, and how products are cut into tiles.
+#include "kernels/cpu/gemm_source.inc"
+// Behind it.
+#include "kernels/cpu/gemm_floats.inc"
+// Behind it.
+#include "kernels/cpu/gemm_registers.inc"
 // Behind it.
 #include "kernels/cpu/gemm.inc"
 }  // namespace
 
-const GemmKernel kGemmKernel = {compute_part, kScratchFloats, kColumns, kBlockRows,
-                                kBlockFloats / kDepth};
+const GemmKernel kGemmKernel = {"avx2",   compute_part, kScratchElements,
+                                kColumns, kBlockRows,   kBlockElements / kDepth};
 
 }  // namespace gxp::avx2
 #endif

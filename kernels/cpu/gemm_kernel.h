@@ -1,8 +1,8 @@
-// One thread's part of a matrix product: what gemm_avx512.cc, gemm_avx2.cc and gemm_baseline.cc
-// each offer to gemm.cc.
+// One thread's part of a matrix product: what each gemm_<kernel>.cc offers to gemm.cc.
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "kernels/cpu/gemm.h"
 
@@ -13,7 +13,20 @@ struct GemmPart {
   size_t row, row_end, column, column_end;
 };
 
+// Where a tile of c goes, and what is added to it.
+struct TileOut {
+  float* c;
+  size_t ldc;
+  bool accumulate;
+  const float* bias;
+  const float* residual;
+};
+struct TileSize {
+  size_t rows, columns, elements;  // the last: of the packed panels, along k
+};
+
 struct GemmKernel {
+  std::string_view name;
   // `scratch` is aligned to 64 bytes. An element's value does not depend on the part it is in.
   void (*compute)(const GemmArgs& args, const GemmPart& part, float* scratch);
   size_t scratch_floats;
@@ -24,6 +37,15 @@ struct GemmKernel {
 };
 
 namespace avx512 {
+extern const GemmKernel kGemmKernel;
+}
+namespace avx512_bf16 {
+extern const GemmKernel kGemmKernel;  // bf16 products alone, as are those for tiles
+}
+namespace amx {
+extern const GemmKernel kGemmKernel;
+}
+namespace amx_emulated {
 extern const GemmKernel kGemmKernel;
 }
 namespace avx2 {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cpu/amx.h"
+#include "kernels/cpu/gemm_choice.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/ops.h"
 #include "tests/catch.h"
@@ -22,6 +24,36 @@ inline std::vector<Isa> isas_here() {
     if (cpu_has(isa)) isas.push_back(isa);
   }
   return isas;
+}
+
+// The kernels that multiply bf16 pairs and can be run here; amx-emulated always can.
+inline std::vector<std::string> pair_kernels_here() {
+  std::vector<std::string> names = {"amx-emulated"};
+#if defined(__x86_64__)
+  if (cpu_has(Isa::kAvx512) && __builtin_cpu_supports("avx512bf16")) names.push_back("avx512-bf16");
+#endif
+  if (amx_support()) names.push_back("amx");
+  return names;
+}
+
+// A way to multiply matrices of a type.
+struct Product {
+  Isa isa;
+  std::string bf16;  // kernels/cpu/gemm_choice.h
+  DType dtype;
+  [[nodiscard]] bool in_pairs() const { return bf16 != to_string(isa); }
+  [[nodiscard]] GemmKernels kernels() const { return choose_gemm_kernels(isa, bf16); }
+};
+// Every kernel that can be run here, with each type that has a path of its own in it.
+inline std::vector<Product> products_here() {
+  std::vector<Product> products;
+  for (const Isa isa : isas_here()) {
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
+      products.push_back({isa, std::string(to_string(isa)), dtype});
+  }
+  for (const std::string& name : pair_kernels_here())
+    products.push_back({choose_isa(), name, DType::kBF16});
+  return products;
 }
 
 struct TestBackend {

@@ -7,6 +7,7 @@
 
 #include "tests/catch.h"
 #include "tests/kernels/backends.h"
+#include "tests/kernels/halves.h"
 
 namespace gxp {
 namespace {
@@ -24,16 +25,16 @@ struct Variant {
 
 constexpr float kUntouched = 1e30f;
 
-// A product with random operands, and room for its result.
+// A product with random operands of `dtype`, and room for its result.
 struct Problem {
-  Problem(const Shape3& shape, const Variant& variant)
+  Problem(const Shape3& shape, const Variant& variant, DType dtype = DType::kF32)
       : shape(shape),
         variant(variant),
         lda((variant.transpose_a ? shape.m : shape.k) + variant.gap),
         ldb((variant.transpose_b ? shape.k : shape.n) + variant.gap),
         ldc(shape.n + variant.gap),
-        a(random_floats((variant.transpose_a ? shape.k : shape.m) * lda + 1, 1)),
-        b(random_floats((variant.transpose_b ? shape.n : shape.k) * ldb + 1, 2)),
+        a(rounded(random_floats((variant.transpose_a ? shape.k : shape.m) * lda + 1, 1), dtype)),
+        b(rounded(random_floats((variant.transpose_b ? shape.n : shape.k) * ldb + 1, 2), dtype)),
         c(random_floats(shape.m * ldc, 3)),
         bias(random_floats(shape.n, 4)),
         residual(random_floats(shape.m * ldc, 5)) {
@@ -44,8 +45,8 @@ struct Problem {
   [[nodiscard]] GemmArgs args(Floats& out) const {
     GemmArgs args;
     args.m = shape.m, args.n = shape.n, args.k = shape.k;
-    args.a = a.data(), args.lda = lda, args.transpose_a = variant.transpose_a;
-    args.b = b.data(), args.ldb = ldb, args.transpose_b = variant.transpose_b;
+    args.lda = lda, args.transpose_a = variant.transpose_a;
+    args.ldb = ldb, args.transpose_b = variant.transpose_b;
     args.c = out.data(), args.ldc = ldc, args.accumulate = variant.accumulate;
     if (variant.bias) args.bias = bias.data();
     if (variant.residual) args.residual = residual.data();
@@ -53,11 +54,20 @@ struct Problem {
     return args;
   }
 
-  [[nodiscard]] Floats compute(Isa isa, int threads) const {
-    ThreadPool pool(threads);
+  // By a Gemm of `product`.
+  [[nodiscard]] Floats compute(Gemm& gemm, const Product& product) const {
+    const HalfArray stored_a(a, product.dtype), stored_b(b, product.dtype);
     Floats out = c;
-    Gemm(pool, isa).run(args(out));
+    GemmArgs call = args(out);
+    call.a = stored_a.data(), call.a_type = product.dtype;
+    call.b = stored_b.data(), call.b_type = product.dtype;
+    gemm.run(call);
     return out;
+  }
+  [[nodiscard]] Floats compute(const Product& product, int threads) const {
+    ThreadPool pool(threads);
+    Gemm gemm(pool, product.kernels());
+    return compute(gemm, product);
   }
 
   // |out - exact| <= eps * sum |terms| * sqrt(terms), with a margin of 2: an element is a sum of
@@ -114,82 +124,100 @@ const std::vector<Variant> kVariants = {
 const std::vector<Shape3> kLargeShapes = {{70, 1000, 800}, {2100, 40, 390}, {45, 33, 1537}};
 
 TEST_CASE("every product is the one computed in double, within its rounding", "[gemm]") {
-  const Isa isa = GENERATE(from_range(isas_here()));
+  const Product product = GENERATE(from_range(products_here()));
   const Variant variant = GENERATE(from_range(kVariants));
   std::mt19937 random(7);
   const auto size = [&] { return kOddSizes[random() % kOddSizes.size()]; };
   for (int i = 0; i < 40; ++i) {
     const Shape3 shape = {size(), size(), size()};
-    const Problem problem(shape, variant);
-    CAPTURE(to_string(isa), shape.m, shape.n, shape.k);
-    CHECK(problem.wrong_elements(problem.compute(isa, 1)) == 0);
+    const Problem problem(shape, variant, product.dtype);
+    CAPTURE(product.bf16, to_string(product.dtype), shape.m, shape.n, shape.k);
+    CHECK(problem.wrong_elements(problem.compute(product, 1)) == 0);
   }
 }
 
 TEST_CASE("every number of rows and columns of a tile is computed right", "[gemm]") {
-  const Isa isa = GENERATE(from_range(isas_here()));
+  const Product product = GENERATE(from_range(products_here()));
   const bool transposed = GENERATE(false, true);
   for (size_t size = 1; size <= 40; ++size) {
-    const Problem by_rows({size, 35, 20}, {.transpose_a = transposed, .transpose_b = transposed});
-    const Problem by_columns({3, size, size}, {.transpose_a = transposed, .bias = true});
-    CAPTURE(to_string(isa), size, transposed);
-    CHECK(by_rows.wrong_elements(by_rows.compute(isa, 1)) == 0);
-    CHECK(by_columns.wrong_elements(by_columns.compute(isa, 1)) == 0);
+    const Problem by_rows({size, 35, 20}, {.transpose_a = transposed, .transpose_b = transposed},
+                          product.dtype);
+    const Problem by_columns({3, size, size}, {.transpose_a = transposed, .bias = true},
+                             product.dtype);
+    CAPTURE(product.bf16, to_string(product.dtype), size, transposed);
+    CHECK(by_rows.wrong_elements(by_rows.compute(product, 1)) == 0);
+    CHECK(by_columns.wrong_elements(by_columns.compute(product, 1)) == 0);
   }
 }
 
 TEST_CASE("products that need several blocks are right", "[gemm]") {
-  const Isa isa = GENERATE(from_range(isas_here()));
+  const Product product = GENERATE(from_range(products_here()));
   const Variant variant = GENERATE(from_range(kVariants));
   for (const Shape3& shape : kLargeShapes) {
-    const Problem problem(shape, variant);
-    CAPTURE(to_string(isa), shape.m, shape.n, shape.k);
-    CHECK(problem.wrong_elements(problem.compute(isa, 2), 37) == 0);
+    const Problem problem(shape, variant, product.dtype);
+    CAPTURE(product.bf16, to_string(product.dtype), shape.m, shape.n, shape.k);
+    CHECK(problem.wrong_elements(problem.compute(product, 2), 37) == 0);
   }
 }
 
 TEST_CASE("a product has the same bits with any number of threads", "[gemm]") {
-  const Isa isa = GENERATE(from_range(isas_here()));
+  const Product product = GENERATE(from_range(products_here()));
   const Variant variant = GENERATE(from_range(kVariants));
   std::vector<Shape3> shapes = kLargeShapes;
   shapes.insert(shapes.end(), {{1, 1, 1}, {2, 129, 33}, {129, 2, 65}, {100, 100, 100}});
   for (const Shape3& shape : shapes) {
-    const Problem problem(shape, variant);
-    CAPTURE(to_string(isa), shape.m, shape.n, shape.k);
-    const Floats one = problem.compute(isa, 1);
-    for (const int threads : {1, 2, 3, 4}) CHECK(problem.compute(isa, threads) == one);
+    const Problem problem(shape, variant, product.dtype);
+    CAPTURE(product.bf16, to_string(product.dtype), shape.m, shape.n, shape.k);
+    const Floats one = problem.compute(product, 1);
+    for (const int threads : {1, 2, 3, 4}) CHECK(problem.compute(product, threads) == one);
   }
 }
 
 TEST_CASE("a product over no terms stores what is added to it", "[gemm]") {
-  const Isa isa = GENERATE(from_range(isas_here()));
-  const Problem plain({20, 40, 0}, {});
-  CHECK(plain.compute(isa, 2) == Floats(20 * 40, 0.0f));
-  const Problem added({20, 40, 0}, {.accumulate = true, .bias = true, .residual = true});
-  CHECK(added.wrong_elements(added.compute(isa, 2)) == 0);
+  const Product product = GENERATE(from_range(products_here()));
+  const Problem plain({20, 40, 0}, {}, product.dtype);
+  CHECK(plain.compute(product, 2) == Floats(20 * 40, 0.0f));
+  const Problem added({20, 40, 0}, {.accumulate = true, .bias = true, .residual = true},
+                      product.dtype);
+  CHECK(added.wrong_elements(added.compute(product, 2)) == 0);
 }
 
 TEST_CASE("one Gemm serves products of different shapes", "[gemm]") {
-  const Isa isa = GENERATE(from_range(isas_here()));
+  const Product product = GENERATE(from_range(products_here()));
   ThreadPool pool(2);
-  Gemm gemm(pool, isa);
+  Gemm gemm(pool, product.kernels());
   for (const Shape3& shape : {Shape3{40, 50, 60}, Shape3{3, 2, 1}, Shape3{50, 1100, 20},
                               Shape3{0, 5, 5}, Shape3{5, 0, 5}, Shape3{40, 50, 60}}) {
-    const Problem problem(shape, {.bias = true});
-    Floats out = problem.c;
-    gemm.run(problem.args(out));
-    CAPTURE(to_string(isa), shape.m, shape.n, shape.k);
+    const Problem problem(shape, {.bias = true}, product.dtype);
+    const Floats out = problem.compute(gemm, product);
+    CAPTURE(product.bf16, to_string(product.dtype), shape.m, shape.n, shape.k);
     CHECK(problem.wrong_elements(out) == 0);
   }
 }
 
 TEST_CASE("infinities and NaNs reach the elements they belong to and no others", "[gemm]") {
-  const Isa isa = GENERATE(from_range(isas_here()));
-  Problem problem({20, 50, 30}, {});
+  const Product product = GENERATE(from_range(products_here()));
+  Problem problem({20, 50, 30}, {}, product.dtype);
   problem.a[7 * problem.lda + 3] = std::numeric_limits<float>::quiet_NaN();
-  const Floats out = problem.compute(isa, 1);
+  const Floats out = problem.compute(product, 1);
   for (size_t i = 0; i < 20; ++i)
     for (size_t j = 0; j < 50; ++j) REQUIRE(std::isnan(out[i * 50 + j]) == (i == 7));
+}
+
+TEST_CASE("what is left in scratch reaches no product", "[gemm]") {
+  const Product product = GENERATE(from_range(products_here()));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  ThreadPool pool(1);
+  Gemm gemm(pool, product.kernels());
+  for (const Variant& variant : kVariants) {
+    Problem everything({90, 70, 530}, {}, product.dtype);
+    std::fill(everything.a.begin(), everything.a.end(), nan);
+    std::fill(everything.b.begin(), everything.b.end(), nan);
+    (void)everything.compute(gemm, product);
+    const Problem problem({35, 37, 39}, variant, product.dtype);
+    CAPTURE(product.bf16, to_string(product.dtype));
+    CHECK(problem.wrong_elements(problem.compute(gemm, product)) == 0);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Products of half types, held against the float product of the same values.
+// Products of half types, held against a product of the same values whose operands have one type:
+// floats, or for kernels that multiply pairs bf16. tests/kernels/gemm_test.cc has the oracle.
 #include <vector>
 
 #include "kernels/cpu/gemm.h"
@@ -56,82 +57,91 @@ GemmArgs sizes_of(const Case& c) {
   return args;
 }
 
-struct Extras {
-  bool accumulate = false, bias = false;
-};
+void run(const Product& product, int threads, const GemmArgs& args) {
+  ThreadPool pool(threads);
+  Gemm(pool, product.kernels()).run(args);
+}
 
-// What the product is, by the product of floats: its bits, where c is f32.
-Floats product_of_floats(Isa isa, const Case& c, const Operands& in, const Floats& bias) {
+// What the product is, by one of the same kernel on operands of one type: its bits, where c is f32.
+Floats plain_product(const Product& product, const Case& c, const Operands& in,
+                     const Floats& bias) {
+  const DType type = product.in_pairs() && in.product == DType::kBF16 ? DType::kBF16 : DType::kF32;
+  const HalfArray a(in.taken_a, type), b(in.taken_b, type);
   Floats out(c.m * c.n);
   GemmArgs args = sizes_of(c);
-  args.a = in.taken_a.data();
-  args.b = in.taken_b.data();
+  args.a = a.data(), args.a_type = type;
+  args.b = b.data(), args.b_type = type;
   args.c = out.data();
   if (!bias.empty()) args.bias = bias.data();
-  ThreadPool pool(1);
-  Gemm(pool, isa).run(args);
+  run(product, 1, args);
   return out;
 }
 
-Floats product_of_halves(Isa isa, const Case& c, const Operands& in, const Types& types,
-                         const Floats& bias, HalfArray& out, int threads = 2) {
+Floats product_of_halves(const Product& product, const Case& c, const Operands& in,
+                         const Types& types, const Floats& bias, HalfArray& out, int threads = 2) {
   GemmArgs args = sizes_of(c);
   args.a = in.a.data(), args.a_type = types.a;
   args.b = in.b.data(), args.b_type = types.b;
   args.c = out.data(), args.c_type = types.c;
   if (!bias.empty()) args.bias = bias.data();
-  ThreadPool pool(threads);
-  Gemm(pool, isa).run(args);
+  run(product, threads, args);
   return out.floats();
 }
 
-TEST_CASE("a product of half types is the float product of its rounded operands, rounded once",
+// Each once; a product's types are the cases'.
+std::vector<Product> kernels_here() {
+  std::vector<Product> kernels;
+  for (const Product& product : products_here())
+    if (product.dtype == DType::kBF16) kernels.push_back(product);
+  return kernels;
+}
+
+TEST_CASE("a product of half types is the product of its rounded operands, rounded once",
           "[gemm]") {
-  const Isa isa = GENERATE(from_range(isas_here()));
+  const Product product = GENERATE(from_range(kernels_here()));
   const Types types = GENERATE(from_range(kTypes));
   const bool has_bias = GENERATE(false, true);
   for (const Case& c : kCases) {
-    CAPTURE(to_string(isa), to_string(types.a), to_string(types.b), to_string(types.c), c.m, c.n,
+    CAPTURE(product.bf16, to_string(types.a), to_string(types.b), to_string(types.c), c.m, c.n,
             c.k);
     const Operands in(c, types);
     const Floats bias = has_bias ? random_floats(c.n, 4) : Floats();
     HalfArray out(Floats(c.m * c.n), types.c);
-    const Floats expected = rounded(product_of_floats(isa, c, in, bias), types.c);
-    CHECK(product_of_halves(isa, c, in, types, bias, out) == expected);
+    const Floats expected = rounded(plain_product(product, c, in, bias), types.c);
+    CHECK(product_of_halves(product, c, in, types, bias, out) == expected);
   }
 }
 
 TEST_CASE("a product is added to a matrix of a half type in f32", "[gemm]") {
-  const Isa isa = GENERATE(from_range(isas_here()));
+  const Product product = GENERATE(from_range(kernels_here()));
   const DType type = GENERATE(DType::kBF16, DType::kF16);
   for (const Case& c : kCases) {
-    CAPTURE(to_string(isa), to_string(type), c.m, c.n, c.k);
+    CAPTURE(product.bf16, to_string(type), c.m, c.n, c.k);
     const Types types = {type, type, type};
     const Operands in(c, types);
     HalfArray out(random_floats(c.m * c.n, 3), type);
-    Floats expected = product_of_floats(isa, c, in, {});
+    Floats expected = plain_product(product, c, in, {});
     const Floats before = out.floats();
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += before[i];
     GemmArgs args = sizes_of(c);
     args.a = in.a.data(), args.b = in.b.data(), args.c = out.data();
     args.a_type = args.b_type = args.c_type = type;
     args.accumulate = true;
-    ThreadPool pool(2);
-    Gemm(pool, isa).run(args);
+    run(product, 2, args);
     CHECK(out.floats() == rounded(expected, type));
   }
 }
 
 TEST_CASE("a product of half types has the same bits with any number of threads", "[gemm]") {
-  const Isa isa = GENERATE(from_range(isas_here()));
+  const Product product = GENERATE(from_range(kernels_here()));
   const Types types = GENERATE(from_range(kTypes));
   for (const Case& c : kCases) {
     const Operands in(c, types);
     HalfArray one(Floats(c.m * c.n), types.c);
-    const Floats expected = product_of_halves(isa, c, in, types, {}, one, 1);
+    const Floats expected = product_of_halves(product, c, in, types, {}, one, 1);
     for (const int threads : {2, 3, 4}) {
       HalfArray out(Floats(c.m * c.n), types.c);
-      CHECK(product_of_halves(isa, c, in, types, {}, out, threads) == expected);
+      CHECK(product_of_halves(product, c, in, types, {}, out, threads) == expected);
     }
   }
 }
