@@ -22,6 +22,8 @@ namespace {
 // What is packed, how it is multiplied, and how products are cut into tiles.
 #include "kernels/cpu/gemm_source.inc"
 // Behind it.
+#include "kernels/cpu/gemm_out.inc"
+// Behind it.
 #include "kernels/cpu/gemm_pairs.inc"
 
 // LDTILECFG's operand: palette 1 has eight tiles of up to 16 rows of 64 bytes.

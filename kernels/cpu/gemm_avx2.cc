@@ -21,6 +21,8 @@ namespace {
 // What is packed, how it is multiplied, and how products are cut into tiles.
 #include "kernels/cpu/gemm_source.inc"
 // Behind it.
+#include "kernels/cpu/gemm_out.inc"
+// Behind it.
 #include "kernels/cpu/gemm_floats.inc"
 // Behind it.
 #include "kernels/cpu/gemm_registers.inc"

@@ -22,6 +22,8 @@ namespace {
 // What is packed, how it is multiplied, and how products are cut into tiles.
 #include "kernels/cpu/gemm_source.inc"
 // Behind it.
+#include "kernels/cpu/gemm_out.inc"
+// Behind it.
 #include "kernels/cpu/gemm_pairs.inc"
 
 // The sums are f32; denormal operands and results count as zero, whatever the thread's settings.

@@ -15,11 +15,13 @@ struct GemmPart {
 
 // Where a tile of c goes, and what is added to it.
 struct TileOut {
-  float* c;
+  std::byte* c;
+  DType c_type;
   size_t ldc;
   bool accumulate;
   const float* bias;
   const float* residual;
+  [[nodiscard]] void* at(size_t row) const { return c + row * ldc * size_of(c_type); }
 };
 struct TileSize {
   size_t rows, columns, elements;  // the last: of the packed panels, along k
