@@ -9,11 +9,13 @@
 namespace gxp {
 namespace {
 
-std::vector<int64_t> sent_by_ranks(const PlannedStep& step) {
-  std::vector<int64_t> sent;
+// `sent` is sent_by, or what of it.
+template <class Sent>
+std::vector<int64_t> of_each_rank(const PlannedStep& step, const Sent& sent) {
+  std::vector<int64_t> bytes;
   for (int rank = 0; rank < step.plan.shape.world_size; ++rank)
-    sent.push_back(int64_t(sent_by(step.traffic, rank)));
-  return sent;
+    bytes.push_back(int64_t(sent(step.traffic, rank)));
+  return bytes;
 }
 
 // Seconds that the compute lane waits for an operation, by OpId.
@@ -61,6 +63,7 @@ constexpr std::array<std::string_view, 3> kGroupNames = {"all ranks", "shard gro
 struct WireRow {
   int64_t calls = 0;
   uint64_t bytes = 0;
+  uint64_t between_hosts = 0;
   double seconds = 0;
   double exposed = 0;
 };
@@ -78,7 +81,9 @@ void add_step_facts(Report& report, const PlannedStep& step) {
       {{"wire_bytes_per_rank_per_step", fmt::format("sent by rank {} in a step", step.rank),
         Style::kBytes},
        int64_t(sent_by(step.traffic, step.rank))},
-      {{"wire_bytes_of_ranks", "bytes sent by each rank"}, sent_by_ranks(step)},
+      {{"wire_bytes_of_ranks", "bytes sent by each rank"}, of_each_rank(step, sent_by)},
+      {{"wire_bytes_between_hosts_of_ranks", "of them to other hosts"},
+       of_each_rank(step, sent_between_hosts_by)},
       {{"step_seconds", "seconds of a step"}, step.time.seconds},
       {{"compute_seconds", "of arithmetic"}, step.time.compute_seconds},
       {{"comm_seconds", "of communication"}, step.time.comm_seconds},
@@ -100,6 +105,7 @@ void add_wire(Report& report, const PlannedStep& step) {
               std::string(traffic.plan.algorithm->name)}];
     ++row.calls;
     row.bytes += traffic.sent[size_t(step.rank)];
+    row.between_hosts += traffic.between_hosts[size_t(step.rank)];
     row.seconds += traffic.plan.predicted_seconds;
     const auto found = waited.find(traffic.op);
     if (found != waited.end()) row.exposed += found->second;
@@ -110,11 +116,12 @@ void add_wire(Report& report, const PlannedStep& step) {
                                            {"algorithm"},
                                            {"calls"},
                                            {"bytes", "bytes", Style::kBytes},
+                                           {"between_hosts_bytes", "to other hosts", Style::kBytes},
                                            {"seconds"},
                                            {"exposed_seconds", "exposed"}});
   for (const auto& [names, row] : rows)
     table.add_row({names[0], names[1], names[2], names[3], row.calls, int64_t(row.bytes),
-                   row.seconds, row.exposed});
+                   int64_t(row.between_hosts), row.seconds, row.exposed});
 }
 
 void add_units(Report& report, const PlannedStep& step) {

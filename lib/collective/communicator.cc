@@ -245,6 +245,9 @@ void Communicator::use(const ChoiceSettings& settings) { impl_->use(settings); }
 std::string_view Communicator::engine_name() const { return impl_->engine().name(); }
 std::string_view Communicator::transport_name() const { return impl_->engine().transport_name(); }
 WireCounters Communicator::counters() const { return impl_->engine().counters(); }
+uint64_t Communicator::bytes_sent_between_hosts() const {
+  return impl_->engine().bytes_sent_between_hosts();
+}
 void Communicator::abort(std::string_view reason) noexcept { impl_->engine().abort(reason); }
 
 void Communicator::run(const Call& call, ConstMemory input, Memory output) {

@@ -15,7 +15,7 @@
 //              algorithms (algorithm.h) give the same bits whatever the buckets, the segments, the
 //              transport and the algorithm. Half types are folded in f32, rounded once a fold;
 //              kAvg is the sum times 1 / world_size.
-//   Threads    one thread at a time, except abort() and counters(); what was started runs in order
+//   Threads    one thread at a time, except abort() and what counts; what was started runs in order
 //              on a thread of its own, and blocking calls queue behind it.
 //   Errors     kPeer: a rank is lost, late or called something else; the message names it and the
 //              operation; with a store all ranks throw the same text, "rank 2: ..." (diagnosis.h),
@@ -146,6 +146,8 @@ class Communicator {
   // Of the transport, with that of all groups; bytes_sent counts what is given in shared memory as
   // the algorithm's formula does.
   [[nodiscard]] WireCounters counters() const;
+  // What of bytes_sent went to other hosts.
+  [[nodiscard]] uint64_t bytes_sent_between_hosts() const;
   // Wakes everything that waits with kPeer and this reason. Any thread, any number of times.
   void abort(std::string_view reason) noexcept;
 

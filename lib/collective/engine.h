@@ -57,6 +57,8 @@ class Engine {
   [[nodiscard]] virtual Plan plan(const Call& call, bool staged) = 0;
   // Of all groups that were split from one.
   [[nodiscard]] virtual WireCounters counters() const = 0;
+  // What of bytes_sent went to other hosts.
+  [[nodiscard]] virtual uint64_t bytes_sent_between_hosts() const = 0;
   // Wakes everything that waits with kPeer and this reason. Any thread, any number of times.
   virtual void abort(std::string_view reason) noexcept = 0;
 };
@@ -74,6 +76,7 @@ class LibraryEngine : public Engine {
   void use(const ChoiceSettings& settings) override;
   [[nodiscard]] Plan plan(const Call& call, bool staged) override;
   [[nodiscard]] WireCounters counters() const override { return {}; }
+  [[nodiscard]] uint64_t bytes_sent_between_hosts() const override { return 0; }
 
  protected:
   // "mpi", "MPI"; the device gives allocate()'s memory and outlives the engine.

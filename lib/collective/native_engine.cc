@@ -234,6 +234,16 @@ WireCounters NativeEngine::counters() const {
   return counters;
 }
 
+uint64_t NativeEngine::bytes_sent_between_hosts() const {
+  const Transport& transport = *link_->transport;
+  const auto hosts = transport.hosts();
+  uint64_t bytes = 0;
+  for (size_t peer = 0; peer < hosts.size(); ++peer) {
+    if (hosts[peer] != hosts[size_t(transport.rank())]) bytes += transport.bytes_sent_to(int(peer));
+  }
+  return bytes;
+}
+
 void NativeEngine::abort(std::string_view reason) noexcept { link_->transport->abort(reason); }
 
 }  // namespace gxp

@@ -43,6 +43,7 @@ class NativeEngine final : public Engine {
     return (staged ? ways.ordinary : ways.communicator)->plan;
   }
   [[nodiscard]] WireCounters counters() const override;
+  [[nodiscard]] uint64_t bytes_sent_between_hosts() const override;
   void abort(std::string_view reason) noexcept override;
 
  private:

@@ -20,6 +20,28 @@ class Recorder final : public Primitives {
   std::vector<CollectiveStep>& steps_;
 };
 
+class SentCounter final : public Primitives {
+ public:
+  SentCounter(int rank, const CallShape& shape) : rank_(rank), shape_(shape) {}
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int world_size() const override { return shape_.world_size; }
+  [[nodiscard]] const SentElements& sent() const { return sent_; }
+
+ private:
+  [[nodiscard]] int host_of(int rank) const {
+    return shape_.hosts.empty() ? 0 : shape_.hosts[size_t(rank)];
+  }
+  void run(const CollectiveStep& step) override {
+    if (step.to == kNobody) return;
+    sent_.all += step.leaving.count;
+    if (host_of(step.to) != host_of(rank_)) sent_.between_hosts += step.leaving.count;
+  }
+
+  int rank_;
+  const CallShape& shape_;
+  SentElements sent_;
+};
+
 std::string payload(const CollectiveStep& step, Range range) {
   return step.token ? "a token" : to_string(range);
 }
@@ -33,6 +55,12 @@ Schedule record(const Algorithm& algorithm, const CallShape& shape) {
     algorithm.run(recorder, shape);
   }
   return schedule;
+}
+
+SentElements count_sent(const Algorithm& algorithm, int rank, const CallShape& shape) {
+  SentCounter counter(rank, shape);
+  algorithm.run(counter, shape);
+  return counter.sent();
 }
 
 std::string to_string(Range range) { return fmt::format("[{}, {})", range.begin, range.end()); }

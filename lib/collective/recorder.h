@@ -15,6 +15,14 @@ using Schedule = std::vector<std::vector<CollectiveStep>>;
 
 Schedule record(const Algorithm& algorithm, const CallShape& shape);
 
+// Elements that `rank` sends: all of them, and those to other hosts. What the formula says, from
+// the steps; they are not kept.
+struct SentElements {
+  uint64_t all = 0;
+  uint64_t between_hosts = 0;
+};
+SentElements count_sent(const Algorithm& algorithm, int rank, const CallShape& shape);
+
 std::string to_string(Range range);  // "[0, 4)"
 
 // "send [0, 4) to 1, fold [4, 8) from 1"; ranges are half open.

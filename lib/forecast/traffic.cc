@@ -13,27 +13,10 @@
 namespace gxp {
 namespace {
 
-// Hosts of unequal size make the formula of a hierarchical algorithm a bound.
-bool formula_is_exact(const CallShape& shape) {
-  std::map<int, int> sizes;
-  for (const int host : shape.hosts) ++sizes[host];
-  return std::ranges::all_of(
-      sizes, [&](const auto& size) { return size.second == sizes.begin()->second; });
-}
-
-std::vector<uint64_t> elements_sent(const Algorithm& algorithm, const CallShape& shape) {
-  std::vector<uint64_t> sent(size_t(shape.world_size), 0);
-  if (formula_is_exact(shape)) {
-    for (int rank = 0; rank < shape.world_size; ++rank)
-      sent[size_t(rank)] = algorithm.elements_sent(rank, shape);
-    return sent;
-  }
-  const Schedule schedule = record(algorithm, shape);
-  for (size_t rank = 0; rank < schedule.size(); ++rank) {
-    for (const CollectiveStep& step : schedule[rank])
-      if (step.to != kNobody) sent[rank] += step.leaving.count;
-  }
-  return sent;
+// The formulas are for one host, and for hosts of equal size; they do not tell hosts apart.
+SentElements elements_sent(const Algorithm& algorithm, int rank, const CallShape& shape) {
+  if (shape.hosts.empty()) return {.all = algorithm.elements_sent(rank, shape)};
+  return count_sent(algorithm, rank, shape);
 }
 
 // The collectives of ranks that are one communicator, by their number in it.
@@ -88,8 +71,11 @@ class GroupTraffic {
                           .channels = traffic.plan.channels,
                           .segment = traffic.plan.segment_bytes / element_bytes,
                           .hosts = hosts_};
-    traffic.sent = elements_sent(algorithm, shape);
-    for (uint64_t& sent : traffic.sent) sent *= element_bytes;
+    for (int rank = 0; rank < topology_.world_size; ++rank) {
+      const SentElements sent = elements_sent(algorithm, rank, shape);
+      traffic.sent.push_back(sent.all * element_bytes);
+      traffic.between_hosts.push_back(sent.between_hosts * element_bytes);
+    }
     traffic.scratch.resize(traffic.sent.size());
     if (algorithm.scratch == nullptr || is_native(traffic.plan)) return traffic;
     for (int rank = 0; rank < topology_.world_size; ++rank)
@@ -116,8 +102,9 @@ class TrafficModel {
                   .group = groups_.replicas() == 1 ? RankGroup::kWorld : group,
                   .call = call,
                   .plan = {},
-                  .sent = std::vector<uint64_t>(size_t(network_.world_size), 0),
-                  .scratch = std::vector<uint64_t>(size_t(network_.world_size), 0)};
+                  .sent = nothing_of_each(),
+                  .between_hosts = nothing_of_each(),
+                  .scratch = nothing_of_each()};
     for (int rank = 0; rank < network_.world_size; ++rank) {
       const std::vector<int> members = groups_.members(group, rank);
       if (members.front() != rank) continue;  // told with that one
@@ -126,6 +113,7 @@ class TrafficModel {
         all.plan = part.plan;
       for (size_t i = 0; i < members.size(); ++i) {
         all.sent[size_t(members[i])] = part.sent[i];
+        all.between_hosts[size_t(members[i])] = part.between_hosts[i];
         all.scratch[size_t(members[i])] = part.scratch[i];
       }
     }
@@ -133,6 +121,10 @@ class TrafficModel {
   }
 
  private:
+  [[nodiscard]] std::vector<uint64_t> nothing_of_each() const {
+    return std::vector<uint64_t>(size_t(network_.world_size), 0);
+  }
+
   // Groups whose members lie on hosts alike have one.
   GroupTraffic& traffic_among(const std::vector<int>& members) {
     std::vector<int> hosts;
@@ -187,6 +179,12 @@ OpTraffic traffic_of(const Call& call, const Network& network) {
 uint64_t sent_by(const std::vector<OpTraffic>& traffic, int rank) {
   uint64_t sent = 0;
   for (const OpTraffic& op : traffic) sent += op.sent[size_t(rank)];
+  return sent;
+}
+
+uint64_t sent_between_hosts_by(const std::vector<OpTraffic>& traffic, int rank) {
+  uint64_t sent = 0;
+  for (const OpTraffic& op : traffic) sent += op.between_hosts[size_t(rank)];
   return sent;
 }
 

@@ -32,23 +32,25 @@ struct OpTraffic {
   OpId op = -1;  // -1: of no operation
   RankGroup group = RankGroup::kWorld;
   Call call;
-  Plan plan;                   // where groups differ: that of the slowest
-  std::vector<uint64_t> sent;  // bytes, by rank: what the transport's counters count
+  Plan plan;                            // where groups differ: that of the slowest
+  std::vector<uint64_t> sent;           // bytes, by rank: what the transport's counters count
+  std::vector<uint64_t> between_hosts;  // of them, those to other hosts
   // Bytes that each rank needs beside its buffers, kept by the communicator for later calls.
   std::vector<uint64_t> scratch;
 };
 
 // Every collective of one run of the program, in order. Cost: a few 100 us for the cost model of
-// each kind of group, some us for each different call; where hosts differ in size, that of
-// recording it.
+// each kind of group, some us for each different call; where there are several hosts, that of its
+// steps.
 std::vector<OpTraffic> traffic_of(const StepProgram& program, const Network& network);
 
 // One call of all ranks.
 OpTraffic traffic_of(const Call& call, const Network& network);
 
-// Of all of them: what rank `rank` sends, and the most that its communicators need beside its
-// buffers.
+// Of all of them: what rank `rank` sends, what of that to other hosts, and the most that its
+// communicators need beside its buffers.
 uint64_t sent_by(const std::vector<OpTraffic>& traffic, int rank);
+uint64_t sent_between_hosts_by(const std::vector<OpTraffic>& traffic, int rank);
 uint64_t scratch_of(const std::vector<OpTraffic>& traffic, int rank);
 
 }  // namespace gxp

@@ -32,6 +32,7 @@ std::string to_json_line(const StepMetrics& metrics) {
                                  {"comm_ms", r.comm_seconds * 1e3},
                                  {"update_ms", r.update_seconds * 1e3},
                                  {"wire_bytes", r.wire_bytes},
+                                 {"wire_bytes_between_hosts", r.wire_bytes_between_hosts},
                                  {"peak_bytes", metrics.peak.total()}};
   for (size_t kind = 0; kind < kMemoryKindCount; ++kind) {
     json["peak_bytes_by_kind"][std::string(kMemoryKindNames[kind])] = metrics.peak.by_kind[kind];

@@ -2,10 +2,11 @@
 //
 // Keys: step, loss, grad_norm, lr, tokens (of the step, all ranks), tokens_per_s, mfu, step_ms,
 // comm_ms, update_ms (from the decision on clipping to the end), wire_bytes (sent by rank 0 in the
-// step), peak_bytes, peak_bytes_by_kind {...}, and valid_loss in the steps that validated. Where
-// state is offloaded also host_bytes and file_bytes (that rank 0 keeps beside its device),
-// offload_bytes (that it fetched and stored) and offload_ms (in which it did so). With fp16 also
-// loss_scale and skipped_steps (so far); grad_norm and loss are null where they overflowed.
+// step), wire_bytes_between_hosts (of them to other hosts), peak_bytes, peak_bytes_by_kind {...},
+// and valid_loss in the steps that validated. Where state is offloaded also host_bytes and
+// file_bytes (that rank 0 keeps beside its device), offload_bytes (that it fetched and stored) and
+// offload_ms (in which it did so). With fp16 also loss_scale and skipped_steps (so far); grad_norm
+// and loss are null where they overflowed.
 #pragma once
 
 #include <cstdint>

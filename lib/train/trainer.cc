@@ -153,6 +153,7 @@ void Trainer::continue_scaling(const KeyValues& saved) {
 StepResult Trainer::step(bool wish_to_stop) {
   const auto start = Clock::now();
   const uint64_t sent_before = communicator_.counters().bytes_sent;
+  const uint64_t between_before = communicator_.bytes_sent_between_hosts();
   result_ = StepResult{.step = step_ + 1, .tokens = tokens_per_step()};
   result_.lr = learning_rate(config_.lr_schedule, config_.optim.lr, result_.step - skipped_,
                              config_.train.steps);
@@ -165,6 +166,7 @@ StepResult Trainer::step(bool wish_to_stop) {
   result_.wire_bytes = communicator_.counters().bytes_sent - sent_before;
   result_.comm_seconds = runner_->busy_seconds(Lane::kComm);
   result_.offload_seconds = runner_->busy_seconds(Lane::kOffload);
+  result_.wire_bytes_between_hosts = communicator_.bytes_sent_between_hosts() - between_before;
   const auto end = Clock::now();
   result_.seconds = std::chrono::duration<double>(end - start).count();
   result_.update_seconds = std::chrono::duration<double>(end - clipped_at_).count();

@@ -46,12 +46,13 @@ struct StepResult {
   bool skipped = false;   // fp16: gradients overflowed, nothing was updated
   uint64_t tokens = 0;    // of the step, on all ranks
   double seconds = 0;
-  double comm_seconds = 0;     // in which this rank's comm lane was busy
-  double update_seconds = 0;   // from the decision on clipping to the step's end
-  double offload_seconds = 0;  // in which this rank's offload lane was busy
-  uint64_t offload_bytes = 0;  // that it fetched and stored
-  uint64_t wire_bytes = 0;     // that this rank sent
-  bool stop_wished = false;    // by any rank
+  double comm_seconds = 0;                // in which this rank's comm lane was busy
+  double update_seconds = 0;              // from the decision on clipping to the step's end
+  double offload_seconds = 0;             // in which this rank's offload lane was busy
+  uint64_t offload_bytes = 0;             // that it fetched and stored
+  uint64_t wire_bytes = 0;                // that this rank sent
+  uint64_t wire_bytes_between_hosts = 0;  // of them, to other hosts
+  bool stop_wished = false;               // by any rank
 };
 
 // Elements of one of the trainer's f32 buffers, on the device or beside it.

@@ -47,6 +47,7 @@ class FaultyTransport : public Transport {
   std::span<const int> hosts() const override { return inner_->hosts(); }
   SharedSpace* shared_space() override { return inner_->shared_space(); }
   WireCounters counters() const override { return inner_->counters(); }
+  uint64_t bytes_sent_to(int peer) const override { return inner_->bytes_sent_to(peer); }
 
  private:
   std::vector<std::byte> corrupted_;  // outlives inner_, which may still read it

@@ -38,7 +38,7 @@ namespace {
 
 class InprocTransport : public Transport {
  public:
-  InprocTransport(InprocWorld::State& world, int rank) : world_(world), rank_(rank) {}
+  InprocTransport(InprocWorld::State& world, int rank) : world_(world), rank_(rank), counters_(world_size()) {}
   ~InprocTransport() override { world_.close(rank_, "closed its connection"); }
 
   std::string_view name() const override { return "inproc"; }
@@ -57,6 +57,7 @@ class InprocTransport : public Transport {
   void abort(std::string_view reason) noexcept override { world_.close(rank_, reason); }
   void on_unexpected(UnexpectedMessage handler) override { unexpected_ = std::move(handler); }
   WireCounters counters() const override { return counters_.read(); }
+  uint64_t bytes_sent_to(int peer) const override { return counters_.bytes_sent_to(peer); }
 
  private:
   Ticket start(const Operation& operation);

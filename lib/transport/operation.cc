@@ -127,16 +127,21 @@ void OperationTable::remove(Ticket ticket) {
 }
 
 void AtomicCounters::add(const Operation& operation) {
-  (operation.sends ? bytes_sent_ : bytes_received_)
+  (operation.sends ? sent_to_[size_t(operation.peer)] : bytes_received_)
       .fetch_add(operation.bytes, std::memory_order_relaxed);
   (operation.sends ? messages_sent_ : messages_received_).fetch_add(1, std::memory_order_relaxed);
 }
 
 WireCounters AtomicCounters::read() const {
-  return {bytes_sent_.load(std::memory_order_relaxed),
-          bytes_received_.load(std::memory_order_relaxed),
+  uint64_t sent = 0;
+  for (const auto& bytes : sent_to_) sent += bytes.load(std::memory_order_relaxed);
+  return {sent, bytes_received_.load(std::memory_order_relaxed),
           messages_sent_.load(std::memory_order_relaxed),
           messages_received_.load(std::memory_order_relaxed)};
+}
+
+uint64_t AtomicCounters::bytes_sent_to(int peer) const {
+  return sent_to_[size_t(peer)].load(std::memory_order_relaxed);
 }
 
 }  // namespace gxp

@@ -66,12 +66,14 @@ class OperationTable {
 // WireCounters that one thread advances and any thread reads.
 class AtomicCounters {
  public:
+  explicit AtomicCounters(int world_size) : sent_to_(size_t(world_size)) {}
   // Counts a message that was completely sent or received.
   void add(const Operation& operation);
   [[nodiscard]] WireCounters read() const;
+  [[nodiscard]] uint64_t bytes_sent_to(int peer) const;
 
  private:
-  std::atomic<uint64_t> bytes_sent_{0};
+  std::vector<std::atomic<uint64_t>> sent_to_;  // bytes, by peer
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<uint64_t> messages_sent_{0};
   std::atomic<uint64_t> messages_received_{0};

@@ -26,7 +26,9 @@ struct StreamTransport::Alarm {
 };
 
 StreamTransport::StreamTransport(StreamTransportParts parts)
-    : parts_(std::move(parts)), peers_(parts_.streams.size()) {
+    : parts_(std::move(parts)),
+      peers_(parts_.streams.size()),
+      counters_(int(parts_.streams.size())) {
   for (size_t rank = 0; rank < peers_.size(); ++rank) {
     peers_[rank].rank = int(rank);
     peers_[rank].stream = parts_.streams[rank].get();

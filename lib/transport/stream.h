@@ -101,6 +101,7 @@ class StreamTransport : public Transport, private SpaceWaiter {
   std::span<const int> hosts() const override { return parts_.hosts; }
   SharedSpace* shared_space() override { return parts_.space.get(); }
   WireCounters counters() const override { return counters_.read(); }
+  uint64_t bytes_sent_to(int peer) const override { return counters_.bytes_sent_to(peer); }
 
  private:
   struct Header {

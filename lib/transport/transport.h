@@ -84,6 +84,8 @@ class Transport {
   [[nodiscard]] virtual SharedSpace* shared_space() { return nullptr; }
   // Threads: any.
   [[nodiscard]] virtual WireCounters counters() const = 0;
+  // What of bytes_sent went to `peer`. Threads: any.
+  [[nodiscard]] virtual uint64_t bytes_sent_to(int peer) const = 0;
 };
 
 }  // namespace gxp

@@ -9,26 +9,30 @@
 namespace gxp {
 namespace {
 
-// What each rank sent in the second step.
-std::vector<uint64_t> sent_in_a_step(const RunConfig& config, const std::string& transport,
-                                     int world_size) {
+// What a rank sends in a step: all, and what of it to other hosts.
+using Sent = std::pair<uint64_t, uint64_t>;
+
+// Of each rank, in the second step.
+std::vector<Sent> sent_in_a_step(const RunConfig& config, const std::string& transport,
+                                 int world_size) {
   const auto train = [&](Communicator& communicator) {
     Backend backend = make_backend(config.train, world_size);
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
     trainer.step(false);
-    const uint64_t sent = trainer.step(false).wire_bytes;
+    const StepResult step = trainer.step(false);
     communicator.barrier();  // nobody hangs up on a rank that still works
-    return sent;
+    return Sent(step.wire_bytes, step.wire_bytes_between_hosts);
   };
   return run_ranks_of(transport, world_size, train);
 }
 
-std::vector<uint64_t> predicted(const RunConfig& config, const Network& network) {
+std::vector<Sent> predicted(const RunConfig& config, const Network& network) {
   const RunPlan plan = plan_run(config, network.world_size);
   const std::vector<OpTraffic> traffic = traffic_of(plan.step.program, network);
-  std::vector<uint64_t> sent;
-  for (int rank = 0; rank < network.world_size; ++rank) sent.push_back(sent_by(traffic, rank));
+  std::vector<Sent> sent;
+  for (int rank = 0; rank < network.world_size; ++rank)
+    sent.emplace_back(sent_by(traffic, rank), sent_between_hosts_by(traffic, rank));
   return sent;
 }
 
@@ -58,6 +62,21 @@ TEST_CASE("bytes are predicted over shared memory and TCP, and between hosts", "
   for (int rank = 0; rank < world_size && transport == "shm+tcp"; ++rank)
     network.hosts.push_back(2 * rank < world_size ? 0 : 1);
   CHECK(sent_in_a_step(config, transport, world_size) == predicted(config, network));
+}
+
+TEST_CASE("what every strategy sends between two hosts is predicted", "[forecast]") {
+  const auto strategy = GENERATE(from_range(all_strategies()));
+  const int world_size = GENERATE(3, 4, 6);
+  CAPTURE(strategy, world_size);
+  const RunConfig config = small_run(with_groups(strategy, world_size));
+  Network network = network_of("shm+tcp", world_size);
+  for (int rank = 0; rank < world_size; ++rank)
+    network.hosts.push_back(2 * rank < world_size ? 0 : 1);
+  const std::vector<Sent> sent = sent_in_a_step(config, "shm+tcp", world_size);
+  CHECK(sent == predicted(config, network));
+  uint64_t between = 0;
+  for (const Sent& rank : sent) between += rank.second;
+  CHECK(between > 0);
 }
 
 TEST_CASE("groups with replicas send the bytes that are predicted", "[forecast]") {
@@ -116,7 +135,7 @@ TEST_CASE("large buffers are predicted too, whatever algorithm they take", "[for
 
 TEST_CASE("one rank sends nothing", "[forecast]") {
   const RunConfig config = small_run({"parallel.strategy=zero3"});
-  CHECK(predicted(config, network_of("shm", 1)) == std::vector<uint64_t>{0});
+  CHECK(predicted(config, network_of("shm", 1)) == std::vector<Sent>{{0, 0}});
 }
 
 }  // namespace
