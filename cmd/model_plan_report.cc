@@ -34,6 +34,9 @@ void add_facts(Report& report, const TrainCase& question, const StepPrediction& 
       {{"mfu_percent", "of its peak, percent"}, 100 * rate / peak_flops(question)},
       {{"comm_seconds", "seconds of sharding's communication"}, step.communication},
       {{"exposed_comm_seconds", "of it, exposed"}, step.sharding},
+      {{"domain_bytes", "sent by a GPU in its NVLink domain", Style::kBytes},
+       int64_t(step.sent.domain)},
+      {{"network_bytes", "and to others", Style::kBytes}, int64_t(step.sent.network)},
       {{"tokens_of_micro_batch", "tokens of a micro-batch on a GPU"}, tokens}};
   if (plan.shards() > 1)
     facts.push_back({{"tokens_to_hide", "from how many a gather hides behind products"},

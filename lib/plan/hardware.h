@@ -73,7 +73,10 @@ struct Software {
   bool overlaps_tensor = false;  // tensor parallelism's communication with products
   bool eager = false;            // pays host_s
   bool network_2021 = false;
-  int logit_bytes = 10;  // 16-bit logits, float32 copy, its gradient; 6 where the loss is fused
+  bool fsdp2 = false;  // gathers and reduces in memory of their own; its loss keeps vocabulary cut
+  // 16-bit logits, their float32 copy, logarithms, their gradient and its own; where the loss is
+  // fused logits and gradient.
+  int logit_bytes = 6;
   std::string_view meaning;
 };
 

@@ -104,11 +104,15 @@ double block_rest(const Rates& r) {
   return rest_bytes(r) * width / 15 * r.tokens * part / r.gpu.memory_bytes_per_s;
 }
 
+// That a GPU sends in one layer and micro-batch, forward: two gathers and two reductions.
+double tensor_bytes(const Rates& r) {
+  return 2 * 2 * r.tokens * double(r.model.hidden) * 2 * (r.tensor - 1) / r.tensor;
+}
+
 double block_tensor(const Rates& r) {
   if (r.plan.tensor == 1) return 0;
-  const double bytes = 2 * r.tokens * double(r.model.hidden) * 2 * (r.tensor - 1) / r.tensor;
   const double exposed = r.software.overlaps_tensor ? r.fitted.tensor_exposed : 1;
-  return 2 * bytes / (r.links.nvlink_bytes_per_s * r.fitted.link_share) * exposed;
+  return tensor_bytes(r) / (r.links.nvlink_bytes_per_s * r.fitted.link_share) * exposed;
 }
 
 double recomputed(const Rates& r, const Pass& forward) {
@@ -143,33 +147,55 @@ double stage_parameters(const Rates& r) {
   return double(parameter_count(r.model)) / (r.tensor * r.plan.pipeline);
 }
 
-struct Sharding {
-  double forward = 0;   // of a micro-batch
-  double backward = 0;  // of a micro-batch
-  double once = 0;      // of a step
+// Communication of a GPU, one after the other.
+struct Transfer {
+  double seconds = 0;
+  LinkBytes sent = {};
+
+  Transfer operator+(const Transfer& other) const {
+    return {seconds + other.seconds,
+            {sent.domain + other.sent.domain, sent.network + other.sent.network}};
+  }
+  Transfer operator*(double times) const {
+    return {times * seconds, {times * sent.domain, times * sent.network}};
+  }
 };
 
-Sharding shard_seconds(const Rates& r) {
+// Each rank of a ring sends `bytes` to the next one, `stride` GPUs on. Of a domain's ranks the last
+// leaves it; every GPU's share of that is told.
+Transfer pass_on(const Rates& r, double bytes, int ranks, int stride) {
+  const int domain = r.links.gpus_per_domain;
+  const double leaving = ranks * stride <= domain ? 0 : 1 / std::max(1.0, double(domain / stride));
+  return {bytes / bandwidth(r, ranks, stride), {bytes * (1 - leaving), bytes * leaving}};
+}
+
+struct Sharding {
+  Transfer forward;   // of a micro-batch
+  Transfer backward;  // of a micro-batch
+  Transfer once;      // of a step
+};
+
+Sharding shard(const Rates& r) {
   const int shards = r.plan.shards();
   const double bytes = 2 * stage_parameters(r);
   Sharding sharding;
   if (r.plan.data_ranks() == 1) return sharding;
-  const double one =  // gather, or reduce
-      shards == 1 ? 0 : bytes * (shards - 1) / shards / bandwidth(r, shards, r.plan.tensor);
+  Transfer one;  // gather, or reduce
+  if (shards > 1) one = pass_on(r, bytes * (shards - 1) / shards, shards, r.plan.tensor);
   const int replicas = r.plan.data_ranks() / shards;
   // The replicas' shards lie one shard group apart, so each GPU has its own NIC.
   if (replicas > 1)
-    sharding.once = 2 * bytes / shards * (replicas - 1) / replicas /
-                    bandwidth(r, replicas, r.plan.tensor * shards);
+    sharding.once = pass_on(r, 2 * bytes / shards * (replicas - 1) / replicas, replicas,
+                            r.plan.tensor * shards);
   // A pipeline keeps what it has gathered, and reduces after the last micro-batch.
   const bool each = r.plan.stage >= 2 && r.plan.pipeline == 1;
   if (!each) {
-    sharding.once += (r.plan.stage == 3 ? 3 : 2) * one;
+    sharding.once = sharding.once + one * (r.plan.stage == 3 ? 3 : 2);
     return sharding;
   }
   if (r.plan.stage == 3) sharding.forward = one;
-  sharding.backward = r.plan.stage == 3 ? 2 * one : one;
-  if (r.plan.stage == 2) sharding.once += one;
+  sharding.backward = r.plan.stage == 3 ? one * 2 : one;
+  if (r.plan.stage == 2) sharding.once = sharding.once + one;
   return sharding;
 }
 
@@ -206,10 +232,10 @@ StepPrediction predict_time(const TrainCase& question) {
   const double head = own_head ? head_seconds(r) : 0;
   const double again = layers * recomputed(r, forward);
   const double host = r.software.eager ? layers * r.fitted.host_s : 0;
-  const Sharding sharding = shard_seconds(r);
+  const Sharding sharding = shard(r);
   const double exposed_each =
-      exposed(r, layers * forward.all() + head / 3, sharding.forward) +
-      exposed(r, layers * backward.all() + again + head * 2 / 3, sharding.backward);
+      exposed(r, layers * forward.all() + head / 3, sharding.forward.seconds) +
+      exposed(r, layers * backward.all() + again + head * 2 / 3, sharding.backward.seconds);
   const auto times = double(r.plan.accumulation);
   StepPrediction step;
   step.products = times * layers * (forward.products + backward.products);
@@ -218,12 +244,16 @@ StepPrediction predict_time(const TrainCase& question) {
   step.tensor = times * layers * (forward.tensor + backward.tensor);
   step.recompute = times * again;
   step.head = times * head;
-  step.sharding = times * exposed_each + r.fitted.exposed * sharding.once;
+  step.sharding = times * exposed_each + r.fitted.exposed * sharding.once.seconds;
   step.update = update_seconds(r);
   const double micro_batch = layers * (forward.all() + backward.all()) + again + head + host;
   step.bubble = micro_batch * (r.plan.pipeline - 1) / r.plan.interleave;
   step.host = times * host + r.fitted.step_s;
-  step.communication = times * (sharding.forward + sharding.backward) + sharding.once;
+  const Transfer moved = (sharding.forward + sharding.backward) * times + sharding.once;
+  step.communication = moved.seconds;
+  step.sent = moved.sent;
+  const double passes = r.plan.recompute == Recompute::kFull ? 3 : 2;
+  step.sent.domain += times * layers * passes * tensor_bytes(r);
   return step;
 }
 

@@ -17,6 +17,12 @@
 
 namespace gxp {
 
+// Bytes that a GPU sends, by the class of link.
+struct LinkBytes {
+  double domain = 0;   // inside a host, or what NVLink joins
+  double network = 0;  // between those: the average of a domain's GPUs
+};
+
 // Seconds of a step on the GPU that takes longest. The parts add up to the whole.
 struct StepPrediction {
   double products = 0;
@@ -31,6 +37,7 @@ struct StepPrediction {
   double host = 0;
 
   double communication = 0;  // all of data parallelism's, hidden or not: not part of the sum
+  LinkBytes sent;            // in a step, for data and tensor parallelism
 
   [[nodiscard]] double seconds() const {
     return products + attention + rest + head + tensor + recompute + sharding + bubble + update +
