@@ -14,12 +14,17 @@
 namespace gxp {
 namespace {
 
+constexpr uint64_t kMostLimit = uint64_t{1} << 50;
+
 std::optional<uint64_t> limit_of(const MemcalcOptions& options) {
   if (options.limit.empty()) return std::nullopt;
   const std::optional<uint64_t> limit = parse_bytes(options.limit);
   if (!limit || *limit == 0)
     fail(ErrorKind::kUsage, "--limit '{}': no size above 0; give one such as 80GB or 80GiB",
          options.limit);
+  if (*limit > kMostLimit)
+    fail(ErrorKind::kUsage, "--limit '{}': more than any GPU has; give at most {}", options.limit,
+         format_bytes(kMostLimit));
   return limit;
 }
 
@@ -38,8 +43,9 @@ void add_facts(const MemcalcOptions& options, const Training& training, const Me
   add("precision", options.precision);
   add("optimizer", options.optimizer);
   if (options.shard > 0) add("shard", int64_t{options.shard});
-  if (view.model_parallel > 1)
-    report.facts.push_back({{"model_parallel", "GPUs of a copy"}, int64_t{view.model_parallel}});
+  if (model_parallel_of(options) > 1)
+    report.facts.push_back(
+        {{"model_parallel", "GPUs of a copy"}, int64_t{model_parallel_of(options)}});
   if (!options.compat.empty()) add("compat", options.compat);
   if (view.limit_bytes) {
     const Column column{"limit_bytes", "limit " + view.unit.name, view.unit.style};
@@ -48,20 +54,16 @@ void add_facts(const MemcalcOptions& options, const Training& training, const Me
 }
 
 MemcalcView view_of(const MemcalcOptions& options) {
-  MemcalcView view{find_unit(options.unit), options.explain, limit_of(options)};
-  view.model_parallel = model_parallel_of(options);
-  if (!options.runtime.empty()) view.runtime = &find_runtime(options.runtime);
-  return view;
+  return {find_unit(options.unit), options.explain, limit_of(options)};
 }
 
 // gxp's own answer.
-void add_estimate(const MemcalcOptions& options, const Training& training, MemcalcView& view,
-                  Report& report) {
-  if (const PublishedModel* model = model_of(options))
-    view.block = block_parameter_count(*model) / uint64_t(options.activations.tensor_parallel);
-  if (const auto shape = activation_shape_of(options))
-    view.activations = explain_activations(*shape, options.recompute);
-  add_model_states(report, training, placements_of(options), view);
+void add_estimate(const MemcalcOptions& options, const MemcalcView& view, Report& report) {
+  const std::vector<EstimateQuestion> questions = estimates_of(options);
+  if (options.solve == "gpus") return add_least_gpus(report, questions, view);
+  if (!options.solve.empty())
+    return add_most(report, find_estimate_quantity(options.solve), questions, view);
+  add_estimates(report, questions, view);
   if (options.padding) add_padding(report, *model_of(options), gpus_of(options));
 }
 
@@ -83,19 +85,17 @@ int run(MemcalcOptions options) {
     print(report, options.format);
     return kExitOk;
   }
-  MemcalcView view = view_of(options);
+  const MemcalcView view = view_of(options);
   if (asks_for_run(options)) return plan_memory_of_run(options, view);
   read_model(options);
   check(options);
   const Training training = training_of(options);
   add_facts(options, training, view, report);
-  if (!options.solve.empty()) {
-    add_least_gpus(report, training, stages_of(options), view);
-  } else if (!options.compat.empty()) {
+  if (!options.compat.empty()) {
     const Tool& tool = find_tool(options.compat);
     add_answers(report, tool, questions_of(options, tool), view);
   } else {
-    add_estimate(options, training, view, report);
+    add_estimate(options, view, report);
   }
   print(report, options.format);
   return kExitOk;

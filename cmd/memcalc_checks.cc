@@ -1,4 +1,6 @@
 // Which options of gxp memcalc exclude each other, and which lack another.
+#include <algorithm>
+
 #include "cmd/memcalc_options.h"
 #include "lib/base/error.h"
 
@@ -23,15 +25,15 @@ double most_activation_bytes(const MemcalcOptions& options) {
 // gxp's own formula for activations needs a GPT block and 16-bit values.
 void check_activations(const MemcalcOptions& options, bool eleuther) {
   const Question& question = options.activations;
-  refuse(
-      question.sequence == 0 && !eleuther && (options.recompute_asked || question.micro_batch > 1),
-      "activations depend on the length of a sequence; add --sequence");
+  refuse(question.sequence == 0 && !eleuther && options.solve != "seq" &&
+             (options.recompute_asked || question.micro_batch > 1),
+         "activations depend on the length of a sequence; add --sequence");
   refuse(options.recompute_asked && !options.compat.empty(),
          "--recompute is no option of another calculator; leave it or --compat out");
   refuse(most_activation_bytes(options) > 1e18,
          "the activations pass 1e18 bytes; give a smaller --micro-batch or a shorter --sequence");
   if (question.sequence == 0 || eleuther) return;
-  refuse(!options.compat.empty() || !options.solve.empty(),
+  refuse(!options.compat.empty(),
          "--sequence goes with --compat eleuther or gxp's own estimate; leave the rest out");
   const PublishedModel* model = model_of(options);
   refuse(model == nullptr,
@@ -40,6 +42,34 @@ void check_activations(const MemcalcOptions& options, bool eleuther) {
   refuse(
       options.precision == "fp32",
       "the formula for activations is for 16 bits; use --precision bf16 or leave out --sequence");
+}
+
+// What is looked for is not given, and what it depends on is.
+void check_solve(const MemcalcOptions& options) {
+  refuse(options.limit.empty(), "--solve lacks the memory to fit in; add --limit 80GB");
+  refuse(!options.compat.empty() || options.explain,
+         "--solve goes with gxp's own estimate, and tells its result alone; leave out --compat and "
+         "--explain");
+  const bool gpus = options.solve == "gpus";
+  refuse(gpus && (!options.gpus.empty() || options.shard > 0),
+         "--solve gpus finds how many GPUs share the model; leave out --gpus and --shard");
+  if (gpus) return;
+  if (std::ranges::find(estimate_quantities(), options.solve, &EstimateQuantity::name) ==
+      estimate_quantities().end())
+    fail(ErrorKind::kUsage, "--solve '{}': must be gpus, batch, seq or layers", options.solve);
+  const EstimateQuantity& quantity = find_estimate_quantity(options.solve);
+  refuse(model_of(options) == nullptr,
+         "--solve batch, seq and layers depend on the model's shape; give a MODEL whose shape is "
+         "known, or use --solve gpus");
+  const bool sequence = options.activations.sequence > 0;
+  refuse(quantity.name == "seq" && options.precision == "fp32",
+         "the formula for activations is for 16 bits; use --precision bf16, or --solve layers");
+  refuse(quantity.name == "seq" && sequence,
+         "--solve seq finds the length of a sequence; leave out --sequence");
+  refuse(quantity.name == "batch" && options.activations.micro_batch > 1,
+         "--solve batch finds the micro-batch; leave out --micro-batch");
+  refuse(quantity.name == "batch" && !sequence,
+         "--solve batch depends on the length of a sequence; add --sequence");
 }
 
 void check_parallel(const MemcalcOptions& options) {
@@ -60,11 +90,8 @@ void check_parallel(const MemcalcOptions& options) {
   const PublishedModel* model = model_of(options);
   refuse(model != nullptr && uint64_t(options.pipeline_parallel) > model->layers,
          "there are more pipeline stages than layers; give a smaller --pipeline-parallel");
-  refuse(!options.solve.empty() && model_parallel_of(options) > 1,
-         "--solve gpus knows no model parallelism; leave out --tensor-parallel and "
-         "--pipeline-parallel");
-  refuse(!options.runtime.empty() && (compat || !options.solve.empty()),
-         "--runtime goes with gxp's own estimate; leave out --compat and --solve");
+  refuse(!options.runtime.empty() && compat,
+         "--runtime goes with gxp's own estimate; leave it or --compat out");
   refuse(options.padding && (model == nullptr || compat || !options.solve.empty()),
          "--padding depends on the tensors; give a MODEL whose shape is known, without --compat or "
          "--solve");
@@ -77,14 +104,7 @@ void check(const MemcalcOptions& options) {
          "--set and --svg go with a run file as MODEL, RUN.toml");
   refuse(options.model.empty() == options.params.empty(),
          "what to plan is not clear: give MODEL or --params, one of them");
-  refuse(!options.solve.empty() && options.solve != "gpus",
-         "of an estimate --solve finds a number of GPUs only; use --solve gpus, or a run file as "
-         "MODEL");
-  const bool solve = !options.solve.empty();
-  refuse(solve && options.limit.empty(), "--solve lacks the memory to fit in; add --limit 80GB");
-  refuse(solve && (!options.gpus.empty() || options.shard > 0 || !options.compat.empty() ||
-                   options.explain),
-         "--solve stands alone; leave out --gpus, --shard, --compat and --explain");
+  if (!options.solve.empty()) check_solve(options);
   const bool compat = !options.compat.empty();
   refuse(compat && options.shard > 0,
          "no other calculator knows hybrid sharding; leave out --shard or --compat");

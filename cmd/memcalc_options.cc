@@ -91,11 +91,14 @@ void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
   app.add_option("--optimizer", options.optimizer, "Which states there are")
       ->type_name(names_of(optimizer_states()))
       ->capture_default_str();
-  app.add_option("--limit", options.limit, "Memory of a GPU (80GB, 80GiB): mark what fits")
+  app.add_option(
+         "--limit", options.limit,
+         "Memory of a GPU (80GB, 80GiB): mark what fits; of one --gpus and one --stage also tell "
+         "what would make it fit")
       ->type_name("SIZE");
   app.add_option("--solve", options.solve,
-                 "With --limit: the fewest GPUs per stage that fit; with a run file the largest "
-                 "micro-batch, sequence or number of layers")
+                 "With --limit: the fewest GPUs per stage that fit, or the largest micro-batch, "
+                 "sequence or number of layers; of a run file one of the last three")
       ->type_name("gpus|batch|seq|layers");
   add_activation_options(app, options);
   add_layout_options(app, options);

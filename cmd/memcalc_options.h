@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lib/ckpt/model_file.h"
-#include "lib/plan/activations.h"
 #include "lib/plan/compatibility.h"
+#include "lib/plan/estimate.h"
 #include "lib/plan/model_states.h"
 #include "lib/report/report.h"
 
@@ -67,9 +67,6 @@ const PublishedModel* model_of(const MemcalcOptions& options);
 // GPUs that one copy of the model is cut over before anything is sharded.
 int model_parallel_of(const MemcalcOptions& options);
 
-// With --sequence; nothing without.
-std::optional<ActivationShape> activation_shape_of(const MemcalcOptions& options);
-
 // The numbers of GPUs that are asked about; without --gpus those that suit the question.
 std::vector<int> gpus_of(const MemcalcOptions& options);
 
@@ -77,6 +74,8 @@ Training training_of(const MemcalcOptions& options);
 std::vector<int> stages_of(const MemcalcOptions& options);
 // Every GPU count with every stage, in that order.
 std::vector<Placement> placements_of(const MemcalcOptions& options);
+// The same, as questions to gxp's own estimate.
+std::vector<EstimateQuestion> estimates_of(const MemcalcOptions& options);
 // The same, as questions to `tool`; without --stage, those that it has an answer for.
 std::vector<Question> questions_of(const MemcalcOptions& options, const Tool& tool);
 

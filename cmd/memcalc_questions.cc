@@ -83,6 +83,7 @@ uint64_t parameters_of(const MemcalcOptions& options) {
 std::vector<int> gpus_of(const MemcalcOptions& options) {
   if (!options.gpus.empty()) return read_list("--gpus", options.gpus);
   if (!options.compat.empty()) return {8};
+  if (options.solve == "gpus") return {model_parallel_of(options)};
   if (options.shard > 0) return {options.shard * model_parallel_of(options)};
   if (asks_for_run(options)) return {1};
   const int parallel = model_parallel_of(options);
@@ -103,18 +104,6 @@ int model_parallel_of(const MemcalcOptions& options) {
 const PublishedModel* model_of(const MemcalcOptions& options) {
   if (options.file) return options.file->shape ? &*options.file->shape : nullptr;
   return options.model.empty() ? nullptr : &find_published_model(options.model);
-}
-
-std::optional<ActivationShape> activation_shape_of(const MemcalcOptions& options) {
-  const Question& question = options.activations;
-  if (question.sequence == 0) return std::nullopt;
-  ActivationShape shape = activation_shape(*model_of(options), uint64_t(question.sequence),
-                                           uint64_t(question.micro_batch));
-  shape.tensor_parallel = uint64_t(question.tensor_parallel);
-  shape.sequence_parallel = options.sequence_parallel;
-  shape.pipeline_parallel = uint64_t(options.pipeline_parallel);
-  shape.interleave = uint64_t(options.interleave);
-  return shape;
 }
 
 Training training_of(const MemcalcOptions& options) {
@@ -145,6 +134,26 @@ std::vector<Placement> placements_of(const MemcalcOptions& options) {
     }
   }
   return placements;
+}
+
+std::vector<EstimateQuestion> estimates_of(const MemcalcOptions& options) {
+  const Question& activations = options.activations;
+  EstimateQuestion question{.training = training_of(options),
+                            .sequence = uint64_t(activations.sequence),
+                            .micro_batch = uint64_t(activations.micro_batch),
+                            .recompute = options.recompute,
+                            .tensor = activations.tensor_parallel,
+                            .pipeline = options.pipeline_parallel,
+                            .interleave = options.interleave,
+                            .sequence_parallel = options.sequence_parallel};
+  if (const PublishedModel* model = model_of(options)) question.model = *model;
+  if (!options.runtime.empty()) question.runtime = &find_runtime(options.runtime);
+  std::vector<EstimateQuestion> questions;
+  for (const Placement& placement : placements_of(options)) {
+    question.placement = placement;
+    questions.push_back(question);
+  }
+  return questions;
 }
 
 std::vector<Question> questions_of(const MemcalcOptions& options, const Tool& tool) {

@@ -14,10 +14,6 @@ namespace {
 const std::array<Unit, 4> kUnits = {
     {{"GB", Style::kGB}, {"GiB", Style::kGiB}, {"MB", Style::kMB}, {"MiB", Style::kMiB}}};
 
-Column bytes_column(const char* key, const char* heading, const Unit& unit) {
-  return {key, fmt::format("{} {}", heading, unit.name), unit.style};
-}
-
 template <class Number>
 Cell cell_of(const std::optional<Number>& number) {
   if (!number) return std::monostate();
@@ -51,7 +47,7 @@ void add_fits(std::vector<Cell>& row, uint64_t bytes, const MemcalcView& view) {
   if (view.limit_bytes) row.emplace_back(bytes <= *view.limit_bytes);
 }
 
-std::vector<Column> state_columns(const MemcalcView& view) {
+std::vector<Column> state_columns(const EstimateQuestion& question, const MemcalcView& view) {
   const Unit& unit = view.unit;
   std::vector<Column> columns = {{"gpus"},
                                  {"stage"},
@@ -60,36 +56,30 @@ std::vector<Column> state_columns(const MemcalcView& view) {
                                  bytes_column("master_weights_bytes", "master weights", unit),
                                  bytes_column("moments_bytes", "moments", unit),
                                  bytes_column("optimizer_bytes", "optimizer", unit)};
-  if (!view.activations.empty())
+  if (question.sequence > 0)
     columns.push_back(bytes_column("activations_bytes", "activations", unit));
-  if (view.runtime != nullptr) columns.push_back(bytes_column("buffers_bytes", "buffers", unit));
+  if (question.runtime != nullptr)
+    columns.push_back(bytes_column("buffers_bytes", "buffers", unit));
   columns.push_back(bytes_column("total_bytes", "total", unit));
   if (view.limit_bytes) columns.insert(columns.end(), {{"fits"}, {"binding", "most is of"}});
   return columns;
 }
 
-uint64_t sum_of(const std::vector<Term>& terms) {
-  uint64_t bytes = 0;
-  for (const Term& term : terms) bytes += term.bytes;
-  return bytes;
-}
-
-std::string largest_of(const ModelStates& states, uint64_t activations, uint64_t buffers) {
-  const std::array<std::pair<uint64_t, const char*>, 5> parts = {{{states.parameters, "parameters"},
-                                                                  {states.gradients, "gradients"},
-                                                                  {states.optimizer(), "optimizer"},
-                                                                  {activations, "activations"},
-                                                                  {buffers, "buffers"}}};
-  return std::ranges::max_element(parts, {}, [](const auto& part) { return part.first; })->second;
-}
-
-std::vector<Term> buffers_of(const Training& training, const Placement& placement,
-                             const MemcalcView& view) {
-  if (view.runtime == nullptr) return {};
-  return view.runtime->buffers({training.parameters, view.block, training.precision, placement});
+void add_changes(Report& report, const EstimateQuestion& question, const MemcalcView& view) {
+  const uint64_t now = estimate(question).total();
+  if (now <= *view.limit_bytes) return;
+  Table& table = report.add_table("changes", {{"change", "change that makes it fit"},
+                                              bytes_column("total_bytes", "total", view.unit),
+                                              bytes_column("saved_bytes", "saved", view.unit)});
+  for (const EstimateChange& change : changes_that_fit(question, *view.limit_bytes))
+    table.add_row({change.what, int64_t(change.bytes), int64_t(now - change.bytes)});
 }
 
 }  // namespace
+
+Column bytes_column(const char* key, const char* heading, const Unit& unit) {
+  return {key, fmt::format("{} {}", heading, unit.name), unit.style};
+}
 
 Unit find_unit(const std::string& name) {
   for (const Unit& unit : kUnits) {
@@ -99,36 +89,30 @@ Unit find_unit(const std::string& name) {
        "--unit '{}' is unknown; use GB or MB (powers of 1000), GiB or MiB (powers of 1024)", name);
 }
 
-void add_model_states(Report& report, const Training& training,
-                      const std::vector<Placement>& placements, const MemcalcView& view) {
-  Table& results = report.add_table("results", state_columns(view));
+void add_estimates(Report& report, const std::vector<EstimateQuestion>& questions,
+                   const MemcalcView& view) {
+  Table& results = report.add_table("results", state_columns(questions.front(), view));
   Table* terms = make_terms(report, view, false);
-  const auto parts = uint64_t(view.model_parallel);
-  Training each = training;
-  each.parameters = (training.parameters + parts - 1) / parts;
-  for (const Placement& all : placements) {
-    Placement placement = all;
-    placement.gpus /= view.model_parallel;
-    const ModelStates states = model_states(each, placement);
-    const std::vector<Term> buffers = buffers_of(each, placement, view);
-    const std::vector<Cell> place = {int64_t{all.gpus}, int64_t{all.stage}};
+  for (const EstimateQuestion& question : questions) {
+    const Estimate bytes = estimate(question);
+    const ModelStates& states = bytes.states;
+    const std::vector<Cell> place = {int64_t{question.placement.gpus},
+                                     int64_t{question.placement.stage}};
     std::vector<Cell> row = place;
-    for (const uint64_t bytes : {states.parameters, states.gradients, states.master_weights,
-                                 states.moments, states.optimizer()}) {
-      row.emplace_back(int64_t(bytes));
+    for (const uint64_t part : {states.parameters, states.gradients, states.master_weights,
+                                states.moments, states.optimizer()}) {
+      row.emplace_back(int64_t(part));
     }
-    if (!view.activations.empty()) row.emplace_back(int64_t(sum_of(view.activations)));
-    if (view.runtime != nullptr) row.emplace_back(int64_t(sum_of(buffers)));
-    const uint64_t total = states.total() + sum_of(view.activations) + sum_of(buffers);
-    row.emplace_back(int64_t(total));
-    add_fits(row, total, view);
-    if (view.limit_bytes)
-      row.emplace_back(largest_of(states, sum_of(view.activations), sum_of(buffers)));
+    if (question.sequence > 0) row.emplace_back(int64_t(sum_of(bytes.activations)));
+    if (question.runtime != nullptr) row.emplace_back(int64_t(sum_of(bytes.buffers)));
+    row.emplace_back(int64_t(bytes.total()));
+    add_fits(row, bytes.total(), view);
+    if (view.limit_bytes) row.emplace_back(std::string(bytes.binding()));
     results.add_row(std::move(row));
-    add_terms(terms, place, explain_model_states(each, placement));
-    add_terms(terms, place, view.activations);
-    add_terms(terms, place, buffers);
+    for (const auto* part : {&bytes.explained_states, &bytes.activations, &bytes.buffers})
+      add_terms(terms, place, *part);
   }
+  if (view.limit_bytes && questions.size() == 1) add_changes(report, questions.front(), view);
 }
 
 void add_padding(Report& report, const PublishedModel& model, const std::vector<int>& gpus) {
@@ -167,18 +151,6 @@ void add_answers(Report& report, const Tool& tool, const std::vector<Question>& 
       results.add_row(std::move(row));
       add_terms(terms, place, answer.terms);
     }
-  }
-}
-
-void add_least_gpus(Report& report, const Training& training, const std::vector<int>& stages,
-                    const MemcalcView& view) {
-  Table& results = report.add_table(
-      "results", {{"stage"}, {"gpus"}, bytes_column("total_bytes", "total", view.unit), {"fits"}});
-  for (const int stage : stages) {
-    const std::optional<int> gpus = least_gpus(training, stage, *view.limit_bytes);
-    const Placement placement{.stage = stage, .gpus = gpus.value_or(kMostGpus)};
-    results.add_row({int64_t{stage}, cell_of(gpus),
-                     int64_t(model_states(training, placement).total()), gpus.has_value()});
   }
 }
 

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "lib/plan/compatibility.h"
-#include "lib/plan/model_states.h"
+#include "lib/plan/estimate.h"
 #include "lib/plan/padding.h"
-#include "lib/plan/runtime_bytes.h"
 #include "lib/report/report.h"
 
 namespace gxp {
@@ -20,6 +19,8 @@ struct Unit {
   Style style;
 };
 
+Column bytes_column(const char* key, const char* heading, const Unit& unit);
+
 // kUsage if it is none of GB, GiB, MB, MiB.
 Unit find_unit(const std::string& name);
 
@@ -27,19 +28,15 @@ struct MemcalcView {
   Unit unit;
   bool explain = false;
   std::optional<uint64_t> limit_bytes;  // of one GPU: what is larger does not fit
-  std::vector<Term> activations = {};   // of one GPU, beside the model states; whole on each
-  int model_parallel = 1;               // GPUs that a copy of the model is cut over
-  const Runtime* runtime = nullptr;     // whose buffers are told too
-  uint64_t block = 0;                   // parameters of the largest block; 0: not known
 };
 
 // JSON: results[] of {gpus, stage, parameters_bytes, gradients_bytes, master_weights_bytes,
 // moments_bytes, optimizer_bytes (the two before)[, activations_bytes][, buffers_bytes],
-// total_bytes[, fits, binding (the part that has most)]}, of
-// one GPU; terms[] of
-// {gpus, stage, component, formula, numbers, bytes, source}.
-void add_model_states(Report& report, const Training& training,
-                      const std::vector<Placement>& placements, const MemcalcView& view);
+// total_bytes[, fits, binding (the part that has most)]}, of one GPU; terms[] of {gpus, stage,
+// component, formula, numbers, bytes, source}. Where one question is asked and does not fit,
+// changes[] of {change, total_bytes, saved_bytes}: what makes it fit.
+void add_estimates(Report& report, const std::vector<EstimateQuestion>& questions,
+                   const MemcalcView& view);
 
 // JSON: results[] of {gpus, stage, options, total_bytes, host_bytes, printed[, fits]}; terms[] as
 // above, with options.
@@ -48,8 +45,13 @@ void add_answers(Report& report, const Tool& tool, const std::vector<Question>& 
 
 // The smallest number of GPUs per stage. JSON: results[] of {stage, gpus, total_bytes, fits}; where
 // no number fits, gpus is null and total_bytes what kMostGpus of them would still need.
-void add_least_gpus(Report& report, const Training& training, const std::vector<int>& stages,
+void add_least_gpus(Report& report, const std::vector<EstimateQuestion>& questions,
                     const MemcalcView& view);
+
+// JSON: results[] of {gpus, stage, option, value, total_bytes, next_total_bytes, binding}: the
+// largest value that fits, null if none does; with one more the bytes, and the part that has most.
+void add_most(Report& report, const EstimateQuantity& quantity,
+              const std::vector<EstimateQuestion>& questions, const MemcalcView& view);
 
 // What shards for each number of GPUs add to the model. JSON: padding[] of {gpus, layout, elements,
 // percent, meaning}.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cmd/exit_codes.h"
 #include "cmd/memcalc_run_report.h"
 #include "cmd/result_file.h"
@@ -59,8 +61,9 @@ void add_solutions(Report& report, const MemcalcOptions& options, const RunConfi
       return memory_of_run(plan_run(run, gpus), network, 0, kMeasuredBytes);
     };
     const auto bytes_of = [&](int value) { return total_of(run_with(value).peak); };
-    const Largest largest = find_largest(bytes_of, limit_bytes, quantity.most);
-    solutions.push_back({gpus, largest, run_with(largest.value + 1)});
+    const int least = quantity.least(config);
+    const Largest largest = find_largest(bytes_of, limit_bytes, least, quantity.most);
+    solutions.push_back({gpus, largest, run_with(std::max(largest.value + 1, least))});
   }
   add_run_solutions(report, quantity, solutions);
 }

@@ -7,6 +7,7 @@
 
 #include "lib/forecast/memory.h"
 #include "lib/forecast/solve.h"
+#include "lib/plan/find_largest.h"
 #include "lib/report/report.h"
 
 namespace gxp {

@@ -97,7 +97,7 @@ _gxp() {
         --tensor-parallel) words="" ;;
         --pipeline-parallel) words="" ;;
         --interleave) words="" ;;
-        --runtime) words="deepspeed fsdp2 ddp" ;;
+        --runtime) words="deepspeed deepspeed-rule fsdp2 ddp" ;;
         --compat) words="paper deepspeed deepspeed-docs autotuner megatron eleuther accelerate" ;;
         --largest-layer) words="" ;;
         --gpus-per-host) words="" ;;

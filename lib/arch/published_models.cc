@@ -142,10 +142,13 @@ std::vector<TensorShape> block_shapes(const PublishedModel& model) {
   return model.kind == BlockKind::kGpt ? gpt_block(model) : llama_block(model);
 }
 
+uint64_t count_of(const TensorShape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), uint64_t{1}, std::multiplies<>());
+}
+
 uint64_t count_of(const std::vector<TensorShape>& shapes) {
   uint64_t count = 0;
-  for (const TensorShape& shape : shapes)
-    count += std::accumulate(shape.begin(), shape.end(), uint64_t{1}, std::multiplies<>());
+  for (const TensorShape& shape : shapes) count += count_of(shape);
   return count;
 }
 
@@ -184,6 +187,15 @@ std::vector<std::vector<TensorShape>> unit_shapes(const PublishedModel& model) {
   units.emplace_back(gpt ? 2 : 1, TensorShape{model.hidden});
   if (!model.tied_head) units.back().push_back({model.vocabulary, model.hidden});
   return units;
+}
+
+uint64_t parameters_in_small_tensors(const PublishedModel& model, uint64_t elements) {
+  uint64_t parameters = 0;
+  for (const auto& unit : unit_shapes(model)) {
+    for (const TensorShape& shape : unit)
+      if (count_of(shape) < elements) parameters += count_of(shape);
+  }
+  return parameters;
 }
 
 uint64_t largest_module(const PublishedModel& model) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lib/arch/architecture.h"
 #include "lib/base/find_row.h"
 
 namespace gxp {
@@ -18,11 +19,30 @@ void set_sequence(RunConfig& config, int value) {
 
 void set_layers(RunConfig& config, int value) { config.model.layers = value; }
 
+int least_number(const RunConfig& /*config*/) { return 1; }
+
+// Patterns may name late units, without which the run is refused.
+int least_layers(const RunConfig& config) {
+  RunConfig fewer = config;
+  const auto all_match = [&](int layers) {
+    fewer.model.layers = layers;
+    const Architecture architecture = make_architecture(fewer.model);
+    const auto matches = [&](const std::string& pattern) {
+      return !units_matching(architecture, pattern).empty();
+    };
+    return std::ranges::all_of(config.train.recompute_units, matches) &&
+           std::ranges::all_of(config.parallel.wrap_units, matches);
+  };
+  int layers = 1;
+  while (layers < config.model.layers && !all_match(layers)) ++layers;
+  return layers;
+}
+
 // A program grows with the layers, and the time to build it with their square.
 constexpr std::array kQuantities = {
-    Quantity{"batch", "train.micro_batch", 1 << 20, set_batch},
-    Quantity{"seq", "data.sequence", 1 << 20, set_sequence},
-    Quantity{"layers", "model.layers", 512, set_layers},
+    Quantity{"batch", "train.micro_batch", 1 << 20, least_number, set_batch},
+    Quantity{"seq", "data.sequence", 1 << 20, least_number, set_sequence},
+    Quantity{"layers", "model.layers", 512, least_layers, set_layers},
 };
 
 }  // namespace
@@ -31,31 +51,6 @@ std::span<const Quantity> quantities() { return kQuantities; }
 
 const Quantity& find_quantity(std::string_view name) {
   return find_row(kQuantities, name, "--solve");
-}
-
-Largest find_largest(const std::function<uint64_t(int)>& bytes_of, uint64_t limit_bytes, int most) {
-  Largest largest{.bytes = bytes_of(1)};
-  if (largest.bytes > limit_bytes) {
-    largest.next_bytes = largest.bytes;
-    return largest;
-  }
-  int low = 1;
-  int high = 2;  // does not fit, or has not been tried
-  const auto fits = [&](int value) {
-    const uint64_t bytes = bytes_of(value);
-    (bytes <= limit_bytes ? largest.bytes : largest.next_bytes) = bytes;
-    return bytes <= limit_bytes;
-  };
-  while (high <= most && fits(high)) {
-    low = high;
-    high = low == most ? most + 1 : std::min(2 * low, most);
-  }
-  while (high - low > 1) {
-    const int middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  largest.value = low;
-  return largest;
 }
 
 }  // namespace gxp

@@ -113,18 +113,4 @@ std::vector<Term> explain_model_states(const Training& training, const Placement
   return terms;
 }
 
-std::optional<int> least_gpus(const Training& training, int stage, uint64_t limit_bytes) {
-  const auto fits = [&](int gpus) {
-    return model_states(training, {.stage = stage, .gpus = gpus}).total() <= limit_bytes;
-  };
-  if (!fits(kMostGpus)) return std::nullopt;
-  int low = 0;  // does not fit, or is no number of GPUs
-  int high = kMostGpus;
-  while (high - low > 1) {
-    const int middle = low + (high - low) / 2;
-    (fits(middle) ? high : low) = middle;
-  }
-  return high;
-}
-
 }  // namespace gxp

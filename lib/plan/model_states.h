@@ -16,7 +16,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -87,9 +86,5 @@ ModelStates model_states(const Training& training, const Placement& placement);
 
 // The same, line by line, with formula and source.
 std::vector<Term> explain_model_states(const Training& training, const Placement& placement);
-
-// The smallest number of GPUs, up to kMostGpus, on which the model states take at most
-// `limit_bytes` each; nothing if there is none.
-std::optional<int> least_gpus(const Training& training, int stage, uint64_t limit_bytes);
 
 }  // namespace gxp

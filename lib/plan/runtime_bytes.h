@@ -14,9 +14,13 @@
 
 namespace gxp {
 
+// DeepSpeed's stage 3 keeps smaller tensors whole on each GPU (stage3_param_persistence_threshold).
+inline constexpr uint64_t kPersistentTensor = 100'000;
+
 struct RuntimeQuestion {
   uint64_t parameters = 0;
-  uint64_t unit = 0;  // parameters of the largest block; 0: not known
+  uint64_t unit = 0;   // parameters of the largest block; 0: not known
+  uint64_t small = 0;  // those in tensors of less than kPersistentTensor; 0: not known
   Precision precision;
   Placement placement;
 };

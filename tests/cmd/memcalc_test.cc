@@ -128,6 +128,33 @@ TEST_CASE("memcalc cuts the model over tensor and pipeline parallelism first", "
   CHECK(states / kGiB == Approx(31.64).epsilon(0.003));
 }
 
+TEST_CASE("memcalc --solve fills a GPU's memory with a MODEL", "[cmd]") {
+  const Arguments of = GENERATE(Arguments{"--solve", "batch", "--sequence", "2048"},
+                                Arguments{"--solve", "seq", "--recompute", "selective"},
+                                Arguments{"--solve", "layers"});
+  Arguments arguments = {"llama3-8b", "--limit", "80GB", "--gpus", "8,16", "--stage", "2,3"};
+  arguments.insert(arguments.end(), of.begin(), of.end());
+  const Json results = memcalc_json(arguments)["results"];
+  REQUIRE(results.size() == 4);
+  for (const Json& row : results) {
+    CHECK(row["value"] >= 1);
+    CHECK(row["total_bytes"] <= 80'000'000'000);
+    CHECK(row["next_total_bytes"] > 80'000'000'000);
+  }
+  CHECK(results[3]["value"] > results[0]["value"]);
+}
+
+TEST_CASE("memcalc tells what would make a MODEL fit", "[cmd]") {
+  const Json report = memcalc_json(
+      {"llama3-8b", "--limit", "40GB", "--gpus", "8", "--stage", "1", "--sequence", "8192"});
+  CHECK(report["results"][0]["fits"] == false);
+  CHECK(report["results"][0]["binding"] == "activations");
+  REQUIRE(report["changes"].size() >= 2);
+  for (const Json& change : report["changes"]) CHECK(change["total_bytes"] <= 40'000'000'000);
+  CHECK_FALSE(
+      memcalc_json({"gpt2", "--limit", "40GB", "--gpus", "8", "--stage", "1"}).contains("changes"));
+}
+
 TEST_CASE("memcalc --list --limit tells the lowest stage with which each model fits", "[cmd]") {
   const Json fits = memcalc_json({"--list", "--limit", "80GB", "--gpus", "8"})["fits"];
   std::map<std::string, Json> stages;
@@ -175,8 +202,15 @@ TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]
       {{"gpt2", "--pipeline-parallel", "13"}, "more pipeline stages than layers"},
       {{"gpt2", "--pipeline-parallel", "3", "--gpus", "8"}, "a copy of the model takes 3"},
       {{"gpt2", "--compat", "eleuther", "--pipeline-parallel", "2"}, "no options of another"},
-      {{"gpt2", "--solve", "gpus", "--limit", "1GB", "--tensor-parallel", "2"},
-       "--solve gpus knows"},
+      {{"gpt2", "--solve", "rows", "--limit", "1GB"}, "must be gpus, batch, seq or layers"},
+      {{"gpt2", "--solve", "gpus", "--limit", "1GB", "--gpus", "8"}, "leave out --gpus"},
+      {{"gpt2", "--solve", "batch", "--limit", "1GB"}, "add --sequence"},
+      {{"gpt2", "--solve", "seq", "--limit", "1GB", "--sequence", "8"}, "leave out --sequence"},
+      {{"gpt2", "--solve", "seq", "--limit", "1GB", "--precision", "fp32"}, "is for 16 bits"},
+      {{"gpt2", "--solve", "batch", "--limit", "1GB", "--sequence", "8", "--micro-batch", "2"},
+       "leave out --micro-batch"},
+      {{"gpt2", "--solve", "layers", "--limit", "1GB", "--compat", "paper"}, "leave out --compat"},
+      {{"gpt2", "--limit", "2000TB"}, "more than any GPU has"},
       {{"gpt2", "--sequence", "2048", "--precision", "fp32"}, "is for 16 bits"},
       {{"gpt2", "--sequence", "2048", "--recompute", "half"}, "must be one of: none, selective"},
       {{"gpt2", "--sequence", "1048576", "--micro-batch", "65536"}, "pass 1e18 bytes"},

@@ -108,24 +108,6 @@ TEST_CASE("an explanation shows the formula, the numbers and the source", "[plan
   CHECK(contains(term.source, "arXiv:1910.02054"));
 }
 
-TEST_CASE("the fewest GPUs that fit are so: one fewer do not", "[plan]") {
-  const Training training = train(7'000'000'000);
-  const int stage = GENERATE(1, 2, 3);
-  const uint64_t limit = GENERATE(30'000'000'000u, 80'000'000'000u, 112'000'000'000u);
-  const std::optional<int> gpus = least_gpus(training, stage, limit);
-  REQUIRE(gpus);
-  CAPTURE(stage, limit, *gpus);
-  CHECK(total(training, {stage, *gpus}) <= limit);
-  if (*gpus > 1) CHECK(total(training, {stage, *gpus - 1}) > limit);
-}
-
-TEST_CASE("no number of GPUs makes room for what is not sharded", "[plan]") {
-  CHECK_FALSE(least_gpus(train(7'000'000'000), 0, 111'999'999'999));
-  CHECK(least_gpus(train(7'000'000'000), 0, 112'000'000'000) == 1);
-  CHECK_FALSE(least_gpus(train(7'000'000'000), 2, 14'000'000'000));
-  CHECK_FALSE(least_gpus(train(1), 3, 15));
-}
-
 TEST_CASE("the largest job's bytes do not overflow", "[plan]") {
   CHECK(total(train(kMostParameters, "bf16-fp32-grads"), {0, 1}) == 18 * kMostParameters);
 }
