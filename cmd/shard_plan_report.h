@@ -1,6 +1,7 @@
 // The tables of gxp shard-plan.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct PlannedStep {
   StepTime time;
   int rank = 0;
 };
+
+// Seconds that the compute lane waits for an operation, by OpId.
+std::map<OpId, double> waited_for(const PlannedStep& step);
 
 // strategy, world_size, parameters, padding, wire_bytes_per_rank_per_step (of the rank),
 // wire_bytes_of_ranks, wire_bytes_between_hosts_of_ranks, step_seconds, compute_seconds,

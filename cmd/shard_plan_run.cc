@@ -1,0 +1,98 @@
+#include "cmd/shard_plan_run.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "cmd/exit_codes.h"
+#include "cmd/result_file.h"
+#include "cmd/shard_plan_report.h"
+#include "lib/base/error.h"
+#include "lib/config/load.h"
+#include "lib/forecast/drawing.h"
+#include "lib/train/backend.h"
+#include "lib/train/measure_ops.h"
+
+namespace gxp {
+namespace {
+
+// What a rank of this host has, among those that share its cores.
+struct RankMachine {
+  ComputeTime compute;
+  RankCores cores;
+};
+
+RankCores cores_of(const ShardPlanOptions& options, const RunConfig& config) {
+  const int ranks = options.ranks.nproc;
+  return {double(std::max(1u, std::thread::hardware_concurrency())) / ranks,
+          double(thread_count(config.train, ranks))};
+}
+
+Speed speed_of(const ShardPlanOptions& options, const RunConfig& config) {
+  const double bytes_per_s = options.memory_gb_per_s * 1e9;
+  if (options.gflops > 0) return {.flops = options.gflops * 1e9, .bytes_per_s = bytes_per_s};
+  Backend backend = make_backend(config.train, options.ranks.nproc);
+  const RankCores own = cores_of(options, config);
+  const double share = std::min(1.0, own.cores / own.compute_threads);
+  return {.flops = measure_matmul_flops(backend) * share, .bytes_per_s = bytes_per_s * share};
+}
+
+RankMachine machine_of(const ShardPlanOptions& options, const RunConfig& config) {
+  if (!options.measure) return {at_speed(speed_of(options, config)), {}};
+  return {as_measured(measure_ops(config, options.ranks.nproc)), cores_of(options, config)};
+}
+
+PlannedStep plan_step(const ShardPlanOptions& options, const RunConfig& config,
+                      const Network& network, const RankMachine& machine) {
+  PlannedStep step;
+  step.rank = options.rank;
+  step.plan = plan_run(settings_on(config, options.ranks), network.world_size);
+  step.traffic = traffic_of(step.plan.step.program, network);
+  step.memory = memory_of_run(step.plan, network, step.rank, kMeasuredBytes);
+  step.time = time_step(step.plan, step.traffic, machine.compute, machine.cores,
+                        {.host_bytes_per_s = options.memory_gb_per_s * 1e9 / 2,  // read and written
+                         .file_bytes_per_s = options.file_gb_per_s * 1e9});
+  return step;
+}
+
+std::vector<PlannedStep> plan_all(const ShardPlanOptions& options, const RunConfig& config,
+                                  const Network& network, const RankMachine& machine) {
+  std::vector<PlannedStep> steps;
+  for (const Strategy& strategy : strategies()) {
+    RunConfig other = config;
+    other.parallel.strategy = strategy.name;
+    if (!strategy.shard_optimizer) other.parallel.shard_size = 0;  // shards nothing
+    steps.push_back(plan_step(options, other, network, machine));
+  }
+  return steps;
+}
+
+}  // namespace
+
+int plan_run_file(const ShardPlanOptions& options) {
+  const int world_size = options.ranks.world_size();
+  if (world_size > kMostPlannedRanks)
+    fail(ErrorKind::kUsage, "plan {} ranks: {} are the most; give a smaller --nproc or --nnodes",
+         world_size, kMostPlannedRanks);
+  if (options.rank >= world_size)
+    fail(ErrorKind::kUsage, "--rank {}: must be below the number of ranks, {}", options.rank,
+         world_size);
+  check_writable(options.svg);
+  const Environment environment = process_environment();
+  const RunConfig config = load_config(options.config_path, options.sets, environment).run;
+  const Network network = network_of_run(config, options.ranks, environment);
+  const RankMachine machine = machine_of(options, config);
+  const PlannedStep step = plan_step(options, config, network, machine);
+  Report report{.schema = "gxp.shard-plan/1"};
+  add_step_facts(report, step);
+  add_wire(report, step);
+  if (options.units || options.format == Format::kJson) add_units(report, step);
+  if (options.units) add_tensors(report, step);
+  if (options.program) add_program(report, step);
+  if (options.compare) add_strategies(report, plan_all(options, config, network, machine));
+  print(report, options.format);
+  if (!options.svg.empty())
+    write_file(options.svg, timeline_svg(step.plan.step.program, step.time));
+  return kExitOk;
+}
+
+}  // namespace gxp
