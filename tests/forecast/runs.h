@@ -1,8 +1,11 @@
 // Small runs, and networks like those of the tests' ranks.
 #pragma once
 
+#include <array>
 #include <future>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "lib/forecast/traffic.h"
@@ -49,10 +52,12 @@ inline std::vector<std::string> with_groups(std::vector<std::string> sets, int w
   return sets;
 }
 
-// By rank: the most that the device's tracker counted, and what was sent in the last step.
+// By rank: the most that the device's tracker counted, what was sent in the last step, and what lay
+// beside the device.
 struct RunMeasure {
   std::vector<KindBytes> peaks;
   std::vector<uint64_t> sent;
+  std::vector<std::array<uint64_t, kStorageCount>> beside;
 };
 
 // Of two steps, whose ranks' communicators take their scratch from the devices.
@@ -67,15 +72,19 @@ inline RunMeasure measure_run(const RunConfig& config, int world_size, bool vali
     const uint64_t sent = trainer.step(false).wire_bytes;
     if (validates) trainer.validate();
     communicator.barrier();
-    return std::pair(backend.device->tracker().peak().by_kind, sent);
+    std::array<uint64_t, kStorageCount> beside{};
+    for (const Storage storage : {Storage::kHost, Storage::kFile})
+      beside[size_t(storage)] = trainer.offloaded().bytes(storage);
+    return std::tuple(backend.device->tracker().peak().by_kind, sent, beside);
   };
-  std::vector<std::future<std::pair<KindBytes, uint64_t>>> running;
+  std::vector<std::future<std::invoke_result_t<decltype(rank), int>>> running;
   for (int i = 0; i < world_size; ++i) running.push_back(std::async(std::launch::async, rank, i));
   RunMeasure measure;
   for (auto& each : running) {
-    const auto [peak, sent] = each.get();
+    const auto [peak, sent, beside] = each.get();
     measure.peaks.push_back(peak);
     measure.sent.push_back(sent);
+    measure.beside.push_back(beside);
   }
   return measure;
 }
