@@ -8,24 +8,15 @@
 #include "cmd/memcalc_options.h"
 #include "cmd/memcalc_report.h"
 #include "cmd/memcalc_run.h"
-#include "lib/base/bytes.h"
+#include "cmd/options.h"
 #include "lib/base/error.h"
 
 namespace gxp {
 namespace {
 
-constexpr uint64_t kMostLimit = uint64_t{1} << 50;
-
 std::optional<uint64_t> limit_of(const MemcalcOptions& options) {
   if (options.limit.empty()) return std::nullopt;
-  const std::optional<uint64_t> limit = parse_bytes(options.limit);
-  if (!limit || *limit == 0)
-    fail(ErrorKind::kUsage, "--limit '{}': no size above 0; give one such as 80GB or 80GiB",
-         options.limit);
-  if (*limit > kMostLimit)
-    fail(ErrorKind::kUsage, "--limit '{}': more than any GPU has; give at most {}", options.limit,
-         format_bytes(kMostLimit));
-  return limit;
+  return read_limit(options.limit);
 }
 
 void add_facts(const MemcalcOptions& options, const Training& training, const MemcalcView& view,

@@ -4,7 +4,7 @@
 
 #include "cmd/exit_codes.h"
 #include "cmd/model_plan_report.h"
-#include "lib/base/bytes.h"
+#include "cmd/options.h"
 #include "lib/base/error.h"
 #include "lib/ckpt/model_file.h"
 #include "lib/plan/cluster_links.h"
@@ -85,15 +85,6 @@ TrainPlan plan_of(const ModelPlanOptions& options, const Subject& subject) {
   return plan;
 }
 
-uint64_t limit_of(const ModelPlanOptions& options, const Gpu& gpu) {
-  if (options.limit.empty()) return gpu.memory_bytes;
-  const std::optional<uint64_t> limit = parse_bytes(options.limit);
-  if (!limit || *limit == 0)
-    fail(ErrorKind::kUsage, "--limit '{}': no size above 0; give one such as 80GB or 80GiB",
-         options.limit);
-  return *limit;
-}
-
 // Sequences of a step, for a search: those asked for, or of the plan as it stands.
 uint64_t batch_of(const ModelPlanOptions& options, const TrainPlan& plan) {
   if (options.global_batch > 0) return uint64_t(options.global_batch);
@@ -107,7 +98,8 @@ int plan_model(const std::string& model, const ModelPlanOptions& options, Format
   const TrainCase question{&subject.model, &subject.hardware, &find_software(options.software),
                            plan_of(options, subject)};
   check(question);
-  const uint64_t limit = limit_of(options, *subject.hardware.gpu);
+  const uint64_t limit =
+      options.limit.empty() ? subject.hardware.gpu->memory_bytes : read_limit(options.limit);
   Report report{.schema = "gxp.model-plan/1"};
   report.facts = {{{"model"}, model},
                   {{"gpu"}, std::string(subject.hardware.gpu->name)},

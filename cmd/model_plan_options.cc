@@ -12,11 +12,9 @@
 namespace gxp {
 namespace {
 
-constexpr std::array<std::string_view, 20> kNames = {"--cluster",
+constexpr std::array<std::string_view, 18> kNames = {"--cluster",
                                                      "--gpu",
                                                      "--software",
-                                                     "--limit",
-                                                     "--search",
                                                      "--gpus",
                                                      "--sequence",
                                                      "--global-batch",
@@ -33,7 +31,8 @@ constexpr std::array<std::string_view, 20> kNames = {"--cluster",
                                                      "--recompute",
                                                      "--offload"};
 
-constexpr std::array<std::string_view, 3> kOfBoth = {"config", "--format", "--help"};
+constexpr std::array<std::string_view, 5> kOfBoth = {"config", "--limit", "--search", "--format",
+                                                     "--help"};
 
 template <class Table>
 std::string names_of(const Table& table) {
@@ -98,10 +97,11 @@ void add_model_plan_options(CLI::App& app, ModelPlanOptions& options) {
   add_number_option(app, "--global-batch", options.global_batch, 1, 1 << 24,
                     "With a MODEL: sequences of a step, in place of --accumulate");
   add_parallel_options(app, options.plan);
-  app.add_option("--limit", options.limit, "With a MODEL: memory of a GPU; its own")
+  app.add_option("--limit", options.limit,
+                 "Memory of a GPU; a MODEL's own, of a run train.device_memory_bytes")
       ->type_name("SIZE");
   app.add_flag("--search", options.search,
-               "With a MODEL: search all plans of that step, and show the best by memory and time");
+               "Search all plans of that step, and show the best by memory and time");
 }
 
 }  // namespace gxp

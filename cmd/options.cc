@@ -9,6 +9,7 @@
 #include <span>
 
 #include "lib/base/bytes.h"
+#include "lib/base/error.h"
 #include "lib/base/near_match.h"
 #include "lib/config/settings.h"
 
@@ -92,6 +93,17 @@ void add_set_option(CLI::App& app, std::vector<std::string>& sets) {
       ->type_name("SECTION.KEY=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+uint64_t read_limit(const std::string& text) {
+  constexpr uint64_t kMost = uint64_t{1} << 50;
+  const std::optional<uint64_t> limit = parse_bytes(text);
+  if (!limit || *limit == 0)
+    fail(ErrorKind::kUsage, "--limit '{}': no size above 0; give one such as 80GB or 80GiB", text);
+  if (*limit > kMost)
+    fail(ErrorKind::kUsage, "--limit '{}': more than any GPU has; give at most {}", text,
+         format_bytes(kMost));
+  return *limit;
 }
 
 }  // namespace gxp

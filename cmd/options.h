@@ -1,6 +1,7 @@
 // Options that several subcommands share. What they fill must live until the command's action ends.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ void add_number_option(CLI::App& app, const char* names, int& number, int low, i
 // A size as lib/base/bytes.h reads it: 8, 64K, 1G.
 void add_size_option(CLI::App& app, const char* names, size_t& bytes,
                      const std::string& description);
+
+// What --limit says of a GPU's memory. kUsage if it is no size from 1 byte to 1 PiB.
+uint64_t read_limit(const std::string& text);
 
 // --set SECTION.KEY=VALUE, any number of times; for load_config().
 void add_set_option(CLI::App& app, std::vector<std::string>& sets);

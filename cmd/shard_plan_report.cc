@@ -114,4 +114,35 @@ void add_strategies(Report& report, const std::vector<PlannedStep>& steps) {
   }
 }
 
+void add_choices(Report& report, const RunChoices& choices) {
+  report.facts.push_back({{"tried", "plans"}, int64_t(choices.tried)});
+  Table& table = report.add_table("plans", {{"peak_bytes", "peak", Style::kBytes},
+                                            {"host_bytes", "host", Style::kBytes},
+                                            {"file_bytes", "file", Style::kBytes},
+                                            {"step_seconds", "step s"},
+                                            {"exposed_seconds", "exposed s"},
+                                            {"strategy"},
+                                            {"shard_size", "shard"},
+                                            {"micro_batch", "micro-batch"},
+                                            {"grad_accum", "accumulation"},
+                                            {"recompute"},
+                                            {"offload"},
+                                            {"wire_bytes", "sent", Style::kBytes}});
+  for (size_t i = 0; i < choices.best.size(); ++i) {
+    const PlannedStep& step = choices.best[i];
+    const RunConfig& run = choices.settings[i];
+    const auto& beside = step.plan.step.program.offloaded_bytes;
+    const bool both = run.offload.parameters != "none";
+    table.add_row(
+        {int64_t(total_of(step.memory.peak)), int64_t(beside[size_t(Storage::kHost)]),
+         int64_t(beside[size_t(Storage::kFile)]), step.time.seconds, step.time.exposed_seconds,
+         run.parallel.strategy, int64_t{step.plan.step.program.groups.shard_size},
+         int64_t{run.train.micro_batch}, int64_t{run.train.grad_accum}, run.train.recompute,
+         both                              ? "all"
+         : run.offload.optimizer == "none" ? "none"
+                                           : "optimizer",
+         int64_t(sent_by(step.traffic, step.rank))});
+  }
+}
+
 }  // namespace gxp

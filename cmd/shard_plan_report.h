@@ -46,4 +46,14 @@ void add_program(Report& report, const PlannedStep& step);
 // exposed_comm_seconds}.
 void add_strategies(Report& report, const std::vector<PlannedStep>& steps);
 
+// The best of a run's variants, from the smallest on.
+struct RunChoices {
+  size_t tried = 0;
+  std::vector<PlannedStep> best;
+  std::vector<RunConfig> settings;  // of the best
+};
+// Facts, and plans[] of {peak_bytes, host_bytes, file_bytes, step_seconds, exposed_seconds,
+// strategy, shard_size, micro_batch, grad_accum, recompute, offload, wire_bytes}.
+void add_choices(Report& report, const RunChoices& choices);
+
 }  // namespace gxp

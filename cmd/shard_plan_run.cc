@@ -4,11 +4,13 @@
 #include <thread>
 
 #include "cmd/exit_codes.h"
+#include "cmd/options.h"
 #include "cmd/result_file.h"
 #include "cmd/shard_plan_report.h"
 #include "lib/base/error.h"
 #include "lib/config/load.h"
 #include "lib/forecast/drawing.h"
+#include "lib/forecast/run_variants.h"
 #include "lib/train/backend.h"
 #include "lib/train/measure_ops.h"
 
@@ -66,6 +68,31 @@ std::vector<PlannedStep> plan_all(const ShardPlanOptions& options, const RunConf
   return steps;
 }
 
+constexpr int kMostSearchedRanks = 256;  // some milliseconds a plan, hundreds of plans
+
+RunChoices search(const ShardPlanOptions& options, const RunConfig& config, const Network& network,
+                  const RankMachine& machine) {
+  if (network.world_size > kMostSearchedRanks)
+    fail(ErrorKind::kUsage,
+         "search plans of {} ranks: {} are the most; plan one with fewer options",
+         network.world_size, kMostSearchedRanks);
+  const uint64_t device = config.train.device_memory_bytes;
+  uint64_t limit = device > 0 ? device : UINT64_MAX;
+  if (!options.model.limit.empty()) limit = read_limit(options.model.limit);
+  const std::vector<RunConfig> variants = run_variants(config, network.world_size);
+  std::vector<RunCost> costs;
+  for (const RunConfig& variant : variants) {
+    const PlannedStep step = plan_step(options, variant, network, machine);
+    costs.push_back({total_of(step.memory.peak), step.time.seconds});
+  }
+  RunChoices choices{.tried = variants.size(), .best = {}, .settings = {}};
+  for (const size_t i : best_of(costs, limit)) {
+    choices.best.push_back(plan_step(options, variants[i], network, machine));
+    choices.settings.push_back(variants[i]);
+  }
+  return choices;
+}
+
 }  // namespace
 
 int plan_run_file(const ShardPlanOptions& options) {
@@ -76,6 +103,8 @@ int plan_run_file(const ShardPlanOptions& options) {
   if (options.rank >= world_size)
     fail(ErrorKind::kUsage, "--rank {}: must be below the number of ranks, {}", options.rank,
          world_size);
+  if (!options.model.limit.empty() && !options.model.search)
+    fail(ErrorKind::kUsage, "--limit of a run goes with --search; add it, or ask gxp memcalc");
   check_writable(options.svg);
   const Environment environment = process_environment();
   const RunConfig config = load_config(options.config_path, options.sets, environment).run;
@@ -88,6 +117,7 @@ int plan_run_file(const ShardPlanOptions& options) {
   if (options.units || options.format == Format::kJson) add_units(report, step);
   if (options.units) add_tensors(report, step);
   if (options.program) add_program(report, step);
+  if (options.model.search) add_choices(report, search(options, config, network, machine));
   if (options.compare) add_strategies(report, plan_all(options, config, network, machine));
   print(report, options.format);
   if (!options.svg.empty())

@@ -84,6 +84,7 @@ TEST_CASE("shard-plan refuses a model's plan in one line that says why", "[cmd]"
         "does not divide 12"},
        {{"llama3-8b", "--cluster", "dgx-h100", "--global-batch", "12"}, "no multiple of the 8"},
        {{"llama3-8b", "--cluster", "dgx-h100", "--nproc", "8"}, "--nproc goes with a run file"},
+       {{"run.toml", "--limit", "1GB"}, "goes with --search"},
        {{"run.toml", "--cluster", "dgx-h100"}, "--cluster goes with a MODEL"}}));
   const Outcome outcome = plan(arguments);
   CAPTURE(outcome.err);

@@ -144,6 +144,20 @@ TEST_CASE("shard-plan compares all strategies", "[cmd]") {
         row("shard_grad_op")["wire_bytes_per_rank_per_step"]);
 }
 
+TEST_CASE("shard-plan --search finds what fits where the run itself does not", "[cmd]") {
+  const GoldenRun run;
+  const Json all = plan(run, "ddp", {"--nproc", "4", "--search"});
+  REQUIRE(all["plans"].size() > 1);
+  CHECK(all["tried"] > 100);
+  const int64_t least = all["plans"][0]["peak_bytes"];
+  CHECK(least < all["peak_bytes"]);
+  for (const Json& row : all["plans"]) CHECK(row["peak_bytes"] >= least);
+  const Json few = plan(run, "ddp", {"--nproc", "4", "--search", "--limit", std::to_string(least)});
+  REQUIRE(few["plans"].size() == 1);
+  CHECK(few["plans"][0] == all["plans"][0]);
+  CHECK(all["plans"].back()["step_seconds"] <= all["step_seconds"]);
+}
+
 TEST_CASE("shard-plan takes times from measured operations, which no other speed goes with",
           "[cmd]") {
   const GoldenRun run;
