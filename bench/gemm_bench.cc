@@ -1,8 +1,11 @@
 // gemm_bench [THREADS [ROUNDS [WHICH]]]: the CPU's matrix product against oneDNN's and against the
 // peak of the FMA units, on the shapes of training whose name contains WHICH.
+// gemm_bench THREADS ROUNDS step LAYERS HIDDEN VOCABULARY TOKENS: on the shapes of a GPT-2's step,
+// and the rate of all its products together.
 //
-// In each round all contestants run once, one after the other, so that a busy machine hurts them
-// alike; the best round counts. oneDNN runs as dnnl_sgemm and as a matmul primitive whose weights
+// In each round all contestants run twice, one after the other, so that a busy machine hurts them
+// alike; the second time counts, as threads may have slept before the first, and the best round. Run
+// with OMP_WAIT_POLICY=passive: oneDNN's threads must not spin while others are timed. oneDNN runs as dnnl_sgemm and as a matmul primitive whose weights
 // were packed beforehand, at no charge; the better one is shown. In bf16, c is bf16 too, but f32
 // where it is accumulated in. Figures are GFLOP/s.
 #include <fmt/format.h>
@@ -34,6 +37,7 @@ struct Case {
   const char* use;
   size_t m, n, k;
   bool transpose_a, transpose_b, accumulate;
+  [[nodiscard]] double flops() const { return 2.0 * double(m) * double(n) * double(k); }
 };
 
 // Tokens are 2048; linear layers of GPT-2 with C = 256, 384, 768, 1024; the classifier in chunks.
@@ -63,6 +67,43 @@ constexpr Case kCases[] = {
     {"dW of logits 128", 50257, 768, 128, true, false, true},
     {"dW of logits 512", 50257, 768, 512, true, false, true},
 };
+
+// A product of a step, and how often a step has it.
+struct Repeated {
+  Case shape;
+  double times;
+};
+
+struct Gpt2 {
+  size_t layers, hidden, vocabulary, tokens;
+};
+
+// Forward, its gradient of the input and of the weight.
+void add_linear(std::vector<Repeated>& step, const char* use, const Case& forward, double times) {
+  const auto [name, m, n, k, ta, tb, acc] = forward;
+  step.push_back({{use, m, n, k, false, tb, false}, times});
+  step.push_back({{"  its dx", m, k, n, false, !tb, false}, times});
+  if (tb)
+    step.push_back({{"  its dW", n, k, m, true, false, true}, times});
+  else
+    step.push_back({{"  its dW", k, n, m, true, false, true}, times});
+}
+
+// As lib/model multiplies: weights are stored (in, out), the head's (out, in), and the head takes
+// some rows at a time (lib/arch, logits_in_pieces).
+std::vector<Repeated> products_of_step(const Gpt2& model) {
+  const size_t c = model.hidden, t = model.tokens;
+  const auto layers = double(model.layers);
+  const size_t rows = std::min(t, std::max<size_t>(64, (size_t{16} << 20) / model.vocabulary));
+  std::vector<Repeated> step;
+  add_linear(step, "qkv", {"", t, 3 * c, c, false, false, false}, layers);
+  add_linear(step, "attention out", {"", t, c, c, false, false, false}, layers);
+  add_linear(step, "mlp up", {"", t, 4 * c, c, false, false, false}, layers);
+  add_linear(step, "mlp down", {"", t, c, 4 * c, false, false, false}, layers);
+  add_linear(step, "logits", {"", rows, model.vocabulary, c, false, true, false},
+             double(t) / double(rows));
+  return step;
+}
 
 using Clock = std::chrono::steady_clock;
 
@@ -199,18 +240,26 @@ std::function<void()> make_matmul(const GemmArgs& args) {
 }
 #endif
 
-// Seconds of the best of `rounds` rounds, for each contestant.
+// Seconds of the best of `rounds` rounds, for each contestant; threads are awake.
 std::vector<double> race(const std::vector<std::function<void()>>& contestants, int rounds) {
   std::vector<double> best(contestants.size(), 1e9);
   for (int round = 0; round < rounds; ++round)
-    for (size_t i = 0; i < contestants.size(); ++i)
+    for (size_t i = 0; i < contestants.size(); ++i) {
+      contestants[i]();
       best[i] = std::min(best[i], seconds_of(contestants[i]));
+    }
   return best;
 }
 
-// GFLOP/s of a product in one type.
-struct Rates {
+constexpr std::array kTypes = {DType::kF32, DType::kBF16};
+
+// Seconds of a product in one type; oneDNN's are 0 where it is not there.
+struct Seconds {
   double own = 0, other = 0;
+};
+struct Outcome {
+  double peak_flops;
+  std::array<Seconds, kTypes.size()> seconds;
 };
 
 // What runs the product, own first.
@@ -223,13 +272,13 @@ std::vector<std::function<void()>> contestants_of(const GemmArgs& args, Gemm& ge
   return contestants;
 }
 
-void run_case(const Case& shape, ThreadPool& pool, Gemm& gemm, int rounds) {
+Outcome race_case(const Case& shape, ThreadPool& pool, Gemm& gemm, int rounds) {
   double peak_flops = 0;
   std::vector<std::function<void()>> all = {
       [&] { pool.run([&](int t) { t == 0 ? peak_flops = run_peak() : run_peak(); }); }};
   std::vector<std::unique_ptr<Operands>> data;
   std::vector<size_t> first;  // contestant of each type
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+  for (const DType dtype : kTypes) {
     data.push_back(std::make_unique<Operands>(shape, dtype));
     first.push_back(all.size());
     for (auto& contestant : contestants_of(args_of(shape, *data.back()), gemm))
@@ -237,26 +286,67 @@ void run_case(const Case& shape, ThreadPool& pool, Gemm& gemm, int rounds) {
   }
   first.push_back(all.size());
   const std::vector<double> best = race(all, rounds);
-  const double flops = 2.0 * double(shape.m) * double(shape.n) * double(shape.k);
-  std::array<Rates, 2> rates;
-  for (size_t type = 0; type < 2; ++type) {
-    rates[type].own = flops / best[first[type]] / 1e9;
-    for (size_t i = first[type] + 1; i < first[type + 1]; ++i)
-      rates[type].other = std::max(rates[type].other, flops / best[i] / 1e9);
+  Outcome outcome = {peak_flops * pool.thread_count() / best[0], {}};
+  for (size_t type = 0; type < kTypes.size(); ++type) {
+    Seconds& seconds = outcome.seconds[type];
+    seconds.own = best[first[type]];
+    const auto others = best.begin() + long(first[type]) + 1;
+    const auto end = best.begin() + long(first[type + 1]);
+    seconds.other = others == end ? 0 : *std::min_element(others, end);
   }
-  const double peak = peak_flops * pool.thread_count() / best[0] / 1e9;
+  return outcome;
+}
+
+void print_head() {
+  fmt::print("{:<20} {:<20} {:>5} {:>5} {:>6} {:>5} {:>7} {:>7} {:>6} {:>7}\n", "use", "m x n x k",
+             "peak", "f32", "oneDNN", "/peak", "/oneDNN", "bf16", "oneDNN", "/oneDNN");
+}
+
+void print_row(const std::string& use, const std::string& sizes, double flops,
+               const Outcome& outcome) {
+  const double peak = outcome.peak_flops / 1e9;
+  fmt::print("{:<20} {:<20} {:>5.0f}", use, sizes, peak);
+  for (size_t type = 0; type < kTypes.size(); ++type) {
+    const auto [own, other] = outcome.seconds[type];
+    fmt::print(" {:>{}.0f} {:>6.0f}", flops / own / 1e9, type == 0 ? 5 : 7,
+               other > 0 ? flops / other / 1e9 : 0);
+    if (type == 0) fmt::print(" {:>5.2f}", flops / own / 1e9 / peak);
+    fmt::print(" {:>7.2f}", other / own);
+  }
+  fmt::print("\n");
+}
+
+Outcome run_case(const Case& shape, ThreadPool& pool, Gemm& gemm, int rounds) {
+  const Outcome outcome = race_case(shape, pool, gemm, rounds);
   const std::string sizes =
       fmt::format("{}x{}x{}{}{}", shape.m, shape.n, shape.k, shape.transpose_a ? " a^T" : "",
                   shape.transpose_b ? " b^T" : "");
-  const auto ratio = [](double a, double b) { return b > 0 ? a / b : 0.0; };
-  fmt::print(
-      "{:<20} {:<20} {:>5.0f} {:>5.0f} {:>6.0f} {:>5.2f} {:>7.2f} {:>7.0f} {:>6.0f} {:>7.2f}\n",
-      shape.use, sizes, peak, rates[0].own, rates[0].other, ratio(rates[0].own, peak),
-      ratio(rates[0].own, rates[0].other), rates[1].own, rates[1].other,
-      ratio(rates[1].own, rates[1].other));
+  print_row(shape.use, sizes, shape.flops(), outcome);
+  return outcome;
 }
 
-int run(int threads, int rounds, const std::string& which) {
+void run_step(const Gpt2& model, ThreadPool& pool, Gemm& gemm, int rounds) {
+  double flops = 0, peak_seconds = 0;
+  Outcome all = {};
+  for (const auto& [shape, times] : products_of_step(model)) {
+    const Outcome outcome = run_case(shape, pool, gemm, rounds);
+    flops += shape.flops() * times;
+    peak_seconds += shape.flops() * times / outcome.peak_flops;
+    for (size_t type = 0; type < kTypes.size(); ++type) {
+      all.seconds[type].own += outcome.seconds[type].own * times;
+      all.seconds[type].other += outcome.seconds[type].other * times;
+    }
+  }
+  all.peak_flops = flops / peak_seconds;
+  print_row("step", fmt::format("{:.3g} GFLOP", flops / 1e9), flops, all);
+}
+
+int run(const std::vector<std::string>& args) {
+  const auto number = [&](size_t i, int otherwise) {
+    return i < args.size() ? std::atoi(args[i].c_str()) : otherwise;
+  };
+  const int threads = number(0, 1), rounds = number(1, 7);
+  const std::string which = args.size() > 2 ? args[2] : "";
 #if defined(GXP_BENCH_DNNL)
   omp_set_num_threads(threads);
 #endif
@@ -264,8 +354,12 @@ int run(int threads, int rounds, const std::string& which) {
   const GemmKernels kernels = choose_gemm_kernels(choose_isa());
   Gemm gemm(pool, kernels);
   fmt::print("{} threads, {}, best of {} rounds, GFLOP/s\n", threads, kernels.description, rounds);
-  fmt::print("{:<20} {:<20} {:>5} {:>5} {:>6} {:>5} {:>7} {:>7} {:>6} {:>7}\n", "use", "m x n x k",
-             "peak", "f32", "oneDNN", "/peak", "/oneDNN", "bf16", "oneDNN", "/oneDNN");
+  print_head();
+  if (which == "step") {
+    const auto size = [&](size_t i) { return size_t(number(i, 256)); };
+    run_step({size(3), size(4), size(5), size(6)}, pool, gemm, rounds);
+    return 0;
+  }
   for (const Case& shape : kCases)
     if (std::string(shape.use).find(which) != std::string::npos)
       run_case(shape, pool, gemm, rounds);
@@ -275,7 +369,4 @@ int run(int threads, int rounds, const std::string& which) {
 }  // namespace
 }  // namespace gxp
 
-int main(int argc, char** argv) {
-  return gxp::run(argc > 1 ? std::atoi(argv[1]) : 1, argc > 2 ? std::atoi(argv[2]) : 7,
-                  argc > 3 ? argv[3] : "");
-}
+int main(int argc, char** argv) { return gxp::run({argv + 1, argv + argc}); }

@@ -3,11 +3,16 @@
 
   bench/train_vs_pytorch.py --gxp build/release/cmd/gxp --python VENV/bin/python [--configs tiny small gpt2-124m]
                             [--precision bf16] [--pairs one ddp fsdp]
+                            [--gemm-bench build/release/bench/gxp_gemm_bench]
 
 VENV has torch, numpy and safetensors. Pairs: one process with two threads on both sides; two ranks of one thread with ddp
 and PyTorch's DDP; two ranks with full_shard and PyTorch's FSDP2 (fully_shard). Each round runs all programs one after the
 other, so that a change of the machine's speed meets all; a ratio is the median of the rounds' ratios. The same model, batch
 and sequence on both sides, in float32, or bf16 (PyTorch: autocast); a step is forward, backward, clipping and AdamW.
+
+With --gemm-bench every round also times the step's matrix products alone, in gxp and in oneDNN (weights packed beforehand).
+model_flops_share is the one process' model FLOP/s over the better of both: 6 (N - T C) + 6 L C T a token, which is 6 for every
+multiplied parameter (all but the table of positions) and the causal half of attention.
 """
 import argparse
 import json
@@ -87,13 +92,32 @@ def run_torch(args, name, ranks, parallel):
     return result["tokens_per_s"], result["peak_rss_mib"]
 
 
+def model_flops_per_token(name):
+    layers, hidden, _, vocabulary, sequence, _, _ = CONFIGS[name]
+    multiplied = layers * (12 * hidden * hidden + 13 * hidden) + 2 * hidden + vocabulary * hidden
+    return 6 * multiplied + 6 * layers * hidden * sequence
+
+
+def run_gemm_bench(args, name):
+    """FLOP/s of all the step's products, gxp's and oneDNN's."""
+    layers, hidden, _, vocabulary, sequence, batch, _ = CONFIGS[name]
+    command = [args.gemm_bench, str(THREADS), "3", "step", *map(str, (layers, hidden, vocabulary, batch * sequence))]
+    environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+    out = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    row = out.splitlines()[-1].split()
+    own = -8 + (5 if args.precision == "bf16" else 1)
+    return float(row[own]) * 1e9, float(row[own + 1]) * 1e9
+
+
 def compare(args, folder, name):
     rounds = []
     for _ in range(args.rounds):
         rounds.append({pair: (run_gxp(args, folder, name, ranks, strategy), run_torch(args, name, ranks, parallel))
                        for pair, (ranks, strategy, parallel) in PAIRS.items() if pair in args.pairs})
+        if args.gemm_bench:
+            rounds[-1]["gemm"] = run_gemm_bench(args, name)
     middle = lambda f: statistics.median(f(r) for r in rounds)
-    for pair in rounds[0]:
+    for pair in args.pairs:
         result = {
             "config": name, "pair": pair, "precision": args.precision, "rounds": args.rounds,
             "gxp_tokens_per_s": round(middle(lambda r: r[pair][0][0])),
@@ -106,6 +130,12 @@ def compare(args, folder, name):
         for other in ("one", "ddp"):
             if other in rounds[0] and other != pair:
                 result[f"gxp_over_{other}"] = round(middle(lambda r: r[pair][0][0] / r[other][0][0]), 3)
+        if args.gemm_bench and pair == "one":
+            flops = model_flops_per_token(name)
+            result["gxp_gemm_gflops"] = round(middle(lambda r: r["gemm"][0] / 1e9))
+            result["onednn_gemm_gflops"] = round(middle(lambda r: r["gemm"][1] / 1e9))
+            result["gxp_model_gflops"] = round(middle(lambda r: flops * r[pair][0][0] / 1e9))
+            result["model_flops_share"] = round(middle(lambda r: flops * r[pair][0][0] / max(r["gemm"])), 3)
         print(json.dumps(result), flush=True)
 
 
@@ -117,6 +147,7 @@ def main():
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=list(PAIRS))
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--gemm-bench", help="gxp_gemm_bench: report the model's FLOP/s beside its products'")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name in args.configs:

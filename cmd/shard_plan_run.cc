@@ -7,6 +7,7 @@
 #include "cmd/options.h"
 #include "cmd/result_file.h"
 #include "cmd/shard_plan_report.h"
+#include "lib/arch/architecture.h"
 #include "lib/base/error.h"
 #include "lib/config/load.h"
 #include "lib/forecast/drawing.h"
@@ -35,7 +36,8 @@ Speed speed_of(const ShardPlanOptions& options, const RunConfig& config) {
   Backend backend = make_backend(config.train, options.ranks.nproc);
   const RankCores own = cores_of(options, config);
   const double share = std::min(1.0, own.cores / own.compute_threads);
-  return {.flops = measure_matmul_flops(backend) * share, .bytes_per_s = bytes_per_s * share};
+  return {.flops = measure_matmul_flops(backend, compute_type(config.train.precision)) * share,
+          .bytes_per_s = bytes_per_s * share};
 }
 
 RankMachine machine_of(const ShardPlanOptions& options, const RunConfig& config) {

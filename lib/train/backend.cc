@@ -23,10 +23,11 @@ Backend make_backend(const TrainConfig& config, int local_world_size) {
   return backend;
 }
 
-double measure_matmul_flops(Backend& backend) {
+double measure_matmul_flops(Backend& backend, DType dtype) {
   constexpr size_t kSize = 512;
   const Buffer buffer = backend.device->allocate(kMeasuredBytes, MemoryKind::kWorkspace);
-  const Tensor all(buffer.memory(), DType::kF32, {3, kSize, kSize});
+  const Shape shape = {3, kSize, kSize};
+  const Tensor all(buffer.memory().slice(0, shape.count() * size_of(dtype)), dtype, shape);
   const auto matrix = [&](size_t i) { return all.rows(i, 1).reshape({kSize, kSize}); };
   double best_seconds = 1e9;
   for (int repeat = 0; repeat < 6; ++repeat) {

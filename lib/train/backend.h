@@ -23,9 +23,10 @@ int thread_count(const TrainConfig& config, int local_world_size);
 // As train.device and train.threads say; `local_world_size` ranks share this host's CPUs.
 Backend make_backend(const TrainConfig& config, int local_world_size);
 
-// FLOP/s of a 512 x 512 x 512 f32 matrix product, which stays in the caches: the best of a few,
-// about 10 ms in all. The denominator of MFU on a CPU, whose peak no table knows.
-double measure_matmul_flops(Backend& backend);
+// FLOP/s of a 512 x 512 x 512 matrix product in `dtype`, the run's (compute_type()), which stays in
+// the caches: the best of a few, about 10 ms in all. The denominator of MFU on a CPU, whose peak no
+// table knows.
+double measure_matmul_flops(Backend& backend, DType dtype);
 // What it takes of the device while it runs.
 inline constexpr size_t kMeasuredBytes = size_t{3} * 512 * 512 * sizeof(float);
 

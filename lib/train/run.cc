@@ -9,6 +9,7 @@
 #include <numeric>
 #include <vector>
 
+#include "lib/arch/architecture.h"
 #include "lib/base/bytes.h"
 #include "lib/base/log.h"
 #include "lib/base/median.h"
@@ -74,7 +75,7 @@ class Run {
     // On every rank: hosts may differ in what they can do.
     if (!trainer_.offloaded().is_empty())
       log_info("offloaded: {}", trainer_.offloaded().description());
-    matmul_flops_ = measure_matmul_flops(backend_);
+    matmul_flops_ = measure_matmul_flops(backend_, compute_type(config_.train.precision));
     summary_.parameters = trainer_.architecture().parameter_count();
     if (!config_.checkpoint.dir.empty()) prepare_directory(config_.checkpoint.dir);
     if (leads()) {
@@ -109,7 +110,7 @@ class Run {
              format_bytes(use.total()), format_bytes(use[MemoryKind::kParameters]),
              format_bytes(use[MemoryKind::kGradients]), format_bytes(use[MemoryKind::kOptimizer]),
              format_bytes(use[MemoryKind::kActivations] + use[MemoryKind::kWorkspace]));
-    log_info("{}", describe_mfu(matmul_flops_));
+    log_info("{}", describe_mfu(matmul_flops_, compute_type(config_.train.precision)));
   }
 
   // "direct: 41 us predicted; ...": of a full bucket.
