@@ -21,6 +21,7 @@
 #include <memory>
 #include <string>
 
+#include "kernels/math/random_block.h"
 #include "kernels/reduce_op.h"
 #include "lib/device/thread_pool.h"
 #include "lib/tensor/tensor.h"
@@ -184,6 +185,9 @@ class Ops {
   virtual double sum(ConstTensor x) = 0;
   // out = x, of any two of f32, bf16 and f16.
   virtual void convert(Tensor out, ConstTensor x) = 0;
+  // out (bf16) = x (f32), each element rounded up or down so that it is right on average, by random
+  // bits that depend on nothing but `bits` and the element's number (kernels/math/stochastic.h).
+  virtual void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) = 0;
   // out = a + b, each of any of the three types. out may be a or b.
   virtual void add(Tensor out, ConstTensor a, ConstTensor b) = 0;
   virtual void fill(Tensor out, float value) = 0;

@@ -316,6 +316,22 @@ class CpuOps final : public Ops {
     });
   }
 
+  void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) override {
+    GXP_ASSERT(out.dtype == DType::kBF16 && out.count() == x.count());
+    auto* const to = out.data<uint16_t>();
+    const float* const from = vector_of(x, x.count());
+    pool_.parallel_for(x.count(), kGrain, [&](size_t begin, size_t end) {
+      for (size_t at = begin; at < end;) {
+        const size_t element = bits.first + at;
+        const size_t place = element % kRandomBlock;
+        const size_t count = std::min(end - at, kRandomBlock - place);
+        kernels_.convert.narrow_stochastically(to + at, from + at, count, uint32_t(place),
+                                               random_block(bits.key, element / kRandomBlock));
+        at += count;
+      }
+    });
+  }
+
   void add(Tensor out, ConstTensor a, ConstTensor b) override {
     GXP_ASSERT(out.count() == a.count() && out.count() == b.count());
     const InPieces left(kernels_.convert, a);

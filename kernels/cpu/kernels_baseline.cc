@@ -19,6 +19,7 @@
 #include "kernels/math/rmsnorm.h"
 #include "kernels/math/silu.h"
 #include "kernels/math/softmax.h"
+#include "kernels/math/stochastic.h"
 
 #define GXP_VEC_BYTES 16
 namespace gxp::baseline {

@@ -78,6 +78,12 @@ std::string nesterov_is_undamped(const RunConfig& run) {
                      run.optim.momentum, run.optim.dampening);
 }
 
+std::string bf16_is_rounded(const RunConfig& run) {
+  if (run.train.rounding == "nearest" || run.train.precision == "bf16") return "";
+  return fmt::format("must be nearest with train.precision {}; stochastic is for bf16",
+                     run.train.precision);
+}
+
 // Gradients that no scale of the loss keeps within the range of fp16 would become zeros.
 std::string fp16_is_scaled(const RunConfig& run, const std::string& dtype) {
   if (dtype != "fp16" || run.train.precision == "fp16") return "";
@@ -183,6 +189,7 @@ constexpr Rule kRules[] = {
     {"data.train", "", train_names_files},
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},
+    {"train.rounding", "train.precision", bf16_is_rounded},
     {"train.grad_accum_dtype", "train.precision", kept_gradients_are_scaled},
     {"parallel.reduce_dtype", "train.precision", reduced_gradients_are_scaled},
     {"parallel.reduce_dtype", "train.grad_accum_dtype", one_type_makes_one_tree},

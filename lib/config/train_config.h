@@ -16,6 +16,7 @@ struct TrainConfig {
   int micro_batch = 8;  // rows per rank in one micro-batch
   int grad_accum = 1;
   std::string precision = "fp32";
+  std::string rounding = "nearest";
   std::string grad_accum_dtype = "fp32";
   std::string recompute = "none";
   std::vector<std::string> recompute_units = {"*"};
@@ -42,6 +43,11 @@ struct TrainConfig {
               "them in half the bytes and f32 master weights beside them; sums, the residual "
               "stream and the optimizer are f32. fp16 scales the loss: see [fp16].",
               one_of("fp32", "bf16", "fp16")),
+        field("rounding", &S::rounding,
+              "How the f32 master weights become bf16 parameters for each step. stochastic: up or "
+              "down, right on average, by random bits that depend on the seed, the step and the "
+              "element alone, so that changes too small for bf16 are seen on average.",
+              one_of("nearest", "stochastic")),
         field(
             "grad_accum_dtype", &S::grad_accum_dtype,
             "Type in which gradients are kept: over micro-batches and for the optimizer. Backward "
@@ -58,7 +64,8 @@ struct TrainConfig {
         field("recompute_units", &S::recompute_units,
               "Units that do so: names, or patterns with *, ? and [...], as \"h.[0-5]\"; gxp "
               "shard-plan --units lists them."),
-        field("seed", &S::seed, "Key of the first weights and of the order of the data.",
+        field("seed", &S::seed,
+              "Key of the first weights, of the order of the data and of stochastic rounding.",
               at_least(0)),
         field("deterministic", &S::deterministic,
               "Promise about bits: the same weights for a given world size, for any, or none. "

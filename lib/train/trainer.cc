@@ -48,6 +48,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       data_(open_data(config, shape_, false)),
       valid_(open_data(config, shape_, true)),
       optimizer_(make_optimizer(*backend.ops, config.optim)),
+      rounding_(*backend.ops, config.train),
       strategy_(find_strategy(config.parallel.strategy)) {
   const SampleOrder order(config.data.order, config.train.seed, data_->sample_count());
   const BatchShare share{.rank = communicator.rank(),

@@ -32,6 +32,7 @@
 #include "lib/train/backend.h"
 #include "lib/train/program_runner.h"
 #include "lib/train/unit_binding.h"
+#include "lib/train/weight_rounding.h"
 #include "lib/zero/offloaded_memory.h"
 #include "lib/zero/program_memory.h"
 
@@ -165,6 +166,7 @@ class Trainer {
   void prepare_update(const Op& op);
   void gather_directions(const Op& op);
   void update_whole(const Op& op);
+  [[nodiscard]] const TensorSpec& spec_of(const TensorPart& part) const;
   [[nodiscard]] bool sees_whole(const TensorPart& part) const;
   [[nodiscard]] UpdateStep update_step() const;
   // act(tensor, its direction) for what this rank holds of the tensors of op's unit seen whole.
@@ -194,6 +196,7 @@ class Trainer {
   std::unique_ptr<Dataset> valid_;  // none without data.valid
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<Optimizer> optimizer_;
+  const WeightRounding rounding_;
   const Strategy& strategy_;
   BuiltStep built_;
   std::vector<std::vector<TensorPart>> norm_parts_;

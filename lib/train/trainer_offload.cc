@@ -15,10 +15,12 @@ Range intersection(const Range& a, const Range& b) {
   return {begin, end > begin ? end - begin : 0};
 }
 
-// A rounded part of the weights.
+// A rounded part of a tensor's weights.
 struct Rounding {
   Tensor to;
   Tensor from;
+  const TensorSpec* tensor;
+  size_t first;  // of the tensor's elements
 };
 
 }  // namespace
@@ -56,34 +58,35 @@ UpdateRange Trainer::range_in(const Op& op, size_t own_part, const Range& elemen
 // All tensors are found before the first step. Offloaded weights are rounded here, as they pass.
 std::function<void()> Trainer::bind_update(const Op& op) {
   const StepProgram& program = built_.program;
+  const Tile& tile = op.tile;
+  const bool rounds = program.master_weights != kNoBuffer && !offloaded_->is_empty();
   std::vector<UpdateRange> ranges;
+  std::vector<Rounding> roundings;
   for (size_t i = 0; i < own_parts_.size(); ++i) {
     const TensorPart& part = own_parts_[i];
     const size_t begin = begin_in_shard(layout_, part, program.optimizer_shards);
     const Range elements = intersection(op.elements, {begin, part.elements.count});
-    if (elements.count > 0 && !sees_whole(part)) ranges.push_back(range_in(op, i, elements));
-  }
-  std::vector<Rounding> roundings;
-  const bool rounds = program.master_weights != kNoBuffer && !offloaded_->is_empty();
-  for (size_t wrap = 0; rounds && wrap < layout_.wraps.size(); ++wrap) {
-    const Range place = place_in_shard(layout_.wraps[wrap].flat, program.optimizer_shards);
-    const Range elements = intersection(op.elements, place);
     if (elements.count == 0) continue;
+    if (!sees_whole(part)) ranges.push_back(range_in(op, i, elements));
+    if (!rounds) continue;
+    const int wrap = layout_.wrap_of[size_t(part.unit)];
+    const size_t place =
+        place_in_shard(layout_.wraps[size_t(wrap)].flat, program.optimizer_shards).begin;
     const size_t in_tile = elements.begin - op.elements.begin;
-    const Tile& tile = op.tile;
     const Tensor from =
-        memory_->tensor(tile.weights == kNoBuffer ? program.weights() : tile.weights);
-    const Tensor to =
-        tile.parameters == kNoBuffer
-            ? own_parameters(int(wrap)).rows(elements.begin - place.begin, elements.count)
-            : memory_->tensor(tile.parameters).rows(in_tile, elements.count);
-    const size_t begin = tile.weights == kNoBuffer ? elements.begin : in_tile;
-    roundings.push_back({to, from.rows(begin, elements.count)});
+        tile.weights == kNoBuffer
+            ? memory_->tensor(program.weights()).rows(elements.begin, elements.count)
+            : memory_->tensor(tile.weights).rows(in_tile, elements.count);
+    const Tensor to = tile.parameters == kNoBuffer
+                          ? own_parameters(wrap).rows(elements.begin - place, elements.count)
+                          : memory_->tensor(tile.parameters).rows(in_tile, elements.count);
+    roundings.push_back({to, from, &spec_of(part), part.elements.begin + elements.begin - begin});
   }
   return [this, ranges = std::move(ranges), roundings = std::move(roundings)] {
     if (result_.skipped) return;
     for (const UpdateRange& range : ranges) optimizer_->update(range, update_step());
-    for (const Rounding& rounding : roundings) backend_.ops->convert(rounding.to, rounding.from);
+    for (const Rounding& part : roundings)  // for the next step
+      rounding_.round(part.to, part.from, *part.tensor, part.first, result_.step + 1);
     stale_ = built_.program.parameter_shards != built_.program.optimizer_shards;
   };
 }
@@ -130,21 +133,24 @@ void Trainer::round_offloaded() {
   const StepProgram& program = built_.program;
   std::vector<float> staged(kStagedElements);
   std::vector<uint16_t> halves(kStagedElements);
-  for (size_t wrap = 0; wrap < layout_.wraps.size(); ++wrap) {
-    const Range place = place_in_shard(layout_.wraps[wrap].flat, program.optimizer_shards);
-    for (size_t done = 0; done < place.count; done += kStagedElements) {
-      const Range piece{place.begin + done, std::min(kStagedElements, place.count - done)};
+  for (const TensorPart& part : own_parts_) {
+    const int wrap = layout_.wrap_of[size_t(part.unit)];
+    const size_t begin = begin_in_shard(layout_, part, program.optimizer_shards);
+    const size_t place =
+        place_in_shard(layout_.wraps[size_t(wrap)].flat, program.optimizer_shards).begin;
+    for (size_t done = 0; done < part.elements.count; done += kStagedElements) {
+      const Range piece{begin + done, std::min(kStagedElements, part.elements.count - done)};
       const Tensor from(memory_of(staged).slice(0, piece.count * sizeof(float)), DType::kF32,
                         Shape{piece.count});
       const Tensor to(memory_of(halves).slice(0, piece.count * sizeof(uint16_t)),
                       architecture_.compute, Shape{piece.count});
       offloaded_->read(program.master_weights, piece, from.memory);
-      backend_.ops->convert(to, from);
+      rounding_.round(to, from, spec_of(part), part.elements.begin + done, step_ + 1);
       if (shape_.offload.parameters != Storage::kDevice)
         offloaded_->write(program.parameters, piece, to.memory);
       else
-        std::memcpy(own_parameters(int(wrap)).rows(done, piece.count).memory.data, to.memory.data,
-                    to.memory.bytes);
+        std::memcpy(own_parameters(wrap).rows(piece.begin - place, piece.count).memory.data,
+                    to.memory.data, to.memory.bytes);
     }
   }
   unrounded_ = false;

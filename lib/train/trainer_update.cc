@@ -65,11 +65,14 @@ UpdateStep Trainer::update_step() const {
   return {result_.step - skipped_, result_.lr, gradient_factor_};
 }
 
+const TensorSpec& Trainer::spec_of(const TensorPart& part) const {
+  return architecture_.units[size_t(part.unit)].tensors[size_t(part.tensor)];
+}
+
 bool Trainer::sees_whole(const TensorPart& part) const {
-  const UnitSpec& unit = architecture_.units[size_t(part.unit)];
   const OptimizerSpec& optimizer = shape_.optimizer;
   return optimizer.sees_whole != nullptr &&
-         optimizer.sees_whole(unit, unit.tensors[size_t(part.tensor)]);
+         optimizer.sees_whole(architecture_.units[size_t(part.unit)], spec_of(part));
 }
 
 template <class Act>
@@ -135,9 +138,17 @@ void Trainer::transform(size_t tensor, const Tensor& direction, Memory workspace
 // What the optimizer has of a wrap, into the part of this rank's parameters that it is of.
 void Trainer::round_parameters(int wrap) {
   const StepProgram& program = built_.program;
-  const Tensor master = shard_of_wrap(layout_, memory_->tensor(program.master_weights), wrap,
-                                      program.optimizer_shards);
-  backend_.ops->convert(own_parameters(wrap), master);
+  const int shards = program.optimizer_shards;
+  const Tensor master = memory_->tensor(program.master_weights);
+  const Tensor rounded = own_parameters(wrap);
+  const size_t place = place_in_shard(layout_.wraps[size_t(wrap)].flat, shards).begin;
+  for (const TensorPart& part : own_parts_) {
+    if (layout_.wrap_of[size_t(part.unit)] != wrap) continue;
+    const size_t begin = begin_in_shard(layout_, part, shards);
+    const size_t count = part.elements.count;
+    rounding_.round(rounded.rows(begin - place, count), master.rows(begin, count), spec_of(part),
+                    part.elements.begin, step_ + 1);
+  }
 }
 
 // Of a wrap's parameters, those of which this rank holds the optimizer's state.

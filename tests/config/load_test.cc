@@ -127,6 +127,9 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "run.toml:4: model.tied_head: is for model.family = \"llama\"; leave it out for gpt2"},
       {"sequence = 257", "run.toml:3: data.sequence: must be at most model.context (256), is 257"},
       {"[train]\nvalid_every = 2", "run.toml:4: train.valid_every: needs files in data.valid"},
+      {"[train]\nrounding = 'stochastic'",
+       "run.toml:4: train.rounding: must be nearest with train.precision fp32; stochastic is for "
+       "bf16"},
       {"[train]\nprecision = 'bf16'\ngrad_accum_dtype = 'fp16'",
        "run.toml:5: train.grad_accum_dtype: must not be fp16 with train.precision bf16, which does "
        "not scale the loss"},
