@@ -48,6 +48,7 @@ void add_units(Report& report, const PlannedStep& step) {
                                             {"name"},
                                             {"tensors"},
                                             {"parameters"},
+                                            {"trained"},
                                             {"padding"},
                                             {"elements"},
                                             {"shard_elements", "shard"},
@@ -60,8 +61,8 @@ void add_units(Report& report, const PlannedStep& step) {
     const size_t elements = step.plan.layout.units[unit].flat.count;
     table.add_row({int64_t(unit), int64_t{step.plan.layout.wrap_of[unit]}, spec.name,
                    int64_t(spec.tensors.size()), int64_t(spec.parameter_count()),
-                   int64_t(elements - spec.parameter_count()), int64_t(elements),
-                   int64_t(elements / size_t(program.optimizer_shards)),
+                   int64_t(spec.trainable_count()), int64_t(elements - spec.parameter_count()),
+                   int64_t(elements), int64_t(elements / size_t(program.optimizer_shards)),
                    int64_t(kept.bytes * elements / step.plan.layout.count), exposed[int(unit)]});
   }
 }
@@ -74,13 +75,14 @@ void add_tensors(Report& report, const PlannedStep& step) {
     for (const TensorPart& part : make_parts(step.plan.layout, shards, shard))
       owners[{part.unit, part.tensor}].push_back(rank);
   }
-  Table& table =
-      report.add_table("tensors", {{"unit"}, {"tensor"}, {"shape"}, {"elements"}, {"ranks"}});
+  Table& table = report.add_table(
+      "tensors", {{"unit"}, {"tensor"}, {"shape"}, {"elements"}, {"frozen"}, {"ranks"}});
   for (const auto& [place, ranks] : owners) {
     const UnitSpec& unit = step.plan.architecture.units[size_t(place.first)];
     const TensorSpec& tensor = unit.tensors[size_t(place.second)];
     const std::vector<int64_t> shape(tensor.shape.begin(), tensor.shape.end());
-    table.add_row({unit.name, tensor.name, shape, int64_t(tensor.count()), ranges_of(ranks)});
+    table.add_row(
+        {unit.name, tensor.name, shape, int64_t(tensor.count()), tensor.frozen, ranges_of(ranks)});
   }
 }
 

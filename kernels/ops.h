@@ -14,7 +14,8 @@
 //   Aliasing   no output overlaps an input unless the operation says so.
 //   Gradients  of parameters are ADDED to their tensor (they accumulate over micro-batches and
 //   uses);
-//              gradients of activations are stored.
+//              gradients of activations are stored. Of norms and embeddings those of parameters may
+//              be left out: an empty tensor (memory.data == nullptr).
 #pragma once
 
 #include <cstdint>

@@ -51,7 +51,7 @@ void CpuNorms::add_columns(const Tensor& dbias, const ConstTensor& dout) {
                                     [&](size_t, size_t rows, const float* upstream, float* sums) {
                                       kernels_.add_rows(sums, upstream, rows, columns, columns);
                                     });
-  add_partial_sums(vector_of(dbias, columns), partial, blocks, {0, columns, columns});
+  add_partial_sums(dbias, partial, blocks, {0, columns, columns});
 }
 
 void CpuNorms::layernorm_forward(const Tensor& out, const Tensor& mean, const Tensor& rstd,
@@ -119,8 +119,8 @@ void CpuNorms::layernorm_backward(const Tensor& dx, const Tensor& dweight, const
     kernels_.layernorm_backward(args, 0, count, sums, sums + columns);
   };
   const float* partial = sum_blocks(dout, blocks, 2 * columns, of_block);
-  add_partial_sums(vector_of(dweight, columns), partial, blocks, {0, columns, 2 * columns});
-  add_partial_sums(vector_of(dbias, columns), partial, blocks, {columns, columns, 2 * columns});
+  add_partial_sums(dweight, partial, blocks, {0, columns, 2 * columns});
+  add_partial_sums(dbias, partial, blocks, {columns, columns, 2 * columns});
 }
 
 void CpuNorms::rmsnorm_forward(const Tensor& out, const Tensor& rstd, const ConstTensor& x,
@@ -175,7 +175,7 @@ void CpuNorms::rmsnorm_backward(const Tensor& dx, const Tensor& dweight, const C
     kernels_.rmsnorm_backward(args, 0, count, sums);
   };
   const float* partial = sum_blocks(dout, blocks, columns, of_block);
-  add_partial_sums(vector_of(dweight, columns), partial, blocks, {0, columns, columns});
+  add_partial_sums(dweight, partial, blocks, {0, columns, columns});
 }
 
 const float* CpuNorms::floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const {
@@ -183,8 +183,10 @@ const float* CpuNorms::floats_of(const ConstTensor& vector, size_t count, Scratc
   return InPieces(convert_, vector).read(0, count, scratch.take(count));
 }
 
-void CpuNorms::add_partial_sums(float* to, const float* partial, const RowBlocks& blocks,
-                                const Columns& columns) {
+void CpuNorms::add_partial_sums(const Tensor& gradient, const float* partial,
+                                const RowBlocks& blocks, const Columns& columns) {
+  if (gradient.memory.data == nullptr) return;
+  float* const to = vector_of(gradient, columns.count);
   pool_.parallel_for(columns.count, kLineFloats, [&](size_t begin, size_t end) {
     kernels_.add_rows(to + begin, partial + columns.first + begin, blocks.count(), end - begin,
                       columns.stride);

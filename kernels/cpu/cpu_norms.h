@@ -47,7 +47,7 @@ class CpuNorms {
   template <class Body>
   const float* sum_blocks(const ConstTensor& dout, const RowBlocks& blocks, size_t width,
                           const Body& body);
-  void add_partial_sums(float* to, const float* partial, const RowBlocks& blocks,
+  void add_partial_sums(const Tensor& gradient, const float* partial, const RowBlocks& blocks,
                         const Columns& columns);
 
   ThreadPool& pool_;

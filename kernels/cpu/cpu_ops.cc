@@ -222,19 +222,22 @@ class CpuOps final : public Ops {
     const size_t columns = dout.shape.columns();
     const size_t rows = dout.shape.rows();
     const size_t positions = tokens.shape.columns();
-    const size_t vocabulary = dtoken_table.shape.rows();
+    const bool has_tokens = dtoken_table.memory.data != nullptr;
+    const size_t vocabulary = has_tokens ? dtoken_table.shape.rows() : 0;
     const int32_t* ids = indices_of(tokens, rows);
     const float* from = matrix_of(dout, rows, columns);
-    float* by_token = matrix_of(dtoken_table, vocabulary, columns);
+    float* by_token = has_tokens ? matrix_of(dtoken_table, vocabulary, columns) : nullptr;
     float* by_position = positions_of(dposition_table, positions, columns);
     // By columns: every thread sees all tokens in order, and no two threads share an element.
     pool_.parallel_for(columns, kLineFloats, [&](size_t begin, size_t end) {
       for (size_t row = 0; row < rows; ++row) {
-        const auto token = static_cast<size_t>(ids[row]);
-        GXP_ASSERT(token < vocabulary);
         const float* gradient = from + row * columns + begin;
-        kernels_.rows.add(by_token + token * columns + begin, by_token + token * columns + begin,
-                          gradient, end - begin);
+        if (by_token != nullptr) {
+          const auto token = static_cast<size_t>(ids[row]);
+          GXP_ASSERT(token < vocabulary);
+          float* const sum = by_token + token * columns + begin;
+          kernels_.rows.add(sum, sum, gradient, end - begin);
+        }
         if (by_position == nullptr) continue;
         float* position = by_position + row % positions * columns + begin;
         kernels_.rows.add(position, position, gradient, end - begin);

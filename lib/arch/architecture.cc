@@ -28,10 +28,21 @@ size_t TensorSpec::count() const {
   return std::accumulate(shape.begin(), shape.end(), size_t{1}, std::multiplies<>());
 }
 
+size_t UnitSpec::trainable_count() const {
+  size_t count = 0;
+  for (const TensorSpec& tensor : tensors) count += tensor.frozen ? 0 : tensor.count();
+  return count;
+}
+
 size_t UnitSpec::parameter_count() const {
   size_t count = 0;
   for (const TensorSpec& tensor : tensors) count += tensor.count();
   return count;
+}
+
+int Architecture::lowest_trained_unit() const {
+  const auto is_trained = [](const UnitSpec& unit) { return !unit.is_frozen(); };
+  return int(std::ranges::find_if(units, is_trained) - units.begin());
 }
 
 size_t Architecture::parameter_count() const {

@@ -24,6 +24,7 @@ struct TensorSpec {
   std::string name;  // Hugging Face's name, e.g. "transformer.h.0.attn.c_attn.weight"
   std::vector<size_t> shape;
   Initial initial = Initial::kNormal;
+  bool frozen = false;  // read and not trained (frozen.h)
 
   [[nodiscard]] size_t count() const;
   // AdamW decays matrices and embeddings, not norms and biases.
@@ -63,6 +64,8 @@ struct UnitSpec {
   size_t output_parameters = 0;
 
   [[nodiscard]] size_t parameter_count() const;
+  [[nodiscard]] size_t trainable_count() const;
+  [[nodiscard]] bool is_frozen() const { return trainable_count() == 0; }
 };
 
 struct Architecture {
@@ -76,6 +79,8 @@ struct Architecture {
   size_t attention_channels = 0;  // heads * head size: the width of queries and of the output
 
   [[nodiscard]] size_t parameter_count() const;
+  // The first unit with a tensor that is not frozen; there is one (frozen.h).
+  [[nodiscard]] int lowest_trained_unit() const;
   // Floating-point operations of forward and backward per token: 6 per parameter in a matrix
   // product (all but `looked_up`: a tied embedding counts once, as the head), and 6 * layers *
   // attention_channels * positions for attention, the causal half counted; heads that share keys

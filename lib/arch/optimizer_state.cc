@@ -13,18 +13,22 @@ using Sizes = std::vector<size_t>;
 
 // Muon's: a matrix between hidden layers, so neither a table nor the head.
 bool is_hidden_matrix(const UnitSpec& unit, const TensorSpec& tensor) {
-  return unit.kind == UnitKind::kBlock && tensor.shape.size() == 2;
+  return unit.kind == UnitKind::kBlock && tensor.shape.size() == 2 && !tensor.frozen;
 }
-bool is_any(const UnitSpec& /*unit*/, const TensorSpec& /*tensor*/) { return true; }
+bool is_any(const UnitSpec& /*unit*/, const TensorSpec& tensor) { return !tensor.frozen; }
 
-Sizes as_tensor(const UnitSpec& /*unit*/, const TensorSpec& tensor) { return tensor.shape; }
+Sizes as_tensor(const UnitSpec& /*unit*/, const TensorSpec& tensor) {
+  return tensor.frozen ? Sizes{} : tensor.shape;
+}
 Sizes unless_hidden_matrix(const UnitSpec& unit, const TensorSpec& tensor) {
-  return is_hidden_matrix(unit, tensor) ? Sizes{} : tensor.shape;
+  return is_hidden_matrix(unit, tensor) ? Sizes{} : as_tensor(unit, tensor);
 }
 Sizes rows(const UnitSpec& /*unit*/, const TensorSpec& tensor) {
-  return tensor.shape.size() == 2 ? Sizes{tensor.shape[0]} : Sizes{};
+  return tensor.shape.size() == 2 && !tensor.frozen ? Sizes{tensor.shape[0]} : Sizes{};
 }
-Sizes columns(const UnitSpec& /*unit*/, const TensorSpec& tensor) { return {tensor.shape.back()}; }
+Sizes columns(const UnitSpec& /*unit*/, const TensorSpec& tensor) {
+  return tensor.frozen ? Sizes{} : Sizes{tensor.shape.back()};
+}
 
 constexpr KeptState kFirst = {"first moments", "adam_m", as_tensor};
 constexpr KeptState kSecond = {"second moments", "adam_v", as_tensor};
@@ -67,9 +71,12 @@ constexpr std::array kRows = {Row{"adamw", adam}, Row{"adam", adam},           R
 
 }  // namespace
 
-OptimizerSpec make_optimizer_spec(const OptimConfig& optim) {
+OptimizerSpec make_optimizer_spec(const OptimConfig& optim, bool some_are_frozen) {
   for (const Row& row : kRows) {
-    if (row.name == optim.name) return row.make(optim);
+    if (row.name != optim.name) continue;
+    OptimizerSpec spec = row.make(optim);
+    for (KeptState& kept : spec.kept) kept.of_all = kept.of_all && !some_are_frozen;
+    return spec;
   }
   fail(ErrorKind::kConfig, "optim.name: '{}' is unknown", optim.name);
 }

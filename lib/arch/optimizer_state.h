@@ -15,7 +15,7 @@ namespace gxp {
 struct KeptState {
   std::string_view name;  // "first moments", of its buffer
   std::string_view role;  // "adam_m", the checkpoint's word for it
-  // The shape of a tensor's; empty if none is kept of it.
+  // The shape of a tensor's; empty if none is kept of it, as of a frozen one.
   std::vector<size_t> (*shape)(const UnitSpec& unit, const TensorSpec& tensor);
   bool of_all = true;       // an element for each element of every tensor
   bool everywhere = false;  // not sharded: small, and of a shape that shards do not cut
@@ -30,8 +30,8 @@ struct OptimizerSpec {
   size_t (*workspace_bytes)(const TensorSpec& tensor) = nullptr;
 };
 
-// kConfig if optim.name is unknown.
-OptimizerSpec make_optimizer_spec(const OptimConfig& optim);
+// Of a model with frozen tensors, nothing is kept of those. kConfig if optim.name is unknown.
+OptimizerSpec make_optimizer_spec(const OptimConfig& optim, bool some_are_frozen = false);
 
 // Whether an update needs any of the unit's tensors whole, and the most workspace for one.
 bool sees_whole(const OptimizerSpec& optimizer, const UnitSpec& unit);

@@ -121,6 +121,13 @@ std::string offloaded_state_is_elementwise(const RunConfig& run) {
   return "must be none for sgd without momentum in fp32, which keeps nothing";
 }
 
+std::string offloaded_state_is_of_all(const RunConfig& run) {
+  if (!offloads(run) || run.train.frozen.empty()) return "";
+  return fmt::format(
+      "must be none with train.frozen, is {}: its tiles are of the state of all tensors",
+      run.offload.optimizer);
+}
+
 std::string parameters_follow_the_optimizer(const RunConfig& run) {
   if (run.offload.parameters == "none" || (offloads(run) && run.offload.ratio == 1)) return "";
   return "needs all of the optimizer's state offloaded: offload.optimizer, and offload.ratio 1";
@@ -207,6 +214,7 @@ constexpr Rule kRules[] = {
     {"optim.dampening", "optim.momentum", damps_a_momentum},
     {"optim.nesterov", "optim.momentum", nesterov_is_undamped},
     {"offload.optimizer", "optim.name", offloaded_state_is_elementwise},
+    {"offload.optimizer", "train.frozen", offloaded_state_is_of_all},
     {"offload.parameters", "offload.optimizer", parameters_follow_the_optimizer},
     {"offload.ratio", "offload.optimizer", ratio_is_of_something},
     {"offload.path", "offload.optimizer", files_have_a_path},

@@ -20,6 +20,7 @@ struct TrainConfig {
   std::string grad_accum_dtype = "fp32";
   std::string recompute = "none";
   std::vector<std::string> recompute_units = {"*"};
+  std::vector<std::string> frozen;  // patterns of tensors
   uint64_t seed = 1;
   std::string deterministic = "world-size";
   std::string device = "auto";
@@ -64,6 +65,13 @@ struct TrainConfig {
         field("recompute_units", &S::recompute_units,
               "Units that do so: names, or patterns with *, ? and [...], as \"h.[0-5]\"; gxp "
               "shard-plan --units lists them."),
+        field(
+            "frozen", &S::frozen,
+            "Tensors that are read and not trained: names, or patterns with *, ? and [...], as "
+            "\"h.[0-5].*\"; a name's transformer. or model. may be left out, and gxp shard-plan "
+            "--units lists them. They have no update, no optimizer state and no part in the "
+            "gradients' norm. Nothing is kept or reduced of the gradients of a wrap that is frozen "
+            "as a whole; one that is not holds those of its frozen tensors too."),
         field("seed", &S::seed,
               "Key of the first weights, of the order of the data and of stochastic rounding.",
               at_least(0)),

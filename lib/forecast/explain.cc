@@ -32,9 +32,11 @@ Term explain_persistent(const RunPlan& plan, BufferId id) {
             .source = "step program"};
   const int shards = shards_of(plan, id);
   if (shards == 0) return term;
-  const uint64_t each = buffer.bytes * uint64_t(shards) / plan.layout.count;
+  const bool is_gradients = id == program.gradients;
+  const size_t count = is_gradients ? plan.layout.gradient_count : plan.layout.count;
+  const uint64_t each = buffer.bytes * uint64_t(shards) / count;
   term.formula = fmt::format("{} P{}", each, shards > 1 ? " / S" : "");
-  term.numbers = fmt::format("{} x {}", each, plan.layout.count);
+  term.numbers = fmt::format("{} x {}", each, count);
   if (shards > 1) term.numbers += fmt::format(" / {}", shards);
   term.source = "ZeRO, arXiv:1910.02054, section 5";
   return term;

@@ -61,7 +61,8 @@ Variants smaller_batches(const RunConfig& config, int /*world_size*/) {
 }
 
 bool can_offload(const RunConfig& config) {
-  const std::vector<KeptState> kept = make_optimizer_spec(config.optim).kept;
+  const std::vector<KeptState> kept =
+      make_optimizer_spec(config.optim, !config.train.frozen.empty()).kept;
   const bool elementwise = std::ranges::all_of(kept, &KeptState::of_all);
   return elementwise && (!kept.empty() || config.train.precision != "fp32");
 }

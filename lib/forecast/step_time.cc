@@ -28,6 +28,17 @@ double forward_flops(const RunPlan& plan, int unit) {
   return spec.kind == UnitKind::kBlock ? products + attention_flops(plan) : products;
 }
 
+// Of the products that make the unit's own gradients: those of its forward but for frozen tensors.
+double gradient_flops(const RunPlan& plan, int unit) {
+  const Architecture& architecture = plan.architecture;
+  const UnitSpec& spec = architecture.units[size_t(unit)];
+  const size_t frozen = spec.parameter_count() - spec.trainable_count();
+  double flops = forward_flops(plan, unit) - tokens_of(plan) * 2 * double(frozen);
+  if (spec.kind == UnitKind::kEmbedding || spec.borrows_from < 0) return std::max(flops, 0.0);
+  const TensorSpec& borrowed = architecture.units[size_t(spec.borrows_from)].tensors[0];
+  return borrowed.frozen ? flops - tokens_of(plan) * 2 * double(borrowed.count()) : flops;
+}
+
 // Of a block's forward without its last product; attention's where its output is not kept.
 double recompute_flops(const RunPlan& plan, const Op& op) {
   const size_t left_out = plan.architecture.units[size_t(op.unit)].output_parameters;
@@ -39,10 +50,9 @@ double recompute_flops(const RunPlan& plan, const Op& op) {
 // tile on a part of that.
 double touched_share(const StepProgram& program, const Op& op, BufferId buffer) {
   if (op.kind != OpKind::kUpdate && op.kind != OpKind::kMeasureGradients) return 1;
-  const BufferSpec& gradients = program.buffers[size_t(program.gradients)];
-  const double whole = double(gradients.bytes / size_of(gradients.dtype)) *
-                       program.gradient_shards / program.optimizer_shards;
-  const double part = op.kind == OpKind::kUpdate ? double(op.elements.count) / whole : 1;
+  size_t whole = 1;  // of the optimizer's elements
+  for (const Op& each : program.ops) whole = std::max(whole, each.elements.end());
+  const double part = op.kind == OpKind::kUpdate ? double(op.elements.count) / double(whole) : 1;
   if (buffer == program.gradients)
     return part * double(program.gradient_shards) / program.optimizer_shards;
   if (buffer == program.weights())
@@ -168,9 +178,9 @@ double flops_of(const RunPlan& plan, const Op& op) {
     case OpKind::kRecompute:
       return recompute_flops(plan, op);
     case OpKind::kBackward:
-      return 2 * forward_flops(plan, op.unit);
+      return forward_flops(plan, op.unit) + gradient_flops(plan, op.unit);
     case OpKind::kLoss:
-      return 3 * forward_flops(plan, op.unit);
+      return 2 * forward_flops(plan, op.unit) + gradient_flops(plan, op.unit);
     default:
       return 0;
   }

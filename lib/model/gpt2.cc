@@ -82,7 +82,9 @@ class Gpt2Model final : public Model {
 
   void clear_unless(bool accumulate, std::initializer_list<Tensor> gradients) {
     if (accumulate) return;
-    for (const Tensor& gradient : gradients) ops_.fill(gradient, 0.0f);
+    for (const Tensor& gradient : gradients) {
+      if (is_trained(gradient)) ops_.fill(gradient, 0.0f);
+    }
   }
 
   void final_norm(const Tensor& out, const Tensor& x, const UnitTensors& t) {
@@ -100,12 +102,18 @@ class Gpt2Model final : public Model {
   // next.
   void apply_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
                       const UnitTensors& t, bool accumulate) {
+    gradients_backward(dy, x, weight, t, accumulate);
+    ops_.matmul(dx, dy, t.parameters[size_t(weight)], {.transpose_b = true});
+  }
+  // Without dx.
+  void gradients_backward(const Tensor& dy, const Tensor& x, int weight, const UnitTensors& t,
+                          bool accumulate) {
     const Tensor dweight = t.gradients[size_t(weight)];
     const Tensor dbias = t.gradients[size_t(weight) + 1];
-    ops_.matmul(dweight, x, dy, {.transpose_a = true, .accumulate = accumulate});
+    if (is_trained(dweight))
+      ops_.matmul(dweight, x, dy, {.transpose_a = true, .accumulate = accumulate});
     clear_unless(accumulate, {dbias});
-    ops_.bias_backward(dbias, dy);
-    ops_.matmul(dx, dy, t.parameters[size_t(weight)], {.transpose_b = true});
+    if (is_trained(dbias)) ops_.bias_backward(dbias, dy);
   }
 
   // stream += gradient through the norm whose weight is at index `weight`.
@@ -178,10 +186,7 @@ class Gpt2Model final : public Model {
     ops_.matmul(dfc, stream, t.parameters[kMlpProjectionWeight], {.transpose_b = true});
     ops_.gelu_backward(dfc, fc, dfc, fc);
     const Tensor activated = fc;
-    ops_.matmul(t.gradients[kMlpProjectionWeight], activated, stream,
-                {.transpose_a = true, .accumulate = accumulate});
-    clear_unless(accumulate, {t.gradients[kMlpProjectionBias]});
-    ops_.bias_backward(t.gradients[kMlpProjectionBias], stream);
+    gradients_backward(stream, activated, kMlpProjectionWeight, t, accumulate);
 
     norm_again(normed, residual, t.saved[kMean2], t.saved[kRstd2], kNorm2Weight, t);
     apply_backward(dnormed, dfc, normed, kFcWeight, t, accumulate);

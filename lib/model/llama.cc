@@ -71,7 +71,7 @@ class LlamaModel final : public Model {
   }
 
   void clear_unless(bool keep, const Tensor& gradient) {
-    if (!keep) ops_.fill(gradient, 0.0f);
+    if (!keep && is_trained(gradient)) ops_.fill(gradient, 0.0f);
   }
 
   // y = x W^T [+ residual], for W stored (out, in) at index `weight`.
@@ -87,6 +87,7 @@ class LlamaModel final : public Model {
   // dW (+)= dy^T x.
   void weight_backward(const Tensor& dy, const Tensor& x, int weight, const UnitTensors& t,
                        bool accumulate) {
+    if (!is_trained(t.gradients[size_t(weight)])) return;
     ops_.matmul(t.gradients[size_t(weight)], dy, x,
                 {.transpose_a = true, .accumulate = accumulate});
   }

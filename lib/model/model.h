@@ -19,7 +19,7 @@ namespace gxp {
 // use are empty.
 struct UnitTensors {
   std::vector<Tensor> parameters;  // of the unit, in the order and shapes of UnitSpec::tensors
-  std::vector<Tensor> gradients;   // the same, of their gradients
+  std::vector<Tensor> gradients;   // the same, of their gradients; empty of frozen tensors
   Tensor borrowed;                 // the tensor that a tied head reads, and its gradient
   Tensor borrowed_gradient;
   std::vector<Tensor> saved;    // flat, in the order of UnitSpec::saved

@@ -30,8 +30,9 @@ void differentiate_losses(Ops& ops, const UnitTensors& t, const HeadMatrix& head
                ops.classifier(some, t.losses.rows(begin, count), flat(t.targets).rows(begin, count),
                               options.scale);
                ops.matmul(dnormed.rows(begin, count), some, head.weight, {});
-               ops.matmul(head.gradient, some, piece,
-                          {.transpose_a = true, .accumulate = options.accumulate || begin > 0});
+               if (is_trained(head.gradient))
+                 ops.matmul(head.gradient, some, piece,
+                            {.transpose_a = true, .accumulate = options.accumulate || begin > 0});
              });
 }
 

@@ -1,4 +1,4 @@
-// Tensors seen in other shapes.
+// Tensors seen in other shapes, and those that are not there.
 #pragma once
 
 #include "lib/tensor/tensor.h"
@@ -10,5 +10,8 @@ inline Tensor flat(const Tensor& tensor) { return tensor.reshape({tensor.count()
 inline Tensor matrix(const Tensor& tensor) {
   return tensor.reshape({tensor.shape.rows(), tensor.shape.columns()});
 }
+
+// Frozen tensors have no gradient.
+inline bool is_trained(const Tensor& gradient) { return gradient.memory.data != nullptr; }
 
 }  // namespace gxp

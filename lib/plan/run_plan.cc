@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "lib/arch/frozen.h"
 #include "lib/base/enum_names.h"
 #include "lib/base/error.h"
 #include "lib/shard/wrap.h"
@@ -82,6 +83,12 @@ GatherLimits gather_limits(const ParallelConfig& parallel) {
 
 }  // namespace
 
+Architecture run_architecture(const RunConfig& config) {
+  Architecture architecture = make_architecture(config.model, compute_type(config.train.precision));
+  freeze(architecture, config.train.frozen);
+  return architecture;
+}
+
 StepShape step_shape(const RunConfig& config, int world_size) {
   const int sequence = config.data.sequence > 0 ? config.data.sequence : config.model.context;
   StepShape shape{.rows = size_t(config.train.micro_batch),
@@ -98,7 +105,7 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .norm_parts = world_size,
                   .recompute = *parse_recompute(config.train.recompute),
                   .recompute_units = config.train.recompute_units,
-                  .optimizer = make_optimizer_spec(config.optim),
+                  .optimizer = make_optimizer_spec(config.optim, !config.train.frozen.empty()),
                   .offload = offload_shape(config, world_size)};
   if (config.train.deterministic == "any-world-size") make_independent_of_world_size(config, shape);
   return shape;
@@ -113,7 +120,7 @@ std::vector<int> first_units(const RunConfig& config, const Architecture& archit
 
 RunPlan plan_run(const RunConfig& config, int world_size) {
   RunPlan plan;
-  plan.architecture = make_architecture(config.model, compute_type(config.train.precision));
+  plan.architecture = run_architecture(config);
   plan.strategy = find_strategy(config.parallel.strategy);
   plan.shape = step_shape(config, world_size);
   plan.layout =

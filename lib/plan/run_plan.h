@@ -13,6 +13,10 @@
 
 namespace gxp {
 
+// The run's model: its number types, and which of its tensors are frozen. Throws kConfig as
+// freeze() does.
+Architecture run_architecture(const RunConfig& config);
+
 // The sizes of one step of the run. Throws kConfig where ranks cannot be cut into its groups.
 StepShape step_shape(const RunConfig& config, int world_size);
 

@@ -1,5 +1,6 @@
 #include "lib/program/build.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/program/program_builder.h"
@@ -37,6 +38,7 @@ class TrainStep {
         strategy_(strategy),
         shape_(shape),
         head_(int(architecture.units.size()) - 1),
+        lowest_(architecture.lowest_trained_unit()),
         gathers_(parameter_uses(architecture, layout, shape.grad_accum, true), layout, strategy,
                  shape),
         step_(architecture, layout, strategy, shape, std::move(recompute)) {}
@@ -53,7 +55,7 @@ class TrainStep {
       for (int unit = 0; unit < head_; ++unit)
         gathers_.around_next(step_, [&] { step_.forward(unit, micro); });
       loss(micro);
-      for (int unit = head_ - 1; unit >= 0; --unit) backward(unit, micro);
+      for (int unit = head_ - 1; unit >= lowest_; --unit) backward(unit, micro);
     }
     step_.measure_gradients();
     step_.clip_gradients();
@@ -68,12 +70,13 @@ class TrainStep {
     gathers_.around_next(step_, [&] { step_.loss(head_, micro); });
     if (is_last(micro) && shape_.world_size > 1) step_.reduce_loss();
     gradients_ready(head_, micro);
+    if (lowest_ == head_ && is_last(micro)) step_.prefetch_update();
   }
 
   void backward(int unit, int micro) {
     gathers_.around_next(step_, [&] {
       step_.recompute(unit, micro);
-      if (unit == 0 && is_last(micro)) step_.prefetch_update();
+      if (unit == lowest_ && is_last(micro)) step_.prefetch_update();
       step_.backward(unit, micro);
     });
     gradients_ready(unit, micro);
@@ -84,14 +87,16 @@ class TrainStep {
   [[nodiscard]] bool is_last(int micro) const { return micro + 1 == shape_.grad_accum; }
 
   void gradients_ready(int unit, int micro) {
-    if (wrap_of(unit).first_unit != unit) return;
+    const Wrap& place = wrap_of(unit);
+    const bool is_last_of_wrap = unit == std::max(place.first_unit, lowest_);
+    if (!is_last_of_wrap || place.gradients.count == 0) return;
     const int wrap = layout_.wrap_of[size_t(unit)];
     step_.complete_gradients(wrap, micro);
     if (shape_.world_size == 1) return;
     if (strategy_.shard_optimizer) {
       if (is_last(micro) || ProgramBuilder::keeps_gradient_shards(strategy_, shape_))
         step_.scatter_gradients(wrap, micro);
-    } else if (is_last(micro) && step_.buckets()[next_bucket_].first_unit == unit) {
+    } else if (is_last(micro) && step_.buckets()[next_bucket_].first_unit == place.first_unit) {
       step_.reduce_gradients(int(next_bucket_++));
     }
   }
@@ -100,6 +105,7 @@ class TrainStep {
   const Strategy& strategy_;
   const StepShape& shape_;
   const int head_;
+  const int lowest_;  // there is no backward below it
   Gathers gathers_;
   size_t next_bucket_ = 0;
   ProgramBuilder step_;

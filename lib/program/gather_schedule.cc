@@ -116,6 +116,7 @@ class Schedule {
 std::vector<ParameterUse> parameter_uses(const Architecture& architecture,
                                          const ParameterLayout& layout, int micros, bool backward) {
   const int head = int(architecture.units.size()) - 1;
+  const int lowest = architecture.lowest_trained_unit();
   const int lender = architecture.units.back().borrows_from;
   const auto wrap_of = [&](int unit) { return layout.wrap_of[size_t(unit)]; };
   std::vector<ParameterUse> uses;
@@ -124,7 +125,7 @@ std::vector<ParameterUse> parameter_uses(const Architecture& architecture,
     uses.push_back({{wrap_of(head)}, micro, false});
     if (lender >= 0 && wrap_of(lender) != wrap_of(head))
       uses.back().wraps.push_back(wrap_of(lender));
-    for (int unit = head - 1; backward && unit >= 0; --unit) {
+    for (int unit = head - 1; backward && unit >= lowest; --unit) {
       // A table is read forward only.
       const bool reads = architecture.units[size_t(unit)].kind != UnitKind::kEmbedding;
       uses.push_back({{}, micro, true});

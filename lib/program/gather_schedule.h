@@ -41,7 +41,8 @@ struct ParameterUse {
 };
 
 // Of a training step: of each micro-batch the units before the head, the head, and the units
-// before it backwards. Of a forward pass (`backward` false) the first half.
+// before it backwards, down to the lowest that is trained. Of a forward pass (`backward` false) the
+// first half.
 std::vector<ParameterUse> parameter_uses(const Architecture& architecture,
                                          const ParameterLayout& layout, int micros, bool backward);
 

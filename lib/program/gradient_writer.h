@@ -48,7 +48,9 @@ class GradientWriter : protected UpdateWriter {
     Op& last = program_.ops.back();
     last.keeps = true;
     last.accumulate = micro > 0 && !holds_whole();
-    use_shard(last, program_.gradients, program_.gradient_shards, true);
+    const Range& gradients = layout_.wraps[size_t(wrap)].gradients;
+    use_elements(last, program_.gradients, place_in_shard(gradients, program_.gradient_shards),
+                 true);
   }
 
   void reduce_gradients(int index) {
@@ -67,7 +69,7 @@ class GradientWriter : protected UpdateWriter {
                  const Strategy& strategy, const StepShape& shape, std::vector<Recompute> recompute)
       : UpdateWriter(architecture, layout, shape, std::move(recompute)),
         strategy_(strategy),
-        buckets_(make_buckets(layout, shape.bucket_bytes)),
+        buckets_(make_buckets(layout, shape.bucket_bytes, size_of(shape.reduced))),
         bucket_messages_(buckets_.size(), kNoBuffer),
         written_(layout.wraps.size()),
         messages_(layout.wraps.size()),
@@ -77,7 +79,7 @@ class GradientWriter : protected UpdateWriter {
   void gradient_buffer() {
     const bool whole = !keeps_gradient_shards(strategy_, shape_);
     program_.gradient_shards = whole ? 1 : program_.optimizer_shards;
-    const size_t count = layout_.count / size_t(program_.gradient_shards);
+    const size_t count = layout_.gradient_count / size_t(program_.gradient_shards);
     program_.gradients = persistent("gradients", MemoryKind::kGradients,
                                     count * size_of(shape_.gradients), shape_.gradients);
   }
@@ -86,7 +88,8 @@ class GradientWriter : protected UpdateWriter {
   void use_gradients(Op& op, int unit) {
     op.gradients = write_gradients(op, unit);
     const int lender = architecture_.units[size_t(unit)].borrows_from;
-    if (lender >= 0) op.borrowed_gradients = write_gradients(op, lender);
+    if (lender >= 0 && !architecture_.units[size_t(lender)].tensors.front().frozen)
+      op.borrowed_gradients = write_gradients(op, lender);
     const bool lasts = holds_whole() && shape_.gradients == DType::kF32;
     op.accumulate = op.micro > 0 && lasts && !shape_.add_in_pairs;
   }
@@ -105,7 +108,7 @@ class GradientWriter : protected UpdateWriter {
   }
   // Of whole gradients.
   [[nodiscard]] FlatView kept(int wrap) const {
-    return {program_.gradients, layout_.wraps[size_t(wrap)].flat.begin};
+    return {program_.gradients, layout_.wraps[size_t(wrap)].gradients.begin};
   }
 
   FlatView buffer_of_wrap(int wrap, DType dtype) {
@@ -125,7 +128,7 @@ class GradientWriter : protected UpdateWriter {
       const Bucket& bucket = buckets_[i];
       const Wrap& place = layout_.wraps[size_t(wrap)];
       if (bucket.first_unit > place.first_unit) continue;
-      return {message_of_bucket(i).buffer, place.flat.begin - bucket.flat.begin};
+      return {message_of_bucket(i).buffer, place.gradients.begin - bucket.flat.begin};
     }
     GXP_ASSERT(false);
     return {};
@@ -150,6 +153,7 @@ class GradientWriter : protected UpdateWriter {
   }
 
   FlatView write_gradients(Op& op, int unit) {
+    if (architecture_.units[size_t(unit)].is_frozen()) return {};
     const int wrap = layout_.wrap_of[size_t(unit)];
     FlatView& view = written_[size_t(wrap)];
     if (view.buffer == kNoBuffer) view = open(wrap, op.micro);

@@ -19,6 +19,24 @@ UnitLayout place_unit(const UnitSpec& unit, size_t begin) {
   return place;
 }
 
+// Once the wraps are known.
+void place_gradients(const Architecture& architecture, ParameterLayout& layout) {
+  for (Wrap& wrap : layout.wraps) {
+    bool is_frozen = true;
+    for (int unit = wrap.first_unit; unit <= wrap.last_unit; ++unit)
+      is_frozen = is_frozen && architecture.units[size_t(unit)].is_frozen();
+    wrap.gradients = {layout.gradient_count, is_frozen ? 0 : wrap.flat.count};
+    layout.gradient_count = wrap.gradients.end();
+  }
+}
+
+// Of the range that the part's wrap has in a buffer of whole wraps.
+size_t begin_in(const ParameterLayout& layout, const TensorPart& part, const Range& range,
+                int shards) {
+  const Range place = place_in_shard(range, shards);
+  return place.begin + (part.in_flat - layout.wrap_of_unit(part.unit).flat.begin) % place.count;
+}
+
 }  // namespace
 
 ParameterLayout make_layout(const Architecture& architecture, int parts,
@@ -42,19 +60,22 @@ ParameterLayout make_layout(const Architecture& architecture, int parts,
     layout.units.push_back(std::move(place));
     layout.wrap_of.push_back(int(layout.wraps.size()) - 1);
   }
+  place_gradients(architecture, layout);
   return layout;
 }
 
-std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes) {
+std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes,
+                                 size_t element_bytes) {
   std::vector<Bucket> buckets;
   bool open = false;
   for (size_t i = layout.wraps.size(); i-- > 0;) {
     const Wrap& wrap = layout.wraps[i];
-    if (!open) buckets.push_back({wrap.first_unit, wrap.last_unit, {wrap.flat.end(), 0}});
+    if (wrap.gradients.count == 0) continue;
+    if (!open) buckets.push_back({wrap.first_unit, wrap.last_unit, {wrap.gradients.end(), 0}});
     Bucket& bucket = buckets.back();
     bucket.first_unit = wrap.first_unit;
-    bucket.flat = {wrap.flat.begin, bucket.flat.end() - wrap.flat.begin};
-    open = bucket.flat.count * sizeof(float) < bucket_bytes;
+    bucket.flat = {wrap.gradients.begin, bucket.flat.end() - wrap.gradients.begin};
+    open = bucket.flat.count * element_bytes < bucket_bytes;
   }
   return buckets;
 }
@@ -84,10 +105,20 @@ std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, in
   return parts;
 }
 
+std::vector<TensorPart> trainable_parts(const Architecture& architecture,
+                                        std::vector<TensorPart> parts) {
+  std::erase_if(parts, [&](const TensorPart& part) {
+    return architecture.units[size_t(part.unit)].tensors[size_t(part.tensor)].frozen;
+  });
+  return parts;
+}
+
 size_t begin_in_shard(const ParameterLayout& layout, const TensorPart& part, int shards) {
-  const Range& wrap = layout.wrap_of_unit(part.unit).flat;
-  const Range place = place_in_shard(wrap, shards);
-  return place.begin + (part.in_flat - wrap.begin) % place.count;
+  return begin_in(layout, part, layout.wrap_of_unit(part.unit).flat, shards);
+}
+
+size_t begin_of_gradients(const ParameterLayout& layout, const TensorPart& part, int shards) {
+  return begin_in(layout, part, layout.wrap_of_unit(part.unit).gradients, shards);
 }
 
 Range owned_range(size_t count, int world_size, int rank) {

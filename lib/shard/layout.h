@@ -30,13 +30,16 @@ struct Wrap {
   int first_unit = 0;
   int last_unit = 0;
   Range flat;
+  // In a buffer of the gradients of all wraps: as many, or none if all tensors are frozen.
+  Range gradients = {};
 };
 
 struct ParameterLayout {
   std::vector<UnitLayout> units;
   std::vector<Wrap> wraps;
-  std::vector<int> wrap_of;  // by unit
-  size_t count = 0;          // of the flat buffer, padding included
+  std::vector<int> wrap_of;   // by unit
+  size_t count = 0;           // of the flat buffer, padding included
+  size_t gradient_count = 0;  // of that of the gradients, likewise
 
   [[nodiscard]] const Wrap& wrap_of_unit(int unit) const {
     return wraps[size_t(wrap_of[size_t(unit)])];
@@ -49,7 +52,8 @@ struct ParameterLayout {
 ParameterLayout make_layout(const Architecture& architecture, int parts,
                             const std::vector<int>& first_units = {});
 
-// Gradients that are reduced together: units first_unit to last_unit, one range of the flat buffer.
+// Gradients that are reduced together: of units first_unit to last_unit, one range of the
+// gradients.
 struct Bucket {
   int first_unit = 0;
   int last_unit = 0;
@@ -57,9 +61,10 @@ struct Bucket {
 };
 
 // Cuts the units, from the last to the first (the order in which backward finishes them), into
-// buckets that are closed as soon as they hold `bucket_bytes` of f32 gradients. A wrap is never
-// split.
-std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes);
+// buckets that are closed as soon as they hold `bucket_bytes` of gradients. A wrap is never
+// split, and one without gradients left out.
+std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes,
+                                 size_t element_bytes = sizeof(float));
 
 // Shard `shard` of a range that is cut into `shards` equal parts, which a wrap's is.
 Range shard_of(const Range& flat, int shards, int shard);
@@ -80,9 +85,15 @@ struct TensorPart {
 // of their tensor, since `shards` divides the layout's parts.
 std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, int shard);
 
+// Those of tensors that are not frozen.
+std::vector<TensorPart> trainable_parts(const Architecture& architecture,
+                                        std::vector<TensorPart> parts);
+
 // Where such a part begins in a buffer that holds one of `shards` shards of each wrap, in forward
-// order, and the part with it: `shards` divides the number that it was cut for.
+// order, and the part with it: `shards` divides the number that it was cut for. And where its
+// gradients begin in a buffer of those.
 size_t begin_in_shard(const ParameterLayout& layout, const TensorPart& part, int shards);
+size_t begin_of_gradients(const ParameterLayout& layout, const TensorPart& part, int shards);
 
 // The chunk of `count` elements that `rank` owns when they are dealt out evenly: the first
 // count % world_size ranks get one more.

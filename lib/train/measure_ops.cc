@@ -57,6 +57,7 @@ RunConfig shortened(RunConfig config, const std::string& tokens) {
   config.data.valid = {};
   config.train.grad_accum = std::min(config.train.grad_accum, 2);
   config.train.recompute_units = {"*"};
+  config.train.frozen = {};
   config.parallel.strategy = "ddp";
   config.parallel.shard_size = 0;
   config.offload = {};

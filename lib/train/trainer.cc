@@ -40,7 +40,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
     : config_(config),
       communicator_(communicator),
       backend_(backend),
-      architecture_(make_architecture(config.model, compute_type(config.train.precision))),
+      architecture_(run_architecture(config)),
       shape_(step_shape(config, communicator.world_size())),
       layout_(make_layout(architecture_, shape_.norm_parts, first_units(config, architecture_))),
       groups_(groups_of(shape_)),
@@ -65,7 +65,8 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
     replica_group_ = communicator.split(groups_.shard_of(rank, groups_.shard_size), rank);
   }
   for (int part = 0; part < shape_.norm_parts; ++part)
-    norm_parts_.push_back(make_parts(layout_, shape_.norm_parts, part));
+    norm_parts_.push_back(
+        trainable_parts(architecture_, make_parts(layout_, shape_.norm_parts, part)));
   const int shards = built_.program.optimizer_shards;
   own_parts_ = make_parts(layout_, shards, groups_.shard_of(rank, shards));
   stale_ = built_.program.parameter_shards != shards;
@@ -326,9 +327,9 @@ void Trainer::clip() {
 // [collective] where gradients are sharded: the first such tensor of all ranks is named.
 void Trainer::fail_non_finite() {
   const StepProgram& program = built_.program;
-  const TensorPart* found =
-      find_non_finite(*backend_.ops, layout_, own_parts_, memory_->tensor(program.gradients),
-                      program.gradient_shards);
+  const std::vector<TensorPart> trained = trainable_parts(architecture_, own_parts_);
+  const TensorPart* found = find_non_finite(
+      *backend_.ops, layout_, trained, memory_->tensor(program.gradients), program.gradient_shards);
   std::array<int64_t, 1> first = {INT64_MAX};
   if (found != nullptr) first[0] = int64_t{found->unit} << 32 | found->tensor;
   if (is_sharded()) communicator_.all_reduce(memory_of(first), DType::kI64, ReduceOp::kMin);

@@ -73,7 +73,7 @@ struct StateTensor {
   // rank holds all, or some is offloaded.
   std::vector<Tensor> optimizer;
   // Of the last step, summed over the ranks, not clipped, times the step's loss_scale; of the type
-  // in which gradients are kept.
+  // in which gradients are kept. Empty of a frozen tensor.
   Tensor gradient;
 };
 

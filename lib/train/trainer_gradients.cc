@@ -24,8 +24,9 @@ void Trainer::scatter_gradients(const Op& op) {
     all_sum(members(op.group), theirs);
   if (!op.keeps) return;
   const Tensor mine = own_part(whole, program.optimizer_shards);
-  Tensor kept =
-      shard_of_wrap(layout_, memory_->tensor(program.gradients), op.wrap, program.gradient_shards);
+  const Range place =
+      place_in_shard(layout_.wraps[size_t(op.wrap)].gradients, program.gradient_shards);
+  Tensor kept = memory_->tensor(program.gradients).rows(place.begin, place.count);
   if (program.gradient_shards == 1) kept = own_part(kept, program.optimizer_shards);
   if (op.accumulate)
     add_rounded(kept, mine);

@@ -39,7 +39,8 @@ UpdateRange Trainer::range_in(const Op& op, size_t own_part, const Range& elemen
   };
   UpdateRange range;
   range.decay = architecture_.units[size_t(part.unit)].tensors[size_t(part.tensor)].decays();
-  range.gradients = take(program.gradients, program.gradient_shards);
+  const size_t gradients = begin_of_gradients(layout_, part, program.gradient_shards) + skipped;
+  range.gradients = memory_->tensor(program.gradients).rows(gradients, elements.count);
   range.weights = op.tile.weights == kNoBuffer ? take(program.weights(), program.weight_shards())
                                                : in_tile(op.tile.weights);
   for (size_t s = 0; s < kept_places_.size(); ++s) {
@@ -67,7 +68,7 @@ std::function<void()> Trainer::bind_update(const Op& op) {
     const size_t begin = begin_in_shard(layout_, part, program.optimizer_shards);
     const Range elements = intersection(op.elements, {begin, part.elements.count});
     if (elements.count == 0) continue;
-    if (!sees_whole(part)) ranges.push_back(range_in(op, i, elements));
+    if (!sees_whole(part) && !spec_of(part).frozen) ranges.push_back(range_in(op, i, elements));
     if (!rounds) continue;
     const int wrap = layout_.wrap_of[size_t(part.unit)];
     const size_t place =

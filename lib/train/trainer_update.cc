@@ -36,8 +36,10 @@ std::vector<StateTensor> Trainer::state() {
     tensor.weight_at = {program.weights(), place};
     const Tensor weights = memory_->tensor(program.weights());
     if (place.end() <= weights.count()) tensor.weight = weights.rows(place.begin, place.count);
-    tensor.gradient =
-        part_of(layout_, part, memory_->tensor(program.gradients), program.gradient_shards);
+    const Tensor gradients = memory_->tensor(program.gradients);
+    tensor.gradient = tensor.spec->frozen
+                          ? gradients.rows(0, 0)
+                          : gradients_of(layout_, part, gradients, program.gradient_shards);
     for (size_t s = 0; s < kept_places_.size(); ++s)
       tensor.optimizer.push_back(shape_.optimizer.kept[s].everywhere ? Tensor() : kept_of(s, i));
   }

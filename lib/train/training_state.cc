@@ -72,13 +72,21 @@ void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
   }
 }
 
-// What the optimizer keeps is what the checkpoint holds.
-void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim) {
-  std::set<std::string_view> held, kept;
+// The checkpoint holds what this optimizer keeps of the tensors that are trained, and nothing that
+// it does not know.
+void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
+                const Architecture& architecture) {
+  std::set<std::string_view> held, kept, needed;
   for (const LogicalTensor& tensor : checkpoint.manifest().tensors)
     if (tensor.info.role != Role::kWeight) held.insert(to_string(tensor.info.role));
-  for (const KeptState& state : make_optimizer_spec(optim).kept) kept.insert(state.role);
-  if (held == kept) return;
+  for (const KeptState& state : make_optimizer_spec(optim).kept) {
+    kept.insert(state.role);
+    for (const UnitSpec& unit : architecture.units) {
+      for (const TensorSpec& tensor : unit.tensors)
+        if (!state.shape(unit, tensor).empty()) needed.insert(state.role);
+    }
+  }
+  if (std::ranges::includes(held, needed) && std::ranges::includes(kept, held)) return;
   const auto list = [](const auto& roles) {
     return roles.empty() ? "no optimizer state" : fmt::format("{}", fmt::join(roles, ", "));
   };
@@ -86,6 +94,20 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim) {
        "resume from {}: it holds {}, and optim.name = \"{}\" as set now keeps {}; set the "
        "optimizer as it was, or start without --resume",
        checkpoint.path(), list(held), optim.name, list(kept));
+}
+
+// Of each tensor: what was frozen has left none.
+void check_kept_of(const Checkpoint& checkpoint, const HeldTensor& held) {
+  if (held.info.role == Role::kWeight) return;
+  const bool is_there =
+      std::ranges::any_of(checkpoint.manifest().tensors, [&](const LogicalTensor& tensor) {
+        return tensor.info.name == held.info.name && tensor.info.role == held.info.role;
+      });
+  if (is_there) return;
+  fail(ErrorKind::kConfig,
+       "resume from {}: it has no optimizer state of {}, which was frozen; set train.frozen as it "
+       "was, or start without --resume from its weights",
+       checkpoint.path(), held.info.name);
 }
 
 // The newest checkpoint, each file of which one rank has verified.
@@ -163,9 +185,10 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   if (complete_steps(config.checkpoint.dir).empty()) return false;
   const Checkpoint checkpoint = open_verified(config.checkpoint.dir, communicator);
   check_agreement(checkpoint, settings);
-  check_kept(checkpoint, config.optim);
+  check_kept(checkpoint, config.optim, trainer.architecture());
   std::vector<float> staged;
   for (const HeldTensor& held : held_by(trainer)) {
+    check_kept_of(checkpoint, held);
     const Range all{0, held.elements.count};
     by_pieces(held, all, staged, [&](size_t begin, const HeldRange& at, Memory memory) {
       checkpoint.read(held.info.name, held.info.role, held.elements.begin + begin, memory);

@@ -10,6 +10,15 @@ Tensor bind(const BindingContext& context, BufferId buffer, DType dtype, const S
   return {context.memory.of(buffer), dtype, shape};
 }
 
+// Frozen tensors have no gradient: theirs are empty.
+std::vector<Tensor> gradients_of_trained(const UnitSpec& unit, std::vector<Tensor> gradients) {
+  gradients.resize(unit.tensors.size());
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (unit.tensors[i].frozen) gradients[i] = {};
+  }
+  return gradients;
+}
+
 std::vector<Tensor> bind_flat(const BindingContext& context, const std::vector<BufferId>& buffers) {
   std::vector<Tensor> tensors;
   for (const BufferId id : buffers) tensors.push_back(context.memory.tensor(id));
@@ -42,7 +51,8 @@ UnitTensors bind_unit(const BindingContext& context, const Op& op) {
                         context.memory.tensor(view.buffer).rows(view.begin, count));
   };
   t.parameters = tensors_of(op.unit, op.parameters);
-  t.gradients = tensors_of(op.unit, op.gradients);
+  t.gradients = gradients_of_trained(context.architecture.units[size_t(op.unit)],
+                                     tensors_of(op.unit, op.gradients));
   const auto first = [](const std::vector<Tensor>& all) { return all.empty() ? Tensor() : all[0]; };
   t.borrowed = first(tensors_of(lender, op.borrowed_parameters));
   t.borrowed_gradient = first(tensors_of(lender, op.borrowed_gradients));

@@ -22,7 +22,7 @@ WeightRounding::WeightRounding(Ops& ops, const TrainConfig& train)
 
 void WeightRounding::round(const Tensor& to, const ConstTensor& from, const TensorSpec& tensor,
                            size_t first, int64_t step) const {
-  if (stochastic_)
+  if (stochastic_ && !tensor.frozen)
     ops_.round_stochastically(to, from, {key_of(seed_, tensor, step), first});
   else
     ops_.convert(to, from);

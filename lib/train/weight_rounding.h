@@ -14,7 +14,7 @@ class WeightRounding {
  public:
   WeightRounding(Ops& ops, const TrainConfig& train);
   // to = from: elements of `tensor` from `first` on, for step `step` (from 1). Their bits depend on
-  // these and on the settings alone, however a tensor is cut.
+  // these and on the settings alone, however a tensor is cut. Frozen ones are rounded to nearest.
   void round(const Tensor& to, const ConstTensor& from, const TensorSpec& tensor, size_t first,
              int64_t step) const;
 

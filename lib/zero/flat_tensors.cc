@@ -23,9 +23,9 @@ std::vector<Tensor> unit_tensors(const Architecture& architecture, const Paramet
   return tensors;
 }
 
-Tensor part_of(const ParameterLayout& layout, const TensorPart& part, const Tensor& buffer,
-               int shards) {
-  return buffer.rows(begin_in_shard(layout, part, shards), part.elements.count);
+Tensor gradients_of(const ParameterLayout& layout, const TensorPart& part, const Tensor& gradients,
+                    int shards) {
+  return gradients.rows(begin_of_gradients(layout, part, shards), part.elements.count);
 }
 
 }  // namespace gxp

@@ -14,8 +14,9 @@ namespace gxp {
 std::vector<Tensor> unit_tensors(const Architecture& architecture, const ParameterLayout& layout,
                                  int unit, const Tensor& flat);
 
-// A part's elements in a flat `buffer`, which holds one of `shards` shards of every unit (1: all).
-Tensor part_of(const ParameterLayout& layout, const TensorPart& part, const Tensor& buffer,
-               int shards);
+// A part's gradients in the flat buffer of all, which holds one of `shards` shards of every wrap
+// (1: all).
+Tensor gradients_of(const ParameterLayout& layout, const TensorPart& part, const Tensor& gradients,
+                    int shards);
 
 }  // namespace gxp

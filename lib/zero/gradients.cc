@@ -18,7 +18,7 @@ double sum_of_squares(Ops& ops, const ParameterLayout& layout, std::span<const T
                       const Tensor& gradients, int shards) {
   double sum = 0;
   for (const TensorPart& part : parts)
-    sum += ops.sum_of_squares(part_of(layout, part, gradients, shards));
+    sum += ops.sum_of_squares(gradients_of(layout, part, gradients, shards));
   return sum;
 }
 
@@ -26,7 +26,8 @@ const TensorPart* find_non_finite(Ops& ops, const ParameterLayout& layout,
                                   std::span<const TensorPart> parts, const Tensor& gradients,
                                   int shards) {
   for (const TensorPart& part : parts) {
-    if (!std::isfinite(ops.sum_of_squares(part_of(layout, part, gradients, shards)))) return &part;
+    if (!std::isfinite(ops.sum_of_squares(gradients_of(layout, part, gradients, shards))))
+      return &part;
   }
   return nullptr;
 }

@@ -1,0 +1,178 @@
+// Frozen parameters: what is trained trains as it would, under every strategy, and the rest is
+// neither moved nor paid for.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "lib/plan/run_plan.h"
+#include "lib/shard/state_layout.h"
+#include "tests/catch.h"
+#include "tests/train/golden.h"
+
+namespace gxp {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+struct Case {
+  const char* folder;
+  const char* patterns;
+};
+
+// The lower part of the model, parts of all units, single tensors, the upper part, all but a few.
+const std::vector<Case> kCases = {
+    {"gpt2-tiny", R"(["wte.weight", "wpe.weight", "h.0.*"])"},
+    {"gpt2-tiny", R"(["h.*.attn.*", "*.ln_1.*"])"},
+    {"gpt2-tiny", R"(["transformer.wte.weight", "*.bias"])"},
+    {"gpt2-tiny", R"(["h.1.*", "ln_f.*"])"},
+    {"gpt2-tiny", R"(["w?e.*", "h.*"])"},
+    {"llama-tiny", R"(["embed_tokens.*", "layers.0.*", "lm_head.*"])"},
+    {"llama-tiny", R"(["*_proj.weight"])"},
+    {"llama-tiny", R"(["model.norm.weight", "layers.1.mlp.[gu]*", "*layernorm*"])"}};
+
+RunConfig config_of(const Case& run, int world_size, const Settings& more = {}) {
+  Settings sets = {std::string("train.frozen=") + run.patterns, "train.steps=3",
+                   "train.micro_batch=1", "train.grad_accum=2"};
+  sets.insert(sets.end(), more.begin(), more.end());
+  return golden_config(run.folder, world_size, sets);
+}
+
+// By tensor, in the order of whole_tensors().
+std::vector<bool> is_frozen(const RunConfig& config) {
+  std::vector<bool> frozen;
+  for (const UnitSpec& unit : run_architecture(config).units)
+    for (const TensorSpec& tensor : unit.tensors) frozen.push_back(tensor.frozen);
+  return frozen;
+}
+
+TEST_CASE("with frozen tensors every strategy has the bits of DDP", "[train]") {
+  const Case run = GENERATE(from_range(kCases));
+  const Settings how = GENERATE(values<Settings>(
+      {{"parallel.strategy=zero1"},
+       {"parallel.strategy=zero2", "train.grad_accum_dtype=bf16", "train.precision=bf16"},
+       {"parallel.strategy=zero3"},
+       {"parallel.strategy=zero3", "train.grad_accum=1"},
+       {"parallel.strategy=shard_grad_op", "parallel.wrap=none"},
+       {"parallel.strategy=hybrid_shard", "parallel.shard_size=1",
+        "parallel.optimizer_over_replicas=true"},
+       {"parallel.strategy=zero3", "parallel.wrap=size", "parallel.wrap_min_params=20000"},
+       {"parallel.strategy=zero3", "train.recompute=full", "parallel.backward_prefetch=post"}}));
+  CAPTURE(run.folder, run.patterns, how);
+  Settings plain;
+  for (const std::string& set : how) {
+    if (set.find(".wrap") != std::string::npos || set.starts_with("train.")) plain.push_back(set);
+  }
+  const Trained ddp = train_on_ranks(config_of(run, 2, plain), 2)[0];
+  for (const Trained& rank : train_on_ranks(config_of(run, 2, how), 2)) {
+    for (size_t s = 0; s < ddp.steps.size(); ++s) {
+      CHECK(rank.steps[s].loss == ddp.steps[s].loss);
+      CHECK(rank.steps[s].grad_norm == ddp.steps[s].grad_norm);
+    }
+    CHECK(same_bits(rank.weights, ddp.weights));
+  }
+}
+
+TEST_CASE("what is trained has the gradients of a run without frozen tensors; the rest stays",
+          "[train]") {
+  const Case run = GENERATE(from_range(kCases));
+  const std::string optimizer = GENERATE("adamw", "sgd", "lion", "muon", "adafactor");
+  CAPTURE(run.folder, run.patterns, optimizer);
+  const Settings sets = {"optim.name=" + optimizer, "parallel.strategy=zero2"};
+  const RunConfig config = config_of(run, 2, sets);
+  const Trained found = train_on_ranks(config, 2)[0];
+  const Trained all = train_on_ranks(config_of({run.folder, "[]"}, 2, sets), 2)[0];
+  const auto before = run_ranks(2, [&](Communicator& c) {
+    Backend backend = make_backend(config.train, 2);
+    Trainer trainer(config, c, backend);
+    trainer.initialise_weights();
+    return weights_of(trainer, c);
+  })[0];
+  const std::vector<bool> frozen = is_frozen(config);
+  double squares = 0;
+  for (size_t i = 0; i < frozen.size(); ++i) {
+    CAPTURE(i);
+    CHECK((found.weights[i] == before[i]) == frozen[i]);
+    if (frozen[i]) continue;
+    CHECK(found.first_gradients[i] == all.first_gradients[i]);
+    for (const float g : found.first_gradients[i]) squares += double(g) * double(g);
+  }
+  CHECK(found.steps[0].loss == all.steps[0].loss);
+  CHECK(found.steps[0].grad_norm == Approx(std::sqrt(squares)).epsilon(1e-12));
+}
+
+TEST_CASE("frozen tensors are not paid for", "[train]") {
+  const Case run = GENERATE(from_range(kCases));
+  const std::string strategy = GENERATE("ddp", "zero1", "zero3");
+  CAPTURE(run.folder, run.patterns, strategy);
+  const RunPlan plan = plan_run(config_of(run, 1, {"parallel.strategy=" + strategy}), 2);
+  const StepProgram& program = plan.step.program;
+  size_t in_trained_wraps = 0;
+  size_t trained = 0;  // with the padding of each tensor
+  int lowest = -1;
+  for (const Wrap& wrap : plan.layout.wraps) {
+    for (int unit = wrap.first_unit; unit <= wrap.last_unit; ++unit) {
+      const UnitSpec& spec = plan.architecture.units[size_t(unit)];
+      if (!spec.is_frozen() && lowest < 0) lowest = unit;
+      for (const TensorSpec& tensor : spec.tensors)
+        trained += tensor.frozen ? 0 : (tensor.count() + 15) / 16 * 16;
+    }
+    const UnitSpec& first = plan.architecture.units[size_t(wrap.first_unit)];  // a unit a wrap
+    if (!first.is_frozen()) in_trained_wraps += wrap.flat.count;
+  }
+  const auto held = [&](BufferId id, int shards) {
+    return program.buffers[size_t(id)].bytes / sizeof(float) * size_t(shards);
+  };
+  CHECK(held(program.gradients, program.gradient_shards) == in_trained_wraps);
+  for (const BufferId id : program.optimizer_states) {
+    if (strategy == "ddp") CHECK(held(id, 1) == trained);
+    CHECK(held(id, 1) < plan.layout.count);
+  }
+  std::set<int> backward, reduced;
+  for (const Op& op : program.ops) {
+    if (op.kind == OpKind::kBackward) backward.insert(op.unit);
+    if (op.kind == OpKind::kReduceGradients && op.wrap >= 0) reduced.insert(op.wrap);
+  }
+  CHECK((backward.empty() || *backward.begin() >= lowest));
+  for (const int wrap : reduced) CHECK(plan.layout.wraps[size_t(wrap)].gradients.count > 0);
+}
+
+TEST_CASE("a run with frozen tensors resumes under another strategy, to the same bits", "[train]") {
+  const Case run = GENERATE(from_range(kCases));
+  const std::string optimizer = GENERATE("adamw", "adafactor");
+  CAPTURE(run.folder, run.patterns, optimizer);
+  const TemporaryDirectory directory;
+  const auto config = [&](const std::string& strategy) {
+    return config_of(run, 2,
+                     {"train.steps=4", "optim.name=" + optimizer,
+                      "checkpoint.dir=" + directory.path(), "parallel.strategy=" + strategy});
+  };
+  const Trained whole = train_on_ranks(config("ddp"), 2)[0];
+  run_ranks(2, [&](Communicator& c) { return train_part(config("zero3"), c, 2); });
+  const Trained resumed =
+      run_ranks(2, [&](Communicator& c) { return train_part(config("zero1"), c, 4); })[0];
+  CHECK(same_bits(resumed.weights, whole.weights));
+}
+
+TEST_CASE("a resumed run may freeze more, and not less", "[train]") {
+  const TemporaryDirectory directory;
+  const auto train_with = [&](const char* patterns, int until) {
+    const RunConfig config =
+        config_of({"gpt2-tiny", patterns}, 1, {"checkpoint.dir=" + directory.path()});
+    run_ranks(1, [&](Communicator& c) { return train_part(config, c, until); });
+  };
+  train_with(R"(["h.0.*"])", 1);
+  CHECK_NOTHROW(train_with(R"(["h.*"])", 2));
+  CHECK_THROWS_WITH(train_with(R"(["wpe.weight"])", 3),
+                    Catch::Contains("no optimizer state of transformer.h.0.ln_1.weight"));
+}
+
+TEST_CASE("patterns that freeze nothing or everything are refused", "[train]") {
+  const auto plan = [](const char* patterns) {
+    plan_run(config_of({"gpt2-tiny", patterns}, 1), 1);
+  };
+  CHECK_THROWS_WITH(plan(R"(["h.0.*", "h.77.*"])"), Catch::Contains("'h.77.*': matches none"));
+  CHECK_THROWS_WITH(plan(R"(["*"])"), Catch::Contains("nothing to train"));
+}
+
+}  // namespace
+}  // namespace gxp
