@@ -92,13 +92,11 @@ class TrainStep {
     if (!is_last_of_wrap || place.gradients.count == 0) return;
     const int wrap = layout_.wrap_of[size_t(unit)];
     step_.complete_gradients(wrap, micro);
-    if (shape_.world_size == 1) return;
-    if (strategy_.shard_optimizer) {
-      if (is_last(micro) || ProgramBuilder::keeps_gradient_shards(strategy_, shape_))
-        step_.scatter_gradients(wrap, micro);
-    } else if (is_last(micro) && step_.buckets()[next_bucket_].first_unit == place.first_unit) {
+    if (!step_.departs(micro)) return;
+    if (strategy_.shard_optimizer)
+      step_.scatter_gradients(wrap, micro);
+    else if (step_.buckets()[next_bucket_].first_unit == place.first_unit)
       step_.reduce_gradients(int(next_bucket_++));
-    }
   }
 
   const ParameterLayout& layout_;

@@ -19,13 +19,13 @@ namespace gxp {
 
 class GradientWriter : protected UpdateWriter {
  public:
-  // Gradients that are whole only until they are reduced.
-  static bool keeps_gradient_shards(const Strategy& strategy, const StepShape& shape) {
-    return strategy.shard_gradients && (shape.grad_accum == 1 || !shape.hold_gradients);
-  }
-
   // What is reduced together where nothing is sharded.
   [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }
+
+  // Whether gradients are reduced after this micro-batch: the last, or each where shards are kept.
+  [[nodiscard]] bool departs(int micro) const {
+    return shape_.world_size > 1 && (micro + 1 == shape_.grad_accum || !holds_whole());
+  }
 
   // The wrap's gradients of this micro-batch are written: they are added to those before them, and
   // brought to where they are kept or where they depart from.
@@ -77,7 +77,8 @@ class GradientWriter : protected UpdateWriter {
 
   // The buffer that lasts; after the optimizer's shards are known.
   void gradient_buffer() {
-    const bool whole = !keeps_gradient_shards(strategy_, shape_);
+    const bool reduces_each = shape_.grad_accum == 1 || !shape_.hold_gradients;
+    const bool whole = !strategy_.shard_gradients || !reduces_each;
     program_.gradient_shards = whole ? 1 : program_.optimizer_shards;
     const size_t count = layout_.gradient_count / size_t(program_.gradient_shards);
     program_.gradients = persistent("gradients", MemoryKind::kGradients,
@@ -103,9 +104,6 @@ class GradientWriter : protected UpdateWriter {
   };
 
   [[nodiscard]] bool holds_whole() const { return program_.gradient_shards == 1; }
-  [[nodiscard]] bool departs(int micro) const {
-    return shape_.world_size > 1 && (micro + 1 == shape_.grad_accum || !holds_whole());
-  }
   // Of whole gradients.
   [[nodiscard]] FlatView kept(int wrap) const {
     return {program_.gradients, layout_.wraps[size_t(wrap)].gradients.begin};

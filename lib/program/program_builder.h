@@ -162,7 +162,7 @@ class ProgramBuilder : private GradientWriter {
 
   using GradientWriter::buckets;
   using GradientWriter::complete_gradients;
-  using GradientWriter::keeps_gradient_shards;
+  using GradientWriter::departs;
   using GradientWriter::reduce_gradients;
   using GradientWriter::scatter_gradients;
   using UpdateWriter::clip_gradients;

@@ -109,7 +109,9 @@ TEST_CASE("a shard size that does not divide the ranks, or of what is not sharde
 TEST_CASE("gradients that are reduced after every micro-batch train to nearly the same weights",
           "[train]") {
   const std::string strategy = GENERATE("zero2", "zero3", "shard_grad_op");
+  const std::string shard_size = GENERATE("0", "1");  // 1: there are replicas alone
   const std::vector<std::string> sets = {"parallel.strategy=" + strategy,
+                                         "parallel.shard_size=" + shard_size,
                                          "parallel.hold_gradients=false"};
   const Trained ddp = train_on_ranks(golden_config("gpt2-accum", 2), 2)[0];
   const Trained freed = train_on_ranks(golden_config("gpt2-accum", 2, sets), 2)[0];
