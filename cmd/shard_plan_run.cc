@@ -1,6 +1,7 @@
 #include "cmd/shard_plan_run.h"
 
 #include <algorithm>
+#include <functional>
 #include <thread>
 
 #include "cmd/exit_codes.h"
@@ -72,24 +73,39 @@ std::vector<PlannedStep> plan_all(const ShardPlanOptions& options, const RunConf
 
 constexpr int kMostSearchedRanks = 256;  // some milliseconds a plan, hundreds of plans
 
+// Every micro-batch from the third on takes as long as the third, and no more memory, unless all
+// their sums are kept apart.
+RunCost cost_of(const RunConfig& config, const std::function<PlannedStep(const RunConfig&)>& plan) {
+  const auto with = [&](int grad_accum) -> RunCost {
+    RunConfig run = config;
+    run.train.grad_accum = grad_accum;
+    const PlannedStep step = plan(run);
+    return {total_of(step.memory.peak), step.time.seconds};
+  };
+  const int all = config.train.grad_accum;
+  if (all <= 3 || config.train.deterministic == "any-world-size") return with(all);
+  const RunCost three = with(3);
+  return {three.bytes, three.seconds + (all - 3) * (three.seconds - with(2).seconds)};
+}
+
+uint64_t limit_of(const ShardPlanOptions& options, const RunConfig& config) {
+  if (!options.model.limit.empty()) return read_limit(options.model.limit);
+  const uint64_t device = config.train.device_memory_bytes;
+  return device > 0 ? device : UINT64_MAX;
+}
+
 RunChoices search(const ShardPlanOptions& options, const RunConfig& config, const Network& network,
                   const RankMachine& machine) {
   if (network.world_size > kMostSearchedRanks)
-    fail(ErrorKind::kUsage,
-         "search plans of {} ranks: {} are the most; plan one with fewer options",
+    fail(ErrorKind::kUsage, "search plans of {} ranks: {} are the most; give a smaller --nnodes",
          network.world_size, kMostSearchedRanks);
-  const uint64_t device = config.train.device_memory_bytes;
-  uint64_t limit = device > 0 ? device : UINT64_MAX;
-  if (!options.model.limit.empty()) limit = read_limit(options.model.limit);
+  const auto plan = [&](const RunConfig& run) { return plan_step(options, run, network, machine); };
   const std::vector<RunConfig> variants = run_variants(config, network.world_size);
   std::vector<RunCost> costs;
-  for (const RunConfig& variant : variants) {
-    const PlannedStep step = plan_step(options, variant, network, machine);
-    costs.push_back({total_of(step.memory.peak), step.time.seconds});
-  }
+  for (const RunConfig& variant : variants) costs.push_back(cost_of(variant, plan));
   RunChoices choices{.tried = variants.size(), .best = {}, .settings = {}};
-  for (const size_t i : best_of(costs, limit)) {
-    choices.best.push_back(plan_step(options, variants[i], network, machine));
+  for (const size_t i : best_of(costs, limit_of(options, config))) {
+    choices.best.push_back(plan(variants[i]));
     choices.settings.push_back(variants[i]);
   }
   return choices;

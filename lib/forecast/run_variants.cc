@@ -22,7 +22,8 @@ std::vector<int> divisors(int number) {
 bool are_alike(const Strategy& a, const Strategy& b) {
   return a.shard_optimizer == b.shard_optimizer && a.shard_gradients == b.shard_gradients &&
          a.shard_parameters == b.shard_parameters &&
-         a.reshard_after_forward == b.reshard_after_forward;
+         a.reshard_after_forward == b.reshard_after_forward &&
+         a.optimizer_over_replicas == b.optimizer_over_replicas;
 }
 
 // A hybrid is the strategy of the same flags within smaller groups, so neither it nor another name
@@ -51,7 +52,7 @@ Configs shard(const RunConfig& config, int world_size) {
     if (world_size == 1 && strategy->shard_optimizer) continue;
     for (const int size : divisors(world_size)) {
       const bool whole = size == world_size;
-      if (!whole && (!strategy->shard_optimizer || size == 1)) continue;
+      if (whole ? strategy->hybrid : !strategy->shard_optimizer || size == 1) continue;
       RunConfig& variant = all.emplace_back(config);
       variant.parallel.strategy = whole ? strategy->name : with_groups(*strategy).name;
       variant.parallel.shard_size = whole ? 0 : size;
@@ -89,10 +90,10 @@ Configs offload(const RunConfig& config, int world_size) {
   all[2].offload.optimizer = where;
   all[2].offload.ratio = 1;
   all[2].offload.parameters = where;
-  const bool in_one_place =
-      world_size > 1 && (!find_strategy(config.parallel.strategy).shard_parameters ||
-                         config.parallel.optimizer_over_replicas);
-  if (in_one_place) all.pop_back();
+  const Strategy& strategy = find_strategy(config.parallel.strategy);
+  const bool over_replicas =
+      config.parallel.optimizer_over_replicas || strategy.optimizer_over_replicas;
+  if (world_size > 1 && (!strategy.shard_parameters || over_replicas)) all.pop_back();
   std::erase_if(all, [](const RunConfig& variant) { return !broken_rules(variant).empty(); });
   return all;
 }

@@ -34,8 +34,7 @@ TEST_CASE("every variant of a run can be planned, and has its rows", "[forecast]
     CHECK(variant.train.micro_batch * variant.train.grad_accum == 6);
     CHECK(seen.insert(key_of(variant)).second);
   }
-  const size_t offloads = contains(fmt::format("{}", fmt::join(sets, " ")), "muon") ? 1 : 2;
-  CHECK(seen.size() >= offloads * 4 * 3);
+  CHECK(seen.size() >= 4 * 3);  // micro-batches and recomputation
 }
 
 TEST_CASE("a run that fixes its sums keeps its micro-batches", "[forecast]") {
