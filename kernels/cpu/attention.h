@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "lib/base/dtype.h"
+
 namespace gxp {
 
 struct AttentionShape {
@@ -10,30 +12,33 @@ struct AttentionShape {
 };
 
 // Queries, keys and values of the whole batch, or their gradients. Each position's row holds the
-// heads side by side; rows are `query_stride` and `kv_stride` floats apart, so that the three may
-// lie in one array or in three.
-template <class Float>
+// heads side by side; rows are `query_stride` and `kv_stride` elements apart, so that the three may
+// lie in one array or in three. `Void` is void or const void.
+template <class Void>
 struct AttentionRows {
-  Float* queries;
-  Float* keys;
-  Float* values;
+  Void* queries;
+  Void* keys;
+  Void* values;
   size_t query_stride, kv_stride;
 };
 
+// Elements behind void pointers are of `dtype`, f32, bf16 or f16; arithmetic is in f32.
 struct AttentionForward {
   AttentionShape shape;
-  AttentionRows<const float> in;
-  float* out;  // (B, T, heads * head_size)
+  DType dtype;
+  AttentionRows<const void> in;
+  void* out;   // (B, T, heads * head_size)
   float* lse;  // (B, heads, T)
 };
 
 struct AttentionBackward {
   AttentionShape shape;
-  AttentionRows<const float> in;
-  const float* out;
+  DType dtype;
+  AttentionRows<const void> in;
+  const void* out;
   const float* lse;
-  const float* dout;
-  AttentionRows<float> gradients;
+  const void* dout;
+  AttentionRows<void> gradients;
   float* delta;  // (B, heads, T): row sums of dout * out
 };
 

@@ -4,8 +4,6 @@
 #include <vector>
 
 #include "kernels/cpu/attention.h"
-#include "kernels/cpu/convert.h"
-#include "kernels/cpu/half_attention.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/ops.h"
 
@@ -15,11 +13,8 @@ namespace gxp {
 // works on a head does not change its bits.
 class CpuAttention {
  public:
-  CpuAttention(ThreadPool& pool, const AttentionKernels& kernels, const ConvertKernels& convert)
-      : pool_(pool),
-        kernels_(kernels),
-        halves_(kernels, convert),
-        scratch_(static_cast<size_t>(pool.thread_count())) {}
+  CpuAttention(ThreadPool& pool, const AttentionKernels& kernels)
+      : pool_(pool), kernels_(kernels), scratch_(static_cast<size_t>(pool.thread_count())) {}
 
   void forward(const Tensor& out, const Tensor& lse, const ConstTensor& qkv, int heads);
   void backward(const Tensor& dqkv, const Tensor& delta, const ConstTensor& dout,
@@ -32,15 +27,12 @@ class CpuAttention {
  private:
   void run_forward(const AttentionForward& args, size_t batch);
   void run_backward(const AttentionBackward& args, size_t batch);
-  void run_forward(const HalfAttentionForward& args, size_t batch);
-  void run_backward(const HalfAttentionBackward& args, size_t batch);
   // body(i, scratch) for i < count, each thread with `floats` of its own.
   template <class Body>
   void for_each(size_t count, size_t floats, const Body& body);
 
   ThreadPool& pool_;
   const AttentionKernels& kernels_;
-  const HalfAttention halves_;
   std::vector<Scratch> scratch_;  // one a thread
 };
 

@@ -45,7 +45,7 @@ class CpuOps final : public Ops {
         gemm_(pool, products),
         buffers_(pool),
         norms_(pool, kernels_.rows, kernels_.convert),
-        attention_(pool, kernels_.attention, kernels_.convert),
+        attention_(pool, kernels_.attention),
         updates_(pool, kernels_.elementwise, kernels_.convert) {}
 
   [[nodiscard]] std::string description() const override {

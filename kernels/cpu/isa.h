@@ -6,7 +6,8 @@
 // target`, then include FAMILY.inc inside their own namespace; FAMILY_baseline.cc does the same
 // without a pragma (SSE2 on x86-64, NEON on arm64). The pragma, not a compiler flag: with a flag,
 // inline functions of the standard library could be compiled for AVX-512 and then be the copy that
-// the linker keeps for everybody.
+// the linker keeps for everybody. For bf16 products alone there are units with more instructions,
+// gemm_avx512_bf16.cc and gemm_amx.cc; gemm_choice.h says where they are used.
 #pragma once
 
 #include <string>
