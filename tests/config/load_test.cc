@@ -127,6 +127,9 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "run.toml:4: model.tied_head: is for model.family = \"llama\"; leave it out for gpt2"},
       {"sequence = 257", "run.toml:3: data.sequence: must be at most model.context (256), is 257"},
       {"[train]\nvalid_every = 2", "run.toml:4: train.valid_every: needs files in data.valid"},
+      {"[offload]\noptimizer = 'memory'\n[train]\nfrozen = ['h.*']",
+       "run.toml:4: offload.optimizer: must be none with train.frozen, is memory: its tiles are of "
+       "the state of all tensors"},
       {"[train]\nrounding = 'stochastic'",
        "run.toml:4: train.rounding: must be nearest with train.precision fp32; stochastic is for "
        "bf16"},
