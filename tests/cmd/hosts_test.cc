@@ -106,7 +106,7 @@ TEST_CASE(
     CHECK(double(many[host]) >= 12 * crossing);
     // The first two hosts also probe their link, with some MB more or less. Headers and
     // acknowledgements are few.
-    if (host >= 2) CHECK(double(many[host] - few[host]) == Approx(10 * crossing).epsilon(0.01));
+    if (host >= 2) CHECK(double(many[host] - few[host]) == Approx(10 * crossing).epsilon(0.03));
   }
   // Among three, what one rank has folded for another travels once more.
   const double least = kRanks * hosts * formula(planned, hosts);
