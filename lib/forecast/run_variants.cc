@@ -1,23 +1,18 @@
 #include "lib/forecast/run_variants.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
+#include <utility>
 
 #include "lib/arch/recompute.h"
+#include "lib/base/divisors.h"
 #include "lib/config/rules.h"
+#include "lib/plan/pareto.h"
+#include "lib/plan/run_plan.h"
 #include "lib/program/strategy.h"
 
 namespace gxp {
 namespace {
-
-std::vector<int> divisors(int number) {
-  std::vector<int> all;
-  for (int i = 1; i <= number; ++i) {
-    if (number % i == 0) all.push_back(i);
-  }
-  return all;
-}
 
 bool are_alike(const Strategy& a, const Strategy& b) {
   return a.shard_optimizer == b.shard_optimizer && a.shard_gradients == b.shard_gradients &&
@@ -50,7 +45,8 @@ Configs shard(const RunConfig& config, int world_size) {
   Configs all;
   for (const Strategy* strategy : different_strategies()) {
     if (world_size == 1 && strategy->shard_optimizer) continue;
-    for (const int size : divisors(world_size)) {
+    for (const uint64_t divisor : divisors(uint64_t(world_size))) {
+      const int size = int(divisor);
       const bool whole = size == world_size;
       if (whole ? strategy->hybrid : !strategy->shard_optimizer || size == 1) continue;
       RunConfig& variant = all.emplace_back(config);
@@ -66,10 +62,10 @@ Configs cut_batch(const RunConfig& config) {
   if (config.train.deterministic == "any-world-size") return {config};
   Configs all;
   const int rows = config.train.micro_batch * config.train.grad_accum;
-  for (const int micro_batch : divisors(rows)) {
+  for (const uint64_t micro_batch : divisors(uint64_t(rows))) {
     RunConfig& variant = all.emplace_back(config);
-    variant.train.micro_batch = micro_batch;
-    variant.train.grad_accum = rows / micro_batch;
+    variant.train.micro_batch = int(micro_batch);
+    variant.train.grad_accum = rows / int(micro_batch);
   }
   return all;
 }
@@ -90,10 +86,7 @@ Configs offload(const RunConfig& config, int world_size) {
   all[2].offload.optimizer = where;
   all[2].offload.ratio = 1;
   all[2].offload.parameters = where;
-  const Strategy& strategy = find_strategy(config.parallel.strategy);
-  const bool over_replicas =
-      config.parallel.optimizer_over_replicas || strategy.optimizer_over_replicas;
-  if (world_size > 1 && (!strategy.shard_parameters || over_replicas)) all.pop_back();
+  if (!can_offload_parameters(config.parallel, world_size)) all.pop_back();
   std::erase_if(all, [](const RunConfig& variant) { return !broken_rules(variant).empty(); });
   return all;
 }
@@ -113,17 +106,14 @@ std::vector<RunConfig> run_variants(const RunConfig& config, int world_size) {
 }
 
 std::vector<size_t> best_of(const std::vector<RunCost>& costs, uint64_t limit_bytes) {
-  std::vector<size_t> order(costs.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::erase_if(order, [&](size_t i) { return costs[i].bytes > limit_bytes; });
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) {
-    return costs[a].bytes != costs[b].bytes ? costs[a].bytes < costs[b].bytes
-                                            : costs[a].seconds < costs[b].seconds;
-  });
+  struct Choice : RunCost {
+    size_t index;
+  };
+  std::vector<Choice> fitting;
+  for (size_t i = 0; i < costs.size(); ++i)
+    if (costs[i].bytes <= limit_bytes) fitting.push_back({costs[i], i});
   std::vector<size_t> best;
-  for (const size_t i : order) {
-    if (best.empty() || costs[i].seconds < costs[best.back()].seconds) best.push_back(i);
-  }
+  for (const Choice& choice : pareto_of(std::move(fitting))) best.push_back(choice.index);
   return best;
 }
 

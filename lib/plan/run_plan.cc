@@ -55,9 +55,7 @@ bool shares_optimizer(const ParallelConfig& parallel) {
 
 OffloadShape offload_shape(const RunConfig& config, int world_size) {
   const OffloadConfig& offload = config.offload;
-  const bool shards = find_strategy(config.parallel.strategy).shard_parameters;
-  if (offload.parameters != "none" && world_size > 1 &&
-      (!shards || shares_optimizer(config.parallel)))
+  if (offload.parameters != "none" && !can_offload_parameters(config.parallel, world_size))
     fail(ErrorKind::kConfig,
          "offload.parameters {}: on several ranks it is for strategies that shard parameters, "
          "without sharing the optimizer over replicas; use zero3, or offload.parameters = \"none\"",
@@ -87,6 +85,11 @@ Architecture run_architecture(const RunConfig& config) {
   Architecture architecture = make_architecture(config.model, compute_type(config.train.precision));
   freeze(architecture, config.train.frozen);
   return architecture;
+}
+
+bool can_offload_parameters(const ParallelConfig& parallel, int world_size) {
+  return world_size == 1 ||
+         (find_strategy(parallel.strategy).shard_parameters && !shares_optimizer(parallel));
 }
 
 StepShape step_shape(const RunConfig& config, int world_size) {

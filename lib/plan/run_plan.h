@@ -17,6 +17,9 @@ namespace gxp {
 // freeze() does.
 Architecture run_architecture(const RunConfig& config);
 
+// Whether offload.parameters may be anything but "none".
+bool can_offload_parameters(const ParallelConfig& parallel, int world_size);
+
 // The sizes of one step of the run. Throws kConfig where ranks cannot be cut into its groups.
 StepShape step_shape(const RunConfig& config, int world_size);
 

@@ -4,23 +4,13 @@
 
 #include <algorithm>
 
+#include "lib/base/divisors.h"
+#include "lib/plan/pareto.h"
 #include "lib/plan/predict_memory.h"
 #include "lib/plan/predict_time.h"
 
 namespace gxp {
 namespace {
-
-std::vector<uint64_t> divisors(uint64_t number) {
-  std::vector<uint64_t> small;
-  std::vector<uint64_t> large;
-  for (uint64_t i = 1; i * i <= number; ++i) {
-    if (number % i != 0) continue;
-    small.push_back(i);
-    if (i * i != number) large.push_back(number / i);
-  }
-  small.insert(small.end(), large.rbegin(), large.rend());
-  return small;
-}
 
 // Calls `visit` with each plan of the space that is possible.
 template <class Visit>
@@ -84,18 +74,6 @@ class Walk {
   const SearchSpace& space_;
   Visit visit_;
 };
-
-// From the smallest on, those that are faster than all before.
-std::vector<Candidate> pareto_of(std::vector<Candidate> candidates) {
-  std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
-    return a.bytes != b.bytes ? a.bytes < b.bytes : a.seconds < b.seconds;
-  });
-  std::vector<Candidate> best;
-  for (const Candidate& candidate : candidates) {
-    if (best.empty() || candidate.seconds < best.back().seconds) best.push_back(candidate);
-  }
-  return best;
-}
 
 struct Edit {
   std::string what;

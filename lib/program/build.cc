@@ -70,7 +70,6 @@ class TrainStep {
     gathers_.around_next(step_, [&] { step_.loss(head_, micro); });
     if (is_last(micro) && shape_.world_size > 1) step_.reduce_loss();
     gradients_ready(head_, micro);
-    if (lowest_ == head_ && is_last(micro)) step_.prefetch_update();
   }
 
   void backward(int unit, int micro) {

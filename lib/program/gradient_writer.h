@@ -155,11 +155,7 @@ class GradientWriter : protected UpdateWriter {
     const int wrap = layout_.wrap_of[size_t(unit)];
     FlatView& view = written_[size_t(wrap)];
     if (view.buffer == kNoBuffer) view = open(wrap, op.micro);
-    const Range& flat = layout_.units[size_t(unit)].flat;
-    const FlatView own = {view.buffer,
-                          view.begin + flat.begin - layout_.wraps[size_t(wrap)].flat.begin};
-    use_view(op, own, flat, true);
-    return own;
+    return use_unit(op, view, unit, true);
   }
 
   // Each sum is rounded to the one type that is kept and reduced, so that it does not matter where

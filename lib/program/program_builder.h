@@ -243,14 +243,9 @@ class ProgramBuilder : private GradientWriter {
     if (lender >= 0) op.borrowed_parameters = read_parameters(op, lender);
   }
   FlatView read_parameters(Op& op, int unit) {
-    const int wrap = layout_.wrap_of[size_t(unit)];
-    const FlatView& view = parameters_[size_t(wrap)];
+    const FlatView& view = parameters_[size_t(layout_.wrap_of[size_t(unit)])];
     GXP_ASSERT(view.buffer != kNoBuffer);
-    const Range& flat = layout_.units[size_t(unit)].flat;
-    const FlatView own = {view.buffer,
-                          view.begin + flat.begin - layout_.wraps[size_t(wrap)].flat.begin};
-    use_view(op, own, flat, false);
-    return own;
+    return use_unit(op, view, unit, false);
   }
   // All of the operation's wrap, which `views` has.
   void use_wrap_view(Op& op, FlatView& view, const std::vector<FlatView>& views, bool writes) {

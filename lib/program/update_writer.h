@@ -98,6 +98,15 @@ class UpdateWriter : protected OffloadWriter {
     use_elements(op, id, place_in_shard(layout_.wraps[size_t(op.wrap)].flat, shards), writes);
   }
 
+  // A unit's part of its wrap's parameters or gradients, which `wrap` has.
+  FlatView use_unit(Op& op, const FlatView& wrap, int unit, bool writes) {
+    const Range& flat = layout_.units[size_t(unit)].flat;
+    const FlatView own = {wrap.buffer,
+                          wrap.begin + flat.begin - layout_.wrap_of_unit(unit).flat.begin};
+    use_view(op, own, flat, writes);
+    return own;
+  }
+
   const Architecture& architecture_;
   const ParameterLayout& layout_;
   const StepShape& shape_;

@@ -99,11 +99,7 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
 // Of each tensor: what was frozen has left none.
 void check_kept_of(const Checkpoint& checkpoint, const HeldTensor& held) {
   if (held.info.role == Role::kWeight) return;
-  const bool is_there =
-      std::ranges::any_of(checkpoint.manifest().tensors, [&](const LogicalTensor& tensor) {
-        return tensor.info.name == held.info.name && tensor.info.role == held.info.role;
-      });
-  if (is_there) return;
+  if (checkpoint.find(held.info.name, held.info.role) != nullptr) return;
   fail(ErrorKind::kConfig,
        "resume from {}: it has no optimizer state of {}, which was frozen; set train.frozen as it "
        "was, or start without --resume from its weights",

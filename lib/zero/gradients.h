@@ -20,7 +20,7 @@ void scatter_sum(Communicator& communicator, const Tensor& wrap);
 
 // The sum of squares of the parts of one shard: in f64, per part over a fixed tree, in order. Its
 // bits depend on the gradients and the parts alone. Gradients of any of the three types. `shards`:
-// as in part_of().
+// as in gradients_of().
 double sum_of_squares(Ops& ops, const ParameterLayout& layout, std::span<const TensorPart> parts,
                       const Tensor& gradients, int shards);
 

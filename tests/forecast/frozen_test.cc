@@ -1,6 +1,4 @@
 // What frozen tensors save is predicted, to the byte.
-#include "lib/forecast/memory.h"
-#include "lib/plan/run_plan.h"
 #include "tests/catch.h"
 #include "tests/forecast/runs.h"
 
@@ -17,15 +15,7 @@ TEST_CASE("memory and traffic of a run with frozen tensors are predicted", "[for
   std::vector<std::string> sets = with_groups(strategy, world_size);
   sets.insert(sets.end(), {"train.frozen=" + frozen, "model.layers=2", "train.precision=bf16",
                            "optim.name=" + optimizer, "parallel.bucket_bytes=20000"});
-  const RunConfig config = small_run(sets);
-  const RunPlan plan = plan_run(config, world_size);
-  const Network network = network_of("inproc", world_size);
-  const std::vector<OpTraffic> traffic = traffic_of(plan.step.program, network);
-  const RunMeasure run = measure_run(config, world_size);
-  for (int rank = 0; rank < world_size; ++rank) {
-    CHECK(run.peaks[size_t(rank)] == memory_of_run(plan, network, rank, 0).peak);
-    CHECK(run.sent[size_t(rank)] == sent_by(traffic, rank));
-  }
+  check_as_planned(small_run(sets), world_size);
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 // What gradients of other types than f32 take and send is what the run takes and sends, to the
 // byte.
-#include "lib/forecast/memory.h"
-#include "lib/plan/run_plan.h"
 #include "tests/catch.h"
 #include "tests/forecast/runs.h"
 
@@ -28,15 +26,7 @@ TEST_CASE("memory and traffic of gradients of every type are predicted", "[forec
   sets.insert(sets.end(), types.begin(), types.end());
   sets.insert(sets.end(), {"train.grad_accum=2", "parallel.bucket_bytes=20000",
                            "parallel.hold_gradients=" + hold});
-  const RunConfig config = small_run(sets);
-  const RunPlan plan = plan_run(config, world_size);
-  const Network network = network_of("inproc", world_size);
-  const std::vector<OpTraffic> traffic = traffic_of(plan.step.program, network);
-  const RunMeasure run = measure_run(config, world_size);
-  for (int rank = 0; rank < world_size; ++rank) {
-    CHECK(run.peaks[size_t(rank)] == memory_of_run(plan, network, rank, 0).peak);
-    CHECK(run.sent[size_t(rank)] == sent_by(traffic, rank));
-  }
+  check_as_planned(small_run(sets), world_size);
 }
 
 }  // namespace

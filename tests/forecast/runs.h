@@ -8,8 +8,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "lib/forecast/memory.h"
 #include "lib/forecast/traffic.h"
 #include "lib/plan/replay.h"
+#include "lib/plan/run_plan.h"
 #include "tests/train/golden.h"
 
 namespace gxp {
@@ -94,6 +96,18 @@ inline Network network_of(const std::string& transport, int world_size) {
   return {.world_size = world_size,
           .transport = transport,
           .shared_space = transport.starts_with("shm")};
+}
+
+// What each rank of a run takes and sends is what its plan says, to the byte.
+inline void check_as_planned(const RunConfig& config, int world_size) {
+  const RunPlan plan = plan_run(config, world_size);
+  const Network network = network_of("inproc", world_size);
+  const std::vector<OpTraffic> traffic = traffic_of(plan.step.program, network);
+  const RunMeasure run = measure_run(config, world_size);
+  for (int rank = 0; rank < world_size; ++rank) {
+    CHECK(run.peaks[size_t(rank)] == memory_of_run(plan, network, rank, 0).peak);
+    CHECK(run.sent[size_t(rank)] == sent_by(traffic, rank));
+  }
 }
 
 }  // namespace gxp

@@ -17,6 +17,7 @@
 #include "lib/train/backend.h"
 #include "lib/train/trainer.h"
 #include "lib/train/training_state.h"
+#include "tests/catch.h"
 #include "tests/collective/run_ranks.h"
 #include "tests/train/golden_model.h"
 
@@ -127,6 +128,16 @@ struct Trained {
   std::vector<Values> first_gradients;  // of step 1
   std::vector<Values> weights;          // final
 };
+
+// The same losses, norms and final weights, to the bit.
+inline void check_same(const Trained& found, const Trained& expected) {
+  REQUIRE(found.steps.size() == expected.steps.size());
+  for (size_t s = 0; s < expected.steps.size(); ++s) {
+    CHECK(found.steps[s].loss == expected.steps[s].loss);
+    CHECK(found.steps[s].grad_norm == expected.steps[s].grad_norm);
+  }
+  CHECK(same_bits(found.weights, expected.weights));
+}
 
 inline Trained train(const RunConfig& config, Communicator& communicator) {
   Backend backend = make_backend(config.train, communicator.world_size());

@@ -35,14 +35,10 @@ void append(Settings& sets, const Settings& more) {
   sets.insert(sets.end(), more.begin(), more.end());
 }
 
-void check_same(const std::vector<Trained>& ranks, const Trained& expected) {
+void check_all_same(const std::vector<Trained>& ranks, const Trained& expected) {
   for (const Trained& rank : ranks) {
-    for (size_t s = 0; s < expected.steps.size(); ++s) {
-      CHECK(rank.steps[s].loss == expected.steps[s].loss);
-      CHECK(rank.steps[s].grad_norm == expected.steps[s].grad_norm);
-    }
+    check_same(rank, expected);
     CHECK(same_bits(rank.first_gradients, expected.first_gradients));
-    CHECK(same_bits(rank.weights, expected.weights));
   }
 }
 
@@ -59,7 +55,7 @@ TEST_CASE("with any types of gradients every strategy has the bits of DDP", "[tr
     return train_on_ranks(golden_config("gpt2-accum", 1, sets), 4);
   };
   const int shard_size = strategy == "hybrid_shard" ? 2 : 0;
-  check_same(
+  check_all_same(
       train({"parallel.strategy=" + strategy, fmt::format("parallel.shard_size={}", shard_size)}),
       train({})[0]);
 }
@@ -130,7 +126,7 @@ TEST_CASE("any-world-size: gradients of one half type are the same on 1, 2 and 4
   const int world_size = GENERATE(2, 4);
   const std::string strategy = GENERATE("ddp", "zero1", "zero3");
   CAPTURE(types.precision, world_size, strategy);
-  check_same(train(world_size, strategy), train(1, "ddp")[0]);
+  check_all_same(train(world_size, strategy), train(1, "ddp")[0]);
 }
 
 TEST_CASE("halves of gradients go through every optimizer, offload and recomputation", "[train]") {
@@ -151,9 +147,9 @@ TEST_CASE("halves of gradients go through every optimizer, offload and recomputa
     append(sets, more);
     return train_on_ranks(golden_config("gpt2-accum", 2, sets), 2);
   };
-  check_same(train({"parallel.strategy=zero3"}), train({})[0]);
-  check_same(train({"parallel.strategy=zero3", "parallel.hold_gradients=false"}),
-             train({"parallel.strategy=zero2", "parallel.hold_gradients=false"})[0]);
+  check_all_same(train({"parallel.strategy=zero3"}), train({})[0]);
+  check_all_same(train({"parallel.strategy=zero3", "parallel.hold_gradients=false"}),
+                 train({"parallel.strategy=zero2", "parallel.hold_gradients=false"})[0]);
 }
 
 TEST_CASE("with halves of gradients a run's model states are the paper's", "[train]") {

@@ -27,12 +27,6 @@ std::vector<Trained> train_few(int world_size, const Sets& sets) {
   return train_on_ranks(golden_config("gpt2-accum", 2, Sets{"train.steps=4"} + sets), world_size);
 }
 
-void check_same(const std::vector<Trained>& a, const std::vector<Trained>& b) {
-  CHECK(same_bits(a[0].weights, b[0].weights));
-  for (size_t step = 0; step < a[0].steps.size(); ++step)
-    CHECK(a[0].steps[step].grad_norm == b[0].steps[step].grad_norm);
-}
-
 TEST_CASE("offloaded optimizer state gives the same bits", "[train]") {
   const TemporaryDirectory directory;
   const std::string where = GENERATE("memory", "file");
@@ -41,8 +35,8 @@ TEST_CASE("offloaded optimizer state gives the same bits", "[train]") {
   const int world_size = GENERATE(1, 2);
   CAPTURE(where, strategy, precision, world_size);
   const Sets plain = {"parallel.strategy=" + strategy, "train.precision=" + precision};
-  check_same(train_few(world_size, plain),
-             train_few(world_size, plain + offloaded_to(where, directory)));
+  check_same(train_few(world_size, plain + offloaded_to(where, directory))[0],
+             train_few(world_size, plain)[0]);
 }
 
 TEST_CASE("a part of the state that is offloaded gives the same bits", "[train]") {
@@ -54,7 +48,7 @@ TEST_CASE("a part of the state that is offloaded gives the same bits", "[train]"
   const Sets plain = {"parallel.strategy=zero2", "train.precision=" + precision};
   const Sets part = offloaded_to("memory", directory) +
                     Sets{"offload.ratio=" + ratio, "offload.step_tile=" + tile};
-  check_same(train_few(2, plain), train_few(2, plain + part));
+  check_same(train_few(2, plain + part)[0], train_few(2, plain)[0]);
 }
 
 TEST_CASE("every elementwise optimizer can be offloaded", "[train]") {
@@ -62,14 +56,14 @@ TEST_CASE("every elementwise optimizer can be offloaded", "[train]") {
   const std::string name = GENERATE("adam", "sgd", "lion");
   Sets plain = {"optim.name=" + name, "parallel.strategy=zero1"};
   if (name == "sgd") plain.push_back("optim.momentum=0.9");
-  check_same(train_few(2, plain), train_few(2, plain + offloaded_to("memory", directory)));
+  check_same(train_few(2, plain + offloaded_to("memory", directory))[0], train_few(2, plain)[0]);
 }
 
 TEST_CASE("both ways of file input and output give the same bits", "[train]") {
   const TemporaryDirectory directory;
   const std::string io = GENERATE("auto", "pread");
   const Sets file = offloaded_to("file", directory) + Sets{"offload.io=" + io};
-  check_same(train_few(2, {}), train_few(2, file));
+  check_same(train_few(2, file)[0], train_few(2, {})[0]);
   CHECK(std::filesystem::is_empty(directory.path()));
 }
 
@@ -81,7 +75,7 @@ TEST_CASE("offloaded parameters give the same bits", "[train]") {
   CAPTURE(where, precision, world_size);
   const Sets plain = {"parallel.strategy=zero3", "train.precision=" + precision};
   const Sets both = offloaded_to(where, directory) + Sets{"offload.parameters=" + where};
-  check_same(train_few(world_size, plain), train_few(world_size, plain + both));
+  check_same(train_few(world_size, plain + both)[0], train_few(world_size, plain)[0]);
 }
 
 TEST_CASE("a run goes on with the same bits where its state lies elsewhere", "[train]") {

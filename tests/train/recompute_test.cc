@@ -12,14 +12,6 @@ RunConfig deeper(const std::string& folder, std::vector<std::string> sets) {
   return golden_config(folder, 1, sets);
 }
 
-void check_same(const Trained& a, const Trained& b) {
-  for (size_t s = 0; s < a.steps.size(); ++s) {
-    CHECK(a.steps[s].loss == b.steps[s].loss);
-    CHECK(a.steps[s].grad_norm == b.steps[s].grad_norm);
-  }
-  CHECK(same_bits(a.weights, b.weights));
-}
-
 TEST_CASE("every strategy trains to the bits of DDP, whatever it makes again", "[train]") {
   const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
   const std::string precision =

@@ -13,12 +13,6 @@ RunConfig config_with(const Settings& more) {
   return golden_config("gpt2-tiny", 2, sets);
 }
 
-void check_same(const Trained& found, const Trained& expected) {
-  for (size_t s = 0; s < expected.steps.size(); ++s)
-    CHECK(found.steps[s].loss == expected.steps[s].loss);
-  CHECK(same_bits(found.weights, expected.weights));
-}
-
 TEST_CASE("stochastic rounding has the same bits under every strategy, wrap and offload",
           "[train]") {
   const Settings how = GENERATE(values<Settings>(

@@ -11,15 +11,6 @@ std::vector<Trained> train(const std::string& folder, std::vector<std::string> s
   return train_on_ranks(golden_config(folder, 1, sets), kRanks);
 }
 
-void check_same(const Trained& a, const Trained& b) {
-  REQUIRE(a.steps.size() == b.steps.size());
-  for (size_t s = 0; s < a.steps.size(); ++s) {
-    CHECK(a.steps[s].loss == b.steps[s].loss);
-    CHECK(a.steps[s].grad_norm == b.steps[s].grad_norm);
-  }
-  CHECK(same_bits(a.weights, b.weights));
-}
-
 TEST_CASE("under one wrap policy, every strategy has the bits of DDP", "[train]") {
   using Sets = std::vector<std::string>;
   const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
