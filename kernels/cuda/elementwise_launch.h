@@ -1,28 +1,36 @@
-// Launches of the element-wise kernels over raw device memory: the border between nvcc, which does
-// not compile fmt's format strings, and the rest of gxp. Arrays have `count` elements.
+// Launches of the element-wise kernels; arrays have `count` elements and may be the same where
+// kernels/ops.h says so.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
 
-#include "kernels/math/adamw.h"
+#include "kernels/cuda/array.h"
+#include "kernels/math/random_block.h"
 
 namespace gxp {
 
-struct CudaAdamWArrays {
-  float* weights;
-  float* first;
-  float* second;
-  const float* gradients;
-};
+// All arrays of one call have one type.
+cudaError_t launch_gelu_forward(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray x);
+cudaError_t launch_gelu_backward(cudaStream_t stream, size_t count, CudaArray dx,
+                                 CudaArray activated, ConstCudaArray dout, ConstCudaArray x);
+cudaError_t launch_swiglu_forward(cudaStream_t stream, size_t count, CudaArray out,
+                                  ConstCudaArray gate, ConstCudaArray up);
+cudaError_t launch_swiglu_backward(cudaStream_t stream, size_t count, CudaArray dout,
+                                   CudaArray gate, CudaArray up);
 
-cudaError_t launch_gelu_forward(cudaStream_t stream, size_t count, float* out, const float* x);
-// dx may be dout; activated may be x.
-cudaError_t launch_gelu_backward(cudaStream_t stream, size_t count, float* dx, float* activated,
-                                 const float* dout, const float* x);
-cudaError_t launch_adamw(cudaStream_t stream, size_t count, const CudaAdamWArrays& arrays,
-                         const AdamWFactors& factors);
+// Of any types each.
+cudaError_t launch_convert(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray x);
+cudaError_t launch_add(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray a,
+                       ConstCudaArray b);
+// out(rows, columns) = x(rows, columns) + bias(columns); x may be out. Without x: of bias alone.
+cudaError_t launch_add_bias(cudaStream_t stream, size_t rows, size_t columns, CudaArray out,
+                            ConstCudaArray x, ConstCudaArray bias);
+
+// out: bf16.
+cudaError_t launch_round_stochastically(cudaStream_t stream, size_t count, void* out,
+                                        const float* x, const RandomBits& bits);
 cudaError_t launch_fill(cudaStream_t stream, size_t count, float* out, float value);
 
 }  // namespace gxp

@@ -24,7 +24,7 @@ struct RandomBlock {
 };
 
 // Of elements block * kRandomBlock and on.
-inline RandomBlock random_block(uint64_t key, uint64_t block) {
+constexpr RandomBlock random_block(uint64_t key, uint64_t block) {
   const uint64_t bits = mix64(mix64(key) + block * 0x9e3779b97f4a7c15u);
   return {uint32_t(bits >> 32), uint32_t(bits)};
 }

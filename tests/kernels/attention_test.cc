@@ -48,11 +48,11 @@ TEST_CASE("the oracle's attention gradient is its central difference", "[kernels
 }
 
 TEST_CASE("attention and its gradient are the oracle's for any size", "[kernels]") {
-  const auto isa = GENERATE(from_range(isas_here()));
+  const auto kind = GENERATE(from_range(device_kinds()));
   const size_t positions = GENERATE(1, 7, 33, 64, 65, 100);
   const size_t head_size = GENERATE(4, 8, 16, 20, 64);
-  CAPTURE(to_string(isa), positions, head_size);
-  TestBackend ops(isa, 1);
+  CAPTURE(kind.name, positions, head_size);
+  TestBackend ops(kind);
   AttentionRun run({1, positions, 2, head_size});
   run.forward(ops);
   run.backward(ops);
@@ -66,8 +66,8 @@ TEST_CASE("attention and its gradient are the oracle's for any size", "[kernels]
 
 TEST_CASE("attention is right for several rows and heads on several threads", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
-  CAPTURE(to_string(kind.isa), kind.threads);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name);
+  TestBackend ops(kind);
   AttentionRun run({3, 70, 3, 16});
   run.forward(ops);
   run.backward(ops);
@@ -78,8 +78,8 @@ TEST_CASE("attention is right for several rows and heads on several threads", "[
 }
 
 TEST_CASE("attention with scores far apart stays finite and right", "[kernels]") {
-  const auto isa = GENERATE(from_range(isas_here()));
-  TestBackend ops(isa);
+  const auto kind = GENERATE(from_range(device_kinds()));
+  TestBackend ops(kind);
   AttentionRun run({1, 130, 1, 16}, 20.0f);  // scores up to a thousand
   run.forward(ops);
   run.backward(ops);
@@ -91,8 +91,8 @@ TEST_CASE("attention with scores far apart stays finite and right", "[kernels]")
 }
 
 TEST_CASE("a position's output does not depend on later positions", "[kernels]") {
-  const auto isa = GENERATE(from_range(isas_here()));
-  TestBackend ops(isa);
+  const auto kind = GENERATE(from_range(device_kinds()));
+  TestBackend ops(kind);
   AttentionRun all({1, 100, 2, 16});
   AttentionRun changed = all;
   const size_t kept = GENERATE(1, 63, 64, 99);

@@ -1,7 +1,9 @@
 // The backends a test runs on, arrays for it, and how close is close.
 #pragma once
 
+#include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <random>
@@ -56,26 +58,38 @@ inline std::vector<Product> products_here() {
   return products;
 }
 
-struct TestBackend {
-  explicit TestBackend(Isa isa, int threads = 1)
-      : pool(threads), owned(make_cpu_ops(pool, std::string(to_string(isa)))) {}
-  Ops* operator->() { return owned.get(); }
-  ThreadPool pool;
-  std::unique_ptr<Ops> owned;
+// Operations of a kind, over tensors in the host's memory, and what they need.
+struct TestOps {
+  std::array<std::shared_ptr<void>, 2> owned;  // the second is freed first, both after `ops`
+  std::unique_ptr<Ops> ops;
 };
 
-// Each of isas_here() with 1, 2 and 3 threads.
+// What families of tests are run on: defined once by each test binary.
 struct BackendKind {
-  Isa isa;
+  std::string name;  // "avx512, 2 threads"
   int threads;
+  std::function<TestOps()> make;
 };
-inline std::vector<BackendKind> backend_kinds() {
-  std::vector<BackendKind> kinds;
-  for (const Isa isa : isas_here()) {
-    for (const int threads : {1, 2, 3}) kinds.push_back({isa, threads});
-  }
+std::vector<BackendKind> backend_kinds();
+
+// Those of one thread: a device each.
+inline std::vector<BackendKind> device_kinds() {
+  std::vector<BackendKind> kinds = backend_kinds();
+  std::erase_if(kinds, [](const BackendKind& kind) { return kind.threads > 1; });
   return kinds;
 }
+
+BackendKind cpu_kind(Isa isa, int threads);
+
+class TestBackend {
+ public:
+  explicit TestBackend(const BackendKind& kind) : ops_(kind.make()) {}
+  Ops* operator->() { return ops_.ops.get(); }
+  Ops& operator*() { return *ops_.ops; }
+
+ private:
+  TestOps ops_;
+};
 
 using Floats = std::vector<float>;
 using Indices = std::vector<int32_t>;

@@ -25,8 +25,8 @@ TEST_CASE("the classifier's losses and gradients are the oracle's", "[kernels]")
   const size_t columns = GENERATE(1, 5, 97, 1000, 9001);
   const float range = GENERATE(2.0f, 60.0f);
   const size_t rows = 3;
-  CAPTURE(to_string(kind.isa), kind.threads, columns, range);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, columns, range);
+  TestBackend ops(kind);
   Floats logits = random_floats(rows * columns, 1, range);
   auto targets = random_indices(rows, 2, columns);
   targets[1] = -1;
@@ -51,10 +51,10 @@ TEST_CASE("the classifier's losses and gradients are the oracle's", "[kernels]")
 }
 
 TEST_CASE("the classifier reports NaN and infinity among the logits as a NaN loss", "[kernels]") {
-  const auto isa = GENERATE(from_range(isas_here()));
+  const auto kind = GENERATE(from_range(device_kinds()));
   const float bad = GENERATE(std::nanf(""), std::numeric_limits<float>::infinity());
   const size_t at = GENERATE(0, 5, 4100, 4999);
-  TestBackend ops(isa);
+  TestBackend ops(kind);
   Floats logits = random_floats(5000, 1);
   logits[at] = bad;
   Floats losses(1);
@@ -64,8 +64,8 @@ TEST_CASE("the classifier reports NaN and infinity among the logits as a NaN los
 }
 
 TEST_CASE("logits of minus infinity have no probability, wherever they are", "[kernels]") {
-  const auto isa = GENERATE(from_range(isas_here()));
-  TestBackend ops(isa);
+  const auto kind = GENERATE(from_range(device_kinds()));
+  TestBackend ops(kind);
   Floats logits(9000, 1.0f);
   std::fill_n(logits.begin(), 8998, -std::numeric_limits<float>::infinity());
   Floats losses(1);
@@ -78,7 +78,7 @@ TEST_CASE("logits of minus infinity have no probability, wherever they are", "[k
 }
 
 TEST_CASE("a target beyond the vocabulary is caught", "[kernels]") {
-  TestBackend ops(choose_isa());
+  TestBackend ops(backend_kinds().back());
   Floats logits(5), losses(1);
   CHECK_THROWS_AS(ops->classifier(tensor_of(logits, {1, 5}), tensor_of(losses, {1}),
                                   tensor_of(Indices{5}, {1}), 1),

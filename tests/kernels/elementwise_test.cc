@@ -19,8 +19,8 @@ TEST_CASE("the oracle's gelu slope is its central difference", "[kernels]") {
 TEST_CASE("gelu is the formula's value to a few roundings of its argument", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t count = GENERATE(1, 3, 16, 33, 2051);
-  CAPTURE(to_string(kind.isa), kind.threads, count);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, count);
+  TestBackend ops(kind);
   const Floats x = random_floats(count, 1, 6);
   Floats out(count);
   ops->gelu_forward(tensor_of(out, {count}), tensor_of(x, {count}));
@@ -35,8 +35,8 @@ TEST_CASE("gelu is the formula's value to a few roundings of its argument", "[ke
 TEST_CASE("gelu's backward is the oracle's, and activates again, also in place", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t count = GENERATE(1, 17, 1000, 2051);
-  CAPTURE(to_string(kind.isa), kind.threads, count);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, count);
+  TestBackend ops(kind);
   const Floats x = random_floats(count, 1, 6);
   const Floats dout = random_floats(count, 2);
   Floats dx(count), activated(count), forward(count);
@@ -64,8 +64,8 @@ TEST_CASE("swiglu is silu(gate) * up, and its backward leaves the three arrays o
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t count = GENERATE(1, 17, 1000, 2051);
-  CAPTURE(to_string(kind.isa), kind.threads, count);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, count);
+  TestBackend ops(kind);
   const Floats gate = random_floats(count, 1, 6), up = random_floats(count, 2);
   const Floats dout = random_floats(count, 3);
   Floats out(count), activated = dout, dgate = gate, dup = up;
@@ -106,8 +106,8 @@ void oracle_adamw(AdamWState& s, const Floats& gradients, const AdamWStep& step)
 TEST_CASE("adamw follows the oracle over several steps", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t count = GENERATE(1, 15, 1025, 3001);
-  CAPTURE(to_string(kind.isa), kind.threads, count);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, count);
+  TestBackend ops(kind);
   Floats weights = random_floats(count, 1), first(count), second(count);
   AdamWState expected = {oracle::to_values(weights), Values(count), Values(count)};
   const int steps = 5;
@@ -131,13 +131,13 @@ TEST_CASE("sums in double have the same bits on every instruction set and thread
   double sum = 0;
   double squares = 0;
   for (const float value : x) sum += value, squares += double(value) * value;
-  TestBackend reference(Isa::kBaseline);
+  TestBackend reference(backend_kinds().front());
   const double first_sum = reference->sum(tensor_of(x, {count}));
   const double first_squares = reference->sum_of_squares(tensor_of(x, {count}));
   CHECK(first_sum == Approx(sum).margin(1e-10));
   CHECK(first_squares == Approx(squares).epsilon(1e-13));
   for (const auto& kind : backend_kinds()) {
-    TestBackend ops(kind.isa, kind.threads);
+    TestBackend ops(kind);
     CHECK(ops->sum(tensor_of(x, {count})) == first_sum);
     CHECK(ops->sum_of_squares(tensor_of(x, {count})) == first_squares);
   }
@@ -146,7 +146,7 @@ TEST_CASE("sums in double have the same bits on every instruction set and thread
 TEST_CASE("fill writes every element", "[kernels]") {
   const float value = GENERATE(0.0f, -0.0f, 1.5f);
   const size_t count = GENERATE(0, 1, 2051);
-  TestBackend ops(choose_isa(), 2);
+  TestBackend ops(backend_kinds().back());
   Floats x(count, 7.0f);
   ops->fill(tensor_of(x, {count}), value);
   for (const float element : x)

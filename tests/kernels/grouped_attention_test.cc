@@ -73,8 +73,8 @@ TEST_CASE("grouped attention is the oracle's with keys and values repeated, and 
   const auto [heads, kv_heads] = GENERATE(table<size_t, size_t>({{4, 1}, {4, 2}, {3, 3}, {6, 2}}));
   const size_t positions = GENERATE(1, 33, 65, 100);
   const size_t head_size = GENERATE(6, 16, 20);
-  CAPTURE(to_string(kind.isa), kind.threads, heads, kv_heads, positions, head_size);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, heads, kv_heads, positions, head_size);
+  TestBackend ops(kind);
   GroupedRun run({2, positions, heads, head_size}, kv_heads);
   run.run(ops);
   const auto forward = oracle::attention(run.s, run.packed());
@@ -92,8 +92,8 @@ TEST_CASE("grouped attention is the oracle's with keys and values repeated, and 
 
 TEST_CASE("attention has the same bits whether its operands lie in one array or in three",
           "[kernels]") {
-  const auto isa = GENERATE(from_range(isas_here()));
-  TestBackend ops(isa, 2);
+  const auto kind = GENERATE(from_range(device_kinds()));
+  TestBackend ops(kind);
   GroupedRun run({2, 70, 3, 20}, 3);
   run.run(ops);
   Floats qkv, out(run.out.size()), lse(run.lse.size()), dqkv(3 * out.size()), delta(lse.size());

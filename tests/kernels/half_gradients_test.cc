@@ -17,8 +17,8 @@ TEST_CASE("every update has the bits that it has with the same gradients in f32"
   const auto kind = GENERATE(from_range(backend_kinds()));
   const DType dtype = GENERATE(DType::kBF16, DType::kF16);
   const size_t count = GENERATE(0, 1, 1025, 5003);
-  CAPTURE(to_string(kind.isa), kind.threads, to_string(dtype), count);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, to_string(dtype), count);
+  TestBackend ops(kind);
   HalfArray halves(random_floats(count, 1, 0.1f), dtype);
   const Floats values = halves.floats();
   const auto all_updates = [&](const ConstTensor& gradients) {
@@ -45,7 +45,7 @@ TEST_CASE("a sum of any two types is rounded once to any third", "[kernels]") {
   const DType right = GENERATE(from_range(kTypes));
   const size_t count = GENERATE(0, 1, 1025, 3001);
   CAPTURE(to_string(to), to_string(left), to_string(right), count);
-  TestBackend ops(kind.isa, kind.threads);
+  TestBackend ops(kind);
   HalfArray a(random_floats(count, 1, 1.0f), left), b(random_floats(count, 2, 1.0f), right);
   HalfArray out(Floats(count), to), copy(Floats(count), to), sum = a;
   const Shape shape = {count};

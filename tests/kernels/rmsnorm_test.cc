@@ -66,8 +66,8 @@ TEST_CASE("rmsnorm and its gradients are the oracle's, and apply again has the s
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t rows = GENERATE(1, 3, 65, 200);
   const size_t columns = GENERATE(1, 4, 20, 64, 257);
-  CAPTURE(to_string(kind.isa), kind.threads, rows, columns);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, rows, columns);
+  TestBackend ops(kind);
   const Shape shape = {rows, columns};
   const Floats x = random_floats(rows * columns, 1, 3), weight = random_floats(columns, 2);
   const Floats dout = random_floats(rows * columns, 3);

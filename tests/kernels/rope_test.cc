@@ -37,8 +37,8 @@ TEST_CASE("rope turns each pair of channels by its position's angle, and backwar
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const auto sizes = GENERATE(Sizes{1, 1, 1, 2}, Sizes{2, 7, 3, 12}, Sizes{3, 100, 2, 64});
-  CAPTURE(to_string(kind.isa), kind.threads, sizes.positions);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, sizes.positions);
+  TestBackend ops(kind);
   const Floats before = random_floats(sizes.count(), 1);
   Floats x = before, dx = before;
   ops->rope_forward(tensor_of(x, sizes.shape()), int(sizes.head_size), kTheta);
@@ -49,7 +49,7 @@ TEST_CASE("rope turns each pair of channels by its position's angle, and backwar
 }
 
 TEST_CASE("rope follows a change of its length, its head size and its base", "[kernels]") {
-  TestBackend ops(choose_isa());
+  TestBackend ops(backend_kinds().back());
   for (const auto& [s, theta] : {std::pair{Sizes{1, 5, 1, 8}, 1e4},
                                  {Sizes{1, 9, 1, 8}, 1e4},
                                  {Sizes{1, 3, 2, 4}, 1e4},

@@ -72,8 +72,8 @@ TEST_CASE("layernorm normalises rows as the oracle does, and applies again to th
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t rows = GENERATE(1, 3, 65);
   const size_t columns = GENERATE(1, 4, 20, 64, 257);
-  CAPTURE(to_string(kind.isa), kind.threads, rows, columns);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, rows, columns);
+  TestBackend ops(kind);
   NormRun run(rows, columns);
   run.forward(ops);
   const auto expected = oracle::layernorm(oracle::to_values(run.x), oracle::to_values(run.weight),
@@ -94,8 +94,8 @@ TEST_CASE("layernorm's backward adds the oracle's gradients", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t rows = GENERATE(1, 3, 65, 200);
   const size_t columns = GENERATE(4, 20, 64, 257);
-  CAPTURE(to_string(kind.isa), kind.threads, rows, columns);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, rows, columns);
+  TestBackend ops(kind);
   NormRun run(rows, columns);
   run.forward(ops);
   const Floats before_x = random_floats(rows * columns, 5);
@@ -114,8 +114,8 @@ TEST_CASE("bias_backward adds the sums of columns", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t rows = GENERATE(1, 3, 64, 65, 300);
   const size_t columns = GENERATE(1, 20, 97);
-  CAPTURE(to_string(kind.isa), kind.threads, rows, columns);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, rows, columns);
+  TestBackend ops(kind);
   const Floats dout = random_floats(rows * columns, 1);
   const Floats before = random_floats(columns, 2);
   Floats dbias = before;
@@ -134,7 +134,7 @@ struct Embedding {
 TEST_CASE("an embedding is its token's row plus its position's row", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const Embedding e;
-  TestBackend ops(kind.isa, kind.threads);
+  TestBackend ops(kind);
   const auto tokens = random_indices(e.batch * e.positions, 1, e.vocabulary);
   const Floats by_token = random_floats(e.vocabulary * e.channels, 2);
   const Floats by_position = random_floats((e.positions + 2) * e.channels, 3);
@@ -154,7 +154,7 @@ TEST_CASE("an embedding without positions is its token's row, and the row gets i
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const Embedding e;
-  TestBackend ops(kind.isa, kind.threads);
+  TestBackend ops(kind);
   const auto tokens = random_indices(e.batch * e.positions, 1, e.vocabulary);
   const Shape ids = {e.batch, e.positions};
   const Floats table = random_floats(e.vocabulary * e.channels, 2);
@@ -175,7 +175,7 @@ TEST_CASE("embedding_backward adds each row to its token's and its position's, i
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const Embedding e;
-  TestBackend ops(kind.isa, kind.threads);
+  TestBackend ops(kind);
   const auto tokens = random_indices(e.batch * e.positions, 1, e.vocabulary);
   const Floats dout = random_floats(e.count(), 2);
   Floats by_token = random_floats(e.vocabulary * e.channels, 3);
@@ -195,7 +195,7 @@ TEST_CASE("embedding_backward adds each row to its token's and its position's, i
 }
 
 TEST_CASE("a token beyond the vocabulary is caught", "[kernels]") {
-  TestBackend ops(choose_isa(), 2);
+  TestBackend ops(backend_kinds().back());
   const Indices tokens = {0, GENERATE(5, -1)};
   const Floats table(5 * 4), positions(2 * 4);
   Floats out(2 * 4);

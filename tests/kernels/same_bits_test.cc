@@ -93,12 +93,12 @@ TEST_CASE("results have the same bits for any thread count and in every run", "[
   const auto sizes = GENERATE(Sizes{2, 70, 4, 32, 97}, Sizes{3, 100, 6, 60, 301});
   const auto run_all = GENERATE(run_everything, run_llama);
   CAPTURE(to_string(isa), sizes.positions);
-  TestBackend one(isa, 1);
-  const Floats expected = run_all(*one.owned, sizes);
+  TestBackend one(cpu_kind(isa, 1));
+  const Floats expected = run_all(*one, sizes);
   for (const int threads : {1, 2, 3, 5}) {
-    TestBackend ops(isa, threads);
+    TestBackend ops(cpu_kind(isa, threads));
     for (int run = 0; run < 2; ++run) {
-      const Floats actual = run_all(*ops.owned, sizes);
+      const Floats actual = run_all(*ops, sizes);
       CAPTURE(threads, run);
       CHECK(std::memcmp(actual.data(), expected.data(), expected.size() * sizeof(float)) == 0);
     }

@@ -28,8 +28,8 @@ TEST_CASE("an element's random bits do not depend on backend, threads or cuts", 
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t count = GENERATE(0, 1, 1025, 5003);
   const size_t first = GENERATE(0, 48, 0xfffffc00u + 3);
-  CAPTURE(to_string(kind.isa), kind.threads, count, first);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, count, first);
+  TestBackend ops(kind);
   const Floats x = random_floats(count, 1);
   HalfArray out(Floats(count), DType::kBF16), cut = out;
   ops->round_stochastically(out.tensor({count}), tensor_of(x, {count}), {kKey, first});
@@ -47,7 +47,7 @@ TEST_CASE("what is rounded is right on average, to its neighbours, and exact whe
   constexpr size_t kCount = 1 << 16;
   const float value = GENERATE(1.0f, 1.001f, -1.0001f, 3.14159f, 1e-30f, -6.1e37f);
   CAPTURE(value);
-  TestBackend ops(isas_here().back());
+  TestBackend ops(backend_kinds().back());
   const Floats x(kCount, value);
   HalfArray out(x, DType::kBF16);
   const auto down = float(std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0xffff0000u));
@@ -68,7 +68,7 @@ TEST_CASE("what is rounded is right on average, to its neighbours, and exact whe
 
 TEST_CASE("neighbours, blocks and keys do not round alike", "[kernels]") {
   constexpr size_t kCount = 1 << 16;
-  TestBackend ops(isas_here().back());
+  TestBackend ops(backend_kinds().back());
   const Floats x(kCount, 1.0f + 0x1p-8f);  // half way
   const auto rounded = [&](uint64_t key) {
     HalfArray out(x, DType::kBF16);
@@ -88,8 +88,8 @@ TEST_CASE("neighbours, blocks and keys do not round alike", "[kernels]") {
 }
 
 TEST_CASE("infinities stay, and a NaN stays one", "[kernels]") {
-  for (const Isa isa : isas_here()) {
-    TestBackend ops(isa);
+  for (const BackendKind& kind : device_kinds()) {
+    TestBackend ops(kind);
     const Floats x = {INFINITY, -INFINITY, NAN, 0.0f, -0.0f};
     HalfArray out(x, DType::kBF16);
     ops->round_stochastically(out.tensor({5}), tensor_of(x, {5}), {kKey, 0});

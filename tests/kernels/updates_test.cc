@@ -18,8 +18,8 @@ TEST_CASE("sgd follows the oracle over several steps, with and without momentum"
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t count = GENERATE(1, 15, 1025, 3001);
   const bool has_momentum = GENERATE(true, false);
-  CAPTURE(to_string(kind.isa), kind.threads, count, has_momentum);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, count, has_momentum);
+  TestBackend ops(kind);
   const SgdStep step = {0.1, 0.2, {0.9, 0.8, 0.7, 0.6, 0.5}};
   Floats weights = random_floats(count, 1), momentum(count);
   Values w = oracle::to_values(weights), m(count);
@@ -40,8 +40,8 @@ TEST_CASE("sgd follows the oracle over several steps, with and without momentum"
 TEST_CASE("lion follows the oracle over several steps", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t count = GENERATE(1, 15, 1025, 3001);
-  CAPTURE(to_string(kind.isa), kind.threads, count);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, count);
+  TestBackend ops(kind);
   Floats weights = random_floats(count, 1), momentum(count);
   Values w = oracle::to_values(weights), m(count);
   for (int t = 1; t <= kSteps; ++t) {
@@ -62,7 +62,7 @@ TEST_CASE("lion follows the oracle over several steps", "[kernels]") {
 TEST_CASE("a direction is sgd's, written over the gradient or elsewhere", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t count = GENERATE(0, 1, 15, 1025);
-  TestBackend ops(kind.isa, kind.threads);
+  TestBackend ops(kind);
   const MomentumStep step = {0.9, 0.8, 0.7, 0.6, 0.5};
   Floats gradients = gradients_of(count, 1), momentum = random_floats(count, 1);
   Floats again = momentum, direction(count);
@@ -85,8 +85,8 @@ TEST_CASE("sums of squares of rows and columns are exact to f64, on any number o
   const auto kind = GENERATE(from_range(backend_kinds()));
   const auto [rows, columns] =
       GENERATE(table<size_t, size_t>({{1, 1}, {5, 33}, {70, 17}, {1, 99}}));
-  CAPTURE(to_string(kind.isa), kind.threads, rows, columns);
-  TestBackend ops(kind.isa, kind.threads);
+  CAPTURE(kind.name, rows, columns);
+  TestBackend ops(kind);
   const Floats x = random_floats(rows * columns, 1);
   std::vector<double> by_row(rows), by_column(columns, 7.0);
   ops->sums_of_squares({memory_of(by_row), DType::kF64, Shape{rows}},
@@ -107,7 +107,7 @@ TEST_CASE("sums of squares of rows and columns are exact to f64, on any number o
 TEST_CASE("a matrix is scaled by its rows' and its columns' factors, in place too", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const auto [rows, columns] = GENERATE(table<size_t, size_t>({{1, 1}, {5, 33}, {70, 17}}));
-  TestBackend ops(kind.isa, kind.threads);
+  TestBackend ops(kind);
   Floats x = random_floats(rows * columns, 1), out(rows * columns);
   const Floats by_row = random_floats(rows, 2), by_column = random_floats(columns, 3);
   Values expected(x.size());

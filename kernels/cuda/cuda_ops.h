@@ -1,0 +1,16 @@
+// kernels/ops.h on a GPU: operations are queued on a CUDA stream; those that return a number wait
+// for it.
+#pragma once
+
+#include <memory>
+
+#include "kernels/ops.h"
+#include "lib/device/device.h"
+
+namespace gxp {
+
+// `stream` is of `device`, a CUDA device; both outlive it. Throws kUnavailable if cuBLASLt cannot
+// be loaded.
+std::unique_ptr<Ops> make_cuda_ops(Stream& stream, Device& device);
+
+}  // namespace gxp

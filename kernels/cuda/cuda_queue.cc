@@ -1,0 +1,37 @@
+#include "kernels/cuda/cuda_queue.h"
+
+#include <algorithm>
+
+#include "lib/device/cuda_check.h"
+#include "lib/device/cuda_stream.h"
+
+namespace gxp {
+namespace {
+
+constexpr size_t kFirstScratchBytes = size_t{1} << 20;
+
+}  // namespace
+
+cudaStream_t CudaQueue::stream() const { return native_stream(stream_); }
+
+std::byte* CudaQueue::scratch(size_t bytes) {
+  if (bytes > scratch_.memory().bytes) {
+    finish();
+    grow(scratch_, std::max(bytes, kFirstScratchBytes), device_, MemoryKind::kWorkspace);
+  }
+  return scratch_.memory().data;
+}
+
+void CudaQueue::finish() {
+  check_cuda(cudaStreamSynchronize(stream()), "wait for the GPU's operations");
+}
+
+double CudaQueue::read(const double* value) {
+  double result = 0;
+  check_cuda(cudaMemcpyAsync(&result, value, sizeof result, cudaMemcpyDefault, stream()),
+             "read a sum from the GPU");
+  finish();
+  return result;
+}
+
+}  // namespace gxp

@@ -1,0 +1,66 @@
+// Where the operations of one CudaOps are queued, and what they share.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/array.h"
+#include "lib/base/deadline.h"
+#include "lib/device/device.h"
+#include "lib/tensor/tensor.h"
+
+namespace gxp {
+
+// Both outlive it. One thread at a time, which the stream's GPU becomes current for.
+class CudaQueue {
+ public:
+  CudaQueue(Stream& stream, Device& device) : stream_(stream), device_(device) {}
+
+  // Makes the stream's GPU current.
+  cudaStream_t stream() const;
+  // Memory of the GPU for the kernels of one operation; what was there before is lost. Aligned to
+  // 256 bytes. Waits for the stream where it must grow.
+  std::byte* scratch(size_t bytes);
+  template <class T>
+  T* scratch_of(size_t count) {
+    return reinterpret_cast<T*>(scratch(count * sizeof(T)));
+  }
+  // Returns when all that was queued is done; the kernels' errors show here.
+  void finish();
+  // The value of a double in the GPU's memory, when all that was queued is done.
+  double read(const double* value);
+
+ private:
+  Stream& stream_;
+  Device& device_;
+  Buffer scratch_;
+};
+
+// Of a tensor in a GPU's memory; an empty one (memory.data == nullptr) is null.
+inline CudaArray array_of(const Tensor& tensor) {
+  GXP_ASSERT(tensor.memory.data == nullptr || tensor.memory.space == MemorySpace::kCuda);
+  return {tensor.memory.data, tensor.dtype};
+}
+inline ConstCudaArray array_of(const ConstTensor& tensor) {
+  GXP_ASSERT(tensor.memory.data == nullptr || tensor.memory.space == MemorySpace::kCuda);
+  return {tensor.memory.data, tensor.dtype};
+}
+
+// The elements of a tensor whose type and count are known: cuda_vector<float>(mean, rows).
+template <class T, class AnyTensor>
+auto* cuda_vector(const AnyTensor& tensor, size_t count) {
+  GXP_ASSERT(sizeof(T) == size_of(tensor.dtype) && tensor.count() == count);
+  GXP_ASSERT(count == 0 || tensor.memory.space == MemorySpace::kCuda);
+  if constexpr (std::is_same_v<AnyTensor, Tensor>) {
+    return reinterpret_cast<T*>(tensor.memory.data);
+  } else {
+    return reinterpret_cast<const T*>(tensor.memory.data);
+  }
+}
+// The same, or null if the tensor is empty.
+template <class T, class AnyTensor>
+auto* cuda_vector_or_null(const AnyTensor& tensor, size_t count) {
+  using Pointer = decltype(cuda_vector<T>(tensor, count));
+  return tensor.memory.data == nullptr ? Pointer(nullptr) : cuda_vector<T>(tensor, count);
+}
+
+}  // namespace gxp

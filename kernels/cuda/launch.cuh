@@ -1,0 +1,28 @@
+// Launch configurations.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace gxp {
+
+inline cudaLaunchConfig_t config_of(cudaStream_t stream, const dim3& blocks, const dim3& threads,
+                                    size_t shared_bytes = 0) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  return config;
+}
+
+// Of a grid-stride kernel over `count`: more blocks than an H100's 132 multiprocessors hold at once
+// (2048 threads each) add nothing.
+inline dim3 blocks_for(size_t count, unsigned threads) {
+  const size_t resident = size_t{132} * 2048 / threads;
+  return {static_cast<unsigned>(std::clamp((count + threads - 1) / threads, size_t{1}, resident))};
+}
+
+}  // namespace gxp

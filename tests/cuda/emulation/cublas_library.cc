@@ -1,0 +1,223 @@
+#include "kernels/cuda/cublas_library.h"
+
+#include <cstring>
+#include <vector>
+
+#include "lib/base/dtype.h"
+#include "lib/base/error.h"
+#include "tests/cuda/emulation/streams.h"
+
+struct EmulatedHandle {};
+struct EmulatedMatmul {
+  cublasOperation_t transpose_a = CUBLAS_OP_N;
+  cublasOperation_t transpose_b = CUBLAS_OP_N;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
+};
+struct EmulatedLayout {
+  cudaDataType type;
+  size_t rows, columns, stride;  // stored by columns
+};
+struct EmulatedPreference {
+  uint32_t alignments[4] = {256, 256, 256, 256};
+};
+
+namespace {
+
+using gxp::BFloat16;
+using gxp::Float16;
+
+float read(const EmulatedLayout& layout, const void* data, size_t row, size_t column) {
+  const size_t at = row + column * layout.stride;
+  if (layout.type == CUDA_R_32F) return static_cast<const float*>(data)[at];
+  if (layout.type == CUDA_R_16BF) return float(static_cast<const BFloat16*>(data)[at]);
+  return float(static_cast<const Float16*>(data)[at]);
+}
+
+void write(const EmulatedLayout& layout, void* data, size_t row, size_t column, float value) {
+  const size_t at = row + column * layout.stride;
+  if (layout.type == CUDA_R_32F)
+    static_cast<float*>(data)[at] = value;
+  else if (layout.type == CUDA_R_16BF)
+    static_cast<BFloat16*>(data)[at] = BFloat16(value);
+  else
+    static_cast<Float16*>(data)[at] = Float16(value);
+}
+
+// op(x), as floats by rows: (rows, columns) of the product's factor.
+std::vector<float> unpack(const EmulatedLayout& layout, const void* data, bool transposed) {
+  const size_t rows = transposed ? layout.columns : layout.rows;
+  const size_t columns = transposed ? layout.rows : layout.columns;
+  std::vector<float> out(rows * columns);
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t j = 0; j < columns; ++j)
+      out[i * columns + j] = transposed ? read(layout, data, j, i) : read(layout, data, i, j);
+  return out;
+}
+
+struct Multiplication {
+  EmulatedMatmul how;
+  EmulatedLayout a_layout, b_layout, d_layout;
+  const void *a, *b, *c;
+  void* d;
+  float alpha, beta;
+
+  void run() const {
+    const std::vector<float> left = unpack(a_layout, a, how.transpose_a == CUBLAS_OP_T);
+    const std::vector<float> right = unpack(b_layout, b, how.transpose_b == CUBLAS_OP_T);
+    const size_t inner = left.size() / d_layout.rows;
+    std::vector<float> sums(d_layout.columns);
+    for (size_t i = 0; i < d_layout.rows; ++i) {
+      sums.assign(d_layout.columns, 0.0f);
+      for (size_t k = 0; k < inner; ++k) {
+        const float factor = left[i * inner + k];
+        const float* const row = right.data() + k * d_layout.columns;
+        for (size_t j = 0; j < d_layout.columns; ++j) sums[j] += factor * row[j];
+      }
+      finish_row(i, sums);
+    }
+  }
+
+  void finish_row(size_t i, const std::vector<float>& sums) const {
+    EmulatedLayout vector = d_layout;
+    vector.stride = d_layout.rows;
+    for (size_t j = 0; j < d_layout.columns; ++j) {
+      float value = alpha * sums[j];
+      if (beta != 0) value += beta * read(d_layout, c, i, j);
+      if (how.epilogue == CUBLASLT_EPILOGUE_BIAS) value += read(vector, how.bias, i, 0);
+      write(d_layout, d, i, j, value);
+    }
+  }
+};
+
+}  // namespace
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = new EmulatedHandle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS ? "success" : "an error of the emulated cuBLASLt";
+}
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t /*compute*/,
+                                        cudaDataType /*scale*/) {
+  *desc = new EmulatedMatmul;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  delete desc;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, size_t bytes) {
+  const auto take = [&](auto& member) {
+    if (bytes != sizeof member) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&member, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return take(desc->transpose_a);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return take(desc->transpose_b);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return take(desc->epilogue);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return take(desc->bias);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
+                                          uint64_t rows, uint64_t columns, int64_t stride) {
+  *layout = new EmulatedLayout{type, rows, columns, size_t(stride)};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete layout;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = new EmulatedPreference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* value, size_t bytes) {
+  if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
+    return bytes == sizeof(uint64_t) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+  if (bytes != sizeof(uint32_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&preference->alignments[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES],
+              value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
+                                              cublasLtMatmulDesc_t /*desc*/,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t* results,
+                                              int* found) {
+  *found = 0;
+  const EmulatedLayout* const layouts[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t bytes = layouts[i]->type == CUDA_R_32F ? 4 : 2;
+    if (preference->alignments[i] % bytes != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  const bool narrows = a->type == CUDA_R_32F && d->type != CUDA_R_32F;
+  if (a->type != b->type || c->type != d->type || narrows || wanted < 1)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  results[0] = {};
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t desc,
+                              const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout,
+                              const void* b, cublasLtMatrixLayout_t b_layout, const void* beta,
+                              const void* c, cublasLtMatrixLayout_t /*c_layout*/, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* /*algo*/,
+                              void* /*workspace*/, size_t /*bytes*/, cudaStream_t stream) {
+  const Multiplication product = {*desc,
+                                  *a_layout,
+                                  *b_layout,
+                                  *d_layout,
+                                  a,
+                                  b,
+                                  c,
+                                  d,
+                                  *static_cast<const float*>(alpha),
+                                  *static_cast<const float*>(beta)};
+  gxp::emulation::enqueue(stream, [product] { product.run(); });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+namespace gxp {
+
+const CublasLibrary& cublas_library() {
+  static const CublasLibrary library = {cublasLtCreate,
+                                        cublasLtDestroy,
+                                        cublasLtGetStatusString,
+                                        cublasLtMatmulDescCreate,
+                                        cublasLtMatmulDescDestroy,
+                                        cublasLtMatmulDescSetAttribute,
+                                        cublasLtMatrixLayoutCreate,
+                                        cublasLtMatrixLayoutDestroy,
+                                        cublasLtMatmulPreferenceCreate,
+                                        cublasLtMatmulPreferenceDestroy,
+                                        cublasLtMatmulPreferenceSetAttribute,
+                                        cublasLtMatmulAlgoGetHeuristic,
+                                        cublasLtMatmul};
+  return library;
+}
+
+}  // namespace gxp

@@ -1,0 +1,186 @@
+#include "tests/cuda/emulation/cuda_runtime.h"
+
+#include <array>
+#include <atomic>
+#include <boost/context/fiber.hpp>
+#include <boost/context/fixedsize_stack.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace gxp::emulation {
+namespace {
+
+namespace context = boost::context;
+
+constexpr size_t kStackBytes = 128 * 1024;
+
+std::atomic<ThreadOrder> order = ThreadOrder::kUp;
+
+[[noreturn]] void give_up(const char* what) {
+  std::fprintf(stderr, "emulated GPU: %s (block %u, %u, %u, thread %u, %u, %u)\n", what, blockIdx.x,
+               blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+  std::abort();
+}
+
+// What the lanes of a warp give each other. Two sides, used in turn: a lane that has left one
+// meeting may come to the next while others still read what was given in the one before.
+struct Warp {
+  struct Meeting {
+    unsigned arrived = 0;
+    unsigned members = 0;
+    std::array<uint64_t, 32> given{};
+  };
+  std::array<Meeting, 2> sides;
+  uint64_t meetings_held = 0;
+};
+
+// Runs a block's threads in turn on the calling host thread.
+class Block {
+ public:
+  void run(const Grid& grid, const uint3& block, const std::function<void()>& thread) {
+    const size_t count = size_t{grid.threads.x} * grid.threads.y * grid.threads.z;
+    thread_ = &thread;
+    shared_.resize(grid.shared_bytes);
+    warps_.assign((count + 31) / 32, {});
+    while (fibers_.size() < count) fibers_.push_back(std::make_unique<Fiber>(*this));
+    at_barrier_ = 0;
+    live_ = count;
+    blockIdx = block;
+    blockDim = grid.threads;
+    gridDim = grid.blocks;
+    for (size_t i = 0; i < count; ++i) fibers_[i]->start();
+    const bool down = order == ThreadOrder::kDown;
+    while (live_ > 0) {
+      const uint64_t before = progress_;
+      for (size_t i = 0; i < count; ++i) resume(grid, down ? count - 1 - i : i);
+      if (progress_ == before) give_up("threads wait for each other for ever");
+    }
+  }
+
+  void barrier() {
+    const uint64_t mine = barriers_passed_;
+    ++at_barrier_;
+    ++progress_;
+    release_barrier();
+    while (barriers_passed_ == mine) pause();
+  }
+
+  uint64_t exchange(unsigned mask, uint64_t value, unsigned from) {
+    Warp& warp = warps_[current_ / 32];
+    Warp::Meeting& meeting = warp.sides[warp.meetings_held % 2];
+    const uint64_t mine = warp.meetings_held;
+    const unsigned self = 1u << (current_ % 32);
+    if ((mask & self) == 0 || (meeting.arrived != 0 && meeting.members != mask))
+      give_up("lanes of a warp meet with different masks");
+    if (meeting.arrived == 0) meeting.members = mask;
+    meeting.arrived |= self;
+    meeting.given[current_ % 32] = value;
+    ++progress_;
+    if (meeting.arrived == mask) {
+      warp.sides[(mine + 1) % 2].arrived = 0;
+      ++warp.meetings_held;
+    } else {
+      while (warp.meetings_held == mine) pause();
+    }
+    if ((meeting.members >> from & 1u) == 0) give_up("a shuffle reads a lane that takes no part");
+    return meeting.given[from];
+  }
+
+  unsigned votes(unsigned mask, bool vote) {
+    exchange(mask, vote, current_ % 32);
+    const Warp& warp = warps_[current_ / 32];
+    const Warp::Meeting& held = warp.sides[(warp.meetings_held + 1) % 2];
+    unsigned bits = 0;
+    for (unsigned i = 0; i < 32; ++i)
+      if ((mask >> i & 1u) != 0 && held.given[i] != 0) bits |= 1u << i;
+    return bits;
+  }
+
+  std::byte* shared() { return shared_.data(); }
+
+ private:
+  // A thread of the block: a stack that is used again for every block.
+  class Fiber {
+   public:
+    explicit Fiber(Block& block)
+        : fiber_(std::allocator_arg, context::fixedsize_stack(kStackBytes),
+                 [this, &block](context::fiber&& back) {
+                   back_ = std::move(back);
+                   for (;;) {
+                     (*block.thread_)();
+                     done_ = true;
+                     pause();
+                   }
+                   return context::fiber();
+                 }) {}
+    void start() { done_ = false; }
+    [[nodiscard]] bool done() const { return done_; }
+    void resume() { fiber_ = std::move(fiber_).resume(); }
+    void pause() { back_ = std::move(back_).resume(); }
+
+   private:
+    bool done_ = true;
+    context::fiber back_;
+    context::fiber fiber_;
+  };
+
+  void resume(const Grid& grid, size_t i) {
+    if (fibers_[i]->done()) return;
+    current_ = i;
+    const auto x = grid.threads.x;
+    threadIdx = {unsigned(i % x), unsigned(i / x % grid.threads.y),
+                 unsigned(i / x / grid.threads.y)};
+    fibers_[i]->resume();
+    if (!fibers_[i]->done()) return;
+    --live_;
+    ++progress_;
+    release_barrier();
+  }
+
+  void release_barrier() {
+    if (at_barrier_ == 0 || at_barrier_ < live_) return;
+    at_barrier_ = 0;
+    ++barriers_passed_;
+  }
+
+  // Others go on; comes back when it is this thread's turn again.
+  void pause() { fibers_[current_]->pause(); }
+
+  const std::function<void()>* thread_ = nullptr;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Warp> warps_;
+  std::vector<std::byte> shared_;
+  size_t current_ = 0;
+  size_t live_ = 0;
+  size_t at_barrier_ = 0;
+  uint64_t barriers_passed_ = 0;
+  uint64_t progress_ = 0;
+};
+
+thread_local Block* running = nullptr;
+
+}  // namespace
+
+void set_thread_order(ThreadOrder now) { order = now; }
+
+void run_grid(const Grid& grid, const std::function<void()>& thread) {
+  static thread_local Block block;
+  running = &block;
+  for (unsigned z = 0; z < grid.blocks.z; ++z) {
+    for (unsigned y = 0; y < grid.blocks.y; ++y) {
+      for (unsigned x = 0; x < grid.blocks.x; ++x) block.run(grid, {x, y, z}, thread);
+    }
+  }
+}
+
+std::byte* dynamic_shared_memory() { return running->shared(); }
+void block_barrier() { running->barrier(); }
+void warp_barrier(unsigned mask) { running->exchange(mask, 0, lane()); }
+uint64_t exchange(unsigned mask, uint64_t value, unsigned from) {
+  return running->exchange(mask, value, from);
+}
+unsigned ballot(unsigned mask, bool vote) { return running->votes(mask, vote); }
+
+}  // namespace gxp::emulation

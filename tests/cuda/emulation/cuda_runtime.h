@@ -1,0 +1,161 @@
+// CUDA's language for kernels, as C++ that runs on the CPU: a grid is a loop over its blocks, the
+// threads of a block are fibers that are switched at barriers and shuffles alone. So a kernel's
+// launch geometry, indexing and barriers are what is tested; its speed is not.
+//
+//   Order    of the threads between two barriers: set_thread_order() turns it round. A kernel that
+//            lacks a barrier gives other results then.
+//   Errors   threads that wait for each other for ever, or a shuffle that reads a lane that does
+//            not take part, abort with the place.
+//   Shared   arrays keep what the block before left in them, as a GPU's do.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "tests/cuda/emulation/cuda_runtime_api.h"
+#include "tests/cuda/emulation/streams.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __shared__ static thread_local
+
+struct uint3 {
+  unsigned x, y, z;
+};
+struct dim3 {
+  constexpr dim3(unsigned columns = 1, unsigned rows = 1, unsigned layers = 1)  // NOLINT: CUDA's
+      : x(columns), y(rows), z(layers) {}
+  unsigned x, y, z;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+
+inline thread_local uint3 threadIdx;
+inline thread_local uint3 blockIdx;
+inline thread_local dim3 blockDim;
+inline thread_local dim3 gridDim;
+inline constexpr int warpSize = 32;
+
+namespace gxp::emulation {
+
+enum class ThreadOrder : uint8_t { kUp, kDown };
+// Of all kernels that run from now on.
+void set_thread_order(ThreadOrder order);
+
+struct Grid {
+  dim3 blocks, threads;
+  size_t shared_bytes;
+};
+// Calls `thread` once for each thread of the grid.
+void run_grid(const Grid& grid, const std::function<void()>& thread);
+
+std::byte* dynamic_shared_memory();
+void block_barrier();
+void warp_barrier(unsigned mask);
+// What lane `from` of the warp gave; all lanes of `mask` call it together.
+uint64_t exchange(unsigned mask, uint64_t value, unsigned from);
+unsigned ballot(unsigned mask, bool vote);
+inline unsigned lane() {
+  return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
+}
+
+template <class T>
+T shuffle(unsigned mask, T value, unsigned from) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  bits = exchange(mask, bits, from);
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+}  // namespace gxp::emulation
+
+inline void __syncthreads() { gxp::emulation::block_barrier(); }
+inline void __syncwarp(unsigned mask = 0xffffffffu) { gxp::emulation::warp_barrier(mask); }
+template <class T>
+T __shfl_sync(unsigned mask, T value, int from) {
+  return gxp::emulation::shuffle(mask, value, unsigned(from) % 32);
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int bits) {
+  return gxp::emulation::shuffle(mask, value, gxp::emulation::lane() ^ unsigned(bits));
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned distance) {
+  const unsigned from = gxp::emulation::lane() + distance;
+  return gxp::emulation::shuffle(mask, value, from < 32 ? from : gxp::emulation::lane());
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned distance) {
+  const unsigned at = gxp::emulation::lane();
+  return gxp::emulation::shuffle(mask, value, at >= distance ? at - distance : at);
+}
+inline unsigned __ballot_sync(unsigned mask, bool vote) {
+  return gxp::emulation::ballot(mask, vote);
+}
+// One thread runs at a time.
+template <class T>
+T atomicAdd(T* at, T value) {
+  const T before = *at;
+  *at += value;
+  return before;
+}
+inline void __threadfence() {}
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+template <class T>
+T __ldg(const T* at) {
+  return *at;
+}
+
+struct cudaLaunchAttribute {};
+struct cudaLaunchConfig_t {
+  dim3 gridDim;
+  dim3 blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+
+// A GPU's limits: 1024 threads a block, 227 KiB of shared memory (sm_90).
+template <class... Expected, class... Given>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Expected...),
+                               Given&&... given) {
+  const gxp::emulation::Grid grid = {config->gridDim, config->blockDim, config->dynamicSmemBytes};
+  const size_t threads = size_t{grid.threads.x} * grid.threads.y * grid.threads.z;
+  const bool is_empty = grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0;
+  if (threads == 0 || threads > 1024 || is_empty || grid.blocks.y > 65535 ||
+      grid.blocks.z > 65535 || grid.shared_bytes > 227 * 1024)
+    return cudaErrorInvalidValue;
+  gxp::emulation::enqueue(
+      config->stream,
+      [grid, kernel,
+       arguments = std::tuple<std::decay_t<Expected>...>(std::forward<Given>(given)...)] {
+        gxp::emulation::run_grid(grid, [&] { std::apply(kernel, arguments); });
+      });
+  return cudaSuccess;
+}
+
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel* /*kernel*/, cudaFuncAttribute /*attribute*/,
+                                 int /*value*/) {
+  return cudaSuccess;
+}

@@ -1,0 +1,226 @@
+#include "tests/cuda/emulation/cuda_runtime_api.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "tests/cuda/emulation/streams.h"
+
+struct Done {
+  bool yes = false;
+  EmulatedStream* stream = nullptr;  // where it will become so
+};
+
+struct EmulatedEvent {
+  std::shared_ptr<Done> point;  // of the last record; owners: events, queues
+};
+
+struct EmulatedStream {
+  std::deque<std::function<void()>> queue;
+};
+
+namespace {
+
+constexpr size_t kDeviceBytes = size_t{8} << 30;
+
+// One for all: no two kernels run at once. Recursive, because running one stream may run another.
+std::recursive_mutex mutex;
+std::map<const std::byte*, size_t> device_memory;  // from here on guarded by `mutex`
+std::map<const std::byte*, size_t> pinned_memory;
+size_t device_bytes = 0;
+
+bool lies_in(const std::map<const std::byte*, size_t>& memory, const void* at) {
+  const auto* address = static_cast<const std::byte*>(at);
+  auto next = memory.upper_bound(address);
+  if (next == memory.begin()) return false;
+  --next;
+  return address < next->first + next->second;
+}
+
+bool is_pageable(const void* at) {
+  return !lies_in(device_memory, at) && !lies_in(pinned_memory, at);
+}
+
+void run_first(EmulatedStream& stream) {
+  const std::function<void()> work = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  work();
+}
+
+void run_all(EmulatedStream& stream) {
+  while (!stream.queue.empty()) run_first(stream);
+}
+
+void take(std::map<const std::byte*, size_t>& memory, void** out, size_t bytes) {
+  *out = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(*out, 0xcd, bytes);  // not zero, as a GPU's
+  memory[static_cast<const std::byte*>(*out)] = bytes;
+}
+
+cudaError_t give_back(std::map<const std::byte*, size_t>& memory, void* at) {
+  if (at == nullptr) return cudaSuccess;
+  if (memory.erase(static_cast<const std::byte*>(at)) == 0) return cudaErrorInvalidValue;
+  std::free(at);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+namespace gxp::emulation {
+
+void enqueue(cudaStream_t stream, std::function<void()> work) {
+  const std::lock_guard lock(mutex);
+  if (stream == nullptr)
+    work();
+  else
+    stream->queue.push_back(std::move(work));
+}
+
+}  // namespace gxp::emulation
+
+using gxp::emulation::enqueue;
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device != 0) return cudaErrorInvalidDevice;
+  *properties = {"emulated GPU", kDeviceBytes, 9, 0, 132};
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  const std::lock_guard lock(mutex);
+  *total = kDeviceBytes;
+  *free = kDeviceBytes - device_bytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  if (bytes > kDeviceBytes - device_bytes) return cudaErrorMemoryAllocation;
+  device_bytes += bytes;
+  take(device_memory, memory, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* memory) {
+  const std::lock_guard lock(mutex);
+  const auto found = device_memory.find(static_cast<const std::byte*>(memory));
+  if (found != device_memory.end()) device_bytes -= found->second;
+  return give_back(device_memory, memory);
+}
+
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned /*flags*/) {
+  const std::lock_guard lock(mutex);
+  take(pinned_memory, memory, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  const std::lock_guard lock(mutex);
+  return give_back(pinned_memory, memory);
+}
+
+cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
+  return cudaMemsetAsync(memory, value, bytes, nullptr);
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  enqueue(stream, [=] { std::memset(memory, value, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind /*kind*/,
+                            cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  if (stream != nullptr && is_pageable(from)) {
+    const auto* first = static_cast<const std::byte*>(from);
+    enqueue(stream, [to, staged = std::vector<std::byte>(first, first + bytes)] {
+      std::memcpy(to, staged.data(), staged.size());
+    });
+  } else {
+    enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  }
+  if (stream != nullptr && is_pageable(to)) run_all(*stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
+  *stream = new EmulatedStream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  run_all(*stream);
+  delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  if (stream != nullptr) run_all(*stream);
+  return cudaSuccess;
+}
+
+// Who asks whether a stream is done waits for it: one piece of work is done for each question.
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  if (stream->queue.empty()) return cudaSuccess;
+  run_first(*stream);
+  return cudaErrorNotReady;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+  *event = new EmulatedEvent;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  event->point = std::make_shared<Done>(Done{false, stream});
+  enqueue(stream, [point = event->point] { point->yes = true; });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
+  const std::lock_guard lock(mutex);
+  if (event->point == nullptr) return cudaSuccess;
+  enqueue(stream, [point = event->point] {
+    while (!point->yes) run_first(*point->stream);
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+const char* cudaGetErrorString(cudaError_t /*error*/) { return "an error of the emulated GPU"; }
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaError";
+}

@@ -1,0 +1,13 @@
+// The emulated GPU's streams, for what runs on them.
+#pragma once
+
+#include <functional>
+
+#include "tests/cuda/emulation/cuda_runtime_api.h"
+
+namespace gxp::emulation {
+
+// Queues `work`; runs it at once on the default stream.
+void enqueue(cudaStream_t stream, std::function<void()> work);
+
+}  // namespace gxp::emulation
