@@ -26,6 +26,8 @@ class CudaUpdates {
   double sum(const ConstTensor& x);
 
  private:
+  double sum(const ConstTensor& x, bool of_squares);
+
   CudaQueue& queue_;
 };
 

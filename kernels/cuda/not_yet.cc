@@ -2,7 +2,6 @@
 #include "kernels/cuda/cuda_attention.h"
 #include "kernels/cuda/cuda_norms.h"
 #include "kernels/cuda/cuda_tokens.h"
-#include "kernels/cuda/cuda_updates.h"
 
 namespace gxp {
 void CudaNorms::bias_backward(const Tensor& dbias, const ConstTensor& dout) {
@@ -75,32 +74,4 @@ void CudaAttention::backward(const GroupedHeads<Tensor>& gradients, const Tensor
                              const ConstTensor& out, const ConstTensor& lse) {
   fail(ErrorKind::kInternal, "cuda_attention backward");
 }
-void CudaUpdates::adamw(const Tensor& weights, const Tensor& first, const Tensor& second,
-                        const ConstTensor& gradients, const AdamWStep& step) {
-  fail(ErrorKind::kInternal, "cuda_updates adamw");
-}
-void CudaUpdates::sgd(const Tensor& weights, const Tensor& momentum, const ConstTensor& gradients,
-                      const SgdStep& step) {
-  fail(ErrorKind::kInternal, "cuda_updates sgd");
-}
-void CudaUpdates::lion(const Tensor& weights, const Tensor& momentum, const ConstTensor& gradients,
-                       const LionStep& step) {
-  fail(ErrorKind::kInternal, "cuda_updates lion");
-}
-void CudaUpdates::momentum(const Tensor& direction, const Tensor& momentum,
-                           const ConstTensor& gradients, const MomentumStep& step) {
-  fail(ErrorKind::kInternal, "cuda_updates momentum");
-}
-void CudaUpdates::sums_of_squares(const Tensor& of_rows, const Tensor& of_columns,
-                                  const ConstTensor& x) {
-  fail(ErrorKind::kInternal, "cuda_updates sums_of_squares");
-}
-void CudaUpdates::scale_rows_and_columns(const Tensor& out, const ConstTensor& x,
-                                         const ConstTensor& rows, const ConstTensor& columns) {
-  fail(ErrorKind::kInternal, "cuda_updates scale_rows_and_columns");
-}
-double CudaUpdates::sum_of_squares(const ConstTensor& x) {
-  fail(ErrorKind::kInternal, "cuda_updates sum_of_squares");
-}
-double CudaUpdates::sum(const ConstTensor& x) { fail(ErrorKind::kInternal, "cuda_updates sum"); }
 }  // namespace gxp
