@@ -28,6 +28,7 @@ CublasLibrary load() {
   CublasLibrary c{};
   find(library, "cublasLtCreate", c.create);
   find(library, "cublasLtDestroy", c.destroy);
+  find(library, "cublasLtGetVersion", c.version);
   find(library, "cublasLtGetStatusString", c.status_string);
   find(library, "cublasLtMatmulDescCreate", c.matmul_desc_create);
   find(library, "cublasLtMatmulDescDestroy", c.matmul_desc_destroy);

@@ -9,6 +9,7 @@ namespace gxp {
 struct CublasLibrary {
   decltype(&cublasLtCreate) create;
   decltype(&cublasLtDestroy) destroy;
+  decltype(&cublasLtGetVersion) version;
   decltype(&cublasLtGetStatusString) status_string;
   decltype(&cublasLtMatmulDescCreate) matmul_desc_create;
   decltype(&cublasLtMatmulDescDestroy) matmul_desc_destroy;

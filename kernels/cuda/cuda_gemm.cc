@@ -4,11 +4,16 @@
 #include <array>
 #include <bit>
 #include <compare>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "kernels/cuda/cublas_library.h"
 #include "kernels/cuda/elementwise_launch.h"
+#include "kernels/cuda/gemm_cache.h"
+#include "kernels/cuda/gemm_timing.h"
 #include "lib/device/cuda_check.h"
 
 namespace gxp {
@@ -16,6 +21,8 @@ namespace {
 
 // What NVIDIA advises for Hopper; it lies in the queue's scratch memory.
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+
+constexpr int kCandidates = 16;  // algorithms that are timed for a product
 
 void check_cublas(cublasStatus_t status, std::string_view act) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -102,8 +109,6 @@ struct ConvertedOperands {
   std::byte* workspace;
 };
 
-}  // namespace
-
 // A product that was prepared, with its algorithm.
 struct Prepared {
   explicit Prepared(const Product& product)
@@ -118,24 +123,69 @@ struct Prepared {
   cublasLtMatmulAlgo_t algo{};
 };
 
+// Where a product's matrices lie; `c` is what is added.
+struct Places {
+  const void *a, *b, *c;
+  void* d;
+  std::byte* workspace;
+};
+
+// Memory for trials, beside what the run has planned.
+class TrialMemory {
+ public:
+  explicit TrialMemory(size_t bytes) {
+    check_cuda(cudaMalloc(&data_, bytes), "allocate memory to time products");
+  }
+  ~TrialMemory() { cudaFree(data_); }
+  TrialMemory(const TrialMemory&) = delete;
+  TrialMemory& operator=(const TrialMemory&) = delete;
+  [[nodiscard]] void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+std::string key_of(const std::string& gpu, const Product& p) {
+  return fmt::format("{}, cuBLASLt {}, {} x {} x {}{}{}, {} to {}{}{}, aligned to {} {} {}", gpu,
+                     cublas_library().version(), p.m, p.n, p.k, p.transpose_a ? " ta" : "",
+                     p.transpose_b ? " tb" : "", to_string(p.operands), to_string(p.out),
+                     p.has_bias ? " + bias" : "", p.adds ? " + matrix" : "", p.alignments[0],
+                     p.alignments[1], p.alignments[2]);
+}
+
+}  // namespace
+
 struct CudaGemm::Impl {
-  explicit Impl(CudaQueue& cuda_queue)
+  Impl(CudaQueue& cuda_queue, const std::string& cache_path)
       : queue(cuda_queue), handle(nullptr, cublas_library().destroy) {
     queue.stream();  // makes its GPU current, which the handle is for
     cublasLtHandle_t created = nullptr;
     check_cublas(cublas_library().create(&created), "start cuBLASLt");
     handle.reset(created);
+    if (!cache_path.empty()) cache.emplace(cache_path);
   }
 
-  Prepared& prepare(const Product& product) {
-    const auto found = prepared.find(product);
-    if (found != prepared.end()) return found->second;
-    Prepared& fresh = prepared.try_emplace(product, product).first->second;
-    choose(product, fresh);
-    return fresh;
+  Prepared& prepare(const Product& product, const Places& places, const void* bias) {
+    const auto [found, is_new] = prepared.try_emplace(product, product);
+    Prepared& ready = found->second;
+    if (product.has_bias) set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (is_new) ready.algo = choose(product, ready, places);
+    return ready;
   }
 
-  void choose(const Product& product, Prepared& fresh) {
+  // The fastest for this product, or cuBLASLt's first guess if nothing is timed.
+  cublasLtMatmulAlgo_t choose(const Product& product, const Prepared& ready, const Places& places) {
+    const auto candidates = candidates_of(product, ready);
+    if (!cache) return candidates.front();
+    const auto time = [&] { return words_of(fastest_of(candidates, product, ready, places)); };
+    const GemmAlgorithm chosen = cache->choose(key_of(queue.gpu_name(), product), time);
+    return std::bit_cast<cublasLtMatmulAlgo_t>(chosen);
+  }
+  static GemmAlgorithm words_of(const cublasLtMatmulAlgo_t& algo) {
+    return std::bit_cast<GemmAlgorithm>(algo);
+  }
+
+  std::vector<cublasLtMatmulAlgo_t> candidates_of(const Product& product, const Prepared& ready) {
     const CublasLibrary& cublas = cublas_library();
     cublasLtMatmulPreference_t created = nullptr;
     check_cublas(cublas.preference_create(&created), "ask cuBLASLt for algorithms");
@@ -149,68 +199,94 @@ struct CudaGemm::Impl {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.alignments[0]);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.alignments[2]);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product.alignments[2]);
-    cublasLtMatmulHeuristicResult_t result{};
+    std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results{};
     int count = 0;
-    const cublasStatus_t status =
-        cublas.heuristic(handle.get(), fresh.desc.get(), fresh.a.get(), fresh.b.get(),
-                         fresh.d.get(), fresh.d.get(), created, 1, &result, &count);
+    const cublasStatus_t status = cublas.heuristic(
+        handle.get(), ready.desc.get(), ready.a.get(), ready.b.get(), ready.d.get(), ready.d.get(),
+        created, cache ? kCandidates : 1, results.data(), &count);
     if (status != CUBLAS_STATUS_SUCCESS || count == 0)
       fail(ErrorKind::kDevice, "multiply ({}, {}) by ({}, {}) on a GPU: cuBLASLt knows no way ({})",
            product.m, product.k, product.k, product.n, cublas.status_string(status));
-    fresh.algo = result.algo;
+    std::vector<cublasLtMatmulAlgo_t> candidates;
+    for (int i = 0; i < count; ++i) candidates.push_back(results[size_t(i)].algo);
+    return candidates;
+  }
+
+  // A product that is added to its output is timed into other memory.
+  cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
+                                  const Product& product, const Prepared& ready, Places places) {
+    std::optional<TrialMemory> trial;
+    if (product.adds) {
+      trial.emplace(product.m * product.n * size_of(product.out));
+      places.d = trial->data();
+    }
+    float best = std::numeric_limits<float>::infinity();
+    cublasLtMatmulAlgo_t fastest = candidates.front();
+    for (const cublasLtMatmulAlgo_t& algo : candidates) {
+      const float time = time_on(queue.stream(), [&] { run(product, ready, algo, places); });
+      if (time >= best) continue;
+      best = time;
+      fastest = algo;
+    }
+    return fastest;
+  }
+
+  void run(const Product& product, const Prepared& ready, const cublasLtMatmulAlgo_t& algo,
+           const Places& places) {
+    const float alpha = 1;
+    const float beta = product.adds ? 1 : 0;
+    check_cublas(cublas_library().matmul(handle.get(), ready.desc.get(), &alpha, places.b,
+                                         ready.a.get(), places.a, ready.b.get(), &beta, places.c,
+                                         ready.d.get(), places.d, ready.d.get(), &algo,
+                                         places.workspace, kWorkspaceBytes, queue.stream()),
+                 "multiply matrices on a GPU");
   }
 
   CudaQueue& queue;
   Owned<cublasLtHandle_t> handle;
+  std::optional<GemmCache> cache;
   std::map<Product, Prepared> prepared;
 };
 
-CudaGemm::CudaGemm(CudaQueue& queue) : impl_(std::make_unique<Impl>(queue)) {}
+CudaGemm::CudaGemm(CudaQueue& queue, const std::string& cache)
+    : impl_(std::make_unique<Impl>(queue, cache)) {}
 CudaGemm::~CudaGemm() = default;
 
 void CudaGemm::matmul(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
                       const MatmulOptions& options) {
   CudaQueue& queue = impl_->queue;
+  const bool has_residual = options.residual.memory.data != nullptr;
   Product product{.m = out.shape.rows(),
                   .n = out.shape.columns(),
                   .k = options.transpose_a ? a.shape.rows() : a.shape.columns(),
                   .transpose_a = options.transpose_a,
                   .transpose_b = options.transpose_b,
                   .has_bias = options.bias.memory.data != nullptr,
-                  .adds = options.accumulate || options.residual.memory.data != nullptr,
+                  .adds = options.accumulate || has_residual,
                   .operands = a.dtype == DType::kF32 ? b.dtype : a.dtype,
                   .out = out.dtype,
                   .alignments = {}};
   GXP_ASSERT(a.count() == product.m * product.k && b.count() == product.k * product.n);
-  GXP_ASSERT(!options.accumulate || options.residual.memory.data == nullptr);
+  GXP_ASSERT(!options.accumulate || !has_residual);
   if (out.count() == 0) return;
-  // cuBLASLt multiplies operands of one type, and adds a bias of the output's type.
   const ConvertedOperands operands(queue, a, b, product.operands);
-  const void* residual = out.memory.data;
-  if (options.residual.memory.data != nullptr) residual = array_of(options.residual).data;
+  Places places = {operands.a, operands.b,
+                   has_residual ? array_of(options.residual).data : array_of(out).data,
+                   array_of(out).data, operands.workspace};
+  // cuBLASLt adds a bias of the output's type only.
   if (product.has_bias && options.bias.dtype != out.dtype) {
-    check_cuda(launch_add_bias(queue.stream(), product.m, product.n, array_of(out),
-                               product.adds ? ConstCudaArray(residual, out.dtype)
-                                            : ConstCudaArray(nullptr, out.dtype),
+    const ConstCudaArray added = {product.adds ? places.c : nullptr, out.dtype};
+    check_cuda(launch_add_bias(queue.stream(), product.m, product.n, array_of(out), added,
                                array_of(options.bias)),
                "launch add_bias");
     product.has_bias = false;
     product.adds = true;
-    residual = out.memory.data;
+    places.c = places.d;
   }
-  product.alignments = {alignment_of(operands.a), alignment_of(operands.b),
-                        std::min(alignment_of(out.memory.data), alignment_of(residual))};
-  Prepared& prepared = impl_->prepare(product);
-  if (product.has_bias)
-    set(prepared.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, array_of(options.bias).data);
-  const float alpha = 1;
-  const float beta = product.adds ? 1 : 0;
-  check_cublas(
-      cublas_library().matmul(impl_->handle.get(), prepared.desc.get(), &alpha, operands.b,
-                              prepared.a.get(), operands.a, prepared.b.get(), &beta, residual,
-                              prepared.d.get(), out.memory.data, prepared.d.get(), &prepared.algo,
-                              operands.workspace, kWorkspaceBytes, queue.stream()),
-      "multiply matrices on a GPU");
+  product.alignments = {alignment_of(places.a), alignment_of(places.b),
+                        std::min(alignment_of(places.c), alignment_of(places.d))};
+  const Prepared& ready = impl_->prepare(product, places, array_of(options.bias).data);
+  impl_->run(product, ready, ready.algo, places);
 }
 
 }  // namespace gxp

@@ -13,11 +13,11 @@ namespace {
 
 class CudaOps final : public Ops {
  public:
-  CudaOps(Stream& stream, Device& device)
+  CudaOps(Stream& stream, Device& device, const CudaOpsOptions& options)
       : description_(device.description()),
         queue_(stream, device),
         elementwise_(queue_),
-        gemm_(queue_),
+        gemm_(queue_, options.gemm_cache),
         norms_(queue_),
         tokens_(queue_),
         attention_(queue_),
@@ -148,8 +148,8 @@ class CudaOps final : public Ops {
 
 }  // namespace
 
-std::unique_ptr<Ops> make_cuda_ops(Stream& stream, Device& device) {
-  return std::make_unique<CudaOps>(stream, device);
+std::unique_ptr<Ops> make_cuda_ops(Stream& stream, Device& device, const CudaOpsOptions& options) {
+  return std::make_unique<CudaOps>(stream, device, options);
 }
 
 }  // namespace gxp

@@ -3,14 +3,20 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "kernels/ops.h"
 #include "lib/device/device.h"
 
 namespace gxp {
 
+struct CudaOpsOptions {
+  std::string gemm_cache = {};  // as CudaGemm takes it
+};
+
 // `stream` is of `device`, a CUDA device; both outlive it. Throws kUnavailable if cuBLASLt cannot
 // be loaded.
-std::unique_ptr<Ops> make_cuda_ops(Stream& stream, Device& device);
+std::unique_ptr<Ops> make_cuda_ops(Stream& stream, Device& device,
+                                   const CudaOpsOptions& options = {});
 
 }  // namespace gxp

@@ -14,6 +14,11 @@ constexpr size_t kFirstScratchBytes = size_t{1} << 20;
 
 cudaStream_t CudaQueue::stream() const { return native_stream(stream_); }
 
+std::string CudaQueue::gpu_name() const {
+  const std::string description = device_.description();  // "cuda:0, ..."
+  return description.substr(description.find(", ") + 2);
+}
+
 std::byte* CudaQueue::scratch(size_t bytes) {
   if (bytes > scratch_.memory().bytes) {
     finish();

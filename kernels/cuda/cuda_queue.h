@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <string>
+
 #include "kernels/cuda/array.h"
 #include "lib/base/deadline.h"
 #include "lib/device/device.h"
@@ -17,6 +19,8 @@ class CudaQueue {
 
   // Makes the stream's GPU current.
   cudaStream_t stream() const;
+  // "NVIDIA H100 80GB HBM3, ...": what its device says of itself, but which one it is.
+  [[nodiscard]] std::string gpu_name() const;
   // Memory of the GPU for the kernels of one operation; what was there before is lost. Aligned to
   // 256 bytes. Waits for the stream where it must grow.
   std::byte* scratch(size_t bytes);

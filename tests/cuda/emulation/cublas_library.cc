@@ -1,5 +1,6 @@
 #include "kernels/cuda/cublas_library.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct EmulatedPreference {
 };
 
 namespace {
+
+constexpr int kAlgorithms = 3;  // all the same
 
 using gxp::BFloat16;
 using gxp::Float16;
@@ -100,6 +103,7 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }
+size_t cublasLtGetVersion() { return 130000; }
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? "success" : "an error of the emulated cuBLASLt";
 }
@@ -176,8 +180,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
   const bool narrows = a->type == CUDA_R_32F && d->type != CUDA_R_32F;
   if (a->type != b->type || c->type != d->type || narrows || wanted < 1)
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  results[0] = {};
-  *found = 1;
+  *found = std::min(wanted, kAlgorithms);
+  for (int i = 0; i < *found; ++i) results[i].algo = {{uint64_t(i)}};
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -206,6 +210,7 @@ namespace gxp {
 const CublasLibrary& cublas_library() {
   static const CublasLibrary library = {cublasLtCreate,
                                         cublasLtDestroy,
+                                        cublasLtGetVersion,
                                         cublasLtGetStatusString,
                                         cublasLtMatmulDescCreate,
                                         cublasLtMatmulDescDestroy,

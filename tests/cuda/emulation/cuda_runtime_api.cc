@@ -1,5 +1,6 @@
 #include "tests/cuda/emulation/cuda_runtime_api.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -14,6 +15,7 @@
 
 struct Done {
   bool yes = false;
+  std::chrono::steady_clock::time_point at;
   EmulatedStream* stream = nullptr;  // where it will become so
 };
 
@@ -205,8 +207,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock(mutex);
-  event->point = std::make_shared<Done>(Done{false, stream});
-  enqueue(stream, [point = event->point] { point->yes = true; });
+  event->point = std::make_shared<Done>(Done{false, {}, stream});
+  enqueue(stream, [point = event->point] {
+    point->yes = true;
+    point->at = std::chrono::steady_clock::now();
+  });
   return cudaSuccess;
 }
 
@@ -216,6 +221,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   enqueue(stream, [point = event->point] {
     while (!point->yes) run_first(*point->stream);
   });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  const std::lock_guard lock(mutex);
+  if (!from->point->yes || !to->point->yes) return cudaErrorNotReady;
+  *milliseconds = std::chrono::duration<float, std::milli>(to->point->at - from->point->at).count();
   return cudaSuccess;
 }
 

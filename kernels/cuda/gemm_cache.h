@@ -1,0 +1,38 @@
+// Which of cuBLASLt's algorithms is the fastest for a product: timed once on a kind of GPU, then
+// read from a file, so that later runs, and the other ranks of this host, have the same bits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "lib/base/environment.h"
+
+namespace gxp {
+
+// A line of the file: "KEY: 8 words in hex".
+using GemmAlgorithm = std::array<uint64_t, 8>;
+
+//   Threads   one at a time; any number of processes share a file.
+//   Errors    kIo: the file cannot be made, read or written; kCorrupt: a line of it is broken.
+class GemmCache {
+ public:
+  // `path`: the file; its folder is made.
+  explicit GemmCache(std::string path);
+  // What the file says of `key`, else what `time` finds, which is then written there. While one
+  // process times, the others wait.
+  GemmAlgorithm choose(const std::string& key, const std::function<GemmAlgorithm()>& time);
+
+ private:
+  void read(int fd);
+
+  std::string path_;
+  std::map<std::string, GemmAlgorithm> known_;
+};
+
+// Where a user's caches lie: gxp in $XDG_CACHE_HOME, or in ~/.cache; "" without either.
+std::string user_cache_folder(const Environment& environment);
+
+}  // namespace gxp

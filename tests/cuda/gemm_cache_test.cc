@@ -1,0 +1,95 @@
+#include "kernels/cuda/gemm_cache.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "kernels/cuda/cuda_ops.h"
+#include "lib/device/cuda_device.h"
+#include "tests/catch.h"
+#include "tests/cuda/on_device.h"
+#include "tests/kernels/backends.h"
+
+namespace gxp {
+namespace {
+
+// A folder of this test's own, gone with it.
+struct Folder {
+  Folder() : path(std::filesystem::temp_directory_path() / fmt::format("gxp-{}", ::getpid())) {}
+  ~Folder() { std::filesystem::remove_all(path); }
+  [[nodiscard]] std::string file() const { return (path / "deep" / "gemm").string(); }
+  std::filesystem::path path;
+};
+
+GemmAlgorithm algorithm(uint64_t word) { return {word, 0, ~uint64_t{0}, 3, 4, 5, 6, 7}; }
+
+TEST_CASE("what was timed once is read by later runs and other ranks") {
+  const Folder folder;
+  const auto never = []() -> GemmAlgorithm { throw std::logic_error("timed again"); };
+  GemmCache first(folder.file());
+  GemmCache second(folder.file());
+  CHECK(first.choose("a: 1", [] { return algorithm(1); }) == algorithm(1));
+  CHECK(second.choose("b", [] { return algorithm(2); }) == algorithm(2));
+  CHECK(first.choose("b", never) == algorithm(2));
+  CHECK(second.choose("a: 1", never) == algorithm(1));
+  CHECK(GemmCache(folder.file()).choose("a: 1", never) == algorithm(1));
+}
+
+TEST_CASE("of several ranks that need an algorithm one times it") {
+  const Folder folder;
+  std::atomic<int> timed = 0;
+  std::array<GemmAlgorithm, 4> found{};
+  {
+    std::vector<std::jthread> ranks;
+    for (size_t rank = 0; rank < found.size(); ++rank)
+      ranks.emplace_back([&, rank] {
+        GemmCache cache(folder.file());
+        found[rank] = cache.choose("key", [&] {
+          ++timed;
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          return algorithm(rank);
+        });
+      });
+  }
+  CHECK(timed == 1);
+  for (const GemmAlgorithm& one : found) CHECK(one == found[0]);
+}
+
+TEST_CASE("products are the same when their algorithms are timed, and when they are read") {
+  const Folder folder;
+  const auto device = make_cuda_device(0);
+  const auto stream = device->make_stream("compute");
+  const Floats a = random_floats(12, 1), b = random_floats(20, 2);
+  const auto multiply = [&](const std::string& cache) {
+    auto ops = make_ops_on_device(make_cuda_ops(*stream, *device, {cache}), *stream, *device);
+    Floats out = random_floats(15, 3);
+    ops->matmul(tensor_of(out, {3, 5}), tensor_of(a, {3, 4}), tensor_of(b, {4, 5}),
+                {.accumulate = true});
+    return out;
+  };
+  const Floats untimed = multiply("");
+  CHECK_FALSE(std::filesystem::exists(folder.file()));
+  CHECK(multiply(folder.file()) == untimed);
+  CHECK(std::filesystem::exists(folder.file()));
+  CHECK(multiply(folder.file()) == untimed);
+}
+
+TEST_CASE("a broken cache and a folder that cannot be made are told") {
+  const Folder folder;
+  GemmCache cache(folder.file());
+  std::ofstream(folder.file()) << "key: 1 2 3\n";
+  CHECK_THROWS_WITH(cache.choose("key", [] { return algorithm(1); }),
+                    Catch::Contains("line 1 is broken; remove the file"));
+  CHECK_THROWS_WITH(GemmCache(folder.file() + "/gemm"), Catch::Contains("train.gemm_cache"));
+}
+
+TEST_CASE("a user's caches lie where the environment says") {
+  CHECK(user_cache_folder({{"XDG_CACHE_HOME", "/c"}, {"HOME", "/h"}}) == "/c/gxp");
+  CHECK(user_cache_folder({{"HOME", "/h"}}) == "/h/.cache/gxp");
+  CHECK(user_cache_folder({}).empty());
+}
+
+}  // namespace
+}  // namespace gxp
