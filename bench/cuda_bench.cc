@@ -1,0 +1,266 @@
+// cuda_bench [--json]: how fast one GPU copies, multiplies and does what a training step is made
+// of, each beside the ceiling that the same run measured: the rate of a plain copy (bytes read and
+// written) or of a large product in bf16. Inputs are random; a figure is the mean of five
+// repetitions after one that is not counted.
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/gemm_timing.h"
+#include "lib/device/cuda_device.h"
+#include "lib/device/cuda_stream.h"
+
+namespace gxp {
+namespace {
+
+constexpr DType kBF16 = DType::kBF16;
+constexpr DType kF32 = DType::kF32;
+
+struct Result {
+  std::string what;
+  double seconds;
+  double flops, bytes;  // the larger part of its ceiling counts
+};
+
+class Bench {
+ public:
+  Bench()
+      : device_(make_cuda_device(0)),
+        stream_(device_->make_stream("bench")),
+        ops_(make_cuda_ops(*stream_, *device_, {cache_path()})) {}
+
+  void run() {
+    ceilings();
+    for (const Sizes& sizes : {Sizes{"124M", 16, 1024, 768, 12, 3072, 50304},
+                               Sizes{"774M", 8, 1024, 1280, 20, 5120, 50304},
+                               Sizes{"1.5B", 8, 1024, 1600, 25, 6400, 50304},
+                               Sizes{"8B", 2, 4096, 4096, 32, 14336, 128256}}) {
+      products(sizes);
+      attention(sizes);
+      rows(sizes);
+      buffers_.clear();
+    }
+    updates();
+  }
+
+  void print(bool as_json) const {
+    if (!as_json) {
+      fmt::print("{}\n{:<34}{:>10}{:>11}{:>11}{:>9}\n", device_->description(), "", "us", "TFLOP/s",
+                 "GB/s", "ceiling");
+    }
+    for (size_t i = 0; i < results_.size(); ++i) {
+      const Result& r = results_[i];
+      const double flops = r.flops / r.seconds;
+      const double bytes = r.bytes / r.seconds;
+      const double share = std::max(flops / product_rate_, bytes / copy_rate_);
+      if (as_json) {
+        fmt::print(
+            "{}{{\"what\":\"{}\",\"seconds\":{:.4g},\"flops_per_s\":{:.4g},"
+            "\"bytes_per_s\":{:.4g},\"share_of_ceiling\":{:.3f}}}{}\n",
+            i == 0 ? "[" : " ", r.what, r.seconds, flops, bytes, share,
+            i + 1 == results_.size() ? "]" : ",");
+      } else {
+        fmt::print("{:<34}{:>10.1f}{:>11.1f}{:>11.0f}{:>8.0f}%\n", r.what, r.seconds * 1e6,
+                   flops / 1e12, bytes / 1e9, 100 * share);
+      }
+    }
+  }
+
+ private:
+  struct Sizes {
+    const char* name;
+    size_t rows, positions, hidden, heads, mlp, vocabulary;
+    [[nodiscard]] size_t tokens() const { return rows * positions; }
+  };
+
+  static std::string cache_path() {
+    const char* const path = std::getenv("GXP_GEMM_CACHE");
+    return path == nullptr ? "" : path;
+  }
+
+  // Random values in (-1, 1).
+  Tensor tensor(const Shape& shape, DType dtype) {
+    Buffer& buffer = buffers_.emplace_back(
+        device_->allocate(shape.count() * size_of(dtype), MemoryKind::kWorkspace));
+    const Tensor made(buffer.memory(), dtype, shape);
+    if (random_.empty()) fill_random();
+    const size_t pattern = random_.size();
+    for (size_t begin = 0; begin < shape.count(); begin += pattern) {
+      const size_t count = std::min(pattern, shape.count() - begin);
+      const Tensor to(made.memory.slice(begin * size_of(dtype), count * size_of(dtype)), dtype,
+                      Shape{count});
+      ops_->convert(to,
+                    Tensor(noise_.memory().slice(0, count * sizeof(float)), kF32, Shape{count}));
+    }
+    return made;
+  }
+
+  void fill_random() {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    random_.resize(size_t{1} << 22);
+    for (float& value : random_) value = uniform(random);
+    noise_ = device_->allocate(random_.size() * sizeof(float), MemoryKind::kWorkspace);
+    copy_cuda(noise_.memory(), memory_of(random_));
+  }
+
+  // i32 below `below`.
+  Tensor indices(const Shape& shape, size_t below) {
+    std::mt19937 random(2);
+    std::vector<int32_t> values(shape.count());
+    for (int32_t& value : values) value = int32_t(random() % below);
+    Buffer& buffer = buffers_.emplace_back(
+        device_->allocate(values.size() * sizeof(int32_t), MemoryKind::kWorkspace));
+    copy_cuda(buffer.memory(), memory_of(values));
+    return {buffer.memory(), DType::kI32, shape};
+  }
+
+  double time(const std::string& what, double flops, double bytes,
+              const std::function<void()>& start) {
+    const double seconds = time_on(native_stream(*stream_), start) / 1e3;
+    results_.push_back({what, seconds, flops, bytes});
+    return seconds;
+  }
+
+  void ceilings() {
+    const size_t bytes = size_t{1} << 30;
+    const Tensor from = tensor({bytes / 4}, kF32), to = tensor({bytes / 4}, kF32);
+    copy_rate_ = 2 * double(bytes) / time("copy of 1 GiB", 0, 2 * double(bytes), [&] {
+                   cudaMemcpyAsync(to.memory.data, from.memory.data, bytes,
+                                   cudaMemcpyDeviceToDevice, native_stream(*stream_));
+                 });
+    buffers_.clear();
+    product_rate_ = multiply("product of 8192^3, bf16", {8192, 8192, 8192}, kBF16, kBF16, {});
+    multiply("product of 8192^3, f32", {8192, 8192, 8192}, kF32, kF32, {});
+    buffers_.clear();
+  }
+
+  // FLOP/s of out(m, n) with a sum over k.
+  struct Mnk {
+    size_t m, n, k;
+  };
+  double multiply(const std::string& what, const Mnk& s, DType operands, DType out,
+                  const MatmulOptions& options) {
+    const Tensor a = tensor(options.transpose_a ? Shape{s.k, s.m} : Shape{s.m, s.k}, operands);
+    const Tensor b = tensor(options.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, operands);
+    const Tensor c = tensor({s.m, s.n}, out);
+    const double flops = 2 * double(s.m) * double(s.n) * double(s.k);
+    return flops / time(what, flops, 0, [&] { ops_->matmul(c, a, b, options); });
+  }
+
+  void products(const Sizes& s) {
+    const auto layer = [&](const char* name, size_t in, size_t out) {
+      const std::string what = fmt::format("{} {}", s.name, name);
+      multiply(what + " forward", {s.tokens(), out, in}, kBF16, kBF16, {});
+      multiply(what + " dx", {s.tokens(), in, out}, kBF16, kBF16, {.transpose_b = true});
+      multiply(what + " dW", {in, out, s.tokens()}, kBF16, kF32,
+               {.transpose_a = true, .accumulate = true});
+      buffers_.clear();
+    };
+    layer("qkv", s.hidden, 3 * s.hidden);
+    layer("mlp up", s.hidden, s.mlp);
+    multiply(fmt::format("{} logits of 2048", s.name), {2048, s.vocabulary, s.hidden}, kBF16, kBF16,
+             {.transpose_b = true});
+    buffers_.clear();
+  }
+
+  void attention(const Sizes& s) {
+    const Shape shape = {s.rows, s.positions, s.hidden};
+    const Tensor qkv = tensor({s.rows, s.positions, 3 * s.hidden}, kBF16);
+    const Tensor dqkv = tensor({s.rows, s.positions, 3 * s.hidden}, kBF16);
+    const Tensor out = tensor(shape, kBF16), dout = tensor(shape, kBF16);
+    const Tensor lse = tensor({s.rows, s.heads, s.positions}, kF32);
+    const Tensor sums = tensor({s.rows, s.heads, s.positions}, kF32);
+    // Two products of T x T x D, causal: half of them.
+    const double flops = 2 * double(s.tokens()) * double(s.positions) * double(s.hidden);
+    time(fmt::format("{} attention forward", s.name), flops, 0,
+         [&] { ops_->attention_forward(out, lse, qkv, int(s.heads)); });
+    time(fmt::format("{} attention backward", s.name), 2.5 * flops, 0,
+         [&] { ops_->attention_backward(dqkv, sums, dout, qkv, out, lse, int(s.heads)); });
+    buffers_.clear();
+  }
+
+  void rows(const Sizes& s) {
+    const size_t n = s.tokens(), c = s.hidden;
+    const Tensor x = tensor({n, c}, kF32), dx = tensor({n, c}, kF32);
+    const Tensor out = tensor({n, c}, kBF16), weight = tensor({c}, kBF16),
+                 bias = tensor({c}, kBF16);
+    const Tensor dweight = tensor({c}, kF32), dbias = tensor({c}, kF32);
+    const Tensor mean = tensor({n}, kF32), rstd = tensor({n}, kF32);
+    const auto each = double(n) * double(c);
+    const std::string name = s.name;
+    time(name + " layernorm forward", 0, 6 * each,
+         [&] { ops_->layernorm_forward(out, mean, rstd, x, weight, bias, 1e-5f); });
+    time(name + " layernorm backward", 0, 14 * each,
+         [&] { ops_->layernorm_backward(dx, dweight, dbias, out, x, mean, rstd, weight); });
+    const Tensor wide = tensor({n, s.mlp}, kBF16), other = tensor({n, s.mlp}, kBF16);
+    const auto wides = double(n) * double(s.mlp);
+    time(name + " gelu forward", 0, 4 * wides, [&] { ops_->gelu_forward(other, wide); });
+    time(name + " gelu backward", 0, 8 * wides,
+         [&] { ops_->gelu_backward(other, wide, other, wide); });
+    const Tensor sums = tensor({s.mlp}, kF32);
+    time(name + " bias backward", 0, 2 * wides, [&] { ops_->bias_backward(sums, wide); });
+    const Tensor logits = tensor({2048, s.vocabulary}, kBF16), losses = tensor({2048}, kF32);
+    const Tensor targets = indices({2048}, s.vocabulary);
+    time(name + " classifier of 2048", 0, 4 * 2048 * double(s.vocabulary),
+         [&] { ops_->classifier(logits, losses, targets, 1e-3f); });
+    const Tensor table = tensor({s.vocabulary, c}, kF32),
+                 positions = tensor({s.positions, c}, kF32);
+    const Tensor tokens = indices({s.rows, s.positions}, s.vocabulary);
+    time(name + " embedding backward", 0, 12 * each, [&] {
+      ops_->embedding_backward(table, positions, x.reshape({s.rows, s.positions, c}), tokens);
+    });
+  }
+
+  void updates() {
+    const size_t count = 100'000'000;
+    const Tensor weights = tensor({count}, kF32), first = tensor({count}, kF32);
+    const Tensor second = tensor({count}, kF32), gradients = tensor({count}, kF32);
+    ops_->fill(second, 1.0f);
+    time("adamw of 100 M", 0, 28 * double(count), [&] {
+      ops_->adamw(weights, first, second, gradients, {1e-4, 0.9, 0.95, 1e-8, 0.1, 3, 1.0});
+    });
+    time("sum of squares of 100 M", 0, 4 * double(count), [&] { ops_->sum_of_squares(gradients); });
+    buffers_.clear();
+  }
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Ops> ops_;
+  std::vector<float> random_;
+  Buffer noise_;
+  std::vector<Buffer> buffers_;
+  std::vector<Result> results_;
+  double copy_rate_ = 1, product_rate_ = 1;
+};
+
+int run(int argc, char** argv) {
+  if (const Support support = cuda_support(); !support) {
+    fmt::print(stderr, "cuda_bench: {}\n", support.reason);
+    return 3;
+  }
+  Bench bench;
+  bench.run();
+  bench.print(argc > 1 && std::strcmp(argv[1], "--json") == 0);
+  return 0;
+}
+
+}  // namespace
+}  // namespace gxp
+
+int main(int argc, char** argv) {
+  try {
+    return gxp::run(argc, argv);
+  } catch (const gxp::Error& error) {
+    fmt::print(stderr, "cuda_bench: {}\n", error.what());
+    return 5;
+  }
+}
