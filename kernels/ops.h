@@ -61,6 +61,19 @@ struct LionStep {
   double gradient_scale;  // multiplied into the gradient first (clipping)
 };
 
+// The backward pass of a linear layer, out(N, M) = in(N, K) weight(K, M) [+ bias], whose input may
+// be a GELU's output.
+struct LinearBackward {
+  Tensor dx;            // (N, K), stored: the gradient of the input, or of the GELU's argument
+  Tensor dweight = {};  // (K, M) and (M), stored, or added if `accumulate`; each may be empty
+  Tensor dbias = {};
+  ConstTensor dout;
+  Tensor in;  // if `of_gelu` the GELU's argument, which becomes its value
+  ConstTensor weight;
+  bool of_gelu = false;
+  bool accumulate = false;
+};
+
 // Queries (B, T, H * D), keys and values (B, T, G * D), each an array of its own: query head j
 // reads head j / (H / G) of keys and values, and G divides H (Ainslie et al., arXiv:2305.13245).
 template <class AnyTensor>
@@ -78,6 +91,8 @@ class Ops {
   virtual void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) = 0;
   // dbias(N) += column sums of dout(M, N).
   virtual void bias_backward(Tensor dbias, ConstTensor dout) = 0;
+  // Here by the operations around it; a backend may do it in fewer passes over memory.
+  virtual void linear_backward(const LinearBackward& layer);
 
   // Ba, Kiros & Hinton, arXiv:1607.06450; biased variance, eps inside the root.
   // out(N, C) = (x - mean) * rstd * weight + bias; mean(N), rstd(N) are outputs.

@@ -1,292 +1,130 @@
 #include "kernels/cuda/cuda_gemm.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <compare>
-#include <limits>
-#include <map>
-#include <memory>
-#include <optional>
-#include <vector>
 
-#include "kernels/cuda/cublas_library.h"
 #include "kernels/cuda/elementwise_launch.h"
-#include "kernels/cuda/gemm_cache.h"
-#include "kernels/cuda/gemm_timing.h"
 #include "lib/device/cuda_check.h"
 
 namespace gxp {
 namespace {
 
-// What NVIDIA advises for Hopper; it lies in the queue's scratch memory.
-constexpr size_t kWorkspaceBytes = size_t{32} << 20;
-
-constexpr int kCandidates = 16;  // algorithms that are timed for a product
-
-void check_cublas(cublasStatus_t status, std::string_view act) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  fail(ErrorKind::kDevice, "{}: {}", act, cublas_library().status_string(status));
-}
-
-// A handle that cuBLASLt made, and how it wants it back.
-template <class Handle>
-using Owned = std::unique_ptr<std::remove_pointer_t<Handle>,
-                              cublasStatus_t (*)(std::remove_pointer_t<Handle>*)>;
-
-cudaDataType type_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return CUDA_R_32F;
-    case DType::kBF16:
-      return CUDA_R_16BF;
-    case DType::kF16:
-      return CUDA_R_16F;
-    default:
-      break;
-  }
-  fail(ErrorKind::kInternal, "multiply matrices of {} on a GPU", to_string(dtype));
-}
+// Copies of operands lie behind cuBLASLt's workspace.
+constexpr size_t kFirstCopy = CublasProducts::kWorkspaceBytes;
+constexpr size_t kCopyAlignment = 256;
 
 // The largest power of two up to 256 that divides the address.
 uint32_t alignment_of(const void* at) {
   const auto address = reinterpret_cast<uintptr_t>(at);
-  return uint32_t(std::min<uintptr_t>(256, address & -address));
+  return address == 0 ? 256 : uint32_t(std::min<uintptr_t>(256, address & -address));
 }
 
-// Everything that the choice of an algorithm depends on. In cuBLASLt's words, whose matrices are
-// stored by columns: D(n, m) = op(b)' op(a)' is our out(m, n).
-struct Product {
-  size_t m, n, k;
-  bool transpose_a, transpose_b, has_bias, adds;
-  DType operands, out;
-  std::array<uint32_t, 3> alignments;  // a, b, out
-  auto operator<=>(const Product&) const = default;
-};
+bool is_there(const ConstTensor& tensor) { return tensor.memory.data != nullptr; }
 
-Owned<cublasLtMatrixLayout_t> layout_of(DType dtype, size_t rows, size_t columns) {
-  cublasLtMatrixLayout_t layout = nullptr;
-  check_cublas(
-      cublas_library().layout_create(&layout, type_of(dtype), rows, columns, int64_t(rows)),
-      "describe a matrix to cuBLASLt");
-  return {layout, cublas_library().layout_destroy};
+// cuBLASLt multiplies operands of one type: the half type, if one of them is f32.
+DType type_of_product(const ConstTensor& a, const ConstTensor& b) {
+  return a.dtype == DType::kF32 ? b.dtype : a.dtype;
 }
 
-template <class Value>
-void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
-  check_cublas(cublas_library().matmul_desc_set(desc, attribute, &value, sizeof value),
-               "describe a product to cuBLASLt");
-}
-
-Owned<cublasLtMatmulDesc_t> desc_of(const Product& product) {
-  cublasLtMatmulDesc_t created = nullptr;
-  check_cublas(cublas_library().matmul_desc_create(&created, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-               "describe a product to cuBLASLt");
-  Owned<cublasLtMatmulDesc_t> desc(created, cublas_library().matmul_desc_destroy);
-  set(created, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(created, CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (product.has_bias)
-    set(created, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t{CUBLASLT_EPILOGUE_BIAS});
-  return desc;
-}
-
-// cuBLASLt's workspace, and behind it a copy of an operand whose type is not the product's.
-struct ConvertedOperands {
-  ConvertedOperands(CudaQueue& queue, const ConstTensor& left, const ConstTensor& right, DType type)
-      : a(array_of(left).data), b(array_of(right).data) {
-    GXP_ASSERT(left.dtype == type || right.dtype == type);
-    const bool same = left.dtype == right.dtype;
-    const ConstTensor& other = left.dtype == type ? right : left;
-    workspace = queue.scratch(kWorkspaceBytes + (same ? 0 : other.count() * size_of(type)));
-    if (same) return;
-    const CudaArray copy = {workspace + kWorkspaceBytes, type};
-    check_cuda(launch_convert(queue.stream(), other.count(), copy, array_of(other)),
-               "launch convert");
-    (left.dtype == type ? b : a) = copy.data;
-  }
-  const void* a;
-  const void* b;
-  std::byte* workspace;
-};
-
-// A product that was prepared, with its algorithm.
-struct Prepared {
-  explicit Prepared(const Product& product)
-      : desc(desc_of(product)),
-        a(product.transpose_b ? layout_of(product.operands, product.k, product.n)
-                              : layout_of(product.operands, product.n, product.k)),
-        b(product.transpose_a ? layout_of(product.operands, product.m, product.k)
-                              : layout_of(product.operands, product.k, product.m)),
-        d(layout_of(product.out, product.n, product.m)) {}
-  Owned<cublasLtMatmulDesc_t> desc;
-  Owned<cublasLtMatrixLayout_t> a, b, d;
-  cublasLtMatmulAlgo_t algo{};
-};
-
-// Where a product's matrices lie; `c` is what is added.
-struct Places {
-  const void *a, *b, *c;
-  void* d;
-  std::byte* workspace;
-};
-
-// Memory for trials, beside what the run has planned.
-class TrialMemory {
- public:
-  explicit TrialMemory(size_t bytes) {
-    check_cuda(cudaMalloc(&data_, bytes), "allocate memory to time products");
-  }
-  ~TrialMemory() { cudaFree(data_); }
-  TrialMemory(const TrialMemory&) = delete;
-  TrialMemory& operator=(const TrialMemory&) = delete;
-  [[nodiscard]] void* data() const { return data_; }
-
- private:
-  void* data_ = nullptr;
-};
-
-std::string key_of(const std::string& gpu, const Product& p) {
-  return fmt::format("{}, cuBLASLt {}, {} x {} x {}{}{}, {} to {}{}{}, aligned to {} {} {}", gpu,
-                     cublas_library().version(), p.m, p.n, p.k, p.transpose_a ? " ta" : "",
-                     p.transpose_b ? " tb" : "", to_string(p.operands), to_string(p.out),
-                     p.has_bias ? " + bias" : "", p.adds ? " + matrix" : "", p.alignments[0],
-                     p.alignments[1], p.alignments[2]);
+size_t copy_bytes(const ConstTensor& tensor, DType type) {
+  if (!is_there(tensor) || tensor.dtype == type) return 0;
+  const size_t bytes = tensor.count() * size_of(type);
+  return (bytes + kCopyAlignment - 1) / kCopyAlignment * kCopyAlignment;
 }
 
 }  // namespace
 
-struct CudaGemm::Impl {
-  Impl(CudaQueue& cuda_queue, const std::string& cache_path)
-      : queue(cuda_queue), handle(nullptr, cublas_library().destroy) {
-    queue.stream();  // makes its GPU current, which the handle is for
-    cublasLtHandle_t created = nullptr;
-    check_cublas(cublas_library().create(&created), "start cuBLASLt");
-    handle.reset(created);
-    if (!cache_path.empty()) cache.emplace(cache_path);
-  }
-
-  Prepared& prepare(const Product& product, const Places& places, const void* bias) {
-    const auto [found, is_new] = prepared.try_emplace(product, product);
-    Prepared& ready = found->second;
-    if (product.has_bias) set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    if (is_new) ready.algo = choose(product, ready, places);
-    return ready;
-  }
-
-  // The fastest for this product, or cuBLASLt's first guess if nothing is timed.
-  cublasLtMatmulAlgo_t choose(const Product& product, const Prepared& ready, const Places& places) {
-    const auto candidates = candidates_of(product, ready);
-    if (!cache) return candidates.front();
-    const auto time = [&] { return words_of(fastest_of(candidates, product, ready, places)); };
-    const GemmAlgorithm chosen = cache->choose(key_of(queue.gpu_name(), product), time);
-    return std::bit_cast<cublasLtMatmulAlgo_t>(chosen);
-  }
-  static GemmAlgorithm words_of(const cublasLtMatmulAlgo_t& algo) {
-    return std::bit_cast<GemmAlgorithm>(algo);
-  }
-
-  std::vector<cublasLtMatmulAlgo_t> candidates_of(const Product& product, const Prepared& ready) {
-    const CublasLibrary& cublas = cublas_library();
-    cublasLtMatmulPreference_t created = nullptr;
-    check_cublas(cublas.preference_create(&created), "ask cuBLASLt for algorithms");
-    const Owned<cublasLtMatmulPreference_t> preference(created, cublas.preference_destroy);
-    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-      check_cublas(cublas.preference_set(created, attribute, &value, sizeof value),
-                   "ask cuBLASLt for algorithms");
-    };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes});
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product.alignments[1]);
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.alignments[0]);
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.alignments[2]);
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product.alignments[2]);
-    std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results{};
-    int count = 0;
-    const cublasStatus_t status = cublas.heuristic(
-        handle.get(), ready.desc.get(), ready.a.get(), ready.b.get(), ready.d.get(), ready.d.get(),
-        created, cache ? kCandidates : 1, results.data(), &count);
-    if (status != CUBLAS_STATUS_SUCCESS || count == 0)
-      fail(ErrorKind::kDevice, "multiply ({}, {}) by ({}, {}) on a GPU: cuBLASLt knows no way ({})",
-           product.m, product.k, product.k, product.n, cublas.status_string(status));
-    std::vector<cublasLtMatmulAlgo_t> candidates;
-    for (int i = 0; i < count; ++i) candidates.push_back(results[size_t(i)].algo);
-    return candidates;
-  }
-
-  // A product that is added to its output is timed into other memory.
-  cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
-                                  const Product& product, const Prepared& ready, Places places) {
-    std::optional<TrialMemory> trial;
-    if (product.adds) {
-      trial.emplace(product.m * product.n * size_of(product.out));
-      places.d = trial->data();
-    }
-    float best = std::numeric_limits<float>::infinity();
-    cublasLtMatmulAlgo_t fastest = candidates.front();
-    for (const cublasLtMatmulAlgo_t& algo : candidates) {
-      const float time = time_on(queue.stream(), [&] { run(product, ready, algo, places); });
-      if (time >= best) continue;
-      best = time;
-      fastest = algo;
-    }
-    return fastest;
-  }
-
-  void run(const Product& product, const Prepared& ready, const cublasLtMatmulAlgo_t& algo,
-           const Places& places) {
-    const float alpha = 1;
-    const float beta = product.adds ? 1 : 0;
-    check_cublas(cublas_library().matmul(handle.get(), ready.desc.get(), &alpha, places.b,
-                                         ready.a.get(), places.a, ready.b.get(), &beta, places.c,
-                                         ready.d.get(), places.d, ready.d.get(), &algo,
-                                         places.workspace, kWorkspaceBytes, queue.stream()),
-                 "multiply matrices on a GPU");
-  }
-
-  CudaQueue& queue;
-  Owned<cublasLtHandle_t> handle;
-  std::optional<GemmCache> cache;
-  std::map<Product, Prepared> prepared;
-};
-
-CudaGemm::CudaGemm(CudaQueue& queue, const std::string& cache)
-    : impl_(std::make_unique<Impl>(queue, cache)) {}
-CudaGemm::~CudaGemm() = default;
+// The tensor, or its copy of another type in scratch memory, which has room for it behind
+// `scratch_used`.
+ConstTensor CudaGemm::converted(const ConstTensor& tensor, DType type, size_t& scratch_used) {
+  const size_t bytes = copy_bytes(tensor, type);
+  if (bytes == 0) return tensor;
+  const Memory copy = {queue_.scratch(scratch_used + bytes) + scratch_used,
+                       tensor.count() * size_of(type), MemorySpace::kCuda};
+  check_cuda(launch_convert(queue_.stream(), tensor.count(), {copy.data, type}, array_of(tensor)),
+             "launch convert");
+  scratch_used += bytes;
+  return {copy, type, tensor.shape};
+}
 
 void CudaGemm::matmul(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
                       const MatmulOptions& options) {
-  CudaQueue& queue = impl_->queue;
-  const bool has_residual = options.residual.memory.data != nullptr;
+  const bool has_residual = is_there(options.residual);
   Product product{.m = out.shape.rows(),
                   .n = out.shape.columns(),
                   .k = options.transpose_a ? a.shape.rows() : a.shape.columns(),
                   .transpose_a = options.transpose_a,
                   .transpose_b = options.transpose_b,
-                  .has_bias = options.bias.memory.data != nullptr,
                   .adds = options.accumulate || has_residual,
-                  .operands = a.dtype == DType::kF32 ? b.dtype : a.dtype,
+                  .end = is_there(options.bias) ? ProductEnd::kBias : ProductEnd::kPlain,
+                  .operands = type_of_product(a, b),
                   .out = out.dtype,
                   .alignments = {}};
   GXP_ASSERT(a.count() == product.m * product.k && b.count() == product.k * product.n);
   GXP_ASSERT(!options.accumulate || !has_residual);
   if (out.count() == 0) return;
-  const ConvertedOperands operands(queue, a, b, product.operands);
-  Places places = {operands.a, operands.b,
-                   has_residual ? array_of(options.residual).data : array_of(out).data,
-                   array_of(out).data, operands.workspace};
-  // cuBLASLt adds a bias of the output's type only.
-  if (product.has_bias && options.bias.dtype != out.dtype) {
-    const ConstCudaArray added = {product.adds ? places.c : nullptr, out.dtype};
-    check_cuda(launch_add_bias(queue.stream(), product.m, product.n, array_of(out), added,
-                               array_of(options.bias)),
-               "launch add_bias");
-    product.has_bias = false;
-    product.adds = true;
-    places.c = places.d;
-  }
+  queue_.scratch(kFirstCopy + copy_bytes(a, product.operands) + copy_bytes(b, product.operands) +
+                 copy_bytes(options.bias, out.dtype));
+  size_t used = kFirstCopy;
+  const ConstTensor left = converted(a, product.operands, used);
+  const ConstTensor right = converted(b, product.operands, used);
+  const ConstTensor bias = converted(options.bias, out.dtype, used);
+  const ProductPlaces places = {array_of(left).data,
+                                array_of(right).data,
+                                array_of(has_residual ? options.residual : ConstTensor(out)).data,
+                                array_of(bias).data,
+                                array_of(out).data,
+                                queue_.scratch(kFirstCopy)};
   product.alignments = {alignment_of(places.a), alignment_of(places.b),
-                        std::min(alignment_of(places.c), alignment_of(places.d))};
-  const Prepared& ready = impl_->prepare(product, places, array_of(options.bias).data);
-  impl_->run(product, ready, ready.algo, places);
+                        std::min(alignment_of(places.c), alignment_of(places.out)),
+                        alignment_of(places.extra)};
+  products_.multiply(product, places);
+}
+
+void CudaGemm::linear_backward(const LinearBackward& layer) {
+  GXP_ASSERT(layer.in.dtype == layer.weight.dtype);  // else its copy would replace that of dout
+  size_t used = kFirstCopy;
+  queue_.scratch(kFirstCopy + copy_bytes(layer.dout, layer.weight.dtype));
+  const ConstTensor dout = converted(layer.dout, layer.weight.dtype, used);
+  if (layer.of_gelu)
+    differentiate_gelu(layer, dout);
+  else
+    matmul(layer.dx, dout, layer.weight, {.transpose_b = true});
+  if (is_there(layer.dweight))
+    matmul(layer.dweight, layer.in, dout, {.transpose_a = true, .accumulate = layer.accumulate});
+}
+
+// dx = dout weight' * gelu'(in), and in becomes gelu(in).
+void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor& dout) {
+  const Tensor& dx = layer.dx;
+  const Tensor& in = layer.in;
+  const ProductPlaces places = {array_of(dout).data, array_of(layer.weight).data,
+                                array_of(dx).data,   array_of(in).data,
+                                array_of(dx).data,   queue_.scratch(kFirstCopy)};
+  const Product product{.m = dx.shape.rows(),
+                        .n = dx.shape.columns(),
+                        .k = dout.shape.columns(),
+                        .transpose_a = false,
+                        .transpose_b = true,
+                        .adds = false,
+                        .end = ProductEnd::kGeluSlope,
+                        .operands = layer.weight.dtype,
+                        .out = dx.dtype,
+                        .alignments = {alignment_of(places.a), alignment_of(places.b),
+                                       alignment_of(places.out), alignment_of(places.extra)}};
+  // cuBLASLt reads the GELU's argument as rows of halves, each a multiple of 8.
+  const bool fuses = in.dtype != DType::kF32 && in.dtype == dx.dtype && dx.dtype == dout.dtype &&
+                     product.n % 8 == 0 && product.alignments[3] >= 16;
+  if (!fuses) {
+    matmul(dx, dout, layer.weight, {.transpose_b = true});
+    check_cuda(launch_gelu_backward(queue_.stream(), dx.count(), array_of(dx), array_of(in),
+                                    array_of(ConstTensor(dx)), array_of(ConstTensor(in))),
+               "launch gelu_backward");
+    return;
+  }
+  products_.multiply(product, places);
+  check_cuda(
+      launch_gelu_forward(queue_.stream(), in.count(), array_of(in), array_of(ConstTensor(in))),
+      "launch gelu_forward");
 }
 
 }  // namespace gxp

@@ -1,26 +1,28 @@
-// Matrix products on a GPU, by cuBLASLt.
+// The products of kernels/ops.h on a GPU: types that cuBLASLt does not take are converted first.
 #pragma once
 
-#include <memory>
 #include <string>
 
-#include "kernels/cuda/cuda_queue.h"
+#include "kernels/cuda/cublas_products.h"
 #include "kernels/ops.h"
 
 namespace gxp {
 
 class CudaGemm {
  public:
-  // `cache`: the file of kernels/cuda/gemm_cache.h, and each product's algorithms are timed once
-  // for it; "": the one that cuBLASLt holds for the best.
-  CudaGemm(CudaQueue& queue, const std::string& cache);
-  ~CudaGemm();
+  // `cache`: as CublasProducts takes it.
+  CudaGemm(CudaQueue& queue, const std::string& cache) : queue_(queue), products_(queue, cache) {}
   void matmul(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
               const MatmulOptions& options);
+  // All but dbias. A dout of f32 is rounded to the weight's type once, for both products.
+  void linear_backward(const LinearBackward& layer);
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  ConstTensor converted(const ConstTensor& tensor, DType type, size_t& scratch_used);
+  void differentiate_gelu(const LinearBackward& layer, const ConstTensor& dout);
+
+  CudaQueue& queue_;
+  CublasProducts products_;
 };
 
 }  // namespace gxp

@@ -102,21 +102,6 @@ struct Sum {
   }
 };
 
-template <class To, class From, class Bias>
-struct AddBias {
-  To* out;
-  const From* x;  // or null
-  const Bias* bias;
-  size_t columns;
-  template <int N>
-  __device__ void run(size_t i) const {
-    Floats<N> sum{};
-    if (x != nullptr) sum = load<N>(x + i);
-    for (int j = 0; j < N; ++j) sum.at[j] += to_float(bias[(i + size_t(j)) % columns]);
-    store(out + i, sum);
-  }
-};
-
 struct RoundStochastically {
   Bf16* out;
   const float* x;
@@ -209,19 +194,6 @@ cudaError_t launch_add(cudaStream_t stream, size_t count, CudaArray out, ConstCu
             lies_in_fours(body.out) && lies_in_fours(body.a) && lies_in_fours(body.b);
         return for_each(stream, count, in_fours, body);
       });
-    });
-  });
-}
-
-cudaError_t launch_add_bias(cudaStream_t stream, size_t rows, size_t columns, CudaArray out,
-                            ConstCudaArray x, ConstCudaArray bias) {
-  return with_element(out.type, [&](auto to) {
-    return with_element(bias.type, [&](auto of_bias) {
-      using To = decltype(to);
-      const AddBias<To, To, decltype(of_bias)> body{elements<To>(out), elements<To>(x),
-                                                    elements<decltype(of_bias)>(bias), columns};
-      const bool in_fours = lies_in_fours(body.out) && lies_in_fours(body.x);
-      return for_each(stream, rows * columns, in_fours, body);
     });
   });
 }

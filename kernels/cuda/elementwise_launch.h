@@ -24,9 +24,6 @@ cudaError_t launch_swiglu_backward(cudaStream_t stream, size_t count, CudaArray 
 cudaError_t launch_convert(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray x);
 cudaError_t launch_add(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray a,
                        ConstCudaArray b);
-// out(rows, columns) = x(rows, columns) + bias(columns); x may be out. Without x: of bias alone.
-cudaError_t launch_add_bias(cudaStream_t stream, size_t rows, size_t columns, CudaArray out,
-                            ConstCudaArray x, ConstCudaArray bias);
 
 // out: bf16.
 cudaError_t launch_round_stochastically(cudaStream_t stream, size_t count, void* out,

@@ -98,22 +98,17 @@ class Gpt2Model final : public Model {
     ops_.matmul(y, x, layer.weight, {.bias = layer.bias, .residual = residual});
   }
 
-  // dW (+)= x^T dy, db (+)= column sums of dy; dx = dy W^T. Gradients at index `weight` and the
-  // next.
+  // Of the layer whose weight is at index `weight`, and its bias at the next: dx, and gradients.
   void apply_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
-                      const UnitTensors& t, bool accumulate) {
-    gradients_backward(dy, x, weight, t, accumulate);
-    ops_.matmul(dx, dy, t.parameters[size_t(weight)], {.transpose_b = true});
-  }
-  // Without dx.
-  void gradients_backward(const Tensor& dy, const Tensor& x, int weight, const UnitTensors& t,
-                          bool accumulate) {
-    const Tensor dweight = t.gradients[size_t(weight)];
-    const Tensor dbias = t.gradients[size_t(weight) + 1];
-    if (is_trained(dweight))
-      ops_.matmul(dweight, x, dy, {.transpose_a = true, .accumulate = accumulate});
-    clear_unless(accumulate, {dbias});
-    if (is_trained(dbias)) ops_.bias_backward(dbias, dy);
+                      const UnitTensors& t, bool accumulate, bool of_gelu = false) {
+    ops_.linear_backward({.dx = dx,
+                          .dweight = t.gradients[size_t(weight)],
+                          .dbias = t.gradients[size_t(weight) + 1],
+                          .dout = dy,
+                          .in = x,
+                          .weight = t.parameters[size_t(weight)],
+                          .of_gelu = of_gelu,
+                          .accumulate = accumulate});
   }
 
   // stream += gradient through the norm whose weight is at index `weight`.
@@ -180,14 +175,8 @@ class Gpt2Model final : public Model {
     const Tensor normed = as(t.scratch[kNormedAgain], {tokens, c});
     const Tensor dnormed = as(t.scratch[kBranchGradient], {tokens, c});
 
-    // GELU's output is made again in place of its input, which nothing needs afterwards; that has
-    // to come before the projection's weight gradient, so the projection's backward is not
-    // apply_backward().
-    ops_.matmul(dfc, stream, t.parameters[kMlpProjectionWeight], {.transpose_b = true});
-    ops_.gelu_backward(dfc, fc, dfc, fc);
-    const Tensor activated = fc;
-    gradients_backward(stream, activated, kMlpProjectionWeight, t, accumulate);
-
+    // GELU's output is made again in place of its input, which nothing needs afterwards.
+    apply_backward(dfc, stream, fc, kMlpProjectionWeight, t, accumulate, true);
     norm_again(normed, residual, t.saved[kMean2], t.saved[kRstd2], kNorm2Weight, t);
     apply_backward(dnormed, dfc, normed, kFcWeight, t, accumulate);
     norm_backward(stream, dnormed, residual, kNorm2Weight, t, t.saved[kMean2], t.saved[kRstd2],

@@ -34,6 +34,16 @@ class Call {
   Plain on_device(const Plain& plain) {
     return plain;
   }
+  LinearBackward on_device(const LinearBackward& layer) {
+    return {.dx = on_device(layer.dx),
+            .dweight = on_device(layer.dweight),
+            .dbias = on_device(layer.dbias),
+            .dout = on_device(layer.dout),
+            .in = on_device(layer.in),
+            .weight = on_device(layer.weight),
+            .of_gelu = layer.of_gelu,
+            .accumulate = layer.accumulate};
+  }
   MatmulOptions on_device(const MatmulOptions& options) {
     MatmulOptions there = options;
     there.bias = on_device(options.bias);
@@ -73,6 +83,9 @@ class OpsOnDevice final : public Ops {
   }
   void bias_backward(Tensor dbias, ConstTensor dout) override {
     return run(&Ops::bias_backward, dbias, dout);
+  }
+  void linear_backward(const LinearBackward& layer) override {
+    return run(&Ops::linear_backward, layer);
   }
   void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
                          ConstTensor bias, float eps) override {

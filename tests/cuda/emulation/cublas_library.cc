@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/math/gelu.h"
 #include "lib/base/dtype.h"
 #include "lib/base/error.h"
 #include "tests/cuda/emulation/streams.h"
@@ -14,6 +15,8 @@ struct EmulatedMatmul {
   cublasOperation_t transpose_b = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
+  const void* auxiliary = nullptr;  // of D's type and size
+  int64_t auxiliary_stride = 0;
 };
 struct EmulatedLayout {
   cudaDataType type;
@@ -84,10 +87,14 @@ struct Multiplication {
   void finish_row(size_t i, const std::vector<float>& sums) const {
     EmulatedLayout vector = d_layout;
     vector.stride = d_layout.rows;
+    EmulatedLayout auxiliary = d_layout;
+    auxiliary.stride = size_t(how.auxiliary_stride);
     for (size_t j = 0; j < d_layout.columns; ++j) {
       float value = alpha * sums[j];
       if (beta != 0) value += beta * read(d_layout, c, i, j);
       if (how.epilogue == CUBLASLT_EPILOGUE_BIAS) value += read(vector, how.bias, i, 0);
+      if (how.epilogue == CUBLASLT_EPILOGUE_DGELU)
+        value *= gxp::gelu_and_slope(read(auxiliary, how.auxiliary, i, j)).slope;
       write(d_layout, d, i, j, value);
     }
   }
@@ -133,6 +140,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
       return take(desc->epilogue);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       return take(desc->bias);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return take(desc->auxiliary);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return take(desc->auxiliary_stride);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -165,9 +176,9 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
-                                              cublasLtMatmulDesc_t /*desc*/,
-                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                              cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results,
                                               int* found) {
@@ -177,6 +188,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
     const uint32_t bytes = layouts[i]->type == CUDA_R_32F ? 4 : 2;
     if (preference->alignments[i] % bytes != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   }
+  const bool has_slope = desc->epilogue == CUBLASLT_EPILOGUE_DGELU;
+  if (has_slope && (desc->auxiliary_stride % 8 != 0 || d->type == CUDA_R_32F))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool narrows = a->type == CUDA_R_32F && d->type != CUDA_R_32F;
   if (a->type != b->type || c->type != d->type || narrows || wanted < 1)
     return CUBLAS_STATUS_NOT_SUPPORTED;

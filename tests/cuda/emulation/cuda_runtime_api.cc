@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,7 @@ std::recursive_mutex mutex;
 std::map<const std::byte*, size_t> device_memory;  // from here on guarded by `mutex`
 std::map<const std::byte*, size_t> pinned_memory;
 size_t device_bytes = 0;
+std::set<EmulatedStream*> streams;
 
 bool lies_in(const std::map<const std::byte*, size_t>& memory, const void* at) {
   const auto* address = static_cast<const std::byte*>(at);
@@ -123,8 +125,10 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   return cudaSuccess;
 }
 
+// Waits for all that is queued, as the runtime's does.
 cudaError_t cudaFree(void* memory) {
   const std::lock_guard lock(mutex);
+  for (EmulatedStream* stream : streams) run_all(*stream);
   const auto found = device_memory.find(static_cast<const std::byte*>(memory));
   if (found != device_memory.end()) device_bytes -= found->second;
   return give_back(device_memory, memory);
@@ -170,13 +174,16 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
+  const std::lock_guard lock(mutex);
   *stream = new EmulatedStream;
+  streams.insert(*stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   run_all(*stream);
+  streams.erase(stream);
   delete stream;
   return cudaSuccess;
 }

@@ -1,0 +1,238 @@
+#include "kernels/cuda/cublas_products.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <compare>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kernels/cuda/cublas_library.h"
+#include "kernels/cuda/gemm_cache.h"
+#include "kernels/cuda/gemm_timing.h"
+#include "lib/device/cuda_check.h"
+
+namespace gxp {
+namespace {
+
+constexpr int kCandidates = 16;  // algorithms that are timed for a product
+
+void check_cublas(cublasStatus_t status, std::string_view act) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail(ErrorKind::kDevice, "{}: {}", act, cublas_library().status_string(status));
+}
+
+// A handle that cuBLASLt made, and how it wants it back.
+template <class Handle>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>,
+                              cublasStatus_t (*)(std::remove_pointer_t<Handle>*)>;
+
+cudaDataType type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return CUDA_R_32F;
+    case DType::kBF16:
+      return CUDA_R_16BF;
+    case DType::kF16:
+      return CUDA_R_16F;
+    default:
+      break;
+  }
+  fail(ErrorKind::kInternal, "multiply matrices of {} on a GPU", to_string(dtype));
+}
+
+// In cuBLASLt's words, whose matrices are stored by columns: D(n, m) = op(b)' op(a)' is our
+// out(m, n).
+Owned<cublasLtMatrixLayout_t> layout_of(DType dtype, size_t rows, size_t columns) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check_cublas(
+      cublas_library().layout_create(&layout, type_of(dtype), rows, columns, int64_t(rows)),
+      "describe a matrix to cuBLASLt");
+  return {layout, cublas_library().layout_destroy};
+}
+
+template <class Value>
+void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
+  check_cublas(cublas_library().matmul_desc_set(desc, attribute, &value, sizeof value),
+               "describe a product to cuBLASLt");
+}
+
+Owned<cublasLtMatmulDesc_t> desc_of(const Product& product) {
+  cublasLtMatmulDesc_t created = nullptr;
+  check_cublas(cublas_library().matmul_desc_create(&created, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+               "describe a product to cuBLASLt");
+  Owned<cublasLtMatmulDesc_t> desc(created, cublas_library().matmul_desc_destroy);
+  set(created, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(created, CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (product.end == ProductEnd::kBias)
+    set(created, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t{CUBLASLT_EPILOGUE_BIAS});
+  if (product.end == ProductEnd::kGeluSlope) {
+    set(created, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t{CUBLASLT_EPILOGUE_DGELU});
+    set(created, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, int64_t(product.n));
+  }
+  return desc;
+}
+
+// A product that was prepared, with its algorithm.
+struct Prepared {
+  explicit Prepared(const Product& product)
+      : desc(desc_of(product)),
+        a(product.transpose_b ? layout_of(product.operands, product.k, product.n)
+                              : layout_of(product.operands, product.n, product.k)),
+        b(product.transpose_a ? layout_of(product.operands, product.m, product.k)
+                              : layout_of(product.operands, product.k, product.m)),
+        d(layout_of(product.out, product.n, product.m)) {}
+  Owned<cublasLtMatmulDesc_t> desc;
+  Owned<cublasLtMatrixLayout_t> a, b, d;
+  cublasLtMatmulAlgo_t algo{};
+};
+
+// Memory for trials, beside what the run has planned.
+class TrialMemory {
+ public:
+  explicit TrialMemory(size_t bytes) {
+    check_cuda(cudaMalloc(&data_, bytes), "allocate memory to time products");
+  }
+  ~TrialMemory() { cudaFree(data_); }
+  TrialMemory(const TrialMemory&) = delete;
+  TrialMemory& operator=(const TrialMemory&) = delete;
+  [[nodiscard]] void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+const char* name_of(ProductEnd end) {
+  switch (end) {
+    case ProductEnd::kBias:
+      return " + bias";
+    case ProductEnd::kGeluSlope:
+      return " * gelu slope";
+    default:
+      return "";
+  }
+}
+
+std::string key_of(const std::string& gpu, const Product& p) {
+  return fmt::format("{}, cuBLASLt {}, {} x {} x {}{}{}, {} to {}{}{}, aligned to {} {} {}", gpu,
+                     cublas_library().version(), p.m, p.n, p.k, p.transpose_a ? " ta" : "",
+                     p.transpose_b ? " tb" : "", to_string(p.operands), to_string(p.out),
+                     name_of(p.end), p.adds ? " + matrix" : "", p.alignments[0], p.alignments[1],
+                     p.alignments[2]);
+}
+
+}  // namespace
+
+struct CublasProducts::Impl {
+  Impl(CudaQueue& cuda_queue, const std::string& cache_path)
+      : queue(cuda_queue), handle(nullptr, cublas_library().destroy) {
+    queue.stream();  // makes its GPU current, which the handle is for
+    cublasLtHandle_t created = nullptr;
+    check_cublas(cublas_library().create(&created), "start cuBLASLt");
+    handle.reset(created);
+    if (!cache_path.empty()) cache.emplace(cache_path);
+  }
+
+  const Prepared& prepare(const Product& product, const ProductPlaces& places) {
+    const auto [found, is_new] = prepared.try_emplace(product, product);
+    Prepared& ready = found->second;
+    if (product.end == ProductEnd::kBias)
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.extra);
+    if (product.end == ProductEnd::kGeluSlope)
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, places.extra);
+    if (is_new) ready.algo = choose(product, ready, places);
+    return ready;
+  }
+
+  // The fastest for this product, or cuBLASLt's first guess if nothing is timed.
+  cublasLtMatmulAlgo_t choose(const Product& product, const Prepared& ready,
+                              const ProductPlaces& places) {
+    const auto candidates = candidates_of(product, ready);
+    if (!cache) return candidates.front();
+    const auto time = [&] { return words_of(fastest_of(candidates, product, ready, places)); };
+    const GemmAlgorithm chosen = cache->choose(key_of(queue.gpu_name(), product), time);
+    return std::bit_cast<cublasLtMatmulAlgo_t>(chosen);
+  }
+  static GemmAlgorithm words_of(const cublasLtMatmulAlgo_t& algo) {
+    return std::bit_cast<GemmAlgorithm>(algo);
+  }
+
+  std::vector<cublasLtMatmulAlgo_t> candidates_of(const Product& product, const Prepared& ready) {
+    const CublasLibrary& cublas = cublas_library();
+    cublasLtMatmulPreference_t created = nullptr;
+    check_cublas(cublas.preference_create(&created), "ask cuBLASLt for algorithms");
+    const Owned<cublasLtMatmulPreference_t> preference(created, cublas.preference_destroy);
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      check_cublas(cublas.preference_set(created, attribute, &value, sizeof value),
+                   "ask cuBLASLt for algorithms");
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{CublasProducts::kWorkspaceBytes});
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product.alignments[1]);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.alignments[0]);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.alignments[2]);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product.alignments[2]);
+    std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results{};
+    int count = 0;
+    const cublasStatus_t status = cublas.heuristic(
+        handle.get(), ready.desc.get(), ready.a.get(), ready.b.get(), ready.d.get(), ready.d.get(),
+        created, cache ? kCandidates : 1, results.data(), &count);
+    if (status != CUBLAS_STATUS_SUCCESS || count == 0)
+      fail(ErrorKind::kDevice, "multiply ({}, {}) by ({}, {}) on a GPU: cuBLASLt knows no way ({})",
+           product.m, product.k, product.k, product.n, cublas.status_string(status));
+    std::vector<cublasLtMatmulAlgo_t> candidates;
+    for (int i = 0; i < count; ++i) candidates.push_back(results[size_t(i)].algo);
+    return candidates;
+  }
+
+  // A product that is added to its output is timed into other memory.
+  cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
+                                  const Product& product, const Prepared& ready,
+                                  ProductPlaces places) {
+    std::optional<TrialMemory> trial;
+    if (product.adds) {
+      trial.emplace(product.m * product.n * size_of(product.out));
+      places.out = trial->data();
+    }
+    float best = std::numeric_limits<float>::infinity();
+    cublasLtMatmulAlgo_t fastest = candidates.front();
+    for (const cublasLtMatmulAlgo_t& algo : candidates) {
+      const float time = time_on(queue.stream(), [&] { run(product, ready, algo, places); });
+      if (time >= best) continue;
+      best = time;
+      fastest = algo;
+    }
+    return fastest;
+  }
+
+  void run(const Product& product, const Prepared& ready, const ProductPlaces& places) {
+    run(product, ready, ready.algo, places);
+  }
+  void run(const Product& product, const Prepared& ready, const cublasLtMatmulAlgo_t& algo,
+           const ProductPlaces& places) {
+    const float alpha = 1;
+    const float beta = product.adds ? 1 : 0;
+    check_cublas(cublas_library().matmul(
+                     handle.get(), ready.desc.get(), &alpha, places.b, ready.a.get(), places.a,
+                     ready.b.get(), &beta, places.c, ready.d.get(), places.out, ready.d.get(),
+                     &algo, places.workspace, CublasProducts::kWorkspaceBytes, queue.stream()),
+                 "multiply matrices on a GPU");
+  }
+
+  CudaQueue& queue;
+  Owned<cublasLtHandle_t> handle;
+  std::optional<GemmCache> cache;
+  std::map<Product, Prepared> prepared;
+};
+
+CublasProducts::CublasProducts(CudaQueue& queue, const std::string& cache)
+    : impl_(std::make_unique<Impl>(queue, cache)) {}
+CublasProducts::~CublasProducts() = default;
+
+void CublasProducts::multiply(const Product& product, const ProductPlaces& places) {
+  impl_->run(product, impl_->prepare(product, places), places);
+}
+
+}  // namespace gxp

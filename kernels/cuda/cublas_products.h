@@ -1,0 +1,58 @@
+// Matrix products by cuBLASLt, with what it does on the way out of them.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/cuda/cuda_queue.h"
+#include "lib/base/dtype.h"
+
+namespace gxp {
+
+enum class ProductEnd : uint8_t {
+  kPlain,
+  kBias,       // + a vector (n), of the output's type
+  kGeluSlope,  // * gelu'(a matrix (m, n) of halves)
+};
+
+// Everything that the choice of an algorithm depends on: out(m, n) = op(a) op(b) [+ c], with `end`.
+struct Product {
+  size_t m, n, k;
+  bool transpose_a, transpose_b, adds;
+  ProductEnd end;
+  DType operands, out;
+  std::array<uint32_t, 4> alignments;  // a, b, out and c, extra: up to 256
+  auto operator<=>(const Product&) const = default;
+};
+
+// Where its matrices lie.
+struct ProductPlaces {
+  const void *a, *b;
+  const void* c;      // what is added
+  const void* extra;  // the vector or matrix of `end`
+  void* out;
+  std::byte* workspace;  // CublasProducts::kWorkspaceBytes
+};
+
+class CublasProducts {
+ public:
+  // What NVIDIA advises for Hopper.
+  static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+
+  // `cache`: the file of gemm_cache.h, for which each product's algorithms are timed once; "": the
+  // one that cuBLASLt holds for the best. `queue` outlives it.
+  CublasProducts(CudaQueue& queue, const std::string& cache);
+  ~CublasProducts();
+  // Queues it. kDevice if cuBLASLt knows no way; memory for the trials is beside what is planned.
+  void multiply(const Product& product, const ProductPlaces& places);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gxp
