@@ -1,5 +1,6 @@
 #include "lib/device/cuda_device.h"
 
+#include <cstring>
 #include <string>
 
 #include "lib/base/bytes.h"
@@ -28,6 +29,17 @@ class CudaDevice final : public Device {
     return make_cuda_stream(index_, name);
   }
   [[nodiscard]] std::unique_ptr<Event> make_event() override { return make_cuda_event(index_); }
+  [[nodiscard]] MemorySpace space() const override { return MemorySpace::kCuda; }
+
+  void copy(Memory to, ConstMemory from) override {
+    GXP_ASSERT(to.bytes == from.bytes);
+    if (to.bytes == 0) return;
+    const std::string act =
+        fmt::format("copy {} to or from GPU {}", format_bytes(to.bytes), index_);
+    check_cuda(cudaSetDevice(index_), act);
+    check_cuda(cudaMemcpy(to.data, from.data, to.bytes, cudaMemcpyDefault), act);
+    check_cuda(cudaStreamSynchronize(nullptr), act);
+  }
 
  protected:
   Memory allocate_raw(size_t bytes) override {
@@ -53,9 +65,28 @@ class CudaDevice final : public Device {
     return memory;
   }
 
+  // Pinned: of the pages that the GPU reaches itself.
+  Memory allocate_host_raw(size_t bytes) override {
+    if (bytes == 0) return {};
+    const std::string act = fmt::format("pin {} of host memory", format_bytes(bytes));
+    check_cuda(cudaSetDevice(index_), act);
+    void* data = nullptr;
+    const cudaError_t result = cudaHostAlloc(&data, bytes, cudaHostAllocDefault);
+    if (result == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // forget it
+      return {nullptr, bytes, MemorySpace::kHost};
+    }
+    check_cuda(result, act);
+    std::memset(data, 0, bytes);
+    return {static_cast<std::byte*>(data), bytes, MemorySpace::kHost};
+  }
+
   void free_raw(Memory memory) noexcept override {
     cudaSetDevice(index_);
-    cudaFree(memory.data);
+    if (memory.space == MemorySpace::kHost)
+      cudaFreeHost(memory.data);
+    else
+      cudaFree(memory.data);
   }
 
  private:
@@ -97,14 +128,6 @@ std::unique_ptr<Device> make_cuda_device(int index) {
          count);
   }
   return std::make_unique<CudaDevice>(index);
-}
-
-void copy_cuda(Memory to, ConstMemory from) {
-  GXP_ASSERT(to.bytes == from.bytes);
-  if (to.bytes == 0) return;
-  check_cuda(cudaMemcpy(to.data, from.data, to.bytes, cudaMemcpyDefault),
-             fmt::format("copy {} to or from a GPU", format_bytes(to.bytes)));
-  check_cuda(cudaStreamSynchronize(nullptr), "wait for a copy to or from a GPU");
 }
 
 }  // namespace gxp

@@ -16,8 +16,4 @@ Support cuda_support();
 // GPU.
 std::unique_ptr<Device> make_cuda_device(int index);
 
-// Copies between host and GPU, either way, and returns when it is done. Equal sizes; whoever wrote
-// `from` or uses `to` on a stream has been synchronised.
-void copy_cuda(Memory to, ConstMemory from);
-
 }  // namespace gxp

@@ -1,11 +1,11 @@
 #include "lib/device/cuda_stream.h"
 
-#include <exception>
 #include <string>
 #include <thread>
-#include <utility>
 
+#include "lib/base/bytes.h"
 #include "lib/device/cuda_check.h"
+#include "lib/device/work_queue.h"
 
 namespace gxp {
 namespace {
@@ -24,69 +24,100 @@ class CudaEvent final : public Event {
   CudaEvent& operator=(const CudaEvent&) = delete;
   [[nodiscard]] cudaEvent_t native() const { return event_; }
 
+  QueuePoint recorded;  // after the entry that records it
+
  private:
   int index_;
   cudaEvent_t event_ = nullptr;
 };
 
+// A CUDA stream, made before the thread that queues on it and destroyed after it.
+class NativeStream {
+ public:
+  NativeStream(int index, std::string_view name) {
+    const std::string act = fmt::format("create stream '{}'", name);
+    check_cuda(cudaSetDevice(index), act);
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), act);
+  }
+  ~NativeStream() { cudaStreamDestroy(stream_); }
+  NativeStream(const NativeStream&) = delete;
+  NativeStream& operator=(const NativeStream&) = delete;
+  [[nodiscard]] cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
 class CudaStream final : public Stream {
  public:
-  CudaStream(int index, std::string_view name) : index_(index), name_(name) {
-    native();
-    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
-               fmt::format("create stream '{}'", name_));
-  }
-  ~CudaStream() override {
-    cudaSetDevice(index_);
-    cudaStreamDestroy(stream_);
-  }
-  CudaStream(const CudaStream&) = delete;
-  CudaStream& operator=(const CudaStream&) = delete;
+  CudaStream(int index, std::string_view name)
+      : index_(index), name_(name), stream_(index, name), queue_(name, [this] { native(); }) {}
 
   cudaStream_t native() const {
     check_cuda(cudaSetDevice(index_), fmt::format("select the GPU of stream '{}'", name_));
-    return stream_;
+    return stream_.get();
   }
 
-  void submit(const Work& work) override {
-    if (error_) return;
-    try {
-      work.run();
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-  }
+  void submit(const Work& work) override { queue_.push(work); }
 
   void record(Event& event) override {
-    check_cuda(cudaEventRecord(dynamic_cast<CudaEvent&>(event).native(), native()),
-               fmt::format("record an event on stream '{}'", name_));
+    auto& marker = dynamic_cast<CudaEvent&>(event);
+    queue_.push([this, &marker] {
+      check_cuda(cudaEventRecord(marker.native(), stream_.get()),
+                 fmt::format("record an event on stream '{}'", name_));
+    });
+    marker.recorded = queue_.point();
   }
 
+  // If the other stream records the event anew before this one's thread is here, the later point
+  // is waited for: nothing before that can wait for this stream, whose order has not come so far.
   void wait(Event& event) override {
-    check_cuda(cudaStreamWaitEvent(native(), dynamic_cast<CudaEvent&>(event).native(), 0),
-               fmt::format("let stream '{}' wait for an event", name_));
+    auto& marker = dynamic_cast<CudaEvent&>(event);
+    if (marker.recorded.progress == nullptr) return;
+    queue_.wait(marker.recorded);
+    queue_.push([this, &marker] {
+      check_cuda(cudaStreamWaitEvent(stream_.get(), marker.native(), 0),
+                 fmt::format("let stream '{}' wait for an event", name_));
+    });
   }
 
-  // Polls, because cudaStreamSynchronize() knows no deadline.
   void synchronize(Deadline deadline) override {
-    const std::string act = fmt::format("synchronise stream '{}'", name_);
+    queue_.drain(deadline);
+    const cudaError_t state = wait_for_gpu(deadline);
+    queue_.rethrow();
+    check_cuda(state, fmt::format("synchronise stream '{}'", name_));
+  }
+
+  void copy(Memory to, ConstMemory from) override {
+    GXP_ASSERT(to.bytes == from.bytes);
+    if (to.bytes == 0) return;
+    check_cuda(cudaMemcpyAsync(to.data, from.data, to.bytes, cudaMemcpyDefault, native()),
+               fmt::format("copy {} on stream '{}'", format_bytes(to.bytes), name_));
+  }
+
+  void finish(Deadline deadline) override {
+    check_cuda(wait_for_gpu(deadline), fmt::format("finish what stream '{}' started", name_));
+  }
+
+ private:
+  // Polls, because cudaStreamSynchronize() knows no deadline.
+  cudaError_t wait_for_gpu(Deadline deadline) {
     const cudaStream_t stream = native();
     cudaError_t state = cudaStreamQuery(stream);
     for (; state == cudaErrorNotReady; state = cudaStreamQuery(stream)) {
       if (deadline.expired()) {
-        fail(ErrorKind::kDevice, "{}: its work is not done after {:g} s", act, deadline.seconds());
+        fail(ErrorKind::kDevice, "synchronise stream '{}': the GPU is not done after {:g} s", name_,
+             deadline.seconds());
       }
       std::this_thread::yield();
     }
-    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-    check_cuda(state, act);
+    return state;
   }
 
- private:
   const int index_;
   const std::string name_;
-  cudaStream_t stream_ = nullptr;
-  std::exception_ptr error_;
+  const NativeStream stream_;
+  WorkQueue queue_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// CUDA's streams and events behind Stream and Event.
+// CUDA's streams and events behind Stream and Event: a stream is a thread with a queue
+// (work_queue.h) that starts kernels on a cudaStream_t.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,12 +11,14 @@
 
 namespace gxp {
 
-// Both are of GPU `index`; a stream waits for no other (cudaStreamNonBlocking).
+// Both are of GPU `index`; a stream waits for no other (cudaStreamNonBlocking). Events outlive what
+// was queued with them.
 std::unique_ptr<Stream> make_cuda_stream(int index, std::string_view name);
 std::unique_ptr<Event> make_cuda_event(int index);
 
-// Where kernels that belong to a Work of `stream` are launched; also makes the stream's GPU the
-// calling thread's. `stream` is of make_cuda_stream().
+// Where kernels that belong to a Work of `stream` are launched, by that Work or by the caller while
+// nothing is queued; also makes the stream's GPU the calling thread's. `stream` is of
+// make_cuda_stream().
 cudaStream_t native_stream(Stream& stream);
 
 }  // namespace gxp

@@ -58,6 +58,14 @@ Buffer Device::allocate(size_t bytes, MemoryKind kind) {
   return allocate(use);
 }
 
+Buffer Device::allocate_host(size_t bytes) {
+  const Memory memory = allocate_host_raw(bytes);
+  if (memory.data == nullptr && bytes > 0)
+    fail(ErrorKind::kDevice, "allocate {} of host memory: there is not as much",
+         format_bytes(bytes));
+  return {*this, memory, {}};
+}
+
 Buffer Device::allocate(const MemoryUse& use) {
   const size_t bytes = use.total();
   if (limit_bytes_ > 0 && tracker_.live().total() + bytes > limit_bytes_) {

@@ -14,7 +14,7 @@ namespace gxp {
 
 class Device;
 
-// Owned device memory, counted by its device's tracker until destruction; the device outlives it.
+// Owned memory, counted by its device's tracker until destruction; the device outlives it.
 class Buffer {
  public:
   Buffer() = default;
@@ -43,14 +43,24 @@ class Device {
   [[nodiscard]] Buffer allocate(const MemoryUse& use);
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream(std::string_view name) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
+  // Where its memory lies.
+  [[nodiscard]] virtual MemorySpace space() const { return MemorySpace::kHost; }
+  // Zeroed memory of the host, which a GPU copies to and from at full speed while it computes. Not
+  // counted. Throws kDevice.
+  [[nodiscard]] Buffer allocate_host(size_t bytes);
+  // Copies between any two spaces, and returns when it is done. Equal sizes; whoever wrote `from`
+  // or uses `to` on a stream has been synchronised.
+  virtual void copy(Memory to, ConstMemory from) { copy_on_host(to, from); }
   // From now on no more than so many bytes are given out at a time; 0: as many as there are.
   void set_limit(uint64_t bytes) { limit_bytes_ = bytes; }
   [[nodiscard]] MemoryTracker& tracker() { return tracker_; }
 
  protected:
   friend class Buffer;
+  // No data: not that much memory.
   virtual Memory allocate_raw(size_t bytes) = 0;
-  virtual void free_raw(Memory memory) noexcept = 0;
+  virtual Memory allocate_host_raw(size_t bytes) { return allocate_raw(bytes); }
+  virtual void free_raw(Memory memory) noexcept = 0;  // of either
 
  private:
   MemoryTracker tracker_;

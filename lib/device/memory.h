@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "lib/base/error.h"
@@ -34,6 +35,13 @@ struct Memory {
     return {data + offset, length, space};
   }
 };
+
+// Equal sizes, both the host's.
+inline void copy_on_host(Memory to, ConstMemory from) {
+  GXP_ASSERT(to.bytes == from.bytes);
+  GXP_ASSERT(to.space == MemorySpace::kHost && from.space == MemorySpace::kHost);
+  if (to.bytes > 0) std::memcpy(to.data, from.data, to.bytes);
+}
 
 // Host memory of a contiguous container of trivially copyable elements.
 template <class Container>

@@ -1,9 +1,11 @@
 // Ordered queues of work, and the events that order one queue against another.
 //
 // A step's operations run on lanes; each lane is a Stream. The CPU's stream is a thread with a
-// queue; CUDA's wraps a cudaStream_t; the simulated device's records who ran before whom.
+// queue; CUDA's one that queues kernels on a cudaStream_t; the simulated device's records who ran
+// before whom.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +16,9 @@
 #include "lib/device/memory.h"
 
 namespace gxp {
+
+// Bounds arithmetic, whose length nobody knows; what waits for others has shorter deadlines.
+inline constexpr std::chrono::hours kComputeTimeout{24};
 
 // A range that a piece of work reads or writes. Only the simulated device looks at it.
 struct Access {
@@ -42,9 +47,8 @@ class Event {
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Appends `work`, which must stay alive and unchanged until synchronize() returns. The CPU runs
-  // it on the stream's thread; CUDA calls it at once on the caller's, and the kernels it starts are
-  // queued.
+  // Appends `work`, which must stay alive and unchanged until synchronize() returns. It runs on the
+  // stream's thread; the kernels that it starts on a GPU are queued, and it need not wait for them.
   virtual void submit(const Work& work) = 0;
   // Marks the end of all work submitted so far. An event recorded anew stands for the new point.
   virtual void record(Event& event) = 0;
@@ -53,6 +57,15 @@ class Stream {
   virtual void wait(Event& event) = 0;
   // Returns when all work is done; throws kDevice at the deadline, or the first error of a Work.
   virtual void synchronize(Deadline deadline) = 0;
+
+  // The next two are for a Work while it runs on this stream, and for the caller while nothing is
+  // queued. On the host, where a kernel is done when it returns, there is nothing to wait for.
+  //
+  // Appends a copy between any two spaces to the kernels and copies started so far. Equal sizes;
+  // both stay alive, and `from` unchanged, until the stream is finished or synchronised.
+  virtual void copy(Memory to, ConstMemory from) { copy_on_host(to, from); }
+  // Returns when all kernels and copies started so far are done; throws kDevice at the deadline.
+  virtual void finish(Deadline deadline) { static_cast<void>(deadline); }
 };
 
 }  // namespace gxp

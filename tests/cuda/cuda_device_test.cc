@@ -1,5 +1,6 @@
 #include "lib/device/cuda_device.h"
 
+#include <future>
 #include <vector>
 
 #include "lib/device/cuda_check.h"
@@ -12,9 +13,9 @@ namespace {
 using namespace std::chrono_literals;
 Deadline soon() { return Deadline::after(30s); }
 
-std::vector<float> read(const Buffer& buffer) {
+std::vector<float> read(Device& device, const Buffer& buffer) {
   std::vector<float> host(buffer.memory().bytes / sizeof(float));
-  copy_cuda(memory_of(host), buffer.memory());
+  device.copy(memory_of(host), buffer.memory());
   return host;
 }
 
@@ -35,17 +36,17 @@ TEST_CASE("GPU memory is zeroed, aligned, tracked, and keeps what is copied into
   const Buffer buffer = device->allocate(4099 * sizeof(float), MemoryKind::kParameters);
   CHECK(reinterpret_cast<uintptr_t>(buffer.memory().data) % 256 == 0);
   CHECK(device->tracker().live().total() == 4099 * sizeof(float));
-  CHECK(read(buffer) == std::vector<float>(4099));
+  CHECK(read(*device, buffer) == std::vector<float>(4099));
   std::vector<float> values(4099, 2.5f);
-  copy_cuda(buffer.memory(), memory_of(values));
-  CHECK(read(buffer) == values);
+  device->copy(buffer.memory(), memory_of(values));
+  CHECK(read(*device, buffer) == values);
 }
 
 TEST_CASE("GPU memory that cannot be had is an error, and the GPU works on") {
   const auto device = make_cuda_device(0);
   CHECK_THROWS_AS(device->allocate(size_t{1} << 50, MemoryKind::kActivations), Error);
   const Buffer buffer = device->allocate(64, MemoryKind::kActivations);
-  CHECK(read(buffer) == std::vector<float>(16));
+  CHECK(read(*device, buffer) == std::vector<float>(16));
 }
 
 TEST_CASE("a GPU that does not exist cannot be opened") {
@@ -79,8 +80,49 @@ TEST_CASE("a GPU stream waits for another stream's event in each step anew") {
     second->submit(copy);
     second->record(*copied);
     second->synchronize(soon());
-    CHECK((read(target).back() > 0.5f) == (step % 2 == 1));
+    CHECK((read(*device, target).back() > 0.5f) == (step % 2 == 1));
   }
+}
+
+TEST_CASE("a stream's copies are in order with its work, and finish waits for them") {
+  const auto device = make_cuda_device(0);
+  const auto stream = device->make_stream("offload");
+  const Buffer buffer = device->allocate(1 << 20, MemoryKind::kWorkspace);
+  const Buffer pinned = device->allocate_host(1 << 20);
+  CHECK(device->tracker().live().total() == 1 << 20);
+  std::byte last{1};
+  const Work set = set_bytes(*stream, buffer, 0x3f);
+  const Work fetch{"fetch",
+                   [&] {
+                     stream->copy(pinned.memory(), buffer.memory());
+                     stream->finish(soon());
+                     last = pinned.memory().data[pinned.memory().bytes - 1];
+                   },
+                   {}};
+  stream->submit(set);
+  stream->submit(fetch);
+  stream->synchronize(soon());
+  CHECK(last == std::byte{0x3f});
+}
+
+TEST_CASE("a work that blocks holds up its own stream alone") {
+  const auto device = make_cuda_device(0);
+  const auto comm = device->make_stream("comm");
+  const auto compute = device->make_stream("compute");
+  std::promise<void> opened;
+  int blocked = 0;
+  int runs = 0;
+  const Work wait{
+      "wait",
+      [&] { blocked += opened.get_future().wait_for(30s) == std::future_status::ready; },
+      {}};
+  const Work open{"open", [&] { opened.set_value(), ++runs; }, {}};
+  comm->submit(wait);
+  compute->submit(open);
+  compute->synchronize(soon());
+  comm->synchronize(soon());
+  CHECK(runs == 1);
+  CHECK(blocked == 1);
 }
 
 TEST_CASE("a work's error is thrown once by synchronize, and the work after it is skipped") {

@@ -52,7 +52,7 @@ class Call {
   }
 
   void bring_back() {
-    for (const auto& [data, memory] : written_) copy_cuda(memory, copies_.at(data).memory());
+    for (const auto& [data, memory] : written_) device_.copy(memory, copies_.at(data).memory());
   }
 
  private:
@@ -61,7 +61,7 @@ class Call {
     Buffer& buffer = found->second;
     if (is_new) {
       buffer = device_.allocate(memory.bytes, MemoryKind::kWorkspace);
-      copy_cuda(buffer.memory(), memory);
+      device_.copy(buffer.memory(), memory);
     }
     GXP_ASSERT(buffer.memory().bytes == memory.bytes);
     return buffer.memory();

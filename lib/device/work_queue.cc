@@ -1,0 +1,222 @@
+#include "lib/device/work_queue.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+namespace gxp {
+namespace {
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Whether `ready` became true within about 5 us (a pause takes up to 140 cycles): longer than the
+// gap between two operations of a step, shorter than a sleep and a wake-up.
+template <class Ready>
+bool spin_until(Ready&& ready) {
+  for (int i = 0; i < 100; ++i) {
+    if (ready()) return true;
+    relax();
+  }
+  return false;
+}
+
+}  // namespace
+
+class QueueProgress {
+ public:
+  void advance() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_.fetch_add(1, std::memory_order_release);
+    }
+    changed_.notify_all();
+  }
+
+  [[nodiscard]] bool passed(uint64_t point) const {
+    return done_.load(std::memory_order_acquire) >= point;
+  }
+
+  // Has no deadline of its own: it ends when the works before the point do.
+  void wait(uint64_t point) {
+    if (spin_until([&] { return passed(point); })) return;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return passed(point); });
+  }
+
+  [[nodiscard]] bool wait_until(uint64_t point, Deadline deadline) {
+    if (spin_until([&] { return passed(point); })) return true;
+    std::unique_lock lock(mutex_);
+    return changed_.wait_until(lock, deadline.when(), [&] { return passed(point); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<uint64_t> done_{0};  // changed under mutex_, so that no waiter misses it
+};
+
+namespace {
+
+// One of: a work to run, an act that no error keeps from running, a point of another queue to wait
+// for.
+struct Entry {
+  const Work* work = nullptr;
+  std::function<void()> act;
+  QueuePoint point;
+};
+
+// First in, first out; a ring that doubles when it is full and never shrinks.
+class EntryRing {
+ public:
+  void push(Entry entry) {
+    if (count_ == ring_.size()) grow();
+    ring_[(head_ + count_++) % ring_.size()] = std::move(entry);
+  }
+  Entry pop() {
+    Entry entry = std::move(ring_[head_]);
+    head_ = (head_ + 1) % ring_.size();
+    --count_;
+    return entry;
+  }
+
+ private:
+  void grow() {
+    std::vector<Entry> wider(ring_.empty() ? 64 : 2 * ring_.size());
+    for (size_t i = 0; i < count_; ++i) wider[i] = std::move(ring_[(head_ + i) % ring_.size()]);
+    ring_ = std::move(wider);
+    head_ = 0;
+  }
+  std::vector<Entry> ring_;
+  size_t head_ = 0;
+  size_t count_ = 0;
+};
+
+}  // namespace
+
+struct WorkQueue::Impl {
+  Impl(std::string_view the_name, std::function<void()> at_start)
+      : name(the_name),
+        thread(
+            [this, at_start = std::move(at_start), rank = log_rank()](const std::stop_token& stop) {
+              ::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
+              set_log_rank(rank);
+              if (at_start) attempt(at_start);
+              serve(stop);
+            }) {}
+
+  void push(Entry entry) {
+    {
+      const std::lock_guard lock(mutex);
+      ring.push(std::move(entry));
+      queued.fetch_add(1, std::memory_order_release);
+    }
+    arrived.notify_one();
+  }
+
+  std::string describe_running() {
+    const std::lock_guard lock(mutex);
+    return running == nullptr ? "what it waits for on another stream"
+                              : fmt::format("'{}'", running->name);
+  }
+
+  void serve(const std::stop_token& stop) {
+    for (uint64_t taken = 0; wait_for_entry(taken, stop); ++taken) {
+      const Entry entry = take();
+      if (entry.point.progress != nullptr) entry.point.progress->wait(entry.point.count);
+      if (entry.act) attempt(entry.act);
+      if (entry.work != nullptr && !stop.stop_requested()) run(*entry.work);
+      progress->advance();
+    }
+  }
+
+  // False when the queue is to end and is empty.
+  bool wait_for_entry(uint64_t taken, const std::stop_token& stop) {
+    const auto has_arrived = [&] { return queued.load(std::memory_order_acquire) > taken; };
+    if (spin_until(has_arrived)) return true;
+    std::unique_lock lock(mutex);
+    return arrived.wait(lock, stop, has_arrived);
+  }
+
+  Entry take() {
+    const std::lock_guard lock(mutex);
+    Entry entry = ring.pop();
+    running = error ? nullptr : entry.work;
+    return entry;
+  }
+
+  void run(const Work& work) {
+    if (running == nullptr) return;  // skipped, after an error
+    attempt(work.run);
+    const std::lock_guard lock(mutex);
+    running = nullptr;
+  }
+
+  // Only this thread sets `error`, and rethrow() clears it when nothing runs.
+  void attempt(const std::function<void()>& act) {
+    try {
+      act();
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  }
+
+  const std::string name;
+  const std::shared_ptr<QueueProgress> progress = std::make_shared<QueueProgress>();  // QueuePoint
+  std::atomic<uint64_t> queued{0};  // changed under mutex, so that the thread misses no entry
+  std::mutex mutex;                 // guards the four below
+  std::condition_variable_any arrived;
+  EntryRing ring;
+  const Work* running = nullptr;
+  std::exception_ptr error;
+  std::jthread thread;  // last: is asked to stop and joined before what it uses goes
+};
+
+WorkQueue::WorkQueue(std::string_view name, std::function<void()> at_start)
+    : impl_(std::make_unique<Impl>(name, std::move(at_start))) {}
+WorkQueue::~WorkQueue() = default;
+
+void WorkQueue::push(const Work& work) { impl_->push({&work, {}, {}}); }
+void WorkQueue::push(std::function<void()> act) { impl_->push({nullptr, std::move(act), {}}); }
+
+void WorkQueue::wait(const QueuePoint& point) {
+  if (point.progress == nullptr || point.progress == impl_->progress) return;
+  if (!point.progress->passed(point.count)) impl_->push({nullptr, {}, point});
+}
+
+QueuePoint WorkQueue::point() const {
+  return {impl_->progress, impl_->queued.load(std::memory_order_relaxed)};
+}
+
+void WorkQueue::drain(Deadline deadline) {
+  if (impl_->progress->wait_until(impl_->queued.load(std::memory_order_relaxed), deadline)) return;
+  fail(ErrorKind::kDevice, "synchronise stream '{}': {} is not done after {:g} s", impl_->name,
+       impl_->describe_running(), deadline.seconds());
+}
+
+void WorkQueue::rethrow() {
+  std::exception_ptr error;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    error = std::exchange(impl_->error, nullptr);
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace gxp
