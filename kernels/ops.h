@@ -197,6 +197,8 @@ class Ops {
   // Sum of squares in f64 over a fixed tree that depends on the count alone, not on the thread
   // count. x of any of the three types.
   virtual double sum_of_squares(ConstTensor x) = 0;
+  // total (one f64) += sum_of_squares(x), which nobody waits for.
+  virtual void add_sum_of_squares(Tensor total, ConstTensor x) = 0;
   // Sum in f64, the same way.
   virtual double sum(ConstTensor x) = 0;
   // out = x, of any two of f32, bf16 and f16.

@@ -304,6 +304,10 @@ class CpuOps final : public Ops {
   double sum_of_squares(ConstTensor x) override {
     return sum_blocks(x, kernels_.elementwise.sum_of_squares);
   }
+  void add_sum_of_squares(Tensor total, ConstTensor x) override {
+    GXP_ASSERT(total.dtype == DType::kF64 && total.count() == 1);
+    *total.data<double>() += sum_of_squares(x);
+  }
   double sum(ConstTensor x) override { return sum_blocks(x, kernels_.elementwise.sum); }
 
   void convert(Tensor out, ConstTensor x) override {

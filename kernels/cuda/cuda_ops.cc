@@ -127,6 +127,9 @@ class CudaOps final : public Ops {
   }
 
   double sum_of_squares(ConstTensor x) override { return updates_.sum_of_squares(x); }
+  void add_sum_of_squares(Tensor total, ConstTensor x) override {
+    updates_.add_sum_of_squares(total, x);
+  }
   double sum(ConstTensor x) override { return updates_.sum(x); }
   void convert(Tensor out, ConstTensor x) override { elementwise_.convert(out, x); }
   void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) override {

@@ -75,6 +75,13 @@ void CudaUpdates::scale_rows_and_columns(const Tensor& out, const ConstTensor& x
 double CudaUpdates::sum_of_squares(const ConstTensor& x) { return sum(x, true); }
 double CudaUpdates::sum(const ConstTensor& x) { return sum(x, false); }
 
+void CudaUpdates::add_sum_of_squares(const Tensor& total, const ConstTensor& x) {
+  auto* const partial = queue_.scratch_of<double>(partial_sums_of(x.count()));
+  check_cuda(launch_add_sum(queue_.stream(), x.count(), cuda_vector<double>(total, 1), partial,
+                            array_of(x), true),
+             "launch add_sum_of_squares");
+}
+
 double CudaUpdates::sum(const ConstTensor& x, bool of_squares) {
   auto* const total = queue_.scratch_of<double>(1 + partial_sums_of(x.count()));
   check_cuda(cudaMemsetAsync(total, 0, sizeof *total, queue_.stream()), "clear a sum");

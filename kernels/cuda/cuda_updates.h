@@ -24,6 +24,7 @@ class CudaUpdates {
   // Return when the sum is known.
   double sum_of_squares(const ConstTensor& x);
   double sum(const ConstTensor& x);
+  void add_sum_of_squares(const Tensor& total, const ConstTensor& x);
 
  private:
   double sum(const ConstTensor& x, bool of_squares);

@@ -178,6 +178,9 @@ class OpsOnDevice final : public Ops {
     return run(&Ops::scale_rows_and_columns, out, x, rows, columns);
   }
   double sum_of_squares(ConstTensor x) override { return run(&Ops::sum_of_squares, x); }
+  void add_sum_of_squares(Tensor total, ConstTensor x) override {
+    return run(&Ops::add_sum_of_squares, total, x);
+  }
   double sum(ConstTensor x) override { return run(&Ops::sum, x); }
   void convert(Tensor out, ConstTensor x) override { return run(&Ops::convert, out, x); }
   void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) override {

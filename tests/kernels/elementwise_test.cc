@@ -140,6 +140,9 @@ TEST_CASE("sums in double have the same bits on every instruction set and thread
     TestBackend ops(kind);
     CHECK(ops->sum(tensor_of(x, {count})) == first_sum);
     CHECK(ops->sum_of_squares(tensor_of(x, {count})) == first_squares);
+    std::vector<double> total = {1.5};
+    ops->add_sum_of_squares({memory_of(total), DType::kF64, {}}, tensor_of(x, {count}));
+    CHECK(total[0] == 1.5 + first_squares);
   }
 }
 
