@@ -15,6 +15,7 @@
 #include "cmd/run_network.h"
 #include "cmd/stop_signal.h"
 #include "lib/base/environment.h"
+#include "lib/base/log.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
 #include "lib/report/report.h"
@@ -87,10 +88,11 @@ int run(Options& options) {
   options.run.resolved_settings = print_config(config);
   options.run.stop_signal = stop_signal;
   RunSummary summary;
-  const int ranks_here = identity_from(environment).local_world_size;
-  const RunConfig run = settings_on(config.run, {.nproc = ranks_here});
-  Backend backend = make_backend(run.train, ranks_here);
-  run_rank(options.launch, environment, job, *backend.device, [&](Communicator& communicator) {
+  const RankIdentity identity = identity_from(environment);
+  if (identity.world_size > 1) set_log_rank(identity.rank);  // also that of the lanes' threads
+  const RunConfig run = settings_on(config.run, {.nproc = identity.local_world_size});
+  Backend backend = make_backend(run.train, identity.local_world_size, identity.local_rank);
+  run_rank(options.launch, environment, job, backend.host(), [&](Communicator& communicator) {
     catch_stop_signals();  // before all ranks have come, there is nothing to save
     summary = run_training(run, communicator, backend, options.run);
     if (communicator.rank() == 0)

@@ -41,6 +41,24 @@ struct Extents {
 };
 Extents extents_of(const Call& call, int rank, int world_size);
 
+// A call in place.
+struct InPlace {
+  Call call;
+  ConstMemory input;
+  Memory output;
+};
+// `data` is the whole logical buffer, and says its count.
+inline InPlace in_place(Call call, Memory data, int rank, int world_size) {
+  const size_t element_bytes = size_of(call.dtype);
+  GXP_ASSERT(data.bytes % element_bytes == 0);
+  call.count = data.bytes / element_bytes;
+  const Extents extents = extents_of(call, rank, world_size);
+  const auto part = [&](Range range) {
+    return data.slice(range.begin * element_bytes, range.count * element_bytes);
+  };
+  return {call, part(extents.input), part(extents.output)};
+}
+
 // What messages carry. Of a collective: 7 bits of the group, 24 of the sequence, 32 of a hash of
 // the rest and of the plan. So the messages of consecutive calls never mix, and ranks that call
 // different things, even of equal size, never take each other's bytes: their messages do not match.

@@ -195,28 +195,6 @@ std::unique_ptr<Communicator::Impl> Communicator::Impl::split(int color, int key
   return part ? std::make_unique<Impl>(shared_, std::move(part), timeout_) : nullptr;
 }
 
-namespace {
-
-// A call in place: `data` is the whole logical buffer.
-struct InPlace {
-  Call call;
-  ConstMemory input;
-  Memory output;
-};
-
-InPlace in_place(const Communicator& comm, Call call, Memory data) {
-  const size_t element_bytes = size_of(call.dtype);
-  GXP_ASSERT(data.bytes % element_bytes == 0);
-  call.count = data.bytes / element_bytes;
-  const Extents extents = extents_of(call, comm.rank(), comm.world_size());
-  const auto part = [&](Range range) {
-    return data.slice(range.begin * element_bytes, range.count * element_bytes);
-  };
-  return {call, part(extents.input), part(extents.output)};
-}
-
-}  // namespace
-
 ChoiceSettings choice_of(const CommunicatorOptions& options) {
   return {.algorithm = options.algorithm,
           .layout_invariant = options.layout_invariant,
@@ -240,6 +218,7 @@ Communicator::~Communicator() = default;
 
 int Communicator::rank() const { return impl_->engine().rank(); }
 int Communicator::world_size() const { return impl_->engine().world_size(); }
+bool Communicator::reaches(MemorySpace space) const { return impl_->engine().reaches(space); }
 std::span<const int> Communicator::hosts() const { return impl_->engine().hosts(); }
 void Communicator::use(const ChoiceSettings& settings) { impl_->use(settings); }
 std::string_view Communicator::engine_name() const { return impl_->engine().name(); }
@@ -258,39 +237,43 @@ Pending Communicator::start(const Call& call, ConstMemory input, Memory output) 
 }
 
 void Communicator::all_reduce(Memory data, DType dtype, ReduceOp op) {
-  const InPlace c =
-      in_place(*this, {.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data);
+  const InPlace c = in_place({.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data,
+                             rank(), world_size());
   impl_->run(c.call, c.input, c.output);
 }
 Pending Communicator::start_all_reduce(Memory data, DType dtype, ReduceOp op) {
-  const InPlace c =
-      in_place(*this, {.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data);
+  const InPlace c = in_place({.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data,
+                             rank(), world_size());
   return impl_->start(c.call, c.input, c.output);
 }
 void Communicator::reduce_scatter(Memory data, DType dtype, ReduceOp op) {
-  const InPlace c =
-      in_place(*this, {.collective = Collective::kReduceScatter, .dtype = dtype, .op = op}, data);
+  const InPlace c = in_place({.collective = Collective::kReduceScatter, .dtype = dtype, .op = op},
+                             data, rank(), world_size());
   impl_->run(c.call, c.input, c.output);
 }
 Pending Communicator::start_reduce_scatter(Memory data, DType dtype, ReduceOp op) {
-  const InPlace c =
-      in_place(*this, {.collective = Collective::kReduceScatter, .dtype = dtype, .op = op}, data);
+  const InPlace c = in_place({.collective = Collective::kReduceScatter, .dtype = dtype, .op = op},
+                             data, rank(), world_size());
   return impl_->start(c.call, c.input, c.output);
 }
 void Communicator::all_gather(Memory data, DType dtype) {
-  const InPlace c = in_place(*this, {.collective = Collective::kAllGather, .dtype = dtype}, data);
+  const InPlace c =
+      in_place({.collective = Collective::kAllGather, .dtype = dtype}, data, rank(), world_size());
   impl_->run(c.call, c.input, c.output);
 }
 Pending Communicator::start_all_gather(Memory data, DType dtype) {
-  const InPlace c = in_place(*this, {.collective = Collective::kAllGather, .dtype = dtype}, data);
+  const InPlace c =
+      in_place({.collective = Collective::kAllGather, .dtype = dtype}, data, rank(), world_size());
   return impl_->start(c.call, c.input, c.output);
 }
 void Communicator::broadcast(Memory data, int root) {
-  const InPlace c = in_place(*this, {.collective = Collective::kBroadcast, .root = root}, data);
+  const InPlace c =
+      in_place({.collective = Collective::kBroadcast, .root = root}, data, rank(), world_size());
   impl_->run(c.call, c.input, c.output);
 }
 Pending Communicator::start_broadcast(Memory data, int root) {
-  const InPlace c = in_place(*this, {.collective = Collective::kBroadcast, .root = root}, data);
+  const InPlace c =
+      in_place({.collective = Collective::kBroadcast, .root = root}, data, rank(), world_size());
   return impl_->start(c.call, c.input, c.output);
 }
 void Communicator::barrier() { impl_->run({}, {}, {}); }

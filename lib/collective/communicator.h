@@ -96,6 +96,8 @@ class Communicator {
   [[nodiscard]] std::string_view engine_name() const;
   [[nodiscard]] std::string_view transport_name() const;
 
+  // Whether the memory of calls may lie there.
+  [[nodiscard]] bool reaches(MemorySpace space) const;
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] std::span<const int> hosts() const;
   // How calls are chosen from now on; all ranks call it with the same. Throws kConfig if there is

@@ -19,9 +19,47 @@ std::span<T> span_of(const Tensor& tensor) {
   return {tensor.data<T>(), tensor.count()};
 }
 
+// The host's side of small tensors: themselves, or copies in pinned memory where they are a GPU's.
+class HostSide {
+ public:
+  explicit HostSide(const ComputeLane& lane) : lane_(lane) {}
+  // Forgets the tensors so far, and takes tensors of `bytes` in all from here on.
+  void start(size_t bytes) {
+    taken_ = 0;
+    if (lane_.device.space() == MemorySpace::kHost || pinned_.memory().bytes >= bytes) return;
+    lane_.stream.finish(Deadline::after(kComputeTimeout));  // the old ones may still be copied
+    pinned_ = {};
+    pinned_ = lane_.device.allocate_host(bytes);
+  }
+  // To be written.
+  Tensor of(const Tensor& there) {
+    if (there.memory.space == MemorySpace::kHost) return there;
+    taken_ += there.memory.bytes;
+    return {pinned_.memory().slice(taken_ - there.memory.bytes, there.memory.bytes), there.dtype,
+            there.shape};
+  }
+  // To be read once the stream is finished.
+  Tensor fetch(const Tensor& there) {
+    const Tensor here = of(there);
+    if (!is_same(here, there)) lane_.stream.copy(here.memory, there.memory);
+    return here;
+  }
+  void send(const Tensor& there, const Tensor& here) {
+    if (!is_same(here, there)) lane_.stream.copy(there.memory, here.memory);
+  }
+
+ private:
+  static bool is_same(const Tensor& a, const Tensor& b) { return a.memory.data == b.memory.data; }
+
+  ComputeLane lane_;
+  Buffer pinned_;
+  size_t taken_ = 0;
+};
+
 class Adafactor final : public Optimizer {
  public:
-  Adafactor(Ops& ops, const OptimConfig& config) : ops_(ops), config_(config) {}
+  Adafactor(const ComputeLane& lane, const OptimConfig& config)
+      : lane_(lane), ops_(lane.ops), config_(config), host_(lane) {}
 
   // Every tensor is seen whole.
   void update(const UpdateRange& /*range*/, const UpdateStep& /*step*/) override {
@@ -44,17 +82,7 @@ class Adafactor final : public Optimizer {
     const Tensor row_factors = take<float>(workspace, rows, DType::kF32);
     const Tensor column_factors = take<float>(workspace, columns, DType::kF32);
     ops_.sums_of_squares(is_matrix ? row_sums : Tensor(), column_sums, x);
-    const std::span<float> of_columns = span_of<float>(column_factors);
-    const std::span<float> of_rows = span_of<float>(row_factors);
-    double row_mean = 1;  // of the row means: a vector's cancels out
-    if (is_matrix) row_mean = keep(whole.kept[0], row_sums, columns, step);
-    keep(whole.kept[1], column_sums, rows, step);
-    for (size_t j = 0; j < columns; ++j)
-      of_columns[j] = float(1 / std::sqrt(double(span_of<float>(whole.kept[1])[j])));
-    for (size_t i = 0; i < rows; ++i) {
-      const double kept = is_matrix ? span_of<float>(whole.kept[0])[i] : 1.0;
-      of_rows[i] = float(step.gradient_scale * std::sqrt(row_mean / kept));
-    }
+    write_factors(whole, step, {row_sums, column_sums, row_factors, column_factors});
     ops_.scale_rows_and_columns(x, x, row_factors, column_factors);
     const double rms = std::sqrt(ops_.sum_of_squares(x) / double(rows * columns));
     const double excess = std::max(1.0, rms / config_.clip_threshold);
@@ -67,6 +95,38 @@ class Adafactor final : public Optimizer {
   }
 
  private:
+  // Of a tensor's rows and columns. A vector has columns alone: its rows' mean cancels out.
+  struct Sides {
+    Tensor row_sums, column_sums, row_factors, column_factors;
+  };
+
+  // From the sums, which change what is kept, on the host: they are some thousand numbers.
+  void write_factors(const WholeTensor& whole, const UpdateStep& step, const Sides& there) {
+    const bool is_matrix = whole.direction.shape.rank() == 2;
+    const size_t rows = there.row_sums.count();
+    const size_t columns = there.column_sums.count();
+    host_.start(whole.workspace.bytes + whole.kept[0].memory.bytes + whole.kept[1].memory.bytes);
+    const Sides here = {host_.fetch(there.row_sums), host_.fetch(there.column_sums),
+                        host_.of(there.row_factors), host_.of(there.column_factors)};
+    const Tensor kept_rows = is_matrix ? host_.fetch(whole.kept[0]) : Tensor();
+    const Tensor kept_columns = host_.fetch(whole.kept[1]);
+    lane_.stream.finish(Deadline::after(kComputeTimeout));
+    const double row_mean = is_matrix ? keep(kept_rows, here.row_sums, columns, step) : 1;
+    keep(kept_columns, here.column_sums, rows, step);
+    const std::span<float> of_columns = span_of<float>(here.column_factors);
+    const std::span<float> of_rows = span_of<float>(here.row_factors);
+    for (size_t j = 0; j < columns; ++j)
+      of_columns[j] = float(1 / std::sqrt(double(span_of<float>(kept_columns)[j])));
+    for (size_t i = 0; i < rows; ++i) {
+      const double kept = is_matrix ? span_of<float>(kept_rows)[i] : 1.0;
+      of_rows[i] = float(step.gradient_scale * std::sqrt(row_mean / kept));
+    }
+    if (is_matrix) host_.send(whole.kept[0], kept_rows);
+    host_.send(whole.kept[1], kept_columns);
+    host_.send(there.row_factors, here.row_factors);
+    host_.send(there.column_factors, here.column_factors);
+  }
+
   // Folds means of `count` squares into what is kept of them; returns the mean of that.
   double keep(const Tensor& kept, const Tensor& sums, size_t count, const UpdateStep& step) const {
     const double beta = 1 - std::pow(double(step.step), config_.decay_rate);
@@ -81,14 +141,16 @@ class Adafactor final : public Optimizer {
     return total / double(old.size());
   }
 
+  ComputeLane lane_;
   Ops& ops_;
   const OptimConfig config_;
+  HostSide host_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adafactor(Ops& ops, const OptimConfig& config) {
-  return std::make_unique<Adafactor>(ops, config);
+std::unique_ptr<Optimizer> make_adafactor(const ComputeLane& lane, const OptimConfig& config) {
+  return std::make_unique<Adafactor>(lane, config);
 }
 
 }  // namespace gxp

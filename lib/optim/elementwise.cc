@@ -63,17 +63,17 @@ class Lion final : public Elementwise {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adamw(Ops& ops, const OptimConfig& config) {
-  return std::make_unique<AdamW>(ops, config);
+std::unique_ptr<Optimizer> make_adamw(const ComputeLane& lane, const OptimConfig& config) {
+  return std::make_unique<AdamW>(lane.ops, config);
 }
-std::unique_ptr<Optimizer> make_adam(Ops& ops, const OptimConfig& config) {
-  return std::make_unique<Adam>(ops, config);
+std::unique_ptr<Optimizer> make_adam(const ComputeLane& lane, const OptimConfig& config) {
+  return std::make_unique<Adam>(lane.ops, config);
 }
-std::unique_ptr<Optimizer> make_sgd(Ops& ops, const OptimConfig& config) {
-  return std::make_unique<Sgd>(ops, config);
+std::unique_ptr<Optimizer> make_sgd(const ComputeLane& lane, const OptimConfig& config) {
+  return std::make_unique<Sgd>(lane.ops, config);
 }
-std::unique_ptr<Optimizer> make_lion(Ops& ops, const OptimConfig& config) {
-  return std::make_unique<Lion>(ops, config);
+std::unique_ptr<Optimizer> make_lion(const ComputeLane& lane, const OptimConfig& config) {
+  return std::make_unique<Lion>(lane.ops, config);
 }
 
 }  // namespace gxp

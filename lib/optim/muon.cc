@@ -29,8 +29,8 @@ void blend(Ops& ops, const Tensor& x, double a, const Tensor& y, double b) {
 
 class Muon final : public Optimizer {
  public:
-  Muon(Ops& ops, const OptimConfig& config)
-      : ops_(ops), config_(config), adamw_(make_adamw(ops, config)) {}
+  Muon(const ComputeLane& lane, const OptimConfig& config)
+      : ops_(lane.ops), config_(config), adamw_(make_adamw(lane, config)) {}
 
   void update(const UpdateRange& range, const UpdateStep& step) override {
     adamw_->update(range, {step.step, step.lr * config_.adamw_lr_ratio, step.gradient_scale});
@@ -90,8 +90,8 @@ void orthogonalise(Ops& ops, const Tensor& x, Memory workspace, int steps) {
   }
 }
 
-std::unique_ptr<Optimizer> make_muon(Ops& ops, const OptimConfig& config) {
-  return std::make_unique<Muon>(ops, config);
+std::unique_ptr<Optimizer> make_muon(const ComputeLane& lane, const OptimConfig& config) {
+  return std::make_unique<Muon>(lane, config);
 }
 
 }  // namespace gxp

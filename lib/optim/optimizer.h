@@ -9,9 +9,17 @@
 
 #include "kernels/ops.h"
 #include "lib/config/run_config.h"
+#include "lib/device/device.h"
 #include "lib/tensor/tensor.h"
 
 namespace gxp {
+
+// What an optimizer computes with. Borrows.
+struct ComputeLane {
+  Device& device;
+  Stream& stream;  // of the device; what `ops` starts is queued there
+  Ops& ops;
+};
 
 // A flat range of one tensor with everything an update needs: equally many elements, f32 (gradients
 // may be halves), none overlapping another. Borrows.
@@ -55,7 +63,8 @@ class Optimizer {
   virtual void apply(const UpdateRange& range, const UpdateStep& step);
 };
 
-// The one that optim.name names. `ops` outlives it. kConfig if there is none of that name.
-std::unique_ptr<Optimizer> make_optimizer(Ops& ops, const OptimConfig& config);
+// The one that optim.name names; what `lane` names outlives it. kConfig if there is none of that
+// name.
+std::unique_ptr<Optimizer> make_optimizer(const ComputeLane& lane, const OptimConfig& config);
 
 }  // namespace gxp

@@ -11,7 +11,7 @@ namespace {
 
 struct Row {
   std::string_view name;
-  std::unique_ptr<Optimizer> (*make)(Ops& ops, const OptimConfig& config);
+  std::unique_ptr<Optimizer> (*make)(const ComputeLane& lane, const OptimConfig& config);
 };
 
 constexpr std::array kOptimizers = {
@@ -32,9 +32,9 @@ void Optimizer::apply(const UpdateRange& /*range*/, const UpdateStep& /*step*/) 
   GXP_ASSERT(false);
 }
 
-std::unique_ptr<Optimizer> make_optimizer(Ops& ops, const OptimConfig& config) {
+std::unique_ptr<Optimizer> make_optimizer(const ComputeLane& lane, const OptimConfig& config) {
   for (const Row& row : kOptimizers) {
-    if (row.name == config.name) return row.make(ops, config);
+    if (row.name == config.name) return row.make(lane, config);
   }
   fail(ErrorKind::kConfig, "optim.name: '{}' is unknown", config.name);
 }

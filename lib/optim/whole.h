@@ -8,12 +8,12 @@ namespace gxp {
 // Muon (Jordan et al., 2024, kellerjordan.github.io/posts/muon) for the matrices of the blocks:
 // momentum as torch.optim.Muon has it, orthogonalised in f32; AdamW for the other tensors, at
 // adamw_lr_ratio * lr. With adjust_lr = match_rms_adamw, the scale of Liu et al., arXiv:2502.16982.
-std::unique_ptr<Optimizer> make_muon(Ops& ops, const OptimConfig& config);
+std::unique_ptr<Optimizer> make_muon(const ComputeLane& lane, const OptimConfig& config);
 
 // Adafactor (Shazeer & Stern, arXiv:1804.04235) with the learning rate from outside and neither
 // momentum nor scaling by the parameter, as Hugging Face's with scale_parameter=False,
 // relative_step=False. A vector is a matrix of one row, whose column means are its second moments.
-std::unique_ptr<Optimizer> make_adafactor(Ops& ops, const OptimConfig& config);
+std::unique_ptr<Optimizer> make_adafactor(const ComputeLane& lane, const OptimConfig& config);
 
 // x(R, C) becomes nearly the orthogonal matrix next to it: `steps` Newton-Schulz iterations of
 // degree 5 with Jordan's coefficients, which bring singular values to about [0.65, 1.2].

@@ -1,42 +1,116 @@
 #include "lib/train/backend.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <string_view>
+#include <utility>
 
 #include "lib/tensor/tensor.h"
 
+#ifdef GXP_WITH_CUDA
+#include "lib/device/cuda_device.h"
+#include "lib/train/cuda_backend.h"
+#endif
+
 namespace gxp {
+namespace {
+
+struct RanksHere {
+  int local_world_size;
+  int local_rank;
+};
+
+struct DeviceRow {
+  std::string_view name;
+  Support (*probe)();
+  Backend (*make)(const TrainConfig& config, const RanksHere& ranks);
+};
+
+Support probe_cuda() {
+#ifdef GXP_WITH_CUDA
+  return cuda_support();
+#else
+  return {false, "this gxp is built without CUDA"};
+#endif
+}
+
+Backend make_cuda(const TrainConfig& config, const RanksHere& ranks) {
+#ifdef GXP_WITH_CUDA
+  const int index = ranks.local_rank % cuda_device_count();
+  return make_cuda_backend(index, config, ranks.local_world_size);
+#else
+  static_cast<void>(config), static_cast<void>(ranks);
+  GXP_ASSERT(false);
+  return {};
+#endif
+}
+
+Support probe_cpu() { return {}; }
+
+Backend make_cpu(const TrainConfig& config, const RanksHere& ranks) {
+  return make_host_backend(make_cpu_device(), config, ranks.local_world_size);
+}
+
+// In the order in which `auto` prefers them.
+constexpr std::array kDevices = {DeviceRow{"cuda", probe_cuda, make_cuda},
+                                 DeviceRow{"cpu", probe_cpu, make_cpu}};
+
+}  // namespace
 
 int thread_count(const TrainConfig& config, int local_world_size) {
   return config.threads > 0 ? config.threads : default_thread_count(local_world_size);
 }
 
-Backend make_backend(const TrainConfig& config, int local_world_size) {
-  if (config.device == "cuda") {
-    fail(ErrorKind::kUnavailable, "train.device: cuda cannot train yet; use auto or cpu");
+Backend make_backend(const TrainConfig& config, int local_world_size, int local_rank) {
+  std::string refused;  // "cuda: no driver"
+  for (const DeviceRow& row : kDevices) {
+    const bool any = config.device == "auto";
+    if (!any && row.name != config.device) continue;
+    const Support support = row.probe();
+    if (support) {
+      Backend backend = row.make(config, {local_world_size, local_rank});
+      if (any) backend.choice = fmt::format("train.device auto: {}{}", row.name, refused);
+      return backend;
+    }
+    if (!any)
+      fail(ErrorKind::kUnavailable, "train on train.device {}: {}; use auto or cpu", row.name,
+           support.reason);
+    refused += fmt::format("; not {}: {}", row.name, support.reason);
   }
+  fail(ErrorKind::kConfig, "train.device: '{}' is unknown", config.device);
+}
+
+Backend make_host_backend(std::unique_ptr<Device> device, const TrainConfig& config,
+                          int local_world_size) {
   Backend backend;
-  backend.device = make_cpu_device();
+  backend.device = std::move(device);
   backend.device->set_limit(config.device_memory_bytes);
+  backend.lanes = std::make_unique<Lanes>(*backend.device);
   backend.pool = std::make_unique<ThreadPool>(thread_count(config, local_world_size));
+  backend.comm_pool = std::make_unique<ThreadPool>(1);
   backend.ops = make_cpu_ops(*backend.pool);
+  backend.comm_ops = make_cpu_ops(*backend.comm_pool);
   return backend;
 }
 
 double measure_matmul_flops(Backend& backend, DType dtype) {
-  constexpr size_t kSize = 512;
-  const Buffer buffer = backend.device->allocate(kMeasuredBytes, MemoryKind::kWorkspace);
-  const Shape shape = {3, kSize, kSize};
+  const size_t size = backend.device->space() == MemorySpace::kHost ? 512 : 4096;
+  const Buffer buffer =
+      backend.device->allocate(3 * size * size * sizeof(float), MemoryKind::kWorkspace);
+  const Shape shape = {3, size, size};
   const Tensor all(buffer.memory().slice(0, shape.count() * size_of(dtype)), dtype, shape);
-  const auto matrix = [&](size_t i) { return all.rows(i, 1).reshape({kSize, kSize}); };
+  const auto matrix = [&](size_t i) { return all.rows(i, 1).reshape({size, size}); };
+  Stream& stream = (*backend.lanes)[Lane::kCompute];
   double best_seconds = 1e9;
   for (int repeat = 0; repeat < 6; ++repeat) {
     const auto start = std::chrono::steady_clock::now();
     backend.ops->matmul(matrix(0), matrix(1), matrix(2), {});
+    stream.finish(Deadline::after(kComputeTimeout));
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     best_seconds = std::min(best_seconds, seconds.count());
   }
-  return 2.0 * kSize * kSize * kSize / best_seconds;
+  return 2.0 * double(size * size * size) / best_seconds;
 }
 
 }  // namespace gxp

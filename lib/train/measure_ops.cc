@@ -65,11 +65,12 @@ RunConfig shortened(RunConfig config, const std::string& tokens) {
   return config;
 }
 
-std::vector<OpCost> train_alone(const RunConfig& config, int ranks_here) {
-  Backend backend = make_backend(config.train, ranks_here);
+std::vector<OpCost> train_alone(const RunConfig& config, int ranks_here, int rank) {
+  Backend backend = make_backend(config.train, ranks_here, rank);
   InprocWorld world(1);
-  Communicator communicator(world.make_transport(0), *backend.device, {});
+  Communicator communicator(world.make_transport(0), backend.host(), {});
   Trainer trainer(config, communicator, backend);
+  trainer.finish_each_op();
   trainer.initialise_weights();
   trainer.continue_from(0, 0);
   trainer.step(false);
@@ -92,7 +93,8 @@ std::vector<OpCost> measure_ops(const RunConfig& config, int ranks_here) {
   std::vector<std::vector<OpCost>> costs(static_cast<size_t>(ranks_here));
   {
     std::vector<std::jthread> ranks;
-    for (auto& of_rank : costs) ranks.emplace_back([&] { of_rank = train_alone(run, ranks_here); });
+    for (int rank = 0; rank < ranks_here; ++rank)
+      ranks.emplace_back([&, rank] { costs[size_t(rank)] = train_alone(run, ranks_here, rank); });
   }
   for (size_t rank = 1; rank < costs.size(); ++rank) {
     for (size_t i = 0; i < costs[0].size(); ++i) {

@@ -4,38 +4,46 @@
 #include <exception>
 
 namespace gxp {
-namespace {
 
-std::function<void()> timed(std::function<void()> run, double& seconds) {
-  return [run = std::move(run), &seconds] {
+std::function<void()> ProgramRunner::timed(std::function<void()> run, Stream& stream,
+                                           double& seconds) const {
+  return [this, run = std::move(run), &stream, &seconds] {
     const auto start = std::chrono::steady_clock::now();
     run();
+    if (finishes_each_) stream.finish(Deadline::after(kComputeTimeout));
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
 }
 
-}  // namespace
-
-ProgramRunner::ProgramRunner(Device& device, const StepProgram& program,
-                             const ProgramMemory& memory, const Bind& bind)
+ProgramRunner::ProgramRunner(Lanes& lanes, const StepProgram& program, const ProgramMemory& memory,
+                             const Bind& bind)
     : program_(program), seconds_(program.ops.size()), events_(program.ops.size()) {
   works_.reserve(program.ops.size());
   for (const Op& op : program.ops) {
-    Work& work =
-        works_.emplace_back(Work{describe(op), timed(bind(op), seconds_[works_.size()]), {}});
+    Stream& stream = lanes[op.lane];
+    streams_[size_t(op.lane)] = &stream;
+    Work& work = works_.emplace_back(
+        Work{describe(op), timed(bind(op), stream, seconds_[works_.size()]), {}});
     for (const BufferUse& use : op.uses) work.accesses.push_back(memory.access(use));
     for (const OpId before : op.after) {
-      if (events_[size_t(before)] == nullptr) events_[size_t(before)] = device.make_event();
+      if (events_[size_t(before)] == nullptr) events_[size_t(before)] = lanes.device().make_event();
     }
   }
-  streams_.resize(kLaneCount);
-  for (const Op& op : program.ops) {
-    std::unique_ptr<Stream>& stream = streams_[size_t(op.lane)];
-    if (stream == nullptr) stream = device.make_stream(to_string(op.lane));
+}
+
+ProgramRunner::~ProgramRunner() {
+  if (!running_) return;
+  for (Stream* stream : streams_) {
+    if (stream == nullptr) continue;
+    try {
+      stream->synchronize(Deadline::after(kComputeTimeout));
+    } catch (const std::exception&) {  // run() has thrown what there was to say
+    }
   }
 }
 
 void ProgramRunner::run(Deadline deadline) {
+  running_ = true;
   for (size_t id = 0; id < works_.size(); ++id) {
     const Op& op = program_.ops[id];
     Stream& stream = *streams_[size_t(op.lane)];
@@ -55,6 +63,7 @@ void ProgramRunner::run(Deadline deadline) {
     }
   }
   if (first != nullptr) std::rethrow_exception(first);
+  running_ = false;
 }
 
 double ProgramRunner::busy_seconds(Lane lane) const {

@@ -1,12 +1,13 @@
 // Executes a step program: lanes become streams, the edges between them become events.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <vector>
 
-#include "lib/device/device.h"
 #include "lib/program/step_program.h"
+#include "lib/train/lanes.h"
 #include "lib/zero/program_memory.h"
 
 namespace gxp {
@@ -18,26 +19,33 @@ namespace gxp {
 //            that lane are skipped.
 class ProgramRunner {
  public:
-  // `bind` gives, for each operation, the function that carries it out. `program` must outlive the
-  // runner.
+  // `bind` gives, for each operation, the function that carries it out. `lanes`, on which nothing
+  // else is queued meanwhile, and `program` outlive the runner.
   using Bind = std::function<std::function<void()>(const Op&)>;
-  ProgramRunner(Device& device, const StepProgram& program, const ProgramMemory& memory,
+  ProgramRunner(Lanes& lanes, const StepProgram& program, const ProgramMemory& memory,
                 const Bind& bind);
+  ~ProgramRunner();
 
   // Runs the whole program once and returns when every lane is done.
   void run(Deadline deadline);
-  // By OpId: seconds that each operation of the last run took, waiting for other ranks included.
+  // By OpId: seconds that each operation of the last run took, waiting for other ranks included. On
+  // a GPU: to start its kernels; from finish_each() on, until they were done, too.
   [[nodiscard]] const std::vector<double>& seconds() const { return seconds_; }
+  void finish_each() { finishes_each_ = true; }
   // Those of a lane, summed.
   [[nodiscard]] double busy_seconds(Lane lane) const;
 
  private:
+  [[nodiscard]] std::function<void()> timed(std::function<void()> run, Stream& stream,
+                                            double& seconds) const;
+
   const StepProgram& program_;
+  bool finishes_each_ = false;
   std::vector<double> seconds_;                 // each written by its lane's thread
   std::vector<Work> works_;                     // by OpId
   std::vector<std::unique_ptr<Event>> events_;  // by OpId; only of operations that others wait for
-  std::vector<std::unique_ptr<Stream>> streams_;  // by Lane, null where it has no operation;
-                                                  // destroyed first, while the works still exist
+  std::array<Stream*, kLaneCount> streams_{};   // null where it has no operation
+  bool running_ = false;                        // a run that was given up leaves works behind
 };
 
 }  // namespace gxp

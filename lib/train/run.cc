@@ -101,6 +101,7 @@ class Run {
   }
 
   void announce() {
+    if (!backend_.choice.empty()) log_info("{}", backend_.choice);
     const MemoryUse use = backend_.device->tracker().live();
     log_info("{} on {}: {:.2f} M parameters, {} x {} thread(s), {}, transport {}, all-reduce {}",
              config_.model.family, backend_.ops->description(), double(summary_.parameters) / 1e6,

@@ -12,6 +12,7 @@
 #include "lib/optim/optimizer.h"
 #include "lib/plan/run_plan.h"
 #include "lib/shard/state_layout.h"
+#include "lib/train/batch_place.h"
 #include "lib/train/weights_file.h"
 #include "lib/zero/flat_tensors.h"
 #include "lib/zero/gradients.h"
@@ -23,9 +24,6 @@ using Clock = std::chrono::steady_clock;
 
 // Reading ahead keeps up or has failed; a disk that hangs longer than this is broken.
 constexpr auto kDataTimeout = std::chrono::seconds(300);
-// Waits inside a step have their own, shorter deadlines (comm.timeout_s, kDataTimeout); this bounds
-// the arithmetic between them.
-constexpr auto kStepTimeout = std::chrono::hours(24);
 
 std::unique_ptr<Dataset> open_data(const RunConfig& config, const StepShape& shape, bool valid) {
   const std::vector<std::string>& paths = valid ? config.data.valid : config.data.train;
@@ -47,8 +45,10 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       model_(make_model(architecture_, *backend.ops)),
       data_(open_data(config, shape_, false)),
       valid_(open_data(config, shape_, true)),
-      optimizer_(make_optimizer(*backend.ops, config.optim)),
+      optimizer_(make_optimizer({*backend.device, compute(), *backend.ops}, config.optim)),
       rounding_(*backend.ops, config.train),
+      host_rounding_(backend.on_host(), config.train),
+      calls_(*backend.device, (*backend.lanes)[Lane::kComm]),
       strategy_(find_strategy(config.parallel.strategy)) {
   const SampleOrder order(config.data.order, config.train.seed, data_->sample_count());
   const BatchShare share{.rank = communicator.rank(),
@@ -78,14 +78,22 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
   memory_ = std::make_unique<ProgramMemory>(*backend.device, built_.program);
   const FileStoreOptions file{config.offload.path, fmt::format("rank {}'s state", rank),
                               config.offload.io};
-  offloaded_ = std::make_unique<OffloadedMemory>(built_.program, *memory_, file);
-  runner_ = std::make_unique<ProgramRunner>(*backend.device, built_.program, *memory_,
+  offloaded_ = std::make_unique<OffloadedMemory>(built_.program, *memory_, file, *backend.device,
+                                                 (*backend.lanes)[Lane::kOffload]);
+  loss_sum_ = Mirror(*backend.device, flat(built_.program.loss_sum));
+  norm_sums_ = Mirror(*backend.device, flat(built_.program.norm_parts));
+  all_losses_ = backend.device->allocate_host(sizeof(float) * size_t(shape_.grad_accum) *
+                                              shape_.rows * shape_.positions);
+  runner_ = std::make_unique<ProgramRunner>(*backend.lanes, built_.program, *memory_,
                                             [this](const Op& op) { return bind_train(op); });
 }
 
 Trainer::~Trainer() = default;
 
 Memory Trainer::flat(BufferId buffer) const { return memory_->of(buffer); }
+
+Stream& Trainer::compute() const { return (*backend_.lanes)[Lane::kCompute]; }
+void Trainer::finish_compute() const { compute().finish(Deadline::after(kComputeTimeout)); }
 
 Communicator& Trainer::members(RankGroup group) {
   if (group == RankGroup::kShards && shard_group_) return *shard_group_;
@@ -162,7 +170,7 @@ StepResult Trainer::step(bool wish_to_stop) {
   if (scaler_) result_.loss_scale = scaler_->scale();
   wish_to_stop_ = wish_to_stop;
   if (unrounded_) round_offloaded();
-  runner_->run(Deadline::after(kStepTimeout));
+  runner_->run(Deadline::after(kComputeTimeout));
   ++step_;
   samples_ += tokens_per_step() / shape_.positions;
   result_.wire_bytes = communicator_.counters().bytes_sent - sent_before;
@@ -182,6 +190,7 @@ double Trainer::largest(double value) {
 }
 
 std::function<void()> Trainer::bind_train(const Op& op) {
+  if (op.kind == OpKind::kNextBatch) return bind_next_batch(op);
   if (op.kind == OpKind::kUpdate) return bind_update(op);
   if (op.lane == Lane::kOffload) return bind_offload(op);
   const bool on_unit = op.lane == Lane::kCompute && op.unit >= 0;
@@ -192,14 +201,18 @@ std::function<void()> Trainer::bind_train(const Op& op) {
   return [this, op, tensors = bind_unit(context, op)] { run_op(op, tensors); };
 }
 
+std::function<void()> Trainer::bind_next_batch(const Op& op) {
+  // Owned by the function, which can be copied.
+  const auto place = std::make_shared<BatchPlace>(
+      *backend_.device, flat(op.tokens), flat(op.targets), Shape{shape_.rows, shape_.positions});
+  return [this, place] {
+    loader_->next(place->tokens(), place->targets(), Deadline::after(kDataTimeout));
+    place->send(compute());
+  };
+}
+
 void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
   switch (op.kind) {
-    case OpKind::kNextBatch: {
-      const Shape shape = {shape_.rows, shape_.positions};
-      loader_->next({flat(op.tokens), DType::kI32, shape}, {flat(op.targets), DType::kI32, shape},
-                    Deadline::after(kDataTimeout));
-      break;
-    }
     case OpKind::kForward:
       model_->forward(op.unit, tensors);
       break;
@@ -244,11 +257,11 @@ void Trainer::run_comm(const Op& op) {
     case OpKind::kReduceGradients:
       return op.wrap >= 0 ? scatter_gradients(op) : reduce_bucket(op);
     case OpKind::kReduceLoss:
-      return communicator_.all_reduce(flat(program.loss_sum), DType::kF64, ReduceOp::kSum);
+      return calls_.all_reduce(communicator_, flat(program.loss_sum), DType::kF64, ReduceOp::kSum);
     case OpKind::kGatherDirections:
       return gather_directions(op);
     case OpKind::kGatherNorm:
-      return communicator_.all_gather(flat(program.norm_parts), DType::kF64);
+      return calls_.all_gather(communicator_, flat(program.norm_parts), DType::kF64);
     default:
       GXP_ASSERT(false);
   }
@@ -268,12 +281,13 @@ void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, co
     return shard_of_wrap(layout_, memory.tensor(program.parameters), op.wrap, shards).memory;
   };
   const Memory shard = find_shard();
-  if (op.group == RankGroup::kReplicas) return group.all_gather(shard, architecture_.compute);
+  if (op.group == RankGroup::kReplicas)
+    return calls_.all_gather(group, shard, architecture_.compute);
   const Tensor whole = tensor_of_wrap(layout_, memory, op.wrap, op.parameters);
-  if (shards == 1) return group.all_gather(whole.memory, whole.dtype);
+  if (shards == 1) return calls_.all_gather(group, whole.memory, whole.dtype);
   const Call call{
       .collective = Collective::kAllGather, .dtype = whole.dtype, .count = whole.count()};
-  group.run(call, shard, whole.memory);
+  calls_.run(group, call, shard, whole.memory);
 }
 
 // For passes between steps.
@@ -281,31 +295,51 @@ void Trainer::publish_parameters() {
   if (unrounded_) round_offloaded();
   for (const Op& op : built_.program.ops) {
     if (op.kind == OpKind::kRoundParameters) round_parameters(op.wrap);
-    if (stale_ && op.publishes) gather(built_.program, *memory_, op);
+    if (!stale_ || !op.publishes) continue;
+    finish_compute();  // what the comm lane sends
+    gather(built_.program, *memory_, op);
   }
+  finish_compute();
   stale_ = false;
 }
 
-// Adds a micro-batch's losses to the step's, in the order of its gradients. The wish to stop
-// travels with them, so that all ranks stop after the same step.
-void Trainer::finish_loss(const Op& op, const UnitTensors& tensors) {
-  if (op.micro == 0) losses_.clear();
-  losses_.push_back(backend_.ops->sum(tensors.losses));
-  const int completed = shape_.add_in_pairs ? sums_completed(op.micro) : int(op.micro > 0);
-  for (int i = 0; i < completed; ++i) {
-    const double newest = losses_.back();
-    losses_.pop_back();
-    losses_.back() += newest;
-  }
-  auto* sums = reinterpret_cast<double*>(flat(built_.program.loss_sum).data);
-  sums[0] = losses_.front();
-  sums[1] = wish_to_stop_ ? 1 : 0;
+// On the host, of a micro-batch.
+Tensor Trainer::losses_of(int micro) const {
+  const size_t count = shape_.rows * shape_.positions;
+  const size_t bytes = count * sizeof(float);
+  return {all_losses_.memory().slice(size_t(micro) * bytes, bytes), DType::kF32, Shape{count}};
 }
 
+// After the last micro-batch the losses of all are added, in the order of their gradients. The wish
+// to stop travels with them, so that all ranks stop after the same step.
+void Trainer::finish_loss(const Op& op, const UnitTensors& tensors) {
+  compute().copy(losses_of(op.micro).memory, tensors.losses.memory);
+  if (op.micro + 1 < shape_.grad_accum) return;
+  finish_compute();
+  std::vector<double> waiting;  // sums that wait for others
+  for (int micro = 0; micro < shape_.grad_accum; ++micro) {
+    waiting.push_back(backend_.on_host().sum(losses_of(micro)));
+    const int completed = shape_.add_in_pairs ? sums_completed(micro) : int(micro > 0);
+    for (int i = 0; i < completed; ++i) {
+      const double newest = waiting.back();
+      waiting.pop_back();
+      waiting.back() += newest;
+    }
+  }
+  auto* sums = reinterpret_cast<double*>(loss_sum_.host().data);
+  sums[0] = waiting.front();
+  sums[1] = wish_to_stop_ ? 1 : 0;
+  loss_sum_.send(compute());
+}
+
+// Beside the sums of losses, the only place of a step where the host waits for the device.
 void Trainer::clip() {
+  loss_sum_.fetch(compute());
+  norm_sums_.fetch(compute());
+  finish_compute();
   clipped_at_ = Clock::now();
-  const auto* sums = reinterpret_cast<const double*>(flat(built_.program.loss_sum).data);
-  const auto* squares = reinterpret_cast<const double*>(flat(built_.program.norm_parts).data);
+  const auto* sums = reinterpret_cast<const double*>(loss_sum_.host().data);
+  const auto* squares = reinterpret_cast<const double*>(norm_sums_.host().data);
   result_.loss = sums[0] / double(tokens_per_step());
   result_.stop_wished = sums[1] > 0;
   double all_squares = 0;

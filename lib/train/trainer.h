@@ -25,6 +25,7 @@
 #include "lib/config/run_config.h"
 #include "lib/data/batch_loader.h"
 #include "lib/data/dataset.h"
+#include "lib/device/mirror.h"
 #include "lib/model/model.h"
 #include "lib/optim/loss_scaler.h"
 #include "lib/optim/optimizer.h"
@@ -33,6 +34,7 @@
 #include "lib/train/program_runner.h"
 #include "lib/train/unit_binding.h"
 #include "lib/train/weight_rounding.h"
+#include "lib/zero/device_calls.h"
 #include "lib/zero/offloaded_memory.h"
 #include "lib/zero/program_memory.h"
 
@@ -133,6 +135,8 @@ class Trainer {
   // The program of a step, and by OpId the seconds that each operation took in the last one.
   [[nodiscard]] const StepProgram& program() const { return built_.program; }
   [[nodiscard]] const std::vector<double>& op_seconds() const { return runner_->seconds(); }
+  // From now on the kernels of each operation are waited for, so that these seconds are theirs.
+  void finish_each_op() { runner_->finish_each(); }
 
   [[nodiscard]] int64_t steps_done() const { return step_; }
   [[nodiscard]] int64_t steps_skipped() const { return skipped_; }  // of those done
@@ -175,9 +179,13 @@ class Trainer {
   void transform(size_t tensor, const Tensor& direction, Memory workspace, const UpdateStep& step);
   [[nodiscard]] Tensor kept_of(size_t state, size_t place) const;
   std::function<void()> bind_train(const Op& op);
+  std::function<void()> bind_next_batch(const Op& op);
   std::unique_ptr<Pass> make_forward(const StepShape& shape, OpKind ending);
   std::function<void()> bind_forward(const Pass& pass, const Op& op);
   Memory flat(BufferId buffer) const;
+  [[nodiscard]] Stream& compute() const;
+  void finish_compute() const;
+  [[nodiscard]] Tensor losses_of(int micro) const;
   Communicator& members(RankGroup group);
   [[nodiscard]] Tensor own_part(const Tensor& wrap, int shards) const;
   [[nodiscard]] uint64_t tokens_per_step() const;
@@ -197,6 +205,8 @@ class Trainer {
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<Optimizer> optimizer_;
   const WeightRounding rounding_;
+  const WeightRounding host_rounding_;
+  DeviceCalls calls_;
   const Strategy& strategy_;
   BuiltStep built_;
   std::vector<std::vector<TensorPart>> norm_parts_;
@@ -211,9 +221,11 @@ class Trainer {
   int64_t step_ = 0;
   int64_t skipped_ = 0;
   uint64_t samples_ = 0;
+  Mirror loss_sum_;    // of the program's buffer
+  Mirror norm_sums_;   // of its norm_parts
+  Buffer all_losses_;  // of the step's micro-batches, on the host
   // Written by the operations of the running step, read after it.
   StepResult result_;
-  std::vector<double> losses_;  // sums over micro-batches that wait for others
   double gradient_factor_ = 1;  // clipping, and the loss scale undone
   bool stale_ = false;          // weights outside this rank's shard are those of the step before
   bool unrounded_ = false;      // offloaded master weights were changed between steps

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <random>
 
+#include "lib/train/batch_place.h"
 #include "lib/train/trainer.h"
 
 namespace gxp {
 namespace {
 
-constexpr auto kPassTimeout = std::chrono::hours(24);  // bounds arithmetic, as in a step
 constexpr auto kDataTimeout = std::chrono::seconds(300);
 
 // Draws from softmax(logits / temperature).
@@ -29,8 +29,8 @@ struct Trainer::Pass {
   StepProgram program;
   std::unique_ptr<ProgramMemory> memory;
   std::unique_ptr<ProgramRunner> runner;
-  // Set by the caller before each run: what fills a batch, and what is done with the head's
-  // tensors.
+  // Set by the caller before each run: what fills a batch, on the host, and what is done with the
+  // head's tensors.
   std::function<void(const Tensor& tokens, const Tensor& targets)> fill;
   std::function<void(const UnitTensors& head)> finish;
 };
@@ -41,17 +41,20 @@ std::unique_ptr<Trainer::Pass> Trainer::make_forward(const StepShape& shape, OpK
   pass->program = build_forward(architecture_, layout_, strategy_, shape, ending);
   pass->memory = std::make_unique<ProgramMemory>(*backend_.device, pass->program, *memory_);
   pass->runner =
-      std::make_unique<ProgramRunner>(*backend_.device, pass->program, *pass->memory,
+      std::make_unique<ProgramRunner>(*backend_.lanes, pass->program, *pass->memory,
                                       [&](const Op& op) { return bind_forward(*pass, op); });
   return pass;
 }
 
 std::function<void()> Trainer::bind_forward(const Pass& pass, const Op& op) {
   if (op.kind == OpKind::kNextBatch) {
-    const Shape shape = {pass.shape.rows, pass.shape.positions};
-    return [&pass, tokens = Tensor(pass.memory->of(op.tokens), DType::kI32, shape),
-            targets = Tensor(pass.memory->of(op.targets), DType::kI32, shape)] {
-      pass.fill(tokens, targets);
+    // Owned by the function, which can be copied.
+    const auto place = std::make_shared<BatchPlace>(*backend_.device, pass.memory->of(op.tokens),
+                                                    pass.memory->of(op.targets),
+                                                    Shape{pass.shape.rows, pass.shape.positions});
+    return [this, &pass, place] {
+      pass.fill(place->tokens(), place->targets());
+      place->send(compute());
     };
   }
   if (op.kind == OpKind::kGatherParameters)
@@ -87,7 +90,7 @@ double Trainer::validate() {
     sums[1] += double(head.losses.count());
   };
   for (int batch = 0; batch < config_.train.valid_batches; ++batch) {
-    pass->runner->run(Deadline::after(kPassTimeout));
+    pass->runner->run(Deadline::after(kComputeTimeout));
   }
   communicator_.all_reduce(memory_of(sums), DType::kF64, ReduceOp::kSum);
   return sums[0] / sums[1];
@@ -113,10 +116,12 @@ std::vector<int32_t> Trainer::generate(std::vector<int32_t> tokens, int count, d
       std::copy(tokens.end() - std::ptrdiff_t(window), tokens.end(), input.data<int32_t>());
     };
     pass->finish = [&](const UnitTensors& head) {
-      const float* logits = head.output.data<float>();
-      tokens.push_back(draw(logits, head.output.count(), temperature, random));
+      std::vector<float> logits(head.output.count());
+      compute().copy(memory_of(logits), head.output.memory);
+      finish_compute();
+      tokens.push_back(draw(logits.data(), logits.size(), temperature, random));
     };
-    pass->runner->run(Deadline::after(kPassTimeout));
+    pass->runner->run(Deadline::after(kComputeTimeout));
   }
   return tokens;
 }

@@ -1,5 +1,4 @@
 // What the trainer does with gradients between backward and the optimizer.
-#include "kernels/mixed_sums.h"
 #include "lib/train/trainer.h"
 #include "lib/zero/gradients.h"
 
@@ -8,9 +7,10 @@ namespace gxp {
 void Trainer::reduce_bucket(const Op& op) {
   const Range& bucket = built_.buckets[size_t(op.bucket)].flat;
   const Tensor sum = memory_->tensor(op.gradients.buffer).rows(op.gradients.begin, bucket.count);
-  all_sum(communicator_, sum);
+  all_sum(calls_, communicator_, sum);
   if (!op.keeps) return;
-  copy_rounded(memory_->tensor(built_.program.gradients).rows(bucket.begin, bucket.count), sum);
+  backend_.comm_ops->convert(
+      memory_->tensor(built_.program.gradients).rows(bucket.begin, bucket.count), sum);
 }
 
 void Trainer::scatter_gradients(const Op& op) {
@@ -19,9 +19,9 @@ void Trainer::scatter_gradients(const Op& op) {
   const bool all = op.group == RankGroup::kShards;
   const Tensor theirs = all ? whole : own_part(whole, groups_.shard_size);
   if (op.scatter)
-    scatter_sum(members(op.group), theirs);
+    scatter_sum(calls_, members(op.group), theirs);
   else
-    all_sum(members(op.group), theirs);
+    all_sum(calls_, members(op.group), theirs);
   if (!op.keeps) return;
   const Tensor mine = own_part(whole, program.optimizer_shards);
   const Range place =
@@ -29,9 +29,9 @@ void Trainer::scatter_gradients(const Op& op) {
   Tensor kept = memory_->tensor(program.gradients).rows(place.begin, place.count);
   if (program.gradient_shards == 1) kept = own_part(kept, program.optimizer_shards);
   if (op.accumulate)
-    add_rounded(kept, mine);
+    backend_.comm_ops->add(kept, kept, mine);
   else
-    copy_rounded(kept, mine);
+    backend_.comm_ops->convert(kept, mine);
 }
 
 void Trainer::add_gradients(const Op& op) {
@@ -48,13 +48,14 @@ void Trainer::add_gradients(const Op& op) {
 // has the same bits under every strategy.
 void Trainer::measure() {
   const StepProgram& program = built_.program;
-  auto* sums = reinterpret_cast<double*>(flat(program.norm_parts).data);
+  const Memory sums = flat(program.norm_parts);
   const size_t each = norm_parts_.size() / size_t(groups_.world_size);
   for (size_t part = 0; part < norm_parts_.size(); ++part) {
     const size_t place = place_of_norm_part(part);
     if (is_sharded() && place / each != size_t(communicator_.rank())) continue;
-    sums[place] = sum_of_squares(*backend_.ops, layout_, norm_parts_[part],
-                                 memory_->tensor(program.gradients), program.gradient_shards);
+    const Tensor sum(sums.slice(place * sizeof(double), sizeof(double)), DType::kF64, {});
+    sum_squares(*backend_.ops, sum, layout_, norm_parts_[part], memory_->tensor(program.gradients),
+                program.gradient_shards);
   }
 }
 

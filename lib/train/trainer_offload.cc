@@ -1,6 +1,5 @@
 // The trainer's update in pieces, and what of its state lies beside the device.
 #include <algorithm>
-#include <cstring>
 
 #include "lib/train/trainer.h"
 
@@ -118,7 +117,8 @@ void Trainer::fill_weights(
     const std::function<void(const StateTensor&, const Tensor& weight)>& fill) {
   std::vector<float> staged;
   for (const StateTensor& tensor : state()) {
-    if (tensor.weight.memory.data != nullptr) {
+    const Memory weight = tensor.weight.memory;
+    if (weight.data != nullptr && weight.space == MemorySpace::kHost) {
       fill(tensor, tensor.weight);
       continue;
     }
@@ -146,12 +146,12 @@ void Trainer::round_offloaded() {
       const Tensor to(memory_of(halves).slice(0, piece.count * sizeof(uint16_t)),
                       architecture_.compute, Shape{piece.count});
       offloaded_->read(program.master_weights, piece, from.memory);
-      rounding_.round(to, from, spec_of(part), part.elements.begin + done, step_ + 1);
+      host_rounding_.round(to, from, spec_of(part), part.elements.begin + done, step_ + 1);
       if (shape_.offload.parameters != Storage::kDevice)
         offloaded_->write(program.parameters, piece, to.memory);
       else
-        std::memcpy(own_parameters(wrap).rows(piece.begin - place, piece.count).memory.data,
-                    to.memory.data, to.memory.bytes);
+        backend_.device->copy(own_parameters(wrap).rows(piece.begin - place, piece.count).memory,
+                              to.memory);
     }
   }
   unrounded_ = false;

@@ -105,7 +105,7 @@ void Trainer::gather_directions(const Op& op) {
   const Tensor wrap = memory_->tensor(op.scratch[0]);
   const bool replicas = op.group == RankGroup::kReplicas;
   const Tensor theirs = replicas ? own_part(wrap, groups_.shard_size) : wrap;
-  members(op.group).all_gather(theirs.memory, theirs.dtype);
+  calls_.all_gather(members(op.group), theirs.memory, theirs.dtype);
 }
 
 void Trainer::update_whole(const Op& op) {

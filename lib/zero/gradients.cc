@@ -6,20 +6,19 @@
 
 namespace gxp {
 
-void all_sum(Communicator& communicator, const Tensor& gradients) {
-  communicator.all_reduce(gradients.memory, gradients.dtype, ReduceOp::kSum);
+void all_sum(DeviceCalls& calls, Communicator& communicator, const Tensor& gradients) {
+  calls.all_reduce(communicator, gradients.memory, gradients.dtype, ReduceOp::kSum);
 }
 
-void scatter_sum(Communicator& communicator, const Tensor& wrap) {
-  communicator.reduce_scatter(wrap.memory, wrap.dtype, ReduceOp::kSum);
+void scatter_sum(DeviceCalls& calls, Communicator& communicator, const Tensor& wrap) {
+  calls.reduce_scatter(communicator, wrap.memory, wrap.dtype, ReduceOp::kSum);
 }
 
-double sum_of_squares(Ops& ops, const ParameterLayout& layout, std::span<const TensorPart> parts,
-                      const Tensor& gradients, int shards) {
-  double sum = 0;
+void sum_squares(Ops& ops, const Tensor& total, const ParameterLayout& layout,
+                 std::span<const TensorPart> parts, const Tensor& gradients, int shards) {
+  ops.fill({total.memory, DType::kF32, Shape{2}}, 0);  // an f64 of zero bits is 0, too
   for (const TensorPart& part : parts)
-    sum += ops.sum_of_squares(gradients_of(layout, part, gradients, shards));
-  return sum;
+    ops.add_sum_of_squares(total, gradients_of(layout, part, gradients, shards));
 }
 
 const TensorPart* find_non_finite(Ops& ops, const ParameterLayout& layout,

@@ -1,5 +1,3 @@
-#include <sys/mman.h>
-
 #include <cstring>
 
 #include "lib/base/bytes.h"
@@ -8,49 +6,46 @@
 namespace gxp {
 namespace {
 
+Buffer allocate(Device& device, uint64_t bytes) {
+  try {
+    return device.allocate_host(bytes);
+  } catch (const Error& error) {
+    fail(error.kind(),
+         "offload to host memory: {}; use offload.optimizer = \"file\", or a lower offload.ratio",
+         error.what());
+  }
+}
+
 class MemoryStore final : public OffloadStore {
  public:
-  explicit MemoryStore(uint64_t bytes) : bytes_(bytes) {
-    void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED)
-      fail(ErrorKind::kDevice,
-           "offload to host memory: no {} there; use offload.optimizer = \"file\", or a lower "
-           "offload.ratio",
-           format_bytes(bytes));
-    data_ = static_cast<std::byte*>(base);
-    ::madvise(base, bytes, MADV_HUGEPAGE);  // a hint
-    std::memset(base, 0, bytes);            // so that no step waits for pages
+  MemoryStore(Device& device, Stream& stream, uint64_t bytes)
+      : stream_(stream), buffer_(allocate(device, bytes)) {
+    std::memset(buffer_.memory().data, 0, bytes);  // so that no step waits for pages
   }
-  MemoryStore(const MemoryStore&) = delete;
-  MemoryStore& operator=(const MemoryStore&) = delete;
-  ~MemoryStore() override { ::munmap(data_, bytes_); }
 
   [[nodiscard]] std::string description() const override { return "host memory"; }
-  [[nodiscard]] uint64_t bytes() const override { return bytes_; }
+  [[nodiscard]] uint64_t bytes() const override { return buffer_.memory().bytes; }
 
   void read(std::span<const Transfer> pieces) override {
-    for (const Transfer& piece : pieces)
-      std::memcpy(piece.memory.data, at(piece), piece.memory.bytes);
+    for (const Transfer& piece : pieces) stream_.copy(piece.memory, at(piece));
   }
   void write(std::span<const Transfer> pieces) override {
-    for (const Transfer& piece : pieces)
-      std::memcpy(at(piece), piece.memory.data, piece.memory.bytes);
+    for (const Transfer& piece : pieces) stream_.copy(at(piece), piece.memory);
   }
 
  private:
-  [[nodiscard]] std::byte* at(const Transfer& piece) const {
-    GXP_ASSERT(piece.offset <= bytes_ && piece.memory.bytes <= bytes_ - piece.offset);
-    return data_ + piece.offset;
+  [[nodiscard]] Memory at(const Transfer& piece) const {
+    return buffer_.memory().slice(piece.offset, piece.memory.bytes);
   }
 
-  uint64_t bytes_;
-  std::byte* data_ = nullptr;
+  Stream& stream_;
+  Buffer buffer_;
 };
 
 }  // namespace
 
-std::unique_ptr<OffloadStore> make_memory_store(uint64_t bytes) {
-  return std::make_unique<MemoryStore>(bytes);
+std::unique_ptr<OffloadStore> make_memory_store(Device& device, Stream& stream, uint64_t bytes) {
+  return std::make_unique<MemoryStore>(device, stream, bytes);
 }
 
 }  // namespace gxp

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "lib/device/memory.h"
+#include "lib/device/device.h"
 
 namespace gxp {
 
@@ -16,10 +16,15 @@ struct Transfer {
   Memory memory;
 };
 
+//   Order     a Work of the stream that it was made with, or the caller while nothing is queued.
+//   What
+//             was read is there for what the stream does next; the host waits for it, and for what
+//             was written, with Stream::finish().
 //   Content   zero where nothing was written; gone with the store.
 //   Threads   one at a time.
 //   Errors    kIo, naming the store, the place and the system's reason.
-//   Cost      one system call and one copy where offset, size and address of a piece of a file are
+//   Cost      of a file: one system call and one copy where offset, size and address of a piece of
+//   a file are
 //             multiples of kBlockBytes; any others are copied block by block. Neither function
 //             allocates.
 class OffloadStore {
@@ -35,8 +40,8 @@ class OffloadStore {
   virtual void write(std::span<const Transfer> pieces) = 0;
 };
 
-// kDevice: not that much memory.
-std::unique_ptr<OffloadStore> make_memory_store(uint64_t bytes);
+// In pinned memory of the device's host. kDevice: not that much memory.
+std::unique_ptr<OffloadStore> make_memory_store(Device& device, Stream& stream, uint64_t bytes);
 
 struct FileStoreOptions {
   std::string directory;    // that exists
@@ -49,5 +54,10 @@ struct FileStoreOptions {
 // and free; kUnavailable: io_uring is asked for and not there. What is used in its place, or in
 // that of O_DIRECT, is in the description.
 std::unique_ptr<OffloadStore> make_file_store(const FileStoreOptions& options, uint64_t bytes);
+
+// `store` for pieces in the memory of a device, too: they go through pinned memory, some MiB at a
+// time, of which one half is copied while the other is read or written.
+std::unique_ptr<OffloadStore> make_staged_store(std::unique_ptr<OffloadStore> store, Device& device,
+                                                Stream& stream);
 
 }  // namespace gxp

@@ -1,7 +1,6 @@
 #include "lib/zero/offloaded_memory.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -10,13 +9,17 @@
 namespace gxp {
 
 OffloadedMemory::OffloadedMemory(const StepProgram& program, const ProgramMemory& memory,
-                                 const FileStoreOptions& file)
-    : program_(program), memory_(memory) {
+                                 const FileStoreOptions& file, Device& device, Stream& stream)
+    : program_(program), memory_(memory), device_(device), stream_(stream) {
   const auto& bytes = program.offloaded_bytes;
   if (const uint64_t host = bytes[size_t(Storage::kHost)]; host > 0)
-    stores_[size_t(Storage::kHost)] = make_memory_store(host);
-  if (const uint64_t in_file = bytes[size_t(Storage::kFile)]; in_file > 0)
-    stores_[size_t(Storage::kFile)] = make_file_store(file, in_file);
+    stores_[size_t(Storage::kHost)] = make_memory_store(device, stream, host);
+  const uint64_t in_file = bytes[size_t(Storage::kFile)];
+  if (in_file == 0) return;
+  auto& in_files = stores_[size_t(Storage::kFile)];
+  in_files = make_file_store(file, in_file);
+  if (device.space() != MemorySpace::kHost)
+    in_files = make_staged_store(std::move(in_files), device, stream);
 }
 
 template <class OnDevice, class Beside>
@@ -36,21 +39,23 @@ void OffloadedMemory::split(BufferId buffer, const Range& elements, OnDevice on_
 
 void OffloadedMemory::read(BufferId buffer, const Range& elements, Memory out) {
   split(
-      buffer, elements, [&](Memory held) { std::memcpy(out.data, held.data, held.bytes); },
+      buffer, elements, [&](Memory held) { device_.copy(out.slice(0, held.bytes), held); },
       [&](OffloadStore& store, uint64_t offset, size_t done) {
         const Transfer piece{offset, out.slice(done, out.bytes - done)};
         store.read({&piece, 1});
+        stream_.finish(Deadline::after(kComputeTimeout));
       });
 }
 
 void OffloadedMemory::write(BufferId buffer, const Range& elements, ConstMemory in) {
   split(
-      buffer, elements, [&](Memory held) { std::memcpy(held.data, in.data, held.bytes); },
+      buffer, elements, [&](Memory held) { device_.copy(held, in.slice(0, held.bytes)); },
       [&](OffloadStore& store, uint64_t offset, size_t done) {
         // A store reads what it is to write.
         const Transfer piece{offset,
                              {const_cast<std::byte*>(in.data) + done, in.bytes - done, in.space}};
         store.write({&piece, 1});
+        stream_.finish(Deadline::after(kComputeTimeout));
       });
 }
 

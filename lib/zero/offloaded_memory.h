@@ -18,11 +18,13 @@ namespace gxp {
 //   Errors    as OffloadStore.
 class OffloadedMemory {
  public:
-  // `file`: where the program has buffers in a file. `memory` and `program` outlive this.
+  // `file`: where the program has buffers in a file. `device`, that of `memory`, and `stream`,
+  // which fetches and stores run on, outlive this, as `memory` and `program` do.
   OffloadedMemory(const StepProgram& program, const ProgramMemory& memory,
-                  const FileStoreOptions& file);
+                  const FileStoreOptions& file, Device& device, Stream& stream);
 
-  // Elements of a persistent buffer that go on in its rest, wherever each lies.
+  // Elements of a persistent buffer that go on in its rest, wherever each lies, to and from the
+  // host's memory; while nothing is queued on any stream.
   void read(BufferId buffer, const Range& elements, Memory out);
   void write(BufferId buffer, const Range& elements, ConstMemory in);
 
@@ -45,6 +47,8 @@ class OffloadedMemory {
 
   const StepProgram& program_;
   const ProgramMemory& memory_;
+  Device& device_;
+  Stream& stream_;
   std::array<std::unique_ptr<OffloadStore>, kStorageCount> stores_;
 };
 

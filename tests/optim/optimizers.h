@@ -37,7 +37,7 @@ class Trial {
   Trial(const OptimConfig& config, size_t count)
       : pool_(2),
         ops_(make_cpu_ops(pool_)),
-        optimizer_(make_optimizer(*ops_, config)),
+        optimizer_(make_optimizer({*device_, *stream_, *ops_}, config)),
         lr_(config.lr),
         weights_(count),
         gradients_(count),
@@ -69,6 +69,8 @@ class Trial {
   }
 
   ThreadPool pool_;
+  std::unique_ptr<Device> device_ = make_cpu_device();
+  std::unique_ptr<Stream> stream_ = device_->make_stream("compute");
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Optimizer> optimizer_;
   double lr_;

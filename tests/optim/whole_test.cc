@@ -23,7 +23,7 @@ class WholeTrial {
   WholeTrial(const OptimConfig& config, const Sizes& sizes, int threads = 2)
       : pool_(threads),
         ops_(make_cpu_ops(pool_)),
-        optimizer_(make_optimizer(*ops_, config)),
+        optimizer_(make_optimizer({*device_, *stream_, *ops_}, config)),
         spec_(make_optimizer_spec(config)),
         tensor_{"h.0.weight", sizes},
         lr_(config.lr),
@@ -75,6 +75,8 @@ class WholeTrial {
   }
 
   ThreadPool pool_;
+  std::unique_ptr<Device> device_ = make_cpu_device();
+  std::unique_ptr<Stream> stream_ = device_->make_stream("compute");
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Optimizer> optimizer_;
   OptimizerSpec spec_;

@@ -68,6 +68,7 @@ inline RunConfig golden_config(const std::string& name, int world_size,
   set("train.grad_accum", data["accum"]);
   set("train.micro_batch", data["batch"].get<int>() / world_size);
   set("train.threads", 1);
+  set("train.device", "cpu");
   set("optim.lr", optim["lr"]);
   set("optim.weight_decay", optim["weight_decay"]);
   set("optim.clip", optim["grad_clip"]);

@@ -111,8 +111,7 @@ TEST_CASE("a step with offloaded state has no race and allocates nothing", "[tra
   const std::vector<Trained> plain = train_on_ranks(config, 2);
   const uint64_t seed = GENERATE(range(1, 5));
   const auto losses = run_ranks(2, [&](Communicator& communicator) {
-    Backend backend = make_backend(config.train, 1);
-    backend.device = std::make_unique<SimDevice>(seed);
+    Backend backend = make_host_backend(std::make_unique<SimDevice>(seed), config.train, 1);
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
     const uint64_t before = backend.device->tracker().allocation_count();
@@ -136,7 +135,8 @@ TEST_CASE("taking any single event out of a step with offloaded state is found",
   const auto run_idle = [](const StepProgram& planted) {
     SimDevice device(1);
     const ProgramMemory memory(device, planted);
-    ProgramRunner runner(device, planted, memory, [](const Op&) { return [] {}; });
+    Lanes lanes(device);
+    ProgramRunner runner(lanes, planted, memory, [](const Op&) { return [] {}; });
     for (int step = 0; step < 2; ++step) runner.run(Deadline::after(std::chrono::seconds(60)));
   };
   CHECK_NOTHROW(run_idle(program));

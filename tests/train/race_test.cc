@@ -7,12 +7,6 @@
 namespace gxp {
 namespace {
 
-Backend simulated_backend(const RunConfig& config, uint64_t seed) {
-  Backend backend = make_backend(config.train, 1);
-  backend.device = std::make_unique<SimDevice>(seed);
-  return backend;
-}
-
 TEST_CASE("a step has no race and gives the same losses in every legal order", "[train]") {
   const std::string strategy =
       GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op", "hybrid_shard");
@@ -32,7 +26,7 @@ TEST_CASE("a step has no race and gives the same losses in every legal order", "
   const std::vector<Trained> plain = train_on_ranks(config, world_size);
   const uint64_t seed = GENERATE(range(1, 9));
   const auto losses = run_ranks(world_size, [&](Communicator& communicator) {
-    Backend backend = simulated_backend(config, seed);
+    Backend backend = make_host_backend(std::make_unique<SimDevice>(seed), config.train, 1);
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
     std::vector<double> losses;
@@ -47,7 +41,8 @@ TEST_CASE("a step has no race and gives the same losses in every legal order", "
 void run_idle(const StepProgram& program, uint64_t seed) {
   SimDevice device(seed);
   const ProgramMemory memory(device, program);
-  ProgramRunner runner(device, program, memory, [](const Op&) { return [] {}; });
+  Lanes lanes(device);
+  ProgramRunner runner(lanes, program, memory, [](const Op&) { return [] {}; });
   for (int step = 0; step < 2; ++step) runner.run(Deadline::after(std::chrono::seconds(60)));
 }
 

@@ -27,8 +27,10 @@ std::vector<float> flat_gradients(const ParameterLayout& layout, F f) {
 
 double norm_with_threads(std::vector<float>& flat, const ParameterLayout& layout, int threads) {
   ThreadPool pool(threads);
-  return std::sqrt(
-      sum_of_squares(*make_cpu_ops(pool), layout, make_parts(layout, 1, 0), tensor_of(flat), 1));
+  std::vector<double> sum = {-1};  // of another step
+  sum_squares(*make_cpu_ops(pool), {memory_of(sum), DType::kF64, {}}, layout,
+              make_parts(layout, 1, 0), tensor_of(flat), 1);
+  return std::sqrt(sum[0]);
 }
 
 TEST_CASE("the norm counts every element of every tensor once, and no padding", "[zero]") {
@@ -83,11 +85,14 @@ TEST_CASE("sums over groups and their replicas have the bits of sums over all ra
     HalfArray whole(mine, dtype), parts(mine, dtype);
     const auto group = communicator.split(rank / ranks.shard_size, rank);
     const auto replicas = communicator.split(rank % ranks.shard_size, rank);
-    all_sum(communicator, whole.tensor({kCount}));
-    scatter_sum(*group, parts.tensor({kCount}));
+    const std::unique_ptr<Device> device = make_cpu_device();
+    const std::unique_ptr<Stream> stream = device->make_stream("comm");
+    DeviceCalls calls(*device, *stream);
+    all_sum(calls, communicator, whole.tensor({kCount}));
+    scatter_sum(calls, *group, parts.tensor({kCount}));
     const size_t part = kCount / size_t(ranks.shard_size);
     const size_t begin = part * size_t(rank % ranks.shard_size);
-    all_sum(*replicas, parts.tensor({kCount}).rows(begin, part));
+    all_sum(calls, *replicas, parts.tensor({kCount}).rows(begin, part));
     const auto own = [&](const HalfArray& from) {
       const Floats values = from.floats();
       return Floats(values.begin() + long(begin), values.begin() + long(begin + part));

@@ -16,7 +16,9 @@ const std::string kDirectory = std::filesystem::temp_directory_path().string();
 constexpr uint64_t kBytes = 5 << 20;
 
 std::unique_ptr<OffloadStore> make_store(const std::string& kind) {
-  if (kind == "memory") return make_memory_store(kBytes);
+  static const std::unique_ptr<Device> device = make_cpu_device();
+  static const std::unique_ptr<Stream> stream = device->make_stream("offload");
+  if (kind == "memory") return make_memory_store(*device, *stream, kBytes);
   return make_file_store({kDirectory, "a test's bytes", kind}, kBytes);
 }
 
