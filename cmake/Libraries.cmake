@@ -31,7 +31,7 @@ endif()
 find_package(CUDAToolkit QUIET)
 gxp_probe(CUDA "${CUDAToolkit_FOUND}" "toolkit ${CUDAToolkit_VERSION}; preset cuda compiles the CUDA backend"
           "the CUDA backend cannot be compiled")
-option(GXP_CUDA "Compile the CUDA backend and the engine nccl; gxp train does not compute on GPUs yet" OFF)
+option(GXP_CUDA "Compile the CUDA backend and the engine nccl" OFF)
 if(GXP_CUDA)
   find_package(CUDAToolkit REQUIRED)
   # Machine code for A100 and H100 (90a: with its wgmma and TMA); PTX that newer GPUs compile at load.

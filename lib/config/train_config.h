@@ -81,7 +81,10 @@ struct TrainConfig {
               "grad_accum is the same power of two; costs memory for log2(grad_accum) sums of a "
               "step's gradients.",
               one_of("world-size", "any-world-size", "off")),
-        field("device", &S::device, "Where the arithmetic runs.", one_of("auto", "cpu")),
+        field("device", &S::device,
+              "Where the arithmetic runs. cuda: each rank on a GPU, in turn by its number on its "
+              "host. auto: cuda where there is a GPU that can be used, else cpu.",
+              one_of("auto", "cpu", "cuda")),
         field("threads", &S::threads, "Threads per rank; 0: the rank's share of the CPUs.",
               between(0, 4096)),
         field("device_memory_bytes", &S::device_memory_bytes,

@@ -117,12 +117,17 @@ Support cuda_support() {
   return {};
 }
 
+int cuda_device_count() {
+  int count = 0;
+  check_cuda(cudaGetDeviceCount(&count), "count the GPUs");
+  return count;
+}
+
 std::unique_ptr<Device> make_cuda_device(int index) {
   if (const Support support = cuda_support(); !support) {
     fail(ErrorKind::kUnavailable, "open GPU {}: {}", index, support.reason);
   }
-  int count = 0;
-  check_cuda(cudaGetDeviceCount(&count), "count the GPUs");
+  const int count = cuda_device_count();
   if (index < 0 || index >= count) {
     fail(ErrorKind::kUnavailable, "open GPU {}: the driver shows {}, numbered from 0", index,
          count);

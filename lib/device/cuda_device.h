@@ -10,6 +10,8 @@ namespace gxp {
 
 // Whether this process can use a GPU; if not, what is missing: the driver, a newer driver, a GPU.
 Support cuda_support();
+// How many GPUs there are, numbered from 0; where there is support.
+int cuda_device_count();
 
 // GPU `index` of those that CUDA_VISIBLE_DEVICES shows. Its memory is of MemorySpace::kCuda,
 // aligned to 256 bytes. Throws kUnavailable with cuda_support()'s reason, or if there is no such
