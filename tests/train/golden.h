@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/mixed_sums.h"
 #include "lib/ckpt/format.h"
 #include "lib/config/load.h"
 #include "lib/train/backend.h"
@@ -81,7 +80,8 @@ inline RunConfig golden_config(const std::string& name, int world_size,
 
 inline Values values_of(const Tensor& tensor) {
   Values values(tensor.count());
-  copy_rounded(Tensor(memory_of(values), DType::kF32, Shape{values.size()}), tensor);
+  ThreadPool pool(1);
+  make_cpu_ops(pool)->convert({memory_of(values), DType::kF32, Shape{values.size()}}, tensor);
   return values;
 }
 
@@ -126,7 +126,7 @@ inline bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b
 // What one rank saw of a run.
 struct Trained {
   std::vector<StepResult> steps;
-  std::vector<Values> first_gradients;  // of step 1
+  std::vector<Values> first_gradients;  // of step 1; none where they are not the host's
   std::vector<Values> weights;          // final
 };
 
@@ -140,23 +140,26 @@ inline void check_same(const Trained& found, const Trained& expected) {
   CHECK(same_bits(found.weights, expected.weights));
 }
 
-inline Trained train(const RunConfig& config, Communicator& communicator) {
-  Backend backend = make_backend(config.train, communicator.world_size());
+inline Trained train(const RunConfig& config, Communicator& communicator, Backend backend) {
   Trainer trainer(config, communicator, backend);
   trainer.initialise_weights();
   Trained trained;
   while (trainer.steps_done() < config.train.steps) {
     trained.steps.push_back(trainer.step(false));
-    if (trainer.steps_done() == 1)
+    if (trainer.steps_done() == 1 && backend.device->space() == MemorySpace::kHost)
       trained.first_gradients = whole_tensors(trainer, communicator, &StateTensor::gradient);
   }
   trained.weights = weights_of(trainer, communicator);
   return trained;
 }
 
+inline Trained train(const RunConfig& config, Communicator& communicator) {
+  return train(config, communicator, make_backend(config.train, communicator.world_size()));
+}
+
 // Trains to step `until`, from the newest checkpoint if there is one, and saves.
-inline Trained train_part(const RunConfig& config, Communicator& communicator, int until) {
-  Backend backend = make_backend(config.train, communicator.world_size());
+inline Trained train_part(const RunConfig& config, Communicator& communicator, int until,
+                          Backend backend) {
   Trainer trainer(config, communicator, backend);
   if (!resume_state(trainer, communicator, config, {})) trainer.initialise_weights();
   Trained trained;
@@ -164,6 +167,11 @@ inline Trained train_part(const RunConfig& config, Communicator& communicator, i
   save_state(trainer, communicator, config, {});
   trained.weights = weights_of(trainer, communicator);
   return trained;
+}
+
+inline Trained train_part(const RunConfig& config, Communicator& communicator, int until) {
+  return train_part(config, communicator, until,
+                    make_backend(config.train, communicator.world_size()));
 }
 
 inline std::vector<Trained> train_on_ranks(const RunConfig& config, int world_size) {

@@ -1,0 +1,75 @@
+#include "tests/cuda/queued_cpu_ops.h"
+
+#include <chrono>
+#include <tuple>
+
+#include "lib/device/cuda_stream.h"
+#include "tests/cuda/emulation/streams.h"
+#include "tests/cuda/forwarded_ops.h"
+
+namespace gxp {
+namespace {
+
+// The emulated GPU's memory is the host's, by another name.
+template <class AnyTensor>
+AnyTensor seen_by_host(AnyTensor tensor) {
+  GXP_ASSERT(tensor.memory.data == nullptr || tensor.memory.space == MemorySpace::kCuda);
+  tensor.memory.space = MemorySpace::kHost;
+  return tensor;
+}
+Tensor there(const Tensor& tensor) { return seen_by_host(tensor); }
+ConstTensor there(const ConstTensor& tensor) { return seen_by_host(tensor); }
+template <class AnyTensor>
+GroupedHeads<AnyTensor> there(const GroupedHeads<AnyTensor>& in) {
+  return {there(in.queries), there(in.keys), there(in.values), in.heads, in.kv_heads};
+}
+LinearBackward there(LinearBackward layer) {
+  for (Tensor* tensor : {&layer.dx, &layer.dweight, &layer.dbias, &layer.in})
+    *tensor = there(*tensor);
+  for (ConstTensor* tensor : {&layer.dout, &layer.weight}) *tensor = there(*tensor);
+  return layer;
+}
+MatmulOptions there(MatmulOptions options) {
+  options.bias = there(options.bias);
+  options.residual = there(options.residual);
+  return options;
+}
+template <class Plain>
+Plain there(const Plain& plain) {
+  return plain;
+}
+
+class QueuedCpuOps final : public ForwardedOps<QueuedCpuOps> {
+ public:
+  explicit QueuedCpuOps(Stream& stream) : stream_(stream) {}
+  [[nodiscard]] std::string description() const override { return "queued " + ops_->description(); }
+
+  template <class Result, class... Parameters, class... Given>
+  Result carry_out(Result (Ops::*operation)(Parameters...), const Given&... given) {
+    const auto run = [this, operation, given = std::tuple(there(given)...)] {
+      return std::apply([&](const auto&... each) { return (ops_.get()->*operation)(each...); },
+                        given);
+    };
+    if constexpr (std::is_void_v<Result>) {
+      emulation::enqueue(native_stream(stream_), run);
+    } else {
+      Result result;
+      emulation::enqueue(native_stream(stream_), [&] { result = run(); });
+      stream_.finish(Deadline::after(std::chrono::seconds(300)));
+      return result;
+    }
+  }
+
+ private:
+  Stream& stream_;
+  ThreadPool pool_{1};
+  std::unique_ptr<Ops> ops_ = make_cpu_ops(pool_);
+};
+
+}  // namespace
+
+std::unique_ptr<Ops> make_queued_cpu_ops(Stream& stream) {
+  return std::make_unique<QueuedCpuOps>(stream);
+}
+
+}  // namespace gxp

@@ -1,0 +1,138 @@
+// What surrounds a GPU's kernels in training, held against the CPU to the bit: on an emulated GPU
+// whose kernels are the CPU's, run as late as its streams allow.
+#include "lib/train/cuda_backend.h"
+#include "tests/catch.h"
+#include "tests/cuda/queued_cpu_ops.h"
+#include "tests/train/golden.h"
+
+namespace gxp {
+namespace {
+
+using Sets = std::vector<std::string>;
+
+Sets operator+(Sets a, const Sets& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Backend queued_backend(const TrainConfig& config) {
+  Backend backend = make_cuda_backend(0, config, 1);
+  backend.ops = make_queued_cpu_ops((*backend.lanes)[Lane::kCompute]);
+  backend.comm_ops = make_queued_cpu_ops((*backend.lanes)[Lane::kComm]);
+  return backend;
+}
+
+void check_like_cpu(const RunConfig& config, int world_size) {
+  const std::vector<Trained> expected = train_on_ranks(config, world_size);
+  const std::vector<Trained> found = run_ranks(world_size, [&](Communicator& communicator) {
+    return train(config, communicator, queued_backend(config.train));
+  });
+  for (size_t rank = 0; rank < found.size(); ++rank) check_same(found[rank], expected[rank]);
+}
+
+// A few steps of a golden run whose batch is 2 rows on each rank.
+RunConfig few_steps(const Sets& sets, const std::string& folder = "gpt2-accum") {
+  return golden_config(
+      folder, 2, Sets{"train.steps=4", "model.init=normal", "parallel.bucket_bytes=8000"} + sets);
+}
+
+}  // namespace
+
+TEST_CASE("a queued run has the CPU's bits under every strategy") {
+  const std::string strategy = GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op");
+  const std::string precision = GENERATE("fp32", "bf16", "fp16");
+  const int world_size = GENERATE(1, 2);
+  CAPTURE(strategy, precision, world_size);
+  check_like_cpu(few_steps({"parallel.strategy=" + strategy, "train.precision=" + precision}),
+                 world_size);
+}
+
+TEST_CASE("a queued run has the CPU's bits with every way to keep a step small") {
+  const Sets sets =
+      GENERATE(values<Sets>({{"train.recompute=full"},
+                             {"train.grad_accum_dtype=bf16", "parallel.strategy=zero2"},
+                             {"train.grad_accum_dtype=bf16", "parallel.strategy=ddp"},
+                             {"train.precision=bf16", "train.rounding=stochastic"},
+                             {"train.deterministic=any-world-size", "train.grad_accum=4"},
+                             {"train.frozen=[\"h.0.*\"]", "parallel.strategy=zero1"},
+                             {"model.layers=1", "parallel.strategy=zero3", "train.grad_accum=1"}}));
+  CAPTURE(sets);
+  check_like_cpu(few_steps(sets), 2);
+}
+
+TEST_CASE("a queued hybrid run has the CPU's bits") {
+  const std::string strategy = GENERATE("hybrid_shard", "hybrid_shard_zero2");
+  CAPTURE(strategy);
+  check_like_cpu(
+      few_steps({"parallel.strategy=" + strategy, "parallel.shard_size=2", "train.micro_batch=1"}),
+      4);
+}
+
+TEST_CASE("a queued run of a Llama has the CPU's bits") {
+  check_like_cpu(few_steps({"parallel.strategy=zero3"}, "llama-tiny"), 2);
+}
+
+TEST_CASE("a queued run has the CPU's bits with every optimizer") {
+  const std::string name = GENERATE("adamw", "adam", "sgd", "lion", "adafactor", "muon");
+  const std::string strategy = GENERATE("ddp", "zero3");
+  CAPTURE(name, strategy);
+  check_like_cpu(few_steps({"optim.name=" + name, "parallel.strategy=" + strategy}), 2);
+}
+
+TEST_CASE("a queued run has the CPU's bits with state beside the GPU") {
+  const TemporaryDirectory directory;
+  const std::string where = GENERATE("memory", "file");
+  const std::string precision = GENERATE("fp32", "bf16");
+  const Sets more = GENERATE(values<Sets>(
+      {{}, {"offload.ratio=0.5", "parallel.strategy=zero2"}, {"parallel.strategy=zero3"}}));
+  CAPTURE(where, precision, more);
+  Sets sets = {"offload.optimizer=" + where, "offload.step_tile=3001",
+               "train.precision=" + precision};
+  if (where == "file") sets.push_back("offload.path=" + directory.path());
+  if (more == Sets{"parallel.strategy=zero3"}) sets.push_back("offload.parameters=" + where);
+  check_like_cpu(few_steps(sets + more), 2);
+}
+
+TEST_CASE("a queued run goes on, with the CPU's bits, from where the CPU has saved it, and back") {
+  const TemporaryDirectory directory;
+  const std::string precision = GENERATE("fp32", "bf16");
+  const Sets offload = GENERATE(values<Sets>({{}, {"offload.optimizer=memory"}}));
+  CAPTURE(precision, offload);
+  const Sets sets = {"parallel.strategy=zero1", "train.precision=" + precision};
+  const auto expected = train_on_ranks(few_steps(sets + Sets{"train.steps=6"}), 2);
+  const RunConfig config = few_steps(
+      sets + offload + Sets{"train.steps=6", "checkpoint.dir=" + directory.path() + "/saved"});
+  std::vector<Trained> found;
+  for (const int until : {2, 4, 6}) {
+    found = run_ranks(2, [&](Communicator& communicator) {
+      if (until == 4) return train_part(config, communicator, until);
+      return train_part(config, communicator, until, queued_backend(config.train));
+    });
+  }
+  CHECK(same_bits(found[0].weights, expected[0].weights));
+}
+
+TEST_CASE("queued validation and generation have the CPU's bits") {
+  const std::string strategy = GENERATE("ddp", "zero3");
+  const Sets offload =
+      GENERATE(values<Sets>({{}, {"offload.optimizer=memory", "train.precision=bf16"}}));
+  CAPTURE(strategy, offload);
+  const RunConfig config = few_steps(Sets{"parallel.strategy=" + strategy,
+                                          "data.valid=" + golden_path("gpt2-accum", "tokens.i32")} +
+                                     offload);
+  const auto look = [&](Communicator& communicator, Backend backend) {
+    Trainer trainer(config, communicator, backend);
+    trainer.initialise_weights();
+    const double before = trainer.validate();
+    trainer.step(false);
+    const double after = trainer.validate();
+    return std::tuple(before, after, trainer.generate({1, 2, 3}, 5, 0.8));
+  };
+  const auto expected =
+      run_ranks(2, [&](Communicator& c) { return look(c, make_backend(config.train, 2)); });
+  const auto found =
+      run_ranks(2, [&](Communicator& c) { return look(c, queued_backend(config.train)); });
+  CHECK(found == expected);
+}
+
+}  // namespace gxp
