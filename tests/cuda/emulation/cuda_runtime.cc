@@ -1,5 +1,6 @@
 #include "tests/cuda/emulation/cuda_runtime.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <boost/context/fiber.hpp>
@@ -24,16 +25,15 @@ std::atomic<ThreadOrder> order = ThreadOrder::kUp;
   std::abort();
 }
 
-// What the lanes of a warp give each other. Two sides, used in turn: a lane that has left one
-// meeting may come to the next while others still read what was given in the one before.
+// What the lanes of a warp give each other. All of it is by lane, since lanes of different masks
+// meet side by side; who comes last makes what all that met have got.
 struct Warp {
-  struct Meeting {
-    unsigned arrived = 0;
-    unsigned members = 0;
-    std::array<uint64_t, 32> given{};
-  };
-  std::array<Meeting, 2> sides;
-  uint64_t meetings_held = 0;
+  unsigned waiting = 0;  // lanes that have come and whose meeting is not complete
+  std::array<unsigned, 32> masks{};
+  std::array<uint64_t, 32> given{};
+  std::array<unsigned, 32> wanted{};  // whose value a lane wants
+  std::array<uint64_t, 32> got{};
+  std::array<unsigned, 32> votes{};  // lanes whose value is not 0
 };
 
 // Runs a block's threads in turn on the calling host thread.
@@ -51,10 +51,9 @@ class Block {
     blockDim = grid.threads;
     gridDim = grid.blocks;
     for (size_t i = 0; i < count; ++i) fibers_[i]->start();
-    const bool down = order == ThreadOrder::kDown;
     while (live_ > 0) {
       const uint64_t before = progress_;
-      for (size_t i = 0; i < count; ++i) resume(grid, down ? count - 1 - i : i);
+      for (size_t w = 0; w < warps_.size(); ++w) run_warp(grid, in_order(w, warps_.size()), count);
       if (progress_ == before) give_up("threads wait for each other for ever");
     }
   }
@@ -68,34 +67,11 @@ class Block {
   }
 
   uint64_t exchange(unsigned mask, uint64_t value, unsigned from) {
-    Warp& warp = warps_[current_ / 32];
-    Warp::Meeting& meeting = warp.sides[warp.meetings_held % 2];
-    const uint64_t mine = warp.meetings_held;
-    const unsigned self = 1u << (current_ % 32);
-    if ((mask & self) == 0 || (meeting.arrived != 0 && meeting.members != mask))
-      give_up("lanes of a warp meet with different masks");
-    if (meeting.arrived == 0) meeting.members = mask;
-    meeting.arrived |= self;
-    meeting.given[current_ % 32] = value;
-    ++progress_;
-    if (meeting.arrived == mask) {
-      warp.sides[(mine + 1) % 2].arrived = 0;
-      ++warp.meetings_held;
-    } else {
-      while (warp.meetings_held == mine) pause();
-    }
-    if ((meeting.members >> from & 1u) == 0) give_up("a shuffle reads a lane that takes no part");
-    return meeting.given[from];
+    return meet(mask, value, from).got[current_ % 32];
   }
 
   unsigned votes(unsigned mask, bool vote) {
-    exchange(mask, vote, current_ % 32);
-    const Warp& warp = warps_[current_ / 32];
-    const Warp::Meeting& held = warp.sides[(warp.meetings_held + 1) % 2];
-    unsigned bits = 0;
-    for (unsigned i = 0; i < 32; ++i)
-      if ((mask >> i & 1u) != 0 && held.given[i] != 0) bits |= 1u << i;
-    return bits;
+    return meet(mask, vote, current_ % 32).votes[current_ % 32];
   }
 
   std::byte* shared() { return shared_.data(); }
@@ -126,6 +102,21 @@ class Block {
     context::fiber fiber_;
   };
 
+  static size_t in_order(size_t i, size_t count) {
+    return order == ThreadOrder::kDown ? count - 1 - i : i;
+  }
+
+  // As far as it comes without the others, so that a warp is ahead of them wherever it can be.
+  void run_warp(const Grid& grid, size_t warp, size_t thread_count) {
+    const size_t first = warp * 32;
+    const size_t lanes = std::min(thread_count - first, size_t{32});
+    uint64_t before = 0;
+    do {
+      before = progress_;
+      for (size_t i = 0; i < lanes; ++i) resume(grid, first + in_order(i, lanes));
+    } while (progress_ != before);
+  }
+
   void resume(const Grid& grid, size_t i) {
     if (fibers_[i]->done()) return;
     current_ = i;
@@ -137,6 +128,35 @@ class Block {
     --live_;
     ++progress_;
     release_barrier();
+  }
+
+  // Comes back when all lanes of `mask` have come.
+  const Warp& meet(unsigned mask, uint64_t value, unsigned from) {
+    Warp& warp = warps_[current_ / 32];
+    const unsigned lane = current_ % 32;
+    warp.masks[lane] = mask;
+    warp.given[lane] = value;
+    warp.wanted[lane] = from;
+    warp.waiting |= 1u << lane;
+    ++progress_;
+    if ((mask >> lane & 1u) == 0) give_up("a lane is not in its own mask");
+    if ((warp.waiting & mask) == mask) complete(warp, mask);
+    while ((warp.waiting >> lane & 1u) != 0) pause();
+    return warp;
+  }
+
+  static void complete(Warp& warp, unsigned mask) {
+    unsigned votes = 0;
+    for (unsigned i = 0; i < 32; ++i)
+      if ((mask >> i & 1u) != 0 && warp.given[i] != 0) votes |= 1u << i;
+    for (unsigned i = 0; i < 32; ++i) {
+      if ((mask >> i & 1u) == 0) continue;
+      if (warp.masks[i] != mask) give_up("lanes of a warp meet with different masks");
+      if ((mask >> warp.wanted[i] & 1u) == 0) give_up("a shuffle reads a lane that takes no part");
+      warp.got[i] = warp.given[warp.wanted[i]];
+      warp.votes[i] = votes;
+    }
+    warp.waiting &= ~mask;
   }
 
   void release_barrier() {

@@ -2,13 +2,16 @@
 // threads of a block are fibers that are switched at barriers and shuffles alone. So a kernel's
 // launch geometry, indexing and barriers are what is tested; its speed is not.
 //
-//   Order    of the threads between two barriers: set_thread_order() turns it round. A kernel that
-//            lacks a barrier gives other results then.
+//   Order    a warp runs until it waits for others; of warps, and of the lanes between two places
+//            where a warp meets, set_thread_order() turns the order round. A kernel that lacks a
+//            barrier gives other results then. (Not one that lacks a __syncwarp() beside a shuffle
+//            or a vote, which are as good as one here.)
 //   Errors   threads that wait for each other for ever, or a shuffle that reads a lane that does
 //            not take part, abort with the place.
 //   Shared   arrays keep what the block before left in them, as a GPU's do.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -111,6 +114,7 @@ T __shfl_up_sync(unsigned mask, T value, unsigned distance) {
 inline unsigned __ballot_sync(unsigned mask, bool vote) {
   return gxp::emulation::ballot(mask, vote);
 }
+inline int __popc(unsigned bits) { return std::popcount(bits); }
 // One thread runs at a time.
 template <class T>
 T atomicAdd(T* at, T value) {

@@ -1,0 +1,183 @@
+// That the emulated GPU shows the mistakes that it is there to show.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/cuda/emulation/cuda_runtime.h"
+
+namespace gxp {
+namespace {
+
+using emulation::ThreadOrder;
+
+constexpr unsigned kThreads = 96;
+using Values = std::vector<unsigned>;
+
+// What `kernel` stores, a value a thread, with its threads run in `order`.
+template <class Kernel>
+Values run(ThreadOrder order, Kernel* kernel) {
+  emulation::set_thread_order(order);
+  Values out(kThreads);
+  const cudaLaunchConfig_t config = {dim3(1), dim3(kThreads), 0, nullptr, nullptr, 0};
+  const cudaError_t result = cudaLaunchKernelEx(&config, kernel, out.data());
+  emulation::set_thread_order(ThreadOrder::kUp);
+  CHECK(result == cudaSuccess);
+  return out;
+}
+
+// Each thread reads what another has written.
+template <bool kWaits>
+__global__ void reverse(unsigned* out) {
+  __shared__ unsigned shared[kThreads];
+  shared[threadIdx.x] = 0;
+  __syncthreads();
+  shared[threadIdx.x] = threadIdx.x + 1;
+  if constexpr (kWaits) __syncthreads();
+  out[threadIdx.x] = shared[kThreads - 1 - threadIdx.x];
+}
+
+// Each warp reads, twice, what all have written; some may be ahead by then.
+template <bool kWaits>
+__global__ void read_twice(unsigned* out) {
+  __shared__ unsigned shared[kThreads / 32];
+  out[threadIdx.x] = 0;
+  for (unsigned round = 1; round <= 2; ++round) {
+    shared[threadIdx.x / 32] = round;
+    __syncthreads();
+    for (unsigned warp = 0; warp < kThreads / 32; ++warp) out[threadIdx.x] += shared[warp];
+    if constexpr (kWaits) __syncthreads();
+  }
+}
+
+template <class Expected>
+Values for_threads(const Expected& expected) {
+  Values all;
+  for (unsigned i = 0; i < kThreads; ++i) all.push_back(expected(i / 32, i % 32));
+  return all;
+}
+
+__global__ void shuffle_up(unsigned* out) {
+  out[threadIdx.x] = __shfl_up_sync(~0u, threadIdx.x, 3u);
+}
+__global__ void shuffle_down(unsigned* out) {
+  out[threadIdx.x] = __shfl_down_sync(~0u, threadIdx.x, 3u);
+}
+__global__ void shuffle_across(unsigned* out) {
+  const unsigned once = __shfl_xor_sync(~0u, threadIdx.x, 5);
+  out[threadIdx.x] = __shfl_sync(~0u, once, 7);
+}
+// Half of the lanes vote by themselves.
+__global__ void vote(unsigned* out) {
+  const bool is_low = threadIdx.x % 32 < 16;
+  out[threadIdx.x] = __ballot_sync(is_low ? 0xffffu : 0xffff0000u, threadIdx.x % 3 == 0);
+}
+unsigned votes(unsigned warp, unsigned lane) {
+  unsigned bits = 0;
+  for (unsigned i = lane / 16 * 16; i < lane / 16 * 16 + 16; ++i)
+    bits |= unsigned((warp * 32 + i) % 3 == 0) << i;
+  return bits;
+}
+
+__global__ void wait_for_a_lane_that_left(unsigned* out) {
+  if (threadIdx.x == 5) return;
+  out[threadIdx.x] = __shfl_sync(~0u, threadIdx.x, 0);
+}
+
+__global__ void store_one(unsigned* out) { *out = 1; }
+
+// A value in memory that copies do not wait for, and two streams.
+class Queues {
+ public:
+  Queues() {
+    cudaHostAlloc(reinterpret_cast<void**>(&value_), 2 * sizeof(unsigned), cudaHostAllocDefault);
+    value_[0] = value_[1] = 0;
+    for (cudaStream_t* stream : {&first, &second}) cudaStreamCreateWithFlags(stream, 0);
+    cudaEventCreateWithFlags(&stored, cudaEventDisableTiming);
+  }
+  ~Queues() {
+    for (cudaStream_t stream : {first, second}) cudaStreamDestroy(stream);
+    cudaEventDestroy(stored);
+    cudaFreeHost(value_);
+  }
+  Queues(const Queues&) = delete;
+  void store() const {
+    const cudaLaunchConfig_t config = {dim3(1), dim3(1), 0, first, nullptr, 0};
+    cudaLaunchKernelEx(&config, store_one, value_);
+    cudaEventRecord(stored, first);
+  }
+  void copy() const {
+    cudaMemcpyAsync(value_ + 1, value_, sizeof *value_, cudaMemcpyDefault, second);
+  }
+  [[nodiscard]] unsigned value() const { return value_[0]; }
+  [[nodiscard]] unsigned copied() const { return value_[1]; }
+  cudaStream_t first{}, second{};
+  cudaEvent_t stored{};
+
+ private:
+  unsigned* value_ = nullptr;
+};
+
+TEST_CASE("a missing barrier shows in one of the two orders of threads", "[emulation]") {
+  const Values expected = for_threads([](unsigned w, unsigned l) { return kThreads - w * 32 - l; });
+  CHECK(run(ThreadOrder::kUp, reverse<true>) == expected);
+  CHECK(run(ThreadOrder::kDown, reverse<true>) == expected);
+  CHECK(run(ThreadOrder::kUp, reverse<false>) != run(ThreadOrder::kDown, reverse<false>));
+}
+
+TEST_CASE("a barrier that is missing before a value is replaced shows", "[emulation]") {
+  const auto order = GENERATE(ThreadOrder::kUp, ThreadOrder::kDown);
+  const Values expected = for_threads([](unsigned, unsigned) { return kThreads / 32 * (1 + 2); });
+  CHECK(run(order, read_twice<true>) == expected);
+  CHECK(run(order, read_twice<false>) != expected);
+}
+
+TEST_CASE("shuffles and votes give what CUDA's do", "[emulation]") {
+  const auto order = GENERATE(ThreadOrder::kUp, ThreadOrder::kDown);
+  const auto lane_of = [](unsigned warp, unsigned lane) { return warp * 32 + lane; };
+  CHECK(run(order, shuffle_up) ==
+        for_threads([&](unsigned w, unsigned l) { return lane_of(w, l < 3 ? l : l - 3); }));
+  CHECK(run(order, shuffle_down) ==
+        for_threads([&](unsigned w, unsigned l) { return lane_of(w, l + 3 < 32 ? l + 3 : l); }));
+  CHECK(run(order, shuffle_across) ==
+        for_threads([&](unsigned w, unsigned) { return lane_of(w, 7 ^ 5); }));
+  CHECK(run(order, vote) == for_threads(votes));
+}
+
+TEST_CASE("a host that does not wait for a stream reads what was there before", "[emulation]") {
+  const Queues queues;
+  queues.store();
+  CHECK(queues.value() == 0);
+  cudaStreamSynchronize(queues.first);
+  CHECK(queues.value() == 1);
+}
+
+TEST_CASE("a stream that does not wait for another's event reads what was there before",
+          "[emulation]") {
+  const bool waits = GENERATE(false, true);
+  const Queues queues;
+  queues.store();
+  if (waits) cudaStreamWaitEvent(queues.second, queues.stored, 0);
+  queues.copy();
+  cudaStreamSynchronize(queues.second);
+  CHECK(queues.copied() == (waits ? 1 : 0));
+}
+
+TEST_CASE("lanes that wait for one that has left end the process", "[emulation]") {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);
+    close(STDERR_FILENO);
+    run(ThreadOrder::kUp, wait_for_a_lane_that_left);
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGABRT);
+}
+
+}  // namespace
+}  // namespace gxp
