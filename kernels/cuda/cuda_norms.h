@@ -5,6 +5,8 @@
 
 namespace gxp {
 
+struct CudaNormBackward;
+
 class CudaNorms {
  public:
   explicit CudaNorms(CudaQueue& queue) : queue_(queue) {}
@@ -26,6 +28,8 @@ class CudaNorms {
                         const ConstTensor& x, const ConstTensor& rstd, const ConstTensor& weight);
 
  private:
+  void backward(const CudaNormBackward& norm, const Tensor& dweight, const Tensor& dbias);
+
   CudaQueue& queue_;
 };
 

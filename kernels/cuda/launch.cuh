@@ -25,4 +25,10 @@ inline dim3 blocks_for(size_t count, unsigned threads) {
   return {static_cast<unsigned>(std::clamp((count + threads - 1) / threads, size_t{1}, resident))};
 }
 
+// Threads of a block that has `count` pieces of work: whole warps, at most `most`.
+inline unsigned whole_warps(size_t count, size_t most) {
+  constexpr size_t kLanes = 32;
+  return static_cast<unsigned>(std::clamp((count + kLanes - 1) / kLanes * kLanes, kLanes, most));
+}
+
 }  // namespace gxp

@@ -1,41 +1,8 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "kernels/cuda/cuda_attention.h"
-#include "kernels/cuda/cuda_norms.h"
 #include "kernels/cuda/cuda_tokens.h"
 
 namespace gxp {
-void CudaNorms::bias_backward(const Tensor& dbias, const ConstTensor& dout) {
-  fail(ErrorKind::kInternal, "cuda_norms bias_backward");
-}
-void CudaNorms::layernorm_forward(const Tensor& out, const Tensor& mean, const Tensor& rstd,
-                                  const ConstTensor& x, const ConstTensor& weight,
-                                  const ConstTensor& bias, float eps) {
-  fail(ErrorKind::kInternal, "cuda_norms layernorm_forward");
-}
-void CudaNorms::layernorm_apply(const Tensor& out, const ConstTensor& x, const ConstTensor& mean,
-                                const ConstTensor& rstd, const ConstTensor& weight,
-                                const ConstTensor& bias) {
-  fail(ErrorKind::kInternal, "cuda_norms layernorm_apply");
-}
-void CudaNorms::layernorm_backward(const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
-                                   const ConstTensor& dout, const ConstTensor& x,
-                                   const ConstTensor& mean, const ConstTensor& rstd,
-                                   const ConstTensor& weight) {
-  fail(ErrorKind::kInternal, "cuda_norms layernorm_backward");
-}
-void CudaNorms::rmsnorm_forward(const Tensor& out, const Tensor& rstd, const ConstTensor& x,
-                                const ConstTensor& weight, float eps) {
-  fail(ErrorKind::kInternal, "cuda_norms rmsnorm_forward");
-}
-void CudaNorms::rmsnorm_apply(const Tensor& out, const ConstTensor& x, const ConstTensor& rstd,
-                              const ConstTensor& weight) {
-  fail(ErrorKind::kInternal, "cuda_norms rmsnorm_apply");
-}
-void CudaNorms::rmsnorm_backward(const Tensor& dx, const Tensor& dweight, const ConstTensor& dout,
-                                 const ConstTensor& x, const ConstTensor& rstd,
-                                 const ConstTensor& weight) {
-  fail(ErrorKind::kInternal, "cuda_norms rmsnorm_backward");
-}
 void CudaTokens::embedding_forward(const Tensor& out, const ConstTensor& tokens,
                                    const ConstTensor& token_table,
                                    const ConstTensor& position_table) {

@@ -1,0 +1,86 @@
+// Sums over the rows of a matrix, in two stages: of blocks of rows, then of the blocks.
+#include "kernels/cuda/for_each.cuh"
+#include "kernels/cuda/norms_launch.h"
+#include "kernels/cuda/typed.cuh"
+
+namespace gxp {
+namespace {
+
+constexpr unsigned kLanes = 32;        // columns side by side in a block, N of them each
+constexpr unsigned kBlockSums = 1024;  // what a block's threads hold together
+
+// Rows that a block of threads reads side by side.
+template <int N>
+constexpr unsigned kRowLanes = kBlockSums / (kLanes * N);
+
+template <class T>
+struct Columns {
+  size_t rows, columns, stride;
+  float* out;  // (gridDim.y, columns)
+  const T* x;
+  bool adds;  // to what `out` holds
+};
+
+// Block y sums its share of the rows: thread row r those numbered r, r + kRowLanes, ... of it.
+template <int N, class T>
+__global__ void column_sums_kernel(Columns<T> matrix) {
+  __shared__ float parts[kBlockSums];
+  const size_t column = (size_t{blockIdx.x} * kLanes + threadIdx.x) * N;
+  const size_t share = (matrix.rows + gridDim.y - 1) / gridDim.y;
+  const size_t end =
+      share * (blockIdx.y + 1) < matrix.rows ? share * (blockIdx.y + 1) : matrix.rows;
+  Floats<N> sum{};
+  if (column < matrix.columns) {
+    for (size_t row = share * blockIdx.y + threadIdx.y; row < end; row += kRowLanes<N>) {
+      const Floats<N> values = load<N>(matrix.x + row * matrix.stride + column);
+      for (int j = 0; j < N; ++j) sum.at[j] += values.at[j];
+    }
+  }
+  for (int j = 0; j < N; ++j) parts[(threadIdx.y * kLanes + threadIdx.x) * N + j] = sum.at[j];
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= matrix.columns) return;
+  float* const out = matrix.out + blockIdx.y * matrix.columns + column;
+  for (int j = 0; j < N; ++j) {
+    float total = 0;
+    for (unsigned r = 0; r < kRowLanes<N>; ++r) total += parts[(r * kLanes + threadIdx.x) * N + j];
+    out[j] = matrix.adds ? out[j] + total : total;
+  }
+}
+
+template <int N, class T>
+cudaError_t launch(cudaStream_t stream, size_t blocks, const Columns<T>& matrix) {
+  const size_t width = size_t{kLanes} * N;
+  const dim3 grid(unsigned((matrix.columns + width - 1) / width), unsigned(blocks));
+  const auto config = config_of(stream, grid, dim3(kLanes, kRowLanes<N>));
+  return cudaLaunchKernelEx(&config, column_sums_kernel<N, T>, matrix);
+}
+
+}  // namespace
+
+// Eight blocks of threads for each of an H100's multiprocessors, where there are rows enough.
+size_t column_sum_blocks(size_t rows, size_t columns) {
+  constexpr size_t kRowsPerBlock = 64;
+  constexpr size_t kBlocks = 8 * 132;
+  const size_t side_by_side = (columns + 4 * kLanes - 1) / (4 * kLanes);
+  const size_t most = (kBlocks + side_by_side - 1) / side_by_side;
+  return std::clamp(rows / kRowsPerBlock, size_t{1}, most);
+}
+
+cudaError_t launch_partial_columns(cudaStream_t stream, size_t rows, size_t columns, float* partial,
+                                   ConstCudaArray x) {
+  const size_t blocks = column_sum_blocks(rows, columns);
+  return with_element(x.type, [&](auto element) {
+    using T = decltype(element);
+    const Columns<T> matrix{rows, columns, columns, partial, elements<T>(x), false};
+    const bool in_fours = columns % 4 == 0 && lies_in_fours(matrix.x);
+    return in_fours ? launch<4>(stream, blocks, matrix) : launch<1>(stream, blocks, matrix);
+  });
+}
+
+// One column a thread: there are few rows, and so more blocks share them.
+cudaError_t launch_add_columns(cudaStream_t stream, size_t rows, size_t columns, size_t stride,
+                               float* out, const float* partial) {
+  return launch<1>(stream, 1, Columns<float>{rows, columns, stride, out, partial, true});
+}
+
+}  // namespace gxp
