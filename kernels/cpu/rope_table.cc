@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "kernels/math/rope.h"
+
 namespace gxp {
 
 void RopeTable::prepare(size_t positions, size_t head_size, double theta) {
@@ -12,8 +14,7 @@ void RopeTable::prepare(size_t positions, size_t head_size, double theta) {
     sines_.clear();
   }
   for (size_t i = cosines_.size(); i < positions * pairs_; ++i) {
-    const double exponent = -2.0 * double(i % pairs_) / double(head_size);
-    const double angle = double(i / pairs_) * std::pow(theta, exponent);
+    const double angle = rope_angle(i / pairs_, i % pairs_, head_size, theta);
     cosines_.push_back(float(std::cos(angle)));
     sines_.push_back(float(std::sin(angle)));
   }

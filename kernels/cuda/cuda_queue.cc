@@ -35,8 +35,28 @@ double CudaQueue::read(const double* value) {
   double result = 0;
   check_cuda(cudaMemcpyAsync(&result, value, sizeof result, cudaMemcpyDefault, stream()),
              "read a sum from the GPU");
+  int outside = 0;
+  check_cuda(cudaMemcpyAsync(&outside, outside_flag(), sizeof outside, cudaMemcpyDefault, stream()),
+             "read whether an index was outside of its table");
   finish();
+  if (outside != 0)
+    fail(ErrorKind::kInternal,
+         "compute on the GPU: a token or a target beyond the vocabulary was among the batch; who "
+         "fills batches must check them");
   return result;
+}
+
+int* CudaQueue::outside_flag() {
+  if (outside_.memory().data == nullptr)
+    outside_ = device_.allocate(sizeof(int), MemoryKind::kWorkspace);
+  return reinterpret_cast<int*>(outside_.memory().data);
+}
+
+Buffer CudaQueue::upload(const std::vector<float>& host) {
+  finish();
+  Buffer copy = device_.allocate(host.size() * sizeof(float), MemoryKind::kWorkspace);
+  device_.copy(copy.memory(), memory_of(host));
+  return copy;
 }
 
 }  // namespace gxp

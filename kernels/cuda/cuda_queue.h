@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <string>
+#include <vector>
 
 #include "kernels/cuda/array.h"
 #include "lib/base/deadline.h"
@@ -30,13 +31,20 @@ class CudaQueue {
   }
   // Returns when all that was queued is done; the kernels' errors show here.
   void finish();
-  // The value of a double in the GPU's memory, when all that was queued is done.
+  // The value of a double in the GPU's memory, when all that was queued is done. Throws kInternal
+  // if a kernel has set the flag below.
   double read(const double* value);
+  // In the GPU's memory, 0 at first: a kernel that is given an index outside of its table reads and
+  // writes nothing there, and stores 1.
+  int* outside_flag();
+  // A copy of `host` in the GPU's memory, for what is queued from now on. Waits for what was.
+  Buffer upload(const std::vector<float>& host);
 
  private:
   Stream& stream_;
   Device& device_;
   Buffer scratch_;
+  Buffer outside_;
 };
 
 // Of a tensor in a GPU's memory; an empty one (memory.data == nullptr) is null.

@@ -1,5 +1,5 @@
 // What kernels/ops.h does with tokens and positions, on a GPU: embeddings, the classifier,
-// rotations.
+// rotations. A token or a target beyond the vocabulary is found by CudaQueue::read().
 #pragma once
 
 #include "kernels/cuda/cuda_queue.h"
@@ -21,7 +21,15 @@ class CudaTokens {
   void rotate(const Tensor& x, int head_size, double theta, float direction);
 
  private:
+  struct Angles {
+    size_t positions, pairs;
+    double theta;
+  };
+  void prepare_angles(const Angles& wanted);
+
   CudaQueue& queue_;
+  Buffer angles_;  // (2, positions, pairs): cosines and sines
+  Angles angles_of_{};
 };
 
 }  // namespace gxp

@@ -1,5 +1,6 @@
 # The sources of the CUDA backend: for nvcc and a GPU, and for the tests' emulation of one.
 set(gxp_cuda_sources
+  classifier.cu
   column_sums.cu
   cublas_products.cc
   cuda_elementwise.cc
@@ -7,11 +8,15 @@ set(gxp_cuda_sources
   cuda_norms.cc
   cuda_ops.cc
   cuda_queue.cc
+  cuda_tokens.cc
   cuda_updates.cc
   elementwise.cu
+  embedding.cu
   gemm_cache.cc
   gemm_timing.cc
   norms.cu
   not_yet.cc
+  rope.cu
   sums.cu
+  token_order.cu
   updates.cu)

@@ -77,12 +77,21 @@ TEST_CASE("logits of minus infinity have no probability, wherever they are", "[k
   CHECK(logits[8999] == Approx(-0.5));
 }
 
-TEST_CASE("a target beyond the vocabulary is caught", "[kernels]") {
-  TestBackend ops(backend_kinds().back());
+TEST_CASE("a target beyond the vocabulary is caught, by a GPU when a sum is read", "[kernels]") {
+  const auto kind = GENERATE(from_range(device_kinds()));
+  const bool with_gradient = GENERATE(true, false);
+  TestBackend ops(kind);
   Floats logits(5), losses(1);
-  CHECK_THROWS_AS(ops->classifier(tensor_of(logits, {1, 5}), tensor_of(losses, {1}),
-                                  tensor_of(Indices{5}, {1}), 1),
-                  Error);
+  const auto lose = [&](const Indices& target) {
+    if (with_gradient)
+      ops->classifier(tensor_of(logits, {1, 5}), tensor_of(losses, {1}), tensor_of(target, {1}), 1);
+    else
+      ops->classifier_loss(tensor_of(losses, {1}), tensor_of(logits, {1, 5}),
+                           tensor_of(target, {1}));
+    return ops->sum(tensor_of(losses, {1}));
+  };
+  CHECK(lose({4}) == Approx(std::log(5.0)));
+  CHECK_THROWS_AS(lose({5}), Error);
 }
 
 }  // namespace

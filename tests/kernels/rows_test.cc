@@ -71,7 +71,7 @@ TEST_CASE("layernorm normalises rows as the oracle does, and applies again to th
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t rows = GENERATE(1, 3, 65);
-  const size_t columns = GENERATE(1, 4, 20, 64, 257);
+  const size_t columns = GENERATE(1, 4, 5, 20, 64, 769, 4100);
   CAPTURE(kind.name, rows, columns);
   TestBackend ops(kind);
   NormRun run(rows, columns);
@@ -92,8 +92,8 @@ TEST_CASE("layernorm normalises rows as the oracle does, and applies again to th
 
 TEST_CASE("layernorm's backward adds the oracle's gradients", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
-  const size_t rows = GENERATE(1, 3, 65, 200);
-  const size_t columns = GENERATE(4, 20, 64, 257);
+  const size_t rows = GENERATE(1, 3, 65, 300);
+  const size_t columns = GENERATE(4, 5, 20, 64, 769, 4100, 6301);
   CAPTURE(kind.name, rows, columns);
   TestBackend ops(kind);
   NormRun run(rows, columns);
@@ -113,7 +113,7 @@ TEST_CASE("layernorm's backward adds the oracle's gradients", "[kernels]") {
 TEST_CASE("bias_backward adds the sums of columns", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const size_t rows = GENERATE(1, 3, 64, 65, 300);
-  const size_t columns = GENERATE(1, 20, 97);
+  const size_t columns = GENERATE(1, 20, 97, 260);
   CAPTURE(kind.name, rows, columns);
   TestBackend ops(kind);
   const Floats dout = random_floats(rows * columns, 1);
@@ -126,14 +126,18 @@ TEST_CASE("bias_backward adds the sums of columns", "[kernels]") {
 }
 
 struct Embedding {
-  size_t batch = 3, positions = 7, channels = 20, vocabulary = 5;
+  size_t batch, positions, channels, vocabulary;
   [[nodiscard]] Shape rows() const { return {batch, positions, channels}; }
   [[nodiscard]] size_t count() const { return batch * positions * channels; }
 };
+// Few channels and many, in fours or not; tokens that are all there are, often, or rare.
+const std::vector<Embedding> kEmbeddings = {
+    {3, 7, 20, 5}, {1, 9, 131, 3}, {2, 700, 5, 5}, {2, 300, 516, 97}, {2, 700, 4, 50257}};
 
 TEST_CASE("an embedding is its token's row plus its position's row", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
-  const Embedding e;
+  const Embedding e = GENERATE(from_range(kEmbeddings));
+  CAPTURE(kind.name, e.positions, e.channels, e.vocabulary);
   TestBackend ops(kind);
   const auto tokens = random_indices(e.batch * e.positions, 1, e.vocabulary);
   const Floats by_token = random_floats(e.vocabulary * e.channels, 2);
@@ -153,7 +157,8 @@ TEST_CASE("an embedding is its token's row plus its position's row", "[kernels]"
 TEST_CASE("an embedding without positions is its token's row, and the row gets its gradient",
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
-  const Embedding e;
+  const Embedding e = GENERATE(from_range(kEmbeddings));
+  CAPTURE(kind.name, e.positions, e.channels, e.vocabulary);
   TestBackend ops(kind);
   const auto tokens = random_indices(e.batch * e.positions, 1, e.vocabulary);
   const Shape ids = {e.batch, e.positions};
@@ -174,7 +179,8 @@ TEST_CASE("an embedding without positions is its token's row, and the row gets i
 TEST_CASE("embedding_backward adds each row to its token's and its position's, in order",
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
-  const Embedding e;
+  const Embedding e = GENERATE(from_range(kEmbeddings));
+  CAPTURE(kind.name, e.positions, e.channels, e.vocabulary);
   TestBackend ops(kind);
   const auto tokens = random_indices(e.batch * e.positions, 1, e.vocabulary);
   const Floats dout = random_floats(e.count(), 2);
@@ -194,14 +200,23 @@ TEST_CASE("embedding_backward adds each row to its token's and its position's, i
   CHECK(by_position == expected_position);
 }
 
-TEST_CASE("a token beyond the vocabulary is caught", "[kernels]") {
-  TestBackend ops(backend_kinds().back());
+TEST_CASE("a token beyond the vocabulary is caught, by a GPU when a sum is read", "[kernels]") {
+  const auto kind = GENERATE(from_range(device_kinds()));
   const Indices tokens = {0, GENERATE(5, -1)};
-  const Floats table(5 * 4), positions(2 * 4);
-  Floats out(2 * 4);
-  CHECK_THROWS_AS(ops->embedding_forward(tensor_of(out, {1, 2, 4}), tensor_of(tokens, {1, 2}),
-                                         tensor_of(table, {5, 4}), tensor_of(positions, {2, 4})),
-                  Error);
+  const bool forward = GENERATE(true, false);
+  TestBackend ops(kind);
+  Floats table(5 * 4), out(2 * 4);
+  const auto read = [&](const Indices& ids) {
+    if (forward)
+      ops->embedding_forward(tensor_of(out, {1, 2, 4}), tensor_of(ids, {1, 2}),
+                             tensor_of(table, {5, 4}), {});
+    else
+      ops->embedding_backward(tensor_of(table, {5, 4}), {}, tensor_of(out, {1, 2, 4}),
+                              tensor_of(ids, {1, 2}));
+    return ops->sum(tensor_of(table, {5, 4}));
+  };
+  CHECK(read({0, 4}) == 0);
+  CHECK_THROWS_AS(read(tokens), Error);
 }
 
 }  // namespace

@@ -1,0 +1,132 @@
+// Operations on rows that read or write halves: what they compute is what they compute of the same
+// values as floats, rounded once.
+#include "tests/kernels/halves.h"
+
+namespace gxp {
+namespace {
+
+struct Sizes {
+  size_t rows, columns;
+};
+// Below, at and above what a warp and a block take at once; odd, and in fours.
+const std::vector<Sizes> kSizes = {{1, 5}, {300, 5}, {300, 64}, {3, 769}, {65, 769}, {3, 4100}};
+
+// What an operation made: in f32, and in the type that was stored.
+struct Made {
+  std::vector<Floats> floats, stored;
+};
+
+// `count` values that `half` has, stored as `type`.
+HalfArray halves(size_t count, unsigned seed, DType half, DType type, float range = 1.0f) {
+  return {rounded(random_floats(count, seed, range), half), type};
+}
+
+// run(type) with values of a half type, as that type and as f32.
+template <class Run>
+void check_halves(const Run& run) {
+  const DType half = GENERATE(DType::kBF16, DType::kF16);
+  CAPTURE(to_string(half));
+  const Made made = run(half, half);
+  Made expected = run(half, DType::kF32);
+  for (Floats& array : expected.stored) array = rounded(array, half);
+  CHECK(made.floats == expected.floats);
+  CHECK(made.stored == expected.stored);
+}
+
+TEST_CASE("norms of halves are norms of the same floats, rounded once", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const Sizes s = GENERATE(from_range(kSizes));
+  CAPTURE(kind.name, s.rows, s.columns);
+  TestBackend ops(kind);
+  const Shape shape = {s.rows, s.columns}, rows = {s.rows}, columns = {s.columns};
+  check_halves([&](DType half, DType type) {
+    const size_t count = s.rows * s.columns;
+    const Floats x = random_floats(count, 1, 3);
+    HalfArray weight = halves(s.columns, 2, half, type), bias = halves(s.columns, 3, half, type);
+    HalfArray dout = halves(count, 4, half, type), out(Floats(count), type), rms = out;
+    Floats mean(s.rows), rstd(s.rows), rms_rstd(s.rows), dx(count), dweight(s.columns),
+        dbias(s.columns);
+    Floats rms_dx(count), rms_dweight(s.columns);
+    ops->layernorm_forward(out.tensor(shape), tensor_of(mean, rows), tensor_of(rstd, rows),
+                           tensor_of(x, shape), weight.tensor(columns), bias.tensor(columns),
+                           1e-5f);
+    ops->layernorm_backward(tensor_of(dx, shape), tensor_of(dweight, columns),
+                            tensor_of(dbias, columns), dout.tensor(shape), tensor_of(x, shape),
+                            tensor_of(mean, rows), tensor_of(rstd, rows), weight.tensor(columns));
+    ops->rmsnorm_forward(rms.tensor(shape), tensor_of(rms_rstd, rows), tensor_of(x, shape),
+                         weight.tensor(columns), 1e-5f);
+    ops->rmsnorm_backward(tensor_of(rms_dx, shape), tensor_of(rms_dweight, columns),
+                          dout.tensor(shape), tensor_of(x, shape), tensor_of(rms_rstd, rows),
+                          weight.tensor(columns));
+    return Made{{mean, rstd, rms_rstd, dx, dweight, dbias, rms_dx, rms_dweight},
+                {out.floats(), rms.floats()}};
+  });
+}
+
+TEST_CASE("sums of halves' columns are those of the same floats", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const Sizes s = GENERATE(from_range(kSizes));
+  CAPTURE(kind.name, s.rows, s.columns);
+  TestBackend ops(kind);
+  check_halves([&](DType half, DType type) {
+    HalfArray dout = halves(s.rows * s.columns, 1, half, type);
+    Floats dbias = random_floats(s.columns, 2);
+    ops->bias_backward(tensor_of(dbias, {s.columns}), dout.tensor({s.rows, s.columns}));
+    return Made{{dbias}, {}};
+  });
+}
+
+TEST_CASE("the classifier of halves is that of the same floats, its gradients rounded once",
+          "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const Sizes s = GENERATE(from_range(kSizes));
+  CAPTURE(kind.name, s.rows, s.columns);
+  TestBackend ops(kind);
+  const Shape shape = {s.rows, s.columns}, rows = {s.rows};
+  Indices targets = random_indices(s.rows, 1, s.columns);
+  targets.back() = -1;
+  check_halves([&](DType half, DType type) {
+    HalfArray logits = halves(s.rows * s.columns, 2, half, type, 8);
+    Floats losses(s.rows), fused(s.rows);
+    ops->classifier_loss(tensor_of(losses, rows), logits.tensor(shape), tensor_of(targets, rows));
+    ops->classifier(logits.tensor(shape), tensor_of(fused, rows), tensor_of(targets, rows), 0.5f);
+    CHECK(fused == losses);
+    return Made{{losses}, {logits.floats()}};
+  });
+}
+
+TEST_CASE("positions turn halves as they turn the same floats, rounded once", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const size_t head_size = GENERATE(2, 12, 64);
+  const size_t heads = GENERATE(3, 40);
+  CAPTURE(kind.name, head_size, heads);
+  TestBackend ops(kind);
+  const Shape shape = {2, 33, heads * head_size};
+  check_halves([&](DType half, DType type) {
+    HalfArray x = halves(shape.count(), 1, half, type), dx = x;
+    ops->rope_forward(x.tensor(shape), int(head_size), 1e4);
+    ops->rope_backward(dx.tensor(shape), int(head_size), 1e4);
+    return Made{{}, {x.floats(), dx.floats()}};
+  });
+}
+
+TEST_CASE("embeddings of halves are those of the same floats", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const size_t columns = GENERATE(5, 64, 1100);
+  CAPTURE(kind.name, columns);
+  TestBackend ops(kind);
+  const Indices tokens = random_indices(60, 1, 7);
+  check_halves([&](DType half, DType type) {
+    HalfArray table = halves(7 * columns, 2, half, type),
+              positions = halves(21 * columns, 3, half, type);
+    Floats out(60 * columns), alone(60 * columns);
+    ops->embedding_forward(tensor_of(out, {3, 20, columns}), tensor_of(tokens, {3, 20}),
+                           table.tensor({7, columns}), positions.tensor({21, columns}));
+    ops->embedding_forward(tensor_of(alone, {3, 20, columns}), tensor_of(tokens, {3, 20}),
+                           table.tensor({7, columns}), {});
+    return Made{{out, alone}, {}};
+  });
+}
+
+}  // namespace
+}  // namespace gxp
