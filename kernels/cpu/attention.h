@@ -3,44 +3,9 @@
 
 #include <cstddef>
 
-#include "lib/base/dtype.h"
+#include "kernels/attention_args.h"
 
 namespace gxp {
-
-struct AttentionShape {
-  size_t positions, heads, kv_heads, head_size;
-};
-
-// Queries, keys and values of the whole batch, or their gradients. Each position's row holds the
-// heads side by side; rows are `query_stride` and `kv_stride` elements apart, so that the three may
-// lie in one array or in three. `Void` is void or const void.
-template <class Void>
-struct AttentionRows {
-  Void* queries;
-  Void* keys;
-  Void* values;
-  size_t query_stride, kv_stride;
-};
-
-// Elements behind void pointers are of `dtype`, f32, bf16 or f16; arithmetic is in f32.
-struct AttentionForward {
-  AttentionShape shape;
-  DType dtype;
-  AttentionRows<const void> in;
-  void* out;   // (B, T, heads * head_size)
-  float* lse;  // (B, heads, T)
-};
-
-struct AttentionBackward {
-  AttentionShape shape;
-  DType dtype;
-  AttentionRows<const void> in;
-  const void* out;
-  const float* lse;
-  const void* dout;
-  AttentionRows<void> gradients;
-  float* delta;  // (B, heads, T): row sums of dout * out
-};
 
 // Forward: `pair` = batch row * heads + head. Backward: `group` = batch row * kv_heads + head of
 // keys and values, with all the heads of queries that read it, in order: their gradients of its

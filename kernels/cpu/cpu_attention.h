@@ -25,8 +25,8 @@ class CpuAttention {
                 const ConstTensor& lse);
 
  private:
-  void run_forward(const AttentionForward& args, size_t batch);
-  void run_backward(const AttentionBackward& args, size_t batch);
+  void run_forward(const AttentionForward& args);
+  void run_backward(const AttentionBackward& args);
   // body(i, scratch) for i < count, each thread with `floats` of its own.
   template <class Body>
   void for_each(size_t count, size_t floats, const Body& body);
