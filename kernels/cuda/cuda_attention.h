@@ -1,6 +1,7 @@
 // Causal attention of kernels/ops.h on a GPU.
 #pragma once
 
+#include "kernels/attention_args.h"
 #include "kernels/cuda/cuda_queue.h"
 #include "kernels/ops.h"
 
@@ -19,6 +20,9 @@ class CudaAttention {
                 const ConstTensor& out, const ConstTensor& lse);
 
  private:
+  void run(const AttentionForward& args);
+  void run(const AttentionBackward& args);
+
   CudaQueue& queue_;
 };
 

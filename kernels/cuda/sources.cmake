@@ -1,8 +1,14 @@
 # The sources of the CUDA backend: for nvcc and a GPU, and for the tests' emulation of one.
 set(gxp_cuda_sources
+  attention_delta.cu
+  attention_mma_backward.cu
+  attention_mma_forward.cu
+  attention_plain_backward.cu
+  attention_plain_forward.cu
   classifier.cu
   column_sums.cu
   cublas_products.cc
+  cuda_attention.cc
   cuda_elementwise.cc
   cuda_gemm.cc
   cuda_norms.cc
@@ -15,7 +21,6 @@ set(gxp_cuda_sources
   gemm_cache.cc
   gemm_timing.cc
   norms.cu
-  not_yet.cc
   rope.cu
   sums.cu
   token_order.cu

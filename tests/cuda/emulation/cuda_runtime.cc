@@ -30,10 +30,11 @@ std::atomic<ThreadOrder> order = ThreadOrder::kUp;
 struct Warp {
   unsigned waiting = 0;  // lanes that have come and whose meeting is not complete
   std::array<unsigned, 32> masks{};
-  std::array<uint64_t, 32> given{};
-  std::array<unsigned, 32> wanted{};  // whose value a lane wants
+  std::array<Given, 32> given{};
+  std::array<Given, 32> shown{};      // by lanes of complete meetings
+  std::array<unsigned, 32> wanted{};  // whose first word a lane wants
   std::array<uint64_t, 32> got{};
-  std::array<unsigned, 32> votes{};  // lanes whose value is not 0
+  std::array<unsigned, 32> votes{};  // lanes whose first word is not 0
 };
 
 // Runs a block's threads in turn on the calling host thread.
@@ -67,11 +68,15 @@ class Block {
   }
 
   uint64_t exchange(unsigned mask, uint64_t value, unsigned from) {
-    return meet(mask, value, from).got[current_ % 32];
+    return meet(mask, {value}, from).got[current_ % 32];
   }
 
   unsigned votes(unsigned mask, bool vote) {
-    return meet(mask, vote, current_ % 32).votes[current_ % 32];
+    return meet(mask, {vote}, current_ % 32).votes[current_ % 32];
+  }
+
+  const std::array<Given, 32>& show(const Given& given) {
+    return meet(0xffffffffu, given, current_ % 32).shown;
   }
 
   std::byte* shared() { return shared_.data(); }
@@ -131,11 +136,11 @@ class Block {
   }
 
   // Comes back when all lanes of `mask` have come.
-  const Warp& meet(unsigned mask, uint64_t value, unsigned from) {
+  const Warp& meet(unsigned mask, const Given& given, unsigned from) {
     Warp& warp = warps_[current_ / 32];
     const unsigned lane = current_ % 32;
     warp.masks[lane] = mask;
-    warp.given[lane] = value;
+    warp.given[lane] = given;
     warp.wanted[lane] = from;
     warp.waiting |= 1u << lane;
     ++progress_;
@@ -148,12 +153,13 @@ class Block {
   static void complete(Warp& warp, unsigned mask) {
     unsigned votes = 0;
     for (unsigned i = 0; i < 32; ++i)
-      if ((mask >> i & 1u) != 0 && warp.given[i] != 0) votes |= 1u << i;
+      if ((mask >> i & 1u) != 0 && warp.given[i][0] != 0) votes |= 1u << i;
     for (unsigned i = 0; i < 32; ++i) {
       if ((mask >> i & 1u) == 0) continue;
       if (warp.masks[i] != mask) give_up("lanes of a warp meet with different masks");
       if ((mask >> warp.wanted[i] & 1u) == 0) give_up("a shuffle reads a lane that takes no part");
-      warp.got[i] = warp.given[warp.wanted[i]];
+      warp.got[i] = warp.given[warp.wanted[i]][0];
+      warp.shown[i] = warp.given[i];
       warp.votes[i] = votes;
     }
     warp.waiting &= ~mask;
@@ -201,6 +207,7 @@ void warp_barrier(unsigned mask) { running->exchange(mask, 0, lane()); }
 uint64_t exchange(unsigned mask, uint64_t value, unsigned from) {
   return running->exchange(mask, value, from);
 }
+const std::array<Given, 32>& show(const Given& given) { return running->show(given); }
 unsigned ballot(unsigned mask, bool vote) { return running->votes(mask, vote); }
 
 }  // namespace gxp::emulation

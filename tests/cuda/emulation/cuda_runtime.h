@@ -11,6 +11,7 @@
 //   Shared   arrays keep what the block before left in them, as a GPU's do.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -72,6 +73,10 @@ void run_grid(const Grid& grid, const std::function<void()>& thread);
 std::byte* dynamic_shared_memory();
 void block_barrier();
 void warp_barrier(unsigned mask);
+// What each lane of the warp gave; all 32 call it together. It is there until the lane that reads
+// it meets the others again.
+using Given = std::array<uint64_t, 3>;
+const std::array<Given, 32>& show(const Given& given);
 // What lane `from` of the warp gave; all lanes of `mask` call it together.
 uint64_t exchange(unsigned mask, uint64_t value, unsigned from);
 unsigned ballot(unsigned mask, bool vote);
