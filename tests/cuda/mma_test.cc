@@ -16,7 +16,7 @@ void run_on_device(std::vector<Out>& out, const Launch& launch, const std::vecto
   const auto stream = device->make_stream("compute");
   const auto copy = [&](const auto& array) {
     Buffer buffer = device->allocate(array.size() * sizeof(array[0]), MemoryKind::kWorkspace);
-    copy_cuda(buffer.memory(), memory_of(array));
+    device->copy(buffer.memory(), memory_of(array));
     return buffer;
   };
   const std::array<Buffer, 1 + sizeof...(In)> copies = {copy(out), copy(in)...};
@@ -31,7 +31,7 @@ void run_on_device(std::vector<Out>& out, const Launch& launch, const std::vecto
                  inputs),
       "launch");
   stream->synchronize(Deadline::after(std::chrono::seconds(30)));
-  copy_cuda(memory_of(out), copies[0].memory());
+  device->copy(memory_of(out), copies[0].memory());
 }
 
 std::vector<uint16_t> bits_of(const HalfArray& halves, size_t count) {
