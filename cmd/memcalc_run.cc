@@ -11,7 +11,6 @@
 #include "lib/base/error.h"
 #include "lib/config/load.h"
 #include "lib/forecast/drawing.h"
-#include "lib/train/backend.h"
 
 namespace gxp {
 namespace {
@@ -44,7 +43,7 @@ PlannedRun plan_on(const RunConfig& config, int gpus, const Environment& environ
   PlannedRun run{
       .gpus = gpus, .plan = plan_run(settings_on(config, {.nproc = gpus}), gpus), .memory = {}};
   const Network network = network_of_run(config, {.nproc = gpus}, environment);
-  run.memory = memory_of_run(run.plan, network, 0, kMeasuredBytes);
+  run.memory = memory_of_run(run.plan, network, 0, terms_of_device(config, run.plan));
   return run;
 }
 
@@ -58,7 +57,8 @@ void add_solutions(Report& report, const MemcalcOptions& options, const RunConfi
     const auto run_with = [&](int value) {
       RunConfig run = settings_on(config, {.nproc = gpus});
       quantity.set(run, value);
-      return memory_of_run(plan_run(run, gpus), network, 0, kMeasuredBytes);
+      const RunPlan plan = plan_run(run, gpus);
+      return memory_of_run(plan, network, 0, terms_of_device(run, plan));
     };
     const auto bytes_of = [&](int value) { return total_of(run_with(value).peak); };
     const int least = quantity.least(config);

@@ -6,7 +6,6 @@
 #include "lib/base/error.h"
 #include "lib/forecast/fit.h"
 #include "lib/forecast/memory.h"
-#include "lib/train/backend.h"
 
 namespace gxp {
 namespace {
@@ -24,24 +23,29 @@ std::string list(const std::vector<Edit>& edits) {
 }  // namespace
 
 void check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
-                        const Environment& environment) {
-  const uint64_t limit = config.train.device_memory_bytes;
-  if (limit == 0) return;
+                        const Environment& environment, const MemoryLimit& limit) {
+  if (limit.bytes == 0) return;
   RunConfig native = config;
   native.comm.engine = "auto";  // other libraries take no memory of the device's
   const Network network = network_of_run(native, ranks, environment);
-  const auto memory_of = [&](const RunConfig& other) {
-    return memory_of_run(plan_run(settings_on(other, ranks), ranks.world_size()), network, 0,
-                         kMeasuredBytes);
+  const auto memory_of = [&](const RunConfig& other, const RunPlan& plan) {
+    return memory_of_run(plan, network, 0, terms_of_device(other, plan, limit.on_gpu));
   };
-  const auto peak_of = [&](const RunConfig& other) { return total_of(memory_of(other).peak); };
-  const RunMemory memory = memory_of(config);
+  const auto plan_of = [&](const RunConfig& other) {
+    return plan_run(settings_on(other, ranks), ranks.world_size());
+  };
+  const auto peak_of = [&](const RunConfig& other) {
+    return total_of(memory_of(other, plan_of(other)).peak);
+  };
+  const RunPlan plan = plan_of(config);
+  const RunMemory memory = memory_of(config, plan);
   const uint64_t peak = total_of(memory.peak);
-  if (peak <= limit) return;
+  if (peak <= limit.bytes) return;
   fail(ErrorKind::kConfig,
-       "train.device_memory_bytes {}: a rank of {} needs {}, {} more, most of it in {}; {}",
-       format_bytes(limit), ranks.world_size(), format_bytes(peak), format_bytes(peak - limit),
-       memory.peak_at, list(edits_that_fit(config, ranks.world_size(), limit, peak_of)));
+       "{} {}: a rank of {} needs {}, {} more, most of it in {} (largest: {}); {}", limit.source,
+       format_bytes(limit.bytes), ranks.world_size(), format_bytes(peak),
+       format_bytes(peak - limit.bytes), memory.peak_at, largest_at_peak(plan, memory, 4),
+       list(edits_that_fit(config, ranks.world_size(), limit.bytes, peak_of)));
 }
 
 }  // namespace gxp

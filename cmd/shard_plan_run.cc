@@ -52,7 +52,7 @@ PlannedStep plan_step(const ShardPlanOptions& options, const RunConfig& config,
   step.rank = options.rank;
   step.plan = plan_run(settings_on(config, options.ranks), network.world_size);
   step.traffic = traffic_of(step.plan.step.program, network);
-  step.memory = memory_of_run(step.plan, network, step.rank, kMeasuredBytes);
+  step.memory = memory_of_run(step.plan, network, step.rank, terms_of_device(config, step.plan));
   step.time = time_step(step.plan, step.traffic, machine.compute, machine.cores,
                         {.host_bytes_per_s = options.memory_gb_per_s * 1e9 / 2,  // read and written
                          .file_bytes_per_s = options.file_gb_per_s * 1e9});

@@ -81,7 +81,11 @@ int run(Options& options) {
                         .layout_invariant = config.run.train.deterministic != "off",
                         .configuration = flatten(config.run)};
   check_job(job, environment);
-  check_memory_limit(config.run, planned_ranks(options.launch, environment), environment);
+  const PlannedRanks planned = planned_ranks(options.launch, environment);
+  check_memory_limit(config.run, planned, environment,
+                     {.bytes = config.run.train.device_memory_bytes,
+                      .source = "train.device_memory_bytes",
+                      .on_gpu = config.run.train.device == "cuda"});
   if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
 
   options.run.settings = job.configuration;
@@ -92,6 +96,10 @@ int run(Options& options) {
   if (identity.world_size > 1) set_log_rank(identity.rank);  // also that of the lanes' threads
   const RunConfig run = settings_on(config.run, {.nproc = identity.local_world_size});
   Backend backend = make_backend(run.train, identity.local_world_size, identity.local_rank);
+  check_memory_limit(config.run, planned, environment,
+                     {.bytes = backend.device->free_bytes() / uint64_t(backend.ranks_on_device),
+                      .source = fmt::format("free on {}", backend.device->description()),
+                      .on_gpu = true});
   run_rank(options.launch, environment, job, backend.host(), [&](Communicator& communicator) {
     catch_stop_signals();  // before all ranks have come, there is nothing to save
     summary = run_training(run, communicator, backend, options.run);

@@ -25,6 +25,13 @@ class CudaDevice final : public Device {
                        format_bytes(properties_.totalGlobalMem), properties_.major,
                        properties_.minor);
   }
+  [[nodiscard]] uint64_t free_bytes() const override {
+    size_t free = 0;
+    size_t total = 0;
+    check_cuda(cudaSetDevice(index_), fmt::format("select GPU {}", index_));
+    check_cuda(cudaMemGetInfo(&free, &total), fmt::format("ask for GPU {}'s memory", index_));
+    return free;
+  }
   [[nodiscard]] std::unique_ptr<Stream> make_stream(std::string_view name) override {
     return make_cuda_stream(index_, name);
   }

@@ -51,6 +51,8 @@ class Device {
   // Copies between any two spaces, and returns when it is done. Equal sizes; whoever wrote `from`
   // or uses `to` on a stream has been synchronised.
   virtual void copy(Memory to, ConstMemory from) { copy_on_host(to, from); }
+  // What its driver says is free now; 0: nobody says.
+  [[nodiscard]] virtual uint64_t free_bytes() const { return 0; }
   // From now on no more than so many bytes are given out at a time; 0: as many as there are.
   void set_limit(uint64_t bytes) { limit_bytes_ = bytes; }
   [[nodiscard]] MemoryTracker& tracker() { return tracker_; }

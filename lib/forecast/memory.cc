@@ -1,6 +1,10 @@
 #include "lib/forecast/memory.h"
 
 #include <algorithm>
+#include <functional>
+
+#include "lib/base/bytes.h"
+#include "lib/base/error.h"
 
 namespace gxp {
 namespace {
@@ -32,25 +36,28 @@ void append(std::vector<OpTraffic>& all, const std::vector<OpTraffic>& more) {
 }  // namespace
 
 RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
-                        uint64_t start_bytes) {
+                        const DeviceTerms& terms) {
   const StepProgram& program = plan.step.program;
   RunMemory memory;
   memory.step = replay_memory(program);
-  const KindBytes& allocated = memory.step.allocated;
+  const KindBytes allocated =
+      sum_of(memory.step.allocated, bytes_of(MemoryKind::kWorkspace, terms.workspace_bytes));
+  const auto collectives = [&](const std::vector<OpTraffic>& traffic) {
+    return bytes_of(MemoryKind::kCommunication,
+                    terms.holds_collectives ? scratch_of(traffic, rank) : 0);
+  };
   const auto add = [&](std::string name, const KindBytes& more) {
     memory.phases.push_back({std::move(name), sum_of(allocated, more)});
   };
   // Scratch is kept, so that each phase has that of those before it.
   std::vector<OpTraffic> traffic = splits(program.groups, network);
-  add("start", sum_of(bytes_of(MemoryKind::kWorkspace, start_bytes),
-                      bytes_of(MemoryKind::kCommunication, scratch_of(traffic, rank))));
+  add("start", sum_of(bytes_of(MemoryKind::kWorkspace, terms.start_bytes), collectives(traffic)));
   append(traffic, traffic_of(program, network));
-  add("step", bytes_of(MemoryKind::kCommunication, scratch_of(traffic, rank)));
+  add("step", collectives(traffic));
   if (plan.validation) {
     append(traffic, traffic_of(*plan.validation, network));
     traffic.push_back(validation_sums(network));
-    add("validation", sum_of(allocated_beside(*plan.validation, program),
-                             bytes_of(MemoryKind::kCommunication, scratch_of(traffic, rank))));
+    add("validation", sum_of(allocated_beside(*plan.validation, program), collectives(traffic)));
   }
   const Phase* most = &memory.phases[1];  // of equals, the step
   for (const Phase& phase : memory.phases) {
@@ -60,6 +67,23 @@ RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
   memory.peak_phase = most->name;
   memory.peak_at = describe(program.ops[size_t(memory.step.peak)]);
   return memory;
+}
+
+std::string largest_at_peak(const RunPlan& plan, const RunMemory& memory, size_t count) {
+  std::vector<const BufferSpec*> live;
+  for (const BufferSpec& buffer : plan.step.program.buffers) {
+    const bool lives = buffer.persistent
+                           ? buffer.storage == Storage::kDevice
+                           : buffer.first <= memory.step.peak && memory.step.peak <= buffer.last;
+    if (lives) live.push_back(&buffer);
+  }
+  std::ranges::stable_sort(live, std::greater(), &BufferSpec::bytes);
+  live.resize(std::min(live.size(), count));
+  std::string text;
+  for (const BufferSpec* buffer : live)
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", buffer->name, format_bytes(buffer->bytes));
+  return text;
 }
 
 }  // namespace gxp

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/forecast/device_terms.h"
 #include "lib/forecast/traffic.h"
 #include "lib/plan/replay.h"
 #include "lib/plan/run_plan.h"
@@ -28,8 +29,10 @@ struct RunMemory {
   std::string peak_at;        // the operation of a step at which most lives
 };
 
-// `start_bytes`: workspace that is taken before the first step and given back.
 RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
-                        uint64_t start_bytes);
+                        const DeviceTerms& terms);
+
+// The `count` largest buffers that live where most lives: "gradients 80 MiB, saved h.3 12 MiB".
+std::string largest_at_peak(const RunPlan& plan, const RunMemory& memory, size_t count);
 
 }  // namespace gxp

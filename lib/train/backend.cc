@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/forecast/device_terms.h"
 #include "lib/tensor/tensor.h"
 
 #ifdef GXP_WITH_CUDA
@@ -37,8 +38,11 @@ Support probe_cuda() {
 
 Backend make_cuda(const TrainConfig& config, const RanksHere& ranks) {
 #ifdef GXP_WITH_CUDA
-  const int index = ranks.local_rank % cuda_device_count();
-  return make_cuda_backend(index, config, ranks.local_world_size);
+  const int gpus = cuda_device_count();
+  const int index = ranks.local_rank % gpus;
+  Backend backend = make_cuda_backend(index, config, ranks.local_world_size);
+  backend.ranks_on_device = (ranks.local_world_size - index + gpus - 1) / gpus;
+  return backend;
 #else
   static_cast<void>(config), static_cast<void>(ranks);
   GXP_ASSERT(false);
@@ -95,7 +99,7 @@ Backend make_host_backend(std::unique_ptr<Device> device, const TrainConfig& con
 }
 
 double measure_matmul_flops(Backend& backend, DType dtype) {
-  const size_t size = backend.device->space() == MemorySpace::kHost ? 512 : 4096;
+  const size_t size = measured_width(backend.device->space() == MemorySpace::kCuda);
   const Buffer buffer =
       backend.device->allocate(3 * size * size * sizeof(float), MemoryKind::kWorkspace);
   const Shape shape = {3, size, size};

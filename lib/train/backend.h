@@ -21,7 +21,8 @@ struct Backend {
   std::unique_ptr<Ops> ops;       // of the compute lane
   std::unique_ptr<Ops> comm_ops;  // of the comm lane, beside those
   std::unique_ptr<Ops> host_ops;  // null: `ops` are the host's
-  std::string choice;             // why this device, for the log; "" where the settings name it
+  int ranks_on_device = 1;
+  std::string choice;  // why this device, for the log; "" where the settings name it
 
   // What communicators and the host's own arithmetic have.
   [[nodiscard]] Device& host() const { return host_device ? *host_device : *device; }
@@ -43,7 +44,5 @@ Backend make_host_backend(std::unique_ptr<Device> device, const TrainConfig& con
 // denominator of MFU on a device whose peak no table knows. On a CPU 512 x 512 x 512, which stays
 // in the caches, about 10 ms in all; on a GPU, which that would not fill, 4096 x 4096 x 4096.
 double measure_matmul_flops(Backend& backend, DType dtype);
-// What it takes of a CPU's memory while it runs.
-inline constexpr size_t kMeasuredBytes = size_t{3} * 512 * 512 * sizeof(float);
 
 }  // namespace gxp

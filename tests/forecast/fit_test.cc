@@ -9,7 +9,7 @@ namespace {
 
 uint64_t peak_on(const RunConfig& config, int world_size) {
   const RunPlan plan = plan_run(config, world_size);
-  return total_of(memory_of_run(plan, network_of("shm", world_size), 0, 0).peak);
+  return total_of(memory_of_run(plan, network_of("shm", world_size), 0, {}).peak);
 }
 
 std::vector<Edit> edits(const RunConfig& config, int world_size, uint64_t limit_bytes) {

@@ -12,7 +12,7 @@ KindBytes peak_of_run(const RunConfig& config, int world_size, bool validates) {
 }
 
 RunMemory predicted(const RunConfig& config, int world_size) {
-  return memory_of_run(plan_run(config, world_size), network_of("inproc", world_size), 0, 0);
+  return memory_of_run(plan_run(config, world_size), network_of("inproc", world_size), 0, {});
 }
 
 TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", "[forecast]") {
@@ -135,8 +135,8 @@ TEST_CASE("the arena is never fuller than it is large, and the peak names its op
 TEST_CASE("what is taken before the first step counts if the step takes less", "[forecast]") {
   const RunPlan plan = plan_run(small_run({}), 1);
   const Network network = network_of("shm", 1);
-  const RunMemory without = memory_of_run(plan, network, 0, 0);
-  const RunMemory with = memory_of_run(plan, network, 0, 1000);
+  const RunMemory without = memory_of_run(plan, network, 0, {});
+  const RunMemory with = memory_of_run(plan, network, 0, {.start_bytes = 1000});
   CHECK(total_of(with.peak) == total_of(without.peak) + 1000);
   CHECK(with.peak_phase == "start");
   CHECK(without.peak_phase == "step");

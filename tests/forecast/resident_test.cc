@@ -80,7 +80,7 @@ Bytes predicted_of_all(const RunConfig& config, int world_size) {
   Bytes bytes{.host = beside[size_t(Storage::kHost)] * size_t(world_size),
               .file = beside[size_t(Storage::kFile)] * size_t(world_size)};
   for (int rank = 0; rank < world_size; ++rank)
-    bytes.device += total_of(memory_of_run(plan, network, rank, 0).peak);
+    bytes.device += total_of(memory_of_run(plan, network, rank, {}).peak);
   return bytes;
 }
 

@@ -105,7 +105,7 @@ inline void check_as_planned(const RunConfig& config, int world_size) {
   const std::vector<OpTraffic> traffic = traffic_of(plan.step.program, network);
   const RunMeasure run = measure_run(config, world_size);
   for (int rank = 0; rank < world_size; ++rank) {
-    CHECK(run.peaks[size_t(rank)] == memory_of_run(plan, network, rank, 0).peak);
+    CHECK(run.peaks[size_t(rank)] == memory_of_run(plan, network, rank, {}).peak);
     CHECK(run.sent[size_t(rank)] == sent_by(traffic, rank));
   }
 }

@@ -41,7 +41,7 @@ TEST_CASE("layers are looked for from those on that patterns name", "[forecast]"
     tried.push_back(value);
     RunConfig run = config;
     layers.set(run, value);
-    return total_of(memory_of_run(plan_run(run, 1), network, 0, 0).peak);
+    return total_of(memory_of_run(plan_run(run, 1), network, 0, {}).peak);
   };
   CHECK(find_largest(bytes_of, 1, layers.least(config), layers.most).value == 0);
   CHECK(tried == std::vector<int>{5});
@@ -56,7 +56,7 @@ TEST_CASE("a run has more of each quantity until its memory is full", "[forecast
     const auto bytes_of = [&](int value) {
       RunConfig larger = config;
       quantity.set(larger, value);
-      return total_of(memory_of_run(plan_run(larger, 2), network, 0, 0).peak);
+      return total_of(memory_of_run(plan_run(larger, 2), network, 0, {}).peak);
     };
     const uint64_t limit = 2 * bytes_of(3);
     const Largest largest = find_largest(bytes_of, limit, quantity.least(config), quantity.most);
