@@ -9,30 +9,28 @@
 namespace gxp {
 namespace {
 
-// Runs `launch(stream, device's copies of arrays...)`, then brings the first array back.
-template <class Out, class Launch, class... In>
-void run_on_device(std::vector<Out>& out, const Launch& launch, const std::vector<In>&... in) {
-  const auto device = make_cuda_device(0);
-  const auto stream = device->make_stream("compute");
-  const auto copy = [&](const auto& array) {
-    Buffer buffer = device->allocate(array.size() * sizeof(array[0]), MemoryKind::kWorkspace);
-    device->copy(buffer.memory(), memory_of(array));
-    return buffer;
-  };
-  const std::array<Buffer, 1 + sizeof...(In)> copies = {copy(out), copy(in)...};
-  size_t next = 1;
-  const auto data = [&](auto type) {
-    return reinterpret_cast<const decltype(type)*>(copies[next++].memory().data);
-  };
-  auto* const result = reinterpret_cast<Out*>(copies[0].memory().data);
-  const std::tuple<const In*...> inputs{data(In{})...};
-  check_cuda(
-      std::apply([&](auto... arrays) { return launch(native_stream(*stream), result, arrays...); },
-                 inputs),
-      "launch");
-  stream->synchronize(Deadline::after(std::chrono::seconds(30)));
-  device->copy(memory_of(out), copies[0].memory());
-}
+// A GPU with a stream, and copies of arrays there.
+class Gpu {
+ public:
+  template <class T>
+  T* copy(const std::vector<T>& array) {
+    buffers_.push_back(device_->allocate(array.size() * sizeof(T), MemoryKind::kWorkspace));
+    device_->copy(buffers_.back().memory(), memory_of(array));
+    return reinterpret_cast<T*>(buffers_.back().memory().data);
+  }
+  cudaStream_t stream() { return native_stream(*stream_); }
+  // Of the array that was copied first, when all that was launched is done.
+  template <class T>
+  void read_first(std::vector<T>& array) {
+    stream_->synchronize(Deadline::after(std::chrono::seconds(30)));
+    device_->copy(memory_of(array), buffers_[0].memory());
+  }
+
+ private:
+  std::unique_ptr<Device> device_ = make_cuda_device(0);
+  std::unique_ptr<Stream> stream_ = device_->make_stream("compute");
+  std::vector<Buffer> buffers_;
+};
 
 std::vector<uint16_t> bits_of(const HalfArray& halves, size_t count) {
   const auto* const first = reinterpret_cast<const uint16_t*>(halves.data());
@@ -49,12 +47,12 @@ TEST_CASE("a warp's 16 x 8 x 16 product is the loop's, with the sums that were t
     for (size_t k = 0; k < 16; ++k)
       expected[i] += double(a[i / 8 * 16 + k]) * double(b[8 * k + i % 8]);
   }
-  run_on_device(
-      sums,
-      [&](auto stream, auto* out, auto*... in) {
-        return launch_product(stream, dtype, out, in...);
-      },
-      bits_of(left, 256), bits_of(right, 128));
+  Gpu gpu;
+  float* const out = gpu.copy(sums);
+  check_cuda(launch_product(gpu.stream(), dtype, out, gpu.copy(bits_of(left, 256)),
+                            gpu.copy(bits_of(right, 128))),
+             "launch a product");
+  gpu.read_first(sums);
   CHECK(distance_in_eps(sums, expected, 1) < 17);  // what truncating each of 17 terms may cost
 }
 
@@ -63,10 +61,10 @@ TEST_CASE("a warp loads four matrices, and their transposes, of what was copied"
   std::vector<uint16_t> x(256);
   for (size_t i = 0; i < x.size(); ++i) x[i] = uint16_t(1000 + i);
   std::vector<uint32_t> out(256);
-  run_on_device(
-      out,
-      [&](auto stream, auto* to, auto* from) { return launch_matrices(stream, to, from, rows); },
-      x);
+  Gpu gpu;
+  uint32_t* const on_gpu = gpu.copy(out);
+  check_cuda(launch_matrices(gpu.stream(), on_gpu, gpu.copy(x), rows), "launch loads");
+  gpu.read_first(out);
   const auto at = [&](size_t matrix, size_t row, size_t column) {
     return 8 * matrix + row < size_t(rows) ? x[64 * matrix + 8 * row + column] : 0u;
   };
