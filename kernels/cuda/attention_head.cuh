@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/attention_args.h"
 
@@ -43,6 +44,13 @@ __device__ HeadSlice<T> slice_of_group(Void* array, size_t stride, const Attenti
   const auto heads = unsigned(shape.kv_heads);
   const size_t row = group / heads * shape.positions;
   return {static_cast<T*>(array) + row * stride + group % heads * shape.head_size, stride};
+}
+
+// Whether four channels at a time may be read of a head in an array.
+template <class T>
+bool heads_lie_in_fours(const void* array, size_t stride, size_t head_size) {
+  return reinterpret_cast<uintptr_t>(array) % (4 * sizeof(T)) == 0 && stride % 4 == 0 &&
+         head_size % 4 == 0;
 }
 
 }  // namespace gxp

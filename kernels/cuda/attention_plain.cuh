@@ -6,8 +6,6 @@
 
 #include <cuda_runtime.h>
 
-#include <cstdint>
-
 #include "kernels/cuda/attention_head.cuh"
 #include "kernels/cuda/half.cuh"
 #include "kernels/cuda/shared_memory.cuh"
@@ -157,17 +155,12 @@ __device__ void write_rows(const HeadSlice<T>& to, const Part& part, const Place
   }
 }
 
-// Whether four channels at a time may be read of a head in an array.
+// Whether four channels at a time may be read of queries, keys and values.
 template <class T>
-bool lies_in_fours(const void* array, size_t stride, size_t head_size) {
-  return reinterpret_cast<uintptr_t>(array) % (4 * sizeof(T)) == 0 && stride % 4 == 0 &&
-         head_size % 4 == 0;
-}
-template <class T>
-bool lies_in_fours(const AttentionRows<const void>& in, size_t head_size) {
-  return lies_in_fours<T>(in.queries, in.query_stride, head_size) &&
-         lies_in_fours<T>(in.keys, in.kv_stride, head_size) &&
-         lies_in_fours<T>(in.values, in.kv_stride, head_size);
+bool rows_lie_in_fours(const AttentionRows<const void>& in, size_t head_size) {
+  return heads_lie_in_fours<T>(in.queries, in.query_stride, head_size) &&
+         heads_lie_in_fours<T>(in.keys, in.kv_stride, head_size) &&
+         heads_lie_in_fours<T>(in.values, in.kv_stride, head_size);
 }
 
 }  // namespace gxp::plain_attention

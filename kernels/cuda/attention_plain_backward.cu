@@ -113,8 +113,8 @@ cudaError_t launch_plain_attention_backward(cudaStream_t stream, const Attention
   const size_t head_size = args.shape.head_size;
   return with_element(args.dtype, [&](auto element) {
     using T = decltype(element);
-    const bool in_fours =
-        lies_in_fours<T>(args.in, head_size) && lies_in_fours<T>(args.dout, head_size, head_size);
+    const bool in_fours = rows_lie_in_fours<T>(args.in, head_size) &&
+                          heads_lie_in_fours<T>(args.dout, head_size, head_size);
     return in_fours ? launch_kernels<4, T>(stream, args) : launch_kernels<1, T>(stream, args);
   });
 }

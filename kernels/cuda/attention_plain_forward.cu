@@ -84,7 +84,7 @@ cudaError_t launch_plain_attention_forward(cudaStream_t stream, const AttentionF
   const auto config = config_of(stream, {unsigned(blocks)}, kThreads, kSharedBytes);
   return with_element(args.dtype, [&](auto element) {
     using T = decltype(element);
-    return lies_in_fours<T>(args.in, args.shape.head_size)
+    return rows_lie_in_fours<T>(args.in, args.shape.head_size)
                ? cudaLaunchKernelEx(&config, forward_kernel<4, T>, args)
                : cudaLaunchKernelEx(&config, forward_kernel<1, T>, args);
   });

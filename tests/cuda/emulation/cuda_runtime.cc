@@ -7,7 +7,9 @@
 #include <boost/context/fixedsize_stack.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace gxp::emulation {
@@ -18,12 +20,6 @@ namespace context = boost::context;
 constexpr size_t kStackBytes = 128 * 1024;
 
 std::atomic<ThreadOrder> order = ThreadOrder::kUp;
-
-[[noreturn]] void give_up(const char* what) {
-  std::fprintf(stderr, "emulated GPU: %s (block %u, %u, %u, thread %u, %u, %u)\n", what, blockIdx.x,
-               blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
-  std::abort();
-}
 
 // What the lanes of a warp give each other. All of it is by lane, since lanes of different masks
 // meet side by side; who comes last makes what all that met have got.
@@ -187,7 +183,27 @@ class Block {
 
 thread_local Block* running = nullptr;
 
+std::mutex allowed_mutex;
+std::map<const void*, size_t> allowed;  // by kernel; allowed_mutex
+
 }  // namespace
+
+void give_up(const char* what) {
+  std::fprintf(stderr, "emulated GPU: %s (block %u, %u, %u, thread %u, %u, %u)\n", what, blockIdx.x,
+               blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+  std::abort();
+}
+
+size_t allowed_shared_bytes(const void* kernel) {
+  const std::lock_guard lock(allowed_mutex);
+  const auto found = allowed.find(kernel);
+  return found == allowed.end() ? 48 * 1024 : found->second;
+}
+
+void allow_shared_bytes(const void* kernel, size_t bytes) {
+  const std::lock_guard lock(allowed_mutex);
+  allowed[kernel] = bytes;
+}
 
 void set_thread_order(ThreadOrder now) { order = now; }
 

@@ -70,6 +70,13 @@ struct Grid {
 // Calls `thread` once for each thread of the grid.
 void run_grid(const Grid& grid, const std::function<void()>& thread);
 
+// What a kernel may have of it: 48 KiB unless it has asked for more.
+size_t allowed_shared_bytes(const void* kernel);
+void allow_shared_bytes(const void* kernel, size_t bytes);
+
+// Aborts, with the place.
+[[noreturn]] void give_up(const char* what);
+
 std::byte* dynamic_shared_memory();
 void block_barrier();
 void warp_barrier(unsigned mask);
@@ -144,7 +151,8 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs;
 };
 
-// A GPU's limits: 1024 threads a block, 227 KiB of shared memory (sm_90).
+// A GPU's limits: 1024 threads a block; of shared memory 227 KiB, for kernels that asked for it
+// (sm_90).
 template <class... Expected, class... Given>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Expected...),
                                Given&&... given) {
@@ -152,7 +160,9 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   const size_t threads = size_t{grid.threads.x} * grid.threads.y * grid.threads.z;
   const bool is_empty = grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0;
   if (threads == 0 || threads > 1024 || is_empty || grid.blocks.y > 65535 ||
-      grid.blocks.z > 65535 || grid.shared_bytes > 227 * 1024)
+      grid.blocks.z > 65535 ||
+      grid.shared_bytes >
+          gxp::emulation::allowed_shared_bytes(reinterpret_cast<const void*>(kernel)))
     return cudaErrorInvalidValue;
   gxp::emulation::enqueue(
       config->stream,
@@ -164,7 +174,9 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
 }
 
 template <class Kernel>
-cudaError_t cudaFuncSetAttribute(Kernel* /*kernel*/, cudaFuncAttribute /*attribute*/,
-                                 int /*value*/) {
+cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > 227 * 1024)
+    return cudaErrorInvalidValue;
+  gxp::emulation::allow_shared_bytes(reinterpret_cast<const void*>(kernel), size_t(value));
   return cudaSuccess;
 }

@@ -44,7 +44,12 @@ inline std::vector<Copy>& started_copies() {
   return of_threads[threadIdx.x];
 }
 
+inline void check_alignment(const void* at, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(at) % bytes != 0) give_up("an address is not aligned");
+}
+
 inline FourMatrices load_matrices(SharedPlace row, bool transposed) {
+  check_alignment(row.at, 16);
   const auto& rows = show({reinterpret_cast<uintptr_t>(row.at)});
   FourMatrices result{};
   for (unsigned i = 0; i < 4; ++i) {
@@ -84,6 +89,8 @@ inline FourMatrices load_transposed_matrices(SharedPlace row) {
 
 template <int kBytes>
 void start_copy(SharedPlace to, const void* from, bool present) {
+  emulation::check_alignment(to.at, kBytes);
+  emulation::check_alignment(from, kBytes);
   emulation::started_copies().push_back({to.at, from, kBytes, present});
 }
 inline void finish_copies() {
