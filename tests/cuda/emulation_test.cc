@@ -7,6 +7,7 @@
 
 #include "tests/catch.h"
 #include "tests/cuda/emulation/cuda_runtime.h"
+#include "tests/cuda/emulation/kernels/cuda/mma.cuh"
 
 namespace gxp {
 namespace {
@@ -86,6 +87,23 @@ __global__ void wait_for_a_lane_that_left(unsigned* out) {
   out[threadIdx.x] = __shfl_sync(~0u, threadIdx.x, 0);
 }
 
+// A copy of a word that is only there when it has been waited for.
+template <bool kWaits>
+__global__ void copy_word(unsigned* out) {
+  alignas(16) __shared__ unsigned words[kThreads];
+  words[threadIdx.x] = 1;
+  out[threadIdx.x] = 2;
+  start_copy<4>(shared_place(words + threadIdx.x), out + threadIdx.x, true);
+  if constexpr (kWaits) finish_copies();
+  out[threadIdx.x] = words[threadIdx.x];
+  finish_copies();
+}
+__global__ void copy_from_between_words(unsigned* out) {
+  __shared__ unsigned word;
+  start_copy<4>(shared_place(&word), reinterpret_cast<std::byte*>(out) + 2, true);
+  finish_copies();
+}
+
 __global__ void store_one(unsigned* out) { *out = 1; }
 
 // A value in memory that copies do not wait for, and two streams.
@@ -146,6 +164,23 @@ TEST_CASE("shuffles and votes give what CUDA's do", "[emulation]") {
   CHECK(run(order, vote) == for_threads(votes));
 }
 
+TEST_CASE("a copy to shared memory that is not waited for is not there", "[emulation]") {
+  CHECK(run(ThreadOrder::kUp, copy_word<true>) == Values(kThreads, 2));
+  CHECK(run(ThreadOrder::kUp, copy_word<false>) == Values(kThreads, 1));
+}
+
+TEST_CASE("a kernel has the shared memory that it asked for", "[emulation]") {
+  cudaLaunchConfig_t config = {dim3(1), dim3(1), 48 * 1024, nullptr, nullptr, 0};
+  unsigned out = 0;
+  CHECK(cudaLaunchKernelEx(&config, store_one, &out) == cudaSuccess);
+  config.dynamicSmemBytes += 1;
+  CHECK(cudaLaunchKernelEx(&config, store_one, &out) == cudaErrorInvalidValue);
+  const auto attribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
+  CHECK(cudaFuncSetAttribute(store_one, attribute, 228 * 1024) == cudaErrorInvalidValue);
+  CHECK(cudaFuncSetAttribute(store_one, attribute, 49 * 1024) == cudaSuccess);
+  CHECK(cudaLaunchKernelEx(&config, store_one, &out) == cudaSuccess);
+}
+
 TEST_CASE("a host that does not wait for a stream reads what was there before", "[emulation]") {
   const Queues queues;
   queues.store();
@@ -165,12 +200,14 @@ TEST_CASE("a stream that does not wait for another's event reads what was there 
   CHECK(queues.copied() == (waits ? 1 : 0));
 }
 
-TEST_CASE("lanes that wait for one that has left end the process", "[emulation]") {
+TEST_CASE("lanes that wait for one that has left, and unaligned copies, end the process",
+          "[emulation]") {
+  const auto kernel = GENERATE(&wait_for_a_lane_that_left, &copy_from_between_words);
   const pid_t child = fork();
   if (child == 0) {
     std::signal(SIGABRT, SIG_DFL);
     close(STDERR_FILENO);
-    run(ThreadOrder::kUp, wait_for_a_lane_that_left);
+    run(ThreadOrder::kUp, kernel);
     _exit(0);
   }
   int status = 0;
