@@ -140,6 +140,8 @@ class Ops {
   // Gimelshein, arXiv:1805.02867; Dao, arXiv:2307.08691), so T x T never exists for the batch.
   // qkv(B, T, 3C): queries, keys, values of all heads side by side. out(B, T, C).
   // lse(B, H, T): log of the softmax's denominator, kept for backward.
+  // Of half types a backend may round probabilities, and gradients of scores, to their type before
+  // it multiplies with them.
   virtual void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) = 0;
   // dqkv(B, T, 3C) is stored; scratch(B, H, T) is overwritten (row sums of dout * out).
   virtual void attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout, ConstTensor qkv,
