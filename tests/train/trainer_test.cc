@@ -132,5 +132,19 @@ TEST_CASE("durations are short to read", "[train]") {
   CHECK(format_duration(3720) == "1h02m");
 }
 
+TEST_CASE("a device that is not there is refused with the reason for which auto passes it by",
+          "[train]") {
+  TrainConfig config;
+  const std::string choice = make_backend(config, 1).choice;
+  const std::string passed = "train.device auto: cpu; not cuda: ";
+  if (!choice.starts_with(passed)) {
+    WARN("skipped: needs a host without a GPU");
+    return;
+  }
+  config.device = "cuda";
+  CHECK_THROWS_WITH(make_backend(config, 1), Catch::Contains(choice.substr(passed.size())) &&
+                                                 Catch::Contains("use auto or cpu"));
+}
+
 }  // namespace
 }  // namespace gxp
