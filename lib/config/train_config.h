@@ -26,9 +26,10 @@ struct TrainConfig {
   std::string device = "auto";
   int threads = 0;                   // per rank; 0: the rank's share of the CPUs it may use
   uint64_t device_memory_bytes = 0;  // 0: what there is
-  int log_every = 10;                // steps between progress lines
-  int valid_every = 0;               // steps between validations; 0: at the end only
-  int valid_batches = 16;            // micro-batches per rank in one validation
+  std::string gemm_cache = "auto";
+  int log_every = 10;      // steps between progress lines
+  int valid_every = 0;     // steps between validations; 0: at the end only
+  int valid_batches = 16;  // micro-batches per rank in one validation
   std::string run_dir;
 
   static constexpr auto schema() {
@@ -92,6 +93,10 @@ struct TrainConfig {
               "one. A run that would take more does not start, and says what would fit. 0: no "
               "limit.",
               at_least(0)),
+        field("gemm_cache", &S::gemm_cache,
+              "The folder of a file in which a GPU's fastest algorithm for each matrix product is "
+              "kept, once they have been timed: later runs then have the same bits. auto: gxp in "
+              "$XDG_CACHE_HOME or ~/.cache. off: nothing is timed, cuBLASLt's first guess."),
         field("log_every", &S::log_every, "Steps between two progress lines.", positive),
         field("valid_every", &S::valid_every,
               "Steps between two validations; 0: one at the end, if data.valid names files.",

@@ -124,6 +124,17 @@ constexpr std::array kGpus = {
     Gpu{"gb300", &kBlackwellUltra, 2500 * kTera, 5000 * kTera, 8 * kTera, 288'000'000'000},
 };
 
+// What a driver calls them.
+struct DeviceName {
+  std::string_view part;
+  const Gpu* gpu;
+};
+constexpr std::array kDeviceNames = {
+    DeviceName{"NVIDIA A100-SXM4-40GB", &kGpus[0]}, DeviceName{"NVIDIA A100-SXM4-80GB", &kGpus[1]},
+    DeviceName{"NVIDIA H100 80GB HBM3", &kGpus[2]}, DeviceName{"NVIDIA H200,", &kGpus[4]},
+    DeviceName{"NVIDIA B200,", &kGpus[5]},          DeviceName{"NVIDIA GB200,", &kGpus[6]},
+    DeviceName{"NVIDIA B300,", &kGpus[7]},          DeviceName{"NVIDIA GB300,", &kGpus[8]}};
+
 // GPUs in a NVLink domain, and GB/s of NVLink, of the NIC and of the link to main memory.
 constexpr Links join(int gpus, double nvlink, double network, double host) {
   return {gpus, nvlink * kGB, network * kGB, host * kGB};
@@ -172,6 +183,12 @@ const Hardware& find_hardware(std::string_view name) {
 
 const Software& find_software(std::string_view name) {
   return find_row(kSoftwares, name, "--software");
+}
+
+const Gpu* find_gpu_of_device(std::string_view description) {
+  for (const DeviceName& name : kDeviceNames)
+    if (description.find(name.part) != std::string_view::npos) return name.gpu;
+  return nullptr;
 }
 
 }  // namespace gxp

@@ -49,6 +49,10 @@ struct Gpu {
   double clock_share = 1;  // of the rates, under a lower power limit
 };
 
+// The one that a driver describes so ("NVIDIA H100 80GB HBM3, ..."); null if its rate is not known:
+// a card of another form has another.
+const Gpu* find_gpu_of_device(std::string_view description);
+
 // Per GPU and direction.
 struct Links {
   int gpus_per_domain = 8;        // joined by NVLink

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/forecast/device_terms.h"
+#include "lib/plan/hardware.h"
 #include "lib/tensor/tensor.h"
 
 #ifdef GXP_WITH_CUDA
@@ -115,6 +116,17 @@ double measure_matmul_flops(Backend& backend, DType dtype) {
     best_seconds = std::min(best_seconds, seconds.count());
   }
   return 2.0 * double(size * size * size) / best_seconds;
+}
+
+PeakRate peak_rate(Backend& backend, DType dtype) {
+  const Gpu* gpu = find_gpu_of_device(backend.device->description());
+  if (gpu != nullptr && dtype != DType::kF32)
+    return {gpu->flops_16, fmt::format("the {}'s data sheet's rate in {}, without sparsity",
+                                       gpu->name, to_string(dtype))};
+  return {
+      measure_matmul_flops(backend, dtype),
+      fmt::format("the rate of a {}^3 {} matrix product measured at the start",
+                  measured_width(backend.device->space() == MemorySpace::kCuda), to_string(dtype))};
 }
 
 }  // namespace gxp

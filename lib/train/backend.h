@@ -22,7 +22,8 @@ struct Backend {
   std::unique_ptr<Ops> comm_ops;  // of the comm lane, beside those
   std::unique_ptr<Ops> host_ops;  // null: `ops` are the host's
   int ranks_on_device = 1;
-  std::string choice;  // why this device, for the log; "" where the settings name it
+  uint64_t free_at_start = 0;  // of its memory, as its driver says; 0: nobody says
+  std::string choice;          // why this device, for the log; "" where the settings name it
 
   // What communicators and the host's own arithmetic have.
   [[nodiscard]] Device& host() const { return host_device ? *host_device : *device; }
@@ -40,9 +41,16 @@ Backend make_backend(const TrainConfig& config, int local_world_size, int local_
 Backend make_host_backend(std::unique_ptr<Device> device, const TrainConfig& config,
                           int local_world_size);
 
-// FLOP/s of a matrix product in `dtype`, the run's (compute_type()): the best of a few. The
-// denominator of MFU on a device whose peak no table knows. On a CPU 512 x 512 x 512, which stays
-// in the caches, about 10 ms in all; on a GPU, which that would not fill, 4096 x 4096 x 4096.
+// FLOP/s of a product of two square matrices (measured_width()) in `dtype`, the run's: the best of
+// a few. On a CPU they stay in the caches, and it takes about 10 ms in all; a GPU they fill.
 double measure_matmul_flops(Backend& backend, DType dtype);
+
+// What MFU is a share of: FLOP/s of a device, in the type of its products.
+struct PeakRate {
+  double flops = 1;
+  std::string source;  // "the h100's data sheet's rate in bf16, without sparsity"
+};
+// The data sheet's, of a GPU that lib/plan/hardware.h knows and a half type; else measured.
+PeakRate peak_rate(Backend& backend, DType dtype);
 
 }  // namespace gxp

@@ -1,18 +1,36 @@
 #include "lib/train/cuda_backend.h"
 
 #include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/gemm_cache.h"
+#include "lib/base/environment.h"
 #include "lib/device/cuda_device.h"
 
 namespace gxp {
 
+namespace {
+
+std::string cache_file(const std::string& setting) {
+  if (setting == "off") return "";
+  const std::string folder = setting == "auto" ? user_cache_folder(process_environment()) : setting;
+  if (folder.empty())
+    fail(
+        ErrorKind::kConfig,
+        "train.gemm_cache auto: neither XDG_CACHE_HOME nor HOME is set; name a folder, or \"off\"");
+  return folder + "/cublaslt";
+}
+
+}  // namespace
+
 Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_size) {
   Backend backend;
   backend.device = make_cuda_device(index);
+  backend.free_at_start = backend.device->free_bytes();
   backend.device->set_limit(config.device_memory_bytes);
   backend.host_device = make_cpu_device();
   backend.lanes = std::make_unique<Lanes>(*backend.device);
   backend.pool = std::make_unique<ThreadPool>(thread_count(config, local_world_size));
-  backend.ops = make_cuda_ops((*backend.lanes)[Lane::kCompute], *backend.device);
+  backend.ops = make_cuda_ops((*backend.lanes)[Lane::kCompute], *backend.device,
+                              {.gemm_cache = cache_file(config.gemm_cache)});
   backend.comm_ops = make_cuda_ops((*backend.lanes)[Lane::kComm], *backend.device);
   backend.host_ops = make_cpu_ops(*backend.pool);
   return backend;

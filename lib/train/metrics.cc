@@ -43,6 +43,7 @@ std::string to_json_line(const StepMetrics& metrics) {
     json["offload_bytes"] = r.offload_bytes;
     json["offload_ms"] = r.offload_seconds * 1e3;
   }
+  if (metrics.driver_bytes > 0) json["driver_bytes"] = metrics.driver_bytes;
   if (metrics.skipped_steps) {
     json["loss_scale"] = r.loss_scale;
     json["skipped_steps"] = *metrics.skipped_steps;

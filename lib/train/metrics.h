@@ -5,7 +5,8 @@
 // step), wire_bytes_between_hosts (of them to other hosts), peak_bytes, peak_bytes_by_kind {...},
 // and valid_loss in the steps that validated. Where state is offloaded also host_bytes and
 // file_bytes (that rank 0 keeps beside its device), offload_bytes (that it fetched and stored) and
-// offload_ms (in which it did so). With fp16 also loss_scale and skipped_steps (so far); grad_norm
+// offload_ms (in which it did so). On a GPU the last step also has driver_bytes: what its driver
+// counts, without the context. With fp16 also loss_scale and skipped_steps (so far); grad_norm
 // and loss are null where they overflowed.
 #pragma once
 
@@ -25,6 +26,7 @@ struct StepMetrics {
   MemoryUse peak;           // of rank 0's device
   uint64_t host_bytes = 0;  // that rank 0 keeps beside it
   uint64_t file_bytes = 0;
+  uint64_t driver_bytes = 0;  // of a GPU, as its driver counts, since the run has opened it
   std::optional<double> valid_loss;
   std::optional<int64_t> skipped_steps;  // so far, of fp16
 };

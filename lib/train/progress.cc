@@ -13,11 +13,11 @@ std::string format_duration(double seconds) {
   return fmt::format("{}s", total);
 }
 
-std::string describe_mfu(double matmul_flops, DType dtype) {
+std::string describe_mfu(const PeakRate& peak) {
   return fmt::format(
-      "mfu: model FLOPs (6 per multiplied parameter and token, causal half of attention) over the "
-      "rate of a 512^3 {} matrix product measured at the start, {:.0f} GFLOP/s per rank",
-      to_string(dtype), matmul_flops / 1e9);
+      "mfu: model FLOPs (6 per multiplied parameter and token, causal half of attention) over {}, "
+      "{:.0f} GFLOP/s per rank",
+      peak.source, peak.flops / 1e9);
 }
 
 std::string progress_line(const StepMetrics& metrics, int64_t total_steps,

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lib/base/dtype.h"
+#include "lib/train/backend.h"
 #include "lib/train/metrics.h"
 
 namespace gxp {
@@ -14,7 +14,7 @@ namespace gxp {
 std::string format_duration(double seconds);
 
 // What MFU means in these lines, with the figure that it is a share of.
-std::string describe_mfu(double matmul_flops, DType dtype);
+std::string describe_mfu(const PeakRate& peak);
 
 // "step 120/1000  loss 2.3456  norm 0.81  lr 6.0e-04  10,240 tok/s  mfu 52.1%  eta 1m20s".
 // `seconds_per_step`: a recent average, for the estimate.

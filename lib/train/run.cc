@@ -75,7 +75,7 @@ class Run {
     // On every rank: hosts may differ in what they can do.
     if (!trainer_.offloaded().is_empty())
       log_info("offloaded: {}", trainer_.offloaded().description());
-    matmul_flops_ = measure_matmul_flops(backend_, compute_type(config_.train.precision));
+    peak_ = peak_rate(backend_, compute_type(config_.train.precision));
     summary_.parameters = trainer_.architecture().parameter_count();
     if (!config_.checkpoint.dir.empty()) prepare_directory(config_.checkpoint.dir);
     if (leads()) {
@@ -111,7 +111,7 @@ class Run {
              format_bytes(use.total()), format_bytes(use[MemoryKind::kParameters]),
              format_bytes(use[MemoryKind::kGradients]), format_bytes(use[MemoryKind::kOptimizer]),
              format_bytes(use[MemoryKind::kActivations] + use[MemoryKind::kWorkspace]));
-    log_info("{}", describe_mfu(matmul_flops_, compute_type(config_.train.precision)));
+    log_info("{}", describe_mfu(peak_));
   }
 
   // "direct: 41 us predicted; ...": of a full bucket.
@@ -158,10 +158,11 @@ class Run {
     const StepResult& r = metrics.result;
     const double flops =
         trainer_.architecture().train_flops_per_token(trainer_.positions()) * double(r.tokens);
-    metrics.mfu = flops / r.seconds / (matmul_flops_ * communicator_.world_size());
+    metrics.mfu = flops / r.seconds / (peak_.flops * communicator_.world_size());
     metrics.peak = backend_.device->tracker().peak();
     metrics.host_bytes = trainer_.offloaded().bytes(Storage::kHost);
     metrics.file_bytes = trainer_.offloaded().bytes(Storage::kFile);
+    if (last_step() && backend_.free_at_start > 0) report_driver(metrics);
     for (MetricsFile& file : metrics_) file.write(metrics);
     const bool due = r.step == 1 || last_step() || r.step % config_.train.log_every == 0;
     if (!due && !metrics.valid_loss) return;
@@ -169,6 +170,14 @@ class Run {
     const double per_step =
         std::accumulate(seconds_.end() - std::ptrdiff_t(recent), seconds_.end(), 0.0);
     log_info("{}", progress_line(metrics, config_.train.steps, per_step / double(recent)));
+  }
+
+  // Beside what was planned, which the tracker counts.
+  void report_driver(StepMetrics& metrics) {
+    const uint64_t free = backend_.device->free_bytes();
+    metrics.driver_bytes = backend_.free_at_start - std::min(free, backend_.free_at_start);
+    log_info("GPU memory: {} by the driver's count without the context, {} by gxp's",
+             format_bytes(metrics.driver_bytes), format_bytes(metrics.peak.total()));
   }
 
   RunSummary finish(int signal) {
@@ -196,7 +205,7 @@ class Run {
   Communicator& communicator_;
   Backend& backend_;
   Trainer trainer_;
-  double matmul_flops_ = 1;
+  PeakRate peak_;
   std::vector<MetricsFile> metrics_;  // rank 0 only
   std::vector<double> seconds_;       // of each step
   RunSummary summary_;

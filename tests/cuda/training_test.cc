@@ -2,9 +2,11 @@
 // tests/data/train/README.md has the formulas.
 #include <cmath>
 
+#include "lib/forecast/memory.h"
+#include "lib/plan/run_plan.h"
 #include "lib/train/cuda_backend.h"
 #include "tests/catch.h"
-#include "tests/train/golden.h"
+#include "tests/forecast/runs.h"
 
 namespace gxp {
 namespace {
@@ -19,6 +21,7 @@ constexpr int kSteps = 4;
 // The first steps of a golden run on ranks that share GPU 0.
 std::vector<Trained> train_on_gpu(const std::string& folder, int world_size,
                                   std::vector<std::string> sets) {
+  sets.emplace_back("train.gemm_cache=off");
   const RunConfig config = golden_config(folder, world_size, std::move(sets));
   return run_ranks(world_size, [&](Communicator& communicator) {
     Backend backend = make_cuda_backend(0, config.train, world_size);
@@ -50,6 +53,53 @@ TEST_CASE("a model trains on a GPU as its float64 trace says, under every strate
             Approx(trace[s]["grad_norm"].get<double>()).epsilon(kNormTolerance));
     }
   }
+}
+
+TEST_CASE("every strategy has the bits of DDP on a GPU") {
+  const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
+  const std::string precision = "train.precision=" + GENERATE(as<std::string>(), "fp32", "bf16");
+  const int world_size = 2;
+  const Trained ddp = train_on_gpu(folder, world_size, {precision, "parallel.strategy=ddp"})[0];
+  for (const char* strategy : {"zero1", "zero2", "zero3", "full_shard", "shard_grad_op"}) {
+    CAPTURE(folder, precision, strategy);
+    const std::string set = fmt::format("parallel.strategy={}", strategy);
+    for (const Trained& rank : train_on_gpu(folder, world_size, {precision, set}))
+      check_same(rank, ddp);
+  }
+}
+
+TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {
+  const std::string strategy = GENERATE("hybrid_shard", "hybrid_shard_zero2", "zero3_hpz");
+  const Trained ddp = train_on_gpu("gpt2-accum", 4, {"parallel.strategy=ddp"})[0];
+  CAPTURE(strategy);
+  for (const Trained& rank :
+       train_on_gpu("gpt2-accum", 4, {"parallel.strategy=" + strategy, "parallel.shard_size=2"}))
+    check_same(rank, ddp);
+}
+
+TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some kilobytes") {
+  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const std::string strategy = GENERATE("ddp", "zero3");
+  const std::string precision = GENERATE("fp32", "bf16");
+  CAPTURE(folder, strategy, precision);
+  const RunConfig config =
+      golden_config(folder, 2,
+                    {"parallel.strategy=" + strategy, "train.precision=" + precision,
+                     "train.device=cuda", "train.gemm_cache=off"});
+  const RunPlan plan = plan_run(config, 2);
+  DeviceTerms terms = terms_of_device(config, plan);
+  terms.start_bytes = 0;  // nothing is measured here
+  const uint64_t planned = total_of(memory_of_run(plan, network_of("inproc", 2), 0, terms).peak);
+  const auto found = run_ranks(2, [&](Communicator& communicator) {
+    Backend backend = make_cuda_backend(0, config.train, 2);
+    Trainer trainer(config, communicator, backend);
+    trainer.initialise_weights();
+    trainer.step(false);
+    trainer.step(false);
+    return backend.device->tracker().peak().total();
+  });
+  CHECK(found[0] >= planned);
+  CHECK(found[0] - planned < 64 * 1024);
 }
 
 TEST_CASE("training on a GPU in half precision stays near the float64 trace") {
