@@ -12,7 +12,7 @@ BUILD := build/$(PRESET)
 packages = $(if $(filter yes,$(INSTALL)),cmake/install-packages.sh,:)
 configure = cmake --preset $(PRESET) $(CMAKE_ARGS)
 
-.PHONY: help demo test test-long build install docs lint gpu-check clean
+.PHONY: help demo test test-long build install docs lint gpu-bundle gpu-check clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -49,11 +49,19 @@ lint: ## Check format and run clang-tidy on what differs from HEAD; ALL=1: on al
 	@$(configure) -DGXP_TESTS=ON
 	@cmake/lint.sh $(BUILD) $(if $(ALL),all,$(or $(BASE),HEAD))
 
-gpu-check: ## Compare the CUDA backend with the CPU's; needs nvcc and a GPU
+gpu-bundle: ## Put into build/gpu-bundle what gpu-check needs on a machine with a GPU and without nvcc
 	@$(packages) build test
-	@cmake --preset cuda -DGXP_TESTS=ON
-	@cmake --build build/cuda -j $(JOBS) --target gxp_cuda_test
-	@ctest --test-dir build/cuda --output-on-failure -R '^cuda$$'
+	@cmake --preset cuda -DGXP_TESTS=ON -DGXP_BENCH=ON
+	@cmake --build build/cuda -j $(JOBS) --target gxp gxp_cuda_test gxp_cuda_bench
+	@bench/gpu_bundle.sh build/cuda build/gpu-bundle
+
+gpu-check: ## Check and measure the CUDA backend on the GPU here, 8 minutes; CUDA_BUILD=DIR: with what was built there
+ifndef CUDA_BUILD
+	@$(packages) build test
+	@cmake --preset cuda -DGXP_TESTS=ON -DGXP_BENCH=ON
+	@cmake --build build/cuda -j $(JOBS) --target gxp gxp_cuda_test gxp_cuda_bench
+endif
+	@python3 bench/gpu_check.py --build $(or $(CUDA_BUILD),build/cuda)
 
 clean: ## Remove build/ and what the demo wrote
 	@rm -rf build run/demo

@@ -109,7 +109,7 @@ class Bench {
     random_.resize(size_t{1} << 22);
     for (float& value : random_) value = uniform(random);
     noise_ = device_->allocate(random_.size() * sizeof(float), MemoryKind::kWorkspace);
-    copy_cuda(noise_.memory(), memory_of(random_));
+    device_->copy(noise_.memory(), memory_of(random_));
   }
 
   // i32 below `below`.
@@ -119,7 +119,7 @@ class Bench {
     for (int32_t& value : values) value = int32_t(random() % below);
     Buffer& buffer = buffers_.emplace_back(
         device_->allocate(values.size() * sizeof(int32_t), MemoryKind::kWorkspace));
-    copy_cuda(buffer.memory(), memory_of(values));
+    device_->copy(buffer.memory(), memory_of(values));
     return {buffer.memory(), DType::kI32, shape};
   }
 
