@@ -94,9 +94,11 @@ int run(Options& options) {
   RunSummary summary;
   const RankIdentity identity = identity_from(environment);
   if (identity.world_size > 1) set_log_rank(identity.rank);  // also that of the lanes' threads
-  const RunConfig run = settings_on(config.run, {.nproc = identity.local_world_size});
+  RunConfig run = settings_on(config.run, {.nproc = identity.local_world_size});
   Backend backend = make_backend(run.train, identity.local_world_size, identity.local_rank);
-  check_memory_limit(config.run, planned, environment,
+  // What was "auto" is known now, and what is planned depends on it.
+  run.train.device = backend.device->space() == MemorySpace::kCuda ? "cuda" : "cpu";
+  check_memory_limit(run, planned, environment,
                      {.bytes = backend.device->free_bytes() / uint64_t(backend.ranks_on_device),
                       .source = fmt::format("free on {}", backend.device->description()),
                       .on_gpu = true});

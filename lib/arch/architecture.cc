@@ -14,6 +14,8 @@
 namespace gxp {
 namespace {
 
+constexpr const char* kLogitsName = "logits";
+
 struct Family {
   std::string_view name;
   Architecture (*make)(const ModelConfig&, DType);
@@ -57,8 +59,16 @@ double Architecture::train_flops_per_token(size_t positions) const {
          6 * double(config.layers) * double(attention_channels) * double(positions);
 }
 
+void set_logits_rows(Architecture& architecture, size_t rows) {
+  UnitSpec& head = architecture.units.back();
+  for (auto* scratch : {&head.forward_scratch, &head.backward_scratch}) {
+    for (ActivationSpec& spec : *scratch)
+      if (spec.name == kLogitsName) spec.most_tokens = rows;
+  }
+}
+
 ActivationSpec logits_in_pieces(size_t vocabulary, DType dtype) {
-  return {"logits", vocabulary, std::max<size_t>(64, (size_t{16} << 20) / vocabulary), dtype};
+  return {kLogitsName, vocabulary, std::max<size_t>(64, (size_t{16} << 20) / vocabulary), dtype};
 }
 
 DType compute_type(std::string_view precision) {

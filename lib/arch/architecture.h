@@ -92,6 +92,8 @@ struct Architecture {
 // whole micro-batch: up to 16 Mi logits (64 MiB). Smaller pieces would read and write the gradient
 // of the head's matrix once more each, for too few products.
 ActivationSpec logits_in_pieces(size_t vocabulary, DType dtype);
+// The head works through so many tokens at a time instead.
+void set_logits_rows(Architecture& architecture, size_t rows);
 
 // Of train.precision: bf16 and f16 for "bf16" and "fp16", else f32.
 DType compute_type(std::string_view precision);

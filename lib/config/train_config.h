@@ -27,6 +27,7 @@ struct TrainConfig {
   int threads = 0;                   // per rank; 0: the rank's share of the CPUs it may use
   uint64_t device_memory_bytes = 0;  // 0: what there is
   std::string gemm_cache = "auto";
+  int logits_rows = 0;     // 0: by the device
   int log_every = 10;      // steps between progress lines
   int valid_every = 0;     // steps between validations; 0: at the end only
   int valid_batches = 16;  // micro-batches per rank in one validation
@@ -97,6 +98,10 @@ struct TrainConfig {
               "The folder of a file in which a GPU's fastest algorithm for each matrix product is "
               "kept, once they have been timed: later runs then have the same bits. auto: gxp in "
               "$XDG_CACHE_HOME or ~/.cache. off: nothing is timed, cuBLASLt's first guess."),
+        field("logits_rows", &S::logits_rows,
+              "Tokens whose logits exist at a time. 0: as many as have 2^24 logits, on a GPU 2^28, "
+              "which needs large products to be busy.",
+              at_least(0)),
         field("log_every", &S::log_every, "Steps between two progress lines.", positive),
         field("valid_every", &S::valid_every,
               "Steps between two validations; 0: one at the end, if data.valid names files.",

@@ -10,6 +10,9 @@
 namespace gxp {
 namespace {
 
+// bf16 and asynchronous copies to shared memory came with it (A100).
+constexpr int kLeastMajor = 8;
+
 std::string version_text(int version) {  // 13000 is 13.0
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
@@ -18,6 +21,12 @@ class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index) : index_(index) {
     check_cuda(cudaGetDeviceProperties(&properties_, index), fmt::format("look at GPU {}", index));
+    if (properties_.major < kLeastMajor)
+      fail(
+          ErrorKind::kUnavailable,
+          "open GPU {}: {} has compute capability {}.{}, gxp's kernels need {}.0; use another with "
+          "CUDA_VISIBLE_DEVICES, or train.device = \"cpu\"",
+          index, properties_.name, properties_.major, properties_.minor, kLeastMajor);
   }
 
   [[nodiscard]] std::string description() const override {

@@ -1,5 +1,6 @@
 #include "lib/plan/run_plan.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "lib/arch/frozen.h"
@@ -9,6 +10,9 @@
 
 namespace gxp {
 namespace {
+
+// That exist at a time on a GPU: in half precision 512 MiB of them.
+constexpr size_t kGpuLogits = size_t{1} << 28;
 
 int shard_size(const ParallelConfig& parallel, int world_size) {
   const int size = parallel.shard_size;
@@ -84,6 +88,11 @@ GatherLimits gather_limits(const ParallelConfig& parallel) {
 Architecture run_architecture(const RunConfig& config) {
   Architecture architecture = make_architecture(config.model, compute_type(config.train.precision));
   freeze(architecture, config.train.frozen);
+  if (config.train.logits_rows > 0)
+    set_logits_rows(architecture, size_t(config.train.logits_rows));
+  else if (config.train.device == "cuda")
+    set_logits_rows(architecture,
+                    std::max<size_t>(64, kGpuLogits / size_t(config.model.vocab_size)));
   return architecture;
 }
 

@@ -1,5 +1,6 @@
 #include "lib/arch/architecture.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -103,6 +104,20 @@ TEST_CASE("an activation that is worked through in pieces is bounded", "[arch]")
   const ActivationSpec logits{"logits", 100, 8};
   CHECK(logits.count(5) == 500);
   CHECK(logits.count(9) == 800);
+}
+
+TEST_CASE("a head works through as many tokens at a time as it is told", "[arch]") {
+  ModelConfig config;
+  config.family = GENERATE("gpt2", "llama");
+  config.vocab_size = 100;
+  Architecture architecture = make_architecture(config);
+  set_logits_rows(architecture, 7);
+  for (const auto& scratch :
+       {architecture.units.back().forward_scratch, architecture.units.back().backward_scratch}) {
+    const auto logits = std::ranges::find(scratch, "logits", &ActivationSpec::name);
+    REQUIRE(logits != scratch.end());
+    CHECK(logits->count(50) == 700);
+  }
 }
 
 TEST_CASE("an unknown family is a configuration error", "[arch]") {

@@ -101,7 +101,7 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "run.toml:4: train.steps: must be at most 2147483647, is 4294967296"},
       {"[train]\nseed = -1", "run.toml:4: train.seed: must be at least 0, is -1"},
       {"[train]\ndevice = 'cqu'",
-       "run.toml:4: train.device: must be one of: auto, cpu, is \"cqu\"; did you mean 'cpu'?"},
+       "run.toml:4: train.device: must be one of: auto, cpu, cuda, is \"cqu\"; did you mean 'cpu'?"},
       {"[parallel]\nbucket_bytes = '4Q'",
        "run.toml:4: parallel.bucket_bytes: must be bytes, as an integer or like \"25MiB\", is "
        "\"4Q\""},

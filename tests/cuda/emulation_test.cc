@@ -5,6 +5,7 @@
 #include <csignal>
 #include <vector>
 
+#include "lib/device/cuda_device.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulation/cuda_runtime.h"
 #include "tests/cuda/emulation/kernels/cuda/mma.cuh"
@@ -214,6 +215,16 @@ TEST_CASE("lanes that wait for one that has left, and unaligned copies, end the 
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGABRT);
+}
+
+TEST_CASE("a GPU that is too old is refused with what serves", "[emulation]") {
+  set_emulated_capability(7, 5);
+  CHECK_THROWS_WITH(make_cuda_device(0),
+                    Catch::Contains("has compute capability 7.5, gxp's kernels need 8.0") &&
+                        Catch::Contains("CUDA_VISIBLE_DEVICES"));
+  set_emulated_capability(8, 0);
+  CHECK_NOTHROW(make_cuda_device(0));
+  set_emulated_capability(9, 0);
 }
 
 }  // namespace

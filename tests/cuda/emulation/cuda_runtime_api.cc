@@ -37,6 +37,7 @@ std::recursive_mutex mutex;
 std::map<const std::byte*, size_t> device_memory;  // from here on guarded by `mutex`
 std::map<const std::byte*, size_t> pinned_memory;
 size_t device_bytes = 0;
+std::pair<int, int> capability = {9, 0};
 std::set<EmulatedStream*> streams;
 
 bool lies_in(const std::map<const std::byte*, size_t>& memory, const void* at) {
@@ -95,9 +96,15 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return cudaSuccess;
 }
 
+void set_emulated_capability(int major, int minor) {
+  const std::lock_guard lock(mutex);
+  capability = {major, minor};
+}
+
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device != 0) return cudaErrorInvalidDevice;
-  *properties = {"emulated GPU", kDeviceBytes, 9, 0, 132};
+  const std::lock_guard lock(mutex);
+  *properties = {"emulated GPU", kDeviceBytes, capability.first, capability.second, 132};
   return cudaSuccess;
 }
 

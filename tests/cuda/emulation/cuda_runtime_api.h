@@ -42,6 +42,9 @@ struct cudaDeviceProp {
   int multiProcessorCount;
 };
 
+// What cudaGetDeviceProperties says from now on; 9.0 at first.
+void set_emulated_capability(int major, int minor);
+
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaSetDevice(int device);
