@@ -21,6 +21,8 @@ import subprocess
 import sys
 import time
 
+from train_vs_pytorch import write_tokens
+
 BUDGET_S = 8 * 60
 WARM_UP_STEPS = 3
 
@@ -124,11 +126,7 @@ def run_file(check, name, steps):
     family, layers, hidden, heads, mlp, vocabulary, sequence, rows, _ = MODELS[name]
     tokens = os.path.join(check.args.out, f"{vocabulary}-{sequence}.i32")
     if not os.path.exists(tokens):
-        import array
-        import random
-        random.seed(1)
-        with open(tokens, "wb") as file:
-            array.array("i", (random.randrange(vocabulary) for _ in range(64 * (sequence + 1)))).tofile(file)
+        write_tokens(tokens, vocabulary, sequence, 64)
     path = os.path.join(check.args.out, "run.toml")
     llama = f"mlp_hidden = {mlp}\ntied_head = false\n" if mlp else ""
     with open(path, "w", encoding="utf-8") as file:

@@ -15,7 +15,7 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/rope_table.h"
 #include "kernels/cpu/thread_buffers.h"
-#include "kernels/ops.h"
+#include "kernels/ops_of_parts.h"
 #include "kernels/tensor_data.h"
 #include "lib/base/error.h"
 
@@ -36,7 +36,7 @@ auto positions_of(const AnyTensor& table, size_t positions, size_t columns) {
   return has_table ? matrix_of(table, table.shape.rows(), columns) : nullptr;
 }
 
-class CpuOps final : public Ops {
+class CpuOps final : public OpsOfParts<CpuOps> {
  public:
   CpuOps(ThreadPool& pool, Isa isa, const GemmKernels& products)
       : pool_(pool),
@@ -82,30 +82,6 @@ class CpuOps final : public Ops {
   }
 
   void bias_backward(Tensor dbias, ConstTensor dout) override { norms_.add_columns(dbias, dout); }
-
-  void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
-                         ConstTensor bias, float eps) override {
-    norms_.layernorm_forward(out, mean, rstd, x, weight, bias, eps);
-  }
-  void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
-                       ConstTensor weight, ConstTensor bias) override {
-    norms_.layernorm_apply(out, x, mean, rstd, weight, bias);
-  }
-  void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
-                          ConstTensor mean, ConstTensor rstd, ConstTensor weight) override {
-    norms_.layernorm_backward(dx, dweight, dbias, dout, x, mean, rstd, weight);
-  }
-  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
-                       float eps) override {
-    norms_.rmsnorm_forward(out, rstd, x, weight, eps);
-  }
-  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override {
-    norms_.rmsnorm_apply(out, x, rstd, weight);
-  }
-  void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                        ConstTensor rstd, ConstTensor weight) override {
-    norms_.rmsnorm_backward(dx, dweight, dout, x, rstd, weight);
-  }
 
   void gelu_forward(Tensor out, ConstTensor x) override {
     GXP_ASSERT(out.count() == x.count());
@@ -168,23 +144,6 @@ class CpuOps final : public Ops {
   }
   void rope_backward(Tensor dx, int head_size, double theta) override {
     rotate(dx, head_size, theta, -1.0f);
-  }
-
-  void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) override {
-    attention_.forward(out, lse, qkv, heads);
-  }
-  void attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout, ConstTensor qkv,
-                          ConstTensor out, ConstTensor lse, int heads) override {
-    attention_.backward(dqkv, scratch, dout, qkv, out, lse, heads);
-  }
-  void grouped_attention_forward(Tensor out, Tensor lse,
-                                 const GroupedHeads<ConstTensor>& in) override {
-    attention_.forward(out, lse, in);
-  }
-  void grouped_attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
-                                  ConstTensor dout, const GroupedHeads<ConstTensor>& in,
-                                  ConstTensor out, ConstTensor lse) override {
-    attention_.backward(gradients, scratch, dout, in, out, lse);
   }
 
   void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
@@ -279,28 +238,6 @@ class CpuOps final : public Ops {
     });
   }
 
-  void adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
-             const AdamWStep& step) override {
-    updates_.adamw(weights, first, second, gradients, step);
-  }
-  void sgd(Tensor weights, Tensor momentum, ConstTensor gradients, const SgdStep& step) override {
-    updates_.sgd(weights, momentum, gradients, step);
-  }
-  void lion(Tensor weights, Tensor momentum, ConstTensor gradients, const LionStep& step) override {
-    updates_.lion(weights, momentum, gradients, step);
-  }
-  void momentum(Tensor direction, Tensor momentum, ConstTensor gradients,
-                const MomentumStep& step) override {
-    updates_.momentum(direction, momentum, gradients, step);
-  }
-  void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) override {
-    updates_.sums_of_squares(of_rows, of_columns, x);
-  }
-  void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
-                              ConstTensor columns) override {
-    updates_.scale_rows_and_columns(out, x, rows, columns);
-  }
-
   double sum_of_squares(ConstTensor x) override {
     return sum_blocks(x, kernels_.elementwise.sum_of_squares);
   }
@@ -360,6 +297,8 @@ class CpuOps final : public Ops {
   }
 
  private:
+  friend class OpsOfParts<CpuOps>;
+
   // Where pieces of halves are floats: in L1.
   using Buffers = float[4][kGrain];
 

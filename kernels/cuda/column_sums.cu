@@ -72,7 +72,7 @@ cudaError_t launch_partial_columns(cudaStream_t stream, size_t rows, size_t colu
   return with_element(x.type, [&](auto element) {
     using T = decltype(element);
     const Columns<T> matrix{rows, columns, columns, partial, elements<T>(x), false};
-    const bool in_fours = columns % 4 == 0 && lies_in_fours(matrix.x);
+    const bool in_fours = columns % 4 == 0 && lie_in_fours(matrix.x);
     return in_fours ? launch<4>(stream, blocks, matrix) : launch<1>(stream, blocks, matrix);
   });
 }

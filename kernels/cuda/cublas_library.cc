@@ -2,21 +2,12 @@
 
 #include <dlfcn.h>
 
-#include <string>
-
-#include "lib/base/error.h"
+#include "lib/base/shared_library.h"
 
 namespace gxp {
 namespace {
 
 constexpr const char* kFile = "libcublasLt.so.13";
-
-template <class Function>
-void find(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(::dlsym(library, name));
-  if (function == nullptr)
-    fail(ErrorKind::kUnavailable, "load cuBLASLt from {}: it has no {}", kFile, name);
-}
 
 CublasLibrary load() {
   void* const library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
@@ -26,20 +17,23 @@ CublasLibrary load() {
          ::dlerror());
   }
   CublasLibrary c{};
-  find(library, "cublasLtCreate", c.create);
-  find(library, "cublasLtDestroy", c.destroy);
-  find(library, "cublasLtGetVersion", c.version);
-  find(library, "cublasLtGetStatusString", c.status_string);
-  find(library, "cublasLtMatmulDescCreate", c.matmul_desc_create);
-  find(library, "cublasLtMatmulDescDestroy", c.matmul_desc_destroy);
-  find(library, "cublasLtMatmulDescSetAttribute", c.matmul_desc_set);
-  find(library, "cublasLtMatrixLayoutCreate", c.layout_create);
-  find(library, "cublasLtMatrixLayoutDestroy", c.layout_destroy);
-  find(library, "cublasLtMatmulPreferenceCreate", c.preference_create);
-  find(library, "cublasLtMatmulPreferenceDestroy", c.preference_destroy);
-  find(library, "cublasLtMatmulPreferenceSetAttribute", c.preference_set);
-  find(library, "cublasLtMatmulAlgoGetHeuristic", c.heuristic);
-  find(library, "cublasLtMatmul", c.matmul);
+  const auto find = [&](const char* name, auto& function) {
+    find_function(library, "cuBLASLt", kFile, name, function);
+  };
+  find("cublasLtCreate", c.create);
+  find("cublasLtDestroy", c.destroy);
+  find("cublasLtGetVersion", c.version);
+  find("cublasLtGetStatusString", c.status_string);
+  find("cublasLtMatmulDescCreate", c.matmul_desc_create);
+  find("cublasLtMatmulDescDestroy", c.matmul_desc_destroy);
+  find("cublasLtMatmulDescSetAttribute", c.matmul_desc_set);
+  find("cublasLtMatrixLayoutCreate", c.layout_create);
+  find("cublasLtMatrixLayoutDestroy", c.layout_destroy);
+  find("cublasLtMatmulPreferenceCreate", c.preference_create);
+  find("cublasLtMatmulPreferenceDestroy", c.preference_destroy);
+  find("cublasLtMatmulPreferenceSetAttribute", c.preference_set);
+  find("cublasLtMatmulAlgoGetHeuristic", c.heuristic);
+  find("cublasLtMatmul", c.matmul);
   return c;
 }
 

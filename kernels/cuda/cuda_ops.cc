@@ -7,11 +7,12 @@
 #include "kernels/cuda/cuda_queue.h"
 #include "kernels/cuda/cuda_tokens.h"
 #include "kernels/cuda/cuda_updates.h"
+#include "kernels/ops_of_parts.h"
 
 namespace gxp {
 namespace {
 
-class CudaOps final : public Ops {
+class CudaOps final : public OpsOfParts<CudaOps> {
  public:
   CudaOps(Stream& stream, Device& device, const CudaOpsOptions& options)
       : description_(device.description()),
@@ -29,30 +30,6 @@ class CudaOps final : public Ops {
     gemm_.matmul(out, a, b, options);
   }
   void bias_backward(Tensor dbias, ConstTensor dout) override { norms_.bias_backward(dbias, dout); }
-
-  void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
-                         ConstTensor bias, float eps) override {
-    norms_.layernorm_forward(out, mean, rstd, x, weight, bias, eps);
-  }
-  void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
-                       ConstTensor weight, ConstTensor bias) override {
-    norms_.layernorm_apply(out, x, mean, rstd, weight, bias);
-  }
-  void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
-                          ConstTensor mean, ConstTensor rstd, ConstTensor weight) override {
-    norms_.layernorm_backward(dx, dweight, dbias, dout, x, mean, rstd, weight);
-  }
-  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
-                       float eps) override {
-    norms_.rmsnorm_forward(out, rstd, x, weight, eps);
-  }
-  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override {
-    norms_.rmsnorm_apply(out, x, rstd, weight);
-  }
-  void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                        ConstTensor rstd, ConstTensor weight) override {
-    norms_.rmsnorm_backward(dx, dweight, dout, x, rstd, weight);
-  }
 
   void gelu_forward(Tensor out, ConstTensor x) override { elementwise_.gelu_forward(out, x); }
   void gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x) override {
@@ -72,23 +49,6 @@ class CudaOps final : public Ops {
     tokens_.rotate(dx, head_size, theta, -1.0f);
   }
 
-  void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) override {
-    attention_.forward(out, lse, qkv, heads);
-  }
-  void attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout, ConstTensor qkv,
-                          ConstTensor out, ConstTensor lse, int heads) override {
-    attention_.backward(dqkv, scratch, dout, qkv, out, lse, heads);
-  }
-  void grouped_attention_forward(Tensor out, Tensor lse,
-                                 const GroupedHeads<ConstTensor>& in) override {
-    attention_.forward(out, lse, in);
-  }
-  void grouped_attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
-                                  ConstTensor dout, const GroupedHeads<ConstTensor>& in,
-                                  ConstTensor out, ConstTensor lse) override {
-    attention_.backward(gradients, scratch, dout, in, out, lse);
-  }
-
   void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
                          ConstTensor position_table) override {
     tokens_.embedding_forward(out, tokens, token_table, position_table);
@@ -104,28 +64,6 @@ class CudaOps final : public Ops {
     tokens_.classifier_loss(losses, logits, targets);
   }
 
-  void adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
-             const AdamWStep& step) override {
-    updates_.adamw(weights, first, second, gradients, step);
-  }
-  void sgd(Tensor weights, Tensor momentum, ConstTensor gradients, const SgdStep& step) override {
-    updates_.sgd(weights, momentum, gradients, step);
-  }
-  void lion(Tensor weights, Tensor momentum, ConstTensor gradients, const LionStep& step) override {
-    updates_.lion(weights, momentum, gradients, step);
-  }
-  void momentum(Tensor direction, Tensor momentum, ConstTensor gradients,
-                const MomentumStep& step) override {
-    updates_.momentum(direction, momentum, gradients, step);
-  }
-  void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) override {
-    updates_.sums_of_squares(of_rows, of_columns, x);
-  }
-  void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
-                              ConstTensor columns) override {
-    updates_.scale_rows_and_columns(out, x, rows, columns);
-  }
-
   double sum_of_squares(ConstTensor x) override { return updates_.sum_of_squares(x); }
   void add_sum_of_squares(Tensor total, ConstTensor x) override {
     updates_.add_sum_of_squares(total, x);
@@ -139,6 +77,8 @@ class CudaOps final : public Ops {
   void fill(Tensor out, float value) override { elementwise_.fill(out, value); }
 
  private:
+  friend class OpsOfParts<CudaOps>;
+
   std::string description_;
   CudaQueue queue_;
   CudaElementwise elementwise_;

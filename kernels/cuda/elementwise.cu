@@ -135,7 +135,7 @@ cudaError_t launch_gelu_forward(cudaStream_t stream, size_t count, CudaArray out
   return with_element(x.type, [&](auto element) {
     using T = decltype(element);
     const GeluForward<T> body{elements<T>(out), elements<T>(x)};
-    return for_each(stream, count, lies_in_fours(body.out) && lies_in_fours(body.x), body);
+    return for_each(stream, count, lie_in_fours(body.out, body.x), body);
   });
 }
 
@@ -145,8 +145,7 @@ cudaError_t launch_gelu_backward(cudaStream_t stream, size_t count, CudaArray dx
     using T = decltype(element);
     const GeluBackward<T> body{elements<T>(dx), elements<T>(activated), elements<T>(dout),
                                elements<T>(x)};
-    const bool in_fours = lies_in_fours(body.dx) && lies_in_fours(body.activated) &&
-                          lies_in_fours(body.dout) && lies_in_fours(body.x);
+    const bool in_fours = lie_in_fours(body.dx, body.activated, body.dout, body.x);
     return for_each(stream, count, in_fours, body);
   });
 }
@@ -156,8 +155,7 @@ cudaError_t launch_swiglu_forward(cudaStream_t stream, size_t count, CudaArray o
   return with_element(out.type, [&](auto element) {
     using T = decltype(element);
     const SwigluForward<T> body{elements<T>(out), elements<T>(gate), elements<T>(up)};
-    const bool in_fours =
-        lies_in_fours(body.out) && lies_in_fours(body.gate) && lies_in_fours(body.up);
+    const bool in_fours = lie_in_fours(body.out, body.gate, body.up);
     return for_each(stream, count, in_fours, body);
   });
 }
@@ -167,8 +165,7 @@ cudaError_t launch_swiglu_backward(cudaStream_t stream, size_t count, CudaArray 
   return with_element(dout.type, [&](auto element) {
     using T = decltype(element);
     const SwigluBackward<T> body{elements<T>(dout), elements<T>(gate), elements<T>(up)};
-    const bool in_fours =
-        lies_in_fours(body.dout) && lies_in_fours(body.gate) && lies_in_fours(body.up);
+    const bool in_fours = lie_in_fours(body.dout, body.gate, body.up);
     return for_each(stream, count, in_fours, body);
   });
 }
@@ -178,7 +175,7 @@ cudaError_t launch_convert(cudaStream_t stream, size_t count, CudaArray out, Con
     return with_element(x.type, [&](auto from) {
       const Convert<decltype(to), decltype(from)> body{elements<decltype(to)>(out),
                                                        elements<decltype(from)>(x)};
-      return for_each(stream, count, lies_in_fours(body.out) && lies_in_fours(body.x), body);
+      return for_each(stream, count, lie_in_fours(body.out, body.x), body);
     });
   });
 }
@@ -190,8 +187,7 @@ cudaError_t launch_add(cudaStream_t stream, size_t count, CudaArray out, ConstCu
       return with_element(b.type, [&](auto right) {
         const Sum<decltype(to), decltype(left), decltype(right)> body{
             elements<decltype(to)>(out), elements<decltype(left)>(a), elements<decltype(right)>(b)};
-        const bool in_fours =
-            lies_in_fours(body.out) && lies_in_fours(body.a) && lies_in_fours(body.b);
+        const bool in_fours = lie_in_fours(body.out, body.a, body.b);
         return for_each(stream, count, in_fours, body);
       });
     });
@@ -204,7 +200,7 @@ cudaError_t launch_round_stochastically(cudaStream_t stream, size_t count, void*
 }
 
 cudaError_t launch_fill(cudaStream_t stream, size_t count, float* out, float value) {
-  return for_each(stream, count, lies_in_fours(out), Fill{out, value});
+  return for_each(stream, count, lie_in_fours(out), Fill{out, value});
 }
 
 }  // namespace gxp

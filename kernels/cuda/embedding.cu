@@ -118,8 +118,8 @@ cudaError_t launch_embedding_forward(cudaStream_t stream, const CudaTokenRows& r
       using Position = decltype(of_position);
       const Tables<Token, Position> tables{elements<Token>(token_table),
                                            elements<Position>(position_table), positions};
-      const bool in_fours = rows.columns % 4 == 0 && lies_in_fours(out) &&
-                            lies_in_fours(tables.tokens) && lies_in_fours(tables.positions);
+      const bool in_fours =
+          rows.columns % 4 == 0 && lie_in_fours(out, tables.tokens, tables.positions);
       const size_t groups = in_fours ? rows.columns / 4 : rows.columns;
       const auto config =
           config_of(stream, dim3(unsigned(rows.rows)), dim3(whole_warps(groups, kMostThreads)));
@@ -135,7 +135,7 @@ cudaError_t launch_add_token_rows(cudaStream_t stream, const CudaTokenRows& rows
                                   const float* dout, const int32_t* order) {
   if (rows.rows == 0) return cudaSuccess;
   constexpr size_t kMostThreads = 128;
-  const bool in_fours = rows.columns % 4 == 0 && lies_in_fours(dtable) && lies_in_fours(dout);
+  const bool in_fours = rows.columns % 4 == 0 && lie_in_fours(dtable, dout);
   const size_t groups = in_fours ? rows.columns / 4 : rows.columns;
   const unsigned threads = whole_warps(groups, kMostThreads);
   const dim3 blocks(unsigned(rows.rows), unsigned((groups + threads - 1) / threads));
@@ -147,7 +147,7 @@ cudaError_t launch_add_token_rows(cudaStream_t stream, const CudaTokenRows& rows
 
 cudaError_t launch_add_position_rows(cudaStream_t stream, size_t batch, size_t elements,
                                      float* dtable, const float* dout) {
-  const bool in_fours = elements % 4 == 0 && lies_in_fours(dtable) && lies_in_fours(dout);
+  const bool in_fours = elements % 4 == 0 && lie_in_fours(dtable, dout);
   return for_each(stream, elements, in_fours, AddPositions{dtable, dout, batch, elements});
 }
 

@@ -23,10 +23,11 @@ __global__ void for_each_kernel(size_t count, Body body) {
   for (size_t i = groups * N + threadIdx.x; i < count; i += blockDim.x) body.template run<1>(i);
 }
 
-// Whether four elements of T at a time may be read and written there.
-template <class T>
-bool lies_in_fours(const T* array) {
-  return reinterpret_cast<uintptr_t>(array) % (4 * sizeof(T)) == 0;
+// Whether four elements at a time may be read and written in all of the arrays; a null one has
+// none.
+template <class... T>
+bool lie_in_fours(const T*... arrays) {
+  return ((reinterpret_cast<uintptr_t>(arrays) % (4 * sizeof(T)) == 0) && ...);
 }
 
 // Queues `body`, which is copied to the GPU, for every element. `in_fours`: all of its arrays lie

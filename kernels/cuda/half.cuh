@@ -6,7 +6,8 @@
 
 #include <cstdint>
 
-#include "kernels/math/half.h"
+#include "kernels/math/host_device.h"
+#include "lib/base/dtype.h"
 
 namespace gxp {
 
@@ -25,7 +26,9 @@ __device__ __forceinline__ float to_float(Fp16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
   return value;
 #else
-  return float_of_binary16(x.bits);
+  Float16 half;
+  half.bits = x.bits;
+  return float(half);
 #endif
 }
 
@@ -43,7 +46,7 @@ __device__ __forceinline__ Bf16 round_to<Bf16>(float x) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(half.bits) : "f"(x));
   return half;
 #else
-  return {bf16_of_float(x)};
+  return {BFloat16(x).bits};
 #endif
 }
 template <>
@@ -53,7 +56,7 @@ __device__ __forceinline__ Fp16 round_to<Fp16>(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half.bits) : "f"(x));
   return half;
 #else
-  return {binary16_of_float(x)};
+  return {Float16(x).bits};
 #endif
 }
 

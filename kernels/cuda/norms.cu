@@ -133,9 +133,8 @@ cudaError_t launch_norm(cudaStream_t stream, const CudaNorm& norm, const Source&
                                    norm.x,
                                    elements<Weight>(norm.weight),
                                    elements<Weight>(norm.bias)};
-      const bool in_fours = norm.columns % 4 == 0 && lies_in_fours(body.out) &&
-                            lies_in_fours(body.x) && lies_in_fours(body.weight) &&
-                            lies_in_fours(body.bias);
+      const bool in_fours =
+          norm.columns % 4 == 0 && lie_in_fours(body.out, body.x, body.weight, body.bias);
       return in_fours
                  ? cudaLaunchKernelEx(&config, norm_kernel<4, Out, Weight, Source>, body, source)
                  : cudaLaunchKernelEx(&config, norm_kernel<1, Out, Weight, Source>, body, source);
@@ -275,9 +274,8 @@ cudaError_t launch_norm_backward(cudaStream_t stream, const CudaNormBackward& no
       const NormBackward<Dout, Weight> body{
           norm.rows, norm.columns, norm.dx,   elements<Dout>(norm.dout),
           norm.x,    norm.mean,    norm.rstd, elements<Weight>(norm.weight)};
-      const bool in_fours = norm.columns % 4 == 0 && lies_in_fours(body.dx) &&
-                            lies_in_fours(body.dout) && lies_in_fours(body.x) &&
-                            lies_in_fours(body.weight);
+      const bool in_fours =
+          norm.columns % 4 == 0 && lie_in_fours(body.dx, body.dout, body.x, body.weight);
       const size_t groups = in_fours ? norm.columns / 4 : norm.columns;
       const auto config = config_of(stream, blocks, dim3(whole_warps(groups, kMostThreads)),
                                     in_shared ? sums_bytes : 0);

@@ -41,7 +41,7 @@ cudaError_t launch_rotate(cudaStream_t stream, const CudaRotation& rotation) {
   return with_element(rotation.x.type, [&](auto element) {
     using T = decltype(element);
     T* const x = elements<T>(rotation.x);
-    const bool in_fours = rotation.pairs % 4 == 0 && lies_in_fours(x);
+    const bool in_fours = rotation.pairs % 4 == 0 && lie_in_fours(x);
     const size_t groups = rotation.heads * rotation.pairs / (in_fours ? 4 : 1);
     const auto config =
         config_of(stream, dim3(unsigned(rotation.rows)), dim3(whole_warps(groups, kMostThreads)));

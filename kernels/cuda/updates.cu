@@ -127,9 +127,8 @@ cudaError_t launch_adamw(cudaStream_t stream, size_t count, const CudaAdamWArray
                          const AdamWFactors& factors) {
   return with_element(arrays.gradients.type, [&](auto element) {
     using T = decltype(element);
-    const bool in_fours = lies_in_fours(arrays.weights) && lies_in_fours(arrays.first) &&
-                          lies_in_fours(arrays.second) &&
-                          lies_in_fours(elements<T>(arrays.gradients));
+    const bool in_fours =
+        lie_in_fours(arrays.weights, arrays.first, arrays.second, elements<T>(arrays.gradients));
     return for_each(stream, count, in_fours, AdamWElements<T>{arrays, factors});
   });
 }
@@ -139,8 +138,7 @@ cudaError_t launch_sgd(cudaStream_t stream, size_t count, float* weights, float*
   return with_element(gradients.type, [&](auto element) {
     using T = decltype(element);
     const SgdElements<T> body{weights, momentum, elements<T>(gradients), factors};
-    const bool in_fours =
-        lies_in_fours(weights) && lies_in_fours(momentum) && lies_in_fours(body.gradients);
+    const bool in_fours = lie_in_fours(weights, momentum, body.gradients);
     return for_each(stream, count, in_fours, body);
   });
 }
@@ -150,8 +148,7 @@ cudaError_t launch_lion(cudaStream_t stream, size_t count, float* weights, float
   return with_element(gradients.type, [&](auto element) {
     using T = decltype(element);
     const LionElements<T> body{weights, momentum, elements<T>(gradients), factors};
-    const bool in_fours =
-        lies_in_fours(weights) && lies_in_fours(momentum) && lies_in_fours(body.gradients);
+    const bool in_fours = lie_in_fours(weights, momentum, body.gradients);
     return for_each(stream, count, in_fours, body);
   });
 }
@@ -161,15 +158,14 @@ cudaError_t launch_momentum(cudaStream_t stream, size_t count, float* direction,
   return with_element(gradients.type, [&](auto element) {
     using T = decltype(element);
     const MomentumElements<T> body{direction, momentum, elements<T>(gradients), factors};
-    const bool in_fours =
-        lies_in_fours(direction) && lies_in_fours(momentum) && lies_in_fours(body.gradients);
+    const bool in_fours = lie_in_fours(direction, momentum, body.gradients);
     return for_each(stream, count, in_fours, body);
   });
 }
 
 cudaError_t launch_scale(cudaStream_t stream, size_t rows, size_t columns, float* out,
                          const float* x, const float* by_row, const float* by_column) {
-  return for_each(stream, rows * columns, lies_in_fours(out) && lies_in_fours(x),
+  return for_each(stream, rows * columns, lie_in_fours(out, x),
                   Scale{out, x, by_row, by_column, columns});
 }
 

@@ -2,18 +2,15 @@
 
 #include <dlfcn.h>
 
+#include "lib/base/shared_library.h"
+
 namespace gxp {
 namespace {
 
-template <class Function>
-void find(void* library, const std::string& file, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(::dlsym(library, name));
-  if (function == nullptr)
-    fail(ErrorKind::kUnavailable, "load NCCL from {}: it has no {}", file, name);
-}
-
 void find_all(void* library, const std::string& file, NcclFunctions& f) {
-  const auto take = [&](const char* name, auto& function) { find(library, file, name, function); };
+  const auto take = [&](const char* name, auto& function) {
+    find_function(library, "NCCL", file, name, function);
+  };
   take("ncclGetErrorString", f.get_error_string);
   take("ncclGetLastError", f.get_last_error);
   take("ncclGetUniqueId", f.get_unique_id);
@@ -92,7 +89,7 @@ NcclLibrary::NcclLibrary(const std::string& file) {
          why == nullptr ? file : why);
   }
   int code = 0;
-  find(library, file, "ncclGetVersion", functions_.get_version);
+  find_function(library, "NCCL", file, "ncclGetVersion", functions_.get_version);
   if (functions_.get_version(&code) != NcclResult::kSuccess)
     fail(ErrorKind::kUnavailable, "load NCCL from {}: it does not tell its version", file);
   version_ = parse_nccl_version(code);
