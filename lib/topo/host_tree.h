@@ -1,0 +1,192 @@
+// One host as a tree of parts: NUMA nodes, PCIe bridges below them, devices below these; and the
+// links that run beside the tree. Every source of topologies makes one, every view, check and plan
+// reads one.
+//
+// It holds what the source said, in its order, and nothing that a rule added: what is unknown stays
+// so (empty, 0 or no value), and what gxp has no field for is kept as text. So a tree that was read
+// from NCCL's XML is written back as the same topology.
+//   Names    by their kind's number, see names_of_parts(); bus ids are in lower case.
+//   Limits   kMaxParts, kMaxCrossLinks, kMaxDepth: add...() throw kConfig beyond.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace gxp {
+
+enum class PartKind : uint8_t {
+  kNumaNode,    // a socket or a part of one, with its memory: what NCCL calls a CPU
+  kHostBridge,  // a PCIe root of a NUMA node; NCCL's XML has none
+  kPcieSwitch,  // any bridge between two PCIe links
+  kGpu,
+  kNic,   // one adapter; its ports lie below it
+  kPort,  // of a NIC: what NCCL calls a net
+  kNvSwitch,
+  kPcieDevice,  // anything else on PCIe
+};
+
+std::string_view to_string(PartKind kind);  // "NUMA node"
+
+using PartId = uint32_t;  // index into parts()
+inline constexpr PartId kNoPart = ~PartId{0};
+
+// Where the source says it, from 1; 0: it is no text.
+struct SourcePlace {
+  int line = 0;
+  int column = 0;
+};
+
+using Attributes = std::vector<std::pair<std::string, std::string>>;
+
+struct PcieRate {
+  double gt_per_s = 0;  // of a lane; 0: unknown
+  int lanes = 0;        // 0: unknown
+};
+
+// From a part up to the one above it.
+struct PcieLink {
+  PcieRate now{};
+  PcieRate most{};           // what both ends could do
+  std::string speed_text{};  // as the source wrote it: "16.0 GT/s PCIe"
+  std::string width_text{};
+};
+
+// Hexadecimal, as "0x060400", "0x15b3"; "": unknown.
+struct PciIdentity {
+  std::string class_code{}, vendor{}, device{}, subsystem_vendor{}, subsystem_device{};
+};
+
+struct CacheInfo {
+  int level = 0;
+  uint64_t bytes = 0;  // of each
+  int count = 0;       // in the NUMA node
+};
+
+struct NumaNodeInfo {
+  std::optional<int> number{};
+  std::string architecture{};  // "x86_64"
+  std::string vendor{};        // "GenuineIntel"
+  std::string model_name{};    // "AMD EPYC 9654 96-Core Processor"
+  std::optional<int> family{}, model{};
+  std::string
+      affinity{};  // words of 32 bits in hexadecimal, the highest first, as the kernel's maps
+  std::string host_hash{};  // NCCL's
+  int package = -1;
+  int cores = 0;
+  int threads = 0;
+  uint64_t memory_bytes = 0;
+  std::vector<CacheInfo> caches{};
+};
+
+struct GpuInfo {
+  std::optional<int> number{};              // of the driver: NCCL's dev
+  std::optional<int> rank{};                // in the communicator that was dumped
+  std::optional<int> compute_capability{};  // 90: sm_90
+  std::optional<bool> gpu_direct{};         // NCCL's gdr
+  std::string model_name{};
+  uint64_t memory_bytes = 0;
+};
+
+struct NicInfo {
+  std::string model_name{};
+};
+
+struct PortInfo {
+  std::optional<int> number{};  // NCCL's dev
+  std::string name{};           // "mlx5_0", "eth0"
+  std::string interface {};     // "ib0", of an RDMA device
+  double mbit_per_s = 0;        // 0: unknown
+  std::optional<int> port{};
+  std::string guid{};
+  std::optional<double> latency_us{};
+  std::optional<int> max_connections{};
+  std::optional<bool> gpu_direct{};
+  std::string link_layer{};  // "InfiniBand", "Ethernet"
+  std::string state{};       // "active", "down"
+};
+
+struct Part {
+  PartKind kind = PartKind::kPcieDevice;
+  PartId above = kNoPart;  // none: of the host itself
+  std::string bus_id{};    // "0000:3b:00.0"; "": it has none
+  PciIdentity identity{};
+  PcieLink link{};
+  std::variant<std::monostate, NumaNodeInfo, GpuInfo, NicInfo, PortInfo> info{};  // by `kind`
+  std::string name{};  // that its source gives it, "" if none
+  // Of NCCL's XML: attributes that have no field here, and elements that are not known, as XML.
+  Attributes other{};
+  std::string unknown_elements{};
+  SourcePlace place{};
+  std::vector<PartId> below{};  // in the source's order
+};
+
+enum class CrossLinkKind : uint8_t {
+  kNvLink,
+  kXgmi,
+  kChipToChip,  // between a GPU and its NUMA node
+  kPcie,        // between two bridges (NCCL's pcilink)
+};
+
+std::string_view to_string(CrossLinkKind kind);  // "NVLink"
+
+// Listed by the part that it leaves; the other end may list it too.
+struct CrossLink {
+  CrossLinkKind kind = CrossLinkKind::kNvLink;
+  PartId from = kNoPart;
+  PartId to = kNoPart;         // none: `target` names nothing in this host
+  std::string target{};        // bus id as written; "": none is said
+  std::string target_class{};  // "0x068000": an NVSwitch
+  int count = 1;               // links side by side
+  double gb_per_s = 0;         // of each; 0: its source does not say
+  Attributes other{};
+  SourcePlace place{};
+};
+
+class HostTree {
+ public:
+  static constexpr size_t kMaxParts = 1u << 14;
+  static constexpr size_t kMaxCrossLinks = 1u << 16;
+  static constexpr int kMaxDepth = 32;
+
+  std::string name;                 // of the host, or of the file
+  std::string source;               // "NCCL topology XML, version 1"
+  std::string dialect;              // the version that its writer named: "1", "2"; "": none
+  std::vector<std::string> notes;   // what the source did not say or said wrongly: a sentence each
+  std::vector<std::string> absent;  // of a live host: what is not there, and what that costs
+
+  // Appends it below part.above.
+  PartId add(Part part);
+  void add_cross_link(CrossLink link);
+
+  [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
+  [[nodiscard]] const std::vector<CrossLink>& cross_links() const { return cross_links_; }
+  [[nodiscard]] const std::vector<PartId>& roots() const { return roots_; }  // NUMA nodes, mostly
+  [[nodiscard]] const Part& operator[](PartId id) const { return parts_[id]; }
+  [[nodiscard]] Part& operator[](PartId id) { return parts_[id]; }
+  [[nodiscard]] std::vector<CrossLink>& cross_links() { return cross_links_; }
+  // In the order of the tree, from its top.
+  [[nodiscard]] std::vector<PartId> all_of(PartKind kind) const;
+  // The nearest part of `kind` at or above it, or kNoPart.
+  [[nodiscard]] PartId find_above(PartId id, PartKind kind) const;
+  [[nodiscard]] PartId find_bus(std::string_view bus_id) const;  // in any case; or kNoPart
+
+ private:
+  std::vector<Part> parts_;
+  std::vector<CrossLink> cross_links_;
+  std::vector<PartId> roots_;
+};
+
+// What users call the parts, by id: "GPU0" by the driver's number where all GPUs have one, else in
+// the tree's order; "NIC0" likewise by ports; "NUMA0"; "mlx5_0" of a port that has a name (with a
+// number behind it if another has the same); else kind and bus id. All differ.
+std::vector<std::string> names_of_parts(const HostTree& host);
+// By such a name, a port's or interface's name, or a bus id, in any case; or kNoPart.
+PartId find_part(const HostTree& host, std::string_view name);
+
+}  // namespace gxp
