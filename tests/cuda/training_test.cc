@@ -7,6 +7,7 @@
 #include "lib/train/cuda_backend.h"
 #include "tests/catch.h"
 #include "tests/forecast/runs.h"
+#include "tests/train/golden_model.h"
 
 namespace gxp {
 namespace {

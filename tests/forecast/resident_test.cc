@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "lib/config/load.h"
 #include "lib/forecast/memory.h"
 #include "tests/catch.h"
 #include "tests/forecast/runs.h"

@@ -1,24 +1,16 @@
 // The golden runs of tests/data/train, and training them on ranks that are threads.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "lib/ckpt/format.h"
-#include "lib/config/load.h"
+#include "lib/config/run_config.h"
 #include "lib/train/backend.h"
 #include "lib/train/trainer.h"
-#include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks.h"
-#include "tests/train/golden_model.h"
 
 namespace gxp {
 
@@ -39,89 +31,20 @@ class TemporaryDirectory {
 
 using Values = std::vector<float>;
 
-inline std::string golden_path(const std::string& name, const std::string& file) {
-  return std::string(GXP_TEST_DATA) + "/train/" + name + "/" + file;
-}
-
-inline nlohmann::json read_json(const std::string& path) {
-  return nlohmann::json::parse(std::ifstream(path));
-}
+std::string golden_path(const std::string& name, const std::string& file);
 
 // The run of a folder's spec.json on `world_size` ranks, which divides its batch.
-inline RunConfig golden_config(const std::string& name, int world_size,
-                               std::vector<std::string> sets = {}) {
-  const nlohmann::json spec = read_json(golden_path(name, "spec.json"));
-  const auto& data = spec["data"];
-  const auto& optim = spec["optimizer"];
-  const auto set = [&](const std::string& key, const nlohmann::json& value) {
-    sets.insert(
-        sets.begin(),
-        fmt::format("{}={}", key, value.is_string() ? value.get<std::string>() : value.dump()));
-  };
-  for (const auto& [key, value] : golden_model(spec)) set("model." + key, value);
-  set("model.init", golden_path(name, "init.safetensors"));
-  set("data.train", golden_path(name, "tokens.i32"));
-  set("data.sequence", data["seq"]);
-  set("data.order", "sequential");
-  set("train.steps", data["steps"]);
-  set("train.grad_accum", data["accum"]);
-  set("train.micro_batch", data["batch"].get<int>() / world_size);
-  set("train.threads", 1);
-  set("train.device", "cpu");
-  set("optim.lr", optim["lr"]);
-  set("optim.weight_decay", optim["weight_decay"]);
-  set("optim.clip", optim["grad_clip"]);
-  set("lr_schedule.name", optim["schedule"]);
-  set("lr_schedule.warmup_steps", optim["warmup_steps"]);
-  set("lr_schedule.total_steps", optim["total_steps"]);
-  set("lr_schedule.min_lr", optim["min_lr"]);
-  return load_config("", sets).run;
-}
+RunConfig golden_config(const std::string& name, int world_size,
+                        std::vector<std::string> sets = {});
 
-inline Values values_of(const Tensor& tensor) {
-  Values values(tensor.count());
-  ThreadPool pool(1);
-  make_cpu_ops(pool)->convert({memory_of(values), DType::kF32, Shape{values.size()}}, tensor);
-  return values;
-}
-
-// Of what a rank holds of a tensor, wherever that lies.
-inline Values held_values(Trainer& trainer, const StateTensor& held, Tensor StateTensor::*which) {
-  if (which != &StateTensor::weight) return values_of(held.*which);
-  Values values(held.elements.count);
-  trainer.read(held.weight_at, memory_of(values));
-  return values;
-}
+Values values_of(const Tensor& tensor);
 
 // The whole tensors behind what the ranks hold. [collective] if that is sharded.
-inline std::vector<Values> whole_tensors(Trainer& trainer, Communicator& communicator,
-                                         Tensor StateTensor::*which) {
-  std::vector<Values> whole;
-  for (const UnitSpec& unit : trainer.architecture().units) {
-    for (const TensorSpec& spec : unit.tensors) {
-      Values& values = whole.emplace_back(spec.count());
-      for (const StateTensor& held : trainer.state()) {
-        if (held.spec->name != spec.name) continue;
-        const Values part = held_values(trainer, held, which);
-        std::copy(part.begin(), part.end(), values.begin() + std::ptrdiff_t(held.elements.begin));
-      }
-      // Zeros or-ed with bits are these bits.
-      if (trainer.is_sharded())
-        communicator.all_reduce(memory_of(values), DType::kI32, ReduceOp::kBitOr);
-    }
-  }
-  return whole;
-}
+std::vector<Values> whole_tensors(Trainer& trainer, Communicator& communicator,
+                                  Tensor StateTensor::*which);
+std::vector<Values> weights_of(Trainer& trainer, Communicator& communicator);
 
-inline std::vector<Values> weights_of(Trainer& trainer, Communicator& communicator) {
-  return whole_tensors(trainer, communicator, &StateTensor::weight);
-}
-
-inline bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Values& x, const Values& y) {
-    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
-  });
-}
+bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b);
 
 // What one rank saw of a run.
 struct Trained {
@@ -131,52 +54,15 @@ struct Trained {
 };
 
 // The same losses, norms and final weights, to the bit.
-inline void check_same(const Trained& found, const Trained& expected) {
-  REQUIRE(found.steps.size() == expected.steps.size());
-  for (size_t s = 0; s < expected.steps.size(); ++s) {
-    CHECK(found.steps[s].loss == expected.steps[s].loss);
-    CHECK(found.steps[s].grad_norm == expected.steps[s].grad_norm);
-  }
-  CHECK(same_bits(found.weights, expected.weights));
-}
+void check_same(const Trained& found, const Trained& expected);
 
-inline Trained train(const RunConfig& config, Communicator& communicator, Backend backend) {
-  Trainer trainer(config, communicator, backend);
-  trainer.initialise_weights();
-  Trained trained;
-  while (trainer.steps_done() < config.train.steps) {
-    trained.steps.push_back(trainer.step(false));
-    if (trainer.steps_done() == 1 && backend.device->space() == MemorySpace::kHost)
-      trained.first_gradients = whole_tensors(trainer, communicator, &StateTensor::gradient);
-  }
-  trained.weights = weights_of(trainer, communicator);
-  return trained;
-}
-
-inline Trained train(const RunConfig& config, Communicator& communicator) {
-  return train(config, communicator, make_backend(config.train, communicator.world_size()));
-}
+Trained train(const RunConfig& config, Communicator& communicator, Backend backend);
+Trained train(const RunConfig& config, Communicator& communicator);
 
 // Trains to step `until`, from the newest checkpoint if there is one, and saves.
-inline Trained train_part(const RunConfig& config, Communicator& communicator, int until,
-                          Backend backend) {
-  Trainer trainer(config, communicator, backend);
-  if (!resume_state(trainer, communicator, config, {})) trainer.initialise_weights();
-  Trained trained;
-  while (trainer.steps_done() < until) trained.steps.push_back(trainer.step(false));
-  save_state(trainer, communicator, config, {});
-  trained.weights = weights_of(trainer, communicator);
-  return trained;
-}
+Trained train_part(const RunConfig& config, Communicator& communicator, int until, Backend backend);
+Trained train_part(const RunConfig& config, Communicator& communicator, int until);
 
-inline Trained train_part(const RunConfig& config, Communicator& communicator, int until) {
-  return train_part(config, communicator, until,
-                    make_backend(config.train, communicator.world_size()));
-}
-
-inline std::vector<Trained> train_on_ranks(const RunConfig& config, int world_size) {
-  return run_ranks(world_size,
-                   [&](Communicator& communicator) { return train(config, communicator); });
-}
+std::vector<Trained> train_on_ranks(const RunConfig& config, int world_size);
 
 }  // namespace gxp

@@ -2,12 +2,17 @@
 // settings of [model].
 #pragma once
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace gxp {
+
+inline nlohmann::json read_json(const std::string& path) {
+  return nlohmann::json::parse(std::ifstream(path));
+}
 
 inline std::vector<std::pair<std::string, nlohmann::json>> golden_model(
     const nlohmann::json& spec) {

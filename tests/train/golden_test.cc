@@ -1,8 +1,10 @@
 // Training against float64 traces made with PyTorch; tests/data/train/README.md has the formulas.
 #include <cmath>
 
+#include "lib/ckpt/format.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
+#include "tests/train/golden_model.h"
 
 namespace gxp {
 namespace {

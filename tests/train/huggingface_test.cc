@@ -1,6 +1,9 @@
 // Models of tests/data/ckpt, which transformers has written, and what it computes of them.
 #include <cmath>
+#include <fstream>
 
+#include "lib/ckpt/format.h"
+#include "lib/config/load.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
 

@@ -1,4 +1,5 @@
 // Stochastic rounding of master weights: the same bits wherever and whenever it is done.
+#include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
 

@@ -6,6 +6,7 @@
 #include "lib/train/progress.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
+#include "tests/train/golden_model.h"
 
 namespace gxp {
 namespace {

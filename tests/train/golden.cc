@@ -1,0 +1,142 @@
+#include "tests/train/golden.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "lib/config/load.h"
+#include "lib/train/training_state.h"
+#include "tests/train/golden_model.h"
+
+namespace gxp {
+
+std::string golden_path(const std::string& name, const std::string& file) {
+  return std::string(GXP_TEST_DATA) + "/train/" + name + "/" + file;
+}
+
+RunConfig golden_config(const std::string& name, int world_size, std::vector<std::string> sets) {
+  const nlohmann::json spec = read_json(golden_path(name, "spec.json"));
+  const auto& data = spec["data"];
+  const auto& optim = spec["optimizer"];
+  const auto set = [&](const std::string& key, const nlohmann::json& value) {
+    sets.insert(
+        sets.begin(),
+        fmt::format("{}={}", key, value.is_string() ? value.get<std::string>() : value.dump()));
+  };
+  for (const auto& [key, value] : golden_model(spec)) set("model." + key, value);
+  set("model.init", golden_path(name, "init.safetensors"));
+  set("data.train", golden_path(name, "tokens.i32"));
+  set("data.sequence", data["seq"]);
+  set("data.order", "sequential");
+  set("train.steps", data["steps"]);
+  set("train.grad_accum", data["accum"]);
+  set("train.micro_batch", data["batch"].get<int>() / world_size);
+  set("train.threads", 1);
+  set("train.device", "cpu");
+  set("optim.lr", optim["lr"]);
+  set("optim.weight_decay", optim["weight_decay"]);
+  set("optim.clip", optim["grad_clip"]);
+  set("lr_schedule.name", optim["schedule"]);
+  set("lr_schedule.warmup_steps", optim["warmup_steps"]);
+  set("lr_schedule.total_steps", optim["total_steps"]);
+  set("lr_schedule.min_lr", optim["min_lr"]);
+  return load_config("", sets).run;
+}
+
+Values values_of(const Tensor& tensor) {
+  Values values(tensor.count());
+  ThreadPool pool(1);
+  make_cpu_ops(pool)->convert({memory_of(values), DType::kF32, Shape{values.size()}}, tensor);
+  return values;
+}
+
+namespace {
+
+// Of what a rank holds of a tensor, wherever that lies.
+Values held_values(Trainer& trainer, const StateTensor& held, Tensor StateTensor::*which) {
+  if (which != &StateTensor::weight) return values_of(held.*which);
+  Values values(held.elements.count);
+  trainer.read(held.weight_at, memory_of(values));
+  return values;
+}
+
+}  // namespace
+
+std::vector<Values> whole_tensors(Trainer& trainer, Communicator& communicator,
+                                  Tensor StateTensor::*which) {
+  std::vector<Values> whole;
+  for (const UnitSpec& unit : trainer.architecture().units) {
+    for (const TensorSpec& spec : unit.tensors) {
+      Values& values = whole.emplace_back(spec.count());
+      for (const StateTensor& held : trainer.state()) {
+        if (held.spec->name != spec.name) continue;
+        const Values part = held_values(trainer, held, which);
+        std::copy(part.begin(), part.end(), values.begin() + std::ptrdiff_t(held.elements.begin));
+      }
+      // Zeros or-ed with bits are these bits.
+      if (trainer.is_sharded())
+        communicator.all_reduce(memory_of(values), DType::kI32, ReduceOp::kBitOr);
+    }
+  }
+  return whole;
+}
+
+std::vector<Values> weights_of(Trainer& trainer, Communicator& communicator) {
+  return whole_tensors(trainer, communicator, &StateTensor::weight);
+}
+
+bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Values& x, const Values& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+  });
+}
+
+void check_same(const Trained& found, const Trained& expected) {
+  REQUIRE(found.steps.size() == expected.steps.size());
+  for (size_t s = 0; s < expected.steps.size(); ++s) {
+    CHECK(found.steps[s].loss == expected.steps[s].loss);
+    CHECK(found.steps[s].grad_norm == expected.steps[s].grad_norm);
+  }
+  CHECK(same_bits(found.weights, expected.weights));
+}
+
+Trained train(const RunConfig& config, Communicator& communicator, Backend backend) {
+  Trainer trainer(config, communicator, backend);
+  trainer.initialise_weights();
+  Trained trained;
+  while (trainer.steps_done() < config.train.steps) {
+    trained.steps.push_back(trainer.step(false));
+    if (trainer.steps_done() == 1 && backend.device->space() == MemorySpace::kHost)
+      trained.first_gradients = whole_tensors(trainer, communicator, &StateTensor::gradient);
+  }
+  trained.weights = weights_of(trainer, communicator);
+  return trained;
+}
+
+Trained train(const RunConfig& config, Communicator& communicator) {
+  return train(config, communicator, make_backend(config.train, communicator.world_size()));
+}
+
+Trained train_part(const RunConfig& config, Communicator& communicator, int until,
+                   Backend backend) {
+  Trainer trainer(config, communicator, backend);
+  if (!resume_state(trainer, communicator, config, {})) trainer.initialise_weights();
+  Trained trained;
+  while (trainer.steps_done() < until) trained.steps.push_back(trainer.step(false));
+  save_state(trainer, communicator, config, {});
+  trained.weights = weights_of(trainer, communicator);
+  return trained;
+}
+
+Trained train_part(const RunConfig& config, Communicator& communicator, int until) {
+  return train_part(config, communicator, until,
+                    make_backend(config.train, communicator.world_size()));
+}
+
+std::vector<Trained> train_on_ranks(const RunConfig& config, int world_size) {
+  return run_ranks(world_size,
+                   [&](Communicator& communicator) { return train(config, communicator); });
+}
+
+}  // namespace gxp
