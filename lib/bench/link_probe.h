@@ -1,0 +1,29 @@
+// Measures what lies between the ranks of a communicator: latency and bandwidth from each to each.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "lib/collective/communicator.h"
+
+namespace gxp {
+
+struct ProbeOptions {
+  double seconds = 0.5;  // of each direction of a pair, about
+  // Of a message. Where messages are shaped by a token bucket, they must be many times its burst.
+  size_t message_bytes = size_t{4} << 20;
+};
+
+struct ProbedLink {
+  int from = 0;
+  int to = 0;
+  double latency_s = 0;  // half a round trip of 8 bytes, the median
+  double gb_per_s = 0;   // of payload, one way, while nothing else is sent; the median
+};
+
+// One pair at a time, one direction at a time, so that no measurement disturbs another; N (N - 1) *
+// `seconds` for N ranks. All ranks call it; the same on every rank, by `from`, then `to`.
+// Memory: message_bytes. Errors: those of the communicator.
+std::vector<ProbedLink> probe_links(Communicator& comm, const ProbeOptions& options);
+
+}  // namespace gxp
