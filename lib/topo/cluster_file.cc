@@ -10,8 +10,10 @@
 
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
+#include "lib/topo/host_of_tree.h"
 #include "lib/topo/nccl_xml.h"
 #include "lib/topo/text_file.h"
+#include "lib/topo/xml_text.h"
 
 namespace gxp {
 namespace {
@@ -161,7 +163,8 @@ HostTopology read_host_from_xml(TableReader& reader, const std::string& path,
     if (reader.find(key, true) != nullptr) reader.complain(key, "stands in the topology file");
   }
   const auto folder = std::filesystem::path(path).parent_path();
-  return load_nccl_topology(folder / reader.text("topology"), latencies);
+  const std::string file = folder / reader.text("topology");
+  return host_topology_of(read_nccl_xml(read_text_file(file, kMaxXmlBytes), file), latencies);
 }
 
 HostGroup read_hosts(const toml::table& table, const std::string& path, Problems& problems) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <set>
 
 #include "lib/base/error.h"
@@ -130,7 +131,7 @@ PartId HostTree::find_bus(std::string_view bus_id) const {
 
 std::vector<std::string> names_of_parts(const HostTree& host) {
   std::vector<std::string> names(host.parts().size());
-  std::set<std::string> taken;
+  std::map<std::string, int> taken;  // and how often
   for (size_t kind = 0; kind < kPartNames.size(); ++kind) {
     const std::vector<PartId> parts = host.all_of(PartKind(kind));
     const std::vector<int> numbers = numbers_of(host, parts);
@@ -139,8 +140,7 @@ std::vector<std::string> names_of_parts(const HostTree& host) {
       std::string name = given_name(part);
       if (name.empty()) name = name_by_place(part, prefix_of(part.kind), numbers[i]);
       const std::string stem = name;
-      for (int copy = 1; !taken.insert(name).second; ++copy)
-        name = fmt::format("{}.{}", stem, copy);
+      while (!taken.try_emplace(name, 0).second) name = fmt::format("{}.{}", stem, ++taken[stem]);
       names[parts[i]] = name;
     }
   }

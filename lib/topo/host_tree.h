@@ -87,7 +87,8 @@ struct NumaNodeInfo {
 struct GpuInfo {
   std::optional<int> number{};              // of the driver: NCCL's dev
   std::optional<int> rank{};                // in the communicator that was dumped
-  std::optional<int> compute_capability{};  // 90: sm_90
+  std::optional<int> compute_capability{};  // 90: sm_90; of an AMD GPU its compute units
+  std::string gcn{};                        // AMD's architecture, as RCCL says it: "gfx942", "906"
   std::optional<bool> gpu_direct{};         // NCCL's gdr
   std::string model_name{};
   uint64_t memory_bytes = 0;
@@ -119,7 +120,8 @@ struct Part {
   PcieLink link{};
   std::variant<std::monostate, NumaNodeInfo, GpuInfo, NicInfo, PortInfo> info{};  // by `kind`
   std::string name{};  // that its source gives it, "" if none
-  // Of NCCL's XML: attributes that have no field here, and elements that are not known, as XML.
+  // Of NCCL's XML: attributes that have no field here, those of the <gpu> or <nic> within as
+  // "gpu/arch"; and elements that are not known, as XML; those within the <gpu> are "gpu/" here.
   Attributes other{};
   std::string unknown_elements{};
   SourcePlace place{};
@@ -152,13 +154,15 @@ class HostTree {
  public:
   static constexpr size_t kMaxParts = 1u << 14;
   static constexpr size_t kMaxCrossLinks = 1u << 16;
-  static constexpr int kMaxDepth = 32;
+  static constexpr int kMaxDepth = 40;
 
   std::string name;                 // of the host, or of the file
   std::string source;               // "NCCL topology XML, version 1"
   std::string dialect;              // the version that its writer named: "1", "2"; "": none
   std::vector<std::string> notes;   // what the source did not say or said wrongly: a sentence each
   std::vector<std::string> absent;  // of a live host: what is not there, and what that costs
+  Attributes other;                 // of NCCL's <system>, as Part::other
+  std::string unknown_elements;
 
   // Appends it below part.above.
   PartId add(Part part);

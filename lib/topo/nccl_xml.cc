@@ -3,286 +3,389 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <map>
-#include <optional>
-#include <pugixml.hpp>
-#include <utility>
+#include <set>
+#include <sstream>
 
 #include "lib/base/error.h"
-#include "lib/topo/text_file.h"
+#include "lib/topo/nccl_fields.h"
+#include "lib/topo/xml_text.h"
 
 namespace gxp {
 namespace {
 
-constexpr double kLocalGbPerS = 5000;  // a NIC without a PCIe device, as in NCCL
-constexpr double kUnknownPcieGtPerS = 8;
-constexpr int kUnknownPcieWidth = 16;
+constexpr size_t kMaxShown = 40;  // of a name or value in notes
 
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
-  return text;
+bool starts_class(const Part& part, std::string_view prefix) {
+  return part.identity.class_code.starts_with(prefix);
 }
 
-double nvlink_gb_per_s(double compute_capability) {
-  if (compute_capability >= 100) return 40.1;
-  if (compute_capability >= 90) return 20.6;
-  if (compute_capability == 86) return 12;
-  return compute_capability >= 70 ? 20 : 18;
-}
-
-double inter_numa_gb_per_s(const pugi::xml_node& cpu) {
-  const std::string_view arch = cpu.attribute("arch").value();
-  const std::string_view vendor = cpu.attribute("vendor").value();
-  const int model = cpu.attribute("modelid").as_int();
-  if (arch == "ppc64") return 32;
-  if (arch == "arm64") return 6;
-  if (vendor == "AuthenticAMD") return 16;
-  if (vendor != "GenuineIntel") return 6;  // Zhaoxin and what is not named
-  if (model >= 0xCF) return 40;            // Emerald Rapids
-  if (model >= 0x8F) return 22;            // Sapphire Rapids
-  return model >= 0x55 ? 10 : 6;           // Skylake; Broadwell
+PartKind kind_of(const pugi::xml_node& pci, const Part& part) {
+  if (pci.child("gpu")) return PartKind::kGpu;
+  if (pci.child("nic")) return PartKind::kNic;
+  if (pci.child("pci")) return PartKind::kPcieSwitch;
+  if (starts_class(part, "0x03")) return PartKind::kGpu;
+  if (starts_class(part, "0x02")) return PartKind::kNic;
+  if (starts_class(part, "0x0604")) return PartKind::kPcieSwitch;
+  return starts_class(part, "0x068000") ? PartKind::kNvSwitch : PartKind::kPcieDevice;
 }
 
 class Reader {
  public:
-  Reader(std::string_view text, const std::string& name, const LinkLatencies& latencies)
-      : text_(text), name_(name), latencies_(latencies) {
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '\n') line_ends_.push_back(i);
-    }
-  }
+  Reader(std::string_view text, const std::string& name) : xml_(text, name) { host_.name = name; }
 
-  HostTopology read() {
-    const auto result = document_.load_buffer(text_.data(), text_.size());
-    if (!result) fail_at(result.offset, result.description());
-    const pugi::xml_node system = document_.child("system");
-    if (!system) fail_at(0, "there is no <system>; is it a topology that NCCL wrote?");
-    const std::string_view version = system.attribute("version").value();
-    if (version != "1") {
-      fail_at(system.offset_debug(),
-              fmt::format("<system version=\"{}\">: only 1 is known", version));
+  HostTree read() {
+    const pugi::xml_node system = xml_.root("system");
+    host_.dialect = system.attribute("version").value();
+    if (host_.dialect != "1" && host_.dialect != "2") {
+      xml_.fail_at(system,
+                   fmt::format("<system version=\"{}\">: 1, NCCL's, and 2, RCCL's, are known",
+                               host_.dialect.substr(0, kMaxShown)));
     }
-    for (const pugi::xml_node cpu : system.children("cpu")) read_cpu(cpu);
-    number_gpus();
-    for (const Gpu& gpu : gpus_) read_gpu_links(gpu);
+    host_.source = fmt::format("{} topology XML, version {}",
+                               host_.dialect == "1" ? "NCCL" : "RCCL", host_.dialect);
+    for (const pugi::xml_attribute attribute : system.attributes()) {
+      if (attribute != system.attribute("version")) keep(system, attribute, "", host_.other);
+    }
+    for (const pugi::xml_node child : system.children()) {
+      if (std::string_view(child.name()) == "cpu") {
+        read_cpu(child);
+      } else {
+        keep(child, host_.unknown_elements);
+      }
+    }
+    find_targets();
+    for (const auto& [what, seen] : unknown_)
+      host_.notes.push_back(
+          fmt::format("{}: {} is not known; kept, and not used{}", seen.first, what,
+                      seen.times > 1 ? fmt::format(" ({} times)", seen.times) : ""));
     return std::move(host_);
   }
 
  private:
-  struct Gpu {
-    VertexId vertex;
-    VertexId numa_node;
-    pugi::xml_node pci;
-    std::optional<double> dev;
+  struct Seen {
+    std::string first;
+    int times = 0;
   };
 
-  [[nodiscard]] size_t line_of(std::ptrdiff_t offset) const {
-    const auto lines_before = std::ranges::lower_bound(line_ends_, size_t(std::max(offset, {})));
-    return 1 + size_t(lines_before - line_ends_.begin());
+  void count_unknown(const pugi::xml_node& node, const std::string& what) {
+    const auto [entry, is_new] = unknown_.try_emplace(what);
+    if (is_new) entry->second.first = xml_.at(node);
+    ++entry->second.times;
   }
 
-  [[noreturn]] void fail_at(std::ptrdiff_t offset, std::string_view why) const {
-    fail(ErrorKind::kCorrupt, "read topology {}:{}: {}", name_, line_of(offset), why);
+  // What has no field.
+  void keep(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
+            std::string_view prefix, Attributes& other) {
+    other.emplace_back(fmt::format("{}{}", prefix, attribute.name()), attribute.value());
+    if (std::ranges::find(kKeptAttributes, attribute.name()) != kKeptAttributes.end()) return;
+    if (*attribute.value() == 0) return;  // "": it says nothing
+    count_unknown(
+        node, fmt::format("attribute {} of <{}>",
+                          std::string_view(attribute.name()).substr(0, kMaxShown), node.name()));
   }
 
-  [[noreturn]] void fail_at(const pugi::xml_node& node, std::string_view why) const {
-    fail_at(node.offset_debug(), why);
+  void keep(const pugi::xml_node& node, std::string& elements) {
+    if (node.type() != pugi::node_element && node.type() != pugi::node_pcdata &&
+        node.type() != pugi::node_cdata)
+      return;
+    std::ostringstream text;
+    node.print(text, "", pugi::format_raw);
+    elements += text.str() + "\n";
+    const std::string_view name = std::string_view(node.name()).substr(0, kMaxShown);
+    count_unknown(node.type() == pugi::node_element ? node : node.parent(),
+                  node.type() == pugi::node_element
+                      ? fmt::format("<{}> in <{}>", name, node.parent().name())
+                      : fmt::format("text in <{}>", node.parent().name()));
   }
 
-  void note(const pugi::xml_node& node, std::string_view what) {
-    host_.notes.push_back(fmt::format("{}:{}: {}", name_, line_of(node.offset_debug()), what));
+  // Whether the field took what the attribute says.
+  template <class Info>
+  bool set(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
+           const XmlField<Info>& field, Info& info) {
+    const std::string_view text = attribute.value();
+    if (text.empty()) return false;
+    return std::visit(
+        [&](auto member) {
+          auto& value = info.*member;
+          using Value = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<Value, std::string>) {
+            if (!value.empty()) return false;
+            value = text;
+          } else if constexpr (std::is_same_v<Value, double>) {
+            const double number = xml_.number(node, attribute, field.range);
+            if (number <= 0 || value != 0) return false;
+            value = number;
+          } else {
+            if (value.has_value()) return false;
+            value = typename Value::value_type(xml_.number(node, attribute, field.range));
+          }
+          return true;
+        },
+        field.member);
   }
 
-  // Nothing if there is no such attribute.
-  [[nodiscard]] std::optional<double> number(const pugi::xml_node& node, const char* key,
-                                             double low, double high) const {
-    const std::string_view text = node.attribute(key).value();
-    if (text.empty()) return std::nullopt;
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    if (!whole || !(value >= low && value <= high)) {
-      fail_at(node, fmt::format("<{} {}=\"{}\">: must be a number from {} to {}", node.name(), key,
-                                text.substr(0, 40), low, high));
+  template <class Info, size_t kFields>
+  bool set_one(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
+               const std::array<XmlField<Info>, kFields>& fields, Info& info, bool& known) {
+    const auto field =
+        std::ranges::find(fields, std::string_view(attribute.name()), &XmlField<Info>::attribute);
+    known = field != fields.end();
+    return known && set(node, attribute, *field, info);
+  }
+
+  template <class Info, size_t kFields>
+  void read_fields(const pugi::xml_node& node, const std::array<XmlField<Info>, kFields>& fields,
+                   Info& info, std::string_view prefix, Attributes& other) {
+    for (const pugi::xml_attribute attribute : node.attributes()) {
+      bool known = false;
+      if (set_one(node, attribute, fields, info, known)) continue;
+      if (!known) {
+        keep(node, attribute, prefix, other);
+      } else {
+        keep_value(node, attribute, prefix, other);
+      }
     }
-    return value;
   }
 
-  void join(VertexId a, VertexId b, LinkKind kind, double gb_per_s, double latency_s) {
-    host_.graph.add_cable(
-        {.from = a, .to = b, .kind = kind, .gb_per_s = gb_per_s, .latency_s = latency_s});
+  // Of an attribute whose field cannot hold it: it is empty, stands twice, or says "unknown".
+  void keep_value(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
+                  std::string_view prefix, Attributes& other) {
+    other.emplace_back(fmt::format("{}{}", prefix, attribute.name()), attribute.value());
+    if (*attribute.value() == 0) return;
+    host_.notes.push_back(fmt::format(
+        "{}: <{} {}=\"{}\">: {}", xml_.at(node), node.name(), attribute.name(),
+        std::string_view(attribute.value()).substr(0, kMaxShown),
+        node.attribute(attribute.name()) == attribute ? "taken as unknown"
+                                                      : "stands twice; the first counts"));
   }
 
-  void read_cpu(const pugi::xml_node& cpu);
-  void read_device(const pugi::xml_node& pci, VertexId above, VertexId numa_node, int depth);
-  VertexKind kind_of(const pugi::xml_node& pci);
-  double pcie_gb_per_s(const pugi::xml_node& pci);
-  void read_nic(const pugi::xml_node& nic, VertexId vertex);
-  void number_gpus();
-  void read_gpu_links(const Gpu& gpu);
-  void read_nvlink(const Gpu& gpu, const pugi::xml_node& nvlink, double gb_per_s);
-  void join_nvswitch(VertexId gpu, double gb_per_s);
+  void read_cpu(const pugi::xml_node& cpu) {
+    Part part{.kind = PartKind::kNumaNode, .place = xml_.place_of(cpu)};
+    NumaNodeInfo info;
+    read_fields(cpu, kCpuFields, info, "", part.other);
+    part.info = std::move(info);
+    const PartId id = host_.add(std::move(part));
+    for (const pugi::xml_node child : cpu.children()) {
+      const std::string_view name = child.name();
+      if (name == "pci") {
+        read_pci(child, id, 1);
+      } else if (name == "nic") {
+        read_nic(child, add_part(child, PartKind::kNic, id, NicInfo{}));
+      } else {
+        keep(child, host_[id].unknown_elements);
+      }
+    }
+  }
 
-  std::string_view text_;
-  const std::string& name_;
-  const LinkLatencies& latencies_;
-  std::vector<size_t> line_ends_;  // offsets
-  pugi::xml_document document_;
-  HostTopology host_;
-  std::vector<VertexId> numa_nodes_;
-  std::vector<Gpu> gpus_;
-  std::map<std::string, VertexId> by_bus_;
-  std::optional<VertexId> nvswitch_;
+  template <class Info>
+  PartId add_part(const pugi::xml_node& node, PartKind kind, PartId above, Info info) {
+    return host_.add(
+        {.kind = kind, .above = above, .info = std::move(info), .place = xml_.place_of(node)});
+  }
+
+  void read_pci(const pugi::xml_node& pci, PartId above, int depth);
+  void read_pci_children(const pugi::xml_node& pci, PartId id, int depth);
+  bool read_link_attribute(const pugi::xml_node& pci, const pugi::xml_attribute& attribute,
+                           Part& part);
+  void note_same_bus(const pugi::xml_node& pci, PartId id);
+  void read_gpu(const pugi::xml_node& gpu, PartId id);
+  void read_nic(const pugi::xml_node& nic, PartId id);
+  void read_net(const pugi::xml_node& net, PartId nic);
+  [[nodiscard]] std::string_view prefix_of(PartId id) const;
+  void keep_within(const pugi::xml_node& node, std::string elements, PartId id);
+  void read_cross_link(const pugi::xml_node& node, const LinkElement& element, PartId from);
+  bool read_cross_link_attribute(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
+                                 CrossLink& link);
+  void find_targets();
+
+  XmlText xml_;
+  HostTree host_;
+  std::map<std::string, Seen> unknown_;
+  std::map<std::string, PartId> by_bus_;
 };
 
-void Reader::read_cpu(const pugi::xml_node& cpu) {
-  const std::string_view id = cpu.attribute("numaid").value();
-  if (id.empty()) note(cpu, "the NUMA node has no numaid; counted instead");
-  const VertexId node = host_.graph.add_vertex(
-      VertexKind::kNumaNode,
-      fmt::format("NUMA node {}",
-                  id.empty() ? std::to_string(numa_nodes_.size()) : std::string(id)));
-  for (const VertexId other : numa_nodes_) {
-    join(other, node, LinkKind::kInterNuma, inter_numa_gb_per_s(cpu), latencies_.inter_numa_s);
+bool Reader::read_link_attribute(const pugi::xml_node& pci, const pugi::xml_attribute& attribute,
+                                 Part& part) {
+  const std::string_view name = attribute.name();
+  const std::string_view text = attribute.value();
+  if (text.empty()) return false;
+  if (name == "busid" && part.bus_id.empty()) {
+    part.bus_id = text;
+  } else if (name == "link_speed" && part.link.speed_text.empty()) {
+    part.link.speed_text = text;
+    const size_t unit = text.find(" GT/s");
+    const double speed = parse_number(text.substr(0, unit)).value_or(0);
+    const bool known = unit != std::string_view::npos && speed >= 1 && speed <= 1024;
+    if (known) part.link.now.gt_per_s = speed;
+  } else if (name == "link_width" && part.link.width_text.empty()) {
+    part.link.width_text = text;
+    part.link.now.lanes = int(xml_.number(pci, attribute, {0, 64}));
+  } else {
+    return false;
   }
-  numa_nodes_.push_back(node);
-  for (const pugi::xml_node pci : cpu.children("pci")) read_device(pci, node, node, 1);
-  for (const pugi::xml_node nic : cpu.children("nic")) {
-    const VertexId vertex = host_.graph.add_vertex(VertexKind::kNic, "NIC");
-    join(vertex, node, LinkKind::kPcie, kLocalGbPerS, latencies_.pcie_s);
-    read_nic(nic, vertex);
-  }
+  return true;
 }
 
-VertexKind Reader::kind_of(const pugi::xml_node& pci) {
-  if (pci.child("gpu")) return VertexKind::kGpu;
-  if (pci.child("nic")) return VertexKind::kNic;
-  if (pci.child("pci")) return VertexKind::kPcieSwitch;
-  const std::string_view type = pci.attribute("class").value();
-  if (type.starts_with("0x03")) return VertexKind::kGpu;
-  if (type.starts_with("0x02")) return VertexKind::kNic;
-  if (type.starts_with("0x0604")) return VertexKind::kPcieSwitch;
-  if (type.empty()) note(pci, "the device has no class; taken for neither GPU nor NIC");
-  return VertexKind::kPcieDevice;
-}
-
-double Reader::pcie_gb_per_s(const pugi::xml_node& pci) {
-  const std::string_view text = pci.attribute("link_speed").value();
-  double speed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), speed);
-  const std::string_view unit = text.substr(size_t(end - text.data()));
-  if (error != std::errc() || !unit.starts_with(" GT/s") || !(speed >= 1 && speed <= 1024)) {
-    note(pci, fmt::format("link_speed \"{}\" is not known; 8 GT/s assumed", text.substr(0, 40)));
-    speed = kUnknownPcieGtPerS;
+void Reader::read_pci(const pugi::xml_node& pci, PartId above, int depth) {
+  if (depth > kMaxPciDepth) {
+    xml_.fail_at(
+        pci, fmt::format("<pci> lies more than {} deep; NCCL writes no such file", kMaxPciDepth));
   }
-  double width = number(pci, "link_width", 0, 64).value_or(0);
-  if (width == 0) {
-    note(pci, "link_width is not known; 16 assumed");
-    width = kUnknownPcieWidth;
-  }
-  return width * speed * 0.75 / 8;  // Gbit/s per lane with its coding and headers, in bytes
-}
-
-void Reader::read_device(const pugi::xml_node& pci, VertexId above, VertexId numa_node, int depth) {
-  if (depth > kMaxXmlDepth) {
-    fail_at(pci,
-            fmt::format("<pci> lies more than {} deep; NCCL writes no such file", kMaxXmlDepth));
-  }
-  const std::string bus = lower(pci.attribute("busid").value());
-  if (bus.empty()) fail_at(pci, "<pci> has no busid; every device needs one");
-  const VertexKind kind = kind_of(pci);
-  const VertexId vertex = host_.graph.add_vertex(kind, fmt::format("{} {}", to_string(kind), bus));
-  if (!by_bus_.emplace(bus, vertex).second) {
-    fail_at(pci, fmt::format("<pci busid=\"{}\"> stands twice; bus ids are unique in a host", bus));
-  }
-  join(vertex, above, LinkKind::kPcie, pcie_gb_per_s(pci), latencies_.pcie_s);
-  if (kind == VertexKind::kGpu) {
-    gpus_.push_back({vertex, numa_node, pci, number(pci.child("gpu"), "dev", 0, 1 << 20)});
-  }
-  if (kind == VertexKind::kNic) read_nic(pci.child("nic"), vertex);
-  for (const pugi::xml_node below : pci.children("pci")) {
-    read_device(below, vertex, numa_node, depth + 1);
-  }
-}
-
-void Reader::read_nic(const pugi::xml_node& nic, VertexId vertex) {
-  double mbit_per_s = 0;
-  for (const pugi::xml_node net : nic.children("net")) {
-    mbit_per_s += number(net, "speed", 0, 1e9).value_or(0);
-  }
-  host_.nics.push_back({vertex, mbit_per_s / 8000});
-  const std::string_view name = nic.child("net").attribute("name").value();
-  host_.graph.rename(vertex, name.empty() ? fmt::format("NIC {}", host_.nics.size() - 1)
-                                          : std::string(name.substr(0, 64)));
-}
-
-void Reader::number_gpus() {
-  if (std::ranges::all_of(gpus_, [](const Gpu& gpu) { return gpu.dev.has_value(); })) {
-    std::ranges::stable_sort(gpus_, {}, [](const Gpu& gpu) { return *gpu.dev; });
-  }
-  for (const Gpu& gpu : gpus_) {
-    host_.graph.rename(gpu.vertex, fmt::format("GPU {}", host_.gpus.size()));
-    host_.gpus.push_back(gpu.vertex);
-  }
-}
-
-void Reader::read_gpu_links(const Gpu& gpu) {
-  const pugi::xml_node node = gpu.pci.child("gpu");
-  const double per_link = nvlink_gb_per_s(number(node, "sm", 0, 1000).value_or(0));
-  double to_switches = 0;
-  for (const pugi::xml_node link : node.children("nvlink")) {
-    const double gb_per_s = per_link * number(link, "count", 1, 1024).value_or(1);
-    if (std::string_view(link.attribute("tclass").value()).starts_with("0x068000")) {
-      to_switches += gb_per_s;
+  Part part{.above = above, .place = xml_.place_of(pci)};
+  for (const pugi::xml_attribute attribute : pci.attributes()) {
+    bool known = false;
+    if (read_link_attribute(pci, attribute, part)) continue;
+    if (set_one(pci, attribute, kPciFields, part.identity, known)) continue;
+    const std::string_view name = attribute.name();
+    if (known || name == "busid" || name == "link_speed" || name == "link_width") {
+      keep_value(pci, attribute, "", part.other);
     } else {
-      read_nvlink(gpu, link, gb_per_s);
+      keep(pci, attribute, "", part.other);
     }
   }
-  if (to_switches > 0) join_nvswitch(gpu.vertex, to_switches);
-  for (const pugi::xml_node link : node.children("c2c")) {
-    const double count = number(link, "count", 1, 64).value_or(1);
-    const auto mb_per_s = number(link, "bw", 1, 1e9);
-    if (!mb_per_s) fail_at(link, "<c2c> has no bw; it must say MB/s");
-    join(gpu.vertex, gpu.numa_node, LinkKind::kChipToChip, *mb_per_s * count / 1000,
-         latencies_.nvlink_s);
+  if (part.bus_id.empty()) xml_.fail_at(pci, "<pci> has no busid; every device needs one");
+  part.kind = kind_of(pci, part);
+  if (part.kind == PartKind::kGpu) part.info = GpuInfo{};
+  if (part.kind == PartKind::kNic) part.info = NicInfo{};
+  const PartId id = host_.add(std::move(part));
+  note_same_bus(pci, id);
+  read_pci_children(pci, id, depth);
+}
+
+void Reader::note_same_bus(const pugi::xml_node& pci, PartId id) {
+  const auto [first, is_new] = by_bus_.emplace(host_[id].bus_id, id);
+  if (is_new) return;
+  host_.notes.push_back(fmt::format("{}: <pci busid=\"{}\"> stands twice, first in line {}",
+                                    xml_.at(pci), host_[id].bus_id.substr(0, kMaxShown),
+                                    host_[first->second].place.line));
+}
+
+void Reader::read_pci_children(const pugi::xml_node& pci, PartId id, int depth) {
+  const PartKind kind = host_[id].kind;
+  bool is_taken = false;  // the <gpu> or <nic> that the <pci> itself is
+  for (const pugi::xml_node child : pci.children()) {
+    const std::string_view name = child.name();
+    const bool is_self = !is_taken && ((name == "gpu" && kind == PartKind::kGpu) ||
+                                       (name == "nic" && kind == PartKind::kNic));
+    is_taken = is_taken || is_self;
+    if (name == "pci") {
+      read_pci(child, id, depth + 1);
+    } else if (name == "gpu") {
+      read_gpu(child, is_self ? id : add_part(child, PartKind::kGpu, id, GpuInfo{}));
+    } else if (name == "nic") {
+      read_nic(child, is_self ? id : add_part(child, PartKind::kNic, id, NicInfo{}));
+    } else if (name == "pcilink") {
+      read_cross_link(child, kLinkElements[3], id);
+    } else {
+      keep(child, host_[id].unknown_elements);
+    }
   }
 }
 
-// Between two GPUs each end lists its own direction; a CPU's end (POWER) is not listed.
-void Reader::read_nvlink(const Gpu& gpu, const pugi::xml_node& nvlink, double gb_per_s) {
-  if (std::string_view(nvlink.attribute("tclass").value()).starts_with("0x068001")) {
-    return join(gpu.vertex, gpu.numa_node, LinkKind::kNvLink, gb_per_s, latencies_.nvlink_s);
-  }
-  const std::string target = lower(nvlink.attribute("target").value());
-  const auto found = by_bus_.find(target);
-  if (found == by_bus_.end() || found->second == gpu.vertex) {
-    note(nvlink, fmt::format("<nvlink target=\"{}\"> leads to {}; ignored", target.substr(0, 40),
-                             found == by_bus_.end() ? "no device here" : "the GPU itself"));
-    return;
-  }
-  host_.graph.add_link({.from = gpu.vertex,
-                        .to = found->second,
-                        .kind = LinkKind::kNvLink,
-                        .gb_per_s = gb_per_s,
-                        .latency_s = latencies_.nvlink_s});
+// Of attributes in the <gpu> or <nic> that a <pci> holds.
+std::string_view Reader::prefix_of(PartId id) const {
+  if (host_[id].bus_id.empty()) return "";
+  return host_[id].kind == PartKind::kGpu ? "gpu/" : "nic/";
 }
 
-void Reader::join_nvswitch(VertexId gpu, double gb_per_s) {
-  if (!nvswitch_) nvswitch_ = host_.graph.add_vertex(VertexKind::kNvSwitch, "NVSwitch");
-  join(gpu, *nvswitch_, LinkKind::kNvLink, gb_per_s, latencies_.nvlink_s);
+// What else lies in a <gpu> or <nic>; of one that says nothing at all, that it is there.
+void Reader::keep_within(const pugi::xml_node& node, std::string elements, PartId id) {
+  Part& part = host_[id];
+  if (part.bus_id.empty()) {
+    part.unknown_elements += elements;
+  } else if (!elements.empty() || (!node.first_attribute() && !node.first_child())) {
+    part.other.emplace_back(prefix_of(id), std::move(elements));
+  }
+}
+
+void Reader::read_gpu(const pugi::xml_node& gpu, PartId id) {
+  GpuInfo info;
+  read_fields(gpu, kGpuFields, info, prefix_of(id), host_[id].other);
+  host_[id].info = std::move(info);
+  std::string unknown;
+  for (const pugi::xml_node child : gpu.children()) {
+    const auto element =
+        std::ranges::find(kLinkElements, std::string_view(child.name()), &LinkElement::element);
+    if (element != kLinkElements.end() && element->kind != CrossLinkKind::kPcie) {
+      read_cross_link(child, *element, id);
+    } else {
+      keep(child, unknown);
+    }
+  }
+  keep_within(gpu, std::move(unknown), id);
+}
+
+void Reader::read_nic(const pugi::xml_node& nic, PartId id) {
+  for (const pugi::xml_attribute attribute : nic.attributes())
+    keep(nic, attribute, prefix_of(id), host_[id].other);
+  std::string unknown;
+  for (const pugi::xml_node child : nic.children()) {
+    if (std::string_view(child.name()) == "net") {
+      read_net(child, id);
+    } else {
+      keep(child, unknown);
+    }
+  }
+  keep_within(nic, std::move(unknown), id);
+}
+
+void Reader::read_net(const pugi::xml_node& net, PartId nic) {
+  Part port{.kind = PartKind::kPort, .above = nic, .place = xml_.place_of(net)};
+  PortInfo info;
+  read_fields(net, kNetFields, info, "", port.other);
+  port.info = std::move(info);
+  for (const pugi::xml_node child : net.children()) keep(child, port.unknown_elements);
+  host_.add(std::move(port));
+}
+
+bool Reader::read_cross_link_attribute(const pugi::xml_node& node,
+                                       const pugi::xml_attribute& attribute, CrossLink& link) {
+  const std::string_view name = attribute.name();
+  if (*attribute.value() == 0) return false;
+  if (name == "target") {
+    link.target = attribute.value();
+  } else if (name == "tclass") {
+    link.target_class = attribute.value();
+  } else if (name == "count") {
+    link.count = int(xml_.number(node, attribute, {1, 1024}));
+  } else if (name == "bw" && link.kind == CrossLinkKind::kChipToChip) {
+    link.gb_per_s = xml_.number(node, attribute, {1, 1e9}) / 1000;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Reader::read_cross_link(const pugi::xml_node& node, const LinkElement& element, PartId from) {
+  CrossLink link{.kind = element.kind, .from = from, .place = xml_.place_of(node)};
+  for (const pugi::xml_attribute attribute : node.attributes()) {
+    if (!read_cross_link_attribute(node, attribute, link)) keep(node, attribute, "", link.other);
+  }
+  if (link.kind == CrossLinkKind::kChipToChip) {
+    if (link.gb_per_s == 0) xml_.fail_at(node, "<c2c> has no bw; it must say MB/s");
+    link.to = host_.find_above(from, PartKind::kNumaNode);
+  }
+  std::string unknown;
+  for (const pugi::xml_node child : node.children()) keep(child, unknown);
+  if (!unknown.empty()) link.other.emplace_back("/", std::move(unknown));
+  host_.add_cross_link(std::move(link));
+}
+
+void Reader::find_targets() {
+  for (CrossLink& link : host_.cross_links()) {
+    std::string target = link.target;
+    std::ranges::transform(target, target.begin(),
+                           [](char c) { return c >= 'A' && c <= 'F' ? char(c + 32) : c; });
+    const auto found = by_bus_.find(target);
+    if (found != by_bus_.end()) link.to = found->second;
+  }
 }
 
 }  // namespace
 
-HostTopology parse_nccl_topology(std::string_view text, const std::string& name,
-                                 const LinkLatencies& latencies) {
-  return Reader(text, name, latencies).read();
-}
-
-HostTopology load_nccl_topology(const std::string& path, const LinkLatencies& latencies) {
-  return parse_nccl_topology(read_text_file(path, kMaxXmlBytes), path, latencies);
+HostTree read_nccl_xml(std::string_view text, const std::string& name) {
+  return Reader(text, name).read();
 }
 
 }  // namespace gxp

@@ -1,33 +1,35 @@
-// Reads NCCL's topology XML (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE; <system version="1">).
+// NCCL's topology XML (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE; <system version="1">) and RCCL's
+// (version="2"): elements cpu (a NUMA node), pci, gpu, nvlink or xgmi, c2c, nic, net, pcilink.
 //
-// Taken: cpu (a NUMA node), pci (switch, GPU, NIC, other), gpu, nvlink, c2c, nic, net. All nvlinks
-// to switches lead to one NVSwitch. Bandwidths follow NCCL's constants (graph/topo.h of NCCL 2.30):
-//   PCIe         width * GT/s * 0.75 / 8 GB/s: 16 lanes of 8 GT/s are 12 GB/s.
-//   NVLink       per link by compute capability: sm60 18, sm70 and sm80 20, sm86 12, sm90 20.6,
-//                sm100 40.1 GB/s.
-//   Inter-NUMA   by vendor and model; every pair of nodes is joined.
-//   net          speed / 8000, speed in Mbit/s.
-// Unlike NCCL, a link_speed is read as a number: "32.0 GT/s" without " PCIe" is 32, not 8.
-// Differences of a file from what such files say (no class, no speed, an NVLink to itself) are
-// notes.
-//   Limits  kMaxXmlBytes, kMaxXmlDepth, the limits of the graph.
-//   Errors  kIo: unreadable; kCorrupt, naming file, line and attribute.
+// All that a file says is kept, also what NCCL passes over: devices without a rank or a number, two
+// of the same bus id, attributes and elements that nobody knows. Of the latter, and where a number
+// cannot be meant, the tree's notes tell with their place.
+//   A <pci> with a <gpu> is the GPU, with a <nic> the NIC, and the <net>s are its ports; a second
+//   <gpu> or a <nic> beside it lies below, without a bus id. A <pci> with neither is what its class
+//   says, or a switch if others lie below it.
+//   link_speed and link_width are PcieLink::now, whatever they were taken from.
+//   Limits  those of xml_text.h and host_tree.h; kMaxPciDepth.
+//   Errors  kCorrupt, as xml_text.h: no XML, another element or version, a <pci> without busid, an
+//           attribute that must be a number and is none.
+// Source: src/graph/xml.cc and topo.cc of NCCL 2.30 and of RCCL.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "lib/topo/host.h"
+#include "lib/topo/host_tree.h"
 
 namespace gxp {
 
-inline constexpr size_t kMaxXmlBytes = 16u << 20;
-inline constexpr int kMaxXmlDepth = 32;
+inline constexpr int kMaxPciDepth = 32;
 
-// GPUs are ordered by `dev` where all have one, NICs as the file has them; a NIC's ports are added
-// up. `name` is the file's, for messages.
-HostTopology parse_nccl_topology(std::string_view text, const std::string& name,
-                                 const LinkLatencies& latencies);
-HostTopology load_nccl_topology(const std::string& path, const LinkLatencies& latencies);
+// `name` is the file's, for messages.
+HostTree read_nccl_xml(std::string_view text, const std::string& name);
+
+// The file that the tree was read from, or one that NCCL understands: the same elements, attributes
+// and order. Of host bridges, which NCCL does not know, what lies below is written; switches
+// without a bus id get one that no device has ("ffff:ff:01.0"), as clouds do.
+// kConfig: a GPU or NIC on PCIe has no bus id, by which NCCL knows it.
+std::string write_nccl_xml(const HostTree& host);
 
 }  // namespace gxp

@@ -43,6 +43,12 @@ TEST_CASE("two ports of one name are told apart, and NICn is the n-th", "[topo]"
   CHECK(host.find_above(second, PartKind::kNic) == nic);
 }
 
+TEST_CASE("as many ports of one name as a tree holds are named without delay", "[topo]") {
+  HostTree host;
+  for (size_t i = 0; i < HostTree::kMaxParts; ++i) add_port(host, kNoPart, "mlx5_0");
+  CHECK(names_of_parts(host).back() == "mlx5_0.16383");
+}
+
 TEST_CASE("a tree of hardware ends where its limits are", "[topo]") {
   HostTree host;
   PartId above = kNoPart;
@@ -50,7 +56,7 @@ TEST_CASE("a tree of hardware ends where its limits are", "[topo]") {
     for (int i = 0; i <= HostTree::kMaxDepth; ++i)
       above = host.add({.kind = PartKind::kPcieSwitch, .above = above});
   };
-  CHECK(complaint(ErrorKind::kConfig, nest) == "describe host : parts lie more than 32 deep");
+  CHECK(complaint(ErrorKind::kConfig, nest) == "describe host : parts lie more than 40 deep");
 }
 
 }  // namespace

@@ -2,37 +2,32 @@
 
 #include <fmt/format.h>
 
+#include "lib/topo/text_file.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
+#include "tests/topo/same_xml.h"
 
 namespace gxp {
 namespace {
 
 const std::string kData = std::string(GXP_TEST_DATA) + "/topo/";
 
-HostTopology parse(const std::string& text) { return parse_nccl_topology(text, "t.xml", {}); }
+HostTree parse(const std::string& text) { return read_nccl_xml(text, "t.xml"); }
 
 std::string in_system(const std::string& text) {
   return "<system version=\"1\">\n<cpu numaid=\"0\">\n" + text + "\n</cpu></system>";
 }
 
-// A GPU with what its <gpu> holds.
 std::string gpu(const std::string& bus, const std::string& inside) {
-  return fmt::format(
-      "<pci busid=\"{}\" class=\"0x030200\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">"
-      "<gpu sm=\"80\">{}</gpu></pci>\n",
-      bus, inside);
-}
-
-Path path_between(const HostTopology& host, VertexId from, VertexId to) {
-  return find_paths(host.graph, from, {&to, 1})[0];
+  return fmt::format("<pci busid=\"{}\" class=\"0x030200\"><gpu sm=\"80\">{}</gpu></pci>\n", bus,
+                     inside);
 }
 
 std::string nested(int depth) {
   std::string open;
   std::string close;
   for (int i = 0; i < depth; ++i) {
-    open += fmt::format("<pci busid=\"{}\" link_speed=\"16 GT/s\" link_width=\"16\">", i);
+    open += fmt::format("<pci busid=\"{}\">", i);
     close += "</pci>";
   }
   return in_system(open + close);
@@ -40,87 +35,85 @@ std::string nested(int depth) {
 
 }  // namespace
 
-TEST_CASE("an H100 host: NVLink between GPUs, two ports a NIC, each GPU near its own", "[topo]") {
-  const HostTopology host = load_nccl_topology(kData + "oci-H100-topology.xml", {});
-  REQUIRE(host.gpus.size() == 8);
-  REQUIRE(host.nics.size() == 8);
-  CHECK(host.nics[0].gb_per_s == 45);  // twice 180 Gbit/s
-  CHECK(path_between(host, host.gpus[0], host.gpus[7]).gb_per_s == Approx(18 * 20.6));
-  CHECK(path_between(host, host.gpus[0], host.nics[0].vertex).gb_per_s == 48);  // 16 lanes of gen 5
-  CHECK(nearest_nics(host) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
+TEST_CASE("a topology is written back as it was read", "[topo]") {
+  const std::string file =
+      GENERATE("azure-ncv4-topo.xml", "azure-ndv4-topo.xml", "aws-p4d-24xl-topo.xml",
+               "aws-g5.48xl-topo.xml", "aws-p5.48xl-topo-2025-06.xml", "oci-H100-topology.xml",
+               "oci-topo-flattened.xml", "rccl-topo_8p_940.xml", "rccl-topo_4p3l_n4.xml");
+  CAPTURE(file);
+  const std::string text = read_text_file(kData + file, 1 << 20);
+  const HostTree host = read_nccl_xml(text, file);
+  CHECK(first_difference(text, write_nccl_xml(host)) == "");
   CHECK(host.notes.empty());
 }
 
-TEST_CASE("an A100 host without NVLinks in its file: PCIe, and across the sockets", "[topo]") {
-  const HostTopology host = load_nccl_topology(kData + "aws-p4d-24xl-topo.xml", {.pcie_s = 1e-6});
-  REQUIRE(host.gpus.size() == 8);
-  REQUIRE(host.nics.size() == 4);
-  CHECK(path_between(host, host.gpus[0], host.gpus[1]).gb_per_s == 12);  // 16 lanes of gen 3
-  CHECK(path_between(host, host.gpus[0], host.gpus[1]).latency_s == Approx(2e-6));
-  CHECK(path_between(host, host.gpus[0], host.gpus[7]).gb_per_s == 10);  // Skylake
-  CHECK(nearest_nics(host) == std::vector<int>{0, 0, 1, 1, 2, 2, 3, 3});
-  CHECK(host.nics[0].gb_per_s == 0);  // the file does not say
+TEST_CASE("what has no field is written back too, in its place", "[topo]") {
+  const std::string inside = GENERATE(
+      "<pci busid=\"1\"><gpu/></pci>", "<pci busid=\"1\"><nic/></pci>",
+      "<pci busid=\"1\" class=\"0x03\"><gpu dev=\"0\"/><gpu dev=\"0\" rank=\"1\"/></pci>",
+      "<pci busid=\"1\"><gpu dev=\"0\"/><nic><net dev=\"0\"/></nic></pci>",
+      "<pci busid=\"1\" link_speed=\"\" link_width=\"0\" new=\"5\"><gpu new=\"6\"/></pci>",
+      "<pci busid=\"1\"><gpu sm=\"90\"><new a=\"1\"><in/></new></gpu><odd/></pci>",
+      "<pci busid=\"1\"><nic guid=\"0x5\"><net rail=\"1\"><x/></net><y/></nic></pci>",
+      "<pci busid=\"1\" class=\"0x060400\"><pci busid=\"1\"/><pcilink target=\"1\"/></pci>",
+      "<nic><net name=\"a&amp;b\" speed=\"-1\" latency=\"1.25\"/><net/></nic><new>text</new>");
+  CAPTURE(inside);
+  const std::string text = in_system(inside);
+  CHECK(first_difference(text, write_nccl_xml(parse(text))) == "");
 }
 
-TEST_CASE("direct NVLinks and chip-to-chip links are read", "[topo]") {
-  const HostTopology host =
-      parse(in_system(gpu("0000:01:00.0", "<nvlink target=\"0000:02:00.0\" count=\"4\"/>") +
-                      gpu("0000:02:00.0",
-                          "<nvlink target=\"0000:01:00.0\" count=\"4\"/>"
-                          "<c2c bw=\"90000\" count=\"5\"/>")));
-  CHECK(path_between(host, host.gpus[0], host.gpus[1]).gb_per_s == 80);
-  CHECK(path_between(host, host.gpus[1], host.graph.all_of(VertexKind::kNumaNode)[0]).gb_per_s ==
-        450);
+TEST_CASE("parts, their fields and places are read", "[topo]") {
+  const HostTree host = parse(in_system(
+      "  <pci busid=\"0000:AA:00.0\" class=\"0x020700\" link_speed=\"16.0 GT/s PCIe\""
+      " link_width=\"8\"><nic><net name=\"mlx5_0\" dev=\"0x2\" speed=\"100000\"/></nic></pci>\n" +
+      gpu("1", "<nvlink target=\"0000:aa:00.0\" count=\"2\"/><c2c bw=\"90000\" count=\"5\"/>")));
+  const PartId nic = host.find_bus("0000:aa:00.0");
+  REQUIRE(nic != kNoPart);
+  CHECK(host[nic].kind == PartKind::kNic);
+  CHECK(host[nic].place.line == 3);
+  CHECK(host[nic].place.column == 3);
+  CHECK(host[nic].link.now.gt_per_s == 16);
+  const Part& port = host[host[nic].below[0]];
+  CHECK(std::get<PortInfo>(port.info).number == 2);
+  CHECK(std::get<PortInfo>(port.info).mbit_per_s == 100000);
+  REQUIRE(host.cross_links().size() == 2);
+  CHECK(host.cross_links()[0].to == nic);
+  CHECK(host.cross_links()[1].to == host.all_of(PartKind::kNumaNode)[0]);
+  CHECK(host.cross_links()[1].gb_per_s == 90);
 }
 
-TEST_CASE("GPUs are ordered by dev if all have one", "[topo]") {
-  const HostTopology host =
-      parse(in_system("<pci busid=\"1\" class=\"0x03\" link_speed=\"8 GT/s\" link_width=\"1\"><gpu "
-                      "dev=\"1\"/></pci>"
-                      "<pci busid=\"2\" class=\"0x03\" link_speed=\"8 GT/s\" link_width=\"2\"><gpu "
-                      "dev=\"0\"/></pci>"));
-  const VertexId node = host.graph.all_of(VertexKind::kNumaNode)[0];
-  CHECK(path_between(host, host.gpus[0], node).gb_per_s == 1.5);
-  CHECK(path_between(host, host.gpus[1], node).gb_per_s == 0.75);
-}
-
-TEST_CASE("what a file leaves out or says wrongly is noted with its line", "[topo]") {
+TEST_CASE("what nobody knows is noted with its place, once a kind", "[topo]") {
   const auto [text, note] = GENERATE(table<std::string, std::string>({
-      {"<pci busid=\"1\" class=\"0x03\" link_width=\"16\"/>",
-       "t.xml:3: link_speed \"\" is not known; 8 GT/s assumed"},
-      {"<pci busid=\"1\" class=\"0x03\" link_speed=\"fast\" link_width=\"16\"/>",
-       "t.xml:3: link_speed \"fast\" is not known; 8 GT/s assumed"},
-      {"<pci busid=\"1\" class=\"0x03\" link_speed=\"8 GT/s\" link_width=\"0\"/>",
-       "t.xml:3: link_width is not known; 16 assumed"},
-      {"<pci busid=\"1\" link_speed=\"8 GT/s\" link_width=\"16\"/>",
-       "t.xml:3: the device has no class; taken for neither GPU nor NIC"},
-      {gpu("1", "<nvlink target=\"1\"/>"),
-       "t.xml:3: <nvlink target=\"1\"> leads to the GPU itself; "
-       "ignored"},
-      {gpu("1", "<nvlink target=\"9\"/>"),
-       "t.xml:3: <nvlink target=\"9\"> leads to no device here; "
-       "ignored"},
+      {"<pci busid=\"1\" colour=\"red\"/><pci busid=\"2\" colour=\"blue\"/>",
+       "t.xml:3:1: attribute colour of <pci> is not known; kept, and not used (2 times)"},
+      {"<pci busid=\"1\"><new/></pci>",
+       "t.xml:3:16: <new> in <pci> is not known; kept, and not used"},
+      {"hello", "t.xml:2:1: text in <cpu> is not known; kept, and not used"},
+      {"<nic><net speed=\"-1\"/></nic>", "t.xml:3:6: <net speed=\"-1\">: taken as unknown"},
+      {"<pci busid=\"1\"/>\n<pci busid=\"1\"/>",
+       "t.xml:4:1: <pci busid=\"1\"> stands twice, first in line 3"},
+      {"<pci busid=\"1\" class=\"0x03\" class=\"0x02\"/>",
+       "t.xml:3:1: <pci class=\"0x02\">: stands twice; the first counts"},
   }));
   CHECK(parse(in_system(text)).notes == std::vector<std::string>{note});
 }
 
 TEST_CASE("a broken topology file is an error that says where and why", "[topo]") {
   const auto [text, said] = GENERATE(table<std::string, std::string>({
-      {"", "t.xml:1: "},
-      {"<system", "t.xml:1: "},
-      {"\n\n<system version=\"1\"><cpu></system>", "t.xml:3: "},
-      {"<graphs/>", "t.xml:1: there is no <system>; is it a topology that NCCL wrote?"},
-      {"<system version=\"2\"/>", "t.xml:1: <system version=\"2\">: only 1 is known"},
-      {in_system("<pci/>"), "t.xml:3: <pci> has no busid; every device needs one"},
-      {in_system(gpu("1", "") + gpu("1", "")), "t.xml:4: <pci busid=\"1\"> stands twice"},
+      {"", "t.xml:1:1: "},
+      {"<system", "t.xml:1:"},
+      {"\n\n<system version=\"1\"><cpu></system>", "t.xml:3:"},
+      {"<graphs/>", "t.xml:1:1: there is no <system>, but <graphs>"},
+      {"\n <system version=\"3\"/>", "t.xml:2:2: <system version=\"3\">: 1, NCCL's, and 2, RCCL's"},
+      {in_system("<pci/>"), "t.xml:3:1: <pci> has no busid; every device needs one"},
       {in_system("<pci busid=\"1\" class=\"0x03\" link_width=\"-4\"/>"),
-       "t.xml:3: <pci link_width=\"-4\">: must be a number from 0 to 64"},
+       "t.xml:3:1: <pci link_width=\"-4\">: must be a number from 0 to 64"},
       {in_system("<pci busid=\"1\" class=\"0x03\" link_width=\"1e999\"/>"), "must be a number"},
       {in_system(gpu("1", "<nvlink target=\"2\" count=\"nan\"/>")),
        "<nvlink count=\"nan\">: must be a number from 1 to 1024"},
       {in_system(gpu("1", "<c2c count=\"1\"/>")), "<c2c> has no bw"},
-      {in_system("<nic><net speed=\"-1\"/></nic>"), "<net speed=\"-1\">: must be a number"},
-      {nested(kMaxXmlDepth + 1), "t.xml:3: <pci> lies more than 32 deep"},
+      {in_system("<nic><net speed=\"fast\"/></nic>"), "<net speed=\"fast\">: must be a number"},
+      {nested(kMaxPciDepth + 1), "<pci> lies more than 32 deep"},
   }));
   CAPTURE(text);
   const std::string message = complaint(ErrorKind::kCorrupt, [&, &t = text] { parse(t); });
@@ -129,13 +122,19 @@ TEST_CASE("a broken topology file is an error that says where and why", "[topo]"
 }
 
 TEST_CASE("nesting up to the limit is fine", "[topo]") {
-  CHECK(parse(nested(kMaxXmlDepth)).graph.vertices().size() == size_t(kMaxXmlDepth) + 1);
+  CHECK(parse(nested(kMaxPciDepth)).parts().size() == size_t(kMaxPciDepth) + 1);
 }
 
-TEST_CASE("a topology with more devices than a graph holds is an error", "[topo]") {
+TEST_CASE("elements and devices have a limit", "[topo]") {
   std::string devices;
-  for (int i = 0; i < 5000; ++i) devices += gpu(std::to_string(i), "");
-  CHECK(complaint(ErrorKind::kConfig, [&] { parse(in_system(devices)); }).find("4096 vertices") !=
+  for (int i = 0; i < 20'000; ++i) devices += gpu(std::to_string(i), "");
+  CHECK(complaint(ErrorKind::kConfig, [&] { parse(in_system(devices)); }).find("16384 parts") !=
+        std::string::npos);
+  std::string elements;
+  for (size_t i = 0; i < kMaxXmlElements; ++i) elements += "<a>";
+  CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(elements + ">"); }).find("262144 elements") ==
+        std::string::npos);
+  CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(elements + "<a>"); }).find("262144 elements") !=
         std::string::npos);
 }
 
@@ -145,6 +144,17 @@ TEST_CASE("every prefix of a topology file is read or refused", "[topo]") {
     CAPTURE(length);
     CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(whole.substr(0, length)); }) != "");
   }
+}
+
+TEST_CASE("a device that NCCL could not name is not written", "[topo]") {
+  HostTree host;
+  host.name = "matrix.txt";
+  host.source = "nvidia-smi's matrix";
+  const PartId node = host.add({.kind = PartKind::kNumaNode, .info = NumaNodeInfo{}});
+  host.add({.kind = PartKind::kGpu, .above = node, .info = GpuInfo{}});
+  CHECK(complaint(ErrorKind::kConfig, [&] { write_nccl_xml(host); }) ==
+        "write NCCL XML of matrix.txt: GPU0 has no bus id, by which NCCL knows devices; "
+        "nvidia-smi's matrix does not say it");
 }
 
 }  // namespace gxp
