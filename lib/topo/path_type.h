@@ -1,0 +1,28 @@
+// How far two devices are apart, in NCCL's words and order: a smaller one is nearer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gxp {
+
+enum class PathType : uint8_t {
+  kLoc,  // the same device
+  kNvl,  // NVLinks, also through NVSwitches
+  kNvb,  // NVLinks through one other GPU
+  kC2c,  // a chip-to-chip link between GPU and NUMA node
+  kPix,  // one PCIe switch
+  kPxb,  // several PCIe switches, no NUMA node
+  kP2c,  // PCIe and a chip-to-chip link
+  kPxn,  // NVLink to another GPU, PCIe from there to a NIC
+  kPhb,  // PCIe through a NUMA node
+  kSys,  // several NUMA nodes
+  kNet,  // the network
+  kDis,  // no way
+};
+
+std::string_view to_string(PathType type);                       // "NVL"
+std::optional<PathType> parse_path_type(std::string_view name);  // in capitals
+
+}  // namespace gxp
