@@ -159,9 +159,6 @@ class HostTree {
   std::string name;                 // of the host, or of the file
   std::string source;               // "NCCL topology XML, version 1"
   std::string dialect;              // the version that its writer named: "1", "2"; "": none
-  // Each port of a PCIe switch is a bridge of its own, as in sysfs and hwloc; else a switch is one
-  // bridge, as NCCL writes it.
-  bool ports_are_bridges = false;
   std::vector<std::string> notes;   // what the source did not say or said wrongly: a sentence each
   std::vector<std::string> absent;  // of a live host: what is not there, and what that costs
   Attributes other;                 // of NCCL's <system>, as Part::other

@@ -110,13 +110,13 @@ void Builder::add_device(PartId part) {
              .physical_gb_per_s = mbit_per_s / 8000});
 }
 
-// One node for the functions of a device: sysfs shows each as a device; NCCL's reader of sysfs and
-// RCCL's of files put function 0 for all. And one for all NICs of a NUMA node that have no device.
+// One node for all NICs of a NUMA node that have no device. RCCL, as NCCL once did, makes one of
+// the functions of a device.
 std::string Builder::nic_key(PartId part) const {
   std::string bus_id = host_[part].bus_id;
   if (bus_id.empty())
     return fmt::format("below part {}", host_.find_above(part, PartKind::kNumaNode));
-  if (host_.ports_are_bridges || host_.dialect == "2") bus_id.back() = '0';
+  if (host_.dialect == "2") bus_id.back() = '0';
   return bus_id;
 }
 
@@ -132,11 +132,7 @@ void Builder::add_nic(PartId part) {
 // The node of the switch or NUMA node that NCCL hangs the part on, made when it is needed.
 NcclNodeId Builder::node_above(PartId part) {
   PartId above = host_[part].above;
-  const auto is = [&](PartKind kind) { return above != kNoPart && host_[above].kind == kind; };
-  // NCCL goes two steps up at a time in sysfs: past the port below which the device lies, to that
-  // by which the switch hangs on what is above it.
-  if (host_.ports_are_bridges && is(PartKind::kPcieSwitch)) above = host_[above].above;
-  while (is(PartKind::kHostBridge)) above = host_[above].above;
+  while (above != kNoPart && host_[above].kind == PartKind::kHostBridge) above = host_[above].above;
   if (above == kNoPart) return kNoNcclNode;
   if (graph_.node_of[above] == kNoNcclNode) join_above(add(NcclNodeKind::kPcie, above), above);
   return graph_.node_of[above];

@@ -74,11 +74,13 @@ NcclPcieSpeed nccl_pcie_speed(std::string_view link_speed) {
 }
 
 double nccl_pcie_gb_per_s(const PcieLink& link) {
-  const PcieRate& rate = link.speed_text.empty() ? fastest(link) : link.now;
+  const PcieRate& rate = fastest(link);
   const std::string text =
       link.speed_text.empty() ? fmt::format("{:.1f} GT/s PCIe", rate.gt_per_s) : link.speed_text;
-  const int lanes = rate.lanes > 0 ? rate.lanes : kUnknownLanes;
-  return lanes * nccl_pcie_speed(text).lane_gb_per_s;
+  int lanes = rate.lanes;
+  if (!link.width_text.empty())
+    std::from_chars(link.width_text.data(), link.width_text.data() + link.width_text.size(), lanes);
+  return (lanes > 0 ? lanes : kUnknownLanes) * nccl_pcie_speed(text).lane_gb_per_s;
 }
 
 double physical_pcie_gb_per_s(const PcieLink& link) {
