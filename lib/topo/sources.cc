@@ -1,0 +1,134 @@
+#include "lib/topo/sources.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/near_match.h"
+#include "lib/topo/nccl_xml.h"
+#include "lib/topo/text_file.h"
+
+namespace gxp {
+namespace {
+
+// The name of the outermost element; "": it is no XML.
+std::string_view root_element(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  for (;;) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    if (!text.starts_with('<')) return "";
+    const std::string_view end = text.starts_with("<!--") ? "-->" : ">";
+    if (!text.starts_with("<!") && !text.starts_with("<?")) break;
+    const size_t at = text.find(end);
+    if (at == std::string_view::npos) return "";
+    text.remove_prefix(at + end.size());
+  }
+  text.remove_prefix(1);
+  return text.substr(0, text.find_first_of(" \t\r\n/>"));
+}
+
+bool is_xml_of(const SourceInput& input, std::string_view element) {
+  return input.form == SourceForm::kFile && root_element(input.text) == element;
+}
+
+bool is_nccl(const SourceInput& input) { return is_xml_of(input, "system"); }
+Topology load_nccl(const SourceInput& input) {
+  return topology_of(read_nccl_xml(input.text, input.name));
+}
+
+constexpr std::array kSources = {
+    TopologySource{"nccl-xml", "NCCL's topology XML (NCCL_TOPO_DUMP_FILE) or RCCL's",
+                   "<system version=\"1\">", is_nccl, load_nccl},
+};
+
+SourceInput look_at(const std::string& what) {
+  SourceInput input{.name = what};
+  if (what == "-") {
+    input.name = "standard input";
+    input.form = SourceForm::kFile;
+    input.text = read_text_file("/dev/stdin", kMaxSourceBytes);
+    return input;
+  }
+  if (std::ranges::any_of(kSources, [&](const auto& row) { return row.recognises(input); }))
+    return input;
+  struct stat status {};
+  if (::stat(what.c_str(), &status) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) check_sys(-1, fmt::format("read {}", what));
+    fail(ErrorKind::kUsage,
+         "--from '{}': there is no such file, and no topology of that name; gxp help topo lists "
+         "them",
+         what);
+  }
+  input.form = S_ISDIR(status.st_mode) ? SourceForm::kDirectory : SourceForm::kFile;
+  if (input.form == SourceForm::kFile) input.text = read_text_file(what, kMaxSourceBytes);
+  return input;
+}
+
+// Files that are no topology, though people take them for one.
+struct Stranger {
+  bool (*recognises)(const SourceInput& input);
+  std::string_view what;
+};
+constexpr std::array kStrangers = {
+    Stranger{[](const SourceInput& input) { return is_xml_of(input, "graphs"); },
+             "it is NCCL's graph XML (NCCL_GRAPH_DUMP_FILE), which says rings and trees, not "
+             "hardware; the file of NCCL_TOPO_DUMP_FILE is needed"},
+    Stranger{[](const SourceInput& input) {
+               return input.form == SourceForm::kFile &&
+                      input.text.find_first_not_of(" \t\r\n") == std::string::npos;
+             },
+             "it is empty"},
+};
+
+[[noreturn]] void refuse(const SourceInput& input) {
+  for (const Stranger& stranger : kStrangers) {
+    if (stranger.recognises(input))
+      fail(ErrorKind::kCorrupt, "read topology {}: {}", input.name, stranger.what);
+  }
+  std::vector<std::string> known;
+  for (const TopologySource& row : kSources)
+    known.push_back(fmt::format("{} ({})", row.summary, row.mark));
+  fail(ErrorKind::kCorrupt, "read topology {}: it is nothing that gxp knows: {}", input.name,
+       fmt::join(known, "; "));
+}
+
+}  // namespace
+
+std::span<const TopologySource> topology_sources() { return kSources; }
+
+Topology load_topology(const std::string& what) {
+  const SourceInput input = look_at(what);
+  const auto row = std::ranges::find_if(
+      kSources, [&](const TopologySource& source) { return source.recognises(input); });
+  if (row == kSources.end()) refuse(input);
+  return row->load(input);
+}
+
+HostTree load_host(const std::string& what) {
+  Topology topology = load_topology(what);
+  if (topology.trees.empty()) {
+    fail(ErrorKind::kCorrupt, "read topology {}: {} says what joins hosts, not what is in them",
+         topology.name, topology.source);
+  }
+  HostTree host = std::move(topology.trees.front());
+  if (topology.trees.size() > 1) {
+    host.notes.push_back(fmt::format("{}: there are {} kinds of hosts; this is the first",
+                                     topology.name, topology.trees.size()));
+  }
+  return host;
+}
+
+Topology topology_of(HostTree host) {
+  Topology topology{.name = host.name, .source = host.source};
+  topology.hosts.push_back({.name = host.name, .tree = 0});
+  topology.trees.push_back(std::move(host));
+  return topology;
+}
+
+}  // namespace gxp
