@@ -1,0 +1,75 @@
+// Readers of hostile text, driven by libFuzzer: gxp_fuzz --reader=NAME, NAME one of
+// topology_sources(), or "any": as the content decides. Whatever the bytes, a reader makes a
+// topology or says what is wrong; what it has made can be written and drawn.
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "lib/base/error.h"
+#include "lib/topo/nccl_paths.h"
+#include "lib/topo/nccl_xml.h"
+#include "lib/topo/sources.h"
+
+namespace gxp {
+namespace {
+
+const TopologySource* reader = nullptr;  // null: any
+
+Topology read(const SourceInput& input) {
+  if (reader != nullptr) return reader->load(input);
+  for (const TopologySource& source : topology_sources()) {
+    if (source.recognises(input)) return source.load(input);
+  }
+  return {};
+}
+
+// NCCL's XML that gxp has written is read as the same.
+void write_again(const HostTree& host) {
+  const std::string written = write_nccl_xml(host);
+  if (write_nccl_xml(read_nccl_xml(written, "written")) != written) std::abort();
+}
+
+void use(const Topology& topology) {
+  for (const HostTree& host : topology.trees) {
+    try {
+      const NcclPaths paths(host);
+      for (const PartId from : paths.gpus()) {
+        for (const PartId to : paths.ports()) static_cast<void>(paths.find(from, to));
+      }
+      write_again(host);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kConfig) throw;  // a limit, or a GPU without a bus id
+    }
+  }
+}
+
+bool choose(std::string_view name) {
+  if (name == "any") return true;
+  for (const TopologySource& source : topology_sources()) {
+    if (source.name == name) reader = &source;
+  }
+  return reader != nullptr;
+}
+
+}  // namespace
+}  // namespace gxp
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  for (int i = 1; i < *argc; ++i) {
+    const std::string_view argument = (*argv)[i];
+    if (argument.starts_with("--reader=") && gxp::choose(argument.substr(9))) return 0;
+  }
+  std::fprintf(stderr, "gxp_fuzz: --reader=NAME is missing or unknown\n");
+  std::exit(2);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  try {
+    gxp::use(gxp::read({.name = "input",
+                        .form = gxp::SourceForm::kFile,
+                        .text = std::string(reinterpret_cast<const char*>(data), size)}));
+  } catch (const gxp::Error& error) {
+    if (error.kind() == gxp::ErrorKind::kInternal) std::abort();
+  }
+  return 0;
+}
