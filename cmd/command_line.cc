@@ -70,7 +70,9 @@ std::string explain_leftover(const CLI::App& app) {
   if (word.starts_with('-')) {
     return fmt::format("unknown option '{}'{}", word, did_you_mean(word, option_names(*place)));
   }
-  if (place != &app) return fmt::format("unexpected argument '{}'", word);
+  if (place != &app)
+    return fmt::format("unexpected argument '{}'{}", word,
+                       did_you_mean(word, command_names(*place)));
   return explain_unknown_command(app, word);
 }
 

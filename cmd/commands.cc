@@ -8,6 +8,7 @@ std::function<int()> define_allreduce_test(CLI::App& app);
 std::function<int()> define_convert_ckpt(CLI::App& app);
 std::function<int()> define_memcalc(CLI::App& app);
 std::function<int()> define_shard_plan(CLI::App& app);
+std::function<int()> define_topo(CLI::App& app);
 std::function<int()> define_train(CLI::App& app);
 
 namespace {
@@ -21,6 +22,8 @@ constexpr std::array kTable = {
     Command{"shard-plan",
             "Who owns which parameter in a run, what moves when, and how long it takes",
             define_shard_plan},
+    Command{"topo", "See, check and plan over the hardware graph: GPUs, NICs, NUMA, PCIe, NVLink",
+            define_topo},
 };
 
 }  // namespace

@@ -65,16 +65,33 @@ std::string value_words(const CLI::Option& option) {
   return type;
 }
 
-std::string command_completion(const CLI::App& command) {
-  std::string text = fmt::format("    {})\n      words=\"{}\"\n      case $previous in\n",
-                                 command.get_name(), fmt::join(option_names(command), " "));
+// Of a command or, with its command's name before its own, of an action.
+std::string command_completion(const CLI::App& command, const std::string& before = "") {
+  const std::string name = before + command.get_name();
+  std::vector<std::string> words = command_names(command);
+  std::ranges::copy(option_names(command), std::back_inserter(words));
+  std::string text = fmt::format("    \"{}\")\n      words=\"{}\"\n      case $previous in\n", name,
+                                 fmt::join(words, " "));
   for (const CLI::Option* option : command.get_options(visible)) {
     const std::vector<std::string> names = names_of(*option);
     if (names.empty() || !takes_value(*option)) continue;
     text +=
         fmt::format("        {}) words=\"{}\" ;;\n", fmt::join(names, " | "), value_words(*option));
   }
-  return text + "      esac ;;\n";
+  text += "      esac ;;\n";
+  for (const CLI::App* action : visible_commands(command))
+    text += command_completion(*action, name + " ");
+  return text;
+}
+
+// The patterns of commands with an action: "topo show" | "topo matrix".
+std::string action_patterns(const CLI::App& app) {
+  std::vector<std::string> patterns;
+  for (const CLI::App* command : visible_commands(app)) {
+    for (const std::string& action : command_names(*command))
+      patterns.push_back(fmt::format("\"{} {}\"", command->get_name(), action));
+  }
+  return fmt::format("{}", fmt::join(patterns, " | "));
 }
 
 constexpr const char* kCompletionHead =
@@ -83,7 +100,6 @@ _gxp() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local command=${COMP_WORDS[1]} words=""
   [[ $COMP_CWORD -eq 1 ]] && command=""
-  case $command in
 )";
 
 constexpr const char* kCompletionTail = R"(  esac
@@ -113,6 +129,11 @@ std::vector<std::string> option_names(const CLI::App& app) {
 std::string options_manual(const CLI::App& app) {
   std::string text;
   for (const CLI::Option* option : app.get_options(visible)) text += option_manual(*option);
+  for (const CLI::App* action : visible_commands(app)) {
+    text += fmt::format(".SS gxp {} {}\n{}.\n", to_roff(app.get_name()),
+                        to_roff(action->get_name()), to_roff(action->get_description()));
+    text += options_manual(*action);
+  }
   return text;
 }
 
@@ -136,6 +157,13 @@ std::string exit_codes_manual() {
 std::string bash_completion(const CLI::App& app) {
   const std::vector<std::string> commands = command_names(app);
   std::string text = kCompletionHead;
+  if (const std::string patterns = action_patterns(app); !patterns.empty()) {
+    text += fmt::format(
+        "  [[ $COMP_CWORD -gt 2 ]] && case \"$command ${{COMP_WORDS[2]}}\" in\n"
+        "    {}) command+=\" ${{COMP_WORDS[2]}}\" ;;\n  esac\n",
+        patterns);
+  }
+  text += "  case $command in\n";
   text += fmt::format("    \"\") words=\"{} {}\" ;;\n", fmt::join(commands, " "),
                       fmt::join(option_names(app), " "));
   text += fmt::format("    help) words=\"{}\" ;;\n", fmt::join(commands, " "));

@@ -11,7 +11,8 @@ namespace gxp {
 std::vector<std::string> command_names(const CLI::App& app);
 std::vector<std::string> option_names(const CLI::App& app);  // "-h", "--help", ...
 
-// roff: arguments and options of one command, each with type, default and meaning.
+// roff: arguments and options of one command, each with type, default and meaning; then those of
+// its actions.
 std::string options_manual(const CLI::App& app);
 // roff: the commands of `app` with their summaries.
 std::string commands_manual(const CLI::App& app);

@@ -1,0 +1,54 @@
+// gxp topo: a command of commands, each of which asks something of a topology.
+#include "cmd/topo.h"
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <map>
+#include <memory>
+
+#include "lib/base/error.h"
+
+namespace gxp {
+namespace {
+
+constexpr std::array kActions = {
+    Command{"show", "Print the devices of a topology and what joins them", define_topo_show},
+};
+
+// The first option that was given to `app` itself; "" if none was.
+std::string first_given(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() > 0) return option->get_name();
+  }
+  return "";
+}
+
+}  // namespace
+
+void add_from_option(CLI::App& app, std::string& from) {
+  app.add_option("--from", from,
+                 "A file of any kind that is known, - for standard input, the name of a machine, "
+                 "or live for this host")
+      ->type_name("FILE|NAME|live")
+      ->capture_default_str();
+}
+
+std::function<int()> define_topo(CLI::App& app) {
+  const auto show = define_topo_show(app);
+  auto actions = std::make_shared<std::map<const CLI::App*, std::function<int()>>>();
+  app.require_subcommand(0, 1);
+  for (const Command& action : kActions) {
+    CLI::App* below = app.add_subcommand(action.name, action.summary);
+    (*actions)[below] = action.define(*below);
+  }
+  return [&app, show, actions] {
+    const auto chosen = app.get_subcommands();
+    if (chosen.empty()) return show();
+    if (const std::string given = first_given(app); !given.empty())
+      fail(ErrorKind::kUsage, "{}: stands before the action; write it behind: gxp topo {} {}",
+           given, chosen[0]->get_name(), given);
+    return actions->at(chosen[0])();
+  };
+}
+
+}  // namespace gxp

@@ -1,0 +1,18 @@
+// The actions of `gxp topo`, and what they share.
+//
+// One more action is a file cmd/topo_NAME.cc with its `define` and a row in topo.cc. `gxp topo`
+// without an action is `gxp topo show`.
+#pragma once
+
+#include <string>
+
+#include "cmd/command.h"
+
+namespace gxp {
+
+// --from FILE|NAME|live
+void add_from_option(CLI::App& app, std::string& from);
+
+std::function<int()> define_topo_show(CLI::App& app);
+
+}  // namespace gxp

@@ -1,0 +1,27 @@
+#include "lib/inspect/topology_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "lib/topo/sources.h"
+#include "tests/catch.h"
+
+namespace gxp {
+
+TEST_CASE("programs get devices, paths and links of a topology", "[inspect]") {
+  const Topology topology =
+      load_topology(std::string(GXP_TEST_DATA) + "/topo/oci-H100-topology.xml");
+  const auto json = nlohmann::json::parse(to_json(topology_report(topology)));
+  size_t gpus = 0;
+  for (const auto& device : json["devices"]) gpus += device["kind"] == "gpu" ? 1 : 0;
+  CHECK(gpus == 8);
+  CHECK(json["links"].size() == 32);
+  CHECK(json["paths"].size() == 24 * 23);
+  for (const auto& path : json["paths"]) {
+    if (path["from"] != "GPU0" || path["to"] != "mlx5_0") continue;
+    CHECK(path["type"] == "PIX");
+    CHECK(path["bandwidth_gb_s"] == 22.5);
+    CHECK(path["limiting_hop"] == "NIC 0000:0c:00.0 -> mlx5_0");
+  }
+}
+
+}  // namespace gxp
