@@ -30,6 +30,12 @@ PartKind kind_of(const pugi::xml_node& pci, const Part& part) {
   return starts_class(part, "0x068000") ? PartKind::kNvSwitch : PartKind::kPcieDevice;
 }
 
+std::string without_space_around(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
+}
+
 class Reader {
  public:
   Reader(std::string_view text, const std::string& name) : xml_(text, name) { host_.name = name; }
@@ -91,7 +97,7 @@ class Reader {
       return;
     std::ostringstream text;
     node.print(text, "", pugi::format_raw);
-    elements += text.str() + "\n";
+    elements += without_space_around(text.str()) + "\n";
     const std::string_view name = std::string_view(node.name()).substr(0, kMaxShown);
     count_unknown(node.type() == pugi::node_element ? node : node.parent(),
                   node.type() == pugi::node_element
