@@ -15,10 +15,10 @@ void explain_cases(const AllreduceOptions& options, const JobSettings& job,
       communicator_options(job, find_profile(job.comm.profile, environment));
   const bool ordinary = options.memory == "ordinary";
   const std::string transport = job.comm.transport == "auto" ? "shm" : job.comm.transport;
-  const Topology topology{.world_size = world_size,
-                          .hosts = {},
-                          .transport = transport,
-                          .shared_space = transport == "shm"};
+  const GroupTopology topology{.world_size = world_size,
+                               .hosts = {},
+                               .transport = transport,
+                               .shared_space = transport == "shm"};
   const ChoiceSettings settings{.algorithm = communicator.algorithm,
                                 .layout_invariant = communicator.layout_invariant,
                                 .channels = communicator.channels,

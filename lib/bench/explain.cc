@@ -9,7 +9,7 @@
 namespace gxp {
 namespace {
 
-CallShape shape_of(const BenchCase& bench, const Plan& plan, const Topology& topology) {
+CallShape shape_of(const BenchCase& bench, const Plan& plan, const GroupTopology& topology) {
   return {.world_size = topology.world_size,
           .count = bench.count,
           .root = bench.root,
@@ -34,7 +34,7 @@ std::vector<Cell> plan_row(const BenchCase& bench, const Plan& plan, int world_s
 
 }  // namespace
 
-Explanation explain(std::span<const BenchCase> cases, const Topology& topology,
+Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topology,
                     const ChoiceSettings& settings, const Profile& profile, bool ordinary_memory) {
   const CostModel model(topology, profile);
   Explanation result;

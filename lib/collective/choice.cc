@@ -120,7 +120,7 @@ Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettin
   return plan;
 }
 
-Plan choose(Collective collective, DType dtype, size_t bytes, const Topology& topology,
+Plan choose(Collective collective, DType dtype, size_t bytes, const GroupTopology& topology,
             const ChoiceSettings& settings, const Profile& profile) {
   return choose(collective, dtype, bytes, settings, CostModel(topology, profile));
 }

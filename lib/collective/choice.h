@@ -39,7 +39,7 @@ Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettin
             const CostModel& model, bool staged = false);
 
 // The same for a caller without a model of its own. Cost: the model's.
-Plan choose(Collective collective, DType dtype, size_t bytes, const Topology& topology,
+Plan choose(Collective collective, DType dtype, size_t bytes, const GroupTopology& topology,
             const ChoiceSettings& settings, const Profile& profile);
 
 // Throws kConfig, with the names there are, unless `wanted` is "auto" or some algorithm's name.

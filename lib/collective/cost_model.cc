@@ -215,7 +215,7 @@ std::vector<Round> rounds_by_formula(const Algorithm& algorithm, const CallShape
   return {round};
 }
 
-std::map<int, int> ranks_by_host(const Topology& topology) {
+std::map<int, int> ranks_by_host(const GroupTopology& topology) {
   std::map<int, int> count;
   for (const int host : topology.hosts) ++count[host];
   if (count.empty()) count[0] = topology.world_size;
@@ -229,7 +229,7 @@ std::vector<Round> rounds_of(const Algorithm& algorithm, const CallShape& shape)
   return RoundCounter(record(algorithm, shape), shape).count();
 }
 
-CostModel::CostModel(const Topology& topology, const Profile& profile) : topology_(topology) {
+CostModel::CostModel(const GroupTopology& topology, const Profile& profile) : topology_(topology) {
   const std::map<int, int> hosts = ranks_by_host(topology);
   for (const auto& [host, ranks] : hosts) host_ranks_ = std::max(host_ranks_, ranks);
   local_ = &find_link(profile, topology.transport, host_ranks_, 1);

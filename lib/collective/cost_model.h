@@ -24,7 +24,7 @@
 namespace gxp {
 
 // What the ranks of a group are joined by. The same on every rank.
-struct Topology {
+struct GroupTopology {
   int world_size = 1;
   std::span<const int> hosts{};  // the host of each rank, numbered from 0; empty: all on one
   std::string_view transport{};  // "shm", "tcp", ...: names the link class in the profile
@@ -57,8 +57,8 @@ std::vector<Round> rounds_of(const Algorithm& algorithm, const CallShape& shape)
 class CostModel {
  public:
   // Borrows `topology.hosts` and the profile's curves.
-  CostModel(const Topology& topology, const Profile& profile);
-  [[nodiscard]] const Topology& topology() const { return topology_; }
+  CostModel(const GroupTopology& topology, const Profile& profile);
+  [[nodiscard]] const GroupTopology& topology() const { return topology_; }
 
   // Seconds for `bytes` of the logical buffer. `segment_bytes` 0: not pipelined. `staged`: the
   // memory is not from Communicator::allocate(). Never falls with `bytes`. Cost: below 1 us.
@@ -107,7 +107,7 @@ class CostModel {
   [[nodiscard]] const LinkClass* link_of_these_ranks() const;
   void find_curves(const LinkClass* link_of_these_ranks);
 
-  Topology topology_;
+  GroupTopology topology_;
   int host_ranks_ = 1;                  // of the host that has most
   double crowding_ = 1;                 // ranks of that host to a core, here; at least 1
   double local_scale_ = 1;              // from the measured link class to this number of ranks

@@ -94,10 +94,10 @@ NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& set
           SharedSpace::kGroups);
     }
   }
-  model_.emplace(Topology{.world_size = world_size(),
-                          .hosts = hosts_,
-                          .transport = link_->transport->name(),
-                          .shared_space = shared_.has_value()},
+  model_.emplace(GroupTopology{.world_size = world_size(),
+                               .hosts = hosts_,
+                               .transport = link_->transport->name(),
+                               .shared_space = shared_.has_value()},
                  link_->profile);
 }
 

@@ -85,7 +85,7 @@ class GroupTraffic {
 
   const Network& network_;
   std::vector<int> hosts_;  // of the members
-  Topology topology_;
+  GroupTopology topology_;
   CostModel model_;
   std::map<Key, OpTraffic> known_;
 };

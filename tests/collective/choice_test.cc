@@ -45,7 +45,7 @@ Plan plan_for(Collective collective, size_t bytes, int world_size,
 }
 
 double seconds(std::string_view name, Collective collective, double bytes,
-               const Topology& topology) {
+               const GroupTopology& topology) {
   const Profile profile = simple_profile();
   const CostModel model(topology, profile);
   return model.seconds(*find_algorithm(name, collective), bytes, bytes, false);
@@ -65,7 +65,7 @@ std::string error_of(const Act& act) {
 
 TEST_CASE("rounds of the recording cost what the formulas say", "[collective]") {
   // 4 MB over 4 ranks, 1 ns a byte.
-  const Topology four{.world_size = 4, .transport = "shm"};
+  const GroupTopology four{.world_size = 4, .transport = "shm"};
   struct Row {
     std::string_view name;
     Collective collective;
@@ -88,7 +88,7 @@ TEST_CASE("rounds of the recording cost what the formulas say", "[collective]") 
 
 TEST_CASE("between hosts a round takes what crosses the slowest link", "[collective]") {
   const std::vector<int> hosts = {0, 0, 1, 1};
-  const Topology topology{.world_size = 4, .hosts = hosts, .transport = "tcp"};
+  const GroupTopology topology{.world_size = 4, .hosts = hosts, .transport = "tcp"};
   // 6 rounds of a quarter each way against 2 rounds of half each way.
   CHECK(seconds("ring", Collective::kAllReduce, 4e6, topology) == Approx(6 * 0.1));
   CHECK(seconds("hierarchical", Collective::kAllReduce, 4e6, topology) <
@@ -149,7 +149,8 @@ TEST_CASE("a wanted algorithm is taken where the collective has it", "[collectiv
 TEST_CASE("an order that depends on the layout is taken only where that is allowed",
           "[collective]") {
   const auto plan = [&](const std::vector<int>& hosts, bool invariant) {
-    const Topology topology{.world_size = int(hosts.size()), .hosts = hosts, .transport = "tcp"};
+    const GroupTopology topology{
+        .world_size = int(hosts.size()), .hosts = hosts, .transport = "tcp"};
     return choose(Collective::kAllReduce, DType::kF32, 64 << 20, topology,
                   {.layout_invariant = invariant}, simple_profile());
   };
@@ -180,7 +181,7 @@ TEST_CASE("where memory is shared, direct takes what was measured", "[collective
   Profile profile = simple_profile();
   profile.links[0].curves["direct-all-reduce"] = {{{8, 3e-9}}};
   profile.links[0].curves["staged-all-reduce"] = {{{8, 5e-9}}};
-  const Topology shared{.world_size = 2, .transport = "shm", .shared_space = true};
+  const GroupTopology shared{.world_size = 2, .transport = "shm", .shared_space = true};
   const CostModel model(shared, profile);
   const Plan direct = choose(Collective::kAllReduce, DType::kF32, 8, {}, model);
   CHECK(direct.algorithm->name == "direct");
@@ -190,7 +191,7 @@ TEST_CASE("where memory is shared, direct takes what was measured", "[collective
 
 TEST_CASE("measured times decide where all that may run have one", "[collective]") {
   const Profile profile = measured_profile();
-  const Topology two{.world_size = 2, .transport = "shm"};
+  const GroupTopology two{.world_size = 2, .transport = "shm"};
   const CostModel model(two, profile);
   const auto plan = [&](const ChoiceSettings& settings) {
     return choose(Collective::kAllReduce, DType::kF32, 4096, settings, model);
@@ -210,7 +211,7 @@ TEST_CASE("a measured time holds for the ranks, hosts and memory it was taken wi
   Profile profile = measured_profile();
   const std::vector<int> apart = {0, 1};
   const std::vector<int> together = {0, 0, 1, 1};
-  const auto all_measured = [&](const Topology& topology) {
+  const auto all_measured = [&](const GroupTopology& topology) {
     const Plan plan = choose(Collective::kAllReduce, DType::kF32, 64, topology, {}, profile);
     return contains(plan.reason, "measured");
   };
