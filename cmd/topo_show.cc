@@ -2,11 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "cmd/choice_option.h"
 #include "cmd/exit_codes.h"
 #include "cmd/result_file.h"
 #include "cmd/topo.h"
+#include "cmd/topo_probe.h"
 #include "lib/base/error.h"
 #include "lib/inspect/topology_report.h"
 #include "lib/inspect/tree_text.h"
@@ -22,6 +24,7 @@ constexpr std::array<std::string_view, 3> kTopoFormats = {"text", "json", "nccl-
 struct Options {
   std::string from = "live";
   TopoFormat format = TopoFormat::kText;
+  TopoProbeOptions probe;
 };
 
 // NCCL's file is that of one host.
@@ -33,20 +36,34 @@ std::string nccl_xml_of(const Topology& topology) {
   return write_nccl_xml(topology.trees[0]);
 }
 
-int run(const Options& options) {
+// With what was measured, if anything was.
+void show(const Options& options, std::optional<Table> measured) {
   const Topology topology = load_topology(options.from);
+  Report report;
   switch (options.format) {
     case TopoFormat::kText:
-      write_stdout(tree_text(topology));
+      if (measured) report.tables.push_back(std::move(*measured));
+      write_stdout(tree_text(topology) + (measured ? "\n" + to_text(report) : ""));
       break;
     case TopoFormat::kJson:
-      print(topology_report(topology), Format::kJson);
+      report = topology_report(topology);
+      if (measured) report.tables.push_back(std::move(*measured));
+      print(report, Format::kJson);
       break;
     case TopoFormat::kNcclXml:
       write_stdout(nccl_xml_of(topology));
       break;
   }
-  return kExitOk;
+}
+
+int run(const Options& options) {
+  if (!options.probe.on) {
+    show(options, std::nullopt);
+    return kExitOk;
+  }
+  if (options.format == TopoFormat::kNcclXml)
+    fail(ErrorKind::kUsage, "--probe: NCCL's XML has no place for what is measured; use json");
+  return probe_topology(options.probe, [&](Table measured) { show(options, std::move(measured)); });
 }
 
 }  // namespace
@@ -55,6 +72,7 @@ std::function<int()> define_topo_show(CLI::App& app) {
   auto options = std::make_shared<Options>();  // kept alive by the returned action
   add_from_option(app, options->from);
   add_choice_option(app, "--format", options->format, kTopoFormats, "What is written to stdout");
+  add_probe_options(app, options->probe);
   return [options] { return run(*options); };
 }
 

@@ -1,17 +1,28 @@
 #include "lib/bench/link_probe.h"
 
+#include <net/if.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
 
 #include "lib/base/median.h"
+#include "lib/bench/interface_traffic.h"
 
 namespace gxp {
 namespace {
 
-constexpr int kTrials = 5;       // of bandwidth; the first fills caches, windows and buckets
+// Of each packet: Ethernet beside the MTU; IP, TCP and its timestamps within it.
+constexpr double kOutsideBytes = 14;
+constexpr double kInsideBytes = 20 + 20 + 12;
+
+// Of bandwidth. Whatever else the hosts do makes some slower; the first of all, which meets a full
+// token bucket where there is one, may be too fast.
+constexpr int kTrials = 6;
 constexpr int kRoundTrips = 50;  // for the latency, after as many that are not counted
+
+using InterfaceName = std::array<char, IFNAMSIZ>;  // with the zero at its end
 
 // The receiver follows the sender, which alone looks at the clock: each trial begins with the
 // number of messages that come, none: this was the last.
@@ -23,11 +34,17 @@ class PairProbe {
   ProbedLink send_to(int peer) {
     ProbedLink link{.from = comm_.rank(), .to = peer, .latency_s = latency_to(peer)};
     uint64_t messages = messages_for(peer, options_.seconds / kTrials);
+    const InterfaceBytes before = sent_by_interface();
     std::vector<double> rates;
     for (int trial = 0; trial < kTrials; ++trial)
       rates.push_back(double(messages * data_.size()) / seconds_of(peer, messages) / 1e9);
     announce(peer, 0);
-    link.gb_per_s = median_of(std::span(rates).subspan(1));
+    std::ranges::sort(rates);
+    link.gb_per_s = rates[kTrials - 2];
+    link.interface = busiest_interface(before, kTrials * messages * data_.size());
+    const double mtu = mtu_of_interface(link.interface);
+    if (mtu > kInsideBytes)
+      link.link_gb_per_s = link.gb_per_s * (mtu + kOutsideBytes) / (mtu - kInsideBytes);
     return link;
   }
 
@@ -96,30 +113,31 @@ class PairProbe {
 }  // namespace
 
 std::vector<ProbedLink> probe_links(Communicator& comm, const ProbeOptions& options) {
-  const int world_size = comm.world_size();
-  PairProbe probe(comm, options);
-  // Two numbers of each ordered pair; whoever measured them adds them to zeros.
-  std::vector<double> figures(2 * size_t(world_size) * size_t(world_size), 0);
-  const auto figures_of = [&](int from, int to) {
-    return std::span(figures).subspan(2 * (size_t(from) * size_t(world_size) + size_t(to)), 2);
-  };
-  for (int from = 0; from < world_size; ++from) {
-    for (int to = 0; to < world_size; ++to) {
-      comm.barrier();
-      if (from == to) continue;
-      if (comm.rank() == to) probe.receive_from(from);
-      if (comm.rank() != from) continue;
-      const ProbedLink link = probe.send_to(to);
-      figures_of(from, to)[0] = link.latency_s;
-      figures_of(from, to)[1] = link.gb_per_s;
+  std::vector<ProbedLink> links;
+  for (int from = 0; from < comm.world_size(); ++from) {
+    for (int to = 0; to < comm.world_size(); ++to) {
+      if (from != to) links.push_back({.from = from, .to = to});
     }
   }
+  PairProbe probe(comm, options);
+  // Whoever measured a pair adds its numbers, and its letters, to zeros.
+  std::vector<double> figures;
+  std::vector<InterfaceName> interfaces;
+  for (const ProbedLink& pair : links) {
+    ProbedLink measured;
+    comm.barrier();
+    if (comm.rank() == pair.from) measured = probe.send_to(pair.to);
+    if (comm.rank() == pair.to) probe.receive_from(pair.from);
+    figures.insert(figures.end(), {measured.latency_s, measured.gb_per_s, measured.link_gb_per_s});
+    std::ranges::copy(measured.interface, interfaces.emplace_back().begin());
+  }
   comm.all_reduce(memory_of(figures), DType::kF64, ReduceOp::kSum);
-  std::vector<ProbedLink> links;
-  for (int from = 0; from < world_size; ++from) {
-    for (int to = 0; to < world_size; ++to) {
-      if (from != to) links.push_back({from, to, figures_of(from, to)[0], figures_of(from, to)[1]});
-    }
+  comm.all_reduce(memory_of(interfaces), DType::kU8, ReduceOp::kSum);
+  for (size_t i = 0; i < links.size(); ++i) {
+    links[i].latency_s = figures[3 * i];
+    links[i].gb_per_s = figures[3 * i + 1];
+    links[i].link_gb_per_s = figures[3 * i + 2];
+    links[i].interface = interfaces[i].data();
   }
   return links;
 }

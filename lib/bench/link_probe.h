@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "lib/collective/communicator.h"
@@ -17,8 +18,12 @@ struct ProbeOptions {
 struct ProbedLink {
   int from = 0;
   int to = 0;
-  double latency_s = 0;  // half a round trip of 8 bytes, the median
-  double gb_per_s = 0;   // of payload, one way, while nothing else is sent; the median
+  double latency_s = 0;      // half a round trip of 8 bytes, the median
+  double gb_per_s = 0;       // of payload, one way; the second best of the trials
+  std::string interface {};  // of the sending host, which carried it; "": none did
+  // With the headers of full TCP packets of the interface, IPv4 and Ethernet: what a link's rate is
+  // compared with. 0: no interface.
+  double link_gb_per_s = 0;
 };
 
 // One pair at a time, one direction at a time, so that no measurement disturbs another; N (N - 1) *

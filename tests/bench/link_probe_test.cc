@@ -6,7 +6,7 @@
 namespace gxp {
 namespace {
 
-TEST_CASE("every ordered pair of ranks is measured, and all ranks know it", "[bench]") {
+TEST_CASE("every pair of ranks is measured each way, and all ranks know it", "[bench]") {
   const int world_size = GENERATE(1, 2, 3);
   const auto ranks = run_ranks(world_size, [&](Communicator& comm) {
     return probe_links(comm, {.seconds = 0.005, .message_bytes = 64 << 10});

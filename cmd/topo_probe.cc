@@ -1,0 +1,108 @@
+#include "cmd/topo_probe.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include "cmd/exit_codes.h"
+#include "cmd/options.h"
+#include "lib/base/environment.h"
+#include "lib/base/error.h"
+#include "lib/bench/link_probe.h"
+#include "lib/config/load.h"
+#include "lib/config/print.h"
+
+namespace gxp {
+namespace {
+
+// Every rank's, by rank.
+std::vector<std::string> host_names(Communicator& communicator) {
+  using Name = std::array<char, 64>;
+  std::vector<Name> names(size_t(communicator.world_size()));
+  gethostname(names[size_t(communicator.rank())].data(), sizeof(Name) - 1);
+  communicator.all_gather(memory_of(names), DType::kU8);
+  std::vector<std::string> texts;
+  for (const Name& name : names) texts.emplace_back(name.data());
+  return texts;
+}
+
+JobSettings job_of(const TopoProbeOptions& options, CommConfig comm) {
+  FlatConfiguration configuration = {{"--probe-seconds", fmt::format("{}", options.seconds)}};
+  RunConfig run;
+  run.comm = comm;
+  for (auto& setting : flatten(run)) {
+    if (setting.first.starts_with("comm.")) configuration.push_back(std::move(setting));
+  }
+  return {.comm = std::move(comm), .configuration = std::move(configuration)};
+}
+
+Table measure(Communicator& communicator, double seconds) {
+  Table table{.name = "measured",
+              .columns = {{"from", "from rank"},
+                          {"to", "to rank"},
+                          {"from_host", "from host"},
+                          {"to_host", "to host"},
+                          {"same_host", "one host"},
+                          {"transport"},
+                          {"latency_us", "latency us"},
+                          {"bandwidth_gb_s", "GB/s"},
+                          {"interface"},
+                          {"link_gb_s", "with headers"}},
+              .rows = {}};
+  const std::vector<std::string> names = host_names(communicator);
+  const std::span<const int> hosts = communicator.hosts();
+  const auto on_one_host = [&](int a, int b) {
+    return hosts.empty() || hosts[size_t(a)] == hosts[size_t(b)];
+  };
+  const std::string_view transports = communicator.transport_name();  // "shm+tcp"
+  const std::string_view inside = transports.substr(0, transports.find('+'));
+  const std::string_view between = transports.substr(transports.find('+') + 1);
+  for (const ProbedLink& link : probe_links(communicator, {.seconds = seconds})) {
+    const bool one_host = on_one_host(link.from, link.to);
+    table.add_row({int64_t{link.from}, int64_t{link.to}, names[size_t(link.from)],
+                   names[size_t(link.to)], one_host, std::string(one_host ? inside : between),
+                   link.latency_s * 1e6, link.gb_per_s,
+                   link.interface.empty() ? Cell() : Cell(link.interface),
+                   link.interface.empty() ? Cell() : Cell(link.link_gb_per_s)});
+  }
+  return table;
+}
+
+}  // namespace
+
+void add_probe_options(CLI::App& app, TopoProbeOptions& options) {
+  app.add_flag("--probe", options.on,
+               "Start ranks, or be one, and measure latency and bandwidth from each to each over "
+               "the transport of --transport; with --nproc, --nnodes or under a launcher");
+  app.add_option("--probe-seconds", options.seconds,
+                 "For each transport and direction of a pair of ranks; 0.05 to 60")
+      ->check(CLI::Range(0.05, 60.0))
+      ->capture_default_str();
+  add_launch_options(app, options.launch);
+  add_comm_options(app, options.comm_sets);
+}
+
+int probe_topology(const TopoProbeOptions& options, const std::function<void(Table)>& use) {
+  const Environment environment = process_environment();
+  const RankIdentity identity = identity_from(environment);
+  const CommConfig comm = load_comm_config(options.comm_sets, environment);
+  const bool launches = identity.source == "single process";
+  if ((launches ? options.launch.nproc * options.launch.nnodes : identity.world_size) < 2)
+    fail(ErrorKind::kUsage, "--probe: one rank has no links; use --nproc 2");
+  check_job(job_of(options, comm), environment);
+  if (const auto launched = launch_ranks(options.launch, environment, comm)) return *launched;
+  const std::unique_ptr<Device> device = make_cpu_device();
+  run_rank(options.launch, environment, job_of(options, comm), *device,
+           [&](Communicator& communicator) {
+             Table measured = measure(communicator, options.seconds);
+             if (communicator.rank() == 0) use(std::move(measured));
+           });
+  return kExitOk;
+}
+
+}  // namespace gxp
