@@ -22,6 +22,7 @@ std::string CudaQueue::gpu_name() const {
 std::byte* CudaQueue::scratch(size_t bytes) {
   if (bytes > scratch_.memory().bytes) {
     finish();
+    forget_recordings(stream_);
     grow(scratch_, std::max(bytes, kFirstScratchBytes), device_, MemoryKind::kWorkspace);
   }
   return scratch_.memory().data;
@@ -54,6 +55,7 @@ int* CudaQueue::outside_flag() {
 
 Buffer CudaQueue::upload(const std::vector<float>& host) {
   finish();
+  forget_recordings(stream_);  // its owner replaces the copy that it had
   Buffer copy = device_.allocate(host.size() * sizeof(float), MemoryKind::kWorkspace);
   device_.copy(copy.memory(), memory_of(host));
   return copy;

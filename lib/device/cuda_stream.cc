@@ -1,10 +1,12 @@
 #include "lib/device/cuda_stream.h"
 
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "lib/base/bytes.h"
 #include "lib/device/cuda_check.h"
+#include "lib/device/cuda_graph.h"
 #include "lib/device/work_queue.h"
 
 namespace gxp {
@@ -46,6 +48,12 @@ class NativeStream {
 
  private:
   cudaStream_t stream_ = nullptr;
+};
+
+struct CudaRecording final : Recording {
+  explicit CudaRecording(uint64_t stream_memory) : memory(stream_memory) {}
+  uint64_t memory;                 // the CudaStream's when it was made
+  std::optional<CudaGraph> graph;  // from the second time on
 };
 
 class CudaStream final : public Stream {
@@ -99,6 +107,20 @@ class CudaStream final : public Stream {
     check_cuda(wait_for_gpu(deadline), fmt::format("finish what stream '{}' started", name_));
   }
 
+  bool repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& start) override {
+    auto* const known = dynamic_cast<CudaRecording*>(recording.get());
+    if (known == nullptr || known->memory != memory_) {
+      start();
+      recording = std::make_unique<CudaRecording>(memory_);
+      return false;
+    }
+    const bool is_recorded = known->graph.has_value();
+    if (!is_recorded) known->graph.emplace(native(), start);
+    known->graph->launch(native());
+    return is_recorded;
+  }
+  void forget_recordings() { ++memory_; }
+
  private:
   // Polls, because cudaStreamSynchronize() knows no deadline.
   cudaError_t wait_for_gpu(Deadline deadline) {
@@ -117,6 +139,7 @@ class CudaStream final : public Stream {
   const int index_;
   const std::string name_;
   const NativeStream stream_;
+  uint64_t memory_ = 0;  // counts replacements; of the thread that starts kernels
   WorkQueue queue_;
 };
 
@@ -129,5 +152,7 @@ std::unique_ptr<Stream> make_cuda_stream(int index, std::string_view name) {
 std::unique_ptr<Event> make_cuda_event(int index) { return std::make_unique<CudaEvent>(index); }
 
 cudaStream_t native_stream(Stream& stream) { return dynamic_cast<CudaStream&>(stream).native(); }
+
+void forget_recordings(Stream& stream) { dynamic_cast<CudaStream&>(stream).forget_recordings(); }
 
 }  // namespace gxp

@@ -21,4 +21,8 @@ std::unique_ptr<Event> make_cuda_event(int index);
 // make_cuda_stream().
 cudaStream_t native_stream(Stream& stream);
 
+// What was recorded of `stream`'s kernels is not queued again: memory whose place is among their
+// arguments is about to go. Called like native_stream(), but not while recording.
+void forget_recordings(Stream& stream);
+
 }  // namespace gxp

@@ -41,6 +41,12 @@ class Event {
   virtual ~Event() = default;
 };
 
+// What a stream keeps of one operation that starts the same kernels in every step.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
 // Threads: one thread submits, records, waits and synchronises a given stream.
 // Errors: what a Work throws is kept; the stream skips the work that follows (so that nothing waits
 // for an event that never comes, events are still signalled), and synchronize() throws it, once.
@@ -58,14 +64,25 @@ class Stream {
   // Returns when all work is done; throws kDevice at the deadline, or the first error of a Work.
   virtual void synchronize(Deadline deadline) = 0;
 
-  // The next two are for a Work while it runs on this stream, and for the caller while nothing is
-  // queued. On the host, where a kernel is done when it returns, there is nothing to wait for.
+  // The next three are for a Work while it runs on this stream, and for the caller while nothing is
+  // queued. On the host, where a kernel is done when it returns, there is nothing to wait for, nor
+  // to record.
   //
   // Appends a copy between any two spaces to the kernels and copies started so far. Equal sizes;
   // both stay alive, and `from` unchanged, until the stream is finished or synchronised.
   virtual void copy(Memory to, ConstMemory from) { copy_on_host(to, from); }
   // Returns when all kernels and copies started so far are done; throws kDevice at the deadline.
   virtual void finish(Deadline deadline) { static_cast<void>(deadline); }
+  // Calls `start`, or queues what it queued before. A GPU's stream records that the second time
+  // (the first takes what memory it needs) in `recording`, null at first and of this `start` alone,
+  // and has one call to queue it from then on. `start` queues the same kernels and copies, with the
+  // same arguments, each time, on this stream alone; it neither waits nor copies from or to
+  // pageable memory. Whether `start` was not called.
+  virtual bool repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& start) {
+    static_cast<void>(recording);
+    start();
+    return false;
+  }
 };
 
 }  // namespace gxp

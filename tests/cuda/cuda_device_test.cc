@@ -105,6 +105,51 @@ TEST_CASE("a stream's copies are in order with its work, and finish waits for th
   CHECK(last == std::byte{0x3f});
 }
 
+TEST_CASE("a repeated work is started twice and queued as it was recorded from then on") {
+  const auto device = make_cuda_device(0);
+  const auto stream = device->make_stream("compute");
+  const Buffer buffer = device->allocate(1024, MemoryKind::kWorkspace);
+  std::unique_ptr<Recording> recording;
+  std::vector<bool> recorded;
+  int value = 0;  // changes, against the rule, to tell what was queued
+  const auto start = [&] { set_bytes(*stream, buffer, ++value).run(); };
+  const Work again{"again", [&] { recorded.push_back(stream->repeat(recording, start)); }, {}};
+  const auto value_after = [&](int times) {
+    for (int i = 0; i < times; ++i) stream->submit(again);
+    stream->synchronize(soon());
+    std::vector<unsigned char> bytes(1024);
+    device->copy(memory_of(bytes), buffer.memory());
+    return int(bytes.back());
+  };
+  CHECK(value_after(1) == 1);
+  CHECK(value_after(1) == 2);
+  device->copy(buffer.memory(), memory_of(std::vector<unsigned char>(1024)));
+  CHECK(value_after(2) == 2);
+  forget_recordings(*stream);
+  CHECK(value_after(4) == 4);
+  CHECK(recorded == std::vector<bool>{false, false, true, true, false, false, true, true});
+}
+
+TEST_CASE("a work that waits cannot be recorded, and the stream works on") {
+  const auto device = make_cuda_device(0);
+  const auto stream = device->make_stream("compute");
+  const Buffer buffer = device->allocate(1024, MemoryKind::kWorkspace);
+  std::unique_ptr<Recording> recording;
+  const auto start = [&] {
+    set_bytes(*stream, buffer, 1).run();
+    stream->finish(soon());
+  };
+  const Work again{"again", [&] { stream->repeat(recording, start); }, {}};
+  stream->submit(again);
+  CHECK_NOTHROW(stream->synchronize(soon()));
+  stream->submit(again);
+  CHECK_THROWS_WITH(stream->synchronize(soon()), Catch::Contains("finish what stream 'compute'"));
+  const Work set = set_bytes(*stream, buffer, 0x3f);
+  stream->submit(set);
+  stream->synchronize(soon());
+  CHECK(read(*device, buffer).back() > 0.5f);
+}
+
 TEST_CASE("a work that blocks holds up its own stream alone") {
   const auto device = make_cuda_device(0);
   const auto comm = device->make_stream("comm");

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <functional>
+#include <future>
 #include <vector>
 
 #include "lib/device/cuda_device.h"
@@ -199,6 +201,83 @@ TEST_CASE("a stream that does not wait for another's event reads what was there 
   queues.copy();
   cudaStreamSynchronize(queues.second);
   CHECK(queues.copied() == (waits ? 1 : 0));
+}
+
+// A kernel that keeps its argument by value.
+__global__ void store_value(unsigned* out, unsigned value) { *out = value; }
+
+TEST_CASE("a graph has the arguments that its capture was given", "[emulation]") {
+  const Queues queues;
+  unsigned* out = nullptr;
+  cudaMalloc(reinterpret_cast<void**>(&out), sizeof *out);
+  unsigned value = 7;
+  cudaStreamBeginCapture(queues.first, cudaStreamCaptureModeThreadLocal);
+  const cudaLaunchConfig_t config = {dim3(1), dim3(1), 0, queues.first, nullptr, 0};
+  CHECK(cudaLaunchKernelEx(&config, store_value, out, value) == cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  REQUIRE(cudaStreamEndCapture(queues.first, &graph) == cudaSuccess);
+  CHECK(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
+  value = 8;
+  for (int launch = 0; launch < 2; ++launch) {
+    *out = 0;
+    CHECK(cudaGraphLaunch(executable, queues.second) == cudaSuccess);
+    CHECK(*out == 0);
+    cudaStreamSynchronize(queues.second);
+    CHECK(*out == 7);
+  }
+  cudaGraphDestroy(graph);
+  cudaGraphExecDestroy(executable);
+  cudaFree(out);
+}
+
+TEST_CASE("what a capture does not allow is refused and spoils it", "[emulation]") {
+  const Queues queues;
+  queues.store();
+  unsigned pageable = 0;
+  void* memory = nullptr;
+  const std::vector<std::function<cudaError_t()>> acts = {
+      [&] { return cudaStreamSynchronize(queues.first); },
+      [&] { return cudaStreamSynchronize(queues.second); },
+      [&] { return cudaStreamQuery(queues.first); },
+      [&] { return cudaMalloc(&memory, 4); },
+      [&] { return cudaFree(nullptr); },
+      [&] { return cudaMemset(&pageable, 0, sizeof pageable); },
+      [&] { return cudaStreamWaitEvent(queues.first, queues.stored, 0); },
+      [&] {
+        return cudaMemcpyAsync(&pageable, &pageable, sizeof pageable, cudaMemcpyDefault,
+                               queues.first);
+      },
+      [&] {
+        return std::async(std::launch::async,
+                          [&] { return cudaMemsetAsync(memory, 0, 0, queues.first); })
+            .get();
+      }};
+  const auto i = GENERATE(range(size_t{0}, size_t{9}));
+  REQUIRE(acts.size() == 9);
+  CAPTURE(i);
+  cudaStreamBeginCapture(queues.first, cudaStreamCaptureModeThreadLocal);
+  CHECK(acts[i]() != cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(queues.first, &graph) == cudaErrorStreamCaptureInvalidated);
+  CHECK(graph == nullptr);
+  CHECK(cudaStreamSynchronize(queues.first) == cudaSuccess);
+  CHECK(queues.value() == 1);
+}
+
+TEST_CASE("other threads go on as they like beside a capture", "[emulation]") {
+  const Queues queues;
+  cudaStreamBeginCapture(queues.first, cudaStreamCaptureModeThreadLocal);
+  const auto others = [&] {
+    void* memory = nullptr;
+    const bool allocates = cudaMalloc(&memory, 4) == cudaSuccess;
+    return allocates && cudaFree(memory) == cudaSuccess &&
+           cudaStreamSynchronize(queues.second) == cudaSuccess;
+  };
+  CHECK(std::async(std::launch::async, others).get());
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(queues.first, &graph) == cudaSuccess);
+  cudaGraphDestroy(graph);
 }
 
 TEST_CASE("lanes that wait for one that has left, and unaligned copies, end the process",

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <tuple>
 
+#include "lib/device/cuda_check.h"
 #include "lib/device/cuda_stream.h"
 #include "tests/cuda/emulation/streams.h"
 #include "tests/cuda/forwarded_ops.h"
@@ -51,10 +52,11 @@ class QueuedCpuOps final : public ForwardedOps<QueuedCpuOps> {
                         given);
     };
     if constexpr (std::is_void_v<Result>) {
-      emulation::enqueue(native_stream(stream_), run);
+      check_cuda(emulation::enqueue(native_stream(stream_), run), "queue an operation");
     } else {
       Result result;
-      emulation::enqueue(native_stream(stream_), [&] { result = run(); });
+      check_cuda(emulation::enqueue(native_stream(stream_), [&] { result = run(); }),
+                 "queue an operation");
       stream_.finish(Deadline::after(std::chrono::seconds(300)));
       return result;
     }

@@ -215,8 +215,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t 
                                   d,
                                   *static_cast<const float*>(alpha),
                                   *static_cast<const float*>(beta)};
-  gxp::emulation::enqueue(stream, [product] { product.run(); });
-  return CUBLAS_STATUS_SUCCESS;
+  const cudaError_t queued = gxp::emulation::enqueue(stream, [product] { product.run(); });
+  return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 namespace gxp {

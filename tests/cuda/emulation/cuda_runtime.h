@@ -164,13 +164,12 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
       grid.shared_bytes >
           gxp::emulation::allowed_shared_bytes(reinterpret_cast<const void*>(kernel)))
     return cudaErrorInvalidValue;
-  gxp::emulation::enqueue(
+  return gxp::emulation::enqueue(
       config->stream,
       [grid, kernel,
        arguments = std::tuple<std::decay_t<Expected>...>(std::forward<Given>(given)...)] {
         gxp::emulation::run_grid(grid, [&] { std::apply(kernel, arguments); });
       });
-  return cudaSuccess;
 }
 
 template <class Kernel>

@@ -8,7 +8,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,8 +26,25 @@ struct EmulatedEvent {
   std::shared_ptr<Done> point;  // of the last record; owners: events, queues
 };
 
+using Works = std::vector<std::function<void()>>;
+
+struct Capture {
+  std::thread::id thread;
+  Works works;
+  bool is_spoilt = false;
+};
+
 struct EmulatedStream {
   std::deque<std::function<void()>> queue;
+  std::optional<Capture> capture;
+};
+
+struct EmulatedGraph {
+  Works works;
+};
+
+struct EmulatedExecutable {
+  std::shared_ptr<const Works> works;  // owners: it, queues
 };
 
 namespace {
@@ -62,6 +81,32 @@ void run_all(EmulatedStream& stream) {
   while (!stream.queue.empty()) run_first(stream);
 }
 
+cudaError_t spoil(Capture& capture, cudaError_t cause = cudaErrorStreamCaptureUnsupported) {
+  capture.is_spoilt = true;
+  return cause;
+}
+
+// What no stream of its own is needed for, and no thread may do that captures one.
+cudaError_t check_not_capturing() {
+  for (EmulatedStream* stream : streams) {
+    if (stream->capture && stream->capture->thread == std::this_thread::get_id())
+      return spoil(*stream->capture);
+  }
+  return cudaSuccess;
+}
+// What asks for the state of a stream.
+cudaError_t check_not_captured(EmulatedStream* stream) {
+  return stream != nullptr && stream->capture ? spoil(*stream->capture) : check_not_capturing();
+}
+
+cudaError_t keep(Capture& capture, std::function<void()> work) {
+  if (capture.thread != std::this_thread::get_id())
+    return spoil(capture, cudaErrorStreamCaptureWrongThread);
+  if (capture.is_spoilt) return cudaErrorStreamCaptureInvalidated;
+  capture.works.push_back(std::move(work));
+  return cudaSuccess;
+}
+
 void take(std::map<const std::byte*, size_t>& memory, void** out, size_t bytes) {
   *out = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*out, 0xcd, bytes);  // not zero, as a GPU's
@@ -79,12 +124,16 @@ cudaError_t give_back(std::map<const std::byte*, size_t>& memory, void* at) {
 
 namespace gxp::emulation {
 
-void enqueue(cudaStream_t stream, std::function<void()> work) {
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   const std::lock_guard lock(mutex);
-  if (stream == nullptr)
-    work();
-  else
+  if (stream != nullptr && stream->capture) return keep(*stream->capture, std::move(work));
+  if (stream != nullptr) {
     stream->queue.push_back(std::move(work));
+    return cudaSuccess;
+  }
+  if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
+  work();
+  return cudaSuccess;
 }
 
 }  // namespace gxp::emulation
@@ -126,6 +175,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   const std::lock_guard lock(mutex);
+  if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
   if (bytes > kDeviceBytes - device_bytes) return cudaErrorMemoryAllocation;
   device_bytes += bytes;
   take(device_memory, memory, bytes);
@@ -135,6 +185,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 // Waits for all that is queued, as the runtime's does.
 cudaError_t cudaFree(void* memory) {
   const std::lock_guard lock(mutex);
+  if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
   for (EmulatedStream* stream : streams) run_all(*stream);
   const auto found = device_memory.find(static_cast<const std::byte*>(memory));
   if (found != device_memory.end()) device_bytes -= found->second;
@@ -143,12 +194,14 @@ cudaError_t cudaFree(void* memory) {
 
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned /*flags*/) {
   const std::lock_guard lock(mutex);
+  if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
   take(pinned_memory, memory, bytes);
   return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* memory) {
   const std::lock_guard lock(mutex);
+  if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
   return give_back(pinned_memory, memory);
 }
 
@@ -157,8 +210,7 @@ cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
-  enqueue(stream, [=] { std::memset(memory, value, bytes); });
-  return cudaSuccess;
+  return enqueue(stream, [=] { std::memset(memory, value, bytes); });
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
@@ -168,16 +220,19 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind /*kind*/,
                             cudaStream_t stream) {
   const std::lock_guard lock(mutex);
+  if (stream != nullptr && stream->capture && (is_pageable(from) || is_pageable(to)))
+    return spoil(*stream->capture);
+  cudaError_t queued = cudaSuccess;
   if (stream != nullptr && is_pageable(from)) {
     const auto* first = static_cast<const std::byte*>(from);
-    enqueue(stream, [to, staged = std::vector<std::byte>(first, first + bytes)] {
+    queued = enqueue(stream, [to, staged = std::vector<std::byte>(first, first + bytes)] {
       std::memcpy(to, staged.data(), staged.size());
     });
   } else {
-    enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+    queued = enqueue(stream, [=] { std::memcpy(to, from, bytes); });
   }
   if (stream != nullptr && is_pageable(to)) run_all(*stream);
-  return cudaSuccess;
+  return queued;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
@@ -197,6 +252,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
+  if (const cudaError_t refused = check_not_captured(stream); refused != cudaSuccess)
+    return refused;
   if (stream != nullptr) run_all(*stream);
   return cudaSuccess;
 }
@@ -204,6 +261,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 // Who asks whether a stream is done waits for it: one piece of work is done for each question.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
+  if (const cudaError_t refused = check_not_captured(stream); refused != cudaSuccess)
+    return refused;
   if (stream->queue.empty()) return cudaSuccess;
   run_first(*stream);
   return cudaErrorNotReady;
@@ -221,20 +280,65 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock(mutex);
+  if (stream != nullptr && stream->capture) return spoil(*stream->capture);
   event->point = std::make_shared<Done>(Done{false, {}, stream});
-  enqueue(stream, [point = event->point] {
+  return enqueue(stream, [point = event->point] {
     point->yes = true;
     point->at = std::chrono::steady_clock::now();
   });
-  return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
   const std::lock_guard lock(mutex);
   if (event->point == nullptr) return cudaSuccess;
-  enqueue(stream, [point = event->point] {
+  if (stream->capture) return spoil(*stream->capture, cudaErrorStreamCaptureIsolation);
+  return enqueue(stream, [point = event->point] {
     while (!point->yes) run_first(*point->stream);
   });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
+  const std::lock_guard lock(mutex);
+  if (stream == nullptr || stream->capture) return cudaErrorStreamCaptureUnsupported;
+  stream->capture = Capture{std::this_thread::get_id(), {}};
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const std::lock_guard lock(mutex);
+  *graph = nullptr;
+  if (!stream->capture) return cudaErrorStreamCaptureUnmatched;
+  if (stream->capture->thread != std::this_thread::get_id())
+    return spoil(*stream->capture, cudaErrorStreamCaptureWrongThread);
+  Capture capture = std::move(*stream->capture);
+  stream->capture.reset();
+  if (capture.is_spoilt) return cudaErrorStreamCaptureInvalidated;
+  *graph = new EmulatedGraph{std::move(capture.works)};
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long /*flags*/) {
+  *executable = new EmulatedExecutable{std::make_shared<const Works>(graph->works)};
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  if (const cudaError_t refused = check_not_captured(stream); refused != cudaSuccess)
+    return refused;
+  return enqueue(stream, [works = executable->works] {
+    for (const std::function<void()>& work : *works) work();
+  });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  delete executable;
   return cudaSuccess;
 }
 

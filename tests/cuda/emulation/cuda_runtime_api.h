@@ -7,6 +7,10 @@
 //            host code that forgets to wait reads what was there before.
 //   Copies   between the device and memory that is not pinned end before the call returns, or have
 //            read their source by then, as the runtime's do.
+//   Graphs   keep what a stream is given while it is captured, arguments included. What a capture
+//            does not allow spoils it, as CUDA's does: to wait for the GPU, to take or give back
+//            memory, to copy from or to pageable memory. So does what CUDA allows and gxp has no
+//            use for: events, and other threads that queue on the stream.
 //   Threads  any number; one kernel runs at a time.
 #pragma once
 
@@ -14,8 +18,12 @@
 
 struct EmulatedStream;
 struct EmulatedEvent;
+struct EmulatedGraph;
+struct EmulatedExecutable;
 using cudaStream_t = EmulatedStream*;  // null: the default stream, which ends before it returns
 using cudaEvent_t = EmulatedEvent*;
+using cudaGraph_t = EmulatedGraph*;
+using cudaGraphExec_t = EmulatedExecutable*;
 
 enum cudaError_t {
   cudaSuccess = 0,
@@ -26,9 +34,15 @@ enum cudaError_t {
   cudaErrorNoDevice = 100,
   cudaErrorNotReady = 600,
   cudaErrorLaunchFailure = 719,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureUnmatched = 903,
+  cudaErrorStreamCaptureIsolation = 905,
+  cudaErrorStreamCaptureWrongThread = 908,
 };
 
 enum cudaMemcpyKind { cudaMemcpyDeviceToDevice = 3, cudaMemcpyDefault = 4 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
 inline constexpr unsigned cudaStreamNonBlocking = 1;
@@ -67,6 +81,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);

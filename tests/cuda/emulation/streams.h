@@ -7,7 +7,7 @@
 
 namespace gxp::emulation {
 
-// Queues `work`; runs it at once on the default stream.
-void enqueue(cudaStream_t stream, std::function<void()> work);
+// Queues `work`; runs it at once on the default stream, keeps it where the stream is captured.
+[[nodiscard]] cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
 }  // namespace gxp::emulation
