@@ -8,7 +8,8 @@ Run in the project's folder. --build has cmd/gxp, tests/cuda/gxp_cuda_test and b
 runs this. Parts, in this order: the tests, which hold every kernel against the CPU's oracle and train the golden traces under
 every strategy with one and two ranks; compute-sanitizer over a sample of them; planned memory beside the driver's count;
 the kernels beside the copy and product rates of the same run; tokens/s and MFU of GPT-2 124M, 774M, 1.5B and of layers
-of an 8B Llama, each beside PyTorch (eager and compiled) where this python3 has torch. A part that would not end in time
+of an 8B Llama, each beside PyTorch (eager and compiled) where this python3 has torch, and of 124M in small batches with
+and without CUDA graphs. A part that would not end in time
 is left out, and named. Writes gpu-check.json and gpu-check.md; the exit code is 1 if a check failed.
 """
 import argparse
@@ -32,6 +33,8 @@ MODELS = {
     "774M": ("gpt2", 36, 1280, 20, 0, 50304, 1024, 8, ""),
     "1.5B": ("gpt2", 48, 1600, 25, 0, 50304, 1024, 8, "train.recompute=selective"),
     "8B layers": ("llama", 4, 4096, 32, 14336, 32000, 4096, 2, "model.kv_heads=8"),
+    "124M, 4 rows, graphs": ("gpt2", 12, 768, 12, 0, 50304, 1024, 4, "train.cuda_graphs=on"),
+    "124M, 4 rows, no graphs": ("gpt2", 12, 768, 12, 0, 50304, 1024, 4, "train.cuda_graphs=off"),
 }
 # Whose memory is compared: a run that computes little.
 MEMORY_RUNS = ["parallel.strategy=ddp", "parallel.strategy=zero3 train.recompute=full"]
@@ -215,7 +218,7 @@ def measure_training(check):
         row = {"model": name, "tokens_per_s": statistics.median(line["tokens_per_s"] for line in timed),
                "mfu": statistics.median(line["mfu"] for line in timed), "peak_bytes": timed[-1]["peak_bytes"]}
         for key, compiled in (("torch_eager_tokens_per_s", False), ("torch_compiled_tokens_per_s", True)):
-            if torch and check.left_s() > 60:
+            if torch and "cuda_graphs" not in model[-1] and check.left_s() > 60:
                 row[key] = run_torch(check, name, compiled)
         rows.append(row)
     check.results["training"] = rows

@@ -27,6 +27,7 @@ struct TrainConfig {
   int threads = 0;                   // per rank; 0: the rank's share of the CPUs it may use
   uint64_t device_memory_bytes = 0;  // 0: what there is
   std::string gemm_cache = "auto";
+  std::string cuda_graphs = "auto";
   int logits_rows = 0;     // 0: by the device
   int log_every = 10;      // steps between progress lines
   int valid_every = 0;     // steps between validations; 0: at the end only
@@ -98,6 +99,13 @@ struct TrainConfig {
               "The folder of a file in which a GPU's fastest algorithm for each matrix product is "
               "kept, once they have been timed: later runs then have the same bits. auto: gxp in "
               "$XDG_CACHE_HOME or ~/.cache. off: nothing is timed, cuBLASLt's first guess."),
+        field(
+            "cuda_graphs", &S::cuda_graphs,
+            "Whether a GPU's kernels that are the same in every step are recorded as CUDA graphs, "
+            "one for each unit and pass, which one call starts: faster where starting kernels "
+            "takes longer than running them, and the same bits. auto: where a block's forward "
+            "pass of a micro-batch takes less than 1 ms at the GPU's rate.",
+            one_of("auto", "on", "off")),
         field("logits_rows", &S::logits_rows,
               "Tokens whose logits exist at a time. 0: as many as have 2^24 logits, on a GPU 2^28, "
               "which needs large products to be busy.",

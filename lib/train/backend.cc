@@ -74,6 +74,10 @@ Backend make_backend(const TrainConfig& config, int local_world_size, int local_
     if (!any && row.name != config.device) continue;
     const Support support = row.probe();
     if (support) {
+      if (config.cuda_graphs == "on" && row.name != "cuda")
+        fail(ErrorKind::kConfig,
+             "train.cuda_graphs on: the run is on device {}, which has none{}; use auto or off",
+             row.name, refused);
       Backend backend = row.make(config, {local_world_size, local_rank});
       if (any) backend.choice = fmt::format("train.device auto: {}{}", row.name, refused);
       return backend;

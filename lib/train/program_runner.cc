@@ -1,15 +1,18 @@
 #include "lib/train/program_runner.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 
 namespace gxp {
 
-std::function<void()> ProgramRunner::timed(std::function<void()> run, Stream& stream,
-                                           double& seconds) const {
-  return [this, run = std::move(run), &stream, &seconds] {
+std::function<void()> ProgramRunner::timed(std::function<void()> run, Stream& stream, size_t id) {
+  return [this, run = std::move(run), &stream, &seconds = seconds_[id], &again = repeated_[id]] {
     const auto start = std::chrono::steady_clock::now();
-    run();
+    if (again.on)
+      again.was_recorded = stream.repeat(again.recording, run);
+    else
+      run();
     if (finishes_each_) stream.finish(Deadline::after(kComputeTimeout));
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
@@ -17,13 +20,16 @@ std::function<void()> ProgramRunner::timed(std::function<void()> run, Stream& st
 
 ProgramRunner::ProgramRunner(Lanes& lanes, const StepProgram& program, const ProgramMemory& memory,
                              const Bind& bind)
-    : program_(program), seconds_(program.ops.size()), events_(program.ops.size()) {
+    : program_(program),
+      seconds_(program.ops.size()),
+      repeated_(program.ops.size()),
+      events_(program.ops.size()) {
   works_.reserve(program.ops.size());
   for (const Op& op : program.ops) {
     Stream& stream = lanes[op.lane];
     streams_[size_t(op.lane)] = &stream;
-    Work& work = works_.emplace_back(
-        Work{describe(op), timed(bind(op), stream, seconds_[works_.size()]), {}});
+    Work& work =
+        works_.emplace_back(Work{describe(op), timed(bind(op), stream, works_.size()), {}});
     for (const BufferUse& use : op.uses) work.accesses.push_back(memory.access(use));
     for (const OpId before : op.after) {
       if (events_[size_t(before)] == nullptr) events_[size_t(before)] = lanes.device().make_event();
@@ -64,6 +70,14 @@ void ProgramRunner::run(Deadline deadline) {
   }
   if (first != nullptr) std::rethrow_exception(first);
   running_ = false;
+}
+
+void ProgramRunner::repeat(const std::function<bool(const Op&)>& which) {
+  for (size_t id = 0; id < repeated_.size(); ++id) repeated_[id].on = which(program_.ops[id]);
+}
+
+int ProgramRunner::repeated_count() const {
+  return int(std::ranges::count_if(repeated_, &Repeated::was_recorded));
 }
 
 double ProgramRunner::busy_seconds(Lane lane) const {

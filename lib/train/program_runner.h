@@ -32,16 +32,27 @@ class ProgramRunner {
   // a GPU: to start its kernels; from finish_each() on, until they were done, too.
   [[nodiscard]] const std::vector<double>& seconds() const { return seconds_; }
   void finish_each() { finishes_each_ = true; }
+  // From now on the operations that `which` holds for, which start the same kernels and copies in
+  // every run, are repeated by their streams (Stream::repeat).
+  void repeat(const std::function<bool(const Op&)>& which);
+  // Of the last run, the operations that a stream has repeated without calling them.
+  [[nodiscard]] int repeated_count() const;
   // Those of a lane, summed.
   [[nodiscard]] double busy_seconds(Lane lane) const;
 
  private:
-  [[nodiscard]] std::function<void()> timed(std::function<void()> run, Stream& stream,
-                                            double& seconds) const;
+  // Of an operation that is repeated; used by its lane's thread.
+  struct Repeated {
+    bool on = false;
+    std::unique_ptr<Recording> recording;
+    bool was_recorded = false;  // in the last run
+  };
+  [[nodiscard]] std::function<void()> timed(std::function<void()> run, Stream& stream, size_t id);
 
   const StepProgram& program_;
   bool finishes_each_ = false;
   std::vector<double> seconds_;                 // each written by its lane's thread
+  std::vector<Repeated> repeated_;              // by OpId
   std::vector<Work> works_;                     // by OpId
   std::vector<std::unique_ptr<Event>> events_;  // by OpId; only of operations that others wait for
   std::array<Stream*, kLaneCount> streams_{};   // null where it has no operation

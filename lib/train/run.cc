@@ -14,6 +14,7 @@
 #include "lib/base/log.h"
 #include "lib/base/median.h"
 #include "lib/train/backend.h"
+#include "lib/train/graph_choice.h"
 #include "lib/train/metrics.h"
 #include "lib/train/progress.h"
 #include "lib/train/trainer.h"
@@ -76,6 +77,10 @@ class Run {
     if (!trainer_.offloaded().is_empty())
       log_info("offloaded: {}", trainer_.offloaded().description());
     peak_ = peak_rate(backend_, compute_type(config_.train.precision));
+    if (backend_.device->space() == MemorySpace::kCuda) {
+      graphs_ = choose_graphs(config_, trainer_.architecture(), trainer_.positions(), peak_.flops);
+      if (graphs_.records) trainer_.record_graphs();
+    }
     summary_.parameters = trainer_.architecture().parameter_count();
     if (!config_.checkpoint.dir.empty()) prepare_directory(config_.checkpoint.dir);
     if (leads()) {
@@ -112,6 +117,8 @@ class Run {
              format_bytes(use[MemoryKind::kGradients]), format_bytes(use[MemoryKind::kOptimizer]),
              format_bytes(use[MemoryKind::kActivations] + use[MemoryKind::kWorkspace]));
     log_info("{}", describe_mfu(peak_));
+    if (!graphs_.reason.empty())
+      log_info("CUDA graphs {}: {}", graphs_.records ? "on" : "off", graphs_.reason);
   }
 
   // "direct: 41 us predicted; ...": of a full bucket.
@@ -206,6 +213,7 @@ class Run {
   Backend& backend_;
   Trainer trainer_;
   PeakRate peak_;
+  GraphChoice graphs_;
   std::vector<MetricsFile> metrics_;  // rank 0 only
   std::vector<double> seconds_;       // of each step
   RunSummary summary_;

@@ -189,6 +189,25 @@ double Trainer::largest(double value) {
   return largest[0];
 }
 
+// The kinds of operations that start the same kernels with the same arguments in every step, and do
+// nothing else. The others are next-batch and losses, which copy and wait (and fp16's loss scale
+// changes); rounding, whose random bits are a step's, and updates, whose learning rate is;
+// clipping, which decides on the host; communication and offloading, which wait for others.
+void Trainer::record_graphs() {
+  runner_->repeat([](const Op& op) {
+    switch (op.kind) {
+      case OpKind::kForward:
+      case OpKind::kRecompute:
+      case OpKind::kBackward:
+      case OpKind::kAddGradients:
+      case OpKind::kMeasureGradients:
+        return true;
+      default:
+        return false;
+    }
+  });
+}
+
 std::function<void()> Trainer::bind_train(const Op& op) {
   if (op.kind == OpKind::kNextBatch) return bind_next_batch(op);
   if (op.kind == OpKind::kUpdate) return bind_update(op);

@@ -137,6 +137,11 @@ class Trainer {
   [[nodiscard]] const std::vector<double>& op_seconds() const { return runner_->seconds(); }
   // From now on the kernels of each operation are waited for, so that these seconds are theirs.
   void finish_each_op() { runner_->finish_each(); }
+  // From now on a GPU's kernels are recorded as CUDA graphs, one for each operation that starts the
+  // same ones in every step; the bits stay as they are. Before the first step.
+  void record_graphs();
+  // Of the operations of the last step, those that were such graphs.
+  [[nodiscard]] int graphs_launched() const { return runner_->repeated_count(); }
 
   [[nodiscard]] int64_t steps_done() const { return step_; }
   [[nodiscard]] int64_t steps_skipped() const { return skipped_; }  // of those done

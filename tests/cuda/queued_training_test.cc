@@ -22,8 +22,10 @@ Backend queued_backend(const TrainConfig& config) {
   return backend;
 }
 
-void check_like_cpu(const RunConfig& config, int world_size) {
+// The first step plain, the second recorded, the others from the recordings.
+void check_like_cpu(RunConfig config, int world_size) {
   const std::vector<Trained> expected = train_on_ranks(config, world_size);
+  config.train.cuda_graphs = "on";
   const std::vector<Trained> found = run_ranks(world_size, [&](Communicator& communicator) {
     return train(config, communicator, queued_backend(config.train));
   });

@@ -1,6 +1,8 @@
 // Training on a GPU, or an emulated one, against float64 traces made with PyTorch;
 // tests/data/train/README.md has the formulas.
+#include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "lib/forecast/memory.h"
 #include "lib/plan/run_plan.h"
@@ -19,17 +21,37 @@ constexpr double kHalfLossTolerance = 2e-3;  // PyTorch's own bf16 run is as far
 
 constexpr int kSteps = 4;
 
+enum class Graphs { kNone, kRecorded };
+
+// In the last step, all that can be graphs are; in the first two, none is.
+bool launches_graphs(const Trainer& trainer) {
+  const auto& ops = trainer.program().ops;
+  const auto can_be = [](const Op& op) {
+    return op.kind == OpKind::kForward || op.kind == OpKind::kRecompute ||
+           op.kind == OpKind::kBackward || op.kind == OpKind::kAddGradients ||
+           op.kind == OpKind::kMeasureGradients;
+  };
+  const auto all = std::count_if(ops.begin(), ops.end(), can_be);
+  return trainer.graphs_launched() == (trainer.steps_done() == kSteps ? all : 0);
+}
+
 // The first steps of a golden run on ranks that share GPU 0.
 std::vector<Trained> train_on_gpu(const std::string& folder, int world_size,
-                                  std::vector<std::string> sets) {
+                                  std::vector<std::string> sets, Graphs graphs = Graphs::kNone) {
   sets.emplace_back("train.gemm_cache=off");
   const RunConfig config = golden_config(folder, world_size, std::move(sets));
   return run_ranks(world_size, [&](Communicator& communicator) {
     Backend backend = make_cuda_backend(0, config.train, world_size);
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
+    if (graphs == Graphs::kRecorded) trainer.record_graphs();
     Trained trained;
-    while (trainer.steps_done() < kSteps) trained.steps.push_back(trainer.step(false));
+    while (trainer.steps_done() < kSteps) {
+      trained.steps.push_back(trainer.step(false));
+      const bool recorded = trainer.steps_done() <= 2 || trainer.steps_done() == kSteps;
+      if (graphs == Graphs::kRecorded && recorded && !launches_graphs(trainer))
+        throw std::logic_error("graphs were not launched as often as they should be");
+    }
     trained.weights = weights_of(trainer, communicator);
     return trained;
   });
@@ -95,8 +117,8 @@ TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some k
     Backend backend = make_cuda_backend(0, config.train, 2);
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
-    trainer.step(false);
-    trainer.step(false);
+    trainer.record_graphs();  // which are not its
+    for (int step = 0; step < 3; ++step) trainer.step(false);
     return backend.device->tracker().peak().total();
   });
   CHECK(found[0] >= planned);
@@ -113,6 +135,20 @@ TEST_CASE("training on a GPU in half precision stays near the float64 trace") {
     for (size_t s = 0; s < rank.steps.size(); ++s)
       CHECK(std::fabs(rank.steps[s].loss - trace[s]["loss"].get<double>()) < kHalfLossTolerance);
   }
+}
+
+TEST_CASE("a run that records graphs has the bits of one that does not") {
+  using Sets = std::vector<std::string>;
+  const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
+  Sets sets = GENERATE(values<Sets>({{"parallel.strategy=ddp", "train.recompute=full"},
+                                     {"parallel.strategy=zero3", "train.precision=bf16"},
+                                     {"parallel.strategy=zero2", "train.grad_accum_dtype=bf16",
+                                      "train.precision=fp16", "fp16.window=1"}}));
+  CAPTURE(folder, sets);
+  sets.insert(sets.end(), {"train.micro_batch=1", "train.grad_accum=2"});
+  const std::vector<Trained> plain = train_on_gpu(folder, 2, sets);
+  const std::vector<Trained> recorded = train_on_gpu(folder, 2, sets, Graphs::kRecorded);
+  for (size_t rank = 0; rank < 2; ++rank) check_same(recorded[rank], plain[rank]);
 }
 
 TEST_CASE("training on a GPU gives the same bits twice, and wherever its state lies") {

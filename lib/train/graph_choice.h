@@ -1,0 +1,23 @@
+// Whether a run on a GPU records its kernels as CUDA graphs.
+#pragma once
+
+#include <string>
+
+#include "lib/arch/architecture.h"
+#include "lib/config/run_config.h"
+
+namespace gxp {
+
+struct GraphChoice {
+  bool records = false;
+  std::string reason;  // for the log
+};
+
+// As train.cuda_graphs says. auto: where a block's forward pass of a micro-batch takes less than
+// 1 ms at `flops_per_s`, the GPU's rate. It has about ten kernels, and to start one takes the host a
+// few microseconds: beyond that the GPU is never out of work, and recordings, which take memory of
+// the driver's, gain a few hundredths at most.
+GraphChoice choose_graphs(const RunConfig& config, const Architecture& architecture,
+                          size_t positions, double flops_per_s);
+
+}  // namespace gxp
