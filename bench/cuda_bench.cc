@@ -11,10 +11,12 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/gemm_timing.h"
+#include "kernels/cuda/quantize_launch.h"
 #include "lib/device/cuda_device.h"
 #include "lib/device/cuda_stream.h"
 
@@ -49,6 +51,7 @@ class Bench {
       buffers_.clear();
     }
     updates();
+    codecs();
   }
 
   void print(bool as_json) const {
@@ -229,6 +232,27 @@ class Bench {
       ops_->adamw(weights, first, second, gradients, {1e-4, 0.9, 0.95, 1e-8, 0.1, 3, 1.0});
     });
     time("sum of squares of 100 M", 0, 4 * double(count), [&] { ops_->sum_of_squares(gradients); });
+    buffers_.clear();
+  }
+
+  // Bytes: of f32 read and written, and of what travels.
+  void codecs() {
+    const size_t count = 100'000'000;
+    const Tensor x = tensor({count}, kF32), residual = tensor({count}, kF32);
+    const Tensor encoded = tensor({count}, kBF16);
+    const cudaStream_t stream = native_stream(*stream_);
+    const auto floats = [](const Tensor& t) { return reinterpret_cast<float*>(t.memory.data); };
+    for (const auto& [name, format] :
+         {std::pair("bf16", WireFormat::kBF16), std::pair("f16", WireFormat::kF16),
+          std::pair("int8", WireFormat::kInt8), std::pair("int4", WireFormat::kInt4)}) {
+      const CudaWire wire{format, count};
+      const auto wires = double(encoded_bytes(format, count));
+      std::byte* const out = encoded.memory.data;
+      time(fmt::format("encode 100 M as {}", name), 0, 12 * double(count) + wires,
+           [&] { launch_encode(stream, wire, out, floats(x), floats(residual)); });
+      time(fmt::format("decode and add 100 M of {}", name), 0, 8 * double(count) + wires,
+           [&] { launch_decode_and_add(stream, wire, floats(x), out); });
+    }
     buffers_.clear();
   }
 

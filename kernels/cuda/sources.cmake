@@ -21,6 +21,7 @@ set(gxp_cuda_sources
   gemm_cache.cc
   gemm_timing.cc
   norms.cu
+  quantize.cu
   rope.cu
   sums.cu
   token_order.cu

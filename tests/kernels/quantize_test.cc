@@ -1,47 +1,19 @@
 #include "kernels/quantize.h"
 
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "kernels/cpu/kernels.h"
 #include "tests/kernels/backends.h"
+#include "tests/kernels/wire_values.h"
 
 namespace gxp {
 namespace {
 
-constexpr std::array kFormats = {WireFormat::kBF16, WireFormat::kF16, WireFormat::kInt8,
-                                 WireFormat::kInt4};
-constexpr std::array<size_t, 8> kCounts = {0, 1, 7, 127, 128, 129, 256, 1009};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 bool is_blocked(WireFormat format) { return format >= WireFormat::kInt8; }
-
-// Values as gradients have them, and those that are hard to encode.
-struct Distribution {
-  std::string name;
-  float (*at)(std::mt19937& random, size_t i);
-};
-const std::vector<Distribution> kDistributions = {
-    {"uniform", [](std::mt19937& r, size_t) { return float(int32_t(r())) * 0x1p-31f; }},
-    {"mixed magnitudes",
-     [](std::mt19937& r, size_t i) {
-       return std::ldexp(float(int32_t(r())) * 0x1p-31f, int(i % 24) - 12);
-     }},
-    {"zeros", [](std::mt19937&, size_t) { return 0.0f; }},
-    {"one spike", [](std::mt19937&, size_t i) { return i % 100 == 3 ? 1000.0f : 0.5f; }},
-    {"ties", [](std::mt19937& r, size_t i) { return i % 64 == 0 ? 127 : float(r() % 254) / 2; }},
-    {"subnormal", [](std::mt19937& r, size_t) { return float(int(r() % 99)) * 0x1p-149f; }},
-    {"huge", [](std::mt19937& r, size_t) { return float(int32_t(r())) * 0x1p96f; }},
-};
-
-Floats values_of(const Distribution& distribution, size_t count) {
-  std::mt19937 random(17);
-  Floats x(count);
-  for (size_t i = 0; i < count; ++i) x[i] = distribution.at(random, i);
-  return x;
-}
 
 struct Encoded {
   std::vector<std::byte> bytes;
@@ -71,9 +43,9 @@ double error_bound(const Floats& x, size_t i, WireFormat format) {
 
 TEST_CASE("what comes back is within the format's bound, for every distribution and count",
           "[kernels]") {
-  const auto format = GENERATE(from_range(kFormats));
-  const Distribution distribution = GENERATE(from_range(kDistributions));
-  const auto count = GENERATE(from_range(kCounts));
+  const auto format = GENERATE(from_range(kWireFormats));
+  const Distribution distribution = GENERATE(from_range(kWireDistributions));
+  const auto count = GENERATE(from_range(kWireCounts));
   CAPTURE(int(format), distribution.name, count);
   const Floats x = values_of(distribution, count);
   const Encoded e = encode_with(cpu_kernels(choose_isa()).quantize, x, format);
@@ -85,10 +57,10 @@ TEST_CASE("what comes back is within the format's bound, for every distribution 
 
 TEST_CASE("every instruction set gives the same bits", "[kernels]") {
   const auto isa = GENERATE(from_range(isas_here()));
-  const auto format = GENERATE(from_range(kFormats));
+  const auto format = GENERATE(from_range(kWireFormats));
   CAPTURE(to_string(isa), int(format));
-  for (const Distribution& distribution : kDistributions) {
-    for (const size_t count : kCounts) {
+  for (const Distribution& distribution : kWireDistributions) {
+    for (const size_t count : kWireCounts) {
       const Floats x = values_of(distribution, count);
       const Encoded e = encode_with(cpu_kernels(isa).quantize, x, format);
       const Encoded baseline = encode_with(cpu_kernels(Isa::kBaseline).quantize, x, format);
@@ -116,8 +88,8 @@ TEST_CASE("integers up to the limit come back exactly, ties go to even", "[kerne
 
 TEST_CASE("decoding and adding is decoding, then adding", "[kernels]") {
   const auto isa = GENERATE(from_range(isas_here()));
-  const auto format = GENERATE(from_range(kFormats));
-  const auto count = GENERATE(from_range(kCounts));
+  const auto format = GENERATE(from_range(kWireFormats));
+  const auto count = GENERATE(from_range(kWireCounts));
   CAPTURE(to_string(isa), int(format), count);
   const QuantizeKernels& kernels = cpu_kernels(isa).quantize;
   const Floats x = random_floats(count, 1);
@@ -133,7 +105,7 @@ TEST_CASE("decoding and adding is decoding, then adding", "[kernels]") {
 
 TEST_CASE("the residual is what was lost, and is added the next time", "[kernels]") {
   const auto isa = GENERATE(from_range(isas_here()));
-  const auto format = GENERATE(from_range(kFormats));
+  const auto format = GENERATE(from_range(kWireFormats));
   CAPTURE(to_string(isa), int(format));
   const QuantizeKernels& kernels = cpu_kernels(isa).quantize;
   const Floats x = random_floats(1009, 3);
@@ -149,7 +121,7 @@ TEST_CASE("the residual is what was lost, and is added the next time", "[kernels
 
 TEST_CASE("NaN and infinity show in what is decoded, and leave no residual", "[kernels]") {
   const auto isa = GENERATE(from_range(isas_here()));
-  const auto format = GENERATE(from_range(kFormats));
+  const auto format = GENERATE(from_range(kWireFormats));
   const float bad = GENERATE(std::nanf(""), kInfinity, -kInfinity);
   CAPTURE(to_string(isa), int(format), bad);
   Floats x = random_floats(300, 4);
