@@ -11,13 +11,6 @@
 namespace gxp {
 namespace {
 
-std::string attribute(const Part& part, std::string_view key) {
-  for (const auto& [name, value] : part.other) {
-    if (name == key) return value;
-  }
-  return "";
-}
-
 class Builder {
  public:
   explicit Builder(const HostTree& host) : host_(host), names_(names_of_parts(host)) {
@@ -184,7 +177,7 @@ NcclLink Builder::rates_of(const CrossLink& link) const {
       break;
     }
     case CrossLinkKind::kXgmi: {
-      const std::string gcn = attribute(host_[link.from], "gcn");
+      const std::string gcn = gpu == nullptr ? "" : gpu->gcn;
       result.type = PathType::kNvl;
       result.kind = LinkKind::kNvLink;
       result.gb_per_s = rccl_xgmi_gb_per_s(gcn);

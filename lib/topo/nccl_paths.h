@@ -83,7 +83,4 @@ class NcclPaths {
   std::vector<Step> steps_;
 };
 
-// Why the path has its type, as a sentence: "PHB: through NUMA0, below which both lie".
-std::string explain_type(const HostTree& host, const NcclPath& path);
-
 }  // namespace gxp

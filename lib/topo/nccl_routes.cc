@@ -233,7 +233,7 @@ Verdict NcclRoutes::peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) const {
   const PathType level = p2p_level();
   std::string rule = limit_text(type, level, p2p_level_source());
   if (type > level) return {Answer::kNo, rule + "; NCCL goes through host memory"};
-  if (nvml == NvmlP2p::kOk || gpu == other) return {Answer::kYes, rule};
+  if (nvml == NvmlP2p::kOk || gpu == other || is_amd_) return {Answer::kYes, rule};
   if (nvml == NvmlP2p::kUnknown)
     return {Answer::kYes, rule + "; NVML must also report it for reads and writes"};
   rule += "; but NVML reports that it is disabled";
