@@ -53,6 +53,7 @@ class NcclRoutes {
   // `paths` must outlive it.
   explicit NcclRoutes(const NcclPaths& paths, const NcclSettings& settings = {});
 
+  [[nodiscard]] const NcclPaths& paths() const { return *paths_; }
   // Between two GPUs, or a GPU and a port, in that direction; else the path as wired.
   [[nodiscard]] NcclRoute find(PartId from, PartId to) const;
   // Over all hops of find().

@@ -1,0 +1,28 @@
+// The path between two devices of a host, as a report: its hops, what limits it, where NCCL sends
+// data instead, and the rules that decided.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/report/report.h"
+#include "lib/topo/nccl_routes.h"
+
+namespace gxp {
+
+// A GPU, port, NIC or NUMA node by what users call it; a NIC is its first port. kUsage: none is
+// called so, or NCCL has no paths to what is.
+PartId find_end(const NcclPaths& paths, std::string_view name);
+
+// Why a path has its type: "one PCIe switch, PCIe switch 0000:08:00.0".
+std::string explain_type(const HostTree& host, const NcclPath& path);
+
+// Facts: from, to, type, bandwidth_gb_s, rule, used (where NCCL sends data), verdicts. Table
+// "hops".
+void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to);
+
+// Table "paths": every GPU to every other, to every port and back: from, to, type, bandwidth_gb_s,
+// limiting_hop by the wiring; used.type, used.bandwidth_gb_s, used.via.
+void add_paths(Report& report, const NcclRoutes& routes);
+
+}  // namespace gxp

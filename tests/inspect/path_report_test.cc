@@ -1,0 +1,95 @@
+#include "lib/inspect/path_report.h"
+
+#include <algorithm>
+
+#include "lib/base/error.h"
+#include "lib/topo/nccl_xml.h"
+#include "lib/topo/text_file.h"
+#include "lib/topo/xml_text.h"
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+HostTree load(const std::string& name) {
+  const std::string file = std::string(GXP_TEST_DATA) + "/topo/" + name + ".xml";
+  return read_nccl_xml(read_text_file(file, kMaxXmlBytes), name);
+}
+
+// The facts of a path, "type: SYS" each, and its hops.
+std::string path_text(const std::string& host_name, const std::string& from,
+                      const std::string& to) {
+  const HostTree host = load(host_name);
+  const NcclPaths paths(host);
+  const NcclRoutes routes(paths);
+  Report report{.schema = "gxp.topo/1"};
+  add_path(report, routes, find_end(paths, from), find_end(paths, to));
+  return to_text(report);
+}
+
+}  // namespace
+
+TEST_CASE("a path's report says hops, limit, where NCCL sends data, and why", "[inspect]") {
+  CHECK(path_text("oci-H100-topology", "gpu0", "mlx5_13") ==
+        R"(from: GPU0
+to: mlx5_13
+type: SYS
+  because: through NUMA0, NUMA1
+GB/s, as NCCL counts: 6
+limited by: PCIe switch 0000:08:00.0 - NUMA0 (PCIe)
+NCCL uses: PXN
+  because: NVLink to GPU5, which is beside the NIC
+  GB/s: 22.5
+GPUDirect RDMA, sending: yes
+  because: PIX is within P2C, the limit for GPUDirect RDMA (of GPU5, which relays)
+GPUDirect RDMA, receiving: yes
+  because: PIX is within P2C, the limit for GPUDirect RDMA (of GPU5, which relays)
+flush after receiving: no
+  because: from Hopper (sm_90) on NCCL needs none
+
+from                      to                        link        GB/s  physical GB/s  limits
+GPU0                      PCIe switch 0000:08:00.0  PCIe          48          63.02
+PCIe switch 0000:08:00.0  NUMA0                     PCIe           6              8  limits
+NUMA0                     NUMA1                     inter-NUMA    22
+NUMA1                     PCIe switch 0000:a1:00.0  PCIe           6              8
+PCIe switch 0000:a1:00.0  NIC 0000:a5:00.0          PCIe          48          63.02
+NIC 0000:a5:00.0          mlx5_13                   network     22.5           22.5
+)");
+}
+
+TEST_CASE("the reason of a type names what is passed", "[inspect]") {
+  const auto [host, from, to, reason] =
+      GENERATE(table<std::string, std::string, std::string, std::string>({
+          {"oci-H100-topology", "GPU0", "GPU0", "type: LOC\n  because: the device itself"},
+          {"oci-H100-topology", "GPU0", "GPU7", "type: NVL\n  because: NVLinks to NVSwitches"},
+          {"oci-H100-topology", "GPU0", "0000:0c:00.0", "through PCIe switch 0000:08:00.0"},
+          {"rccl-topo_8p6l", "GPU0", "GPU5", "through GPU1, which relays; RCCL, unlike NCCL"},
+          {"rccl-topo_8p_940", "GPU0", "mlx5_7", "NCCL uses: PXN"},
+          {"aws-p4d-24xl-topo", "GPU0", "GPU2", "PCIe through NUMA0"},
+          {"aws-p4d-24xl-topo", "GPU0", "GPU2", "PHB is beyond PXB, NCCL's limit"},
+      }));
+  CAPTURE(host, from, to);
+  CHECK_THAT(path_text(host, from, to), Catch::Contains(reason));
+}
+
+TEST_CASE("a path needs two ends that NCCL has", "[inspect]") {
+  CHECK_THROWS_WITH(path_text("oci-H100-topology", "GPU8", "GPU0"),
+                    Catch::Contains("find \"GPU8\"") && Catch::Contains("there is no such part"));
+  CHECK_THROWS_WITH(path_text("oci-H100-topology", "0000:08:00.0", "GPU0"),
+                    Catch::Contains("it is a PCIe switch"));
+}
+
+TEST_CASE("all paths: GPUs to GPUs, to ports and back", "[inspect]") {
+  const HostTree host = load("oci-H100-topology");
+  const NcclPaths paths(host);
+  const NcclRoutes routes(paths);
+  Report report{.schema = "gxp.topo/1"};
+  add_paths(report, routes);
+  const Table& table = report.tables.at(0);
+  CHECK(table.rows.size() == 8 * 7 + 2 * 8 * 16);
+  const std::vector<Cell> nvlink = {"GPU0", "GPU1", "NVL", 370.8, "GPU0 - NVSwitch (NVLink)",
+                                    "NVL",  370.8,  ""};
+  CHECK(table.rows[0] == nvlink);
+}
+
+}  // namespace gxp
