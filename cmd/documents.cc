@@ -42,7 +42,8 @@ Document command_page(const CLI::App& command) {
               fmt::format(".SH DESCRIPTION\n{}.\n", to_roff(summary)) + ".SH OPTIONS\n" +
               empty_part("options") + ".SH EXIT STATUS\n" + empty_part("exit codes") +
               ".SH SEE ALSO\n.BR gxp (1),\n.BR gxp.toml (5)\n",
-          {{"options", options_manual(command)}, {"exit codes", exit_codes_manual()}}};
+          {{"options", options_manual(command) + actions_manual(command)},
+           {"exit codes", exit_codes_manual()}}};
 }
 
 Document main_page(const CLI::App& app) {

@@ -68,9 +68,10 @@ std::string value_words(const CLI::Option& option) {
 // Of a command or, with its command's name before its own, of an action.
 std::string command_completion(const CLI::App& command, const std::string& before = "") {
   const std::string name = before + command.get_name();
+  const std::string pattern = before.empty() ? name : '"' + name + '"';
   std::vector<std::string> words = command_names(command);
   std::ranges::copy(option_names(command), std::back_inserter(words));
-  std::string text = fmt::format("    \"{}\")\n      words=\"{}\"\n      case $previous in\n", name,
+  std::string text = fmt::format("    {})\n      words=\"{}\"\n      case $previous in\n", pattern,
                                  fmt::join(words, " "));
   for (const CLI::Option* option : command.get_options(visible)) {
     const std::vector<std::string> names = names_of(*option);
@@ -129,8 +130,13 @@ std::vector<std::string> option_names(const CLI::App& app) {
 std::string options_manual(const CLI::App& app) {
   std::string text;
   for (const CLI::Option* option : app.get_options(visible)) text += option_manual(*option);
-  for (const CLI::App* action : visible_commands(app)) {
-    text += fmt::format(".SS gxp {} {}\n{}.\n", to_roff(app.get_name()),
+  return text;
+}
+
+std::string actions_manual(const CLI::App& command) {
+  std::string text;
+  for (const CLI::App* action : visible_commands(command)) {
+    text += fmt::format(".SS gxp {} {}\n{}.\n", to_roff(command.get_name()),
                         to_roff(action->get_name()), to_roff(action->get_description()));
     text += options_manual(*action);
   }

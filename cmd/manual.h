@@ -11,9 +11,10 @@ namespace gxp {
 std::vector<std::string> command_names(const CLI::App& app);
 std::vector<std::string> option_names(const CLI::App& app);  // "-h", "--help", ...
 
-// roff: arguments and options of one command, each with type, default and meaning; then those of
-// its actions.
+// roff: arguments and options of one command, each with type, default and meaning.
 std::string options_manual(const CLI::App& app);
+// roff: a subsection for each action of a command, with its options; "" if it has none.
+std::string actions_manual(const CLI::App& command);
 // roff: the commands of `app` with their summaries.
 std::string commands_manual(const CLI::App& app);
 // roff: the table of exit_codes.h.

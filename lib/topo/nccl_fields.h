@@ -3,24 +3,12 @@
 #pragma once
 
 #include <array>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <variant>
 
 #include "lib/topo/host_tree.h"
-#include "lib/topo/xml_text.h"
+#include "lib/topo/xml_fields.h"
 
 namespace gxp {
-
-template <class Info>
-struct XmlField {
-  std::string_view attribute;
-  std::variant<std::string Info::*, std::optional<int> Info::*, std::optional<bool> Info::*,
-               std::optional<double> Info::*, double Info::*>  // a double: 0 is unknown
-      member;
-  NumberRange range{0, 1 << 30};
-};
 
 inline constexpr std::array<XmlField<NumaNodeInfo>, 7> kCpuFields = {{
     {"host_hash", &NumaNodeInfo::host_hash},

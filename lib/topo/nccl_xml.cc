@@ -105,39 +105,13 @@ class Reader {
                       : fmt::format("text in <{}>", node.parent().name()));
   }
 
-  // Whether the field took what the attribute says.
-  template <class Info>
-  bool set(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
-           const XmlField<Info>& field, Info& info) {
-    const std::string_view text = attribute.value();
-    if (text.empty()) return false;
-    return std::visit(
-        [&](auto member) {
-          auto& value = info.*member;
-          using Value = std::decay_t<decltype(value)>;
-          if constexpr (std::is_same_v<Value, std::string>) {
-            if (!value.empty()) return false;
-            value = text;
-          } else if constexpr (std::is_same_v<Value, double>) {
-            const double number = xml_.number(node, attribute, field.range);
-            if (number <= 0 || value != 0) return false;
-            value = number;
-          } else {
-            if (value.has_value()) return false;
-            value = typename Value::value_type(xml_.number(node, attribute, field.range));
-          }
-          return true;
-        },
-        field.member);
-  }
-
   template <class Info, size_t kFields>
   bool set_one(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
                const std::array<XmlField<Info>, kFields>& fields, Info& info, bool& known) {
     const auto field =
         std::ranges::find(fields, std::string_view(attribute.name()), &XmlField<Info>::attribute);
     known = field != fields.end();
-    return known && set(node, attribute, *field, info);
+    return known && set_field(xml_, node, attribute, *field, info);
   }
 
   template <class Info, size_t kFields>

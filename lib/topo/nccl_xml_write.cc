@@ -16,15 +16,6 @@ namespace {
 constexpr std::string_view kHiddenSwitch = "fffffff:ff:ff.0";
 constexpr std::string_view kNvSwitchClass = "0x068000";
 
-std::string to_attribute(std::string_view name, double value) {
-  // As NCCL writes it, where that loses nothing.
-  std::string text = fmt::format("{:f}", value);
-  if (name != "latency" || parse_number(text) != value) text = fmt::format("{}", value);
-  return text;
-}
-std::string to_attribute(std::string_view /*name*/, int value) { return std::to_string(value); }
-std::string to_attribute(std::string_view /*name*/, bool value) { return value ? "1" : "0"; }
-
 class Writer {
  public:
   explicit Writer(const HostTree& host) : host_(host), links_from_(host.parts().size()) {
@@ -46,25 +37,6 @@ class Writer {
  private:
   void write_text(std::string_view name, std::string_view value) {
     if (!value.empty()) xml_.attribute(name, value);
-  }
-
-  template <class Info, size_t kFields>
-  void write_fields(const std::array<XmlField<Info>, kFields>& fields, const Info& info) {
-    for (const XmlField<Info>& field : fields) {
-      std::visit(
-          [&](auto member) {
-            const auto& value = info.*member;
-            using Value = std::decay_t<decltype(value)>;
-            if constexpr (std::is_same_v<Value, std::string>) {
-              write_text(field.attribute, value);
-            } else if constexpr (std::is_same_v<Value, double>) {
-              if (value != 0) xml_.attribute(field.attribute, to_attribute(field.attribute, value));
-            } else {
-              if (value) xml_.attribute(field.attribute, to_attribute(field.attribute, *value));
-            }
-          },
-          field.member);
-    }
   }
 
   // Those of `other` that begin with the prefix, without it.
@@ -128,7 +100,8 @@ void Writer::write_part(PartId id) {
 
 void Writer::write_numa_node(const Part& part) {
   xml_.open("cpu");
-  if (const auto* info = std::get_if<NumaNodeInfo>(&part.info)) write_fields(kCpuFields, *info);
+  if (const auto* info = std::get_if<NumaNodeInfo>(&part.info))
+    write_fields(xml_, kCpuFields, *info);
   write_attributes(part.other, "");
   write_below(part);
   xml_.close();
@@ -162,7 +135,7 @@ void Writer::write_pci(PartId id) {
   xml_.open("pci");
   xml_.attribute("busid",
                  part.bus_id.empty() ? fmt::format("ffff:ff:{:02x}.0", ++made_up_) : part.bus_id);
-  write_fields(kPciFields, part.identity);
+  write_fields(xml_, kPciFields, part.identity);
   if (part.bus_id.empty() && part.identity.class_code.empty()) xml_.attribute("class", "0x060400");
   write_link(part.link);
   write_attributes(part.other, "");
@@ -181,7 +154,7 @@ void Writer::write_pci(PartId id) {
 void Writer::write_gpu(PartId id, std::string_view prefix) {
   const Part& part = host_[id];
   xml_.open("gpu");
-  write_fields(kGpuFields, std::get<GpuInfo>(part.info));
+  write_fields(xml_, kGpuFields, std::get<GpuInfo>(part.info));
   write_attributes(part.other, prefix);
   write_cross_links(id, false);
   if (prefix.empty()) {
@@ -208,7 +181,7 @@ void Writer::write_nic(const Part& part, std::string_view prefix) {
 
 void Writer::write_port(const Part& part) {
   xml_.open("net");
-  if (const auto* info = std::get_if<PortInfo>(&part.info)) write_fields(kNetFields, *info);
+  if (const auto* info = std::get_if<PortInfo>(&part.info)) write_fields(xml_, kNetFields, *info);
   write_attributes(part.other, "");
   xml_.add_verbatim(part.unknown_elements);
   xml_.close();

@@ -8,6 +8,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/topo/xml_fields.h"
 
 namespace gxp {
 namespace {
@@ -40,6 +41,12 @@ std::optional<double> parse_number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), last, value);
   return error == std::errc() && end == last ? std::optional(value) : std::nullopt;
+}
+
+std::string to_attribute(std::string_view name, double value) {
+  std::string text = fmt::format("{:f}", value);
+  if (name != "latency" || parse_number(text) != value) text = fmt::format("{}", value);
+  return text;
 }
 
 XmlText::XmlText(std::string_view text, std::string name) : name_(std::move(name)) {
