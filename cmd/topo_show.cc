@@ -29,6 +29,8 @@ struct Options {
 
 // NCCL's file is that of one host.
 std::string nccl_xml_of(const Topology& topology) {
+  if (!topology.channel_graphs.empty())
+    return write_channel_graphs({.graphs = topology.channel_graphs});
   if (topology.trees.size() != 1) {
     fail(ErrorKind::kConfig, "write NCCL XML of {}: it has {} kinds of hosts; one is needed",
          topology.name, topology.trees.size());

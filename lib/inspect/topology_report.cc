@@ -142,6 +142,31 @@ void add_paths(Table& table, const HostTree& host, const std::vector<std::string
   }
 }
 
+void add_channels(Report& report, const std::vector<ChannelGraph>& graphs) {
+  if (graphs.empty()) return;
+  Table& table = report.add_table("channels", {{"graph"},
+                                               {"pattern"},
+                                               {"channel"},
+                                               {"gpus"},
+                                               {"nets"},
+                                               {"intra_gb_s"},
+                                               {"inter_gb_s"},
+                                               {"type_intra"},
+                                               {"type_inter"}});
+  for (const ChannelGraph& graph : graphs) {
+    for (size_t channel = 0; channel < graph.channels.size(); ++channel) {
+      std::vector<int64_t> gpus, nets;
+      for (const ChannelDevice& device : graph.channels[channel].devices)
+        (device.kind == ChannelDevice::Kind::kGpu ? gpus : nets).push_back(device.dev);
+      table.add_row({cell_of(graph.id),
+                     graph.pattern ? Cell(std::string(name_of_pattern(*graph.pattern))) : Cell(),
+                     int64_t(channel), gpus, nets, cell_of(graph.speed_intra),
+                     cell_of(graph.speed_inter), text_or_null(graph.type_intra),
+                     text_or_null(graph.type_inter)});
+    }
+  }
+}
+
 void add_texts(Report& report, const char* name, const std::vector<std::string>& texts) {
   if (texts.empty()) return;
   Table& table = report.add_table(name, {{"text"}});
@@ -214,6 +239,7 @@ Report topology_report(const Topology& topology) {
     notes.insert(notes.end(), host.notes.begin(), host.notes.end());
   }
   add_network(report, topology);
+  add_channels(report, topology.channel_graphs);
   add_texts(report, "absent", absent);
   add_texts(report, "notes", notes);
   return report;

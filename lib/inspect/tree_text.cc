@@ -291,13 +291,49 @@ class SwitchText {
   std::string text_;
 };
 
+// "graph 0, ring: 2 channels; 12 GB/s between GPUs (SYS), 12 GB/s to the network (PIX)".
+std::string head_of(const ChannelGraph& graph) {
+  const auto speed = [](const std::optional<double>& gb_per_s, const std::string& type,
+                        std::string_view where) {
+    if (!gb_per_s) return std::string();
+    return fmt::format("{:g} GB/s {}{}", *gb_per_s, where, type.empty() ? "" : " (" + type + ")");
+  };
+  std::string text = graph.id ? fmt::format("graph {}", *graph.id) : "graph";
+  if (graph.pattern) {
+    const std::string_view name = name_of_pattern(*graph.pattern);
+    text += name.empty() ? fmt::format(", pattern {}", *graph.pattern) : fmt::format(", {}", name);
+  }
+  const std::string speeds =
+      join_words({speed(graph.speed_intra, graph.type_intra, "between GPUs"),
+                  speed(graph.speed_inter, graph.type_inter, "to the network")});
+  return join_words({text + ": " + count_of(graph.channels.size(), "channel"), speeds}, "; ");
+}
+
+std::string text_of(const ChannelGraph& graph) {
+  std::string text = head_of(graph) + '\n';
+  for (const Channel& channel : graph.channels) {
+    std::vector<std::string> words;
+    for (const ChannelDevice& device : channel.devices) {
+      const bool is_gpu = device.kind == ChannelDevice::Kind::kGpu;
+      words.push_back(fmt::format("{}{}", is_gpu ? "GPU" : "NET", device.dev));
+    }
+    text += fmt::format("  {}\n", join_words(words, " "));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string tree_text(const HostTree& host) { return TreeText(host).write(); }
 
 std::string tree_text(const Topology& topology) {
   std::string text;
-  const bool is_cluster = topology.hosts.size() != 1 || !topology.switches.empty();
+  const bool is_cluster = topology.hosts.size() > 1 || !topology.switches.empty();
+  if (!topology.channel_graphs.empty()) {
+    text = fmt::format("{} ({}): {}\n", topology.name, topology.source,
+                       count_of(topology.channel_graphs.size(), "graph"));
+    for (const ChannelGraph& graph : topology.channel_graphs) text += text_of(graph);
+  }
   if (is_cluster) {
     text = fmt::format(
         "{} ({}): {}{}\n", topology.name, topology.source, count_of(topology.hosts.size(), "host"),

@@ -44,9 +44,9 @@ struct ChannelGraph {
 };
 
 struct ChannelGraphs {
-  std::string name;  // the file's
-  std::vector<ChannelGraph> graphs;
-  std::vector<std::string> notes;
+  std::string name{};  // the file's
+  std::vector<ChannelGraph> graphs{};
+  std::vector<std::string> notes{};
 };
 
 std::string_view name_of_pattern(int pattern);  // "ring", "tree"; "": it is not known

@@ -42,9 +42,20 @@ Topology load_nccl(const SourceInput& input) {
   return topology_of(read_nccl_xml(input.text, input.name));
 }
 
+bool is_channel_graphs(const SourceInput& input) { return is_xml_of(input, "graphs"); }
+Topology load_channel_graphs(const SourceInput& input) {
+  ChannelGraphs read = read_channel_graphs(input.text, input.name);
+  return {.name = input.name,
+          .source = "NCCL graph XML, version 1",
+          .channel_graphs = std::move(read.graphs),
+          .notes = std::move(read.notes)};
+}
+
 constexpr std::array kSources = {
     TopologySource{"nccl-xml", "NCCL's topology XML (NCCL_TOPO_DUMP_FILE) or RCCL's",
                    "<system version=\"1\">", is_nccl, load_nccl},
+    TopologySource{"nccl-graph", "NCCL's graph XML (NCCL_GRAPH_DUMP_FILE): rings and trees alone",
+                   "<graphs version=\"1\">", is_channel_graphs, load_channel_graphs},
 };
 
 SourceInput look_at(const std::string& what) {
@@ -76,9 +87,6 @@ struct Stranger {
   std::string_view what;
 };
 constexpr std::array kStrangers = {
-    Stranger{[](const SourceInput& input) { return is_xml_of(input, "graphs"); },
-             "it is NCCL's graph XML (NCCL_GRAPH_DUMP_FILE), which says rings and trees, not "
-             "hardware; the file of NCCL_TOPO_DUMP_FILE is needed"},
     Stranger{[](const SourceInput& input) {
                return input.form == SourceForm::kFile &&
                       input.text.find_first_not_of(" \t\r\n") == std::string::npos;
@@ -113,8 +121,8 @@ Topology load_topology(const std::string& what) {
 HostTree load_host(const std::string& what) {
   Topology topology = load_topology(what);
   if (topology.trees.empty()) {
-    fail(ErrorKind::kCorrupt, "read topology {}: {} says what joins hosts, not what is in them",
-         topology.name, topology.source);
+    fail(ErrorKind::kCorrupt, "read topology {}: {} does not say what is in a host", topology.name,
+         topology.source);
   }
   HostTree host = std::move(topology.trees.front());
   if (topology.trees.size() > 1) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/topo/channel_graphs.h"
 #include "lib/topo/host_tree.h"
 
 namespace gxp {
@@ -36,6 +37,7 @@ struct Topology {
   std::vector<HostTree> trees{};
   std::vector<TopologyHost> hosts{};
   std::vector<NetworkSwitch> switches{};
+  std::vector<ChannelGraph> channel_graphs{};  // of a source that tells orders of GPUs alone
   // Of the whole; those of a host are with its tree.
   std::vector<std::string> notes{};
 };

@@ -66,6 +66,17 @@ TEST_CASE("of many ports and of many other devices only some are told", "[inspec
   CHECK(text.find("  7 other PCIe devices\n") != std::string::npos);
 }
 
+TEST_CASE("rings and trees are told channel by channel", "[inspect]") {
+  Topology topology{.name = "g.xml", .source = "dump"};
+  topology.channel_graphs = {
+      {.id = 0, .pattern = 4, .speed_intra = 12, .type_intra = "SYS", .channels = {{}}}};
+  topology.channel_graphs[0].channels[0].devices = {{.dev = 1}, {.dev = 0}};
+  CHECK(tree_text(topology) ==
+        "g.xml (dump): 1 graph\n"
+        "graph 0, ring: 1 channel; 12 GB/s between GPUs (SYS)\n"
+        "  GPU1 GPU0\n");
+}
+
 TEST_CASE("a cluster is told by its switches, hosts that are alike once", "[inspect]") {
   HostTree tree;
   tree.source = "made";

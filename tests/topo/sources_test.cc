@@ -39,6 +39,13 @@ TEST_CASE("content decides what a file is", "[topo]") {
   CHECK(topology.hosts.size() == 1);
 }
 
+TEST_CASE("a file of rings and trees has no host", "[topo]") {
+  const std::string file = kData + "azure-ncv4-graph.xml";
+  CHECK(load_topology(file).channel_graphs.size() == 3);
+  CHECK(complaint(ErrorKind::kCorrupt, [&] { load_host(file); }).find("NCCL graph XML") !=
+        std::string::npos);
+}
+
 TEST_CASE("what is no topology is refused, with what it is", "[topo]") {
   const auto [text, said] = GENERATE(table<std::string, std::string>({
       {"", "it is empty"},
@@ -46,7 +53,7 @@ TEST_CASE("what is no topology is refused, with what it is", "[topo]") {
       {"hello", "it is nothing that gxp knows: NCCL's topology XML"},
       {"<?xml version=\"1.0\"?><!-- a > b --><html/>", "it is nothing that gxp knows"},
       {"<!-- no end", "it is nothing that gxp knows"},
-      {"<graphs version=\"1\"/>", "it is NCCL's graph XML"},
+      {"<graphs version=\"7\"/>", ":1:1: <graphs version=\"7\">"},
       {"<!-- x --><system version=\"7\"/>", ":1:11: <system version=\"7\">"},
   }));
   const PlantedFile file(text);
