@@ -96,7 +96,7 @@ DeviceMatrix devices_of(const HostTree& host) {
   std::vector<PartId> nics = host.all_of(PartKind::kPort);
   if (nics.empty()) nics = host.all_of(PartKind::kNic);
   std::ranges::copy_if(nics, std::back_inserter(matrix.nics),
-                       [&](PartId nic) { return !host[pcie_part(host, nic)].bus_id.empty(); });
+                       [&](PartId nic) { return is_on_pcie(host, pcie_part(host, nic)); });
   return matrix;
 }
 

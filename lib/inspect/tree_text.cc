@@ -80,7 +80,7 @@ class TreeText {
 std::string TreeText::title_of(PartId id) const {
   switch (host_[id].kind) {
     case PartKind::kNic:
-      return host_[id].bus_id.empty() ? "virtual NIC" : "NIC";
+      return is_on_pcie(host_, id) ? "NIC" : "virtual NIC";
     case PartKind::kPcieSwitch:
       return "switch";
     case PartKind::kPcieDevice:

@@ -101,7 +101,7 @@ void Converter::add_part(PartId id, std::optional<VertexId> above) {
     const VertexKind kind = vertex_kind(part.kind);
     vertex_of_[id] =
         host_.graph.add_vertex(kind, fmt::format("{} {}", to_string(kind), part.bus_id));
-    const bool is_local = part.bus_id.empty() && part.kind != PartKind::kPcieSwitch;
+    const bool is_local = part.kind == PartKind::kNic && !is_on_pcie(tree_, id);
     if (above) {
       join(vertex_of_[id], *above, LinkKind::kPcie,
            is_local ? kNcclLocalGbPerS : pcie_gb_per_s(part), latencies_.pcie_s);

@@ -129,6 +129,13 @@ PartId HostTree::find_bus(std::string_view bus_id) const {
   return wanted.empty() || found == parts_.end() ? kNoPart : PartId(found - parts_.begin());
 }
 
+bool is_on_pcie(const HostTree& host, PartId device) {
+  if (!host[device].bus_id.empty()) return true;
+  const PartId above = host[device].above;
+  return above != kNoPart &&
+         (host[above].kind == PartKind::kHostBridge || host[above].kind == PartKind::kPcieSwitch);
+}
+
 std::vector<std::string> names_of_parts(const HostTree& host) {
   std::vector<std::string> names(host.parts().size());
   std::map<std::string, int> taken;  // and how often

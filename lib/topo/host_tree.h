@@ -186,6 +186,10 @@ class HostTree {
   std::vector<PartId> roots_;
 };
 
+// Whether a NIC or another device is one on PCIe, not of software alone: it has a bus id, or lies
+// below a bridge of which its source does not say the bus ids.
+bool is_on_pcie(const HostTree& host, PartId device);
+
 // What users call the parts, by id: "GPU0" by the driver's number where all GPUs have one, else in
 // the tree's order; "NIC0" likewise by ports; "NUMA0"; "mlx5_0" of a port that has a name (with a
 // number behind it if another has the same); else kind and bus id. All differ.

@@ -107,8 +107,9 @@ void Builder::add_device(PartId part) {
 // the functions of a device.
 std::string Builder::nic_key(PartId part) const {
   std::string bus_id = host_[part].bus_id;
-  if (bus_id.empty())
+  if (!is_on_pcie(host_, part))
     return fmt::format("below part {}", host_.find_above(part, PartKind::kNumaNode));
+  if (bus_id.empty()) return fmt::format("part {}", part);
   if (host_.dialect == "2") bus_id.back() = '0';
   return bus_id;
 }
@@ -134,7 +135,7 @@ NcclNodeId Builder::node_above(PartId part) {
 void Builder::join_above(NcclNodeId node, PartId part) {
   const NcclNodeId above = node_above(part);
   if (above == kNoNcclNode) return;
-  const bool has_device = !host_[part].bus_id.empty() || host_[part].kind == PartKind::kGpu;
+  const bool has_device = is_on_pcie(host_, part) || host_[part].kind == PartKind::kGpu;
   const PcieLink& link = host_[part].link;
   up_[node] = above;
   join_both(node, above,

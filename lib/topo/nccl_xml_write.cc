@@ -89,8 +89,9 @@ void Writer::write_part(PartId id) {
   if (part.kind == PartKind::kHostBridge) return write_below(part);
   if (!part.bus_id.empty() || part.kind == PartKind::kPcieSwitch) return write_pci(id);
   const PartKind above = part.above == kNoPart ? PartKind::kNumaNode : host_[part.above].kind;
-  if (part.kind == PartKind::kNic) return write_nic(part, "");
-  if (part.kind == PartKind::kGpu && above != PartKind::kGpu) {
+  const bool is_nic = part.kind == PartKind::kNic;
+  if (is_nic && !is_on_pcie(host_, id)) return write_nic(part, "");
+  if (is_nic || (part.kind == PartKind::kGpu && above != PartKind::kGpu)) {
     fail(ErrorKind::kConfig,
          "write NCCL XML of {}: {} has no bus id, by which NCCL knows devices; {} does not say it",
          host_.name, names_of_parts(host_)[id], host_.source);

@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
 #include "lib/topo/nccl_xml.h"
+#include "lib/topo/smi_matrix.h"
 #include "lib/topo/text_file.h"
 
 namespace gxp {
@@ -51,11 +52,20 @@ Topology load_channel_graphs(const SourceInput& input) {
           .notes = std::move(read.notes)};
 }
 
+bool is_matrix(const SourceInput& input) {
+  return input.form == SourceForm::kFile && looks_like_matrix(input.text);
+}
+Topology load_matrix(const SourceInput& input) {
+  return topology_of(host_of_matrix(read_pasted_matrix(input.text, input.name), input.name));
+}
+
 constexpr std::array kSources = {
     TopologySource{"nccl-xml", "NCCL's topology XML (NCCL_TOPO_DUMP_FILE) or RCCL's",
                    "<system version=\"1\">", is_nccl, load_nccl},
     TopologySource{"nccl-graph", "NCCL's graph XML (NCCL_GRAPH_DUMP_FILE): rings and trees alone",
                    "<graphs version=\"1\">", is_channel_graphs, load_channel_graphs},
+    TopologySource{"nvidia-smi", "what nvidia-smi topo -m or -p2p printed, pasted",
+                   "a line GPU0 GPU1 ...", is_matrix, load_matrix},
 };
 
 SourceInput look_at(const std::string& what) {
