@@ -87,6 +87,8 @@ void Writer::write_part(PartId id) {
   if (part.kind == PartKind::kNumaNode) return write_numa_node(part);
   if (part.kind == PartKind::kPort) return write_port(part);
   if (part.kind == PartKind::kHostBridge) return write_below(part);
+  // NCCL knows NVSwitches by the links that lead to them.
+  if (part.kind == PartKind::kNvSwitch && part.above == kNoPart) return;
   if (!part.bus_id.empty() || part.kind == PartKind::kPcieSwitch) return write_pci(id);
   const PartKind above = part.above == kNoPart ? PartKind::kNumaNode : host_[part.above].kind;
   const bool is_nic = part.kind == PartKind::kNic;

@@ -12,7 +12,9 @@
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
 #include "lib/topo/nccl_xml.h"
+#include "lib/topo/slurm_topology.h"
 #include "lib/topo/smi_matrix.h"
+#include "lib/topo/synthetic.h"
 #include "lib/topo/text_file.h"
 
 namespace gxp {
@@ -59,6 +61,18 @@ Topology load_matrix(const SourceInput& input) {
   return topology_of(host_of_matrix(read_pasted_matrix(input.text, input.name), input.name));
 }
 
+bool is_slurm(const SourceInput& input) {
+  return input.form == SourceForm::kFile && looks_like_slurm_topology(input.text);
+}
+Topology load_slurm(const SourceInput& input) {
+  return read_slurm_topology(input.text, input.name);
+}
+
+bool is_name(const SourceInput& input) {
+  return input.form == SourceForm::kName && is_synthetic(input.name);
+}
+Topology load_name(const SourceInput& input) { return topology_of(make_synthetic(input.name)); }
+
 constexpr std::array kSources = {
     TopologySource{"nccl-xml", "NCCL's topology XML (NCCL_TOPO_DUMP_FILE) or RCCL's",
                    "<system version=\"1\">", is_nccl, load_nccl},
@@ -66,6 +80,10 @@ constexpr std::array kSources = {
                    "<graphs version=\"1\">", is_channel_graphs, load_channel_graphs},
     TopologySource{"nvidia-smi", "what nvidia-smi topo -m or -p2p printed, pasted",
                    "a line GPU0 GPU1 ...", is_matrix, load_matrix},
+    TopologySource{"slurm", "Slurm's topology.conf, of switches or blocks", "SwitchName=...",
+                   is_slurm, load_slurm},
+    TopologySource{"name", "a machine or shape by name: dgx-h100, ring:8", "its name", is_name,
+                   load_name},
 };
 
 SourceInput look_at(const std::string& what) {
@@ -81,10 +99,11 @@ SourceInput look_at(const std::string& what) {
   struct stat status {};
   if (::stat(what.c_str(), &status) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) check_sys(-1, fmt::format("read {}", what));
+    std::vector<std::string> names;
+    for (const SyntheticName& known : synthetic_names()) names.emplace_back(known.name);
     fail(ErrorKind::kUsage,
-         "--from '{}': there is no such file, and no topology of that name; gxp help topo lists "
-         "them",
-         what);
+         "topology '{}': there is no such file, and no such name{}; known are {}", what,
+         did_you_mean(what, names), fmt::join(names, ", "));
   }
   input.form = S_ISDIR(status.st_mode) ? SourceForm::kDirectory : SourceForm::kFile;
   if (input.form == SourceForm::kFile) input.text = read_text_file(what, kMaxSourceBytes);

@@ -67,7 +67,7 @@ TEST_CASE("a matrix that no tree has is taken as far as it goes, and what not is
           "[inspect]") {
   const std::string text = pasted("h100-8gpu-10mlx-no-nic-rows.txt");
   const HostTree host = host_of(text);
-  CHECK(differences(text).size() == 6);
+  CHECK(differences(text).size() == 12);
   CHECK(notes_say(host, "GPU1 to mlx5_8 is NODE, but SYS by the other cells"));
   CHECK(notes_say(host, "2 more pairs contradict other cells"));
   CHECK(host.all_of(PartKind::kNvSwitch).size() == 1);
