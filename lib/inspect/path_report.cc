@@ -32,13 +32,11 @@ Cell known_rate(double gb_per_s) {
   return cell;
 }
 
-std::string limiting_hop(const HostTree& host, const std::vector<std::string>& names,
-                         const NcclPath& path) {
+std::string limiting_hop(const std::vector<std::string>& names, const NcclPath& path) {
   const int limit = path.limiting_hop();
   if (limit < 0) return "";
   const PathHop& hop = path.hops[size_t(limit)];
-  return fmt::format("{} - {} ({})", hop_end(names, hop.from), hop_end(names, hop.to),
-                     link_name(host, hop.kind));
+  return fmt::format("{} -> {}", hop_end(names, hop.from), hop_end(names, hop.to));
 }
 
 std::string_view to_string(Answer answer) {
@@ -167,7 +165,7 @@ void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to) 
   add_fact(report, "bandwidth_gb_s", "GB/s, as NCCL counts", rounded(path.gb_per_s));
   if (path.physical_gb_per_s() > 0)
     add_fact(report, "physical_gb_s", "GB/s, physical", rounded(path.physical_gb_per_s()));
-  add_fact(report, "limiting_hop", "limited by", limiting_hop(host, names, path));
+  add_fact(report, "limiting_hop", "limited by", limiting_hop(names, path));
   if (used.via != kNoPart || used.type != path.type) {
     const NcclPath way = routes.path(from, to);
     add_fact(report, "used.type", "NCCL uses", std::string(to_string(used.type)));
@@ -178,32 +176,28 @@ void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to) 
   add_hops(report, host, path);
 }
 
-void add_paths(Report& report, const NcclRoutes& routes) {
+std::vector<Column> path_columns() {
+  return {{"from"},         {"to"},   {"type"},      {"bandwidth_gb_s"},
+          {"limiting_hop"}, {"tree"}, {"used.type"}, {"used.bandwidth_gb_s"},
+          {"used.via"}};
+}
+
+void add_paths(Table& table, const NcclRoutes& routes, size_t tree) {
   const NcclPaths& paths = routes.paths();
-  const std::vector<std::string> names = names_of_parts(paths.host());
-  Table& table = report.add_table("paths", {{"from"},
-                                            {"to"},
-                                            {"type"},
-                                            {"bandwidth_gb_s", "GB/s"},
-                                            {"limiting_hop"},
-                                            {"used.type"},
-                                            {"used.bandwidth_gb_s"},
-                                            {"used.via"}});
-  const auto add = [&](PartId from, PartId to) {
-    if (from == to) return;
-    const NcclPath path = paths.find(from, to);
-    const NcclRoute used = routes.find(from, to);
-    table.add_row({names[from], names[to], std::string(to_string(path.type)),
-                   rounded(path.gb_per_s), limiting_hop(paths.host(), names, path),
-                   std::string(to_string(used.type)), rounded(used.gb_per_s),
-                   std::string(used.via == kNoPart ? "" : names[used.via])});
-  };
-  for (const PartId gpu : paths.gpus()) {
-    for (const PartId other : paths.gpus()) add(gpu, other);
-    for (const PartId port : paths.ports()) add(gpu, port);
-  }
-  for (const PartId port : paths.ports()) {
-    for (const PartId gpu : paths.gpus()) add(port, gpu);
+  const HostTree& host = paths.host();
+  const std::vector<std::string> names = names_of_parts(host);
+  std::vector<PartId> ends = paths.gpus();
+  ends.insert(ends.end(), paths.ports().begin(), paths.ports().end());
+  for (const PartId from : ends) {
+    for (const PartId to : ends) {
+      if (from == to) continue;
+      const NcclPath path = paths.find(from, to);
+      const NcclRoute used = routes.find(from, to);
+      table.add_row({names[from], names[to], std::string(to_string(path.type)),
+                     rounded(path.gb_per_s), limiting_hop(names, path), int64_t(tree),
+                     std::string(to_string(used.type)), rounded(used.gb_per_s),
+                     std::string(used.via == kNoPart ? "" : names[used.via])});
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/report/report.h"
 #include "lib/topo/nccl_routes.h"
@@ -21,8 +22,10 @@ std::string explain_type(const HostTree& host, const NcclPath& path);
 // "hops".
 void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to);
 
-// Table "paths": every GPU to every other, to every port and back: from, to, type, bandwidth_gb_s,
-// limiting_hop by the wiring; used.type, used.bandwidth_gb_s, used.via.
-void add_paths(Report& report, const NcclRoutes& routes);
+// Rows of a table of path_columns(): between any two GPUs and ports from, to, type,
+// bandwidth_gb_s, limiting_hop by the wiring; used.type, used.bandwidth_gb_s, used.via where NCCL
+// sends data. `tree` numbers the host.
+std::vector<Column> path_columns();
+void add_paths(Table& table, const NcclRoutes& routes, size_t tree);
 
 }  // namespace gxp

@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "lib/inspect/path_report.h"
 #include "lib/topo/cpu_set.h"
-#include "lib/topo/nccl_paths.h"
 
 namespace gxp {
 namespace {
@@ -118,30 +118,6 @@ void add_links(Table& table, const HostTree& host, const std::vector<std::string
   }
 }
 
-// "0000:0c:00.0 -> switch".
-Cell limiting_hop_of(const NcclPath& path, const std::vector<std::string>& names) {
-  const int limit = path.limiting_hop();
-  if (limit < 0) return {};
-  const auto name = [&](PartId id) { return id == kNoPart ? std::string("NVSwitch") : names[id]; };
-  const PathHop& hop = path.hops[size_t(limit)];
-  return fmt::format("{} -> {}", name(hop.from), name(hop.to));
-}
-
-void add_paths(Table& table, const HostTree& host, const std::vector<std::string>& names,
-               size_t tree) {
-  const NcclPaths paths(host);
-  std::vector<PartId> ends = paths.gpus();
-  ends.insert(ends.end(), paths.ports().begin(), paths.ports().end());
-  for (const PartId from : ends) {
-    for (const PartId to : ends) {
-      if (from == to) continue;
-      const NcclPath path = paths.find(from, to);
-      table.add_row({names[from], names[to], std::string(to_string(path.type)), path.gb_per_s,
-                     limiting_hop_of(path, names), int64_t(tree)});
-    }
-  }
-}
-
 void add_channels(Report& report, const std::vector<ChannelGraph>& graphs) {
   if (graphs.empty()) return;
   Table& table = report.add_table("channels", {{"graph"},
@@ -225,8 +201,7 @@ Report topology_report(const Topology& topology) {
                                                 {"state"}});
   Table& links = report.add_table(
       "links", {{"kind"}, {"from"}, {"to"}, {"target"}, {"count"}, {"gb_per_s_each"}, {"tree"}});
-  Table& paths = report.add_table(
-      "paths", {{"from"}, {"to"}, {"type"}, {"bandwidth_gb_s"}, {"limiting_hop"}, {"tree"}});
+  Table& paths = report.add_table("paths", path_columns());
   std::vector<std::string> absent;
   std::vector<std::string> notes = topology.notes;
   for (size_t tree = 0; tree < topology.trees.size(); ++tree) {
@@ -234,7 +209,8 @@ Report topology_report(const Topology& topology) {
     const std::vector<std::string> names = names_of_parts(host);
     add_devices(devices, host, names, tree);
     add_links(links, host, names, tree);
-    add_paths(paths, host, names, tree);
+    const NcclPaths found(host);
+    add_paths(paths, NcclRoutes(found), tree);
     absent.insert(absent.end(), host.absent.begin(), host.absent.end());
     notes.insert(notes.end(), host.notes.begin(), host.notes.end());
   }

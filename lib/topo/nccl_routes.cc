@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 
+#include "lib/base/error.h"
 #include "lib/topo/nccl_rules.h"
 
 namespace gxp {
@@ -43,6 +44,41 @@ std::optional<PathType> parse_nccl_level(std::string_view text) {
   if (named && *named <= PathType::kSys) return named;
   if (text.size() != 1 || text[0] < '0' || text[0] > '9') return std::nullopt;
   return kOldLevels[std::min<size_t>(size_t(text[0] - '0'), kOldLevels.size() - 1)];
+}
+
+void set_nccl_variable(NcclSettings& settings, std::string_view name, std::string_view value) {
+  const auto is_set = [&] {
+    if (value != "0" && value != "1")
+      fail(ErrorKind::kUsage, "set {}={}: must be 0 or 1", name, value);
+    return value == "1";
+  };
+  const auto level = [&] {
+    const auto parsed = parse_nccl_level(value);
+    if (!parsed)
+      fail(ErrorKind::kUsage, "set {}={}: must be LOC, NVL, PIX, PXB, PHB, SYS, or 0 to 5", name,
+           value);
+    return parsed;
+  };
+  if (name == "NCCL_P2P_LEVEL") {
+    settings.p2p_level = level();
+  } else if (name == "NCCL_P2P_DISABLE") {
+    settings.p2p_disable = is_set();
+  } else if (name == "NCCL_NET_GDR_LEVEL") {
+    settings.gdr_level = level();
+  } else if (name == "NCCL_NET_GDR_READ") {
+    settings.gdr_read = is_set();
+  } else if (name == "NCCL_NET_GDR_C2C") {
+    settings.gdr_c2c = is_set();
+  } else if (name == "NCCL_PXN_DISABLE") {
+    settings.pxn_disable = is_set();
+  } else if (name == "NCCL_PXN_C2C") {
+    settings.pxn_c2c = is_set();
+  } else {
+    fail(ErrorKind::kUsage,
+         "set {}: of NCCL's variables only NCCL_P2P_LEVEL, NCCL_P2P_DISABLE, NCCL_NET_GDR_LEVEL, "
+         "NCCL_NET_GDR_READ, NCCL_NET_GDR_C2C, NCCL_PXN_DISABLE and NCCL_PXN_C2C decide paths",
+         name);
+  }
 }
 
 NcclRoutes::NcclRoutes(const NcclPaths& paths, const NcclSettings& settings)

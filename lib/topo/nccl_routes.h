@@ -32,6 +32,10 @@ struct NcclSettings {
 // A level as in NCCL's variables: "PHB", or the older digits, "3". Nothing if it is none.
 std::optional<PathType> parse_nccl_level(std::string_view text);
 
+// As NCCL's variable of this name would set it. kUsage: it is none of those above, or not such a
+// value.
+void set_nccl_variable(NcclSettings& settings, std::string_view name, std::string_view value);
+
 // By kUnknown the rule says what it hangs on, and NCCL is taken to use it.
 enum class Answer : uint8_t { kNo, kYes, kUnknown };
 

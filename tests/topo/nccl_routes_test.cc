@@ -95,6 +95,20 @@ TEST_CASE("peer-to-peer is as far as the level, the processor and NVML let it", 
   CHECK_FALSE(parse_nccl_level("near").has_value());
 }
 
+TEST_CASE("NCCL's variables are taken as NCCL takes them, or refused", "[topo]") {
+  NcclSettings settings;
+  set_nccl_variable(settings, "NCCL_P2P_LEVEL", "PHB");
+  set_nccl_variable(settings, "NCCL_PXN_DISABLE", "1");
+  CHECK(settings.p2p_level == PathType::kPhb);
+  CHECK(settings.pxn_disable);
+  CHECK_THROWS_WITH(set_nccl_variable(settings, "NCCL_P2P_LEVEL", "near"),
+                    Catch::Contains("must be LOC"));
+  CHECK_THROWS_WITH(set_nccl_variable(settings, "NCCL_PXN_DISABLE", "yes"),
+                    Catch::Contains("must be 0 or 1"));
+  CHECK_THROWS_WITH(set_nccl_variable(settings, "NCCL_DEBUG", "1"),
+                    Catch::Contains("set NCCL_DEBUG"));
+}
+
 TEST_CASE("GPUDirect RDMA needs both to offer it, nearness and a GPU that may be read", "[topo]") {
   struct Case {
     int gpus, sm, gpu_gdr, nic_gdr;
