@@ -1,0 +1,31 @@
+#include "lib/topo/source_live.h"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "lib/base/error.h"
+#include "lib/topo/nvml.h"
+#include "lib/topo/sysfs_host.h"
+#include "lib/topo/system_root.h"
+
+namespace gxp {
+
+HostTree probe_host() {
+  HostTree host = read_system(*live_root());
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) == 0) host.name = name.data();
+  host.source = "this host";
+  try {
+    add_nvml(host, read_nvml());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUnavailable) throw;
+    host.absent.push_back(
+        std::string("no NVIDIA driver: GPUs that are there are shown as the PCIe devices that they "
+                    "are, without NVLinks (") +
+        error.what() + ")");
+  }
+  return host;
+}
+
+}  // namespace gxp

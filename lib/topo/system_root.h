@@ -1,0 +1,86 @@
+// The files below / that tell of a host's hardware (/proc, /sys): this host's, those of a
+// directory, or those of an archive that `hwloc-gather-topology` made. All paths begin with "/",
+// and symbolic links are followed inside the root: none leads out of it.
+//   Limits   a file's first kMaxFileBytes, kMaxLinks symbolic links on a path.
+//   Threads  any number may read.
+//   Errors   what is missing or not readable is no value: half of these files need a privilege or a
+//            kernel that has them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gxp {
+
+class SystemRoot {
+ public:
+  static constexpr size_t kMaxFileBytes = 4u << 20;
+  static constexpr int kMaxLinks = 40;
+
+  virtual ~SystemRoot() = default;
+
+  // The path without symbolic links; none: it leads nowhere.
+  [[nodiscard]] std::optional<std::string> resolve(std::string_view path) const;
+  [[nodiscard]] bool exists(std::string_view path) const { return resolve(path).has_value(); }
+  // A file's content without the white space at its end.
+  [[nodiscard]] std::optional<std::string> read(std::string_view path) const;
+  // As it is, for what is not text.
+  [[nodiscard]] std::optional<std::string> read_bytes(std::string_view path) const;
+  // A file that holds one number, decimal or 0x...
+  [[nodiscard]] std::optional<long> read_number(std::string_view path) const;
+  // The names in a directory, sorted, with the numbers in them by value; none if there is none.
+  [[nodiscard]] std::vector<std::string> list(std::string_view path) const;
+  // The last name of what a symbolic link leads to: the driver of a device; "" if there is none.
+  [[nodiscard]] std::string link_name(std::string_view path) const;
+  // Whether it is the machine that gxp runs on.
+  [[nodiscard]] virtual bool live() const { return false; }
+
+ protected:
+  enum class Kind { kNothing, kFile, kDirectory, kLink };
+  struct Entry {
+    Kind kind = Kind::kNothing;
+    std::string target{};  // of a link
+  };
+  // For these, no part of the path but the last is a symbolic link.
+  [[nodiscard]] virtual Entry look_at(const std::string& path) const = 0;
+  [[nodiscard]] virtual std::optional<std::string> content_of(const std::string& path) const = 0;
+  [[nodiscard]] virtual std::vector<std::string> names_in(const std::string& path) const = 0;
+};
+
+// Files in memory: what an archive held, or what a test plants.
+class RecordedRoot : public SystemRoot {
+ public:
+  // The directories above come with it. The last of a path holds.
+  void add_file(std::string_view path, std::string content);
+  void add_directory(std::string_view path);
+  void add_link(std::string_view path, std::string target);
+  // Another name for what is at `other`; false: there is nothing.
+  bool add_copy(std::string_view path, std::string_view other);
+  // Makes "/" of the directory that holds sys, if that is the root or one directly below it; false:
+  // neither does.
+  bool descend_to_sys();
+
+ protected:
+  [[nodiscard]] Entry look_at(const std::string& path) const override;
+  [[nodiscard]] std::optional<std::string> content_of(const std::string& path) const override;
+  [[nodiscard]] std::vector<std::string> names_in(const std::string& path) const override;
+
+ private:
+  struct Node {
+    Kind kind = Kind::kDirectory;
+    std::string text;  // content or target
+  };
+  void add(std::string_view path, Node node);
+  std::map<std::string, Node, std::less<>> nodes_;
+};
+
+// This host's.
+std::unique_ptr<SystemRoot> live_root();
+// A directory that holds proc and sys, or whose only directory does. kIo: it does not.
+std::unique_ptr<SystemRoot> open_recorded_directory(const std::string& path);
+
+}  // namespace gxp

@@ -1,0 +1,118 @@
+#include "lib/topo/sysfs_host.h"
+
+#include <algorithm>
+
+#include "lib/base/error.h"
+#include "lib/topo/source_live.h"
+#include "tests/catch.h"
+#include "tests/topo/complaint.h"
+#include "tests/topo/planted_host.h"
+
+namespace gxp {
+namespace {
+
+bool any_has(const std::vector<std::string>& lines, std::string_view words) {
+  return std::ranges::any_of(
+      lines, [&](const std::string& line) { return line.find(words) != std::string::npos; });
+}
+
+TEST_CASE("one part stands for a switch, and root ports are left out, as in NCCL", "[topo]") {
+  const HostTree host = read_system(planted_gpu_host().root);
+  const PartId gpu = find_part(host, "GPU0");
+  const PartId port = find_part(host, "mlx5_0");
+  REQUIRE(gpu != kNoPart);
+  REQUIRE(port != kNoPart);
+  const PartId upstream = host[gpu].above;
+  CHECK(host[upstream].bus_id == "0000:3b:00.0");
+  CHECK(host[host[port].above].above == upstream);
+  CHECK(host[host[upstream].above].kind == PartKind::kHostBridge);
+  CHECK(host.find_bus("0000:3a:00.0") == kNoPart);
+  const PartId node = host.find_above(gpu, PartKind::kNumaNode);
+  CHECK(std::get<NumaNodeInfo>(host[node].info).number == 1);
+}
+
+TEST_CASE("an RDMA device's port says all, and its interface is not shown twice", "[topo]") {
+  const HostTree host = read_system(planted_gpu_host().root);
+  const std::vector<PartId> ports = host.all_of(PartKind::kPort);
+  REQUIRE(ports.size() == 1);
+  const auto& port = std::get<PortInfo>(host[ports[0]].info);
+  CHECK(port.name == "mlx5_0");
+  CHECK(port.interface == "ens3");
+  CHECK(port.mbit_per_s == 400000);
+  CHECK(port.guid == "0xb8599f0300c45d68");
+  CHECK(port.state == "active");
+}
+
+TEST_CASE("NUMA nodes have the CPUs, caches and memory that /sys tells", "[topo]") {
+  PlantedHost planted;
+  for (const int cpu : {2, 3}) {
+    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu{}/cache/index0/", cpu);
+    for (const auto& [name, value] :
+         {std::pair{"level", "3"}, {"size", "48K"}, {"type", "Unified"}, {"shared_cpu_map", "c"}})
+      planted.root.add_file(folder + name, value);
+  }
+  const HostTree host = read_system(planted.root);
+  REQUIRE(host.roots().size() == 2);
+  const auto& node = std::get<NumaNodeInfo>(host[host.roots()[1]].info);
+  CHECK(node.cores == 2);
+  CHECK(node.package == 1);
+  CHECK(node.affinity == "0000000c");
+  CHECK(node.memory_bytes == 1u << 30);
+  CHECK(node.model == 143);
+  REQUIRE(node.caches.size() == 1);
+  CHECK(node.caches[0].bytes == 48 << 10);
+  CHECK(node.caches[0].count == 1);
+}
+
+TEST_CASE("a link can do what the weaker of its ends can", "[topo]") {
+  PlantedHost planted = planted_gpu_host();
+  const std::string port = PlantedHost::folder_of("0000:3a:00.0/0000:3b:00.0/0000:3c:00.0");
+  planted.root.add_file(port + "/max_link_speed", "16.0 GT/s PCIe\n");
+  planted.root.add_file(port + "/max_link_width", "8\n");
+  const HostTree host = read_system(planted.root);
+  const PcieLink& link = host[find_part(host, "GPU0")].link;
+  CHECK(link.most.gt_per_s == 16);
+  CHECK(link.most.lanes == 8);
+  CHECK(link.speed_text == "16.0 GT/s PCIe");
+  CHECK(link.now.gt_per_s == 32);
+}
+
+TEST_CASE("a PCIe root of no NUMA node lies where its CPUs are, or a note says that none knows",
+          "[topo]") {
+  PlantedHost planted;
+  planted.plant({.path = "0000:00:01.0", .class_code = "0x020000", .vendor = "0x8086", .node = -1});
+  const bool known = GENERATE(true, false);
+  planted.root.add_file(PlantedHost::folder_of("0000:00:01.0") + "/local_cpus", known ? "c" : "f");
+  const HostTree host = read_system(planted.root);
+  const PartId node = host.find_above(host.find_bus("0000:00:01.0"), PartKind::kNumaNode);
+  CHECK(std::get<NumaNodeInfo>(host[node].info).number == (known ? 1 : 0));
+  CHECK(any_has(host.notes, "does not say to which NUMA node PCIe root 0000:00") == !known);
+}
+
+TEST_CASE("what a host lacks is told with what that costs", "[topo]") {
+  const HostTree host = read_system(PlantedHost(1).root);
+  CHECK(any_has(host.absent, "no GPUs on PCIe"));
+  CHECK(any_has(host.absent, "no RDMA devices"));
+  CHECK(any_has(host.absent, "no PCIe in /sys"));
+  const HostTree full = read_system(planted_gpu_host().root);
+  CHECK(full.absent.empty());
+  CHECK(full.notes.empty());
+}
+
+TEST_CASE("a root without CPUs is refused", "[topo]") {
+  const auto read = [] { read_system(RecordedRoot()); };
+  CHECK(complaint(ErrorKind::kUnavailable, read).find("is /sys mounted?") != std::string::npos);
+}
+
+TEST_CASE("this host has CPUs and memory", "[topo]") {
+  const HostTree host = probe_host();
+  REQUIRE_FALSE(host.roots().empty());
+  const auto& node = std::get<NumaNodeInfo>(host[host.roots()[0]].info);
+  CHECK(node.threads >= 1);
+  CHECK(node.cores <= node.threads);
+  CHECK(node.memory_bytes > 0);
+  CHECK_FALSE(node.architecture.empty());
+}
+
+}  // namespace
+}  // namespace gxp

@@ -1,0 +1,56 @@
+#include "lib/topo/system_root.h"
+
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+using Names = std::vector<std::string>;
+
+TEST_CASE("symbolic links are followed inside a root and never out of it", "[topo]") {
+  RecordedRoot root;
+  root.add_file("/sys/devices/a/numa_node", " 1\n\n");
+  root.add_link("/sys/bus/b", "../devices/a");
+  root.add_link("/sys/absolute", "/sys/bus/b");
+  root.add_link("/sys/out", "../../../../sys/devices");
+  root.add_link("/sys/loop", "loop");
+  root.add_link("/sys/lost", "nowhere");
+  CHECK(root.resolve("/sys/bus/b/numa_node") == "/sys/devices/a/numa_node");
+  CHECK(root.read_number("/sys/absolute/numa_node") == 1);
+  CHECK(root.resolve("/sys/out/a") == "/sys/devices/a");
+  CHECK(root.read("/sys/loop") == std::nullopt);
+  CHECK_FALSE(root.exists("/sys/lost"));
+  CHECK_FALSE(root.exists("/sys/devices/a/numa_node/x"));
+  CHECK(root.link_name("/sys/bus/b") == "a");
+  CHECK(root.link_name("/sys/devices") == "");
+}
+
+TEST_CASE("names with numbers in them are listed by number", "[topo]") {
+  RecordedRoot root;
+  for (const char* const name : {"cpu10", "cpu2", "online", "cpu0"})
+    root.add_file(std::string("/c/") + name, "");
+  CHECK(root.list("/c") == Names{"cpu0", "cpu2", "cpu10", "online"});
+  CHECK(root.list("/c/online").empty());
+  CHECK(root.list("/") == Names{"c"});
+}
+
+TEST_CASE("a root that was recorded may lie in one directory", "[topo]") {
+  RecordedRoot root;
+  root.add_file("host7/sys/kernel/x", "7");
+  root.add_file("host7/proc/cpuinfo", "");
+  REQUIRE(root.descend_to_sys());
+  CHECK(root.list("/") == Names{"proc", "sys"});
+  CHECK(root.read_number("/sys/kernel/x") == 7);
+  CHECK_FALSE(RecordedRoot().descend_to_sys());
+}
+
+TEST_CASE("this host's files are read as they are", "[topo]") {
+  const auto root = live_root();
+  CHECK(root->live());
+  CHECK(root->read("/proc/self/comm").has_value());
+  CHECK_FALSE(root->read("/proc/self"));
+  CHECK(root->resolve("/proc/self") != "/proc/self");
+}
+
+}  // namespace
+}  // namespace gxp
