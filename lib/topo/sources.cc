@@ -11,10 +11,14 @@
 
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
+#include "lib/topo/hwloc_xml.h"
 #include "lib/topo/nccl_xml.h"
 #include "lib/topo/slurm_topology.h"
 #include "lib/topo/smi_matrix.h"
+#include "lib/topo/source_live.h"
+#include "lib/topo/source_recorded_root.h"
 #include "lib/topo/synthetic.h"
+#include "lib/topo/system_archive.h"
 #include "lib/topo/text_file.h"
 
 namespace gxp {
@@ -73,6 +77,26 @@ bool is_name(const SourceInput& input) {
 }
 Topology load_name(const SourceInput& input) { return topology_of(make_synthetic(input.name)); }
 
+bool is_live(const SourceInput& input) {
+  return input.form == SourceForm::kName && input.name == "live";
+}
+Topology load_live(const SourceInput&) { return topology_of(probe_host()); }
+
+bool is_recorded(const SourceInput& input) {
+  return input.form == SourceForm::kDirectory || looks_like_archive(input.text);
+}
+Topology load_recorded(const SourceInput& input) {
+  const auto root = input.form == SourceForm::kDirectory
+                        ? open_recorded_directory(input.name)
+                        : parse_system_archive(input.text, input.name);
+  return topology_of(read_recorded_root(*root, input.name));
+}
+
+bool is_hwloc(const SourceInput& input) { return is_xml_of(input, "topology"); }
+Topology load_hwloc(const SourceInput& input) {
+  return topology_of(read_hwloc_xml(input.text, input.name));
+}
+
 constexpr std::array kSources = {
     TopologySource{"nccl-xml", "NCCL's topology XML (NCCL_TOPO_DUMP_FILE) or RCCL's",
                    "<system version=\"1\">", is_nccl, load_nccl},
@@ -84,6 +108,11 @@ constexpr std::array kSources = {
                    is_slurm, load_slurm},
     TopologySource{"name", "a machine or shape by name: dgx-h100, ring:8", "its name", is_name,
                    load_name},
+    TopologySource{"live", "this host: /proc, /sys and NVML", "the name live", is_live, load_live},
+    TopologySource{"root", "a host's /proc and /sys, recorded by hwloc-gather-topology",
+                   "a directory or tar with sys in it", is_recorded, load_recorded},
+    TopologySource{"hwloc-xml", "hwloc's XML (lstopo --of xml), version 2 or 3",
+                   "<topology version=\"2.0\">", is_hwloc, load_hwloc},
 };
 
 SourceInput look_at(const std::string& what) {

@@ -1,0 +1,161 @@
+#include "lib/topo/hwloc_xml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/base/error.h"
+#include "lib/topo/cpu_set.h"
+#include "lib/topo/sources.h"
+#include "tests/catch.h"
+#include "tests/topo/complaint.h"
+
+namespace gxp {
+namespace {
+
+const std::string kData = std::string(GXP_TEST_DATA) + "/topo/hwloc/";
+
+std::string describe_cpus(const NumaNodeInfo& node) {
+  std::string text =
+      fmt::format("node {}: {} cores, {} threads of {}, package {}, {} bytes,",
+                  node.number.value_or(-1), node.cores, node.threads,
+                  CpuSet::parse_map(node.affinity)->to_list(), node.package, node.memory_bytes);
+  for (const CacheInfo& cache : node.caches)
+    text += fmt::format(" L{} {} x {}", cache.level, cache.bytes, cache.count);
+  return text;
+}
+
+std::vector<std::string> describe_nodes(const HostTree& host) {
+  std::vector<std::string> lines;
+  for (const PartId id : host.all_of(PartKind::kNumaNode))
+    lines.push_back(describe_cpus(std::get<NumaNodeInfo>(host[id].info)));
+  return lines;
+}
+
+// A line for each part but the NUMA nodes and each link beside the tree.
+std::vector<std::string> describe_devices(const HostTree& host) {
+  const std::vector<std::string> names = names_of_parts(host);
+  std::vector<std::string> lines;
+  for (PartId id = 0; id < names.size(); ++id) {
+    const Part& part = host[id];
+    if (part.kind == PartKind::kNumaNode) continue;
+    const auto* const gpu = std::get_if<GpuInfo>(&part.info);
+    lines.push_back(fmt::format("{} below {}: {} {} GT/s x{}, {} bytes", names[id],
+                                names[part.above], part.bus_id, part.link.now.gt_per_s,
+                                part.link.now.lanes, gpu == nullptr ? 0 : gpu->memory_bytes));
+  }
+  for (const CrossLink& link : host.cross_links())
+    lines.push_back(
+        fmt::format("{} to {}: {} GB/s", names[link.from], names[link.to], link.gb_per_s));
+  return lines;
+}
+
+std::vector<std::string> bus_ids(const HostTree& host, PartKind kind) {
+  std::vector<std::string> ids;
+  for (const PartId id : host.all_of(kind)) ids.push_back(host[id].bus_id);
+  std::ranges::sort(ids);
+  return ids;
+}
+
+std::string complaint_of(const std::string& text) {
+  return complaint(ErrorKind::kCorrupt, [&] { read_hwloc_xml(text, "a.xml"); });
+}
+
+}  // namespace
+
+TEST_CASE("versions 2 and 3 of hwloc's XML say the same", "[topo][hwloc]") {
+  const std::string file = GENERATE("24em64t-2n6c2t-pci.xml", "power8gpudistances.xml");
+  CAPTURE(file);
+  const HostTree second = load_host(kData + file), third = load_host(kData + "v3/" + file);
+  CHECK(second.source == "hwloc XML, version 2");
+  CHECK(third.source == "hwloc XML, version 3");
+  CHECK(describe_nodes(second) == describe_nodes(third));
+  CHECK(describe_devices(second) == describe_devices(third));
+  CHECK(second.all_of(PartKind::kGpu).size() == (file[0] == '2' ? 3 : 4));
+}
+
+// hwloc's own reading of the same files is the oracle.
+TEST_CASE("from a recorded root gxp reads what hwloc reads", "[topo][hwloc]") {
+  const std::string host = GENERATE("nvidia-dgx-gb10", "40intel64-2g2n4c+pcilocality");
+  CAPTURE(host);
+  const HostTree ours = load_host(kData + host + ".tar.bz2");
+  const HostTree theirs = load_host(kData + "v3/" + host + ".xml");
+  CHECK(describe_nodes(ours) == describe_nodes(theirs));
+  for (const PartKind kind : {PartKind::kNic, PartKind::kPcieDevice, PartKind::kGpu})
+    CHECK(bus_ids(ours, kind) == bus_ids(theirs, kind));
+}
+
+TEST_CASE("PCIe domains of more than 16 bits are kept", "[topo]") {
+  const HostTree host = load_host(kData + "2pa-pcidomain32bits.tar.bz2");
+  CHECK(find_part(host, "10000:00:04.0") != kNoPart);
+  CHECK(host.name == "hwloc-debian9amd64");
+}
+
+TEST_CASE("NVLinks of a matrix lead to GPUs and to their CPUs", "[topo][hwloc]") {
+  const HostTree host = load_host(kData + "power8gpudistances.xml");
+  const std::vector<std::string> lines = describe_devices(host);
+  CHECK(host.cross_links().size() == 8);
+  for (const char* const line : {"GPU0 to GPU1: 40 GB/s", "GPU3 to GPU2: 40 GB/s",
+                                 "GPU0 to NUMA0: 40 GB/s", "GPU3 to NUMA1: 40 GB/s"})
+    CHECK(std::ranges::find(lines, line) != lines.end());
+}
+
+TEST_CASE("GB/s of a link are a rate and lanes", "[topo][hwloc]") {
+  const auto [gb_per_s, gt_per_s, lanes] = GENERATE(table<double, double, int>({
+      {0.25, 2.5, 1},
+      {4, 2.5, 16},
+      {8, 5, 16},
+      {3.938462, 8, 4},
+      {15.753846, 8, 16},
+      {31.507692, 16, 16},
+      {63.015385, 32, 16},
+      {121, 64, 16},
+      {0.4, 0, 0},
+  }));
+  CAPTURE(gb_per_s);
+  CHECK(pcie_rate_of(gb_per_s).gt_per_s == gt_per_s);
+  CHECK(pcie_rate_of(gb_per_s).lanes == lanes);
+}
+
+TEST_CASE("what hwloc would not write is refused where it stands", "[topo][hwloc]") {
+  const std::string machine =
+      "<topology version=\"2.0\">\n<object type=\"Machine\" cpuset=\"0x1\">"
+      "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x1\"/>";
+  const auto [text, said] = GENERATE_COPY(table<std::string, std::string>({
+      {"<topology/>", "1:1: <topology version=\"\">: versions 2 and 3 are known"},
+      {"<topology version=\"2.0\"/>", "1:1: it has no object of type Machine"},
+      {"<topology version=\"2.0\"><object type=\"Machine\"/></topology>",
+       "1:25: the machine has no NUMA node"},
+      {machine + "<object type=\"PU\" cpuset=\"0y\"/></object></topology>",
+       "<object cpuset=\"0y\">: must be words of 32 bits"},
+      {machine + "<object type=\"PCIDev\" pci_busid=\"1:2\"/></object></topology>",
+       "must be as 0000:3b:00.0"},
+      {machine + "<object type=\"PCIDev\" pci_busid=\"0000:01:00.0\"/></object></topology>",
+       "<object pci_type=\"\">: must be as"},
+      {machine + "</object><distances2 name=\"NVLinkBandwidth\" nbobjs=\"2\"/></topology>",
+       "2:97: a matrix of 2 objects has 0 indexes and 0 values"},
+      {machine, "a.xml:"},
+  }));
+  const std::string message = complaint_of(text);
+  CAPTURE(text, message);
+  CHECK(message.starts_with("read topology a.xml:"));
+  CHECK(message.find(said) != std::string::npos);
+}
+
+TEST_CASE("objects that lie too deep are refused", "[topo][hwloc]") {
+  std::string text = "<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"1\">";
+  for (int i = 0; i < 100'000; ++i) text += "<object type=\"Group\" cpuset=\"1\">";
+  for (int i = 0; i < 100'000; ++i) text += "</object>";
+  CHECK(complaint_of(text + "</object></topology>").find("more than 64 deep") != std::string::npos);
+}
+
+TEST_CASE("an object of an unknown type is passed over and noted", "[topo][hwloc]") {
+  const HostTree host = read_hwloc_xml(
+      "<topology version=\"3.0\"><object type=\"Machine\" cpuset=\"1\"><object type=\"Qubit\" "
+      "cpuset=\"1\"/><object type=\"NUMANode\" os_index=\"0\" cpuset=\"1\"/></object></topology>",
+      "a.xml");
+  REQUIRE(host.notes.size() == 1);
+  CHECK(host.notes[0] == "a.xml:1:59: objects of type \"Qubit\" are not known; passed over");
+}
+
+}  // namespace gxp
