@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::array kActions = {
     Command{"show", "Print the devices of a topology and what joins them", define_topo_show},
+    Command{"doctor", "Find what keeps a host's GPUs and NICs from their speed",
+            define_topo_doctor},
 };
 
 // The first option that was given to `app` itself; "" if none was.

@@ -14,5 +14,6 @@ namespace gxp {
 void add_from_option(CLI::App& app, std::string& from);
 
 std::function<int()> define_topo_show(CLI::App& app);
+std::function<int()> define_topo_doctor(CLI::App& app);
 
 }  // namespace gxp
