@@ -13,6 +13,13 @@ namespace {
 
 constexpr std::array kActions = {
     Command{"show", "Print the devices of a topology and what joins them", define_topo_show},
+    Command{"matrix", "Print how every GPU and NIC lies to every other, as nvidia-smi topo -m",
+            define_topo_matrix},
+    Command{"path", "Print the path between two devices, its limit, and NCCL's verdicts",
+            define_topo_path},
+    Command{"diff", "Tell what differs between two hosts, bus ids apart", define_topo_diff},
+    Command{"fix", "Write the NCCL_TOPO_FILE of a VM from the bare machine's topology",
+            define_topo_fix},
     Command{"doctor", "Find what keeps a host's GPUs and NICs from their speed",
             define_topo_doctor},
 };

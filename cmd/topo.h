@@ -15,5 +15,12 @@ void add_from_option(CLI::App& app, std::string& from);
 
 std::function<int()> define_topo_show(CLI::App& app);
 std::function<int()> define_topo_doctor(CLI::App& app);
+std::function<int()> define_topo_matrix(CLI::App& app);
+std::function<int()> define_topo_path(CLI::App& app);
+std::function<int()> define_topo_diff(CLI::App& app);
+std::function<int()> define_topo_fix(CLI::App& app);
+
+// `gxp topo matrix` without further options; returns the exit code.
+int print_smi_matrix(const std::string& from);
 
 }  // namespace gxp

@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 3> kTopoFormats = {"text", "json", "nccl-
 struct Options {
   std::string from = "live";
   TopoFormat format = TopoFormat::kText;
+  bool matrix = false;
   TopoProbeOptions probe;
 };
 
@@ -59,6 +60,7 @@ void show(const Options& options, std::optional<Table> measured) {
 }
 
 int run(const Options& options) {
+  if (options.matrix) return print_smi_matrix(options.from);
   if (!options.probe.on) {
     show(options, std::nullopt);
     return kExitOk;
@@ -73,7 +75,9 @@ int run(const Options& options) {
 std::function<int()> define_topo_show(CLI::App& app) {
   auto options = std::make_shared<Options>();  // kept alive by the returned action
   add_from_option(app, options->from);
-  add_choice_option(app, "--format", options->format, kTopoFormats, "What is written to stdout");
+  CLI::Option* format = add_choice_option(app, "--format", options->format, kTopoFormats,
+                                          "What is written to stdout");
+  app.add_flag("-m,--matrix", options->matrix, "As gxp topo matrix")->excludes(format);
   add_probe_options(app, options->probe);
   return [options] { return run(*options); };
 }

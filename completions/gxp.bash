@@ -4,12 +4,12 @@ _gxp() {
   local command=${COMP_WORDS[1]} words=""
   [[ $COMP_CWORD -eq 1 ]] && command=""
   [[ $COMP_CWORD -gt 2 ]] && case "$command ${COMP_WORDS[2]}" in
-    "topo show") command+=" ${COMP_WORDS[2]}" ;;
+    "topo show" | "topo matrix" | "topo path" | "topo diff" | "topo fix") command+=" ${COMP_WORDS[2]}" ;;
   esac
   case $command in
     "") words="train allreduce-test convert-ckpt memcalc shard-plan topo help -h --help --version" ;;
     help) words="train allreduce-test convert-ckpt memcalc shard-plan topo help" ;;
-    "train")
+    train)
       words="-h --help --set --nproc --nnodes --node-rank --master --no-bind --join-timeout --resume --metrics --generate --prompt --temperature --print-config --format"
       case $previous in
         --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.rounding= train.grad_accum_dtype= train.recompute= train.recompute_units= train.frozen= train.seed= train.deterministic= train.device= train.threads= train.device_memory_bytes= train.gemm_cache= train.cuda_graphs= train.logits_rows= train.log_every= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.wrap= parallel.wrap_min_params= parallel.wrap_units= parallel.forward_prefetch= parallel.backward_prefetch= parallel.prefetch_wraps= parallel.prefetch_params= parallel.max_live_params= parallel.persist_params= parallel.reuse_params= parallel.hold_parameters= parallel.bucket_bytes= parallel.reduce_dtype= parallel.hold_gradients= offload.optimizer= offload.parameters= offload.ratio= offload.step_tile= offload.path= offload.io= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.codec= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.kernel_copies= comm.flight_recorder= comm.timeout_s=" ;;
@@ -24,7 +24,7 @@ _gxp() {
         --temperature) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
-    "allreduce-test")
+    allreduce-test)
       words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --codec --streams --socket-buffer-bytes --interface --kernel-copies --flight-recorder -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
       case $previous in
         --op) words="all_reduce all_gather reduce_scatter broadcast reduce gather scatter alltoall sendrecv barrier all" ;;
@@ -76,14 +76,14 @@ _gxp() {
         -J | --output_file) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
-    "convert-ckpt")
+    convert-ckpt)
       words="-h --help --to --shard-size --inspect --hash --verify --force --format"
       case $previous in
         --to) words="gxp huggingface safetensors" ;;
         --shard-size) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
-    "memcalc")
+    memcalc)
       words="-h --help --params --stage --gpus --nproc --shard --precision --optimizer --limit --solve --sequence --micro-batch --recompute --tensor-parallel --pipeline-parallel --interleave --sequence-parallel --checkpoint-activations --partition-activations --runtime --padding --compat --largest-layer --gpus-per-host --explain --unit --set --svg --list --format"
       case $previous in
         --params) words="" ;;
@@ -109,7 +109,7 @@ _gxp() {
         --svg) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
-    "shard-plan")
+    shard-plan)
       words="-h --help --set --nproc --nnodes --rank --units --program --compare --svg --measure --gflops --memory-gb-per-s --file-gb-per-s --cluster --gpu --software --gpus --sequence --micro-batch --accumulate --global-batch --stage --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --precision --recompute --offload --limit --search --format"
       case $previous in
         --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.rounding= train.grad_accum_dtype= train.recompute= train.recompute_units= train.frozen= train.seed= train.deterministic= train.device= train.threads= train.device_memory_bytes= train.gemm_cache= train.cuda_graphs= train.logits_rows= train.log_every= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.wrap= parallel.wrap_min_params= parallel.wrap_units= parallel.forward_prefetch= parallel.backward_prefetch= parallel.prefetch_wraps= parallel.prefetch_params= parallel.max_live_params= parallel.persist_params= parallel.reuse_params= parallel.hold_parameters= parallel.bucket_bytes= parallel.reduce_dtype= parallel.hold_gradients= offload.optimizer= offload.parameters= offload.ratio= offload.step_tile= offload.path= offload.io= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.codec= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.kernel_copies= comm.flight_recorder= comm.timeout_s=" ;;
@@ -140,17 +140,44 @@ _gxp() {
         --limit) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
-    "topo")
-      words="show -h --help --from --format"
+    topo)
+      words="show matrix path diff fix -h --help --from --format -m --matrix"
       case $previous in
         --from) words="FILE NAME live" ;;
         --format) words="text json nccl-xml" ;;
       esac ;;
     "topo show")
-      words="-h --help --from --format"
+      words="-h --help --from --format -m --matrix"
       case $previous in
         --from) words="FILE NAME live" ;;
         --format) words="text json nccl-xml" ;;
+      esac ;;
+    "topo matrix")
+      words="-h --help --from --like --nccl --format"
+      case $previous in
+        --from) words="FILE NAME live" ;;
+        --like) words="smi nccl nccl-used" ;;
+        --nccl) words="" ;;
+        --format) words="text csv json" ;;
+      esac ;;
+    "topo path")
+      words="-h --help --from --nccl --format"
+      case $previous in
+        --from) words="FILE NAME live" ;;
+        --nccl) words="" ;;
+        --format) words="text csv json" ;;
+      esac ;;
+    "topo diff")
+      words="-h --help --format"
+      case $previous in
+        --format) words="text csv json" ;;
+      esac ;;
+    "topo fix")
+      words="-h --help --for-vm --devices -o --output"
+      case $previous in
+        --for-vm) words="FILE NAME" ;;
+        --devices) words="FILE live" ;;
+        -o | --output) words="" ;;
       esac ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$word"))
