@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -32,18 +33,33 @@ std::string page_head(const std::string& name, int section, const std::string& s
                      to_roff(name), to_roff(summary));
 }
 
+// A generated part that the page of one command has beside those of all.
+struct OwnPart {
+  std::string_view command, part;
+  std::string (*write)();
+};
+constexpr std::array kOwnParts = {OwnPart{"topo", "sources", topology_sources_manual}};
+
 Document command_page(const CLI::App& command) {
   const std::string page = "gxp-" + command.get_name();
   const std::string summary = command.get_description();
+  std::string own;
+  std::vector<std::pair<std::string, std::string>> parts = {
+      {"options", options_manual(command) + actions_manual(command)},
+      {"exit codes", exit_codes_manual()}};
+  for (const OwnPart& row : kOwnParts) {
+    if (row.command != command.get_name()) continue;
+    own += empty_part(std::string(row.part));
+    parts.emplace_back(row.part, row.write());
+  }
   return {"man/" + page + ".1",
           page_head(page, 1, summary) +
               fmt::format(".SH SYNOPSIS\n.B gxp {}\n[\\fIoption\\fR]... [\\fIargument\\fR]...\n",
                           to_roff(command.get_name())) +
-              fmt::format(".SH DESCRIPTION\n{}.\n", to_roff(summary)) + ".SH OPTIONS\n" +
+              fmt::format(".SH DESCRIPTION\n{}.\n", to_roff(summary)) + own + ".SH OPTIONS\n" +
               empty_part("options") + ".SH EXIT STATUS\n" + empty_part("exit codes") +
               ".SH SEE ALSO\n.BR gxp (1),\n.BR gxp.toml (5)\n",
-          {{"options", options_manual(command) + actions_manual(command)},
-           {"exit codes", exit_codes_manual()}}};
+          parts};
 }
 
 Document main_page(const CLI::App& app) {

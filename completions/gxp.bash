@@ -4,7 +4,7 @@ _gxp() {
   local command=${COMP_WORDS[1]} words=""
   [[ $COMP_CWORD -eq 1 ]] && command=""
   [[ $COMP_CWORD -gt 2 ]] && case "$command ${COMP_WORDS[2]}" in
-    "topo show" | "topo matrix" | "topo path" | "topo diff" | "topo fix") command+=" ${COMP_WORDS[2]}" ;;
+    "topo show" | "topo matrix" | "topo path" | "topo diff" | "topo fix" | "topo doctor") command+=" ${COMP_WORDS[2]}" ;;
   esac
   case $command in
     "") words="train allreduce-test convert-ckpt memcalc shard-plan topo help -h --help --version" ;;
@@ -141,16 +141,54 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     topo)
-      words="show matrix path diff fix -h --help --from --format -m --matrix"
+      words="show matrix path diff fix doctor -h --help --from --format -m --matrix --probe --probe-seconds --nproc --nnodes --node-rank --master --no-bind --join-timeout --transport --engine --algorithm --channels --segment-bytes --profile --codec --streams --socket-buffer-bytes --interface --kernel-copies --flight-recorder -T --timeout"
       case $previous in
         --from) words="FILE NAME live" ;;
         --format) words="text json nccl-xml" ;;
+        --probe-seconds) words="" ;;
+        --nproc) words="" ;;
+        --nnodes) words="" ;;
+        --node-rank) words="" ;;
+        --master) words="" ;;
+        --join-timeout) words="" ;;
+        --transport) words="auto shm tcp" ;;
+        --engine) words="auto native mpi nccl" ;;
+        --algorithm) words="" ;;
+        --channels) words="" ;;
+        --segment-bytes) words="" ;;
+        --profile) words="" ;;
+        --codec) words="none bf16 f16 int8 int4" ;;
+        --streams) words="" ;;
+        --socket-buffer-bytes) words="" ;;
+        --interface) words="" ;;
+        --kernel-copies) words="true false" ;;
+        --flight-recorder) words="" ;;
+        -T | --timeout) words="" ;;
       esac ;;
     "topo show")
-      words="-h --help --from --format -m --matrix"
+      words="-h --help --from --format -m --matrix --probe --probe-seconds --nproc --nnodes --node-rank --master --no-bind --join-timeout --transport --engine --algorithm --channels --segment-bytes --profile --codec --streams --socket-buffer-bytes --interface --kernel-copies --flight-recorder -T --timeout"
       case $previous in
         --from) words="FILE NAME live" ;;
         --format) words="text json nccl-xml" ;;
+        --probe-seconds) words="" ;;
+        --nproc) words="" ;;
+        --nnodes) words="" ;;
+        --node-rank) words="" ;;
+        --master) words="" ;;
+        --join-timeout) words="" ;;
+        --transport) words="auto shm tcp" ;;
+        --engine) words="auto native mpi nccl" ;;
+        --algorithm) words="" ;;
+        --channels) words="" ;;
+        --segment-bytes) words="" ;;
+        --profile) words="" ;;
+        --codec) words="none bf16 f16 int8 int4" ;;
+        --streams) words="" ;;
+        --socket-buffer-bytes) words="" ;;
+        --interface) words="" ;;
+        --kernel-copies) words="true false" ;;
+        --flight-recorder) words="" ;;
+        -T | --timeout) words="" ;;
       esac ;;
     "topo matrix")
       words="-h --help --from --like --nccl --format"
@@ -178,6 +216,12 @@ _gxp() {
         --for-vm) words="FILE NAME" ;;
         --devices) words="FILE live" ;;
         -o | --output) words="" ;;
+      esac ;;
+    "topo doctor")
+      words="-h --help --from --format"
+      case $previous in
+        --from) words="ROOT live" ;;
+        --format) words="text csv json" ;;
       esac ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$word"))

@@ -109,7 +109,7 @@ std::string words_of_device(const Part& part) {
     rest = words_of(*gpu);
   } else if (const auto* nic = std::get_if<NicInfo>(&part.info)) {
     model = nic->model_name;
-  } else {
+  } else if (part.kind == PartKind::kPcieSwitch || part.kind == PartKind::kPcieDevice) {
     model = part.name;
   }
   return join_words({model.empty() ? ids_of(part.identity) : model, rest});

@@ -56,7 +56,7 @@ class TreeText {
     size_t head = 0;
   };
   void write_part(const Shown& shown, int level, Widths widths);
-  void write_others(const std::vector<Shown>& others, int level);
+  void write_others(const std::vector<Shown>& others, int level, Widths widths);
   [[nodiscard]] std::string title_of(PartId id) const;
   [[nodiscard]] std::string head_of(PartId id, size_t width) const;
   [[nodiscard]] std::string body_of(const Shown& shown) const;
@@ -133,26 +133,28 @@ void TreeText::write_part(const Shown& shown, int level, Widths widths) {
 void TreeText::write_all(const std::vector<PartId>& parts, int level) {
   std::vector<Shown> shown;
   std::vector<Shown> others;
-  Widths widths;
   for (const PartId id : parts) {
     const Shown part = descend(id);
     const bool is_leaf = host_[part.id].below.empty();
     const bool is_other =
         is_leaf && (host_[part.id].kind == PartKind::kPcieDevice || is_bridge(host_[part.id]));
     (is_other ? others : shown).push_back(part);
-    if (!is_other) widths.title = std::max(widths.title, title_of(part.id).size());
   }
-  for (const Shown& part : shown)
+  std::vector<Shown> lines = shown;
+  if (others.size() <= kMostDevices) lines.insert(lines.end(), others.begin(), others.end());
+  Widths widths;
+  for (const Shown& part : lines) widths.title = std::max(widths.title, title_of(part.id).size());
+  for (const Shown& part : lines)
     widths.head = std::max(widths.head, head_of(part.id, widths.title).size());
   for (const Shown& part : shown) write_part(part, level, widths);
-  write_others(others, level);
+  write_others(others, level, widths);
 }
 
 // What is neither GPU nor NIC, nor leads to one.
-void TreeText::write_others(const std::vector<Shown>& others, int level) {
+void TreeText::write_others(const std::vector<Shown>& others, int level, Widths widths) {
   if (others.size() > kMostDevices)
     return write_line(level, count_of(others.size(), "other PCIe device"));
-  for (const Shown& part : others) write_part(part, level, {});
+  for (const Shown& part : others) write_part(part, level, widths);
 }
 
 std::string TreeText::target_of(const CrossLink& link) const {

@@ -10,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
+#include "lib/topo/cluster_topology.h"
 #include "lib/topo/host_of_tree.h"
 #include "lib/topo/nccl_xml.h"
 #include "lib/topo/text_file.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr double kMaxLatencyUs = 1e7;  // 10 s
 constexpr double kSecondsPerUs = 1e-6;
+constexpr double kMbitPerGb = 8000;
 constexpr size_t kMaxGroups = 1024;
 
 class Problems {
@@ -141,7 +143,13 @@ class TableReader {
   std::vector<std::string> known_;
 };
 
-HostTopology read_regular_host(TableReader& reader, const LinkLatencies& latencies) {
+// The inside of a group's hosts: as the simulator takes it, and as a tree.
+struct HostInside {
+  HostTopology topology;
+  HostTree tree;
+};
+
+HostInside read_regular_host(TableReader& reader, const LinkLatencies& latencies) {
   HostDescription host{.gpus = reader.integer("gpus", {1, Cluster::kMaxGpusPerHost}),
                        .nics = reader.integer("nics", {0, Cluster::kMaxGpusPerHost}, 0),
                        .numa_nodes = reader.integer("numa_nodes", {1, 64}, 1),
@@ -153,34 +161,49 @@ HostTopology read_regular_host(TableReader& reader, const LinkLatencies& latenci
   if (host.numa_nodes > 1) {
     host.inter_numa_gb_per_s = reader.number("inter_numa_gb_per_s", kBandwidths);
   }
-  return make_host(host);
+  return {make_host(host), make_host_tree(host)};
 }
 
-HostTopology read_host_from_xml(TableReader& reader, const std::string& path,
-                                const LinkLatencies& latencies) {
+HostInside read_host_from_file(TableReader& reader, const std::string& path,
+                               const LinkLatencies& latencies) {
   for (const char* key :
        {"gpus", "nics", "numa_nodes", "pcie_gb_per_s", "nvlink_gb_per_s", "inter_numa_gb_per_s"}) {
     if (reader.find(key, true) != nullptr) reader.complain(key, "stands in the topology file");
   }
   const auto folder = std::filesystem::path(path).parent_path();
   const std::string file = folder / reader.text("topology");
-  return host_topology_of(read_nccl_xml(read_text_file(file, kMaxXmlBytes), file), latencies);
+  HostTree tree = read_nccl_xml(read_text_file(file, kMaxXmlBytes), file);
+  HostTopology topology = host_topology_of(tree, latencies);
+  return {std::move(topology), std::move(tree)};
 }
 
-HostGroup read_hosts(const toml::table& table, const std::string& path, Problems& problems) {
+// Each NIC's, where it has one port.
+void set_port_speeds(HostTree& tree, double mbit_per_s) {
+  for (const PartId nic : tree.all_of(PartKind::kNic)) {
+    if (tree[nic].below.size() != 1) continue;
+    if (auto* port = std::get_if<PortInfo>(&tree[tree[nic].below[0]].info))
+      port->mbit_per_s = mbit_per_s;
+  }
+}
+
+HostGroup read_hosts(const toml::table& table, const std::string& path, Problems& problems,
+                     std::vector<HostTree>& trees) {
   TableReader reader(table, "hosts.", problems);
   HostGroup group{.name = reader.text("name", "host"),
                   .hosts = reader.integer("count", {1, double(Cluster::kMaxHosts)})};
   LinkLatencies latencies{.pcie_s = reader.seconds("pcie_latency_us")};
   latencies.nvlink_s = reader.seconds("nvlink_latency_us", latencies.pcie_s);
   latencies.inter_numa_s = reader.seconds("inter_numa_latency_us", latencies.pcie_s);
-  group.inside = reader.find("topology", true) == nullptr
-                     ? read_regular_host(reader, latencies)
-                     : read_host_from_xml(reader, path, latencies);
+  HostInside inside = reader.find("topology", true) == nullptr
+                          ? read_regular_host(reader, latencies)
+                          : read_host_from_file(reader, path, latencies);
+  group.inside = std::move(inside.topology);
   if (reader.find("nic_gb_per_s", true) != nullptr) {
     const double gb_per_s = reader.number("nic_gb_per_s", kBandwidths);
     for (Nic& nic : group.inside.nics) nic.gb_per_s = gb_per_s;
+    set_port_speeds(inside.tree, gb_per_s * kMbitPerGb);
   }
+  trees.push_back(std::move(inside.tree));
   group.nic_of_gpu = reader.integers("nic_of_gpu", {0, Cluster::kMaxGpusPerHost - 1});
   reader.finish();
   return group;
@@ -201,9 +224,10 @@ NetworkDescription read_network(const toml::table& table, Problems& problems) {
   return network;
 }
 
-void read_all_hosts(const toml::node& hosts, ClusterDescription& cluster, Problems& problems) {
+void read_all_hosts(const toml::node& hosts, ClusterDescription& cluster, Problems& problems,
+                    std::vector<HostTree>& trees) {
   if (const toml::table* table = hosts.as_table()) {
-    cluster.groups.push_back(read_hosts(*table, cluster.name, problems));
+    cluster.groups.push_back(read_hosts(*table, cluster.name, problems, trees));
     return;
   }
   const toml::array* array = hosts.as_array();
@@ -214,7 +238,7 @@ void read_all_hosts(const toml::node& hosts, ClusterDescription& cluster, Proble
   for (const toml::node& element : *array) {
     const toml::table* table = element.as_table();
     if (table == nullptr) return problems.add(element, "hosts must hold tables");
-    cluster.groups.push_back(read_hosts(*table, cluster.name, problems));
+    cluster.groups.push_back(read_hosts(*table, cluster.name, problems, trees));
   }
 }
 
@@ -250,17 +274,21 @@ toml::table parse_or_fail(std::string_view text, const std::string& path) {
   }
 }
 
-}  // namespace
+struct ParsedCluster {
+  ClusterDescription description;
+  std::vector<HostTree> trees;  // of the groups
+};
 
-ClusterDescription parse_cluster(std::string_view text, const std::string& path) {
+ParsedCluster parse(std::string_view text, const std::string& path) {
   const toml::table root = parse_or_fail(text, path);
   Problems problems(path);
   TableReader reader(root, "", problems);
+  std::vector<HostTree> trees;
   ClusterDescription cluster{.name = path,
                              .message_overhead_s = reader.seconds("message_overhead_us"),
                              .fold_gb_per_s = reader.number("fold_gb_per_s", kBandwidths)};
   if (const toml::node* hosts = reader.find("hosts", false)) {
-    read_all_hosts(*hosts, cluster, problems);
+    read_all_hosts(*hosts, cluster, problems, trees);
   }
   int64_t host_count = 0;
   for (const HostGroup& group : cluster.groups) host_count += group.hosts;
@@ -273,7 +301,18 @@ ClusterDescription parse_cluster(std::string_view text, const std::string& path)
   }
   reader.finish();
   problems.throw_if_any();
-  return cluster;
+  return {std::move(cluster), std::move(trees)};
+}
+
+}  // namespace
+
+ClusterDescription parse_cluster(std::string_view text, const std::string& path) {
+  return parse(text, path).description;
+}
+
+Topology parse_cluster_topology(std::string_view text, const std::string& path) {
+  ParsedCluster parsed = parse(text, path);
+  return topology_of(parsed.description, std::move(parsed.trees));
 }
 
 ClusterDescription load_cluster(const std::string& path) {

@@ -8,12 +8,16 @@
 #include <string_view>
 
 #include "lib/topo/cluster.h"
+#include "lib/topo/topology.h"
 
 namespace gxp {
 
 inline constexpr size_t kMaxClusterFileBytes = 1u << 20;
 
 ClusterDescription load_cluster(const std::string& path);
+// The same file as a topology: a tree for each group of hosts, whose names are "GROUP 0", counted
+// through the cluster, and the switches. Bandwidths of PCIe are shown as transfers on 16 lanes.
+Topology parse_cluster_topology(std::string_view text, const std::string& path);
 // `path` is for messages, and topology files are looked for beside it.
 ClusterDescription parse_cluster(std::string_view text, const std::string& path);
 

@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
+#include "lib/topo/cluster_file.h"
 #include "lib/topo/hwloc_xml.h"
 #include "lib/topo/nccl_xml.h"
 #include "lib/topo/slurm_topology.h"
@@ -72,6 +73,17 @@ Topology load_slurm(const SourceInput& input) {
   return read_slurm_topology(input.text, input.name);
 }
 
+// A line "[hosts]" or "[[hosts]]".
+bool is_cluster(const SourceInput& input) {
+  if (input.form != SourceForm::kFile) return false;
+  const std::string text = "\n" + input.text.substr(0, kMaxClusterFileBytes);
+  return text.find("\n[hosts]") != std::string::npos ||
+         text.find("\n[[hosts]]") != std::string::npos;
+}
+Topology load_cluster_file(const SourceInput& input) {
+  return parse_cluster_topology(input.text, input.name);
+}
+
 bool is_name(const SourceInput& input) {
   return input.form == SourceForm::kName && is_synthetic(input.name);
 }
@@ -106,6 +118,8 @@ constexpr std::array kSources = {
                    "a line GPU0 GPU1 ...", is_matrix, load_matrix},
     TopologySource{"slurm", "Slurm's topology.conf, of switches or blocks", "SwitchName=...",
                    is_slurm, load_slurm},
+    TopologySource{"cluster", "gxp's cluster TOML, as allreduce-test --simulate takes it",
+                   "[hosts]", is_cluster, load_cluster_file},
     TopologySource{"name", "a machine or shape by name: dgx-h100, ring:8", "its name", is_name,
                    load_name},
     TopologySource{"live", "this host: /proc, /sys and NVML", "the name live", is_live, load_live},

@@ -3,6 +3,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "lib/topo/nccl_paths.h"
+#include "lib/topo/text_file.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 
@@ -157,6 +159,22 @@ TEST_CASE("every prefix of a cluster file is read or refused", "[topo]") {
 TEST_CASE("a file that is too large is refused before it is read to its end", "[topo]") {
   CHECK(complaint(ErrorKind::kCorrupt, [] { load_cluster("/dev/zero"); }) ==
         "read /dev/zero: it has more than 1 MiB; is it the right file?");
+}
+
+TEST_CASE("a cluster file is a topology too: hosts, their trees, the switches", "[topo]") {
+  const std::string file = kSource + "/examples/cluster.toml";
+  const Topology topology = parse_cluster_topology(read_text_file(file, 1 << 20), file);
+  REQUIRE(topology.trees.size() == 1);
+  const HostTree& host = topology.trees[0];
+  CHECK(host.all_of(PartKind::kGpu).size() == 8);
+  const NcclPaths paths(host);
+  CHECK(paths.find(paths.gpus()[0], paths.ports()[0]).type == PathType::kPix);
+  CHECK(paths.find(paths.gpus()[0], paths.ports()[0]).gb_per_s == Approx(48));
+  CHECK(std::get<PortInfo>(host[paths.ports()[0]].info).mbit_per_s == 400'000);
+  CHECK(topology.hosts.size() == 512);
+  CHECK(topology.switches.size() == 1 + 32);
+  CHECK(topology.switches.at(topology.hosts[16].leaves.at(0)).name == "leaf 1");
+  CHECK(topology.switches[1].uplink_gb_per_s == 16 * 8 * 50 / 2);
 }
 
 }  // namespace gxp

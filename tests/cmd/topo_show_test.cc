@@ -1,0 +1,44 @@
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/cmd/run_gxp.h"
+
+namespace gxp {
+namespace {
+
+const std::string kData = std::string(GXP_TEST_DATA) + "/topo/";
+
+}  // namespace
+
+TEST_CASE("gxp topo shows what --from names, as text, JSON and NCCL's XML", "[cmd]") {
+  const Outcome text = run_gxp({"topo", "--from", "dgx-h100"});
+  CHECK(text.code == 0);
+  CHECK(text.out.find("\nNVLinks of GPU0-GPU7, each: 18 to NVSwitches\n") != std::string::npos);
+  CHECK(run_gxp({"topo", "show", "--from", "dgx-h100"}).out == text.out);
+  const Outcome json = run_gxp({"topo", "--from", "2xnuma:2", "--format", "json"});
+  CHECK(nlohmann::json::parse(json.out)["devices"].size() == 10);
+  const Outcome xml = run_gxp({"topo", "--from", "pcie:2", "--format", "nccl-xml"});
+  CHECK(xml.out.find("<system version=\"1\">\n  <cpu numaid=\"0\"") == 0);
+}
+
+TEST_CASE("a topology that cannot be shown is one error and its exit code", "[cmd]") {
+  const auto [arguments, code, said] =
+      GENERATE_COPY(table<std::vector<std::string>, int, std::string>(
+          {{{"--from", "ring:1"}, 2, "topology 'ring:1': there must be from 2 to 256 GPUs"},
+           {{"--from", "dgx-h10"}, 2, "did you mean 'dgx-h100'?"},
+           {{"--from", kData + "README.md"}, 4, "it is nothing that gxp knows"},
+           {{"--from", "x", "show"}, 2, "--from: stands before the action"},
+           {{"sohw"}, 2, "unexpected argument 'sohw'; did you mean 'show'?"},
+           {{"--from", kData + "smi/dgx1-v100-4mlx.txt", "--format", "nccl-xml"},
+            2,
+            "has no bus id, by which NCCL knows devices"}}));
+  std::vector<std::string> all = {"topo"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const Outcome outcome = run_gxp(all);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.find("gxp: error: ") == 0);
+  CHECK(outcome.err.find(said) != std::string::npos);
+}
+
+}  // namespace gxp
