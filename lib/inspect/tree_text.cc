@@ -185,13 +185,14 @@ struct TreeText::Ends {
 
 std::vector<TreeText::Ends> TreeText::all_ends(CrossLinkKind kind) const {
   std::map<PartId, Ends> by_part;
+  std::map<std::pair<PartId, std::string>, size_t> index;  // among the targets
   for (const CrossLink& link : host_.cross_links()) {
     if (link.kind != kind) continue;
     Ends& ends = by_part.try_emplace(link.from, Ends{link.from, kind}).first->second;
     const std::string target = target_of(link);
-    auto found = std::ranges::find(ends.targets, target, &std::pair<std::string, int>::first);
-    if (found == ends.targets.end()) found = ends.targets.insert(found, {target, 0});
-    found->second += link.count;
+    const auto [place, is_new] = index.try_emplace({link.from, target}, ends.targets.size());
+    if (is_new) ends.targets.emplace_back(target, 0);
+    ends.targets[place->second].second += link.count;
     ends.gb_per_s = link.gb_per_s;
   }
   std::vector<Ends> all;

@@ -67,7 +67,7 @@ class Reader {
 
 ChannelGraph Reader::read_graph(const pugi::xml_node& node) {
   ChannelGraph graph{.place = xml_.place_of(node)};
-  for (const pugi::xml_attribute attribute : node.attributes()) {
+  for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
     const auto field = std::ranges::find(kGraphFields, std::string_view(attribute.name()),
                                          &XmlField<ChannelGraph>::attribute);
     if (field == kGraphFields.end() || !set_field(xml_, node, attribute, *field, graph))
@@ -88,7 +88,7 @@ ChannelGraph Reader::read_graph(const pugi::xml_node& node) {
 
 Channel Reader::read_channel(const pugi::xml_node& node) {
   Channel channel;
-  for (const pugi::xml_attribute attribute : node.attributes())
+  for (const pugi::xml_attribute attribute : xml_.attributes(node))
     channel.other.emplace_back(attribute.name(), attribute.value());
   for (const pugi::xml_node child : node.children()) {
     const std::string_view name = child.name();
@@ -105,7 +105,7 @@ ChannelDevice Reader::read_device(const pugi::xml_node& node) {
   ChannelDevice device;
   if (std::string_view(node.name()) == "net") device.kind = ChannelDevice::Kind::kNet;
   if (!node.attribute("dev")) xml_.fail_at(node, fmt::format("<{}> has no dev", node.name()));
-  for (const pugi::xml_attribute attribute : node.attributes()) {
+  for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
     const std::string_view name = attribute.name();
     if (name == "dev") {
       device.dev = int64_t(xml_.number(node, attribute, {0, double(int64_t{1} << 52)}));

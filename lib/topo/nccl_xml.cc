@@ -50,7 +50,7 @@ class Reader {
     }
     host_.source = fmt::format("{} topology XML, version {}",
                                host_.dialect == "1" ? "NCCL" : "RCCL", host_.dialect);
-    for (const pugi::xml_attribute attribute : system.attributes()) {
+    for (const pugi::xml_attribute attribute : xml_.attributes(system)) {
       if (attribute != system.attribute("version")) keep(system, attribute, "", host_.other);
     }
     for (const pugi::xml_node child : system.children()) {
@@ -117,7 +117,7 @@ class Reader {
   template <class Info, size_t kFields>
   void read_fields(const pugi::xml_node& node, const std::array<XmlField<Info>, kFields>& fields,
                    Info& info, std::string_view prefix, Attributes& other) {
-    for (const pugi::xml_attribute attribute : node.attributes()) {
+    for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
       bool known = false;
       if (set_one(node, attribute, fields, info, known)) continue;
       if (!known) {
@@ -213,7 +213,7 @@ void Reader::read_pci(const pugi::xml_node& pci, PartId above, int depth) {
         pci, fmt::format("<pci> lies more than {} deep; NCCL writes no such file", kMaxPciDepth));
   }
   Part part{.above = above, .place = xml_.place_of(pci)};
-  for (const pugi::xml_attribute attribute : pci.attributes()) {
+  for (const pugi::xml_attribute attribute : xml_.attributes(pci)) {
     bool known = false;
     if (read_link_attribute(pci, attribute, part)) continue;
     if (set_one(pci, attribute, kPciFields, part.identity, known)) continue;
@@ -297,7 +297,7 @@ void Reader::read_gpu(const pugi::xml_node& gpu, PartId id) {
 }
 
 void Reader::read_nic(const pugi::xml_node& nic, PartId id) {
-  for (const pugi::xml_attribute attribute : nic.attributes())
+  for (const pugi::xml_attribute attribute : xml_.attributes(nic))
     keep(nic, attribute, prefix_of(id), host_[id].other);
   std::string unknown;
   for (const pugi::xml_node child : nic.children()) {
@@ -339,7 +339,7 @@ bool Reader::read_cross_link_attribute(const pugi::xml_node& node,
 
 void Reader::read_cross_link(const pugi::xml_node& node, const LinkElement& element, PartId from) {
   CrossLink link{.kind = element.kind, .from = from, .place = xml_.place_of(node)};
-  for (const pugi::xml_attribute attribute : node.attributes()) {
+  for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
     if (!read_cross_link_attribute(node, attribute, link)) keep(node, attribute, "", link.other);
   }
   if (link.kind == CrossLinkKind::kChipToChip) {

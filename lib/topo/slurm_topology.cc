@@ -14,6 +14,7 @@ namespace gxp {
 namespace {
 
 constexpr size_t kMaxShown = 40;  // of a wrong text, in messages
+constexpr size_t kMaxNames = 1u << 20;
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -91,6 +92,9 @@ class Reader {
     fail(ErrorKind::kCorrupt, "read topology {}:{}:{}: {}", topology_.name, place.line,
          place.column, why);
   }
+  [[noreturn]] void fail_deep(SourcePlace place) const {
+    fail_at(place, fmt::format("switches lie in more than {} levels", kMaxSlurmLevels));
+  }
   void note(SourcePlace place, const std::string& what) {
     topology_.notes.push_back(
         fmt::format("{}:{}:{}: {}", topology_.name, place.line, place.column, what));
@@ -99,7 +103,7 @@ class Reader {
   void read_words(std::string_view line, int number, Record& record);
   void set(std::string_view key, const Value& value, Record& record);
   void add(const Record& record);
-  [[nodiscard]] std::vector<std::string> expand(const Value& list) const;
+  [[nodiscard]] std::vector<std::string> expand(const Value& list);
   void expand_one(const Value& list, std::string_view name, std::vector<std::string>& names) const;
   [[nodiscard]] std::vector<std::string> numbers(const Value& list, std::string_view ranges) const;
   size_t switch_of(const std::string& name, const Value& where);
@@ -110,7 +114,8 @@ class Reader {
   std::map<std::string, size_t> switches_;
   std::set<size_t> defined_;
   std::map<std::string, size_t> hosts_;
-  SourcePlace first_{1, 1};
+  std::vector<SourcePlace> places_;  // of switches
+  size_t names_ = 0;                 // of all lists
 };
 
 void Reader::read_words(std::string_view line, int number, Record& record) {
@@ -153,6 +158,7 @@ size_t Reader::switch_of(const std::string& name, const Value& where) {
     if (topology_.switches.size() == Topology::kMaxSwitches)
       fail_at(where.place, fmt::format("more than {} switches", Topology::kMaxSwitches));
     topology_.switches.push_back({.name = name});
+    places_.push_back(where.place);
   }
   return known->second;
 }
@@ -164,8 +170,10 @@ void Reader::put_below(size_t above, const std::string& name, const Value& where
     return note(where.place, fmt::format("switch {} lies below {} already; that is kept", name,
                                          topology_.switches[one.above].name));
   }
+  int levels = 0;
   for (size_t up = above; up != kNoSwitch; up = topology_.switches[up].above) {
     if (up == below) fail_at(where.place, fmt::format("switch {} lies below itself", name));
+    if (++levels > kMaxSlurmLevels) fail_deep(where.place);
   }
   one.above = above;
 }
@@ -252,7 +260,7 @@ void Reader::expand_one(const Value& list, std::string_view name,
   names.insert(names.end(), stems.begin(), stems.end());
 }
 
-std::vector<std::string> Reader::expand(const Value& list) const {
+std::vector<std::string> Reader::expand(const Value& list) {
   std::vector<std::string> names;
   std::string_view rest = list.text;
   while (!rest.empty()) {
@@ -265,12 +273,18 @@ std::vector<std::string> Reader::expand(const Value& list) const {
       fail_at(list.place, fmt::format("more than {} names", Topology::kMaxHosts));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
+  names_ += names.size();
+  if (names_ > kMaxNames) fail_at(list.place, fmt::format("more than {} names in all", kMaxNames));
   return names;
 }
 
 void Reader::finish() {
-  if (topology_.switches.empty()) fail_at(first_, "it names no switch and no block");
+  if (topology_.switches.empty()) fail_at({1, 1}, "it names no switch and no block");
   for (size_t i = 0; i < topology_.switches.size(); ++i) {
+    int levels = 0;
+    for (size_t up = i; up != kNoSwitch; up = topology_.switches[up].above) {
+      if (++levels > kMaxSlurmLevels) fail_deep(places_[i]);
+    }
     if (!defined_.contains(i))
       topology_.notes.push_back(fmt::format("{}: switch {} has no line of its own", topology_.name,
                                             topology_.switches[i].name));

@@ -62,7 +62,6 @@ class Grouping {
   void join(int level, size_t into, size_t from) {
     for (size_t& label : levels_[size_t(level)]) label = label == from ? into : label;
   }
-  [[nodiscard]] bool lie_apart(size_t a, size_t b) const;
 
   const PastedMatrix& matrix_;
   std::vector<std::vector<int>> near_;
@@ -102,30 +101,31 @@ void Grouping::merge_near(int level) {
   }
 }
 
-// Whether the groups of NUMA nodes of two devices cannot be one.
-bool Grouping::lie_apart(size_t a, size_t b) const {
-  const size_t group_a = group(kNumaNode, a), group_b = group(kNumaNode, b);
-  std::set<std::string> affinities;
-  for (size_t i = 0; i < size(); ++i) {
-    if (group(kNumaNode, i) != group_a && group(kNumaNode, i) != group_b) continue;
-    if (!matrix_.devices[i].cpu_affinity.empty())
-      affinities.insert(matrix_.devices[i].cpu_affinity + ' ' + matrix_.devices[i].numa_affinity);
-    for (size_t j = 0; j < size(); ++j) {
-      if (group(kNumaNode, i) == group_a && group(kNumaNode, j) == group_b &&
-          near_[i][j] > kNumaNode)
-        return true;
-    }
-  }
-  return affinities.size() > 1;
-}
-
 // NVLinks hide where GPUs lie to each other; those of the same CPUs are taken for neighbours, and
 // where no CPUs are said, all that are not known to be apart.
 void Grouping::merge_by_affinity() {
+  std::vector<std::vector<bool>> apart(size(), std::vector<bool>(size(), false));  // of groups
+  const auto set_apart = [&](size_t a, size_t b) {
+    apart[group(kNumaNode, a)][group(kNumaNode, b)] = true;
+  };
+  const auto affinity = [&](size_t i) {
+    const PastedMatrix::Device& device = matrix_.devices[i];
+    return device.cpu_affinity + ' ' + device.numa_affinity;
+  };
+  for (size_t a = 0; a < size(); ++a) {
+    for (size_t b = 0; b < size(); ++b) {
+      const bool differ = affinity(a) != affinity(b) && affinity(a) != " " && affinity(b) != " ";
+      if (near_[a][b] > kNumaNode || differ) set_apart(a, b);
+    }
+  }
   for (size_t a = 0; a < size(); ++a) {
     for (size_t b = a + 1; b < size(); ++b) {
-      if (near_[a][b] >= 0 || group(kNumaNode, a) == group(kNumaNode, b)) continue;
-      if (!lie_apart(a, b)) join(kNumaNode, group(kNumaNode, a), group(kNumaNode, b));
+      const size_t into = group(kNumaNode, a), from = group(kNumaNode, b);
+      if (near_[a][b] >= 0 || into == from || apart[into][from]) continue;
+      join(kNumaNode, into, from);
+      for (size_t i = 0; i < size(); ++i) {
+        if (apart[from][i]) apart[into][i] = apart[i][into] = true;
+      }
     }
   }
 }

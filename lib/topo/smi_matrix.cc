@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "lib/base/bytes.h"
 #include "lib/base/error.h"
 
 namespace gxp {
@@ -16,6 +17,8 @@ namespace {
 constexpr std::array<std::string_view, 8> kNearness = {"PIX", "PXB", "PHB", "NODE",
                                                        "SYS", "SOC", "PSB", "X"};
 constexpr std::array<std::string_view, 6> kPeerStates = {"OK", "CNS", "GNS", "TNS", "NS", "U"};
+
+constexpr size_t kMostNamedPairs = 4;  // of those that differ there and back
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -93,6 +96,8 @@ bool is_heading(const std::vector<Word>& words) {
 class Reader {
  public:
   Reader(std::string_view text, const std::string& name) : name_(name) {
+    if (text.size() > kMaxMatrixBytes)
+      fail_at(1, 1, fmt::format("it has more than {}", format_bytes(kMaxMatrixBytes)));
     const std::string plain = without_escapes(text);
     for (size_t at = 0; at < plain.size();) {
       const size_t end = std::min(plain.find('\n', at), plain.size());
@@ -133,6 +138,7 @@ class Reader {
   PastedMatrix matrix_;
   size_t peer_cells_ = 0;
   size_t place_cells_ = 0;
+  size_t one_sided_ = 0;  // pairs
 };
 
 void Reader::read_heading(size_t line) {
@@ -239,9 +245,11 @@ void Reader::finish_pair(size_t a, size_t b) {
   if (one.empty()) one = other;
   if (other.empty()) other = one;
   if (one == other) return;
-  matrix_.notes.push_back(fmt::format("{}: {} to {} is {}, and back {}; the first is taken", name_,
-                                      matrix_.devices[a].column, matrix_.devices[b].column, one,
-                                      other));
+  if (++one_sided_ <= kMostNamedPairs) {
+    matrix_.notes.push_back(fmt::format("{}: {} to {} is {}, and back {}; the first is taken",
+                                        name_, matrix_.devices[a].column, matrix_.devices[b].column,
+                                        one, other));
+  }
   other = one;
 }
 
@@ -257,6 +265,9 @@ void Reader::finish() {
           fmt::format("{}: row {} is missing", name_, matrix_.devices[a].column));
     for (size_t b = 0; b < a; ++b) finish_pair(b, a);
   }
+  if (one_sided_ > kMostNamedPairs)
+    matrix_.notes.push_back(fmt::format("{}: {} more pairs differ there and back", name_,
+                                        one_sided_ - kMostNamedPairs));
   if (!has_rows) fail_at(1, 1, "there are columns, but no rows");
 }
 

@@ -3,6 +3,7 @@
 // Taken as it comes: tabs or spaces, a prompt or text around it, colours, cells that have grown
 // together ("PIXNODE"), rows of NICs that are missing, columns by NIC numbers with a legend below
 // or by their names.
+//   Limits  kMaxMatrixDevices, kMaxMatrixBytes.
 //   Errors  kCorrupt, "read topology FILE:LINE:COLUMN: ...": no row of columns, a cell that is
 //   none,
 //           a row of too few or too many, or of a device that has no column.
@@ -16,8 +17,9 @@
 
 namespace gxp {
 
-// Wider than that, and the file is something else.
+// Larger than that, and the file is something else.
 inline constexpr size_t kMaxMatrixDevices = 512;
+inline constexpr size_t kMaxMatrixBytes = 4u << 20;
 
 struct PastedMatrix {
   struct Device {

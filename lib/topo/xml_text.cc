@@ -100,6 +100,16 @@ void XmlText::fail_at(const pugi::xml_node& node, std::string_view why) const {
   fail_at(place_of(node), why);
 }
 
+std::vector<pugi::xml_attribute> XmlText::attributes(const pugi::xml_node& node) const {
+  std::vector<pugi::xml_attribute> all;
+  for (const pugi::xml_attribute attribute : node.attributes()) {
+    if (all.size() == size_t(kMaxXmlAttributes))
+      fail_at(node, fmt::format("an element has more than {} attributes", kMaxXmlAttributes));
+    all.push_back(attribute);
+  }
+  return all;
+}
+
 double XmlText::number(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
                        NumberRange range) const {
   const std::string_view text = attribute.value();

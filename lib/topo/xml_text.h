@@ -1,5 +1,6 @@
 // XML from a file that nobody vouches for: where its elements stand, and errors that say so.
-//   Limits  kMaxXmlBytes, kMaxXmlElements. The text is UTF-8; entities of the file's own and files
+//   Limits  kMaxXmlBytes, kMaxXmlElements, kMaxXmlAttributes. The text is UTF-8; entities of the
+//   file's own and files
 //           that it names are not looked up.
 //   Errors  kCorrupt: "read topology FILE:LINE:COLUMN: what is wrong".
 #pragma once
@@ -17,6 +18,7 @@ namespace gxp {
 
 inline constexpr size_t kMaxXmlBytes = 16u << 20;
 inline constexpr size_t kMaxXmlElements = 1u << 18;
+inline constexpr int kMaxXmlAttributes = 256;  // of an element
 
 // The number that the whole of `text` is: decimal, or hexadecimal after 0x.
 std::optional<double> parse_number(std::string_view text);
@@ -36,6 +38,8 @@ class XmlText {
   [[nodiscard]] SourcePlace place_of(const pugi::xml_node& node) const;
   [[nodiscard]] std::string at(const pugi::xml_node& node) const;  // "FILE:LINE:COLUMN"
   [[noreturn]] void fail_at(const pugi::xml_node& node, std::string_view why) const;
+  // Its attributes, no more than that limit.
+  [[nodiscard]] std::vector<pugi::xml_attribute> attributes(const pugi::xml_node& node) const;
   // What the attribute says. If it is no number, or not in the range, that is an error.
   [[nodiscard]] double number(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
                               NumberRange range) const;

@@ -130,6 +130,11 @@ TEST_CASE("elements and devices have a limit", "[topo]") {
   for (int i = 0; i < 20'000; ++i) devices += gpu(std::to_string(i), "");
   CHECK(complaint(ErrorKind::kConfig, [&] { parse(in_system(devices)); }).find("16384 parts") !=
         std::string::npos);
+  std::string attributes;
+  for (int i = 0; i <= kMaxXmlAttributes; ++i) attributes += " a" + std::to_string(i) + "=\"\"";
+  CHECK(complaint(ErrorKind::kCorrupt, [&] {
+          parse(in_system("<pci" + attributes + "/>"));
+        }).find("t.xml:3:1: an element has more than 256 attributes") != std::string::npos);
   std::string elements;
   for (size_t i = 0; i < kMaxXmlElements; ++i) elements += "<a>";
   CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(elements + ">"); }).find("262144 elements") ==

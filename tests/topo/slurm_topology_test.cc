@@ -81,6 +81,22 @@ TEST_CASE("a broken topology.conf is an error that says where and why", "[topo]"
   CHECK(message.find(said) != std::string::npos);
 }
 
+TEST_CASE("switches in too many levels and too many names are refused", "[topo]") {
+  std::string down;
+  std::string up;
+  std::string many;
+  for (int i = 0; i < 40; ++i) {
+    down += "SwitchName=s" + std::to_string(i) + " Switches=s" + std::to_string(i + 1) + "\n";
+    up += "SwitchName=s" + std::to_string(i + 1) + " Switches=s" + std::to_string(i) + "\n";
+    many += "SwitchName=s" + std::to_string(i) + " Nodes=n[0-65535]\n";
+  }
+  for (const std::string& text : {down, up})
+    CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(text); }).find("more than 32 levels") !=
+          std::string::npos);
+  CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(many); }).find("names in all") !=
+        std::string::npos);
+}
+
 TEST_CASE("only what begins with switches or blocks is a topology.conf", "[topo]") {
   CHECK(looks_like_slurm_topology("\n# x\n SwitchName=s"));
   CHECK(looks_like_slurm_topology("blocksizes=4"));
