@@ -31,12 +31,19 @@ bool has_host_bridge(const HostTree& host, const std::vector<PartId>& chain) {
                              [&](PartId part) { return host[part].kind == PartKind::kHostBridge; });
 }
 
+// Functions of one device, or ports of one NIC.
+bool are_one_device(const Part& a, const Part& b) {
+  const size_t function = a.bus_id.rfind('.');
+  return function != std::string::npos &&
+         a.bus_id.compare(0, function + 1, b.bus_id, 0, function + 1) == 0;
+}
+
 std::string pcie_cell(const HostTree& host, PartId a, PartId b) {
   const std::vector<PartId> from = chain_of(host, a);
   const std::vector<PartId> to = chain_of(host, b);
   const auto meeting = std::ranges::find_first_of(from, to);
+  if (are_one_device(host[from.front()], host[to.front()])) return "PIX";
   if (meeting == from.end()) return "SYS";
-  if (meeting == from.begin() || *meeting == to.front()) return "PIX";  // ports of one NIC
   switch (host[*meeting].kind) {
     case PartKind::kPcieSwitch: {
       const int bridges =

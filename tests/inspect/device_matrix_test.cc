@@ -64,6 +64,14 @@ TEST_CASE("each distance over PCIe has nvidia-smi's word", "[inspect]") {
   CHECK(matrix.notes.empty());
 }
 
+TEST_CASE("functions of one device are as near as ports of one NIC", "[inspect]") {
+  HostTree host;
+  const PartId node = host.add({.kind = PartKind::kNumaNode, .info = NumaNodeInfo{}});
+  for (const char* bus_id : {"0000:02:00.0", "0000:02:00.1", "0000:02:01.0"})
+    host.add({.kind = PartKind::kNic, .above = node, .bus_id = bus_id});
+  CHECK(smi_matrix(host).cells[0] == std::vector<std::string>{"X", "PIX", "PHB"});
+}
+
 TEST_CASE("cells that differ are told by their reason", "[inspect]") {
   const HostTree host = load("oci-H100-topology");
   const NcclPaths paths(host);
