@@ -7,6 +7,7 @@
 #include <array>
 
 #include "lib/inspect/doctor_checks.h"
+#include "lib/inspect/part_words.h"
 
 namespace gxp {
 namespace {
@@ -100,7 +101,7 @@ constexpr std::array kChecks = {
                 look_at_nccl},
 };
 
-int count_of(const std::vector<Diagnosis>& diagnoses, Verdict verdict) {
+int number_of(const std::vector<Diagnosis>& diagnoses, Verdict verdict) {
   return int(std::ranges::count(diagnoses, verdict,
                                 [](const Diagnosis& each) { return each.seen.verdict; }));
 }
@@ -120,10 +121,11 @@ std::vector<Diagnosis> examine(const DoctorSight& sight) {
 std::string doctor_text(const HostTree& host, const std::vector<Diagnosis>& diagnoses) {
   std::vector<Diagnosis> sorted = diagnoses;
   std::ranges::stable_sort(sorted, {}, [](const Diagnosis& each) { return each.seen.verdict; });
-  std::string text =
-      fmt::format("{}: {} checks, {} problems, {} warnings, {} could not see\n\n", host.name,
-                  diagnoses.size(), count_of(diagnoses, Verdict::kProblem),
-                  count_of(diagnoses, Verdict::kWarning), count_of(diagnoses, Verdict::kUnseen));
+  std::string text = fmt::format(
+      "{}: {}, {}, {}, {} could not see\n\n", host.name, count_of(diagnoses.size(), "check"),
+      count_of(size_t(number_of(diagnoses, Verdict::kProblem)), "problem"),
+      count_of(size_t(number_of(diagnoses, Verdict::kWarning)), "warning"),
+      number_of(diagnoses, Verdict::kUnseen));
   for (const auto& [check, seen] : sorted) {
     text += fmt::format("{:<13}  {:<16}  {}\n", to_string(seen.verdict), check->id, seen.what);
     if (seen.verdict == Verdict::kOk) continue;
@@ -138,7 +140,7 @@ Report doctor_report(const HostTree& host, const std::vector<Diagnosis>& diagnos
   for (const auto& [key, verdict] : {std::pair{"problems", Verdict::kProblem},
                                      {"warnings", Verdict::kWarning},
                                      {"could_not_see", Verdict::kUnseen}})
-    report.facts.push_back({{key}, int64_t{count_of(diagnoses, verdict)}});
+    report.facts.push_back({{key}, int64_t{number_of(diagnoses, verdict)}});
   Table& table = report.add_table("checks", {{"id"}, {"verdict"}, {"seen"}, {"why"}, {"remedy"}});
   for (const auto& [check, seen] : diagnoses) {
     table.add_row({std::string(check->id), std::string(to_string(seen.verdict)), seen.what,
@@ -148,7 +150,7 @@ Report doctor_report(const HostTree& host, const std::vector<Diagnosis>& diagnos
 }
 
 bool any_problem(const std::vector<Diagnosis>& diagnoses) {
-  return count_of(diagnoses, Verdict::kProblem) > 0;
+  return number_of(diagnoses, Verdict::kProblem) > 0;
 }
 
 void Findings::add(Verdict verdict, const std::string& reason, const std::string& name) {

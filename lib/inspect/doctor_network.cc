@@ -54,7 +54,7 @@ GidKind best_gid(const DoctorSight& sight, const RdmaPort& port) {
 
 Seen look_at_verbs(const DoctorSight& sight) {
   if (!has_rdma(sight)) return {Verdict::kOk, kNoRdma};
-  if (!sight.root.exists("/dev"))
+  if (!sight.root.exists("/dev/null"))
     return {Verdict::kUnseen, "/dev is not recorded; run it on the host"};
   const std::vector<std::string> devices = sight.root.list("/dev/infiniband");
   if (std::ranges::any_of(devices, [](const auto& name) { return name.starts_with("uverbs"); }))

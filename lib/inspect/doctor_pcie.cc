@@ -54,7 +54,7 @@ Seen look_at_links(const DoctorSight& sight, const std::string& ok, Shortfall sh
   }
   if (direct_devices_of(sight).empty())
     return {Verdict::kOk, "there are no GPUs or RDMA NICs here"};
-  if (!known) return {Verdict::kUnseen, "the devices do not tell their links (virtual machines)"};
+  if (!known) return {Verdict::kUnseen, "the devices do not tell what their links could be"};
   return findings.seen_or(ok);
 }
 

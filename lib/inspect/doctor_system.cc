@@ -8,6 +8,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/inspect/doctor_checks.h"
+#include "lib/inspect/part_words.h"
 #include "lib/topo/cpu_set.h"
 
 namespace gxp {
@@ -159,7 +160,7 @@ Seen look_at_cpu_quota(const DoctorSight& sight) {
   if (quota <= 0 || period <= 0) return {Verdict::kOk, "none"};
   const double cpus = double(quota) / double(period);
   const size_t gpus = gpus_of(sight).size();
-  const std::string has = fmt::format("{:g} CPUs for {} GPUs", cpus, gpus);
+  const std::string has = fmt::format("{:g} CPUs for {}", cpus, count_of(gpus, "GPU"));
   return {cpus < 2 * double(gpus) ? Verdict::kWarning : Verdict::kOk, has};
 }
 

@@ -62,7 +62,6 @@ class Reader {
                                          version.substr(0, 40)));
     }
     host_.version = version[0] - '0';
-    host_.tree.dialect = version;
   }
 
   [[nodiscard]] CpuSet cpus_of(const pugi::xml_node& object) const {

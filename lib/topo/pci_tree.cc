@@ -12,9 +12,11 @@ constexpr std::string_view kAmd = "0x1002";
 bool is_kept(const PciFunction& function) {
   if (kind_of_function(function) != PartKind::kPcieDevice) return true;
   const std::string_view type = function.part.identity.class_code;
-  // Storage, displays, processors, accelerators.
-  return type.starts_with("0x01") || type.starts_with("0x03") || type.starts_with("0x0b") ||
-         type.starts_with("0x12");
+  // Storage, other makers' GPUs, processors, accelerators. Not a server's own display, which
+  // would be a GPU in NCCL's XML.
+  const bool is_display = type.starts_with("0x0300");
+  return type.starts_with("0x01") || (type.starts_with("0x03") && !is_display) ||
+         type.starts_with("0x0b") || type.starts_with("0x12");
 }
 
 // Of two ends, one of which may not say.

@@ -61,6 +61,13 @@ class Reader {
     refuse("{}", text == nullptr ? "it is no tar archive" : text);
   }
 
+  // Of what is kept, names and all.
+  void count(size_t bytes) {
+    total_ += bytes;
+    if (total_ > kMaxArchiveBytes)
+      refuse("it unpacks to more than {}", format_bytes(kMaxArchiveBytes));
+  }
+
   [[nodiscard]] std::string checked_name(const char* name) const {
     if (name == nullptr) refuse("a name in it cannot be read");
     const std::string_view text = name;
@@ -73,6 +80,7 @@ class Reader {
 
   void add(archive_entry* entry) {
     const std::string path = checked_name(archive_entry_pathname(entry));
+    count(path.size());
     if (const char* const other = archive_entry_hardlink(entry)) {
       root_->add_copy(path, other);
       return;
@@ -83,10 +91,11 @@ class Reader {
     if (type == AE_IFREG) root_->add_file(path, content());
   }
 
-  [[nodiscard]] std::string checked_target(archive_entry* entry) const {
+  std::string checked_target(archive_entry* entry) {
     const char* const target = archive_entry_symlink(entry);
     if (target == nullptr) refuse("a symbolic link in it cannot be read");
-    return std::string(std::string_view(target).substr(0, kMaxNameBytes));
+    count(std::string_view(target).size());
+    return target;
   }
 
   // Of the entry that is read; a file's first kMaxFileBytes.
@@ -97,9 +106,7 @@ class Reader {
       const auto got = archive_read_data(archive_.get(), piece.data(), piece.size());
       if (got < 0) check(int(got));
       if (got <= 0) return text;
-      total_ += size_t(got);
-      if (total_ > kMaxArchiveBytes)
-        refuse("its files have more than {}", format_bytes(kMaxArchiveBytes));
+      count(size_t(got));
       text.append(piece.data(), std::min(size_t(got), SystemRoot::kMaxFileBytes - text.size()));
     }
   }

@@ -1,10 +1,10 @@
 // A root of system files from a tar archive (plain, gzip, bzip2, xz, zstd), as
 // hwloc-gather-topology writes it. It is read into memory: nothing is written to a disk, so no name
 // in it can do harm.
-//   Limits  kMaxArchiveEntries names, kMaxArchiveBytes of content; devices and pipes are passed
-//   over. Errors  kIo: unreadable; kCorrupt: no archive, over a limit, a name that leads out of it,
-//   or
-//           there is no sys in it.
+//   Limits  kMaxArchiveEntries names, kMaxArchiveBytes of names and content. Devices and pipes are
+//           passed over.
+//   Errors  kCorrupt: no archive, over a limit, a name that leads out of it, or there is no sys in
+//           it.
 #pragma once
 
 #include <memory>

@@ -91,6 +91,7 @@ Patient healthy() {
   host.of_port("gid_attrs/types/1", "RoCE v2");
   host.file("/sys/module/nvidia_peermem/refcnt", "0");
   host.file("/sys/kernel/mm/memory_peers/nv_mem/version", "1.0");
+  host.file("/dev/null", "");
   host.file("/dev/infiniband/uverbs0", "");
   host.file("/proc/cmdline", "quiet");
   host.file("/proc/net/dev", "Inter-|  Receive\n  ens3: 0 0\n");
@@ -253,7 +254,7 @@ const std::vector<Plant>& plants() {
        }},
       {"cpu-mask", kWarning, "GPU0: none of its NUMA node's CPUs (2-3) is allowed, only 0-1",
        [](Patient& p) { p.file("/proc/self/status", "Cpus_allowed_list:\t0-1\n"); }},
-      {"cpu-quota", kWarning, "1.5 CPUs for 1 GPUs",
+      {"cpu-quota", kWarning, "1.5 CPUs for 1 GPU",
        [](Patient& p) { p.file("/sys/fs/cgroup/cpu.max", "150000 100000"); }},
       {"numa-balancing", kWarning, "on",
        [](Patient& p) { p.file("/proc/sys/kernel/numa_balancing", "1"); }},
@@ -321,7 +322,7 @@ TEST_CASE("the worst is written first, with why and what to do", "[inspect][doct
   host.name = "node7";
   const std::string text = doctor_text(host, examine(patient));
   CHECK(
-      text.starts_with("node7: 25 checks, 1 problems, 0 warnings, 0 could not see\n\n"
+      text.starts_with("node7: 25 checks, 1 problem, 0 warnings, 0 could not see\n\n"
                        "problem        pcie-width        GPU0: 8 of 16 lanes\n" +
                        std::string(33, ' ') + "why: a link with half its lanes"));
   CHECK(any_problem(examine(patient)));

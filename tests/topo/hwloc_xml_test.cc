@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/topo/cpu_set.h"
+#include "lib/topo/nccl_xml.h"
 #include "lib/topo/sources.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
@@ -89,6 +90,18 @@ TEST_CASE("PCIe domains of more than 16 bits are kept", "[topo]") {
   const HostTree host = load_host(kData + "2pa-pcidomain32bits.tar.bz2");
   CHECK(find_part(host, "10000:00:04.0") != kNoPart);
   CHECK(host.name == "hwloc-debian9amd64");
+}
+
+TEST_CASE("what was read is written as NCCL's XML, and read again as the same", "[topo][hwloc]") {
+  const std::string file =
+      GENERATE("24em64t-2n6c2t-pci.xml", "v3/power8gpudistances.xml", "2pa-pcidomain32bits.tar.bz2",
+               "40intel64-2g2n4c+pcilocality.tar.bz2", "v3/nvidia-dgx-gb10.xml");
+  CAPTURE(file);
+  const HostTree host = load_host(kData + file);
+  const HostTree again = read_nccl_xml(write_nccl_xml(host), "written");
+  for (const PartKind kind : {PartKind::kGpu, PartKind::kNic})
+    CHECK(bus_ids(again, kind) == bus_ids(host, kind));
+  CHECK(again.cross_links().size() == host.cross_links().size());
 }
 
 TEST_CASE("NVLinks of a matrix lead to GPUs and to their CPUs", "[topo][hwloc]") {
