@@ -38,8 +38,7 @@ PciIdentity parse_identity(std::string_view text) {
 // The number behind "nvml", "cuda" or "rsmi".
 std::optional<int> number_behind(std::string_view prefix, std::string_view name) {
   if (!name.starts_with(prefix)) return std::nullopt;
-  const auto number = parse_number(name.substr(prefix.size()));
-  return number ? std::optional(int(*number)) : std::nullopt;
+  return parse_small_number(name.substr(prefix.size()));
 }
 
 }  // namespace

@@ -21,6 +21,9 @@ std::string_view type_of(const pugi::xml_node& object);
 // "" if it has no such <info>.
 std::string info_of(const pugi::xml_node& object, std::string_view name);
 
+// What the whole of it says, from 0 to 2^20; none: it says something else.
+std::optional<int> parse_small_number(std::string_view text);
+
 struct HwlocHost {
   const XmlText& xml;
   int version = 2;  // of the format

@@ -148,10 +148,9 @@ class Reader {
     node.architecture = architecture_of(package);
     node.vendor = cpu_info(package, "CPUVendor");
     node.model_name = cpu_info(package, "CPUModel");
-    const auto family = parse_number(cpu_info(package, "CPUFamilyNumber"));
-    if (family) node.family = int(*family > 15 ? 15 + (*family - 15) * 16 : *family);
-    const auto model = parse_number(cpu_info(package, "CPUModelNumber"));
-    if (model) node.model = int(*model);
+    const auto family = parse_small_number(cpu_info(package, "CPUFamilyNumber"));
+    if (family) node.family = *family > 15 ? 15 + (*family - 15) * 16 : *family;
+    node.model = parse_small_number(cpu_info(package, "CPUModelNumber"));
     if (type_of(package) == "Package") node.package = package.attribute("os_index").as_int(-1);
     node.affinity = cpus.to_map();
     node.cores = count_within(found_.cores, cpus);
@@ -219,6 +218,12 @@ std::string info_of(const pugi::xml_node& object, std::string_view name) {
     if (info.attribute("name").value() == name) return info.attribute("value").value();
   }
   return "";
+}
+
+std::optional<int> parse_small_number(std::string_view text) {
+  constexpr double kMost = 1 << 20;
+  const auto value = parse_number(text);
+  return value && *value >= 0 && *value <= kMost ? std::optional(int(*value)) : std::nullopt;
 }
 
 PcieRate pcie_rate_of(double gb_per_s) {
