@@ -1,6 +1,13 @@
 #include "lib/topo/system_root.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
 #include "tests/catch.h"
+#include "tests/topo/complaint.h"
 
 namespace gxp {
 namespace {
@@ -42,6 +49,24 @@ TEST_CASE("a root that was recorded may lie in one directory", "[topo]") {
   CHECK(root.list("/") == Names{"proc", "sys"});
   CHECK(root.read_number("/sys/kernel/x") == 7);
   CHECK_FALSE(RecordedRoot().descend_to_sys());
+}
+
+TEST_CASE("links of a recorded directory lead into it, not into this host", "[topo]") {
+  namespace fs = std::filesystem;
+  const fs::path directory = fs::temp_directory_path() / fmt::format("gxp-root-{}", ::getpid());
+  fs::create_directories(directory / "host7/sys/a");
+  std::ofstream(directory / "host7/sys/a/name") << "inside\n";
+  fs::create_symlink("/sys/a", directory / "host7/sys/absolute");
+  fs::create_symlink("/proc/self", directory / "host7/sys/outside");
+  const auto root = open_recorded_directory(directory);
+  CHECK_FALSE(root->live());
+  CHECK(root->read("/sys/absolute/name") == "inside");
+  CHECK(root->list("/sys") == Names{"a", "absolute", "outside"});
+  CHECK_FALSE(root->exists("/sys/outside/comm"));
+  const auto open_wrong = [&] { open_recorded_directory(directory / "host7/sys"); };
+  CHECK(complaint(ErrorKind::kIo, open_wrong).find("neither it nor a directory in it has sys") !=
+        std::string::npos);
+  fs::remove_all(directory);
 }
 
 TEST_CASE("this host's files are read as they are", "[topo]") {
