@@ -4,43 +4,10 @@
 #include <array>
 #include <bit>
 
+#include "lib/topo/double_binary_tree.h"
+
 namespace gxp {
 namespace {
-
-// An in-order binary tree of positions 1 .. size: the lowest set bit of a position is its height
-// above the leaves, so leaves are odd. Position 0 is the root above it.
-class InOrderTree {
- public:
-  explicit InOrderTree(int size) : size_(size) {}
-  [[nodiscard]] int height() const { return std::bit_width(static_cast<unsigned>(size_)); }
-  // From 0 for the root; children of a truncated tree may lie several levels lower.
-  [[nodiscard]] int depth(int position) const {
-    if (position == 0) return 0;
-    return height() - std::countr_zero(static_cast<unsigned>(position));
-  }
-  [[nodiscard]] int parent(int position) const {
-    if (position == top()) return 0;
-    do {
-      const int bit = position & -position;
-      position = (position ^ bit) | (bit << 1);
-    } while (position > size_);
-    return position;
-  }
-  // The children, 0 where there is none.
-  [[nodiscard]] std::array<int, 2> children(int position) const {
-    if (position == 0) return {top(), 0};  // which is 0 for an empty tree
-    int bit = (position & -position) / 2;
-    const int left = bit == 0 ? 0 : position - bit;
-    while (position + bit > size_) bit /= 2;
-    return {left, bit == 0 ? 0 : position + bit};
-  }
-
- private:
-  [[nodiscard]] int top() const {
-    return static_cast<int>(std::bit_floor(static_cast<unsigned>(size_)));
-  }
-  int size_;
-};
 
 // One of the two trees with its half of the buffer, seen from one rank.
 class Tree {
@@ -48,21 +15,21 @@ class Tree {
   Tree(int rank, const CallShape& shape, int half)
       : world_size_(shape.world_size),
         root_(shape.root),
-        second_(half == 1),
+        index_(half),
         half_(Chunks(shape.count, 2)[half]),
         segment_(shape.segment),
-        tree_(shape.world_size - 1),
-        position_(position_of((rank + world_size_ - root_) % world_size_)) {}
+        trees_(shape.world_size),
+        member_((rank + world_size_ - root_) % world_size_) {}
 
-  [[nodiscard]] bool is_root() const { return position_ == 0; }
-  [[nodiscard]] int depth() const { return tree_.depth(position_); }
-  [[nodiscard]] int height() const { return tree_.height(); }
+  [[nodiscard]] bool is_root() const { return member_ == 0; }
+  [[nodiscard]] int depth() const { return trees_.depth(index_, member_); }
+  [[nodiscard]] int height() const { return trees_.height(); }
   [[nodiscard]] size_t count() const { return half_.count; }
-  [[nodiscard]] int parent() const { return rank_at(tree_.parent(position_)); }
+  [[nodiscard]] int parent() const { return rank_of(trees_.parent(index_, member_)); }
   template <class Act>
   void for_each_child(const Act& act) const {
-    for (const int child : tree_.children(position_)) {
-      if (child != 0) act(rank_at(child));
+    for (const int child : trees_.children(index_, member_)) {
+      if (child != 0) act(rank_of(child));
     }
   }
   // At least one, which may be empty.
@@ -77,29 +44,16 @@ class Tree {
   }
 
  private:
-  // Numbers count from the root. Mirroring makes odd positions even ones; with an odd number of
-  // them shifting does.
-  [[nodiscard]] int position_of(int number) const {
-    if (!second_ || number == 0) return number;
-    const int size = world_size_ - 1;
-    return size % 2 == 0 ? size + 1 - number : number % size + 1;
-  }
-  [[nodiscard]] int rank_at(int position) const {
-    const int size = world_size_ - 1;
-    int number = position;
-    if (second_ && position != 0) {
-      number = size % 2 == 0 ? size + 1 - position : (position + size - 2) % size + 1;
-    }
-    return (number + root_) % world_size_;
-  }
+  // Members count from the root.
+  [[nodiscard]] int rank_of(int member) const { return (member + root_) % world_size_; }
 
   int world_size_;
   int root_;
-  bool second_;
+  int index_;
   Range half_;
   size_t segment_;
-  InOrderTree tree_;
-  int position_;
+  DoubleBinaryTree trees_;
+  int member_;
 };
 
 // Both trees, seen from one rank, with the steps in which their segments are due.

@@ -1,8 +1,6 @@
 // Two binary trees at once: Sanders, Speck & Traeff, Parallel Computing 35(12), 2009. Each carries
-// one half of the buffer. The trees have the root on top and are in-order binary trees of the other
-// ranks below it; the second is the first mirrored (or shifted by one, if their number is odd), so
-// that no rank has children in both: the inner rank of one is a leaf of the other, and all send and
-// receive at full speed.
+// one half of the buffer. No rank has children in both (lib/topo/double_binary_tree.h), so all send
+// and receive at full speed.
 //   broadcast   `bytes` sent by an inner rank, in 2(m - 1) + floor(log2 p) + ceil(log2 p) rounds if
 //               each half is passed on in m segments: the least bytes and logarithmic latency.
 //   reduce      the same upwards; one round more or less.
