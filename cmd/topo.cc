@@ -22,6 +22,8 @@ constexpr std::array kActions = {
             define_topo_fix},
     Command{"doctor", "Find what keeps a host's GPUs and NICs from their speed",
             define_topo_doctor},
+    Command{"plan", "Plan rings and trees through the GPUs, and the order of hosts",
+            define_topo_plan},
 };
 
 // The first option that was given to `app` itself; "" if none was.

@@ -22,5 +22,6 @@ std::function<int()> define_topo_fix(CLI::App& app);
 
 // `gxp topo matrix` without further options; returns the exit code.
 int print_smi_matrix(const std::string& from);
+std::function<int()> define_topo_plan(CLI::App& app);
 
 }  // namespace gxp

@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/topo/double_binary_tree.h"
+#include "lib/topo/nccl_host_routes.h"
 
 namespace gxp {
 namespace {
@@ -14,7 +15,7 @@ void check_known(const Topology& topology) {
   if (topology.hosts.empty())
     fail(ErrorKind::kConfig, "plan for {}: it has no host", topology.name);
   for (const TopologyHost& host : topology.hosts) {
-    if (host.tree != kNoTree) continue;
+    if (host.tree != kNoTree || topology.trees.empty()) continue;
     fail(ErrorKind::kConfig, "plan for {}: nothing is known of what is in host {}", topology.name,
          host.name);
   }
@@ -81,13 +82,22 @@ double tree_rate(const HostRoutes& routes, const RingPlan& plan, int hosts) {
   return ranks == 1 ? 0 : 2 * (ranks - 1) / ranks * reduced_gb_per_s;
 }
 
-ClusterPlan plan_cluster(const Topology& topology, const std::vector<HostRoutes>& kinds,
+ClusterPlan plan_cluster(const Topology& topology, int most_channels) {
+  std::vector<HostRoutes> kinds;
+  for (const HostTree& tree : topology.trees) {
+    const NcclPaths paths(tree);
+    kinds.push_back(nccl_host_routes(paths, NcclRoutes(paths)));
+  }
+  return plan_cluster(topology, std::move(kinds), most_channels);
+}
+
+ClusterPlan plan_cluster(const Topology& topology, std::vector<HostRoutes> kinds,
                          int most_channels) {
   check_known(topology);
   const int hosts = int(topology.hosts.size());
   const bool several = hosts > 1;
-  ClusterPlan plan{.host_order = order_hosts(topology)};
-  for (const HostRoutes& routes : kinds) {
+  ClusterPlan plan{.host_order = order_hosts(topology), .kinds = std::move(kinds)};
+  for (const HostRoutes& routes : plan.kinds) {
     plan.rings.push_back(
         plan_rings(routes, {.through_nics = several, .most_channels = most_channels}));
     if (plan.rings.back().channels.empty()) {
@@ -95,18 +105,19 @@ ClusterPlan plan_cluster(const Topology& topology, const std::vector<HostRoutes>
            topology.name, several ? " and a NIC" : "");
     }
   }
-  if (kinds.size() > 1) align(plan.rings);
+  if (plan.kinds.size() > 1) align(plan.rings);
   std::vector<size_t> as_given = plan.host_order;
   std::ranges::sort(as_given);
   plan.traffic = traffic_of_ring(topology, plan.host_order);
   plan.traffic_as_given = traffic_of_ring(topology, as_given);
-  plan.ring_gb_per_s = plan.rings[0].gb_per_s;
+  for (size_t kind = 0; kind < plan.kinds.size(); ++kind) {
+    const double ring = plan.rings[kind].gb_per_s;
+    const double tree = tree_rate(plan.kinds[kind], plan.rings[kind], hosts);
+    plan.ring_gb_per_s = kind == 0 ? ring : std::min(plan.ring_gb_per_s, ring);
+    plan.tree_gb_per_s = kind == 0 ? tree : std::min(plan.tree_gb_per_s, tree);
+  }
   if (plan.traffic.limit != kNoSwitch) {
     plan.ring_gb_per_s = std::min(plan.ring_gb_per_s, plan.traffic.gb_per_s);
-  }
-  plan.tree_gb_per_s = std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    plan.tree_gb_per_s = std::min(plan.tree_gb_per_s, tree_rate(kinds[i], plan.rings[i], hosts));
   }
   plan.tree_depth = DoubleBinaryTree(hosts).height();
   return plan;

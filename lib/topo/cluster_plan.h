@@ -16,8 +16,8 @@ namespace gxp {
 
 struct ClusterPlan {
   std::vector<size_t> host_order{};  // indices of Topology::hosts
-  // Of each kind of hosts (Topology::trees). Where kinds differ, channel c has the same rate on
-  // all.
+  std::vector<HostRoutes> kinds{};   // of hosts: Topology::trees
+  // Of each kind. Where kinds differ, channel c has the same rate on all.
   std::vector<RingPlan> rings{};
   double ring_gb_per_s = 0;        // bus bandwidth of a ring all-reduce
   double tree_gb_per_s = 0;        // of a tree all-reduce over many segments
@@ -26,11 +26,14 @@ struct ClusterPlan {
   RingTraffic traffic_as_given{};  // in the order of the topology
 };
 
-// `kinds` are the routes of Topology::trees.
-//   Errors  kConfig: no host, or what is in one is unknown; no ring leads through all its GPUs; as
+// With `kinds`, the routes of Topology::trees; without, NCCL's. Of a topology that knows nothing of
+// the inside of any host, the order of the hosts alone.
+//   Errors  kConfig: no host, or what is in one but not in all is unknown; no ring leads through
+//   all its GPUs; as
 //           plan_rings.
-ClusterPlan plan_cluster(const Topology& topology, const std::vector<HostRoutes>& kinds,
+ClusterPlan plan_cluster(const Topology& topology, std::vector<HostRoutes> kinds,
                          int most_channels = RingRequest{}.most_channels);
+ClusterPlan plan_cluster(const Topology& topology, int most_channels = RingRequest{}.most_channels);
 
 // What the busiest host receives from other hosts, over the bytes that the trees reduce: twice for
 // a host with two hosts below it. As much is sent. 0 for one host.
