@@ -2,14 +2,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <string_view>
+#include <utility>
 
 #include "cmd/allreduce_options.h"
+#include "cmd/choice_option.h"
 #include "cmd/options.h"
 #include "lib/base/error.h"
 #include "lib/topo/cluster.h"
 
 namespace gxp {
 namespace {
+
+constexpr std::array<std::string_view, 2> kRankOrders = {"given", "planned"};
 
 void add_explain(CLI::App& app, AllreduceOptions& options) {
   app.add_flag("--explain", options.explain,
@@ -37,6 +43,10 @@ void add_simulate(CLI::App& app, AllreduceOptions& options) {
       ->type_name("FILE");
   add_number_option(app, "--ranks", options.ranks, 1, int(Cluster::kMaxGpus),
                     "With --simulate: ranks, on the first GPUs; without it one on each");
+  add_choice_option(
+      app, "--rank-order", options.rank_order, kRankOrders,
+      "With --simulate: ranks in the order of the file's hosts, or so that neighbours "
+      "are near each other in the network and the host");
   app.add_option("--trace", options.trace,
                  "With --simulate: write the steps of the largest size into this file, for "
                  "ui.perfetto.dev")
@@ -66,8 +76,13 @@ void check_modes(const AllreduceOptions& options) {
     fail(ErrorKind::kUsage, "--explain, --calibrate, --simulate, --show-record: only one of them");
   if (!options.svg.empty() && !options.explain)
     fail(ErrorKind::kUsage, "--svg: it needs --explain");
-  if (options.simulate.empty() && (options.ranks > 0 || !options.trace.empty())) {
-    fail(ErrorKind::kUsage, "{}: it needs --simulate", options.ranks > 0 ? "--ranks" : "--trace");
+  if (!options.simulate.empty()) return;
+  const std::array<std::pair<const char*, bool>, 3> given = {
+      {{"--ranks", options.ranks > 0},
+       {"--rank-order", options.rank_order != RankOrder::kGiven},
+       {"--trace", !options.trace.empty()}}};
+  for (const auto& [option, is_given] : given) {
+    if (is_given) fail(ErrorKind::kUsage, "{}: it needs --simulate", option);
   }
 }
 

@@ -12,6 +12,8 @@
 
 namespace gxp {
 
+enum class RankOrder { kGiven, kPlanned };
+
 struct AllreduceOptions {
   std::string operation = "all_reduce";  // or "all"
   std::string dtype = "float";
@@ -32,6 +34,7 @@ struct AllreduceOptions {
   std::optional<std::string> calibrate;  // the profile file; "": the default one
   std::string simulate;                  // the cluster file
   int ranks = 0;                         // simulated; 0: as many as the cluster has GPUs
+  RankOrder rank_order = RankOrder::kGiven;
   std::string trace;
   std::string show_record;  // a directory
   Format format = Format::kText;

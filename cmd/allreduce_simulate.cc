@@ -4,6 +4,7 @@
 #include "lib/base/log.h"
 #include "lib/bench/simulate.h"
 #include "lib/topo/cluster_file.h"
+#include "lib/topo/rank_order.h"
 
 namespace gxp {
 
@@ -17,8 +18,11 @@ void simulate_cases(const AllreduceOptions& options, const JobSettings& job) {
                                 .layout_invariant = job.layout_invariant,
                                 .channels = job.comm.channels,
                                 .segment_bytes = job.comm.segment_bytes};
-  const SimulatedCases done = simulate_cases(expand(case_request(options, job.comm), ranks),
-                                             cluster, ranks, settings, !options.trace.empty());
+  const bool planned = options.rank_order == RankOrder::kPlanned;
+  const SimulatedCases done =
+      simulate_cases(expand(case_request(options, job.comm), ranks), cluster,
+                     planned ? plan_ranks(cluster, ranks) : place_ranks(cluster, ranks), settings,
+                     !options.trace.empty());
   for (const std::string& note : done.notes) log_info("{}", note);
   print(done.report, options.format);
   if (!options.trace.empty()) write_file(options.trace, done.trace);

@@ -32,10 +32,10 @@ struct Simulated {
 
 class Search {
  public:
-  Search(const Cluster& cluster, int ranks, const ChoiceSettings& settings)
+  Search(const Cluster& cluster, std::vector<int> gpu_of_rank, const ChoiceSettings& settings)
       : cluster_(cluster),
         settings_(settings),
-        gpus_(place_ranks(cluster, ranks)),
+        gpus_(std::move(gpu_of_rank)),
         hosts_(hosts_of_ranks(cluster, gpus_)) {}
 
   Simulated best(const BenchCase& bench, bool keep_steps) {
@@ -140,14 +140,16 @@ std::vector<Cell> row_of(const BenchCase& bench, const Simulated& simulated) {
 
 }  // namespace
 
-SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster, int ranks,
-                              const ChoiceSettings& settings, bool trace) {
-  Search search(cluster, ranks, settings);
+SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster,
+                              std::vector<int> gpu_of_rank, const ChoiceSettings& settings,
+                              bool trace) {
+  const auto ranks = int64_t(gpu_of_rank.size());
+  Search search(cluster, std::move(gpu_of_rank), settings);
   SimulatedCases done;
   done.report = {.schema = "gxp.allreduce-test.simulation/1",
                  .facts = {{{"cluster"}, cluster.description().name},
                            {{"hosts"}, int64_t{cluster.hosts()}},
-                           {{"world_size", "ranks"}, int64_t{ranks}}}};
+                           {{"world_size", "ranks"}, ranks}}};
   Table& results = done.report.add_table("results", {{"op"},
                                                      {"size", "size", Style::kBytes},
                                                      {"type"},

@@ -18,10 +18,12 @@ struct SimulatedCases {
   std::string trace;               // of the last case, for simulation_trace.h's viewers
 };
 
-// Rank r on GPU r. `auto` stands for the fastest algorithm and segment of all that `settings` admit
-// and that take at most some seconds to simulate: the others are named in `notes`. A case that none
-// of them is left for, or a trace of more than a million steps, is kUsage. At least one case.
-SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster, int ranks,
-                              const ChoiceSettings& settings, bool trace);
+// Rank r on gpu_of_rank[r] (place_ranks(), plan_ranks()). `auto` stands for the fastest algorithm
+// and segment of all that `settings` admit and that take at most some seconds to simulate: the
+// others are named in `notes`. A case that none of them is left for, or a trace of more than a
+// million steps, is kUsage. At least one case.
+SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster,
+                              std::vector<int> gpu_of_rank, const ChoiceSettings& settings,
+                              bool trace);
 
 }  // namespace gxp

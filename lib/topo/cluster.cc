@@ -171,11 +171,42 @@ void Cluster::mark_followers(const Group& group) {
   }
 }
 
+void Cluster::check_leaves() const {
+  const std::vector<int>& leaves = description_.network.leaf_of_host;
+  if (leaves.empty()) return;
+  const int highest = *std::ranges::max_element(leaves);
+  if (leaves.size() != size_t(hosts_)) {
+    fail(ErrorKind::kConfig, "{}: leaf_of_host names {} hosts; there are {}", description_.name,
+         leaves.size(), hosts_);
+  }
+  std::vector<bool> used(size_t(hosts_), false);
+  for (const int leaf : leaves) {
+    if (leaf >= 0 && leaf < hosts_) used[size_t(leaf)] = true;
+  }
+  for (int leaf = 0; leaf <= highest; ++leaf) {
+    if (leaf < hosts_ && used[size_t(leaf)]) continue;
+    fail(ErrorKind::kConfig,
+         "{}: leaf_of_host names a leaf {}, but no host of leaf {}; number leaves from 0",
+         description_.name, highest, leaf);
+  }
+}
+
+std::optional<int> Cluster::leaf_of_host(int host) const {
+  const NetworkDescription& network = description_.network;
+  if (!network.leaf_of_host.empty()) return network.leaf_of_host[size_t(host)];
+  if (network.hosts_per_leaf == 0) return std::nullopt;
+  return host / network.hosts_per_leaf;
+}
+
 void Cluster::add_leaves() {
   first_trunk_ = uint32_t(links_.size());
   const NetworkDescription& network = description_.network;
-  if (network.hosts_per_leaf == 0) return;
-  const int leaves = leaf_of(hosts_ - 1, rails_ - 1) + 1;
+  check_leaves();
+  int leaves = 0;
+  for (int host = 0; host < hosts_ && has_leaves(); ++host) {
+    leaves = std::max(leaves, leaf_of(host, rails_ - 1) + 1);
+  }
+  if (leaves == 0) return;
   std::vector<double> gb_per_s(size_t(leaves), 0);
   for (int host = 0; host < hosts_; ++host) {
     const auto& nics = description_.groups[group_of_host_[size_t(host)]].inside.nics;
@@ -189,7 +220,7 @@ void Cluster::add_leaves() {
 }
 
 int Cluster::leaf_of(int host, int nic) const {
-  const int pod = host / description_.network.hosts_per_leaf;
+  const int pod = *leaf_of_host(host);
   return description_.network.rails ? pod * rails_ + nic : pod;
 }
 
@@ -228,7 +259,7 @@ size_t Cluster::route(int from, int to, Route& route) const {
   };
   append(a, a.group->to_nic[size_t(a.gpu)]);
   route[count++] = nic_link(a);
-  if (description_.network.hosts_per_leaf > 0 && leaf_of(a) != leaf_of(b)) {
+  if (has_leaves() && leaf_of(a) != leaf_of(b)) {
     route[count++] = first_trunk_ + 2 * uint32_t(leaf_of(a));
     route[count++] = first_trunk_ + 2 * uint32_t(leaf_of(b)) + 1;
   }

@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,9 +31,10 @@ struct HostGroup {
 };
 
 struct NetworkDescription {
-  double latency_s = 0;    // of each cable, with the switch at its end
-  int hosts_per_leaf = 0;  // 0: one switch
-  bool rails = false;      // NIC i of the hosts of a leaf has a leaf switch of its own
+  double latency_s = 0;             // of each cable, with the switch at its end
+  int hosts_per_leaf = 0;           // 0: one switch, or
+  std::vector<int> leaf_of_host{};  // of each host, from 0; each leaf has a host
+  bool rails = false;               // NIC i of the hosts of a leaf has a leaf switch of its own
   double oversubscription = 1;
 };
 
@@ -69,6 +71,13 @@ class Cluster {
   [[nodiscard]] int hosts() const { return hosts_; }
   [[nodiscard]] int gpus() const { return gpus_; }
   [[nodiscard]] int host_of(int gpu) const;
+  // Of the leaf switches (with rails: of the sets of them) that hosts share; nothing if there are
+  // none.
+  [[nodiscard]] std::optional<int> leaf_of_host(int host) const;
+  // What hosts of this one's group have inside.
+  [[nodiscard]] const HostTopology& inside_of_host(int host) const {
+    return description_.groups[group_of_host_[static_cast<size_t>(host)]].inside;
+  }
   [[nodiscard]] std::span<const ClusterLink> links() const { return links_; }
   // "h100 3: GPU 0 -> NVSwitch", "h100 3: mlx5_0 -> network", "leaf 7 -> spine".
   [[nodiscard]] std::string name_of(uint32_t link) const;
@@ -105,12 +114,14 @@ class Cluster {
                                                std::span<const VertexId> targets) const;
   void find_routes(const HostGroup& description, Group& group) const;
   void add_links(const HostGroup& description);
+  void check_leaves() const;
   void add_leaves();
   void mark_followers(const Group& group);
   [[nodiscard]] Place place_of(int gpu) const;
   [[nodiscard]] int leaf_of(const Place& place) const;
   [[nodiscard]] int leaf_of(int host, int nic) const;
   [[nodiscard]] bool has_network() const { return hosts_ > 1; }
+  [[nodiscard]] bool has_leaves() const { return leaf_of_host(0).has_value(); }
 
   ClusterDescription description_;
   std::vector<Group> groups_;
@@ -122,7 +133,7 @@ class Cluster {
   uint32_t first_trunk_ = 0;  // two for each leaf, to and from the spine
 };
 
-// Rank r on GPU r. kConfig if there are more ranks than GPUs.
+// Rank r on GPU r; rank_order.h may know better. kConfig if there are more ranks than GPUs.
 std::vector<int> place_ranks(const Cluster& cluster, int ranks);
 // The host of each rank, numbered from 0 in the order in which the ranks name them.
 std::vector<int> hosts_of_ranks(const Cluster& cluster, std::span<const int> gpu_of_rank);

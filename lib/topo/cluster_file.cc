@@ -214,7 +214,14 @@ NetworkDescription read_network(const toml::table& table, Problems& problems) {
   NetworkDescription network{.latency_s = reader.seconds("latency_us")};
   const std::string kind = reader.text("kind");
   if (kind == "fat-tree") {
-    network.hosts_per_leaf = reader.integer("hosts_per_leaf", {1, double(Cluster::kMaxHosts)});
+    if (reader.find("leaf_of_host", true) != nullptr) {
+      network.leaf_of_host = reader.integers("leaf_of_host", {0, double(Cluster::kMaxHosts)});
+      if (reader.find("hosts_per_leaf", true) != nullptr) {
+        reader.complain("hosts_per_leaf", "contradicts leaf_of_host; one of them says it");
+      }
+    } else {
+      network.hosts_per_leaf = reader.integer("hosts_per_leaf", {1, double(Cluster::kMaxHosts)});
+    }
     network.oversubscription = reader.number("oversubscription", {0.01, 1000}, 1);
     network.rails = reader.boolean("rails", false);
   } else if (kind != "switch" && reader.has("kind")) {

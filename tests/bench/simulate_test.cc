@@ -1,6 +1,7 @@
 #include "lib/bench/simulate.h"
 
 #include "lib/base/error.h"
+#include "lib/topo/rank_order.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -29,6 +30,20 @@ const Cell& cell(const Table& table, size_t row, const std::string& key) {
   return table.rows[0][0];
 }
 
+// Eight hosts of one GPU, every other one on the other of two leaves.
+Cluster alternating_leaves() {
+  HostGroup group{
+      .hosts = 8,
+      .inside =
+          make_host({.gpus = 1, .nics = 1, .pcie_gb_per_s = 50, .latencies = {1e-6, 1e-6, 1e-6}})};
+  group.inside.nics[0].gb_per_s = 10;
+  return Cluster({.groups = {group},
+                  .network = {.latency_s = 1e-6,
+                              .leaf_of_host = {0, 1, 0, 1, 0, 1, 0, 1},
+                              .oversubscription = 4},
+                  .fold_gb_per_s = 100});
+}
+
 }  // namespace
 
 TEST_CASE("the best of all algorithms is no slower than any", "[bench]") {
@@ -37,7 +52,8 @@ TEST_CASE("the best of all algorithms is no slower than any", "[bench]") {
   const BenchCase bench = all_reduce_of(count);
   const auto time_of = [&](const std::string& algorithm) {
     const ChoiceSettings settings{.algorithm = algorithm, .layout_invariant = false};
-    const auto done = simulate_cases({&bench, 1}, cluster, 16, settings, false);
+    const auto done =
+        simulate_cases({&bench, 1}, cluster, place_ranks(cluster, 16), settings, false);
     return std::get<double>(cell(done.report.tables[0], 0, "time_us"));
   };
   const double best = time_of("auto");
@@ -50,8 +66,8 @@ TEST_CASE("the best of all algorithms is no slower than any", "[bench]") {
 TEST_CASE("between hosts with one NIC for four ranks, that is where the time goes", "[bench]") {
   const Cluster cluster = small_cluster();
   const BenchCase bench = all_reduce_of(1 << 24);
-  const auto done =
-      simulate_cases({&bench, 1}, cluster, 16, {.layout_invariant = false}, /*trace=*/true);
+  const auto done = simulate_cases({&bench, 1}, cluster, place_ranks(cluster, 16),
+                                   {.layout_invariant = false}, /*trace=*/true);
   // Neighbours first, so that least is left to send when hosts are crossed.
   CHECK(std::get<std::string>(cell(done.report.tables[0], 0, "algorithm")) == "halving-doubling");
   CHECK(std::get<std::string>(cell(done.report.tables[1], 0, "link")).find("NIC") !=
@@ -63,7 +79,21 @@ TEST_CASE("between hosts with one NIC for four ranks, that is where the time goe
 TEST_CASE("more ranks than the cluster has GPUs are refused", "[bench]") {
   const Cluster cluster = small_cluster();
   const BenchCase bench = all_reduce_of(4);
-  CHECK_THROWS_AS(simulate_cases({&bench, 1}, cluster, 17, {}, false), Error);
+  CHECK_THROWS_AS(simulate_cases({&bench, 1}, cluster, place_ranks(cluster, 17), {}, false), Error);
+}
+
+// A trunk carries 10 GB/s each way: in the given order four neighbours' data, as planned one's.
+TEST_CASE("a ring is four times as fast where neighbouring ranks share a leaf", "[bench]") {
+  const Cluster cluster = alternating_leaves();
+  const BenchCase bench = all_reduce_of(1 << 24);
+  const auto time_of = [&](std::vector<int> gpu_of_rank) {
+    const ChoiceSettings settings{.algorithm = "ring", .layout_invariant = false};
+    const auto done = simulate_cases({&bench, 1}, cluster, std::move(gpu_of_rank), settings, false);
+    return std::get<double>(cell(done.report.tables[0], 0, "time_us"));
+  };
+  const double given = time_of(place_ranks(cluster, 8));
+  const double planned = time_of(plan_ranks(cluster, 8));
+  CHECK(given > 3 * planned);
 }
 
 }  // namespace gxp

@@ -128,6 +128,8 @@ TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") 
        "c.toml:5: hosts.gpus stands in the topology file"},
       {with(good, "'switch'", "'ring'"), "network.kind is unknown; must be 'switch' or 'fat-tree'"},
       {with(good, "'switch'", "'fat-tree'"), "network.hosts_per_leaf is missing"},
+      {with(good, "'switch'", "'fat-tree'\nhosts_per_leaf = 2\nleaf_of_host = [0, 1]"),
+       "network.hosts_per_leaf contradicts leaf_of_host"},
       {good + "rails = true\n", "c.toml:13: network.rails is not known"},
       {with(good, "'switch'", "'fat-tree'\nhosts_per_leaf = 2\nrails = 1"),
        "network.rails must be true or false"},
