@@ -65,6 +65,7 @@ _gxp() {
         --calibrate) words="" ;;
         --simulate) words="" ;;
         --ranks) words="" ;;
+        --rank-order) words="given planned" ;;
         --trace) words="" ;;
         --show-record) words="" ;;
         --min-bw) words="" ;;

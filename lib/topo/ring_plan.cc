@@ -15,7 +15,7 @@ namespace {
 
 // Searches for equal rings that carry the most: 8 GPUs take up to 50 ms.
 constexpr int64_t kRings = 256;
-constexpr int64_t kHops = 1 << 19;
+constexpr int64_t kHops = 1 << 18;
 constexpr int64_t kHopsForNumber = 1 << 15;   // of these, for each number of rings
 constexpr int64_t kHopsForOneRing = 1 << 20;  // for the best single ring: all there are of 9 GPUs
 
