@@ -37,7 +37,7 @@ class Bench {
   Bench()
       : device_(make_cuda_device(0)),
         stream_(device_->make_stream("bench")),
-        ops_(make_cuda_ops(*stream_, *device_, {cache_path()})) {}
+        ops_(make_cuda_ops(*stream_, *device_, {.gemm_cache = cache_path()})) {}
 
   void run() {
     ceilings();
@@ -184,10 +184,19 @@ class Bench {
     const Tensor sums = tensor({s.rows, s.heads, s.positions}, kF32);
     // Two products of T x T x D, causal: half of them.
     const double flops = 2 * double(s.tokens()) * double(s.positions) * double(s.hidden);
-    time(fmt::format("{} attention forward", s.name), flops, 0,
-         [&] { ops_->attention_forward(out, lse, qkv, int(s.heads)); });
-    time(fmt::format("{} attention backward", s.name), 2.5 * flops, 0,
-         [&] { ops_->attention_backward(dqkv, sums, dout, qkv, out, lse, int(s.heads)); });
+    const auto both = [&](const char* by, Ops& ops) {
+      time(fmt::format("{} attention forward{}", s.name, by), flops, 0,
+           [&] { ops.attention_forward(out, lse, qkv, int(s.heads)); });
+      time(fmt::format("{} attention backward{}", s.name, by), 2.5 * flops, 0,
+           [&] { ops.attention_backward(dqkv, sums, dout, qkv, out, lse, int(s.heads)); });
+    };
+    both("", *ops_);
+    try {
+      // Made for this size alone: its workspace is freed after it.
+      both(", cuDNN", *make_cuda_ops(*stream_, *device_, {.attention = AttentionBy::kCudnn}));
+    } catch (const Error& error) {
+      fmt::print(stderr, "{} is not timed: {}\n", s.name, error.what());
+    }
     buffers_.clear();
   }
 

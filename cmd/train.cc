@@ -98,6 +98,7 @@ int run(Options& options) {
   Backend backend = make_backend(run.train, identity.local_world_size, identity.local_rank);
   // What was "auto" is known now, and what is planned depends on it.
   run.train.device = backend.device->space() == MemorySpace::kCuda ? "cuda" : "cpu";
+  if (!backend.has_cudnn) run.train.attention = "own";
   check_memory_limit(run, planned, environment,
                      {.bytes = backend.device->free_bytes() / uint64_t(backend.ranks_on_device),
                       .source = fmt::format("free on {}", backend.device->description()),

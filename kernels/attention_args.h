@@ -2,6 +2,7 @@
 // grouped heads are one form here.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 
 #include "lib/base/dtype.h"
@@ -10,6 +11,7 @@ namespace gxp {
 
 struct AttentionShape {
   size_t batch, positions, heads, kv_heads, head_size;
+  auto operator<=>(const AttentionShape&) const = default;
 };
 
 // Queries, keys and values of the whole batch, or their gradients. Each position's row holds the

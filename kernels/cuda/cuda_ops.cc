@@ -1,6 +1,5 @@
 #include "kernels/cuda/cuda_ops.h"
 
-#include "kernels/cuda/cuda_attention.h"
 #include "kernels/cuda/cuda_elementwise.h"
 #include "kernels/cuda/cuda_gemm.h"
 #include "kernels/cuda/cuda_norms.h"
@@ -15,14 +14,16 @@ namespace {
 class CudaOps final : public OpsOfParts<CudaOps> {
  public:
   CudaOps(Stream& stream, Device& device, const CudaOpsOptions& options)
-      : description_(device.description()),
-        queue_(stream, device),
+      : queue_(stream, device),
         elementwise_(queue_),
         gemm_(queue_, options.gemm_cache),
         norms_(queue_),
         tokens_(queue_),
-        attention_(queue_),
-        updates_(queue_) {}
+        attention_(queue_, options.attention, options.most_cudnn_workspace),
+        updates_(queue_),
+        description_(device.description()) {
+    if (!attention_.description().empty()) description_ += ", " + attention_.description();
+  }
 
   [[nodiscard]] std::string description() const override { return description_; }
 
@@ -79,7 +80,6 @@ class CudaOps final : public OpsOfParts<CudaOps> {
  private:
   friend class OpsOfParts<CudaOps>;
 
-  std::string description_;
   CudaQueue queue_;
   CudaElementwise elementwise_;
   CudaGemm gemm_;
@@ -87,6 +87,7 @@ class CudaOps final : public OpsOfParts<CudaOps> {
   CudaTokens tokens_;
   CudaAttention attention_;
   CudaUpdates updates_;
+  std::string description_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "kernels/cuda/cuda_attention.h"
 #include "kernels/ops.h"
 #include "lib/device/device.h"
 
@@ -12,10 +13,12 @@ namespace gxp {
 
 struct CudaOpsOptions {
   std::string gemm_cache = {};  // as CudaGemm takes it
+  AttentionBy attention = AttentionBy::kOwn;
+  size_t most_cudnn_workspace = kMostCudnnWorkspace;
 };
 
-// `stream` is of `device`, a CUDA device; both outlive it. Throws kUnavailable if cuBLASLt cannot
-// be loaded.
+// `stream` is of `device`, a CUDA device; both outlive it. Throws kUnavailable if cuBLASLt, or
+// cuDNN if attention is to be by it alone, cannot be loaded.
 std::unique_ptr<Ops> make_cuda_ops(Stream& stream, Device& device,
                                    const CudaOpsOptions& options = {});
 

@@ -16,6 +16,9 @@ set(gxp_cuda_sources
   cuda_queue.cc
   cuda_tokens.cc
   cuda_updates.cc
+  cudnn_attention.cc
+  cudnn_attention_graph.cc
+  cudnn_graph.cc
   elementwise.cu
   embedding.cu
   gemm_cache.cc

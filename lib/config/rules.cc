@@ -84,6 +84,11 @@ std::string bf16_is_rounded(const RunConfig& run) {
                      run.train.precision);
 }
 
+std::string cudnn_attends_to_halves(const RunConfig& run) {
+  if (run.train.attention != "cudnn" || run.train.precision != "fp32") return "";
+  return "must be auto or own with train.precision fp32; cuDNN computes in halves";
+}
+
 // Gradients that no scale of the loss keeps within the range of fp16 would become zeros.
 std::string fp16_is_scaled(const RunConfig& run, const std::string& dtype) {
   if (dtype != "fp16" || run.train.precision == "fp16") return "";
@@ -197,6 +202,7 @@ constexpr Rule kRules[] = {
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},
     {"train.rounding", "train.precision", bf16_is_rounded},
+    {"train.attention", "train.precision", cudnn_attends_to_halves},
     {"train.grad_accum_dtype", "train.precision", kept_gradients_are_scaled},
     {"parallel.reduce_dtype", "train.precision", reduced_gradients_are_scaled},
     {"parallel.reduce_dtype", "train.grad_accum_dtype", one_type_makes_one_tree},

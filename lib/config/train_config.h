@@ -28,6 +28,7 @@ struct TrainConfig {
   uint64_t device_memory_bytes = 0;  // 0: what there is
   std::string gemm_cache = "auto";
   std::string cuda_graphs = "auto";
+  std::string attention = "auto";
   int logits_rows = 0;     // 0: by the device
   int log_every = 10;      // steps between progress lines
   int valid_every = 0;     // steps between validations; 0: at the end only
@@ -106,6 +107,12 @@ struct TrainConfig {
             "takes longer than running them, and the same bits. auto: where a block's forward "
             "pass of a micro-batch takes less than 1 ms at the GPU's rate.",
             one_of("auto", "on", "off")),
+        field("attention", &S::attention,
+              "By what a GPU computes attention of bf16 and fp16. cudnn: cuDNN 9, which must be "
+              "there. own: gxp's kernels, which compute that of fp32 as well. auto: cuDNN where it "
+              "can be loaded and takes the heads; the log names what is used. Plans count cuDNN's "
+              "workspace, at most 1 GiB, unless it is own.",
+              one_of("auto", "cudnn", "own")),
         field("logits_rows", &S::logits_rows,
               "Tokens whose logits exist at a time. 0: as many as have 2^24 logits, on a GPU 2^28, "
               "which needs large products to be busy.",

@@ -1,5 +1,9 @@
 #include "lib/forecast/device_terms.h"
 
+#include <algorithm>
+
+#include "kernels/cudnn_workspace.h"
+
 namespace gxp {
 namespace {
 
@@ -13,6 +17,20 @@ uint64_t copied_stream(const RunPlan& plan, const RunConfig& config) {
   return tokens * uint64_t(config.model.hidden) * sizeof(uint16_t);
 }
 
+// What attention by cuDNN takes, where it may be computed so (kernels/cuda/cuda_attention.h).
+uint64_t attention_workspace(const RunPlan& plan, const RunConfig& config) {
+  const ModelConfig& model = config.model;
+  const AttentionShape batch = {.batch = plan.shape.rows,
+                                .positions = plan.shape.positions,
+                                .heads = size_t(model.heads),
+                                .kv_heads = size_t(model.kv_head_count()),
+                                .head_size = size_t(model.channels_per_head())};
+  if (config.train.attention == "own" || config.train.precision == "fp32") return 0;
+  if (batch.head_size % 8 != 0) return 0;
+  const std::vector<AttentionSlice> slices = attention_slices(batch);
+  return slices.empty() ? 0 : cudnn_workspace_bytes(shape_of(batch, slices.front()));
+}
+
 }  // namespace
 
 size_t measured_width(bool on_gpu) { return on_gpu ? 4096 : 512; }
@@ -21,7 +39,9 @@ DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan, bool o
   const uint64_t width = measured_width(on_gpu);
   DeviceTerms terms{.start_bytes = 3 * width * width * sizeof(float)};
   if (!on_gpu) return terms;
-  terms.workspace_bytes = kProductWorkspace + copied_stream(plan, config);
+  // One after the other, in the same memory.
+  terms.workspace_bytes =
+      std::max(kProductWorkspace + copied_stream(plan, config), attention_workspace(plan, config));
   terms.holds_collectives = false;
   return terms;
 }

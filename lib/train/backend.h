@@ -21,6 +21,7 @@ struct Backend {
   std::unique_ptr<Ops> ops;       // of the compute lane
   std::unique_ptr<Ops> comm_ops;  // of the comm lane, beside those
   std::unique_ptr<Ops> host_ops;  // null: `ops` are the host's
+  bool has_cudnn = false;         // which computes attention
   int ranks_on_device = 1;
   uint64_t free_at_start = 0;  // of its memory, as its driver says; 0: nobody says
   std::string choice;          // why this device, for the log; "" where the settings name it

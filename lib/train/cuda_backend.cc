@@ -1,6 +1,7 @@
 #include "lib/train/cuda_backend.h"
 
 #include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/cudnn_library.h"
 #include "kernels/cuda/gemm_cache.h"
 #include "lib/base/environment.h"
 #include "lib/device/cuda_device.h"
@@ -19,6 +20,11 @@ std::string cache_file(const std::string& setting) {
   return folder + "/cublaslt";
 }
 
+AttentionBy attention_by(const TrainConfig& config) {
+  if (config.attention == "own" || config.precision == "fp32") return AttentionBy::kOwn;
+  return config.attention == "cudnn" ? AttentionBy::kCudnn : AttentionBy::kAuto;
+}
+
 }  // namespace
 
 Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_size) {
@@ -29,8 +35,10 @@ Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_
   backend.host_device = make_cpu_device();
   backend.lanes = std::make_unique<Lanes>(*backend.device);
   backend.pool = std::make_unique<ThreadPool>(thread_count(config, local_world_size));
-  backend.ops = make_cuda_ops((*backend.lanes)[Lane::kCompute], *backend.device,
-                              {.gemm_cache = cache_file(config.gemm_cache)});
+  backend.ops = make_cuda_ops(
+      (*backend.lanes)[Lane::kCompute], *backend.device,
+      {.gemm_cache = cache_file(config.gemm_cache), .attention = attention_by(config)});
+  backend.has_cudnn = attention_by(config) != AttentionBy::kOwn && bool(cudnn_library().support);
   backend.comm_ops = make_cuda_ops((*backend.lanes)[Lane::kComm], *backend.device);
   backend.host_ops = make_cpu_ops(*backend.pool);
   return backend;

@@ -1,9 +1,22 @@
 // The first GPU, as what the families of tests/kernels run on.
+#include "kernels/cuda/cudnn_library.h"
 #include "tests/cuda/on_device.h"
 #include "tests/kernels/backends.h"
 
 namespace gxp {
 
-std::vector<BackendKind> backend_kinds() { return {{"cuda", 1, make_cuda_test_ops}}; }
+std::vector<BackendKind> backend_kinds() {
+  return {{"cuda", 1, [] { return make_cuda_test_ops(); }}};
+}
+
+std::vector<BackendKind> attention_kinds() {
+  std::vector<BackendKind> kinds = backend_kinds();
+  if (const Support support = cudnn_library().support; support)
+    kinds.push_back(
+        {"cuda, cuDNN", 1, [] { return make_cuda_test_ops({.attention = AttentionBy::kAuto}); }});
+  else
+    WARN("skipped: attention by cuDNN: " << support.reason);
+  return kinds;
+}
 
 }  // namespace gxp

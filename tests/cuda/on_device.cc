@@ -104,10 +104,10 @@ class OpsOnDevice final : public ForwardedOps<OpsOnDevice> {
 
 }  // namespace
 
-TestOps make_cuda_test_ops() {
+TestOps make_cuda_test_ops(const CudaOpsOptions& options) {
   const std::shared_ptr<Device> device = make_cuda_device(0);
   const std::shared_ptr<Stream> stream = device->make_stream("compute");
-  auto ops = make_ops_on_device(make_cuda_ops(*stream, *device), *stream, *device);
+  auto ops = make_ops_on_device(make_cuda_ops(*stream, *device, options), *stream, *device);
   return {{device, stream}, std::move(ops)};
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "kernels/cuda/cuda_ops.h"
 #include "kernels/ops.h"
 #include "lib/device/device.h"
 
@@ -14,6 +15,6 @@ std::unique_ptr<Ops> make_ops_on_device(std::unique_ptr<Ops> ops, Stream& stream
 
 // What a test binary's kinds of backends are made of: a device, a stream and its operations.
 struct TestOps;
-TestOps make_cuda_test_ops();
+TestOps make_cuda_test_ops(const CudaOpsOptions& options = {});
 
 }  // namespace gxp

@@ -103,12 +103,13 @@ TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {
 TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some kilobytes") {
   const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
   const std::string strategy = GENERATE("ddp", "zero3");
-  const std::string precision = GENERATE("fp32", "bf16");
-  CAPTURE(folder, strategy, precision);
+  const auto [precision, attention] = GENERATE(
+      table<std::string, std::string>({{"fp32", "auto"}, {"bf16", "own"}, {"bf16", "auto"}}));
+  CAPTURE(folder, strategy, precision, attention);
   const RunConfig config =
       golden_config(folder, 2,
                     {"parallel.strategy=" + strategy, "train.precision=" + precision,
-                     "train.device=cuda", "train.gemm_cache=off"});
+                     "train.device=cuda", "train.gemm_cache=off", "train.attention=" + attention});
   const RunPlan plan = plan_run(config, 2);
   DeviceTerms terms = terms_of_device(config, plan);
   terms.start_bytes = 0;  // nothing is measured here

@@ -71,13 +71,15 @@ struct BackendKind {
   std::function<TestOps()> make;
 };
 std::vector<BackendKind> backend_kinds();
+// Those, and more that differ in attention of halves alone.
+std::vector<BackendKind> attention_kinds();
 
 // Those of one thread: a device each.
-inline std::vector<BackendKind> device_kinds() {
-  std::vector<BackendKind> kinds = backend_kinds();
+inline std::vector<BackendKind> of_one_thread(std::vector<BackendKind> kinds) {
   std::erase_if(kinds, [](const BackendKind& kind) { return kind.threads > 1; });
   return kinds;
 }
+inline std::vector<BackendKind> device_kinds() { return of_one_thread(backend_kinds()); }
 
 BackendKind cpu_kind(Isa isa, int threads);
 

@@ -19,4 +19,6 @@ std::vector<BackendKind> backend_kinds() {
   return kinds;
 }
 
+std::vector<BackendKind> attention_kinds() { return backend_kinds(); }
+
 }  // namespace gxp

@@ -24,7 +24,7 @@ TEST_CASE("grouped attention is the oracle's with keys and values repeated, and 
 
 TEST_CASE("attention has the same bits whether its operands lie in one array or in three",
           "[kernels]") {
-  const auto kind = GENERATE(from_range(device_kinds()));
+  const auto kind = GENERATE(from_range(of_one_thread(attention_kinds())));
   const auto [dtype, head_size] =
       GENERATE(table<DType, size_t>({{DType::kF32, 20}, {DType::kBF16, 20}, {DType::kF16, 64}}));
   CAPTURE(kind.name, to_string(dtype), head_size);

@@ -25,7 +25,7 @@ struct Allowed {
 };
 
 TEST_CASE("attention of halves is the oracle's but for its roundings", "[kernels]") {
-  const auto kind = GENERATE(from_range(backend_kinds()));
+  const auto kind = GENERATE(from_range(attention_kinds()));
   const DType dtype = GENERATE(DType::kBF16, DType::kF16);
   const auto [batch, positions, heads, kv_heads, head_size] =
       GENERATE(table<size_t, size_t, size_t, size_t, size_t>({{2, 1, 2, 2, 64},
@@ -50,7 +50,7 @@ TEST_CASE("attention of halves is the oracle's but for its roundings", "[kernels
 }
 
 TEST_CASE("attention of halves with scores far apart stays finite and right", "[kernels]") {
-  const auto kind = GENERATE(from_range(device_kinds()));
+  const auto kind = GENERATE(from_range(of_one_thread(attention_kinds())));
   const DType dtype = GENERATE(DType::kBF16, DType::kF16);
   CAPTURE(kind.name, to_string(dtype));
   TestBackend ops(kind);
@@ -64,7 +64,7 @@ TEST_CASE("attention of halves with scores far apart stays finite and right", "[
 }
 
 TEST_CASE("attention of halves has the same bits again, and whatever comes later", "[kernels]") {
-  const auto kind = GENERATE(from_range(device_kinds()));
+  const auto kind = GENERATE(from_range(of_one_thread(attention_kinds())));
   const DType dtype = GENERATE(DType::kBF16, DType::kF16);
   const size_t kept = GENERATE(1, 63, 64, 69);
   CAPTURE(kind.name, to_string(dtype), kept);

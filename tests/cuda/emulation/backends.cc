@@ -17,4 +17,11 @@ std::vector<BackendKind> backend_kinds() {
           kind("emulated cuda, threads down", ThreadOrder::kDown)};
 }
 
+std::vector<BackendKind> attention_kinds() {
+  std::vector<BackendKind> kinds = backend_kinds();
+  kinds.push_back({"emulated cuda, cuDNN", 1,
+                   [] { return make_cuda_test_ops({.attention = AttentionBy::kAuto}); }});
+  return kinds;
+}
+
 }  // namespace gxp

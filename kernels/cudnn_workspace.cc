@@ -1,0 +1,55 @@
+#include "kernels/cudnn_workspace.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gxp {
+namespace {
+
+constexpr size_t kTile = 128;    // of positions, to which plans round
+constexpr size_t kSlack = 4096;  // in bytes; 256 were seen
+
+std::vector<AttentionSlice> cut(const AttentionShape& batch, size_t rows, size_t groups) {
+  std::vector<AttentionSlice> slices;
+  for (size_t row = 0; row < batch.batch; row += rows)
+    for (size_t group = 0; group < batch.kv_heads; group += groups)
+      slices.push_back({row, std::min(rows, batch.batch - row), group,
+                        std::min(groups, batch.kv_heads - group)});
+  return slices;
+}
+
+}  // namespace
+
+AttentionShape shape_of(const AttentionShape& batch, const AttentionSlice& slice) {
+  AttentionShape part = batch;
+  part.batch = slice.rows;
+  part.kv_heads = slice.groups;
+  part.heads = batch.heads / batch.kv_heads * slice.groups;
+  return part;
+}
+
+size_t cudnn_workspace_bytes(const AttentionShape& shape) {
+  const size_t rounded = (shape.positions + kTile - 1) / kTile * kTile;
+  const size_t heads = shape.batch * shape.heads;
+  const size_t of_scores = heads * rounded * rounded * sizeof(uint16_t);
+  const size_t of_groups = 2 * heads * rounded * shape.head_size * sizeof(float);
+  return of_scores + (shape.heads == shape.kv_heads ? 0 : of_groups) + kSlack;
+}
+
+std::vector<AttentionSlice> attention_slices(const AttentionShape& batch, size_t most) {
+  const auto fits = [&](size_t rows, size_t groups) {
+    return cudnn_workspace_bytes(shape_of(batch, {0, rows, 0, groups})) <= most;
+  };
+  const auto share = [](size_t count, size_t parts) { return (count + parts - 1) / parts; };
+  for (size_t parts = 1; parts <= batch.batch; ++parts) {
+    const size_t rows = share(batch.batch, parts);
+    if (fits(rows, batch.kv_heads)) return cut(batch, rows, batch.kv_heads);
+  }
+  for (size_t parts = 2; parts <= batch.kv_heads; ++parts) {
+    const size_t groups = share(batch.kv_heads, parts);
+    if (fits(1, groups)) return cut(batch, 1, groups);
+  }
+  return {};
+}
+
+}  // namespace gxp

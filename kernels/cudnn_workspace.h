@@ -1,0 +1,34 @@
+// What of the GPU's memory attention by cuDNN takes, and the parts of a batch that it is cut into
+// to keep within it. Pure: plans ask it without a GPU.
+#pragma once
+
+#include <vector>
+
+#include "kernels/attention_args.h"
+
+namespace gxp {
+
+// A part of a batch that is one call of cuDNN: rows with all heads, or groups of one row's heads.
+struct AttentionSlice {
+  size_t row, rows;
+  size_t group, groups;  // of heads of keys and values
+  bool operator==(const AttentionSlice&) const = default;
+};
+
+AttentionShape shape_of(const AttentionShape& batch, const AttentionSlice& slice);
+
+// At least what a plan of backward takes on any GPU that cuDNN 9.19 knows: on an A100 and an H100
+// gradients of scores exist as a whole, of 16 bits, which is what a fixed order of sums costs
+// there; with grouped heads, too, gradients of keys and values of each query's head, on a B200 in
+// f32.
+size_t cudnn_workspace_bytes(const AttentionShape& shape);
+
+// Room for a group of 4 heads up to 11000 positions.
+constexpr size_t kMostCudnnWorkspace = size_t{1} << 30;
+
+// The fewest slices, of about the same size, the first of which is the largest, that take at most
+// `most` bytes; none if one group's heads take more.
+std::vector<AttentionSlice> attention_slices(const AttentionShape& batch,
+                                             size_t most = kMostCudnnWorkspace);
+
+}  // namespace gxp

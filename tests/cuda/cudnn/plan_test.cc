@@ -1,0 +1,111 @@
+// The graphs of attention, planned by the cuDNN that is here for GPUs that are not: cuDNN makes
+// plans from a GPU's properties alone, and the driver beside this test takes what it compiles.
+#include <cstdio>
+#include <optional>
+#include <string_view>
+
+#include "kernels/cuda/cudnn_attention_graph.h"
+#include "kernels/cuda/cudnn_library.h"
+#include "kernels/cudnn_workspace.h"
+
+#if __has_include(<catch2/catch_session.hpp>)
+#include <catch2/catch_session.hpp>
+#else
+#define CATCH_CONFIG_RUNNER
+#include <catch2/catch.hpp>
+#endif
+
+namespace gxp {
+namespace {
+
+struct Gpu {
+  const char* name;
+  int capability, multiprocessors, shared_memory, l2_bytes;
+  int64_t memory;
+};
+
+constexpr Gpu kA100 = {"NVIDIA A100-SXM4-80GB", 800, 108, 166912, 41943040, 85094236160};
+constexpr Gpu kH100 = {"NVIDIA H100 80GB HBM3", 900, 132, 232448, 52428800, 85045542912};
+constexpr Gpu kB200 = {"NVIDIA B200", 1000, 148, 232448, 132644864, 191514017792};
+
+// As cuDNN writes the properties of a GPU.
+std::string json_of(const Gpu& gpu) {
+  return fmt::format(
+      R"({{"deviceName": "{}", "deviceVer": {}, "multiProcessorCount": {},
+"maxSharedMemoryPerBlockOptin": {}, "l2CacheSize": {}, "totalGlobalMem": {},
+"maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64],
+"regsPerBlock": 65536, "warpSize": 32, "maxSharedMemoryPerBlock": 49152,
+"reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32,
+"maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "isTccDriver": 0, "supportCoopLaunch": 1,
+"cudaDeviceId": 0, "pciDeviceId": 0, "driverVer": 13000, "smClockRateKHz": 1410000,
+"memClockRateKHz": 1593000}})",
+      gpu.name, gpu.capability, gpu.multiprocessors, gpu.shared_memory, gpu.l2_bytes, gpu.memory);
+}
+
+struct Planned {
+  Support support;
+  size_t workspace_bytes;
+};
+
+using Describe = void (*)(CudnnGraph&, const CudnnAttentionShape&);
+
+Planned plan(const Gpu& gpu, Describe describe, const CudnnAttentionShape& shape, size_t most) {
+  const CudnnFunctions& functions = cudnn_library().functions;
+  const std::string json = json_of(gpu);
+  CudnnObjects objects(functions);
+  const CudnnObjects::Value value = {CudnnAttribute::kDeviceJson, CudnnType::kChar,
+                                     int64_t(json.size()), json.data()};
+  void* const properties = objects.make(CudnnObject::kDeviceProperties, {&value, 1});
+  REQUIRE(objects.refusal().empty());
+  CudnnGraph graph(functions, {.properties = properties});
+  describe(graph, shape);
+  const Support support = graph.plan(most);
+  return {support, graph.workspace_bytes()};
+}
+
+// Side by side in one array where no heads are grouped.
+CudnnAttentionShape shape_of(const AttentionShape& heads, DType dtype) {
+  const size_t wide = heads.heads * heads.head_size, narrow = heads.kv_heads * heads.head_size;
+  if (heads.heads == heads.kv_heads) return {heads, 3 * wide, 3 * wide, wide, dtype};
+  return {heads, wide, narrow, wide, dtype};
+}
+
+TEST_CASE("cuDNN has plans for attention, in a fixed order and the workspace that is counted") {
+  const Gpu gpu = GENERATE(kA100, kH100, kB200);
+  const auto [heads, dtype] = GENERATE(
+      table<AttentionShape, DType>({{{16, 1024, 12, 12, 64}, DType::kBF16},  // GPT-2 124M
+                                    {{1, 8192, 4, 1, 128}, DType::kBF16},    // a slice of Llama
+                                    {{3, 1023, 5, 5, 96}, DType::kF16},
+                                    {{2, 65, 4, 2, 64}, DType::kF16},
+                                    {{1, 1, 2, 1, 8}, DType::kBF16}}));
+  CAPTURE(gpu.name, to_string(dtype), heads.positions, heads.heads, heads.kv_heads);
+  const CudnnAttentionShape shape = shape_of(heads, dtype);
+  const size_t most = cudnn_workspace_bytes(heads);
+  const Planned forward = plan(gpu, describe_attention_forward, shape, most);
+  const Planned backward = plan(gpu, describe_attention_backward, shape, most);
+  CHECK(forward.support.reason == "");
+  CHECK(backward.support.reason == "");
+  CHECK(forward.workspace_bytes <= 256);
+}
+
+TEST_CASE("cuDNN's refusals are said, not thrown") {
+  const auto backward = [](const Gpu& gpu, size_t head_size, size_t most) {
+    return plan(gpu, describe_attention_backward, shape_of({1, 128, 2, 2, head_size}, DType::kBF16),
+                most)
+        .support.reason;
+  };
+  CHECK(backward(kH100, 256, size_t{1} << 30) == "");
+  CHECK_THAT(backward(kA100, 256, size_t{1} << 30), Catch::Contains("no engine"));
+  CHECK_THAT(backward(kH100, 64, 1000), Catch::Contains("of workspace, of 1000"));
+}
+
+}  // namespace
+}  // namespace gxp
+
+int main(int argc, char** argv) {
+  if (const gxp::Support& support = gxp::cudnn_library().support; !support) {
+    std::printf("skipped: %s\n", support.reason.c_str());
+    return 77;
+  }
+  return Catch::Session().run(argc, argv);
+}

@@ -1,0 +1,112 @@
+// Attention by the emulated cuDNN: which part of a batch a call computes, and what happens where
+// cuDNN cannot be had. That the graphs compute attention is held by the families of tests/kernels.
+#include "kernels/cuda/cudnn_attention.h"
+
+#include "tests/cuda/emulation/cudnn.h"
+#include "tests/cuda/on_device.h"
+#include "tests/kernels/grouped_run.h"
+
+namespace gxp {
+namespace {
+
+using emulation::CudnnBehaviour;
+
+// How the emulated cuDNN behaves while this exists.
+struct Behaving {
+  explicit Behaving(const CudnnBehaviour& behaviour) { emulation::cudnn_behaviour() = behaviour; }
+  ~Behaving() { emulation::cudnn_behaviour() = {}; }
+};
+
+BackendKind kind_of(const CudaOpsOptions& options) {
+  return {"", 1, [options] { return make_cuda_test_ops(options); }};
+}
+
+GroupedRun computed(const CudaOpsOptions& options, size_t head_size = 64) {
+  TestBackend ops(kind_of(options));
+  GroupedRun run({3, 65, 8, head_size}, 4, DType::kBF16);
+  run.run(ops);
+  return run;
+}
+
+void check_same_bits(const GroupedRun& a, const GroupedRun& b) {
+  CHECK(a.out.floats() == b.out.floats());
+  CHECK(a.lse == b.lse);
+  CHECK(a.gradients() == b.gradients());
+}
+
+const AttentionShape kShape = {
+    .batch = 3, .positions = 65, .heads = 8, .kv_heads = 4, .head_size = 64};
+
+size_t bytes_of(size_t rows, size_t groups) {
+  AttentionShape part = kShape;
+  part.batch = rows;
+  part.kv_heads = groups;
+  part.heads = 2 * groups;
+  return cudnn_workspace_bytes(part);
+}
+
+TEST_CASE("slices of attention cover a batch once, each within its workspace") {
+  const size_t most = GENERATE(bytes_of(3, 4), bytes_of(2, 4), bytes_of(1, 4), bytes_of(1, 4) - 1,
+                               bytes_of(1, 3), bytes_of(1, 1));
+  CAPTURE(most);
+  std::vector<int> covered(3 * 4);
+  for (const AttentionSlice& slice : attention_slices(kShape, most)) {
+    CHECK(bytes_of(slice.rows, slice.groups) <= most);
+    CHECK((slice.rows == 1 || slice.groups == 4));
+    for (size_t row = slice.row; row < slice.row + slice.rows; ++row)
+      for (size_t group = slice.group; group < slice.group + slice.groups; ++group)
+        ++covered[row * 4 + group];
+  }
+  CHECK(covered == std::vector<int>(3 * 4, 1));
+  CHECK(attention_slices(kShape, bytes_of(1, 1) - 1).empty());
+}
+
+TEST_CASE("attention by cuDNN in slices has the bits of one call") {
+  const auto [most, calls] = GENERATE(table<size_t, int>(
+      {{bytes_of(2, 4), 2}, {bytes_of(1, 4), 3}, {bytes_of(1, 3), 6}, {bytes_of(1, 1), 12}}));
+  CAPTURE(most, calls);
+  const GroupedRun whole = computed({.attention = AttentionBy::kCudnn});
+  const int before = emulation::cudnn_runs();
+  check_same_bits(computed({.attention = AttentionBy::kCudnn, .most_cudnn_workspace = most}),
+                  whole);
+  CHECK(emulation::cudnn_runs() - before == 1 + calls);
+}
+
+TEST_CASE("where cuDNN cannot compute attention, gxp's kernels do, or the run says why not") {
+  struct Row {
+    CudnnBehaviour behaviour;
+    size_t head_size;
+    std::string reason;
+  };
+  const Row row = GENERATE(
+      from_range(std::vector<Row>{{{.is_missing = true}, 64, "no such file"},
+                                  {{.fails_to_start = true}, 64, "start cuDNN 9.19.0"},
+      {{.refuses = true}, 64, "no engine"},
+                                  {{.is_ordered = false}, 64, "the order of its sums is not fixed"},
+                                  {{.extra_workspace = size_t{1} << 30}, 64, "bytes of workspace"},
+                                  {{}, 20, "not a multiple of 8"}}));
+  CAPTURE(row.reason);
+  const GroupedRun own = computed({.attention = AttentionBy::kOwn}, row.head_size);
+  const Behaving behaving(row.behaviour);
+  CHECK_THROWS_WITH(computed({.attention = AttentionBy::kCudnn}, row.head_size),
+                    Catch::Contains(row.reason) && Catch::Contains("train.attention"));
+  const GroupedRun run = computed({.attention = AttentionBy::kAuto}, row.head_size);
+  // Where backward alone is refused, what it reads of forward is cuDNN's.
+  if (row.behaviour.extra_workspace == 0) check_same_bits(run, own);
+  const double rounding = 0x1p-8 / double(std::numeric_limits<float>::epsilon());
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(distance_in_eps(run.gradients()[i], oracle::to_values(own.gradients()[i]), 1) <
+          2 * rounding);
+}
+
+TEST_CASE("a GPU's operations say whose attention is theirs") {
+  const auto description = [] {
+    return make_cuda_test_ops({.attention = AttentionBy::kAuto}).ops->description();
+  };
+  CHECK_THAT(description(), Catch::EndsWith("attention by cuDNN 9.19.0"));
+  const Behaving behaving({.is_missing = true});
+  CHECK_THAT(description(), Catch::Contains("attention by gxp, not cuDNN: load cuDNN"));
+}
+
+}  // namespace
+}  // namespace gxp
