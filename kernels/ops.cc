@@ -2,6 +2,11 @@
 
 namespace gxp {
 
+void Ops::linear_gelu(const LinearGelu& layer) {
+  matmul(layer.x, layer.in, layer.weight, {.bias = layer.bias});
+  if (layer.activated.memory.data != nullptr) gelu_forward(layer.activated, layer.x);
+}
+
 void Ops::linear_backward(const LinearBackward& layer) {
   const auto differentiate_input = [&] {
     matmul(layer.dx, layer.dout, layer.weight, {.transpose_b = true});

@@ -61,6 +61,16 @@ struct LionStep {
   double gradient_scale;  // multiplied into the gradient first (clipping)
 };
 
+// A linear layer and the GELU behind it: x(N, M) = in(N, K) weight(K, M) + bias, which backward
+// needs, and activated(N, M) = gelu(x). Of half types a backend may take the GELU of x before it is
+// rounded. x has the same bits where activated is left out (empty), and so is all that is made
+// again from it.
+struct LinearGelu {
+  Tensor activated = {};
+  Tensor x;
+  ConstTensor in, weight, bias;
+};
+
 // The backward pass of a linear layer, out(N, M) = in(N, K) weight(K, M) [+ bias], whose input may
 // be a GELU's output.
 struct LinearBackward {
@@ -91,7 +101,8 @@ class Ops {
   virtual void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) = 0;
   // dbias(N) += column sums of dout(M, N).
   virtual void bias_backward(Tensor dbias, ConstTensor dout) = 0;
-  // Here by the operations around it; a backend may do it in fewer passes over memory.
+  // Here by the operations around them; a backend may do them in fewer passes over memory.
+  virtual void linear_gelu(const LinearGelu& layer);
   virtual void linear_backward(const LinearBackward& layer);
 
   // Ba, Kiros & Hinton, arXiv:1607.06450; biased variance, eps inside the root.

@@ -60,6 +60,24 @@ void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, co
                "describe a product to cuBLASLt");
 }
 
+uint32_t epilogue_of(ProductEnd end) {
+  switch (end) {
+    case ProductEnd::kPlain:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+    case ProductEnd::kBias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case ProductEnd::kBiasGelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case ProductEnd::kGeluSlope:
+      return CUBLASLT_EPILOGUE_DGELU;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+bool has_bias(ProductEnd end) { return end == ProductEnd::kBias || end == ProductEnd::kBiasGelu; }
+bool has_argument(ProductEnd end) {
+  return end == ProductEnd::kBiasGelu || end == ProductEnd::kGeluSlope;
+}
+
 Owned<cublasLtMatmulDesc_t> desc_of(const Product& product) {
   cublasLtMatmulDesc_t created = nullptr;
   check_cublas(cublas_library().matmul_desc_create(&created, CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -67,12 +85,9 @@ Owned<cublasLtMatmulDesc_t> desc_of(const Product& product) {
   Owned<cublasLtMatmulDesc_t> desc(created, cublas_library().matmul_desc_destroy);
   set(created, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(created, CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (product.end == ProductEnd::kBias)
-    set(created, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t{CUBLASLT_EPILOGUE_BIAS});
-  if (product.end == ProductEnd::kGeluSlope) {
-    set(created, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t{CUBLASLT_EPILOGUE_DGELU});
+  set(created, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(product.end));
+  if (has_argument(product.end))
     set(created, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, int64_t(product.n));
-  }
   return desc;
 }
 
@@ -109,6 +124,8 @@ const char* name_of(ProductEnd end) {
   switch (end) {
     case ProductEnd::kBias:
       return " + bias";
+    case ProductEnd::kBiasGelu:
+      return " + bias, gelu";
     case ProductEnd::kGeluSlope:
       return " * gelu slope";
     default:
@@ -139,10 +156,10 @@ struct CublasProducts::Impl {
   const Prepared& prepare(const Product& product, const ProductPlaces& places) {
     const auto [found, is_new] = prepared.try_emplace(product, product);
     Prepared& ready = found->second;
-    if (product.end == ProductEnd::kBias)
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.extra);
-    if (product.end == ProductEnd::kGeluSlope)
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, places.extra);
+    if (has_bias(product.end))
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.bias);
+    if (has_argument(product.end))
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, places.argument);
     if (is_new) ready.algo = choose(product, ready, places);
     return ready;
   }

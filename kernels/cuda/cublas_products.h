@@ -16,7 +16,8 @@ namespace gxp {
 enum class ProductEnd : uint8_t {
   kPlain,
   kBias,       // + a vector (n), of the output's type
-  kGeluSlope,  // * gelu'(a matrix (m, n) of halves)
+  kBiasGelu,   // the same, of which the GELU is stored, and itself as a matrix (m, n) of halves
+  kGeluSlope,  // * gelu'(such a matrix)
 };
 
 // Everything that the choice of an algorithm depends on: out(m, n) = op(a) op(b) [+ c], with `end`.
@@ -25,15 +26,16 @@ struct Product {
   bool transpose_a, transpose_b, adds;
   ProductEnd end;
   DType operands, out;
-  std::array<uint32_t, 4> alignments;  // a, b, out and c, extra: up to 256
+  std::array<uint32_t, 4> alignments;  // a, b, out and c, the vector or matrix of `end`
   auto operator<=>(const Product&) const = default;
 };
 
 // Where its matrices lie.
 struct ProductPlaces {
   const void *a, *b;
-  const void* c;      // what is added
-  const void* extra;  // the vector or matrix of `end`
+  const void* c;     // what is added
+  const void* bias;  // the vector of `end`
+  void* argument;    // its matrix
   void* out;
   std::byte* workspace;  // CublasProducts::kWorkspaceBytes
 };

@@ -12,13 +12,19 @@ namespace {
 constexpr size_t kFirstCopy = CublasProducts::kWorkspaceBytes;
 constexpr size_t kCopyAlignment = 256;
 
-// The largest power of two up to 256 that divides the address.
+// The largest power of two that divides the address, up to that of every buffer of a step program
+// (lib/program/step_program.h): so a product has one algorithm wherever its matrices are placed,
+// under each strategy, and when it is made again.
+constexpr uintptr_t kMostAlignment = 64;
 uint32_t alignment_of(const void* at) {
   const auto address = reinterpret_cast<uintptr_t>(at);
-  return address == 0 ? 256 : uint32_t(std::min<uintptr_t>(256, address & -address));
+  return uint32_t(address == 0 ? kMostAlignment : std::min(kMostAlignment, address & -address));
 }
 
-bool is_there(const ConstTensor& tensor) { return tensor.memory.data != nullptr; }
+template <class AnyTensor>
+bool is_there(const AnyTensor& tensor) {
+  return tensor.memory.data != nullptr;
+}
 
 // cuBLASLt multiplies operands of one type: the half type, if one of them is f32.
 DType type_of_product(const ConstTensor& a, const ConstTensor& b) {
@@ -29,6 +35,13 @@ size_t copy_bytes(const ConstTensor& tensor, DType type) {
   if (!is_there(tensor) || tensor.dtype == type) return 0;
   const size_t bytes = tensor.count() * size_of(type);
   return (bytes + kCopyAlignment - 1) / kCopyAlignment * kCopyAlignment;
+}
+
+// cuBLASLt reads and stores a GELU's argument as rows of halves, each a multiple of 8.
+constexpr uint32_t kArgumentAlignment = 16;
+bool is_argument_of_cublas(const Tensor& x, size_t columns) {
+  return x.dtype != DType::kF32 && columns % 8 == 0 &&
+         alignment_of(x.memory.data) >= kArgumentAlignment;
 }
 
 }  // namespace
@@ -72,12 +85,50 @@ void CudaGemm::matmul(const Tensor& out, const ConstTensor& a, const ConstTensor
                                 array_of(right).data,
                                 array_of(has_residual ? options.residual : ConstTensor(out)).data,
                                 array_of(bias).data,
+                                nullptr,
                                 array_of(out).data,
                                 queue_.scratch(kFirstCopy)};
   product.alignments = {alignment_of(places.a), alignment_of(places.b),
                         std::min(alignment_of(places.c), alignment_of(places.out)),
-                        alignment_of(places.extra)};
+                        alignment_of(places.bias)};
   products_.multiply(product, places);
+}
+
+void CudaGemm::linear_gelu(const LinearGelu& layer) {
+  const Tensor& x = layer.x;
+  if (!is_argument_of_cublas(x, x.shape.columns()) || layer.in.dtype != x.dtype ||
+      layer.weight.dtype != x.dtype || layer.bias.dtype != x.dtype) {
+    matmul(x, layer.in, layer.weight, {.bias = layer.bias});
+    if (is_there(layer.activated))
+      check_cuda(launch_gelu_forward(queue_.stream(), x.count(), array_of(layer.activated),
+                                     array_of(ConstTensor(x))),
+                 "launch gelu_forward");
+    return;
+  }
+  // One product, whether its GELU is wanted or not: another one's x might have other bits.
+  std::byte* const scratch = queue_.scratch(kFirstCopy + x.count() * size_of(x.dtype));
+  void* const out =
+      is_there(layer.activated) ? array_of(layer.activated).data : scratch + kFirstCopy;
+  const ProductPlaces places = {array_of(layer.in).data,
+                                array_of(layer.weight).data,
+                                out,
+                                array_of(layer.bias).data,
+                                array_of(x).data,
+                                out,
+                                scratch};
+  GXP_ASSERT(alignment_of(places.out) >= kArgumentAlignment);
+  products_.multiply({.m = x.shape.rows(),
+                      .n = x.shape.columns(),
+                      .k = layer.in.shape.columns(),
+                      .transpose_a = false,
+                      .transpose_b = false,
+                      .adds = false,
+                      .end = ProductEnd::kBiasGelu,
+                      .operands = x.dtype,
+                      .out = x.dtype,
+                      .alignments = {alignment_of(places.a), alignment_of(places.b),
+                                     kArgumentAlignment, alignment_of(x.memory.data)}},
+                     places);
 }
 
 void CudaGemm::linear_backward(const LinearBackward& layer) {
@@ -97,9 +148,9 @@ void CudaGemm::linear_backward(const LinearBackward& layer) {
 void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor& dout) {
   const Tensor& dx = layer.dx;
   const Tensor& in = layer.in;
-  const ProductPlaces places = {array_of(dout).data, array_of(layer.weight).data,
-                                array_of(dx).data,   array_of(in).data,
-                                array_of(dx).data,   queue_.scratch(kFirstCopy)};
+  const ProductPlaces places = {
+      array_of(dout).data, array_of(layer.weight).data, array_of(dx).data,         nullptr,
+      array_of(in).data,   array_of(dx).data,           queue_.scratch(kFirstCopy)};
   const Product product{.m = dx.shape.rows(),
                         .n = dx.shape.columns(),
                         .k = dout.shape.columns(),
@@ -110,10 +161,9 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
                         .operands = layer.weight.dtype,
                         .out = dx.dtype,
                         .alignments = {alignment_of(places.a), alignment_of(places.b),
-                                       alignment_of(places.out), alignment_of(places.extra)}};
-  // cuBLASLt reads the GELU's argument as rows of halves, each a multiple of 8.
-  const bool fuses = in.dtype != DType::kF32 && in.dtype == dx.dtype && dx.dtype == dout.dtype &&
-                     product.n % 8 == 0 && product.alignments[3] >= 16;
+                                       alignment_of(places.out), alignment_of(places.argument)}};
+  const bool fuses =
+      is_argument_of_cublas(in, product.n) && in.dtype == dx.dtype && dx.dtype == dout.dtype;
   if (!fuses) {
     matmul(dx, dout, layer.weight, {.transpose_b = true});
     check_cuda(launch_gelu_backward(queue_.stream(), dx.count(), array_of(dx), array_of(in),

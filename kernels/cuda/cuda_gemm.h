@@ -14,6 +14,9 @@ class CudaGemm {
   CudaGemm(CudaQueue& queue, const std::string& cache) : queue_(queue), products_(queue, cache) {}
   void matmul(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
               const MatmulOptions& options);
+  // Where types and sizes allow it, the GELU is taken on the way out of the product; into scratch
+  // memory if nobody wants it.
+  void linear_gelu(const LinearGelu& layer);
   // All but dbias. A dout of f32 is rounded to the weight's type once, for both products.
   void linear_backward(const LinearBackward& layer);
 

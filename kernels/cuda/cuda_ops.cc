@@ -31,6 +31,13 @@ class CudaOps final : public OpsOfParts<CudaOps> {
     gemm_.matmul(out, a, b, options);
   }
   void bias_backward(Tensor dbias, ConstTensor dout) override { norms_.bias_backward(dbias, dout); }
+  void linear_gelu(const LinearGelu& layer) override { gemm_.linear_gelu(layer); }
+  void linear_backward(const LinearBackward& layer) override {
+    gemm_.linear_backward(layer);
+    if (layer.dbias.memory.data == nullptr) return;
+    if (!layer.accumulate) fill(layer.dbias, 0.0f);
+    bias_backward(layer.dbias, layer.dout);
+  }
 
   void gelu_forward(Tensor out, ConstTensor x) override { elementwise_.gelu_forward(out, x); }
   void gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x) override {

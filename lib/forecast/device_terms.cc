@@ -17,6 +17,15 @@ uint64_t copied_stream(const RunPlan& plan, const RunConfig& config) {
   return tokens * uint64_t(config.model.hidden) * sizeof(uint16_t);
 }
 
+// In half precision, a GELU that nobody wants where its argument is made again.
+uint64_t gelu_made_again(const RunPlan& plan, const RunConfig& config) {
+  const auto is_recompute = [](const Op& op) { return op.kind == OpKind::kRecompute; };
+  if (config.train.precision == "fp32" || config.model.family != "gpt2") return 0;
+  if (std::ranges::none_of(plan.step.program.ops, is_recompute)) return 0;
+  const uint64_t tokens = plan.shape.rows * plan.shape.positions;
+  return tokens * 4 * uint64_t(config.model.hidden) * sizeof(uint16_t);
+}
+
 // What attention by cuDNN takes, where it may be computed so (kernels/cuda/cuda_attention.h).
 uint64_t attention_workspace(const RunPlan& plan, const RunConfig& config) {
   const ModelConfig& model = config.model;
@@ -40,8 +49,10 @@ DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan, bool o
   DeviceTerms terms{.start_bytes = 3 * width * width * sizeof(float)};
   if (!on_gpu) return terms;
   // One after the other, in the same memory.
+  const uint64_t beside_product =
+      std::max(copied_stream(plan, config), gelu_made_again(plan, config));
   terms.workspace_bytes =
-      std::max(kProductWorkspace + copied_stream(plan, config), attention_workspace(plan, config));
+      std::max(kProductWorkspace + beside_product, attention_workspace(plan, config));
   terms.holds_collectives = false;
   return terms;
 }

@@ -31,7 +31,7 @@ class Gpt2Model final : public Model {
     }
   }
 
-  void recompute(const UnitTensors& t, Recompute what) override { make_saved(t, what); }
+  void recompute(const UnitTensors& t, Recompute what) override { make_saved(t, what, {}); }
 
   void backward(int unit, const UnitTensors& t, bool accumulate) override {
     if (units_[size_t(unit)].kind == UnitKind::kEmbedding) {
@@ -130,16 +130,14 @@ class Gpt2Model final : public Model {
 
   // residual = x + attention(norm(x)); out = residual + mlp(norm(residual))
   void block_forward(const UnitTensors& t) {
-    const Shape hidden = {t.input.shape.rows(), 4 * hidden_};
-    const Tensor activated = as(t.scratch[kActivated], hidden);
-    make_saved(t, Recompute::kFull);
-    ops_.gelu_forward(activated, as(t.saved[kFc], hidden));
+    const Tensor activated = as(t.scratch[kActivated], {t.input.shape.rows(), 4 * hidden_});
+    make_saved(t, Recompute::kFull, activated);
     apply(matrix(t.output), activated, linear(t, kMlpProjectionWeight),
           as(t.saved[kResidual], matrix(t.input).shape));
   }
 
-  // Of a block, all that `what` does not keep.
-  void make_saved(const UnitTensors& t, Recompute what) {
+  // Of a block, all that `what` does not keep; and the GELU's output, unless it is left out.
+  void make_saved(const UnitTensors& t, Recompute what, const Tensor& activated) {
     const size_t tokens = t.input.shape.rows();
     const size_t c = hidden_;
     const Tensor x = matrix(t.input);
@@ -157,7 +155,12 @@ class Gpt2Model final : public Model {
 
     ops_.layernorm_forward(normed, t.saved[kMean2], t.saved[kRstd2], residual,
                            t.parameters[kNorm2Weight], t.parameters[kNorm2Bias], eps_);
-    apply(as(t.saved[kFc], {tokens, 4 * c}), normed, linear(t, kFcWeight));
+    const Linear fc = linear(t, kFcWeight);
+    ops_.linear_gelu({.activated = activated,
+                      .x = as(t.saved[kFc], {tokens, 4 * c}),
+                      .in = normed,
+                      .weight = fc.weight,
+                      .bias = fc.bias});
   }
 
   void block_backward(const UnitTensors& t, bool accumulate) {

@@ -81,7 +81,7 @@ TEST_CASE("where cuDNN cannot compute attention, gxp's kernels do, or the run sa
   const Row row = GENERATE(
       from_range(std::vector<Row>{{{.is_missing = true}, 64, "no such file"},
                                   {{.fails_to_start = true}, 64, "start cuDNN 9.19.0"},
-      {{.refuses = true}, 64, "no engine"},
+                                  {{.refuses = true}, 64, "no engine"},
                                   {{.is_ordered = false}, 64, "the order of its sums is not fixed"},
                                   {{.extra_workspace = size_t{1} << 30}, 64, "bytes of workspace"},
                                   {{}, 20, "not a multiple of 8"}}));

@@ -15,6 +15,7 @@ class ForwardedOps : public Ops {
   void bias_backward(Tensor dbias, ConstTensor dout) override {
     return run(&Ops::bias_backward, dbias, dout);
   }
+  void linear_gelu(const LinearGelu& layer) override { return run(&Ops::linear_gelu, layer); }
   void linear_backward(const LinearBackward& layer) override {
     return run(&Ops::linear_backward, layer);
   }

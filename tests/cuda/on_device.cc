@@ -35,6 +35,13 @@ class Call {
   Plain on_device(const Plain& plain) {
     return plain;
   }
+  LinearGelu on_device(const LinearGelu& layer) {
+    return {.activated = on_device(layer.activated),
+            .x = on_device(layer.x),
+            .in = on_device(layer.in),
+            .weight = on_device(layer.weight),
+            .bias = on_device(layer.bias)};
+  }
   LinearBackward on_device(const LinearBackward& layer) {
     return {.dx = on_device(layer.dx),
             .dweight = on_device(layer.dweight),

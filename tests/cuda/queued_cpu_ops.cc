@@ -24,6 +24,11 @@ template <class AnyTensor>
 GroupedHeads<AnyTensor> there(const GroupedHeads<AnyTensor>& in) {
   return {there(in.queries), there(in.keys), there(in.values), in.heads, in.kv_heads};
 }
+LinearGelu there(LinearGelu layer) {
+  for (Tensor* tensor : {&layer.activated, &layer.x}) *tensor = there(*tensor);
+  for (ConstTensor* tensor : {&layer.in, &layer.weight, &layer.bias}) *tensor = there(*tensor);
+  return layer;
+}
 LinearBackward there(LinearBackward layer) {
   for (Tensor* tensor : {&layer.dx, &layer.dweight, &layer.dbias, &layer.in})
     *tensor = there(*tensor);

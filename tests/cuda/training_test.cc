@@ -91,6 +91,23 @@ TEST_CASE("every strategy has the bits of DDP on a GPU") {
   }
 }
 
+TEST_CASE("what is made again has the bits of what was kept on a GPU") {
+  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const std::string precision = "train.precision=" + GENERATE(as<std::string>(), "fp32", "bf16");
+  const std::vector<std::string> deeper = {precision, "model.layers=3", "model.init=normal"};
+  const auto train = [&](const char* strategy, const char* recompute) {
+    std::vector<std::string> sets = deeper;
+    sets.push_back(fmt::format("parallel.strategy={}", strategy));
+    sets.push_back(fmt::format("train.recompute={}", recompute));
+    return train_on_gpu(folder, 1, sets)[0];
+  };
+  const Trained kept = train("ddp", "none");
+  for (const char* recompute : {"selective", "full"}) {
+    CAPTURE(folder, precision, recompute);
+    check_same(train("zero3", recompute), kept);
+  }
+}
+
 TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {
   const std::string strategy = GENERATE("hybrid_shard", "hybrid_shard_zero2", "zero3_hpz");
   const Trained ddp = train_on_gpu("gpt2-accum", 4, {"parallel.strategy=ddp"})[0];
@@ -103,13 +120,14 @@ TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {
 TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some kilobytes") {
   const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
   const std::string strategy = GENERATE("ddp", "zero3");
-  const auto [precision, attention] = GENERATE(
-      table<std::string, std::string>({{"fp32", "auto"}, {"bf16", "own"}, {"bf16", "auto"}}));
-  CAPTURE(folder, strategy, precision, attention);
-  const RunConfig config =
-      golden_config(folder, 2,
-                    {"parallel.strategy=" + strategy, "train.precision=" + precision,
-                     "train.device=cuda", "train.gemm_cache=off", "train.attention=" + attention});
+  const auto [precision, attention, recompute] =
+      GENERATE(table<std::string, std::string, std::string>(
+          {{"fp32", "auto", "none"}, {"bf16", "own", "none"}, {"bf16", "auto", "full"}}));
+  CAPTURE(folder, strategy, precision, attention, recompute);
+  const RunConfig config = golden_config(
+      folder, 2,
+      {"parallel.strategy=" + strategy, "train.precision=" + precision, "train.device=cuda",
+       "train.gemm_cache=off", "train.attention=" + attention, "train.recompute=" + recompute});
   const RunPlan plan = plan_run(config, 2);
   DeviceTerms terms = terms_of_device(config, plan);
   terms.start_bytes = 0;  // nothing is measured here

@@ -75,6 +75,40 @@ TEST_CASE("a linear layer's gradients are the oracle's, behind a GELU or not", "
   CHECK(distance_in_eps(in.floats(), expected.value, 1) < tolerance(type, 1, 1));
 }
 
+TEST_CASE("a linear layer and its GELU are the oracle's, its argument with or without it",
+          "[kernels]") {
+  const auto kind = GENERATE(from_range(device_kinds()));
+  const Sizes s = GENERATE(Sizes{33, 40, 24}, Sizes{5, 7, 9}, Sizes{1, 8, 1});
+  const DType type = GENERATE(DType::kF32, DType::kBF16, DType::kF16);
+  CAPTURE(kind.name, s.tokens, s.in, s.out, to_string(type));
+  TestBackend ops(kind);
+  HalfArray in(random_floats(s.tokens * s.in, 1), type), bias(random_floats(s.out, 3), type);
+  HalfArray weight(random_floats(s.in * s.out, 2), type);
+  HalfArray x(Floats(s.tokens * s.out), type), activated = x, alone = x;
+  LinearGelu layer = {.activated = activated.tensor({s.tokens, s.out}),
+                      .x = x.tensor({s.tokens, s.out}),
+                      .in = in.tensor({s.tokens, s.in}),
+                      .weight = weight.tensor({s.in, s.out}),
+                      .bias = bias.tensor({s.out})};
+  ops->linear_gelu(layer);
+  layer.activated = {};
+  layer.x = alone.tensor({s.tokens, s.out});
+  ops->linear_gelu(layer);
+  CHECK(alone.floats() == x.floats());
+  Values argument = oracle::to_values(Floats(s.tokens * s.out)), value = argument;
+  const Floats a = in.floats(), w = weight.floats(), b = bias.floats();
+  for (size_t i = 0; i < argument.size(); ++i) {
+    const size_t row = i / s.out, column = i % s.out;
+    argument[i] = b[column];
+    for (size_t k = 0; k < s.in; ++k)
+      argument[i] += double(a[row * s.in + k]) * double(w[k * s.out + column]);
+    value[i] = oracle::gelu(argument[i]);
+  }
+  CHECK(distance_in_eps(x.floats(), argument, 1) < tolerance(type, s.in, 1));
+  // Of the rounded argument, at a slope of at most 1.13.
+  CHECK(distance_in_eps(activated.floats(), value, 1) < tolerance(type, s.in, 2.2));
+}
+
 TEST_CASE("frozen parameters of a linear layer get no gradient", "[kernels]") {
   const auto kind = GENERATE(from_range(device_kinds()));
   TestBackend ops(kind);

@@ -36,6 +36,7 @@ enum cublasLtMatmulDescAttributes_t {
 enum cublasLtEpilogue_t {
   CUBLASLT_EPILOGUE_DEFAULT = 1,
   CUBLASLT_EPILOGUE_BIAS = 4,
+  CUBLASLT_EPILOGUE_GELU_AUX_BIAS = 4 | 32 | 128,
   CUBLASLT_EPILOGUE_DGELU = 64 | 128,
 };
 enum cublasLtMatmulPreferenceAttributes_t {
@@ -74,12 +75,16 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, size_t bytes);
-// A few algorithms. Refuses operands of two types, and alignments that are not those of the types.
+// A few algorithms, whose sums have one of two orders, by what they were asked for: products whose
+// bits must be the same must ask for the same. Refuses operands of two types, and alignments that
+// are not those of the types.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found);
+// How many products had this epilogue so far.
+int emulated_products(uint32_t epilogue);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,

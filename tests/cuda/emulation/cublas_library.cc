@@ -1,7 +1,10 @@
 #include "kernels/cuda/cublas_library.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "kernels/math/gelu.h"
@@ -15,7 +18,7 @@ struct EmulatedMatmul {
   cublasOperation_t transpose_b = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
-  const void* auxiliary = nullptr;  // of D's type and size
+  void* auxiliary = nullptr;  // of D's type and size
   int64_t auxiliary_stride = 0;
 };
 struct EmulatedLayout {
@@ -29,6 +32,8 @@ struct EmulatedPreference {
 namespace {
 
 constexpr int kAlgorithms = 3;  // all the same
+std::mutex counts_mutex;
+std::map<uint32_t, int> counts;  // of products by epilogue; under counts_mutex
 
 using gxp::BFloat16;
 using gxp::Float16;
@@ -67,6 +72,7 @@ struct Multiplication {
   const void *a, *b, *c;
   void* d;
   float alpha, beta;
+  bool from_last;  // sums begin with the last term
 
   void run() const {
     const std::vector<float> left = unpack(a_layout, a, how.transpose_a == CUBLAS_OP_T);
@@ -75,7 +81,8 @@ struct Multiplication {
     std::vector<float> sums(d_layout.columns);
     for (size_t i = 0; i < d_layout.rows; ++i) {
       sums.assign(d_layout.columns, 0.0f);
-      for (size_t k = 0; k < inner; ++k) {
+      for (size_t term = 0; term < inner; ++term) {
+        const size_t k = from_last ? inner - 1 - term : term;
         const float factor = left[i * inner + k];
         const float* const row = right.data() + k * d_layout.columns;
         for (size_t j = 0; j < d_layout.columns; ++j) sums[j] += factor * row[j];
@@ -92,7 +99,12 @@ struct Multiplication {
     for (size_t j = 0; j < d_layout.columns; ++j) {
       float value = alpha * sums[j];
       if (beta != 0) value += beta * read(d_layout, c, i, j);
-      if (how.epilogue == CUBLASLT_EPILOGUE_BIAS) value += read(vector, how.bias, i, 0);
+      if (how.epilogue == CUBLASLT_EPILOGUE_BIAS || how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
+        value += read(vector, how.bias, i, 0);
+      if (how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
+        write(auxiliary, how.auxiliary, i, j, value);
+        value = gxp::gelu_and_slope(value).value;
+      }
       if (how.epilogue == CUBLASLT_EPILOGUE_DGELU)
         value *= gxp::gelu_and_slope(read(auxiliary, how.auxiliary, i, j)).slope;
       write(d_layout, d, i, j, value);
@@ -188,22 +200,30 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
     const uint32_t bytes = layouts[i]->type == CUDA_R_32F ? 4 : 2;
     if (preference->alignments[i] % bytes != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  const bool has_slope = desc->epilogue == CUBLASLT_EPILOGUE_DGELU;
-  if (has_slope && (desc->auxiliary_stride % 8 != 0 || d->type == CUDA_R_32F))
+  const bool has_argument = desc->epilogue == CUBLASLT_EPILOGUE_DGELU ||
+                            desc->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  if (has_argument && (desc->auxiliary_stride % 8 != 0 || d->type == CUDA_R_32F))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool narrows = a->type == CUDA_R_32F && d->type != CUDA_R_32F;
   if (a->type != b->type || c->type != d->type || narrows || wanted < 1)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   *found = std::min(wanted, kAlgorithms);
-  for (int i = 0; i < *found; ++i) results[i].algo = {{uint64_t(i)}};
+  int asked = std::popcount(desc->epilogue);
+  for (const uint32_t alignment : preference->alignments) asked += std::countr_zero(alignment);
+  for (int i = 0; i < *found; ++i) results[i].algo = {{uint64_t(i), uint64_t(asked % 2)}};
   return CUBLAS_STATUS_SUCCESS;
+}
+
+int emulated_products(uint32_t epilogue) {
+  const std::scoped_lock lock(counts_mutex);
+  return counts[epilogue];
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t desc,
                               const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout,
                               const void* b, cublasLtMatrixLayout_t b_layout, const void* beta,
                               const void* c, cublasLtMatrixLayout_t /*c_layout*/, void* d,
-                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* /*algo*/,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algo,
                               void* /*workspace*/, size_t /*bytes*/, cudaStream_t stream) {
   const Multiplication product = {*desc,
                                   *a_layout,
@@ -214,7 +234,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t 
                                   c,
                                   d,
                                   *static_cast<const float*>(alpha),
-                                  *static_cast<const float*>(beta)};
+                                  *static_cast<const float*>(beta),
+                                  algo->data[1] == 1};
+  {
+    const std::scoped_lock lock(counts_mutex);
+    ++counts[desc->epilogue];
+  }
   const cudaError_t queued = gxp::emulation::enqueue(stream, [product] { product.run(); });
   return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

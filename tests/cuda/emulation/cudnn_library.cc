@@ -340,12 +340,12 @@ CudnnStatus execute(CudnnContext* context, void* plan_object, void* pack_object)
     }
   const size_t bytes = size_t(workspace_of(operations));
   ++runs;
-  emulation::enqueue(context->stream, [=] {
+  const cudaError_t queued = emulation::enqueue(context->stream, [=] {
     std::memset(workspace, 0xff, bytes);
     Contents contents(memory, scalars);
     for (const EmulatedOperation& operation : operations) operation.run(contents);
   });
-  return kCudnnSuccess;
+  return queued == cudaSuccess ? kCudnnSuccess : kExecutionFailed;
 }
 
 const CudnnFunctions kFunctions = {
