@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/cublas_products.h"
+#include "kernels/cuda/cuda_float8.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/gemm_timing.h"
 #include "kernels/cuda/quantize_launch.h"
@@ -37,15 +39,19 @@ class Bench {
   Bench()
       : device_(make_cuda_device(0)),
         stream_(device_->make_stream("bench")),
-        ops_(make_cuda_ops(*stream_, *device_, {.gemm_cache = cache_path()})) {}
+        ops_(make_cuda_ops(*stream_, *device_, {.gemm_cache = cache_path()})),
+        queue_(*stream_, *device_),
+        codes_(queue_, cache_path()) {}
 
   void run() {
     ceilings();
-    for (const Sizes& sizes : {Sizes{"124M", 16, 1024, 768, 12, 3072, 50304},
-                               Sizes{"774M", 8, 1024, 1280, 20, 5120, 50304},
-                               Sizes{"1.5B", 8, 1024, 1600, 25, 6400, 50304},
-                               Sizes{"8B", 2, 4096, 4096, 32, 14336, 128256}}) {
+    const bool has_float8 = compute_capability(0) >= ComputeCapability{8, 9};
+    for (const Sizes& sizes : {Sizes{"124M", 16, 1024, 768, 12, 3072, 50304, false},
+                               Sizes{"774M", 8, 1024, 1280, 20, 5120, 50304, false},
+                               Sizes{"1.5B", 8, 1024, 1600, 25, 6400, 50304, has_float8},
+                               Sizes{"8B", 2, 4096, 4096, 32, 14336, 128256, has_float8}}) {
       products(sizes);
+      if (sizes.has_float8) float8(sizes);
       attention(sizes);
       rows(sizes);
       buffers_.clear();
@@ -81,6 +87,7 @@ class Bench {
   struct Sizes {
     const char* name;
     size_t rows, positions, hidden, heads, mlp, vocabulary;
+    bool has_float8;  // is timed with it
     [[nodiscard]] size_t tokens() const { return rows * positions; }
   };
 
@@ -173,6 +180,72 @@ class Bench {
     multiply(fmt::format("{} logits of 2048", s.name), {2048, s.vocabulary, s.hidden}, kBF16, kBF16,
              {.transpose_b = true});
     buffers_.clear();
+  }
+
+  // The MLP's first layer: what its operands' codes take, their product alone, and all together.
+  void float8(const Sizes& s) {
+    const size_t n = s.tokens(), k = s.hidden, m = s.mlp;
+    const Tensor in = tensor({n, k}, kBF16), weight = tensor({k, m}, kBF16);
+    const Tensor out = tensor({n, m}, kBF16), dweight = tensor({k, m}, kF32);
+    const double flops = 2 * double(n) * double(k) * double(m);
+    const std::string name = s.name;
+    make_codes(name + " fp8 codes of in", in, {.as_stored = true});
+    make_codes(name + " fp8 codes of weight", weight, {.transposed = true});
+    make_codes(name + " fp8 codes of dout, both", out, {.as_stored = true, .transposed = true});
+    multiply_codes(name + " mlp up fp8, product alone", in, weight, out);
+    const MatmulOptions options{.float8 = operands_of_forward(true)};
+    time(name + " mlp up forward fp8", flops, 0, [&] { ops_->matmul(out, in, weight, options); });
+    const LinearBackward layer{.dx = tensor({n, k}, kBF16),
+                               .dweight = dweight,
+                               .dout = out,
+                               .in = in,
+                               .weight = weight,
+                               .accumulate = true,
+                               .float8 = true};
+    time(name + " mlp up dx and dW fp8", 2 * flops, 0, [&] { ops_->linear_backward(layer); });
+    buffers_.clear();
+  }
+
+  // Reads x twice, for its largest value and for the codes.
+  void make_codes(const std::string& what, const Tensor& x, Float8Ways ways) {
+    const double each = 4 + double(ways.as_stored) + double(ways.transposed);
+    time(what, 0, each * double(x.count()), [&] {
+      std::byte* at = queue_.scratch(float8_bytes(x, ways));
+      make_float8(queue_, at, x, Float8::kE4M3, ways);
+    });
+  }
+
+  void multiply_codes(const std::string& what, const Tensor& in, const Tensor& weight,
+                      const Tensor& out) {
+    const Float8Ways in_ways{.as_stored = true};
+    const Float8Ways weight_ways{.transposed = true};
+    std::byte* const workspace =
+        queue_.scratch(CublasProducts::kWorkspaceBytes + float8_bytes(in, in_ways) +
+                       float8_bytes(weight, weight_ways));
+    std::byte* at = workspace + CublasProducts::kWorkspaceBytes;
+    const Float8Matrix a = make_float8(queue_, at, in, Float8::kE4M3, in_ways);
+    const Float8Matrix b = make_float8(queue_, at, weight, Float8::kE4M3, weight_ways);
+    const Product product{.m = in.shape.rows(),
+                          .n = weight.shape.columns(),
+                          .k = in.shape.columns(),
+                          .transpose_a = false,
+                          .transpose_b = true,
+                          .adds = false,
+                          .end = ProductEnd::kPlain,
+                          .operands = DType::kU8,
+                          .out = kBF16,
+                          .alignments = {256, 256, 256, 256},
+                          .float8 = operands_of_forward(true)};
+    const ProductPlaces places{.a = a.as_stored,
+                               .b = b.transposed,
+                               .c = out.memory.data,
+                               .extra = nullptr,
+                               .out = out.memory.data,
+                               .workspace = workspace,
+                               .a_factor = a.factor,
+                               .b_factor = b.factor};
+    const double flops = 2 * double(product.m) * double(product.n) * double(product.k);
+    time(what, flops, 0, [&] { codes_.multiply(product, places); });
   }
 
   void attention(const Sizes& s) {
@@ -268,6 +341,8 @@ class Bench {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Ops> ops_;
+  CudaQueue queue_;  // of what is timed without its operation
+  CublasProducts codes_;
   std::vector<float> random_;
   Buffer noise_;
   std::vector<Buffer> buffers_;

@@ -8,9 +8,9 @@ Run in the project's folder. --build has cmd/gxp, tests/cuda/gxp_cuda_test and b
 runs this. Parts, in this order: the tests, which hold every kernel against the CPU's oracle and train the golden traces under
 every strategy with one and two ranks; compute-sanitizer over a sample of them; planned memory beside the driver's count;
 the kernels beside the copy and product rates of the same run; tokens/s and MFU of GPT-2 124M, 774M, 1.5B and of layers
-of an 8B Llama, each beside PyTorch (eager and compiled) where this python3 has torch, and of 124M in small batches with
-and without CUDA graphs. A part that would not end in time
-is left out, and named. Writes gpu-check.json and gpu-check.md; the exit code is 1 if a check failed.
+of an 8B Llama, each beside PyTorch (eager and compiled) where this python3 has torch, of 124M in small batches with and
+without CUDA graphs, and of the larger two with fp8 products. A part that would not end in time is left out, and named.
+Writes gpu-check.json and gpu-check.md; the exit code is 1 if a check failed.
 """
 import argparse
 import glob
@@ -35,6 +35,8 @@ MODELS = {
     "8B layers": ("llama", 4, 4096, 32, 14336, 32000, 4096, 2, "model.kv_heads=8"),
     "124M, 4 rows, graphs": ("gpt2", 12, 768, 12, 0, 50304, 1024, 4, "train.cuda_graphs=on"),
     "124M, 4 rows, no graphs": ("gpt2", 12, 768, 12, 0, 50304, 1024, 4, "train.cuda_graphs=off"),
+    "1.5B fp8": ("gpt2", 48, 1600, 25, 0, 50304, 1024, 8, "train.recompute=selective train.matmul=fp8"),
+    "8B layers fp8": ("llama", 4, 4096, 32, 14336, 32000, 4096, 2, "model.kv_heads=8 train.matmul=fp8"),
 }
 # Whose memory is compared: a run that computes little.
 MEMORY_RUNS = ["parallel.strategy=ddp", "parallel.strategy=zero3 train.recompute=full"]
@@ -186,7 +188,7 @@ def bench_kernels(check):
 
 def run_torch(check, name, compiled):
     family, layers, hidden, heads, _, vocabulary, sequence, rows, _ = MODELS[name]
-    if family != "gpt2":
+    if family != "gpt2" or name.endswith("fp8"):
         return None
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_gpt_bench.py")
     command = [sys.executable, script, "--device", "cuda", "--dtype", "bf16", "--fused", "--steps", "8", "--warmup", "3",
@@ -200,6 +202,11 @@ def has_torch(check):
     return code == 0
 
 
+def has_float8(check):
+    code, out = check.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], 20)
+    return code == 0 and tuple(map(int, out.split()[0].split("."))) >= (8, 9)
+
+
 def measure_training(check):
     torch = has_torch(check)
     if not torch:
@@ -208,6 +215,9 @@ def measure_training(check):
     for name, model in MODELS.items():
         if check.left_s() < 40:
             check.left_out.append(f"training {name}: no time left")
+            continue
+        if name.endswith("fp8") and not has_float8(check):
+            check.left_out.append(f"training {name}: the GPU has no 8-bit products")
             continue
         lines, out = train(check, name, 10, model[-1], 90)
         if lines is None:

@@ -1,23 +1,40 @@
 #include "kernels/ops.h"
 
+#include "lib/base/error.h"
+
 namespace gxp {
 
 void Ops::linear_gelu(const LinearGelu& layer) {
-  matmul(layer.x, layer.in, layer.weight, {.bias = layer.bias});
+  matmul(layer.x, layer.in, layer.weight,
+         {.bias = layer.bias, .float8 = operands_of_forward(layer.float8)});
   if (layer.activated.memory.data != nullptr) gelu_forward(layer.activated, layer.x);
 }
 
 void Ops::linear_backward(const LinearBackward& layer) {
+  GXP_ASSERT(!layer.of_gelu || !layer.add_dx);
+  const Float8 gradient = layer.float8 ? Float8::kE5M2 : Float8::kNone;
+  const Float8 value = layer.float8 ? Float8::kE4M3 : Float8::kNone;
   const auto differentiate_input = [&] {
-    matmul(layer.dx, layer.dout, layer.weight, {.transpose_b = true});
+    matmul(layer.dx, layer.dout, layer.weight,
+           {.transpose_b = !layer.outputs_first,
+            .accumulate = layer.add_dx,
+            .float8 = {gradient, value}});
+  };
+  const auto differentiate_weight = [&](const ConstTensor& a, const ConstTensor& b,
+                                        const Float8Operands& float8) {
+    matmul(layer.dweight, a, b,
+           {.transpose_a = true, .accumulate = layer.accumulate, .float8 = float8});
   };
   if (layer.of_gelu) {
     differentiate_input();
     gelu_backward(layer.dx, layer.in, layer.dx, layer.in);
   }
-  if (layer.dweight.memory.data != nullptr)
-    matmul(layer.dweight, layer.in, layer.dout,
-           {.transpose_a = true, .accumulate = layer.accumulate});
+  if (layer.dweight.memory.data != nullptr) {
+    if (layer.outputs_first)
+      differentiate_weight(layer.dout, layer.in, {gradient, value});
+    else
+      differentiate_weight(layer.in, layer.dout, {value, gradient});
+  }
   if (layer.dbias.memory.data != nullptr) {
     if (!layer.accumulate) fill(layer.dbias, 0.0f);
     bias_backward(layer.dbias, layer.dout);

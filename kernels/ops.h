@@ -18,10 +18,12 @@
 //              be left out: an empty tensor (memory.data == nullptr).
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "kernels/math/float8_type.h"
 #include "kernels/math/random_block.h"
 #include "kernels/reduce_op.h"
 #include "lib/device/thread_pool.h"
@@ -29,12 +31,27 @@
 
 namespace gxp {
 
+// The types, of kernels/math/float8.h, to which the operands of a product are rounded: both of 8
+// bits, not both e5m2; or none. Each tensor has one scale, of what it holds when it is multiplied.
+// Rounded from f32 or bf16 as they are; one that holds a NaN or an infinity becomes NaNs. N is a
+// multiple of 16; so is M where `a` is transposed, and K unless `a` is and `b` is not. `out` and
+// bias are not f16.
+struct Float8Operands {
+  Float8 a = Float8::kNone, b = Float8::kNone;
+  auto operator<=>(const Float8Operands&) const = default;
+};
+// Of a product in a forward pass.
+constexpr Float8Operands operands_of_forward(bool float8) {
+  return float8 ? Float8Operands{Float8::kE4M3, Float8::kE4M3} : Float8Operands{};
+}
+
 struct MatmulOptions {
   bool transpose_a = false;   // a is stored (K, M)
   bool transpose_b = false;   // b is stored (N, K)
   bool accumulate = false;    // out += instead of out =
   ConstTensor bias = {};      // (N), added to every row; none if empty (memory.data == nullptr)
   ConstTensor residual = {};  // (M, N), added; may be `out` itself; none if empty
+  Float8Operands float8 = {};
 };
 
 struct AdamWStep {
@@ -69,6 +86,7 @@ struct LinearGelu {
   Tensor activated = {};
   Tensor x;
   ConstTensor in, weight, bias;
+  bool float8 = false;  // in and weight are rounded to e4m3, as MatmulOptions has it
 };
 
 // The backward pass of a linear layer, out(N, M) = in(N, K) weight(K, M) [+ bias], whose input may
@@ -76,12 +94,15 @@ struct LinearGelu {
 struct LinearBackward {
   Tensor dx;            // (N, K), stored: the gradient of the input, or of the GELU's argument
   Tensor dweight = {};  // (K, M) and (M), stored, or added if `accumulate`; each may be empty
-  Tensor dbias = {};
+  Tensor dbias = {};    // of dout as it is given
   ConstTensor dout;
   Tensor in;  // if `of_gelu` the GELU's argument, which becomes its value
   ConstTensor weight;
   bool of_gelu = false;
   bool accumulate = false;
+  bool outputs_first = false;  // weight and dweight are (M, K)
+  bool add_dx = false;         // dx is added; not `of_gelu`
+  bool float8 = false;  // dout is rounded to e5m2, in and weight to e4m3, as MatmulOptions has it
 };
 
 // Queries (B, T, H * D), keys and values (B, T, G * D), each an array of its own: query head j

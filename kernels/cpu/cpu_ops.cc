@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_attention.h"
+#include "kernels/cpu/cpu_float8.h"
 #include "kernels/cpu/cpu_norms.h"
 #include "kernels/cpu/cpu_updates.h"
 #include "kernels/cpu/float_pieces.h"
@@ -43,6 +44,8 @@ class CpuOps final : public OpsOfParts<CpuOps> {
         products_(products.description),
         kernels_(cpu_kernels(isa)),
         gemm_(pool, products),
+        left_(pool, kernels_.float8, kernels_.convert),
+        right_(pool, kernels_.float8, kernels_.convert),
         buffers_(pool),
         norms_(pool, kernels_.rows, kernels_.convert),
         attention_(pool, kernels_.attention),
@@ -54,6 +57,11 @@ class CpuOps final : public OpsOfParts<CpuOps> {
   }
 
   void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) override {
+    GXP_ASSERT((options.float8.a == Float8::kNone) == (options.float8.b == Float8::kNone));
+    if (options.float8.a != Float8::kNone) {
+      a = left_.round(a, options.float8.a);
+      b = right_.round(b, options.float8.b);
+    }
     GemmArgs args;
     args.m = out.shape.rows();
     args.n = out.shape.columns();
@@ -358,6 +366,7 @@ class CpuOps final : public OpsOfParts<CpuOps> {
   std::string products_;
   const CpuKernels& kernels_;
   Gemm gemm_;
+  CpuFloat8 left_, right_;  // operands of products
   ThreadBuffers buffers_;
   Scratch bias_;
   CpuNorms norms_;

@@ -6,6 +6,7 @@
 #include "kernels/cpu/classifier.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/float8.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/quantize.h"
@@ -21,6 +22,7 @@ struct CpuKernels {
   FoldKernels fold;
   QuantizeKernels quantize;
   ConvertKernels convert;
+  Float8Kernels float8;
 };
 
 // `isa` is one that this CPU has.

@@ -17,6 +17,7 @@
 
 // Behind the target: code that is inlined into kernels is compiled for it.
 #include "kernels/math/adamw.h"
+#include "kernels/math/float8.h"
 #include "kernels/math/gelu.h"
 #include "kernels/math/layernorm.h"
 #include "kernels/math/lion.h"
@@ -39,14 +40,15 @@ namespace {
 #include "kernels/cpu/classifier.inc"
 #include "kernels/cpu/convert.inc"
 #include "kernels/cpu/elementwise.inc"
+#include "kernels/cpu/float8.inc"
 #include "kernels/cpu/fold.inc"
 #include "kernels/cpu/quantize.inc"
 #include "kernels/cpu/rows.inc"
 }  // namespace
 
-const CpuKernels kCpuKernels = {kElementwiseKernels, kRowKernels,  kClassifierKernels,
-                                kAttentionKernels,   kFoldKernels, kQuantizeKernels,
-                                kConvertKernels};
+const CpuKernels kCpuKernels = {kElementwiseKernels, kRowKernels,   kClassifierKernels,
+                                kAttentionKernels,   kFoldKernels,  kQuantizeKernels,
+                                kConvertKernels,     kFloat8Kernels};
 
 }  // namespace gxp::avx2
 #endif

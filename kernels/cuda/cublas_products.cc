@@ -44,13 +44,19 @@ cudaDataType type_of(DType dtype) {
   fail(ErrorKind::kInternal, "multiply matrices of {} on a GPU", to_string(dtype));
 }
 
+cudaDataType type_of(DType dtype, Float8 float8) {
+  if (float8 == Float8::kNone) return type_of(dtype);
+  return float8 == Float8::kE4M3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+}
+
+bool is_float8(const Product& product) { return product.float8.a != Float8::kNone; }
+
 // In cuBLASLt's words, whose matrices are stored by columns: D(n, m) = op(b)' op(a)' is our
 // out(m, n).
-Owned<cublasLtMatrixLayout_t> layout_of(DType dtype, size_t rows, size_t columns) {
+Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
-  check_cublas(
-      cublas_library().layout_create(&layout, type_of(dtype), rows, columns, int64_t(rows)),
-      "describe a matrix to cuBLASLt");
+  check_cublas(cublas_library().layout_create(&layout, type, rows, columns, int64_t(rows)),
+               "describe a matrix to cuBLASLt");
   return {layout, cublas_library().layout_destroy};
 }
 
@@ -86,20 +92,26 @@ Owned<cublasLtMatmulDesc_t> desc_of(const Product& product) {
   set(created, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(created, CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(created, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(product.end));
+  if (has_bias(product.end) && is_float8(product))
+    set(created, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t{CUDA_R_16BF});
   if (has_argument(product.end))
     set(created, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, int64_t(product.n));
   return desc;
 }
 
+// (rows, columns) as cuBLASLt has it, or its transpose.
+Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t columns,
+                                        bool transposed) {
+  return transposed ? layout_of(type, columns, rows) : layout_of(type, rows, columns);
+}
+
 // A product that was prepared, with its algorithm.
 struct Prepared {
-  explicit Prepared(const Product& product)
-      : desc(desc_of(product)),
-        a(product.transpose_b ? layout_of(product.operands, product.k, product.n)
-                              : layout_of(product.operands, product.n, product.k)),
-        b(product.transpose_a ? layout_of(product.operands, product.m, product.k)
-                              : layout_of(product.operands, product.k, product.m)),
-        d(layout_of(product.out, product.n, product.m)) {}
+  explicit Prepared(const Product& p)
+      : desc(desc_of(p)),
+        a(layout_of(type_of(p.operands, p.float8.b), p.n, p.k, p.transpose_b)),
+        b(layout_of(type_of(p.operands, p.float8.a), p.k, p.m, p.transpose_a)),
+        d(layout_of(type_of(p.out), p.n, p.m)) {}
   Owned<cublasLtMatmulDesc_t> desc;
   Owned<cublasLtMatrixLayout_t> a, b, d;
   cublasLtMatmulAlgo_t algo{};
@@ -133,12 +145,17 @@ const char* name_of(ProductEnd end) {
   }
 }
 
+std::string name_of(const Product& p) {
+  const auto name = [](Float8 type) { return type == Float8::kE4M3 ? "e4m3" : "e5m2"; };
+  if (!is_float8(p)) return std::string(to_string(p.operands));
+  return fmt::format("{} x {}", name(p.float8.a), name(p.float8.b));
+}
+
 std::string key_of(const std::string& gpu, const Product& p) {
   return fmt::format("{}, cuBLASLt {}, {} x {} x {}{}{}, {} to {}{}{}, aligned to {} {} {}", gpu,
                      cublas_library().version(), p.m, p.n, p.k, p.transpose_a ? " ta" : "",
-                     p.transpose_b ? " tb" : "", to_string(p.operands), to_string(p.out),
-                     name_of(p.end), p.adds ? " + matrix" : "", p.alignments[0], p.alignments[1],
-                     p.alignments[2]);
+                     p.transpose_b ? " tb" : "", name_of(p), to_string(p.out), name_of(p.end),
+                     p.adds ? " + matrix" : "", p.alignments[0], p.alignments[1], p.alignments[2]);
 }
 
 }  // namespace
@@ -160,6 +177,10 @@ struct CublasProducts::Impl {
       set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.bias);
     if (has_argument(product.end))
       set(ready.desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, places.argument);
+    if (is_float8(product)) {
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, places.b_factor);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, places.a_factor);
+    }
     if (is_new) ready.algo = choose(product, ready, places);
     return ready;
   }

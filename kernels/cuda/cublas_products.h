@@ -9,6 +9,7 @@
 #include <string>
 
 #include "kernels/cuda/cuda_queue.h"
+#include "kernels/ops.h"
 #include "lib/base/dtype.h"
 
 namespace gxp {
@@ -27,6 +28,8 @@ struct Product {
   ProductEnd end;
   DType operands, out;
   std::array<uint32_t, 4> alignments;  // a, b, out and c, the vector or matrix of `end`
+  // In place of `operands`: codes, of b alone transposed; the bias is bf16.
+  Float8Operands float8 = {};
   auto operator<=>(const Product&) const = default;
 };
 
@@ -37,7 +40,9 @@ struct ProductPlaces {
   const void* bias;  // the vector of `end`
   void* argument;    // its matrix
   void* out;
-  std::byte* workspace;  // CublasProducts::kWorkspaceBytes
+  std::byte* workspace;             // CublasProducts::kWorkspaceBytes
+  const float* a_factor = nullptr;  // of float8, in the GPU's memory
+  const float* b_factor = nullptr;
 };
 
 class CublasProducts {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/elementwise_launch.h"
+#include "kernels/cuda/float8_launch.h"
 #include "lib/device/cuda_check.h"
 
 namespace gxp {
@@ -61,6 +62,7 @@ ConstTensor CudaGemm::converted(const ConstTensor& tensor, DType type, size_t& s
 
 void CudaGemm::matmul(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
                       const MatmulOptions& options) {
+  if (options.float8 != Float8Operands{}) return multiply_float8(out, a, b, options);
   const bool has_residual = is_there(options.residual);
   Product product{.m = out.shape.rows(),
                   .n = out.shape.columns(),
@@ -96,9 +98,10 @@ void CudaGemm::matmul(const Tensor& out, const ConstTensor& a, const ConstTensor
 
 void CudaGemm::linear_gelu(const LinearGelu& layer) {
   const Tensor& x = layer.x;
-  if (!is_argument_of_cublas(x, x.shape.columns()) || layer.in.dtype != x.dtype ||
+  if (layer.float8 || !is_argument_of_cublas(x, x.shape.columns()) || layer.in.dtype != x.dtype ||
       layer.weight.dtype != x.dtype || layer.bias.dtype != x.dtype) {
-    matmul(x, layer.in, layer.weight, {.bias = layer.bias});
+    matmul(x, layer.in, layer.weight,
+           {.bias = layer.bias, .float8 = operands_of_forward(layer.float8)});
     if (is_there(layer.activated))
       check_cuda(launch_gelu_forward(queue_.stream(), x.count(), array_of(layer.activated),
                                      array_of(ConstTensor(x))),
@@ -132,6 +135,8 @@ void CudaGemm::linear_gelu(const LinearGelu& layer) {
 }
 
 void CudaGemm::linear_backward(const LinearBackward& layer) {
+  GXP_ASSERT(!layer.of_gelu || !layer.add_dx);
+  if (layer.float8) return linear_backward_float8(layer);
   GXP_ASSERT(layer.in.dtype == layer.weight.dtype);  // else its copy would replace that of dout
   size_t used = kFirstCopy;
   queue_.scratch(kFirstCopy + copy_bytes(layer.dout, layer.weight.dtype));
@@ -139,9 +144,12 @@ void CudaGemm::linear_backward(const LinearBackward& layer) {
   if (layer.of_gelu)
     differentiate_gelu(layer, dout);
   else
-    matmul(layer.dx, dout, layer.weight, {.transpose_b = true});
-  if (is_there(layer.dweight))
-    matmul(layer.dweight, layer.in, dout, {.transpose_a = true, .accumulate = layer.accumulate});
+    matmul(layer.dx, dout, layer.weight,
+           {.transpose_b = !layer.outputs_first, .accumulate = layer.add_dx});
+  if (!is_there(layer.dweight)) return;
+  const ConstTensor in = layer.in;
+  matmul(layer.dweight, layer.outputs_first ? dout : in, layer.outputs_first ? in : dout,
+         {.transpose_a = true, .accumulate = layer.accumulate});
 }
 
 // dx = dout weight' * gelu'(in), and in becomes gelu(in).
@@ -155,7 +163,7 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
                         .n = dx.shape.columns(),
                         .k = dout.shape.columns(),
                         .transpose_a = false,
-                        .transpose_b = true,
+                        .transpose_b = !layer.outputs_first,
                         .adds = false,
                         .end = ProductEnd::kGeluSlope,
                         .operands = layer.weight.dtype,
@@ -165,16 +173,95 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
   const bool fuses =
       is_argument_of_cublas(in, product.n) && in.dtype == dx.dtype && dx.dtype == dout.dtype;
   if (!fuses) {
-    matmul(dx, dout, layer.weight, {.transpose_b = true});
-    check_cuda(launch_gelu_backward(queue_.stream(), dx.count(), array_of(dx), array_of(in),
-                                    array_of(ConstTensor(dx)), array_of(ConstTensor(in))),
-               "launch gelu_backward");
-    return;
+    matmul(dx, dout, layer.weight, {.transpose_b = !layer.outputs_first});
+    return slope_of_gelu(layer);
   }
   products_.multiply(product, places);
   check_cuda(
       launch_gelu_forward(queue_.stream(), in.count(), array_of(in), array_of(ConstTensor(in))),
       "launch gelu_forward");
+}
+
+// dx *= gelu'(in), and in becomes gelu(in).
+void CudaGemm::slope_of_gelu(const LinearBackward& layer) {
+  const Tensor& dx = layer.dx;
+  const Tensor& in = layer.in;
+  check_cuda(launch_gelu_backward(queue_.stream(), dx.count(), array_of(dx), array_of(in),
+                                  array_of(ConstTensor(dx)), array_of(ConstTensor(in))),
+             "launch gelu_backward");
+}
+
+void CudaGemm::multiply_float8(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
+                               const MatmulOptions& options) {
+  const Float8Ways a_ways{.as_stored = !options.transpose_a, .transposed = options.transpose_a};
+  const Float8Ways b_ways{.as_stored = options.transpose_b, .transposed = !options.transpose_b};
+  const size_t bytes = float8_bytes(a, a_ways) + float8_bytes(b, b_ways);
+  std::byte* at = queue_.scratch(kFirstCopy + bytes) + kFirstCopy;
+  const Float8Matrix left = make_float8(queue_, at, a, options.float8.a, a_ways);
+  const Float8Matrix right = make_float8(queue_, at, b, options.float8.b, b_ways);
+  const size_t k = options.transpose_a ? a.shape.rows() : a.shape.columns();
+  GXP_ASSERT(a.count() == out.shape.rows() * k && b.count() == k * out.shape.columns());
+  const bool is_padded = options.transpose_a && !options.transpose_b;  // both are turned
+  multiply_codes(out, left, right, is_padded ? float8_rows(k) : k, options);
+}
+
+// Of `a` its codes (m, k), of `b` those of (n, k): the one form that cuBLASLt has for them on Ada
+// and Hopper. Its sums are f32 throughout: what it calls fast accumulation is off.
+void CudaGemm::multiply_codes(const Tensor& out, const Float8Matrix& a, const Float8Matrix& b,
+                              size_t k, const MatmulOptions& options) {
+  const bool has_residual = is_there(options.residual);
+  const bool has_bias = is_there(options.bias);
+  GXP_ASSERT(k % 16 == 0 && out.shape.columns() % 16 == 0);
+  GXP_ASSERT(!has_bias || options.bias.dtype == DType::kBF16);
+  GXP_ASSERT(!options.accumulate || !has_residual);
+  const bool turns_a = options.transpose_a;
+  const ProductPlaces places{.a = turns_a ? a.transposed : a.as_stored,
+                             .b = options.transpose_b ? b.as_stored : b.transposed,
+                             .c = array_of(has_residual ? options.residual : ConstTensor(out)).data,
+                             .bias = array_of(options.bias).data,
+                             .argument = nullptr,
+                             .out = array_of(out).data,
+                             .workspace = queue_.scratch(kFirstCopy),
+                             .a_factor = a.factor,
+                             .b_factor = b.factor};
+  products_.multiply({.m = out.shape.rows(),
+                      .n = out.shape.columns(),
+                      .k = k,
+                      .transpose_a = false,
+                      .transpose_b = true,
+                      .adds = options.accumulate || has_residual,
+                      .end = has_bias ? ProductEnd::kBias : ProductEnd::kPlain,
+                      .operands = DType::kU8,
+                      .out = out.dtype,
+                      .alignments = {uint32_t(kMostAlignment), uint32_t(kMostAlignment),
+                                     std::min(alignment_of(places.c), alignment_of(places.out)),
+                                     alignment_of(places.bias)},
+                      .float8 = {a.type, b.type}},
+                     places);
+}
+
+void CudaGemm::linear_backward_float8(const LinearBackward& layer) {
+  const bool trains = is_there(layer.dweight);
+  const bool turned = layer.outputs_first;  // the weight is (M, K)
+  const Float8Ways dout_ways{.as_stored = true, .transposed = trains};
+  const Float8Ways weight_ways{.as_stored = !turned, .transposed = turned};
+  const Float8Ways in_ways{.as_stored = false, .transposed = true};
+  const size_t second = std::max(float8_bytes(layer.weight, weight_ways),
+                                 trains ? float8_bytes(layer.in, in_ways) : 0);
+  std::byte* at =
+      queue_.scratch(kFirstCopy + float8_bytes(layer.dout, dout_ways) + second) + kFirstCopy;
+  const Float8Matrix dout = make_float8(queue_, at, layer.dout, Float8::kE5M2, dout_ways);
+  std::byte* place = at;
+  const Float8Matrix weight = make_float8(queue_, place, layer.weight, Float8::kE4M3, weight_ways);
+  multiply_codes(layer.dx, dout, weight, layer.dout.shape.columns(),
+                 {.transpose_b = !turned, .accumulate = layer.add_dx});
+  if (layer.of_gelu) slope_of_gelu(layer);
+  if (!trains) return;
+  place = at;  // the weight's product is queued before
+  const Float8Matrix in = make_float8(queue_, place, layer.in, Float8::kE4M3, in_ways);
+  multiply_codes(layer.dweight, turned ? dout : in, turned ? in : dout,
+                 float8_rows(layer.dout.shape.rows()),
+                 {.transpose_a = true, .accumulate = layer.accumulate});
 }
 
 }  // namespace gxp

@@ -1,9 +1,11 @@
-// The products of kernels/ops.h on a GPU: types that cuBLASLt does not take are converted first.
+// The products of kernels/ops.h on a GPU: types that cuBLASLt does not take are converted first,
+// and operands of 8 bits are made.
 #pragma once
 
 #include <string>
 
 #include "kernels/cuda/cublas_products.h"
+#include "kernels/cuda/cuda_float8.h"
 #include "kernels/ops.h"
 
 namespace gxp {
@@ -17,12 +19,19 @@ class CudaGemm {
   // Where types and sizes allow it, the GELU is taken on the way out of the product; into scratch
   // memory if nobody wants it.
   void linear_gelu(const LinearGelu& layer);
-  // All but dbias. A dout of f32 is rounded to the weight's type once, for both products.
+  // All but dbias. A dout of f32 is rounded to the weight's type once, for both products; one that
+  // is multiplied in 8 bits is read twice, for its largest value and for the codes of both.
   void linear_backward(const LinearBackward& layer);
 
  private:
   ConstTensor converted(const ConstTensor& tensor, DType type, size_t& scratch_used);
   void differentiate_gelu(const LinearBackward& layer, const ConstTensor& dout);
+  void slope_of_gelu(const LinearBackward& layer);
+  void multiply_float8(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
+                       const MatmulOptions& options);
+  void multiply_codes(const Tensor& out, const Float8Matrix& a, const Float8Matrix& b, size_t k,
+                      const MatmulOptions& options);
+  void linear_backward_float8(const LinearBackward& layer);
 
   CudaQueue& queue_;
   CublasProducts products_;

@@ -10,6 +10,7 @@ set(gxp_cuda_sources
   cublas_products.cc
   cuda_attention.cc
   cuda_elementwise.cc
+  cuda_float8.cc
   cuda_gemm.cc
   cuda_norms.cc
   cuda_ops.cc
@@ -21,6 +22,7 @@ set(gxp_cuda_sources
   cudnn_graph.cc
   elementwise.cu
   embedding.cu
+  float8.cu
   gemm_cache.cc
   gemm_timing.cc
   norms.cu

@@ -73,6 +73,7 @@ struct Architecture {
   // Of the parameters that are read and of what goes into and comes out of matrix products; the
   // residual stream, statistics and losses are f32.
   DType compute = DType::kF32;
+  bool float8 = false;  // the products of blocks round their operands to 8 bits (kernels/ops.h)
   std::vector<UnitSpec> units = {};  // forward order: embedding, blocks, head
   bool inputs_first = false;  // matrices of blocks are (inputs, outputs); else as torch.nn.Linear's
   size_t looked_up = 0;       // parameters of tables that are in no matrix product

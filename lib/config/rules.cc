@@ -89,6 +89,12 @@ std::string cudnn_attends_to_halves(const RunConfig& run) {
   return "must be auto or own with train.precision fp32; cuDNN computes in halves";
 }
 
+std::string fp8_rounds_bf16(const RunConfig& run) {
+  if (run.train.matmul != "fp8" || run.train.precision == "bf16") return "";
+  return fmt::format("must be precision with train.precision {}; fp8 is for bf16",
+                     run.train.precision);
+}
+
 // Gradients that no scale of the loss keeps within the range of fp16 would become zeros.
 std::string fp16_is_scaled(const RunConfig& run, const std::string& dtype) {
   if (dtype != "fp16" || run.train.precision == "fp16") return "";
@@ -203,6 +209,7 @@ constexpr Rule kRules[] = {
     {"train.valid_every", "data.valid", validation_has_files},
     {"train.rounding", "train.precision", bf16_is_rounded},
     {"train.attention", "train.precision", cudnn_attends_to_halves},
+    {"train.matmul", "train.precision", fp8_rounds_bf16},
     {"train.grad_accum_dtype", "train.precision", kept_gradients_are_scaled},
     {"parallel.reduce_dtype", "train.precision", reduced_gradients_are_scaled},
     {"parallel.reduce_dtype", "train.grad_accum_dtype", one_type_makes_one_tree},

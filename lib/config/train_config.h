@@ -16,6 +16,7 @@ struct TrainConfig {
   int micro_batch = 8;  // rows per rank in one micro-batch
   int grad_accum = 1;
   std::string precision = "fp32";
+  std::string matmul = "precision";
   std::string rounding = "nearest";
   std::string grad_accum_dtype = "fp32";
   std::string recompute = "none";
@@ -48,6 +49,14 @@ struct TrainConfig {
               "them in half the bytes and f32 master weights beside them; sums, the residual "
               "stream and the optimizer are f32. fp16 scales the loss: see [fp16].",
               one_of("fp32", "bf16", "fp16")),
+        field("matmul", &S::matmul,
+              "Operands of the matrix products of blocks. precision: of train.precision. fp8: "
+              "rounded to 8 bits, e4m3, gradients to e5m2, with one scale a tensor, made from what "
+              "it holds; for bf16 and models whose widths are multiples of 16. On a GPU of compute "
+              "capability 8.9 or above they are multiplied so, at twice the rate; a CPU computes "
+              "the same in bf16, more slowly. The head, attention and all that is kept are as "
+              "without it.",
+              one_of("precision", "fp8")),
         field("rounding", &S::rounding,
               "How the f32 master weights become bf16 parameters for each step. stochastic: up or "
               "down, right on average, by random bits that depend on the seed, the step and the "

@@ -139,6 +139,12 @@ int cuda_device_count() {
   return count;
 }
 
+ComputeCapability compute_capability(int index) {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, index), fmt::format("look at GPU {}", index));
+  return {properties.major, properties.minor};
+}
+
 std::unique_ptr<Device> make_cuda_device(int index) {
   if (const Support support = cuda_support(); !support) {
     fail(ErrorKind::kUnavailable, "open GPU {}: {}", index, support.reason);

@@ -1,6 +1,7 @@
 // NVIDIA GPUs. Only in builds with GXP_CUDA=ON; needs no driver to build, nor to ask for support.
 #pragma once
 
+#include <compare>
 #include <memory>
 
 #include "lib/base/error.h"
@@ -12,6 +13,12 @@ namespace gxp {
 Support cuda_support();
 // How many GPUs there are, numbered from 0; where there is support.
 int cuda_device_count();
+
+struct ComputeCapability {
+  int major, minor;
+  auto operator<=>(const ComputeCapability&) const = default;
+};
+ComputeCapability compute_capability(int index);
 
 // GPU `index` of those that CUDA_VISIBLE_DEVICES shows. Its memory is of MemorySpace::kCuda,
 // aligned to 256 bytes. Throws kUnavailable with cuda_support()'s reason, or if there is no such

@@ -20,7 +20,8 @@ class Gpt2Model final : public Model {
         units_(architecture.units),
         hidden_(size_t(architecture.config.hidden)),
         heads_(architecture.config.heads),
-        eps_(float(architecture.config.norm_eps)) {}
+        eps_(float(architecture.config.norm_eps)),
+        float8_(architecture.float8) {}
 
   void forward(int unit, const UnitTensors& t) override {
     if (units_[size_t(unit)].kind == UnitKind::kEmbedding) {
@@ -95,7 +96,8 @@ class Gpt2Model final : public Model {
   // y = x W + b [+ residual]
   void apply(const Tensor& y, const Tensor& x, const Linear& layer,
              const ConstTensor& residual = {}) {
-    ops_.matmul(y, x, layer.weight, {.bias = layer.bias, .residual = residual});
+    ops_.matmul(y, x, layer.weight,
+                {.bias = layer.bias, .residual = residual, .float8 = operands_of_forward(float8_)});
   }
 
   // Of the layer whose weight is at index `weight`, and its bias at the next: dx, and gradients.
@@ -108,7 +110,8 @@ class Gpt2Model final : public Model {
                           .in = x,
                           .weight = t.parameters[size_t(weight)],
                           .of_gelu = of_gelu,
-                          .accumulate = accumulate});
+                          .accumulate = accumulate,
+                          .float8 = float8_});
   }
 
   // stream += gradient through the norm whose weight is at index `weight`.
@@ -160,7 +163,8 @@ class Gpt2Model final : public Model {
                       .x = as(t.saved[kFc], {tokens, 4 * c}),
                       .in = normed,
                       .weight = fc.weight,
-                      .bias = fc.bias});
+                      .bias = fc.bias,
+                      .float8 = float8_});
   }
 
   void block_backward(const UnitTensors& t, bool accumulate) {
@@ -219,6 +223,7 @@ class Gpt2Model final : public Model {
   const size_t hidden_;
   const int heads_;
   const float eps_;
+  const bool float8_;
 };
 
 }  // namespace

@@ -15,7 +15,8 @@ class LlamaModel final : public Model {
         s_(architecture.config),
         theta_(architecture.config.rope_theta),
         eps_(float(architecture.config.norm_eps)),
-        tied_(architecture.config.tied_head) {}
+        tied_(architecture.config.tied_head),
+        float8_(architecture.float8) {}
 
   void forward(int unit, const UnitTensors& t) override {
     if (units_[size_t(unit)].kind == UnitKind::kEmbedding)
@@ -77,19 +78,22 @@ class LlamaModel final : public Model {
   // y = x W^T [+ residual], for W stored (out, in) at index `weight`.
   void apply(const Tensor& y, const Tensor& x, int weight, const UnitTensors& t,
              const ConstTensor& residual = {}) {
-    ops_.matmul(y, x, t.parameters[size_t(weight)], {.transpose_b = true, .residual = residual});
+    ops_.matmul(
+        y, x, t.parameters[size_t(weight)],
+        {.transpose_b = true, .residual = residual, .float8 = operands_of_forward(float8_)});
   }
-  // dx = dy W, or added to dx.
-  void apply_backward(const Tensor& dx, const Tensor& dy, int weight, const UnitTensors& t,
-                      bool add = false) {
-    ops_.matmul(dx, dy, t.parameters[size_t(weight)], {.accumulate = add});
-  }
-  // dW (+)= dy^T x.
-  void weight_backward(const Tensor& dy, const Tensor& x, int weight, const UnitTensors& t,
-                       bool accumulate) {
-    if (!is_trained(t.gradients[size_t(weight)])) return;
-    ops_.matmul(t.gradients[size_t(weight)], dy, x,
-                {.transpose_a = true, .accumulate = accumulate});
+  // dx = dy W, or added to dx, and dW (+)= dy^T x.
+  void apply_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
+                      const UnitTensors& t, bool accumulate, bool add_dx = false) {
+    ops_.linear_backward({.dx = dx,
+                          .dweight = t.gradients[size_t(weight)],
+                          .dout = dy,
+                          .in = x,
+                          .weight = t.parameters[size_t(weight)],
+                          .accumulate = accumulate,
+                          .outputs_first = true,
+                          .add_dx = add_dx,
+                          .float8 = float8_});
   }
   // stream += gradient through the norm whose weight is at index `weight`.
   void norm_backward(const Tensor& stream, const Tensor& dout, const Tensor& x, const Tensor& rstd,
@@ -158,20 +162,29 @@ class LlamaModel final : public Model {
     const Tensor residual = t.saved[kResidual].reshape(stream.shape);
     const Tensor normed = t.scratch[kNormedAgain].reshape(stream.shape);
     const Tensor dnormed = t.scratch[kBranchGradient].reshape(stream.shape);
-    const Tensor hidden = matrix_of(t, t.scratch[kHiddenGradient], s_.mlp_hidden);
     const Tensor gate = matrix_of(t, t.saved[kGate], s_.mlp_hidden);
     const Tensor up = matrix_of(t, t.saved[kUp], s_.mlp_hidden);
 
-    apply_backward(hidden, stream, kDownWeight, t);
-    ops_.swiglu_backward(hidden, gate, up);
-    const Tensor& activated = hidden;  // from here on, and the other two are their gradients
-    weight_backward(stream, activated, kDownWeight, t, accumulate);
+    down_backward(t, accumulate);
     ops_.rmsnorm_apply(normed, residual, t.saved[kRstd2], t.parameters[kNorm2Weight]);
-    weight_backward(gate, normed, kGateWeight, t, accumulate);
-    weight_backward(up, normed, kUpWeight, t, accumulate);
-    apply_backward(dnormed, gate, kGateWeight, t);
-    apply_backward(dnormed, up, kUpWeight, t, true);
+    apply_backward(dnormed, gate, normed, kGateWeight, t, accumulate);
+    apply_backward(dnormed, up, normed, kUpWeight, t, accumulate, true);
     norm_backward(stream, dnormed, residual, t.saved[kRstd2], kNorm2Weight, t, accumulate);
+  }
+
+  // Gate and up become their gradients.
+  void down_backward(const UnitTensors& t, bool accumulate) {
+    const Tensor stream = matrix(t.stream_gradient);
+    const Tensor hidden = matrix_of(t, t.scratch[kHiddenGradient], s_.mlp_hidden);
+    const Float8 gradient = float8_ ? Float8::kE5M2 : Float8::kNone;
+    const Float8 value = float8_ ? Float8::kE4M3 : Float8::kNone;
+    ops_.matmul(hidden, stream, t.parameters[kDownWeight], {.float8 = {gradient, value}});
+    ops_.swiglu_backward(hidden, matrix_of(t, t.saved[kGate], s_.mlp_hidden),
+                         matrix_of(t, t.saved[kUp], s_.mlp_hidden));
+    const Tensor& activated = hidden;  // from here on
+    if (is_trained(t.gradients[kDownWeight]))
+      ops_.matmul(t.gradients[kDownWeight], stream, activated,
+                  {.transpose_a = true, .accumulate = accumulate, .float8 = {gradient, value}});
   }
 
   void attention_backward(const UnitTensors& t, bool accumulate) {
@@ -182,8 +195,7 @@ class LlamaModel final : public Model {
     const auto gradients = heads_of<Tensor>(t, t.scratch[kQueryGradient], t.scratch[kKeyGradient],
                                             t.scratch[kValueGradient]);
 
-    apply_backward(matrix(dattention), stream, kOutputWeight, t);
-    weight_backward(stream, matrix(attention), kOutputWeight, t, accumulate);
+    apply_backward(matrix(dattention), stream, matrix(attention), kOutputWeight, t, accumulate);
     ops_.grouped_attention_backward(
         gradients, per_head(t, t.scratch[kRowSums]), dattention,
         heads_of<ConstTensor>(t, t.saved[kQuery], t.saved[kKey], t.saved[kValue]), attention,
@@ -194,17 +206,10 @@ class LlamaModel final : public Model {
     const Tensor normed = t.scratch[kNormedAgain].reshape(x.shape);
     const Tensor dnormed = t.scratch[kBranchGradient].reshape(x.shape);
     ops_.rmsnorm_apply(normed, x, t.saved[kRstd1], t.parameters[kNorm1Weight]);
-    project_backward(dnormed, matrix(gradients.queries), normed, kQueryWeight, t, accumulate);
-    project_backward(dnormed, matrix(gradients.keys), normed, kKeyWeight, t, accumulate);
-    project_backward(dnormed, matrix(gradients.values), normed, kValueWeight, t, accumulate);
+    apply_backward(dnormed, matrix(gradients.queries), normed, kQueryWeight, t, accumulate);
+    apply_backward(dnormed, matrix(gradients.keys), normed, kKeyWeight, t, accumulate, true);
+    apply_backward(dnormed, matrix(gradients.values), normed, kValueWeight, t, accumulate, true);
     norm_backward(stream, dnormed, x, t.saved[kRstd1], kNorm1Weight, t, accumulate);
-  }
-
-  // One of the three projections: the first one's dx is stored, the others' are added.
-  void project_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
-                        const UnitTensors& t, bool accumulate) {
-    weight_backward(dy, x, weight, t, accumulate);
-    apply_backward(dx, dy, weight, t, weight != kQueryWeight);
   }
 
   Ops& ops_;
@@ -213,6 +218,7 @@ class LlamaModel final : public Model {
   const double theta_;
   const float eps_;
   const bool tied_;
+  const bool float8_;
 };
 
 }  // namespace

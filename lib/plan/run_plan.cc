@@ -52,6 +52,25 @@ Storage storage_of(const std::string& name) {
   return name == "memory" ? Storage::kHost : Storage::kFile;
 }
 
+// cuBLASLt multiplies 8-bit matrices whose sizes are multiples of 16. Checked for a CPU too: what
+// is tried there shall run on a GPU.
+constexpr size_t kFloat8Multiple = 16;
+
+void check_float8_widths(const Architecture& architecture) {
+  for (const UnitSpec& unit : architecture.units) {
+    for (const TensorSpec& tensor : unit.tensors) {
+      for (const size_t size : tensor.shape) {
+        const bool is_multiplied = unit.kind == UnitKind::kBlock && tensor.shape.size() == 2;
+        if (!is_multiplied || size % kFloat8Multiple == 0) continue;
+        fail(ErrorKind::kConfig,
+             "train.matmul fp8: {} is {} x {}, and sizes must be multiples of {}; change [model], "
+             "or set train.matmul = \"precision\"",
+             tensor.name, tensor.shape[0], tensor.shape[1], kFloat8Multiple);
+      }
+    }
+  }
+}
+
 bool shares_optimizer(const ParallelConfig& parallel) {
   return parallel.optimizer_over_replicas ||
          find_strategy(parallel.strategy).optimizer_over_replicas;
@@ -88,6 +107,8 @@ GatherLimits gather_limits(const ParallelConfig& parallel) {
 Architecture run_architecture(const RunConfig& config) {
   Architecture architecture = make_architecture(config.model, compute_type(config.train.precision));
   freeze(architecture, config.train.frozen);
+  architecture.float8 = config.train.matmul == "fp8";
+  if (architecture.float8) check_float8_widths(architecture);
   if (config.train.logits_rows > 0)
     set_logits_rows(architecture, size_t(config.train.logits_rows));
   else if (config.train.device == "cuda")

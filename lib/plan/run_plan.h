@@ -14,7 +14,7 @@
 namespace gxp {
 
 // The run's model: its number types, and which of its tensors are frozen. Throws kConfig as
-// freeze() does.
+// freeze() does, and for widths that train.matmul cannot have.
 Architecture run_architecture(const RunConfig& config);
 
 // Whether offload.parameters may be anything but "none".

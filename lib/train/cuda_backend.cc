@@ -25,11 +25,23 @@ AttentionBy attention_by(const TrainConfig& config) {
   return config.attention == "cudnn" ? AttentionBy::kCudnn : AttentionBy::kAuto;
 }
 
+// Ada's and Hopper's tensor cores were the first that multiply 8-bit floats.
+void check_float8(int index, const Device& device) {
+  constexpr ComputeCapability kLeast = {8, 9};
+  if (compute_capability(index) >= kLeast) return;
+  fail(ErrorKind::kUnavailable,
+       "multiply in fp8 on {}: its tensor cores have no 8-bit floats, for which it takes compute "
+       "capability {}.{}; use another GPU with CUDA_VISIBLE_DEVICES, or set train.matmul = "
+       "\"precision\"",
+       device.description(), kLeast.major, kLeast.minor);
+}
+
 }  // namespace
 
 Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_size) {
   Backend backend;
   backend.device = make_cuda_device(index);
+  if (config.matmul == "fp8") check_float8(index, *backend.device);
   backend.free_at_start = backend.device->free_bytes();
   backend.device->set_limit(config.device_memory_bytes);
   backend.host_device = make_cpu_device();

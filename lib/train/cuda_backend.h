@@ -5,8 +5,8 @@
 
 namespace gxp {
 
-// On GPU `index`. Throws kUnavailable if there is none, or a library that its kernels need is
-// missing; each message says which.
+// On GPU `index`. Throws kUnavailable if there is none, it has no 8-bit products for train.matmul
+// "fp8", or a library that its kernels need is missing; each message says which.
 Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_size);
 
 }  // namespace gxp

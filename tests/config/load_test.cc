@@ -101,7 +101,8 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "run.toml:4: train.steps: must be at most 2147483647, is 4294967296"},
       {"[train]\nseed = -1", "run.toml:4: train.seed: must be at least 0, is -1"},
       {"[train]\ndevice = 'cqu'",
-       "run.toml:4: train.device: must be one of: auto, cpu, cuda, is \"cqu\"; did you mean 'cpu'?"},
+       "run.toml:4: train.device: must be one of: auto, cpu, cuda, is \"cqu\"; did you mean "
+       "'cpu'?"},
       {"[parallel]\nbucket_bytes = '4Q'",
        "run.toml:4: parallel.bucket_bytes: must be bytes, as an integer or like \"25MiB\", is "
        "\"4Q\""},
@@ -133,6 +134,8 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
       {"[train]\nrounding = 'stochastic'",
        "run.toml:4: train.rounding: must be nearest with train.precision fp32; stochastic is for "
        "bf16"},
+      {"[train]\nmatmul = 'fp8'\nprecision = 'fp16'",
+       "run.toml:4: train.matmul: must be precision with train.precision fp16; fp8 is for bf16"},
       {"[train]\nprecision = 'bf16'\ngrad_accum_dtype = 'fp16'",
        "run.toml:5: train.grad_accum_dtype: must not be fp16 with train.precision bf16, which does "
        "not scale the loss"},

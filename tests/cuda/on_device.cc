@@ -50,7 +50,10 @@ class Call {
             .in = on_device(layer.in),
             .weight = on_device(layer.weight),
             .of_gelu = layer.of_gelu,
-            .accumulate = layer.accumulate};
+            .accumulate = layer.accumulate,
+            .outputs_first = layer.outputs_first,
+            .add_dx = layer.add_dx,
+            .float8 = layer.float8};
   }
   MatmulOptions on_device(const MatmulOptions& options) {
     MatmulOptions there = options;

@@ -2,6 +2,7 @@
 // whose kernels are the CPU's, run as late as its streams allow.
 #include "lib/train/cuda_backend.h"
 #include "tests/catch.h"
+#include "tests/cuda/emulation/cuda_runtime_api.h"
 #include "tests/cuda/queued_cpu_ops.h"
 #include "tests/train/golden.h"
 
@@ -60,6 +61,17 @@ TEST_CASE("a queued run has the CPU's bits with every way to keep a step small")
                              {"model.layers=1", "parallel.strategy=zero3", "train.grad_accum=1"}}));
   CAPTURE(sets);
   check_like_cpu(few_steps(sets), 2);
+}
+
+TEST_CASE("a GPU without 8-bit products refuses to train with them") {
+  const RunConfig config = few_steps({"train.precision=bf16", "train.matmul=fp8"});
+  set_emulated_capability(8, 6);
+  CHECK_THROWS_WITH(
+      make_cuda_backend(0, config.train, 1),
+      Catch::Contains("capability 8.9") && Catch::Contains("train.matmul = \"precision\""));
+  set_emulated_capability(8, 9);
+  CHECK_NOTHROW(make_cuda_backend(0, config.train, 1));
+  set_emulated_capability(9, 0);
 }
 
 TEST_CASE("a queued hybrid run has the CPU's bits") {

@@ -86,17 +86,21 @@ TEST_CASE("a model trains as its float64 trace says, on any number of ranks", "[
   });
 }
 
-// Losses of PyTorch's own bf16 run differ from the reference by up to 2e-3.
+// Losses of PyTorch's own bf16 run differ from the reference by up to 2e-3. Products of operands of
+// 8 bits, which take widths that this Llama has not, have roundings 2^4 times as large.
 TEST_CASE("training in half precision stays near the float64 trace, on any number of ranks",
           "[train]") {
   const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
   const int world_size = GENERATE(1, 2);
-  const auto [precision, tolerance] = GENERATE(
-      table<std::string, double>({{"train.precision=bf16", 2e-3}, {"train.precision=fp16", 2e-3}}));
-  CAPTURE(folder, world_size, precision);
+  using Settings = std::vector<std::string>;
+  const auto [types, tolerance] =
+      GENERATE(table<Settings, double>({{{"train.precision=bf16"}, 2e-3},
+                                        {{"train.precision=fp16"}, 2e-3},
+                                        {{"train.precision=bf16", "train.matmul=fp8"}, 1e-2}}));
+  if (types.size() == 2 && folder == "llama-tiny") return;
+  CAPTURE(folder, world_size, types);
   const nlohmann::json trace = read_json(golden_path(folder, "trace.json"))["float64"];
-  for (const Trained& rank :
-       train_on_ranks(golden_config(folder, world_size, {precision}), world_size)) {
+  for (const Trained& rank : train_on_ranks(golden_config(folder, world_size, types), world_size)) {
     REQUIRE(rank.steps.size() == trace.size());
     for (size_t s = 0; s < trace.size(); ++s)
       CHECK(std::fabs(rank.steps[s].loss - trace[s]["loss"].get<double>()) < tolerance);

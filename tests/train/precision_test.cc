@@ -1,6 +1,7 @@
 // What half precision adds to training: master weights, their checkpoints, and the loss scale.
 #include <cmath>
 
+#include "lib/plan/run_plan.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
@@ -133,6 +134,20 @@ TEST_CASE("at the smallest loss scale the first tensor that overflows is named",
   };
   CHECK_THROWS_WITH(train_one(),
                     Catch::Contains("smallest loss scale") && Catch::Contains("transformer."));
+}
+
+TEST_CASE("fp8 refuses widths that no GPU multiplies in 8 bits, before there is memory",
+          "[train]") {
+  const auto [folder, sets, message] = GENERATE(table<std::string, Settings, std::string>(
+      {{"gpt2-tiny", {"model.hidden=72"}, "attn.c_attn.weight is 72 x 216"},
+       {"llama-tiny", {}, "layers.0.self_attn.k_proj.weight is 24 x 48"}}));
+  CAPTURE(message);
+  Settings all = {"train.precision=bf16", "train.matmul=fp8", "model.init=normal"};
+  all.insert(all.end(), sets.begin(), sets.end());
+  const RunConfig config = golden_config(folder, 1, all);
+  CHECK_THROWS_WITH(plan_run(config, 1),
+                    Catch::Contains(message) && Catch::Contains("train.matmul = \"precision\""));
+  CHECK_THROWS_WITH(train_on_ranks(config, 1), Catch::Contains(message));
 }
 
 TEST_CASE("the model reads half the bytes, and the optimizer keeps f32 weights", "[train]") {

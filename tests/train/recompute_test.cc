@@ -5,8 +5,16 @@
 namespace gxp {
 namespace {
 
-// A model of three blocks, for more than the last of them.
-RunConfig deeper(const std::string& folder, std::vector<std::string> sets) {
+using Settings = std::vector<std::string>;
+
+Settings operator+(Settings a, const Settings& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// A model of three blocks, for more than the last of them, of widths that fp8 can have.
+RunConfig deeper(const std::string& folder, Settings sets) {
+  if (folder == "llama-tiny") sets.emplace_back("model.head_size=16");
   sets.insert(sets.begin(), {"model.layers=3", "model.init=normal", "train.micro_batch=1",
                              "train.grad_accum=2", "train.steps=4"});
   return golden_config(folder, 1, sets);
@@ -14,17 +22,19 @@ RunConfig deeper(const std::string& folder, std::vector<std::string> sets) {
 
 TEST_CASE("every strategy trains to the bits of DDP, whatever it makes again", "[train]") {
   const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
-  const std::string precision =
-      GENERATE("train.precision=fp32", "train.precision=bf16", "train.precision=fp16");
-  const Trained ddp = train_on_ranks(deeper(folder, {precision}), 4)[0];
+  const Settings types = GENERATE(values<Settings>({{"train.precision=fp32"},
+                                                    {"train.precision=bf16"},
+                                                    {"train.precision=fp16"},
+                                                    {"train.precision=bf16", "train.matmul=fp8"}}));
+  const Trained ddp = train_on_ranks(deeper(folder, types), 4)[0];
   for (const char* strategy : {"ddp", "zero1", "zero2", "zero3", "shard_grad_op", "hybrid_shard"}) {
     for (const char* recompute : {"none", "selective", "full"}) {
-      CAPTURE(folder, precision, strategy, recompute);
+      CAPTURE(folder, types, strategy, recompute);
       const int shard_size = find_strategy(strategy).hybrid ? 2 : 0;
       const RunConfig config =
-          deeper(folder, {precision, fmt::format("parallel.strategy={}", strategy),
-                          fmt::format("parallel.shard_size={}", shard_size),
-                          fmt::format("train.recompute={}", recompute)});
+          deeper(folder, types + Settings{fmt::format("parallel.strategy={}", strategy),
+                                          fmt::format("parallel.shard_size={}", shard_size),
+                                          fmt::format("train.recompute={}", recompute)});
       for (const Trained& rank : train_on_ranks(config, 4)) check_same(rank, ddp);
     }
   }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "kernels/math/float8.h"
 #include "kernels/math/gelu.h"
 #include "lib/base/dtype.h"
 #include "lib/base/error.h"
@@ -20,6 +21,9 @@ struct EmulatedMatmul {
   const void* bias = nullptr;
   void* auxiliary = nullptr;  // of D's type and size
   int64_t auxiliary_stride = 0;
+  const float* a_scale = nullptr;  // of 8-bit operands
+  const float* b_scale = nullptr;
+  int32_t bias_type = -1;  // -1: D's
 };
 struct EmulatedLayout {
   cudaDataType type;
@@ -38,10 +42,16 @@ std::map<uint32_t, int> counts;  // of products by epilogue; under counts_mutex
 using gxp::BFloat16;
 using gxp::Float16;
 
+bool is_float8(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
 float read(const EmulatedLayout& layout, const void* data, size_t row, size_t column) {
   const size_t at = row + column * layout.stride;
   if (layout.type == CUDA_R_32F) return static_cast<const float*>(data)[at];
   if (layout.type == CUDA_R_16BF) return float(static_cast<const BFloat16*>(data)[at]);
+  if (is_float8(layout.type))
+    return gxp::decode_float8(
+        static_cast<const uint8_t*>(data)[at],
+        gxp::format_of(layout.type == CUDA_R_8F_E4M3 ? gxp::Float8::kE4M3 : gxp::Float8::kE5M2));
   return float(static_cast<const Float16*>(data)[at]);
 }
 
@@ -94,10 +104,13 @@ struct Multiplication {
   void finish_row(size_t i, const std::vector<float>& sums) const {
     EmulatedLayout vector = d_layout;
     vector.stride = d_layout.rows;
+    if (how.bias_type >= 0) vector.type = cudaDataType(how.bias_type);
+    const float a_scale = how.a_scale == nullptr ? 1 : *how.a_scale;
+    const float b_scale = how.b_scale == nullptr ? 1 : *how.b_scale;
     EmulatedLayout auxiliary = d_layout;
     auxiliary.stride = size_t(how.auxiliary_stride);
     for (size_t j = 0; j < d_layout.columns; ++j) {
-      float value = alpha * sums[j];
+      float value = alpha * sums[j] * a_scale * b_scale;
       if (beta != 0) value += beta * read(d_layout, c, i, j);
       if (how.epilogue == CUBLASLT_EPILOGUE_BIAS || how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
         value += read(vector, how.bias, i, 0);
@@ -111,6 +124,23 @@ struct Multiplication {
     }
   }
 };
+
+// What the manual's list for 8-bit operands demands; a, b, d as cublasLtMatmul() has them.
+bool takes_float8(const EmulatedMatmul& how, const EmulatedLayout& a, const EmulatedLayout& b,
+                  const EmulatedLayout& d, const EmulatedPreference& preference) {
+  const bool both = is_float8(a.type) && is_float8(b.type);
+  const bool has_e4m3 = a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3;
+  const bool is_tn = how.transpose_a == CUBLAS_OP_T && how.transpose_b == CUBLAS_OP_N;
+  const bool sizes_fit = a.rows % 16 == 0 && a.columns % 16 == 0;
+  const bool lie_well =
+      std::ranges::all_of(preference.alignments, [](uint32_t bytes) { return bytes % 16 == 0; });
+  const bool has_scales = how.a_scale != nullptr && how.b_scale != nullptr;
+  const bool has_bias = how.epilogue == CUBLASLT_EPILOGUE_BIAS;
+  const bool end_fits =
+      how.epilogue == CUBLASLT_EPILOGUE_DEFAULT || (has_bias && how.bias_type == CUDA_R_16BF);
+  const bool out_fits = d.type == CUDA_R_32F || d.type == CUDA_R_16BF;
+  return both && has_e4m3 && is_tn && sizes_fit && lie_well && has_scales && end_fits && out_fits;
+}
 
 }  // namespace
 
@@ -156,6 +186,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
       return take(desc->auxiliary);
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
       return take(desc->auxiliary_stride);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+      return take(desc->a_scale);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+      return take(desc->b_scale);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+      return take(desc->bias_type);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -197,7 +233,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
   *found = 0;
   const EmulatedLayout* const layouts[] = {a, b, c, d};
   for (int i = 0; i < 4; ++i) {
-    const uint32_t bytes = layouts[i]->type == CUDA_R_32F ? 4 : 2;
+    const cudaDataType type = layouts[i]->type;
+    const uint32_t bytes = type == CUDA_R_32F ? 4 : is_float8(type) ? 1 : 2;
     if (preference->alignments[i] % bytes != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   const bool has_argument = desc->epilogue == CUBLASLT_EPILOGUE_DGELU ||
@@ -205,7 +242,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
   if (has_argument && (desc->auxiliary_stride % 8 != 0 || d->type == CUDA_R_32F))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool narrows = a->type == CUDA_R_32F && d->type != CUDA_R_32F;
-  if (a->type != b->type || c->type != d->type || narrows || wanted < 1)
+  const bool has_float8 = is_float8(a->type) || is_float8(b->type);
+  if (has_float8 && !takes_float8(*desc, *a, *b, *d, *preference))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if ((!has_float8 && a->type != b->type) || c->type != d->type || narrows || wanted < 1)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   *found = std::min(wanted, kAlgorithms);
   int asked = std::popcount(desc->epilogue);

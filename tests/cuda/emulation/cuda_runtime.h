@@ -134,6 +134,12 @@ T atomicAdd(T* at, T value) {
   *at += value;
   return before;
 }
+template <class T>
+T atomicMax(T* at, T value) {
+  const T before = *at;
+  *at = before > value ? before : value;
+  return before;
+}
 inline void __threadfence() {}
 // Rounded by itself, whatever is done with it.
 inline float __fmul_rn(float a, float b) {

@@ -26,6 +26,7 @@ using Attribute = CudnnAttribute;
 using Dims = std::array<int64_t, 4>;
 
 constexpr CudnnStatus kBadParameter = 2000;
+constexpr CudnnStatus kExecutionFailed = 5000;
 
 std::atomic<int> runs{0};
 
