@@ -37,6 +37,32 @@ class Predecessors {
 
 }  // namespace
 
+void check_leaves(const NetworkDescription& network, int64_t hosts, const std::string& name) {
+  const std::vector<int>& leaves = network.leaf_of_host;
+  if (leaves.empty()) return;
+  if (int64_t(leaves.size()) != hosts) {
+    fail(ErrorKind::kConfig, "{}: leaf_of_host names {} hosts; there are {}", name, leaves.size(),
+         hosts);
+  }
+  std::vector<bool> used(leaves.size(), false);
+  for (const int leaf : leaves) {
+    if (leaf >= 0 && leaf < hosts) used[size_t(leaf)] = true;
+  }
+  const int highest = *std::ranges::max_element(leaves);
+  for (int leaf = 0; leaf <= highest; ++leaf) {
+    if (leaf < hosts && used[size_t(leaf)]) continue;
+    fail(ErrorKind::kConfig,
+         "{}: leaf_of_host names a leaf {}, but no host of leaf {}; number leaves from 0", name,
+         highest, leaf);
+  }
+}
+
+std::optional<int> leaf_of_host(const NetworkDescription& network, int64_t host) {
+  if (!network.leaf_of_host.empty()) return network.leaf_of_host[size_t(host)];
+  if (network.hosts_per_leaf == 0) return std::nullopt;
+  return int(host / network.hosts_per_leaf);
+}
+
 Cluster::Cluster(ClusterDescription description) : description_(std::move(description)) {
   const std::string& name = description_.name;
   int64_t hosts = 0;
@@ -171,37 +197,10 @@ void Cluster::mark_followers(const Group& group) {
   }
 }
 
-void Cluster::check_leaves() const {
-  const std::vector<int>& leaves = description_.network.leaf_of_host;
-  if (leaves.empty()) return;
-  const int highest = *std::ranges::max_element(leaves);
-  if (leaves.size() != size_t(hosts_)) {
-    fail(ErrorKind::kConfig, "{}: leaf_of_host names {} hosts; there are {}", description_.name,
-         leaves.size(), hosts_);
-  }
-  std::vector<bool> used(size_t(hosts_), false);
-  for (const int leaf : leaves) {
-    if (leaf >= 0 && leaf < hosts_) used[size_t(leaf)] = true;
-  }
-  for (int leaf = 0; leaf <= highest; ++leaf) {
-    if (leaf < hosts_ && used[size_t(leaf)]) continue;
-    fail(ErrorKind::kConfig,
-         "{}: leaf_of_host names a leaf {}, but no host of leaf {}; number leaves from 0",
-         description_.name, highest, leaf);
-  }
-}
-
-std::optional<int> Cluster::leaf_of_host(int host) const {
-  const NetworkDescription& network = description_.network;
-  if (!network.leaf_of_host.empty()) return network.leaf_of_host[size_t(host)];
-  if (network.hosts_per_leaf == 0) return std::nullopt;
-  return host / network.hosts_per_leaf;
-}
-
 void Cluster::add_leaves() {
   first_trunk_ = uint32_t(links_.size());
   const NetworkDescription& network = description_.network;
-  check_leaves();
+  check_leaves(network, hosts_, description_.name);
   int leaves = 0;
   for (int host = 0; host < hosts_ && has_leaves(); ++host) {
     leaves = std::max(leaves, leaf_of(host, rails_ - 1) + 1);

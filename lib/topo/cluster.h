@@ -33,10 +33,16 @@ struct HostGroup {
 struct NetworkDescription {
   double latency_s = 0;             // of each cable, with the switch at its end
   int hosts_per_leaf = 0;           // 0: one switch, or
-  std::vector<int> leaf_of_host{};  // of each host, from 0; each leaf has a host
+  std::vector<int> leaf_of_host{};  // of each host, from 0; each leaf has a host (check_leaves)
   bool rails = false;               // NIC i of the hosts of a leaf has a leaf switch of its own
   double oversubscription = 1;
 };
+
+// Nothing if there are no leaves.
+std::optional<int> leaf_of_host(const NetworkDescription& network, int64_t host);
+// kConfig: network.leaf_of_host does not fit so many hosts, or leaves out a leaf. `name` is the
+// cluster's, for messages.
+void check_leaves(const NetworkDescription& network, int64_t hosts, const std::string& name);
 
 struct ClusterDescription {
   std::string name = "cluster";  // for messages
@@ -73,7 +79,9 @@ class Cluster {
   [[nodiscard]] int host_of(int gpu) const;
   // Of the leaf switches (with rails: of the sets of them) that hosts share; nothing if there are
   // none.
-  [[nodiscard]] std::optional<int> leaf_of_host(int host) const;
+  [[nodiscard]] std::optional<int> leaf_of_host(int host) const {
+    return gxp::leaf_of_host(description_.network, host);
+  }
   // What hosts of this one's group have inside.
   [[nodiscard]] const HostTopology& inside_of_host(int host) const {
     return description_.groups[group_of_host_[static_cast<size_t>(host)]].inside;
@@ -114,7 +122,6 @@ class Cluster {
                                                std::span<const VertexId> targets) const;
   void find_routes(const HostGroup& description, Group& group) const;
   void add_links(const HostGroup& description);
-  void check_leaves() const;
   void add_leaves();
   void mark_followers(const Group& group);
   [[nodiscard]] Place place_of(int gpu) const;

@@ -55,17 +55,19 @@ class Builder {
 
   // The leaf switch of a host's NICs of one rail.
   [[nodiscard]] size_t leaf_of(int64_t host, size_t rail) const {
-    const int per_leaf = cluster_.network.hosts_per_leaf;
-    if (per_leaf == 0) return 0;
-    return 1 + size_t(host / per_leaf) * rails_ + rail;
+    const auto leaf = leaf_of_host(cluster_.network, host);
+    return leaf ? 1 + size_t(*leaf) * rails_ + rail : 0;
   }
 
   void add_switches() {
     if (hosts_ < 2) return;
     const NetworkDescription& network = cluster_.network;
-    topology_.switches.push_back({.name = network.hosts_per_leaf == 0 ? "network" : "spine"});
-    if (network.hosts_per_leaf == 0) return;
-    const int64_t leaves = (hosts_ + network.hosts_per_leaf - 1) / network.hosts_per_leaf;
+    check_leaves(network, hosts_, cluster_.name);
+    int64_t leaves = 0;
+    for (int64_t host = 0; host < hosts_; ++host)
+      leaves = std::max<int64_t>(leaves, leaf_of_host(network, host).value_or(-1) + 1);
+    topology_.switches.push_back({.name = leaves == 0 ? "network" : "spine"});
+    if (leaves == 0) return;
     if (leaves * int64_t(rails_) >= int64_t(Topology::kMaxSwitches))
       fail(ErrorKind::kConfig, "{}: more than {} switches", cluster_.name, Topology::kMaxSwitches);
     for (size_t i = 0; i < size_t(leaves) * rails_; ++i)

@@ -1,5 +1,8 @@
 #include "lib/topo/rank_order.h"
 
+#include "lib/topo/cluster_topology.h"
+#include "lib/topo/host_order.h"
+
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 
@@ -37,6 +40,12 @@ TEST_CASE("leaves that do not fit the hosts are refused", "[topo]") {
         "c: leaf_of_host names a leaf 2, but no host of leaf 1; number leaves from 0"}}));
   const auto build = [&, leaves = leaves] { Cluster{hosts_on(leaves)}; };
   CHECK(complaint(ErrorKind::kConfig, build) == said);
+}
+
+TEST_CASE("the topology of a cluster has the leaves that it names", "[topo]") {
+  const Topology topology = topology_of(hosts_on({0, 1, 1, 0}), {HostTree()});
+  CHECK(topology.switches.size() == 3);
+  CHECK(order_hosts(topology) == std::vector<size_t>{0, 3, 1, 2});
 }
 
 }  // namespace gxp
