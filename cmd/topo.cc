@@ -24,6 +24,8 @@ constexpr std::array kActions = {
             define_topo_doctor},
     Command{"plan", "Plan rings and trees through the GPUs, and the order of hosts",
             define_topo_plan},
+    Command{"lint", "Check a topology file for what NCCL would refuse, misread or guess",
+            define_topo_lint},
 };
 
 // The first option that was given to `app` itself; "" if none was.

@@ -13,6 +13,7 @@ namespace gxp {
 // --from FILE|NAME|live
 void add_from_option(CLI::App& app, std::string& from);
 
+std::function<int()> define_topo_lint(CLI::App& app);
 std::function<int()> define_topo_show(CLI::App& app);
 std::function<int()> define_topo_doctor(CLI::App& app);
 std::function<int()> define_topo_matrix(CLI::App& app);

@@ -45,7 +45,6 @@ bool is_xml_of(const SourceInput& input, std::string_view element) {
   return input.form == SourceForm::kFile && root_element(input.text) == element;
 }
 
-bool is_nccl(const SourceInput& input) { return is_xml_of(input, "system"); }
 Topology load_nccl(const SourceInput& input) {
   return topology_of(read_nccl_xml(input.text, input.name));
 }
@@ -111,7 +110,7 @@ Topology load_hwloc(const SourceInput& input) {
 
 constexpr std::array kSources = {
     TopologySource{"nccl-xml", "NCCL's topology XML (NCCL_TOPO_DUMP_FILE) or RCCL's",
-                   "<system version=\"1\">", is_nccl, load_nccl},
+                   "<system version=\"1\">", is_nccl_xml, load_nccl},
     TopologySource{"nccl-graph", "NCCL's graph XML (NCCL_GRAPH_DUMP_FILE): rings and trees alone",
                    "<graphs version=\"1\">", is_channel_graphs, load_channel_graphs},
     TopologySource{"nvidia-smi", "what nvidia-smi topo -m or -p2p printed, pasted",
@@ -128,30 +127,6 @@ constexpr std::array kSources = {
     TopologySource{"hwloc-xml", "hwloc's XML (lstopo --of xml), version 2 or 3",
                    "<topology version=\"2.0\">", is_hwloc, load_hwloc},
 };
-
-SourceInput look_at(const std::string& what) {
-  SourceInput input{.name = what};
-  if (what == "-") {
-    input.name = "standard input";
-    input.form = SourceForm::kFile;
-    input.text = read_text_file("/dev/stdin", kMaxSourceBytes);
-    return input;
-  }
-  if (std::ranges::any_of(kSources, [&](const auto& row) { return row.recognises(input); }))
-    return input;
-  struct stat status {};
-  if (::stat(what.c_str(), &status) != 0) {
-    if (errno != ENOENT && errno != ENOTDIR) check_sys(-1, fmt::format("read {}", what));
-    std::vector<std::string> names;
-    for (const SyntheticName& known : synthetic_names()) names.emplace_back(known.name);
-    fail(ErrorKind::kUsage,
-         "topology '{}': there is no such file, and no such name{}; known are {}", what,
-         did_you_mean(what, names), fmt::join(names, ", "));
-  }
-  input.form = S_ISDIR(status.st_mode) ? SourceForm::kDirectory : SourceForm::kFile;
-  if (input.form == SourceForm::kFile) input.text = read_text_file(what, kMaxSourceBytes);
-  return input;
-}
 
 // Files that are no topology, though people take them for one.
 struct Stranger {
@@ -182,8 +157,35 @@ constexpr std::array kStrangers = {
 
 std::span<const TopologySource> topology_sources() { return kSources; }
 
-Topology load_topology(const std::string& what) {
-  const SourceInput input = look_at(what);
+bool is_nccl_xml(const SourceInput& input) { return is_xml_of(input, "system"); }
+
+SourceInput look_at_source(const std::string& what) {
+  SourceInput input{.name = what};
+  if (what == "-") {
+    input.name = "standard input";
+    input.form = SourceForm::kFile;
+    input.text = read_text_file("/dev/stdin", kMaxSourceBytes);
+    return input;
+  }
+  if (std::ranges::any_of(kSources, [&](const auto& row) { return row.recognises(input); }))
+    return input;
+  struct stat status {};
+  if (::stat(what.c_str(), &status) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) check_sys(-1, fmt::format("read {}", what));
+    std::vector<std::string> names;
+    for (const SyntheticName& known : synthetic_names()) names.emplace_back(known.name);
+    fail(ErrorKind::kUsage,
+         "topology '{}': there is no such file, and no such name{}; known are {}", what,
+         did_you_mean(what, names), fmt::join(names, ", "));
+  }
+  input.form = S_ISDIR(status.st_mode) ? SourceForm::kDirectory : SourceForm::kFile;
+  if (input.form == SourceForm::kFile) input.text = read_text_file(what, kMaxSourceBytes);
+  return input;
+}
+
+Topology load_topology(const std::string& what) { return load_topology(look_at_source(what)); }
+
+Topology load_topology(const SourceInput& input) {
   const auto row = std::ranges::find_if(
       kSources, [&](const TopologySource& source) { return source.recognises(input); });
   if (row == kSources.end()) refuse(input);
