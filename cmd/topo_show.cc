@@ -10,6 +10,8 @@
 #include "cmd/topo.h"
 #include "cmd/topo_probe.h"
 #include "lib/base/error.h"
+#include "lib/inspect/dot.h"
+#include "lib/inspect/topology_picture.h"
 #include "lib/inspect/topology_report.h"
 #include "lib/inspect/tree_text.h"
 #include "lib/topo/nccl_xml.h"
@@ -18,8 +20,8 @@
 namespace gxp {
 namespace {
 
-enum class TopoFormat { kText, kJson, kNcclXml };
-constexpr std::array<std::string_view, 3> kTopoFormats = {"text", "json", "nccl-xml"};
+enum class TopoFormat { kText, kJson, kNcclXml, kSvg, kDot };
+constexpr std::array<std::string_view, 5> kTopoFormats = {"text", "json", "nccl-xml", "svg", "dot"};
 
 struct Options {
   std::string from = "live";
@@ -39,6 +41,13 @@ std::string nccl_xml_of(const Topology& topology) {
   return write_nccl_xml(topology.trees[0]);
 }
 
+// Pictures are of hardware.
+const Topology& drawable(const Topology& topology) {
+  if (topology.hosts.empty())
+    fail(ErrorKind::kConfig, "draw {}: {} says no host", topology.name, topology.source);
+  return topology;
+}
+
 // With what was measured, if anything was.
 void show(const Options& options, std::optional<Table> measured) {
   const Topology topology = load_topology(options.from);
@@ -56,6 +65,12 @@ void show(const Options& options, std::optional<Table> measured) {
     case TopoFormat::kNcclXml:
       write_stdout(nccl_xml_of(topology));
       break;
+    case TopoFormat::kSvg:
+      write_stdout(to_svg(draw_topology(drawable(topology))));
+      break;
+    case TopoFormat::kDot:
+      write_stdout(to_dot(drawable(topology)));
+      break;
   }
 }
 
@@ -65,8 +80,10 @@ int run(const Options& options) {
     show(options, std::nullopt);
     return kExitOk;
   }
-  if (options.format == TopoFormat::kNcclXml)
-    fail(ErrorKind::kUsage, "--probe: NCCL's XML has no place for what is measured; use json");
+  if (options.format != TopoFormat::kText && options.format != TopoFormat::kJson) {
+    fail(ErrorKind::kUsage, "--probe: {} has no place for what is measured; use json",
+         kTopoFormats[size_t(options.format)]);
+  }
   return probe_topology(options.probe, [&](Table measured) { show(options, std::move(measured)); });
 }
 
