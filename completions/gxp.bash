@@ -4,7 +4,7 @@ _gxp() {
   local command=${COMP_WORDS[1]} words=""
   [[ $COMP_CWORD -eq 1 ]] && command=""
   [[ $COMP_CWORD -gt 2 ]] && case "$command ${COMP_WORDS[2]}" in
-    "topo show" | "topo matrix" | "topo path" | "topo diff" | "topo fix" | "topo doctor") command+=" ${COMP_WORDS[2]}" ;;
+    "topo show" | "topo matrix" | "topo path" | "topo diff" | "topo fix" | "topo doctor" | "topo plan" | "topo lint") command+=" ${COMP_WORDS[2]}" ;;
   esac
   case $command in
     "") words="train allreduce-test convert-ckpt memcalc shard-plan topo help -h --help --version" ;;
@@ -25,7 +25,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     allreduce-test)
-      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --codec --streams --socket-buffer-bytes --interface --kernel-copies --flight-recorder -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
+      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --codec --streams --socket-buffer-bytes --interface --kernel-copies --flight-recorder -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --rank-order --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
       case $previous in
         --op) words="all_reduce all_gather reduce_scatter broadcast reduce gather scatter alltoall sendrecv barrier all" ;;
         -o | --redop) words="sum prod min max avg mulsum band bor bxor land lor lxor all" ;;
@@ -142,10 +142,10 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     topo)
-      words="show matrix path diff fix doctor -h --help --from --format -m --matrix --probe --probe-seconds --nproc --nnodes --node-rank --master --no-bind --join-timeout --transport --engine --algorithm --channels --segment-bytes --profile --codec --streams --socket-buffer-bytes --interface --kernel-copies --flight-recorder -T --timeout"
+      words="show matrix path diff fix doctor plan lint -h --help --from --format -m --matrix --probe --probe-seconds --nproc --nnodes --node-rank --master --no-bind --join-timeout --transport --engine --algorithm --channels --segment-bytes --profile --codec --streams --socket-buffer-bytes --interface --kernel-copies --flight-recorder -T --timeout"
       case $previous in
         --from) words="FILE NAME live" ;;
-        --format) words="text json nccl-xml" ;;
+        --format) words="text json nccl-xml svg dot" ;;
         --probe-seconds) words="" ;;
         --nproc) words="" ;;
         --nnodes) words="" ;;
@@ -170,7 +170,7 @@ _gxp() {
       words="-h --help --from --format -m --matrix --probe --probe-seconds --nproc --nnodes --node-rank --master --no-bind --join-timeout --transport --engine --algorithm --channels --segment-bytes --profile --codec --streams --socket-buffer-bytes --interface --kernel-copies --flight-recorder -T --timeout"
       case $previous in
         --from) words="FILE NAME live" ;;
-        --format) words="text json nccl-xml" ;;
+        --format) words="text json nccl-xml svg dot" ;;
         --probe-seconds) words="" ;;
         --nproc) words="" ;;
         --nnodes) words="" ;;
@@ -222,6 +222,19 @@ _gxp() {
       words="-h --help --from --format"
       case $previous in
         --from) words="ROOT live" ;;
+        --format) words="text csv json" ;;
+      esac ;;
+    "topo plan")
+      words="-h --help --from --format --hosts --channels"
+      case $previous in
+        --from) words="FILE NAME live" ;;
+        --format) words="text json nccl-xml hostfile" ;;
+        --hosts) words="" ;;
+        --channels) words="" ;;
+      esac ;;
+    "topo lint")
+      words="-h --help --format --strict --rules"
+      case $previous in
         --format) words="text csv json" ;;
       esac ;;
   esac
