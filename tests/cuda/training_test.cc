@@ -186,17 +186,21 @@ TEST_CASE("training on a GPU in half precision stays near the float64 trace") {
 // Both round the same operands to the same 8 bits. Sums of f32 in another order are off by 2^-24
 // times the root of some hundred terms, so one in a thousand results is rounded to the other bf16,
 // and the code after it may be the other. All roundings together make 3e-3 (golden_test.cc), these
-// the root of a thousandth of that.
+// the root of a thousandth of that. From the first update on, Adam, whose first step is the
+// gradient's sign, makes more of it. Attention is gxp's own, whose probabilities are f32 as the
+// CPU's: cuDNN rounds them.
 TEST_CASE("training in 8 bits on a GPU has nearly the losses that it has on the CPU") {
   const auto [folder, types] =
       GENERATE(table<std::string, Sets>({{"gpt2-tiny", kFloat8}, {"llama-tiny", kFloat8Llama}}));
+  const Sets own = types + Sets{"train.attention=own"};
   CAPTURE(folder);
   const auto on_cpu = train_on_ranks(
       golden_config(folder, 2, types + Sets{fmt::format("train.steps={}", kSteps)}), 2)[0];
-  const Trained on_gpu = train_on_gpu(folder, 2, types)[0];
-  const Trained without = train_on_gpu(folder, 2, types + Sets{"train.matmul=precision"})[0];
+  const Trained on_gpu = train_on_gpu(folder, 2, own)[0];
+  const Trained without = train_on_gpu(folder, 2, own + Sets{"train.matmul=precision"})[0];
   for (size_t s = 0; s < size_t{kSteps}; ++s) {
-    CHECK(std::fabs(on_gpu.steps[s].loss - on_cpu.steps[s].loss) < kFloat8OrderTolerance);
+    CHECK(std::fabs(on_gpu.steps[s].loss - on_cpu.steps[s].loss) <
+          (s == 0 ? kFloat8OrderTolerance : kHalfLossTolerance));
     CHECK(on_gpu.steps[s].loss != without.steps[s].loss);
   }
 }
