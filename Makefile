@@ -29,9 +29,12 @@ test: ## Build and run every test
 	@cmake --build $(BUILD) -j $(JOBS)
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
 
-test-long: test ## Also run the tests that take minutes: a killed rank, the demo
-	@$(packages) demo
+test-long: test ## Also run the tests that take minutes: a killed rank, the demo; readers with 10^7 inputs each: hours
+	@$(packages) demo fuzz
 	@ctest --test-dir $(BUILD) --output-on-failure -C long -L long
+	@cmake --preset fuzz
+	@cmake --build build/fuzz -j $(JOBS) --target gxp_fuzz
+	@cd build/fuzz && ../../tests/fuzz/run.sh tests/fuzz/gxp_fuzz
 
 build: ## Build build/release/cmd/gxp
 	@$(packages) build

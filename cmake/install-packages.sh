@@ -9,7 +9,8 @@ packages_for() {
     test) echo catch2 libboost-context-dev ;;
     demo) echo fortunes ;;  # 2.5 MB of English text
     lint) echo clang-format clang-tidy ;;
-    *) echo "install-packages.sh: no purpose '$1'; known: build test demo lint" >&2; exit 2 ;;
+    fuzz) echo clang-14 libclang-rt-14-dev ;;
+    *) echo "install-packages.sh: no purpose '$1'; known: build test demo lint fuzz" >&2; exit 2 ;;
   esac
 }
 
