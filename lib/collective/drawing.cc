@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/text.h"
 #include "lib/collective/timeline.h"
 
 namespace gxp {
@@ -35,22 +36,6 @@ std::string to_string(StepRounds rounds) {
   if (rounds.receives == 0 || rounds.sends == rounds.receives)
     return fmt::format("{}", rounds.sends);
   return fmt::format("{}..{}", rounds.sends, rounds.receives);
-}
-
-std::string escape(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '&') {
-      escaped += "&amp;";
-    } else if (c == '<') {
-      escaped += "&lt;";
-    } else if (c == '>') {
-      escaped += "&gt;";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
 }
 
 // Sizes in pixels.
@@ -147,7 +132,7 @@ class Picture {
     svg_ += kStyle;
     add(R"(<rect width="{}" height="{}" fill="#fff"/>)", width(), height());
     add(R"(<text class="title" x="{}" y="{}">{} {}, {} ranks, {} elements, {} rounds</text>)",
-        kMargin, kMargin + 4, escape(algorithm_.name), to_string(algorithm_.collective),
+        kMargin, kMargin + 4, escaped_for_xml(algorithm_.name), to_string(algorithm_.collective),
         shape_.world_size, shape_.count, rounds_);
   }
 
@@ -237,7 +222,7 @@ class Picture {
     const int x = x_of(moves.rank) - box_width / 2;
     const int y = kHead + moves.round * kRoundHeight - 15;
     add(R"(<g><title>{}</title><rect class="local" x="{}" y="{}" width="{}" height="13"/>)",
-        escape(moves.details), x, y, box_width);
+        escaped_for_xml(moves.details), x, y, box_width);
     add(R"(<text x="{}" y="{}">{}</text></g>)", x + 3, y + 10, text);
   }
 

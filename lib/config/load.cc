@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/near_match.h"
+#include "lib/base/text.h"
 #include "lib/config/optimizer_defaults.h"
 #include "lib/config/rules.h"
 #include "lib/config/settings.h"
@@ -30,11 +31,6 @@ struct Problem {
 
 std::string upper(std::string text) {
   for (char& c : text) c = char(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
-
-std::string lower(std::string text) {
-  for (char& c : text) c = char(std::tolower(static_cast<unsigned char>(c)));
   return text;
 }
 
@@ -156,7 +152,7 @@ void Loader::read_environment(const Environment& environment) {
       const std::string prefix = "GXP_" + upper(section.name) + "_";
       if (!variable.starts_with(prefix) || text.empty()) continue;
       const Origin origin{Origin::Kind::kEnvironment, variable, 0};
-      const std::string key = lower(variable.substr(prefix.size()));
+      const std::string key = lower_case(variable.substr(prefix.size()));
       const Setting* setting = find_setting(section.name, key);
       if (setting == nullptr) {
         add_unknown_key(origin, section.name, key);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "lib/base/text.h"
+
 namespace gxp {
 namespace {
 
@@ -165,16 +167,8 @@ std::string to_xml_text(std::string_view text) {
     i += character.size();
     if (length == 0 || !may_stand_in_xml(character[0])) {
       result += '?';
-    } else if (character == "&") {
-      result += "&amp;";
-    } else if (character == "<") {
-      result += "&lt;";
-    } else if (character == ">") {
-      result += "&gt;";
-    } else if (character == "\"") {
-      result += "&quot;";
     } else {
-      result += character;
+      result += escaped_for_xml(character);
     }
   }
   return result;

@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
+#include "lib/base/text.h"
 
 namespace gxp {
 namespace {
@@ -25,10 +26,7 @@ Secret Secret::generate() {
 }
 
 Secret Secret::from_hex(std::string_view text, std::string_view origin) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first != std::string_view::npos)
-    text = text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+  text = trimmed(text);
   Secret secret;
   size_t length = 0;
   const char* end = nullptr;

@@ -48,8 +48,8 @@ class SubsetTable {
       here = hop.to;
       ring.gpus.push_back(here);
     }
-    std::ranges::rotate(ring.gpus,
-                        ring.gpus.begin() + std::ptrdiff_t(behind_nic % ring.gpus.size()));
+    const size_t first = behind_nic % ring.gpus.size();
+    std::rotate(ring.gpus.begin(), ring.gpus.begin() + std::ptrdiff_t(first), ring.gpus.end());
     return ring;
   }
 

@@ -79,7 +79,7 @@ std::optional<std::vector<Ring>> take_zigzags(const HostRoutes& routes,
       const int step = i % 2 == 0 ? routes.gpus() - i / 2 : i / 2 + 1;
       gpus[size_t(i)] = (turn + step) % routes.gpus();
     }
-    if (starts[0] == 0) std::ranges::rotate(gpus, std::ranges::find(gpus, 0));
+    if (starts[0] == 0) std::rotate(gpus.begin(), std::ranges::find(gpus, 0), gpus.end());
     if (left.empty()) left = starts;
     const auto fits = std::ranges::find_if(left, [&](int start) {
       const Ring ring = make_ring(routes, start, gpus);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace gxp {
 namespace {
@@ -16,12 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 8> kPartNames = {
     "NUMA node", "host bridge", "PCIe switch", "GPU", "NIC", "port", "NVSwitch", "PCIe device"};
 constexpr std::array<std::string_view, 4> kCrossLinkNames = {"NVLink", "xGMI", "C2C", "PCIe link"};
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
-  return result;
-}
 
 std::optional<int> number_of(const Part& part) {
   if (const auto* gpu = std::get_if<GpuInfo>(&part.info)) return gpu->number;
@@ -94,7 +89,7 @@ PartId HostTree::add(Part part) {
     fail(ErrorKind::kConfig, "describe host {}: parts lie more than {} deep", name, kMaxDepth);
   const auto id = PartId(parts_.size());
   (part.above == kNoPart ? roots_ : parts_[part.above].below).push_back(id);
-  part.bus_id = lower(part.bus_id);
+  part.bus_id = lower_case(part.bus_id);
   parts_.push_back(std::move(part));
   return id;
 }
@@ -124,7 +119,7 @@ PartId HostTree::find_above(PartId id, PartKind kind) const {
 }
 
 PartId HostTree::find_bus(std::string_view bus_id) const {
-  const std::string wanted = lower(bus_id);
+  const std::string wanted = lower_case(bus_id);
   const auto found = std::ranges::find(parts_, wanted, &Part::bus_id);
   return wanted.empty() || found == parts_.end() ? kNoPart : PartId(found - parts_.begin());
 }
@@ -155,12 +150,12 @@ std::vector<std::string> names_of_parts(const HostTree& host) {
 }
 
 PartId find_part(const HostTree& host, std::string_view name) {
-  const std::string wanted = lower(name);
+  const std::string wanted = lower_case(name);
   const std::vector<std::string> names = names_of_parts(host);
   for (PartId id = 0; id < names.size(); ++id) {
     const auto* port = std::get_if<PortInfo>(&host[id].info);
-    const bool is_interface = port != nullptr && lower(port->interface) == wanted;
-    if (lower(names[id]) == wanted || (is_interface && !wanted.empty())) return id;
+    const bool is_interface = port != nullptr && lower_case(port->interface) == wanted;
+    if (lower_case(names[id]) == wanted || (is_interface && !wanted.empty())) return id;
   }
   const PartId by_bus = host.find_bus(wanted);
   return by_bus == kNoPart ? find_numbered_nic(host, wanted) : by_bus;

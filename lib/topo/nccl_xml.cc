@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/topo/nccl_fields.h"
 #include "lib/topo/xml_text.h"
 
@@ -28,12 +29,6 @@ PartKind kind_of(const pugi::xml_node& pci, const Part& part) {
   if (starts_class(part, "0x02")) return PartKind::kNic;
   if (starts_class(part, "0x0604")) return PartKind::kPcieSwitch;
   return starts_class(part, "0x068000") ? PartKind::kNvSwitch : PartKind::kPcieDevice;
-}
-
-std::string without_space_around(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
 }
 
 class Reader {
@@ -97,7 +92,8 @@ class Reader {
       return;
     std::ostringstream text;
     node.print(text, "", pugi::format_raw);
-    elements += without_space_around(text.str()) + "\n";
+    elements += trimmed(text.str());
+    elements += '\n';
     const std::string_view name = std::string_view(node.name()).substr(0, kMaxShown);
     count_unknown(node.type() == pugi::node_element ? node : node.parent(),
                   node.type() == pugi::node_element
@@ -354,10 +350,7 @@ void Reader::read_cross_link(const pugi::xml_node& node, const LinkElement& elem
 
 void Reader::find_targets() {
   for (CrossLink& link : host_.cross_links()) {
-    std::string target = link.target;
-    std::ranges::transform(target, target.begin(),
-                           [](char c) { return c >= 'A' && c <= 'F' ? char(c + 32) : c; });
-    const auto found = by_bus_.find(target);
+    const auto found = by_bus_.find(lower_case(link.target));
     if (found != by_bus_.end()) link.to = found->second;
   }
 }

@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/shared_library.h"
+#include "lib/base/text.h"
 
 namespace gxp {
 namespace {
@@ -90,8 +91,7 @@ Functions find_functions(void* library, const std::string& file) {
 std::string kernel_bus_id(const PciInfo& info) {
   std::string id(info.bus_id.data(), ::strnlen(info.bus_id.data(), info.bus_id.size()));
   while (id.size() > sizeof "0000:00:00.0" - 1 && id.starts_with('0')) id.erase(0, 1);
-  for (char& c : id) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
-  return id;
+  return lower_case(id);
 }
 
 class Session {

@@ -30,7 +30,8 @@ Ring make_ring(const HostRoutes& routes, int start, std::vector<int> gpus) {
 
 Ring reversed(Ring ring) {
   std::ranges::reverse(ring.gpus);
-  if (ring.nic < 0) std::ranges::rotate(ring.gpus, ring.gpus.end() - 1);  // GPU 0 stays in front
+  // GPU 0 stays in front.
+  if (ring.nic < 0) std::rotate(ring.gpus.begin(), ring.gpus.end() - 1, ring.gpus.end());
   return ring;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace gxp {
 namespace {
@@ -16,20 +17,7 @@ namespace {
 constexpr size_t kMaxShown = 40;  // of a wrong text, in messages
 constexpr size_t kMaxNames = 1u << 20;
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
-  return result;
-}
-
 std::string_view without_comment(std::string_view line) { return line.substr(0, line.find('#')); }
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return "";
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
 
 class Lines {
  public:
@@ -134,7 +122,7 @@ void Reader::read_words(std::string_view line, int number, Record& record) {
 }
 
 void Reader::set(std::string_view key, const Value& value, Record& record) {
-  const std::string wanted = lower(key);
+  const std::string wanted = lower_case(key);
   Value* field = wanted == "switchname"  ? &record.switch_name
                  : wanted == "blockname" ? &record.block_name
                  : wanted == "switches"  ? &record.switches
@@ -298,7 +286,7 @@ bool looks_like_slurm_topology(std::string_view text) {
   for (std::string_view line; lines.next(line);) {
     line = trimmed(without_comment(line));
     if (line.empty()) continue;
-    const std::string key = lower(line.substr(0, line.find('=')));
+    const std::string key = lower_case(line.substr(0, line.find('=')));
     return key == "switchname" || key == "blockname" || key == "blocksizes";
   }
   return false;

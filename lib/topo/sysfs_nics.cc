@@ -5,6 +5,7 @@
 #include <charconv>
 #include <set>
 
+#include "lib/base/text.h"
 #include "lib/topo/sysfs_host.h"
 
 namespace gxp {
@@ -32,8 +33,7 @@ double mbit_per_s(std::string_view rate) {
 // "4: ACTIVE": "active".
 std::string state_word(std::string_view text) {
   const size_t colon = text.find(": ");
-  std::string word(colon == text.npos ? text : text.substr(colon + 2));
-  std::ranges::transform(word, word.begin(), [](char c) { return char(std::tolower(c)); });
+  const std::string word = lower_case(colon == text.npos ? text : text.substr(colon + 2));
   if (word == "up") return "active";
   return word == "unknown" ? "" : word;
 }

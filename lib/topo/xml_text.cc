@@ -8,26 +8,13 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/topo/xml_fields.h"
 
 namespace gxp {
 namespace {
 
 constexpr size_t kMaxShown = 40;  // of a wrong value, in messages
-
-void append_escaped(std::string& text, std::string_view value) {
-  for (const char c : value) {
-    if (c == '&') {
-      text += "&amp;";
-    } else if (c == '<') {
-      text += "&lt;";
-    } else if (c == '"') {
-      text += "&quot;";
-    } else {
-      text += c;
-    }
-  }
-}
 
 }  // namespace
 
@@ -137,7 +124,7 @@ void XmlWriter::open(std::string_view element) {
 
 void XmlWriter::attribute(std::string_view name, std::string_view value) {
   text_ += fmt::format(" {}=\"", name);
-  append_escaped(text_, value);
+  text_ += escaped_for_xml(value);
   text_ += '"';
 }
 

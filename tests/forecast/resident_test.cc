@@ -139,6 +139,12 @@ bool uses_files(const Sets& sets) {
   return std::ranges::find(sets, "offload.optimizer=file") != sets.end();
 }
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr double kMostUncounted = 0.05 + 1.0 / 8;  // AddressSanitizer notes 8 bytes' state in one
+#else
+constexpr double kMostUncounted = 0.05;
+#endif
+
 // How much more than predicted the process has grown by, as a part of that. What lies in files is
 // not in its memory.
 double check_run(Sets sets, const std::string& directory) {
@@ -156,7 +162,7 @@ double check_run(Sets sets, const std::string& directory) {
   CHECK(grown.counted == predicted);
   CHECK(predicted.device + predicted.host >= 400'000'000);
   const double error = double(grown.resident) / double(predicted.device + predicted.host) - 1;
-  CHECK(std::abs(error) < 0.05);
+  CHECK(std::abs(error) < kMostUncounted);
   return error;
 }
 
