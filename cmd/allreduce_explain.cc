@@ -4,6 +4,7 @@
 
 #include "cmd/result_file.h"
 #include "lib/bench/explain.h"
+#include "lib/collective/job_plan.h"
 
 namespace gxp {
 
@@ -15,10 +16,12 @@ void explain_cases(const AllreduceOptions& options, const JobSettings& job,
       communicator_options(job, find_profile(job.comm.profile, environment));
   const bool ordinary = options.memory == "ordinary";
   const std::string transport = job.comm.transport == "auto" ? "shm" : job.comm.transport;
+  const RankPlan plan = plan_for_job(job.comm.topology, world_size, {});
   const GroupTopology topology{.world_size = world_size,
                                .hosts = {},
                                .transport = transport,
-                               .shared_space = transport == "shm"};
+                               .shared_space = transport == "shm",
+                               .orders = orders_of(plan)};
   const ChoiceSettings settings{.algorithm = communicator.algorithm,
                                 .layout_invariant = communicator.layout_invariant,
                                 .channels = communicator.channels,

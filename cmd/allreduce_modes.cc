@@ -47,6 +47,9 @@ void add_simulate(CLI::App& app, AllreduceOptions& options) {
       app, "--rank-order", options.rank_order, kRankOrders,
       "With --simulate: ranks in the order of the file's hosts, or so that neighbours "
       "are near each other in the network and the host");
+  add_choice_option(app, "--channel-order", options.channel_order, kRankOrders,
+                    "With --simulate: ring channels in the order of the ranks and groups that are "
+                    "hosts, or as the plan of the cluster says (gxp topo plan)");
   app.add_option("--trace", options.trace,
                  "With --simulate: write the steps of the largest size into this file, for "
                  "ui.perfetto.dev")
@@ -77,9 +80,10 @@ void check_modes(const AllreduceOptions& options) {
   if (!options.svg.empty() && !options.explain)
     fail(ErrorKind::kUsage, "--svg: it needs --explain");
   if (!options.simulate.empty()) return;
-  const std::array<std::pair<const char*, bool>, 3> given = {
+  const std::array<std::pair<const char*, bool>, 4> given = {
       {{"--ranks", options.ranks > 0},
        {"--rank-order", options.rank_order != RankOrder::kGiven},
+       {"--channel-order", options.channel_order != RankOrder::kGiven},
        {"--trace", !options.trace.empty()}}};
   for (const auto& [option, is_given] : given) {
     if (is_given) fail(ErrorKind::kUsage, "{}: it needs --simulate", option);

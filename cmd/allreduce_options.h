@@ -35,6 +35,7 @@ struct AllreduceOptions {
   std::string simulate;                  // the cluster file
   int ranks = 0;                         // simulated; 0: as many as the cluster has GPUs
   RankOrder rank_order = RankOrder::kGiven;
+  RankOrder channel_order = RankOrder::kGiven;
   std::string trace;
   std::string show_record;  // a directory
   Format format = Format::kText;

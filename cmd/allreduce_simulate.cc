@@ -4,7 +4,7 @@
 #include "lib/base/log.h"
 #include "lib/bench/simulate.h"
 #include "lib/topo/cluster_file.h"
-#include "lib/topo/rank_order.h"
+#include "lib/topo/rank_plan.h"
 
 namespace gxp {
 
@@ -19,10 +19,14 @@ void simulate_cases(const AllreduceOptions& options, const JobSettings& job) {
                                 .channels = job.comm.channels,
                                 .segment_bytes = job.comm.segment_bytes};
   const bool planned = options.rank_order == RankOrder::kPlanned;
+  const std::vector<int> gpu_of_rank =
+      planned ? plan_ranks(cluster, ranks) : place_ranks(cluster, ranks);
+  const RankPlan plan = options.channel_order == RankOrder::kPlanned
+                            ? plan_of_ranks(cluster, gpu_of_rank)
+                            : RankPlan{};
   const SimulatedCases done =
-      simulate_cases(expand(case_request(options, job.comm), ranks), cluster,
-                     planned ? plan_ranks(cluster, ranks) : place_ranks(cluster, ranks), settings,
-                     !options.trace.empty());
+      simulate_cases(expand(case_request(options, job.comm), ranks), cluster, gpu_of_rank, settings,
+                     !options.trace.empty(), plan);
   for (const std::string& note : done.notes) log_info("{}", note);
   print(done.report, options.format);
   if (!options.trace.empty()) write_file(options.trace, done.trace);

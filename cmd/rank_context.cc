@@ -9,6 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/collective/diagnosis.h"
 #include "lib/collective/engines.h"
+#include "lib/collective/job_plan.h"
 #include "lib/net/launcher.h"
 #include "lib/net/rendezvous.h"
 #include "lib/net/socket.h"
@@ -101,6 +102,7 @@ std::vector<std::string> gather_texts(Communicator& communicator, std::string_vi
 // run_rank() of a job that is one rank.
 void run_alone(const Environment& environment, const JobSettings& settings, Device& device,
                const std::function<void(Communicator&)>& work) {
+  plan_for_job(settings.comm.topology, 1, {});
   InprocWorld alone(1);
   Communicator communicator(alone.make_transport(0), device,
                             communicator_options(settings, own_profile(settings, environment)));

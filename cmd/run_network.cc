@@ -2,6 +2,7 @@
 
 #include "cmd/rank_context.h"
 #include "lib/base/error.h"
+#include "lib/collective/job_plan.h"
 #include "lib/program/strategy.h"
 
 namespace gxp {
@@ -43,6 +44,7 @@ Network network_of_run(const RunConfig& config, const PlannedRanks& ranks,
   network.profile = options.profile;
   for (int rank = 0; rank < ranks.world_size() && ranks.nnodes > 1; ++rank)
     network.hosts.push_back(rank / ranks.nproc);
+  network.plan = plan_for_job(comm.topology, ranks.world_size(), network.hosts);
   return network;
 }
 

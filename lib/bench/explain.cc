@@ -15,7 +15,8 @@ CallShape shape_of(const BenchCase& bench, const Plan& plan, const GroupTopology
           .root = bench.root,
           .channels = plan.channels,
           .segment = plan.segment_bytes / size_of(bench.dtype),
-          .hosts = topology.hosts};
+          .hosts = topology.hosts,
+          .orders = topology.orders};
 }
 
 std::vector<Cell> plan_row(const BenchCase& bench, const Plan& plan, int world_size) {

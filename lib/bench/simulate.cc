@@ -32,9 +32,11 @@ struct Simulated {
 
 class Search {
  public:
-  Search(const Cluster& cluster, std::vector<int> gpu_of_rank, const ChoiceSettings& settings)
+  Search(const Cluster& cluster, std::vector<int> gpu_of_rank, const ChoiceSettings& settings,
+         const RankPlan& plan)
       : cluster_(cluster),
         settings_(settings),
+        plan_(plan),
         gpus_(std::move(gpu_of_rank)),
         hosts_(hosts_of_ranks(cluster, gpus_)) {}
 
@@ -72,9 +74,10 @@ class Search {
     CallShape shape{.world_size = int(gpus_.size()),
                     .count = bench.count,
                     .root = bench.root,
-                    .channels = std::max(1, settings_.channels),
+                    .channels = channels_of(algorithm),
                     .segment = settings_.segment_bytes / element,
-                    .hosts = hosts_};
+                    .hosts = hosts_,
+                    .orders = orders_of(plan_)};
     std::vector<CallShape> result = {shape};
     for (const size_t bytes : kSegments) {
       if (settings_.segment_bytes > 0 || bytes >= bench.size_bytes()) break;
@@ -82,6 +85,13 @@ class Search {
       if (algorithm.rounds(shape) != algorithm.rounds(result[0])) result.push_back(shape);
     }
     return result;
+  }
+
+  [[nodiscard]] int channels_of(const Algorithm& algorithm) const {
+    const bool has_rings = algorithm.name == "ring" || algorithm.name == "hierarchical";
+    if (settings_.channels > 0 || !has_rings || plan_.rings.empty())
+      return std::max(1, settings_.channels);
+    return int(plan_.rings.size() / gpus_.size());
   }
 
   bool affordable(const Algorithm& algorithm, const BenchCase& bench, const CallShape& shape) {
@@ -116,6 +126,7 @@ class Search {
 
   const Cluster& cluster_;
   const ChoiceSettings& settings_;
+  const RankPlan& plan_;
   std::vector<int> gpus_;
   std::vector<int> hosts_;
   std::vector<std::string> notes_;
@@ -142,9 +153,9 @@ std::vector<Cell> row_of(const BenchCase& bench, const Simulated& simulated) {
 
 SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster,
                               std::vector<int> gpu_of_rank, const ChoiceSettings& settings,
-                              bool trace) {
+                              bool trace, const RankPlan& plan) {
   const auto ranks = int64_t(gpu_of_rank.size());
-  Search search(cluster, std::move(gpu_of_rank), settings);
+  Search search(cluster, std::move(gpu_of_rank), settings, plan);
   SimulatedCases done;
   done.report = {.schema = "gxp.allreduce-test.simulation/1",
                  .facts = {{{"cluster"}, cluster.description().name},

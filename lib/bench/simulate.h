@@ -9,6 +9,7 @@
 #include "lib/collective/choice.h"
 #include "lib/report/report.h"
 #include "lib/topo/cluster.h"
+#include "lib/topo/rank_plan.h"
 
 namespace gxp {
 
@@ -18,12 +19,13 @@ struct SimulatedCases {
   std::string trace;               // of the last case, for simulation_trace.h's viewers
 };
 
-// Rank r on gpu_of_rank[r] (place_ranks(), plan_ranks()). `auto` stands for the fastest algorithm
-// and segment of all that `settings` admit and that take at most some seconds to simulate: the
-// others are named in `notes`. A case that none of them is left for, or a trace of more than a
-// million steps, is kUsage. At least one case.
+// Rank r on gpu_of_rank[r] (place_ranks(), plan_ranks()). With a plan of these ranks
+// (plan_of_ranks), rings have its channels unless `settings` say how many, and groups are its
+// groups. `auto` stands for the fastest algorithm and segment of all that `settings` admit and that
+// take at most some seconds to simulate: the others are named in `notes`. A case that none of them
+// is left for, or a trace of more than a million steps, is kUsage. At least one case.
 SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster,
                               std::vector<int> gpu_of_rank, const ChoiceSettings& settings,
-                              bool trace);
+                              bool trace, const RankPlan& plan = {});
 
 }  // namespace gxp

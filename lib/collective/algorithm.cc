@@ -13,6 +13,7 @@
 #include "lib/collective/hierarchical.h"
 #include "lib/collective/recursive_doubling.h"
 #include "lib/collective/ring.h"
+#include "lib/topo/rank_plan.h"
 
 namespace gxp {
 namespace {
@@ -90,6 +91,8 @@ constexpr std::array kAlgorithms = {
 };
 
 }  // namespace
+
+RankOrders orders_of(const RankPlan& plan) { return {.rings = plan.rings, .groups = plan.groups}; }
 
 std::string_view to_string(Collective collective) {
   constexpr std::array<std::string_view, kCollectives.size()> kNames = {

@@ -30,6 +30,8 @@
 
 namespace gxp {
 
+struct RankPlan;
+
 enum class Collective : uint8_t {
   kAllReduce,
   kReduceScatter,
@@ -47,6 +49,15 @@ std::span<const Collective> collectives();
 bool reduces(Collective collective);
 bool has_root(Collective collective);
 
+// What a plan says of the ranks (topo/rank_plan.h, whose vectors it borrows).
+struct RankOrders {
+  std::span<const int> rings{};   // orders of channels, one after the other, each of all ranks;
+                                  // empty: one, by rank
+  std::span<const int> groups{};  // what hierarchical algorithms go by: the group of each rank,
+                                  // numbered from 0; empty: its host
+};
+RankOrders orders_of(const RankPlan& plan);
+
 // All that an algorithm's control flow may depend on, but for the rank. The same on every rank.
 struct CallShape {
   int world_size = 1;
@@ -55,6 +66,7 @@ struct CallShape {
   int channels = 1;    // parallel rings; other algorithms ignore it
   size_t segment = 0;  // elements that a pipelined tree passes on at a time; 0: all at once
   std::span<const int> hosts{};  // the host of each rank, numbered from 0; empty: all on one
+  RankOrders orders{};
 };
 
 // `count` elements cut into world_size chunks; the first count % world_size are one longer.

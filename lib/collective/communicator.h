@@ -42,6 +42,7 @@
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
 #include "lib/net/store.h"
+#include "lib/topo/rank_plan.h"
 #include "lib/transport/transport.h"
 
 namespace gxp {
@@ -59,6 +60,7 @@ struct CommunicatorOptions {
   std::chrono::milliseconds timeout{60000};  // of one operation
   size_t segment_bytes = 0;  // unit of pipelining inside a chunk, same on all ranks; 0: chosen
   Profile profile = builtin_profile();  // of the cost model; the same on all ranks
+  RankPlan plan{};  // the same on all ranks; empty: rings go by rank, groups are hosts
   Witnesses witnesses{};
 };
 

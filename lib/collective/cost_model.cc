@@ -281,7 +281,8 @@ void CostModel::find_curves(const LinkClass* link_of_these_ranks) {
 CostModel::Recorded CostModel::record_all(const Algorithm& algorithm) const {
   CallShape shape{.world_size = topology_.world_size,
                   .count = kElementsPerRank * static_cast<size_t>(topology_.world_size),
-                  .hosts = topology_.hosts};
+                  .hosts = topology_.hosts,
+                  .orders = topology_.orders};
   const auto rounds_with = [&](double segments) {
     shape.segment = static_cast<size_t>(static_cast<double>(shape.count) / segments);
     return rounds_of(algorithm, shape);

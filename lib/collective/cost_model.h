@@ -29,6 +29,7 @@ struct GroupTopology {
   std::span<const int> hosts{};  // the host of each rank, numbered from 0; empty: all on one
   std::string_view transport{};  // "shm", "tcp", ...: names the link class in the profile
   bool shared_space = false;     // all ranks see each other's memory (transport/shared_space.h)
+  RankOrders orders{};
 };
 
 // Rounds that are alike. Parts of the logical buffer: 1 is all of it.

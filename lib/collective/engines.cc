@@ -7,6 +7,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/near_match.h"
+#include "lib/collective/job_plan.h"
 #include "lib/collective/native_engine.h"
 #include "lib/transport/table.h"
 #ifdef GXP_WITH_CUDA
@@ -23,9 +24,12 @@ namespace {
 Support probe_native() { return {}; }
 
 std::unique_ptr<Engine> make_native(const EngineContext& context) {
-  return std::make_unique<NativeEngine>(make_transport(context.comm.transport, context.ranks),
-                                        context.device, context.choice, context.profile,
-                                        context.recorder);
+  const TransportContext& ranks = context.ranks;
+  auto transport = make_transport(context.comm.transport, ranks);
+  RankPlan plan = share_plan_for_job(context.comm.topology, transport->hosts(), *ranks.store,
+                                     ranks.world_size, ranks.deadline);
+  return std::make_unique<NativeEngine>(std::move(transport), context.device, context.choice,
+                                        context.profile, context.recorder, std::move(plan));
 }
 
 #ifdef GXP_WITH_MPI
@@ -105,6 +109,9 @@ const EngineRow& choose_engine(const CommConfig& comm) {
   if (comm.transport != "auto")
     fail(ErrorKind::kConfig, "comm.transport = {}: engine '{}' has its own; leave it at auto",
          comm.transport, row.name);
+  if (!comm.topology.empty())
+    fail(ErrorKind::kConfig, "comm.topology = {}: engine '{}' plans for itself; leave it out",
+         comm.topology, row.name);
   if (const Support support = row.probe(); !support)
     fail(ErrorKind::kUnavailable, "engine '{}': {}", row.name, support.reason);
   return row;

@@ -45,7 +45,8 @@ void Executor::execute(const Work& work) {
                         .root = work.call.root,
                         .channels = work.channels,
                         .segment = work.segment_bytes == 0 ? 0 : segment_bytes_ / element_bytes,
-                        .hosts = work.hosts};
+                        .hosts = work.hosts,
+                        .orders = work.orders};
   place(work, shape);
   transport_.on_unexpected([this](int peer, Tag tag) { check_unexpected(peer, tag); });
   work.algorithm->run(*this, shape);

@@ -41,7 +41,8 @@ class Executor final : public Primitives {
     // The same on all ranks; rounded up to 64: whole elements. 0: a range is one message.
     size_t segment_bytes = 0;
     std::span<const int> hosts;  // as CallShape::hosts
-    ConstMemory input;           // host memory as extents_of() says
+    RankOrders orders{};
+    ConstMemory input;  // host memory as extents_of() says
     Memory output;
     Deadline deadline = Deadline::after({});
   };

@@ -13,6 +13,15 @@
 namespace gxp {
 namespace {
 
+// The orders of channels within a host, by its ranks' indices.
+std::vector<int> rings_within(const Hosts& hosts, int host, std::span<const int> rings) {
+  std::vector<int> within;
+  for (const int rank : rings) {
+    if (hosts.host_of(rank) == host) within.push_back(hosts.index_of(rank));
+  }
+  return within;
+}
+
 // The calls that make up a call of an all-reduce, a broadcast or a reduce, seen from one rank.
 struct Levels {
   Levels(int rank, const CallShape& shape)
@@ -21,10 +30,12 @@ struct Levels {
         index(hosts.index_of(rank)),
         leaders(hosts.leaders(shape.root)),
         leader(leaders[static_cast<size_t>(host)]),
+        rings(rings_within(hosts, host, shape.orders.rings)),
         inside{.world_size = hosts.size(host),
                .count = shape.count,
                .root = hosts.index_of(leader),
-               .channels = shape.channels},
+               .channels = shape.channels,
+               .orders = {.rings = rings}},
         chunk(Chunks(inside)[index]),
         chunk_across{.world_size = hosts.count(), .count = chunk.count},
         leaders_across{
@@ -34,6 +45,7 @@ struct Levels {
   int index;
   std::vector<int> leaders;
   int leader;
+  std::vector<int> rings;  // of inside
   CallShape inside;
   Range chunk;  // of those inside
   CallShape chunk_across;

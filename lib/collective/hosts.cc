@@ -6,10 +6,11 @@ namespace gxp {
 
 Hosts::Hosts(const CallShape& shape) {
   const auto world_size = static_cast<size_t>(shape.world_size);
-  const int last = shape.hosts.empty() ? 0 : *std::ranges::max_element(shape.hosts);
+  const auto hosts_of_ranks = shape.orders.groups.empty() ? shape.hosts : shape.orders.groups;
+  const int last = hosts_of_ranks.empty() ? 0 : *std::ranges::max_element(hosts_of_ranks);
   members_.resize(static_cast<size_t>(last) + 1);
   for (size_t rank = 0; rank < world_size; ++rank) {
-    const int host = shape.hosts.empty() ? 0 : shape.hosts[rank];
+    const int host = hosts_of_ranks.empty() ? 0 : hosts_of_ranks[rank];
     members_[static_cast<size_t>(host)].push_back(static_cast<int>(rank));
   }
   std::erase_if(members_, [](const auto& members) { return members.empty(); });

@@ -1,4 +1,4 @@
-// Which ranks share a host.
+// Which ranks share a host, or what a plan takes for one (RankOrders::groups).
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace gxp {
 
-// Hosts are numbered from 0, in the order of CallShape::hosts; their ranks, by rank, have an index.
+// Hosts are numbered from 0, as the shape has them; their ranks, by rank, have an index.
 class Hosts {
  public:
   explicit Hosts(const CallShape& shape);

@@ -68,18 +68,19 @@ NativeEngine::Link::Link(std::unique_ptr<Transport> transport_in, Device& device
 
 NativeEngine::NativeEngine(std::unique_ptr<Transport> transport, Device& device,
                            const ChoiceSettings& settings, const Profile& profile,
-                           FlightRecorder* recorder)
+                           FlightRecorder* recorder, RankPlan plan)
     : NativeEngine(std::make_shared<Link>(std::move(transport), device, profile, recorder),
-                   settings, {}, 0) {}
+                   settings, {}, 0, std::move(plan)) {}
 
 NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings,
-                           std::vector<int> members, int group)
+                           std::vector<int> members, int group, RankPlan rank_plan)
     : link_(std::move(link)),
       settings_(settings),
       members_(members.empty() ? everybody(link_->transport->world_size()) : std::move(members)),
       rank_(place_of(link_->transport->rank(), members_)),
       group_(group),
       hosts_(hosts_of(*link_->transport, members_)),
+      rank_plan_(std::move(rank_plan)),
       executor_(*link_->transport, link_->device, link_->recorder, members_, rank_),
       message_numbers_(members_.size()) {
   check_algorithm_name(settings.algorithm);
@@ -97,7 +98,8 @@ NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& set
   model_.emplace(GroupTopology{.world_size = world_size(),
                                .hosts = hosts_,
                                .transport = link_->transport->name(),
-                               .shared_space = shared_.has_value()},
+                               .shared_space = shared_.has_value(),
+                               .orders = orders_of(rank_plan_)},
                  link_->profile);
 }
 
@@ -129,6 +131,7 @@ void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, D
        .channels = chosen.channels,
        .segment_bytes = chosen.segment_bytes,
        .hosts = hosts_,
+       .orders = orders_of(rank_plan_),
        .input = input,
        .output = output,
        .deadline = deadline});
@@ -218,9 +221,10 @@ std::unique_ptr<Engine> NativeEngine::split(int color, int key, uint32_t sequenc
   link_->next_group = int(group) + 1;
   if (color < 0) return nullptr;
   std::vector<int> members = with_color(color, wishes);
+  RankPlan rank_plan = plan_of_members(rank_plan_, members);
   for (int& member : members) member = members_[size_t(member)];
   return std::unique_ptr<Engine>(
-      new NativeEngine(link_, settings_, std::move(members), int(group)));
+      new NativeEngine(link_, settings_, std::move(members), int(group), std::move(rank_plan)));
 }
 
 CommunicatorMemory NativeEngine::allocate(size_t bytes) {

@@ -15,16 +15,17 @@
 #include "lib/collective/flight_recorder.h"
 #include "lib/collective/shared_executor.h"
 #include "lib/device/device.h"
+#include "lib/topo/rank_plan.h"
 
 namespace gxp {
 
 class NativeEngine final : public Engine {
  public:
   // All ranks of the transport. Borrows the device, which gives the scratch memory and counts it as
-  // kCommunication, and the recorder; null: it has one of its own. kConfig: there is no such
-  // algorithm.
+  // kCommunication, and the recorder; null: it has one of its own. An empty plan: rings go by rank,
+  // groups are hosts. kConfig: there is no such algorithm.
   NativeEngine(std::unique_ptr<Transport> transport, Device& device, const ChoiceSettings& settings,
-               const Profile& profile, FlightRecorder* recorder = nullptr);
+               const Profile& profile, FlightRecorder* recorder = nullptr, RankPlan plan = {});
 
   [[nodiscard]] std::string_view name() const override { return "native"; }
   [[nodiscard]] std::string_view transport_name() const override;
@@ -62,7 +63,7 @@ class NativeEngine final : public Engine {
   };
   // No members: all ranks of the transport.
   NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings, std::vector<int> members,
-               int group);
+               int group, RankPlan rank_plan);
   struct Chosen {
     Plan plan;
     uint64_t bytes_sent = 0;  // by this rank
@@ -85,6 +86,7 @@ class NativeEngine final : public Engine {
   int rank_;                  // among them
   int group_;
   std::vector<int> hosts_;  // of the members
+  RankPlan rank_plan_;      // of the members
   std::optional<CostModel> model_;
   Executor executor_;
   std::optional<SharedExecutor> shared_;

@@ -1,5 +1,8 @@
 #include "lib/collective/ring.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace gxp {
 namespace {
 
@@ -7,55 +10,65 @@ namespace {
 class Ring {
  public:
   Ring(int rank, const CallShape& shape, int channel)
-      : rank_(rank),
-        world_size_(shape.world_size),
+      : world_size_(shape.world_size),
         channels_(shape.channels),
         channel_(channel),
-        direction_(channel % 2 == 0 ? 1 : -1),
-        chunks_(shape) {}
-  [[nodiscard]] int next() const { return (rank_ + world_size_ + direction_) % world_size_; }
-  [[nodiscard]] int previous() const { return (rank_ + world_size_ - direction_) % world_size_; }
+        chunks_(shape) {
+    const auto size = size_t(world_size_);
+    const size_t orders = std::max<size_t>(shape.orders.rings.size() / size, 1);
+    if (!shape.orders.rings.empty())
+      order_ = shape.orders.rings.subspan(size_t(channel) % orders * size, size);
+    direction_ = size_t(channel) / orders % 2 == 0 ? 1 : -1;
+    place_ = order_.empty() ? rank : int(std::ranges::find(order_, rank) - order_.begin());
+  }
+  [[nodiscard]] int next() const { return rank_behind(-1); }
+  [[nodiscard]] int previous() const { return rank_behind(1); }
   // This channel's part of the chunk of the rank that lies `distance` behind this one.
   [[nodiscard]] Range part_behind(int distance) const {
-    const Range chunk = chunks_[rank_ - direction_ * distance];
+    const Range chunk = chunks_[rank_behind(distance)];
     const Range part = Chunks(chunk.count, channels_)[channel_];
     return {chunk.begin + part.begin, part.count};
   }
 
  private:
-  int rank_;
+  // At most once around.
+  [[nodiscard]] int rank_behind(int distance) const {
+    const int place = (place_ + 2 * world_size_ - direction_ * distance) % world_size_;
+    return order_.empty() ? place : order_[size_t(place)];
+  }
+
   int world_size_;
   int channels_;
   int channel_;
-  int direction_;
+  int direction_ = 1;
+  std::span<const int> order_;
+  int place_ = 0;  // of this rank in it
   Chunks chunks_;
 };
 
-template <class Act>
-void for_each_ring(int rank, const CallShape& shape, const Act& act) {
-  for (int channel = 0; channel < shape.channels; ++channel) act(Ring(rank, shape, channel));
+std::vector<Ring> rings_of(int rank, const CallShape& shape) {
+  std::vector<Ring> rings;
+  for (int channel = 0; channel < shape.channels; ++channel)
+    rings.emplace_back(rank, shape, channel);
+  return rings;
 }
 
 }  // namespace
 
 void ring_reduce_scatter(Primitives& comm, const CallShape& shape) {
+  const std::vector<Ring> rings = rings_of(comm.rank(), shape);
   for (int step = 0; step < shape.world_size - 1; ++step) {
-    for_each_ring(comm.rank(), shape,
-                  [&](const Ring& ring) { comm.send(ring.next(), ring.part_behind(step + 1)); });
+    for (const Ring& ring : rings) comm.send(ring.next(), ring.part_behind(step + 1));
     // The arriving part carries step + 1 contributions; folding ours in makes step + 2.
-    for_each_ring(comm.rank(), shape, [&](const Ring& ring) {
-      comm.recv_and_fold(ring.previous(), ring.part_behind(step + 2));
-    });
+    for (const Ring& ring : rings) comm.recv_and_fold(ring.previous(), ring.part_behind(step + 2));
   }
 }  // chunk `rank` is complete
 
 void ring_all_gather(Primitives& comm, const CallShape& shape) {
+  const std::vector<Ring> rings = rings_of(comm.rank(), shape);
   for (int step = 0; step < shape.world_size - 1; ++step) {
-    for_each_ring(comm.rank(), shape,
-                  [&](const Ring& ring) { comm.send(ring.next(), ring.part_behind(step)); });
-    for_each_ring(comm.rank(), shape, [&](const Ring& ring) {
-      comm.recv(ring.previous(), ring.part_behind(step + 1));
-    });
+    for (const Ring& ring : rings) comm.send(ring.next(), ring.part_behind(step));
+    for (const Ring& ring : rings) comm.recv(ring.previous(), ring.part_behind(step + 1));
   }
 }
 
@@ -73,7 +86,7 @@ uint64_t ring_reduce_scatter_sent(int rank, const CallShape& shape) {
 }
 uint64_t ring_all_gather_sent(int rank, const CallShape& shape) {
   uint64_t sent = shape.count;
-  for_each_ring(rank, shape, [&](const Ring& ring) { sent -= ring.part_behind(-1).count; });
+  for (const Ring& ring : rings_of(rank, shape)) sent -= ring.part_behind(-1).count;
   return sent;
 }
 uint64_t ring_all_reduce_sent(int rank, const CallShape& shape) {

@@ -3,11 +3,12 @@
 // next rank and receives one from the previous rank, so all links are busy all the time.
 //   all-reduce                  2(p - 1) rounds, 2(p - 1)/p * bytes sent by each rank: the least.
 //   reduce-scatter, all-gather  p - 1 rounds, (p - 1)/p * bytes.
-// With several channels each chunk is cut into as many parts, each on a ring of its own; odd ones
-// go the other way round, so that both directions of a link are in use. All are in flight at once:
-// the bytes stay the same, the rounds are those of one channel times channels.
-// Association of chunk c: ((x[c+1] + x[c+2]) + ... ) + x[c], backwards in odd channels, so it
-// depends on the layout.
+// With several channels each chunk is cut into as many parts, each on a ring of its own. They take
+// the orders of RankOrders in turn, then the same backwards, so that both directions of a link
+// are in use. All are in flight at once: the bytes stay the same, the rounds are those of one
+// channel times channels.
+// Association of chunk c, in the order of a channel's ring: ((x[c+1] + x[c+2]) + ... ) + x[c], so
+// it depends on the layout.
 #pragma once
 
 #include <cstdint>

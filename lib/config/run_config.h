@@ -215,6 +215,7 @@ struct CommConfig {
   int channels = 0;
   uint64_t segment_bytes = 0;
   std::string profile;
+  std::string topology;
   std::string codec = "none";
   int streams = 0;
   uint64_t socket_buffer_bytes = 0;
@@ -249,6 +250,12 @@ struct CommConfig {
             "profile", &S::profile,
             "TOML file with the measured constants of the cost model, on rank 0's host; \"\": the "
             "one that allreduce-test --calibrate writes, if it has; builtin: those built in."),
+        field(
+            "topology", &S::topology,
+            "Whose plan (gxp topo plan) says along which rings ranks send and in which groups the "
+            "hierarchical algorithms see them: a file, a name or live, as gxp topo --from takes "
+            "them, looked at on rank 0's host. The k-th rank of a host is taken to be on its GPU "
+            "k; \"\": rings by rank, groups by host."),
         field(
             "codec", &S::codec,
             "How sums and averages of floats travel between hosts in allreduce-test: as they are, "

@@ -13,22 +13,18 @@
 namespace gxp {
 namespace {
 
-// The formulas are for one host, and for hosts of equal size; they do not tell hosts apart.
-SentElements elements_sent(const Algorithm& algorithm, int rank, const CallShape& shape) {
-  if (shape.hosts.empty()) return {.all = algorithm.elements_sent(rank, shape)};
-  return count_sent(algorithm, rank, shape);
-}
-
 // The collectives of ranks that are one communicator, by their number in it.
 class GroupTraffic {
  public:
-  GroupTraffic(const Network& network, std::vector<int> hosts, int world_size)
+  GroupTraffic(const Network& network, std::vector<int> hosts, RankPlan plan, int world_size)
       : network_(network),
         hosts_(number_hosts(hosts)),
+        plan_(std::move(plan)),
         topology_{.world_size = world_size,
                   .hosts = hosts_,
                   .transport = network.transport,
-                  .shared_space = network.shared_space && world_size > 1 && hosts_.empty()},
+                  .shared_space = network.shared_space && world_size > 1 && hosts_.empty(),
+                  .orders = orders_of(plan_)},
         model_(topology_, network.profile) {}
 
   const OpTraffic& of(const Call& call) {
@@ -60,6 +56,13 @@ class GroupTraffic {
     return is_native(own) ? own : plan;
   }
 
+  // The formulas are for one host, and for hosts of equal size; they do not tell hosts apart.
+  [[nodiscard]] SentElements elements_sent(const Algorithm& algorithm, int rank,
+                                           const CallShape& shape) const {
+    if (hosts_.empty()) return {.all = algorithm.elements_sent(rank, shape)};
+    return count_sent(algorithm, rank, shape);
+  }
+
   [[nodiscard]] OpTraffic plan(const Call& call) const {
     const size_t element_bytes = size_of(call.dtype);
     OpTraffic traffic;
@@ -70,7 +73,8 @@ class GroupTraffic {
                           .count = call.count,
                           .channels = traffic.plan.channels,
                           .segment = traffic.plan.segment_bytes / element_bytes,
-                          .hosts = hosts_};
+                          .hosts = hosts_,
+                          .orders = topology_.orders};
     for (int rank = 0; rank < topology_.world_size; ++rank) {
       const SentElements sent = elements_sent(algorithm, rank, shape);
       traffic.sent.push_back(sent.all * element_bytes);
@@ -85,6 +89,7 @@ class GroupTraffic {
 
   const Network& network_;
   std::vector<int> hosts_;  // of the members
+  RankPlan plan_;           // of the members
   GroupTopology topology_;
   CostModel model_;
   std::map<Key, OpTraffic> known_;
@@ -121,23 +126,27 @@ class TrafficModel {
   }
 
  private:
+  using Key = std::array<std::vector<int>, 4>;
+
   [[nodiscard]] std::vector<uint64_t> nothing_of_each() const {
     return std::vector<uint64_t>(size_t(network_.world_size), 0);
   }
 
-  // Groups whose members lie on hosts alike have one.
+  // Groups whose members lie on hosts alike, and send alike, have one.
   GroupTraffic& traffic_among(const std::vector<int>& members) {
     std::vector<int> hosts;
     for (const int rank : members)
       hosts.push_back(network_.hosts.empty() ? 0 : network_.hosts[size_t(rank)]);
-    std::vector<int> key = number_hosts(hosts);
-    key.insert(key.begin(), int(members.size()));
-    return known_.try_emplace(key, network_, std::move(hosts), int(members.size())).first->second;
+    RankPlan plan = plan_of_members(network_.plan, members);
+    const Key key = {std::vector{int(members.size())}, number_hosts(hosts), plan.rings,
+                     plan.groups};
+    return known_.try_emplace(key, network_, std::move(hosts), std::move(plan), int(members.size()))
+        .first->second;
   }
 
   const RankGroups groups_;
   const Network& network_;
-  std::map<std::vector<int>, GroupTraffic> known_;
+  std::map<Key, GroupTraffic> known_;
 };
 
 }  // namespace

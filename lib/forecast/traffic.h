@@ -11,6 +11,7 @@
 #include "lib/collective/choice.h"
 #include "lib/collective/profile.h"
 #include "lib/program/step_program.h"
+#include "lib/topo/rank_plan.h"
 
 namespace gxp {
 
@@ -22,6 +23,7 @@ struct Network {
   bool shared_space = true;       // ranks of one host see each other's memory
   ChoiceSettings choice{};
   Profile profile = builtin_profile();
+  RankPlan plan{};  // of comm.topology
 };
 
 // What the trainer calls for an operation of the comm lane, in the communicator of `op.group`;

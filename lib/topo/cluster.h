@@ -140,7 +140,7 @@ class Cluster {
   uint32_t first_trunk_ = 0;  // two for each leaf, to and from the spine
 };
 
-// Rank r on GPU r; rank_order.h may know better. kConfig if there are more ranks than GPUs.
+// Rank r on GPU r; rank_plan.h may know better. kConfig if there are more ranks than GPUs.
 std::vector<int> place_ranks(const Cluster& cluster, int ranks);
 // The host of each rank, numbered from 0 in the order in which the ranks name them.
 std::vector<int> hosts_of_ranks(const Cluster& cluster, std::span<const int> gpu_of_rank);

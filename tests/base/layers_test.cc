@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/temporary_directory.h"
 
 namespace gxp {
 namespace {
@@ -117,24 +118,18 @@ std::vector<std::string> violations(const fs::path& root) {
 class PlantedTree {
  public:
   PlantedTree() {
-    std::string name = (fs::temp_directory_path() / "gxp-layers-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    root_ = name;
     write("lib/LAYERS",
           "# a comment\n0 lib/base :\n1 lib/net : base\n1 lib/arch : base\n7 cmd : *\n");
   }
-  PlantedTree(const PlantedTree&) = delete;
-  PlantedTree& operator=(const PlantedTree&) = delete;
-  ~PlantedTree() { fs::remove_all(root_); }
 
   void write(const std::string& path, const std::string& text) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
+    fs::create_directories((root() / path).parent_path());
+    std::ofstream(root() / path) << text;
   }
-  [[nodiscard]] const fs::path& root() const { return root_; }
+  [[nodiscard]] fs::path root() const { return directory_.path(); }
 
  private:
-  fs::path root_;
+  TemporaryDirectory directory_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "lib/bench/simulate.h"
 
 #include "lib/base/error.h"
-#include "lib/topo/rank_order.h"
+#include "lib/topo/rank_plan.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -94,6 +94,29 @@ TEST_CASE("a ring is four times as fast where neighbouring ranks share a leaf", 
   const double given = time_of(place_ranks(cluster, 8));
   const double planned = time_of(plan_ranks(cluster, 8));
   CHECK(given > 3 * planned);
+}
+
+// Each GPU has links of 25 GB/s to the next two on either side: by rank one of its four is in use.
+TEST_CASE("along the plan's channels a ring uses all links", "[bench]") {
+  HostTopology host;
+  for (int gpu = 0; gpu < 8; ++gpu)
+    host.gpus.push_back(host.graph.add_vertex(VertexKind::kGpu, "GPU " + std::to_string(gpu)));
+  for (size_t gpu = 0; gpu < 8; ++gpu) {
+    for (const size_t next : {gpu + 1, gpu + 3})
+      host.graph.add_cable({host.gpus[gpu], host.gpus[next % 8], LinkKind::kNvLink, 25, 0});
+  }
+  const VertexId hub = host.graph.add_vertex(VertexKind::kPcieSwitch, "switch");
+  for (const VertexId gpu : host.gpus) host.graph.add_cable({gpu, hub, LinkKind::kPcie, 1, 0});
+  const Cluster cluster(
+      {.name = "c", .groups = {{.inside = host}}, .network = {}, .fold_gb_per_s = 1e6});
+  const std::vector<int> gpus = place_ranks(cluster, 8);
+  const BenchCase bench = all_reduce_of(1 << 24);
+  const auto time_with = [&](const RankPlan& plan) {
+    const ChoiceSettings settings{.algorithm = "ring", .layout_invariant = false};
+    const auto done = simulate_cases({&bench, 1}, cluster, gpus, settings, false, plan);
+    return std::get<double>(cell(done.report.tables[0], 0, "time_us"));
+  };
+  CHECK(time_with({}) > 3.9 * time_with(plan_of_ranks(cluster, gpus)));
 }
 
 }  // namespace gxp

@@ -19,23 +19,9 @@
 
 #include "lib/base/error.h"
 #include "lib/ckpt/named_tensors.h"
+#include "tests/temporary_directory.h"
 
 namespace gxp {
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() : path_(std::filesystem::temp_directory_path() / "gxp-ckpt-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 inline std::string read_bytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

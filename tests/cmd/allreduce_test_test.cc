@@ -12,6 +12,7 @@
 #include "tests/catch.h"
 #include "tests/cmd/reserved_port.h"
 #include "tests/cmd/run_gxp.h"
+#include "tests/temporary_directory.h"
 
 namespace gxp {
 namespace {
@@ -33,23 +34,6 @@ json run_json(Arguments more) {
   REQUIRE(outcome.code == 0);
   return json::parse(outcome.out);
 }
-
-// A directory of one's own, gone at the end.
-class Directory {
- public:
-  Directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "gxp-allreduce-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-  ~Directory() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -128,8 +112,8 @@ TEST_CASE("the text is nccl-tests' table", "[cmd]") {
 }
 
 TEST_CASE("results go to a file, and pass as the baseline of the next run", "[cmd]") {
-  const Directory directory;
-  const std::string file = directory.file("run.json");
+  const TemporaryDirectory directory;
+  const std::string file = directory / "run.json";
   REQUIRE(run_test({"--nproc", "2", "-J", file}).code == 0);
   json report = json::parse(read_text(file));
   CHECK(report["schema"] == "gxp.allreduce-test/1");
@@ -151,8 +135,8 @@ TEST_CASE("a bandwidth that is not reached ends with code 1", "[cmd]") {
 }
 
 TEST_CASE("--explain starts no ranks", "[cmd]") {
-  const Directory directory;
-  const std::string svg = directory.file("steps.svg");
+  const TemporaryDirectory directory;
+  const std::string svg = directory / "steps.svg";
   const Outcome outcome =
       run_test({"--nproc", "64", "--explain", "--algorithm", "ring", "--svg", svg});
   CAPTURE(outcome.err);
@@ -163,8 +147,8 @@ TEST_CASE("--explain starts no ranks", "[cmd]") {
 }
 
 TEST_CASE("what was calibrated is what every rank chooses by", "[cmd]") {
-  const Directory directory;
-  const Surroundings home{.environment = {{"GXP_PROFILE", directory.file("cache/profile.toml")}},
+  const TemporaryDirectory directory;
+  const Surroundings home{.environment = {{"GXP_PROFILE", directory / "cache/profile.toml"}},
                           .file_bytes = 0};
   const auto plans = [&] {
     return run_gxp({"allreduce-test", "--nproc", "3", "--explain", "--format", "json"}, home).out;
@@ -174,17 +158,17 @@ TEST_CASE("what was calibrated is what every rank chooses by", "[cmd]") {
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(contains(outcome.out, "staged-all-reduce"));
-  CHECK(contains(read_text(directory.file("cache/profile.toml")), "[shm-3]"));
+  CHECK(contains(read_text(directory / "cache/profile.toml"), "[shm-3]"));
   CHECK(plans() != before);
   CHECK(run_gxp({"allreduce-test", "--nproc", "3", "-n", "1"}, home).code == 0);
-  std::ofstream(directory.file("cache/profile.toml")) << "nonsense";
+  std::ofstream(directory / "cache/profile.toml") << "nonsense";
   CHECK(run_gxp({"allreduce-test", "--nproc", "3", "-n", "1"}, home).code == 4);
 }
 
 TEST_CASE("--simulate runs thousands of ranks without any", "[cmd]") {
-  const Directory directory;
+  const TemporaryDirectory directory;
   const std::string cluster = std::string(GXP_SOURCE_DIR) + "/examples/cluster.toml";
-  const std::string trace = directory.file("trace.json");
+  const std::string trace = directory / "trace.json";
   const json report = run_json({"--simulate", cluster, "--ranks", "512", "--trace", trace, "--op",
                                 "broadcast", "-b", "1M", "-e", "4M", "-f", "4"});
   CHECK(report["world_size"] == 512);
@@ -254,8 +238,8 @@ TEST_CASE("a rank that is stopped or killed is named, and its record stays", "[c
   const auto [number, verdict] = GENERATE(table<int, std::string>(
       {{SIGSTOP, "rank 1: it does not respond, its process may be stopped; needed for "},
        {SIGKILL, "rank 1: its connection ended without goodbye"}}));
-  const Directory directory;
-  const std::string records = directory.file("records");
+  const TemporaryDirectory directory;
+  const std::string records = directory / "records";
   Process launcher(gxp_argv({"allreduce-test", "--nproc", "3", "-N", "0", "-b", "8", "-e", "8",
                              "-T", "0.3", "--flight-recorder", records}));
   const pid_t victim = working_rank(records, "1");

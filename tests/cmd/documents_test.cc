@@ -12,6 +12,7 @@
 #include "lib/config/settings.h"
 #include "tests/catch.h"
 #include "tests/cmd/sample_commands.h"
+#include "tests/temporary_directory.h"
 
 namespace gxp {
 namespace {
@@ -23,30 +24,13 @@ std::string read_text(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A directory of one's own, gone at the end.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (fs::temp_directory_path() / "gxp-documents-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() { fs::remove_all(path_); }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 // What bash offers after `words`, the last of which is being typed; one a line.
 std::string completions(const std::string& words) {
   const CommandLine line = make_command_line(kSampleCommands);
   const TemporaryDirectory directory;
-  std::ofstream(directory.path() / "gxp.bash") << bash_completion(*line.app);
+  std::ofstream(directory / "gxp.bash") << bash_completion(*line.app);
   const std::string command = "bash -c 'complete() { :; }; compopt() { :; }; . " +
-                              (directory.path() / "gxp.bash").string() + "; COMP_WORDS=(" + words +
+                              directory / "gxp.bash" + "; COMP_WORDS=(" + words +
                               "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _gxp; "
                               "echo \"${COMPREPLY[*]}\"'";
   FILE* pipe = popen(command.c_str(), "r");
@@ -87,12 +71,12 @@ TEST_CASE("a new command needs nothing but a run of the generator", "[cmd]") {
   const TemporaryDirectory directory;
   write_documents(directory.path(), kSampleCommands);
   for (const Document& document : documents(kSampleCommands)) {
-    const std::string text = read_text(directory.path() / document.path);
+    const std::string text = read_text(directory / std::string(document.path));
     CAPTURE(document.path);
     CHECK_FALSE(text.empty());
     CHECK(refresh(document, text) == text);
   }
-  CHECK(fs::exists(directory.path() / "man/gxp-brew.1"));
+  CHECK(fs::exists(directory / "man/gxp-brew.1"));
 }
 
 TEST_CASE("documents in a directory that takes no files are an error", "[cmd]") {

@@ -62,15 +62,10 @@ void make_file(const std::string& path, const std::string& bytes) {
 
 GoldenRun::GoldenRun(const std::string& folder, int micro_batch)
     : folder_(std::string(GXP_TEST_DATA) + "/train/" + folder) {
-  std::string name = (fs::temp_directory_path() / "gxp-run-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) check_sys(-1, "make directory " + name);
-  directory_ = name;
   const json spec = json::parse(read_file(golden("spec.json")));
   make_file(path("run.toml"), run_file(spec, folder_, micro_batch) +
                                   fmt::format("[checkpoint]\ndir = \"{}\"\n", path("run/ckpt")));
 }
-
-GoldenRun::~GoldenRun() { fs::remove_all(directory_); }
 
 std::string GoldenRun::golden(const std::string& file) const { return folder_ + "/" + file; }
 

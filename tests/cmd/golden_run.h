@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/cmd/run_gxp.h"
+#include "tests/temporary_directory.h"
 
 namespace gxp {
 
@@ -14,9 +15,6 @@ class GoldenRun {
  public:
   // Writes the run file of a folder's spec.json, with `micro_batch` rows per rank.
   explicit GoldenRun(const std::string& folder = "gpt2-accum", int micro_batch = 1);
-  ~GoldenRun();
-  GoldenRun(const GoldenRun&) = delete;
-  GoldenRun& operator=(const GoldenRun&) = delete;
 
   // A path in the run's directory, which is gone with this object.
   [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
@@ -34,7 +32,7 @@ class GoldenRun {
 
  private:
   std::string folder_;
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
 };
 
 std::string read_file(const std::string& path);

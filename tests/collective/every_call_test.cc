@@ -232,6 +232,25 @@ TEST_CASE("random calls in a row give exact results") {
   }));
 }
 
+TEST_CASE("rings in any order and groups give exact results, in parts of the ranks too") {
+  const int world_size = GENERATE(2, 3, 5, 8);
+  CommunicatorOptions options;
+  options.algorithm = GENERATE("ring", "hierarchical");
+  options.channels = 3;
+  RankPlan& plan = options.plan;
+  plan.ranks = world_size;
+  for (const int step : {1, world_size - 1}) {
+    for (int i = 0; i < world_size; ++i) plan.rings.push_back((2 + i * step) % world_size);
+  }
+  for (int rank = 0; rank < world_size; ++rank) plan.groups.push_back(rank % 2);
+  CAPTURE(world_size, options.algorithm);
+  require_none(run_over_ranks("inproc", world_size, options, [](Communicator& comm) {
+    const std::string problem = check_random_calls(comm, 42, 60);
+    const auto part = comm.split(comm.rank() % 3 == 0 ? 0 : 1, -comm.rank());
+    return problem.empty() ? check_random_calls(*part, 43, 60) : problem;
+  }));
+}
+
 TEST_CASE("a million random calls give exact results", "[.long]") {
   const std::string transport = GENERATE("shm", "shm mapped", "tcp");
   const int world_size = GENERATE(2, 4);

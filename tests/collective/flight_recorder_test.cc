@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "tests/catch.h"
+#include "tests/temporary_directory.h"
 
 using namespace gxp;
 
@@ -34,19 +35,9 @@ FlightRecord record_of(const FlightRecorder& recorder) {
   return parse_flight_record(recorder.image(), "under test");
 }
 
-struct TemporaryDirectory {
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "gxp-flight-XXXXXX").string();
-    GXP_ASSERT(::mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
-  std::string path;
-};
-
 // The message of the kCorrupt or kIo error that reading `image` as a file ends with, or "".
 std::string refusal(const TemporaryDirectory& directory, const std::string& image) {
-  const std::string path = directory.path + "/record";
+  const std::string path = directory / "record";
   std::ofstream(path, std::ios::binary) << image;
   try {
     (void)read_flight_record(path);
@@ -131,7 +122,7 @@ TEST_CASE("the ring keeps the last operations, oldest first", "[collective]") {
 
 TEST_CASE("the record of a killed process says what it was doing", "[collective]") {
   const TemporaryDirectory directory;
-  const std::string inside = directory.path + "/made/here";
+  const std::string inside = directory / "made/here";
   run_and_kill([&] {
     FlightRecorder recorder(3, 4, inside);
     recorder.enter(all_reduce(0), "ring");
@@ -162,7 +153,7 @@ TEST_CASE("a directory that cannot be written is an error that names it", "[coll
 TEST_CASE("entries that are read while they are written are whole or left out", "[collective]") {
   const TemporaryDirectory directory;
   const bool as_file = GENERATE(false, true);
-  FlightRecorder recorder(0, 2, directory.path);
+  FlightRecorder recorder(0, 2, directory.path());
   size_t seen = 0;
   {
     const std::jthread writer([&](const std::stop_token& stop) {
@@ -174,7 +165,7 @@ TEST_CASE("entries that are read while they are written are whole or left out", 
     });
     for (int look = 0; look < 50 || seen == 0; ++look) {
       const FlightRecord record =
-          as_file ? read_flight_record(flight_record_path(directory.path, 0)) : record_of(recorder);
+          as_file ? read_flight_record(flight_record_path(directory.path(), 0)) : record_of(recorder);
       for (const FlightEntry& entry : record.entries) {
         const Call& call = std::get<Call>(entry.call);
         // Assertions are slow; the numbers are 32 bits of one count.
@@ -254,9 +245,9 @@ TEST_CASE("no change of bytes makes a record that cannot be shown", "[collective
 
 TEST_CASE("a pipe or a directory in place of a file is refused at once", "[collective]") {
   const TemporaryDirectory directory;
-  const std::string pipe = directory.path + "/pipe";
+  const std::string pipe = directory / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  for (const std::string& path : {pipe, directory.path})
+  for (const std::string& path : {pipe, directory.path()})
     CHECK_THROWS_AS(read_flight_record(path), Error);
 }
 

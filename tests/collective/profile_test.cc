@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "tests/catch.h"
+#include "tests/temporary_directory.h"
 
 using namespace gxp;
 
@@ -58,21 +59,6 @@ LinkClass link_of(std::string transport, int ranks, int hosts) {
   return {.transport = std::move(transport), .ranks = ranks, .hosts = hosts};
 }
 
-// A directory of its own, gone at the end.
-class Scratch {
- public:
-  Scratch() {
-    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  }
-  ~Scratch() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] std::string path(std::string_view name) const {
-    return fmt::format("{}/{}", path_, name);
-  }
-
- private:
-  std::string path_ = (std::filesystem::temp_directory_path() / "gxp-profile-XXXXXX").string();
-};
-
 }  // namespace
 
 TEST_CASE("a curve is a straight line in logarithms between its points", "[collective]") {
@@ -88,8 +74,8 @@ TEST_CASE("a curve is a straight line in logarithms between its points", "[colle
 }
 
 TEST_CASE("a profile survives its text and its file", "[collective]") {
-  const Scratch scratch;
-  const std::string path = scratch.path("new/dir/profile.toml");
+  const TemporaryDirectory directory;
+  const std::string path = directory / "new/dir/profile.toml";
   const Profile mixed =
       parse_profile(with("transport = \"shm\"", "transport = \"shm+tcp\""), "here");
   for (const Profile& profile :
@@ -103,7 +89,7 @@ TEST_CASE("a profile survives its text and its file", "[collective]") {
   const LinkClass link = parse_profile(kWhole, "here").links[0];
   CHECK(link.curve(message_curve_name(algorithm))->at(32) == 2e-6);
   // Nothing else is left behind.
-  CHECK(std::distance(std::filesystem::directory_iterator(scratch.path("new/dir")), {}) == 1);
+  CHECK(std::distance(std::filesystem::directory_iterator(directory / "new/dir"), {}) == 1);
 }
 
 TEST_CASE("the hash of a profile depends on what it says, not on the order", "[collective]") {

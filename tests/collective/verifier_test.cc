@@ -2,7 +2,10 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iterator>
+#include <numeric>
+#include <random>
 #include <set>
 #include <utility>
 #include <vector>
@@ -15,13 +18,18 @@ namespace {
 
 using HostMap = std::vector<int>;  // of each rank
 
-// A shape and the hosts that it borrows.
+// A shape, and the hosts and orders of channels that it borrows.
 struct Case {
   CallShape shape;
   HostMap hosts;
+  std::vector<int> rings;  // if there are any, hosts are a plan's groups
   [[nodiscard]] CallShape with_hosts() const {
     CallShape whole = shape;
-    whole.hosts = hosts;
+    if (rings.empty()) {
+      whole.hosts = hosts;
+    } else {
+      whole.orders = {.rings = rings, .groups = hosts};
+    }
     return whole;
   }
 };
@@ -61,6 +69,20 @@ std::set<int> channels(const Algorithm& algorithm) {
   return {1};
 }
 
+// None, and two in any order.
+std::vector<std::vector<int>> rings(const Algorithm& algorithm, int world_size) {
+  if (channels(algorithm).size() < 2) return {{}};
+  std::mt19937 random(static_cast<unsigned>(world_size));
+  std::vector<int> orders;
+  for (int i = 0; i < 2; ++i) {
+    std::vector<int> order(static_cast<size_t>(world_size));
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    orders.insert(orders.end(), order.begin(), order.end());
+  }
+  return {{}, orders};
+}
+
 // Some 7 elements, or some segments of a huge buffer.
 std::set<size_t> segments(const Algorithm& algorithm, size_t count) {
   if (algorithm.name != "double-tree") return {0};
@@ -81,7 +103,8 @@ std::vector<Case> cases(const Algorithm& algorithm, int world_size) {
       for (const size_t count : counts(algorithm, static_cast<size_t>(world_size))) {
         for (const size_t segment : segments(algorithm, count)) {
           for (const int lanes : some(channels(algorithm), world_size)) {
-            all.push_back({{world_size, count, root, lanes, segment, {}}, hosts});
+            for (const std::vector<int>& orders : rings(algorithm, world_size))
+              all.push_back({{world_size, count, root, lanes, segment, {}}, hosts, orders});
           }
         }
       }
@@ -101,9 +124,9 @@ std::string first_problem(int world_size) {
       const CallShape& shape = one.shape;
       const Proof proof = prove(algorithm, one.with_hosts());
       if (proof.problems.empty()) continue;
-      return fmt::format("{} {} N={} count={} root={} channels={} segment={} hosts={}: {}",
+      return fmt::format("{} {} N={} count={} root={} channels={} segment={} hosts={} rings={}: {}",
                          algorithm.name, to_string(algorithm.collective), world_size, shape.count,
-                         shape.root, shape.channels, shape.segment, one.hosts,
+                         shape.root, shape.channels, shape.segment, one.hosts, one.rings,
                          proof.problems.front());
     }
   }

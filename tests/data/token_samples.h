@@ -2,28 +2,19 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "tests/temporary_directory.h"
+
 namespace gxp {
 
-class TokenDirectory {
+class TokenDirectory : public TemporaryDirectory {
  public:
-  TokenDirectory() : path_(std::filesystem::temp_directory_path() / "gxp-tokens-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  }
-  ~TokenDirectory() { std::filesystem::remove_all(path_); }
-  TokenDirectory(const TokenDirectory&) = delete;
-  TokenDirectory& operator=(const TokenDirectory&) = delete;
-
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
   std::string write(const std::string& name, const std::string& content) const {
     std::ofstream(*this / name, std::ios::binary) << content;
     return *this / name;
@@ -43,9 +34,6 @@ class TokenDirectory {
     bytes.append(reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(Token));
     return write(name, bytes);
   }
-
- private:
-  std::string path_;
 };
 
 // first, first + 1, ... (count of them)

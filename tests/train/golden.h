@@ -11,23 +11,9 @@
 #include "lib/train/trainer.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks.h"
+#include "tests/temporary_directory.h"
 
 namespace gxp {
-
-// A directory that is gone with the test.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "gxp-test-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    path_ = pattern;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 using Values = std::vector<float>;
 
