@@ -23,9 +23,6 @@ std::string link_name(const HostTree& host, LinkKind kind) {
   return kind == LinkKind::kNvLink && has_xgmi(host) ? "xGMI" : std::string(to_string(kind));
 }
 
-// Sums of NCCL's constants, without what binary fractions add to them.
-double rounded(double gb_per_s) { return std::round(gb_per_s * 1e4) / 1e4; }
-
 Cell known_rate(double gb_per_s) {
   Cell cell;
   if (gb_per_s > 0) cell = rounded(gb_per_s);
@@ -37,11 +34,6 @@ std::string limiting_hop(const std::vector<std::string>& names, const NcclPath& 
   if (limit < 0) return "";
   const PathHop& hop = path.hops[size_t(limit)];
   return fmt::format("{} -> {}", hop_end(names, hop.from), hop_end(names, hop.to));
-}
-
-std::string_view to_string(Answer answer) {
-  if (answer == Answer::kUnknown) return "unknown";
-  return answer == Answer::kYes ? "yes" : "no";
 }
 
 // The parts between the ends that are of a kind, by name.
@@ -99,6 +91,8 @@ void add_hops(Report& report, const HostTree& host, const NcclPath& path) {
 }
 
 }  // namespace
+
+double rounded(double gb_per_s) { return std::round(gb_per_s * 1e4) / 1e4; }
 
 PartId find_end(const NcclPaths& paths, std::string_view name) {
   const HostTree& host = paths.host();

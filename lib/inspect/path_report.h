@@ -15,6 +15,9 @@ namespace gxp {
 // called so, or NCCL has no paths to what is.
 PartId find_end(const NcclPaths& paths, std::string_view name);
 
+// Sums of NCCL's constants, without what binary fractions add to them.
+double rounded(double gb_per_s);
+
 // Why a path has its type: "one PCIe switch, PCIe switch 0000:08:00.0".
 std::string explain_type(const HostTree& host, const NcclPath& path);
 

@@ -12,7 +12,8 @@
 namespace gxp {
 namespace {
 
-constexpr int kMaxChannels = 64;  // NCCL's; the ports that a GPU takes in turn repeat long before
+constexpr size_t kMaxChannels =
+    64;  // NCCL's; the ports that a GPU takes in turn repeat long before
 constexpr size_t kNoRow = ~size_t{0};
 
 template <class Info>
@@ -36,6 +37,11 @@ std::string limit_text(PathType type, PathType level, std::string_view source) {
 }
 
 }  // namespace
+
+std::string_view to_string(Answer answer) {
+  if (answer == Answer::kUnknown) return "unknown";
+  return answer == Answer::kYes ? "yes" : "no";
+}
 
 std::optional<PathType> parse_nccl_level(std::string_view text) {
   constexpr std::array kOldLevels = {PathType::kLoc, PathType::kPix, PathType::kPxb,
@@ -216,24 +222,27 @@ void NcclRoutes::divert_without_gpu_direct(PartId gpu, PartId port) {
   routes_[slot(gpu, port)] = through(gpu, cpu, port);
 }
 
-// The port that the GPU uses in a channel: its nearest ones in turn, begun at a place that GPUs
-// which share them do not share.
-PartId NcclRoutes::local_port(PartId gpu, int channel) const {
+// GPUs that share their ports begin at different ones.
+std::vector<PartId> NcclRoutes::local_ports(PartId gpu) const {
   const std::vector<PartId> ports = nearest(gpu, paths_->ports());
-  if (ports.empty()) return kNoPart;
+  if (ports.empty()) return {};
   const size_t sharers = std::max<size_t>(1, nearest(ports[0], paths_->gpus()).size());
   const size_t each = (ports.size() + sharers - 1) / sharers;
   const auto number = info_of<GpuInfo>(paths_->host(), gpu).number;
   size_t first = size_t(number ? std::max(*number, 0) : int(row_[gpu])) % sharers;
   if (std::has_single_bit(ports.size())) first = mirror_bits(first, ports.size());
-  return ports[(first + size_t(channel) % each) % ports.size()];
+  std::vector<PartId> taken;
+  for (size_t i = 0; i < each; ++i) taken.push_back(ports[(first + i) % ports.size()]);
+  return taken;
 }
 
 PartId NcclRoutes::local_gpu(PartId port) const {
   const std::vector<PartId> gpus = nearest(port, paths_->gpus());
-  for (int channel = 0; channel < kMaxChannels; ++channel) {
-    for (const PartId gpu : gpus) {
-      if (local_port(gpu, channel) == port) return gpu;
+  std::vector<std::vector<PartId>> taken;
+  for (const PartId gpu : gpus) taken.push_back(local_ports(gpu));
+  for (size_t channel = 0; channel < kMaxChannels; ++channel) {
+    for (size_t i = 0; i < gpus.size(); ++i) {
+      if (!taken[i].empty() && taken[i][channel % taken[i].size()] == port) return gpus[i];
     }
   }
   return kNoPart;

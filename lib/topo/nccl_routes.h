@@ -38,6 +38,7 @@ void set_nccl_variable(NcclSettings& settings, std::string_view name, std::strin
 
 // By kUnknown the rule says what it hangs on, and NCCL is taken to use it.
 enum class Answer : uint8_t { kNo, kYes, kUnknown };
+std::string_view to_string(Answer answer);  // "yes"
 
 struct Verdict {
   Answer answer = Answer::kUnknown;
@@ -68,6 +69,9 @@ class NcclRoutes {
   // The NIC writes into the GPU's memory (it receives), or reads from it (it sends).
   enum class Direction : uint8_t { kReceive, kSend };
   [[nodiscard]] Verdict gpu_direct(PartId gpu, PartId port, Direction direction) const;
+  // The ports that NCCL gives a GPU, for its channels in turn: the nearest by find(), shared out
+  // among the GPUs that are as near.
+  [[nodiscard]] std::vector<PartId> local_ports(PartId gpu) const;
   // Whether NCCL must flush what a NIC wrote into the GPU before it is read.
   [[nodiscard]] Verdict needs_flush(PartId gpu, PartId port) const;
 
@@ -83,7 +87,6 @@ class NcclRoutes {
   [[nodiscard]] Verdict within_gdr_level(PartId gpu, PartId port) const;
   [[nodiscard]] PartId local_cpu(PartId gpu) const;
   [[nodiscard]] std::vector<PartId> nearest(PartId from, const std::vector<PartId>& to) const;
-  [[nodiscard]] PartId local_port(PartId gpu, int channel) const;
   [[nodiscard]] PartId local_gpu(PartId port) const;
   [[nodiscard]] NcclRoute through(PartId from, PartId via, PartId to) const;
   [[nodiscard]] size_t slot(PartId from, PartId to) const;
