@@ -67,14 +67,27 @@ std::string value_words(const CLI::Option& option) {
   return type;
 }
 
+// What `command` is without an action: the action that has its very options. Null: there is none.
+const CLI::App* default_action(const CLI::App& command) {
+  for (const CLI::App* action : visible_commands(command)) {
+    if (option_names(*action) == option_names(command)) return action;
+  }
+  return nullptr;
+}
+
 // Of a command or, with its command's name before its own, of an action.
 std::string command_completion(const CLI::App& command, const std::string& before = "") {
   const std::string name = before + command.get_name();
-  const std::string pattern = before.empty() ? name : '"' + name + '"';
-  std::vector<std::string> words = command_names(command);
-  std::ranges::copy(option_names(command), std::back_inserter(words));
-  std::string text = fmt::format("    {})\n      words=\"{}\"\n      case $previous in\n", pattern,
-                                 fmt::join(words, " "));
+  const CLI::App* same = default_action(command);
+  std::string pattern = before.empty() ? name : '"' + name + '"';
+  if (same != nullptr) pattern += fmt::format(" | \"{} {}\"", name, same->get_name());
+  std::string text =
+      fmt::format("    {})\n      words=\"{}\"\n", pattern, fmt::join(option_names(command), " "));
+  if (const std::vector<std::string> actions = command_names(command); !actions.empty()) {
+    text += fmt::format("      [[ $command == {} ]] && words=\"{} $words\"\n", name,
+                        fmt::join(actions, " "));
+  }
+  text += "      case $previous in\n";
   for (const CLI::Option* option : command.get_options(visible)) {
     const std::vector<std::string> names = names_of(*option);
     if (names.empty() || !takes_value(*option)) continue;
@@ -82,8 +95,9 @@ std::string command_completion(const CLI::App& command, const std::string& befor
         fmt::format("        {}) words=\"{}\" ;;\n", fmt::join(names, " | "), value_words(*option));
   }
   text += "      esac ;;\n";
-  for (const CLI::App* action : visible_commands(command))
-    text += command_completion(*action, name + " ");
+  for (const CLI::App* action : visible_commands(command)) {
+    if (action != same) text += command_completion(*action, name + " ");
+  }
   return text;
 }
 
@@ -140,7 +154,8 @@ std::string actions_manual(const CLI::App& command) {
   for (const CLI::App* action : visible_commands(command)) {
     text += fmt::format(".SS gxp {} {}\n{}.\n", to_roff(command.get_name()),
                         to_roff(action->get_name()), to_roff(action->get_description()));
-    text += options_manual(*action);
+    text += action == default_action(command) ? "Its options are those above.\n"
+                                              : options_manual(*action);
   }
   return text;
 }

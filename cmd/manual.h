@@ -13,7 +13,8 @@ std::vector<std::string> option_names(const CLI::App& app);  // "-h", "--help", 
 
 // roff: arguments and options of one command, each with type, default and meaning.
 std::string options_manual(const CLI::App& app);
-// roff: a subsection for each action of a command, with its options; "" if it has none.
+// roff: a subsection for each action of a command, with its options, unless they are the command's
+// own; "" if it has none.
 std::string actions_manual(const CLI::App& command);
 // roff: the commands of `app` with their summaries.
 std::string commands_manual(const CLI::App& app);

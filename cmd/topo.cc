@@ -46,6 +46,26 @@ void add_from_option(CLI::App& app, std::string& from) {
       ->capture_default_str();
 }
 
+CLI::Option* add_hosts_option(CLI::App& app, int& hosts) {
+  return app.add_option("--hosts", hosts, "Of as many hosts that are like the one of the topology")
+      ->check(CLI::Range(1, int(Topology::kMaxHosts)))
+      ->type_name("N");
+}
+
+void repeat_host(Topology& topology, int hosts) {
+  if (hosts == 0) return;
+  if (topology.hosts.size() != 1) {
+    fail(ErrorKind::kUsage, "--hosts {}: {} has {} hosts; leave it out", hosts, topology.name,
+         topology.hosts.size());
+  }
+  const TopologyHost host = topology.hosts[0];
+  topology.hosts.clear();
+  for (int i = 0; i < hosts; ++i) {
+    topology.hosts.push_back(host);
+    topology.hosts.back().name = fmt::format("host{}", i);
+  }
+}
+
 std::function<int()> define_topo(CLI::App& app) {
   const auto show = define_topo_show(app);
   auto actions = std::make_shared<std::map<const CLI::App*, std::function<int()>>>();

@@ -7,11 +7,21 @@
 #include <string>
 
 #include "cmd/command.h"
+#include "lib/topo/topology.h"
+
+namespace CLI {
+class Option;
+}
 
 namespace gxp {
 
 // --from FILE|NAME|live
 void add_from_option(CLI::App& app, std::string& from);
+
+// --hosts N; 0 if it is not given.
+CLI::Option* add_hosts_option(CLI::App& app, int& hosts);
+// As many hosts that are like the topology's one; 0: those that it has. kUsage: it has several.
+void repeat_host(Topology& topology, int hosts);
 
 std::function<int()> define_topo_lint(CLI::App& app);
 std::function<int()> define_topo_show(CLI::App& app);

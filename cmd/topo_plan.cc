@@ -21,23 +21,9 @@ constexpr std::array<std::string_view, 4> kPlanFormats = {"text", "json", "nccl-
 struct Options {
   std::string from = "live";
   PlanFormat format = PlanFormat::kText;
-  int hosts = 0;  // 0: those of the topology
+  int hosts = 0;
   int channels = RingRequest{}.most_channels;
 };
-
-// As many hosts that are like the topology's one.
-void repeat_host(Topology& topology, int hosts) {
-  if (topology.hosts.size() != 1) {
-    fail(ErrorKind::kUsage, "--hosts {}: {} has {} hosts; leave it out", hosts, topology.name,
-         topology.hosts.size());
-  }
-  const TopologyHost host = topology.hosts[0];
-  topology.hosts.clear();
-  for (int i = 0; i < hosts; ++i) {
-    topology.hosts.push_back(host);
-    topology.hosts.back().name = fmt::format("host{}", i);
-  }
-}
 
 // NCCL's file is that of one kind of hosts.
 std::string nccl_xml_of(const Topology& topology, const ClusterPlan& plan) {
@@ -55,7 +41,7 @@ std::string hostfile_of(const Topology& topology, const ClusterPlan& plan) {
 
 int run(const Options& options) {
   Topology topology = load_topology(options.from);
-  if (options.hosts > 0) repeat_host(topology, options.hosts);
+  repeat_host(topology, options.hosts);
   const ClusterPlan plan = plan_cluster(topology, options.channels);
   switch (options.format) {
     case PlanFormat::kText:
@@ -81,9 +67,7 @@ std::function<int()> define_topo_plan(CLI::App& app) {
   add_from_option(app, options->from);
   add_choice_option(app, "--format", options->format, kPlanFormats,
                     "What is written to stdout; nccl-xml is a file for NCCL_GRAPH_FILE");
-  app.add_option("--hosts", options->hosts,
-                 "Plan for as many hosts that are like the one of the topology")
-      ->check(CLI::Range(1, int(Topology::kMaxHosts)));
+  add_hosts_option(app, options->hosts);
   app.add_option("--channels", options->channels, "The most channels that there may be")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

@@ -9,6 +9,7 @@
 #include "cmd/result_file.h"
 #include "cmd/topo.h"
 #include "cmd/topo_probe.h"
+#include "cmd/topo_rank.h"
 #include "lib/base/error.h"
 #include "lib/inspect/dot.h"
 #include "lib/inspect/topology_picture.h"
@@ -27,6 +28,7 @@ struct Options {
   std::string from = "live";
   TopoFormat format = TopoFormat::kText;
   bool matrix = false;
+  TopoRankOptions rank;
   TopoProbeOptions probe;
 };
 
@@ -74,16 +76,24 @@ void show(const Options& options, std::optional<Table> measured) {
   }
 }
 
+// Of what has tables, and no picture or file of NCCL's. kUsage: it is one of these.
+Format report_format(TopoFormat format, std::string_view option, std::string_view what) {
+  if (format == TopoFormat::kText) return Format::kText;
+  if (format == TopoFormat::kJson) return Format::kJson;
+  fail(ErrorKind::kUsage, "{}: {} has no place for {}; use text or json", option,
+       kTopoFormats[size_t(format)], what);
+}
+
 int run(const Options& options) {
   if (options.matrix) return print_smi_matrix(options.from);
+  if (options.rank.rank >= 0)
+    return print_rank(options.rank, options.from,
+                      report_format(options.format, "--rank", "what a rank sees"));
   if (!options.probe.on) {
     show(options, std::nullopt);
     return kExitOk;
   }
-  if (options.format != TopoFormat::kText && options.format != TopoFormat::kJson) {
-    fail(ErrorKind::kUsage, "--probe: {} has no place for what is measured; use json",
-         kTopoFormats[size_t(options.format)]);
-  }
+  report_format(options.format, "--probe", "what is measured");
   return probe_topology(options.probe, [&](Table measured) { show(options, std::move(measured)); });
 }
 
@@ -94,8 +104,12 @@ std::function<int()> define_topo_show(CLI::App& app) {
   add_from_option(app, options->from);
   CLI::Option* format = add_choice_option(app, "--format", options->format, kTopoFormats,
                                           "What is written to stdout");
-  app.add_flag("-m,--matrix", options->matrix, "As gxp topo matrix")->excludes(format);
+  CLI::Option* rank = add_rank_options(app, options->rank);
+  app.add_flag("-m,--matrix", options->matrix, "As gxp topo matrix")
+      ->excludes(format)
+      ->excludes(rank);
   add_probe_options(app, options->probe);
+  rank->excludes(app.get_option("--probe"));
   return [options] { return run(*options); };
 }
 

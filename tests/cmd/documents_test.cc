@@ -25,8 +25,9 @@ std::string read_text(const fs::path& path) {
 }
 
 // What bash offers after `words`, the last of which is being typed; one a line.
-std::string completions(const std::string& words) {
-  const CommandLine line = make_command_line(kSampleCommands);
+std::string completions(const std::string& words,
+                        std::span<const Command> commands = kSampleCommands) {
+  const CommandLine line = make_command_line(commands);
   const TemporaryDirectory directory;
   std::ofstream(directory / "gxp.bash") << bash_completion(*line.app);
   const std::string command = "bash -c 'complete() { :; }; compopt() { :; }; . " +
@@ -108,6 +109,23 @@ TEST_CASE("bash completes commands, options, values and settings", "[cmd]") {
                                        {"gxp brew te", ""}}));
   CAPTURE(words);
   CHECK(completions(words) == offered);
+}
+
+TEST_CASE("an action that its command is by itself is written once, and completed as both",
+          "[cmd]") {
+  const auto [words, offered] =
+      GENERATE(table<std::string, std::string>({{"gxp topo l", "lint"},
+                                                {"gxp topo show l", ""},
+                                                {"gxp topo --fr", "--from"},
+                                                {"gxp topo show --fr", "--from"},
+                                                {"gxp topo show --format nccl", "nccl-xml"},
+                                                {"gxp topo plan --format host", "hostfile"}}));
+  CAPTURE(words);
+  CHECK(completions(words, kCommands) == offered);
+  const CommandLine line = make_command_line(kCommands);
+  const std::string manual = actions_manual(*line.app->get_subcommand("topo"));
+  CHECK(manual.find("joins them.\nIts options are those above.\n.SS") != std::string::npos);
+  CHECK(manual.find("Its options") == manual.rfind("Its options"));
 }
 
 }  // namespace gxp

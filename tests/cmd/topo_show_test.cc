@@ -21,6 +21,20 @@ TEST_CASE("gxp topo shows what --from names, as text, JSON and NCCL's XML", "[cm
   CHECK(xml.out.find("<system version=\"1\">\n  <cpu numaid=\"0\"") == 0);
 }
 
+TEST_CASE("gxp topo --rank tells programs what a rank of a job has", "[cmd]") {
+  const Outcome outcome =
+      run_gxp({"topo", "--rank", "13", "--from", "dgx-h100", "--hosts", "4", "--format", "json"});
+  const auto json = nlohmann::json::parse(outcome.out);
+  CHECK(json["schema"] == "gxp.topo-rank/1");
+  CHECK(json["ranks"] == 32);
+  CHECK(json["host_index"] == 1);
+  CHECK(json["gpu"] == "GPU5");
+  CHECK(json["nics_of_nccl"] == "mlx5_5");
+  CHECK(json["gpus"].size() == 7);
+  CHECK(json["other_hosts"].size() == 8);
+  CHECK(run_gxp({"topo", "show", "--rank", "0"}).out.starts_with("rank: 0\n"));  // this host
+}
+
 TEST_CASE("a topology that cannot be shown is one error and its exit code", "[cmd]") {
   const auto [arguments, code, said] =
       GENERATE_COPY(table<std::vector<std::string>, int, std::string>(
@@ -28,6 +42,14 @@ TEST_CASE("a topology that cannot be shown is one error and its exit code", "[cm
            {{"--from", "dgx-h10"}, 2, "did you mean 'dgx-h100'?"},
            {{"--from", kData + "README.md"}, 4, "it is nothing that gxp knows"},
            {{"--from", "x", "show"}, 2, "--from: stands before the action"},
+           {{"--from", "dgx-h100", "--rank", "8"}, 2, "it has 8 ranks"},
+           {{"--from", "dgx-h100", "--rank", "-1"}, 2, "--rank"},
+           {{"--from", "dgx-h100", "--rank", "1", "--format", "svg"},
+            2,
+            "--rank: svg has no place for what a rank sees; use text or json"},
+           {{"--from", "dgx-h100", "--rank", "1", "-m"}, 2, "--rank"},
+           {{"--from", "dgx-h100", "--rank", "1", "--probe"}, 2, "--rank"},
+           {{"--from", "dgx-h100", "--hosts", "2"}, 2, "--rank"},
            {{"sohw"}, 2, "unexpected argument 'sohw'; did you mean 'show'?"},
            {{"--from", kData + "smi/dgx1-v100-4mlx.txt", "--format", "nccl-xml"},
             2,
