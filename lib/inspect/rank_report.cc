@@ -80,7 +80,7 @@ class Writer {
 
   void add_gpu() {
     Part gpu = host_[view_.gpu];
-    std::get<GpuInfo>(gpu.info).rank.reset();  // its rank in another job, maybe
+    if (auto* info = std::get_if<GpuInfo>(&gpu.info)) info->rank.reset();  // of another job, maybe
     const PartId node = host_.find_above(view_.gpu, PartKind::kNumaNode);
     add_fact({"gpu", "GPU"}, names_[view_.gpu]);
     add_text({"bus_id", "  bus id"}, gpu.bus_id);

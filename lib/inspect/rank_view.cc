@@ -100,12 +100,12 @@ RankView view_without_gpu(const Topology& topology, int rank) {
          rank, topology.name);
   if (topology.hosts.size() > 1)
     fail(ErrorKind::kUsage,
-         "show rank {} of {}: none of its {} has a GPU, and how many processes run on a host is "
+         "show rank {} of {}: no GPU is known in its {}, and how many processes run on a host is "
          "the launcher's choice",
          rank, topology.name, count_of(topology.hosts.size(), "host"));
   return {.rank = rank,
           .seat = {0, rank},
-          .notes = {"there is no GPU: ranks are processes, as many as the launcher starts, that "
+          .notes = {"no GPU is known: ranks are processes, as many as the launcher starts, that "
                     "share the host's NUMA nodes and NICs"}};
 }
 
