@@ -1,5 +1,7 @@
 #include "lib/base/text.h"
 
+#include <fmt/format.h>
+
 namespace gxp {
 
 std::string lower_case(std::string_view text) {
@@ -31,6 +33,11 @@ std::string escaped_for_xml(std::string_view text) {
     }
   }
   return escaped;
+}
+
+std::string count_of(size_t count, std::string_view what) {
+  const bool hisses = what.ends_with("ch");
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : hisses ? "es" : "s");
 }
 
 }  // namespace gxp

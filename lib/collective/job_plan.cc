@@ -4,36 +4,34 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/topo/rank_seats.h"
 #include "lib/topo/sources.h"
 
 namespace gxp {
 namespace {
 
-std::vector<RankPlace> places_of(int ranks, std::span<const int> hosts) {
+// The k-th rank of a host as local rank k; where nothing is known of what is in hosts, that number.
+std::vector<RankPlace> places_of(const Topology& topology, int ranks, std::span<const int> hosts) {
+  const auto seats = topology.trees.empty() ? std::nullopt : std::optional<RankSeats>(topology);
+  std::vector<int> ranks_of_host(topology.hosts.size(), 0);
   std::vector<RankPlace> places;
-  std::vector<int> ranks_of_host(size_t(ranks), 0);
   for (int rank = 0; rank < ranks; ++rank) {
     const size_t host = hosts.empty() ? 0 : size_t(hosts[size_t(rank)]);
-    places.push_back({host, ranks_of_host[host]++});
+    const int local_rank = ranks_of_host[host]++;
+    if (seats && size_t(local_rank) >= seats->gpus(host).size()) {
+      fail(ErrorKind::kConfig,
+           "plan by comm.topology = {}: host {} has {} GPUs and the job more ranks there; start "
+           "fewer, or name another topology",
+           topology.name, topology.hosts[host].name, seats->gpus(host).size());
+    }
+    places.push_back({host, seats ? seats->place_of({host, local_rank}) : local_rank});
   }
   return places;
-}
-
-void check_room(const Topology& topology, const ClusterPlan& plan,
-                std::span<const RankPlace> places) {
-  for (const RankPlace& place : places) {
-    if (plan.kinds.empty()) return;  // the order of hosts alone
-    const TopologyHost& host = topology.hosts[place.host];
-    if (place.gpu < plan.kinds[host.tree].gpus()) continue;
-    fail(ErrorKind::kConfig,
-         "plan by comm.topology = {}: host {} has {} GPUs and the job more ranks there; start "
-         "fewer, or name another topology",
-         topology.name, host.name, plan.kinds[host.tree].gpus());
-  }
 }
 
 // "ranks rings... -1 groups...", for the store.
@@ -70,10 +68,8 @@ RankPlan plan_for_job(const std::string& what, int ranks, std::span<const int> h
          "or of one that all are like",
          what, topology.hosts.size(), count);
   }
-  const std::vector<RankPlace> places = places_of(ranks, hosts);
-  const ClusterPlan plan = plan_cluster(topology);
-  check_room(topology, plan, places);
-  return plan_of_ranks(topology, plan, places);
+  const std::vector<RankPlace> places = places_of(topology, ranks, hosts);
+  return plan_of_ranks(topology, plan_cluster(topology), places);
 }
 
 RankPlan share_plan_for_job(const std::string& what, std::span<const int> hosts, Store& store,

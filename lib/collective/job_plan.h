@@ -11,8 +11,9 @@
 namespace gxp {
 
 // `topology` as load_topology() takes it: of as many hosts as the job has, in their order, or of
-// one, which all are like. The k-th rank of a host is on its GPU k. `hosts`: of each rank, numbered
-// from 0 in order of appearance; empty: all on one. Empty topology: an empty plan.
+// one, which all are like. The k-th rank of a host is its local rank k (topo/rank_seats.h).
+// `hosts`: of each rank, numbered from 0 in order of appearance; empty: all on one. Empty topology:
+// an empty plan.
 //   Errors  as load_topology(), plan_cluster(). kConfig: another number of hosts, or a host with
 //   fewer GPUs than ranks.
 //   Cost    that of plan_rings().

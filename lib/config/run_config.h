@@ -254,7 +254,7 @@ struct CommConfig {
             "topology", &S::topology,
             "Whose plan (gxp topo plan) says along which rings ranks send and in which groups the "
             "hierarchical algorithms see them: a file, a name or live, as gxp topo --from takes "
-            "them, looked at on rank 0's host. The k-th rank of a host is taken to be on its GPU "
+            "them, looked at on rank 0's host. The k-th rank of a host has the GPU of local rank "
             "k; \"\": rings by rank, groups by host."),
         field(
             "codec", &S::codec,

@@ -128,11 +128,6 @@ std::string words_of_range(const std::vector<std::string>& names) {
   return join_words(words);
 }
 
-std::string count_of(size_t count, std::string_view what) {
-  const bool hisses = what.ends_with("ch");
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : hisses ? "es" : "s");
-}
-
 std::string join_words(const std::vector<std::string>& words, std::string_view between) {
   std::string text;
   for (const std::string& word : words) {

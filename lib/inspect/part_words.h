@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/text.h"
 #include "lib/topo/host_tree.h"
 
 namespace gxp {
@@ -18,8 +19,6 @@ std::string words_of_device(const Part& part);
 
 // "GPU0-GPU7", "GPU0, GPU2": names in their order, those that count on from each other as one.
 std::string words_of_range(const std::vector<std::string>& names);
-// "1 GPU", "2 GPUs".
-std::string count_of(size_t count, std::string_view what);
 // What is not empty, with ", " between.
 std::string join_words(const std::vector<std::string>& words, std::string_view between = ", ");
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/inspect/rank_seats.h"
+#include "lib/topo/rank_seats.h"
 
 namespace gxp {
 

@@ -1,4 +1,4 @@
-#include "lib/inspect/rank_seats.h"
+#include "lib/topo/rank_seats.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "lib/base/error.h"
-#include "lib/inspect/part_words.h"
+#include "lib/base/text.h"
 #include "lib/topo/nccl_host_routes.h"
 
 namespace gxp {
