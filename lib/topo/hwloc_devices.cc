@@ -11,7 +11,7 @@
 namespace gxp {
 namespace {
 
-// osdev_type: numbers in version 2, bits in version 3.
+// osdev_type: numbers in versions 1 and 2, bits in version 3.
 constexpr int kNetworkV2 = 2, kRdmaV2 = 3;
 constexpr int kNetworkV3 = 1 << 4, kRdmaV3 = 1 << 5;
 
@@ -45,12 +45,12 @@ std::optional<int> number_behind(std::string_view prefix, std::string_view name)
 
 bool HwlocDevices::is_network(const pugi::xml_node& device) const {
   const int type = device_type(device);
-  return host_.version == 2 ? type == kNetworkV2 : (type & (kNetworkV3 | kRdmaV3)) == kNetworkV3;
+  return host_.version < 3 ? type == kNetworkV2 : (type & (kNetworkV3 | kRdmaV3)) == kNetworkV3;
 }
 
 bool HwlocDevices::is_rdma(const pugi::xml_node& device) const {
   const int type = device_type(device);
-  return host_.version == 2 ? type == kRdmaV2 : type >= 0 && (type & kRdmaV3) != 0;
+  return host_.version < 3 ? type == kRdmaV2 : type >= 0 && (type & kRdmaV3) != 0;
 }
 
 void HwlocDevices::name_index(const pugi::xml_node& object, PartId part) {

@@ -18,7 +18,9 @@ bool is_device(std::string_view type) {
   return type == "Bridge" || type == "PCIDev" || type == "OSDev";
 }
 
+// "L3Cache"; in version 1 "Cache".
 bool is_cache(std::string_view type) {
+  if (type == "Cache") return true;
   return type.size() >= 7 && type[0] == 'L' && type.find("Cache") == type.size() - 5;
 }
 
@@ -55,10 +57,10 @@ class Reader {
 
  private:
   void read_version(const pugi::xml_node& topology) {
-    const std::string_view version = topology.attribute("version").value();
-    if (!version.starts_with("2.") && !version.starts_with("3.")) {
-      xml_.fail_at(topology, fmt::format("<topology version=\"{}\">: versions 2 and 3 are known; "
-                                         "lstopo of hwloc 2 turns version 1 into 2",
+    const pugi::xml_attribute said = topology.attribute("version");
+    const std::string_view version = said ? said.value() : "1.0";  // which version 1 leaves out
+    if (version.size() < 2 || version[0] < '1' || version[0] > '3' || version[1] != '.') {
+      xml_.fail_at(topology, fmt::format("<topology version=\"{}\">: versions 1 to 3 are known",
                                          version.substr(0, 40)));
     }
     host_.version = version[0] - '0';
@@ -76,7 +78,7 @@ class Reader {
 
   void sort_in(const pugi::xml_node& object, std::string_view type) {
     if (type == "NUMANode") return found_.nodes.push_back(object);
-    if (type == "Package") return found_.packages.push_back(object);
+    if (type == "Package" || type == "Socket") return found_.packages.push_back(object);
     if (type == "Core") return found_.cores.push_back(object);
     if (type == "PU") return found_.threads.push_back(object);
     if (is_cache(type)) return found_.caches.push_back(object);
@@ -151,7 +153,7 @@ class Reader {
     const auto family = parse_small_number(cpu_info(package, "CPUFamilyNumber"));
     if (family) node.family = *family > 15 ? 15 + (*family - 15) * 16 : *family;
     node.model = parse_small_number(cpu_info(package, "CPUModelNumber"));
-    if (type_of(package) == "Package") node.package = package.attribute("os_index").as_int(-1);
+    if (package != machine_) node.package = package.attribute("os_index").as_int(-1);
     node.affinity = cpus.to_map();
     node.cores = count_within(found_.cores, cpus);
     node.threads = count_within(found_.threads, cpus);
@@ -159,6 +161,8 @@ class Reader {
   }
 
   void add_nodes() {
+    // In version 1 a machine with one node has its memory itself.
+    if (found_.nodes.empty() && host_.version == 1) found_.nodes.push_back(machine_);
     if (found_.nodes.empty()) xml_.fail_at(machine_, "the machine has no NUMA node");
     std::ranges::stable_sort(found_.nodes, {}, [](const pugi::xml_node& node) {
       return node.attribute("os_index").as_int();
@@ -178,6 +182,21 @@ class Reader {
           fmt::format("Package:{}", package.attribute("gp_index").as_string());
       host_.by_index.emplace(index, nearest(cpus_of(package)).front());
     }
+    note_stray_threads();
+  }
+
+  // As of nodes that lstopo hides because its process was not allowed to use them.
+  void note_stray_threads() {
+    const auto stray = std::ranges::count_if(found_.threads, [&](const auto& thread) {
+      const CpuSet cpus = cpus_of(thread);
+      return std::ranges::none_of(nodes_,
+                                  [&](const auto& node) { return node.cpus.intersects(cpus); });
+    });
+    if (stray == 0) return;
+    host_.tree.notes.push_back(
+        fmt::format("{}: {} of {} threads belong to no NUMA node that is shown; lstopo "
+                    "--disallowed shows all",
+                    xml_.at(machine_), stray, found_.threads.size()));
   }
 
   [[nodiscard]] std::vector<PartId> nearest(const CpuSet& cpus) const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -19,6 +20,7 @@ constexpr int kSwitch = 0, kTopSwitch = 1, kHostBridge = 2, kNumaNode = 3;
 constexpr int kLevels = 4;             // those that have parts; at SYS there is the host
 constexpr size_t kMostNamedCells = 4;  // of those that the host does not give back
 constexpr size_t kMostMeshed = 4;      // GPUs joined by NVLink without NVSwitches
+constexpr int kMostLinks = 18;         // NVLinks of a GPU: H100, B200
 
 // How near devices are, level by level, as groups: those of a level lie within those of the next.
 class Grouping {
@@ -161,8 +163,10 @@ class Builder {
   PartId bridge_of(int level, PartKind kind, size_t device, PartId above);
   [[nodiscard]] NumaNodeInfo numa_info(size_t group) const;
   [[nodiscard]] int links_between(size_t a, size_t b) const;
+  [[nodiscard]] std::vector<std::vector<int>> links_of_gpus() const;
+  [[nodiscard]] bool has_nvswitch() const;
   void add_nvlinks();
-  void add_nvswitch(int links);
+  void add_links_to_nvswitch();
   void note_guesses();
   void note_differences();
 
@@ -250,27 +254,41 @@ int Builder::links_between(size_t a, size_t b) const {
   return cell.starts_with("NV") ? number_behind(cell, 2).value_or(0) : 0;
 }
 
-void Builder::add_nvswitch(int links) {
-  const PartId nvswitch = host_.add({.kind = PartKind::kNvSwitch});
-  for (size_t device = 0; device < parts_.size(); ++device) {
-    if (is_gpu(device))
-      host_.add_cross_link({.from = parts_[device], .to = nvswitch, .count = links});
+// Links of all GPUs to their peers, by GPU; none: there is no NVLink.
+std::vector<std::vector<int>> Builder::links_of_gpus() const {
+  std::vector<std::vector<int>> links;
+  for (size_t a = 0; a < parts_.size(); ++a) {
+    if (!is_gpu(a)) continue;
+    links.emplace_back();
+    for (size_t b = 0; b < parts_.size(); ++b) {
+      if (a != b && is_gpu(b)) links.back().push_back(links_between(a, b));
+    }
   }
-  note(fmt::format("every pair of GPUs has {} NVLinks: taken to be those of each GPU to NVSwitches",
-                   links));
+  return links;
+}
+
+bool Builder::has_nvswitch() const {
+  std::set<int> counts;
+  const auto links = links_of_gpus();
+  for (const std::vector<int>& of_gpu : links) {
+    if (std::accumulate(of_gpu.begin(), of_gpu.end(), 0) > kMostLinks) return true;
+    counts.insert(of_gpu.begin(), of_gpu.end());
+  }
+  return links.size() > kMostMeshed && counts.size() == 1 && *counts.begin() > 0;
+}
+
+void Builder::add_links_to_nvswitch() {
+  const PartId nvswitch = host_.add({.kind = PartKind::kNvSwitch});
+  for (size_t a = 0; a < parts_.size(); ++a) {
+    int links = 0;
+    for (size_t b = 0; b < parts_.size(); ++b) links = std::max(links, links_between(a, b));
+    if (links > 0) host_.add_cross_link({.from = parts_[a], .to = nvswitch, .count = links});
+  }
+  note("the NVLinks between GPUs are taken to be those of each GPU to NVSwitches");
 }
 
 void Builder::add_nvlinks() {
-  std::set<int> counts;
-  size_t gpus = 0;
-  for (size_t a = 0; a < parts_.size(); ++a) {
-    gpus += is_gpu(a) ? 1 : 0;
-    for (size_t b = 0; b < a; ++b) {
-      if (is_gpu(a) && is_gpu(b)) counts.insert(links_between(a, b));
-    }
-  }
-  if (gpus > kMostMeshed && counts.size() == 1 && *counts.begin() > 0)
-    return add_nvswitch(*counts.begin());
+  if (has_nvswitch()) return add_links_to_nvswitch();
   for (size_t a = 0; a < parts_.size(); ++a) {
     for (size_t b = 0; b < parts_.size(); ++b) {
       if (const int links = links_between(a, b); a != b && links > 0)

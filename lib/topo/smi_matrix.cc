@@ -21,7 +21,8 @@ constexpr std::array<std::string_view, 6> kPeerStates = {"OK", "CNS", "GNS", "TN
 constexpr size_t kMostNamedPairs = 4;  // of those that differ there and back
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+// '>' begins the lines of a quoted message, '|' parts the cells of a table in Markdown.
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '>' || c == '|'; }
 
 struct Word {
   std::string_view text;
@@ -93,25 +94,15 @@ bool is_heading(const std::vector<Word>& words) {
   return true;
 }
 
+// One matrix: its row of columns and what follows, up to the next such row.
 class Reader {
  public:
-  Reader(std::string_view text, const std::string& name) : name_(name) {
-    if (text.size() > kMaxMatrixBytes)
-      fail_at(1, 1, fmt::format("it has more than {}", format_bytes(kMaxMatrixBytes)));
-    const std::string plain = without_escapes(text);
-    for (size_t at = 0; at < plain.size();) {
-      const size_t end = std::min(plain.find('\n', at), plain.size());
-      lines_.push_back(plain.substr(at, end - at));
-      at = end + 1;
-    }
-  }
+  Reader(const std::vector<std::string>& lines, const std::string& name)
+      : lines_(lines), name_(name) {}
 
-  PastedMatrix read() {
-    size_t line = 0;
-    while (line < lines_.size() && !is_heading(split(lines_[line]))) ++line;
-    if (line == lines_.size()) fail_at(1, 1, "there is no row of columns, GPU0 GPU1 ...");
-    read_heading(line);
-    for (++line; line < lines_.size(); ++line) read_line(line);
+  PastedMatrix read(size_t heading, size_t end) {
+    read_heading(heading);
+    for (size_t line = heading + 1; line < end; ++line) read_line(line);
     finish();
     return std::move(matrix_);
   }
@@ -133,8 +124,8 @@ class Reader {
   void finish();
   void finish_pair(size_t a, size_t b);
 
+  const std::vector<std::string>& lines_;
   const std::string& name_;
-  std::vector<std::string> lines_;
   PastedMatrix matrix_;
   size_t peer_cells_ = 0;
   size_t place_cells_ = 0;
@@ -257,9 +248,7 @@ void Reader::finish() {
   if (peer_cells_ > 0 && place_cells_ > 0)
     fail_at(1, 1, "cells of topo -m and of topo -p2p are mixed; read one of them");
   matrix_.is_p2p = peer_cells_ > 0;
-  bool has_rows = false;
   for (size_t a = 0; a < matrix_.devices.size(); ++a) {
-    has_rows = has_rows || matrix_.devices[a].has_row;
     if (matrix_.devices[a].is_gpu && !matrix_.devices[a].has_row)
       matrix_.notes.push_back(
           fmt::format("{}: row {} is missing", name_, matrix_.devices[a].column));
@@ -268,24 +257,59 @@ void Reader::finish() {
   if (one_sided_ > kMostNamedPairs)
     matrix_.notes.push_back(fmt::format("{}: {} more pairs differ there and back", name_,
                                         one_sided_ - kMostNamedPairs));
-  if (!has_rows) fail_at(1, 1, "there are columns, but no rows");
+}
+
+std::vector<std::string> plain_lines(std::string_view text) {
+  const std::string plain = without_escapes(text);
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < plain.size();) {
+    const size_t end = std::min(plain.find('\n', at), plain.size());
+    lines.push_back(plain.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::vector<size_t> headings_of(const std::vector<std::string>& lines) {
+  std::vector<size_t> headings;
+  for (size_t line = 0; line < lines.size(); ++line) {
+    if (is_heading(split(lines[line]))) headings.push_back(line);
+  }
+  return headings;
+}
+
+bool has_rows(const PastedMatrix& matrix) {
+  return std::ranges::any_of(matrix.devices, [](const auto& device) { return device.has_row; });
 }
 
 }  // namespace
 
 bool looks_like_matrix(std::string_view text) {
   constexpr size_t kMaxLooked = 64u << 10;
-  const std::string plain = without_escapes(text.substr(0, kMaxLooked));
-  for (size_t at = 0; at < plain.size();) {
-    const size_t end = std::min(plain.find('\n', at), plain.size());
-    if (is_heading(split(std::string_view(plain).substr(at, end - at)))) return true;
-    at = end + 1;
-  }
-  return false;
+  return !headings_of(plain_lines(text.substr(0, kMaxLooked))).empty();
 }
 
 PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name) {
-  return Reader(text, name).read();
+  const auto refuse = [&](const std::string& why) {
+    fail(ErrorKind::kCorrupt, "read topology {}:1:1: {}", name, why);
+  };
+  if (text.size() > kMaxMatrixBytes)
+    refuse(fmt::format("it has more than {}", format_bytes(kMaxMatrixBytes)));
+  const std::vector<std::string> lines = plain_lines(text);
+  const std::vector<size_t> headings = headings_of(lines);
+  if (headings.empty()) refuse("there is no row of columns, GPU0 GPU1 ...");
+  std::optional<PastedMatrix> found;
+  for (size_t i = 0; i < headings.size() && (!found || found->is_p2p); ++i) {
+    const size_t end = i + 1 < headings.size() ? headings[i + 1] : lines.size();
+    PastedMatrix matrix = Reader(lines, name).read(headings[i], end);
+    if (!has_rows(matrix) || (found && matrix.is_p2p)) continue;
+    matrix.notes.push_back(fmt::format("{}:{}: of {} matrices this one is read", name,
+                                       headings[i] + 1, headings.size()));
+    found = std::move(matrix);
+  }
+  if (!found) refuse("there are columns, but no rows");
+  if (headings.size() == 1) found->notes.pop_back();
+  return std::move(*found);
 }
 
 }  // namespace gxp

@@ -1,12 +1,12 @@
 // What people paste of `nvidia-smi topo -m` (or -mp, -p2p), and the host that it tells of.
 //
-// Taken as it comes: tabs or spaces, a prompt or text around it, colours, cells that have grown
-// together ("PIXNODE"), rows of NICs that are missing, columns by NIC numbers with a legend below
-// or by their names.
+// Taken as it comes: tabs or spaces, a prompt or text around it, colours, marks of quoting ("> ")
+// or of a table ("| "), cells that have grown together ("PIXNODE"), rows of NICs that are missing,
+// columns by NIC numbers with a legend below or by their names. Of several the first is read, and
+// one that says where peers lie (topo -m) before one that does not (-p2p).
 //   Limits  kMaxMatrixDevices, kMaxMatrixBytes.
 //   Errors  kCorrupt, "read topology FILE:LINE:COLUMN: ...": no row of columns, a cell that is
-//   none,
-//           a row of too few or too many, or of a device that has no column.
+//           none, a row of too few or too many, or of a device that has no column.
 #pragma once
 
 #include <string>
@@ -43,7 +43,8 @@ PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name);
 
 // A host with that matrix: devices that are PIX share a switch, those that are PXB switches below
 // one; those that are PHB a host bridge, NODE a NUMA node, and SYS lie in several. NV# are NVLinks,
-// to NVSwitches where every pair of more than four GPUs has as many, else from GPU to GPU. What
+// from GPU to GPU, or to NVSwitches: where every pair of more than four GPUs has as many, or a GPU
+// would have more than there are. What
 // the matrix cannot tell, was guessed, or contradicts itself is noted; so is each cell that the
 // host does not give back.
 HostTree host_of_matrix(const PastedMatrix& matrix, const std::string& name);

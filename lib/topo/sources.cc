@@ -124,7 +124,7 @@ constexpr std::array kSources = {
     TopologySource{"live", "this host: /proc, /sys and NVML", "the name live", is_live, load_live},
     TopologySource{"root", "a host's /proc and /sys, recorded by hwloc-gather-topology",
                    "a directory or tar with sys in it", is_recorded, load_recorded},
-    TopologySource{"hwloc-xml", "hwloc's XML (lstopo --of xml), version 2 or 3",
+    TopologySource{"hwloc-xml", "hwloc's XML (lstopo --of xml), version 1, 2 or 3",
                    "<topology version=\"2.0\">", is_hwloc, load_hwloc},
 };
 

@@ -149,6 +149,18 @@ void add_node(HostTree& host, const SystemRoot& root, const CpuSet& cpus, NumaNo
   host.add({.kind = PartKind::kNumaNode, .info = std::move(info)});
 }
 
+// As where a node is offline and its CPUs are not.
+void note_stray_cpus(HostTree& host, const CpuSet& online, const CpuSet& of_nodes) {
+  CpuSet stray;
+  const std::vector<int> known = of_nodes.cpus();
+  for (const int cpu : online.cpus()) {
+    if (!std::ranges::binary_search(known, cpu)) stray.add(cpu);
+  }
+  if (stray.empty()) return;
+  host.notes.push_back(fmt::format(
+      "CPUs {} are online and belong to no NUMA node; they are not shown", stray.to_list()));
+}
+
 }  // namespace
 
 PartId find_numa_node(const HostTree& host, long number) {
@@ -161,6 +173,7 @@ PartId find_numa_node(const HostTree& host, long number) {
 void add_numa_nodes(HostTree& host, const SystemRoot& root) {
   NumaNodeInfo model = read_model(root.read("/proc/cpuinfo").value_or(""));
   const CpuSet online = all_cpus(root);
+  CpuSet of_nodes;
   if (utsname system{}; model.architecture.empty() && root.live() && ::uname(&system) == 0)
     model.architecture = system.machine;
   for (const std::string& name : root.list(kNodes)) {
@@ -171,10 +184,11 @@ void add_numa_nodes(HostTree& host, const SystemRoot& root) {
     info.number = number;
     info.memory_bytes = kib_in(root.read(path + "meminfo").value_or(""), "MemTotal:");
     const CpuSet cpus = read_cpu_map(root, path + "cpumap");
+    for (const int cpu : cpus.cpus()) of_nodes.add(cpu);
     // A node without either stands for memory that a device may bring later.
     if (!cpus.empty() || info.memory_bytes > 0) add_node(host, root, cpus, std::move(info));
   }
-  if (!host.roots().empty()) return;
+  if (!host.roots().empty()) return note_stray_cpus(host, online, of_nodes);
   if (online.empty()) {
     fail(ErrorKind::kUnavailable,
          "read the topology of {}: there are no CPUs below {}; is /sys mounted?", host.name, kCpus);

@@ -135,7 +135,8 @@ TEST_CASE("what hwloc would not write is refused where it stands", "[topo][hwloc
       "<topology version=\"2.0\">\n<object type=\"Machine\" cpuset=\"0x1\">"
       "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x1\"/>";
   const auto [text, said] = GENERATE_COPY(table<std::string, std::string>({
-      {"<topology/>", "1:1: <topology version=\"\">: versions 2 and 3 are known"},
+      {"<topology version=\"4.0\"/>", "1:1: <topology version=\"4.0\">: versions 1 to 3"},
+      {"<topology version=\"\"/>", "1:1: <topology version=\"\">: versions 1 to 3 are known"},
       {"<topology version=\"2.0\"/>", "1:1: it has no object of type Machine"},
       {"<topology version=\"2.0\"><object type=\"Machine\"/></topology>",
        "1:25: the machine has no NUMA node"},
@@ -153,6 +154,54 @@ TEST_CASE("what hwloc would not write is refused where it stands", "[topo][hwloc
   CAPTURE(text, message);
   CHECK(message.starts_with("read topology a.xml:"));
   CHECK(message.find(said) != std::string::npos);
+}
+
+TEST_CASE("version 1 of hwloc's XML says the same in its own words", "[topo][hwloc]") {
+  const std::string thread =
+      "<object type=\"Core\" cpuset=\"{0}\"><object type=\"PU\" cpuset=\"{0}\"/></object>";
+  const std::string device =
+      "<object type=\"Bridge\" bridge_type=\"0-1\" bridge_pci=\"0000:[00-02]\"><object "
+      "type=\"PCIDev\" "
+      "pci_busid=\"0000:01:00.0\" pci_type=\"0200 [15b3:1013] [15b3:0008] 00\" "
+      "pci_link_speed=\"15.753846\"><object type=\"OSDev\" name=\"eth0\" "
+      "osdev_type=\"2\"/></object>"
+      "</object>";
+  const auto machine = [](const std::string& version, const std::string& inside) {
+    return fmt::format(
+        "<topology{}><object type=\"Machine\" os_index=\"0\" cpuset=\"0x3\" "
+        "local_memory=\"4096\">{}</object></topology>",
+        version, inside);
+  };
+  const std::string first = fmt::format(fmt::runtime(thread), "0x1"),
+                    second = fmt::format(fmt::runtime(thread), "0x2");
+  const std::string cache = "cpuset=\"0x3\" depth=\"3\" cache_size=\"1024\" cache_type=\"0\">";
+  const auto package = [&](const char* type, const char* cache_type) {
+    return fmt::format(
+        "<object type=\"{}\" os_index=\"0\" cpuset=\"0x3\"><object type=\"{}\" "
+        "{}{}{}</object></object>{}",
+        type, cache_type, cache, first, second, device);
+  };
+  const std::string node =
+      "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x3\" local_memory=\"4096\">";
+  const HostTree newer = read_hwloc_xml(
+      machine(" version=\"2.0\"", node + "</object>" + package("Package", "L3Cache")), "a.xml");
+  const HostTree older =
+      read_hwloc_xml(GENERATE_COPY(machine("", package("Socket", "Cache")),
+                                   machine("", node + package("Package", "Cache") + "</object>")),
+                     "a.xml");
+  CHECK(describe_nodes(older) == describe_nodes(newer));
+  CHECK(describe_devices(older) == describe_devices(newer));
+  CHECK(older.all_of(PartKind::kPort).size() == 1);
+}
+
+TEST_CASE("threads of no NUMA node are noted", "[topo][hwloc]") {
+  const HostTree host = read_hwloc_xml(
+      "<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"3\"><object type=\"NUMANode\" "
+      "os_index=\"0\" cpuset=\"1\"/><object type=\"PU\" cpuset=\"1\"/><object type=\"PU\" "
+      "cpuset=\"2\"/></object></topology>",
+      "a.xml");
+  REQUIRE(host.notes.size() == 1);
+  CHECK(host.notes[0].find("1 of 2 threads belong to no NUMA node") != std::string::npos);
 }
 
 TEST_CASE("objects that lie too deep are refused", "[topo][hwloc]") {

@@ -1,5 +1,7 @@
 #include "lib/topo/smi_matrix.h"
 
+#include <fmt/format.h>
+
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 
@@ -43,9 +45,40 @@ TEST_CASE("text that is no matrix is not taken for one", "[topo]") {
       {"GPU0  0000:0f:00.0  H100\n", false},
       {"GPU0 X\n", false},
       {"GPU0: NVLink\n", false},
+      {"> GPU0 GPU1\n", true},
+      {"| | GPU0 | GPU1 |\n", true},
       {"", false},
   }));
   CHECK(looks_like_matrix(text) == is_matrix);
+}
+
+TEST_CASE("of several matrices the first that says where peers lie is read", "[topo]") {
+  const std::string lies = "GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\n";
+  const std::string reaches = "GPU0 GPU1\nGPU0 X OK\nGPU1 OK X\n";
+  const std::string far = "GPU0 GPU1\nGPU0 X SYS\nGPU1 SYS X\n";
+  const auto [text, cell, note] = GENERATE_COPY(table<std::string, std::string, std::string>({
+      {lies + far, "PIX", "m.txt:1: of 2 matrices this one is read"},
+      {reaches + lies, "PIX", "m.txt:4: of 2 matrices this one is read"},
+      {reaches + reaches, "OK", "m.txt:1: of 2 matrices this one is read"},
+      {"GPU0 GPU1\n" + far, "SYS", "m.txt:2: of 2 matrices this one is read"},
+      {lies + "GPU0 GPU1\nGPU0 ...\n", "PIX", "m.txt:1: of 2 matrices this one is read"},
+  }));
+  const PastedMatrix matrix = read_pasted_matrix(text, "m.txt");
+  CHECK(matrix.cells[0][1] == cell);
+  CHECK(matrix.notes.back() == note);
+}
+
+TEST_CASE("more NVLinks than a GPU has lead to NVSwitches", "[topo]") {
+  const auto [cell, switches] = GENERATE(table<std::string, size_t>({{"NV6", 0}, {"NV7", 1}}));
+  std::string text = "GPU0 GPU1 GPU2 GPU3\n";
+  for (const int gpu : {0, 1, 2, 3}) {
+    text += fmt::format("GPU{}", gpu);
+    for (const int peer : {0, 1, 2, 3}) text += " " + (gpu == peer ? "X" : cell);
+    text += "\n";
+  }
+  const HostTree host = host_of_matrix(read_pasted_matrix(text, "m.txt"), "m.txt");
+  CHECK(host.all_of(PartKind::kNvSwitch).size() == switches);
+  CHECK(host.cross_links().size() == (switches == 0 ? 12 : 4));
 }
 
 TEST_CASE("every prefix of a matrix is read or refused", "[topo]") {

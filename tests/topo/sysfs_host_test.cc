@@ -89,6 +89,13 @@ TEST_CASE("a PCIe root of no NUMA node lies where its CPUs are, or a note says t
   CHECK(any_has(host.notes, "does not say to which NUMA node PCIe root 0000:00") == !known);
 }
 
+TEST_CASE("CPUs that are online in no NUMA node are noted", "[topo]") {
+  PlantedHost planted(2);
+  CHECK(read_system(planted.root).notes.empty());
+  planted.root.add_file("/sys/devices/system/cpu/online", "0-5,9");
+  CHECK(read_system(planted.root).notes.front().starts_with("CPUs 4-5,9 are online and"));
+}
+
 TEST_CASE("what a host lacks is told with what that costs", "[topo]") {
   const HostTree host = read_system(PlantedHost(1).root);
   CHECK(any_has(host.absent, "no GPUs on PCIe"));

@@ -16,7 +16,7 @@ using Names = std::vector<std::string>;
 
 TEST_CASE("symbolic links are followed inside a root and never out of it", "[topo]") {
   RecordedRoot root;
-  root.add_file("/sys/devices/a/numa_node", " 1\n\n");
+  root.add_file("/sys/devices/a/numa_node", std::string(" 1\n\n\0", 5));
   root.add_link("/sys/bus/b", "../devices/a");
   root.add_link("/sys/absolute", "/sys/bus/b");
   root.add_link("/sys/out", "../../../../sys/devices");
