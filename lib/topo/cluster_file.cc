@@ -12,9 +12,8 @@
 #include "lib/base/near_match.h"
 #include "lib/topo/cluster_topology.h"
 #include "lib/topo/host_of_tree.h"
-#include "lib/topo/nccl_xml.h"
+#include "lib/topo/sources.h"
 #include "lib/topo/text_file.h"
-#include "lib/topo/xml_text.h"
 
 namespace gxp {
 namespace {
@@ -170,9 +169,22 @@ HostInside read_host_from_file(TableReader& reader, const std::string& path,
        {"gpus", "nics", "numa_nodes", "pcie_gb_per_s", "nvlink_gb_per_s", "inter_numa_gb_per_s"}) {
     if (reader.find(key, true) != nullptr) reader.complain(key, "stands in the topology file");
   }
-  const auto folder = std::filesystem::path(path).parent_path();
-  const std::string file = folder / reader.text("topology");
-  HostTree tree = read_nccl_xml(read_text_file(file, kMaxXmlBytes), file);
+  const std::string folder = std::filesystem::path(path).parent_path();
+  const std::string named = reader.text("topology");
+  if (named.empty()) {
+    reader.complain("topology", "names nothing");
+    return {};
+  }
+  const SourceInput input = look_at_source(named, folder.empty() ? "." : folder);
+  if (is_cluster_toml(input)) {
+    reader.complain("topology", "is a cluster; it must say what is in one host");
+    return {};
+  }
+  HostTree tree = load_host(input);
+  if (tree.all_of(PartKind::kGpu).empty()) {
+    reader.complain("topology", fmt::format("has no GPU, by {}", tree.source));
+    return {};
+  }
   HostTopology topology = host_topology_of(tree, latencies);
   return {std::move(topology), std::move(tree)};
 }

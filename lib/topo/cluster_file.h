@@ -1,7 +1,7 @@
 // Reads the file that describes a cluster: TOML, see docs/FORMAT.md.
-//   Limits  kMaxClusterFileBytes; those of cluster.h and nccl_xml.h.
-//   Errors  kIo: a file cannot be read; kConfig: all that is wrong with the keys, one line each,
-//           "FILE:LINE: hosts.gpus is 0; must be from 1 to 256"; kCorrupt: the topology file.
+//   Limits  kMaxClusterFileBytes; those of cluster.h and sources.h.
+//   Errors  kConfig: all that is wrong with the keys, one line each, "FILE:LINE: hosts.gpus is 0;
+//           must be from 1 to 256"; of the file and the topologies that it names those of sources.h.
 #pragma once
 
 #include <string>

@@ -41,6 +41,12 @@ std::optional<int> number_behind(std::string_view prefix, std::string_view name)
   return parse_small_number(name.substr(prefix.size()));
 }
 
+// As only a GPU whose class is that of a display, AMD's MI25, has it beside a server's own display.
+bool runs_programs(const pugi::xml_node& device) {
+  const std::string_view name = device.attribute("name").value();
+  return name.starts_with("opencl") || name.starts_with("rsmi");
+}
+
 }  // namespace
 
 bool HwlocDevices::is_network(const pugi::xml_node& device) const {
@@ -98,6 +104,7 @@ void HwlocDevices::add_function(const pugi::xml_node& object, int above, int dep
   }
   function.has_network = std::ranges::any_of(
       devices, [&](const auto& device) { return is_network(device) || is_rdma(device); });
+  if (std::ranges::any_of(devices, runs_programs)) function.driver = "amdgpu";
   root_.functions.push_back(std::move(function));
   objects_.push_back(object);
   devices_.push_back(std::move(devices));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -72,13 +73,6 @@ Topology load_slurm(const SourceInput& input) {
   return read_slurm_topology(input.text, input.name);
 }
 
-// A line "[hosts]" or "[[hosts]]".
-bool is_cluster(const SourceInput& input) {
-  if (input.form != SourceForm::kFile) return false;
-  const std::string text = "\n" + input.text.substr(0, kMaxClusterFileBytes);
-  return text.find("\n[hosts]") != std::string::npos ||
-         text.find("\n[[hosts]]") != std::string::npos;
-}
 Topology load_cluster_file(const SourceInput& input) {
   return parse_cluster_topology(input.text, input.name);
 }
@@ -118,7 +112,7 @@ constexpr std::array kSources = {
     TopologySource{"slurm", "Slurm's topology.conf, of switches or blocks", "SwitchName=NAME",
                    is_slurm, load_slurm},
     TopologySource{"cluster", "gxp's cluster TOML, as allreduce-test --simulate takes it",
-                   "[hosts]", is_cluster, load_cluster_file},
+                   "[hosts]", is_cluster_toml, load_cluster_file},
     TopologySource{"name", "a machine or shape by name: dgx-h100, ring:8", "its name", is_name,
                    load_name},
     TopologySource{"live", "this host: /proc, /sys and NVML", "the name live", is_live, load_live},
@@ -159,9 +153,17 @@ std::span<const TopologySource> topology_sources() { return kSources; }
 
 bool is_nccl_xml(const SourceInput& input) { return is_xml_of(input, "system"); }
 
-SourceInput look_at_source(const std::string& what) {
+// A line "[hosts]" or "[[hosts]]".
+bool is_cluster_toml(const SourceInput& input) {
+  if (input.form != SourceForm::kFile) return false;
+  const std::string text = "\n" + input.text.substr(0, kMaxClusterFileBytes);
+  return text.find("\n[hosts]") != std::string::npos ||
+         text.find("\n[[hosts]]") != std::string::npos;
+}
+
+SourceInput look_at_source(const std::string& what, const std::string& folder) {
   SourceInput input{.name = what};
-  if (what == "-") {
+  if (what == "-" && folder.empty()) {
     input.name = "standard input";
     input.form = SourceForm::kFile;
     input.text = read_text_file("/dev/stdin", kMaxSourceBytes);
@@ -169,17 +171,19 @@ SourceInput look_at_source(const std::string& what) {
   }
   if (std::ranges::any_of(kSources, [&](const auto& row) { return row.recognises(input); }))
     return input;
+  const std::string path = std::filesystem::path(folder) / what;
   struct stat status {};
-  if (::stat(what.c_str(), &status) != 0) {
-    if (errno != ENOENT && errno != ENOTDIR) check_sys(-1, fmt::format("read {}", what));
+  if (::stat(path.c_str(), &status) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) check_sys(-1, fmt::format("read {}", path));
     std::vector<std::string> names;
     for (const SyntheticName& known : synthetic_names()) names.emplace_back(known.name);
     fail(ErrorKind::kUsage,
-         "topology '{}': there is no such file, and no such name{}; known are {}", what,
+         "topology '{}': there is no such file, and no such name{}; known are {}", path,
          did_you_mean(what, names), fmt::join(names, ", "));
   }
   input.form = S_ISDIR(status.st_mode) ? SourceForm::kDirectory : SourceForm::kFile;
-  if (input.form == SourceForm::kFile) input.text = read_text_file(what, kMaxSourceBytes);
+  input.name = path;
+  if (input.form == SourceForm::kFile) input.text = read_text_file(path, kMaxSourceBytes);
   return input;
 }
 
@@ -192,8 +196,10 @@ Topology load_topology(const SourceInput& input) {
   return row->load(input);
 }
 
-HostTree load_host(const std::string& what) {
-  Topology topology = load_topology(what);
+HostTree load_host(const std::string& what) { return load_host(look_at_source(what)); }
+
+HostTree load_host(const SourceInput& input) {
+  Topology topology = load_topology(input);
   if (topology.trees.empty()) {
     fail(ErrorKind::kCorrupt, "read topology {}: {} does not say what is in a host", topology.name,
          topology.source);

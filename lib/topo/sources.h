@@ -36,15 +36,18 @@ struct TopologySource {
 // In the order in which they are asked.
 std::span<const TopologySource> topology_sources();
 
-// Reads what the user named, if it is a file. "-" is standard input. Names come before files: "./ring:8" is a file. Content decides what a file
-// is.
-SourceInput look_at_source(const std::string& what);
+// Reads what the user named, if it is a file: one in `folder`, where there is one; else "-" is
+// standard input. Names come before files: "./ring:8" is a file. Content decides what a file is.
+SourceInput look_at_source(const std::string& what, const std::string& folder = "");
 Topology load_topology(const SourceInput& input);
 Topology load_topology(const std::string& what);
 // Whether it is text of NCCL's or RCCL's topology XML, sound or not.
 bool is_nccl_xml(const SourceInput& input);
+// Whether it is a cluster TOML, likewise.
+bool is_cluster_toml(const SourceInput& input);
 // As load_topology(), of one host: of several that are alike, that host; of others the first, which
 // is noted. kCorrupt: nothing is known of what is in the hosts.
+HostTree load_host(const SourceInput& input);
 HostTree load_host(const std::string& what);
 
 }  // namespace gxp

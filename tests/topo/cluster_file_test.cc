@@ -84,6 +84,23 @@ TEST_CASE("hosts may be of several kinds, and come from NCCL's XML", "[topo]") {
   CHECK(cluster.description().groups[1].inside.nics[0].gb_per_s == 12.5);
 }
 
+TEST_CASE("the inside of a host comes from whatever tells of one", "[topo]") {
+  const auto [topology, gpus, nics] = GENERATE(table<std::string, size_t, size_t>({
+      {"dgx-h100", 8, 8},
+      {"2xnuma:3", 6, 2},
+      {"oci-H100-topology.xml", 8, 8},
+      {"./smi/dgx1-v100-4mlx.txt", 8, 4},
+      {"hwloc/power8gpudistances.xml", 4, 0},
+  }));
+  CAPTURE(topology);
+  const ClusterDescription cluster =
+      parse(kRoot + "[hosts]\ncount = 1\nnic_gb_per_s = 50\npcie_latency_us = 1\ntopology = '" +
+            topology + "'\n" + kNetwork);
+  CHECK(cluster.groups[0].inside.gpus.size() == gpus);
+  CHECK(cluster.groups[0].inside.nics.size() == nics);
+  CHECK(Cluster(cluster).gpus() == int(gpus));
+}
+
 TEST_CASE("the example and the one in the manual are clusters", "[topo]") {
   CHECK(Cluster(load_cluster(kSource + "/examples/cluster.toml")).gpus() == 4096);
   const std::string manual = read(kSource + "/docs/FORMAT.md");
@@ -142,9 +159,17 @@ TEST_CASE("a topology file that is not there or broken is named", "[topo]") {
   const auto hosts = [](const std::string& topology) {
     return kRoot + "[hosts]\ncount = 1\npcie_latency_us = 1\ntopology = '" + topology + "'\n";
   };
-  CHECK(complaint(ErrorKind::kIo, [&] {
+  CHECK(complaint(ErrorKind::kUsage, [&] {
           parse(hosts("absent.xml"));
-        }).find("absent.xml: No such") != std::string::npos);
+        }).find("absent.xml': there is no such file, and no such name") != std::string::npos);
+  CHECK(complaint_of(hosts("")).find("hosts.topology names nothing") != std::string::npos);
+  CHECK(complaint_of(hosts("aws-g5.48xl-topo.xml")).find("has no GPU") != std::string::npos);
+  CHECK(
+      complaint_of(hosts(kSource + "/examples/cluster.toml")).find("hosts.topology is a cluster") !=
+      std::string::npos);
+  CHECK(complaint(ErrorKind::kCorrupt, [&] {
+          parse(hosts("azure-ncv4-graph.xml"));
+        }).find("does not say what is in a host") != std::string::npos);
   CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(hosts("README.md")); }).find("README.md:") !=
         std::string::npos);
 }

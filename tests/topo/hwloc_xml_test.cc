@@ -204,6 +204,19 @@ TEST_CASE("threads of no NUMA node are noted", "[topo][hwloc]") {
   CHECK(host.notes[0].find("1 of 2 threads belong to no NUMA node") != std::string::npos);
 }
 
+TEST_CASE("an AMD display that runs programs is a GPU", "[topo][hwloc]") {
+  const auto [device, gpus] = GENERATE(table<std::string, size_t>(
+      {{"opencl0d1", 1}, {"rsmi0", 1}, {"card0", 0}, {"renderD128", 0}}));
+  const HostTree host = read_hwloc_xml(
+      "<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"1\"><object type=\"NUMANode\" "
+      "os_index=\"0\" cpuset=\"1\"/><object type=\"PCIDev\" pci_busid=\"0000:13:00.0\" "
+      "pci_type=\"0300 [1002:6860] [1002:0c35] 01\"><object type=\"OSDev\" osdev_type=\"5\" "
+      "name=\"" +
+          device + "\"/></object></object></topology>",
+      "a.xml");
+  CHECK(host.all_of(PartKind::kGpu).size() == gpus);
+}
+
 TEST_CASE("objects that lie too deep are refused", "[topo][hwloc]") {
   std::string text = "<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"1\">";
   for (int i = 0; i < 100'000; ++i) text += "<object type=\"Group\" cpuset=\"1\">";
