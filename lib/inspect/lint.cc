@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 3> kSeverities = {"error", "warning", "no
 void add_host_findings(const HostTree& host, std::vector<LintFinding>& findings) {
   const LintSubject subject(host);
   for (const LintRow& row : lint_rows()) {
-    if (row.host == nullptr) continue;
+    if (row.host == nullptr || (row.of_file && host.dialect.empty())) continue;
     row.host(subject, [&](SourcePlace place, std::string what) {
       findings.push_back({&row.rule, place, std::move(what)});
     });

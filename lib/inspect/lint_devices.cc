@@ -130,7 +130,7 @@ void check_gpu_far(const LintSubject& subject, const Say& say) {
 
 void check_net_dev(const LintSubject& subject, const Say& say) {
   for (const PartId id : subject.host.all_of(PartKind::kPort)) {
-    if (!port_of(subject, id).number && !subject.host.dialect.empty())
+    if (!port_of(subject, id).number)
       say(subject.host[id].place, fmt::format("{} has no dev", subject.names[id]));
   }
 }

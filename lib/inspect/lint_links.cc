@@ -63,7 +63,7 @@ void check_link_to_nothing(const LintSubject& subject, const Say& say) {
 
 void check_link_class(const LintSubject& subject, const Say& say) {
   for (const CrossLink& link : subject.host.cross_links()) {
-    if (joins_gpus(link) && link.target_class.empty() && !subject.host.dialect.empty())
+    if (joins_gpus(link) && link.target_class.empty())
       say(link.place, fmt::format("{} of {} to {} has no tclass", to_string(link.kind),
                                   subject.called(link.from), link.target.substr(0, kShown)));
   }

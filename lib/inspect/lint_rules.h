@@ -44,6 +44,7 @@ struct LintRow {
   LintRule rule;
   TagCheck tags = nullptr;  // one of the two, or none: what the reader refuses
   HostCheck host = nullptr;
+  bool of_file = false;  // asks for what NCCL's XML must say, and other sources need not
 };
 std::span<const LintRow> lint_rows();
 

@@ -163,6 +163,12 @@ HostInside read_regular_host(TableReader& reader, const LinkLatencies& latencies
   return {make_host(host), make_host_tree(host)};
 }
 
+// They are of another file than the one that messages name.
+void forget_places(HostTree& tree) {
+  for (PartId id = 0; id < tree.parts().size(); ++id) tree[id].place = {};
+  for (CrossLink& link : tree.cross_links()) link.place = {};
+}
+
 HostInside read_host_from_file(TableReader& reader, const std::string& path,
                                const LinkLatencies& latencies) {
   for (const char* key :
@@ -186,6 +192,7 @@ HostInside read_host_from_file(TableReader& reader, const std::string& path,
     return {};
   }
   HostTopology topology = host_topology_of(tree, latencies);
+  forget_places(tree);
   return {std::move(topology), std::move(tree)};
 }
 

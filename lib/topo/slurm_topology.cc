@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <set>
@@ -43,10 +44,15 @@ struct Value {
   SourcePlace place{};
 };
 
-// One switch or block, of one line or several that go on.
+// One switch or block, of one line or several that go on. `sum` is a block of blocks, which only
+// scontrol shows.
 struct Record {
-  Value switch_name{}, block_name{}, switches{}, nodes{};
+  Value switch_name{}, block_name{}, switches{}, nodes{}, sum{};
 };
+
+// What scontrol shows beside, and what says nothing of who is near whom.
+constexpr std::array<std::string_view, 4> kPassedOver = {"level", "blockindex", "blocksize",
+                                                         "blocksizes"};
 
 class Reader {
  public:
@@ -97,6 +103,7 @@ class Reader {
   size_t switch_of(const std::string& name, const Value& where);
   void put_below(size_t above, const std::string& name, const Value& where);
   void finish();
+  void keep_nearest_switches();
 
   Topology topology_;
   std::map<std::string, size_t> switches_;
@@ -104,6 +111,7 @@ class Reader {
   std::map<std::string, size_t> hosts_;
   std::vector<SourcePlace> places_;  // of switches
   size_t names_ = 0;                 // of all lists
+  std::set<std::string> noted_;      // keys, each once
 };
 
 void Reader::read_words(std::string_view line, int number, Record& record) {
@@ -123,19 +131,23 @@ void Reader::read_words(std::string_view line, int number, Record& record) {
 
 void Reader::set(std::string_view key, const Value& value, Record& record) {
   const std::string wanted = lower_case(key);
-  Value* field = wanted == "switchname"  ? &record.switch_name
-                 : wanted == "blockname" ? &record.block_name
-                 : wanted == "switches"  ? &record.switches
-                 : wanted == "nodes"     ? &record.nodes
-                                         : nullptr;
+  Value* field = wanted == "switchname"        ? &record.switch_name
+                 : wanted == "blockname"       ? &record.block_name
+                 : wanted == "switches"        ? &record.switches
+                 : wanted == "nodes"           ? &record.nodes
+                 : wanted == "aggregatedblock" ? &record.sum
+                                               : nullptr;
   if (field != nullptr) {
     if (!field->text.empty())
       fail_at(value.place, fmt::format("{} stands twice", key.substr(0, kMaxShown)));
     *field = value;
+  } else if (std::ranges::find(kPassedOver, wanted) != kPassedOver.end() ||
+             !noted_.insert(wanted).second) {
+    return;
   } else if (wanted == "linkspeed") {
     note(value.place, fmt::format("LinkSpeed={}: it has no unit, so it is not used",
                                   value.text.substr(0, kMaxShown)));
-  } else if (wanted != "blocksizes") {
+  } else {
     note(value.place, fmt::format("{} is not known; not used", key.substr(0, kMaxShown)));
   }
 }
@@ -168,6 +180,7 @@ void Reader::put_below(size_t above, const std::string& name, const Value& where
 
 void Reader::add(const Record& record) {
   const Value& name = record.switch_name.text.empty() ? record.block_name : record.switch_name;
+  if (!record.sum.text.empty()) return;
   if (name.text.empty()) {
     const Value& orphan = record.switches.text.empty() ? record.nodes : record.switches;
     if (!orphan.text.empty())
@@ -276,6 +289,20 @@ void Reader::finish() {
     if (!defined_.contains(i))
       topology_.notes.push_back(fmt::format("{}: switch {} has no line of its own", topology_.name,
                                             topology_.switches[i].name));
+  }
+  keep_nearest_switches();
+}
+
+// scontrol shows a node at all switches above it; it is joined to the lowest.
+void Reader::keep_nearest_switches() {
+  std::vector<size_t> above_host(topology_.switches.size(), kNoSwitch);  // the last such host
+  for (size_t host = 0; host < topology_.hosts.size(); ++host) {
+    std::vector<size_t>& leaves = topology_.hosts[host].leaves;
+    for (const size_t leaf : leaves) {
+      size_t up = topology_.switches[leaf].above;
+      for (; up != kNoSwitch; up = topology_.switches[up].above) above_host[up] = host;
+    }
+    std::erase_if(leaves, [&](size_t leaf) { return above_host[leaf] == host; });
   }
 }
 

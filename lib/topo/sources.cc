@@ -15,6 +15,7 @@
 #include "lib/topo/cluster_file.h"
 #include "lib/topo/hwloc_xml.h"
 #include "lib/topo/nccl_xml.h"
+#include "lib/topo/pci_tree.h"
 #include "lib/topo/slurm_topology.h"
 #include "lib/topo/smi_matrix.h"
 #include "lib/topo/source_live.h"
@@ -59,8 +60,21 @@ Topology load_channel_graphs(const SourceInput& input) {
           .notes = std::move(read.notes)};
 }
 
+// Whether one of them stands in the text, or after a '\n' at the beginning of a line.
+template <class... Marks>
+bool has_one_of(const SourceInput& input, Marks... marks) {
+  constexpr size_t kMaxLooked = 64u << 10;
+  const std::string text = "\n" + input.text.substr(0, kMaxLooked);
+  return ((text.find(marks) != std::string::npos) || ...);
+}
+
+bool is_rocm_smi(const SourceInput& input) {
+  return has_one_of(input, "ROCm System Management Interface",
+                    "between two GPUs =", "\nLINK TYPE TABLE:");
+}
+
 bool is_matrix(const SourceInput& input) {
-  return input.form == SourceForm::kFile && looks_like_matrix(input.text);
+  return input.form == SourceForm::kFile && looks_like_matrix(input.text) && !is_rocm_smi(input);
 }
 Topology load_matrix(const SourceInput& input) {
   return topology_of(host_of_matrix(read_pasted_matrix(input.text, input.name), input.name));
@@ -109,8 +123,8 @@ constexpr std::array kSources = {
                    "<graphs version=\"1\">", is_channel_graphs, load_channel_graphs},
     TopologySource{"nvidia-smi", "what nvidia-smi topo -m or -p2p printed, pasted",
                    "its columns, GPU0 GPU1", is_matrix, load_matrix},
-    TopologySource{"slurm", "Slurm's topology.conf, of switches or blocks", "SwitchName=NAME",
-                   is_slurm, load_slurm},
+    TopologySource{"slurm", "Slurm's topology.conf, or what scontrol show topology printed",
+                   "SwitchName=NAME", is_slurm, load_slurm},
     TopologySource{"cluster", "gxp's cluster TOML, as allreduce-test --simulate takes it",
                    "[hosts]", is_cluster_toml, load_cluster_file},
     TopologySource{"name", "a machine or shape by name: dgx-h100, ring:8", "its name", is_name,
@@ -122,6 +136,16 @@ constexpr std::array kSources = {
                    "<topology version=\"2.0\">", is_hwloc, load_hwloc},
 };
 
+// "3b:00.0 3D controller: ...", "0000:3b:00.0 ...", "-+-[0000:00]-".
+bool is_lspci(const SourceInput& input) {
+  const std::string_view line(input.text.data(),
+                              std::min(input.text.find('\n'), input.text.size()));
+  if (line.starts_with("-[0000:") || line.starts_with("-+-[")) return true;
+  const std::string_view bus_id = line.substr(0, line.find(' '));
+  return bus_id.size() < line.size() &&
+         (is_bus_id(bus_id) || is_bus_id(fmt::format("0000:{}", bus_id)));
+}
+
 // Files that are no topology, though people take them for one.
 struct Stranger {
   bool (*recognises)(const SourceInput& input);
@@ -129,15 +153,42 @@ struct Stranger {
 };
 constexpr std::array kStrangers = {
     Stranger{[](const SourceInput& input) {
-               return input.form == SourceForm::kFile &&
-                      input.text.find_first_not_of(" \t\r\n") == std::string::npos;
+               return input.text.find_first_not_of(" \t\r\n") == std::string::npos;
              },
              "it is empty"},
+    Stranger{
+        is_rocm_smi,
+        "it is of rocm-smi or amd-smi, which is not read; RCCL writes what is, to the file that "
+        "NCCL_TOPO_DUMP_FILE names"},
+    Stranger{[](const SourceInput& input) {
+               return has_one_of(input, "| NVIDIA-SMI ", "==NVSMI LOG==", "\n\t Link 0: ");
+             },
+             "nvidia-smi prints how GPUs are joined with topo -m; that is read"},
+    Stranger{
+        [](const SourceInput& input) { return has_one_of(input, "NCCL INFO "); },
+        "it is NCCL's log; NCCL writes the topology to the file that NCCL_TOPO_DUMP_FILE names"},
+    Stranger{
+        [](const SourceInput& input) { return has_one_of(input, "\n- topology:"); },
+        "it is Slurm's topology.yaml, which is not read; scontrol show topology prints what is"},
+    Stranger{[](const SourceInput& input) {
+               return has_one_of(input, "L#0 (P#", "Package L#0", "Machine (");
+             },
+             "it is lstopo's text; lstopo --of xml writes what is read"},
+    Stranger{[](const SourceInput& input) {
+               return is_xml_of(input, "svg") || input.text.starts_with("\x89PNG") ||
+                      input.text.starts_with("%PDF");
+             },
+             "it is a picture; lstopo --of xml, or gxp topo --format nccl-xml, write what is read"},
+    Stranger{is_lspci,
+             "it is lspci's text; lstopo --of xml, or hwloc-gather-topology, write what is read"},
+    Stranger{
+        [](const SourceInput& input) { return has_one_of(input, "\"schema\": \"gxp.topo/"); },
+        "it is gxp's own JSON, for other programs; --format nccl-xml writes what is read again"},
 };
 
 [[noreturn]] void refuse(const SourceInput& input) {
   for (const Stranger& stranger : kStrangers) {
-    if (stranger.recognises(input))
+    if (input.form == SourceForm::kFile && stranger.recognises(input))
       fail(ErrorKind::kCorrupt, "read topology {}: {}", input.name, stranger.what);
   }
   std::vector<std::string> known;

@@ -58,7 +58,8 @@ class Reader {
   void check(int result) const {
     if (result >= ARCHIVE_WARN) return;
     const char* const text = archive_error_string(archive_.get());
-    refuse("{}", text == nullptr ? "it is no tar archive" : text);
+    refuse("{}; it is to be a tar: what is only compressed has to be unpacked first",
+           text == nullptr ? "it is none" : text);
   }
 
   // Of what is kept, names and all.

@@ -291,6 +291,13 @@ TEST_CASE("lint compares a live link with what it could be", "[inspect][lint]") 
   CHECK(findings[0].what == "0000:01:00.0 has 8 of 16 lanes");
 }
 
+TEST_CASE("lint asks only NCCL's XML for what such a file must say", "[inspect][lint]") {
+  const std::string file = GXP_TEST_DATA + GENERATE(std::string("/topo/smi/dgx1-v100-4mlx.txt"),
+                                                    "/topo/hwloc/power8gpudistances.xml");
+  CAPTURE(lint_text(lint_host(load_host(file)), file));
+  CHECK(lint_host(load_host(file)).empty());
+}
+
 TEST_CASE("lint misses the NICs of a NUMA node that has none", "[inspect][lint]") {
   std::string text = clean_file();
   for (const char* dead : {"0000:12", "0000:22"}) {

@@ -45,6 +45,21 @@ TEST_CASE("blocks are groups of nodes", "[topo]") {
   CHECK(way_to(topology, "n19") == "b2");
 }
 
+TEST_CASE("what scontrol shows is read as the file that it shows", "[topo]") {
+  const Topology tree = parse(
+      "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=a,b\n"
+      "SwitchName=a Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=b Level=0 LinkSpeed=1 "
+      "Nodes=n[3-4]");
+  for (const TopologyHost& host : tree.hosts) CHECK(host.leaves.size() == 1);
+  CHECK(way_to(tree, "n3") == "top>b");
+  CHECK(tree.notes.size() == 1);  // of LinkSpeed
+  const Topology blocks = parse(
+      "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n"
+      "AggregatedBlock=b[1-1] BlockIndex=1 Nodes=n[1-2] BlockSize=4\n");
+  CHECK(blocks.switches.size() == 1);
+  CHECK(blocks.notes.empty());
+}
+
 TEST_CASE("what is left out or not used of a topology.conf is noted", "[topo]") {
   const auto [text, note] = GENERATE(table<std::string, std::string>({
       {"SwitchName=s Switches=x", "t.conf: switch x has no line of its own"},
