@@ -8,6 +8,7 @@
 // The only file here that includes toml++: it takes seconds to compile.
 #include <toml++/toml.h>
 
+#include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
 #include "lib/topo/cluster_topology.h"
@@ -21,7 +22,7 @@ namespace {
 constexpr double kMaxLatencyUs = 1e7;  // 10 s
 constexpr double kSecondsPerUs = 1e-6;
 constexpr double kMbitPerGb = 8000;
-constexpr size_t kMaxGroups = 1024;
+constexpr size_t kMaxGroups = 256;
 
 class Problems {
  public:
@@ -142,6 +143,14 @@ class TableReader {
   std::vector<std::string> known_;
 };
 
+// What is read of a file's groups.
+struct Groups {
+  const std::string& path;
+  Problems& problems;
+  size_t topology_bytes = 0;      // of the files that are named
+  std::vector<HostTree> trees{};  // a group's each
+};
+
 // The inside of a group's hosts: as the simulator takes it, and as a tree.
 struct HostInside {
   HostTopology topology;
@@ -169,19 +178,24 @@ void forget_places(HostTree& tree) {
   for (CrossLink& link : tree.cross_links()) link.place = {};
 }
 
-HostInside read_host_from_file(TableReader& reader, const std::string& path,
+HostInside read_host_from_file(TableReader& reader, Groups& groups,
                                const LinkLatencies& latencies) {
   for (const char* key :
        {"gpus", "nics", "numa_nodes", "pcie_gb_per_s", "nvlink_gb_per_s", "inter_numa_gb_per_s"}) {
     if (reader.find(key, true) != nullptr) reader.complain(key, "stands in the topology file");
   }
-  const std::string folder = std::filesystem::path(path).parent_path();
+  const std::string folder = std::filesystem::path(groups.path).parent_path();
   const std::string named = reader.text("topology");
   if (named.empty()) {
     reader.complain("topology", "names nothing");
     return {};
   }
   const SourceInput input = look_at_source(named, folder.empty() ? "." : folder);
+  groups.topology_bytes += input.text.size();
+  if (groups.topology_bytes > kMaxSourceBytes) {
+    fail(ErrorKind::kConfig, "{}: the topology files have more than {} together", groups.path,
+         format_bytes(kMaxSourceBytes));
+  }
   if (is_cluster_toml(input)) {
     reader.complain("topology", "is a cluster; it must say what is in one host");
     return {};
@@ -205,9 +219,8 @@ void set_port_speeds(HostTree& tree, double mbit_per_s) {
   }
 }
 
-HostGroup read_hosts(const toml::table& table, const std::string& path, Problems& problems,
-                     std::vector<HostTree>& trees) {
-  TableReader reader(table, "hosts.", problems);
+HostGroup read_hosts(const toml::table& table, Groups& groups) {
+  TableReader reader(table, "hosts.", groups.problems);
   HostGroup group{.name = reader.text("name", "host"),
                   .hosts = reader.integer("count", {1, double(Cluster::kMaxHosts)})};
   LinkLatencies latencies{.pcie_s = reader.seconds("pcie_latency_us")};
@@ -215,14 +228,14 @@ HostGroup read_hosts(const toml::table& table, const std::string& path, Problems
   latencies.inter_numa_s = reader.seconds("inter_numa_latency_us", latencies.pcie_s);
   HostInside inside = reader.find("topology", true) == nullptr
                           ? read_regular_host(reader, latencies)
-                          : read_host_from_file(reader, path, latencies);
+                          : read_host_from_file(reader, groups, latencies);
   group.inside = std::move(inside.topology);
   if (reader.find("nic_gb_per_s", true) != nullptr) {
     const double gb_per_s = reader.number("nic_gb_per_s", kBandwidths);
     for (Nic& nic : group.inside.nics) nic.gb_per_s = gb_per_s;
     set_port_speeds(inside.tree, gb_per_s * kMbitPerGb);
   }
-  trees.push_back(std::move(inside.tree));
+  groups.trees.push_back(std::move(inside.tree));
   group.nic_of_gpu = reader.integers("nic_of_gpu", {0, Cluster::kMaxGpusPerHost - 1});
   reader.finish();
   return group;
@@ -250,21 +263,20 @@ NetworkDescription read_network(const toml::table& table, Problems& problems) {
   return network;
 }
 
-void read_all_hosts(const toml::node& hosts, ClusterDescription& cluster, Problems& problems,
-                    std::vector<HostTree>& trees) {
+void read_all_hosts(const toml::node& hosts, ClusterDescription& cluster, Groups& groups) {
   if (const toml::table* table = hosts.as_table()) {
-    cluster.groups.push_back(read_hosts(*table, cluster.name, problems, trees));
+    cluster.groups.push_back(read_hosts(*table, groups));
     return;
   }
   const toml::array* array = hosts.as_array();
   if (array == nullptr || array->empty() || array->size() > kMaxGroups) {
-    return problems.add(hosts,
-                        fmt::format("hosts must be a table or a list of 1 to {}", kMaxGroups));
+    return groups.problems.add(
+        hosts, fmt::format("hosts must be a table or a list of 1 to {}", kMaxGroups));
   }
   for (const toml::node& element : *array) {
     const toml::table* table = element.as_table();
-    if (table == nullptr) return problems.add(element, "hosts must hold tables");
-    cluster.groups.push_back(read_hosts(*table, cluster.name, problems, trees));
+    if (table == nullptr) return groups.problems.add(element, "hosts must hold tables");
+    cluster.groups.push_back(read_hosts(*table, groups));
   }
 }
 
@@ -309,12 +321,12 @@ ParsedCluster parse(std::string_view text, const std::string& path) {
   const toml::table root = parse_or_fail(text, path);
   Problems problems(path);
   TableReader reader(root, "", problems);
-  std::vector<HostTree> trees;
+  Groups groups{.path = path, .problems = problems};
   ClusterDescription cluster{.name = path,
                              .message_overhead_s = reader.seconds("message_overhead_us"),
                              .fold_gb_per_s = reader.number("fold_gb_per_s", kBandwidths)};
   if (const toml::node* hosts = reader.find("hosts", false)) {
-    read_all_hosts(*hosts, cluster, problems, trees);
+    read_all_hosts(*hosts, cluster, groups);
   }
   int64_t host_count = 0;
   for (const HostGroup& group : cluster.groups) host_count += group.hosts;
@@ -327,7 +339,7 @@ ParsedCluster parse(std::string_view text, const std::string& path) {
   }
   reader.finish();
   problems.throw_if_any();
-  return {std::move(cluster), std::move(trees)};
+  return {std::move(cluster), std::move(groups.trees)};
 }
 
 }  // namespace

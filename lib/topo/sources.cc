@@ -167,9 +167,9 @@ constexpr std::array kStrangers = {
     Stranger{
         [](const SourceInput& input) { return has_one_of(input, "NCCL INFO "); },
         "it is NCCL's log; NCCL writes the topology to the file that NCCL_TOPO_DUMP_FILE names"},
-    Stranger{
-        [](const SourceInput& input) { return has_one_of(input, "\n- topology:"); },
-        "it is Slurm's topology.yaml, which is not read; scontrol show topology prints what is"},
+    Stranger{[](const SourceInput& input) { return has_one_of(input, "\n- topology:"); },
+             "it is Slurm's topology.yaml, which is not read; of switches and blocks scontrol show "
+             "topology prints what is"},
     Stranger{[](const SourceInput& input) {
                return has_one_of(input, "L#0 (P#", "Package L#0", "Machine (");
              },
@@ -204,12 +204,10 @@ std::span<const TopologySource> topology_sources() { return kSources; }
 
 bool is_nccl_xml(const SourceInput& input) { return is_xml_of(input, "system"); }
 
-// A line "[hosts]" or "[[hosts]]".
+// By a key that it must have, or where its hosts begin.
 bool is_cluster_toml(const SourceInput& input) {
   if (input.form != SourceForm::kFile) return false;
-  const std::string text = "\n" + input.text.substr(0, kMaxClusterFileBytes);
-  return text.find("\n[hosts]") != std::string::npos ||
-         text.find("\n[[hosts]]") != std::string::npos;
+  return has_one_of(input, "\n[hosts]", "\n[[hosts]]", "\nmessage_overhead_us");
 }
 
 SourceInput look_at_source(const std::string& what, const std::string& folder) {

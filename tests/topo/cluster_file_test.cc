@@ -1,5 +1,9 @@
 #include "lib/topo/cluster_file.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -119,8 +123,8 @@ TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") 
       {"x = [", "c.toml:1: "},
       {"x = 1\n [[ =]]", "c.toml:2: a name must follow '['"},
       {std::string(3000, '['), "c.toml:1: "},
-      {kRoot + "hosts = 3\n", "c.toml:3: hosts must be a table or a list of 1 to 1024"},
-      {kRoot + "hosts = []\n", "c.toml:3: hosts must be a table or a list of 1 to 1024"},
+      {kRoot + "hosts = 3\n", "c.toml:3: hosts must be a table or a list of 1 to 256"},
+      {kRoot + "hosts = []\n", "c.toml:3: hosts must be a table or a list of 1 to 256"},
       {kRoot + "hosts = [1]\n", "c.toml:3: hosts must hold tables"},
       {kRoot + kHosts, "c.toml:1: network is missing"},
       {"network = 1\n" + kRoot + kHosts, "c.toml:1: network must be a table"},
@@ -172,6 +176,19 @@ TEST_CASE("a topology file that is not there or broken is named", "[topo]") {
         }).find("does not say what is in a host") != std::string::npos);
   CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(hosts("README.md")); }).find("README.md:") !=
         std::string::npos);
+}
+
+TEST_CASE("the topology files of a cluster are bounded together", "[topo]") {
+  const auto file =
+      std::filesystem::temp_directory_path() / fmt::format("gxp-cluster-{}.xml", ::getpid());
+  std::ofstream(file) << "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" "
+                         "class=\"0x030000\"/></cpu></system>"
+                      << std::string(13 << 20, ' ');
+  std::string text = kRoot;
+  for (int i = 0; i < 5; ++i)
+    text += "[[hosts]]\ncount = 1\npcie_latency_us = 1\ntopology = '" + file.string() + "'\n";
+  CHECK(complaint_of(text) == "c.toml: the topology files have more than 64 MiB together");
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("every prefix of a cluster file is read or refused", "[topo]") {
