@@ -131,11 +131,17 @@ PciFunction HwlocDevices::function_of(const pugi::xml_node& object) {
   const pugi::xml_attribute speed = object.attribute("pci_link_speed");
   const double gb_per_s = speed ? host_.xml.number(object, speed, {0, 1e4}) : 0;
   part.link.now = pcie_rate_of(gb_per_s);
-  if (gb_per_s > 0 && part.link.now.lanes == 0) {
-    host_.tree.notes.push_back(
-        fmt::format("{}: no PCIe link has {} GB/s; unknown", host_.xml.at(object), gb_per_s));
-  }
+  if (gb_per_s > 0 && part.link.now.lanes == 0) odd_speeds_[gb_per_s].push_back(object);
   return function;
+}
+
+void HwlocDevices::note_odd_speeds() {
+  for (const auto& [gb_per_s, functions] : odd_speeds_) {
+    const std::string others =
+        functions.size() == 1 ? "" : fmt::format(", which {} functions have", functions.size());
+    host_.tree.notes.push_back(fmt::format("{}: no PCIe link has {} GB/s{}; unknown",
+                                           host_.xml.at(functions[0]), gb_per_s, others));
+  }
 }
 
 void HwlocDevices::describe(PartId part, const XmlNodes& devices) {

@@ -44,6 +44,8 @@ class HwlocDevices {
   explicit HwlocDevices(HwlocHost& host) : host_(host) {}
   // `object` is a child of an object with CPUs, of which `node` is the nearest.
   void add(const pugi::xml_node& object, PartId node);
+  // When all are added: speeds that no link has, a note each.
+  void note_odd_speeds();
 
  private:
   void collect(const pugi::xml_node& object, int above, int depth);
@@ -59,8 +61,9 @@ class HwlocDevices {
 
   HwlocHost& host_;
   PciRoot root_;
-  XmlNodes objects_;               // of root_'s functions
-  std::vector<XmlNodes> devices_;  // of root_'s functions
+  XmlNodes objects_;                       // of root_'s functions
+  std::vector<XmlNodes> devices_;          // of root_'s functions
+  std::map<double, XmlNodes> odd_speeds_;  // in GB/s
 };
 
 // Links between GPUs, and to CPUs, from a matrix of bandwidths.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "lib/base/text.h"
 #include "lib/topo/hwloc_objects.h"
 
 namespace gxp {
@@ -40,13 +41,16 @@ class Reader {
     read_version(topology);
     topology_ = topology;
     machine_ = topology.child("object");
-    if (!machine_ || type_of(machine_) != "Machine")
+    const std::string_view type = type_of(machine_);
+    // Version 1 merges a machine with its only node, if asked to.
+    if (type != "Machine" && (host_.version > 1 || type != "NUMANode"))
       xml_.fail_at(topology, "it has no object of type Machine");
     collect(machine_, 1);
     add_nodes();
     HwlocDevices devices(host_);
     for (const auto& [device, above] : found_.devices)
       devices.add(device, node_near(above, device));
+    devices.note_odd_speeds();
     read_hwloc_matrices(host_, topology);
     HostTree& tree = host_.tree;
     tree.name = cpu_info(machine_, "HostName");
@@ -149,7 +153,7 @@ class Reader {
     const pugi::xml_node package = package_of(cpus);
     node.architecture = architecture_of(package);
     node.vendor = cpu_info(package, "CPUVendor");
-    node.model_name = cpu_info(package, "CPUModel");
+    node.model_name = trimmed(cpu_info(package, "CPUModel"));  // AMD's ends with blanks
     const auto family = parse_small_number(cpu_info(package, "CPUFamilyNumber"));
     if (family) node.family = *family > 15 ? 15 + (*family - 15) * 16 : *family;
     node.model = parse_small_number(cpu_info(package, "CPUModelNumber"));

@@ -185,10 +185,11 @@ TEST_CASE("version 1 of hwloc's XML says the same in its own words", "[topo][hwl
       "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x3\" local_memory=\"4096\">";
   const HostTree newer = read_hwloc_xml(
       machine(" version=\"2.0\"", node + "</object>" + package("Package", "L3Cache")), "a.xml");
-  const HostTree older =
-      read_hwloc_xml(GENERATE_COPY(machine("", package("Socket", "Cache")),
-                                   machine("", node + package("Package", "Cache") + "</object>")),
-                     "a.xml");
+  const HostTree older = read_hwloc_xml(
+      GENERATE_COPY(machine("", package("Socket", "Cache")),
+                    machine("", node + package("Package", "Cache") + "</object>"),
+                    "<topology>" + node + package("Package", "Cache") + "</object></topology>"),
+      "a.xml");
   CHECK(describe_nodes(older) == describe_nodes(newer));
   CHECK(describe_devices(older) == describe_devices(newer));
   CHECK(older.all_of(PartKind::kPort).size() == 1);
@@ -215,6 +216,22 @@ TEST_CASE("an AMD display that runs programs is a GPU", "[topo][hwloc]") {
           device + "\"/></object></object></topology>",
       "a.xml");
   CHECK(host.all_of(PartKind::kGpu).size() == gpus);
+}
+
+TEST_CASE("speeds that no PCIe link has are noted once each", "[topo][hwloc]") {
+  std::string text =
+      "<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"1\"><object type=\"NUMANode\" "
+      "os_index=\"0\" cpuset=\"1\"/>\n";
+  for (const char* const speed : {"31.0", "0.1", "31.0"}) {
+    text += fmt::format(
+        "<object type=\"PCIDev\" pci_busid=\"0000:01:00.0\" "
+        "pci_type=\"0200 [15b3:1013] [15b3:0008] 00\" pci_link_speed=\"{}\"/>\n",
+        speed);
+  }
+  CHECK(read_hwloc_xml(text + "</object></topology>", "a.xml").notes ==
+        std::vector<std::string>{
+            "a.xml:3:1: no PCIe link has 0.1 GB/s; unknown",
+            "a.xml:2:1: no PCIe link has 31 GB/s, which 2 functions have; unknown"});
 }
 
 TEST_CASE("objects that lie too deep are refused", "[topo][hwloc]") {
