@@ -60,21 +60,21 @@ Topology load_channel_graphs(const SourceInput& input) {
           .notes = std::move(read.notes)};
 }
 
-// Whether one of them stands in the text, or after a '\n' at the beginning of a line.
-template <class... Marks>
-bool has_one_of(const SourceInput& input, Marks... marks) {
+// Of which one stands in the text; behind a '\n' at the beginning of a line.
+using Marks = std::array<std::string_view, 3>;
+constexpr Marks kRocmSmi = {"ROCm System Management Interface",
+                            "between two GPUs =", "\nLINK TYPE TABLE:"};
+
+bool has_one_of(const SourceInput& input, const Marks& marks) {
   constexpr size_t kMaxLooked = 64u << 10;
   const std::string text = "\n" + input.text.substr(0, kMaxLooked);
-  return ((text.find(marks) != std::string::npos) || ...);
-}
-
-bool is_rocm_smi(const SourceInput& input) {
-  return has_one_of(input, "ROCm System Management Interface",
-                    "between two GPUs =", "\nLINK TYPE TABLE:");
+  return std::ranges::any_of(
+      marks, [&](auto mark) { return !mark.empty() && text.find(mark) != std::string::npos; });
 }
 
 bool is_matrix(const SourceInput& input) {
-  return input.form == SourceForm::kFile && looks_like_matrix(input.text) && !is_rocm_smi(input);
+  return input.form == SourceForm::kFile && looks_like_matrix(input.text) &&
+         !has_one_of(input, kRocmSmi);
 }
 Topology load_matrix(const SourceInput& input) {
   return topology_of(host_of_matrix(read_pasted_matrix(input.text, input.name), input.name));
@@ -146,49 +146,48 @@ bool is_lspci(const SourceInput& input) {
          (is_bus_id(bus_id) || is_bus_id(fmt::format("0000:{}", bus_id)));
 }
 
+bool is_empty(const SourceInput& input) {
+  return input.text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
 // Files that are no topology, though people take them for one.
 struct Stranger {
-  bool (*recognises)(const SourceInput& input);
   std::string_view what;
+  Marks marks{};
+  bool (*recognises)(const SourceInput& input) = nullptr;
 };
 constexpr std::array kStrangers = {
-    Stranger{[](const SourceInput& input) {
-               return input.text.find_first_not_of(" \t\r\n") == std::string::npos;
-             },
-             "it is empty"},
+    Stranger{"it is empty", {}, is_empty},
     Stranger{
-        is_rocm_smi,
         "it is of rocm-smi or amd-smi, which is not read; RCCL writes what is, to the file that "
-        "NCCL_TOPO_DUMP_FILE names"},
-    Stranger{[](const SourceInput& input) {
-               return has_one_of(input, "| NVIDIA-SMI ", "==NVSMI LOG==", "\n\t Link 0: ");
-             },
-             "nvidia-smi prints how GPUs are joined with topo -m; that is read"},
+        "NCCL_TOPO_DUMP_FILE names",
+        kRocmSmi},
+    Stranger{"nvidia-smi prints how GPUs are joined with topo -m; that is read",
+             {"| NVIDIA-SMI ", "==NVSMI LOG==", "\n\t Link 0: "}},
     Stranger{
-        [](const SourceInput& input) { return has_one_of(input, "NCCL INFO "); },
-        "it is NCCL's log; NCCL writes the topology to the file that NCCL_TOPO_DUMP_FILE names"},
-    Stranger{[](const SourceInput& input) { return has_one_of(input, "\n- topology:"); },
-             "it is Slurm's topology.yaml, which is not read; of switches and blocks scontrol show "
-             "topology prints what is"},
-    Stranger{[](const SourceInput& input) {
-               return has_one_of(input, "L#0 (P#", "Package L#0", "Machine (");
-             },
-             "it is lstopo's text; lstopo --of xml writes what is read"},
-    Stranger{[](const SourceInput& input) {
-               return is_xml_of(input, "svg") || input.text.starts_with("\x89PNG") ||
-                      input.text.starts_with("%PDF");
-             },
-             "it is a picture; lstopo --of xml, or gxp topo --format nccl-xml, write what is read"},
-    Stranger{is_lspci,
-             "it is lspci's text; lstopo --of xml, or hwloc-gather-topology, write what is read"},
+        "it is NCCL's log; NCCL writes the topology to the file that NCCL_TOPO_DUMP_FILE names",
+        {"NCCL INFO "}},
+    Stranger{"it is Slurm's topology.yaml, which is not read; of switches and blocks scontrol show "
+             "topology prints what is",
+             {"\n- topology:"}},
+    Stranger{"it is lstopo's text; lstopo --of xml writes what is read",
+             {"L#0 (P#", "Package L#0", "\nMachine ("}},
+    Stranger{"it is a picture; lstopo --of xml, or gxp topo --format nccl-xml, write what is read",
+             {"\n<svg", "\n\x89PNG", "\n%PDF"}},
+    Stranger{"there is XML in other text; give the XML alone",
+             {"<system version=", "<topology version="}},
+    Stranger{"it is lspci's text; lstopo --of xml, or hwloc-gather-topology, write what is read",
+             {},
+             is_lspci},
     Stranger{
-        [](const SourceInput& input) { return has_one_of(input, "\"schema\": \"gxp.topo/"); },
-        "it is gxp's own JSON, for other programs; --format nccl-xml writes what is read again"},
+        "it is gxp's own JSON, for other programs; --format nccl-xml writes what is read again",
+        {"\"schema\": \"gxp.topo/"}},
 };
 
 [[noreturn]] void refuse(const SourceInput& input) {
   for (const Stranger& stranger : kStrangers) {
-    if (input.form == SourceForm::kFile && stranger.recognises(input))
+    if (has_one_of(input, stranger.marks) ||
+        (stranger.recognises != nullptr && stranger.recognises(input)))
       fail(ErrorKind::kCorrupt, "read topology {}: {}", input.name, stranger.what);
   }
   std::vector<std::string> known;
@@ -207,7 +206,7 @@ bool is_nccl_xml(const SourceInput& input) { return is_xml_of(input, "system"); 
 // By a key that it must have, or where its hosts begin.
 bool is_cluster_toml(const SourceInput& input) {
   if (input.form != SourceForm::kFile) return false;
-  return has_one_of(input, "\n[hosts]", "\n[[hosts]]", "\nmessage_overhead_us");
+  return has_one_of(input, {"\n[hosts]", "\n[[hosts]]", "\nmessage_overhead_us"});
 }
 
 SourceInput look_at_source(const std::string& what, const std::string& folder) {

@@ -62,6 +62,7 @@ TEST_CASE("what is no topology is refused, with what it is", "[topo]") {
       {"0000:3b:00.0 3D controller: NVIDIA\n", "it is lspci's text"},
       {"-[0000:00]-+-00.0\n", "it is lspci's text"},
       {"{\n  \"schema\": \"gxp.topo/1\",\n", "it is gxp's own JSON"},
+      {"kind: ConfigMap\n  topo.xml: |\n    <system version=\"1\"/>\n", "XML in other text"},
       {"00:0x.0 Host\n", "it is nothing that gxp knows"},
       {"hello", "it is nothing that gxp knows: NCCL's topology XML"},
       {"<?xml version=\"1.0\"?><!-- a > b --><html/>", "it is nothing that gxp knows"},
