@@ -4,6 +4,8 @@
 // The only file that includes toml++: it takes seconds to compile.
 #include <toml++/toml.h>
 
+#include "lib/base/toml_text.h"
+
 namespace gxp {
 namespace {
 
@@ -44,6 +46,11 @@ TomlEntry to_entry(const std::string& section, const toml::key& key, const toml:
 
 TomlDocument parse_toml(std::string_view text) {
   TomlDocument document;
+  if (const auto flaw = find_toml_flaw(text)) {
+    document.syntax_error = flaw->what;
+    document.syntax_error_line = flaw->line;
+    return document;
+  }
   try {
     const toml::table root = toml::parse(text);
     for (const auto& [key, node] : root) {

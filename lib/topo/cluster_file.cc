@@ -11,6 +11,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
+#include "lib/base/toml_text.h"
 #include "lib/topo/cluster_topology.h"
 #include "lib/topo/host_of_tree.h"
 #include "lib/topo/sources.h"
@@ -280,31 +281,9 @@ void read_all_hosts(const toml::node& hosts, ClusterDescription& cluster, Groups
   }
 }
 
-// toml++ 3.3 ends the process where what follows "[" or "[[" cannot begin a key. Such text is
-// refused here; within a text or list of several lines it would be TOML, but no value of a cluster
-// is that.
-void check_headers(std::string_view text, const std::string& path) {
-  constexpr std::string_view kBlank = " \t";
-  constexpr std::string_view kKeys =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_\"']";
-  size_t line = 1;
-  for (size_t at = 0; at < text.size(); ++line) {
-    std::string_view rest = text.substr(at, text.find_first_of("\n\r", at) - at);
-    at += rest.size() + 1;
-    const auto skip_blank = [&] {
-      rest.remove_prefix(std::min(rest.find_first_not_of(kBlank), rest.size()));
-    };
-    skip_blank();
-    if (!rest.starts_with('[')) continue;
-    rest.remove_prefix(rest.starts_with("[[") ? 2 : 1);
-    skip_blank();
-    if (!rest.empty() && kKeys.find(rest[0]) != std::string_view::npos) continue;
-    fail(ErrorKind::kConfig, "{}:{}: a name must follow '['", path, line);
-  }
-}
-
 toml::table parse_or_fail(std::string_view text, const std::string& path) {
-  check_headers(text, path);
+  if (const auto flaw = find_toml_flaw(text))
+    fail(ErrorKind::kConfig, "{}:{}: {}", path, flaw->line, flaw->what);
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {

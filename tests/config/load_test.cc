@@ -202,7 +202,9 @@ TEST_CASE("a key before the first section is sent to the section that has it", "
 }
 
 TEST_CASE("text that is not TOML is reported with its line, and nothing else is", "[config]") {
-  const std::string message = complaint("[model]\nhidden = = 3\n");
+  // The second ended the process, within toml++.
+  const std::string message =
+      complaint("[model]\n" + GENERATE(std::string("hidden = = 3\n"), "[[ =]]\n"));
   CHECK(message.starts_with("run.toml:2: not valid TOML: "));
   CHECK(message.find('\n') == std::string::npos);
 }

@@ -116,6 +116,7 @@ TEST_CASE("the example and the one in the manual are clusters", "[topo]") {
 TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") {
   const std::string good = kRoot + kHosts + kNetwork;
   REQUIRE(complaint_of(good) == "");
+  REQUIRE(complaint_of("\xef\xbb\xbf# größer\n" + good) == "");
   const auto [text, said] = GENERATE_COPY(table<std::string, std::string>({
       {"",
        "c.toml:1: message_overhead_us is missing\nc.toml:1: fold_gb_per_s is missing\n"
@@ -123,6 +124,7 @@ TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") 
       {"x = [", "c.toml:1: "},
       {"x = 1\n [[ =]]", "c.toml:2: a name must follow '['"},
       {std::string(3000, '['), "c.toml:1: "},
+      {"hostsϟ = 1", "c.toml:1: letters beyond ASCII must stand in quotes"},
       {kRoot + "hosts = 3\n", "c.toml:3: hosts must be a table or a list of 1 to 256"},
       {kRoot + "hosts = []\n", "c.toml:3: hosts must be a table or a list of 1 to 256"},
       {kRoot + "hosts = [1]\n", "c.toml:3: hosts must hold tables"},

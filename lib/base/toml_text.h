@@ -1,0 +1,22 @@
+// What toml++ must not be given, found before it parses.
+//
+// toml++ 3.3 ends the process where what follows "[" or "[[" at the beginning of a line cannot
+// begin a key, and does what C++ leaves undefined where a key has letters beyond ASCII. Both are
+// found line by line; so that a line can be judged alone, texts of several lines are found, too.
+// Lists of several lines are none of it, unless one of their lines begins with such a bracket.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace gxp {
+
+struct TomlFlaw {
+  int line = 0;  // from 1
+  std::string_view what{};
+};
+
+// The first one, or none.
+std::optional<TomlFlaw> find_toml_flaw(std::string_view text);
+
+}  // namespace gxp
