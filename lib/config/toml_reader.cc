@@ -1,9 +1,8 @@
 #include "lib/config/toml_reader.h"
 
 #include <algorithm>
-// The only file that includes toml++: it takes seconds to compile.
-#include <toml++/toml.h>
 
+#include "lib/base/toml_library.h"
 #include "lib/base/toml_text.h"
 
 namespace gxp {
@@ -69,6 +68,10 @@ TomlDocument parse_toml(std::string_view text) {
     document = {};
     document.syntax_error = error.description();
     document.syntax_error_line = int(error.source().begin.line);
+  } catch (const TomlAssertion&) {
+    document = {};
+    document.syntax_error = kTomlAssertion;
+    document.syntax_error_line = 1;
   }
   std::ranges::stable_sort(document.entries, {}, &TomlEntry::line);
   return document;

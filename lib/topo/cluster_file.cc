@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-// The only file here that includes toml++: it takes seconds to compile.
-#include <toml++/toml.h>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
+#include "lib/base/toml_library.h"
 #include "lib/base/toml_text.h"
 #include "lib/topo/cluster_topology.h"
 #include "lib/topo/host_of_tree.h"
@@ -288,6 +287,8 @@ toml::table parse_or_fail(std::string_view text, const std::string& path) {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
     fail(ErrorKind::kConfig, "{}:{}: {}", path, error.source().begin.line, error.description());
+  } catch (const TomlAssertion&) {
+    fail(ErrorKind::kConfig, "{}:1: {}", path, kTomlAssertion);
   }
 }
 

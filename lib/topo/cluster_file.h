@@ -2,7 +2,8 @@
 //   Limits  kMaxClusterFileBytes, 256 groups of hosts; those of cluster.h and sources.h, the latter
 //           for all topologies together.
 //   Errors  kConfig: all that is wrong with the keys, one line each, "FILE:LINE: hosts.gpus is 0;
-//           must be from 1 to 256"; of the file and the topologies that it names those of sources.h.
+//           must be from 1 to 256"; of the file and the topologies that it names those of
+//           sources.h.
 #pragma once
 
 #include <string>

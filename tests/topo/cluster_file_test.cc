@@ -122,6 +122,7 @@ TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") 
        "c.toml:1: message_overhead_us is missing\nc.toml:1: fold_gb_per_s is missing\n"
        "c.toml:1: hosts is missing"},
       {"x = [", "c.toml:1: "},
+      {"x = [0,\n}", "c.toml:1: it is no TOML; is a list not closed?"},
       {"x = 1\n [[ =]]", "c.toml:2: a name must follow '['"},
       {std::string(3000, '['), "c.toml:1: "},
       {"hostsϟ = 1", "c.toml:1: letters beyond ASCII must stand in quotes"},
