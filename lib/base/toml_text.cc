@@ -20,22 +20,60 @@ std::string_view wrong_in_header(std::string_view line) {
   return "a name must follow '['";
 }
 
-std::string_view wrong_in_quotes(std::string_view line) {
-  char quote = 0;
-  for (size_t at = 0; at < line.size(); ++at) {
-    const char c = line[at];
-    if (quote != 0) {
-      if (c == '\\' && quote == '"') ++at;
-      if (c == quote) quote = 0;
-      continue;
-    }
-    if (c == '#') break;
-    if (static_cast<unsigned char>(c) >= 0x80) return "letters beyond ASCII must stand in quotes";
-    const std::string_view rest = line.substr(at);
-    if (rest.starts_with("\"\"\"") || rest.starts_with("'''")) return "a text must be of one line";
-    if (c == '"' || c == '\'') quote = c;
+constexpr std::string_view kBeyondAscii = "letters beyond ASCII must stand in quotes";
+
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_-+.:").find(c) != std::string_view::npos;
+}
+
+// The length of the quoted text that `line` begins with, to the line's end if it is not closed.
+size_t quoted_length(std::string_view line) {
+  for (size_t at = 1; at < line.size(); ++at) {
+    if (line[at] == line[0]) return at + 1;
+    if (line[0] == '"' && line[at] == '\\') ++at;
   }
-  return "";
+  return line.size();
+}
+
+// Whether quotes open a text wherever they stand, as toml++ sees it, and letters beyond ASCII stand
+// in such texts alone: of KEY = VALUE, lists and inline tables each part is where it may be.
+bool has_plain_order(std::string_view line) {
+  enum { kStart, kKey, kValue, kDone } state = kStart;
+  while (!line.empty() && line[0] != '#') {
+    const char c = line[0];
+    size_t length = 1;
+    if (c == '"' || c == '\'' || is_word(c)) {
+      if (state == kKey || state == kDone) return false;
+      state = state == kStart ? kKey : kDone;
+      while (is_word(c) && length < line.size() && is_word(line[length])) ++length;
+      if (!is_word(c)) length = quoted_length(line);
+    } else if (c == '=') {
+      if (state != kKey) return false;
+      state = kValue;
+    } else if (c == ',') {
+      state = kStart;
+    } else if (c == '[' || c == '{') {
+      if (state == kKey || state == kDone) return false;
+      state = kStart;
+    } else if (c == ']' || c == '}') {
+      state = kDone;
+    } else if (c != ' ' && c != '\t') {
+      return false;
+    }
+    line.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string_view wrong_in_quotes(std::string_view line) {
+  const std::string_view code = line.substr(0, line.find('#'));
+  for (const char* const quotes : {"\"\"\"", "'''"}) {
+    if (code.find(quotes) != std::string_view::npos) return "a text must be of one line";
+  }
+  const bool is_ascii =
+      std::ranges::all_of(line, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  return is_ascii || has_plain_order(line) ? "" : kBeyondAscii;
 }
 
 }  // namespace

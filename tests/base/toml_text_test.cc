@@ -14,6 +14,10 @@ TEST_CASE("what toml++ must not be given is found where it stands", "[base]") {
       {"x\xcf\x9f = 1", 1, "letters beyond ASCII must stand in quotes"},
       {"x = \"\\\"\xcf\x9f\"\xcf\x9f", 1, "letters beyond ASCII must stand in quotes"},
       {"x = 'a\\'\xcf\x9f", 1, "letters beyond ASCII must stand in quotes"},
+      {"x = 2'\xc3\xb6'", 1, "letters beyond ASCII must stand in quotes"},
+      {"x = 2='\xc3\xb6'", 1, "letters beyond ASCII must stand in quotes"},
+      {"x = 2['\xc3\xb6']", 1, "letters beyond ASCII must stand in quotes"},
+      {"x = 2\x0f'\xc3\xb6'", 1, "letters beyond ASCII must stand in quotes"},
       {"y = \"\"\"\nz\"\"\"", 1, "a text must be of one line"},
       {"y = '''z'''", 1, "a text must be of one line"},
   }));
@@ -30,7 +34,8 @@ TEST_CASE("sound TOML has no flaw", "[base]") {
                "\xef\xbb\xbf# gr\xc3\xb6\xc3\x9f"
                "er\nx = 1",
                "[ a ]\n[[\"b\xc3\xb6\"]]\nx = '\xc3\xb6' # '\"\xc3\xb6",
-               "x = [\n  'a', \"b'\\\\\",\n]\ny = ''\nz = \"\"", "x = '# \xc3\xb6'");
+               "x = [\n  'a', \"b'\\\\\",\n]\ny = ''\nz = \"\"", "x = '# \xc3\xb6'",
+               "a.b = { c = 1, \"d\" = [-1.5, '\xc3\xb6'] } # \xc3\xb6");
   CHECK_FALSE(find_toml_flaw(text));
 }
 
