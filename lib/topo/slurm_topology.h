@@ -5,9 +5,6 @@
 // after a backslash, keys in any case, host lists such as "rack[1-2]n[01-18]". Other keys, each
 // once, a switch that has no line of its own or two above it are noted. It does not say what is in
 // a node.
-// after a backslash, keys in any case, host lists such as "rack[1-2]n[01-18]". Other keys, each
-// once, a switch that has no line of its own or two above it are noted. It does not say what is in
-// a node.
 //   Limits  Topology::kMaxHosts, kMaxSwitches; kMaxSlurmLevels; 2^18 names in all.
 //   Errors  kCorrupt, "read topology FILE:LINE:COLUMN: ...".
 // Source: topology.conf(5) of Slurm 24.05.
