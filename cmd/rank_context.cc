@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <list>
 #include <memory>
 
 #include "lib/base/log.h"
@@ -210,9 +211,16 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
               const std::function<void(Communicator&)>& work) {
   const EngineRow& engine = choose_engine(settings.comm);
   if (engine.joins_ranks) return run_joined_rank(request, environment, settings, device, work);
-  const RankIdentity identity = identity_from(environment);
-  if (identity.world_size == 1 && engine.name == "native")
+  if (identity_from(environment).world_size == 1 && engine.name == "native")
     return run_alone(environment, settings, device, work);
+  run_rank_over({settings.comm.transport}, request, environment, settings, device, work);
+}
+
+void run_rank_over(const std::vector<std::string>& transports, const LaunchRequest& request,
+                   const Environment& environment, const JobSettings& settings, Device& device,
+                   const std::function<void(Communicator&)>& work) {
+  const EngineRow& engine = choose_engine(settings.comm);
+  const RankIdentity identity = identity_from(environment);
   set_log_rank(identity.rank);
   const Deadline joined = after_seconds(request.join_timeout_s);
   FlightRecorder recorder(identity.rank, identity.world_size, settings.comm.flight_recorder);
@@ -229,21 +237,27 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
                                  .tcp = tcp_options(settings.comm),
                                  .kernel_copies = settings.comm.kernel_copies};
   connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);
-  std::optional<Communicator> communicator;  // there until the store knows why the job ends
+  // All are there until the store knows why the job ends, and peers have what they were sent.
+  std::list<Communicator> communicators;
   try {
     Profile profile = shared_profile(*job.store, settings, environment, joined);
     check_configuration(*job.store, agreed_configuration(settings, profile), joined);
     CommunicatorOptions options = communicator_options(settings, std::move(profile));
     options.witnesses = {&recorder, job.store.get()};
-    communicator.emplace(engine.make({.ranks = context,
-                                      .comm = settings.comm,
-                                      .device = device,
-                                      .choice = choice_of(options),
-                                      .profile = options.profile,
-                                      .local_rank = identity.local_rank,
-                                      .recorder = &recorder}),
-                         options.timeout, options.witnesses);
-    work(*communicator);
+    CommConfig comm = settings.comm;
+    for (const std::string& transport : transports) {
+      comm.transport = transport;
+      job.store->begin_keys_with(transport + " ");
+      communicators.emplace_back(engine.make({.ranks = context,
+                                              .comm = comm,
+                                              .device = device,
+                                              .choice = choice_of(options),
+                                              .profile = options.profile,
+                                              .local_rank = identity.local_rank,
+                                              .recorder = &recorder}),
+                                 options.timeout, options.witnesses);
+      work(communicators.back());
+    }
     job.close(after_seconds(request.join_timeout_s));
   } catch (const Error& error) {
     fail_with_first_cause(*job.store, error);

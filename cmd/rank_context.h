@@ -57,4 +57,10 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
               const JobSettings& settings, Device& device,
               const std::function<void(Communicator&)>& work);
 
+// The same over each of these transports, one after the other, in place of comm.transport. The
+// engine is native. Precondition: several ranks.
+void run_rank_over(const std::vector<std::string>& transports, const LaunchRequest& request,
+                   const Environment& environment, const JobSettings& settings, Device& device,
+                   const std::function<void(Communicator&)>& work);
+
 }  // namespace gxp

@@ -8,12 +8,14 @@
 #include <array>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "cmd/exit_codes.h"
 #include "cmd/options.h"
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
 #include "lib/bench/link_probe.h"
+#include "lib/collective/engines.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
 
@@ -41,36 +43,58 @@ JobSettings job_of(const TopoProbeOptions& options, CommConfig comm) {
   return {.comm = std::move(comm), .configuration = std::move(configuration)};
 }
 
-Table measure(Communicator& communicator, double seconds) {
-  Table table{.name = "measured",
-              .columns = {{"from", "from rank"},
-                          {"to", "to rank"},
-                          {"from_host", "from host"},
-                          {"to_host", "to host"},
-                          {"same_host", "one host"},
-                          {"transport"},
-                          {"latency_us", "latency us"},
-                          {"bandwidth_gb_s", "GB/s"},
-                          {"interface"},
-                          {"link_gb_s", "with headers"}},
-              .rows = {}};
+Table empty_table() {
+  return {.name = "measured",
+          .columns = {{"from", "from rank"},
+                      {"to", "to rank"},
+                      {"from_host", "from host"},
+                      {"to_host", "to host"},
+                      {"same_host", "one host"},
+                      {"transport"},
+                      {"latency_us", "latency us"},
+                      {"bandwidth_gb_s", "GB/s"},
+                      {"interface"},
+                      {"link_gb_s", "with headers"}},
+          .rows = {}};
+}
+
+void measure(Communicator& communicator, const ProbeOptions& options, Table& table) {
   const std::vector<std::string> names = host_names(communicator);
-  const std::span<const int> hosts = communicator.hosts();
-  const auto on_one_host = [&](int a, int b) {
-    return hosts.empty() || hosts[size_t(a)] == hosts[size_t(b)];
-  };
   const std::string_view transports = communicator.transport_name();  // "shm+tcp"
   const std::string_view inside = transports.substr(0, transports.find('+'));
   const std::string_view between = transports.substr(transports.find('+') + 1);
-  for (const ProbedLink& link : probe_links(communicator, {.seconds = seconds})) {
-    const bool one_host = on_one_host(link.from, link.to);
+  for (const ProbedLink& link : probe_links(communicator, options)) {
+    const bool one_host = communicator.share_host(link.from, link.to);
     table.add_row({int64_t{link.from}, int64_t{link.to}, names[size_t(link.from)],
                    names[size_t(link.to)], one_host, std::string(one_host ? inside : between),
                    link.latency_s * 1e6, link.gb_per_s,
                    link.interface.empty() ? Cell() : Cell(link.interface),
                    link.interface.empty() ? Cell() : Cell(link.link_gb_per_s)});
   }
-  return table;
+}
+
+// Over the transport that was asked for, or over all: what `auto` takes for each pair, and within
+// hosts also what it does not.
+Table measure_all(const TopoProbeOptions& options, const Environment& environment,
+                  const CommConfig& comm) {
+  const std::unique_ptr<Device> device = make_cpu_device();
+  const JobSettings job = job_of(options, comm);
+  Table measured = empty_table();
+  if (comm.transport != "auto" || choose_engine(comm).name != "native") {
+    run_rank(options.launch, environment, job, *device, [&](Communicator& communicator) {
+      measure(communicator, {.seconds = options.seconds}, measured);
+    });
+    return measured;
+  }
+  std::string before;
+  run_rank_over(
+      {"auto", "tcp"}, options.launch, environment, job, *device, [&](Communicator& communicator) {
+        const std::string last = std::exchange(before, communicator.transport_name());
+        if (last == before) return;
+        measure(communicator, {.seconds = options.seconds, .only_within_hosts = !last.empty()},
+                measured);
+      });
+  return measured;
 }
 
 }  // namespace
@@ -78,7 +102,8 @@ Table measure(Communicator& communicator, double seconds) {
 void add_probe_options(CLI::App& app, TopoProbeOptions& options) {
   app.add_flag("--probe", options.on,
                "Start ranks, or be one, and measure latency and bandwidth from each to each over "
-               "the transport of --transport; with --nproc, --nnodes or under a launcher");
+               "each transport between them, or that of --transport; with --nproc, --nnodes or "
+               "under a launcher");
   app.add_option("--probe-seconds", options.seconds,
                  "For each transport and direction of a pair of ranks; 0.05 to 60")
       ->check(CLI::Range(0.05, 60.0))
@@ -96,12 +121,8 @@ int probe_topology(const TopoProbeOptions& options, const std::function<void(Tab
     fail(ErrorKind::kUsage, "--probe: one rank has no links; use --nproc 2");
   check_job(job_of(options, comm), environment);
   if (const auto launched = launch_ranks(options.launch, environment, comm)) return *launched;
-  const std::unique_ptr<Device> device = make_cpu_device();
-  run_rank(options.launch, environment, job_of(options, comm), *device,
-           [&](Communicator& communicator) {
-             Table measured = measure(communicator, options.seconds);
-             if (communicator.rank() == 0) use(std::move(measured));
-           });
+  Table measured = measure_all(options, environment, comm);
+  if (identity.rank == 0) use(std::move(measured));
   return kExitOk;
 }
 

@@ -116,7 +116,8 @@ std::vector<ProbedLink> probe_links(Communicator& comm, const ProbeOptions& opti
   std::vector<ProbedLink> links;
   for (int from = 0; from < comm.world_size(); ++from) {
     for (int to = 0; to < comm.world_size(); ++to) {
-      if (from != to) links.push_back({.from = from, .to = to});
+      if (from == to || (options.only_within_hosts && !comm.share_host(from, to))) continue;
+      links.push_back({.from = from, .to = to});
     }
   }
   PairProbe probe(comm, options);

@@ -220,6 +220,10 @@ int Communicator::rank() const { return impl_->engine().rank(); }
 int Communicator::world_size() const { return impl_->engine().world_size(); }
 bool Communicator::reaches(MemorySpace space) const { return impl_->engine().reaches(space); }
 std::span<const int> Communicator::hosts() const { return impl_->engine().hosts(); }
+bool Communicator::share_host(int rank, int other) const {
+  const std::span<const int> of = hosts();
+  return of.empty() || of[size_t(rank)] == of[size_t(other)];
+}
 void Communicator::use(const ChoiceSettings& settings) { impl_->use(settings); }
 std::string_view Communicator::engine_name() const { return impl_->engine().name(); }
 std::string_view Communicator::transport_name() const { return impl_->engine().transport_name(); }

@@ -102,6 +102,7 @@ class Communicator {
   [[nodiscard]] bool reaches(MemorySpace space) const;
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] std::span<const int> hosts() const;
+  [[nodiscard]] bool share_host(int rank, int other) const;
   // How calls are chosen from now on; all ranks call it with the same. Throws kConfig if there is
   // no such algorithm.
   void use(const ChoiceSettings& settings);

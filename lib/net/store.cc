@@ -93,14 +93,15 @@ void Store::join(Deadline deadline) {
 void Store::set(std::string_view key, std::string_view value) {
   check_size("set", key, value);
   check_alive(fmt::format("set '{}'", key));
-  send({FrameType::kSet, std::string(key), std::string(value), 0, 0}, Deadline::after(30s));
+  send({FrameType::kSet, prefix_ + std::string(key), std::string(value), 0, 0},
+       Deadline::after(30s));
 }
 
 std::string Store::get(std::string_view key, Deadline deadline) {
   check_size("get", key, "");
   const std::string act = fmt::format("get '{}'", key);
   check_alive(act);
-  auto value = request({FrameType::kGet, std::string(key), "", 0, 0}, deadline);
+  auto value = request({FrameType::kGet, prefix_ + std::string(key), "", 0, 0}, deadline);
   if (!value) fail_late(act, "it was not set", deadline);
   return *value;
 }
@@ -110,11 +111,11 @@ std::vector<std::string> Store::gather(std::string_view name, std::string_view v
   check_size("gather", name, value);
   const std::string act = fmt::format("gather '{}'", name);
   check_alive(act);
-  const auto all =
-      request({FrameType::kGather, std::string(name), std::string(value), 0, 0}, deadline);
+  const auto all = request(
+      {FrameType::kGather, prefix_ + std::string(name), std::string(value), 0, 0}, deadline);
   if (all) return unpack_strings(*all);
   check_alive(act);
-  const auto names = request({FrameType::kMissing, std::string(name), "", 0, 0},
+  const auto names = request({FrameType::kMissing, prefix_ + std::string(name), "", 0, 0},
                              Deadline::after(kVerdictPatience));
   std::vector<int> missing;
   for (size_t at = 0; names && at < names->size();) {

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lib/base/deadline.h"
@@ -41,6 +42,9 @@ class Store {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int world_size() const { return world_size_; }
 
+  // What keys and names begin with from now on, so that what was said before is another matter. All
+  // ranks call it with the same; no other call is under way.
+  void begin_keys_with(std::string prefix) { prefix_ = std::move(prefix); }
   // Overwrites. Does not wait for the server.
   void set(std::string_view key, std::string_view value);
   // Waits until some rank has set `key`.
@@ -94,6 +98,7 @@ class Store {
   const Endpoint server_;
   const int rank_;
   const int world_size_;
+  std::string prefix_;
   Fd socket_;
   std::mutex write_mutex_;  // one frame at a time
   std::mutex inquiry_mutex_;
