@@ -303,12 +303,13 @@ PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name) 
     const size_t end = i + 1 < headings.size() ? headings[i + 1] : lines.size();
     PastedMatrix matrix = Reader(lines, name).read(headings[i], end);
     if (!has_rows(matrix) || (found && matrix.is_p2p)) continue;
-    matrix.notes.push_back(fmt::format("{}:{}: of {} matrices this one is read", name,
-                                       headings[i] + 1, headings.size()));
+    if (headings.size() > 1) {
+      matrix.notes.push_back(fmt::format("{}:{}: of {} matrices this one is read", name,
+                                         headings[i] + 1, headings.size()));
+    }
     found = std::move(matrix);
   }
   if (!found) refuse("there are columns, but no rows");
-  if (headings.size() == 1) found->notes.pop_back();
   return std::move(*found);
 }
 
