@@ -204,9 +204,10 @@ ChoiceSettings choice_of(const CommunicatorOptions& options) {
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, Device& device,
                            const CommunicatorOptions& options)
-    : Communicator(std::make_unique<NativeEngine>(std::move(transport), device, choice_of(options),
-                                                  options.profile, options.witnesses.recorder, options.plan),
-                   options.timeout, options.witnesses) {}
+    : Communicator(
+          std::make_unique<NativeEngine>(std::move(transport), device, choice_of(options),
+                                         options.profile, options.witnesses.recorder, options.plan),
+          options.timeout, options.witnesses) {}
 Communicator::Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout,
                            const Witnesses& witnesses) {
   auto shared = std::make_shared<Shared>(engine->rank(), witnesses);
