@@ -74,8 +74,8 @@ class Store {
   // Waits for one: who has lost a peer asks here before it blames anybody.
   std::optional<Verdict> wait_verdict(Deadline deadline) const;
   // `alarm` is called once, when there is a verdict: from the store's own thread, from one that
-  // is in inquire(), or at once from this one if there is a verdict already. It must stay callable until close() and must call
-  // neither close() nor the destructor.
+  // is in inquire(), or at once from this one if there is a verdict already. It must stay callable
+  // until close() and must call neither close() nor the destructor.
   void on_abort(std::function<void(const Verdict&)> alarm);
 
   // Says goodbye: this rank ends in good order.

@@ -173,7 +173,8 @@ NcclLink Builder::rates_of(const CrossLink& link) const {
       const int capability = gpu == nullptr ? 0 : gpu->compute_capability.value_or(0);
       result.type = PathType::kNvl;
       result.kind = LinkKind::kNvLink;
-      // NCCL asks the driver for the capability; of a made-up GPU there is only what its source says.
+      // NCCL asks the driver for the capability; of a made-up GPU there is only what its source
+      // says.
       if (capability > 0 || link.gb_per_s == 0) result.gb_per_s = nccl_nvlink_gb_per_s(capability);
       if (link.gb_per_s == 0) result.physical_gb_per_s = physical_nvlink_gb_per_s(capability);
       break;

@@ -15,7 +15,7 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kMaxShown = 40;  // of a wrong text, in messages
+constexpr size_t kMaxShown = 40;                       // of a wrong text, in messages
 constexpr size_t kMaxNames = 4 * Topology::kMaxHosts;  // of all lists
 
 std::string_view without_comment(std::string_view line) { return line.substr(0, line.find('#')); }

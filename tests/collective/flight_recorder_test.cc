@@ -164,8 +164,9 @@ TEST_CASE("entries that are read while they are written are whole or left out", 
       }
     });
     for (int look = 0; look < 50 || seen == 0; ++look) {
-      const FlightRecord record =
-          as_file ? read_flight_record(flight_record_path(directory.path(), 0)) : record_of(recorder);
+      const FlightRecord record = as_file
+                                      ? read_flight_record(flight_record_path(directory.path(), 0))
+                                      : record_of(recorder);
       for (const FlightEntry& entry : record.entries) {
         const Call& call = std::get<Call>(entry.call);
         // Assertions are slow; the numbers are 32 bits of one count.
