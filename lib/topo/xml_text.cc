@@ -124,7 +124,9 @@ void XmlWriter::open(std::string_view element) {
 
 void XmlWriter::attribute(std::string_view name, std::string_view value) {
   text_ += fmt::format(" {}=\"", name);
-  text_ += escaped_for_xml(value);
+  // Readers take an end of line within an attribute for a space.
+  for (const char c : escaped_for_xml(value))
+    text_ += c == '\n' || c == '\r' || c == '\t' ? fmt::format("&#{};", int(c)) : std::string(1, c);
   text_ += '"';
 }
 
