@@ -22,12 +22,8 @@ void explain_cases(const AllreduceOptions& options, const JobSettings& job,
                                .transport = transport,
                                .shared_space = transport == "shm",
                                .orders = orders_of(plan)};
-  const ChoiceSettings settings{.algorithm = communicator.algorithm,
-                                .layout_invariant = communicator.layout_invariant,
-                                .channels = communicator.channels,
-                                .segment_bytes = communicator.segment_bytes};
   const Explanation explanation =
-      explain(cases, topology, settings, communicator.profile, ordinary);
+      explain(cases, topology, choice_of(communicator), communicator.profile, ordinary);
   print(explanation.plans, options.format);
   if (options.format == Format::kText && !explanation.steps.empty())
     write_stdout(fmt::format("\n{}:\n{}", explanation.steps_head, explanation.steps));

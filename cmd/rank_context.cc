@@ -103,7 +103,7 @@ std::vector<std::string> gather_texts(Communicator& communicator, std::string_vi
 // run_rank() of a job that is one rank.
 void run_alone(const Environment& environment, const JobSettings& settings, Device& device,
                const std::function<void(Communicator&)>& work) {
-  plan_for_job(settings.comm.topology, 1, {});
+  plan_for_job(settings.comm.topology, 1, {});  // one rank needs none, but is told what is wrong
   InprocWorld alone(1);
   Communicator communicator(alone.make_transport(0), device,
                             communicator_options(settings, own_profile(settings, environment)));

@@ -57,8 +57,8 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
               const JobSettings& settings, Device& device,
               const std::function<void(Communicator&)>& work);
 
-// The same over each of these transports, one after the other, in place of comm.transport. The
-// engine is native. Precondition: several ranks.
+// The same over each of these transports, one after the other, in place of comm.transport; over
+// several with the native engine. Precondition: several ranks, which the engine does not join.
 void run_rank_over(const std::vector<std::string>& transports, const LaunchRequest& request,
                    const Environment& environment, const JobSettings& settings, Device& device,
                    const std::function<void(Communicator&)>& work);

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/numbering.h"
 
 namespace gxp {
 namespace {
@@ -296,12 +296,9 @@ std::vector<int> place_ranks(const Cluster& cluster, int ranks) {
 }
 
 std::vector<int> hosts_of_ranks(const Cluster& cluster, std::span<const int> gpu_of_rank) {
-  std::map<int, int> number;
   std::vector<int> hosts;
-  for (const int gpu : gpu_of_rank) {
-    hosts.push_back(number.try_emplace(cluster.host_of(gpu), int(number.size())).first->second);
-  }
-  return hosts;
+  for (const int gpu : gpu_of_rank) hosts.push_back(cluster.host_of(gpu));
+  return number_by_appearance<int>(hosts);
 }
 
 }  // namespace gxp

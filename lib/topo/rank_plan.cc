@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/numbering.h"
 #include "lib/topo/host_order.h"
 
 namespace gxp {
@@ -73,15 +74,6 @@ void add_ring(const Topology& topology, const ClusterPlan& plan, const RanksOfHo
         rings.push_back(rank->second);
     }
   }
-}
-
-std::vector<int> numbered_by_appearance(const std::vector<int>& values) {
-  std::map<int, int> numbers;
-  std::vector<int> result;
-  for (const int value : values)
-    result.push_back(numbers.try_emplace(value, int(numbers.size())).first->second);
-  if (numbers.size() < 2) result.clear();
-  return result;
 }
 
 // The channels that together carry most if each has as much; of a plan of hosts alone, one.
@@ -147,7 +139,7 @@ std::vector<int> groups_in_host(const HostRoutes& routes, const std::vector<int>
       while (b != a && rates[a][b] < wide) ++b;
       first_of.push_back(int(b));
     }
-    auto groups = numbered_by_appearance(first_of);
+    auto groups = number_if_different<int>(first_of);
     if (groups.empty() || !separates(wide, rates, groups)) continue;
     if (wide > (std::ranges::max(groups) + 1) * *narrow) return groups;
   }
@@ -161,7 +153,7 @@ std::vector<int> groups_of_ranks(const Topology& topology, const ClusterPlan& pl
     hosts.push_back(int(place.host));
     gpus.push_back(place.gpu);
   }
-  auto groups = numbered_by_appearance(hosts);
+  auto groups = number_if_different<int>(hosts);
   if (!groups.empty() || plan.kinds.empty()) return groups;
   return groups_in_host(plan.kinds[topology.hosts[places[0].host].tree], gpus);
 }
@@ -220,7 +212,7 @@ RankPlan plan_of_members(const RankPlan& plan, std::span<const int> members) {
   }
   if (plan.groups.empty()) return result;
   for (const int member : members) result.groups.push_back(plan.groups[size_t(member)]);
-  result.groups = numbered_by_appearance(result.groups);
+  result.groups = number_if_different<int>(result.groups);
   return result;
 }
 

@@ -7,24 +7,12 @@
 #include <bitset>
 #include <cstring>
 #include <fstream>
-#include <map>
 
 #include "lib/base/error.h"
+#include "lib/base/numbering.h"
 #include "lib/transport/backoff.h"
 
 namespace gxp {
-namespace {
-
-template <class Host>
-std::vector<int> number(std::span<const Host> hosts) {
-  std::map<Host, int> numbers;
-  std::vector<int> by_rank;
-  for (const Host& host : hosts)
-    by_rank.push_back(numbers.emplace(host, int(numbers.size())).first->second);
-  return numbers.size() > 1 ? by_rank : std::vector<int>{};
-}
-
-}  // namespace
 
 std::string host_identity() {
   std::string boot;
@@ -34,8 +22,8 @@ std::string host_identity() {
   return fmt::format("{} {}", boot, network.st_ino);
 }
 
-std::vector<int> number_hosts(const Hosts& hosts) { return number(std::span(hosts)); }
-std::vector<int> number_hosts(std::span<const int> hosts) { return number(hosts); }
+std::vector<int> number_hosts(const Hosts& hosts) { return number_if_different(std::span(hosts)); }
+std::vector<int> number_hosts(std::span<const int> hosts) { return number_if_different(hosts); }
 
 std::string cpus_of_this_rank() {
   cpu_set_t set;
