@@ -41,7 +41,7 @@ class StopSign {
 template <class Done>
 void wait_for_ranks(std::string_view library, const StopSign& stop, const Done& done,
                     Deadline deadline) {
-  Backoff backoff(false, std::chrono::hours(1));  // yields, and never sleeps
+  Backoff backoff(false, std::chrono::hours(1));
   while (!done()) {
     stop.check();
     if (deadline.expired())
@@ -50,7 +50,7 @@ void wait_for_ranks(std::string_view library, const StopSign& stop, const Done& 
           "wait for the other ranks in {0}: not done after {1:g} s; {0} does not say which of them "
           "is late, lost or called something else",
           library, deadline.seconds());
-    static_cast<void>(backoff.keep_awake());
+    if (!backoff.keep_awake()) yield_cpu();
   }
 }
 

@@ -14,6 +14,16 @@ void pause_cpu() {
 #endif
 }
 
+namespace {
+
+// Slices of schedulers are longer.
+constexpr std::chrono::microseconds kForeignSlice{1000};
+constexpr int kWaitsWithoutYields = 100;
+
+thread_local int waits_without_yields = 0;
+
+}  // namespace
+
 void yield_cpu() { sched_yield(); }
 
 int usable_cpus() {
@@ -24,7 +34,7 @@ int usable_cpus() {
 }
 
 bool Backoff::keep_awake() {
-  if (turn_ < pauses_) {
+  if (!crowded_ && turn_ < kPauses) {
     ++turn_;
     pause_cpu();
     return true;
@@ -32,10 +42,14 @@ bool Backoff::keep_awake() {
   const auto now = Deadline::Clock::now();
   if (!yielding_) {
     yielding_ = true;
-    sleep_at_ = now + yield_time_;
+    const bool yields = crowded_ || waits_without_yields == 0;
+    sleep_at_ = yields ? now + yield_time_ : now;
+    if (!yields) --waits_without_yields;
   }
   if (now >= sleep_at_) return false;
   sched_yield();
+  if (!crowded_ && Deadline::Clock::now() - now > kForeignSlice)
+    waits_without_yields = kWaitsWithoutYields;
   return true;
 }
 

@@ -140,27 +140,20 @@ class SharedSpace {
       if (ready()) return true;
       pause_cpu();
     }
-    Deadline::Clock::time_point sleep_at{};
-    for (int i = 1; i <= kYields; ++i) {
-      if (ready()) return false;
-      yield_cpu();
-      if (i % kYieldsPerLook != 0) continue;
-      const auto now = Deadline::Clock::now();
-      if (i == kYieldsPerLook) sleep_at = now + kYieldTime;
-      if (now > sleep_at) break;
+    Backoff backoff(crowded_, kYieldTime);
+    while (!ready()) {
+      if (backoff.keep_awake()) continue;
+      sleep(ready, peers, deadline);
+      break;
     }
-    if (!ready()) sleep(ready, peers, deadline);
     return false;
   }
 
  private:
   static constexpr size_t kPageBytes = 4096;
   static constexpr int kLooks = 50;
-  static constexpr int kSpins = 200;    // some 3 us
-  static constexpr int kYields = 2000;  // some 0.5 ms
-  // Where others want the CPUs, a yield may take milliseconds, and deadlines must still be kept.
+  static constexpr int kSpins = 100;    // some 2 us, and as many in Backoff
   static constexpr std::chrono::milliseconds kYieldTime{20};
-  static constexpr int kYieldsPerLook = 16;  // at the clock, which costs a tenth of a yield
 
   void sleep(const std::function<bool()>& ready, std::span<const int> peers, Deadline deadline);
   [[nodiscard]] uint64_t heap_offset() const;
