@@ -1,6 +1,7 @@
 #include "cmd/topo_probe.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -43,43 +44,48 @@ JobSettings job_of(const TopoProbeOptions& options, CommConfig comm) {
   return {.comm = std::move(comm), .configuration = std::move(configuration)};
 }
 
-Table empty_table() {
-  return {.name = "measured",
-          .columns = {{"from", "from rank"},
-                      {"to", "to rank"},
-                      {"from_host", "from host"},
-                      {"to_host", "to host"},
-                      {"same_host", "one host"},
-                      {"transport"},
-                      {"latency_us", "latency us"},
-                      {"bandwidth_gb_s", "GB/s"},
-                      {"interface"},
-                      {"link_gb_s", "with headers"}},
-          .rows = {}};
+// Every rank's CPU at this moment.
+std::vector<int> cpus_of_ranks(Communicator& communicator) {
+  std::vector<int> cpus(size_t(communicator.world_size()));
+  cpus[size_t(communicator.rank())] = sched_getcpu();
+  communicator.all_gather(memory_of(cpus), DType::kI32);
+  return cpus;
 }
 
-void measure(Communicator& communicator, const ProbeOptions& options, Table& table) {
+void measure(Communicator& communicator, const ProbeOptions& options,
+             std::vector<MeasuredLink>& links) {
   const std::vector<std::string> names = host_names(communicator);
+  const std::vector<int> cpus = cpus_of_ranks(communicator);
+  const auto cpu_here = [&](int rank) {
+    return communicator.share_host(0, rank) ? cpus[size_t(rank)] : -1;
+  };
   const std::string_view transports = communicator.transport_name();  // "shm+tcp"
   const std::string_view inside = transports.substr(0, transports.find('+'));
   const std::string_view between = transports.substr(transports.find('+') + 1);
   for (const ProbedLink& link : probe_links(communicator, options)) {
     const bool one_host = communicator.share_host(link.from, link.to);
-    table.add_row({int64_t{link.from}, int64_t{link.to}, names[size_t(link.from)],
-                   names[size_t(link.to)], one_host, std::string(one_host ? inside : between),
-                   link.latency_s * 1e6, link.gb_per_s,
-                   link.interface.empty() ? Cell() : Cell(link.interface),
-                   link.interface.empty() ? Cell() : Cell(link.link_gb_per_s)});
+    links.push_back({.from = link.from,
+                     .to = link.to,
+                     .from_host = names[size_t(link.from)],
+                     .to_host = names[size_t(link.to)],
+                     .one_host = one_host,
+                     .from_cpu = cpu_here(link.from),
+                     .to_cpu = cpu_here(link.to),
+                     .transport = std::string(one_host ? inside : between),
+                     .latency_s = link.latency_s,
+                     .gb_per_s = link.gb_per_s,
+                     .interface = link.interface,
+                     .link_gb_per_s = link.link_gb_per_s});
   }
 }
 
 // Over the transport that was asked for, or over all: what `auto` takes for each pair, and within
 // hosts also what it does not.
-Table measure_all(const TopoProbeOptions& options, const Environment& environment,
-                  const CommConfig& comm) {
+std::vector<MeasuredLink> measure_all(const TopoProbeOptions& options,
+                                      const Environment& environment, const CommConfig& comm) {
   const std::unique_ptr<Device> device = make_cpu_device();
   const JobSettings job = job_of(options, comm);
-  Table measured = empty_table();
+  std::vector<MeasuredLink> measured;
   if (comm.transport != "auto" || choose_engine(comm).name != "native") {
     run_rank(options.launch, environment, job, *device, [&](Communicator& communicator) {
       measure(communicator, {.seconds = options.seconds}, measured);
@@ -102,8 +108,8 @@ Table measure_all(const TopoProbeOptions& options, const Environment& environmen
 void add_probe_options(CLI::App& app, TopoProbeOptions& options) {
   app.add_flag("--probe", options.on,
                "Start ranks, or be one, and measure latency and bandwidth from each to each over "
-               "each transport between them, or that of --transport; with --nproc, --nnodes or "
-               "under a launcher");
+               "each transport between them, or that of --transport, and show it on the graph of "
+               "rank 0's host; with --nproc, --nnodes or under a launcher");
   app.add_option("--probe-seconds", options.seconds,
                  "For each transport and direction of a pair of ranks; 0.05 to 60")
       ->check(CLI::Range(0.05, 60.0))
@@ -112,7 +118,8 @@ void add_probe_options(CLI::App& app, TopoProbeOptions& options) {
   add_comm_options(app, options.comm_sets);
 }
 
-int probe_topology(const TopoProbeOptions& options, const std::function<void(Table)>& use) {
+int probe_topology(const TopoProbeOptions& options,
+                   const std::function<void(const std::vector<MeasuredLink>&)>& use) {
   const Environment environment = process_environment();
   const RankIdentity identity = identity_from(environment);
   const CommConfig comm = load_comm_config(options.comm_sets, environment);
@@ -121,8 +128,8 @@ int probe_topology(const TopoProbeOptions& options, const std::function<void(Tab
     fail(ErrorKind::kUsage, "--probe: one rank has no links; use --nproc 2");
   check_job(job_of(options, comm), environment);
   if (const auto launched = launch_ranks(options.launch, environment, comm)) return *launched;
-  Table measured = measure_all(options, environment, comm);
-  if (identity.rank == 0) use(std::move(measured));
+  const std::vector<MeasuredLink> measured = measure_all(options, environment, comm);
+  if (identity.rank == 0) use(measured);
   return kExitOk;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cmd/rank_context.h"
-#include "lib/report/report.h"
+#include "lib/inspect/measured_links.h"
 
 namespace gxp {
 
@@ -20,8 +20,9 @@ struct TopoProbeOptions {
 // --probe, --probe-seconds and what starts and joins ranks.
 void add_probe_options(CLI::App& app, TopoProbeOptions& options);
 
-// Starts the ranks or joins them, measures, and gives the report's table `measured` to `use` on
-// rank 0 alone. Returns the exit code.
-int probe_topology(const TopoProbeOptions& options, const std::function<void(Table)>& use);
+// Starts the ranks or joins them, measures, and gives what was measured to `use`, on rank 0 alone,
+// whose host is the links' own. Returns the exit code.
+int probe_topology(const TopoProbeOptions& options,
+                   const std::function<void(const std::vector<MeasuredLink>&)>& use);
 
 }  // namespace gxp

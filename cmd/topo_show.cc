@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <memory>
-#include <optional>
 
 #include "cmd/choice_option.h"
 #include "cmd/exit_codes.h"
@@ -50,18 +49,21 @@ const Topology& drawable(const Topology& topology) {
   return topology;
 }
 
-// With what was measured, if anything was.
-void show(const Options& options, std::optional<Table> measured) {
-  const Topology topology = load_topology(options.from);
+// With what was measured, if anything was, on the graph of the host where it was.
+void show(const Options& options, const std::vector<MeasuredLink>& measured) {
+  Topology topology = load_topology(options.from);
+  HostTree* host =
+      topology.hosts.size() == 1 && topology.trees.size() == 1 ? topology.trees.data() : nullptr;
+  if (host != nullptr) put_on(*host, measured);
   Report report;
   switch (options.format) {
     case TopoFormat::kText:
-      if (measured) report.tables.push_back(std::move(*measured));
-      write_stdout(tree_text(topology) + (measured ? "\n" + to_text(report) : ""));
+      report.tables.push_back(table_of(measured, host));
+      write_stdout(tree_text(topology) + (measured.empty() ? "" : "\n" + to_text(report)));
       break;
     case TopoFormat::kJson:
       report = topology_report(topology);
-      if (measured) report.tables.push_back(std::move(*measured));
+      if (!measured.empty()) report.tables.push_back(table_of(measured, host));
       print(report, Format::kJson);
       break;
     case TopoFormat::kNcclXml:
@@ -76,25 +78,25 @@ void show(const Options& options, std::optional<Table> measured) {
   }
 }
 
-// Of what has tables, and no picture or file of NCCL's. kUsage: it is one of these.
-Format report_format(TopoFormat format, std::string_view option, std::string_view what) {
+// What a rank sees is a report. kUsage: the format is one of pictures or of NCCL's files.
+Format rank_format(TopoFormat format) {
   if (format == TopoFormat::kText) return Format::kText;
   if (format == TopoFormat::kJson) return Format::kJson;
-  fail(ErrorKind::kUsage, "{}: {} has no place for {}; use text or json", option,
-       kTopoFormats[size_t(format)], what);
+  fail(ErrorKind::kUsage, "--rank: {} has no place for what a rank sees; use text or json",
+       kTopoFormats[size_t(format)]);
 }
 
 int run(const Options& options) {
   if (options.matrix) return print_smi_matrix(options.from);
   if (options.rank.rank >= 0)
-    return print_rank(options.rank, options.from,
-                      report_format(options.format, "--rank", "what a rank sees"));
+    return print_rank(options.rank, options.from, rank_format(options.format));
   if (!options.probe.on) {
-    show(options, std::nullopt);
+    show(options, {});
     return kExitOk;
   }
-  report_format(options.format, "--probe", "what is measured");
-  return probe_topology(options.probe, [&](Table measured) { show(options, std::move(measured)); });
+  if (options.format == TopoFormat::kNcclXml)
+    fail(ErrorKind::kUsage, "--probe: nccl-xml has no place for what is measured; use another");
+  return probe_topology(options.probe, [&](const auto& measured) { show(options, measured); });
 }
 
 }  // namespace

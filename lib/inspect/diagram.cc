@@ -225,6 +225,12 @@ std::vector<std::string> Builder::lines_of(const Part& part) const {
   }
   lines.push_back(part.bus_id);
   std::erase(lines, "");
+  const auto add_measured = [&](const Part& of) {
+    for (const std::string& line : of.measured) lines.push_back("measured: " + line);
+  };
+  add_measured(part);
+  if (part.kind != PartKind::kNic) return lines;
+  for (const PartId port : part.below) add_measured(host_[port]);
   return lines;
 }
 

@@ -61,6 +61,9 @@ class TreeText {
   [[nodiscard]] std::string head_of(PartId id, size_t width) const;
   [[nodiscard]] std::string body_of(const Shown& shown) const;
   [[nodiscard]] std::string ports_of(const Part& nic) const;
+  void write_measured(const Part& part, int level) {
+    for (const std::string& line : part.measured) write_line(level, "measured: " + line);
+  }
   void write_line(int level, const std::string& line) {
     text_ += fmt::format("{:{}}{}\n", "", 2 * level, line);
   }
@@ -122,10 +125,12 @@ void TreeText::write_part(const Shown& shown, int level, Widths widths) {
   const std::string head = head_of(shown.id, widths.title);
   const std::string body = body_of(shown);
   write_line(level, body.empty() ? head : fmt::format("{:<{}}  {}", head, widths.head, body));
+  write_measured(part, level + 1);
   if (part.kind != PartKind::kNic) return write_all(part.below, level + 1);
   std::vector<PartId> below;
   for (const PartId id : part.below) {
     if (host_[id].kind != PartKind::kPort) below.push_back(id);
+    if (host_[id].kind == PartKind::kPort) write_measured(host_[id], level + 1);
   }
   write_all(below, level + 1);
 }

@@ -125,7 +125,8 @@ struct Part {
   Attributes other{};
   std::string unknown_elements{};
   SourcePlace place{};
-  std::vector<PartId> below{};  // in the source's order
+  std::vector<std::string> measured{};  // by gxp topo --probe: what was found here, a line each
+  std::vector<PartId> below{};          // in the source's order
 };
 
 enum class CrossLinkKind : uint8_t {

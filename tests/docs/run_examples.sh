@@ -20,7 +20,7 @@ literal_text() {
 # messages are left to who reads the figures.
 examples() {
   literal_text "$1" | sed -n -e 's/^\$ //' -e '/--nnodes/d' -e '/^gxp topo doctor/d' -e 's/--tolerance [0-9]*%/--tolerance 1000000000%/' \
-    -e 's/-e [1-9][0-9]*M/-e 1M/' -e '/^gxp /p'
+    -e 's/-e [1-9][0-9]*M/-e 64K/' -e '/^gxp /p'
 }
 
 run_examples() {
