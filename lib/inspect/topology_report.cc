@@ -32,8 +32,8 @@ Cell cell_of(const std::optional<Value>& value) {
 
 // What kinds of parts have of their own; a column is null where it does not apply.
 struct OwnCells {
-  Cell number, model, memory_bytes, cpus, compute_capability, rank, gpu_direct, gbit_per_s,
-      interface, link_layer, state;
+  Cell number, model, memory_bytes, cpus, cores, cache_level, cache_bytes, cache_count,
+      compute_capability, rank, gpu_direct, gbit_per_s, interface, link_layer, state;
 };
 
 OwnCells own_cells(const Part& part) {
@@ -44,6 +44,16 @@ OwnCells own_cells(const Part& part) {
     cells.model = text_or_null(node->model_name.empty() ? node->vendor : node->model_name);
     cells.memory_bytes = bytes_or_null(node->memory_bytes);
     if (cpus && !cpus->empty()) cells.cpus = cpus->to_list();
+    cells.cores = positive_or_null(node->cores);
+    std::vector<int64_t> levels, bytes, counts;
+    for (const CacheInfo& cache : node->caches) {
+      levels.push_back(cache.level);
+      bytes.push_back(int64_t(cache.bytes));
+      counts.push_back(cache.count);
+    }
+    cells.cache_level = std::move(levels);
+    cells.cache_bytes = std::move(bytes);
+    cells.cache_count = std::move(counts);
   } else if (const auto* gpu = std::get_if<GpuInfo>(&part.info)) {
     cells.number = cell_of(gpu->number);
     cells.model = text_or_null(gpu->model_name.empty() ? gpu->gcn : gpu->model_name);
@@ -99,6 +109,10 @@ void add_devices(Table& table, const HostTree& host, const std::vector<std::stri
                    own.model,
                    own.memory_bytes,
                    own.cpus,
+                   own.cores,
+                   own.cache_level,
+                   own.cache_bytes,
+                   own.cache_count,
                    own.compute_capability,
                    own.rank,
                    own.gpu_direct,
@@ -192,6 +206,10 @@ Report topology_report(const Topology& topology) {
                                                 {"model"},
                                                 {"memory_bytes"},
                                                 {"cpus"},
+                                                {"cores"},
+                                                {"caches.level"},
+                                                {"caches.bytes"},
+                                                {"caches.count"},
                                                 {"compute_capability"},
                                                 {"rank"},
                                                 {"gpu_direct"},

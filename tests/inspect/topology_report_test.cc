@@ -24,4 +24,17 @@ TEST_CASE("programs get devices, paths and links of a topology", "[inspect]") {
   }
 }
 
+TEST_CASE("programs get the cores and caches of NUMA nodes", "[inspect]") {
+  const Topology topology =
+      load_topology(std::string(GXP_TEST_DATA) + "/topo/hwloc/nvidia-dgx-gb10.tar.bz2");
+  const auto json = nlohmann::json::parse(to_json(topology_report(topology)));
+  const auto& node = json["devices"][0];
+  constexpr int64_t kKiB = 1024;
+  CHECK(node["cores"] == 20);
+  CHECK(node["caches"]["level"] == std::vector<int>{1, 2, 2, 3, 3});
+  CHECK(node["caches"]["bytes"] ==
+        std::vector<int64_t>{64 * kKiB, 512 * kKiB, 2048 * kKiB, 8192 * kKiB, 16384 * kKiB});
+  CHECK(node["caches"]["count"] == std::vector<int>{20, 10, 10, 1, 1});
+}
+
 }  // namespace gxp
