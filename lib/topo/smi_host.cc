@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "lib/base/text.h"
 #include "lib/topo/cpu_set.h"
 #include "lib/topo/smi_matrix.h"
 
@@ -311,9 +312,9 @@ void Builder::note_guesses() {
   }
   if (hidden > 0)
     note(
-        fmt::format("how {} pairs lie on PCIe is not said (NVLink, or a missing row): taken from "
+        fmt::format("not said how they lie on PCIe (NVLink, or a missing row): {}; taken from "
                     "their CPUs and from other pairs",
-                    hidden));
+                    count_of(hidden, "pair")));
 }
 
 void Builder::note_differences() {

@@ -21,8 +21,10 @@ constexpr std::array<std::string_view, 6> kPeerStates = {"OK", "CNS", "GNS", "TN
 constexpr size_t kMostNamedPairs = 4;  // of those that differ there and back
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-// '>' begins the lines of a quoted message, '|' parts the cells of a table in Markdown.
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '>' || c == '|'; }
+// '>' begins the lines of a quoted message, '#' those of a comment; '|' parts a table's cells.
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '>' || c == '#' || c == '|';
+}
 
 struct Word {
   std::string_view text;

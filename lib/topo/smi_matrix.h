@@ -1,9 +1,9 @@
 // What people paste of `nvidia-smi topo -m` (or -mp, -p2p), and the host that it tells of.
 //
-// Taken as it comes: tabs or spaces, a prompt or text around it, colours, marks of quoting ("> ")
-// or of a table ("| "), cells that have grown together ("PIXNODE"), rows of NICs that are missing,
-// columns by NIC numbers with a legend below or by their names. Of several the first is read, and
-// one that says where peers lie (topo -m) before one that does not (-p2p).
+// Taken as it comes: tabs or spaces, a prompt or text around it, colours, marks of quoting ("> "),
+// of comments ("# ") or of a table ("| "), cells that have grown together ("PIXNODE"), rows of NICs
+// that are missing, columns by NIC numbers with a legend below or by their names. Of several the
+// first is read, and one that says where peers lie (topo -m) before one that does not (-p2p).
 //   Limits  kMaxMatrixDevices, kMaxMatrixBytes.
 //   Errors  kCorrupt, "read topology FILE:LINE:COLUMN: ...": no row of columns, a cell that is
 //           none, a row of too few or too many, or of a device that has no column.

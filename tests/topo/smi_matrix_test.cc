@@ -46,6 +46,7 @@ TEST_CASE("text that is no matrix is not taken for one", "[topo]") {
       {"GPU0 X\n", false},
       {"GPU0: NVLink\n", false},
       {"> GPU0 GPU1\n", true},
+      {"#  GPU0 GPU1\n", true},
       {"| | GPU0 | GPU1 |\n", true},
       {"", false},
   }));
