@@ -21,8 +21,7 @@ void yield_cpu();
 //
 // A yield to another job's process lasts that one's slice, 3 ms and more, whereas a sleeper is woken
 // into its own. So where ranks have CPUs of their own and a yield was long, the thread's next waits
-// go without (2 ranks beside 2 busy processes of lower priority, all-reduce of 2 MiB: 0.14 ms for
-// 0.23 to 4.0 ms).
+// go without (docs/RESULTS.md, collectives in shared memory).
 class Backoff {
  public:
   // `crowded`: the ranks of this host outnumber its CPUs. `yield_time`: before it is time to sleep.
