@@ -62,6 +62,18 @@ PlannedRanks planned_ranks(const LaunchRequest& launch, const Environment& envir
           .nnodes = identity.world_size / identity.local_world_size};
 }
 
+// What load_config() cannot know is wrong.
+void check_usable(const Options& options, const RunConfig& run) {
+  if (options.run.resume && run.checkpoint.dir.empty()) {
+    fail(ErrorKind::kUsage,
+         "--resume: checkpoint.dir is not set, so there is nothing to resume from");
+  }
+  if (run.comm.codec != "none") {
+    fail(ErrorKind::kConfig, "comm.codec {}: train sends gradients as they are; leave it at none",
+         run.comm.codec);
+  }
+}
+
 int run(Options& options) {
   const Environment environment = process_environment();
   const LoadedConfig config = load_config(options.config_path, options.sets, environment);
@@ -69,14 +81,7 @@ int run(Options& options) {
     fmt::print("{}", print_config(config));
     return kExitOk;
   }
-  if (options.run.resume && config.run.checkpoint.dir.empty()) {
-    fail(ErrorKind::kUsage,
-         "--resume: checkpoint.dir is not set, so there is nothing to resume from");
-  }
-  if (config.run.comm.codec != "none") {
-    fail(ErrorKind::kConfig, "comm.codec {}: train sends gradients as they are; leave it at none",
-         config.run.comm.codec);
-  }
+  check_usable(options, config.run);
   const JobSettings job{.comm = config.run.comm,
                         .layout_invariant = config.run.train.deterministic != "off",
                         .configuration = flatten(config.run)};

@@ -84,6 +84,38 @@ std::string name_of(const Part& part, const std::string& id) {
   return part.name.empty() ? id : part.name;
 }
 
+std::vector<Column> device_columns() {
+  return {{"id"},
+          {"kind"},
+          {"name"},
+          {"tree"},
+          {"above"},
+          {"numa_node"},
+          {"bus_id"},
+          {"class"},
+          {"vendor"},
+          {"device"},
+          {"pcie.gt_per_s"},
+          {"pcie.lanes"},
+          {"pcie.most_gt_per_s"},
+          {"pcie.most_lanes"},
+          {"number"},
+          {"model"},
+          {"memory_bytes"},
+          {"cpus"},
+          {"cores"},
+          {"caches.level"},
+          {"caches.bytes"},
+          {"caches.count"},
+          {"compute_capability"},
+          {"rank"},
+          {"gpu_direct"},
+          {"gbit_per_s"},
+          {"interface"},
+          {"link_layer"},
+          {"state"}};
+}
+
 void add_devices(Table& table, const HostTree& host, const std::vector<std::string>& names,
                  size_t tree) {
   const auto name_or_null = [&](PartId id) { return id == kNoPart ? Cell() : Cell(names[id]); };
@@ -188,35 +220,7 @@ void add_network(Report& report, const Topology& topology) {
 Report topology_report(const Topology& topology) {
   Report report{.schema = "gxp.topo/1"};
   report.facts = {{{"topology"}, topology.name}, {{"source"}, topology.source}};
-  Table& devices = report.add_table("devices", {{"id"},
-                                                {"kind"},
-                                                {"name"},
-                                                {"tree"},
-                                                {"above"},
-                                                {"numa_node"},
-                                                {"bus_id"},
-                                                {"class"},
-                                                {"vendor"},
-                                                {"device"},
-                                                {"pcie.gt_per_s"},
-                                                {"pcie.lanes"},
-                                                {"pcie.most_gt_per_s"},
-                                                {"pcie.most_lanes"},
-                                                {"number"},
-                                                {"model"},
-                                                {"memory_bytes"},
-                                                {"cpus"},
-                                                {"cores"},
-                                                {"caches.level"},
-                                                {"caches.bytes"},
-                                                {"caches.count"},
-                                                {"compute_capability"},
-                                                {"rank"},
-                                                {"gpu_direct"},
-                                                {"gbit_per_s"},
-                                                {"interface"},
-                                                {"link_layer"},
-                                                {"state"}});
+  Table& devices = report.add_table("devices", device_columns());
   Table& links = report.add_table(
       "links", {{"kind"}, {"from"}, {"to"}, {"target"}, {"count"}, {"gb_per_s_each"}, {"tree"}});
   Table& paths = report.add_table("paths", path_columns());
