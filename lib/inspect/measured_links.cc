@@ -97,7 +97,7 @@ Table table_of(std::span<const MeasuredLink> links, const HostTree* host) {
                           {"latency_us", "latency us"},
                           {"bandwidth_gb_s", "GB/s"},
                           {"interface"},
-                          {"link_gb_per_s", "with headers"},
+                          {"link_gb_s", "with headers"},
                           {"from_part", "from part"},
                           {"to_part", "to part"}},
               .rows = {}};
