@@ -193,7 +193,7 @@ Machine machine_of(const std::string& name, const ShapeName& shape) {
   const int least = shape.family->nvlinks.wiring == Wiring::kNone ? 1 : 2;
   if (shape.numa_nodes < 1 || shape.numa_nodes > kMostNumaNodes)
     fail(ErrorKind::kUsage, "topology '{}': K must be from 1 to {}", name, kMostNumaNodes);
-  if (shape.gpus < least || shape.gpus * shape.numa_nodes > kMostGpus)
+  if (shape.gpus < least || shape.gpus > kMostGpus / shape.numa_nodes)
     fail(ErrorKind::kUsage, "topology '{}': there must be from {} to {} GPUs", name, least,
          kMostGpus);
   return {.name = name,

@@ -39,6 +39,7 @@ TEST_CASE("a topology that cannot be shown is one error and its exit code", "[cm
   const auto [arguments, code, said] =
       GENERATE_COPY(table<std::vector<std::string>, int, std::string>(
           {{{"--from", "ring:1"}, 2, "topology 'ring:1': there must be from 2 to 256 GPUs"},
+           {{"--from", "3xnuma:1355253049"}, 2, "there must be from 1 to 256 GPUs"},
            {{"--from", "dgx-h10"}, 2, "did you mean 'dgx-h100'?"},
            {{"--from", kData + "README.md"}, 4, "it is nothing that gxp knows"},
            {{"--from", "x", "show"}, 2, "--from: stands before the action"},
