@@ -141,8 +141,8 @@ class SharedSpace {
       pause_cpu();
     }
     Backoff backoff(crowded_, kYieldTime);
-    while (!ready()) {
-      if (backoff.keep_awake()) continue;
+    for (int turns = kTurns; !ready(); --turns) {
+      if (turns > 0 && backoff.keep_awake()) continue;
       sleep(ready, peers, deadline);
       break;
     }
@@ -152,7 +152,9 @@ class SharedSpace {
  private:
   static constexpr size_t kPageBytes = 4096;
   static constexpr int kLooks = 50;
-  static constexpr int kSpins = 100;    // some 2 us, and as many in Backoff
+  static constexpr int kSpins = 100;   // some 2 us, and as many in Backoff
+  static constexpr int kTurns = 2000;  // some 0.5 ms
+  // Where others want the CPUs, a yield may take milliseconds, and deadlines must still be kept.
   static constexpr std::chrono::milliseconds kYieldTime{20};
 
   void sleep(const std::function<bool()>& ready, std::span<const int> peers, Deadline deadline);
