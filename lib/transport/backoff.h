@@ -19,9 +19,9 @@ void yield_cpu();
 // of its own; when ranks outnumber CPUs the peer needs this one, and each pause delays it (4 ranks
 // on 2 CPUs, 8 bytes: 2,000 pauses first cost 50 us, none 2.8 us).
 //
-// A yield to another job's process lasts that one's slice, 3 ms and more, whereas a sleeper is woken
-// into its own. So where ranks have CPUs of their own and a yield was long, the thread's next waits
-// go without (docs/RESULTS.md, collectives in shared memory).
+// A yield to another job's process lasts that one's slice, 3 ms and more, whereas a sleeper is
+// woken into its own. So where ranks have CPUs of their own and a yield was long, the thread's next
+// waits go without (docs/RESULTS.md, collectives in shared memory).
 class Backoff {
  public:
   // `crowded`: the ranks of this host outnumber its CPUs. `yield_time`: before it is time to sleep.
