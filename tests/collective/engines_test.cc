@@ -1,6 +1,8 @@
 // The table of engines, and engine nccl over a library that stands for NCCL (fake_nccl.cc).
 #include "lib/collective/engines.h"
 
+#include <optional>
+
 #include "lib/collective/communicator.h"
 #include "lib/collective/nccl_engine.h"
 #include "tests/catch.h"
@@ -134,11 +136,14 @@ TEST_CASE("a missing, an old and a strange NCCL are told apart") {
 }
 
 TEST_CASE("the NCCL of this machine has all that gxp calls") {
+  std::optional<NcclLibrary> library;
   try {
-    CHECK(NcclLibrary().version() >= kOldestNccl);
+    library.emplace();
   } catch (const Error& error) {
     WARN("skipped: " << error.what());
+    return;
   }
+  CHECK(library->version() >= kOldestNccl);
 }
 
 TEST_CASE("NCCL's failures keep its words and become gxp's kinds") {
