@@ -1,4 +1,7 @@
 // Every strategy trains as DDP does, to the bit; and sends what its formula says.
+#include <map>
+#include <tuple>
+
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
@@ -14,6 +17,19 @@ std::vector<std::string> sharding_strategies() {
   return names;
 }
 
+using Sets = std::vector<std::string>;
+
+// Rank 0 of a run that many cases are held against: trained once.
+const Trained& baseline(const std::string& folder, int world_size, const Sets& sets,
+                        int divided_by) {
+  static std::map<std::tuple<std::string, int, Sets, int>, Trained> known;
+  const std::tuple key(folder, world_size, sets, divided_by);
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  const RunConfig config = golden_config(folder, divided_by, sets);
+  return known.emplace(key, train_on_ranks(config, world_size)[0]).first->second;
+}
+
 TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, bit for bit",
           "[train]") {
   const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
@@ -22,7 +38,7 @@ TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, b
   const std::string precision =
       GENERATE("train.precision=fp32", "train.precision=bf16", "train.precision=fp16");
   CAPTURE(folder, world_size, strategy, precision);
-  const Trained ddp = train_on_ranks(golden_config(folder, world_size, {precision}), world_size)[0];
+  const Trained& ddp = baseline(folder, world_size, {precision}, world_size);
   const auto ranks = train_on_ranks(
       golden_config(folder, world_size, {precision, "parallel.strategy=" + strategy}), world_size);
   for (const Trained& rank : ranks) {
@@ -40,35 +56,31 @@ TEST_CASE("groups with replicas have the bits of DDP", "[train]") {
   };
   const auto ranks = GENERATE(values<Ranks>({{4, 2}, {4, 1}, {4, 4}, {6, 2}}));
   CAPTURE(strategy, over, ranks.world_size, ranks.shard_size);
-  const std::vector<std::string> sets = {"parallel.strategy=" + strategy,
-                                         "parallel.optimizer_over_replicas=" + over,
-                                         fmt::format("parallel.shard_size={}", ranks.shard_size)};
-  const auto train = [&](std::vector<std::string> sets) {
-    sets.insert(sets.end(), {"train.micro_batch=1", "train.grad_accum=2", "train.steps=4"});
-    return train_on_ranks(golden_config("gpt2-accum", 1, sets), ranks.world_size);
-  };
-  const Trained ddp = train({})[0];
-  for (const Trained& rank : train(sets)) {
+  Sets sets = {"parallel.strategy=" + strategy, "parallel.optimizer_over_replicas=" + over,
+               fmt::format("parallel.shard_size={}", ranks.shard_size)};
+  const Sets shape = {"train.micro_batch=1", "train.grad_accum=2", "train.steps=4"};
+  sets.insert(sets.end(), shape.begin(), shape.end());
+  const Trained& ddp = baseline("gpt2-accum", ranks.world_size, shape, 1);
+  for (const Trained& rank : train_on_ranks(golden_config("gpt2-accum", 1, sets), ranks.world_size))
     check_same(rank, ddp);
-  }
 }
 
 TEST_CASE("any-world-size: 1, 2, 4 and 8 ranks train to the same bits", "[train]") {
   const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
-  const auto train = [&](int world_size, const std::string& strategy) {
-    return train_on_ranks(
-        golden_config(
-            folder, 1,
-            {"train.deterministic=any-world-size", "train.micro_batch=1", "train.steps=5",
-             fmt::format("train.grad_accum={}", 8 / world_size), "parallel.strategy=" + strategy,
-             fmt::format("parallel.shard_size={}", strategy == "hybrid_shard" ? 2 : 0)}),
-        world_size)[0];
+  const auto sets = [](int world_size, const std::string& strategy) {
+    return Sets{"train.deterministic=any-world-size",
+                "train.micro_batch=1",
+                "train.steps=5",
+                fmt::format("train.grad_accum={}", 8 / world_size),
+                "parallel.strategy=" + strategy,
+                fmt::format("parallel.shard_size={}", strategy == "hybrid_shard" ? 2 : 0)};
   };
   const int world_size = GENERATE(2, 4, 8);
   const std::string strategy = GENERATE("ddp", "zero1", "zero3", "hybrid_shard");
   CAPTURE(folder, world_size, strategy);
-  const Trained one = train(1, "ddp");
-  const Trained many = train(world_size, strategy);
+  const Trained& one = baseline(folder, 1, sets(1, "ddp"), 1);
+  const RunConfig config = golden_config(folder, 1, sets(world_size, strategy));
+  const Trained many = train_on_ranks(config, world_size)[0];
   for (size_t s = 0; s < one.steps.size(); ++s) {
     CHECK(many.steps[s].loss == one.steps[s].loss);
     CHECK(many.steps[s].grad_norm == one.steps[s].grad_norm);
@@ -105,7 +117,7 @@ TEST_CASE("gradients that are reduced after every micro-batch train to nearly th
   const std::vector<std::string> sets = {"parallel.strategy=" + strategy,
                                          "parallel.shard_size=" + shard_size,
                                          "parallel.hold_gradients=false"};
-  const Trained ddp = train_on_ranks(golden_config("gpt2-accum", 2), 2)[0];
+  const Trained& ddp = baseline("gpt2-accum", 2, {}, 2);
   const Trained freed = train_on_ranks(golden_config("gpt2-accum", 2, sets), 2)[0];
   for (size_t s = 0; s < ddp.steps.size(); ++s)
     CHECK(freed.steps[s].loss == Approx(ddp.steps[s].loss).epsilon(1e-6));
@@ -166,7 +178,7 @@ TEST_CASE("a checkpoint of one strategy is resumed by another, to the same bits"
                        fmt::format("parallel.shard_size={}", int(find_strategy(strategy).hybrid))});
     return run_ranks(2, [&](Communicator& c) { return train_part(config, c, until); })[0].weights;
   };
-  const Trained whole = train_on_ranks(golden_config("gpt2-accum", 2), 2)[0];
+  const Trained& whole = baseline("gpt2-accum", 2, {}, 2);
   run_until(first, 5);
   CHECK(same_bits(run_until(second, 12), whole.weights));
 }
