@@ -17,7 +17,7 @@
 namespace gxp {
 namespace {
 
-struct Options {
+struct ConvertOptions {
   std::string source;
   std::string target;
   std::string to;
@@ -29,7 +29,7 @@ struct Options {
   Format format = Format::kText;
 };
 
-void check(const Options& options) {
+void check(const ConvertOptions& options) {
   if (options.target.empty() != options.to.empty())
     fail(ErrorKind::kUsage, "convert-ckpt: OUT and --to belong together");
   if (options.target.empty() && !options.inspect && !options.verify)
@@ -39,7 +39,7 @@ void check(const Options& options) {
     fail(ErrorKind::kUsage, "convert-ckpt: --hash goes with --inspect");
 }
 
-WriteOptions write_options(const Options& options) {
+WriteOptions write_options(const ConvertOptions& options) {
   const auto bytes = parse_bytes(options.shard_size);
   if (!bytes || *bytes == 0)
     fail(ErrorKind::kUsage, "convert-ckpt: --shard-size '{}' is no size like 5GB or 512MiB",
@@ -82,7 +82,7 @@ void add_tensors(const NamedTensors& tensors, bool hash, Report& report) {
   }
 }
 
-int run(const Options& options) {
+int run(const ConvertOptions& options) {
   check(options);
   const WriteOptions writing = write_options(options);
   const CheckpointFormat* target = options.to.empty() ? nullptr : &find_format(options.to);
@@ -105,7 +105,7 @@ int run(const Options& options) {
 }  // namespace
 
 std::function<int()> define_convert_ckpt(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  auto options = std::make_shared<ConvertOptions>();  // kept alive by the returned action
   app.add_option("SRC", options->source,
                  "Checkpoint; of a run's checkpoint directory, the newest complete step")
       ->required();

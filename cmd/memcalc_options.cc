@@ -15,13 +15,6 @@
 namespace gxp {
 namespace {
 
-template <class Table>
-std::string names_of(const Table& table) {
-  std::vector<std::string_view> names;
-  for (const auto& row : table) names.push_back(row.name);
-  return fmt::format("{}", fmt::join(names, "|"));
-}
-
 void add_compat_options(CLI::App& app, MemcalcOptions& options) {
   app.add_option("--compat", options.compat,
                  "Answer as another calculator does, with its units and defects")

@@ -34,13 +34,6 @@ constexpr std::array<std::string_view, 18> kNames = {"--cluster",
 constexpr std::array<std::string_view, 5> kOfBoth = {"config", "--limit", "--search", "--format",
                                                      "--help"};
 
-template <class Table>
-std::string names_of(const Table& table) {
-  std::vector<std::string_view> names;
-  for (const auto& row : table) names.push_back(row.name);
-  return fmt::format("{}", fmt::join(names, "|"));
-}
-
 void add_parallel_options(CLI::App& app, TrainPlan& plan) {
   add_number_option(app, "--stage", plan.stage, 0, kMostStage, "With a MODEL: ZeRO stage (3)");
   add_number_option(app, "--shard", plan.shard, 1, kMostGpus,

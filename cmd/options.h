@@ -1,8 +1,11 @@
 // Options that several subcommands share. What they fill must live until the command's action ends.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/report/report.h"
@@ -19,6 +22,14 @@ void add_format_option(CLI::App& app, Format& format);
 // --transport, --algorithm, ...: an option for each setting of [comm]; each adds "comm.KEY=VALUE"
 // to `sets`, for load_comm_config().
 void add_comm_options(CLI::App& app, std::vector<std::string>& sets);
+
+// The type of an option that names a row of a table: "adamw|sgd|lion".
+template <class Table>
+std::string names_of(const Table& table) {
+  std::vector<std::string_view> names;
+  for (const auto& row : table) names.push_back(row.name);
+  return fmt::format("{}", fmt::join(names, "|"));
+}
 
 // A count from `low` to `high`.
 void add_number_option(CLI::App& app, const char* names, int& number, int low, int high,

@@ -13,12 +13,12 @@
 namespace gxp {
 namespace {
 
-struct Options {
+struct DiffOptions {
   std::string first, second;
   Format format = Format::kText;
 };
 
-int run(const Options& options) {
+int run(const DiffOptions& options) {
   const std::vector<Change> changes =
       compare_hosts(load_host(options.first), load_host(options.second));
   Report report{.schema = "gxp.topo/1"};
@@ -35,7 +35,7 @@ int run(const Options& options) {
 }  // namespace
 
 std::function<int()> define_topo_diff(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  auto options = std::make_shared<DiffOptions>();  // kept alive by the returned action
   app.add_option("first", options->first, "A file, a name, or live, as of --from")->required();
   app.add_option("second", options->second, "What it is compared with")->required();
   add_format_option(app, options->format);

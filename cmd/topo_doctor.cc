@@ -17,7 +17,7 @@
 namespace gxp {
 namespace {
 
-struct Options {
+struct DoctorOptions {
   std::string from = "live";
   Format format = Format::kText;
 };
@@ -36,7 +36,7 @@ ProcessFacts look_at_process() {
   return facts;
 }
 
-int run(const Options& options) {
+int run(const DoctorOptions& options) {
   const bool live = options.from == "live";
   const auto root = live ? live_root() : open_recorded_root(options.from);
   const HostTree host = live ? probe_host() : read_recorded_root(*root, options.from);
@@ -53,7 +53,7 @@ int run(const Options& options) {
 }  // namespace
 
 std::function<int()> define_topo_doctor(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  auto options = std::make_shared<DoctorOptions>();  // kept alive by the returned action
   app.add_option("--from", options->from,
                  "live for this host, or a directory or archive of its /proc and /sys that "
                  "hwloc-gather-topology recorded")

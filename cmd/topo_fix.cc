@@ -13,11 +13,11 @@
 namespace gxp {
 namespace {
 
-struct Options {
+struct FixOptions {
   std::string bare, devices, output;
 };
 
-int run(const Options& options) {
+int run(const FixOptions& options) {
   check_writable(options.output);
   const HostTree bare = load_host(options.bare);
   const HostTree vm = load_host(options.devices);
@@ -40,7 +40,7 @@ int run(const Options& options) {
 }  // namespace
 
 std::function<int()> define_topo_fix(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  auto options = std::make_shared<FixOptions>();  // kept alive by the returned action
   app.add_option("--for-vm", options->bare,
                  "The bare machine's topology, as of --from: whose tree the VM's devices get")
       ->required()

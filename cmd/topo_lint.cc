@@ -13,7 +13,7 @@
 namespace gxp {
 namespace {
 
-struct Options {
+struct LintOptions {
   std::string file;
   Format format = Format::kText;
   bool strict = false;
@@ -31,7 +31,7 @@ std::vector<LintFinding> lint_source(const SourceInput& input) {
   return findings;
 }
 
-int run(const Options& options) {
+int run(const LintOptions& options) {
   if (options.rules) {
     print(lint_rules_report(), options.format);
     return kExitOk;
@@ -52,7 +52,7 @@ int run(const Options& options) {
 }  // namespace
 
 std::function<int()> define_topo_lint(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  auto options = std::make_shared<LintOptions>();  // kept alive by the returned action
   app.add_option("file", options->file,
                  "A topology of any kind that is known; - for standard input")
       ->type_name("FILE");

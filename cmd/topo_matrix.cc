@@ -21,7 +21,7 @@ namespace {
 enum class Words { kSmi, kNccl, kNcclUsed };
 constexpr std::array<std::string_view, 3> kWords = {"smi", "nccl", "nccl-used"};
 
-struct Options {
+struct MatrixOptions {
   std::string from = "live";
   std::vector<std::string> nccl;
   Words words = Words::kSmi;
@@ -71,7 +71,7 @@ void print_report(const NcclHost& nccl, const Matrices& matrices, Format format)
   print(report, format);
 }
 
-int run(const Options& options) {
+int run(const MatrixOptions& options) {
   const NcclHost nccl(options.from, options.nccl);
   const Matrices matrices = matrices_of(nccl);
   if (options.format != Format::kText) {
@@ -87,13 +87,13 @@ int run(const Options& options) {
 }  // namespace
 
 int print_smi_matrix(const std::string& from) {
-  Options options;
+  MatrixOptions options;
   options.from = from;
   return run(options);
 }
 
 std::function<int()> define_topo_matrix(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  auto options = std::make_shared<MatrixOptions>();  // kept alive by the returned action
   add_from_option(app, options->from);
   add_choice_option(app, "--like", options->words, kWords,
                     "Whose words: nvidia-smi's; NCCL's path types as wired; those of where NCCL "

@@ -11,14 +11,14 @@
 namespace gxp {
 namespace {
 
-struct Options {
+struct PathOptions {
   std::string device, other;
   std::string from = "live";
   std::vector<std::string> nccl;
   Format format = Format::kText;
 };
 
-int run(const Options& options) {
+int run(const PathOptions& options) {
   const NcclHost nccl(options.from, options.nccl);
   Report report{.schema = "gxp.topo/1"};
   add_path(report, nccl.routes, find_end(nccl.paths, options.device),
@@ -30,7 +30,7 @@ int run(const Options& options) {
 }  // namespace
 
 std::function<int()> define_topo_path(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  auto options = std::make_shared<PathOptions>();  // kept alive by the returned action
   app.add_option("device", options->device,
                  "Where it begins: GPU0, NIC3, NUMA1, mlx5_0, eth0 or a bus id")
       ->required();

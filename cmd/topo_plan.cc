@@ -18,7 +18,7 @@ namespace {
 enum class PlanFormat { kText, kJson, kNcclXml, kHostfile };
 constexpr std::array<std::string_view, 4> kPlanFormats = {"text", "json", "nccl-xml", "hostfile"};
 
-struct Options {
+struct PlanOptions {
   std::string from = "live";
   PlanFormat format = PlanFormat::kText;
   int hosts = 0;
@@ -39,7 +39,7 @@ std::string hostfile_of(const Topology& topology, const ClusterPlan& plan) {
   return to_hostfile(topology, plan.host_order, slots);
 }
 
-int run(const Options& options) {
+int run(const PlanOptions& options) {
   Topology topology = load_topology(options.from);
   repeat_host(topology, options.hosts);
   const ClusterPlan plan = plan_cluster(topology, options.channels);
@@ -63,7 +63,7 @@ int run(const Options& options) {
 }  // namespace
 
 std::function<int()> define_topo_plan(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  auto options = std::make_shared<PlanOptions>();  // kept alive by the returned action
   add_from_option(app, options->from);
   add_choice_option(app, "--format", options->format, kPlanFormats,
                     "What is written to stdout; nccl-xml is a file for NCCL_GRAPH_FILE");

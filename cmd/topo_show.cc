@@ -23,7 +23,7 @@ namespace {
 enum class TopoFormat { kText, kJson, kNcclXml, kSvg, kDot };
 constexpr std::array<std::string_view, 5> kTopoFormats = {"text", "json", "nccl-xml", "svg", "dot"};
 
-struct Options {
+struct ShowOptions {
   std::string from = "live";
   TopoFormat format = TopoFormat::kText;
   bool matrix = false;
@@ -50,7 +50,7 @@ const Topology& drawable(const Topology& topology) {
 }
 
 // With what was measured, if anything was, on the graph of the host where it was.
-void show(const Options& options, const std::vector<MeasuredLink>& measured) {
+void show(const ShowOptions& options, const std::vector<MeasuredLink>& measured) {
   Topology topology = load_topology(options.from);
   HostTree* host =
       topology.hosts.size() == 1 && topology.trees.size() == 1 ? topology.trees.data() : nullptr;
@@ -86,7 +86,7 @@ Format rank_format(TopoFormat format) {
        kTopoFormats[size_t(format)]);
 }
 
-int run(const Options& options) {
+int run(const ShowOptions& options) {
   if (options.matrix) return print_smi_matrix(options.from);
   if (options.rank.rank >= 0)
     return print_rank(options.rank, options.from, rank_format(options.format));
@@ -102,7 +102,7 @@ int run(const Options& options) {
 }  // namespace
 
 std::function<int()> define_topo_show(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  auto options = std::make_shared<ShowOptions>();  // kept alive by the returned action
   add_from_option(app, options->from);
   CLI::Option* format = add_choice_option(app, "--format", options->format, kTopoFormats,
                                           "What is written to stdout");

@@ -25,7 +25,7 @@
 namespace gxp {
 namespace {
 
-struct Options {
+struct TrainOptions {
   std::string config_path;
   std::vector<std::string> sets;
   LaunchRequest launch;
@@ -63,7 +63,7 @@ PlannedRanks planned_ranks(const LaunchRequest& launch, const Environment& envir
 }
 
 // What load_config() cannot know is wrong.
-void check_usable(const Options& options, const RunConfig& run) {
+void check_usable(const TrainOptions& options, const RunConfig& run) {
   if (options.run.resume && run.checkpoint.dir.empty()) {
     fail(ErrorKind::kUsage,
          "--resume: checkpoint.dir is not set, so there is nothing to resume from");
@@ -74,7 +74,7 @@ void check_usable(const Options& options, const RunConfig& run) {
   }
 }
 
-int run(Options& options) {
+int run(TrainOptions& options) {
   const Environment environment = process_environment();
   const LoadedConfig config = load_config(options.config_path, options.sets, environment);
   if (options.print_config) {
@@ -120,7 +120,7 @@ int run(Options& options) {
 }  // namespace
 
 std::function<int()> define_train(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  auto options = std::make_shared<TrainOptions>();  // kept alive by the returned action
   app.add_option("config", options->config_path, "TOML file of the run; see gxp.toml(5)")
       ->required();
   add_set_option(app, options->sets);

@@ -73,7 +73,7 @@ std::string rank_line(const RankInfo& rank, size_t number, size_t device) {
 
 std::string chosen(int number) { return number <= 0 ? "auto" : fmt::format("{}", number); }
 
-std::string microseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e6); }
+std::string microseconds_text(double seconds) { return fmt::format("{:.2f}", seconds * 1e6); }
 
 // "rank 3, by 4.10 us": who calls last, out of place.
 std::string last_rank(const HalfResult& half) {
@@ -82,7 +82,7 @@ std::string last_rank(const HalfResult& half) {
     if (half.ranks[rank].late_s > half.ranks[last].late_s) last = rank;
   }
   if (half.ranks.size() < 2 || !half.ranks[last].late_s) return "";
-  return fmt::format("rank {}, by {} us", last, microseconds(*half.ranks[last].late_s));
+  return fmt::format("rank {}, by {} us", last, microseconds_text(*half.ranks[last].late_s));
 }
 
 std::string remark(const NcclTable& table, const CaseResult& result) {
@@ -90,7 +90,7 @@ std::string remark(const NcclTable& table, const CaseResult& result) {
   const BenchCase& bench = result.bench;
   std::string predicted = "", expected = "";
   if (result.predicted_s) {
-    predicted = microseconds(*result.predicted_s);
+    predicted = microseconds_text(*result.predicted_s);
     expected =
         fit(bandwidth(*bench.operation, bench.size_bytes(), *result.predicted_s, table.world_size)
                 .busbw,
@@ -98,12 +98,12 @@ std::string remark(const NcclTable& table, const CaseResult& result) {
   }
   std::string interval;
   if (half.slowest.median_95)
-    interval = fmt::format("{}..{}", microseconds(half.slowest.median_95->low),
-                           microseconds(half.slowest.median_95->high));
+    interval = fmt::format("{}..{}", microseconds_text(half.slowest.median_95->low),
+                           microseconds_text(half.slowest.median_95->high));
   return fmt::sprintf("# %10d  %8s  %-18s %6d  %10s  %8s  %10s  %21s  %10s  %s\n",
                       bench.size_bytes(), nccl_name(bench.dtype), result.algorithm, half.iterations,
-                      predicted, expected, microseconds(half.slowest.median), interval,
-                      microseconds(half.slowest.p99), last_rank(half));
+                      predicted, expected, microseconds_text(half.slowest.median), interval,
+                      microseconds_text(half.slowest.p99), last_rank(half));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace gxp {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint64_t kMaxConfigBytes = 16u << 20;
+constexpr uint64_t kMaxModelFileBytes = 16u << 20;
 constexpr uint64_t kMostOfASize = 1 << 24;
 constexpr double kMostParameters = 1e15;
 
@@ -96,7 +96,7 @@ struct Family {
   PublishedModel (*read)(const ConfigReader& config);
 };
 
-constexpr std::array kFamilies = {
+constexpr std::array kNamedFamilies = {
     Family{"gpt2", read_gpt2},
     Family{"llama", read_kin<LlamaKin{}>},
     Family{"mistral", read_kin<LlamaKin{}>},
@@ -108,7 +108,7 @@ constexpr std::array kFamilies = {
 const Family& family_of(const Json& config, const std::string& where) {
   const std::string type = to_text(member(config, "model_type", where), where + ": model_type");
   std::vector<std::string_view> names;
-  for (const Family& family : kFamilies) {
+  for (const Family& family : kNamedFamilies) {
     if (family.name == type) return family;
     names.push_back(family.name);
   }
@@ -132,7 +132,7 @@ void check_shape(const PublishedModel& model, const std::string& where) {
 }
 
 ModelFile read_config(const std::string& path) {
-  const Json json = parse_json(read_text(path, kMaxConfigBytes), path);
+  const Json json = parse_json(read_text(path, kMaxModelFileBytes), path);
   const std::string where = "read " + path;
   to_object(json, where);
   const Family& family = family_of(json, where);

@@ -29,7 +29,7 @@ class Couriers {
 
  private:
   void add_served(int index, int host, std::vector<int>& ranks) const;
-  Hosts hosts_;
+  HostsOfCall hosts_;
   int host_;
   int index_;
 };

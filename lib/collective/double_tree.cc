@@ -10,9 +10,9 @@ namespace gxp {
 namespace {
 
 // One of the two trees with its half of the buffer, seen from one rank.
-class Tree {
+class OneTree {
  public:
-  Tree(int rank, const CallShape& shape, int half)
+  OneTree(int rank, const CallShape& shape, int half)
       : world_size_(shape.world_size),
         root_(shape.root),
         index_(half),
@@ -60,17 +60,17 @@ class Tree {
 class DoubleTree {
  public:
   DoubleTree(int rank, const CallShape& shape)
-      : trees_{Tree(rank, shape, 0), Tree(rank, shape, 1)} {}
-  [[nodiscard]] const std::array<Tree, 2>& trees() const { return trees_; }
+      : trees_{OneTree(rank, shape, 0), OneTree(rank, shape, 1)} {}
+  [[nodiscard]] const std::array<OneTree, 2>& trees() const { return trees_; }
 
   // Calls act(tree, segment) in the order in which segments come down to this rank.
   template <class Act>
   void for_each_on_the_way_down(const Act& act) const {
-    for_each_due([](const Tree& tree) { return tree.depth(); }, act);
+    for_each_due([](const OneTree& tree) { return tree.depth(); }, act);
   }
   template <class Act>
   void for_each_on_the_way_up(const Act& act) const {
-    for_each_due([](const Tree& tree) { return tree.height() - tree.depth(); }, act);
+    for_each_due([](const OneTree& tree) { return tree.height() - tree.depth(); }, act);
   }
 
  private:
@@ -78,26 +78,26 @@ class DoubleTree {
   void for_each_due(const Delay& delay, const Act& act) const {
     const int64_t segments = trees_[0].segments();  // the other half is no longer
     for (int64_t step = 0; step < segments + trees_[0].height(); ++step) {
-      for (const Tree& tree : trees_) {
+      for (const OneTree& tree : trees_) {
         const int64_t due = step - delay(tree);
         if (0 <= due && due < segments) act(tree, tree.segment(due));
       }
     }
   }
 
-  std::array<Tree, 2> trees_;
+  std::array<OneTree, 2> trees_;
 };
 
 // Rounds that all segments but the first take.
 int rounds_behind_the_first(const CallShape& shape) {
-  return static_cast<int>(2 * (Tree(0, shape, 0).segments() - 1));
+  return static_cast<int>(2 * (OneTree(0, shape, 0).segments() - 1));
 }
 
 }  // namespace
 
 void double_tree_broadcast(Primitives& comm, const CallShape& shape) {
   const DoubleTree both(comm.rank(), shape);
-  both.for_each_on_the_way_down([&](const Tree& tree, Range segment) {
+  both.for_each_on_the_way_down([&](const OneTree& tree, Range segment) {
     if (!tree.is_root()) comm.recv(tree.parent(), segment);
     tree.for_each_child([&](int child) { comm.send(child, segment); });
   });
@@ -105,7 +105,7 @@ void double_tree_broadcast(Primitives& comm, const CallShape& shape) {
 
 void double_tree_reduce(Primitives& comm, const CallShape& shape) {
   const DoubleTree both(comm.rank(), shape);
-  both.for_each_on_the_way_up([&](const Tree& tree, Range segment) {
+  both.for_each_on_the_way_up([&](const OneTree& tree, Range segment) {
     tree.for_each_child([&](int child) { comm.recv_and_fold(child, segment); });
     if (!tree.is_root()) comm.send(tree.parent(), segment);
   });
@@ -138,7 +138,7 @@ int double_tree_all_reduce_rounds(const CallShape& shape) {
 uint64_t double_tree_broadcast_sent(int rank, const CallShape& shape) {
   const DoubleTree both(rank, shape);
   uint64_t sent = 0;
-  for (const Tree& tree : both.trees()) {
+  for (const OneTree& tree : both.trees()) {
     tree.for_each_child([&](int) { sent += tree.count(); });
   }
   return sent;

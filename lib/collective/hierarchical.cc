@@ -14,7 +14,7 @@ namespace gxp {
 namespace {
 
 // The orders of channels within a host, by its ranks' indices.
-std::vector<int> rings_within(const Hosts& hosts, int host, std::span<const int> rings) {
+std::vector<int> rings_within(const HostsOfCall& hosts, int host, std::span<const int> rings) {
   std::vector<int> within;
   for (const int rank : rings) {
     if (hosts.host_of(rank) == host) within.push_back(hosts.index_of(rank));
@@ -40,7 +40,7 @@ struct Levels {
         chunk_across{.world_size = hosts.count(), .count = chunk.count},
         leaders_across{
             .world_size = hosts.count(), .count = shape.count, .root = hosts.host_of(shape.root)} {}
-  Hosts hosts;
+  HostsOfCall hosts;
   int host;
   int index;
   std::vector<int> leaders;
@@ -126,7 +126,7 @@ void hierarchical_all_gather(Primitives& comm, const CallShape& shape) {
 }
 
 int hierarchical_all_reduce_rounds(const CallShape& shape) {
-  const Hosts hosts(shape);
+  const HostsOfCall hosts(shape);
   const int across = halving_doubling_all_reduce_rounds({.world_size = hosts.count()});
   const CallShape inside{.world_size = hosts.largest(), .channels = shape.channels};
   if (hosts.are_equal()) return ring_all_reduce_rounds(inside) + across;
@@ -134,7 +134,7 @@ int hierarchical_all_reduce_rounds(const CallShape& shape) {
 }
 
 int hierarchical_tree_rounds(const CallShape& shape) {
-  const Hosts hosts(shape);
+  const HostsOfCall hosts(shape);
   return binomial_rounds({.world_size = hosts.count()}) +
          binomial_rounds({.world_size = hosts.largest()});
 }
@@ -142,7 +142,7 @@ int hierarchical_tree_rounds(const CallShape& shape) {
 // As if all hosts took each step together: inside, as many rounds as the busiest courier serves
 // ranks, for each peer; across, as many as one serves on another host, for each host.
 int hierarchical_courier_rounds(const CallShape& shape) {
-  const Hosts hosts(shape);
+  const HostsOfCall hosts(shape);
   const auto divide_up = [](int a, int b) { return (a + b - 1) / b; };
   std::map<int, int> hosts_of_size;
   for (int host = 0; host < hosts.count(); ++host) ++hosts_of_size[hosts.size(host)];

@@ -7,7 +7,7 @@ namespace gxp {
 HostGroups split_by_host(Communicator& comm) { return split_by_host(comm, comm.hosts()); }
 
 HostGroups split_by_host(Communicator& comm, std::span<const int> host_of_ranks) {
-  const Hosts hosts(CallShape{.world_size = comm.world_size(), .hosts = host_of_ranks});
+  const HostsOfCall hosts(CallShape{.world_size = comm.world_size(), .hosts = host_of_ranks});
   if (!hosts.are_equal()) {
     fail(ErrorKind::kUnavailable,
          "compress between {} hosts: they have {} to {} ranks; start equally many on each, or use "

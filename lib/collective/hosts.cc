@@ -4,7 +4,7 @@
 
 namespace gxp {
 
-Hosts::Hosts(const CallShape& shape) {
+HostsOfCall::HostsOfCall(const CallShape& shape) {
   const auto world_size = static_cast<size_t>(shape.world_size);
   const auto hosts_of_ranks = shape.orders.groups.empty() ? shape.hosts : shape.orders.groups;
   const int last = hosts_of_ranks.empty() ? 0 : *std::ranges::max_element(hosts_of_ranks);
@@ -28,7 +28,7 @@ Hosts::Hosts(const CallShape& shape) {
   }
 }
 
-std::vector<int> Hosts::across(int index) const {
+std::vector<int> HostsOfCall::across(int index) const {
   std::vector<int> ranks;
   for (const auto& members : members_) {
     ranks.push_back(members[static_cast<size_t>(index) % members.size()]);
@@ -36,7 +36,7 @@ std::vector<int> Hosts::across(int index) const {
   return ranks;
 }
 
-std::vector<int> Hosts::leaders(int root) const {
+std::vector<int> HostsOfCall::leaders(int root) const {
   std::vector<int> ranks = across(0);
   ranks[static_cast<size_t>(host_of(root))] = root;
   return ranks;

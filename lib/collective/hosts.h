@@ -8,9 +8,9 @@
 namespace gxp {
 
 // Hosts are numbered from 0, as the shape has them; their ranks, by rank, have an index.
-class Hosts {
+class HostsOfCall {
  public:
-  explicit Hosts(const CallShape& shape);
+  explicit HostsOfCall(const CallShape& shape);
   [[nodiscard]] int count() const { return static_cast<int>(members_.size()); }
   [[nodiscard]] const std::vector<int>& members(int host) const {
     return members_[static_cast<size_t>(host)];

@@ -7,7 +7,7 @@
 namespace gxp {
 namespace {
 
-struct RankState {
+struct RankProgress {
   size_t next = 0;    // step
   bool sent = false;  // the next step's message has left
   int send_round = 0;
@@ -50,7 +50,7 @@ class Replay {
   [[nodiscard]] const CollectiveStep& sender_step(const Message& message) const {
     return steps_of(message.from)[message.send_step];
   }
-  RankState& state(int rank) { return states_[static_cast<size_t>(rank)]; }
+  RankProgress& state(int rank) { return states_[static_cast<size_t>(rank)]; }
   Link& link(int from, int to) {
     return links_[static_cast<size_t>(from) * schedule_.size() + static_cast<size_t>(to)];
   }
@@ -60,7 +60,7 @@ class Replay {
 
   // Goes on with `rank` as far as it can; whether it moved.
   bool advance(int rank) {
-    RankState& self = state(rank);
+    RankProgress& self = state(rank);
     bool moved = false;
     while (self.next < steps_of(rank).size()) {
       const CollectiveStep& step = steps_of(rank)[self.next];
@@ -77,7 +77,7 @@ class Replay {
   }
 
   void send(int rank, int to) {
-    RankState& self = state(rank);
+    RankProgress& self = state(rank);
     const size_t index = timeline_.messages.size();
     self.sent = true;
     self.send_round = std::max(self.send_round, self.recv_round) + 1;
@@ -101,7 +101,7 @@ class Replay {
   }
 
   void receive(int rank, const CollectiveStep& step, size_t index) {
-    RankState& self = state(rank);
+    RankProgress& self = state(rank);
     Message& message = timeline_.messages[index];
     self.recv_round = std::max(self.recv_round + 1, message.send_round);
     message.recv_round = self.recv_round;
@@ -123,7 +123,7 @@ class Replay {
   }
 
   const Schedule& schedule_;
-  std::vector<RankState> states_;
+  std::vector<RankProgress> states_;
   std::vector<Link> links_;  // from * world_size + to
   Timeline timeline_;
 };

@@ -14,7 +14,7 @@ namespace {
 
 uint32_t magnitude_of(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffu; }
 
-std::span<float> floats_of(Memory memory) {
+std::span<float> floats_in(Memory memory) {
   return {reinterpret_cast<float*>(memory.data), memory.bytes / sizeof(float)};
 }
 
@@ -66,7 +66,7 @@ void TopKAllReduce::all_reduce(Memory data, ReduceOp op) {
     take_largest(half_slot<uint32_t>(host, 0), half_slot<float>(host, 1));
   }
   groups_.between->all_gather(slots_.memory(), DType::kU8);
-  sum_all(floats_of(part), op == ReduceOp::kAvg ? 1.0 / groups_.all->world_size() : 1);
+  sum_all(floats_in(part), op == ReduceOp::kAvg ? 1.0 / groups_.all->world_size() : 1);
   groups_.within->all_gather(data, DType::kF32);
 }
 
@@ -74,7 +74,7 @@ uint64_t TopKAllReduce::wire_bytes() const { return bytes_sent(*groups_.between,
 
 // What is taken is no longer kept.
 void TopKAllReduce::take_largest(std::span<uint32_t> places, std::span<float> values) {
-  const std::span<float> kept = floats_of(kept_.memory());
+  const std::span<float> kept = floats_in(kept_.memory());
   Threshold threshold = find_threshold(kept, k_);
   size_t taken = 0;
   for (size_t i = 0; i < kept.size(); ++i) {

@@ -270,7 +270,7 @@ class Verifier {
       }
     }
     const int formula = algorithm_.rounds(shape_);
-    const bool exact = Hosts(shape_).are_equal();
+    const bool exact = HostsOfCall(shape_).are_equal();
     if (rounds > formula || (exact && rounds < formula)) {
       problem("{} rounds; the formula says {}", rounds, formula);
     }

@@ -75,7 +75,7 @@ namespace {
 
 // One of: a work to run, an act that no error keeps from running, a point of another queue to wait
 // for.
-struct Entry {
+struct QueueEntry {
   const Work* work = nullptr;
   std::function<void()> act;
   QueuePoint point;
@@ -84,12 +84,12 @@ struct Entry {
 // First in, first out; a ring that doubles when it is full and never shrinks.
 class EntryRing {
  public:
-  void push(Entry entry) {
+  void push(QueueEntry entry) {
     if (count_ == ring_.size()) grow();
     ring_[(head_ + count_++) % ring_.size()] = std::move(entry);
   }
-  Entry pop() {
-    Entry entry = std::move(ring_[head_]);
+  QueueEntry pop() {
+    QueueEntry entry = std::move(ring_[head_]);
     head_ = (head_ + 1) % ring_.size();
     --count_;
     return entry;
@@ -97,12 +97,12 @@ class EntryRing {
 
  private:
   void grow() {
-    std::vector<Entry> wider(ring_.empty() ? 64 : 2 * ring_.size());
+    std::vector<QueueEntry> wider(ring_.empty() ? 64 : 2 * ring_.size());
     for (size_t i = 0; i < count_; ++i) wider[i] = std::move(ring_[(head_ + i) % ring_.size()]);
     ring_ = std::move(wider);
     head_ = 0;
   }
-  std::vector<Entry> ring_;
+  std::vector<QueueEntry> ring_;
   size_t head_ = 0;
   size_t count_ = 0;
 };
@@ -120,7 +120,7 @@ struct WorkQueue::Impl {
               serve(stop);
             }) {}
 
-  void push(Entry entry) {
+  void push(QueueEntry entry) {
     {
       const std::lock_guard lock(mutex);
       ring.push(std::move(entry));
@@ -137,7 +137,7 @@ struct WorkQueue::Impl {
 
   void serve(const std::stop_token& stop) {
     for (uint64_t taken = 0; wait_for_entry(taken, stop); ++taken) {
-      const Entry entry = take();
+      const QueueEntry entry = take();
       if (entry.point.progress != nullptr) entry.point.progress->wait(entry.point.count);
       if (entry.act) attempt(entry.act);
       if (entry.work != nullptr && !stop.stop_requested()) run(*entry.work);
@@ -153,9 +153,9 @@ struct WorkQueue::Impl {
     return arrived.wait(lock, stop, has_arrived);
   }
 
-  Entry take() {
+  QueueEntry take() {
     const std::lock_guard lock(mutex);
-    Entry entry = ring.pop();
+    QueueEntry entry = ring.pop();
     running = error ? nullptr : entry.work;
     return entry;
   }

@@ -70,14 +70,14 @@ Configs cut_batch(const RunConfig& config) {
   return all;
 }
 
-Configs recompute(const RunConfig& config) {
+Configs recomputing(const RunConfig& config) {
   Configs all;
   for (const std::string_view mode : kRecomputeNames)
     all.emplace_back(config).train.recompute = mode;
   return all;
 }
 
-Configs offload(const RunConfig& config, int world_size) {
+Configs offloading(const RunConfig& config, int world_size) {
   const std::string where = config.offload.optimizer == "file" ? "file" : "memory";
   Configs all = {config, config, config};
   for (RunConfig& variant : all) variant.offload.parameters = "none";
@@ -97,8 +97,9 @@ std::vector<RunConfig> run_variants(const RunConfig& config, int world_size) {
   std::vector<RunConfig> all;
   for (const RunConfig& sharded : shard(config, world_size)) {
     for (const RunConfig& cut : cut_batch(sharded)) {
-      for (const RunConfig& computed : recompute(cut)) {
-        for (RunConfig& variant : offload(computed, world_size)) all.push_back(std::move(variant));
+      for (const RunConfig& computed : recomputing(cut)) {
+        for (RunConfig& variant : offloading(computed, world_size))
+          all.push_back(std::move(variant));
       }
     }
   }

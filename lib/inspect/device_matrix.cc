@@ -130,7 +130,7 @@ std::string why_used(PartId from, PartId to, const NcclPaths& paths, const NcclR
   const bool sends = host[from].kind == PartKind::kGpu;
   if (route.type == PathType::kPxn)
     return "NCCL sends through the GPU beside the NIC (PXN), over NVLink";
-  const Verdict verdict =
+  const RouteVerdict verdict =
       routes.gpu_direct(sends ? from : to, sends ? to : from, NcclRoutes::Direction::kReceive);
   return "no GPUDirect RDMA: " + verdict.rule;
 }

@@ -34,11 +34,11 @@ std::string pcie_label(const PcieRate& rate) {
   return fmt::format("PCIe {} x{}", row->number, rate.lanes);
 }
 
-bool is_known(const PcieRate& rate) { return rate.gt_per_s > 0 && rate.lanes > 0; }
+bool has_rate(const PcieRate& rate) { return rate.gt_per_s > 0 && rate.lanes > 0; }
 
 Wire wire_of(const PcieLink& link) {
   return {.gb_per_s = physical_pcie_gb_per_s(link),
-          .label = pcie_label(is_known(link.most) ? link.most : link.now)};
+          .label = pcie_label(has_rate(link.most) ? link.most : link.now)};
 }
 
 std::string format_gbit(double mbit_per_s) { return fmt::format("{:g} Gbit/s", mbit_per_s / 1000); }
@@ -51,9 +51,9 @@ std::string describe_port(const PortInfo& port) {
   return text;
 }
 
-class Builder {
+class DiagramBuilder {
  public:
-  explicit Builder(const HostTree& host) : host_(host), names_(names_of_parts(host)) {}
+  explicit DiagramBuilder(const HostTree& host) : host_(host), names_(names_of_parts(host)) {}
 
   Diagram build() {
     box_of_.assign(host_.parts().size(), kNoBox);
@@ -87,14 +87,14 @@ class Builder {
 };
 
 // A depth of kMaxDepth bounds the recursion, here and below.
-bool Builder::shows(PartId id) const {
+bool DiagramBuilder::shows(PartId id) const {
   const Part& part = host_[id];
   if (part.kind == PartKind::kNvSwitch) return false;
   if (part.kind != PartKind::kPcieSwitch && part.kind != PartKind::kHostBridge) return true;
   return std::ranges::any_of(part.below, [&](PartId below) { return shows(below); });
 }
 
-std::vector<PartId> Builder::shown_below(PartId id) const {
+std::vector<PartId> DiagramBuilder::shown_below(PartId id) const {
   std::vector<PartId> shown;
   for (const PartId below : host_[id].below) {
     if (host_[below].kind == PartKind::kHostBridge) {
@@ -107,7 +107,7 @@ std::vector<PartId> Builder::shown_below(PartId id) const {
   return shown;
 }
 
-void Builder::add_root(PartId id) {
+void DiagramBuilder::add_root(PartId id) {
   if (host_[id].kind == PartKind::kNumaNode) {
     diagram_.roots.push_back(add_box(id, {}, ""));
     return;
@@ -140,7 +140,7 @@ BoxKind box_kind(PartKind kind) {
 }
 
 // `wire` and `through` are of the bridges above that have been left out.
-BoxId Builder::add_box(PartId id, Wire wire, const std::string& through) {
+BoxId DiagramBuilder::add_box(PartId id, Wire wire, const std::string& through) {
   const Part& part = host_[id];
   const Wire own = wire_of(part.link);
   if (through.empty() || (own.gb_per_s > 0 && own.gb_per_s < wire.gb_per_s) || wire.gb_per_s == 0)
@@ -162,7 +162,7 @@ BoxId Builder::add_box(PartId id, Wire wire, const std::string& through) {
   return box;
 }
 
-void Builder::add_inside(BoxId box, const std::vector<PartId>& parts) {
+void DiagramBuilder::add_inside(BoxId box, const std::vector<PartId>& parts) {
   const auto is_plain = [&](PartId id) { return host_[id].kind == PartKind::kPcieDevice; };
   const auto plain = size_t(std::ranges::count_if(parts, is_plain));
   for (const PartId id : parts) {
@@ -175,7 +175,7 @@ void Builder::add_inside(BoxId box, const std::vector<PartId>& parts) {
   diagram_.boxes.push_back({.name = fmt::format("{} others", plain), .lines = {"PCIe devices"}});
 }
 
-std::vector<std::string> Builder::lines_of_node(const NumaNodeInfo& node) const {
+std::vector<std::string> DiagramBuilder::lines_of_node(const NumaNodeInfo& node) const {
   std::vector<std::string> facts;
   if (!node.model_name.empty()) facts.push_back(node.model_name);
   if (node.model_name.empty() && !node.vendor.empty()) facts.push_back(node.vendor);
@@ -186,7 +186,7 @@ std::vector<std::string> Builder::lines_of_node(const NumaNodeInfo& node) const 
 }
 
 // Bus ids stand on a line of their own, so no name needs one.
-std::string Builder::name_of(PartId id) const {
+std::string DiagramBuilder::name_of(PartId id) const {
   const Part& part = host_[id];
   if (part.kind != PartKind::kNic)
     return part.bus_id.empty() || !names_[id].ends_with(part.bus_id)
@@ -198,7 +198,7 @@ std::string Builder::name_of(PartId id) const {
   return ports.empty() ? "NIC" : fmt::format("NIC, {} ports", ports.size());
 }
 
-std::vector<std::string> Builder::lines_of_nic(const Part& part) const {
+std::vector<std::string> DiagramBuilder::lines_of_nic(const Part& part) const {
   std::vector<std::string> lines;
   for (const PartId id : part.below) {
     const auto* port = std::get_if<PortInfo>(&host_[id].info);
@@ -214,7 +214,7 @@ std::vector<std::string> Builder::lines_of_nic(const Part& part) const {
   return lines;
 }
 
-std::vector<std::string> Builder::lines_of(const Part& part) const {
+std::vector<std::string> DiagramBuilder::lines_of(const Part& part) const {
   std::vector<std::string> lines;
   if (const auto* node = std::get_if<NumaNodeInfo>(&part.info)) lines = lines_of_node(*node);
   if (part.kind == PartKind::kNic) lines = lines_of_nic(part);
@@ -235,7 +235,7 @@ std::vector<std::string> Builder::lines_of(const Part& part) const {
 }
 
 // The most frequent one; of those the fastest.
-void Builder::choose_usual_wire() {
+void DiagramBuilder::choose_usual_wire() {
   std::map<std::string, std::pair<int, double>> seen;
   for (const Box& box : diagram_.boxes) {
     if (box.wire.label.empty()) continue;
@@ -248,18 +248,18 @@ void Builder::choose_usual_wire() {
     diagram_.usual_wire = {.gb_per_s = most->second.second, .label = most->first};
 }
 
-void Builder::say_wire(Box& box) const {
+void DiagramBuilder::say_wire(Box& box) const {
   if (box.part == kNoPart) return;
   const PcieLink& link = host_[box.part].link;
   if (!box.wire.label.empty() && box.wire.label != diagram_.usual_wire.label) {
     box.lines.push_back(
         fmt::format("{}, {} GB/s", box.wire.label, format_gb_per_s(box.wire.gb_per_s)));
   }
-  if (is_known(link.most) && is_known(link.now) && pcie_label(link.now) != pcie_label(link.most))
+  if (has_rate(link.most) && has_rate(link.now) && pcie_label(link.now) != pcie_label(link.most))
     box.lines.push_back(fmt::format("now at {}", pcie_label(link.now)));
 }
 
-void Builder::describe_whole() {
+void DiagramBuilder::describe_whole() {
   diagram_.title = host_.name.empty() ? "host" : title_of(host_.name);
   std::vector<std::string> facts;
   for (const PartKind kind : {PartKind::kNumaNode, PartKind::kGpu, PartKind::kNic}) {
@@ -290,6 +290,6 @@ std::string title_of(const std::string& name) {
   return slash == std::string::npos || slash + 1 == name.size() ? name : name.substr(slash + 1);
 }
 
-Diagram make_diagram(const HostTree& host) { return Builder(host).build(); }
+Diagram make_diagram(const HostTree& host) { return DiagramBuilder(host).build(); }
 
 }  // namespace gxp

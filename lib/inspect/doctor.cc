@@ -101,14 +101,14 @@ constexpr std::array kChecks = {
                 look_at_nccl},
 };
 
-int number_of(const std::vector<Diagnosis>& diagnoses, Verdict verdict) {
+int number_of(const std::vector<Diagnosis>& diagnoses, DoctorVerdict verdict) {
   return int(std::ranges::count(diagnoses, verdict,
                                 [](const Diagnosis& each) { return each.seen.verdict; }));
 }
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) { return kVerdicts[size_t(verdict)]; }
+std::string_view to_string(DoctorVerdict verdict) { return kVerdicts[size_t(verdict)]; }
 
 std::span<const DoctorCheck> doctor_checks() { return kChecks; }
 
@@ -123,12 +123,12 @@ std::string doctor_text(const HostTree& host, const std::vector<Diagnosis>& diag
   std::ranges::stable_sort(sorted, {}, [](const Diagnosis& each) { return each.seen.verdict; });
   std::string text = fmt::format(
       "{}: {}, {}, {}, {} could not see\n\n", host.name, count_of(diagnoses.size(), "check"),
-      count_of(size_t(number_of(diagnoses, Verdict::kProblem)), "problem"),
-      count_of(size_t(number_of(diagnoses, Verdict::kWarning)), "warning"),
-      number_of(diagnoses, Verdict::kUnseen));
+      count_of(size_t(number_of(diagnoses, DoctorVerdict::kProblem)), "problem"),
+      count_of(size_t(number_of(diagnoses, DoctorVerdict::kWarning)), "warning"),
+      number_of(diagnoses, DoctorVerdict::kUnseen));
   for (const auto& [check, seen] : sorted) {
     text += fmt::format("{:<13}  {:<16}  {}\n", to_string(seen.verdict), check->id, seen.what);
-    if (seen.verdict == Verdict::kOk) continue;
+    if (seen.verdict == DoctorVerdict::kOk) continue;
     text += fmt::format("{:33}why: {}\n{:33}do:  {}\n", "", check->why, "", check->remedy);
   }
   return text;
@@ -137,9 +137,9 @@ std::string doctor_text(const HostTree& host, const std::vector<Diagnosis>& diag
 Report doctor_report(const HostTree& host, const std::vector<Diagnosis>& diagnoses) {
   Report report{.schema = "gxp.topo-doctor/1"};
   report.facts.push_back({{"host"}, host.name});
-  for (const auto& [key, verdict] : {std::pair{"problems", Verdict::kProblem},
-                                     {"warnings", Verdict::kWarning},
-                                     {"could_not_see", Verdict::kUnseen}})
+  for (const auto& [key, verdict] : {std::pair{"problems", DoctorVerdict::kProblem},
+                                     {"warnings", DoctorVerdict::kWarning},
+                                     {"could_not_see", DoctorVerdict::kUnseen}})
     report.facts.push_back({{key}, int64_t{number_of(diagnoses, verdict)}});
   Table& table = report.add_table("checks", {{"id"}, {"verdict"}, {"seen"}, {"why"}, {"remedy"}});
   for (const auto& [check, seen] : diagnoses) {
@@ -150,10 +150,10 @@ Report doctor_report(const HostTree& host, const std::vector<Diagnosis>& diagnos
 }
 
 bool any_problem(const std::vector<Diagnosis>& diagnoses) {
-  return number_of(diagnoses, Verdict::kProblem) > 0;
+  return number_of(diagnoses, DoctorVerdict::kProblem) > 0;
 }
 
-void Findings::add(Verdict verdict, const std::string& reason, const std::string& name) {
+void Findings::add(DoctorVerdict verdict, const std::string& reason, const std::string& name) {
   const auto same = std::ranges::find_if(groups_, [&](const Group& group) {
     return group.verdict == verdict && group.reason == reason;
   });
@@ -165,8 +165,8 @@ void Findings::add(Verdict verdict, const std::string& reason, const std::string
 }
 
 Seen Findings::seen_or(std::string ok) const {
-  if (groups_.empty()) return {Verdict::kOk, std::move(ok)};
-  const Verdict worst = std::ranges::min(groups_, {}, &Group::verdict).verdict;
+  if (groups_.empty()) return {DoctorVerdict::kOk, std::move(ok)};
+  const DoctorVerdict worst = std::ranges::min(groups_, {}, &Group::verdict).verdict;
   std::vector<std::string> lines;
   for (const Group& group : groups_) {
     if (group.verdict == worst)

@@ -19,8 +19,8 @@
 
 namespace gxp {
 
-enum class Verdict { kProblem, kWarning, kUnseen, kOk };  // the worst first
-std::string_view to_string(Verdict verdict);              // "problem", "could not see"
+enum class DoctorVerdict { kProblem, kWarning, kUnseen, kOk };  // the worst first
+std::string_view to_string(DoctorVerdict verdict);              // "problem", "could not see"
 
 // What is known of the process, and not in a file.
 struct ProcessFacts {
@@ -36,7 +36,7 @@ struct DoctorSight {
 };
 
 struct Seen {
-  Verdict verdict = Verdict::kOk;
+  DoctorVerdict verdict = DoctorVerdict::kOk;
   std::string what;  // a sentence without its full stop
 };
 

@@ -28,14 +28,14 @@ bool is_virtual_machine(const DoctorSight& sight);
 // What was found on several devices: names under each reason, in the order of finding.
 class Findings {
  public:
-  void add(Verdict verdict, const std::string& reason, const std::string& name);
+  void add(DoctorVerdict verdict, const std::string& reason, const std::string& name);
   [[nodiscard]] bool empty() const { return groups_.empty(); }
   // The worst verdict, and of that all reasons with their names: "GPU0, GPU1: width 8 of 16".
   [[nodiscard]] Seen seen_or(std::string ok) const;
 
  private:
   struct Group {
-    Verdict verdict;
+    DoctorVerdict verdict;
     std::string reason;
     std::vector<std::string> names;
   };

@@ -51,8 +51,8 @@ Seen look_at_driver(const DoctorSight& sight) {
   for (const DoctorDevice& gpu : nvidia_gpus_of(sight)) {
     const std::string driver = sight.root.link_name(gpu.folder() + "/driver");
     if (driver == "nvidia") continue;
-    findings.add(Verdict::kProblem, driver.empty() ? "it has no driver" : "its driver is " + driver,
-                 gpu.name);
+    findings.add(DoctorVerdict::kProblem,
+                 driver.empty() ? "it has no driver" : "its driver is " + driver, gpu.name);
   }
   return findings.seen_or(nvidia_gpus_of(sight).empty() ? "there are no NVIDIA GPUs here"
                                                         : "nvidia, at all GPUs");
@@ -60,22 +60,24 @@ Seen look_at_driver(const DoctorSight& sight) {
 
 Seen look_at_gpu_direct(const DoctorSight& sight) {
   if (nvidia_gpus_of(sight).empty() || !has_rdma(sight))
-    return {Verdict::kOk, "there are not both NVIDIA GPUs and RDMA NICs here"};
-  if (has_dma_buf(sight)) return {Verdict::kOk, "by DMA-BUF: open driver, Linux 5.12 or later"};
+    return {DoctorVerdict::kOk, "there are not both NVIDIA GPUs and RDMA NICs here"};
+  if (has_dma_buf(sight))
+    return {DoctorVerdict::kOk, "by DMA-BUF: open driver, Linux 5.12 or later"};
   for (const char* const module : {"nvidia_peermem", "nv_peer_mem"}) {
     if (!sight.root.exists(fmt::format("/sys/module/{}", module))) continue;
     if (!sight.root.list("/sys/kernel/mm/memory_peers").empty())
-      return {Verdict::kOk, fmt::format("by {}, which is registered", module)};
-    return {Verdict::kProblem, fmt::format("{} is loaded, but the RDMA driver does not know it "
-                                           "(/sys/kernel/mm/memory_peers is empty)",
-                                           module)};
+      return {DoctorVerdict::kOk, fmt::format("by {}, which is registered", module)};
+    return {DoctorVerdict::kProblem,
+            fmt::format("{} is loaded, but the RDMA driver does not know it "
+                        "(/sys/kernel/mm/memory_peers is empty)",
+                        module)};
   }
-  return {Verdict::kProblem, "neither nvidia-peermem nor DMA-BUF is there"};
+  return {DoctorVerdict::kProblem, "neither nvidia-peermem nor DMA-BUF is there"};
 }
 
 Seen look_at_nvlinks(const DoctorSight& sight) {
   const std::vector<DoctorDevice> gpus = nvidia_gpus_of(sight);
-  if (gpus.empty()) return {Verdict::kOk, "there are no NVIDIA GPUs here"};
+  if (gpus.empty()) return {DoctorVerdict::kOk, "there are no NVIDIA GPUs here"};
   std::map<std::string, int> most;  // by device id
   bool any_driver = false;
   for (const DoctorDevice& gpu : gpus) {
@@ -83,17 +85,18 @@ Seen look_at_nvlinks(const DoctorSight& sight) {
     count = std::max(count, active_nvlinks(sight, gpu.part));
     any_driver = any_driver || std::get<GpuInfo>(sight.host[gpu.part].info).number.has_value();
   }
-  if (!any_driver) return {Verdict::kUnseen, "only the driver tells the state of NVLinks"};
+  if (!any_driver) return {DoctorVerdict::kUnseen, "only the driver tells the state of NVLinks"};
   const bool switched = !sight.host.all_of(PartKind::kNvSwitch).empty();
   Findings findings;
   for (const DoctorDevice& gpu : gpus) {
     const int active = active_nvlinks(sight, gpu.part);
     const int best = most[sight.host[gpu.part].identity.device];
     if (active < best)
-      findings.add(Verdict::kProblem,
+      findings.add(DoctorVerdict::kProblem,
                    fmt::format("{} NVLinks are active, of its like {}", active, best), gpu.name);
     if (best == 0 && switched)
-      findings.add(Verdict::kProblem, "no NVLink is active, and there are NVSwitches", gpu.name);
+      findings.add(DoctorVerdict::kProblem, "no NVLink is active, and there are NVSwitches",
+                   gpu.name);
   }
   return findings.seen_or(
       fmt::format("{} active at each GPU, as at its like", most.begin()->second));
@@ -102,7 +105,7 @@ Seen look_at_nvlinks(const DoctorSight& sight) {
 Seen look_at_bar(const DoctorSight& sight) {
   constexpr uint64_t kSmallBytes = 256u << 20;  // what a GPU without Resizable BAR shows
   if (nvidia_gpus_of(sight).empty() || !has_rdma(sight))
-    return {Verdict::kOk, "there are not both NVIDIA GPUs and RDMA NICs here"};
+    return {DoctorVerdict::kOk, "there are not both NVIDIA GPUs and RDMA NICs here"};
   Findings findings;
   for (const DoctorDevice& gpu : nvidia_gpus_of(sight)) {
     // A line a BAR: first address, last address, flags. The second is BAR1.
@@ -111,9 +114,9 @@ Seen look_at_bar(const DoctorSight& sight) {
     unsigned long long first = 0, last = 0;
     if (line == std::string::npos ||
         std::sscanf(text.c_str() + line, " %llx %llx", &first, &last) != 2) {
-      findings.add(Verdict::kUnseen, "its BARs are not in /sys", gpu.name);
+      findings.add(DoctorVerdict::kUnseen, "its BARs are not in /sys", gpu.name);
     } else if (last - first < kSmallBytes) {
-      findings.add(Verdict::kWarning,
+      findings.add(DoctorVerdict::kWarning,
                    fmt::format("BAR1 has {}", format_bytes(last == 0 ? 0 : last - first + 1)),
                    gpu.name);
     }

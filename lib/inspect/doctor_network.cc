@@ -53,24 +53,25 @@ GidKind best_gid(const DoctorSight& sight, const RdmaPort& port) {
 }  // namespace
 
 Seen look_at_verbs(const DoctorSight& sight) {
-  if (!has_rdma(sight)) return {Verdict::kOk, kNoRdma};
+  if (!has_rdma(sight)) return {DoctorVerdict::kOk, kNoRdma};
   if (!sight.root.exists("/dev/null"))
-    return {Verdict::kUnseen, "/dev is not recorded; run it on the host"};
+    return {DoctorVerdict::kUnseen, "/dev is not recorded; run it on the host"};
   const std::vector<std::string> devices = sight.root.list("/dev/infiniband");
   if (std::ranges::any_of(devices, [](const auto& name) { return name.starts_with("uverbs"); }))
-    return {Verdict::kOk, "/dev/infiniband is there"};
-  return {Verdict::kProblem, "there are RDMA devices in /sys, but no /dev/infiniband/uverbs*"};
+    return {DoctorVerdict::kOk, "/dev/infiniband is there"};
+  return {DoctorVerdict::kProblem,
+          "there are RDMA devices in /sys, but no /dev/infiniband/uverbs*"};
 }
 
 Seen look_at_port_state(const DoctorSight& sight) {
   const std::vector<RdmaPort> ports = rdma_ports_of(sight);
-  if (ports.empty()) return {Verdict::kOk, kNoRdma};
+  if (ports.empty()) return {DoctorVerdict::kOk, kNoRdma};
   const bool any_active = std::ranges::any_of(ports, is_active);
   Findings findings;
   for (const RdmaPort& port : ports) {
     // Ports without a cable are common beside others.
     if (!is_active(port))
-      findings.add(any_active ? Verdict::kWarning : Verdict::kProblem,
+      findings.add(any_active ? DoctorVerdict::kWarning : DoctorVerdict::kProblem,
                    fmt::format("it is {}",
                                port.info->state.empty() ? "in an unknown state" : port.info->state),
                    port.name);
@@ -81,7 +82,7 @@ Seen look_at_port_state(const DoctorSight& sight) {
 // /sys does not tell what a port could do, but ports of the same model do.
 Seen look_at_port_rate(const DoctorSight& sight) {
   const std::vector<RdmaPort> ports = rdma_ports_of(sight);
-  if (ports.empty()) return {Verdict::kOk, kNoRdma};
+  if (ports.empty()) return {DoctorVerdict::kOk, kNoRdma};
   std::map<std::string, double> fastest;
   for (const RdmaPort& port : ports) {
     double& most = fastest[port.model];
@@ -91,7 +92,7 @@ Seen look_at_port_rate(const DoctorSight& sight) {
   for (const RdmaPort& port : ports) {
     const double most = fastest[port.model];
     if (is_active(port) && port.info->mbit_per_s < most)
-      findings.add(Verdict::kProblem,
+      findings.add(DoctorVerdict::kProblem,
                    fmt::format("{:g} Gbit/s, others of its model {:g}",
                                port.info->mbit_per_s / 1000, most / 1000),
                    port.name);
@@ -104,14 +105,15 @@ Seen look_at_gid_table(const DoctorSight& sight) {
   for (const RdmaPort& port : rdma_ports_of(sight)) {
     if (!is_roce(port) || !is_active(port)) continue;
     if (sight.root.list(port.folder + "/gids").empty()) {
-      findings.add(Verdict::kUnseen, "its GIDs are not in /sys (another network namespace)",
+      findings.add(DoctorVerdict::kUnseen, "its GIDs are not in /sys (another network namespace)",
                    port.name);
       continue;
     }
     const GidKind best = best_gid(sight, port);
-    if (best == GidKind::kNone) findings.add(Verdict::kProblem, "no GID is of RoCE v2", port.name);
+    if (best == GidKind::kNone)
+      findings.add(DoctorVerdict::kProblem, "no GID is of RoCE v2", port.name);
     if (best == GidKind::kLocal)
-      findings.add(Verdict::kWarning, "its GIDs of RoCE v2 are link-local only", port.name);
+      findings.add(DoctorVerdict::kWarning, "its GIDs of RoCE v2 are link-local only", port.name);
   }
   return findings.seen_or("each active RoCE port, if any, has a GID of RoCE v2 with an address");
 }
@@ -124,7 +126,8 @@ Seen look_at_mtu(const DoctorSight& sight) {
     const auto mtu =
         sight.root.read_number(fmt::format("/sys/class/net/{}/mtu", port.info->interface));
     if (mtu && *mtu < kLargePackets)
-      findings.add(Verdict::kWarning, fmt::format("the MTU is {}", *mtu), port.info->interface);
+      findings.add(DoctorVerdict::kWarning, fmt::format("the MTU is {}", *mtu),
+                   port.info->interface);
   }
   return findings.seen_or("large enough at all active RoCE interfaces, if any");
 }

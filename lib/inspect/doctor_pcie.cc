@@ -48,13 +48,13 @@ Seen look_at_links(const DoctorSight& sight, const std::string& ok, Shortfall sh
       if (link.now.lanes > 0 && link.most.lanes > 0 && link.now.gt_per_s > 0) known = true;
       if (const std::string reason = shortfall(link); !reason.empty()) {
         const bool idle = sight.host[id].kind != PartKind::kNic;
-        findings.add(idle ? Verdict::kWarning : Verdict::kProblem, reason, names[id]);
+        findings.add(idle ? DoctorVerdict::kWarning : DoctorVerdict::kProblem, reason, names[id]);
       }
     }
   }
   if (direct_devices_of(sight).empty())
-    return {Verdict::kOk, "there are no GPUs or RDMA NICs here"};
-  if (!known) return {Verdict::kUnseen, "the devices do not tell what their links could be"};
+    return {DoctorVerdict::kOk, "there are no GPUs or RDMA NICs here"};
+  if (!known) return {DoctorVerdict::kUnseen, "the devices do not tell what their links could be"};
   return findings.seen_or(ok);
 }
 
@@ -62,17 +62,18 @@ Seen look_at_links(const DoctorSight& sight, const std::string& ok, Shortfall sh
 
 Seen look_at_acs(const DoctorSight& sight) {
   constexpr uint16_t kRedirects = 0x04 | 0x08;  // requests, completions
-  if (gpus_of(sight).empty()) return {Verdict::kOk, kNoGpus};
+  if (gpus_of(sight).empty()) return {DoctorVerdict::kOk, kNoGpus};
   if (is_virtual_machine(sight))
-    return {Verdict::kOk, "a virtual machine: the hypervisor's ACS keeps it to its devices"};
+    return {DoctorVerdict::kOk, "a virtual machine: the hypervisor's ACS keeps it to its devices"};
   Findings findings;
   for (const std::string& id : bridges_above_all(sight)) {
     const PciConfig config(sight.root, "/sys/bus/pci/devices/" + id);
     const auto acs = config.find(PciConfig::Extended::kAcs);
     if (!config.extended_visible()) {
-      findings.add(Verdict::kUnseen, "their ACS needs root to be read", id);
+      findings.add(DoctorVerdict::kUnseen, "their ACS needs root to be read", id);
     } else if (acs && (config.word(*acs + 6).value_or(0) & kRedirects) != 0) {
-      findings.add(Verdict::kProblem, "ACS redirects what passes between the devices below", id);
+      findings.add(DoctorVerdict::kProblem, "ACS redirects what passes between the devices below",
+                   id);
     }
   }
   return findings.seen_or("no bridge above GPUs and NICs redirects");
@@ -80,16 +81,17 @@ Seen look_at_acs(const DoctorSight& sight) {
 
 Seen look_at_ats(const DoctorSight& sight) {
   constexpr uint16_t kEnabled = 0x8000;
-  if (!is_virtual_machine(sight)) return {Verdict::kOk, "no virtual machine: it is not needed"};
-  if (gpus_of(sight).empty()) return {Verdict::kOk, kNoGpus};
+  if (!is_virtual_machine(sight))
+    return {DoctorVerdict::kOk, "no virtual machine: it is not needed"};
+  if (gpus_of(sight).empty()) return {DoctorVerdict::kOk, kNoGpus};
   Findings findings;
   for (const DoctorDevice& nic : rdma_nics_of(sight)) {
     const PciConfig config(sight.root, nic.folder());
     const auto ats = config.find(PciConfig::Extended::kAts);
     if (!config.extended_visible()) {
-      findings.add(Verdict::kUnseen, "its ATS needs root to be read", nic.name);
+      findings.add(DoctorVerdict::kUnseen, "its ATS needs root to be read", nic.name);
     } else if (!ats || (config.word(*ats + 6).value_or(0) & kEnabled) == 0) {
-      findings.add(Verdict::kWarning, "ATS is off", nic.name);
+      findings.add(DoctorVerdict::kWarning, "ATS is off", nic.name);
     }
   }
   return findings.seen_or("ATS is on at all RDMA NICs, if any");
@@ -97,7 +99,7 @@ Seen look_at_ats(const DoctorSight& sight) {
 
 Seen look_at_iommu(const DoctorSight& sight) {
   if (direct_devices_of(sight).empty())
-    return {Verdict::kOk, "there are no GPUs or RDMA NICs here"};
+    return {DoctorVerdict::kOk, "there are no GPUs or RDMA NICs here"};
   const std::string boot = sight.root.read("/proc/cmdline").value_or("");
   const bool passes = boot.find("iommu=pt") != std::string::npos ||
                       boot.find("iommu.passthrough=1") != std::string::npos;
@@ -106,9 +108,10 @@ Seen look_at_iommu(const DoctorSight& sight) {
     if (!sight.root.exists(device.folder() + "/iommu_group")) continue;  // it has none above it
     const auto type = sight.root.read(device.folder() + "/iommu_group/type");
     if (!type && !passes)
-      findings.add(Verdict::kUnseen, "whether its IOMMU translates is not in /sys", device.name);
+      findings.add(DoctorVerdict::kUnseen, "whether its IOMMU translates is not in /sys",
+                   device.name);
     if (type && *type != "identity")
-      findings.add(has_rdma(sight) ? Verdict::kProblem : Verdict::kWarning,
+      findings.add(has_rdma(sight) ? DoctorVerdict::kProblem : DoctorVerdict::kWarning,
                    fmt::format("the IOMMU translates ({})", *type), device.name);
   }
   return findings.seen_or("off, or passing through");
@@ -121,7 +124,7 @@ Seen look_at_link_width(const DoctorSight& sight) {
   };
   Seen seen = look_at_links(sight, "all links have all their lanes", narrow);
   // Unlike the rate, lanes are not given up by idle devices.
-  if (seen.verdict == Verdict::kWarning) seen.verdict = Verdict::kProblem;
+  if (seen.verdict == DoctorVerdict::kWarning) seen.verdict = DoctorVerdict::kProblem;
   return seen;
 }
 
@@ -139,9 +142,9 @@ Seen look_at_relaxed_ordering(const DoctorSight& sight) {
     const PciConfig config(sight.root, device.folder());
     const auto express = config.find(PciConfig::Capability::kPciExpress);
     if (!config.visible()) {
-      findings.add(Verdict::kUnseen, "its control word needs root to be read", device.name);
+      findings.add(DoctorVerdict::kUnseen, "its control word needs root to be read", device.name);
     } else if (express && (config.word(*express + 8).value_or(0) & kRelaxedOrdering) == 0) {
-      findings.add(Verdict::kWarning, "relaxed ordering is off", device.name);
+      findings.add(DoctorVerdict::kWarning, "relaxed ordering is off", device.name);
     }
   }
   return findings.seen_or("on at all GPUs and RDMA NICs, if any");
@@ -162,20 +165,21 @@ Seen look_at_pcie_errors(const DoctorSight& sight) {
     const long fatal = total(folder + "/aer_dev_fatal", "TOTAL_ERR_FATAL ") +
                        total(folder + "/aer_dev_nonfatal", "TOTAL_ERR_NONFATAL ");
     const long corrected = total(folder + "/aer_dev_correctable", "TOTAL_ERR_COR ");
-    if (fatal > 0) findings.add(Verdict::kProblem, fmt::format("{} uncorrected errors", fatal), id);
+    if (fatal > 0)
+      findings.add(DoctorVerdict::kProblem, fmt::format("{} uncorrected errors", fatal), id);
     if (corrected > kMany)
-      findings.add(Verdict::kWarning, fmt::format("{} corrected errors", corrected), id);
+      findings.add(DoctorVerdict::kWarning, fmt::format("{} corrected errors", corrected), id);
   }
   return findings.seen_or("none counted since the host started");
 }
 
 Seen look_at_numa_nodes(const DoctorSight& sight) {
   if (sight.host.all_of(PartKind::kNumaNode).size() < 2)
-    return {Verdict::kOk, "there is one NUMA node"};
+    return {DoctorVerdict::kOk, "there is one NUMA node"};
   Findings findings;
   for (const DoctorDevice& device : direct_devices_of(sight)) {
     if (sight.root.read_number(device.folder() + "/numa_node").value_or(-1) < 0)
-      findings.add(Verdict::kWarning, "the kernel does not say its NUMA node", device.name);
+      findings.add(DoctorVerdict::kWarning, "the kernel does not say its NUMA node", device.name);
   }
   return findings.seen_or("known of all GPUs and RDMA NICs, if any");
 }

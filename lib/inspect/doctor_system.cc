@@ -75,64 +75,66 @@ std::set<std::string> own_interfaces(const DoctorSight& sight) {
 Seen look_at_sysfs(const DoctorSight& sight) {
   const bool has_devices = !sight.root.list("/sys/bus/pci/devices").empty();
   if (!has_devices && !sight.root.read("/proc/bus/pci/devices").value_or("").empty())
-    return {Verdict::kProblem, "/proc has PCIe devices and /sys shows none: it is masked"};
+    return {DoctorVerdict::kProblem, "/proc has PCIe devices and /sys shows none: it is masked"};
   for (const std::string& note : sight.host.notes) {
     if (note.find("is not below /sys/bus/pci") != std::string::npos)
-      return {Verdict::kProblem, "the driver has GPUs that /sys does not show: it is masked"};
+      return {DoctorVerdict::kProblem, "the driver has GPUs that /sys does not show: it is masked"};
   }
   const std::set<std::string> own = own_interfaces(sight);
-  if (own.empty()) return {Verdict::kUnseen, "/proc/net/dev is not recorded; run it on the host"};
+  if (own.empty())
+    return {DoctorVerdict::kUnseen, "/proc/net/dev is not recorded; run it on the host"};
   for (const std::string& name : sight.root.list("/sys/class/net")) {
     // Bonding's is a file that stands beside interfaces.
     if (!own.contains(name) && sight.root.exists("/sys/class/net/" + name + "/type"))
-      return {Verdict::kWarning,
+      return {DoctorVerdict::kWarning,
               fmt::format("/sys shows {}, which this network namespace lacks", name)};
   }
-  return {Verdict::kOk, "it shows this host's devices and this namespace's interfaces"};
+  return {DoctorVerdict::kOk, "it shows this host's devices and this namespace's interfaces"};
 }
 
 Seen look_at_locked_memory(const DoctorSight& sight) {
   const auto limit = limit_of(sight, "Max locked memory");
-  if (!limit) return {Verdict::kUnseen, kNotRecorded};
-  if (*limit == kUnlimited) return {Verdict::kOk, "unlimited"};
+  if (!limit) return {DoctorVerdict::kUnseen, kNotRecorded};
+  if (*limit == kUnlimited) return {DoctorVerdict::kOk, "unlimited"};
   const bool matters = has_rdma(sight);
-  return {matters ? Verdict::kProblem : Verdict::kOk,
+  return {matters ? DoctorVerdict::kProblem : DoctorVerdict::kOk,
           fmt::format("{}{}", format_bytes(*limit), matters ? "" : ", and there is no RDMA here")};
 }
 
 Seen look_at_open_files(const DoctorSight& sight) {
   constexpr uint64_t kEnough = 4096;
   const auto limit = limit_of(sight, "Max open files");
-  if (!limit) return {Verdict::kUnseen, kNotRecorded};
-  if (*limit == kUnlimited) return {Verdict::kOk, "unlimited"};
-  return {*limit < kEnough ? Verdict::kWarning : Verdict::kOk, fmt::format("{} at most", *limit)};
+  if (!limit) return {DoctorVerdict::kUnseen, kNotRecorded};
+  if (*limit == kUnlimited) return {DoctorVerdict::kOk, "unlimited"};
+  return {*limit < kEnough ? DoctorVerdict::kWarning : DoctorVerdict::kOk,
+          fmt::format("{} at most", *limit)};
 }
 
 Seen look_at_shared_memory(const DoctorSight& sight) {
   constexpr uint64_t kDockers = 64u << 20, kSmall = 1u << 30;  // docker's default is 64 MiB
-  if (!sight.root.exists("/proc/self/mountinfo")) return {Verdict::kUnseen, kNotRecorded};
+  if (!sight.root.exists("/proc/self/mountinfo")) return {DoctorVerdict::kUnseen, kNotRecorded};
   const auto options = mount_options(sight, "/dev/shm");
-  if (!options) return {Verdict::kProblem, "nothing is mounted at /dev/shm"};
+  if (!options) return {DoctorVerdict::kProblem, "nothing is mounted at /dev/shm"};
   const auto size = size_option(*options);
   const auto free = sight.process.shared_memory_free_bytes;
   const std::string has = size ? format_bytes(*size) : "half of the host's memory";
-  if (size && *size <= kDockers) return {Verdict::kProblem, fmt::format("it has {}", has)};
+  if (size && *size <= kDockers) return {DoctorVerdict::kProblem, fmt::format("it has {}", has)};
   if (free && *free < kDockers)
-    return {Verdict::kProblem, fmt::format("{} are free of {}", format_bytes(*free), has)};
-  if (size && *size < kSmall) return {Verdict::kWarning, fmt::format("it has {}", has)};
+    return {DoctorVerdict::kProblem, fmt::format("{} are free of {}", format_bytes(*free), has)};
+  if (size && *size < kSmall) return {DoctorVerdict::kWarning, fmt::format("it has {}", has)};
   if (free && *free < kSmall)
-    return {Verdict::kWarning, fmt::format("{} are free of {}", format_bytes(*free), has)};
-  return {Verdict::kOk, fmt::format("it has {}", has)};
+    return {DoctorVerdict::kWarning, fmt::format("{} are free of {}", format_bytes(*free), has)};
+  return {DoctorVerdict::kOk, fmt::format("it has {}", has)};
 }
 
 Seen look_at_cpu_mask(const DoctorSight& sight) {
   constexpr std::string_view kKey = "Cpus_allowed_list:\t";
   const std::string status = sight.root.read("/proc/self/status").value_or("");
   const size_t at = status.find(kKey);
-  if (at == std::string::npos) return {Verdict::kUnseen, kNotRecorded};
+  if (at == std::string::npos) return {DoctorVerdict::kUnseen, kNotRecorded};
   const size_t begin = at + kKey.size();
   const auto allowed = CpuSet::parse_list(status.substr(begin, status.find('\n', begin) - begin));
-  if (!allowed) return {Verdict::kUnseen, "/proc/self/status has no list of CPUs"};
+  if (!allowed) return {DoctorVerdict::kUnseen, "/proc/self/status has no list of CPUs"};
   Findings findings;
   for (const DoctorDevice& gpu : gpus_of(sight)) {
     const PartId node = sight.host.find_above(gpu.part, PartKind::kNumaNode);
@@ -140,7 +142,7 @@ Seen look_at_cpu_mask(const DoctorSight& sight) {
     const auto& info = std::get<NumaNodeInfo>(sight.host[node].info);
     const auto near = CpuSet::parse_map(info.affinity);
     if (near && !near->empty() && !near->intersects(*allowed))
-      findings.add(Verdict::kWarning,
+      findings.add(DoctorVerdict::kWarning,
                    fmt::format("none of its NUMA node's CPUs ({}) is allowed, only {}",
                                near->to_list(), allowed->to_list()),
                    gpu.name);
@@ -157,30 +159,31 @@ Seen look_at_cpu_quota(const DoctorSight& sight) {
     quota = sight.root.read_number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").value_or(-1);
     period = sight.root.read_number("/sys/fs/cgroup/cpu/cpu.cfs_period_us").value_or(0);
   }
-  if (quota <= 0 || period <= 0) return {Verdict::kOk, "none"};
+  if (quota <= 0 || period <= 0) return {DoctorVerdict::kOk, "none"};
   const double cpus = double(quota) / double(period);
   const size_t gpus = gpus_of(sight).size();
   const std::string has = fmt::format("{:g} CPUs for {}", cpus, count_of(gpus, "GPU"));
-  return {cpus < 2 * double(gpus) ? Verdict::kWarning : Verdict::kOk, has};
+  return {cpus < 2 * double(gpus) ? DoctorVerdict::kWarning : DoctorVerdict::kOk, has};
 }
 
 Seen look_at_numa_balancing(const DoctorSight& sight) {
   if (sight.host.all_of(PartKind::kNumaNode).size() < 2)
-    return {Verdict::kOk, "there is one NUMA node"};
+    return {DoctorVerdict::kOk, "there is one NUMA node"};
   const auto setting = sight.root.read_number("/proc/sys/kernel/numa_balancing");
   if (!setting && sight.root.exists("/proc/sys/kernel"))
-    return {Verdict::kOk, "the kernel has none"};
-  if (!setting) return {Verdict::kUnseen, "/proc/sys/kernel is not recorded; run it on the host"};
-  return *setting == 0 ? Seen{Verdict::kOk, "off"} : Seen{Verdict::kWarning, "on"};
+    return {DoctorVerdict::kOk, "the kernel has none"};
+  if (!setting)
+    return {DoctorVerdict::kUnseen, "/proc/sys/kernel is not recorded; run it on the host"};
+  return *setting == 0 ? Seen{DoctorVerdict::kOk, "off"} : Seen{DoctorVerdict::kWarning, "on"};
 }
 
 Seen look_at_nccl(const DoctorSight& sight) {
   const ProcessFacts& process = sight.process;
-  if (!process.nccl_version.empty()) return {Verdict::kOk, "version " + process.nccl_version};
-  if (gpus_of(sight).empty()) return {Verdict::kOk, "none, and there are no GPUs here"};
+  if (!process.nccl_version.empty()) return {DoctorVerdict::kOk, "version " + process.nccl_version};
+  if (gpus_of(sight).empty()) return {DoctorVerdict::kOk, "none, and there are no GPUs here"};
   if (process.nccl_error.empty())
-    return {Verdict::kUnseen, "it is not recorded; run it on the host"};
-  return {Verdict::kWarning, process.nccl_error};
+    return {DoctorVerdict::kUnseen, "it is not recorded; run it on the host"};
+  return {DoctorVerdict::kWarning, process.nccl_error};
 }
 
 }  // namespace gxp

@@ -12,7 +12,7 @@ namespace gxp {
 namespace {
 
 constexpr int kMaxDepth = 64;
-constexpr size_t kMostApart = 8;
+constexpr size_t kMostEdgesApart = 8;
 
 // Boxes side by side.
 size_t breadth(const std::vector<FabricNode>& nodes) {
@@ -21,9 +21,9 @@ size_t breadth(const std::vector<FabricNode>& nodes) {
   return sum;
 }
 
-class Builder {
+class FabricBuilder {
  public:
-  Builder(const Topology& topology, bool joins_alike)
+  FabricBuilder(const Topology& topology, bool joins_alike)
       : topology_(topology), joins_alike_(joins_alike) {
     hosts_of_.resize(topology.switches.size());
     below_.resize(topology.switches.size());
@@ -126,8 +126,8 @@ class Builder {
 }  // namespace
 
 std::vector<FabricNode> make_fabric(const Topology& topology) {
-  std::vector<FabricNode> apart = Builder(topology, false).build();
-  return breadth(apart) <= kMostApart ? apart : Builder(topology, true).build();
+  std::vector<FabricNode> apart = FabricBuilder(topology, false).build();
+  return breadth(apart) <= kMostEdgesApart ? apart : FabricBuilder(topology, true).build();
 }
 
 double network_gb_per_s(const HostTree& host) {

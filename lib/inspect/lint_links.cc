@@ -10,8 +10,6 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kShown = 40;
-
 bool joins_gpus(const CrossLink& link) {
   return link.kind == CrossLinkKind::kNvLink || link.kind == CrossLinkKind::kXgmi;
 }

@@ -15,8 +15,6 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kShown = 40;
-
 // From the lowest word up; empty if it is no mask.
 std::vector<uint32_t> words_of(std::string_view affinity) {
   std::vector<uint32_t> words;

@@ -11,8 +11,6 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kShown = 40;
-
 bool is_hexadecimal(std::string_view text, size_t least, size_t most) {
   return text.size() >= least && text.size() <= most &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -28,10 +26,8 @@ bool is_bus_id(std::string_view text) {
          text[colon + 7] >= '0' && text[colon + 7] <= '7';
 }
 
-bool is_on_pcie(const Part& part) { return !part.bus_id.empty(); }
-
 bool holds_pci(const LintSubject& subject, const Part& part) {
-  return std::ranges::any_of(part.below, [&](PartId id) { return is_on_pcie(subject.host[id]); });
+  return std::ranges::any_of(part.below, [&](PartId id) { return has_bus_id(subject.host[id]); });
 }
 
 enum class Meaning { kBridge, kGpu, kNic, kNvSwitch, kOther, kUnknown };
@@ -95,7 +91,7 @@ void check_broadcom(const LintSubject& subject, const Say& say, bool flattened) 
 
 void check_bus_id(const LintSubject& subject, const Say& say) {
   for (const Part& part : subject.host.parts()) {
-    if (is_on_pcie(part) && !is_bus_id(part.bus_id))
+    if (has_bus_id(part) && !is_bus_id(part.bus_id))
       say(part.place, fmt::format("busid \"{}\"", part.bus_id.substr(0, kShown)));
   }
 }
@@ -103,7 +99,7 @@ void check_bus_id(const LintSubject& subject, const Say& say) {
 void check_bus_id_twice(const LintSubject& subject, const Say& say) {
   std::map<std::string, SourcePlace> seen;
   for (const Part& part : subject.host.parts()) {
-    if (!is_on_pcie(part)) continue;
+    if (!has_bus_id(part)) continue;
     const auto [first, is_new] = seen.try_emplace(part.bus_id, part.place);
     if (!is_new)
       say(part.place, fmt::format("busid {} stands twice, first in line {}",
@@ -120,7 +116,7 @@ void check_bus_id_of_none(const LintSubject& subject, const Say& say) {
 
 void check_class_missing(const LintSubject& subject, const Say& say) {
   for (const Part& part : subject.host.parts()) {
-    if (is_on_pcie(part) && part.identity.class_code.empty())
+    if (has_bus_id(part) && part.identity.class_code.empty())
       say(part.place, fmt::format("device {} has no class", part.bus_id.substr(0, kShown)));
   }
 }
@@ -128,7 +124,7 @@ void check_class_missing(const LintSubject& subject, const Say& say) {
 void check_class_unknown(const LintSubject& subject, const Say& say) {
   for (const Part& part : subject.host.parts()) {
     const std::string& code = part.identity.class_code;
-    if (is_on_pcie(part) && !code.empty() && meaning_of(code) == Meaning::kUnknown)
+    if (has_bus_id(part) && !code.empty() && meaning_of(code) == Meaning::kUnknown)
       say(part.place,
           fmt::format("class {} of {}", code.substr(0, kShown), part.bus_id.substr(0, kShown)));
   }
@@ -138,7 +134,7 @@ void check_class_contradicts(const LintSubject& subject, const Say& say) {
   for (const Part& part : subject.host.parts()) {
     const std::string& code = part.identity.class_code;
     const Meaning meaning = meaning_of(code);
-    if (!is_on_pcie(part) || code.empty() || meaning == Meaning::kUnknown) continue;
+    if (!has_bus_id(part) || code.empty() || meaning == Meaning::kUnknown) continue;
     if (part.kind == PartKind::kGpu && meaning != Meaning::kGpu)
       say(part.place,
           fmt::format("<gpu> in {}, whose class {} is none of a GPU", part.bus_id, code));
@@ -156,7 +152,7 @@ void check_class_hides(const LintSubject& subject, const Say& say) {
                        part.identity.class_code.starts_with("0x03") || meaning == Meaning::kNic ||
                        meaning == Meaning::kNvSwitch ||
                        part.identity.class_code.starts_with("0x068001");
-    if (is_on_pcie(part) && hides && holds_pci(subject, part))
+    if (has_bus_id(part) && hides && holds_pci(subject, part))
       say(part.place, fmt::format("{} of class {} has devices below it", part.bus_id,
                                   part.identity.class_code));
   }

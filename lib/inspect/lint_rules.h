@@ -26,6 +26,8 @@ struct XmlTag {
 };
 std::vector<XmlTag> scan_tags(std::string_view text);
 
+constexpr size_t kShown = 40;  // bytes of a text of the file, in findings
+
 // Adds a finding of the rule that is being checked.
 using Say = std::function<void(SourcePlace place, std::string what)>;
 
@@ -36,6 +38,8 @@ struct LintSubject {
   // "GPU0 (0000:1b:00.0)".
   [[nodiscard]] std::string called(PartId id) const;
 };
+
+inline bool has_bus_id(const Part& part) { return !part.bus_id.empty(); }
 
 using TagCheck = void (*)(std::span<const XmlTag> tags, const Say& say);
 using HostCheck = void (*)(const LintSubject& subject, const Say& say);

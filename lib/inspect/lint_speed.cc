@@ -11,10 +11,6 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kShown = 40;
-
-bool is_on_pcie(const Part& part) { return !part.bus_id.empty(); }
-
 // Of the file, not of the machine: texts are what NCCL reads.
 bool says_speed(const Part& part) {
   return !part.link.speed_text.empty() || part.link.now.gt_per_s > 0;
@@ -65,14 +61,14 @@ void check_speed_misread(const LintSubject& subject, const Say& say) {
 
 void check_speed_missing(const LintSubject& subject, const Say& say) {
   for (const Part& part : subject.host.parts()) {
-    if (is_on_pcie(part) && !says_speed(part))
+    if (has_bus_id(part) && !says_speed(part))
       say(part.place, fmt::format("{} has no link_speed", part.bus_id));
   }
 }
 
 void check_width(const LintSubject& subject, const Say& say) {
   for (const Part& part : subject.host.parts()) {
-    if (is_on_pcie(part) && part.link.now.lanes == 0)
+    if (has_bus_id(part) && part.link.now.lanes == 0)
       say(part.place, part.link.width_text.empty()
                           ? fmt::format("{} has no link_width", part.bus_id)
                           : fmt::format("link_width of {} is 0", part.bus_id));

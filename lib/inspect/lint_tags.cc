@@ -14,7 +14,7 @@ constexpr size_t kMostAttributes = 16;  // MAX_ATTR_COUNT
 constexpr size_t kMostChildren = 640;   // MAX_SUBS
 // MAX_STR_LEN is 255; the closing quote and the end of the string must fit before its last place.
 constexpr size_t kLongestValue = 253;
-constexpr size_t kShown = 20;
+constexpr size_t kTagShown = 20;
 
 class Scanner {
  public:
@@ -120,16 +120,17 @@ std::vector<XmlTag> scan_tags(std::string_view text) { return Scanner(text).scan
 void check_declaration(std::span<const XmlTag> tags, const Say& say) {
   say_first(
       tags, say, [](const XmlTag& tag) { return tag.kind == XmlTag::Kind::kOther; },
-      [](const XmlTag& tag) { return fmt::format("<{}>", tag.name.substr(0, kShown)); });
+      [](const XmlTag& tag) { return fmt::format("<{}>", tag.name.substr(0, kTagShown)); });
 }
 
 void check_between(std::span<const XmlTag> tags, const Say& say) {
   const auto is_wrong = [](const XmlTag& tag) { return !tag.before.empty(); };
   const auto first = std::ranges::find_if(tags, is_wrong);
   if (first == tags.end()) return;
-  const std::string what = first->before[0] == '\t' ? "a tab between elements"
-                                                    : fmt::format("\"{}\" between elements",
-                                                                  first->before.substr(0, kShown));
+  const std::string what =
+      first->before[0] == '\t'
+          ? "a tab between elements"
+          : fmt::format("\"{}\" between elements", first->before.substr(0, kTagShown));
   const auto times = std::ranges::count_if(tags, is_wrong);
   say(first->before_place, times == 1 ? what : fmt::format("{} ({} times)", what, times));
 }
@@ -139,7 +140,7 @@ void check_broken_tag(std::span<const XmlTag> tags, const Say& say) {
       tags, say,
       [](const XmlTag& tag) { return tag.is_broken && tag.kind != XmlTag::Kind::kOther; },
       [](const XmlTag& tag) {
-        return fmt::format("<{}> has a line break or a tab in it", tag.name.substr(0, kShown));
+        return fmt::format("<{}> has a line break or a tab in it", tag.name.substr(0, kTagShown));
       });
 }
 
@@ -173,7 +174,7 @@ void check_attribute_count(std::span<const XmlTag> tags, const Say& say) {
 void check_long_value(std::span<const XmlTag> tags, const Say& say) {
   for (const XmlTag& tag : tags) {
     if (tag.longest_value > kLongestValue && is_element(tag))
-      say(tag.place, fmt::format("<{}> has a value of {} characters", tag.name.substr(0, kShown),
+      say(tag.place, fmt::format("<{}> has a value of {} characters", tag.name.substr(0, kTagShown),
                                  tag.longest_value));
   }
 }

@@ -53,7 +53,7 @@ void add_fact(Report& report, std::string key, std::string heading, Cell value) 
 }
 
 void add_verdict(Report& report, const std::string& key, const std::string& heading,
-                 const Verdict& verdict) {
+                 const RouteVerdict& verdict) {
   add_fact(report, key + ".answer", heading, std::string(to_string(verdict.answer)));
   if (!verdict.rule.empty()) add_fact(report, key + ".rule", "  because", verdict.rule);
 }

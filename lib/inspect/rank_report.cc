@@ -61,10 +61,10 @@ class Writer {
     return part == kNoPart ? Cell() : Cell(names_[part]);
   }
   // Whatever speaks against it.
-  static Cell reason(const Verdict& verdict) {
+  static Cell reason(const RouteVerdict& verdict) {
     return verdict.answer == Answer::kYes ? Cell() : Cell(verdict.rule);
   }
-  static std::string word_of(const Verdict& verdict) {
+  static std::string word_of(const RouteVerdict& verdict) {
     return std::string(to_string(verdict.answer));
   }
 
@@ -101,7 +101,7 @@ class Writer {
     const auto first = std::ranges::find_if(view_.nics, &RankNic::is_own);
     if (first == view_.nics.end()) return;
     const bool receives = first->receive.answer == Answer::kYes;
-    const Verdict& verdict = receives ? first->send : first->receive;
+    const RouteVerdict& verdict = receives ? first->send : first->receive;
     add_fact({"gpu_direct.answer", "  GPUDirect RDMA"}, word_of(verdict));
     add_text({"gpu_direct.rule", "    because"}, verdict.rule);
   }

@@ -14,14 +14,14 @@ struct RankPeer {  // another GPU of the host
   int rank = 0;
   PartId gpu = kNoPart;
   NcclRoute route{};
-  Verdict peer_to_peer{};
+  RouteVerdict peer_to_peer{};
 };
 
 struct RankNic {
   PartId port = kNoPart;
-  bool is_own = false;        // NCCL gives it to the rank's GPU
-  NcclRoute route{};          // by which the rank sends
-  Verdict send{}, receive{};  // GPUDirect RDMA
+  bool is_own = false;             // NCCL gives it to the rank's GPU
+  NcclRoute route{};               // by which the rank sends
+  RouteVerdict send{}, receive{};  // GPUDirect RDMA
 };
 
 // To these local ranks of other hosts NCCL sends by these ports: those of the GPU here that has the

@@ -13,14 +13,14 @@
 namespace gxp {
 namespace {
 
-constexpr Font kTitleFont{.size = 17, .bold = true};
-constexpr Font kNameFont{.size = 12, .bold = true};
-constexpr Font kTextFont{.size = 11};
-constexpr double kMargin = 20;
-constexpr double kTitleHeight = 50;
-constexpr double kPad = 9;
+constexpr Font kHostsTitleFont{.size = 17, .bold = true};
+constexpr Font kHostsNameFont{.size = 12, .bold = true};
+constexpr Font kHostsTextFont{.size = 11};
+constexpr double kHostsMargin = 20;
+constexpr double kHostsTitleHeight = 50;
+constexpr double kHostsPad = 9;
 constexpr double kLine = 14;
-constexpr double kGap = 26;       // between neighbours
+constexpr double kHostsGap = 26;  // between neighbours
 constexpr double kLevelGap = 44;  // between a switch and what is below it
 constexpr double kShadow = 5;     // of what stands for several
 constexpr double kLeast = 130;    // widths
@@ -36,18 +36,18 @@ class FabricDrawing {
 
   double draw(std::vector<FabricNode> roots, double y) {
     shorten(roots);
-    double width = -kGap;
+    double width = -kHostsGap;
     double height = 0;
     for (const FabricNode& root : roots) {
-      width += width_of(root) + kGap;
+      width += width_of(root) + kHostsGap;
       height = std::max(height, height_of(root));
     }
-    picture_.width = std::max(picture_.width, width + 2 * kMargin);
+    picture_.width = std::max(picture_.width, width + 2 * kHostsMargin);
     double x = (picture_.width - width) / 2;
     for (const FabricNode& root : roots) {
       const double taken = width_of(root);
       draw_node(root, {x, y}, nullptr);
-      x += taken + kGap;
+      x += taken + kHostsGap;
     }
     return y + height;
   }
@@ -92,19 +92,19 @@ class FabricDrawing {
   }
 
   [[nodiscard]] double box_width(const FabricNode& node) const {
-    double widest = text_width(name_of(node), kNameFont);
+    double widest = text_width(name_of(node), kHostsNameFont);
     for (const std::string& line : lines_of(node))
-      widest = std::max(widest, text_width(line, kTextFont));
-    return std::clamp(widest + 2 * kPad, kLeast, kMost);
+      widest = std::max(widest, text_width(line, kHostsTextFont));
+    return std::clamp(widest + 2 * kHostsPad, kLeast, kMost);
   }
 
   [[nodiscard]] double box_height(const FabricNode& node) const {
-    return 2 * kPad + kLine * double(lines_of(node).size() + 1);
+    return 2 * kHostsPad + kLine * double(lines_of(node).size() + 1);
   }
 
   [[nodiscard]] double width_of(const FabricNode& node) const {
-    double below = -kGap;
-    for (const FabricNode& one : node.below) below += width_of(one) + kGap;
+    double below = -kHostsGap;
+    for (const FabricNode& one : node.below) below += width_of(one) + kHostsGap;
     return std::max(box_width(node) + kShadow * 2, below);
   }
 
@@ -117,8 +117,8 @@ class FabricDrawing {
   // A switch over several is a bar over all of them, so that wires go straight down.
   void draw_node(const FabricNode& node, Point corner, const Area* above) {
     const double room = width_of(node);
-    double below = -kGap;
-    for (const FabricNode& one : node.below) below += width_of(one) + kGap;
+    double below = -kHostsGap;
+    for (const FabricNode& one : node.below) below += width_of(one) + kHostsGap;
     double x = corner.x + (room - below) / 2;
     Area box{corner.x + (room - box_width(node)) / 2, corner.y, box_width(node), box_height(node)};
     if (node.below.size() > 1 && below > box.width) {
@@ -133,7 +133,7 @@ class FabricDrawing {
     if (node.names.size() > 1) whole.height += 2 * kShadow;
     for (const FabricNode& one : node.below) {
       draw_node(one, {x, box.bottom() + kLevelGap}, &whole);
-      x += width_of(one) + kGap;
+      x += width_of(one) + kHostsGap;
     }
   }
 
@@ -144,16 +144,16 @@ class FabricDrawing {
           {{box.x + kShadow * behind, box.y + kShadow * behind, box.width, box.height}, style, ""});
     }
     picture_.boxes.push_back({box, style, name_of(node)});
-    double y = box.y + kPad + kLine - 3;
+    double y = box.y + kHostsPad + kLine - 3;
     picture_.texts.push_back({{box.middle_x(), y},
-                              fit_text(name_of(node), box.width - 2 * kPad, kNameFont),
-                              kNameFont,
+                              fit_text(name_of(node), box.width - 2 * kHostsPad, kHostsNameFont),
+                              kHostsNameFont,
                               Anchor::kMiddle});
     for (const std::string& line : lines_of(node)) {
       y += kLine;
       picture_.texts.push_back({{box.middle_x(), y},
-                                fit_text(line, box.width - 2 * kPad, kTextFont),
-                                kTextFont,
+                                fit_text(line, box.width - 2 * kHostsPad, kHostsTextFont),
+                                kHostsTextFont,
                                 Anchor::kMiddle});
     }
   }
@@ -180,16 +180,16 @@ std::string hosts_of(const Topology& topology, size_t tree) {
 
 void write_title(const Topology& topology, Picture& picture) {
   picture.title = title_of(topology.name);
-  picture.texts.push_back({{kMargin, kMargin + 14}, picture.title, kTitleFont});
-  picture.texts.push_back({{kMargin, kMargin + 32},
+  picture.texts.push_back({{kHostsMargin, kHostsMargin + 14}, picture.title, kHostsTitleFont});
+  picture.texts.push_back({{kHostsMargin, kHostsMargin + 32},
                            fmt::format("{}, {}, {}", count_of(topology.hosts.size(), "host"),
                                        topology.switches.size() == 1
                                            ? "1 switch"
                                            : fmt::format("{} switches", topology.switches.size()),
                                        topology.source),
-                           kTextFont});
+                           kHostsTextFont});
   for (const DrawnText& text : picture.texts)
-    picture.width = std::max(picture.width, text.area().right() + kMargin);
+    picture.width = std::max(picture.width, text.area().right() + kHostsMargin);
 }
 
 }  // namespace
@@ -206,12 +206,13 @@ Picture draw_topology(const Topology& topology) {
     insides.push_back(draw_host(diagram));
     picture.width = std::max(picture.width, insides.back().width);
   }
-  double y = FabricDrawing(topology, picture).draw(make_fabric(topology), kMargin + kTitleHeight);
+  double y = FabricDrawing(topology, picture)
+                 .draw(make_fabric(topology), kHostsMargin + kHostsTitleHeight);
   for (const Picture& inside : insides) {
     picture.add(inside, {(picture.width - inside.width) / 2, y});
     y += inside.height;
   }
-  picture.height = y + (insides.empty() ? kMargin : 0);
+  picture.height = y + (insides.empty() ? kHostsMargin : 0);
   return picture;
 }
 

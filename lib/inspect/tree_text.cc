@@ -12,8 +12,8 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kMostPorts = 8;    // of a NIC, on its line
-constexpr size_t kMostDevices = 4;  // that are neither GPU nor NIC, below one part
+constexpr size_t kMostPortsShown = 8;  // of a NIC, on its line
+constexpr size_t kMostDevices = 4;     // that are neither GPU nor NIC, below one part
 
 bool is_bridge(const Part& part) {
   return part.kind == PartKind::kPcieSwitch || part.kind == PartKind::kHostBridge;
@@ -104,9 +104,9 @@ std::string TreeText::ports_of(const Part& nic) const {
   size_t ports = 0;
   for (const PartId below : nic.below) {
     const auto* port = std::get_if<PortInfo>(&host_[below].info);
-    if (port != nullptr && ++ports <= kMostPorts) words.push_back(words_of(*port));
+    if (port != nullptr && ++ports <= kMostPortsShown) words.push_back(words_of(*port));
   }
-  if (ports > kMostPorts) words.push_back(fmt::format("and {} more", ports - kMostPorts));
+  if (ports > kMostPortsShown) words.push_back(fmt::format("and {} more", ports - kMostPortsShown));
   return join_words(words);
 }
 

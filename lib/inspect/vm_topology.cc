@@ -156,9 +156,9 @@ class Matcher {
   std::vector<DeviceMatch> matches_;
 };
 
-class Builder {
+class VmBuilder {
  public:
-  Builder(const HostTree& bare, const HostTree& vm) : bare_(bare), vm_(vm) {
+  VmBuilder(const HostTree& bare, const HostTree& vm) : bare_(bare), vm_(vm) {
     result_.matches = Matcher(bare, vm).match();
     for (const DeviceMatch& match : result_.matches) device_[match.bare] = match.vm;
     result_.host.name = vm.name;
@@ -193,17 +193,17 @@ class Builder {
 };
 
 // One that no device has, as clouds write it.
-std::string Builder::next_bridge() {
+std::string VmBuilder::next_bridge() {
   ++bridges_;
   return fmt::format("ffff:{:02x}:{:02x}.0", 0xff - bridges_ / 32, bridges_ % 32);
 }
 
-bool Builder::leads_to_device(PartId id) const {
+bool VmBuilder::leads_to_device(PartId id) const {
   return device_.contains(id) ||
          std::ranges::any_of(bare_[id].below, [&](PartId below) { return leads_to_device(below); });
 }
 
-void Builder::copy(PartId id, PartId above) {
+void VmBuilder::copy(PartId id, PartId above) {
   if (device_.contains(id)) return copy_device(id, above);
   const PartKind kind = bare_[id].kind;
   const bool is_node = kind == PartKind::kNumaNode;
@@ -220,7 +220,7 @@ void Builder::copy(PartId id, PartId above) {
 }
 
 // The VM's, on the bare machine's link.
-void Builder::copy_device(PartId id, PartId above) {
+void VmBuilder::copy_device(PartId id, PartId above) {
   const PartId own = device_.at(id);
   Part part = vm_[own];
   part.above = above;
@@ -238,7 +238,7 @@ void Builder::copy_device(PartId id, PartId above) {
   }
 }
 
-void Builder::take_cpus(NumaNodeInfo& node) {
+void VmBuilder::take_cpus(NumaNodeInfo& node) {
   node.host_hash.clear();
   CpuSet all;
   for (const PartId id : vm_.all_of(PartKind::kNumaNode)) {
@@ -266,7 +266,7 @@ void Builder::take_cpus(NumaNodeInfo& node) {
 }
 
 // Of devices the VM's where it says any, else the bare machine's; of bridges always these.
-void Builder::copy_links() {
+void VmBuilder::copy_links() {
   const bool has_own = !vm_.cross_links().empty();
   for (const CrossLink& link : bare_.cross_links()) {
     if (!has_own || !device_.contains(link.from)) copy_link(link, of_bare_);
@@ -274,7 +274,7 @@ void Builder::copy_links() {
   for (const CrossLink& link : vm_.cross_links()) copy_link(link, of_vm_);
 }
 
-void Builder::copy_link(CrossLink link, const std::map<PartId, PartId>& copies) {
+void VmBuilder::copy_link(CrossLink link, const std::map<PartId, PartId>& copies) {
   const auto start = copies.find(link.from);
   const auto end = copies.find(link.to);
   if (start == copies.end()) return;
@@ -293,7 +293,7 @@ PartId end_of(const NcclPaths& paths, PartId device) {
   return device;
 }
 
-void Builder::prove() {
+void VmBuilder::prove() {
   const NcclPaths bare(bare_);
   const NcclPaths vm(result_.host);
   for (const auto& [first, own_first] : device_) {
@@ -316,7 +316,7 @@ void Builder::prove() {
 }  // namespace
 
 VmTopology make_vm_topology(const HostTree& bare, const HostTree& vm) {
-  return Builder(bare, vm).build();
+  return VmBuilder(bare, vm).build();
 }
 
 }  // namespace gxp

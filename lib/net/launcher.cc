@@ -51,9 +51,9 @@ struct Failure {
   int weight = 0;  // 3 killed, 2 its own failure, 1 a lost peer
 };
 
-class Launcher {
+class RankLauncher {
  public:
-  Launcher(const LaunchOptions& options, const Environment& environment)
+  RankLauncher(const LaunchOptions& options, const Environment& environment)
       : options_(options), environment_(environment) {}
 
   int run() {
@@ -297,7 +297,7 @@ class Launcher {
 }  // namespace
 
 int launch(const LaunchOptions& options, const Environment& environment) {
-  return Launcher(options, environment).run();
+  return RankLauncher(options, environment).run();
 }
 
 }  // namespace gxp

@@ -12,7 +12,7 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kReadBytes = size_t{64} << 10;
+constexpr size_t kReceivedBytes = size_t{64} << 10;
 constexpr size_t kHandshakeBytes = Handshake::kHelloBytes + Handshake::kProofBytes;
 
 template <class Bytes>
@@ -32,9 +32,9 @@ StoreConnection::StoreConnection(Fd socket, const Secret& secret, Deadline::Dura
 
 bool StoreConnection::receive() {
   // A stranger can make us keep its 80 bytes of handshake and one header's worth.
-  const size_t room = rank_ < 0 ? kHandshakeBytes : kReadBytes;
+  const size_t room = rank_ < 0 ? kHandshakeBytes : kReceivedBytes;
   if (rank_ < 0 && inbox_.size() - taken_ >= room) return true;
-  std::array<char, kReadBytes> chunk;
+  std::array<char, kReceivedBytes> chunk;
   const ssize_t count = ::recv(fd(), chunk.data(), room, MSG_DONTWAIT);
   if (count > 0) inbox_.append(chunk.data(), size_t(count));
   if (count >= 0) return count > 0;

@@ -42,20 +42,20 @@ double wsd(const Point& p) {
   return p.step <= begin && p.step < p.total ? p.peak : fall(p, 1.0 - share_over(p, begin));
 }
 
-struct Row {
+struct ScheduleRow {
   std::string_view name;
   double (*rate)(const Point&);
 };
 
-constexpr std::array<Row, 5> kSchedules = {{{"constant", constant},
-                                            {"linear", linear},
-                                            {"cosine", cosine},
-                                            {"wsd", wsd},
-                                            {"warmup", constant}}};
+constexpr std::array<ScheduleRow, 5> kSchedules = {{{"constant", constant},
+                                                    {"linear", linear},
+                                                    {"cosine", cosine},
+                                                    {"wsd", wsd},
+                                                    {"warmup", constant}}};
 
-const Row& find_schedule(const std::string& name) {
+const ScheduleRow& find_schedule(const std::string& name) {
   std::vector<std::string> names;
-  for (const Row& row : kSchedules) {
+  for (const ScheduleRow& row : kSchedules) {
     if (row.name == name) return row;
     names.emplace_back(row.name);
   }
@@ -67,7 +67,7 @@ const Row& find_schedule(const std::string& name) {
 
 double learning_rate(const LrScheduleConfig& schedule, double peak, int64_t step,
                      int64_t train_steps) {
-  const Row& row = find_schedule(schedule.name);
+  const ScheduleRow& row = find_schedule(schedule.name);
   if (step <= schedule.warmup_steps) return peak * double(step) / schedule.warmup_steps;
   const int64_t total = schedule.total_steps == 0 ? train_steps : schedule.total_steps;
   return row.rate({peak, schedule.min_lr, double(step), double(schedule.warmup_steps),

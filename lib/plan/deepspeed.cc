@@ -10,7 +10,6 @@ namespace gxp {
 namespace {
 
 constexpr double kBufferFactor = 1.5;  // additional_buffer_factor
-constexpr double kGib = 1 << 30;
 
 // A memory need with its reason.
 struct Need {

@@ -8,7 +8,6 @@
 namespace gxp {
 namespace {
 
-constexpr double kGib = 1 << 30;
 constexpr double kBucket = 5e8;          // --zero-allgather-bucket-size, elements
 constexpr double kLiveParameters = 1e9;  // --zero3-max-live-params
 constexpr const char* kSource = "EleutherAI/cookbook calc/calc_transformer_mem.py";

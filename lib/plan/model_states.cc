@@ -31,7 +31,7 @@ constexpr std::array kOptimizers = {
 };
 
 // One kind of state: what it takes per parameter, and whether this stage shards it.
-struct Kind {
+struct StateKind {
   std::string_view name;
   uint64_t bytes_per_parameter;
   int first_sharded_stage;
@@ -40,7 +40,7 @@ struct Kind {
 
 constexpr std::string_view kZero = "ZeRO, arXiv:1910.02054, section 5";
 
-std::array<Kind, 4> kinds(const Training& training) {
+std::array<StateKind, 4> kinds(const Training& training) {
   const Precision& precision = training.precision;
   return {{{"parameters", precision.parameter, 3, kZero},
            {"gradients", precision.gradient, 2, kZero},
@@ -48,13 +48,13 @@ std::array<Kind, 4> kinds(const Training& training) {
            {"moments", precision.moment * training.optimizer.moments, 1, kZero}}};
 }
 
-uint64_t elements(const Kind& kind, uint64_t parameters, const Placement& placement) {
+uint64_t elements(const StateKind& kind, uint64_t parameters, const Placement& placement) {
   if (placement.stage < kind.first_sharded_stage) return parameters;
   const auto shards = uint64_t(placement.shard_count());
   return (parameters + shards - 1) / shards;
 }
 
-Term explain(const Kind& kind, uint64_t parameters, const Placement& placement) {
+Term explain(const StateKind& kind, uint64_t parameters, const Placement& placement) {
   const uint64_t bytes = kind.bytes_per_parameter;
   const bool whole = placement.stage < kind.first_sharded_stage || bytes == 0;
   const int shards = placement.shard_count();
@@ -107,7 +107,7 @@ ModelStates model_states(const Training& training, const Placement& placement) {
 
 std::vector<Term> explain_model_states(const Training& training, const Placement& placement) {
   std::vector<Term> terms;
-  for (const Kind& kind : kinds(training)) {
+  for (const StateKind& kind : kinds(training)) {
     terms.push_back(explain(kind, training.parameters, placement));
   }
   return terms;

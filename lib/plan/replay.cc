@@ -16,13 +16,13 @@ KindBytes persistent_bytes(const StepProgram& program, BufferId except) {
 }
 
 // What begins to live at each operation, and what has ceased to before it.
-struct Change {
+struct MemoryChange {
   KindBytes born{};
   KindBytes gone{};
 };
 
-std::vector<Change> changes(const StepProgram& program) {
-  std::vector<Change> changes(program.ops.size() + 1);
+std::vector<MemoryChange> changes(const StepProgram& program) {
+  std::vector<MemoryChange> changes(program.ops.size() + 1);
   for (const BufferSpec& buffer : program.buffers) {
     if (buffer.persistent || buffer.first < 0) continue;
     changes[size_t(buffer.first)].born[size_t(buffer.kind)] += buffer.bytes;
@@ -49,7 +49,7 @@ MemoryReplay replay_memory(const StepProgram& program) {
   replay.arena_bytes = program.arena_bytes;
   replay.allocated = sum_of(replay.persistent, program.arena_by_kind);
   KindBytes live = replay.persistent;
-  const std::vector<Change> all = changes(program);
+  const std::vector<MemoryChange> all = changes(program);
   for (size_t id = 0; id < program.ops.size(); ++id) {
     for (size_t kind = 0; kind < kMemoryKindCount; ++kind)
       live[kind] += all[id].born[kind] - all[id].gone[kind];

@@ -8,6 +8,8 @@
 
 namespace gxp {
 
+constexpr double kGib = 1 << 30;
+
 // ZeRO paper (arXiv:1910.02054, figure 1): K = 12 bytes of optimizer state, 2 + 2 of parameters and
 // gradients, shards not rounded up, decimal GB.
 std::vector<Answer> ask_paper(const Question& question);

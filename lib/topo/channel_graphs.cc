@@ -12,7 +12,7 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kMaxShown = 40;  // of a name, in notes
+constexpr size_t kGraphNameShown = 40;  // of a name, in notes
 
 constexpr std::array<XmlField<ChannelGraph>, 10> kGraphFields = {{
     {"id", &ChannelGraph::id},
@@ -27,16 +27,18 @@ constexpr std::array<XmlField<ChannelGraph>, 10> kGraphFields = {{
     {"samechannels", &ChannelGraph::same_channels, {0, 1}},
 }};
 
-class Reader {
+class GraphsReader {
  public:
-  Reader(std::string_view text, const std::string& name) : xml_(text, name) { result_.name = name; }
+  GraphsReader(std::string_view text, const std::string& name) : xml_(text, name) {
+    result_.name = name;
+  }
 
   ChannelGraphs read() {
     const pugi::xml_node root = xml_.root("graphs");
     const std::string_view version = root.attribute("version").value();
     if (version != "1")
       xml_.fail_at(root, fmt::format("<graphs version=\"{}\">: only 1 is known",
-                                     version.substr(0, kMaxShown)));
+                                     version.substr(0, kGraphNameShown)));
     for (const pugi::xml_node child : root.children()) {
       if (is(child, "graph")) result_.graphs.push_back(read_graph(child));
     }
@@ -53,7 +55,7 @@ class Reader {
     if (node.name() == name) return true;
     if (node.type() == pugi::node_element)
       note(node, fmt::format("<{}> is not known; left out",
-                             std::string_view(node.name()).substr(0, kMaxShown)));
+                             std::string_view(node.name()).substr(0, kGraphNameShown)));
     return false;
   }
 
@@ -65,7 +67,7 @@ class Reader {
   ChannelGraphs result_;
 };
 
-ChannelGraph Reader::read_graph(const pugi::xml_node& node) {
+ChannelGraph GraphsReader::read_graph(const pugi::xml_node& node) {
   ChannelGraph graph{.place = xml_.place_of(node)};
   for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
     const auto field = std::ranges::find(kGraphFields, std::string_view(attribute.name()),
@@ -78,7 +80,7 @@ ChannelGraph Reader::read_graph(const pugi::xml_node& node) {
   }
   for (const std::string& type : {graph.type_intra, graph.type_inter}) {
     if (!type.empty() && !parse_path_type(type))
-      note(node, fmt::format("\"{}\" is no type of path", type.substr(0, kMaxShown)));
+      note(node, fmt::format("\"{}\" is no type of path", type.substr(0, kGraphNameShown)));
   }
   if (graph.channel_count && size_t(*graph.channel_count) != graph.channels.size())
     note(node, fmt::format("nchannels is {}, but there are {} channels", *graph.channel_count,
@@ -86,7 +88,7 @@ ChannelGraph Reader::read_graph(const pugi::xml_node& node) {
   return graph;
 }
 
-Channel Reader::read_channel(const pugi::xml_node& node) {
+Channel GraphsReader::read_channel(const pugi::xml_node& node) {
   Channel channel;
   for (const pugi::xml_attribute attribute : xml_.attributes(node))
     channel.other.emplace_back(attribute.name(), attribute.value());
@@ -101,7 +103,7 @@ Channel Reader::read_channel(const pugi::xml_node& node) {
   return channel;
 }
 
-ChannelDevice Reader::read_device(const pugi::xml_node& node) {
+ChannelDevice GraphsReader::read_device(const pugi::xml_node& node) {
   ChannelDevice device;
   if (std::string_view(node.name()) == "net") device.kind = ChannelDevice::Kind::kNet;
   if (!node.attribute("dev")) xml_.fail_at(node, fmt::format("<{}> has no dev", node.name()));
@@ -149,7 +151,7 @@ std::string_view name_of_pattern(int pattern) {
 }
 
 ChannelGraphs read_channel_graphs(std::string_view text, const std::string& name) {
-  return Reader(text, name).read();
+  return GraphsReader(text, name).read();
 }
 
 std::string write_channel_graphs(const ChannelGraphs& graphs) {

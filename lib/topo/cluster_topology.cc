@@ -13,18 +13,15 @@ namespace {
 constexpr int kLanes = 16;
 constexpr double kGbPerTransfer = 0.75 / 8;  // of a lane, as in host_of_tree.h
 
-// Index i of `count` things that are spread evenly over `groups`, as make_host() does.
-int group_of(int i, int count, int groups) { return int(int64_t{i} * groups / count); }
-
 double sum_of_nics(const HostGroup& group) {
   double gb_per_s = 0;
   for (const Nic& nic : group.inside.nics) gb_per_s += nic.gb_per_s;
   return gb_per_s;
 }
 
-class Builder {
+class ClusterBuilder {
  public:
-  explicit Builder(const ClusterDescription& cluster) : cluster_(cluster) {
+  explicit ClusterBuilder(const ClusterDescription& cluster) : cluster_(cluster) {
     topology_.name = cluster.name;
     topology_.source = "cluster TOML";
     for (const HostGroup& group : cluster.groups) {
@@ -131,7 +128,7 @@ HostTree make_host_tree(const HostDescription& description) {
 }
 
 Topology topology_of(const ClusterDescription& cluster, std::vector<HostTree> trees) {
-  return Builder(cluster).build(std::move(trees));
+  return ClusterBuilder(cluster).build(std::move(trees));
 }
 
 }  // namespace gxp

@@ -10,12 +10,9 @@
 namespace gxp {
 namespace {
 
-// Index i of `count` things that are spread evenly over `groups`.
-int group_of(int i, int count, int groups) { return int(int64_t{i} * groups / count); }
-
-class Builder {
+class HostBuilder {
  public:
-  explicit Builder(const HostDescription& description) : description_(description) {}
+  explicit HostBuilder(const HostDescription& description) : description_(description) {}
 
   HostTopology build() {
     add_numa_nodes();
@@ -96,7 +93,9 @@ std::vector<VertexId> HostTopology::nic_vertices() const {
   return vertices;
 }
 
-HostTopology make_host(const HostDescription& description) { return Builder(description).build(); }
+HostTopology make_host(const HostDescription& description) {
+  return HostBuilder(description).build();
+}
 
 std::vector<int> nearest_nics(const HostTopology& host) {
   std::vector<int> nearest;

@@ -2,6 +2,7 @@
 // which NIC a GPU uses.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct LinkLatencies {
   double nvlink_s = 0;      // also chip to chip
   double inter_numa_s = 0;  // between NUMA nodes
 };
+
+// Of `groups`, the one of thing i of `count`, which are spread evenly.
+inline int group_of(int i, int count, int groups) { return int(int64_t{i} * groups / count); }
 
 // A regular host, to be synthesised.
 struct HostDescription {

@@ -31,9 +31,9 @@ struct CpuObjects {
   std::vector<std::pair<pugi::xml_node, pugi::xml_node>> devices;  // and the object they hang on
 };
 
-class Reader {
+class HwlocReader {
  public:
-  Reader(std::string_view text, const std::string& name)
+  HwlocReader(std::string_view text, const std::string& name)
       : xml_(text, name), host_{.xml = xml_}, name_(name) {}
 
   HostTree read() {
@@ -271,7 +271,7 @@ PcieRate pcie_rate_of(double gb_per_s) {
 }
 
 HostTree read_hwloc_xml(std::string_view text, const std::string& name) {
-  return Reader(text, name).read();
+  return HwlocReader(text, name).read();
 }
 
 }  // namespace gxp

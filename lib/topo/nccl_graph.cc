@@ -11,9 +11,9 @@
 namespace gxp {
 namespace {
 
-class Builder {
+class GraphBuilder {
  public:
-  explicit Builder(const HostTree& host) : host_(host), names_(names_of_parts(host)) {
+  explicit GraphBuilder(const HostTree& host) : host_(host), names_(names_of_parts(host)) {
     graph_.node_of.assign(host.parts().size(), kNoNcclNode);
     left_out_.resize(host.parts().size());
   }
@@ -73,8 +73,8 @@ class Builder {
 };
 
 template <class Info>
-void Builder::leave_out_unnumbered(PartKind kind, std::optional<int> Info::*number,
-                                   std::string_view what) {
+void GraphBuilder::leave_out_unnumbered(PartKind kind, std::optional<int> Info::*number,
+                                        std::string_view what) {
   const auto numbered = [&](PartId part) {
     const auto* info = std::get_if<Info>(&host_[part].info);
     return info != nullptr && (info->*number).has_value();
@@ -89,7 +89,7 @@ void Builder::leave_out_unnumbered(PartKind kind, std::optional<int> Info::*numb
   }
 }
 
-void Builder::add_device(PartId part) {
+void GraphBuilder::add_device(PartId part) {
   if (host_[part].kind == PartKind::kGpu) return join_above(add(NcclNodeKind::kGpu, part), part);
   if (host_[part].kind == PartKind::kNic) return add_nic(part);
   const auto* info = std::get_if<PortInfo>(&host_[part].info);
@@ -105,7 +105,7 @@ void Builder::add_device(PartId part) {
 
 // One node for all NICs of a NUMA node that have no device. RCCL, as NCCL once did, makes one of
 // the functions of a device.
-std::string Builder::nic_key(PartId part) const {
+std::string GraphBuilder::nic_key(PartId part) const {
   std::string bus_id = host_[part].bus_id;
   if (!is_on_pcie(host_, part))
     return fmt::format("below part {}", host_.find_above(part, PartKind::kNumaNode));
@@ -114,7 +114,7 @@ std::string Builder::nic_key(PartId part) const {
   return bus_id;
 }
 
-void Builder::add_nic(PartId part) {
+void GraphBuilder::add_nic(PartId part) {
   const auto [known, is_new] = nics_.try_emplace(nic_key(part), NcclNodeId{0});
   if (is_new) {
     known->second = add(NcclNodeKind::kNic, part);
@@ -124,7 +124,7 @@ void Builder::add_nic(PartId part) {
 }
 
 // The node of the switch or NUMA node that NCCL hangs the part on, made when it is needed.
-NcclNodeId Builder::node_above(PartId part) {
+NcclNodeId GraphBuilder::node_above(PartId part) {
   PartId above = host_[part].above;
   while (above != kNoPart && host_[above].kind == PartKind::kHostBridge) above = host_[above].above;
   if (above == kNoPart) return kNoNcclNode;
@@ -132,7 +132,7 @@ NcclNodeId Builder::node_above(PartId part) {
   return graph_.node_of[above];
 }
 
-void Builder::join_above(NcclNodeId node, PartId part) {
+void GraphBuilder::join_above(NcclNodeId node, PartId part) {
   const NcclNodeId above = node_above(part);
   if (above == kNoNcclNode) return;
   const bool has_device = is_on_pcie(host_, part) || host_[part].kind == PartKind::kGpu;
@@ -144,7 +144,7 @@ void Builder::join_above(NcclNodeId node, PartId part) {
 }
 
 // Links of one kind to one node add up; by falling bandwidth, equal ones in their order.
-void Builder::join(NcclNodeId from, NcclLink link) {
+void GraphBuilder::join(NcclNodeId from, NcclLink link) {
   std::vector<NcclLink>& links = graph_.nodes[from].links;
   auto place = std::ranges::find_if(
       links, [&](const NcclLink& l) { return l.to == link.to && l.type == link.type; });
@@ -158,14 +158,14 @@ void Builder::join(NcclNodeId from, NcclLink link) {
     std::iter_swap(place, place - 1);
 }
 
-void Builder::join_both(NcclNodeId a, NcclNodeId b, NcclLink link) {
+void GraphBuilder::join_both(NcclNodeId a, NcclNodeId b, NcclLink link) {
   link.to = b;
   join(a, link);
   link.to = a;
   join(b, link);
 }
 
-NcclLink Builder::rates_of(const CrossLink& link) const {
+NcclLink GraphBuilder::rates_of(const CrossLink& link) const {
   NcclLink result{.gb_per_s = link.gb_per_s, .physical_gb_per_s = link.gb_per_s};
   const auto* gpu = std::get_if<GpuInfo>(&host_[link.from].info);
   switch (link.kind) {
@@ -202,7 +202,7 @@ NcclLink Builder::rates_of(const CrossLink& link) const {
 }
 
 // NCCL goes by the class of the target; a source that says none names a part.
-NcclNodeId Builder::far_end(const CrossLink& link) {
+NcclNodeId GraphBuilder::far_end(const CrossLink& link) {
   const PartKind kind = link.to == kNoPart ? PartKind::kPcieDevice : host_[link.to].kind;
   const std::string& type = link.target_class;
   const bool is_link_of_gpus =
@@ -217,7 +217,7 @@ NcclNodeId Builder::far_end(const CrossLink& link) {
   return nvswitch_;
 }
 
-void Builder::add_cross_link(const CrossLink& link) {
+void GraphBuilder::add_cross_link(const CrossLink& link) {
   const NcclNodeId from = graph_.node_of[link.from];
   if (from == kNoNcclNode) return;
   const NcclNodeId to = far_end(link);
@@ -237,12 +237,12 @@ void Builder::add_cross_link(const CrossLink& link) {
     join(from, rates);
 }
 
-int Builder::generation(NcclNodeId node, SwitchLevel level) const {
+int GraphBuilder::generation(NcclNodeId node, SwitchLevel level) const {
   if (graph_.nodes[node].kind != NcclNodeKind::kPcie) return 0;
   return broadcom_generation(host_[graph_.nodes[node].part].identity, level);
 }
 
-void Builder::flatten_broadcom_switches() {
+void GraphBuilder::flatten_broadcom_switches() {
   std::vector<bool> done(graph_.nodes.size());
   for (NcclNodeId upper = 0; upper < graph_.nodes.size(); ++upper) {
     const int wanted = done[upper] ? 0 : generation(upper, SwitchLevel::kUpper);
@@ -260,7 +260,7 @@ void Builder::flatten_broadcom_switches() {
   }
 }
 
-void Builder::take_out(NcclNodeId lower, NcclNodeId upper) {
+void GraphBuilder::take_out(NcclNodeId lower, NcclNodeId upper) {
   const auto leads_to = [](NcclNodeId node) {
     return [node](const NcclLink& link) { return link.to == node; };
   };
@@ -276,7 +276,7 @@ void Builder::take_out(NcclNodeId lower, NcclNodeId upper) {
   graph_.node_of[graph_.nodes[lower].part] = upper;
 }
 
-void Builder::join_cpus() {
+void GraphBuilder::join_cpus() {
   const auto info = [&](NcclNodeId node) {
     const auto* known = std::get_if<NumaNodeInfo>(&host_[graph_.nodes[node].part].info);
     return known == nullptr ? NumaNodeInfo{} : *known;
@@ -293,7 +293,7 @@ void Builder::join_cpus() {
   }
 }
 
-void Builder::put_upward_last(NcclNodeId node) {
+void GraphBuilder::put_upward_last(NcclNodeId node) {
   std::vector<NcclLink>& links = graph_.nodes[node].links;
   const auto upward = std::ranges::find_if(links, [&](const NcclLink& link) {
     return link.to == up_[node] && link.type == PathType::kPix;
@@ -301,7 +301,7 @@ void Builder::put_upward_last(NcclNodeId node) {
   if (upward != links.end()) std::rotate(upward, upward + 1, links.end());
 }
 
-void Builder::note_one_sided_links() {
+void GraphBuilder::note_one_sided_links() {
   for (NcclNodeId from = 0; from < graph_.nodes.size(); ++from) {
     for (const NcclLink& link : graph_.nodes[from].links) {
       const auto back = [&](const NcclLink& l) { return l.to == from && l.type == link.type; };
@@ -324,7 +324,7 @@ std::vector<NcclNodeId> NcclGraph::all_of(NcclNodeKind kind) const {
   return found;
 }
 
-NcclGraph make_nccl_graph(const HostTree& host) { return Builder(host).build(); }
+NcclGraph make_nccl_graph(const HostTree& host) { return GraphBuilder(host).build(); }
 
 NcclNodeId nccl_cpu_above(const HostTree& host, const NcclGraph& graph, PartId part) {
   const PartId node = host.find_above(part, PartKind::kNumaNode);

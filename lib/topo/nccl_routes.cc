@@ -270,7 +270,7 @@ std::string NcclRoutes::p2p_level_source() const {
   return "NCCL's limit for peer-to-peer";
 }
 
-Verdict NcclRoutes::peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) const {
+RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) const {
   const PathType type = paths_->distance(gpu, other).type;
   if (type == PathType::kDis || paths_->numa_nodes().empty())
     return {type == PathType::kDis ? Answer::kNo : Answer::kUnknown,
@@ -286,7 +286,7 @@ Verdict NcclRoutes::peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) const {
   return {Answer::kNo, rule};
 }
 
-Verdict NcclRoutes::may_read(PartId gpu) const {
+RouteVerdict NcclRoutes::may_read(PartId gpu) const {
   if (settings_.gdr_read == false) return {Answer::kNo, "NCCL_NET_GDR_READ=0 forbids reads"};
   const auto capability = info_of<GpuInfo>(paths_->host(), gpu).compute_capability;
   if (is_amd_ || settings_.gdr_read == true || (capability && *capability >= 80))
@@ -305,7 +305,7 @@ Verdict NcclRoutes::may_read(PartId gpu) const {
                                    *capability)};
 }
 
-Verdict NcclRoutes::within_gdr_level(PartId gpu, PartId port) const {
+RouteVerdict NcclRoutes::within_gdr_level(PartId gpu, PartId port) const {
   NcclRoute route = find(gpu, port);
   const PartId relay = route.type == PathType::kPxn ? route.via : kNoPart;
   if (relay != kNoPart) route = find(relay, port);
@@ -319,7 +319,7 @@ Verdict NcclRoutes::within_gdr_level(PartId gpu, PartId port) const {
   return {route.type <= level ? Answer::kYes : Answer::kNo, rule};
 }
 
-Verdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction) const {
+RouteVerdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction) const {
   if (paths_->distance(gpu, port).type == PathType::kDis)
     return {Answer::kNo, "no path joins them"};
   const auto of_port = info_of<PortInfo>(paths_->host(), port).gpu_direct;
@@ -329,16 +329,17 @@ Verdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction) con
                              " does not offer it (gdr=0): neither nvidia_peermem nor "
                              "DMA-BUF was found, or it is no RDMA device"};
   if (of_gpu == false) return {Answer::kNo, name(gpu) + " does not offer it (gdr=0)"};
-  const Verdict read = direction == Direction::kSend ? may_read(gpu) : Verdict{Answer::kYes, ""};
+  const RouteVerdict read =
+      direction == Direction::kSend ? may_read(gpu) : RouteVerdict{Answer::kYes, ""};
   if (read.answer == Answer::kNo) return read;
-  Verdict verdict = within_gdr_level(gpu, port);
+  RouteVerdict verdict = within_gdr_level(gpu, port);
   if (verdict.answer == Answer::kNo) return verdict;
   if (read.answer == Answer::kUnknown) return read;
   if (of_port && of_gpu) return verdict;
   return {Answer::kUnknown, verdict.rule + "; the source does not say whether both offer it (gdr)"};
 }
 
-Verdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {
+RouteVerdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {
   const auto capability = info_of<GpuInfo>(paths_->host(), gpu).compute_capability;
   if (!capability || is_amd_) return {Answer::kUnknown, "the GPU's generation is not known"};
   if (*capability < 90)

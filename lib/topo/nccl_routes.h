@@ -40,7 +40,7 @@ void set_nccl_variable(NcclSettings& settings, std::string_view name, std::strin
 enum class Answer : uint8_t { kNo, kYes, kUnknown };
 std::string_view to_string(Answer answer);  // "yes"
 
-struct Verdict {
+struct RouteVerdict {
   Answer answer = Answer::kUnknown;
   std::string rule;  // what decided it: "PHB is beyond PXB, NCCL's limit ..."
 };
@@ -64,16 +64,16 @@ class NcclRoutes {
   // Over all hops of find().
   [[nodiscard]] NcclPath path(PartId from, PartId to) const;
 
-  [[nodiscard]] Verdict peer_to_peer(PartId gpu, PartId other,
-                                     NvmlP2p nvml = NvmlP2p::kUnknown) const;
+  [[nodiscard]] RouteVerdict peer_to_peer(PartId gpu, PartId other,
+                                          NvmlP2p nvml = NvmlP2p::kUnknown) const;
   // The NIC writes into the GPU's memory (it receives), or reads from it (it sends).
   enum class Direction : uint8_t { kReceive, kSend };
-  [[nodiscard]] Verdict gpu_direct(PartId gpu, PartId port, Direction direction) const;
+  [[nodiscard]] RouteVerdict gpu_direct(PartId gpu, PartId port, Direction direction) const;
   // The ports that NCCL gives a GPU, for its channels in turn: the nearest by find(), shared out
   // among the GPUs that are as near.
   [[nodiscard]] std::vector<PartId> local_ports(PartId gpu) const;
   // Whether NCCL must flush what a NIC wrote into the GPU before it is read.
-  [[nodiscard]] Verdict needs_flush(PartId gpu, PartId port) const;
+  [[nodiscard]] RouteVerdict needs_flush(PartId gpu, PartId port) const;
 
  private:
   void divert_without_peer_to_peer();
@@ -83,8 +83,8 @@ class NcclRoutes {
   void divert_without_gpu_direct(PartId gpu, PartId port);
   [[nodiscard]] PathType p2p_level() const;
   [[nodiscard]] std::string p2p_level_source() const;
-  [[nodiscard]] Verdict may_read(PartId gpu) const;
-  [[nodiscard]] Verdict within_gdr_level(PartId gpu, PartId port) const;
+  [[nodiscard]] RouteVerdict may_read(PartId gpu) const;
+  [[nodiscard]] RouteVerdict within_gdr_level(PartId gpu, PartId port) const;
   [[nodiscard]] PartId local_cpu(PartId gpu) const;
   [[nodiscard]] std::vector<PartId> nearest(PartId from, const std::vector<PartId>& to) const;
   [[nodiscard]] PartId local_gpu(PartId port) const;

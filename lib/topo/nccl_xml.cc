@@ -15,7 +15,7 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kMaxShown = 40;  // of a name or value in notes
+constexpr size_t kNcclTextShown = 40;  // of a name or value in notes
 
 bool starts_class(const Part& part, std::string_view prefix) {
   return part.identity.class_code.starts_with(prefix);
@@ -31,9 +31,11 @@ PartKind kind_of(const pugi::xml_node& pci, const Part& part) {
   return starts_class(part, "0x068000") ? PartKind::kNvSwitch : PartKind::kPcieDevice;
 }
 
-class Reader {
+class NcclReader {
  public:
-  Reader(std::string_view text, const std::string& name) : xml_(text, name) { host_.name = name; }
+  NcclReader(std::string_view text, const std::string& name) : xml_(text, name) {
+    host_.name = name;
+  }
 
   HostTree read() {
     const pugi::xml_node system = xml_.root("system");
@@ -41,7 +43,7 @@ class Reader {
     if (host_.dialect != "1" && host_.dialect != "2") {
       xml_.fail_at(system,
                    fmt::format("<system version=\"{}\">: 1, NCCL's, and 2, RCCL's, are known",
-                               host_.dialect.substr(0, kMaxShown)));
+                               host_.dialect.substr(0, kNcclTextShown)));
     }
     host_.source = fmt::format("{} topology XML, version {}",
                                host_.dialect == "1" ? "NCCL" : "RCCL", host_.dialect);
@@ -81,9 +83,9 @@ class Reader {
     other.emplace_back(fmt::format("{}{}", prefix, attribute.name()), attribute.value());
     if (std::ranges::find(kKeptAttributes, attribute.name()) != kKeptAttributes.end()) return;
     if (*attribute.value() == 0) return;  // "": it says nothing
-    count_unknown(
-        node, fmt::format("attribute {} of <{}>",
-                          std::string_view(attribute.name()).substr(0, kMaxShown), node.name()));
+    count_unknown(node, fmt::format("attribute {} of <{}>",
+                                    std::string_view(attribute.name()).substr(0, kNcclTextShown),
+                                    node.name()));
   }
 
   void keep(const pugi::xml_node& node, std::string& elements) {
@@ -94,7 +96,7 @@ class Reader {
     node.print(text, "", pugi::format_raw);
     elements += trimmed(text.str());
     elements += '\n';
-    const std::string_view name = std::string_view(node.name()).substr(0, kMaxShown);
+    const std::string_view name = std::string_view(node.name()).substr(0, kNcclTextShown);
     count_unknown(node.type() == pugi::node_element ? node : node.parent(),
                   node.type() == pugi::node_element
                       ? fmt::format("<{}> in <{}>", name, node.parent().name())
@@ -131,7 +133,7 @@ class Reader {
     if (*attribute.value() == 0) return;
     host_.notes.push_back(fmt::format(
         "{}: <{} {}=\"{}\">: {}", xml_.at(node), node.name(), attribute.name(),
-        std::string_view(attribute.value()).substr(0, kMaxShown),
+        std::string_view(attribute.value()).substr(0, kNcclTextShown),
         node.attribute(attribute.name()) == attribute ? "taken as unknown"
                                                       : "stands twice; the first counts"));
   }
@@ -181,8 +183,8 @@ class Reader {
   std::map<std::string, PartId> by_bus_;
 };
 
-bool Reader::read_link_attribute(const pugi::xml_node& pci, const pugi::xml_attribute& attribute,
-                                 Part& part) {
+bool NcclReader::read_link_attribute(const pugi::xml_node& pci,
+                                     const pugi::xml_attribute& attribute, Part& part) {
   const std::string_view name = attribute.name();
   const std::string_view text = attribute.value();
   if (text.empty()) return false;
@@ -203,7 +205,7 @@ bool Reader::read_link_attribute(const pugi::xml_node& pci, const pugi::xml_attr
   return true;
 }
 
-void Reader::read_pci(const pugi::xml_node& pci, PartId above, int depth) {
+void NcclReader::read_pci(const pugi::xml_node& pci, PartId above, int depth) {
   if (depth > kMaxPciDepth) {
     xml_.fail_at(
         pci, fmt::format("<pci> lies more than {} deep; NCCL writes no such file", kMaxPciDepth));
@@ -229,15 +231,15 @@ void Reader::read_pci(const pugi::xml_node& pci, PartId above, int depth) {
   read_pci_children(pci, id, depth);
 }
 
-void Reader::note_same_bus(const pugi::xml_node& pci, PartId id) {
+void NcclReader::note_same_bus(const pugi::xml_node& pci, PartId id) {
   const auto [first, is_new] = by_bus_.emplace(host_[id].bus_id, id);
   if (is_new) return;
   host_.notes.push_back(fmt::format("{}: <pci busid=\"{}\"> stands twice, first in line {}",
-                                    xml_.at(pci), host_[id].bus_id.substr(0, kMaxShown),
+                                    xml_.at(pci), host_[id].bus_id.substr(0, kNcclTextShown),
                                     host_[first->second].place.line));
 }
 
-void Reader::read_pci_children(const pugi::xml_node& pci, PartId id, int depth) {
+void NcclReader::read_pci_children(const pugi::xml_node& pci, PartId id, int depth) {
   const PartKind kind = host_[id].kind;
   bool is_taken = false;  // the <gpu> or <nic> that the <pci> itself is
   for (const pugi::xml_node child : pci.children()) {
@@ -260,13 +262,13 @@ void Reader::read_pci_children(const pugi::xml_node& pci, PartId id, int depth) 
 }
 
 // Of attributes in the <gpu> or <nic> that a <pci> holds.
-std::string_view Reader::prefix_of(PartId id) const {
+std::string_view NcclReader::prefix_of(PartId id) const {
   if (host_[id].bus_id.empty()) return "";
   return host_[id].kind == PartKind::kGpu ? "gpu/" : "nic/";
 }
 
 // What else lies in a <gpu> or <nic>; of one that says nothing at all, that it is there.
-void Reader::keep_within(const pugi::xml_node& node, std::string elements, PartId id) {
+void NcclReader::keep_within(const pugi::xml_node& node, std::string elements, PartId id) {
   Part& part = host_[id];
   if (part.bus_id.empty()) {
     part.unknown_elements += elements;
@@ -275,7 +277,7 @@ void Reader::keep_within(const pugi::xml_node& node, std::string elements, PartI
   }
 }
 
-void Reader::read_gpu(const pugi::xml_node& gpu, PartId id) {
+void NcclReader::read_gpu(const pugi::xml_node& gpu, PartId id) {
   GpuInfo info;
   read_fields(gpu, kGpuFields, info, prefix_of(id), host_[id].other);
   host_[id].info = std::move(info);
@@ -292,7 +294,7 @@ void Reader::read_gpu(const pugi::xml_node& gpu, PartId id) {
   keep_within(gpu, std::move(unknown), id);
 }
 
-void Reader::read_nic(const pugi::xml_node& nic, PartId id) {
+void NcclReader::read_nic(const pugi::xml_node& nic, PartId id) {
   for (const pugi::xml_attribute attribute : xml_.attributes(nic))
     keep(nic, attribute, prefix_of(id), host_[id].other);
   std::string unknown;
@@ -306,7 +308,7 @@ void Reader::read_nic(const pugi::xml_node& nic, PartId id) {
   keep_within(nic, std::move(unknown), id);
 }
 
-void Reader::read_net(const pugi::xml_node& net, PartId nic) {
+void NcclReader::read_net(const pugi::xml_node& net, PartId nic) {
   Part port{.kind = PartKind::kPort, .above = nic, .place = xml_.place_of(net)};
   PortInfo info;
   read_fields(net, kNetFields, info, "", port.other);
@@ -315,8 +317,8 @@ void Reader::read_net(const pugi::xml_node& net, PartId nic) {
   host_.add(std::move(port));
 }
 
-bool Reader::read_cross_link_attribute(const pugi::xml_node& node,
-                                       const pugi::xml_attribute& attribute, CrossLink& link) {
+bool NcclReader::read_cross_link_attribute(const pugi::xml_node& node,
+                                           const pugi::xml_attribute& attribute, CrossLink& link) {
   const std::string_view name = attribute.name();
   if (*attribute.value() == 0) return false;
   if (name == "target") {
@@ -333,7 +335,8 @@ bool Reader::read_cross_link_attribute(const pugi::xml_node& node,
   return true;
 }
 
-void Reader::read_cross_link(const pugi::xml_node& node, const LinkElement& element, PartId from) {
+void NcclReader::read_cross_link(const pugi::xml_node& node, const LinkElement& element,
+                                 PartId from) {
   CrossLink link{.kind = element.kind, .from = from, .place = xml_.place_of(node)};
   for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
     if (!read_cross_link_attribute(node, attribute, link)) keep(node, attribute, "", link.other);
@@ -348,7 +351,7 @@ void Reader::read_cross_link(const pugi::xml_node& node, const LinkElement& elem
   host_.add_cross_link(std::move(link));
 }
 
-void Reader::find_targets() {
+void NcclReader::find_targets() {
   for (CrossLink& link : host_.cross_links()) {
     const auto found = by_bus_.find(lower_case(link.target));
     if (found != by_bus_.end()) link.to = found->second;
@@ -358,7 +361,7 @@ void Reader::find_targets() {
 }  // namespace
 
 HostTree read_nccl_xml(std::string_view text, const std::string& name) {
-  return Reader(text, name).read();
+  return NcclReader(text, name).read();
 }
 
 }  // namespace gxp

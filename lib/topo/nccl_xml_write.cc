@@ -14,7 +14,7 @@ namespace {
 
 // Of an NVSwitch whose bus id is not known, as in a virtual machine.
 constexpr std::string_view kHiddenSwitch = "fffffff:ff:ff.0";
-constexpr std::string_view kNvSwitchClass = "0x068000";
+constexpr std::string_view kNvSwitchPciClass = "0x068000";
 
 class Writer {
  public:
@@ -200,12 +200,12 @@ void Writer::write_cross_links(PartId id, bool pcie) {
     std::string target = link->target;
     std::string target_class = link->target_class;
     if (to != nullptr && to->kind == PartKind::kNvSwitch && target_class.empty())
-      target_class = kNvSwitchClass;
+      target_class = kNvSwitchPciClass;
     if (to != nullptr && target.empty()) {
       target = to->bus_id;
       if (target_class.empty()) target_class = to->identity.class_code;
     }
-    if (target.empty() && target_class == kNvSwitchClass) target = kHiddenSwitch;
+    if (target.empty() && target_class == kNvSwitchPciClass) target = kHiddenSwitch;
     if (link->kind == CrossLinkKind::kChipToChip) {
       xml_.attribute("bw", fmt::format("{}", std::round(link->gb_per_s * 1000)));
     } else {

@@ -11,7 +11,7 @@ namespace gxp {
 namespace {
 
 constexpr double kMostOfChannel = 60;  // GB/s, NCCL 2.30's search for sm90 (graph/search.cc)
-constexpr int kMaxChannels = 64;       // NCCL's
+constexpr int kMostNcclChannels = 64;  // NCCL's
 constexpr int kRing = 4;               // patterns, as in the file
 constexpr int kTree = 3;               // all traffic with NICs at one GPU
 
@@ -27,10 +27,10 @@ int copies_at(const RingPlan& plan, double gb_per_s) {
 double equal_rate(const RingPlan& plan) {
   double best = 0;
   for (const RingChannel& channel : plan.channels) {
-    for (int parts = 1; parts <= kMaxChannels; ++parts) {
+    for (int parts = 1; parts <= kMostNcclChannels; ++parts) {
       const double rate = channel.gb_per_s / parts;
       const int copies = copies_at(plan, rate);
-      if (rate > kMostOfChannel || copies > kMaxChannels) continue;
+      if (rate > kMostOfChannel || copies > kMostNcclChannels) continue;
       const double sum = rate * copies;
       const double best_sum = best == 0 ? 0 : best * copies_at(plan, best);
       const bool is_more = sum > best_sum * (1 + 1e-9);
@@ -38,7 +38,8 @@ double equal_rate(const RingPlan& plan) {
     }
   }
   if (best > 0) return best;
-  return plan.gb_per_s / kMaxChannels;  // so fast that even the most channels are above the limit
+  return plan.gb_per_s /
+         kMostNcclChannels;  // so fast that even the most channels are above the limit
 }
 
 class GraphWriter {

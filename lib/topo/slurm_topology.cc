@@ -15,7 +15,7 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kMaxShown = 40;                       // of a wrong text, in messages
+constexpr size_t kSlurmTextShown = 40;                 // of a wrong text, in messages
 constexpr size_t kMaxNames = 4 * Topology::kMaxHosts;  // of all lists
 
 std::string_view without_comment(std::string_view line) { return line.substr(0, line.find('#')); }
@@ -54,9 +54,9 @@ struct Record {
 constexpr std::array<std::string_view, 4> kPassedOver = {"level", "blockindex", "blocksize",
                                                          "blocksizes"};
 
-class Reader {
+class SlurmReader {
  public:
-  explicit Reader(const std::string& name) {
+  explicit SlurmReader(const std::string& name) {
     topology_.name = name;
     topology_.source = "Slurm topology.conf";
   }
@@ -114,7 +114,7 @@ class Reader {
   std::set<std::string> noted_;      // keys, each once
 };
 
-void Reader::read_words(std::string_view line, int number, Record& record) {
+void SlurmReader::read_words(std::string_view line, int number, Record& record) {
   for (size_t at = 0; at < line.size();) {
     at = std::min(line.find_first_not_of(" \t\r", at), line.size());
     const size_t end = std::min(line.find_first_of(" \t\r", at), line.size());
@@ -123,13 +123,13 @@ void Reader::read_words(std::string_view line, int number, Record& record) {
     const SourcePlace place{.line = number, .column = int(at) + 1};
     const size_t equals = word.find('=');
     if (equals == std::string_view::npos || equals == 0 || equals + 1 == word.size())
-      fail_at(place, fmt::format("\"{}\" is no KEY=VALUE", word.substr(0, kMaxShown)));
+      fail_at(place, fmt::format("\"{}\" is no KEY=VALUE", word.substr(0, kSlurmTextShown)));
     set(word.substr(0, equals), {std::string(word.substr(equals + 1)), place}, record);
     at = end;
   }
 }
 
-void Reader::set(std::string_view key, const Value& value, Record& record) {
+void SlurmReader::set(std::string_view key, const Value& value, Record& record) {
   const std::string wanted = lower_case(key);
   Value* field = wanted == "switchname"        ? &record.switch_name
                  : wanted == "blockname"       ? &record.block_name
@@ -139,20 +139,20 @@ void Reader::set(std::string_view key, const Value& value, Record& record) {
                                                : nullptr;
   if (field != nullptr) {
     if (!field->text.empty())
-      fail_at(value.place, fmt::format("{} stands twice", key.substr(0, kMaxShown)));
+      fail_at(value.place, fmt::format("{} stands twice", key.substr(0, kSlurmTextShown)));
     *field = value;
   } else if (std::ranges::find(kPassedOver, wanted) != kPassedOver.end() ||
              !noted_.insert(wanted).second) {
     return;
   } else if (wanted == "linkspeed") {
     note(value.place, fmt::format("LinkSpeed={}: it has no unit, so it is not used",
-                                  value.text.substr(0, kMaxShown)));
+                                  value.text.substr(0, kSlurmTextShown)));
   } else {
-    note(value.place, fmt::format("{} is not known; not used", key.substr(0, kMaxShown)));
+    note(value.place, fmt::format("{} is not known; not used", key.substr(0, kSlurmTextShown)));
   }
 }
 
-size_t Reader::switch_of(const std::string& name, const Value& where) {
+size_t SlurmReader::switch_of(const std::string& name, const Value& where) {
   const auto [known, is_new] = switches_.try_emplace(name, topology_.switches.size());
   if (is_new) {
     if (topology_.switches.size() == Topology::kMaxSwitches)
@@ -163,7 +163,7 @@ size_t Reader::switch_of(const std::string& name, const Value& where) {
   return known->second;
 }
 
-void Reader::put_below(size_t above, const std::string& name, const Value& where) {
+void SlurmReader::put_below(size_t above, const std::string& name, const Value& where) {
   const size_t below = switch_of(name, where);
   NetworkSwitch& one = topology_.switches[below];
   if (one.above != kNoSwitch) {
@@ -178,7 +178,7 @@ void Reader::put_below(size_t above, const std::string& name, const Value& where
   one.above = above;
 }
 
-void Reader::add(const Record& record) {
+void SlurmReader::add(const Record& record) {
   const Value& name = record.switch_name.text.empty() ? record.block_name : record.switch_name;
   if (!record.sum.text.empty()) return;
   if (name.text.empty()) {
@@ -208,7 +208,7 @@ void Reader::add(const Record& record) {
 }
 
 // "01-18,20": each number with the zeros of the first.
-std::vector<std::string> Reader::numbers(const Value& list, std::string_view ranges) const {
+std::vector<std::string> SlurmReader::numbers(const Value& list, std::string_view ranges) const {
   std::vector<std::string> all;
   for (;;) {
     const std::string_view range = ranges.substr(0, ranges.find(','));
@@ -223,7 +223,7 @@ std::vector<std::string> Reader::numbers(const Value& list, std::string_view ran
     if (first.size() > 9 || !is_number(first, low) || !is_number(last, high) || high < low ||
         high - low >= Topology::kMaxHosts) {
       fail_at(list.place,
-              fmt::format("\"[{}]\" is no range of numbers", range.substr(0, kMaxShown)));
+              fmt::format("\"[{}]\" is no range of numbers", range.substr(0, kSlurmTextShown)));
     }
     for (uint32_t number = low; number <= high; ++number)
       all.push_back(fmt::format("{:0{}}", number, first.size()));
@@ -235,8 +235,8 @@ std::vector<std::string> Reader::numbers(const Value& list, std::string_view ran
 }
 
 // "rack[1-2]n[01-18]", one name of a list.
-void Reader::expand_one(const Value& list, std::string_view name,
-                        std::vector<std::string>& names) const {
+void SlurmReader::expand_one(const Value& list, std::string_view name,
+                             std::vector<std::string>& names) const {
   std::vector<std::string> stems = {""};
   while (!name.empty()) {
     const size_t open = std::min(name.find('['), name.size());
@@ -261,7 +261,7 @@ void Reader::expand_one(const Value& list, std::string_view name,
   names.insert(names.end(), stems.begin(), stems.end());
 }
 
-std::vector<std::string> Reader::expand(const Value& list) {
+std::vector<std::string> SlurmReader::expand(const Value& list) {
   std::vector<std::string> names;
   std::string_view rest = list.text;
   while (!rest.empty()) {
@@ -279,7 +279,7 @@ std::vector<std::string> Reader::expand(const Value& list) {
   return names;
 }
 
-void Reader::finish() {
+void SlurmReader::finish() {
   if (topology_.switches.empty()) fail_at({1, 1}, "it names no switch and no block");
   for (size_t i = 0; i < topology_.switches.size(); ++i) {
     int levels = 0;
@@ -294,7 +294,7 @@ void Reader::finish() {
 }
 
 // scontrol shows a node at all switches above it; it is joined to the lowest.
-void Reader::keep_nearest_switches() {
+void SlurmReader::keep_nearest_switches() {
   std::vector<size_t> above_host(topology_.switches.size(), kNoSwitch);  // the last such host
   for (size_t host = 0; host < topology_.hosts.size(); ++host) {
     std::vector<size_t>& leaves = topology_.hosts[host].leaves;
@@ -320,7 +320,7 @@ bool looks_like_slurm_topology(std::string_view text) {
 }
 
 Topology read_slurm_topology(std::string_view text, const std::string& name) {
-  return Reader(name).read(text);
+  return SlurmReader(name).read(text);
 }
 
 }  // namespace gxp

@@ -16,7 +16,7 @@
 namespace gxp {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNearness = {"PIX", "PXB", "PHB", "NODE", "SYS"};
+constexpr std::array<std::string_view, 5> kNearnessWords = {"PIX", "PXB", "PHB", "NODE", "SYS"};
 constexpr int kSwitch = 0, kTopSwitch = 1, kHostBridge = 2, kNumaNode = 3;
 constexpr int kLevels = 4;             // those that have parts; at SYS there is the host
 constexpr size_t kMostNamedCells = 4;  // of those that the host does not give back
@@ -29,8 +29,9 @@ class Grouping {
   explicit Grouping(const PastedMatrix& matrix) : matrix_(matrix), near_(matrix.cells.size()) {
     for (size_t a = 0; a < size(); ++a) {
       for (const std::string& cell : matrix.cells[a]) {
-        const auto found = std::ranges::find(kNearness, cell);
-        near_[a].push_back(found == kNearness.end() ? -1 : int(found - kNearness.begin()));
+        const auto found = std::ranges::find(kNearnessWords, cell);
+        near_[a].push_back(found == kNearnessWords.end() ? -1
+                                                         : int(found - kNearnessWords.begin()));
       }
     }
     std::vector<size_t> each(size());
@@ -133,9 +134,9 @@ void Grouping::merge_by_affinity() {
   }
 }
 
-class Builder {
+class SmiBuilder {
  public:
-  Builder(const PastedMatrix& matrix, const std::string& name)
+  SmiBuilder(const PastedMatrix& matrix, const std::string& name)
       : matrix_(matrix), groups_(matrix), parts_(matrix.devices.size(), kNoPart) {
     host_.name = name;
     host_.source = matrix.is_p2p ? "nvidia-smi topo -p2p" : "nvidia-smi topo -m";
@@ -186,7 +187,7 @@ std::optional<int> number_behind(std::string_view text, size_t at) {
   return number;
 }
 
-size_t Builder::groups_within(int level, size_t device) const {
+size_t SmiBuilder::groups_within(int level, size_t device) const {
   std::set<size_t> within;
   for (size_t i = 0; i < parts_.size(); ++i) {
     if (groups_.group(level, i) != groups_.group(level, device)) continue;
@@ -195,7 +196,7 @@ size_t Builder::groups_within(int level, size_t device) const {
   return within.size();
 }
 
-NumaNodeInfo Builder::numa_info(size_t group) const {
+NumaNodeInfo SmiBuilder::numa_info(size_t group) const {
   NumaNodeInfo info;
   std::set<size_t> groups_of_number;
   for (size_t i = 0; i < parts_.size(); ++i) {
@@ -213,21 +214,21 @@ NumaNodeInfo Builder::numa_info(size_t group) const {
   return info;
 }
 
-PartId Builder::numa_node_of(size_t device) {
+PartId SmiBuilder::numa_node_of(size_t device) {
   const size_t group = groups_.group(kNumaNode, device);
   const auto [node, is_new] = bridges_.try_emplace({kNumaNode, group}, kNoPart);
   if (is_new) node->second = host_.add({.kind = PartKind::kNumaNode, .info = numa_info(group)});
   return node->second;
 }
 
-PartId Builder::bridge_of(int level, PartKind kind, size_t device, PartId above) {
+PartId SmiBuilder::bridge_of(int level, PartKind kind, size_t device, PartId above) {
   const auto [bridge, is_new] =
       bridges_.try_emplace({level, groups_.group(level, device)}, kNoPart);
   if (is_new) bridge->second = host_.add({.kind = kind, .above = above});
   return bridge->second;
 }
 
-void Builder::add_device(size_t device) {
+void SmiBuilder::add_device(size_t device) {
   PartId above = bridge_of(kHostBridge, PartKind::kHostBridge, device, numa_node_of(device));
   const bool has_levels = groups_within(kTopSwitch, device) > 1;
   if (has_levels) above = bridge_of(kTopSwitch, PartKind::kPcieSwitch, device, above);
@@ -250,13 +251,13 @@ void Builder::add_device(size_t device) {
 }
 
 // 0: none.
-int Builder::links_between(size_t a, size_t b) const {
+int SmiBuilder::links_between(size_t a, size_t b) const {
   const std::string& cell = matrix_.cells[a][b];
   return cell.starts_with("NV") ? number_behind(cell, 2).value_or(0) : 0;
 }
 
 // Links of all GPUs to their peers, by GPU; none: there is no NVLink.
-std::vector<std::vector<int>> Builder::links_of_gpus() const {
+std::vector<std::vector<int>> SmiBuilder::links_of_gpus() const {
   std::vector<std::vector<int>> links;
   for (size_t a = 0; a < parts_.size(); ++a) {
     if (!is_gpu(a)) continue;
@@ -268,7 +269,7 @@ std::vector<std::vector<int>> Builder::links_of_gpus() const {
   return links;
 }
 
-bool Builder::has_nvswitch() const {
+bool SmiBuilder::has_nvswitch() const {
   std::set<int> counts;
   const auto links = links_of_gpus();
   for (const std::vector<int>& of_gpu : links) {
@@ -278,7 +279,7 @@ bool Builder::has_nvswitch() const {
   return links.size() > kMostMeshed && counts.size() == 1 && *counts.begin() > 0;
 }
 
-void Builder::add_links_to_nvswitch() {
+void SmiBuilder::add_links_to_nvswitch() {
   const PartId nvswitch = host_.add({.kind = PartKind::kNvSwitch});
   for (size_t a = 0; a < parts_.size(); ++a) {
     int links = 0;
@@ -288,7 +289,7 @@ void Builder::add_links_to_nvswitch() {
   note("the NVLinks between GPUs are taken to be those of each GPU to NVSwitches");
 }
 
-void Builder::add_nvlinks() {
+void SmiBuilder::add_nvlinks() {
   if (has_nvswitch()) return add_links_to_nvswitch();
   for (size_t a = 0; a < parts_.size(); ++a) {
     for (size_t b = 0; b < parts_.size(); ++b) {
@@ -298,7 +299,7 @@ void Builder::add_nvlinks() {
   }
 }
 
-void Builder::note_guesses() {
+void SmiBuilder::note_guesses() {
   note("bus ids, PCIe speeds and the models of devices are not said");
   if (matrix_.is_p2p) {
     note(
@@ -317,7 +318,7 @@ void Builder::note_guesses() {
                     count_of(hidden, "pair")));
 }
 
-void Builder::note_differences() {
+void SmiBuilder::note_differences() {
   size_t differences = 0;
   for (size_t a = 0; a < parts_.size(); ++a) {
     for (size_t b = a + 1; b < parts_.size(); ++b) {
@@ -325,7 +326,7 @@ void Builder::note_differences() {
       const int given = groups_.given(a, b);
       if (known < 0 || known == given || ++differences > kMostNamedCells) continue;
       note(fmt::format("{} to {} is {}, but {} by the other cells", column(a), column(b),
-                       kNearness[size_t(known)], kNearness[size_t(given)]));
+                       kNearnessWords[size_t(known)], kNearnessWords[size_t(given)]));
     }
   }
   if (differences > kMostNamedCells)
@@ -336,7 +337,7 @@ void Builder::note_differences() {
 }  // namespace
 
 HostTree host_of_matrix(const PastedMatrix& matrix, const std::string& name) {
-  return Builder(matrix, name).build();
+  return SmiBuilder(matrix, name).build();
 }
 
 }  // namespace gxp

@@ -97,9 +97,9 @@ bool is_heading(const std::vector<Word>& words) {
 }
 
 // One matrix: its row of columns and what follows, up to the next such row.
-class Reader {
+class MatrixReader {
  public:
-  Reader(const std::vector<std::string>& lines, const std::string& name)
+  MatrixReader(const std::vector<std::string>& lines, const std::string& name)
       : lines_(lines), name_(name) {}
 
   PastedMatrix read(size_t heading, size_t end) {
@@ -134,7 +134,7 @@ class Reader {
   size_t one_sided_ = 0;  // pairs
 };
 
-void Reader::read_heading(size_t line) {
+void MatrixReader::read_heading(size_t line) {
   for (const Word& word : split(lines_[line])) {
     if (word.text == "CPU") break;  // "CPU Affinity"
     if (word.text.size() > 64) fail_at(line + 1, word.column, "the name of a column is too long");
@@ -152,7 +152,7 @@ void Reader::read_heading(size_t line) {
   matrix_.cells.assign(count, std::vector<std::string>(count));
 }
 
-void Reader::read_line(size_t line) {
+void MatrixReader::read_line(size_t line) {
   const std::vector<Word> words = split(lines_[line]);
   if (words.empty()) return;
   if (words.size() == 2 && words[0].text.ends_with(':')) return read_legend(words);
@@ -166,7 +166,7 @@ void Reader::read_line(size_t line) {
 }
 
 // "NIC0: mlx5_0".
-void Reader::read_legend(const std::vector<Word>& words) {
+void MatrixReader::read_legend(const std::vector<Word>& words) {
   const std::string_view column = words[0].text.substr(0, words[0].text.size() - 1);
   for (PastedMatrix::Device& device : matrix_.devices) {
     if (!device.is_gpu && device.column == column) device.name = words[1].text.substr(0, 64);
@@ -175,7 +175,7 @@ void Reader::read_legend(const std::vector<Word>& words) {
 
 // Takes as many cells as there are columns from the front of `words`; the index of the first word
 // that is left. What has grown together is cut.
-size_t Reader::read_cells(size_t line, size_t row, std::vector<Word>& words) {
+size_t MatrixReader::read_cells(size_t line, size_t row, std::vector<Word>& words) {
   const size_t count = matrix_.devices.size();
   size_t next = 1;
   for (size_t column = 0; column < count; ++column) {
@@ -208,7 +208,7 @@ size_t Reader::read_cells(size_t line, size_t row, std::vector<Word>& words) {
   return next;
 }
 
-void Reader::read_row(size_t line, size_t row, const std::vector<Word>& all) {
+void MatrixReader::read_row(size_t line, size_t row, const std::vector<Word>& all) {
   PastedMatrix::Device& device = matrix_.devices[row];
   if (device.has_row)
     fail_at(line + 1, all[0].column, fmt::format("row {} stands twice", all[0].text));
@@ -225,14 +225,14 @@ void Reader::read_row(size_t line, size_t row, const std::vector<Word>& all) {
 }
 
 // "0-31,64-95  0  N/A".
-void Reader::read_affinity(PastedMatrix::Device& device, const std::vector<Word>& words,
-                           size_t first) {
+void MatrixReader::read_affinity(PastedMatrix::Device& device, const std::vector<Word>& words,
+                                 size_t first) {
   if (first < words.size()) device.cpu_affinity = words[first].text.substr(0, 4096);
   if (first + 1 < words.size()) device.numa_affinity = words[first + 1].text.substr(0, 64);
 }
 
 // One side may say what the other leaves out.
-void Reader::finish_pair(size_t a, size_t b) {
+void MatrixReader::finish_pair(size_t a, size_t b) {
   std::string& one = matrix_.cells[a][b];
   std::string& other = matrix_.cells[b][a];
   if (one.empty()) one = other;
@@ -246,7 +246,7 @@ void Reader::finish_pair(size_t a, size_t b) {
   other = one;
 }
 
-void Reader::finish() {
+void MatrixReader::finish() {
   if (peer_cells_ > 0 && place_cells_ > 0)
     fail_at(1, 1, "cells of topo -m and of topo -p2p are mixed; read one of them");
   matrix_.is_p2p = peer_cells_ > 0;
@@ -303,7 +303,7 @@ PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name) 
   std::optional<PastedMatrix> found;
   for (size_t i = 0; i < headings.size() && (!found || found->is_p2p); ++i) {
     const size_t end = i + 1 < headings.size() ? headings[i + 1] : lines.size();
-    PastedMatrix matrix = Reader(lines, name).read(headings[i], end);
+    PastedMatrix matrix = MatrixReader(lines, name).read(headings[i], end);
     if (!has_rows(matrix) || (found && matrix.is_p2p)) continue;
     if (headings.size() > 1) {
       matrix.notes.push_back(fmt::format("{}:{}: of {} matrices this one is read", name,

@@ -144,7 +144,7 @@ constexpr std::array kFamilies = {
         "Kxnuma:N", "K NUMA nodes with N GPUs and a NIC each; no NVLinks", "numa", true, true, {}},
 };
 
-constexpr auto kNames = [] {
+constexpr auto kSyntheticNames = [] {
   std::array<SyntheticName, kMachines.size() + kFamilies.size()> names{};
   size_t i = 0;
   for (const Machine& machine : kMachines) names[i++] = {machine.name, machine.summary};
@@ -205,9 +205,9 @@ Machine machine_of(const std::string& name, const ShapeName& shape) {
           .nvlinks = shape.family->nvlinks};
 }
 
-class Builder {
+class SyntheticBuilder {
  public:
-  explicit Builder(const Machine& machine) : machine_(machine) {
+  explicit SyntheticBuilder(const Machine& machine) : machine_(machine) {
     host_.name = machine.name;
     host_.source = "made up";
     host_.notes = {fmt::format("{}: {}; bus ids and names of NICs are made up", machine.name,
@@ -266,7 +266,7 @@ class Builder {
   int ports_ = 0;
 };
 
-PartId Builder::add_numa_node(int node) {
+PartId SyntheticBuilder::add_numa_node(int node) {
   const Cpu& cpu = *machine_.cpu;
   const int all_cores = cpu.cores * machine_.shape.numa_nodes;
   CpuSet cpus;
@@ -286,12 +286,12 @@ PartId Builder::add_numa_node(int node) {
                                          .threads = 2 * cpu.cores}});
 }
 
-void Builder::add_devices(PartId above) {
+void SyntheticBuilder::add_devices(PartId above) {
   for (int i = 0; i < machine_.shape.gpus; ++i) add_gpu(above);
   for (int i = 0; i < machine_.shape.nics; ++i) add_nic(above);
 }
 
-void Builder::add_gpu(PartId above) {
+void SyntheticBuilder::add_gpu(PartId above) {
   const Gpu& gpu = *machine_.gpu;
   const int number = int(gpus_.size());
   Part part =
@@ -306,7 +306,7 @@ void Builder::add_gpu(PartId above) {
   gpus_.push_back(host_.add(std::move(part)));
 }
 
-void Builder::add_nic(PartId above) {
+void SyntheticBuilder::add_nic(PartId above) {
   const Nic& nic = *machine_.nic;
   Part part = device(PartKind::kNic, above,
                      {.class_code = "0x020700",
@@ -327,7 +327,7 @@ void Builder::add_nic(PartId above) {
   ++ports_;
 }
 
-void Builder::add_nvswitches() {
+void SyntheticBuilder::add_nvswitches() {
   const int switches = machine_.nvlinks.switches;
   std::vector<PartId> ids;
   for (int i = 0; i < switches; ++i)
@@ -343,7 +343,7 @@ void Builder::add_nvswitches() {
   }
 }
 
-void Builder::add_nvlinks() {
+void SyntheticBuilder::add_nvlinks() {
   const size_t gpus = gpus_.size();
   if (machine_.nvlinks.wiring == Wiring::kSwitched) add_nvswitches();
   for (size_t from = 0; from < gpus; ++from) {
@@ -359,15 +359,15 @@ void Builder::add_nvlinks() {
 
 }  // namespace
 
-std::span<const SyntheticName> synthetic_names() { return kNames; }
+std::span<const SyntheticName> synthetic_names() { return kSyntheticNames; }
 
 bool is_synthetic(std::string_view name) {
   return find_machine(name) != nullptr || parse_shape(name).family != nullptr;
 }
 
 HostTree make_synthetic(const std::string& name) {
-  if (const Machine* machine = find_machine(name)) return Builder(*machine).build();
-  return Builder(machine_of(name, parse_shape(name))).build();
+  if (const Machine* machine = find_machine(name)) return SyntheticBuilder(*machine).build();
+  return SyntheticBuilder(machine_of(name, parse_shape(name))).build();
 }
 
 }  // namespace gxp

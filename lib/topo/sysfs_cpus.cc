@@ -19,7 +19,7 @@ constexpr const char* kCpus = "/sys/devices/system/cpu";
 constexpr const char* kNodes = "/sys/devices/system/node";
 
 // The number of "node3" behind "node"; none if it is something else.
-std::optional<int> number_behind(std::string_view prefix, std::string_view name) {
+std::optional<int> number_after(std::string_view prefix, std::string_view name) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
   int number = 0;
@@ -105,7 +105,7 @@ CpuSet all_cpus(const SystemRoot& root) {
   CpuSet cpus = read_cpu_list(root, fmt::format("{}/online", kCpus));
   if (!cpus.empty()) return cpus;
   for (const std::string& name : root.list(kCpus)) {
-    if (const auto cpu = number_behind("cpu", name); cpu && *cpu < CpuSet::kMaxCpus) cpus.add(*cpu);
+    if (const auto cpu = number_after("cpu", name); cpu && *cpu < CpuSet::kMaxCpus) cpus.add(*cpu);
   }
   return cpus;
 }
@@ -177,7 +177,7 @@ void add_numa_nodes(HostTree& host, const SystemRoot& root) {
   if (utsname system{}; model.architecture.empty() && root.live() && ::uname(&system) == 0)
     model.architecture = system.machine;
   for (const std::string& name : root.list(kNodes)) {
-    const auto number = number_behind("node", name);
+    const auto number = number_after("node", name);
     if (!number) continue;
     const std::string path = fmt::format("{}/{}/", kNodes, name);
     NumaNodeInfo info = model;

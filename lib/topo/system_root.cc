@@ -33,19 +33,19 @@ std::string parent_of(std::string_view path) {
   return std::string(slash == path.npos ? "" : path.substr(0, slash));
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 // "cpu2" before "cpu10".
 bool comes_before(std::string_view a, std::string_view b) {
   while (!a.empty() && !b.empty()) {
-    if (!is_digit(a[0]) || !is_digit(b[0])) {
+    if (!is_decimal(a[0]) || !is_decimal(b[0])) {
       if (a[0] != b[0]) return a[0] < b[0];
       a.remove_prefix(1);
       b.remove_prefix(1);
       continue;
     }
     const auto digits = [](std::string_view text) {
-      return text.substr(0, size_t(std::ranges::find_if_not(text, is_digit) - text.begin()));
+      return text.substr(0, size_t(std::ranges::find_if_not(text, is_decimal) - text.begin()));
     };
     const std::string_view x = digits(a), y = digits(b);
     if (x.size() != y.size()) return x.size() < y.size();

@@ -1,10 +1,15 @@
 // Where a micro-batch lies on the device, and where the host writes it.
 #pragma once
 
+#include <chrono>
+
 #include "lib/device/mirror.h"
 #include "lib/tensor/tensor.h"
 
 namespace gxp {
+
+// Reading ahead keeps up or has failed; a disk that hangs longer than this is broken.
+constexpr auto kDataTimeout = std::chrono::seconds(300);
 
 // Each operation that fills a batch has one of its own, so that none is written again before the
 // step's end, while the device may still copy it.

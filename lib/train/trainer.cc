@@ -20,9 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Reading ahead keeps up or has failed; a disk that hangs longer than this is broken.
-constexpr auto kDataTimeout = std::chrono::seconds(300);
-
 std::unique_ptr<Dataset> open_data(const RunConfig& config, const StepShape& shape, bool valid) {
   const std::vector<std::string>& paths = valid ? config.data.valid : config.data.train;
   if (valid && paths.empty()) return nullptr;

@@ -11,8 +11,6 @@
 namespace gxp {
 namespace {
 
-constexpr auto kDataTimeout = std::chrono::seconds(300);
-
 // Draws from softmax(logits / temperature).
 int32_t draw(const float* logits, size_t vocabulary, double temperature, std::mt19937_64& random) {
   const float largest = *std::max_element(logits, logits + vocabulary);

@@ -25,14 +25,14 @@ struct HeldTensor {
 
 // What is copied at a time between a trainer, some of whose state may lie beside its device, and a
 // file.
-constexpr size_t kStagedElements = size_t{4} << 20;
+constexpr size_t kSentElements = size_t{4} << 20;
 
 // act(piece, memory) for `share` of what is held, piece by piece, in order.
 template <class Act>
 void by_pieces(const HeldTensor& held, const Range& share, std::vector<float>& staged, Act act) {
-  for (size_t done = 0; done < share.count; done += kStagedElements) {
+  for (size_t done = 0; done < share.count; done += kSentElements) {
     const size_t begin = share.begin + done;
-    const size_t count = std::min(kStagedElements, share.count - done);
+    const size_t count = std::min(kSentElements, share.count - done);
     staged.resize(count);
     act(begin, HeldRange{held.at.buffer, {held.at.elements.begin + begin, count}},
         memory_of(staged));

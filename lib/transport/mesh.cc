@@ -20,9 +20,9 @@ namespace gxp {
 namespace {
 
 constexpr std::chrono::seconds kHandshakeTime{5};
-constexpr std::chrono::milliseconds kLook{100};  // between two looks for a verdict
-constexpr std::chrono::seconds kPatience{1};     // the same, while a peer does not accept
-constexpr size_t kMaxStrangers = 256;            // handshakes at a time; more wait in the backlog
+constexpr std::chrono::milliseconds kVerdictLook{100};  // between two looks for a verdict
+constexpr std::chrono::seconds kPatience{1};            // the same, while a peer does not accept
+constexpr size_t kMaxStrangers = 256;  // handshakes at a time; more wait in the backlog
 
 // The server's half of a handshake that must not hold up others.
 class Arrival {
@@ -144,7 +144,7 @@ void Mesh::accept_some() {
   const bool room = arrivals_.size() < kMaxStrangers;
   std::vector<pollfd> entries{{parts_.listener.get(), short(room ? POLLIN : 0), 0}};
   for (const Arrival& arrival : arrivals_) entries.push_back({arrival.fd(), POLLIN, 0});
-  const int look_ms = std::min(int(kLook.count()), context_.deadline.remaining_ms());
+  const int look_ms = std::min(int(kVerdictLook.count()), context_.deadline.remaining_ms());
   if (::poll(entries.data(), entries.size(), look_ms) < 0) return;
   auto entry = entries.begin() + 1;
   std::erase_if(arrivals_, [&](Arrival& arrival) { return advance(arrival, *entry++); });

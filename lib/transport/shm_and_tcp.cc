@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -16,8 +15,6 @@
 namespace gxp {
 
 namespace {
-
-constexpr std::chrono::microseconds kYieldTime{200};  // as over TCP alone
 
 class ShmAndTcpSleeper : public Sleeper {
  public:
@@ -90,7 +87,7 @@ std::unique_ptr<Transport> make_shm_and_tcp_transport(const TransportContext& co
       .streams = std::move(streams),
       .sleeper = std::make_unique<ShmAndTcpSleeper>(std::move(local.mine), std::move(shm_streams),
                                                     std::move(tcp_sleeper)),
-      .backoff = Backoff(is_crowded(context, hosts), kYieldTime),
+      .backoff = Backoff(is_crowded(context, hosts), kTcpYieldTime),
       .hosts = number_hosts(hosts),
       .space = std::move(local.space),
       .store = context.store});

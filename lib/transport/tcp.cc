@@ -24,8 +24,6 @@ namespace gxp {
 
 namespace {
 
-// Several times what a sleep and a wake-up cost (17 to 57 us).
-constexpr std::chrono::microseconds kYieldTime{200};
 constexpr int kTcpRtoMaxMs = 44;  // TCP_RTO_MAX_MS of linux/tcp.h since Linux 6.15
 
 // Nothing is lost inside a host, and a congestion control that paces (BBR) halves the bandwidth. To
@@ -182,7 +180,7 @@ std::unique_ptr<Transport> make_tcp_transport(const TransportContext& context, c
       .sleeper = std::make_unique<TcpSleeper>(std::move(tcp_streams), std::move(common)),
       // Each look is a system call, so 100 pauses are 30 us: where two ranks share a CPU, though
       // not all are taken by ranks, 8 bytes take 66 us with pauses and 13 us without.
-      .backoff = Backoff(true, kYieldTime),
+      .backoff = Backoff(true, kTcpYieldTime),
       .hosts = number_hosts(hosts),
       .store = context.store});
 }

@@ -15,7 +15,7 @@ namespace gxp {
 namespace {
 
 constexpr size_t kFewStreams = 4;
-constexpr std::chrono::milliseconds kLook{500};
+constexpr std::chrono::milliseconds kSleeperLook{500};
 
 // Reported when something new happens, not as long as it lasts.
 constexpr uint32_t kEdges = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
@@ -76,13 +76,13 @@ void TcpSleeper::add_entries(std::span<const Interest> interests,
 }
 
 int TcpSleeper::longest_sleep_ms(Deadline deadline) {
-  return std::min(int(kLook.count()), deadline.remaining_ms());
+  return std::min(int(kSleeperLook.count()), deadline.remaining_ms());
 }
 
 void TcpSleeper::end_sleep(std::span<const Interest> interests) {
   const auto now = Deadline::Clock::now();
   if (now < next_look_) return;
-  next_look_ = now + kLook;
+  next_look_ = now + kSleeperLook;
   for (const Interest& interest : interests) {
     TcpStream* stream = streams_[size_t(interest.peer)];
     if (stream != nullptr) stream->look_for_silence();

@@ -33,7 +33,6 @@ constexpr int kRepetitions = 7;
 constexpr size_t kLeastBytes = size_t{128} << 10;
 constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr double kSeconds = 0.5e-3;  // that one exchange should take
-constexpr std::chrono::microseconds kYieldTime{200};
 
 // What the options leave open, the simplest first. Inside a host nothing is paced anyway.
 std::vector<TcpTuning> candidates(const TcpOptions& options, bool on_one_host) {
@@ -85,7 +84,7 @@ class Bundle {
         .rank = context.rank,
         .streams = std::move(streams),
         .sleeper = std::make_unique<TcpSleeper>(std::move(by_rank), std::move(common)),
-        .backoff = Backoff(true, kYieldTime),
+        .backoff = Backoff(true, kTcpYieldTime),
         .hosts = {}});
   }
 

@@ -13,13 +13,13 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kCount = 199;
+constexpr size_t kElements = 199;
 constexpr DType kTypes[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
                             DType::kI64, DType::kI32, DType::kI8,  DType::kU8};
 using Bytes = std::vector<std::byte>;
 
 Bytes scaled_input(const Pattern& pattern, int rank) {
-  Bytes input = pattern_input(pattern, rank, kCount);
+  Bytes input = pattern_input(pattern, rank, kElements);
   if (pattern.op == ReduceOp::kPreMulSum) scale(memory_of(input), pattern.dtype, 1 + rank % 2);
   return input;
 }
@@ -54,7 +54,7 @@ TEST_CASE("every order of folding gives the expected elements exactly", "[bench]
       if (!supports(op, dtype)) continue;
       CAPTURE(world_size, to_string(dtype), to_string(op));
       const Pattern pattern{dtype, op, world_size};
-      const Bytes want = pattern_reduced(pattern, kCount);
+      const Bytes want = pattern_reduced(pattern, kElements);
       for (const unsigned seed : {1u, 2u, 3u})
         CHECK(count_wrong(pattern, fold_in_random_order(pattern, seed), want) == 0);
     }
@@ -70,7 +70,7 @@ TEST_CASE("a rank that is left out changes most results", "[bench]") {
     Bytes partial = scaled_input(pattern, 0);
     fold(memory_of(partial), memory_of(scaled_input(pattern, 1)), dtype, op);
     if (op == ReduceOp::kAvg) scale(memory_of(partial), dtype, 1.0 / 3);
-    CHECK(count_wrong(pattern, partial, pattern_reduced(pattern, kCount)) > kCount / 10);
+    CHECK(count_wrong(pattern, partial, pattern_reduced(pattern, kElements)) > kElements / 10);
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kFixtures = GXP_TEST_DATA "/ckpt/";
+const std::string kCkptFixtures = GXP_TEST_DATA "/ckpt/";
 
 NamedTensors convert(const std::string& from, const std::string& to, const std::string& format,
                      const WriteOptions& options = {}) {
@@ -21,10 +21,10 @@ NamedTensors convert(const std::string& from, const std::string& to, const std::
 
 // The GPT-2 fixture with `change` made to its names, and the config.json beside it.
 void write_gpt2(const std::string& directory, const std::function<void(NamedTensors&)>& change) {
-  NamedTensors tensors = read_checkpoint(kFixtures + "hf_gpt2");
+  NamedTensors tensors = read_checkpoint(kCkptFixtures + "hf_gpt2");
   change(tensors);
   write_checkpoint(tensors, find_format("safetensors"), directory, {});
-  fs::copy(kFixtures + "hf_gpt2/config.json", directory);
+  fs::copy(kCkptFixtures + "hf_gpt2/config.json", directory);
 }
 
 }  // namespace
@@ -36,8 +36,8 @@ TEST_CASE("a model survives every chain of two conversions bit by bit", "[ckpt]"
   const std::string second = GENERATE("gxp", "safetensors", "huggingface");
   const uint64_t shard_bytes = GENERATE(uint64_t{20000}, uint64_t{5'000'000'000});
   CAPTURE(model, first, second, shard_bytes);
-  const auto original = read_checkpoint(kFixtures + model);
-  convert(kFixtures + model, dir / "one", first, {shard_bytes});
+  const auto original = read_checkpoint(kCkptFixtures + model);
+  convert(kCkptFixtures + model, dir / "one", first, {shard_bytes});
   const auto result = convert(dir / "one", dir / "two", second, {shard_bytes});
   CHECK(result.format == second);
   CHECK(digests(result) == digests(original));
@@ -46,7 +46,7 @@ TEST_CASE("a model survives every chain of two conversions bit by bit", "[ckpt]"
 
 TEST_CASE("all storage types survive gxp's format and back", "[ckpt]") {
   const TemporaryDirectory dir;
-  const std::string source = kFixtures + "safetensors_single/model.safetensors";
+  const std::string source = kCkptFixtures + "safetensors_single/model.safetensors";
   const auto original = digests(read_checkpoint(source));
   const auto stored = convert(source, dir / "gxp", "gxp");
   CHECK(stored.step == 1001);
@@ -82,10 +82,10 @@ TEST_CASE("gxp's format alone keeps optimizer state and what is known of the run
 
 TEST_CASE("a Hugging Face directory has the configuration that GPT2LMHeadModel reads", "[ckpt]") {
   const TemporaryDirectory dir;
-  convert(kFixtures + "hf_gpt2", dir / "out", "huggingface");
+  convert(kCkptFixtures + "hf_gpt2", dir / "out", "huggingface");
   CHECK(list(dir / "out") == std::vector<std::string>{"config.json", "model.safetensors"});
   const auto written = nlohmann::json::parse(read_bytes(dir / "out/config.json"));
-  const auto original = nlohmann::json::parse(read_bytes(kFixtures + "hf_gpt2/config.json"));
+  const auto original = nlohmann::json::parse(read_bytes(kCkptFixtures + "hf_gpt2/config.json"));
   for (const char* key :
        {"model_type", "architectures", "n_embd", "n_layer", "n_head", "n_positions", "vocab_size",
         "layer_norm_epsilon", "activation_function", "tie_word_embeddings", "dtype"}) {
@@ -97,13 +97,13 @@ TEST_CASE("a Hugging Face directory has the configuration that GPT2LMHeadModel r
 TEST_CASE("a Hugging Face directory has the configuration that LlamaForCausalLM reads", "[ckpt]") {
   const TemporaryDirectory dir;
   const auto written_config =
-      convert(kFixtures + "hf_llama_tied_gqa", dir / "out", "huggingface").config;
+      convert(kCkptFixtures + "hf_llama_tied_gqa", dir / "out", "huggingface").config;
   CHECK(find_value(written_config, "model.kv_heads") == "1");
   CHECK(find_value(written_config, "model.tied_head") == "true");
   CHECK(find_value(written_config, "model.rope_theta") == "10000.0");
   const auto written = nlohmann::json::parse(read_bytes(dir / "out/config.json"));
   const auto original =
-      nlohmann::json::parse(read_bytes(kFixtures + "hf_llama_tied_gqa/config.json"));
+      nlohmann::json::parse(read_bytes(kCkptFixtures + "hf_llama_tied_gqa/config.json"));
   for (const char* key :
        {"model_type", "architectures", "hidden_size", "num_hidden_layers", "num_attention_heads",
         "num_key_value_heads", "head_dim", "intermediate_size", "max_position_embeddings",
@@ -116,7 +116,7 @@ TEST_CASE("a Hugging Face directory has the configuration that LlamaForCausalLM 
 
 TEST_CASE("the sizes that a Llama's settings leave out are written out", "[ckpt]") {
   const TemporaryDirectory dir;
-  NamedTensors model = read_checkpoint(kFixtures + "hf_llama_tied_gqa");
+  NamedTensors model = read_checkpoint(kCkptFixtures + "hf_llama_tied_gqa");
   std::erase_if(model.config, [](const auto& pair) { return pair.first == "model.head_size"; });
   model.config.emplace_back("model.head_size", "0");
   write_checkpoint(model, find_format("huggingface"), dir / "out", {});
@@ -133,7 +133,7 @@ TEST_CASE("the sizes that a Llama's settings leave out are written out", "[ckpt]
 
 TEST_CASE("a Llama's config.json that gxp cannot compute yields tensors only", "[ckpt]") {
   const TemporaryDirectory dir;
-  convert(kFixtures + "hf_llama_tied_gqa", dir / "m", "huggingface");
+  convert(kCkptFixtures + "hf_llama_tied_gqa", dir / "m", "huggingface");
   const auto config = nlohmann::json::parse(read_bytes(dir / "m/config.json"));
   const std::vector<std::pair<const char*, nlohmann::json>> changes = {
       {"model_type", "mistral"},     {"hidden_act", "gelu"},
@@ -153,7 +153,7 @@ TEST_CASE("a Llama's config.json that gxp cannot compute yields tensors only", "
 
 TEST_CASE("a Llama's config.json as transformers 4 writes it is understood", "[ckpt]") {
   const TemporaryDirectory dir;
-  convert(kFixtures + "hf_llama_tied_gqa", dir / "m", "huggingface");
+  convert(kCkptFixtures + "hf_llama_tied_gqa", dir / "m", "huggingface");
   auto config = nlohmann::json::parse(read_bytes(dir / "m/config.json"));
   for (const char* key : {"rope_parameters", "num_key_value_heads", "head_dim"}) config.erase(key);
   config["rope_theta"] = 500000.0;
@@ -173,7 +173,7 @@ TEST_CASE("names without a prefix, mask buffers and a stored tied head are under
     tensors.tensors.push_back(counting_tensor("h.0.attn.bias", {1, 1, 32, 32}));
     tensors.tensors.push_back(counting_tensor("h.0.attn.masked_bias", {}));
   });
-  const auto original = digests(read_checkpoint(kFixtures + "hf_gpt2"));
+  const auto original = digests(read_checkpoint(kCkptFixtures + "hf_gpt2"));
   CHECK(digests(read_weights(dir / "old")) == original);
   CHECK(read_checkpoint(dir / "old").tensors.size() == original.size() + 3);
   CHECK(digests(convert(dir / "old", dir / "gxp", "gxp")) == original);
@@ -207,7 +207,7 @@ TEST_CASE("a missing or misshapen tensor is named", "[ckpt]") {
 
 TEST_CASE("weights alone do not make a Hugging Face directory", "[ckpt]") {
   const TemporaryDirectory dir;
-  fs::copy(kFixtures + "hf_gpt2/model.safetensors", dir / "bare.safetensors");
+  fs::copy(kCkptFixtures + "hf_gpt2/model.safetensors", dir / "bare.safetensors");
   const auto [kind, text] =
       error_of([&] { convert(dir / "bare.safetensors", dir / "x", "huggingface"); });
   CHECK(kind == ErrorKind::kConfig);
@@ -239,7 +239,7 @@ TEST_CASE("a config.json that gxp cannot compute yields tensors only", "[ckpt]")
 TEST_CASE("an existing path is replaced only by --force, and only if it is a checkpoint",
           "[ckpt]") {
   const TemporaryDirectory dir;
-  const std::string source = kFixtures + "hf_gpt2";
+  const std::string source = kCkptFixtures + "hf_gpt2";
   convert(source, dir / "out", "gxp");
   CHECK(error_of([&] { convert(source, dir / "out", "gxp"); }).first == ErrorKind::kUsage);
   CHECK(convert(source, dir / "out/", "huggingface", {.replace = true}).format == "huggingface");

@@ -71,7 +71,7 @@ Arguments spoil(const GoldenRun& run, const std::string& name,
   return {"--resume"};
 }
 
-struct Case {
+struct BadCase {
   std::string what;
   std::function<Arguments(const GoldenRun&)> arrange;
   int code;
@@ -79,7 +79,7 @@ struct Case {
 };
 
 using Run = const GoldenRun&;
-const std::vector<Case> kCases = {
+const std::vector<BadCase> kCases = {
     {"unknown key",
      [](Run r) { return edit(r, "micro_batch", "micro_bacth"); },
      2,
@@ -251,7 +251,7 @@ std::pair<Outcome, Outcome> run_hosts(const std::string& timeout, const std::str
 
 TEST_CASE("bad input is told in one line with the documented exit code", "[cmd]") {
   const std::string nproc = GENERATE("1", "3");
-  for (const Case& row : kCases) {
+  for (const BadCase& row : kCases) {
     const GoldenRun run;
     Arguments arguments = row.arrange(run);
     arguments.insert(arguments.end(), {"--nproc", nproc});

@@ -13,13 +13,13 @@
 namespace gxp {
 namespace {
 
-struct Outcome {
+struct LineOutcome {
   int code;
   std::string out;
   std::string err;
 };
 
-Outcome run(const std::string& line) {
+LineOutcome run(const std::string& line) {
   std::istringstream words(line);
   const std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
   std::ostringstream out, err;
@@ -45,7 +45,7 @@ TEST_CASE("help and version go to stdout and succeed", "[cmd]") {
                                                 {"brew --help", "Usage: gxp brew [OPTIONS] kind"},
                                                 {"help help", "Usage: gxp help"},
                                                 {"--version", "gxp 0."}}));
-  const Outcome outcome = run(arguments);
+  const LineOutcome outcome = run(arguments);
   CAPTURE(arguments, outcome.out);
   CHECK(outcome.code == 0);
   CHECK(outcome.err.empty());
@@ -66,7 +66,7 @@ TEST_CASE("a wrong command line is one line on stderr and exit code 2", "[cmd]")
        {"brew tea --strength much", "Could not convert: --strength = much"},
        {"brew tea --format jsn",
         "--format: must be one of: text, csv, json, is 'jsn'; did you mean 'json'?"}}));
-  const Outcome outcome = run(arguments);
+  const LineOutcome outcome = run(arguments);
   CHECK(outcome.code == 2);
   CHECK(outcome.out.empty());
   CHECK(outcome.err == "gxp: error: " + message + "\n");
@@ -77,7 +77,7 @@ TEST_CASE("whatever an action throws becomes a message and an exit code", "[cmd]
       {{"peer", 5, "brew: rank 3 is gone"},
        {"memory", 4, "allocate memory: the system has none left"},
        {"bug", 70, "boiled over; this is a bug in gxp"}}));
-  const Outcome outcome = run("fail " + what);
+  const LineOutcome outcome = run("fail " + what);
   CHECK(outcome.code == code);
   CHECK(outcome.err == "gxp: error: " + message + "\n");
 }

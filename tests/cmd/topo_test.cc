@@ -11,8 +11,8 @@
 namespace gxp {
 namespace {
 
-const std::string kData = std::string(GXP_TEST_DATA) + "/topo/";
-const std::string kOci = kData + "oci-H100-topology.xml";
+const std::string kTopoData = std::string(GXP_TEST_DATA) + "/topo/";
+const std::string kOci = kTopoData + "oci-H100-topology.xml";
 
 std::string read(const std::string& path) {
   std::ostringstream text;
@@ -34,7 +34,7 @@ std::string edited(const std::string& path, const std::string& from, const std::
 }  // namespace
 
 TEST_CASE("gxp topo -m prints what nvidia-smi topo -m prints", "[cmd]") {
-  const std::string expected = read(kData + "matrix/oci-H100-topology.smi.txt");
+  const std::string expected = read(kTopoData + "matrix/oci-H100-topology.smi.txt");
   CHECK(run_gxp({"topo", "-m", "--from", kOci}).out == expected);
   CHECK(run_gxp({"topo", "matrix", "--from", kOci}).out == expected);
   const Outcome nccl = run_gxp({"topo", "matrix", "--from", kOci, "--like", "nccl"});
@@ -91,7 +91,7 @@ TEST_CASE("gxp topo fix writes a VM's file, or says why it cannot", "[cmd]") {
   CHECK(run_gxp({"topo", "diff", kOci, made}).code == 0);
   CHECK_THAT(read(made), Catch::Contains("busid=\"00a1:0f:00.0\""));
   const Outcome refused =
-      run_gxp({"topo", "fix", "--for-vm", kOci, "--devices", kData + "aws-p4d-24xl-topo.xml"});
+      run_gxp({"topo", "fix", "--for-vm", kOci, "--devices", kTopoData + "aws-p4d-24xl-topo.xml"});
   CHECK(refused.code == 1);
   CHECK(refused.out.empty());
   CHECK_FALSE(refused.errors().empty());

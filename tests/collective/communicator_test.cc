@@ -117,7 +117,7 @@ void all_reduce_sum(Communicator& comm, Memory data) {
 
 // Runs fn and returns what the communicator threw, or "no error".
 template <class Fn>
-std::string error_of(const Fn& fn) {
+std::string failure_of(const Fn& fn) {
   try {
     fn();
   } catch (const Error& error) {
@@ -234,7 +234,7 @@ TEST_CASE("when one rank is cut off, all fail with kPeer and know the call") {
   };
   const auto errors = run_ranks_over(make, world_size, [](Communicator& comm) {
     std::vector<float> data(1000);
-    return error_of([&] {
+    return failure_of([&] {
       for (int i = 0; i < 4; ++i) all_reduce_sum(comm, memory_of(data));
     });
   });
@@ -252,7 +252,7 @@ TEST_CASE("a message that is cut short fails all ranks") {
   };
   const auto errors = run_ranks_over(make, 3, [](Communicator& comm) {
     std::vector<float> data(1000);
-    return error_of([&] {
+    return failure_of([&] {
       for (int i = 0; i < 4; ++i) all_reduce_sum(comm, memory_of(data));
     });
   });
@@ -267,7 +267,7 @@ TEST_CASE("ranks that call different operations of equal size are told both") {
       [](Communicator& comm) {
         std::vector<float> data(64);
         const auto op = comm.rank() == 0 ? ReduceOp::kSum : ReduceOp::kMax;
-        return error_of([&] { comm.all_reduce(memory_of(data), DType::kF32, op); });
+        return failure_of([&] { comm.all_reduce(memory_of(data), DType::kF32, op); });
       },
       options);
   CHECK(contains(errors[0], "all-reduce 0 (64 f32, sum) at rank 0"));
@@ -278,9 +278,9 @@ TEST_CASE("after a failure nothing more is started, and the cause stays") {
   const auto errors = run_ranks(2, [](Communicator& comm) {
     std::vector<float> data(64);
     comm.abort("the test says so");
-    const std::string first = error_of([&] { all_reduce_sum(comm, memory_of(data)); });
+    const std::string first = failure_of([&] { all_reduce_sum(comm, memory_of(data)); });
     Pending pending = comm.start_all_reduce(memory_of(data), DType::kF32, ReduceOp::kSum);
-    return first + " | " + error_of([&] { pending.wait(); });
+    return first + " | " + failure_of([&] { pending.wait(); });
   });
   CHECK(contains(errors[0], "all-reduce 0 (64 f32, sum) at rank 0: "));
   CHECK(contains(errors[0], "| " + std::string(to_string(ErrorKind::kPeer)) +
@@ -298,7 +298,7 @@ TEST_CASE("a communicator that is destroyed with calls in flight ends them") {
     Communicator comm(world.make_transport(0), *device, {});
     pending = comm.start_all_reduce(memory_of(data), DType::kF32, ReduceOp::kSum);
   }
-  CHECK(contains(error_of([&] { pending.wait(); }), "was destroyed before its calls were done"));
+  CHECK(contains(failure_of([&] { pending.wait(); }), "was destroyed before its calls were done"));
 }
 
 TEST_CASE("an exception on one rank aborts the others and is the one that is seen") {
@@ -309,7 +309,7 @@ TEST_CASE("an exception on one rank aborts the others and is the one that is see
       return 0;
     });
   };
-  CHECK(contains(error_of(run), "read tokens: disk is gone"));
+  CHECK(contains(failure_of(run), "read tokens: disk is gone"));
 }
 
 TEST_CASE("a plan says why") {
@@ -322,7 +322,7 @@ TEST_CASE("a plan says why") {
 
 TEST_CASE("device memory is refused") {
   const auto errors = run_ranks(1, [](Communicator& comm) {
-    return error_of([&] {
+    return failure_of([&] {
       comm.all_reduce({nullptr, 8, MemorySpace::kCuda}, DType::kF32, ReduceOp::kSum);
     });
   });

@@ -87,7 +87,7 @@ PeerCall receive_from(int rank) {
   return {.kind = PeerCall::Kind::kReceive, .from = rank, .count = 64, .sequence = 3};
 }
 
-struct Case {
+struct DiagnosisCase {
   std::string name;
   std::vector<RankReport> ranks;
   int asked_by;
@@ -97,8 +97,8 @@ struct Case {
 };
 
 // clang-format off
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+const std::vector<DiagnosisCase>& cases() {
+  static const std::vector<DiagnosisCase> all = {
   {"two ranks, one has not entered", {Rank().in(all_reduce(17), 0, 1), idle(16)}, 0, 1,
    {"it has not entered all-reduce 17 (4096 f32, sum), 16 KiB; its last operation: "
     "all-reduce 16 (4096 f32, sum) ended 3.0 s before; "
@@ -284,7 +284,7 @@ class FourRanks {
 }  // namespace
 
 TEST_CASE("the diagnosis names the culprit and why", "[collective]") {
-  for (const Case& situation : cases()) {
+  for (const DiagnosisCase& situation : cases()) {
     CAPTURE(situation.name);
     const auto finding = diagnose(situation.ranks, situation.asked_by);
     REQUIRE(finding.has_value());

@@ -16,7 +16,7 @@ std::string picture_of(const Algorithm& algorithm, const CallShape& shape) {
   return schedule_svg(algorithm, shape, record(algorithm, shape));
 }
 
-const Algorithm& row(std::string_view name, Collective collective) {
+const Algorithm& row_of(std::string_view name, Collective collective) {
   return *find_algorithm(name, collective);
 }
 
@@ -24,7 +24,7 @@ const Algorithm& row(std::string_view name, Collective collective) {
 
 TEST_CASE("a table has a line for each step, with the round in which it happens") {
   const CallShape shape{.world_size = 2, .count = 4};
-  CHECK(schedule_table(record(row("direct", Collective::kReduceScatter), shape)) ==
+  CHECK(schedule_table(record(row_of("direct", Collective::kReduceScatter), shape)) ==
         "rank  step  round  what\n"
         "   0     0      1  send [2, 4) to 1\n"
         "   0     1      1  receive [4, 6) from 1\n"
@@ -44,7 +44,7 @@ TEST_CASE("a step whose message arrives after its own has left shows both rounds
 TEST_CASE("a picture has an arrow for each message and a plus for each fold") {
   // Three steps of reduce-scatter and three of all-gather; one more of each in the legend.
   const std::string svg =
-      picture_of(row("ring", Collective::kAllReduce), {.world_size = 4, .count = 16});
+      picture_of(row_of("ring", Collective::kAllReduce), {.world_size = 4, .count = 16});
   CHECK(occurrences(svg, "<line class=\"fold\"") == 3 * 4);
   CHECK(occurrences(svg, "<circle class=\"fold\"") == 3 * 4 + 1);
   CHECK(occurrences(svg, "<line class=\"store\"") == 3 * 4);
@@ -54,18 +54,18 @@ TEST_CASE("a picture has an arrow for each message and a plus for each fold") {
 
 TEST_CASE("a picture names hosts, the root, local steps and scratch") {
   const std::vector<int> hosts = {0, 0, 1, 1};
-  const std::string tree = picture_of(row("hierarchical", Collective::kBroadcast),
+  const std::string tree = picture_of(row_of("hierarchical", Collective::kBroadcast),
                                       {.world_size = 4, .count = 8, .root = 2, .hosts = hosts});
   CHECK(occurrences(tree, ">rank 2 (root)<") == 1);
   CHECK(occurrences(tree, ">host 1<") == 2);
   const std::string direct =
-      picture_of(row("direct", Collective::kAllReduce), {.world_size = 4, .count = 8});
+      picture_of(row_of("direct", Collective::kAllReduce), {.world_size = 4, .count = 8});
   CHECK(occurrences(direct, ">3 x fold<") == 4);
   CHECK(occurrences(direct, ">from 8 on: scratch<") == 1);
 }
 
 TEST_CASE("what is drawn is well-formed whatever the algorithm's name") {
-  Algorithm odd = row("dissemination", Collective::kBarrier);
+  Algorithm odd = row_of("dissemination", Collective::kBarrier);
   odd.name = "<a & b>";
   const std::string svg = picture_of(odd, {.world_size = 5});
   CHECK(occurrences(svg, "&lt;a &amp; b&gt; barrier") == 1);
@@ -83,7 +83,7 @@ TEST_CASE("every algorithm can be drawn, and always alike") {
 }
 
 TEST_CASE("a message that nobody receives is drawn without an arrow") {
-  const Algorithm& ring = row("ring", Collective::kAllGather);
+  const Algorithm& ring = row_of("ring", Collective::kAllGather);
   const CallShape shape{.world_size = 2, .count = 2};
   const std::string svg = schedule_svg(ring, shape, {{{.to = 1, .leaving = {0, 1}}}, {}});
   CHECK(occurrences(svg, ">[0, 1)<") == 1);

@@ -11,8 +11,8 @@ using namespace gxp;
 
 namespace {
 
-constexpr DType kTypes[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
-                            DType::kI64, DType::kI32, DType::kI8,  DType::kU8};
+constexpr DType kCallTypes[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
+                                DType::kI64, DType::kI32, DType::kI8,  DType::kU8};
 
 std::vector<std::string> algorithm_names() {
   std::set<std::string> names = {"auto"};
@@ -87,7 +87,7 @@ std::string check_all_types(Communicator& comm, const std::string& algorithm, Bu
   for (const Collective collective :
        {Collective::kAllReduce, Collective::kReduceScatter, Collective::kReduce}) {
     if (!has(algorithm, collective)) continue;
-    for (const DType dtype : kTypes) {
+    for (const DType dtype : kCallTypes) {
       for (const ReduceOp op : reduce_ops()) {
         if (!supports(op, dtype)) continue;
         for (const size_t count : {size_t{5}, size_t{1031}}) {
@@ -137,7 +137,7 @@ std::string check_random_calls(Communicator& comm, uint64_t seed, int calls) {
   const auto below = [&](size_t n) { return size_t(random() % n); };
   for (int i = 0; i < calls; ++i) {
     const Collective collective = collectives()[below(collectives().size())];
-    const DType dtype = kTypes[below(std::size(kTypes))];
+    const DType dtype = kCallTypes[below(std::size(kCallTypes))];
     const ReduceOp op = reduce_ops()[below(reduce_ops().size())];
     const size_t most = below(8) == 0 ? 8000 : 200;
     const Call call{.collective = collective,
@@ -195,7 +195,7 @@ std::string check_same_bits(Communicator& comm) {
   return "";
 }
 
-void require_none(const std::vector<std::string>& problems) {
+void require_no_problem(const std::vector<std::string>& problems) {
   for (const std::string& problem : problems) REQUIRE(problem == "");
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("every algorithm gives every operation's result over every transport",
   options.segment_bytes = 1024;
   options.channels = 1 + world_size % 3;
   CAPTURE(transport, world_size, options.algorithm);
-  require_none(run_over_ranks(transport, world_size, options, [&](Communicator& comm) {
+  require_no_problem(run_over_ranks(transport, world_size, options, [&](Communicator& comm) {
     return check_everything(comm, options.algorithm);
   }));
 }
@@ -219,7 +219,7 @@ TEST_CASE("layout-invariant algorithms give the same bits over any transport, se
   const std::string transport = GENERATE("inproc", "shm", "shm mapped", "tcp");
   const int world_size = GENERATE(2, 3, 4, 5, 7, 8);
   CAPTURE(transport, world_size);
-  require_none(run_over_ranks(transport, world_size, {}, check_same_bits));
+  require_no_problem(run_over_ranks(transport, world_size, {}, check_same_bits));
 }
 
 TEST_CASE("large calls go through tiles and segments unharmed") {
@@ -228,14 +228,14 @@ TEST_CASE("large calls go through tiles and segments unharmed") {
   CommunicatorOptions options;
   options.algorithm = GENERATE("auto", "direct");
   CAPTURE(transport, world_size, options.algorithm);
-  require_none(run_over_ranks(transport, world_size, options, check_large));
+  require_no_problem(run_over_ranks(transport, world_size, options, check_large));
 }
 
 TEST_CASE("random calls in a row give exact results") {
   const std::string transport = GENERATE("shm", "shm mapped", "tcp");
   const int world_size = GENERATE(2, 3, 5);
   CAPTURE(transport, world_size);
-  require_none(run_over_ranks(transport, world_size, {}, [](Communicator& comm) {
+  require_no_problem(run_over_ranks(transport, world_size, {}, [](Communicator& comm) {
     return check_random_calls(comm, 42, 300);
   }));
 }
@@ -252,7 +252,7 @@ TEST_CASE("rings in any order and groups give exact results, in parts of the ran
   }
   for (int rank = 0; rank < world_size; ++rank) plan.groups.push_back(rank % 2);
   CAPTURE(world_size, options.algorithm);
-  require_none(run_over_ranks("inproc", world_size, options, [](Communicator& comm) {
+  require_no_problem(run_over_ranks("inproc", world_size, options, [](Communicator& comm) {
     const std::string problem = check_random_calls(comm, 42, 60);
     const auto part = comm.split(comm.rank() % 3 == 0 ? 0 : 1, -comm.rank());
     return problem.empty() ? check_random_calls(*part, 43, 60) : problem;
@@ -267,7 +267,7 @@ TEST_CASE("a million random calls give exact results", "[.long]") {
     CommunicatorOptions options;
     options.layout_invariant = seed % 2 == 0;
     options.segment_bytes = seed % 3 == 0 ? 4096 : 0;
-    require_none(run_over_ranks(transport, world_size, options, [&](Communicator& comm) {
+    require_no_problem(run_over_ranks(transport, world_size, options, [&](Communicator& comm) {
       return check_random_calls(comm, seed, 10000);
     }));
   }

@@ -11,7 +11,7 @@ using namespace gxp;
 namespace {
 
 // Small segments, so that few elements already need several.
-CommunicatorOptions options_for(std::string_view algorithm) {
+CommunicatorOptions options_of(std::string_view algorithm) {
   CommunicatorOptions options;
   options.algorithm = algorithm;
   options.segment_bytes = 1024;
@@ -32,7 +32,7 @@ TEST_CASE("the wire carries the bytes that the formula says, for every algorithm
   const size_t count = GENERATE(0, 1, 7, 4099);
   CAPTURE(name, world_size, count);
   const auto sent = run_ranks(
-      world_size, [&](Communicator& comm) { return bytes_sent(comm, count); }, options_for(name));
+      world_size, [&](Communicator& comm) { return bytes_sent(comm, count); }, options_of(name));
   const Algorithm& algorithm = *find_algorithm(name, Collective::kAllReduce);
   for (int rank = 0; rank < world_size; ++rank) {
     CHECK(sent[static_cast<size_t>(rank)] ==
@@ -45,7 +45,7 @@ TEST_CASE("a ring all-reduce of K bytes sends 2K(N-1)/N bytes from each rank") {
   const auto n = static_cast<uint64_t>(world_size);
   const size_t count = 1200 * n;
   const auto sent = run_ranks(
-      world_size, [&](Communicator& comm) { return bytes_sent(comm, count); }, options_for("ring"));
+      world_size, [&](Communicator& comm) { return bytes_sent(comm, count); }, options_of("ring"));
   for (const uint64_t bytes : sent) CHECK(bytes == 2 * (4 * count) * (n - 1) / n);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("a second call of a size allocates nothing on the device") {
     bytes_sent(comm, 4099);
     return device->tracker().allocation_count() - before;
   };
-  CHECK(run_ranks(2, count_allocations, options_for("ring"), device.get()) ==
+  CHECK(run_ranks(2, count_allocations, options_of("ring"), device.get()) ==
         std::vector<uint64_t>{0, 0});
   CHECK(device->tracker().live().total() == 0);
 }

@@ -19,6 +19,7 @@
 #include "lib/collective/diagnosis.h"
 #include "lib/transport/faulty.h"
 #include "lib/transport/table.h"
+#include "tests/transport/worlds.h"
 
 namespace {
 
@@ -53,7 +54,6 @@ constexpr size_t kPageBytes = 4096;
 double now() {
   return std::chrono::duration<double>(Deadline::Clock::now().time_since_epoch()).count();
 }
-Deadline soon() { return Deadline::after(20s); }
 
 // What the victim's signal handler and transport do.
 struct Blow {
@@ -244,7 +244,8 @@ void FaultyJob::call(int rank, Communicator& comm, double& entered) {
   const TrappedBuffer out(2 * call.count * sizeof(float));
   if (rank == scene_.victim && scene_.mishap == Mishap::kCount) call.count *= 2;
   if (rank == scene_.victim && scene_.mishap == Mishap::kSkip) return;
-  if (rank == scene_.victim && scene_.mishap == Mishap::kLate) ::usleep(useconds_t(1e6 * (scene_.timeout_s + 0.7)));
+  if (rank == scene_.victim && scene_.mishap == Mishap::kLate)
+    ::usleep(useconds_t(1e6 * (scene_.timeout_s + 0.7)));
   const Extents extents = extents_of(call, rank, kRanks);
   const Memory input = in.part(extents.input, call.dtype);
   const Memory output = out.part(extents.output, call.dtype);

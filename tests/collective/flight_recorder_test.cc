@@ -23,7 +23,7 @@ namespace {
 
 using State = FlightEntry::State;
 
-Call all_reduce(uint32_t sequence, size_t count = 4096) {
+Call recorded_all_reduce(uint32_t sequence, size_t count = 4096) {
   return {.collective = Collective::kAllReduce,
           .dtype = DType::kF32,
           .op = ReduceOp::kSum,
@@ -55,7 +55,7 @@ void put(std::string& image, size_t word, uint64_t value) {
 // An image with operation 0, an all-reduce.
 std::string small_image() {
   FlightRecorder recorder(1, 4);
-  recorder.enter(all_reduce(0), "ring");
+  recorder.enter(recorded_all_reduce(0), "ring");
   return recorder.image();
 }
 
@@ -81,7 +81,7 @@ void run_and_kill(Body body) {
 
 TEST_CASE("what a rank enters, waits for and leaves is in its record", "[collective]") {
   FlightRecorder recorder(2, 4);
-  recorder.enter(all_reduce(0), "halving-doubling");
+  recorder.enter(recorded_all_reduce(0), "halving-doubling");
   recorder.done();
   recorder.define_group(3, 1, 2);
   recorder.enter({.collective = Collective::kBroadcast, .count = 7, .root = 1}, "binomial", 3);
@@ -109,7 +109,7 @@ TEST_CASE("the ring keeps the last operations, oldest first", "[collective]") {
   CAPTURE(count);
   FlightRecorder recorder(0, 1);
   for (size_t i = 0; i < count; ++i) {
-    recorder.enter(all_reduce(uint32_t(i)), "ring");
+    recorder.enter(recorded_all_reduce(uint32_t(i)), "ring");
     recorder.done();
   }
   const FlightRecord record = record_of(recorder);
@@ -125,9 +125,9 @@ TEST_CASE("the record of a killed process says what it was doing", "[collective]
   const std::string inside = directory / "made/here";
   run_and_kill([&] {
     FlightRecorder recorder(3, 4, inside);
-    recorder.enter(all_reduce(0), "ring");
+    recorder.enter(recorded_all_reduce(0), "ring");
     recorder.done();
-    recorder.enter(all_reduce(1), "ring");
+    recorder.enter(recorded_all_reduce(1), "ring");
     recorder.step(2, 1);
   });
   const FlightRecord record = read_flight_record(flight_record_path(inside, 3));
@@ -158,7 +158,7 @@ TEST_CASE("entries that are read while they are written are whole or left out", 
   {
     const std::jthread writer([&](const std::stop_token& stop) {
       for (uint32_t i = 0; !stop.stop_requested(); ++i) {
-        Call call = all_reduce(i, i);
+        Call call = recorded_all_reduce(i, i);
         call.root = int(i);
         recorder.enter(call, "ring");
       }
@@ -256,7 +256,7 @@ TEST_CASE("sixteen algorithms keep their names, more have none", "[collective]")
   std::vector<std::string> names;
   for (int i = 0; i < 17; ++i) names.push_back(fmt::format("{}-with-a-rather-long-name", i));
   FlightRecorder recorder(0, 1);
-  for (uint32_t i = 0; i < 34; ++i) recorder.enter(all_reduce(i), names[i % 17]);
+  for (uint32_t i = 0; i < 34; ++i) recorder.enter(recorded_all_reduce(i), names[i % 17]);
   const FlightRecord record = record_of(recorder);
   for (size_t i = 0; i < record.entries.size(); ++i)
     CHECK(record.entries[i].algorithm == (i % 17 == 16 ? "" : names[i % 17].substr(0, 23)));
@@ -265,7 +265,7 @@ TEST_CASE("sixteen algorithms keep their names, more have none", "[collective]")
 TEST_CASE("operations milliseconds apart have exact times", "[collective]") {
   FlightRecorder recorder(0, 1);
   for (uint32_t i = 0; i < 3; ++i) {
-    recorder.enter(all_reduce(i), "ring");
+    recorder.enter(recorded_all_reduce(i), "ring");
     recorder.done();
     timespec tick{};
     clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
@@ -280,7 +280,7 @@ TEST_CASE("a time that the caller knows is taken, and what is done at once has i
           "[collective]") {
   FlightRecorder recorder(0, 1);
   const auto now = Deadline::Clock::now();
-  recorder.enter(all_reduce(0), "direct", 0, now);
+  recorder.enter(recorded_all_reduce(0), "direct", 0, now);
   recorder.done_at_once();
   const FlightEntry entry = record_of(recorder).entries.at(0);
   CHECK(std::abs(entry.entered_ns - now.time_since_epoch().count()) <= 1);
@@ -290,9 +290,9 @@ TEST_CASE("a time that the caller knows is taken, and what is done at once has i
 
 TEST_CASE("a record is shown newest first, one line an operation", "[collective]") {
   FlightRecorder recorder(1, 2);
-  recorder.enter(all_reduce(0), "ring");
+  recorder.enter(recorded_all_reduce(0), "ring");
   recorder.done();
-  recorder.enter(all_reduce(1), "ring");
+  recorder.enter(recorded_all_reduce(1), "ring");
   recorder.step(3, 0);
   const std::string text = to_text(record_of(recorder));
   CHECK(text.starts_with("rank 1 of 2, process "));

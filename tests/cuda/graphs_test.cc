@@ -7,7 +7,7 @@ namespace gxp {
 namespace {
 
 constexpr size_t kWidth = 64;
-using Floats = std::vector<float>;
+using HostFloats = std::vector<float>;
 
 // Products and sums over an f32 matrix on the GPU, the sums as a stream repeats them.
 class Graphs {
@@ -25,9 +25,9 @@ class Graphs {
   }
   void multiply() { ops_->matmul(of(product_, {kWidth, kWidth}), x(), x(), {}); }
   void fill(float value) { ops_->fill(of(x_, {kWidth, kWidth}), value); }
-  Floats sums() {
+  HostFloats sums() {
     stream_->finish(Deadline::after(std::chrono::seconds(30)));
-    Floats host(kWidth);
+    HostFloats host(kWidth);
     device_->copy(memory_of(host), sums_.memory());
     return host;
   }
@@ -60,10 +60,10 @@ TEST_CASE("a graph reads its operands anew and is recorded again when scratch me
   CHECK(graphs.repeat_sums());
   graphs.fill(2);
   CHECK(graphs.repeat_sums());
-  CHECK(graphs.sums() == Floats(kWidth, kWidth * (3 * 1 + 2)));
+  CHECK(graphs.sums() == HostFloats(kWidth, kWidth * (3 * 1 + 2)));
   graphs.multiply();  // needs more scratch memory than sums do
   for (const bool recorded : {false, false, true}) CHECK(graphs.repeat_sums() == recorded);
-  CHECK(graphs.sums() == Floats(kWidth, kWidth * (3 * 1 + 4 * 2)));
+  CHECK(graphs.sums() == HostFloats(kWidth, kWidth * (3 * 1 + 4 * 2)));
 }
 
 TEST_CASE("a graph is recorded again when the table that it reads grows") {

@@ -44,7 +44,7 @@ Seen on_cpu(const Floats& x, WireFormat format) {
   return seen;
 }
 
-class Gpu {
+class QuantizeGpu {
  public:
   // Arrays begin `skipped` elements after aligned memory.
   Seen run(const Floats& x, WireFormat format, size_t skipped) {
@@ -114,7 +114,7 @@ void check_same(const Seen& found, const Seen& expected) {
 TEST_CASE("a GPU encodes and decodes to the CPU's bits, whatever the values, count and place") {
   const auto format = GENERATE(from_range(kWireFormats));
   const auto count = GENERATE(from_range(kWireCounts));
-  Gpu gpu;
+  QuantizeGpu gpu;
   for (const Distribution& distribution : kWireDistributions) {
     const Floats x = values_of(distribution, count);
     for (const size_t skipped : {0, 1}) {
@@ -131,7 +131,7 @@ TEST_CASE("a GPU encodes NaN and infinity as the CPU does") {
   CAPTURE(int(format), bad);
   Floats x = values_of(kWireDistributions[1], 300);
   x[200] = bad;
-  check_same(Gpu().run(x, format, 0), on_cpu(x, format));
+  check_same(QuantizeGpu().run(x, format, 0), on_cpu(x, format));
 }
 
 TEST_CASE("a GPU refuses encoded bytes at an odd address") {

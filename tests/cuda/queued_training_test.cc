@@ -4,17 +4,11 @@
 #include "tests/catch.h"
 #include "tests/cuda/emulation/cuda_runtime_api.h"
 #include "tests/cuda/queued_cpu_ops.h"
+#include "tests/cuda/sets.h"
 #include "tests/train/golden.h"
 
 namespace gxp {
 namespace {
-
-using Sets = std::vector<std::string>;
-
-Sets operator+(Sets a, const Sets& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 Backend queued_backend(const TrainConfig& config) {
   Backend backend = make_cuda_backend(0, config, 1);

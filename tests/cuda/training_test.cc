@@ -8,6 +8,7 @@
 #include "lib/plan/run_plan.h"
 #include "lib/train/cuda_backend.h"
 #include "tests/catch.h"
+#include "tests/cuda/sets.h"
 #include "tests/forecast/runs.h"
 #include "tests/train/golden_model.h"
 
@@ -24,20 +25,13 @@ constexpr double kFloat8OrderTolerance = 1e-4;
 
 constexpr int kSteps = 4;
 
-using Sets = std::vector<std::string>;
-
-Sets operator+(Sets a, const Sets& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 const Sets kBf16 = {"train.precision=bf16"};
 const Sets kFloat8 = {"train.precision=bf16", "train.matmul=fp8"};
 // Of llama-tiny, whose keys are 24 channels wide.
 const Sets kFloat8Widths = {"model.init=normal", "model.head_size=16"};
 const Sets kFloat8Llama = kFloat8 + kFloat8Widths;
 
-enum class Graphs { kNone, kRecorded };
+enum class GraphUse { kNone, kRecorded };
 
 // In the last step, all that can be graphs are; in the first two, none is.
 bool launches_graphs(const Trainer& trainer) {
@@ -53,19 +47,20 @@ bool launches_graphs(const Trainer& trainer) {
 
 // The first steps of a golden run on ranks that share GPU 0.
 std::vector<Trained> train_on_gpu(const std::string& folder, int world_size,
-                                  std::vector<std::string> sets, Graphs graphs = Graphs::kNone) {
+                                  std::vector<std::string> sets,
+                                  GraphUse graphs = GraphUse::kNone) {
   sets.emplace_back("train.gemm_cache=off");
   const RunConfig config = golden_config(folder, world_size, std::move(sets));
   return run_ranks(world_size, [&](Communicator& communicator) {
     Backend backend = make_cuda_backend(0, config.train, world_size);
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
-    if (graphs == Graphs::kRecorded) trainer.record_graphs();
+    if (graphs == GraphUse::kRecorded) trainer.record_graphs();
     Trained trained;
     while (trainer.steps_done() < kSteps) {
       trained.steps.push_back(trainer.step(false));
       const bool recorded = trainer.steps_done() <= 2 || trainer.steps_done() == kSteps;
-      if (graphs == Graphs::kRecorded && recorded && !launches_graphs(trainer))
+      if (graphs == GraphUse::kRecorded && recorded && !launches_graphs(trainer))
         throw std::logic_error("graphs were not launched as often as they should be");
     }
     trained.weights = weights_of(trainer, communicator);
@@ -216,7 +211,7 @@ TEST_CASE("a run that records graphs has the bits of one that does not") {
   sets.insert(sets.end(), {"train.micro_batch=1", "train.grad_accum=2"});
   if (folder == "llama-tiny") sets = sets + kFloat8Widths;
   const std::vector<Trained> plain = train_on_gpu(folder, 2, sets);
-  const std::vector<Trained> recorded = train_on_gpu(folder, 2, sets, Graphs::kRecorded);
+  const std::vector<Trained> recorded = train_on_gpu(folder, 2, sets, GraphUse::kRecorded);
   for (size_t rank = 0; rank < 2; ++rank) check_same(recorded[rank], plain[rank]);
 }
 

@@ -13,7 +13,7 @@ namespace gxp {
 namespace {
 
 using namespace std::chrono_literals;
-Deadline soon() { return Deadline::after(30s); }
+Deadline in_time() { return Deadline::after(30s); }
 
 Access reads(ConstMemory memory) { return {memory.data, memory.bytes, false}; }
 Access writes(ConstMemory memory) { return {memory.data, memory.bytes, true}; }
@@ -41,7 +41,7 @@ struct Lanes {
 // The report of the race that synchronising throws, or "".
 std::string race_in(Lanes& lanes) {
   try {
-    lanes.communication->synchronize(soon());
+    lanes.communication->synchronize(in_time());
     return "";
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kInternal);
@@ -148,7 +148,7 @@ TEST_CASE("synchronising a stream orders what is submitted later, and only that 
   const bool both = GENERATE(false, true);
   Lanes lanes;
   lanes.compute->submit(lanes.backward());
-  (both ? lanes.compute : lanes.communication)->synchronize(soon());
+  (both ? lanes.compute : lanes.communication)->synchronize(in_time());
   lanes.communication->submit(lanes.reduce());
   CHECK(race_in(lanes).empty() == both);
 }
@@ -185,8 +185,8 @@ TEST_CASE("a seed gives one order, other seeds give others") {
       lanes.compute->submit(lanes.work("a", {}));
       lanes.communication->submit(lanes.work("b", {}));
     }
-    lanes.compute->synchronize(soon());
-    lanes.communication->synchronize(soon());
+    lanes.compute->synchronize(in_time());
+    lanes.communication->synchronize(in_time());
     return lanes.order;
   };
   std::set<std::vector<std::string>> orders;
@@ -200,8 +200,8 @@ TEST_CASE("a simulated stream's error skips the work that follows and is thrown 
   const Work bad{"bad", [] { throw std::runtime_error("the cause"); }, {}};
   lanes.communication->submit(bad);
   lanes.communication->submit(lanes.reduce());
-  CHECK_THROWS_WITH(lanes.communication->synchronize(soon()), "the cause");
-  CHECK_NOTHROW(lanes.communication->synchronize(soon()));
+  CHECK_THROWS_WITH(lanes.communication->synchronize(in_time()), "the cause");
+  CHECK_NOTHROW(lanes.communication->synchronize(in_time()));
   CHECK(lanes.order.empty());
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 const std::string kData = std::string(GXP_TEST_DATA) + "/topo/";
 
-HostTree load(const std::string& name) {
+HostTree load_matrix(const std::string& name) {
   return read_nccl_xml(read_text_file(kData + name + ".xml", kMaxXmlBytes), name);
 }
 
@@ -49,7 +49,7 @@ HostTree host_of_all_distances() {
 TEST_CASE("matrices are as kept, in nvidia-smi's form and in NCCL's", "[inspect]") {
   const std::string name = GENERATE("aws-p4d-24xl-topo", "oci-H100-topology", "rccl-topo_8p6l");
   CAPTURE(name);
-  const HostTree host = load(name);
+  const HostTree host = load_matrix(name);
   const NcclPaths paths(host);
   const NcclRoutes routes(paths);
   CHECK(matrix_text(host, smi_matrix(host), smi_legend()) == golden(name + ".smi"));
@@ -73,7 +73,7 @@ TEST_CASE("functions of one device are as near as ports of one NIC", "[inspect]"
 }
 
 TEST_CASE("cells that differ are told by their reason", "[inspect]") {
-  const HostTree host = load("oci-H100-topology");
+  const HostTree host = load_matrix("oci-H100-topology");
   const NcclPaths paths(host);
   const NcclRoutes routes(paths);
   const DeviceMatrix smi = smi_matrix(host);
@@ -97,7 +97,7 @@ TEST_CASE("NODE and links that lead nowhere differ, too", "[inspect]") {
       compare(smi_matrix(host), nccl_matrix(paths, routes, NcclView::kWired), paths, routes);
   REQUIRE(found.size() == 1);
   CHECK(found[0].smi + found[0].nccl == "NODEPHB");
-  const HostTree vm = load("azure-ncv4-topo");  // its NVLinks lead to the GPUs themselves
+  const HostTree vm = load_matrix("azure-ncv4-topo");  // its NVLinks lead to the GPUs themselves
   CHECK(smi_matrix(vm).cells[0] == std::vector<std::string>{"X", "SYS", "SYS", "SYS"});
 }
 

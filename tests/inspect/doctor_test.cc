@@ -122,20 +122,20 @@ std::vector<Diagnosis> examine(const Patient& patient) {
 Seen seen_by(const std::vector<Diagnosis>& diagnoses, std::string_view id) {
   const auto found =
       std::ranges::find(diagnoses, id, [](const Diagnosis& each) { return each.check->id; });
-  return found == diagnoses.end() ? Seen{Verdict::kOk, "no such check"} : found->seen;
+  return found == diagnoses.end() ? Seen{DoctorVerdict::kOk, "no such check"} : found->seen;
 }
 
 struct Plant {
   std::string_view check;
-  Verdict verdict;
+  DoctorVerdict verdict;
   std::string words;  // of what is seen
   std::function<void(Patient&)> plant;
 };
 
 const std::string kVirtualCpu = "vendor_id\t: GenuineIntel\nflags\t\t: fpu hypervisor\n";
-constexpr auto kProblem = Verdict::kProblem;
-constexpr auto kWarning = Verdict::kWarning;
-constexpr auto kUnseen = Verdict::kUnseen;
+constexpr auto kProblem = DoctorVerdict::kProblem;
+constexpr auto kWarning = DoctorVerdict::kWarning;
+constexpr auto kUnseen = DoctorVerdict::kUnseen;
 
 // Each of these, planted in a healthy host, makes its check speak so.
 const std::vector<Plant>& plants() {
@@ -270,7 +270,7 @@ const std::vector<Plant>& plants() {
 TEST_CASE("no check complains of a healthy host", "[inspect][doctor]") {
   for (const auto& [check, seen] : examine(healthy())) {
     CAPTURE(check->id, seen.what);
-    CHECK(seen.verdict == Verdict::kOk);
+    CHECK(seen.verdict == DoctorVerdict::kOk);
   }
 }
 
@@ -303,9 +303,9 @@ TEST_CASE("DMA-BUF is enough for GPUDirect RDMA", "[inspect][doctor]") {
   patient.file("/proc/driver/nvidia/version",
                "NVRM version: NVIDIA UNIX Open Kernel Module 550.54");
   patient.file("/proc/sys/kernel/osrelease", "6.8.0-31-generic");
-  CHECK(seen_by(examine(patient), "gpu-direct").verdict == Verdict::kOk);
+  CHECK(seen_by(examine(patient), "gpu-direct").verdict == DoctorVerdict::kOk);
   patient.file("/proc/sys/kernel/osrelease", "5.4.0-42-generic");
-  CHECK(seen_by(examine(patient), "gpu-direct").verdict == Verdict::kProblem);
+  CHECK(seen_by(examine(patient), "gpu-direct").verdict == DoctorVerdict::kProblem);
 }
 
 TEST_CASE("a recorded host without GPUs has no problems", "[inspect][doctor]") {

@@ -11,7 +11,7 @@
 namespace gxp {
 namespace {
 
-HostTree load(const std::string& name) {
+HostTree load_topology_file(const std::string& name) {
   const std::string file = std::string(GXP_TEST_DATA) + "/topo/" + name + ".xml";
   return read_nccl_xml(read_text_file(file, kMaxXmlBytes), name);
 }
@@ -19,7 +19,7 @@ HostTree load(const std::string& name) {
 // The facts of a path, "type: SYS" each, and its hops.
 std::string path_text(const std::string& host_name, const std::string& from,
                       const std::string& to) {
-  const HostTree host = load(host_name);
+  const HostTree host = load_topology_file(host_name);
   const NcclPaths paths(host);
   const NcclRoutes routes(paths);
   Report report{.schema = "gxp.topo/1"};
@@ -80,7 +80,7 @@ TEST_CASE("a path needs two ends that NCCL has", "[inspect]") {
 }
 
 TEST_CASE("all paths: between any two GPUs and ports", "[inspect]") {
-  const HostTree host = load("oci-H100-topology");
+  const HostTree host = load_topology_file("oci-H100-topology");
   const NcclPaths paths(host);
   Report report{.schema = "gxp.topo/1"};
   Table& table = report.add_table("paths", path_columns());

@@ -12,7 +12,7 @@
 namespace gxp {
 namespace {
 
-const std::string kData = std::string(GXP_TEST_DATA) + "/topo/";
+const std::string kViewData = std::string(GXP_TEST_DATA) + "/topo/";
 
 // `hosts` that are like each of `kinds`, the kinds in turn.
 Topology cluster_of(const std::vector<std::string>& kinds, size_t hosts) {
@@ -103,7 +103,7 @@ TEST_CASE("ranks fill the GPUs host by host, and every rank is found again", "[i
 }
 
 TEST_CASE("of one host, ranks are those that its file says", "[inspect][rank]") {
-  Topology topology = load_topology(kData + "oci-H100-topology.xml");
+  Topology topology = load_topology(kViewData + "oci-H100-topology.xml");
   HostTree& host = topology.trees[0];
   for (const PartId gpu : host.all_of(PartKind::kGpu)) {
     auto& info = std::get<GpuInfo>(host[gpu].info);
@@ -125,9 +125,10 @@ TEST_CASE("of one host, ranks are those that its file says", "[inspect][rank]") 
 }
 
 TEST_CASE("a rank's paths are those that NCCL's routes give its GPU", "[inspect][rank]") {
-  const std::string source = GENERATE_COPY(
-      as<std::string>(), "dgx-h100", kData + "oci-H100-topology.xml", kData + "azure-ndv4-topo.xml",
-      kData + "azure-ncv4-topo.xml", kData + "rccl-topo_8p6l.xml", "2xnuma:2");
+  const std::string source =
+      GENERATE_COPY(as<std::string>(), "dgx-h100", kViewData + "oci-H100-topology.xml",
+                    kViewData + "azure-ndv4-topo.xml", kViewData + "azure-ncv4-topo.xml",
+                    kViewData + "rccl-topo_8p6l.xml", "2xnuma:2");
   const Topology topology = load_topology(source);
   const NcclPaths paths(topology.trees[0]);
   const NcclRoutes routes(paths);
@@ -189,9 +190,9 @@ TEST_CASE("where nothing is planned a rank says why; a rank that there is not is
   CHECK_THROWS_WITH(
       view_rank(cluster_of({"dgx-h100"}, 2), 16),
       "show rank 16 of cluster: it has 16 ranks, from 0 on, one for each GPU of 2 hosts");
-  CHECK_THROWS_WITH(view_rank(load_topology(kData + "aws-p5.48xl-topo-2025-06.xml"), 1),
+  CHECK_THROWS_WITH(view_rank(load_topology(kViewData + "aws-p5.48xl-topo-2025-06.xml"), 1),
                     Catch::Contains("does not say which of its PCIe devices are GPUs"));
-  CHECK_THROWS_WITH(view_rank(load_topology(kData + "azure-ncv4-graph.xml"), 1),
+  CHECK_THROWS_WITH(view_rank(load_topology(kViewData + "azure-ncv4-graph.xml"), 1),
                     Catch::Contains("says no host"));
   Topology topology = cluster_of({"dgx-h100"}, 2);
   topology.hosts[1].tree = kNoTree;
@@ -224,7 +225,7 @@ no GPU is known: ranks are processes, as many as the launcher starts, that share
 }
 
 TEST_CASE("a rank of a job on two hosts, for people", "[inspect][rank]") {
-  const Topology topology = cluster_of({kData + "azure-ncv4-topo.xml"}, 2);
+  const Topology topology = cluster_of({kViewData + "azure-ncv4-topo.xml"}, 2);
   CHECK(to_text(rank_report(topology, view_rank(topology, 4))) == R"(rank: 4
 ranks: 8
 host: h1

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-Deadline soon() { return Deadline::after(10s); }
+Deadline in_10_s() { return Deadline::after(10s); }
 
 struct Pair {
   Fd client;
@@ -28,8 +28,8 @@ struct Pair {
 Pair connected(const std::string& host) {
   const Fd listener = listen_tcp({host, 0});
   Pair pair;
-  pair.client = connect_tcp(local_endpoint(listener.get()), "rank 0", soon());
-  pair.server = accept_connection(listener.get(), "rank 1", soon());
+  pair.client = connect_tcp(local_endpoint(listener.get()), "rank 0", in_10_s());
+  pair.server = accept_connection(listener.get(), "rank 1", in_10_s());
   return pair;
 }
 
@@ -49,9 +49,9 @@ TEST_CASE("bytes arrive as sent over IPv4 and IPv6, more than a socket buffers",
     std::vector<uint32_t> sent(size_t{4} << 20), got(sent.size());
     std::iota(sent.begin(), sent.end(), 1U);
     auto writer = std::async(std::launch::async, [&] {
-      write_all(pair.client.get(), std::as_bytes(std::span(sent)), "rank 0", soon());
+      write_all(pair.client.get(), std::as_bytes(std::span(sent)), "rank 0", in_10_s());
     });
-    read_exact(pair.server.get(), std::as_writable_bytes(std::span(got)), "rank 1", soon());
+    read_exact(pair.server.get(), std::as_writable_bytes(std::span(got)), "rank 1", in_10_s());
     writer.get();
     CHECK(got == sent);
   }
@@ -83,9 +83,10 @@ TEST_CASE("connecting where nobody listens ends at the deadline and says to whom
 
 TEST_CASE("connecting waits for a listener that comes later", "[net]") {
   const Endpoint endpoint = [] { return local_endpoint(listen_tcp({"127.0.0.1", 0}).get()); }();
-  auto client = std::async(std::launch::async, [&] { return connect_tcp(endpoint, "x", soon()); });
+  auto client =
+      std::async(std::launch::async, [&] { return connect_tcp(endpoint, "x", in_10_s()); });
   const Fd listener = listen_tcp(endpoint);
-  CHECK(accept_connection(listener.get(), "x", soon()).valid());
+  CHECK(accept_connection(listener.get(), "x", in_10_s()).valid());
   CHECK(client.get().valid());
 }
 
@@ -96,9 +97,9 @@ TEST_CASE("a silent, a gone and an absent peer are errors that name it", "[net]"
       error_of([&] { read_exact(pair.client.get(), data, "rank 7", Deadline::after(20ms)); });
   CHECK((late.kind == ErrorKind::kPeer && late.says("rank 7") && late.says("0.02 s")));
   pair.server.reset();
-  CHECK(error_of([&] { read_exact(pair.client.get(), data, "rank 7", soon()); }).says("closed"));
+  CHECK(error_of([&] { read_exact(pair.client.get(), data, "rank 7", in_10_s()); }).says("closed"));
   const std::vector<std::byte> much(size_t{64} << 20);  // SIGPIPE would end this test
-  CHECK(error_of([&] { write_all(pair.client.get(), much, "rank 7", soon()); }).says("rank 7"));
+  CHECK(error_of([&] { write_all(pair.client.get(), much, "rank 7", in_10_s()); }).says("rank 7"));
   const Fd listener = listen_tcp({"127.0.0.1", 0});
   CHECK(error_of([&] {
           accept_connection(listener.get(), "rank 5", Deadline::after(20ms));
@@ -116,19 +117,19 @@ TEST_CASE("a local socket carries a descriptor to its peer", "[net]") {
   const std::string name = "gxp-socket-test-" + std::to_string(getpid());
   const Fd listener = listen_unix(name);
   CHECK(error_of([&] { listen_unix(name); }).kind == ErrorKind::kIo);
-  const Fd client = connect_unix(name, "rank 1", soon());
-  const Fd server = accept_connection(listener.get(), "rank 0", soon());
+  const Fd client = connect_unix(name, "rank 1", in_10_s());
+  const Fd server = accept_connection(listener.get(), "rank 0", in_10_s());
   CHECK(peer_address(server.get()) == "a local socket");
   std::array<int, 2> ends{};
   REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
   const Fd read_end(ends[0]), write_end(ends[1]);
-  send_fd(client.get(), write_end.get(), "rank 0", soon());
-  const Fd passed = receive_fd(server.get(), "rank 1", soon());
+  send_fd(client.get(), write_end.get(), "rank 0", in_10_s());
+  const Fd passed = receive_fd(server.get(), "rank 1", in_10_s());
   CHECK(write(passed.get(), "x", 1) == 1);
   char byte = 0;
   CHECK((read(read_end.get(), &byte, 1) == 1 && byte == 'x'));
-  write_all(client.get(), std::as_bytes(std::span("y", 1)), "rank 0", soon());
-  CHECK(error_of([&] { receive_fd(server.get(), "rank 1", soon()); }).says("has none"));
+  write_all(client.get(), std::as_bytes(std::span("y", 1)), "rank 0", in_10_s());
+  CHECK(error_of([&] { receive_fd(server.get(), "rank 1", in_10_s()); }).says("has none"));
 }
 
 TEST_CASE("a local socket that nobody listens on is an error at the deadline", "[net]") {

@@ -14,14 +14,14 @@ std::string gib(uint64_t bytes, int digits) {
 }
 
 // A model with one micro-batch, and its GiB under each recomputation, to the digits given.
-struct Row {
+struct ActivationRow {
   const char* name;
   ActivationShape shape;
   std::array<int, 3> digits;
   std::array<const char*, 3> kept;
 };
 
-const std::array<Row, 6> kRows = {{
+const std::array<ActivationRow, 6> kRows = {{
     {"GPT-3", {96, 12288, 96, 50257, 2048}, {1, 1, 1}, {"256.5", "76.5", "4.5"}},
     {"GPT-2", {12, 768, 12, 50257, 1024, 4}, {3, 3, 3}, {"4.008", "1.195", "0.070"}},
     {"GPT-2 XL", {48, 1600, 25, 50257, 1024, 8}, {1, 1, 2}, {"66.8", "19.9", "1.17"}},
@@ -31,7 +31,7 @@ const std::array<Row, 6> kRows = {{
 }};
 
 TEST_CASE("activations are the worked values of Korthikanti's table", "[plan]") {
-  for (const Row& row : kRows) {
+  for (const ActivationRow& row : kRows) {
     for (size_t i = 0; i < kRecomputeNames.size(); ++i) {
       CAPTURE(row.name, kRecomputeNames[i]);
       CHECK(gib(kept_activations(row.shape, Recompute(i)), row.digits[i]) == row.kept[i]);

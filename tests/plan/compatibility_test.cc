@@ -22,7 +22,7 @@ Question question_of(int gpus, int stage, int gpus_per_host = 8) {
   return question;
 }
 
-std::string gib(uint64_t bytes) { return fmt::format("{:.2f}", double(bytes) / (1 << 30)); }
+std::string gibibytes(uint64_t bytes) { return fmt::format("{:.2f}", double(bytes) / (1 << 30)); }
 
 std::vector<Answer> ask(const char* tool, const Question& question) {
   return gxp::ask(find_tool(tool), question);
@@ -54,8 +54,8 @@ TEST_CASE("deepspeed: both estimators give their own numbers", "[plan]") {
   REQUIRE(answers.size() == setup.rows.size());
   for (size_t i = 0; i < answers.size(); ++i) {
     CAPTURE(setup.hosts, setup.gpus_per_host, setup.stage, answers[i].options);
-    CHECK(gib(*answers[i].host_bytes) == setup.rows[i].first);
-    CHECK(gib(answers[i].gpu_bytes) == setup.rows[i].second);
+    CHECK(gibibytes(*answers[i].host_bytes) == setup.rows[i].first);
+    CHECK(gibibytes(answers[i].gpu_bytes) == setup.rows[i].second);
   }
 }
 
@@ -67,8 +67,8 @@ TEST_CASE("deepspeed: ZeRO-3 with zero_init on several hosts gives its own numbe
       ask("deepspeed", question_of(setup.hosts * setup.gpus_per_host, 3, setup.gpus_per_host));
   for (size_t i = 0; i < setup.rows.size(); ++i) {
     CAPTURE(setup.hosts, answers[2 * i].options);  // every other row is without zero_init
-    CHECK(gib(*answers[2 * i].host_bytes) == setup.rows[i].first);
-    CHECK(gib(answers[2 * i].gpu_bytes) == setup.rows[i].second);
+    CHECK(gibibytes(*answers[2 * i].host_bytes) == setup.rows[i].first);
+    CHECK(gibibytes(answers[2 * i].gpu_bytes) == setup.rows[i].second);
   }
 }
 
@@ -105,9 +105,9 @@ TEST_CASE("deepspeed-docs: the documentation's printed examples", "[plan]") {
 TEST_CASE("deepspeed: the code takes less than the documentation prints for T5-3B", "[plan]") {
   Question question = question_of(8, 2);
   question.parameters = 2'851'598'336;
-  CHECK(gib(ask("deepspeed", question)[1].gpu_bytes) == "11.29");
-  CHECK(gib(ask("deepspeed-docs", question)[1].gpu_bytes) == "15.93");
-  CHECK(gib(*ask("deepspeed-docs", question)[1].host_bytes) == "127.48");
+  CHECK(gibibytes(ask("deepspeed", question)[1].gpu_bytes) == "11.29");
+  CHECK(gibibytes(ask("deepspeed-docs", question)[1].gpu_bytes) == "15.93");
+  CHECK(gibibytes(*ask("deepspeed-docs", question)[1].host_bytes) == "127.48");
 }
 
 TEST_CASE("six tools give six answers to the same question", "[plan]") {
@@ -118,23 +118,23 @@ TEST_CASE("six tools give six answers to the same question", "[plan]") {
                                                         {"megatron", 0, "48.89"},
                                                         {"accelerate", 0, "52.15"}}));
   CAPTURE(tool);
-  CHECK(gib(ask(tool, question_of(8, 2))[row].gpu_bytes) == answer);
+  CHECK(gibibytes(ask(tool, question_of(8, 2))[row].gpu_bytes) == answer);
 }
 
 TEST_CASE("autotuner: twenty bytes per parameter, and the estimators' ZeRO-2", "[plan]") {
-  const auto [stage, gib] =
+  const auto [stage, gibibytes] =
       GENERATE(table<int, std::string>({{0, "130.39"}, {2, "27.71"}, {3, "16.30"}}));
   const Question question{
       .parameters = 7'000'000'000, .gpus = 8, .gpus_per_host = 8, .stage = stage};
   const Answer answer = ask(find_tool("autotuner"), question)[0];
-  CHECK(fmt::format("{:.2f}", double(answer.gpu_bytes) / (1 << 30)) == gib);
+  CHECK(fmt::format("{:.2f}", double(answer.gpu_bytes) / (1 << 30)) == gibibytes);
 }
 
 TEST_CASE("eleuther: the states and the bucket of the same question", "[plan]") {
   const Answer answer = ask("eleuther", question_of(8, 2))[0];
   const uint64_t bucket = answer.terms.back().bytes;
-  CHECK(gib(answer.gpu_bytes - bucket) == "26.08");
-  CHECK(gib(bucket) == "0.93");
+  CHECK(gibibytes(answer.gpu_bytes - bucket) == "26.08");
+  CHECK(gibibytes(bucket) == "0.93");
 }
 
 TEST_CASE("paper: stages are printed in decimal GB", "[plan]") {
@@ -190,7 +190,7 @@ PublishedModel shape(uint64_t layers, uint64_t hidden, uint64_t heads, uint64_t 
 
 std::string component(const Answer& answer, const std::string& name) {
   for (const Term& term : answer.terms) {
-    if (term.component == name) return gib(term.bytes);
+    if (term.component == name) return gibibytes(term.bytes);
   }
   return "absent";
 }
@@ -218,7 +218,7 @@ TEST_CASE("eleuther: its default of 20 billion parameters on one GPU", "[plan]")
   question.checkpoint_activations = true;
   const Answer answer = ask("eleuther", question)[0];
   CHECK(component(answer, "activations") == "17.53");
-  CHECK(gib(answer.gpu_bytes) == "362.45");
+  CHECK(gibibytes(answer.gpu_bytes) == "362.45");
 }
 
 TEST_CASE("eleuther: its example with Llama 7B, on one GPU and on eight", "[plan]") {
@@ -226,13 +226,13 @@ TEST_CASE("eleuther: its example with Llama 7B, on one GPU and on eight", "[plan
   Question question = question_of(1, 1);
   question.model = &example;
   CHECK(component(ask("eleuther", question)[0], "activations") == "97.00");
-  CHECK(gib(ask("eleuther", question)[0].gpu_bytes) == "203.33");
+  CHECK(gibibytes(ask("eleuther", question)[0].gpu_bytes) == "203.33");
 
   const PublishedModel llama = shape(32, 4096, 32, 32000, 4096, 16512);
   question = question_of(8, 3);
   question.model = &llama;
   question.checkpoint_activations = true;
-  CHECK(gib(ask("eleuther", question)[0].gpu_bytes) == "33.95");
+  CHECK(gibibytes(ask("eleuther", question)[0].gpu_bytes) == "33.95");
 }
 
 TEST_CASE("a tool that has no answer says why and what to ask instead", "[plan]") {

@@ -31,7 +31,7 @@ struct Figure {
 };
 
 constexpr double kGB = 1e9;
-constexpr double kGiB = 1 << 30;
+constexpr double kGibibyte = 1 << 30;
 
 TEST_CASE("what libraries hold beside the states is the worked value of each", "[plan]") {
   const auto row =
@@ -48,9 +48,9 @@ TEST_CASE("what libraries hold beside the states is the worked value of each", "
                Figure{"fsdp2", 3, "prefetched unit", kGB, 1, "0.4"},
                Figure{"fsdp2", 3, "gradients to reduce", kGB, 1, "0.8"},
                Figure{"ddp", 0, "gradient buckets", kGB, 0, "0"},
-               Figure{"deepspeed", 0, "CUDA context", kGiB, 2, "0.92"},
-               Figure{"fsdp2", 0, "CUDA context", kGiB, 2, "0.92"},
-               Figure{"ddp", 0, "NCCL", kGiB, 2, "1.45"});
+               Figure{"deepspeed", 0, "CUDA context", kGibibyte, 2, "0.92"},
+               Figure{"fsdp2", 0, "CUDA context", kGibibyte, 2, "0.92"},
+               Figure{"ddp", 0, "NCCL", kGibibyte, 2, "1.45"});
   CAPTURE(row.runtime, row.stage, row.component);
   const std::vector<Term> terms = hold(row.runtime, row.stage);
   const auto term = std::ranges::find(terms, row.component, &Term::component);

@@ -8,7 +8,7 @@
 namespace gxp {
 namespace {
 
-ChannelGraphs parse(const std::string& text) { return read_channel_graphs(text, "g.xml"); }
+ChannelGraphs parse_graphs(const std::string& text) { return read_channel_graphs(text, "g.xml"); }
 
 std::string in_graphs(const std::string& text) {
   return "<graphs version=\"1\">\n" + text + "</graphs>";
@@ -19,7 +19,7 @@ std::string in_graphs(const std::string& text) {
 TEST_CASE("a graph that NCCL dumped is written back as it was read", "[topo]") {
   const std::string text =
       read_text_file(std::string(GXP_TEST_DATA) + "/topo/azure-ncv4-graph.xml", 1 << 20);
-  const ChannelGraphs graphs = parse(text);
+  const ChannelGraphs graphs = parse_graphs(text);
   REQUIRE(graphs.graphs.size() == 3);
   CHECK(graphs.notes.empty());
   CHECK(name_of_pattern(graphs.graphs[0].pattern.value()) == "ring");
@@ -33,8 +33,8 @@ TEST_CASE("nets, ranks, new attributes and devices of other hosts are kept", "[t
       "<graph id=\"0\" pattern=\"4\" nchannels=\"1\" speedintra=\"0.24\" crossnic=\"2\" new=\"x\">"
       "<channel><net dev=\"0\"/><gpu dev=\"0x1000000000007\" rank=\"12\" odd=\"\"/><net "
       "dev=\"0x1\"/></channel></graph><graph id=\"3\"/>");
-  CHECK(first_difference(text, write_channel_graphs(parse(text))) == "");
-  CHECK(parse(text).graphs[0].channels[0].devices[1].dev == 0x1000000000007);
+  CHECK(first_difference(text, write_channel_graphs(parse_graphs(text))) == "");
+  CHECK(parse_graphs(text).graphs[0].channels[0].devices[1].dev == 0x1000000000007);
 }
 
 TEST_CASE("what a graph says wrongly is noted with its place", "[topo]") {
@@ -46,7 +46,7 @@ TEST_CASE("what a graph says wrongly is noted with its place", "[topo]") {
        "g.xml:2:17: dev=\"12\" has no 0x; taken as decimal, which NCCL 2.30 would read as "
        "hexadecimal"},
   }));
-  CHECK(parse(in_graphs(text)).notes == std::vector<std::string>{note});
+  CHECK(parse_graphs(in_graphs(text)).notes == std::vector<std::string>{note});
 }
 
 TEST_CASE("a broken graph file is an error that says where and why", "[topo]") {
@@ -56,7 +56,7 @@ TEST_CASE("a broken graph file is an error that says where and why", "[topo]") {
       {in_graphs("<graph id=\"x\"/>"), "g.xml:2:1: <graph id=\"x\">: must be a number"},
       {in_graphs("<graph><channel><gpu/></channel></graph>"), "g.xml:2:17: <gpu> has no dev"},
   }));
-  const std::string message = complaint(ErrorKind::kCorrupt, [&, &t = text] { parse(t); });
+  const std::string message = complaint(ErrorKind::kCorrupt, [&, &t = text] { parse_graphs(t); });
   CHECK(message.find("read topology " + said) == 0);
 }
 

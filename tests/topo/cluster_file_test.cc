@@ -24,10 +24,10 @@ const std::string kHosts =
     "pcie_latency_us = 0.5\nnic_gb_per_s = 12.5\n";
 const std::string kNetwork = "[network]\nkind = 'switch'\nlatency_us = 2\n";
 
-ClusterDescription parse(const std::string& text) { return parse_cluster(text, kPath); }
+ClusterDescription cluster_of(const std::string& text) { return parse_cluster(text, kPath); }
 
 std::string complaint_of(const std::string& text) {
-  std::string message = complaint(ErrorKind::kConfig, [&] { parse(text); });
+  std::string message = complaint(ErrorKind::kConfig, [&] { cluster_of(text); });
   for (size_t at; (at = message.find(kPath)) != std::string::npos;) {
     message.replace(at, kPath.size(), "c.toml");
   }
@@ -51,9 +51,9 @@ std::string with(std::string text, const std::string& old, const std::string& re
 
 TEST_CASE("a cluster file says all of a cluster", "[topo]") {
   const ClusterDescription cluster =
-      parse(kRoot + kHosts + "nvlink_gb_per_s = 300\nnic_of_gpu = [1, 1, 0, 0]\n" +
-            "[network]\nkind = 'fat-tree'\nlatency_us = 2\nhosts_per_leaf = 4\nrails = true\n"
-            "oversubscription = 1.5\n");
+      cluster_of(kRoot + kHosts + "nvlink_gb_per_s = 300\nnic_of_gpu = [1, 1, 0, 0]\n" +
+                 "[network]\nkind = 'fat-tree'\nlatency_us = 2\nhosts_per_leaf = 4\nrails = true\n"
+                 "oversubscription = 1.5\n");
   CHECK(cluster.message_overhead_s == Approx(1e-6));
   CHECK(cluster.fold_gb_per_s == 100);
   REQUIRE(cluster.groups.size() == 1);
@@ -69,7 +69,8 @@ TEST_CASE("a cluster file says all of a cluster", "[topo]") {
 }
 
 TEST_CASE("latencies that are not given are PCIe's", "[topo]") {
-  const ClusterDescription cluster = parse(kRoot + kHosts + "nvlink_gb_per_s = 300\n" + kNetwork);
+  const ClusterDescription cluster =
+      cluster_of(kRoot + kHosts + "nvlink_gb_per_s = 300\n" + kNetwork);
   for (const Link& link : cluster.groups[0].inside.graph.links()) {
     CHECK(link.latency_s == Approx(0.5e-6));
   }
@@ -77,11 +78,11 @@ TEST_CASE("latencies that are not given are PCIe's", "[topo]") {
 
 TEST_CASE("hosts may be of several kinds, and come from NCCL's XML", "[topo]") {
   const Cluster cluster(
-      parse(kRoot +
-            "[[hosts]]\nname = 'new'\ncount = 2\ntopology = 'oci-H100-topology.xml'\n"
-            "pcie_latency_us = 0.5\n[[hosts]]\nname = 'old'\ncount = 3\nnic_gb_per_s = 12.5\n"
-            "topology = 'aws-p4d-24xl-topo.xml'\npcie_latency_us = 1\n" +
-            kNetwork));
+      cluster_of(kRoot +
+                 "[[hosts]]\nname = 'new'\ncount = 2\ntopology = 'oci-H100-topology.xml'\n"
+                 "pcie_latency_us = 0.5\n[[hosts]]\nname = 'old'\ncount = 3\nnic_gb_per_s = 12.5\n"
+                 "topology = 'aws-p4d-24xl-topo.xml'\npcie_latency_us = 1\n" +
+                 kNetwork));
   CHECK(cluster.hosts() == 5);
   CHECK(cluster.gpus() == 40);
   CHECK(cluster.description().groups[0].inside.nics[0].gb_per_s == 45);
@@ -97,9 +98,9 @@ TEST_CASE("the inside of a host comes from whatever tells of one", "[topo]") {
       {"hwloc/power8gpudistances.xml", 4, 0},
   }));
   CAPTURE(topology);
-  const ClusterDescription cluster =
-      parse(kRoot + "[hosts]\ncount = 1\nnic_gb_per_s = 50\npcie_latency_us = 1\ntopology = '" +
-            topology + "'\n" + kNetwork);
+  const ClusterDescription cluster = cluster_of(
+      kRoot + "[hosts]\ncount = 1\nnic_gb_per_s = 50\npcie_latency_us = 1\ntopology = '" +
+      topology + "'\n" + kNetwork);
   CHECK(cluster.groups[0].inside.gpus.size() == gpus);
   CHECK(cluster.groups[0].inside.nics.size() == nics);
   CHECK(Cluster(cluster).gpus() == int(gpus));
@@ -110,7 +111,7 @@ TEST_CASE("the example and the one in the manual are clusters", "[topo]") {
   const std::string manual = read(kSource + "/docs/FORMAT.md");
   const size_t begin = manual.find("```toml\n") + 8;
   REQUIRE(begin > 8);
-  CHECK(Cluster(parse(manual.substr(begin, manual.find("```", begin) - begin))).gpus() == 96);
+  CHECK(Cluster(cluster_of(manual.substr(begin, manual.find("```", begin) - begin))).gpus() == 96);
 }
 
 TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") {
@@ -167,7 +168,7 @@ TEST_CASE("a topology file that is not there or broken is named", "[topo]") {
     return kRoot + "[hosts]\ncount = 1\npcie_latency_us = 1\ntopology = '" + topology + "'\n";
   };
   CHECK(complaint(ErrorKind::kUsage, [&] {
-          parse(hosts("absent.xml"));
+          cluster_of(hosts("absent.xml"));
         }).find("absent.xml': there is no such file, and no such name") != std::string::npos);
   CHECK(complaint_of(hosts("")).find("hosts.topology names nothing") != std::string::npos);
   CHECK(complaint_of(hosts("aws-g5.48xl-topo.xml")).find("has no GPU") != std::string::npos);
@@ -175,10 +176,11 @@ TEST_CASE("a topology file that is not there or broken is named", "[topo]") {
       complaint_of(hosts(kSource + "/examples/cluster.toml")).find("hosts.topology is a cluster") !=
       std::string::npos);
   CHECK(complaint(ErrorKind::kCorrupt, [&] {
-          parse(hosts("azure-ncv4-graph.xml"));
+          cluster_of(hosts("azure-ncv4-graph.xml"));
         }).find("does not say what is in a host") != std::string::npos);
-  CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(hosts("README.md")); }).find("README.md:") !=
-        std::string::npos);
+  CHECK(complaint(ErrorKind::kCorrupt, [&] {
+          cluster_of(hosts("README.md"));
+        }).find("README.md:") != std::string::npos);
 }
 
 TEST_CASE("the topology files of a cluster are bounded together", "[topo]") {

@@ -14,7 +14,7 @@
 namespace gxp {
 namespace {
 
-const std::string kData = std::string(GXP_TEST_DATA) + "/topo/hwloc/";
+const std::string kHwlocData = std::string(GXP_TEST_DATA) + "/topo/hwloc/";
 
 std::string describe_cpus(const NumaNodeInfo& node) {
   std::string text =
@@ -58,7 +58,7 @@ std::vector<std::string> bus_ids(const HostTree& host, PartKind kind) {
   return ids;
 }
 
-std::string complaint_of(const std::string& text) {
+std::string hwloc_complaint_of(const std::string& text) {
   return complaint(ErrorKind::kCorrupt, [&] { read_hwloc_xml(text, "a.xml"); });
 }
 
@@ -67,7 +67,8 @@ std::string complaint_of(const std::string& text) {
 TEST_CASE("versions 2 and 3 of hwloc's XML say the same", "[topo][hwloc]") {
   const std::string file = GENERATE("24em64t-2n6c2t-pci.xml", "power8gpudistances.xml");
   CAPTURE(file);
-  const HostTree second = load_host(kData + file), third = load_host(kData + "v3/" + file);
+  const HostTree second = load_host(kHwlocData + file),
+                 third = load_host(kHwlocData + "v3/" + file);
   CHECK(second.source == "hwloc XML, version 2");
   CHECK(third.source == "hwloc XML, version 3");
   CHECK(describe_nodes(second) == describe_nodes(third));
@@ -79,15 +80,15 @@ TEST_CASE("versions 2 and 3 of hwloc's XML say the same", "[topo][hwloc]") {
 TEST_CASE("from a recorded root gxp reads what hwloc reads", "[topo][hwloc]") {
   const std::string host = GENERATE("nvidia-dgx-gb10", "40intel64-2g2n4c+pcilocality");
   CAPTURE(host);
-  const HostTree ours = load_host(kData + host + ".tar.bz2");
-  const HostTree theirs = load_host(kData + "v3/" + host + ".xml");
+  const HostTree ours = load_host(kHwlocData + host + ".tar.bz2");
+  const HostTree theirs = load_host(kHwlocData + "v3/" + host + ".xml");
   CHECK(describe_nodes(ours) == describe_nodes(theirs));
   for (const PartKind kind : {PartKind::kNic, PartKind::kPcieDevice, PartKind::kGpu})
     CHECK(bus_ids(ours, kind) == bus_ids(theirs, kind));
 }
 
 TEST_CASE("PCIe domains of more than 16 bits are kept", "[topo]") {
-  const HostTree host = load_host(kData + "2pa-pcidomain32bits.tar.bz2");
+  const HostTree host = load_host(kHwlocData + "2pa-pcidomain32bits.tar.bz2");
   CHECK(find_part(host, "10000:00:04.0") != kNoPart);
   CHECK(host.name == "hwloc-debian9amd64");
 }
@@ -97,7 +98,7 @@ TEST_CASE("what was read is written as NCCL's XML, and read again as the same", 
       GENERATE("24em64t-2n6c2t-pci.xml", "v3/power8gpudistances.xml", "2pa-pcidomain32bits.tar.bz2",
                "40intel64-2g2n4c+pcilocality.tar.bz2", "v3/nvidia-dgx-gb10.xml");
   CAPTURE(file);
-  const HostTree host = load_host(kData + file);
+  const HostTree host = load_host(kHwlocData + file);
   const HostTree again = read_nccl_xml(write_nccl_xml(host), "written");
   for (const PartKind kind : {PartKind::kGpu, PartKind::kNic})
     CHECK(bus_ids(again, kind) == bus_ids(host, kind));
@@ -105,7 +106,7 @@ TEST_CASE("what was read is written as NCCL's XML, and read again as the same", 
 }
 
 TEST_CASE("NVLinks of a matrix lead to GPUs and to their CPUs", "[topo][hwloc]") {
-  const HostTree host = load_host(kData + "power8gpudistances.xml");
+  const HostTree host = load_host(kHwlocData + "power8gpudistances.xml");
   const std::vector<std::string> lines = describe_devices(host);
   CHECK(host.cross_links().size() == 8);
   for (const char* const line : {"GPU0 to GPU1: 40 GB/s", "GPU3 to GPU2: 40 GB/s",
@@ -150,7 +151,7 @@ TEST_CASE("what hwloc would not write is refused where it stands", "[topo][hwloc
        "2:97: a matrix of 2 objects has 0 indexes and 0 values"},
       {machine, "a.xml:"},
   }));
-  const std::string message = complaint_of(text);
+  const std::string message = hwloc_complaint_of(text);
   CAPTURE(text, message);
   CHECK(message.starts_with("read topology a.xml:"));
   CHECK(message.find(said) != std::string::npos);
@@ -238,7 +239,8 @@ TEST_CASE("objects that lie too deep are refused", "[topo][hwloc]") {
   std::string text = "<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"1\">";
   for (int i = 0; i < 100'000; ++i) text += "<object type=\"Group\" cpuset=\"1\">";
   for (int i = 0; i < 100'000; ++i) text += "</object>";
-  CHECK(complaint_of(text + "</object></topology>").find("more than 64 deep") != std::string::npos);
+  CHECK(hwloc_complaint_of(text + "</object></topology>").find("more than 64 deep") !=
+        std::string::npos);
 }
 
 TEST_CASE("an object of an unknown type is passed over and noted", "[topo][hwloc]") {

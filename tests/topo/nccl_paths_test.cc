@@ -12,7 +12,7 @@
 namespace gxp {
 namespace {
 
-const std::string kData = std::string(GXP_TEST_DATA) + "/topo/";
+const std::string kPathsData = std::string(GXP_TEST_DATA) + "/topo/";
 
 std::vector<std::string> types_between(const NcclPaths& paths, const std::vector<PartId>& from,
                                        const std::vector<PartId>& to) {
@@ -25,7 +25,8 @@ std::vector<std::string> types_between(const NcclPaths& paths, const std::vector
   return rows;
 }
 
-std::string gpu(std::string_view bus, std::string_view inside, std::string_view attributes = "") {
+std::string gpu_at(std::string_view bus, std::string_view inside,
+                   std::string_view attributes = "") {
   return fmt::format(
       R"(<pci busid="0000:{}:00.0" class="0x030200" link_speed="16 GT/s" link_width="16">)"
       R"(<gpu dev="{}" sm="80" {}>{}</gpu></pci>)",
@@ -59,9 +60,10 @@ TEST_CASE("path types are those that NCCL's rules give", "[topo]") {
       GENERATE("aws-p4d-24xl-topo", "azure-ncv4-topo", "azure-ndv4-topo", "oci-H100-topology",
                "oci-topo-flattened", "rccl-topo_4p3l_n4", "rccl-topo_8p6l", "rccl-topo_8p_940");
   CAPTURE(name);
-  const HostTree host = read_nccl_xml(read_text_file(kData + name + ".xml", kMaxXmlBytes), name);
-  const auto expected =
-      nlohmann::json::parse(read_text_file(kData + "expected/" + name + ".json", kMaxXmlBytes));
+  const HostTree host =
+      read_nccl_xml(read_text_file(kPathsData + name + ".xml", kMaxXmlBytes), name);
+  const auto expected = nlohmann::json::parse(
+      read_text_file(kPathsData + "expected/" + name + ".json", kMaxXmlBytes));
   const NcclPaths paths(host);
   std::vector<std::string> bus_ids;
   for (const PartId part : paths.gpus()) bus_ids.push_back(host[part].bus_id);
@@ -73,7 +75,7 @@ TEST_CASE("path types are those that NCCL's rules give", "[topo]") {
 }
 
 TEST_CASE("a path says its hops, its bandwidth and what limits it", "[topo]") {
-  const std::string file = kData + "oci-H100-topology.xml";
+  const std::string file = kPathsData + "oci-H100-topology.xml";
   const HostTree host = read_nccl_xml(read_text_file(file, kMaxXmlBytes), file);
   const NcclPaths paths(host);
   // Over one switch, whose lower bridges are taken out, to a port of 180 Gbit/s.
@@ -92,8 +94,8 @@ TEST_CASE("a path says its hops, its bandwidth and what limits it", "[topo]") {
 
 TEST_CASE("a GPU relays NVLink once, and only where that is nearer", "[topo]") {
   const HostTree host =
-      host_of(gpu("01", nvlink("02", 2)) + gpu("02", nvlink("01", 2) + nvlink("03", 1)) +
-              gpu("03", nvlink("02", 1) + nvlink("04", 4)) + gpu("04", nvlink("03", 4)));
+      host_of(gpu_at("01", nvlink("02", 2)) + gpu_at("02", nvlink("01", 2) + nvlink("03", 1)) +
+              gpu_at("03", nvlink("02", 1) + nvlink("04", 4)) + gpu_at("04", nvlink("03", 4)));
   const NcclPaths paths(host);
   CHECK(types_between(paths, {paths.gpus()[0]}, paths.gpus()) ==
         std::vector<std::string>{"LOC NVL NVB PHB"});
@@ -105,15 +107,15 @@ TEST_CASE("two levels of a Broadcom switch are one, others are two", "[topo]") {
   const auto [upper, lower, type] = GENERATE(table<std::string, std::string, std::string>(
       {{"0x0072", "0x1003", "PIX"}, {"0x0072", "0x0072", "PXB"}, {"0x1003", "0x1003", "PXB"}}));
   CAPTURE(upper, lower);
-  const HostTree host = host_of(
-      bridge("10", upper, bridge("11", lower, gpu("01", "")) + bridge("12", lower, gpu("02", ""))));
+  const HostTree host = host_of(bridge(
+      "10", upper, bridge("11", lower, gpu_at("01", "")) + bridge("12", lower, gpu_at("02", ""))));
   const NcclPaths paths(host);
   CHECK(to_string(paths.find(paths.gpus()[0], paths.gpus()[1]).type) == type);
 }
 
 TEST_CASE("what NCCL leaves out or stops at is told", "[topo]") {
-  const HostTree host = host_of(gpu("01", nvlink("02", 1) + nvlink("01", 1), R"(rank="0")") +
-                                gpu("02", nvlink("09", 1), R"(rank="1")") + gpu("03", ""));
+  const HostTree host = host_of(gpu_at("01", nvlink("02", 1) + nvlink("01", 1), R"(rank="0")") +
+                                gpu_at("02", nvlink("09", 1), R"(rank="1")") + gpu_at("03", ""));
   const NcclPaths paths(host);
   CHECK(paths.gpus().size() == 2);
   CHECK(paths.find(paths.gpus()[0], find_part(host, "0000:03:00.0")).type == PathType::kDis);

@@ -80,7 +80,7 @@ TEST_CASE("peer-to-peer is as far as the level, the processor and NVML let it", 
     const NcclPaths paths(host);
     const NcclRoutes routes(paths, settings);
     const bool is_diverted = routes.find(paths.gpus()[0], paths.gpus()[1]).via != kNoPart;
-    const Verdict verdict = routes.peer_to_peer(paths.gpus()[0], paths.gpus()[1], nvml);
+    const RouteVerdict verdict = routes.peer_to_peer(paths.gpus()[0], paths.gpus()[1], nvml);
     CHECK((nvml == NvmlP2p::kDisabled || is_diverted == (verdict.answer == Answer::kNo)));
     return verdict.answer == Answer::kYes;
   };

@@ -10,9 +10,9 @@
 namespace gxp {
 namespace {
 
-const std::string kData = std::string(GXP_TEST_DATA) + "/topo/";
+const std::string kXmlData = std::string(GXP_TEST_DATA) + "/topo/";
 
-HostTree parse(const std::string& text) { return read_nccl_xml(text, "t.xml"); }
+HostTree parse_nccl(const std::string& text) { return read_nccl_xml(text, "t.xml"); }
 
 std::string in_system(const std::string& text) {
   return "<system version=\"1\">\n<cpu numaid=\"0\">\n" + text + "\n</cpu></system>";
@@ -41,7 +41,7 @@ TEST_CASE("a topology is written back as it was read", "[topo]") {
                "aws-g5.48xl-topo.xml", "aws-p5.48xl-topo-2025-06.xml", "oci-H100-topology.xml",
                "oci-topo-flattened.xml", "rccl-topo_8p_940.xml", "rccl-topo_4p3l_n4.xml");
   CAPTURE(file);
-  const std::string text = read_text_file(kData + file, 1 << 20);
+  const std::string text = read_text_file(kXmlData + file, 1 << 20);
   const HostTree host = read_nccl_xml(text, file);
   CHECK(first_difference(text, write_nccl_xml(host)) == "");
   CHECK(host.notes.empty());
@@ -59,11 +59,11 @@ TEST_CASE("what has no field is written back too, in its place", "[topo]") {
       "<nic><net name=\"a&amp;b\" speed=\"-1\" latency=\"1.25\"/><net/></nic><new>text</new>");
   CAPTURE(inside);
   const std::string text = in_system(inside);
-  CHECK(first_difference(text, write_nccl_xml(parse(text))) == "");
+  CHECK(first_difference(text, write_nccl_xml(parse_nccl(text))) == "");
 }
 
 TEST_CASE("parts, their fields and places are read", "[topo]") {
-  const HostTree host = parse(in_system(
+  const HostTree host = parse_nccl(in_system(
       "  <pci busid=\"0000:AA:00.0\" class=\"0x020700\" link_speed=\"16.0 GT/s PCIe\""
       " link_width=\"8\"><nic><net name=\"mlx5_0\" dev=\"0x2\" speed=\"100000\"/></nic></pci>\n" +
       gpu("1", "<nvlink target=\"0000:aa:00.0\" count=\"2\"/><c2c bw=\"90000\" count=\"5\"/>")));
@@ -95,7 +95,7 @@ TEST_CASE("what nobody knows is noted with its place, once a kind", "[topo]") {
       {"<pci busid=\"1\" class=\"0x03\" class=\"0x02\"/>",
        "t.xml:3:1: <pci class=\"0x02\">: stands twice; the first counts"},
   }));
-  CHECK(parse(in_system(text)).notes == std::vector<std::string>{note});
+  CHECK(parse_nccl(in_system(text)).notes == std::vector<std::string>{note});
 }
 
 TEST_CASE("a broken topology file is an error that says where and why", "[topo]") {
@@ -116,38 +116,41 @@ TEST_CASE("a broken topology file is an error that says where and why", "[topo]"
       {nested(kMaxPciDepth + 1), "<pci> lies more than 32 deep"},
   }));
   CAPTURE(text);
-  const std::string message = complaint(ErrorKind::kCorrupt, [&, &t = text] { parse(t); });
+  const std::string message = complaint(ErrorKind::kCorrupt, [&, &t = text] { parse_nccl(t); });
   CHECK(message.find("read topology t.xml:") == 0);
   CHECK(message.find(said) != std::string::npos);
 }
 
 TEST_CASE("nesting up to the limit is fine", "[topo]") {
-  CHECK(parse(nested(kMaxPciDepth)).parts().size() == size_t(kMaxPciDepth) + 1);
+  CHECK(parse_nccl(nested(kMaxPciDepth)).parts().size() == size_t(kMaxPciDepth) + 1);
 }
 
 TEST_CASE("elements and devices have a limit", "[topo]") {
   std::string devices;
   for (int i = 0; i < 20'000; ++i) devices += gpu(std::to_string(i), "");
-  CHECK(complaint(ErrorKind::kConfig, [&] { parse(in_system(devices)); }).find("16384 parts") !=
-        std::string::npos);
+  CHECK(complaint(ErrorKind::kConfig, [&] {
+          parse_nccl(in_system(devices));
+        }).find("16384 parts") != std::string::npos);
   std::string attributes;
   for (int i = 0; i <= kMaxXmlAttributes; ++i) attributes += " a" + std::to_string(i) + "=\"\"";
   CHECK(complaint(ErrorKind::kCorrupt, [&] {
-          parse(in_system("<pci" + attributes + "/>"));
+          parse_nccl(in_system("<pci" + attributes + "/>"));
         }).find("t.xml:3:1: an element has more than 256 attributes") != std::string::npos);
   std::string elements;
   for (size_t i = 0; i < kMaxXmlElements; ++i) elements += "<a>";
-  CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(elements + ">"); }).find("262144 elements") ==
-        std::string::npos);
-  CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(elements + "<a>"); }).find("262144 elements") !=
-        std::string::npos);
+  CHECK(complaint(ErrorKind::kCorrupt, [&] {
+          parse_nccl(elements + ">");
+        }).find("262144 elements") == std::string::npos);
+  CHECK(complaint(ErrorKind::kCorrupt, [&] {
+          parse_nccl(elements + "<a>");
+        }).find("262144 elements") != std::string::npos);
 }
 
 TEST_CASE("every prefix of a topology file is read or refused", "[topo]") {
   const std::string whole = in_system(gpu("0000:01:00.0", "<c2c bw=\"9\" count=\"5\"/>"));
   for (size_t length = 0; length < whole.size(); ++length) {
     CAPTURE(length);
-    CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(whole.substr(0, length)); }) != "");
+    CHECK(complaint(ErrorKind::kCorrupt, [&] { parse_nccl(whole.substr(0, length)); }) != "");
   }
 }
 
