@@ -49,8 +49,8 @@ docs: build ## Update the generated parts of man/ and completions/
 
 lint: ## Check format and run clang-tidy on what differs from HEAD; ALL=1: on all, BASE=COMMIT: since then
 	@$(packages) build test lint
-	@$(configure) -DGXP_TESTS=ON
-	@cmake/lint.sh $(BUILD) $(if $(ALL),all,$(or $(BASE),HEAD))
+	@cmake --preset dev -DGXP_TESTS=ON
+	@cmake/lint.sh build/dev $(if $(ALL),all,$(or $(BASE),HEAD))
 
 gpu-bundle: ## Put into build/gpu-bundle what gpu-check needs on a machine with a GPU and without nvcc
 	@$(packages) build test
