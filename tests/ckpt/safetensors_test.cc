@@ -159,6 +159,18 @@ TEST_CASE("every hostile header is refused with the file's name and the fault", 
   }
 }
 
+TEST_CASE("the header of 80,000 tensors is read", "[ckpt]") {
+  std::string json;
+  for (int i = 0; i < 80'000; ++i)
+    json +=
+        fmt::format(R"({}"layer.{}.weight":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})",
+                    i == 0 ? '{' : ',', i, i, i + 1);
+  json += '}';
+  const auto header = parse_safetensors_header(json, 8 + json.size() + 80'000, "many");
+  REQUIRE(header.entries.size() == 80'000);
+  CHECK(header.entries.back().info.name == "layer.79999.weight");
+}
+
 TEST_CASE("a file cut anywhere is refused", "[ckpt]") {
   const TemporaryDirectory dir;
   const std::string whole = read_bytes(kFixtures + "safetensors_single/model.safetensors");
