@@ -103,9 +103,10 @@ void take_own_metadata(NamedTensors& result) {
 
 // The index or the file that a directory or a path stands for.
 std::string find_root(const std::string& path) {
-  if (!fs::is_directory(path)) return path;
-  const fs::path index = fs::path(path) / kIndex;
-  return fs::exists(index) ? index : fs::path(path) / kSingle;
+  std::error_code error;  // which opening the file will tell
+  if (!fs::is_directory(path, error)) return path;
+  const std::string index = fs::path(path) / kIndex;
+  return path_exists(index) ? index : std::string(fs::path(path) / kSingle);
 }
 
 bool begins_like_safetensors(const std::string& path) {
@@ -120,9 +121,16 @@ bool begins_like_safetensors(const std::string& path) {
 
 bool is_safetensors(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return fs::exists(find_root(path), error);
+  if (fs::is_directory(path, error)) return path_exists(find_root(path));
   return path.ends_with(".safetensors") || path.ends_with(".safetensors.index.json") ||
          (fs::is_regular_file(path, error) && begins_like_safetensors(path));
+}
+
+bool is_safetensors_file(std::string_view name) {
+  constexpr std::string_view kShard = "model-";
+  return name == kSingle || name == kIndex ||
+         (name.starts_with(kShard) && name.ends_with(".safetensors") &&
+          name.find("-of-") != std::string_view::npos);
 }
 
 NamedTensors read_safetensors(const std::string& path) {
