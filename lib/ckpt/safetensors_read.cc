@@ -45,11 +45,8 @@ std::map<std::string, std::string> add_file(const std::string& path,
   return std::move(header.metadata);
 }
 
-// The files of an index, each once, by name; and the names of the tensors that must be in them.
-struct Index {
-  std::set<std::string> files;
-  std::set<std::string> tensors;
-};
+// Which file beside the index each tensor is in.
+using Index = std::map<std::string, std::string>;
 
 Index read_index(const std::string& path) {
   const Json root = parse_json(read_text(path, kMaxHeaderBytes), path);
@@ -60,28 +57,38 @@ Index read_index(const std::string& path) {
     const std::string name = to_text(file, where + ": weight_map");
     if (!is_plain_name(name))
       fail(ErrorKind::kCorrupt, "{}: '{}' is not the name of a file beside the index", where, name);
-    index.files.insert(name);
-    index.tensors.insert(tensor);
+    index.emplace(tensor, name);
   }
   return index;
 }
 
+// `found` tells the files in which the tensors are. Tensors that the index leaves out are no fault.
+void check_index(const Index& index, const Index& found, const std::string& path) {
+  for (const auto& [tensor, file] : index) {
+    const auto real = found.find(tensor);
+    if (real != found.end() && real->second == file) continue;
+    fail(ErrorKind::kCorrupt, "read {}: weight_map puts tensor '{}' into {}, but it is in {}", path,
+         tensor, file, real == found.end() ? "none of the files" : real->second);
+  }
+}
+
 std::map<std::string, std::string> add_index(const std::string& path,
                                              std::vector<NamedTensor>& tensors) {
-  Index index = read_index(path);
+  const Index index = read_index(path);
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : index) files.insert(file);
   std::map<std::string, std::string> metadata;
-  for (const std::string& file : index.files)
+  Index found;
+  for (const std::string& file : files) {
+    const size_t first = tensors.size();
     metadata.merge(add_file(fs::path(path).replace_filename(file), tensors));
-  std::set<std::string_view> found;
-  for (const NamedTensor& tensor : tensors) {
-    if (!found.insert(tensor.info.name).second)
-      fail(ErrorKind::kCorrupt, "read {}: tensor '{}' is in two of the files", path,
-           tensor.info.name);
-    index.tensors.erase(tensor.info.name);
+    for (size_t i = first; i < tensors.size(); ++i) {
+      const std::string& name = tensors[i].info.name;
+      if (!found.emplace(name, file).second)
+        fail(ErrorKind::kCorrupt, "read {}: tensor '{}' is in two of the files", path, name);
+    }
   }
-  if (!index.tensors.empty())
-    fail(ErrorKind::kCorrupt, "read {}: tensor '{}' is in none of the files", path,
-         *index.tensors.begin());
+  check_index(index, found, path);
   return metadata;
 }
 

@@ -198,6 +198,7 @@ TEST_CASE("an index that names foreign or missing things is refused", "[ckpt]") 
   const std::string index = dir / "model.safetensors.index.json";
   write_safetensors_file({.tensors = {counting_tensor("a", {2})}}, dir / "one.safetensors");
   std::filesystem::copy(dir / "one.safetensors", dir / "two.safetensors");
+  write_safetensors_file({.tensors = {counting_tensor("b", {2})}}, dir / "other.safetensors");
   ::mkfifo((dir / "pipe").c_str(), 0600);
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"({})", "'weight_map' is missing"},
@@ -205,7 +206,9 @@ TEST_CASE("an index that names foreign or missing things is refused", "[ckpt]") 
       {R"({"weight_map":{"a":1}})", "a string expected"},
       {R"({"weight_map":{"a":"../one.safetensors"}})", "not the name of a file"},
       {R"({"weight_map":{"a":".."}})", "not the name of a file"},
-      {R"({"weight_map":{"a":"one.safetensors","b":"one.safetensors"}})", "'b' is in none"},
+      {R"({"weight_map":{"a":"/one.safetensors"}})", "not the name of a file"},
+      {R"({"weight_map":{"a":"one.safetensors","b":"one.safetensors"}})", "'b' into one.s"},
+      {R"({"weight_map":{"a":"other.safetensors","b":"one.safetensors"}})", "but it is in o"},
       {R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})", "'a' is in two"},
   };
   for (const auto& [json, words] : cases) {
