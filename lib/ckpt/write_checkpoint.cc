@@ -33,7 +33,7 @@ std::string reason_to_keep(const std::string& path) {
   }
   if (!S_ISDIR(status.st_mode)) return "it is neither a directory nor a regular file";
   const std::string foreign = find_foreign(OwnDirectory::enter(path), is_any_format_file);
-  return foreign.empty() ? "" : fmt::format("it holds {}, which gxp does not write", foreign);
+  return foreign.empty() ? "" : fmt::format("it holds {}, which no conversion writes", foreign);
 }
 
 void check_target(const std::string& path, bool replace) {

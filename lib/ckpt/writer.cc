@@ -83,20 +83,21 @@ void write_manifest(const OwnDirectory& partial, const Manifest& manifest) {
   file->close();
 }
 
-// Sees to it that `path` and its place aside are free or what replace_path() may move.
-void make_way(const std::string& path) {
-  if (!path_exists(path)) return;
-  if (!is_real_directory(path))
+// An earlier checkpoint of the step, moved aside, once there is the one that replaced it.
+std::string remove_superseded(const std::string& dir, uint64_t step) {
+  const std::string path = fmt::format("{}/{}", dir, step_name(step));
+  return has_manifest(path) ? remove_own(aside_path(path), is_checkpoint_file) : "";
+}
+
+// Sees to it that the step's name and the one aside are free, or what replace_path() may move.
+void make_way(const std::string& dir, uint64_t step) {
+  const std::string path = fmt::format("{}/{}", dir, step_name(step));
+  if (path_exists(path) && !is_real_directory(path))
     fail(ErrorKind::kIo,
          "publish checkpoint {}: a link or a file has that name; move it away, or name another "
          "directory",
          path);
-  if (has_manifest(path)) remove_own(aside_path(path), is_checkpoint_file);
-}
-
-void remove_or_warn(const std::string& path) {
-  const std::string left = remove_own(path, is_checkpoint_file);
-  if (!left.empty()) log_warn("remove an old checkpoint: {}", left);
+  remove_superseded(dir, step);
 }
 
 // What killed runs have left.
@@ -108,27 +109,19 @@ void remove_stale(const std::string& dir) {
   }
 }
 
-// Removes what is not to stay. A checkpoint loses its name first, so that none is ever seen half.
+void warn_of(const std::string& left) {
+  if (!left.empty()) log_warn("remove an old checkpoint: {}", left);
+}
+
 void prune(const std::string& dir, uint64_t published, int keep) {
   remove_stale(dir);
   auto steps = complete_steps(dir);
-  for (const uint64_t step : steps) {
-    const std::string path = fmt::format("{}/{}", dir, step_name(step));
-    if (step_path(dir, step) == path) remove_own(aside_path(path), is_checkpoint_file);
-  }
+  for (const uint64_t step : steps) warn_of(remove_superseded(dir, step));
   if (keep == 0) return;
   std::erase(steps, published);
   const size_t others = std::min(steps.size(), size_t(keep) - 1);
   steps.resize(steps.size() - others);
-  for (const uint64_t step : steps) {
-    const std::string path = step_path(dir, step);
-    const std::string doomed = partial_directory(dir, step);
-    if (is_real_directory(path) && std::rename(path.c_str(), doomed.c_str()) == 0) {
-      remove_or_warn(doomed);
-    } else {
-      log_warn("remove an old checkpoint: {} is no directory of gxp's, or cannot be renamed", path);
-    }
-  }
+  for (const uint64_t step : steps) warn_of(remove_checkpoint(dir, step));
 }
 
 }  // namespace
@@ -208,19 +201,33 @@ std::string publish_checkpoint(const std::string& dir, std::span<const FilePart>
     check_presence(directory, manifest.files);
     write_manifest(directory, manifest);
     directory.sync();
-    make_way(path);
+    make_way(dir, info.step);
     replaced = replace_path(partial, path);
   } catch (...) {
     remove_own(partial, is_checkpoint_file);
     throw;
   }
   try {
-    if (!replaced.empty()) remove_or_warn(replaced);
+    if (!replaced.empty()) warn_of(remove_own(replaced, is_checkpoint_file));
     prune(dir, info.step, keep);
   } catch (const Error& error) {  // the new one is there
     log_warn("remove old checkpoints: {}", error.what());
   }
   return path;
+}
+
+std::string remove_checkpoint(const std::string& dir, uint64_t step) {
+  const std::string path = step_path(dir, step);
+  const std::string doomed = partial_directory(dir, step);
+  if (!is_real_directory(path)) return path + " is no directory";
+  for (const std::string& other :
+       {doomed, aside_path(fmt::format("{}/{}", dir, step_name(step)))}) {
+    std::string left = other == path ? "" : remove_own(other, is_checkpoint_file);
+    if (!left.empty()) return left;
+  }
+  if (std::rename(path.c_str(), doomed.c_str()) < 0)
+    return fmt::format("rename {} to {}: {}", path, doomed, system_text(errno));
+  return remove_own(doomed, is_checkpoint_file);
 }
 
 }  // namespace gxp

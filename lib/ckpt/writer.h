@@ -64,4 +64,8 @@ class CheckpointWriter {
 std::string publish_checkpoint(const std::string& dir, std::span<const FilePart> parts,
                                const CheckpointInfo& info, int keep);
 
+// Removes the complete checkpoint of `step`, which loses its name first, so that none is ever seen
+// half. Returns what is left and why, "" if all is gone. kIo if it cannot be looked at.
+std::string remove_checkpoint(const std::string& dir, uint64_t step);
+
 }  // namespace gxp

@@ -239,7 +239,7 @@ TEST_CASE("--force replaces nothing that gxp does not write", "[ckpt]") {
   fs::create_directories(fs::path(dir / "out/" + place).parent_path());
   write_bytes(dir / "out/" + place, "mine");
   const std::string entry = place.substr(0, place.find("/n"));
-  check_refused(ErrorKind::kUsage, {"write " + dir / "out", entry, "gxp does not write"},
+  check_refused(ErrorKind::kUsage, {"write " + dir / "out", entry, "no conversion writes"},
                 [&] { convert("gxp", dir / "out", true); });
   CHECK(read_bytes(dir / "out/" + place) == "mine");
   fs::remove_all(dir / "out/step-00000001");
