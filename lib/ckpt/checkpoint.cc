@@ -3,40 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <span>
 
 #include "lib/ckpt/writer.h"
 
 namespace gxp {
-namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
 constexpr size_t kBufferBytes = size_t{4} << 20;
 
-bool has_manifest(const fs::path& directory) {
-  std::error_code error;
-  return fs::is_regular_file(directory / kManifestName, error);
-}
-
-// The number in "step-00000010", if the name is one that step_name() makes.
-std::optional<uint64_t> parse_step(const std::string& name) {
-  constexpr std::string_view kPrefix = "step-";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  uint64_t step = 0;
-  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
-  return name == step_name(step) ? std::optional(step) : std::nullopt;
-}
-
 std::string find_step_directory(const std::string& path) {
   if (has_manifest(path)) return path;
-  if (!fs::exists(path)) fail(ErrorKind::kIo, "open checkpoint {}: no such directory", path);
+  if (!path_exists(path)) fail(ErrorKind::kIo, "open checkpoint {}: no such directory", path);
   const auto steps = complete_steps(path);
   if (steps.empty())
     fail(ErrorKind::kIo, "open checkpoint {}: it holds no complete checkpoint", path);
-  return fmt::format("{}/{}", path, step_name(steps.back()));
+  return step_path(path, steps.back());
 }
 
 std::string hash_file(const InputFile& file) {
@@ -51,19 +35,6 @@ std::string hash_file(const InputFile& file) {
 }
 
 }  // namespace
-
-std::string step_name(uint64_t step) { return fmt::format("step-{:08}", step); }
-
-std::vector<uint64_t> complete_steps(const std::string& dir) {
-  std::vector<uint64_t> steps;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(dir, error)) {
-    const auto step = parse_step(entry.path().filename());
-    if (step && has_manifest(entry.path())) steps.push_back(*step);
-  }
-  std::sort(steps.begin(), steps.end());
-  return steps;
-}
 
 Checkpoint Checkpoint::open(const std::string& path) {
   return Checkpoint(find_step_directory(path));
@@ -132,6 +103,8 @@ void Checkpoint::verify(int part, int parts) const {
 }
 
 bool is_gxp_checkpoint(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return false;
   return has_manifest(path) || !complete_steps(path).empty();
 }
 

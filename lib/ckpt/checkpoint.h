@@ -4,28 +4,23 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/manifest.h"
+#include "lib/ckpt/step_directory.h"
 
 namespace gxp {
-
-std::string step_name(uint64_t step);  // "step-00000010"
-
-// The steps that `dir` holds complete checkpoints of (step directories with a manifest), rising.
-// Empty if there is no such directory.
-std::vector<uint64_t> complete_steps(const std::string& dir);
 
 // Threads: const functions from any. Cost: the manifest in memory; a data file is open only while
 // it is read, so that thousands of them are no matter.
 class Checkpoint {
  public:
   // `path` is a step directory, or one that holds step directories, of which the newest complete
-  // one is taken. kIo: there is none, or a data file is missing; kCorrupt: the manifest or the size
-  // of a data file is not what it must be. Contents are not hashed: see verify().
+  // one is taken. kIo: there is none, or it cannot be told (see complete_steps()), or a data file
+  // is missing; kCorrupt: the manifest or the size of a data file is not what it must be. Contents
+  // are not hashed: see verify().
   static Checkpoint open(const std::string& path);
 
   [[nodiscard]] const std::string& path() const { return path_; }  // the step directory
@@ -50,7 +45,7 @@ class Checkpoint {
   Manifest manifest_;
 };
 
-// Whether `path` is or holds a step directory.
+// Whether `path` is or holds a step directory. kIo if it is a directory and that cannot be told.
 bool is_gxp_checkpoint(const std::string& path);
 NamedTensors read_gxp_checkpoint(const std::string& path);
 

@@ -1,12 +1,15 @@
 #include "lib/ckpt/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -14,6 +17,13 @@
 
 namespace gxp {
 namespace fs = std::filesystem;
+namespace {
+
+void rename_path(const std::string& from, const std::string& to) {
+  check_sys(std::rename(from.c_str(), to.c_str()), fmt::format("rename {} to {}", from, to));
+}
+
+}  // namespace
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
   const std::string act = fmt::format("open {}", path_);
@@ -37,15 +47,24 @@ void InputFile::read(uint64_t offset, Memory out) const {
   }
 }
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
-  ::unlink(path_.c_str());
+OutputFile::OutputFile(std::string path, int directory)
+    : path_(std::move(path)),
+      directory_(directory < 0 ? AT_FDCWD : directory),
+      name_(directory < 0 ? path_ : fs::path(path_).filename().string()) {
+  remove();
+  const std::string act = fmt::format("create {}", path_);
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-  fd_ = Fd(int(check_sys(::open(path_.c_str(), flags, 0666), fmt::format("create {}", path_))));
+  fd_ = Fd(int(check_sys(::openat(directory_, name_.c_str(), flags, 0666), act)));
+  struct stat status = {};
+  check_sys(::fstat(fd_.get(), &status), act);
+  owner_ = status.st_uid;
 }
 
 OutputFile::~OutputFile() {
-  if (fd_.valid()) ::unlink(path_.c_str());
+  if (fd_.valid()) remove();
 }
+
+void OutputFile::remove() const noexcept { ::unlinkat(directory_, name_.c_str(), 0); }
 
 void OutputFile::write(ConstMemory data) {
   GXP_ASSERT(data.space == MemorySpace::kHost);
@@ -67,7 +86,7 @@ std::string OutputFile::close() {
   // Network file systems report a full disk no earlier than here.
   if (::close(fd_.release()) < 0) {
     const int cause = errno;
-    ::unlink(path_.c_str());
+    remove();
     fail(ErrorKind::kIo, "{}: {}", act, system_text(cause));
   }
   return hasher_.hex();
@@ -89,10 +108,57 @@ void write_text(const std::string& path, std::string_view text) {
   file.close();
 }
 
+bool path_exists(const std::string& path) {
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  fail(ErrorKind::kIo, "look at {}: {}", path, system_text(errno));
+}
+
+bool is_real_directory(const std::string& path) {
+  struct stat status = {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+std::string parent_of(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent;
+}
+
+std::vector<std::string> list_names(int directory, const std::string& path) {
+  const std::string act = fmt::format("list {}", path);
+  // A descriptor of its own, as a listing moves the position and closes what it was given.
+  Fd fd(int(check_sys(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), act)));
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(fd.get()), ::closedir);
+  if (listing == nullptr) fail(ErrorKind::kIo, "{}: {}", act, system_text(errno));
+  (void)fd.release();
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(listing.get());
+    if (entry == nullptr) break;
+    if (is_plain_name(entry->d_name)) names.emplace_back(entry->d_name);
+  }
+  if (errno != 0) fail(ErrorKind::kIo, "{}: {}", act, system_text(errno));
+  std::ranges::sort(names);
+  return names;
+}
+
 void create_directory(const std::string& path) {
   std::error_code error;
-  fs::create_directories(path, error);
-  if (error) fail(ErrorKind::kIo, "create directory {}: {}", path, error.message());
+  if (fs::is_directory(path, error)) return;
+  const std::string name = path.empty() || path.back() != '/' ? path : parent_of(path);  // of "a/"
+  const std::string parent = parent_of(name);
+  if (!path_exists(parent)) create_directory(parent);
+  // Another rank may be as quick.
+  if (::mkdir(name.c_str(), 0777) < 0 && (errno != EEXIST || !fs::is_directory(name, error)))
+    fail(ErrorKind::kIo, "create directory {}: {}", path, system_text(errno));
+  // One that may be written and not read cannot be opened.
+  if (::access(parent.c_str(), R_OK) == 0) sync_directory(parent);
+}
+
+void create_new_directory(const std::string& path) {
+  check_sys(::mkdir(path.c_str(), 0777), fmt::format("create directory {}", path));
 }
 
 void sync_directory(const std::string& directory) {
@@ -101,18 +167,37 @@ void sync_directory(const std::string& directory) {
   check_sys(::fsync(fd.get()), act);
 }
 
-void replace_path(const std::string& from, const std::string& to) {
-  const std::string act = fmt::format("rename {} to {}", from, to);
-  std::error_code error;
+std::string replace_path(const std::string& from, const std::string& to) {
+  std::string old;
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
-    fs::remove_all(from, error);  // now the old one
+    old = from;
   } else {
-    // Nothing to exchange with; or no exchange here, as on NFS: there `to` has to go first.
-    if (errno == EINVAL || errno == ENOSYS) fs::remove_all(to, error);
-    check_sys(::rename(from.c_str(), to.c_str()), act);
+    // Nothing to exchange with; or no exchange here, as on NFS, where a directory has to give way.
+    const bool no_exchange = errno == EINVAL || errno == ENOSYS;
+    const bool in_the_way = is_real_directory(to) || (is_real_directory(from) && path_exists(to));
+    if (no_exchange && in_the_way) rename_path(to, old = aside_path(to));
+    try {
+      rename_path(from, to);
+    } catch (...) {
+      if (!old.empty()) (void)std::rename(old.c_str(), to.c_str());
+      throw;
+    }
   }
-  const std::string parent = fs::path(to).parent_path().string();
-  sync_directory(parent.empty() ? "." : parent);
+  sync_directory(parent_of(to));
+  return old;
+}
+
+std::string aside_path(const std::string& path) {
+  const fs::path whole(path);
+  return whole.parent_path() / (".replaced-" + whole.filename().string());
+}
+
+bool take_back(const std::string& path) {
+  const std::string aside = aside_path(path);
+  if (path_exists(path) || !path_exists(aside)) return false;
+  rename_path(aside, path);
+  sync_directory(parent_of(path));
+  return true;
 }
 
 bool is_plain_name(std::string_view name) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/fd.h"
 #include "lib/base/hash.h"
@@ -34,20 +35,28 @@ class InputFile {
 // Errors: kIo, naming the path, the bytes and the system's reason ("No space left on device").
 class OutputFile {
  public:
-  // Replaces a file of that name, and a link itself, not what it points to.
-  explicit OutputFile(std::string path);
+  // Replaces a file of that name, and a link itself, not what it points to. With `directory`, a
+  // descriptor of the directory in which `path` lies, the directory is not looked up again: who
+  // puts a link in its place redirects nothing. The caller keeps it open.
+  explicit OutputFile(std::string path, int directory = -1);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();
   void write(ConstMemory data);
   void write(std::string_view text);
   [[nodiscard]] uint64_t bytes() const { return bytes_; }  // written so far
+  [[nodiscard]] uint32_t owner() const { return owner_; }  // user, as the file system sees us
   // Makes the content durable (fsync) and keeps the file. Returns the hash of all that was written.
   std::string close();
 
  private:
+  void remove() const noexcept;
+
   std::string path_;
+  int directory_;
+  std::string name_;  // in directory_
   Fd fd_;
+  uint32_t owner_ = 0;
   uint64_t bytes_ = 0;
   Hasher hasher_;
 };
@@ -56,15 +65,33 @@ class OutputFile {
 std::string read_text(const std::string& path, uint64_t limit);
 void write_text(const std::string& path, std::string_view text);
 
-// Creates the directory and its parents; existing ones are fine. kIo otherwise.
+// Whether something has this name, be it a link that leads nowhere. kIo if that cannot be told.
+bool path_exists(const std::string& path);
+// Whether `path` itself is a directory; not so a link to one.
+bool is_real_directory(const std::string& path);
+// The directory that `path` lies in, "." for a bare name.
+std::string parent_of(const std::string& path);
+// The names in an open directory, sorted, without "." and "..". kIo names `path`.
+std::vector<std::string> list_names(int directory, const std::string& path);
+
+// Creates the directory and its parents and makes the new names durable; existing ones are fine.
+// kIo otherwise.
 void create_directory(const std::string& path);
+// Creates one directory that is not there yet; kIo if anything is.
+void create_new_directory(const std::string& path);
 
 // Makes names that were created, renamed or removed in `directory` durable.
 void sync_directory(const std::string& directory);
 
-// Moves `from` to `to` in one step, both in one directory, and makes that durable. What `to` named
-// before is removed; where the file system can exchange two names, `to` exists at every moment.
-void replace_path(const std::string& from, const std::string& to);
+// Moves `from` to `to`, both in one directory, and makes that durable. Returns where that lies now
+// which `to` named before, for the caller to remove; "" if nothing is left of it. Where the file
+// system can exchange two names, `to` exists at every moment. Elsewhere (NFS) an old directory is
+// first renamed to aside_path(to), which must be free: if the process ends before `from` has taken
+// its place, it lies there whole, until take_back().
+std::string replace_path(const std::string& from, const std::string& to);
+std::string aside_path(const std::string& path);  // "DIR/.replaced-NAME"
+// Renames aside_path(path) to `path` if only the former is there. Returns whether it was so.
+bool take_back(const std::string& path);
 
 // One component of a path: not empty, no '/', no NUL, not "." or "..". File names that stand inside
 // files must pass it, so that no file can point outside its directory.

@@ -23,6 +23,8 @@ struct CheckpointFormat {
   std::string_view summary;
   // By content, or by name where the content may be damaged. Never throws for what is not there.
   bool (*recognises)(const std::string& path);
+  // Whether write() gives files in a directory such a name.
+  bool (*owns)(std::string_view name);
   NamedTensors (*read)(const std::string& path);
   // `path` does not exist, its parent does.
   void (*write)(const NamedTensors& tensors, const std::string& path, const WriteOptions& options);
@@ -47,9 +49,11 @@ NamedTensors read_checkpoint(const std::string& path);
 // As read_checkpoint(), with the names that gxp's models use: what `model.init` is loaded from.
 NamedTensors read_weights(const std::string& path);
 
-// Writes beside `path` and renames, so that `path` is complete or absent; on an error nothing is
-// left. kUsage: `path` exists and is not to be replaced, or is a directory without a checkpoint.
-// Cost: one tensor's buffer of 4 MiB, whatever the size of the checkpoint.
+// Writes ".partial-NAME" beside `path` and renames, so that `path` is complete or absent; on an
+// error nothing is left. What a killed conversion left there is cleared, or taken back if it is
+// what `path` was before (replace_path() in file.h). kUsage: `path` exists and is not to be
+// replaced, or it, or what lies at one of those names, is no checkpoint or holds something that no
+// format writes. Cost: one tensor's buffer of 4 MiB, whatever the size of the checkpoint.
 void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
                       const std::string& path, const WriteOptions& options);
 

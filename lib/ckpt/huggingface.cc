@@ -1,7 +1,6 @@
 #include "lib/ckpt/huggingface.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "lib/arch/architecture.h"
 #include "lib/base/error.h"
@@ -34,8 +33,11 @@ bool equal(const NamedTensor& a, const NamedTensor& b) {
 }  // namespace
 
 bool is_huggingface(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::is_regular_file(config_path(path), error) && is_safetensors(path);
+  return path_exists(config_path(path)) && is_safetensors(path);
+}
+
+bool is_huggingface_file(std::string_view name) {
+  return name == "config.json" || is_safetensors_file(name);
 }
 
 NamedTensors read_huggingface(const std::string& path) {

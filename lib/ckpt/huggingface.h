@@ -5,12 +5,15 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "lib/ckpt/named_tensors.h"
 
 namespace gxp {
 
 bool is_huggingface(const std::string& path);
+// Whether write_huggingface() gives files such a name.
+bool is_huggingface_file(std::string_view name);
 
 // Tensors under the names in the files. `config` has the model.* settings if config.json is of a
 // model that gxp can compute; a warning says why if not.

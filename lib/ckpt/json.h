@@ -1,5 +1,5 @@
 // JSON from files that nobody vouches for: strict, and every error names the file.
-// Only the .cc files of this folder include it.
+// Only the .cc files of this folder and their tests include it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace gxp {
 using Json = nlohmann::json;
 
 // kCorrupt: no JSON, no UTF-8, nested deeper than 64, or a key twice in one object (readers differ
-// on which one counts). `file` is for messages.
+// on which one counts). `file` is for messages. Cost: linear in the text.
 Json parse_json(std::string_view text, const std::string& file);
 
 // Compact JSON. Bytes that are no UTF-8, as a path may have, become U+FFFD.

@@ -167,7 +167,7 @@ ModelFile read_weights(const std::string& path) {
 ModelFile read_folder(const std::string& path) {
   const std::string config = fs::path(path) / "config.json";
   const bool weights = is_safetensors(path);
-  if (!fs::exists(config)) {
+  if (!path_exists(config)) {
     if (weights) return read_weights(path);
     fail(ErrorKind::kIo,
          "read {}: the folder has neither config.json nor model.safetensors nor its index; name "

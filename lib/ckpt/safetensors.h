@@ -34,8 +34,11 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t file_
                                            const std::string& file);
 
 // Whether `path` is a .safetensors file (by name or content), an index, or a directory with
-// model.safetensors or model.safetensors.index.json.
+// model.safetensors or model.safetensors.index.json. Of an index, weight_map tells for each tensor
+// the file beside it that must have it; kCorrupt if it has not.
 bool is_safetensors(const std::string& path);
+// Whether write_safetensors_directory() gives files such a name.
+bool is_safetensors_file(std::string_view name);
 NamedTensors read_safetensors(const std::string& path);
 
 // The weights as one file, in the order and with the bytes of the reference writer. Optimizer state

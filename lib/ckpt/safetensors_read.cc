@@ -45,11 +45,8 @@ std::map<std::string, std::string> add_file(const std::string& path,
   return std::move(header.metadata);
 }
 
-// The files of an index, each once, by name; and the names of the tensors that must be in them.
-struct Index {
-  std::set<std::string> files;
-  std::set<std::string> tensors;
-};
+// Which file beside the index each tensor is in.
+using Index = std::map<std::string, std::string>;
 
 Index read_index(const std::string& path) {
   const Json root = parse_json(read_text(path, kMaxHeaderBytes), path);
@@ -60,28 +57,38 @@ Index read_index(const std::string& path) {
     const std::string name = to_text(file, where + ": weight_map");
     if (!is_plain_name(name))
       fail(ErrorKind::kCorrupt, "{}: '{}' is not the name of a file beside the index", where, name);
-    index.files.insert(name);
-    index.tensors.insert(tensor);
+    index.emplace(tensor, name);
   }
   return index;
 }
 
+// `found` tells the files in which the tensors are. Tensors that the index leaves out are no fault.
+void check_index(const Index& index, const Index& found, const std::string& path) {
+  for (const auto& [tensor, file] : index) {
+    const auto real = found.find(tensor);
+    if (real != found.end() && real->second == file) continue;
+    fail(ErrorKind::kCorrupt, "read {}: weight_map puts tensor '{}' into {}, but it is in {}", path,
+         tensor, file, real == found.end() ? "none of the files" : real->second);
+  }
+}
+
 std::map<std::string, std::string> add_index(const std::string& path,
                                              std::vector<NamedTensor>& tensors) {
-  Index index = read_index(path);
+  const Index index = read_index(path);
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : index) files.insert(file);
   std::map<std::string, std::string> metadata;
-  for (const std::string& file : index.files)
+  Index found;
+  for (const std::string& file : files) {
+    const size_t first = tensors.size();
     metadata.merge(add_file(fs::path(path).replace_filename(file), tensors));
-  std::set<std::string_view> found;
-  for (const NamedTensor& tensor : tensors) {
-    if (!found.insert(tensor.info.name).second)
-      fail(ErrorKind::kCorrupt, "read {}: tensor '{}' is in two of the files", path,
-           tensor.info.name);
-    index.tensors.erase(tensor.info.name);
+    for (size_t i = first; i < tensors.size(); ++i) {
+      const std::string& name = tensors[i].info.name;
+      if (!found.emplace(name, file).second)
+        fail(ErrorKind::kCorrupt, "read {}: tensor '{}' is in two of the files", path, name);
+    }
   }
-  if (!index.tensors.empty())
-    fail(ErrorKind::kCorrupt, "read {}: tensor '{}' is in none of the files", path,
-         *index.tensors.begin());
+  check_index(index, found, path);
   return metadata;
 }
 
@@ -103,9 +110,10 @@ void take_own_metadata(NamedTensors& result) {
 
 // The index or the file that a directory or a path stands for.
 std::string find_root(const std::string& path) {
-  if (!fs::is_directory(path)) return path;
-  const fs::path index = fs::path(path) / kIndex;
-  return fs::exists(index) ? index : fs::path(path) / kSingle;
+  std::error_code error;  // which opening the file will tell
+  if (!fs::is_directory(path, error)) return path;
+  const std::string index = fs::path(path) / kIndex;
+  return path_exists(index) ? index : std::string(fs::path(path) / kSingle);
 }
 
 bool begins_like_safetensors(const std::string& path) {
@@ -120,9 +128,16 @@ bool begins_like_safetensors(const std::string& path) {
 
 bool is_safetensors(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return fs::exists(find_root(path), error);
+  if (fs::is_directory(path, error)) return path_exists(find_root(path));
   return path.ends_with(".safetensors") || path.ends_with(".safetensors.index.json") ||
          (fs::is_regular_file(path, error) && begins_like_safetensors(path));
+}
+
+bool is_safetensors_file(std::string_view name) {
+  constexpr std::string_view kShard = "model-";
+  return name == kSingle || name == kIndex ||
+         (name.starts_with(kShard) && name.ends_with(".safetensors") &&
+          name.find("-of-") != std::string_view::npos);
 }
 
 NamedTensors read_safetensors(const std::string& path) {

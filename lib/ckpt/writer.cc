@@ -1,25 +1,23 @@
 #include "lib/ckpt/writer.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cerrno>
+#include <cstdio>
 #include <map>
 #include <set>
 
-#include "lib/ckpt/checkpoint.h"
+#include "lib/base/log.h"
+#include "lib/ckpt/step_directory.h"
 
 namespace gxp {
-namespace fs = std::filesystem;
 namespace {
 
 std::string partial_directory(const std::string& dir, uint64_t step) {
-  return fmt::format("{}/.{}.partial", dir, step_name(step));
-}
-
-void remove_quietly(const std::string& path) noexcept {
-  std::error_code ignored;
-  fs::remove_all(path, ignored);
+  return dir + "/" + partial_name(step);
 }
 
 // The parts' tensors in the order of first appearance, their pieces in order.
@@ -48,32 +46,82 @@ std::vector<LogicalTensor> merge(std::span<const FilePart> parts) {
 }
 
 // Files that an earlier attempt, perhaps of more ranks, has left.
-void remove_others(const std::string& directory, const std::vector<DataFile>& files) {
+void remove_others(const OwnDirectory& partial, const std::vector<DataFile>& files) {
   std::set<std::string> wanted;
   for (const DataFile& file : files) wanted.insert(file.name);
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
-    if (!wanted.contains(entry.path().filename())) remove_quietly(entry.path());
+  for (const std::string& name : partial.names()) {
+    if (!wanted.contains(name) && is_checkpoint_file(name))
+      ::unlinkat(partial.fd().get(), name.c_str(), 0);
   }
 }
 
-// Removes what is not to stay. A checkpoint loses its name first, so that none is ever seen half.
-void prune(const std::string& dir, uint64_t published, int keep) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(dir, error)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with(".step-") && name.ends_with(".partial")) remove_quietly(entry.path());
+// Each file is here with its size. Ranks on other hosts have written theirs to a directory of the
+// same path, which is another one where hosts do not share it.
+void check_presence(const OwnDirectory& partial, const std::vector<DataFile>& files) {
+  for (const DataFile& file : files) {
+    // Opened, not only looked at: then NFS asks its server.
+    const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    const Fd fd(::openat(partial.fd().get(), file.name.c_str(), flags));
+    struct stat status = {};
+    std::string fault;
+    if (!fd.valid() || ::fstat(fd.get(), &status) < 0) {
+      fault = system_text(errno);
+    } else if (!S_ISREG(status.st_mode) || uint64_t(status.st_size) != file.bytes) {
+      fault = fmt::format("{} bytes written, {} found", file.bytes, status.st_size);
+    }
+    if (!fault.empty())
+      fail(ErrorKind::kIo,
+           "publish checkpoint: {}/{}, which a rank has written, is not so on rank 0's host: {}; "
+           "checkpoint.dir must be one directory that all hosts share",
+           partial.path(), file.name, fault);
   }
-  if (keep == 0) return;
+}
+
+void write_manifest(const OwnDirectory& partial, const Manifest& manifest) {
+  const auto file = partial.create(kManifestName);
+  file->write(to_json(manifest));
+  file->close();
+}
+
+// An earlier checkpoint of the step, moved aside, once there is the one that replaced it.
+std::string remove_superseded(const std::string& dir, uint64_t step) {
+  const std::string path = fmt::format("{}/{}", dir, step_name(step));
+  return has_manifest(path) ? remove_own(aside_path(path), is_checkpoint_file) : "";
+}
+
+// Sees to it that the step's name and the one aside are free, or what replace_path() may move.
+void make_way(const std::string& dir, uint64_t step) {
+  const std::string path = fmt::format("{}/{}", dir, step_name(step));
+  if (path_exists(path) && !is_real_directory(path))
+    fail(ErrorKind::kIo,
+         "publish checkpoint {}: a link or a file has that name; move it away, or name another "
+         "directory",
+         path);
+  remove_superseded(dir, step);
+}
+
+// What killed runs have left.
+void remove_stale(const std::string& dir) {
+  const Fd directory(int(check_sys(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                                   fmt::format("list {}", dir))));
+  for (const std::string& name : list_names(directory.get(), dir)) {
+    if (is_partial_name(name)) remove_own(fmt::format("{}/{}", dir, name), is_checkpoint_file);
+  }
+}
+
+void warn_of(const std::string& left) {
+  if (!left.empty()) log_warn("remove an old checkpoint: {}", left);
+}
+
+void prune(const std::string& dir, uint64_t published, int keep) {
+  remove_stale(dir);
   auto steps = complete_steps(dir);
+  for (const uint64_t step : steps) warn_of(remove_superseded(dir, step));
+  if (keep == 0) return;
   std::erase(steps, published);
   const size_t others = std::min(steps.size(), size_t(keep) - 1);
   steps.resize(steps.size() - others);
-  for (const uint64_t step : steps) {
-    const std::string doomed = partial_directory(dir, step);
-    fs::rename(fmt::format("{}/{}", dir, step_name(step)), doomed, error);
-    if (!error) remove_quietly(doomed);
-  }
+  for (const uint64_t step : steps) warn_of(remove_checkpoint(dir, step));
 }
 
 }  // namespace
@@ -85,23 +133,27 @@ auto CheckpointWriter::or_abandon(Act act) {
     return act();
   } catch (...) {
     file_.reset();
-    remove_quietly(partial_);
+    remove_own(directory_.path(), is_checkpoint_file);
     throw;
   }
 }
 
-CheckpointWriter::CheckpointWriter(const std::string& dir, const WriterRank& rank)
-    : partial_(partial_directory(dir, rank.step)) {
+CheckpointWriter::CheckpointWriter(const std::string& dir, const WriterRank& rank) {
   part_.file.name = fmt::format("shard-{:05}-of-{:05}.bin", rank.rank, rank.world_size);
-  create_directory(partial_);
-  or_abandon([&] { file_ = std::make_unique<OutputFile>(partial_ + "/" + part_.file.name); });
+  create_directory(dir);
+  directory_ = OwnDirectory::make(partial_directory(dir, rank.step));
+  try {
+    file_ = directory_.create(part_.file.name);
+  } catch (...) {
+    ::rmdir(directory_.path().c_str());  // if it is new
+    throw;
+  }
 }
 
 CheckpointWriter::~CheckpointWriter() {
   if (file_ == nullptr) return;  // finished or abandoned
   file_.reset();
-  std::error_code ignored;
-  fs::remove(partial_, ignored);  // if no other rank has a file in it
+  ::rmdir(directory_.path().c_str());  // if no other rank has a file in it
 }
 
 void CheckpointWriter::add(const TensorInfo& info, uint64_t begin, ConstMemory data) {
@@ -141,18 +193,41 @@ std::string publish_checkpoint(const std::string& dir, std::span<const FilePart>
   std::string path = fmt::format("{}/{}", dir, step_name(info.step));
   Manifest manifest{info, GXP_VERSION, {}, merge(parts)};
   for (const FilePart& part : parts) manifest.files.push_back(part.file);
+  std::string replaced;
   try {
     check_manifest(manifest, ErrorKind::kInternal, "publish checkpoint " + path);
-    remove_others(partial, manifest.files);
-    write_text(partial + "/" + kManifestName, to_json(manifest));
-    sync_directory(partial);
-    replace_path(partial, path);
+    const OwnDirectory directory = OwnDirectory::enter(partial);
+    remove_others(directory, manifest.files);
+    check_presence(directory, manifest.files);
+    write_manifest(directory, manifest);
+    directory.sync();
+    make_way(dir, info.step);
+    replaced = replace_path(partial, path);
   } catch (...) {
-    remove_quietly(partial);
+    remove_own(partial, is_checkpoint_file);
     throw;
   }
-  prune(dir, info.step, keep);
+  try {
+    if (!replaced.empty()) warn_of(remove_own(replaced, is_checkpoint_file));
+    prune(dir, info.step, keep);
+  } catch (const Error& error) {  // the new one is there
+    log_warn("remove old checkpoints: {}", error.what());
+  }
   return path;
+}
+
+std::string remove_checkpoint(const std::string& dir, uint64_t step) {
+  const std::string path = step_path(dir, step);
+  const std::string doomed = partial_directory(dir, step);
+  if (!is_real_directory(path)) return path + " is no directory";
+  for (const std::string& other :
+       {doomed, aside_path(fmt::format("{}/{}", dir, step_name(step)))}) {
+    std::string left = other == path ? "" : remove_own(other, is_checkpoint_file);
+    if (!left.empty()) return left;
+  }
+  if (std::rename(path.c_str(), doomed.c_str()) < 0)
+    return fmt::format("rename {} to {}: {}", path, doomed, system_text(errno));
+  return remove_own(doomed, is_checkpoint_file);
 }
 
 }  // namespace gxp

@@ -7,9 +7,10 @@
 //   rank 0      publish_checkpoint(dir, parts, info, keep);
 //
 // Files are written to DIR/.step-00000010.partial/, hashed on the way and made durable. Publishing
-// writes the manifest, makes it and the directory durable, renames the directory to step-00000010
-// and makes the rename durable; then older checkpoints and stale partial directories are removed.
-// A tensor that several ranks hold is added by one of them, or by each of them in part.
+// looks whether all of them are there, writes the manifest, makes it and the directory durable,
+// renames the directory to step-00000010 and makes the rename durable; then older checkpoints and
+// stale partial directories are removed, as far as they are gxp's (own_files.h). A tensor that
+// several ranks hold is added by one of them, or by each of them in part.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@
 
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/manifest.h"
+#include "lib/ckpt/own_files.h"
 
 namespace gxp {
 
@@ -48,17 +50,22 @@ class CheckpointWriter {
   auto or_abandon(Act act);
   LogicalTensor& tensor_of(const TensorInfo& info);
 
-  std::string partial_;  // the directory
+  OwnDirectory directory_;  // the partial one
   FilePart part_;
   std::unique_ptr<OutputFile> file_;
 };
 
 // Completes the checkpoint of info.step and returns its path. Of the complete checkpoints in `dir`,
 // this one and the `keep` - 1 others with the highest steps stay; 0 keeps all. A complete
-// checkpoint of the same step is replaced. Errors: kIo as above; kInternal if the parts miss or
-// repeat an element or disagree about a tensor. After an error the older checkpoints are as they
-// were.
+// checkpoint of the same step is replaced. Errors: kIo as above, or a file of `parts` is not in the
+// directory with its size, as where hosts do not share it; kInternal if the parts miss or repeat an
+// element or disagree about a tensor. After an error the older checkpoints are as they were. An
+// older one that cannot be removed is a warning.
 std::string publish_checkpoint(const std::string& dir, std::span<const FilePart> parts,
                                const CheckpointInfo& info, int keep);
+
+// Removes the complete checkpoint of `step`, which loses its name first, so that none is ever seen
+// half. Returns what is left and why, "" if all is gone. kIo if it cannot be looked at.
+std::string remove_checkpoint(const std::string& dir, uint64_t step);
 
 }  // namespace gxp

@@ -39,6 +39,16 @@ std::vector<int> share_of_cpus(int local_rank, int nproc) {
   return {cpus.begin() + n * local_rank / nproc, cpus.begin() + n * (local_rank + 1) / nproc};
 }
 
+// This program, which is the ranks', too.
+std::string own_program() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error)
+    fail(ErrorKind::kIo, "start ranks: read /proc/self/exe, the path of this program: {}",
+         error.message());
+  return path;
+}
+
 using namespace std::chrono_literals;
 
 constexpr int kLostPeer = 5;  // exit code of a rank that ends because of another
@@ -84,7 +94,7 @@ class RankLauncher {
     const int first = options_.host_index * options_.nproc;
     for (int local = 0; local < options_.nproc; ++local) {
       ChildProcess::Program program{
-          std::filesystem::read_symlink("/proc/self/exe"),
+          own_program(),
           options_.argv,
           rank_environment(first + local, local, master, secret),
           -1,

@@ -159,6 +159,18 @@ TEST_CASE("every hostile header is refused with the file's name and the fault", 
   }
 }
 
+TEST_CASE("the header of 80,000 tensors is read", "[ckpt]") {
+  std::string json;
+  for (int i = 0; i < 80'000; ++i)
+    json +=
+        fmt::format(R"({}"layer.{}.weight":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})",
+                    i == 0 ? '{' : ',', i, i, i + 1);
+  json += '}';
+  const auto header = parse_safetensors_header(json, 8 + json.size() + 80'000, "many");
+  REQUIRE(header.entries.size() == 80'000);
+  CHECK(header.entries.back().info.name == "layer.79999.weight");
+}
+
 TEST_CASE("a file cut anywhere is refused", "[ckpt]") {
   const TemporaryDirectory dir;
   const std::string whole = read_bytes(kFixtures + "safetensors_single/model.safetensors");
@@ -186,6 +198,7 @@ TEST_CASE("an index that names foreign or missing things is refused", "[ckpt]") 
   const std::string index = dir / "model.safetensors.index.json";
   write_safetensors_file({.tensors = {counting_tensor("a", {2})}}, dir / "one.safetensors");
   std::filesystem::copy(dir / "one.safetensors", dir / "two.safetensors");
+  write_safetensors_file({.tensors = {counting_tensor("b", {2})}}, dir / "other.safetensors");
   ::mkfifo((dir / "pipe").c_str(), 0600);
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"({})", "'weight_map' is missing"},
@@ -193,7 +206,9 @@ TEST_CASE("an index that names foreign or missing things is refused", "[ckpt]") 
       {R"({"weight_map":{"a":1}})", "a string expected"},
       {R"({"weight_map":{"a":"../one.safetensors"}})", "not the name of a file"},
       {R"({"weight_map":{"a":".."}})", "not the name of a file"},
-      {R"({"weight_map":{"a":"one.safetensors","b":"one.safetensors"}})", "'b' is in none"},
+      {R"({"weight_map":{"a":"/one.safetensors"}})", "not the name of a file"},
+      {R"({"weight_map":{"a":"one.safetensors","b":"one.safetensors"}})", "'b' into one.s"},
+      {R"({"weight_map":{"a":"other.safetensors","b":"one.safetensors"}})", "but it is in o"},
       {R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})", "'a' is in two"},
   };
   for (const auto& [json, words] : cases) {

@@ -1,0 +1,144 @@
+#include "lib/ckpt/own_files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+
+#include "lib/base/error.h"
+#include "lib/ckpt/manifest.h"
+#include "lib/ckpt/step_directory.h"
+
+namespace gxp {
+namespace {
+
+enum class Act { kLook, kRemove };
+
+// Invalid, with errno, if the name is a link or no directory.
+Fd open_real_directory(int parent, const char* name) {
+  return Fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char digit) { return digit >= '0' && digit <= '9'; });
+}
+
+// The first entry of an open directory that is not gxp's or does not go away; "" if there is none.
+std::string sweep(const Fd& directory, const std::string& path, OwnsFile owns, Act act);
+
+std::string sweep_step(const Fd& parent, const std::string& path, const std::string& name,
+                       Act act) {
+  const Fd step = open_real_directory(parent.get(), name.c_str());
+  if (!step.valid()) return name;
+  const std::string left = sweep(step, path + "/" + name, is_checkpoint_file, act);
+  if (!left.empty()) return name + "/" + left;
+  const bool gone = act == Act::kLook || ::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0;
+  return gone ? "" : name;
+}
+
+std::string sweep_entry(const Fd& parent, const std::string& path, const std::string& name,
+                        OwnsFile owns, Act act) {
+  struct stat status = {};
+  if (::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) < 0)
+    return errno == ENOENT ? "" : name;
+  if (S_ISDIR(status.st_mode) && owns != is_checkpoint_file && is_step_entry(name))
+    return sweep_step(parent, path, name, act);
+  if (!S_ISREG(status.st_mode) || !owns(name)) return name;
+  const bool gone = act == Act::kLook || ::unlinkat(parent.get(), name.c_str(), 0) == 0;
+  return gone || errno == ENOENT ? "" : name;
+}
+
+std::string sweep(const Fd& directory, const std::string& path, OwnsFile owns, Act act) {
+  std::vector<std::string> names = list_names(directory.get(), path);
+  // A manifest goes first, so that no checkpoint is seen half.
+  std::ranges::stable_partition(names, [](const auto& name) { return name == kManifestName; });
+  std::string first;
+  for (const std::string& name : names) {
+    const std::string left = sweep_entry(directory, path, name, owns, act);
+    if (first.empty()) first = left;
+  }
+  return first;
+}
+
+std::string remove_directory(const std::string& path, OwnsFile owns) {
+  const OwnDirectory directory = OwnDirectory::enter(path);
+  const std::string left = sweep(directory.fd(), path, owns, Act::kRemove);
+  if (!left.empty()) return fmt::format("{}/{} is not gxp's, or cannot be removed", path, left);
+  return ::rmdir(path.c_str()) == 0 ? "" : fmt::format("remove {}: {}", path, system_text(errno));
+}
+
+}  // namespace
+
+bool is_checkpoint_file(std::string_view name) {
+  constexpr std::string_view kBegin = "shard-";
+  constexpr std::string_view kMiddle = "-of-";
+  constexpr std::string_view kEnd = ".bin";
+  if (name == kManifestName) return true;
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return false;
+  name.remove_prefix(kBegin.size());
+  const size_t middle = name.find(kMiddle);
+  if (middle == std::string_view::npos) return false;
+  const std::string_view count = name.substr(middle + kMiddle.size());
+  return is_number(name.substr(0, middle)) &&
+         is_number(count.substr(0, count.size() - kEnd.size()));
+}
+
+OwnDirectory OwnDirectory::make(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) < 0 && errno != EEXIST)
+    fail(ErrorKind::kIo, "create directory {}: {}", path, system_text(errno));
+  return enter(path);
+}
+
+OwnDirectory OwnDirectory::enter(const std::string& path) {
+  OwnDirectory directory;
+  directory.path_ = path;
+  directory.fd_ = open_real_directory(AT_FDCWD, path.c_str());
+  if (directory.fd_.valid()) return directory;
+  const int cause = errno;
+  if (!path_exists(path) || is_real_directory(path))
+    fail(ErrorKind::kIo, "enter directory {}: {}", path, system_text(cause));
+  fail(ErrorKind::kIo,
+       "enter directory {}: a link or a file has that name, which gxp gives to directories of its "
+       "own; move it away",
+       path);
+}
+
+std::unique_ptr<OutputFile> OwnDirectory::create(const std::string& name) const {
+  auto file = std::make_unique<OutputFile>(path_ + "/" + name, fd_.get());
+  struct stat status = {};
+  check_sys(::fstat(fd_.get(), &status), "look at " + path_);
+  // Not our own number, which a file server may have mapped to another one.
+  if (status.st_uid != file->owner())
+    fail(ErrorKind::kIo,
+         "write into {}: it belongs to user {}, and what gxp writes to user {}; remove it, or name "
+         "another directory",
+         path_, status.st_uid, file->owner());
+  return file;
+}
+
+void OwnDirectory::sync() const {
+  check_sys(::fsync(fd_.get()), fmt::format("sync directory {}", path_));
+}
+
+std::string find_foreign(const OwnDirectory& directory, OwnsFile owns) {
+  return sweep(directory.fd(), directory.path(), owns, Act::kLook);
+}
+
+std::string remove_own(const std::string& path, OwnsFile owns) noexcept {
+  try {
+    struct stat status = {};
+    if (::lstat(path.c_str(), &status) < 0)
+      return errno == ENOENT ? "" : fmt::format("look at {}: {}", path, system_text(errno));
+    if (!S_ISREG(status.st_mode)) return remove_directory(path, owns);
+    return ::unlink(path.c_str()) == 0 ? ""
+                                       : fmt::format("remove {}: {}", path, system_text(errno));
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace gxp

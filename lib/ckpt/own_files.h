@@ -1,0 +1,55 @@
+// What gxp may enter and remove where checkpoints are written.
+//
+// Others may have put something there, by mistake or on purpose: a link in place of a directory
+// that gxp is about to fill or to clear would lead it to someone else's files. So a directory is
+// entered only if it is one itself, and removal takes only regular files that have names which gxp
+// gives. What is left over is told, not removed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/fd.h"
+#include "lib/ckpt/file.h"
+
+namespace gxp {
+
+// Whether a file of that name is one that gxp writes. Besides those, directories of steps
+// (step_directory.h) with files of a checkpoint in them are gxp's.
+using OwnsFile = bool (*)(std::string_view name);
+
+// In a step directory: "manifest.json", "shard-00000-of-00002.bin".
+bool is_checkpoint_file(std::string_view name);
+
+class OwnDirectory {
+ public:
+  OwnDirectory() = default;
+  // Creates the directory in an existing one, or enters one that is there. kIo: a link or no
+  // directory is there, or the system's reason.
+  static OwnDirectory make(const std::string& path);
+  // kIo as above, or there is none.
+  static OwnDirectory enter(const std::string& path);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const Fd& fd() const { return fd_; }
+  // A new file, which must not outlive the directory. kIo also if the directory is another user's,
+  // who could change the file.
+  [[nodiscard]] std::unique_ptr<OutputFile> create(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> names() const { return list_names(fd_.get(), path_); }
+  void sync() const;
+
+ private:
+  std::string path_;
+  Fd fd_;
+};
+
+// The first entry that is not gxp's, by its path in the directory; "" if all are. kIo.
+std::string find_foreign(const OwnDirectory& directory, OwnsFile owns);
+
+// Removes the regular file `path`; or of the directory `path` what is gxp's, and, if nothing is
+// left, the directory. Returns what is left and why, "" if all is gone or nothing was there.
+std::string remove_own(const std::string& path, OwnsFile owns) noexcept;
+
+}  // namespace gxp

@@ -1,0 +1,102 @@
+// write_checkpoint(): what may be replaced, and how it is.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/ckpt/format.h"
+#include "lib/ckpt/own_files.h"
+
+namespace gxp {
+namespace fs = std::filesystem;
+namespace {
+
+// Any format's: a conversion may replace what another one has written.
+bool is_any_format_file(std::string_view name) {
+  return std::ranges::any_of(kFormats, [&](const auto& format) { return format.owns(name); });
+}
+
+bool is_any_checkpoint(const std::string& path) {
+  return std::ranges::any_of(kFormats, [&](const auto& format) { return format.recognises(path); });
+}
+
+// Why the file or the directory must stay; "" if all of it is what gxp writes.
+std::string reason_to_keep(const std::string& path) {
+  struct stat status = {};
+  check_sys(::lstat(path.c_str(), &status), "look at " + path);
+  if (S_ISREG(status.st_mode)) {
+    const bool weights = !path.ends_with(".json") && is_any_checkpoint(path);
+    return weights ? "" : "it is a file without a checkpoint";
+  }
+  if (!S_ISDIR(status.st_mode)) return "it is neither a directory nor a regular file";
+  const std::string foreign = find_foreign(OwnDirectory::enter(path), is_any_format_file);
+  return foreign.empty() ? "" : fmt::format("it holds {}, which no conversion writes", foreign);
+}
+
+void check_target(const std::string& path, bool replace) {
+  if (!path_exists(path)) return;
+  if (!replace) fail(ErrorKind::kUsage, "write {}: it exists; --force replaces it", path);
+  std::string reason = reason_to_keep(path);
+  if (reason.empty() && !is_any_checkpoint(path)) reason = "it is a directory without a checkpoint";
+  if (!reason.empty())
+    fail(ErrorKind::kUsage, "write {}: {}; not replaced: move that away, or name another place",
+         path, reason);
+}
+
+// What a conversion that was killed has left under a name that is needed.
+void clear(const std::string& path, const std::string& target) {
+  if (!path_exists(path)) return;
+  std::string left = reason_to_keep(path);
+  if (left.empty()) left = remove_own(path, is_any_format_file);
+  if (!left.empty())
+    fail(ErrorKind::kUsage, "write {}: {} is in the way: {}; move it away", target, path, left);
+}
+
+// An earlier checkpoint that a conversion which was killed has moved aside.
+void recover(const std::string& target) {
+  const std::string aside = aside_path(target);
+  if (path_exists(target) || !path_exists(aside) || !reason_to_keep(aside).empty()) return;
+  if (take_back(target))
+    log_info("{} is taken back from {}, where a conversion that was killed has left it", target,
+             aside);
+}
+
+void report_left_out(const NamedTensors& tensors, const CheckpointFormat& format) {
+  const auto left_out = std::ranges::count_if(
+      tensors.tensors, [](const NamedTensor& tensor) { return tensor.info.role != Role::kWeight; });
+  if (left_out > 0 && !format.keeps_optimizer_state)
+    log_info("{} tensors of optimizer state are left out: {} holds weights only", left_out,
+             format.name);
+}
+
+}  // namespace
+
+void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
+                      const std::string& path, const WriteOptions& options) {
+  fs::path target = fs::path(path).lexically_normal();
+  if (!target.has_filename()) target = target.parent_path();  // "out/" is "out"
+  // The name keeps its end, which decides what safetensors writes.
+  const fs::path partial = target.parent_path() / (".partial-" + target.filename().string());
+  recover(target);
+  check_target(target, options.replace);
+  report_left_out(tensors, format);
+  clear(partial, target);
+  clear(aside_path(target), target);
+  create_directory(parent_of(target));
+  std::string replaced;
+  try {
+    format.write(tensors, partial, options);
+    if (is_real_directory(partial)) sync_directory(partial);
+    replaced = replace_path(partial, target);
+  } catch (...) {
+    remove_own(partial, is_any_format_file);
+    throw;
+  }
+  const std::string left = replaced.empty() ? "" : remove_own(replaced, is_any_format_file);
+  if (!left.empty()) log_warn("remove what {} was before: {}", target.string(), left);
+}
+
+}  // namespace gxp

@@ -1,0 +1,33 @@
+#include "lib/ckpt/json.h"
+
+#include "tests/catch.h"
+#include "tests/ckpt/samples.h"
+
+namespace gxp {
+
+// Each takes a minute or more if the parent is looked through for each object in it.
+TEST_CASE("a megabyte of small objects is read in linear time", "[ckpt]") {
+  std::string list = "[";
+  std::string named = "{";
+  for (int i = 0; i < 350'000; ++i) {
+    list += i == 0 ? "{}" : ",{}";
+    named += fmt::format("{}\"{}\":{{}}", i == 0 ? "" : ",", i);
+  }
+  CHECK(parse_json(list + "]", "list").size() == 350'000);
+  CHECK(parse_json(named + "}", "named").size() == 350'000);
+}
+
+TEST_CASE("JSON may be 64 deep, and each number keeps its kind", "[ckpt]") {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  CHECK_NOTHROW(parse_json(nested(65), "deep"));  // the innermost is empty
+  CHECK(error_of([&] { parse_json(nested(66), "deep"); }).first == ErrorKind::kCorrupt);
+  const Json value = parse_json(R"([null, true, -1, 18446744073709551615, 0.5, "x"])", "kinds");
+  CHECK(value.dump() == R"([null,true,-1,18446744073709551615,0.5,"x"])");
+  CHECK(value[3].is_number_unsigned());
+  CHECK(error_of([] { parse_json("[1] 2", "tail"); }).first == ErrorKind::kCorrupt);
+  CHECK(error_of([] { parse_json("1e999", "huge"); }).first == ErrorKind::kCorrupt);
+}
+
+}  // namespace gxp

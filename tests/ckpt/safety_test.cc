@@ -1,0 +1,317 @@
+// What a save and a conversion must not take away, whatever lies in their way.
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/format.h"
+#include "lib/ckpt/writer.h"
+#include "tests/catch.h"
+#include "tests/ckpt/samples.h"
+#include "tests/ckpt/system_faults.h"
+
+namespace gxp {
+namespace {
+
+namespace fs = std::filesystem;
+using Catch::Matchers::Contains;
+using Names = std::vector<std::string>;
+using Steps = std::vector<uint64_t>;
+
+const TensorInfo kTensor{"w", Role::kWeight, StorageDType::kF32, {12}};
+
+CheckpointInfo info_of(uint64_t step, int world_size) {
+  CheckpointInfo info;
+  info.step = step;
+  info.world_size = world_size;
+  return info;
+}
+
+// One rank's equal share of kTensor.
+FilePart write_part(const std::string& dir, const WriterRank& rank) {
+  const std::vector<float> values(kTensor.count() / uint64_t(rank.world_size));
+  CheckpointWriter writer(dir, rank);
+  writer.add(kTensor, uint64_t(rank.rank) * values.size(), memory_of(values));
+  return writer.finish();
+}
+
+std::string save(const std::string& dir, uint64_t step, int world_size = 1, int keep = 0) {
+  std::vector<FilePart> parts;
+  for (int rank = 0; rank < world_size; ++rank)
+    parts.push_back(write_part(dir, {step, rank, world_size}));
+  return publish_checkpoint(dir, parts, info_of(step, world_size), keep);
+}
+
+void convert(const std::string& format, const std::string& to, bool replace) {
+  const NamedTensors tensors{.tensors = {counting_tensor("w", {3})}};
+  write_checkpoint(tensors, find_format(format), to, {.replace = replace});
+}
+
+void check_refused(ErrorKind expected, const Names& words, const std::function<void()>& act) {
+  const auto [kind, text] = error_of(act);
+  CAPTURE(text);
+  CHECK(kind == expected);
+  for (const std::string& word : words) CHECK_THAT(text, Contains(word));
+}
+
+// The exit status of a child process that does it; 0 if `act` returns.
+int status_of_child(const std::function<void()>& act) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      act();
+      ::_exit(0);
+    } catch (const Error& error) {
+      ::_exit(exit_code(error.kind()));
+    } catch (...) {
+      ::_exit(70);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Does `act` as somebody to whom file modes apply.
+int status_of_stranger(const std::function<void()>& act) {
+  return status_of_child([&] {
+    if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(71);
+    act();
+  });
+}
+
+void let_everyone_in(const std::string& path) { fs::permissions(path, fs::perms::all); }
+
+}  // namespace
+
+TEST_CASE("a directory that cannot be listed is no directory without checkpoints", "[ckpt]") {
+  const TemporaryDirectory dir;
+  write_bytes(dir / "file", "");
+  fs::create_symlink("loop", dir / "loop");
+  check_refused(ErrorKind::kIo, {"look for checkpoints in " + dir / "file", "Not a directory"},
+                [&] { complete_steps(dir / "file"); });
+  check_refused(ErrorKind::kIo, {dir / "loop", "symbolic links"},
+                [&] { complete_steps(dir / "loop"); });
+  CHECK(complete_steps(dir / "absent").empty());
+  CHECK(complete_steps(dir.path()).empty());
+}
+
+TEST_CASE("a newest step that cannot be looked into is not passed over", "[ckpt]") {
+  const TemporaryDirectory dir;
+  save(dir.path(), 1);
+  const std::string newest = dir / "step-00000002";
+  const std::string kind = GENERATE("file", "dangling link", "manifest in a loop", "manifest gone");
+  CAPTURE(kind);
+  if (kind == "file") write_bytes(newest, "");
+  if (kind == "dangling link") fs::create_symlink("elsewhere", newest);
+  if (kind.starts_with("manifest")) fs::create_directory(newest);
+  if (kind == "manifest in a loop") fs::create_symlink("manifest.json", newest + "/manifest.json");
+  if (kind == "manifest gone") {
+    CHECK(complete_steps(dir.path()) == Steps{1});
+    return;
+  }
+  check_refused(ErrorKind::kIo, {newest, "newest"}, [&] { complete_steps(dir.path()); });
+  check_refused(ErrorKind::kIo, {newest}, [&] { Checkpoint::open(dir.path()); });
+}
+
+TEST_CASE("a newest step of mode 700 of another user is not passed over", "[ckpt]") {
+  const TemporaryDirectory dir;
+  let_everyone_in(dir.path());
+  save(dir.path(), 1);
+  fs::permissions(save(dir.path(), 2), ::geteuid() == 0 ? fs::perms::owner_all : fs::perms::none);
+  CHECK(status_of_stranger([&] { complete_steps(dir.path()); }) == 4);
+  fs::permissions(dir / "step-00000002", fs::perms::all);
+  CHECK(status_of_stranger([&] { complete_steps(dir.path()); }) == 0);
+}
+
+TEST_CASE("older checkpoints that cannot be looked at stay when a new one is saved", "[ckpt]") {
+  const TemporaryDirectory dir;
+  save(dir.path(), 1);
+  write_bytes(dir / "step-00000002", "");
+  save(dir.path(), 3, 1, 1);
+  CHECK(list(dir.path()) == Names{"step-00000001", "step-00000002", "step-00000003"});
+}
+
+TEST_CASE("a checkpoint is not published without each rank's file in its size", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const TemporaryDirectory other_host;
+  save(dir.path(), 1, 2);
+  std::vector<FilePart> parts = {write_part(dir.path(), {2, 0, 2})};
+  const bool shared = GENERATE(false, true);
+  parts.push_back(write_part(shared ? dir.path() : other_host.path(), {2, 1, 2}));
+  const std::string file = dir / ".step-00000002.partial/shard-00001-of-00002.bin";
+  if (shared) fs::resize_file(file, 23);
+  check_refused(ErrorKind::kIo,
+                {file, shared ? "24 bytes written, 23 found" : "No such file",
+                 "one directory that all hosts share"},
+                [&] { publish_checkpoint(dir.path(), parts, info_of(2, 2), 1); });
+  CHECK(list(dir.path()) == Names{"step-00000001"});
+}
+
+TEST_CASE("a link in place of a partial directory leads nobody anywhere", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const TemporaryDirectory victim;
+  for (const char* name : {"letter", "manifest.json", "shard-00000-of-00001.bin"})
+    write_bytes(victim / name, "dear");
+  const Names before = list(victim.path());
+  fs::create_symlink(victim.path(), dir / ".step-00000002.partial");
+  check_refused(ErrorKind::kIo, {dir / ".step-00000002.partial", "a link", "move it away"},
+                [&] { save(dir.path(), 2); });
+  save(dir.path(), 3, 1, 1);  // clears what killed runs have left
+  CHECK(list(victim.path()) == before);
+  CHECK(list(dir.path()) == Names{".step-00000002.partial", "step-00000003"});
+}
+
+TEST_CASE("a partial directory of another user is not written into", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string partial = dir / ".step-00000002.partial";
+  fs::create_directory(partial);
+  if (::chown(partial.c_str(), 65534, 65534) != 0) {
+    WARN("skipped: no right to give a directory away");
+    return;
+  }
+  check_refused(ErrorKind::kIo, {partial, "belongs to user 65534"}, [&] { save(dir.path(), 2); });
+}
+
+TEST_CASE("a save removes what gxp wrote and leaves what else lies there", "[ckpt]") {
+  const TemporaryDirectory dir;
+  write_bytes(save(dir.path(), 1) + "/notes.txt", "mine");
+  fs::create_directories(dir / ".step-00000009.partial/deep");
+  write_bytes(dir / ".step-00000009.partial/shard-00000-of-00001.bin", "half");
+  const TemporaryDirectory elsewhere;
+  fs::create_symlink(save(elsewhere.path(), 2), dir / "step-00000002");
+  save(dir.path(), 3, 1, 1);
+  CHECK(read_bytes(dir / ".step-00000001.partial/notes.txt") == "mine");
+  CHECK(list(dir / ".step-00000001.partial") == Names{"notes.txt"});
+  CHECK(list(dir / ".step-00000009.partial") == Names{"deep"});
+  CHECK(complete_steps(elsewhere.path()) == Steps{2});
+  CHECK(complete_steps(dir.path()) == Steps{2, 3});
+}
+
+TEST_CASE("without an exchange of names there is a complete checkpoint at every moment", "[ckpt]") {
+  const NoExchange here;
+  const TemporaryDirectory dir;
+  save(dir.path(), 5, 3);
+  const int renames = GENERATE(0, 1, 2);
+  const int status = status_of_child([&] {
+    die_at_rename(renames);
+    save(dir.path(), 5, 1);
+  });
+  CHECK(status == (renames < 2 ? kDiedAtRename : 0));
+  CHECK(complete_steps(dir.path()) == Steps{5});
+  const auto found = Checkpoint::open(dir.path());
+  found.verify();
+  CHECK(found.manifest().info.world_size == (renames < 2 ? 3 : 1));
+  CHECK(is_gxp_checkpoint(dir.path()));
+  const uint64_t next = GENERATE(5, 6);
+  save(dir.path(), next, 2, 1);  // also of what was left
+  CHECK(list(dir.path()) == Names{step_name(next)});
+  CHECK(Checkpoint::open(dir.path()).manifest().info.world_size == 2);
+}
+
+TEST_CASE("a conversion killed without an exchange of names is taken back", "[ckpt]") {
+  const NoExchange here;
+  const TemporaryDirectory dir;
+  convert("gxp", dir / "out", false);
+  const int status = status_of_child([&] {
+    die_at_rename(2);  // the first publishes the step in OUT
+    convert("gxp", dir / "out", true);
+  });
+  CHECK(status == kDiedAtRename);
+  CHECK(list(dir.path()) == Names{".partial-out", ".replaced-out"});
+  check_refused(ErrorKind::kIo, {dir / "out", "interrupted conversion", ".replaced-out"},
+                [&] { read_checkpoint(dir / "out"); });
+  check_refused(ErrorKind::kUsage, {"it exists; --force"},
+                [&] { convert("gxp", dir / "out", false); });
+  CHECK(read_checkpoint(dir / "out").tensors.size() == 1);
+  convert("safetensors", dir / "out", true);
+  CHECK(list(dir.path()) == Names{"out"});
+  CHECK(list(dir / "out") == Names{"model.safetensors"});
+}
+
+TEST_CASE("--force replaces nothing that gxp does not write", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string format = GENERATE("gxp", "safetensors", "huggingface");
+  const std::string place =
+      GENERATE("notes.txt", "step-00000001/notes.txt", "step-00000001/deep/n");
+  convert(format == "gxp" ? "gxp" : "safetensors", dir / "out", false);
+  if (format == "huggingface") write_bytes(dir / "out/config.json", "{}");
+  if (format == "gxp") save(dir / "out", 1);
+  fs::create_directories(fs::path(dir / "out/" + place).parent_path());
+  write_bytes(dir / "out/" + place, "mine");
+  const std::string entry = place.substr(0, place.find("/n"));
+  check_refused(ErrorKind::kUsage, {"write " + dir / "out", entry, "no conversion writes"},
+                [&] { convert("gxp", dir / "out", true); });
+  CHECK(read_bytes(dir / "out/" + place) == "mine");
+  fs::remove_all(dir / "out/step-00000001");
+  fs::remove(dir / "out/notes.txt");
+  convert("gxp", dir / "out", true);
+  CHECK(list(dir.path()) == Names{"out"});
+}
+
+TEST_CASE("--force replaces no link and no file without a checkpoint", "[ckpt]") {
+  const TemporaryDirectory dir;
+  convert("gxp", dir / "real", false);
+  fs::create_directory_symlink("real", dir / "link");
+  write_bytes(dir / "letter", "dear");
+  write_bytes(dir / "letter.json", "{}");
+  for (const char* name : {"link", "letter", "letter.json"}) {
+    CAPTURE(name);
+    check_refused(ErrorKind::kUsage, {dir / name, "not replaced"},
+                  [&] { convert("gxp", dir / name, true); });
+  }
+  convert("safetensors", dir / "w.safetensors", false);
+  convert("safetensors", dir / "w.safetensors", true);
+  CHECK(list(dir.path()) == Names{"letter", "letter.json", "link", "real", "w.safetensors"});
+}
+
+TEST_CASE("what lies where a conversion writes first is removed only if it is gxp's", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string partial = dir / ".partial-out";
+  fs::create_directory(partial);
+  write_bytes(partial + "/model.safetensors", "half");
+  convert("safetensors", dir / "out", false);
+  CHECK(list(dir.path()) == Names{"out"});
+  const bool link = GENERATE(false, true);
+  fs::create_directory(link ? dir / "mine" : partial);
+  if (link) fs::create_directory_symlink("mine", partial);
+  write_bytes(partial + "/notes.txt", "mine");
+  check_refused(ErrorKind::kUsage, {partial, "in the way", link ? "neither" : "notes.txt"},
+                [&] { convert("safetensors", dir / "out", true); });
+  CHECK(read_bytes(partial + "/notes.txt") == "mine");
+}
+
+TEST_CASE("new parent directories and a conversion's directory are made durable", "[ckpt]") {
+  const TemporaryDirectory dir;
+  take_synced();
+  save(dir / "run/a/ckpt", 1);
+  Names synced = take_synced();
+  for (const std::string& path : {dir.path(), dir / "run", dir / "run/a", dir / "run/a/ckpt"}) {
+    CAPTURE(path);
+    CHECK(std::ranges::count(synced, path) > 0);
+  }
+  convert("safetensors", dir / "deep/out", false);
+  synced = take_synced();
+  CHECK(std::ranges::count(synced, dir / "deep/.partial-out") == 1);
+  CHECK(std::ranges::count(synced, dir / "deep") == 1);
+}
+
+TEST_CASE("a path that the system refuses is an error of the system, not a bug", "[ckpt]") {
+  const TemporaryDirectory dir;
+  fs::create_symlink("loop", dir / "loop");
+  fs::create_symlink("loop.safetensors", dir / "loop.safetensors");
+  const std::string endless = dir / std::string(300, 'x');
+  for (const std::string& path :
+       {dir / "loop", dir / "loop.safetensors", dir / "loop/a", endless}) {
+    CAPTURE(path);
+    check_refused(ErrorKind::kIo, {path}, [&] { read_checkpoint(path); });
+  }
+  for (const std::string& path : {dir / "loop/a", endless})
+    CHECK(error_of([&] { convert("gxp", path, true); }).first == ErrorKind::kIo);
+  fs::create_directory(dir / "closed");
+  fs::permissions(dir / "closed", fs::perms::none);
+  let_everyone_in(dir.path());
+  CHECK(status_of_stranger([&] { read_checkpoint(dir / "closed/a"); }) == 4);
+  CHECK(status_of_stranger([&] { convert("gxp", dir / "closed/a", true); }) == 4);
+}
+
+}  // namespace gxp

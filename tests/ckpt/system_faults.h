@@ -1,0 +1,25 @@
+// A system that behaves badly, for the tests of this folder: system_faults.cc defines some of the
+// C library's functions, which the linker takes before the library's own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gxp {
+
+// While it lives, names cannot be exchanged, as on NFS.
+class NoExchange {
+ public:
+  NoExchange();
+  ~NoExchange();
+};
+
+// From now on the process dies, as by a kill, instead of its rename number `count` (from 0). For a
+// child that fork() made; it ends with kDiedAtRename.
+void die_at_rename(int count);
+inline constexpr int kDiedAtRename = 99;
+
+// The paths of which fsync() has been called since the last call of this function.
+std::vector<std::string> take_synced();
+
+}  // namespace gxp
