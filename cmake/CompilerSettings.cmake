@@ -16,6 +16,10 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-
 if(GXP_WERROR)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
+if(CMAKE_UNITY_BUILD)
+  # GCC takes the files of a unit for headers, whose classes must not have members of a file's own types.
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
 if(GXP_SANITIZE)
   add_compile_options(-fsanitize=${GXP_SANITIZE} -fno-omit-frame-pointer)
   # With a sanitizer, GCC 12 believes that libstdc++'s <regex>, which Catch2 uses, reads what nobody wrote.
