@@ -44,7 +44,8 @@ Report to_report(const Profile& measured, const std::string& file) {
 
 // What the file holds of this machine.
 Profile former_profile(const std::string& file, const Machine& machine) {
-  if (!std::filesystem::exists(file)) return {};
+  std::error_code unreachable;
+  if (!std::filesystem::exists(file, unreachable)) return {};
   try {
     Profile former = load_profile(file);
     if (former.machine.cpu == machine.cpu && former.machine.cores == machine.cores) return former;

@@ -202,6 +202,9 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   options.host_count = request.nnodes;
   options.host_index = request.node_rank;
   options.bind = !request.no_bind;
+  // By then the ranks of other hosts have ended.
+  options.stopped_after =
+      std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(2 * comm.timeout_s));
   if (!request.master.empty()) options.master = parse_endpoint(request.master);
   return launch(options, environment);
 }

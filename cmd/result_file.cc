@@ -4,11 +4,13 @@
 #include <fstream>
 
 #include "lib/base/error.h"
+#include "lib/base/visible_text.h"
 
 namespace gxp {
 
 void write_stdout(const std::string& text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  const std::string shown = visible(text, "\n\t");
+  const bool written = std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size();
   if (!written || std::fflush(stdout) != 0)
     fail(ErrorKind::kIo, "write to stdout: the system refused it");
 }

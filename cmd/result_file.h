@@ -5,7 +5,7 @@
 
 namespace gxp {
 
-// To stdout, at once. kIo: it does not take it.
+// To stdout, at once, as visible() shows it with its lines and tabs. kIo: it does not take it.
 void write_stdout(const std::string& text);
 
 // Throws kIo if a file could not be written, before a run that may take long; leaves what is there.

@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "lib/base/visible_text.h"
+
 namespace gxp {
 namespace {
 
@@ -34,7 +36,7 @@ void set_log_level(LogLevel level) { log_level = level; }
 void write_log(LogLevel level, std::string_view message) {
   if (level < log_level.load()) return;
   const std::string origin = thread_rank < 0 ? "gxp" : fmt::format("gxp[rank {}]", thread_rank);
-  const std::string line = fmt::format("{} {}{}\n", origin, level_word(level), message);
+  const std::string line = fmt::format("{} {}{}\n", origin, level_word(level), visible(message));
   // A log that cannot be written has nowhere to complain.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -66,6 +66,25 @@ bool has_plain_order(std::string_view line) {
   return true;
 }
 
+// 256 inline tables, one in the other, with keys of as many parts are 2,304 tables.
+constexpr int kMaxDots = 8;
+
+// Between any two of the characters that begin or end a key.
+bool has_deep_key(std::string_view line) {
+  int dots = 0;
+  while (!line.empty() && line[0] != '#') {
+    const char c = line[0];
+    if (c == '.' && ++dots > kMaxDots) return true;
+    if (std::string_view("=,[]{}").find(c) != std::string_view::npos) dots = 0;
+    line.remove_prefix(c == '"' || c == '\'' ? quoted_length(line) : 1);
+  }
+  return false;
+}
+
+std::string_view wrong_in_keys(std::string_view line) {
+  return has_deep_key(line) ? "a key may have 9 parts at most" : "";
+}
+
 std::string_view wrong_in_quotes(std::string_view line) {
   const std::string_view code = line.substr(0, line.find('#'));
   for (const char* const quotes : {"\"\"\"", "'''"}) {
@@ -83,7 +102,8 @@ std::optional<TomlFlaw> find_toml_flaw(std::string_view text) {
   int number = 1;
   for (size_t at = 0; at < text.size(); ++at) {
     const std::string_view line = text.substr(at, text.find_first_of("\n\r", at) - at);
-    for (const std::string_view wrong : {wrong_in_header(line), wrong_in_quotes(line)}) {
+    for (const std::string_view wrong :
+         {wrong_in_header(line), wrong_in_keys(line), wrong_in_quotes(line)}) {
       if (!wrong.empty()) return TomlFlaw{number, wrong};
     }
     at += line.size();

@@ -5,15 +5,17 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/base/text_file.h"
 #include "lib/bench/totals.h"
 
 namespace gxp {
 namespace {
+
+constexpr size_t kMaxBaselineBytes = 64u << 20;
 
 using Json = nlohmann::json;
 
@@ -70,10 +72,9 @@ std::string low_bandwidth(const Operation& operation, const Gates& gates, int wo
 }  // namespace
 
 Baseline::Baseline(const std::string& path) : path_(path) {
-  std::ifstream file(path);
-  if (!file) fail(ErrorKind::kIo, "read baseline {}: it cannot be opened", path);
+  const std::string text = read_text_file(path, kMaxBaselineBytes, "baseline");
   try {
-    const Json report = Json::parse(file);
+    const Json report = Json::parse(text);
     world_size_ = report.at("world_size");
     memory_ = report.at("memory");
     for (const Json& row : report.at("results"))

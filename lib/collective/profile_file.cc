@@ -9,13 +9,12 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/hash.h"
 #include "lib/base/near_match.h"
+#include "lib/base/text_file.h"
 #include "lib/collective/profile.h"
 #include "lib/config/toml_reader.h"
 
@@ -27,6 +26,7 @@ constexpr std::string_view kMachineSection = "machine";
 constexpr std::array<std::string_view, 7> kMessageCurves = {
     "start", "hop", "swap", "exchange", "fold", "fold-later", "copy"};
 constexpr int kMostRanks = 1 << 20;
+constexpr size_t kMaxFileBytes = 4u << 20;  // the built-in one has 25 kB
 
 std::vector<std::string> curve_names() {
   std::vector<std::string> names(kMessageCurves.begin(), kMessageCurves.end());
@@ -205,14 +205,12 @@ uint64_t hash_of(const Profile& profile) {
 }
 
 Profile load_profile(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) {
-    fail(ErrorKind::kIo, "read profile {}: {}; make one with gxp allreduce-test --calibrate", path,
-         system_text(errno));
+  try {
+    return parse_profile(read_text_file(path, kMaxFileBytes, "profile"), path);
+  } catch (const Error& error) {
+    if (::access(path.c_str(), F_OK) == 0) throw;
+    fail(ErrorKind::kIo, "{}; make one with gxp allreduce-test --calibrate", error.what());
   }
-  return parse_profile(text.str(), path);
 }
 
 void save_profile(const Profile& profile, const std::string& path) {

@@ -1,11 +1,8 @@
 #include "lib/config/load.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <optional>
 #include <set>
@@ -13,9 +10,9 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/base/fd.h"
 #include "lib/base/near_match.h"
 #include "lib/base/text.h"
+#include "lib/base/text_file.h"
 #include "lib/config/optimizer_defaults.h"
 #include "lib/config/rules.h"
 #include "lib/config/settings.h"
@@ -223,20 +220,6 @@ LoadedConfig Loader::finish(bool judge_rules) && {
 // A run file is a page of text: what is larger is something else, given by mistake.
 constexpr size_t kMaxFileBytes = 1u << 20;
 
-std::string read_run_file(const std::string& path) {
-  const std::string act = fmt::format("read run file {}", path);
-  const Fd fd(int(check_sys(::open(path.c_str(), O_RDONLY | O_CLOEXEC), act)));
-  std::string text;
-  std::array<char, 4096> piece;
-  while (const long got = check_sys(::read(fd.get(), piece.data(), piece.size()), act)) {
-    text.append(piece.data(), size_t(got));
-    if (text.size() > kMaxFileBytes) {
-      fail(ErrorKind::kIo, "{}: it is larger than 1 MiB; is it a TOML file?", act);
-    }
-  }
-  return text;
-}
-
 LoadedConfig finish_loading(Loader loader, std::span<const std::string> sets,
                             const Environment& environment, bool judge_rules = true) {
   loader.read_environment(environment);
@@ -274,7 +257,7 @@ CommConfig load_comm_config(std::span<const std::string> sets, const Environment
 LoadedConfig load_config(const std::string& path, std::span<const std::string> sets,
                          const Environment& environment) {
   if (path.empty()) return finish_loading(Loader(""), sets, environment);
-  return parse_config(read_run_file(path), path, sets, environment);
+  return parse_config(read_text_file(path, kMaxFileBytes, "run file"), path, sets, environment);
 }
 
 }  // namespace gxp

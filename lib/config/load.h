@@ -3,8 +3,8 @@
 //   Precedence  command line (--set) > environment (GXP_<SECTION>_<KEY>) > file > default.
 //   Values      as in TOML; in --set and in the environment strings need no quotes, and a list may
 //               be written a,b,c. A variable that is set but empty counts as not set.
-//   Errors      kIo: the file cannot be read. kConfig: all other problems, all at once in one
-//               message, each line "run.toml:12: optim.lr: must be positive, is -1".
+//   Errors      kIo, kCorrupt: as read_text_file(), for up to 1 MiB. kConfig: all other problems at
+//               once in one message, each line "run.toml:12: optim.lr: must be positive, is -1".
 #pragma once
 
 #include <map>

@@ -10,11 +10,14 @@ namespace {
 
 std::string quote(std::string_view text) {
   std::string quoted = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    auto code = static_cast<unsigned char>(c);
+    if (c == '\xc2' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0)
+      code = static_cast<unsigned char>(text[++at]);  // U+0080 to U+009F, which terminals obey
     if (c == '"' || c == '\\') {
       quoted += {'\\', c};
-    } else if (code < 0x20 || code == 0x7f) {
+    } else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
       quoted += fmt::format("\\u{:04X}", code);
     } else {
       quoted += c;

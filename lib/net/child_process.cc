@@ -104,9 +104,16 @@ ChildProcess::~ChildProcess() {
 
 std::optional<int> ChildProcess::reap() {
   int status = 0;
-  if (!running() || ::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
-  pid_ = -1;
-  return status;
+  while (running() && ::waitpid(pid_, &status, WNOHANG | WUNTRACED | WCONTINUED) == pid_) {
+    stopped_.reset();
+    if (WIFSTOPPED(status)) {
+      stopped_ = {WSTOPSIG(status), Deadline::Clock::now()};
+    } else if (!WIFCONTINUED(status)) {
+      pid_ = -1;
+      return status;
+    }
+  }
+  return std::nullopt;
 }
 
 void ChildProcess::signal(int number) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/deadline.h"
 #include "lib/base/environment.h"
 #include "lib/base/fd.h"
 #include "lib/net/line_splitter.h"
@@ -44,6 +45,12 @@ class ChildProcess {
   [[nodiscard]] bool running() const { return pid_ > 0; }
   // The wait status if it has ended since the last call; does not wait.
   std::optional<int> reap();
+  // As of the last reap(): the signal that has stopped it, and since when; nothing while it runs.
+  struct Stop {
+    int signal = 0;
+    Deadline::Clock::time_point since;
+  };
+  [[nodiscard]] const std::optional<Stop>& stopped() const { return stopped_; }
   // Sends a signal, if it still runs.
   void signal(int number);
   // Whether `number` is a signal that signal() has sent.
@@ -56,6 +63,7 @@ class ChildProcess {
   int rank_;
   pid_t pid_ = -1;
   sigset_t sent_{};
+  std::optional<Stop> stopped_;
 };
 
 }  // namespace gxp

@@ -14,9 +14,9 @@
 #include <optional>
 
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 #include "lib/net/child_process.h"
 #include "lib/net/last_words.h"
+#include "lib/net/output.h"
 #include "lib/net/rank_list.h"
 #include "lib/net/secret.h"
 #include "lib/net/signals.h"
@@ -44,7 +44,8 @@ std::string own_program() {
   std::error_code error;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error)
-    fail(ErrorKind::kIo, "start ranks: read /proc/self/exe, the path of this program: {}",
+    fail(ErrorKind::kIo,
+         "start ranks: read /proc/self/exe, the path of this program: {}; is /proc mounted?",
          error.message());
   return path;
 }
@@ -73,6 +74,7 @@ class RankLauncher {
     announce();
     // What ranks say that were asked to end is about that.
     if (pressed_ == 0) tell_last_words();
+    drain();
     if (failure_.weight == 0)
       return killed_on_request_ ? exit_code(ErrorKind::kPeer) : stopped_code_;
     return failure_.weight == 3 ? exit_code(ErrorKind::kPeer) : WEXITSTATUS(failure_.status);
@@ -91,10 +93,11 @@ class RankLauncher {
       listener = listen_tcp({"127.0.0.1", 0});
       master = local_endpoint(listener.get());
     }
+    const std::string program_path = own_program();
     const int first = options_.host_index * options_.nproc;
     for (int local = 0; local < options_.nproc; ++local) {
       ChildProcess::Program program{
-          own_program(),
+          program_path,
           options_.argv,
           rank_environment(first + local, local, master, secret),
           -1,
@@ -130,38 +133,63 @@ class RankLauncher {
   }
 
   void serve() {
-    std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
+    std::vector<pollfd> ready;
     std::vector<std::pair<int, Stream*>> streams;
     for (ChildProcess& rank : ranks_) {
       for (Stream* stream : {&rank.out, &rank.err}) {
-        ready.push_back({stream->pipe.get(), POLLIN, 0});  // poll() skips a closed one (-1)
+        // One whose reader is behind fills up, and its rank waits.
+        const bool behind = output_of(*stream).pending();
+        ready.push_back({behind ? -1 : stream->pipe.get(), POLLIN, 0});  // poll() skips -1
         streams.emplace_back(rank.rank(), stream);
       }
     }
-    const int count = ::poll(ready.data(), ready.size(), timeout_ms());
-    if (count < 0 && errno != EINTR) check_sys(count, "wait for the ranks");
-    take_signals();
+    wait_for(ready);
     reap();
     for (size_t i = 0; i < streams.size(); ++i) {
       const bool open = streams[i].second->pipe.valid();  // not if its rank has just been reaped
-      if (open && count > 0 && ready[i + 1].revents != 0)
-        forward(streams[i].first, *streams[i].second);
+      if (open && ready[i].revents != 0) forward(streams[i].first, *streams[i].second);
     }
     escalate();
+    end_stopped();
   }
 
-  // After a failure the steps of escalate() are due at their times, to a tenth of a second.
-  int timeout_ms() const { return failed_at_ ? 100 : -1; }
+  // Waits for one of `entries`, a signal or a reader of our output, and serves the last two.
+  void wait_for(std::vector<pollfd>& entries) {
+    const size_t own = entries.size();
+    entries.push_back({signals_.fd(), POLLIN, 0});
+    for (const Output* output : {&out_, &err_}) entries.push_back({output->fd(), POLLOUT, 0});
+    const int count = ::poll(entries.data(), entries.size(), timeout_ms());
+    if (count < 0 && errno != EINTR) check_sys(count, "wait for the ranks");
+    entries.resize(own);
+    take_signals();
+    out_.flush();
+    err_.flush();
+  }
 
-  // Signals may come while output is stuck, so this is called there too.
+  // After a failure the steps of escalate() are due at their times, to a tenth of a second; so is
+  // the end of stopped ranks.
+  int timeout_ms() const {
+    const bool any_stopped =
+        std::any_of(ranks_.begin(), ranks_.end(), [](const auto& r) { return r.stopped(); });
+    return failed_at_ || any_stopped ? 100 : -1;
+  }
+
+  // Until our readers have taken all output. With all ranks gone, one more signal is enough.
+  void drain() {
+    const int before = stop_count_;
+    std::vector<pollfd> none;
+    while ((out_.pending() || err_.pending()) && stop_count_ == before && stop_count_ < 2)
+      wait_for(none);
+  }
+
   void take_signals() {
     for (const int number : signals_.take()) {
       if (number == SIGUSR1 && !usr1_sent_) {
         usr1_sent_ = true;
         for (ChildProcess& rank : ranks_) rank.signal(number);
       } else if (number == SIGINT || number == SIGTERM) {
-        for (ChildProcess& rank : ranks_) rank.signal(stop_sent_ ? SIGKILL : number);
-        stop_sent_ = true;
+        for (ChildProcess& rank : ranks_) rank.signal(stop_count_ > 0 ? SIGKILL : number);
+        ++stop_count_;
       }
     }
   }
@@ -197,16 +225,22 @@ class RankLauncher {
     if (announced_ || failure_.weight == 0) return;
     announced_ = true;
     if (failure_.weight == 3) {
-      log_error("rank {} was killed by signal {} ({})", failure_.rank, WTERMSIG(failure_.status),
-                signal_name(WTERMSIG(failure_.status)));
+      log("error", fmt::format("rank {} was killed by signal {} ({})", failure_.rank,
+                               WTERMSIG(failure_.status), signal_name(WTERMSIG(failure_.status))));
     } else {
       tell_last_words();
-      log_error("rank {} exited with code {}", failure_.rank, WEXITSTATUS(failure_.status));
+      log("error",
+          fmt::format("rank {} exited with code {}", failure_.rank, WEXITSTATUS(failure_.status)));
     }
   }
 
   void tell_last_words() {
-    for (const std::string& line : last_words_.tell(failure_.rank)) write_out(STDERR_FILENO, line);
+    for (const std::string& line : last_words_.tell(failure_.rank)) err_.add(line);
+  }
+
+  // A line as of lib/base/log.h, which would wait for the reader.
+  void log(std::string_view level, std::string_view message) {
+    err_.add(fmt::format("gxp {} {}\n", level, message));
   }
 
   // The steps that follow a failure.
@@ -228,9 +262,26 @@ class RankLauncher {
       rank.signal(number);
     }
     if (late.empty()) return;
-    log_warn("{} not ended by {}; sending {}",
-             to_text(late) + (late.size() == 1 ? " has" : " have"),
-             late.size() == 1 ? "itself" : "themselves", signal_name(number));
+    log("warn", fmt::format("{} not ended by {}; sending {}",
+                            to_text(late) + (late.size() == 1 ? " has" : " have"),
+                            late.size() == 1 ? "itself" : "themselves", signal_name(number)));
+  }
+
+  // Where one rank of this host still runs, it loses the stopped ones itself, and fails.
+  void end_stopped() {
+    if (options_.host_count == 1) return;
+    const auto before = Deadline::Clock::now() - options_.stopped_after;
+    const bool all = std::all_of(ranks_.begin(), ranks_.end(), [before](const auto& rank) {
+      return !rank.running() || (rank.stopped() && rank.stopped()->since <= before);
+    });
+    for (ChildProcess& rank : ranks_) {
+      if (!all || !rank.running() || rank.was_sent(SIGKILL)) continue;
+      log("error", fmt::format("rank {} was stopped ({}) and not continued within {:g} s; sending "
+                               "SIGKILL",
+                               rank.rank(), signal_name(rank.stopped()->signal),
+                               std::chrono::duration<double>(options_.stopped_after).count()));
+      rank.signal(SIGKILL);
+    }
   }
 
   void forward(int rank, Stream& stream) {
@@ -239,52 +290,42 @@ class RankLauncher {
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count > 0) {
       stream.lines.add({chunk.data(), size_t(count)});
-      while (const auto line = stream.lines.next()) write_line(rank, stream.sink, *line);
+      while (const auto line = stream.lines.next()) write_line(rank, stream, *line);
       return;
     }
+    close(rank, stream);
+  }
+
+  void close(int rank, Stream& stream) {
     stream.pipe.reset();
-    write_line(rank, stream.sink, stream.lines.rest());
+    write_line(rank, stream, stream.lines.rest());
   }
 
   // What a rank that has ended left in its pipes; a process that it started may hold them open.
   void finish_output(ChildProcess& rank) {
+    constexpr int kMostPieces = 64;  // of forward(): 1 MiB, the most that a pipe may hold
     for (Stream* stream : {&rank.out, &rank.err}) {
-      while (stream->pipe.valid()) {
+      for (int i = 0; i < kMostPieces && stream->pipe.valid(); ++i) {
         pollfd entry{stream->pipe.get(), POLLIN, 0};
-        if (::poll(&entry, 1, 0) > 0) {
-          forward(rank.rank(), *stream);
-          continue;
-        }
-        stream->pipe.reset();
-        write_line(rank.rank(), stream->sink, stream->lines.rest());
+        if (::poll(&entry, 1, 0) <= 0) break;
+        forward(rank.rank(), *stream);
       }
+      if (stream->pipe.valid()) close(rank.rank(), *stream);
     }
   }
 
-  void write_line(int rank, int sink, std::string line) {
-    if (line.empty() || (sink == STDERR_FILENO && last_words_.take(rank, line))) return;
-    const bool result = rank == 0 && sink == STDOUT_FILENO;
+  void write_line(int rank, const Stream& stream, std::string line) {
+    const bool is_log = stream.sink == STDERR_FILENO;
+    if (line.empty() || (is_log && last_words_.take(rank, line))) return;
+    const bool result = rank == 0 && !is_log;
     if (!result && line.back() != '\n') line += '\n';
     if (!result && options_.prefix_output && !line.starts_with("gxp[rank"))
       line = fmt::format("[rank {}] {}", rank, line);
-    write_out(sink, line);
+    output_of(stream).add(line);
+    output_of(stream).flush();
   }
 
-  // Waits for the reader of our own output, but not deaf to signals. POLLOUT on a pipe promises
-  // room for PIPE_BUF bytes, so write() does not block.
-  void write_out(int sink, std::string_view text) {
-    bool& closed = sink == STDOUT_FILENO ? stdout_closed_ : stderr_closed_;
-    while (!text.empty() && !closed) {
-      std::array<pollfd, 2> ready = {{{sink, POLLOUT, 0}, {signals_.fd(), POLLIN, 0}}};
-      const int count = ::poll(ready.data(), ready.size(), -1);
-      if (count < 0 && errno != EINTR) check_sys(count, "wait for the reader of the output");
-      if (count > 0 && ready[1].revents != 0) take_signals();
-      if (count <= 0 || ready[0].revents == 0) continue;
-      const ssize_t written = ::write(sink, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
-      if (written > 0) text.remove_prefix(size_t(written));
-      closed = written < 0 && errno != EAGAIN && errno != EINTR;
-    }
-  }
+  Output& output_of(const Stream& stream) { return stream.sink == STDOUT_FILENO ? out_ : err_; }
 
   const LaunchOptions& options_;
   const Environment& environment_;
@@ -297,11 +338,11 @@ class RankLauncher {
   bool announced_ = false;
   int pressed_ = 0;  // steps of escalate() taken
   bool usr1_sent_ = false;
-  bool stop_sent_ = false;
+  int stop_count_ = 0;  // SIGINTs and SIGTERMs
   bool killed_on_request_ = false;
   int stopped_code_ = 0;  // 128 + the number of a passed-on signal that ended a rank
-  bool stdout_closed_ = false;
-  bool stderr_closed_ = false;
+  Output out_{STDOUT_FILENO};
+  Output err_{STDERR_FILENO};
 };
 
 }  // namespace

@@ -10,15 +10,19 @@
 //             results. Ranks read nothing: their stdin is /dev/null.
 //             The line "gxp: error: CAUSE" with which a rank ends waits until the culprit is known,
 //             and each cause is told once, the culprit's first (lib/net/last_words.h).
+//             A slow reader slows down the ranks; one that takes nothing keeps the launcher from
+//             ending until a signal, but from nothing else.
 //   Failure   when a rank fails, the others normally learn it from the store and end. Those that
-//             have not after `terminate_after` get SIGTERM, after `kill_after` SIGKILL.
+//             have not after `terminate_after` get SIGTERM, after `kill_after` SIGKILL. On several
+//             hosts, nobody here would fail if all ranks here were stopped (SIGSTOP): they get
+//             SIGKILL after `stopped_after`, when those of other hosts have given them up.
 //   Signals   the first SIGINT or SIGTERM and the first SIGUSR1 go to all ranks (to finish the step
-//             and save); a second SIGINT or SIGTERM kills them. Ranks are in process groups of
-//             their own, so that a terminal's Ctrl-C reaches them once.
+//             and save); a second SIGINT or SIGTERM kills them, and output that the reader has not
+//             taken is dropped. Ranks are in process groups of their own, so that a terminal's
+//             Ctrl-C reaches them once.
 //   CPUs      where the host has a CPU for each of its ranks, each rank gets an even share of them
-//   for
-//             itself: left to the system, two ranks that wait for each other may share one for long
-//             (8 bytes over TCP: 65 us instead of 4).
+//             for itself: left to the system, two ranks that wait for each other may share one for
+//             long (8 bytes over TCP: 65 us instead of 4).
 //   Orphans   no rank outlives the launcher, however that ends.
 #pragma once
 
@@ -43,6 +47,7 @@ struct LaunchOptions {
   int restart_count = 0;  // how often the job was started before
   std::chrono::milliseconds terminate_after{2000};
   std::chrono::milliseconds kill_after{4000};
+  std::chrono::milliseconds stopped_after{120000};
 };
 
 // Runs the ranks until all have ended. Returns 0 if all did well, 128 + N if signal N,

@@ -1,12 +1,13 @@
 #include "lib/net/secret.h"
 
-#include <fcntl.h>
 #include <sodium.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/text.h"
+#include "lib/base/text_file.h"
 
 namespace gxp {
 namespace {
@@ -41,8 +42,7 @@ Secret Secret::from_hex(std::string_view text, std::string_view origin) {
 }
 
 Secret Secret::from_file(const std::string& path) {
-  const Fd file(int(
-      check_sys(::open(path.c_str(), O_RDONLY | O_CLOEXEC), "open the job secret file " + path)));
+  const Fd file = open_regular_file(path, "open the job secret file " + path);
   struct stat status {};
   check_sys(::fstat(file.get(), &status), "examine the job secret file " + path);
   if ((status.st_mode & 077) != 0)

@@ -35,7 +35,7 @@ std::vector<int> SignalFd::take() {
 }
 
 std::string signal_name(int signal) {
-  constexpr std::array<std::pair<int, const char*>, 14> kNames = {{{SIGHUP, "SIGHUP"},
+  constexpr std::array<std::pair<int, const char*>, 16> kNames = {{{SIGHUP, "SIGHUP"},
                                                                    {SIGINT, "SIGINT"},
                                                                    {SIGQUIT, "SIGQUIT"},
                                                                    {SIGILL, "SIGILL"},
@@ -47,6 +47,8 @@ std::string signal_name(int signal) {
                                                                    {SIGSEGV, "SIGSEGV"},
                                                                    {SIGPIPE, "SIGPIPE"},
                                                                    {SIGTERM, "SIGTERM"},
+                                                                   {SIGSTOP, "SIGSTOP"},
+                                                                   {SIGTSTP, "SIGTSTP"},
                                                                    {SIGXCPU, "SIGXCPU"},
                                                                    {SIGXFSZ, "SIGXFSZ"}}};
   for (const auto& [number, name] : kNames) {

@@ -1,6 +1,7 @@
 #include "lib/net/unix_socket.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -38,6 +39,12 @@ UnixAddress abstract_address(std::string_view name) {
 Fd make_unix_socket() {
   const int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
   return Fd(int(check_sys(::socket(AF_UNIX, type, 0), "make a local socket")));
+}
+
+rlim_t file_limit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
 }
 
 // One byte of data with room for one descriptor beside it.
@@ -121,6 +128,12 @@ Fd receive_fd(int socket, std::string_view peer, Deadline deadline) {
   transfer_when_ready(socket, POLLIN, act, deadline, [&] {
     return ::recvmsg(socket, &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   });
+  if ((message.header.msg_flags & MSG_CTRUNC) != 0) {
+    fail(ErrorKind::kIo,
+         "{}: this process may have no more files open, which are {} (`ulimit -n`); raise that "
+         "limit",
+         act, file_limit());
+  }
   const cmsghdr* control = CMSG_FIRSTHDR(&message.header);
   if (control == nullptr || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS ||
       control->cmsg_len != CMSG_LEN(sizeof(int)))

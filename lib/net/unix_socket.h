@@ -24,7 +24,7 @@ pid_t peer_process(int socket);
 
 // Sends a duplicate of `fd` over a Unix socket; the caller keeps its own.
 void send_fd(int socket, int fd, std::string_view peer, Deadline deadline);
-// Receives one that send_fd() sent; close-on-exec.
+// Receives one that send_fd() sent; close-on-exec. kIo: this process may open no more.
 Fd receive_fd(int socket, std::string_view peer, Deadline deadline);
 
 }  // namespace gxp

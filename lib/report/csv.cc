@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lib/base/visible_text.h"
 #include "lib/report/report.h"
 
 namespace gxp {
@@ -19,7 +20,8 @@ struct ToCsv {
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(int64_t value) const { return fmt::format("{}", value); }
   std::string operator()(double value) const { return fmt::format("{}", value); }
-  std::string operator()(const std::string& value) const { return quote(value); }
+  // A quoted cell may have lines and tabs, but also be printed.
+  std::string operator()(const std::string& value) const { return quote(visible(value, "\t\r\n")); }
   std::string operator()(const std::vector<int64_t>& values) const {
     return quote(fmt::format("[{}]", fmt::join(values, ", ")));
   }

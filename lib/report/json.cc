@@ -1,4 +1,6 @@
 // Reports for programs. The only file of this folder that includes nlohmann-json.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "lib/report/report.h"
@@ -34,6 +36,22 @@ Json table_json(const Table& table) {
   return rows;
 }
 
+// The control characters that JSON allows in texts, and terminals obey: DEL and U+0080 to U+009F.
+std::string without_controls(const std::string& json) {
+  std::string text;
+  for (size_t at = 0; at < json.size(); ++at) {
+    const bool two = json[at] == '\xc2' && static_cast<unsigned char>(json[at + 1]) < 0xa0;
+    if (two) ++at;
+    const auto code = static_cast<unsigned char>(json[at]);
+    if (two || code == 0x7f) {
+      text += fmt::format("\\u{:04x}", code);
+    } else {
+      text += json[at];
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_json(const Report& report) {
@@ -43,7 +61,7 @@ std::string to_json(const Report& report) {
   }
   for (const Table& table : report.tables) root[table.name] = table_json(table);
   // File names need not be UTF-8; what is not becomes U+FFFD.
-  return root.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return without_controls(root.dump(2, ' ', false, Json::error_handler_t::replace)) + '\n';
 }
 
 }  // namespace gxp

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/bytes.h"
+#include "lib/base/visible_text.h"
 #include "lib/report/report.h"
 
 namespace gxp {
@@ -38,7 +39,7 @@ struct ToText {
     return bytes ? format_bytes(uint64_t(value)) : fmt::format("{}", value);
   }
   std::string operator()(double value) const { return fmt::format("{:.4g}", value); }
-  std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(const std::string& value) const { return visible(value); }
   std::string operator()(const std::vector<int64_t>& values) const {
     return fmt::format("[{}]", fmt::join(values, ", "));
   }

@@ -9,12 +9,12 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
+#include "lib/base/text_file.h"
 #include "lib/base/toml_library.h"
 #include "lib/base/toml_text.h"
 #include "lib/topo/cluster_topology.h"
 #include "lib/topo/host_of_tree.h"
 #include "lib/topo/sources.h"
-#include "lib/topo/text_file.h"
 
 namespace gxp {
 namespace {

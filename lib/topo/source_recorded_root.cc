@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "lib/base/text_file.h"
 #include "lib/topo/sysfs_host.h"
 #include "lib/topo/system_archive.h"
-#include "lib/topo/text_file.h"
 
 namespace gxp {
 namespace {
@@ -23,7 +23,8 @@ std::string recorded_host_name(const SystemRoot& root) {
 }  // namespace
 
 std::unique_ptr<SystemRoot> open_recorded_root(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return open_recorded_directory(path);
+  std::error_code unreachable;  // which read_text_file() tells
+  if (std::filesystem::is_directory(path, unreachable)) return open_recorded_directory(path);
   return parse_system_archive(read_text_file(path, kMaxArchiveFileBytes), path);
 }
 

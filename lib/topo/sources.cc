@@ -12,6 +12,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
+#include "lib/base/text_file.h"
 #include "lib/topo/cluster_file.h"
 #include "lib/topo/hwloc_xml.h"
 #include "lib/topo/nccl_xml.h"
@@ -22,7 +23,6 @@
 #include "lib/topo/source_recorded_root.h"
 #include "lib/topo/synthetic.h"
 #include "lib/topo/system_archive.h"
-#include "lib/topo/text_file.h"
 
 namespace gxp {
 namespace {
@@ -214,7 +214,7 @@ SourceInput look_at_source(const std::string& what, const std::string& folder) {
   if (what == "-" && folder.empty()) {
     input.name = "standard input";
     input.form = SourceForm::kFile;
-    input.text = read_text_file("/dev/stdin", kMaxSourceBytes);
+    input.text = read_standard_input(kMaxSourceBytes);
     return input;
   }
   if (std::ranges::any_of(kSources, [&](const auto& row) { return row.recognises(input); }))

@@ -5,6 +5,15 @@
 #include "tests/catch.h"
 
 namespace gxp {
+namespace {
+
+std::string dots(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += "a.";
+  return text;
+}
+
+}  // namespace
 
 TEST_CASE("what toml++ must not be given is found where it stands", "[base]") {
   const auto [text, line, what] = GENERATE(table<std::string, int, std::string>({
@@ -20,6 +29,9 @@ TEST_CASE("what toml++ must not be given is found where it stands", "[base]") {
       {"x = 2\x0f'\xc3\xb6'", 1, "letters beyond ASCII must stand in quotes"},
       {"y = \"\"\"\nz\"\"\"", 1, "a text must be of one line"},
       {"y = '''z'''", 1, "a text must be of one line"},
+      {"x = 1\n" + dots(300'000) + "a = 1", 2, "a key may have 9 parts at most"},
+      {"[ " + dots(9) + "a]", 1, "a key may have 9 parts at most"},
+      {"x = { 'b' . " + dots(8) + "a = 1 }", 1, "a key may have 9 parts at most"},
   }));
   CAPTURE(text);
   const auto flaw = find_toml_flaw(text);
@@ -29,13 +41,14 @@ TEST_CASE("what toml++ must not be given is found where it stands", "[base]") {
 }
 
 TEST_CASE("sound TOML has no flaw", "[base]") {
-  const std::string text =
-      GENERATE("",
-               "\xef\xbb\xbf# gr\xc3\xb6\xc3\x9f"
-               "er\nx = 1",
-               "[ a ]\n[[\"b\xc3\xb6\"]]\nx = '\xc3\xb6' # '\"\xc3\xb6",
-               "x = [\n  'a', \"b'\\\\\",\n]\ny = ''\nz = \"\"", "x = '# \xc3\xb6'",
-               "a.b = { c = 1, \"d\" = [-1.5, '\xc3\xb6'] } # \xc3\xb6");
+  const std::string text = GENERATE(
+      as<std::string>{}, "",
+      "\xef\xbb\xbf# gr\xc3\xb6\xc3\x9f"
+      "er\nx = 1",
+      "[ a ]\n[[\"b\xc3\xb6\"]]\nx = '\xc3\xb6' # '\"\xc3\xb6",
+      "x = [\n  'a', \"b'\\\\\",\n]\ny = ''\nz = \"\"", "x = '# \xc3\xb6'",
+      dots(8) + "a = [1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5] # a.b.c.d.e.f.g.h.i.j.k",
+      "x = 'a.b.c.d.e.f.g.h.i.j.k'", "a.b = { c = 1, \"d\" = [-1.5, '\xc3\xb6'] } # \xc3\xb6");
   CHECK_FALSE(find_toml_flaw(text));
 }
 

@@ -103,6 +103,7 @@ TEST_CASE("values are written as TOML reads them", "[config]") {
       {Value(0.1), "0.1"},
       {Value(1e300), "1e+300"},
       {Value(std::string("a\"\\\x01")), "\"a\\\"\\\\\\u0001\""},
+      {Value(std::string("\u009b\x7f\u00a0")), "\"\\u009B\\u007F\u00a0\""},
       {Value(std::vector<std::string>{}), "[]"},
       {Value(std::vector<std::string>{"a", "b"}), "[\"a\", \"b\"]"},
   }));

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/text_file.h"
 #include "lib/inspect/matrix_text.h"
 #include "lib/topo/nccl_xml.h"
-#include "lib/topo/text_file.h"
 #include "lib/topo/xml_text.h"
 #include "tests/catch.h"
 

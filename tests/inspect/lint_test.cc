@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <set>
 
+#include "lib/base/text_file.h"
 #include "lib/topo/nccl_xml.h"
 #include "lib/topo/sources.h"
-#include "lib/topo/text_file.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "lib/base/text_file.h"
 #include "lib/inspect/device_matrix.h"
 #include "lib/topo/smi_matrix.h"
-#include "lib/topo/text_file.h"
 #include "tests/catch.h"
 
 namespace gxp {

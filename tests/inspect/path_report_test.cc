@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
+#include "lib/base/text_file.h"
 #include "lib/topo/nccl_xml.h"
-#include "lib/topo/text_file.h"
 #include "lib/topo/xml_text.h"
 #include "tests/catch.h"
 

@@ -8,12 +8,12 @@
 #include <pugixml.hpp>
 #include <sstream>
 
+#include "lib/base/text_file.h"
 #include "lib/inspect/diagram.h"
 #include "lib/inspect/dot.h"
 #include "lib/inspect/fabric.h"
 #include "lib/inspect/topology_picture.h"
 #include "lib/topo/sources.h"
-#include "lib/topo/text_file.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -4,9 +4,9 @@
 
 #include <map>
 
+#include "lib/base/text_file.h"
 #include "lib/topo/nccl_paths.h"
 #include "lib/topo/nccl_xml.h"
-#include "lib/topo/text_file.h"
 #include "lib/topo/xml_text.h"
 #include "tests/catch.h"
 

@@ -84,6 +84,14 @@ int await_signals(const RankIdentity& identity, const Arguments& arguments) {
   }
 }
 
+// Writes lines without end, whatever the signal.
+int flood(const RankIdentity&, const Arguments&) {
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_IGN);
+  for (;;) std::cout << "line" << std::endl;
+}
+
+int stop_itself(const RankIdentity&, const Arguments&) { return std::raise(SIGSTOP); }
+
 // Says on how many CPUs it may run, and the first of them.
 int tell_cpus(const RankIdentity&, const Arguments&) {
   cpu_set_t cpus;
@@ -98,10 +106,9 @@ struct Behaviour {
   std::string_view name;
   int (*run)(const RankIdentity&, const Arguments&);
 };
-constexpr Behaviour kBehaviours[] = {{"meet", meet},
-                                     {"fail_one", fail_one},
-                                     {"stubborn", stubborn},
-                                     {"await_signals", await_signals},
+constexpr Behaviour kBehaviours[] = {{"meet", meet},          {"fail_one", fail_one},
+                                     {"stubborn", stubborn},  {"await_signals", await_signals},
+                                     {"flood", flood},        {"stop_itself", stop_itself},
                                      {"tell_cpus", tell_cpus}};
 
 int behave(const Arguments& arguments) {
@@ -119,9 +126,16 @@ int launch_ranks(const Arguments& arguments) {
   options.host_count = std::stoi(arguments.at(3));
   options.terminate_after = std::chrono::milliseconds(std::stoi(arguments.at(4)));
   options.kill_after = 2 * options.terminate_after;
+  options.stopped_after = options.terminate_after;
   options.argv = {arguments.at(0)};
   options.argv.insert(options.argv.end(), arguments.begin() + 5, arguments.end());
-  return launch(options, process_environment());
+  Environment environment = process_environment();
+  if (arguments.at(5) == "stop_itself") {  // on the second of two hosts; no rank joins the first
+    options.host_index = 1;
+    options.master = {"127.0.0.1", 1};
+    environment[kSecretVariable] = Secret::generate().hex();
+  }
+  return launch(options, environment);
 }
 
 int join_and_wait(const Arguments& arguments) {

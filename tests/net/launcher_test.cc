@@ -53,7 +53,9 @@ class Launch {
     close(err[1]);
   }
   ~Launch() {
-    if (pid_ > 0) end();
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    end();
   }
 
   void signal(int number) const { kill(pid_, number); }
@@ -68,10 +70,19 @@ class Launch {
     }
     while (read_some(err_, errors)) {
     }
+    return end_unread();
+  }
+  // The same without reading; -1 if it does not end.
+  int end_unread() {
+    const auto give_up = std::chrono::steady_clock::now() + 10s;
     int status = 0;
-    waitpid(pid_, &status, 0);
+    while (pid_ > 0 && waitpid(pid_, &status, WNOHANG) == 0) {
+      if (std::chrono::steady_clock::now() > give_up) return -1;
+      usleep(1000);
+    }
+    if (pid_ > 0) code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return code_;
   }
 
   std::string output;
@@ -86,6 +97,7 @@ class Launch {
   }
 
   pid_t pid_ = -1;
+  int code_ = -1;
   Fd out_;
   Fd err_;
 };
@@ -167,6 +179,21 @@ TEST_CASE("the first signal goes to all ranks once, a second one kills them", "[
   CHECK(launch.end() == (last == SIGTERM ? 0 : 5));
   CHECK(std::count(launch.output.begin(), launch.output.end(), '\n') == 6);
   CHECK_FALSE(contains(launch.output, "SIGINT"));
+}
+
+TEST_CASE("a launcher whose output nobody reads leaves at the second signal", "[net]") {
+  Launch launch({"2", "1", "2000", "flood"});
+  launch.read_lines(1);
+  launch.signal(SIGTERM);
+  launch.signal(SIGINT);
+  CHECK(launch.end_unread() == 5);
+}
+
+TEST_CASE("a stopped rank that is alone on its host does not keep the launcher", "[net]") {
+  Launch launch({"1", "2", "50", "stop_itself"});
+  REQUIRE(launch.end_unread() == 5);
+  launch.end();
+  CHECK(contains(launch.errors, "rank 1 was stopped (SIGSTOP) and not continued within 0.05 s"));
 }
 
 TEST_CASE("no rank outlives a launcher that is killed", "[net]") {

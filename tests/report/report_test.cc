@@ -79,6 +79,17 @@ TEST_CASE("text that is not UTF-8 does not stop JSON", "[report]") {
   CHECK_THAT(to_json(report), Catch::Matchers::Contains("\"path\": \"\uFFFD\""));
 }
 
+TEST_CASE("text of files is shown, not obeyed, in every format", "[report]") {
+  Report report{.schema = "s"};
+  report.facts = {{{"path"}, std::string("a\x1b[31m\n")}};
+  report.add_table("results", {{"name"}}).add_row({std::string("\u009b\x7f\xff \u00e9")});
+  CHECK(to_text(report) == "path: a\\x1b[31m\\x0a\n\nname\n\\xc2\\x9b\\x7f\\xff \u00e9\n");
+  CHECK(contains(to_csv(report), "path,\"a\\x1b[31m\n\"\n"));
+  CHECK(contains(to_csv(report), "\\xc2\\x9b\\x7f\\xff \u00e9\n"));
+  CHECK(contains(to_json(report), R"("a\u001b[31m\n")"));
+  CHECK(contains(to_json(report), "\"\\u009b\\u007f\uFFFD \u00e9\""));
+}
+
 TEST_CASE("a row with a cell too few is our bug", "[report]") {
   Report report{.schema = "s"};
   CHECK_THROWS_AS(report.add_table("results", {{"a"}, {"b"}}).add_row({int64_t(1)}), Error);

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/base/text_file.h"
 #include "lib/topo/nccl_xml.h"
-#include "lib/topo/text_file.h"
 #include "lib/topo/xml_text.h"
 #include "tests/catch.h"
 

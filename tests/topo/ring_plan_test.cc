@@ -6,10 +6,10 @@
 #include <random>
 #include <string>
 
+#include "lib/base/text_file.h"
 #include "lib/topo/nccl_host_routes.h"
 #include "lib/topo/nccl_xml.h"
 #include "lib/topo/ring_packing.h"
-#include "lib/topo/text_file.h"
 #include "tests/catch.h"
 
 namespace gxp {
