@@ -70,15 +70,14 @@ void run(size_t bytes, int rounds) {
   const Environment environment = process_environment();
   const RankIdentity identity = identity_from(environment);
   Rendezvous rendezvous = join_job(identity, environment, soon());
-  const Secret secret = require_secret(environment);
   const auto device = make_cpu_device();
   {
     Communicator comm(make_transport("auto", {.rank = identity.rank,
                                               .world_size = identity.world_size,
                                               .store = rendezvous.store.get(),
-                                              .secret = &secret,
+                                              .secret = &rendezvous.secret,
                                               .deadline = soon(),
-                                              .master_addr = identity.master_addr}),
+                                              .master_addr = rendezvous.master_addr}),
                       *device, {});
     measure(comm, *device, bytes, rounds);
     comm.barrier();

@@ -227,16 +227,15 @@ void run_rank_over(const std::vector<std::string>& transports, const LaunchReque
   set_log_rank(identity.rank);
   const Deadline joined = after_seconds(request.join_timeout_s);
   FlightRecorder recorder(identity.rank, identity.world_size, settings.comm.flight_recorder);
-  const Secret secret = require_secret(environment);
   Rendezvous job = join_job(identity, environment, joined);
   if (identity.rank == 0)
     log_info("{} ranks, identity from: {}", identity.world_size, identity.source);
   const TransportContext context{.rank = identity.rank,
                                  .world_size = identity.world_size,
                                  .store = job.store.get(),
-                                 .secret = &secret,
+                                 .secret = &job.secret,
                                  .deadline = joined,
-                                 .master_addr = identity.master_addr,
+                                 .master_addr = job.master_addr,
                                  .tcp = tcp_options(settings.comm),
                                  .kernel_copies = settings.comm.kernel_copies};
   connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);

@@ -85,9 +85,7 @@ Handshake::Proof Handshake::prove(Role role) const {
 int Handshake::verify(const Proof& theirs) const {
   const Proof expected = prove(role_ == Role::kClient ? Role::kServer : Role::kClient);
   if (sodium_memcmp(expected.data(), theirs.data(), kProofBytes) != 0)
-    fail(ErrorKind::kPeer,
-         "authenticate {}: the job secret differs; give all ranks the same {} or {}", peer_,
-         kSecretVariable, kSecretFileVariable);
+    fail(ErrorKind::kPeer, "authenticate {}: the job secret differs; {}", peer_, secret_.remedy());
   return int(load_u32(&theirs_[kRankAt]));
 }
 

@@ -65,44 +65,57 @@ void master_of_gxp(const Environment& environment, RankIdentity& identity) {
   identity.master_addr = required(environment, identity, "GXP_MASTER_ADDR");
   identity.master_port =
       parse_number("GXP_MASTER_PORT", required(environment, identity, "GXP_MASTER_PORT"), 1, 65535);
+  identity.port_given = true;
 }
 
 void master_of_torchrun(const Environment& environment, RankIdentity& identity) {
+  constexpr int kDistance = 1000;
   identity.master_addr = required(environment, identity, "MASTER_ADDR");
   const int taken =
       parse_number("MASTER_PORT", required(environment, identity, "MASTER_PORT"), 1, 65535);
-  identity.master_port = taken == 65535 ? taken - 1 : taken + 1;
+  identity.master_port = taken + kDistance > 65535 ? taken - kDistance : taken + kDistance;
+  identity.port_given = true;
+  identity.job = required(environment, identity, "TORCHELASTIC_RUN_ID");
 }
 
 // MASTER_ADDR and MASTER_PORT where set, else what the launcher implies ("" if nothing).
-void take_master(const Environment& environment, RankIdentity& identity, std::string address,
-                 int port) {
-  if (address.empty() && identity.local_world_size == identity.world_size) address = "127.0.0.1";
+void take_master(const Environment& environment, RankIdentity& identity,
+                 const std::string& address) {
+  const bool one_host = identity.local_world_size == identity.world_size;
   const std::string* given = find_variable(environment, "MASTER_ADDR");
-  if (given != nullptr) address = *given;
-  if (address.empty())
-    fail(ErrorKind::kConfig,
-         "read the rank identity from {}: it does not say on which host rank 0 runs; set "
-         "MASTER_ADDR for all ranks (mpirun -x MASTER_ADDR=HOST, mpiexec -genv MASTER_ADDR HOST)",
-         identity.source);
-  identity.master_addr = address;
-  identity.master_port = number(environment, "MASTER_PORT", 1, 65535).value_or(port);
+  const auto port = number(environment, "MASTER_PORT", 1, 65535);
+  const int own_port = identity.job.empty() ? kDefaultMasterPort : job_port(identity.job);
+  identity.master_addr = address.empty() && one_host ? "127.0.0.1" : address;
+  if (given != nullptr) identity.master_addr = *given;
+  identity.master_port = port.value_or(own_port);
+  identity.port_given = port.has_value();
 }
 
 void master_of_open_mpi(const Environment& environment, RankIdentity& identity) {
   const std::string* job = find_variable(environment, "PMIX_NAMESPACE");
-  take_master(environment, identity, "", job == nullptr ? kDefaultMasterPort : job_port(*job));
+  if (job != nullptr) identity.job = *job;
+  if (job != nullptr) identity.exchange = Exchange::kPmix;
+  take_master(environment, identity, "");
+}
+
+void master_of_mpich(const Environment& environment, RankIdentity& identity) {
+  identity.exchange = Exchange::kPmi;
+  take_master(environment, identity, "");
 }
 
 void master_of_slurm(const Environment& environment, RankIdentity& identity) {
   const std::string& hosts = required(environment, identity, "SLURM_STEP_NODELIST");
-  const std::string job = required(environment, identity, "SLURM_JOB_ID") + "." +
-                          required(environment, identity, "SLURM_STEP_ID");
-  take_master(environment, identity, first_host(hosts), job_port(job));
+  identity.job = required(environment, identity, "SLURM_JOB_ID") + "." +
+                 required(environment, identity, "SLURM_STEP_ID");
+  const std::string* type = find_variable(environment, "SLURM_MPI_TYPE");
+  const bool speaks = type != nullptr && *type == "pmi2";
+  if (speaks && find_variable(environment, "PMI_FD") != nullptr)
+    identity.exchange = Exchange::kPmi;
+  take_master(environment, identity, first_host(hosts));
 }
 
 void master_by_default(const Environment& environment, RankIdentity& identity) {
-  take_master(environment, identity, "", kDefaultMasterPort);
+  take_master(environment, identity, "");
 }
 
 bool has(const Environment& environment, const char* name) {
@@ -126,7 +139,7 @@ constexpr std::array<Launcher, 6> kLaunchers = {{
        return has(e, "PMI_RANK") && has(e, "PMI_FD") && !has(e, "SLURM_MPI_TYPE");
      },
      "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, nullptr, nullptr,
-     master_by_default, true},
+     master_of_mpich, true},
     {"Slurm step", [](const Environment& e) { return has(e, "SLURM_STEP_ID"); }, "SLURM_PROCID",
      "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "SLURM_NODEID", "SLURM_STEP_NUM_NODES",
      "SLURM_RESTART_COUNT", master_of_slurm, true},

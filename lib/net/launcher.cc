@@ -18,9 +18,9 @@
 #include "lib/net/last_words.h"
 #include "lib/net/output.h"
 #include "lib/net/rank_list.h"
-#include "lib/net/secret.h"
 #include "lib/net/signals.h"
 #include "lib/net/store_server.h"
+#include "lib/net/user_secret.h"
 
 namespace gxp {
 namespace {
@@ -86,7 +86,7 @@ class RankLauncher {
     if (!alone && options_.master.host.empty())
       fail(ErrorKind::kConfig, "launch on {} hosts: rank 0's host is not known; give --master",
            options_.host_count);
-    const Secret secret = alone ? Secret::generate() : require_secret(environment_);
+    const Secret secret = alone ? Secret::generate() : given_or_user_secret(environment_);
     Fd listener;
     Endpoint master = options_.master;
     if (alone) {
@@ -124,7 +124,8 @@ class RankLauncher {
     result["GXP_RESTART_COUNT"] = std::to_string(options_.restart_count);
     result["GXP_MASTER_ADDR"] = master.host;
     result["GXP_MASTER_PORT"] = std::to_string(master.port);
-    result[kSecretVariable] = secret.hex();
+    // A rank that reads the user's file itself can name it where another host has another.
+    if (!secret.is_users()) result[kSecretVariable] = secret.hex();
     return result;
   }
 

@@ -2,7 +2,7 @@
 //
 //   Identity  through the GXP_... variables of lib/net/identity.h.
 //   Secret    one host: made here. Several: every host's launcher needs the same one, from the
-//             environment (lib/net/secret.h).
+//             environment (lib/net/secret.h) or the user's file (lib/net/user_secret.h).
 //   Port      one host: the system chooses it and rank 0 inherits the listening socket, so that
 //             nobody else can take it in between. Several: `master`.
 //   Output    passed on in whole lines, those of ranks with "[rank N] " before them, except lines
@@ -55,7 +55,7 @@ struct LaunchOptions {
 // the exit code of the rank that failed first, where code 5 (a lost peer) counts as a consequence
 // if another rank has another failure. Logs which rank it was. To be called from the main thread of
 // a process with no other threads, with process_environment() or a changed copy. Throws kConfig if
-// a secret or the master is missing, kIo if a process cannot be started (those already started are
+// the master is missing or the secret is unusable, kIo if a process cannot be started (those already started are
 // killed).
 int launch(const LaunchOptions& options, const Environment& environment);
 

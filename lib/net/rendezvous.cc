@@ -1,5 +1,7 @@
 #include "lib/net/rendezvous.h"
 
+#include "lib/net/meeting_point.h"
+
 namespace gxp {
 
 void Rendezvous::close(Deadline deadline) {
@@ -9,19 +11,17 @@ void Rendezvous::close(Deadline deadline) {
 
 Rendezvous join_job(const RankIdentity& identity, const Environment& environment,
                     Deadline deadline) {
-  const Secret secret = identity.world_size == 1
-                            ? find_secret(environment).value_or(Secret::generate())
-                            : require_secret(environment);
-  Rendezvous job;
-  Endpoint endpoint{identity.master_addr, identity.master_port};
+  MeetingPoint point = arrange_meeting(identity, environment, deadline);
+  Rendezvous job{point.secret, point.store.host, nullptr, nullptr};
+  Endpoint endpoint = point.store;
   if (identity.rank == 0) {
-    job.server = std::make_unique<StoreServer>(open_store_listener(identity, environment),
-                                               identity.world_size, secret);
+    job.server = std::make_unique<StoreServer>(std::move(point.listener), identity.world_size,
+                                               job.secret);
     endpoint.port = job.server->port();
     if (!is_loopback(endpoint.host)) endpoint.host = "127.0.0.1";  // the store is right here
   }
   job.store =
-      std::make_unique<Store>(endpoint, identity.rank, identity.world_size, secret, deadline);
+      std::make_unique<Store>(endpoint, identity.rank, identity.world_size, job.secret, deadline);
   return job;
 }
 

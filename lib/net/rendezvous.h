@@ -2,16 +2,20 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "lib/base/deadline.h"
 #include "lib/base/environment.h"
 #include "lib/net/identity.h"
+#include "lib/net/secret.h"
 #include "lib/net/store.h"
 #include "lib/net/store_server.h"
 
 namespace gxp {
 
 struct Rendezvous {
+  Secret secret;            // which connections between ranks prove, too
+  std::string master_addr;  // rank 0's host, as the others reach it
   std::unique_ptr<StoreServer> server;  // rank 0 only
   std::unique_ptr<Store> store;         // destroyed before the server
 
@@ -20,8 +24,8 @@ struct Rendezvous {
   void close(Deadline deadline);
 };
 
-// The secret comes from the environment (lib/net/secret.h); a world of one makes its own.
-// Errors: as require_secret(), open_store_listener() and Store's constructor.
+// Called once by every rank. Errors: as arrange_meeting() (lib/net/meeting_point.h) and Store's
+// constructor.
 Rendezvous join_job(const RankIdentity& identity, const Environment& environment,
                     Deadline deadline);
 

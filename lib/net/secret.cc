@@ -17,6 +17,36 @@ void start_sodium() {
     fail(ErrorKind::kUnavailable, "start libsodium: no source of random numbers");
 }
 
+void check_file(const std::string& path, const struct stat& status, std::optional<uid_t> owner) {
+  if (owner && status.st_uid != *owner)
+    fail(ErrorKind::kConfig,
+         "read the job secret file {}: it belongs to user {}, not to {}; remove it, or set "
+         "{} to a file of your own",
+         path, status.st_uid, *owner, kSecretFileVariable);
+  if ((status.st_mode & 077) != 0)
+    fail(ErrorKind::kConfig,
+         "read the job secret file {}: others may access it (mode {:o}); run `chmod 600 {}`", path,
+         status.st_mode & 0777, path);
+}
+
+Secret read_file(const std::string& path, std::optional<uid_t> owner) {
+  const Fd file = open_regular_file(path, "open the job secret file " + path);
+  struct stat status {};
+  check_sys(::fstat(file.get(), &status), "examine the job secret file " + path);
+  check_file(path, status, owner);
+  std::array<char, 256> text{};
+  const long length =
+      check_sys(::read(file.get(), text.data(), text.size()), "read the job secret file " + path);
+  const Secret secret = Secret::from_hex({text.data(), size_t(length)}, path);
+  sodium_memzero(text.data(), text.size());
+  return secret;
+}
+
+std::string own_host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "this host";
+}
+
 }  // namespace
 
 Secret Secret::generate() {
@@ -41,19 +71,11 @@ Secret Secret::from_hex(std::string_view text, std::string_view origin) {
   return secret;
 }
 
-Secret Secret::from_file(const std::string& path) {
-  const Fd file = open_regular_file(path, "open the job secret file " + path);
-  struct stat status {};
-  check_sys(::fstat(file.get(), &status), "examine the job secret file " + path);
-  if ((status.st_mode & 077) != 0)
-    fail(ErrorKind::kConfig,
-         "read the job secret file {}: others may access it (mode {:o}); run `chmod 600 {}`", path,
-         status.st_mode & 0777, path);
-  std::array<char, 256> text{};
-  const long length =
-      check_sys(::read(file.get(), text.data(), text.size()), "read the job secret file " + path);
-  const Secret secret = from_hex({text.data(), size_t(length)}, path);
-  sodium_memzero(text.data(), text.size());
+Secret Secret::from_file(const std::string& path) { return read_file(path, std::nullopt); }
+
+Secret Secret::from_users_file(const std::string& path) {
+  Secret secret = read_file(path, ::geteuid());
+  secret.users_file_ = path;
   return secret;
 }
 
@@ -66,22 +88,29 @@ std::string Secret::hex() const {
   return text;
 }
 
+Secret Secret::for_job(std::string_view job) const {
+  start_sodium();
+  Secret derived;
+  const auto* name = reinterpret_cast<const uint8_t*>(job.data());
+  crypto_generichash(derived.bytes_.data(), kBytes, name, job.size(), bytes_.data(), kBytes);
+  derived.users_file_ = users_file_;
+  return derived;
+}
+
+std::string Secret::remedy() const {
+  if (is_users())
+    return fmt::format(
+        "{} has its own secret file, {}: copy it to all hosts, or let them share the home",
+        own_host_name(), users_file_);
+  return fmt::format("give all ranks the same {} or {}", kSecretVariable, kSecretFileVariable);
+}
+
 std::optional<Secret> find_secret(const Environment& environment) {
   if (const std::string* text = find_variable(environment, kSecretVariable))
     return Secret::from_hex(*text, kSecretVariable);
   if (const std::string* path = find_variable(environment, kSecretFileVariable))
     return Secret::from_file(*path);
   return std::nullopt;
-}
-
-Secret require_secret(const Environment& environment) {
-  auto secret = find_secret(environment);
-  if (!secret)
-    fail(ErrorKind::kConfig,
-         "read the job secret: neither {} nor {} is set; make one with `(umask 077; openssl rand "
-         "-hex 32 > FILE)`, give every host a copy and set {}=FILE for all ranks",
-         kSecretVariable, kSecretFileVariable, kSecretFileVariable);
-  return *secret;
 }
 
 }  // namespace gxp

@@ -25,9 +25,11 @@ class Secret {
   // `origin` names the text's source in the error, which does not show the text. Throws kConfig
   // unless `text` is 64 hexadecimal digits, with white space around them at most.
   static Secret from_hex(std::string_view text, std::string_view origin);
-  // Reads a file of 64 hexadecimal digits. Throws kIo if it cannot be read; kConfig if it is
-  // malformed or if anyone but its owner may access it (`chmod 600` mends that).
+  // Reads a file of 64 hexadecimal digits. Throws kIo if it cannot be read; kConfig if it is no
+  // regular file, malformed, or if anyone but its owner may access it (`chmod 600` mends that).
   static Secret from_file(const std::string& path);
+  // The same of this user's own file (lib/net/user_secret.h); kConfig also if another user's.
+  static Secret from_users_file(const std::string& path);
 
   Secret(const Secret&) = default;
   Secret& operator=(const Secret&) = default;
@@ -36,15 +38,21 @@ class Secret {
   [[nodiscard]] std::span<const uint8_t, kBytes> bytes() const { return bytes_; }
   // For the launcher, which hands it to its ranks. The caller's string is not wiped.
   [[nodiscard]] std::string hex() const;
+  // Another secret, which only who knows this one can make: so that one user's jobs, which may
+  // meet on one port, do not take each other's ranks for their own.
+  [[nodiscard]] Secret for_job(std::string_view job) const;
+  // Whether it is, or was made from, this user's own file.
+  [[nodiscard]] bool is_users() const { return !users_file_.empty(); }
+  // What to do where the peer turns out to have another one.
+  [[nodiscard]] std::string remedy() const;
 
  private:
   Secret() = default;
   std::array<uint8_t, kBytes> bytes_{};
+  std::string users_file_;
 };
 
 // The secret that GXP_JOB_SECRET or else GXP_JOB_SECRET_FILE gives; nothing if neither is set.
 std::optional<Secret> find_secret(const Environment& environment);
-// The same; throws kConfig, with the ways to give one, if neither is set.
-Secret require_secret(const Environment& environment);
 
 }  // namespace gxp

@@ -337,9 +337,25 @@ TEST_CASE("hosts with different settings are both told which", "[cmd]") {
   check_failure(second, 2, {"optim.lr: 0.003 on rank 0, 0.5 on rank 1"});
 }
 
-TEST_CASE("several hosts need a secret and a master", "[cmd]") {
+TEST_CASE("hosts with secret files of their own are told which and where", "[cmd]") {
+  const ReservedPort port;
+  const GoldenRun run, other_run;
+  const auto home = [](const GoldenRun& of) {
+    return Surroundings{.environment = {{"XDG_CONFIG_HOME", of.path("config")}}, .file_bytes = 0};
+  };
+  Process first(gxp_argv(run.train(on_host(0, port.master(), "2"))), home(run));
+  Process second(gxp_argv(other_run.train(on_host(1, port.master(), "2"))), home(other_run));
+  check_failure(second.end(), 5,
+                {"the job secret differs", "its own secret file",
+                 other_run.path("config/gxp/job.secret"), "copy it to all hosts"});
+  CHECK(contains(first.end().err, run.path("config/gxp/job.secret")));
+}
+
+TEST_CASE("several hosts need a master and a secret that can be read or made", "[cmd]") {
   const GoldenRun run;
-  check_failure(run.run(on_host(0, "127.0.0.1:1")), 2, {"GXP_JOB_SECRET_FILE", "openssl rand"});
+  check_failure(run.run(on_host(0, "127.0.0.1:1"),
+                        {.environment = {{"XDG_CONFIG_HOME", run.path("run.toml")}}, .file_bytes = 0}),
+                4, {"run.toml/gxp/job.secret", "Not a directory", "GXP_JOB_SECRET_FILE"});
   check_failure(run.run({"--nnodes", "2"}, with_secret(kSecret)), 2, {"--master"});
   check_failure(run.run(on_host(0, "127.0.0.1:1"), with_secret("short")), 2,
                 {"GXP_JOB_SECRET", "64 hexadecimal digits"});

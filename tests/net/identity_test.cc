@@ -1,5 +1,6 @@
 #include "lib/net/identity.h"
 
+#include <cstdlib>
 #include <vector>
 
 #include "lib/net/slurm_list.h"
@@ -69,12 +70,21 @@ Environment merged(Environment base, const Environment& over) {
 }
 
 std::vector<Row> rows() {
-  const RankIdentity torchrun{3, 4, 1, 2, 1, 2, "host0", 29502, "torchrun", 1};
-  const RankIdentity slurm{2, 3, 0, 1, 1, 2, "host0", 29600, "Slurm step", 0};
-  const RankIdentity open_mpi{1, 4, 1, 2, -1, 2, "host0", 29600, "Open MPI", 0};
-  const RankIdentity mpich{3, 4, 3, 4, -1, 1, "127.0.0.1", kDefaultMasterPort, "MPICH", 0};
-  const RankIdentity bare{1, 2, 1, 2, -1, 1, "127.0.0.1", 29600, "environment RANK", 0};
-  const RankIdentity gxp{2, 4, 0, 2, 1, 2, "::1", 4242, "gxp launcher", 5};
+  const auto none = Exchange::kNone;
+  const RankIdentity torchrun{3, 4, 1, 2, 1, 2, "host0", 30501, "torchrun", 1, true, none, "none"};
+  const RankIdentity slurm{2, 3, 0, 1, 1, 2, "host0", 29600, "Slurm step", 0, true, none, "7.0"};
+  const RankIdentity open_mpi{1, 4, 1, 2, -1, 2, "host0", 29600, "Open MPI", 0, true, none, ""};
+  const RankIdentity mpich{3, 4, 3, 4, -1, 1, "127.0.0.1", kDefaultMasterPort, "MPICH", 0, false,
+                           Exchange::kPmi, ""};
+  const RankIdentity bare{1, 2, 1, 2, -1, 1, "127.0.0.1", 29600, "environment RANK", 0, true,
+                          none, ""};
+  const RankIdentity gxp{2, 4, 0, 2, 1, 2, "::1", 4242, "gxp launcher", 5, true, none, ""};
+  RankIdentity slurm_pmi = slurm;
+  slurm_pmi.exchange = Exchange::kPmi;
+  RankIdentity somewhere = open_mpi;
+  somewhere.master_addr = "";
+  somewhere.master_port = kDefaultMasterPort;
+  somewhere.port_given = false;
   const Environment daemon = {
       {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}};
   return {
@@ -90,7 +100,10 @@ std::vector<Row> rows() {
       {"mpirun.mpich in an allocation", merged(daemon, kMpich), mpich},
       {"gxp launcher under torchrun", merged(kTorchrun, kGxp), gxp},
       {"srun --mpi=pmi2",
-       merged(kSlurm, {{"PMI_FD", "9"}, {"PMI_RANK", "2"}, {"SLURM_MPI_TYPE", "pmi2"}}), slurm},
+       merged(kSlurm, {{"PMI_FD", "9"}, {"PMI_RANK", "2"}, {"SLURM_MPI_TYPE", "pmi2"}}),
+       slurm_pmi},
+      {"Open MPI on two hosts, with nothing set",
+       merged(kOpenMpi, {{"MASTER_ADDR", ""}, {"MASTER_PORT", ""}}), somewhere},
       {"a batch script without srun",
        {{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}},
        {}},
@@ -113,7 +126,6 @@ std::vector<BadRow> bad_rows() {
       {merged(kBare, {{"WORLD_SIZE", ""}}), {"WORLD_SIZE is not set"}},
       {merged(kSlurm, {{"RANK", "0"}}), {"SLURM_PROCID=2", "Slurm step", "RANK=0"}},
       {merged(kOpenMpi, {{"WORLD_SIZE", "8"}}), {"OMPI_COMM_WORLD_SIZE=4", "WORLD_SIZE=8"}},
-      {merged(kOpenMpi, {{"MASTER_ADDR", ""}}), {"Open MPI", "mpirun -x MASTER_ADDR"}},
       {merged(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "2(x"}}), {"2(x"}},
       {merged(kSlurm, {{"SLURM_NODEID", "2"}}), {"SLURM_NODEID=2"}},
   };
@@ -136,6 +148,8 @@ TEST_CASE("the innermost launcher's variables give the rank identity", "[net]") 
     CHECK(got.master_port == want.master_port);
     CHECK(got.source == want.source);
     CHECK(got.restart_count == want.restart_count);
+    CHECK(got.port_given == want.port_given);
+    CHECK((got.exchange == want.exchange && got.job == want.job));
   }
 }
 
@@ -156,6 +170,23 @@ TEST_CASE("the ranks of a Slurm step derive one port from job and step, below 32
   CHECK(port == identity_from(other).master_port);
   CHECK((port >= 20000 && port < 30000));
   CHECK(port != identity_from(merged(first, {{"SLURM_STEP_ID", "1"}})).master_port);
+}
+
+TEST_CASE("neighbouring torchruns on a host leave each other's ports alone", "[net]") {
+  for (const int port : {29500, 29501, 65535}) {
+    const auto identity =
+        identity_from(merged(kTorchrun, {{"MASTER_PORT", std::to_string(port)}}));
+    CHECK(std::abs(identity.master_port - port) == 1000);
+    CHECK(identity.master_port <= 65535);
+  }
+}
+
+TEST_CASE("Open MPI's namespace names the job, which can exchange keys", "[net]") {
+  Environment environment = merged(kOpenMpi, {{"PMIX_NAMESPACE", "603193345"}});
+  environment.erase("MASTER_PORT");
+  const RankIdentity identity = identity_from(environment);
+  CHECK((identity.job == "603193345" && identity.exchange == Exchange::kPmix));
+  CHECK((!identity.port_given && identity.master_port >= 20000 && identity.master_port < 30000));
 }
 
 TEST_CASE("a bare RANK without LOCAL_RANK shares its host only if the master is here", "[net]") {

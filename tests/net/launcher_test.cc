@@ -215,7 +215,7 @@ TEST_CASE("no rank outlives a launcher that is killed", "[net]") {
   CHECK(gone());
 }
 
-TEST_CASE("several hosts without a master or a secret are told what is missing", "[net]") {
+TEST_CASE("several hosts without a master are told what is missing", "[net]") {
   Launch launch({"1", "2", "2000", "meet"});
   CHECK(launch.end() == 2);
   CHECK(contains(launch.errors, "--master"));

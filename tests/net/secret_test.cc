@@ -9,6 +9,7 @@
 
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
+#include "tests/temporary_directory.h"
 
 using namespace gxp;
 
@@ -60,12 +61,28 @@ TEST_CASE("a secret file counts only if nobody but its owner may access it", "[n
   CHECK(error_of([] { Secret::from_file("/nonexistent"); }).kind == ErrorKind::kIo);
 }
 
+TEST_CASE("a secret file that is a named pipe or a directory is refused at once", "[net]") {
+  const TemporaryDirectory directory;
+  REQUIRE(mkfifo((directory / "pipe").c_str(), 0600) == 0);
+  for (const std::string& path : {directory / "pipe", directory.path()}) {
+    const Caught caught = error_of([&] { Secret::from_file(path); });
+    CHECK((caught.kind == ErrorKind::kConfig && caught.says("not a regular file")));
+  }
+}
+
 TEST_CASE("the environment gives the secret itself before a file", "[net]") {
   const std::string hex = Secret::generate().hex();
   const SecretFile file(Secret::generate().hex(), 0600);
   const Environment both = {{kSecretVariable, hex}, {kSecretFileVariable, file.path()}};
-  CHECK(require_secret(both).hex() == hex);
-  CHECK(require_secret({{kSecretFileVariable, file.path()}}).hex() != hex);
+  CHECK(find_secret(both)->hex() == hex);
+  CHECK(find_secret({{kSecretFileVariable, file.path()}})->hex() != hex);
   CHECK_FALSE(find_secret({}).has_value());
-  CHECK(error_of([] { require_secret({}); }).says(kSecretFileVariable));
+}
+
+TEST_CASE("each job's secret is another, and the same from the same secret", "[net]") {
+  const Secret secret = Secret::generate();
+  CHECK(secret.for_job("7.0").hex() == secret.for_job("7.0").hex());
+  CHECK(secret.for_job("7.0").hex() != secret.for_job("7.1").hex());
+  CHECK(secret.for_job("7.0").hex() != Secret::generate().for_job("7.0").hex());
+  CHECK(secret.for_job("").hex() != secret.hex());
 }

@@ -245,9 +245,3 @@ TEST_CASE("a single process joins its job of one without a secret or a port", "[
   CHECK(job.store->gather("all", "me", soon()) == std::vector<std::string>{"me"});
   job.close(soon());
 }
-
-TEST_CASE("several ranks without a secret are told how to make one", "[net]") {
-  const RankIdentity identity = identity_from({{"RANK", "0"}, {"WORLD_SIZE", "2"}});
-  const Caught caught = error_of([&] { join_job(identity, {}, soon()); });
-  CHECK((caught.kind == ErrorKind::kConfig && caught.says("GXP_JOB_SECRET_FILE")));
-}
