@@ -1,5 +1,6 @@
 // What a transport gives between processes of this host, beside memcpy in the same run.
 //   gxp_transport_bench [--ranks N] [--transport NAME] [--rounds N] [--streams N] [--buffer BYTES]
+//                       [--protect none|authenticate|encrypt]
 // half_rtt  half of a round trip between ranks 0 and 1 (with more ranks, the others wait)
 // exchange  a ring step: every rank sends to the next rank and adds to its floats what comes from
 //           the previous one, all at once. An all-reduce of n bytes over N ranks takes at least
@@ -123,6 +124,7 @@ Options parse(int argc, char** argv) {
     if (name == "--ranks") options.ranks = std::max(2, std::atoi(argv[i + 1]));
     if (name == "--rounds") options.rounds = std::max(1, std::atoi(argv[i + 1]));
     if (name == "--transport") options.transport = argv[i + 1];
+    if (name == "--protect") options.tcp.protect = parse_protection(argv[i + 1]);
     if (name == "--streams") options.tcp.streams = std::atoi(argv[i + 1]);
     if (name == "--buffer") options.tcp.buffer_bytes = std::strtoull(argv[i + 1], nullptr, 10);
   }

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <list>
@@ -38,6 +39,7 @@ TcpOptions tcp_options(const CommConfig& comm) {
   TcpOptions tcp;
   tcp.streams = comm.streams;
   tcp.interface = comm.interface;
+  tcp.protect = parse_protection(comm.protect);
   if (comm.socket_buffer_bytes > 0) tcp.buffer_bytes = comm.socket_buffer_bytes;
   return tcp;
 }
@@ -157,6 +159,18 @@ void check_job(const JobSettings& settings, const Environment& environment) {
   communicator_options(settings, own_profile(settings, environment));
 }
 
+namespace {
+
+// CLI::Range lets nan pass, and a clock cannot count 1e10 s.
+std::string seconds_to_wait(const std::string& text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && seconds >= 0.001 && seconds <= 1e6 ? "" : "must be from 0.001 to 1000000 seconds";
+}
+
+}  // namespace
+
 void add_launch_options(CLI::App& app, LaunchRequest& request) {
   app.add_option("--nproc", request.nproc, "Ranks to start on this host")
       ->check(CLI::Range(1, 4096))
@@ -174,7 +188,7 @@ void add_launch_options(CLI::App& app, LaunchRequest& request) {
                "where there are enough or as many ranks can share each");
   app.add_option("--join-timeout", request.join_timeout_s,
                  "Seconds to wait for all ranks to come; 60")
-      ->check(CLI::PositiveNumber)
+      ->check(seconds_to_wait)
       ->type_name("SECONDS");
 }
 

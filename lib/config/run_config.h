@@ -220,6 +220,7 @@ struct CommConfig {
   int streams = 0;
   uint64_t socket_buffer_bytes = 0;
   std::string interface;
+  std::string protect = "authenticate";
   bool kernel_copies = true;
   std::string flight_recorder;
   double timeout_s = 60;  // a collective that waits longer fails and names who is late
@@ -272,6 +273,10 @@ struct CommConfig {
             "interface", &S::interface,
             "tcp: where this host is reached, as NCCL_SOCKET_IFNAME names interfaces: prefixes, or "
             "=eth0 for one; may differ between hosts; \"\": the one that leads to rank 0."),
+        field("protect", &S::protect,
+              "tcp: what keeps others from changing (authenticate) or reading (encrypt) what ranks "
+              "send each other, at the price of CPU time; none: a network that is trusted.",
+              one_of("none", "authenticate", "encrypt")),
         field("kernel_copies", &S::kernel_copies,
               "shm: let the kernel copy between the ranks' ordinary buffers, where it can, for "
               "twice the speed. Where ptrace is restricted, each rank permits the processes that "

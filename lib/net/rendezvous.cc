@@ -18,7 +18,7 @@ Rendezvous join_job(const RankIdentity& identity, const Environment& environment
     job.server = std::make_unique<StoreServer>(std::move(point.listener), identity.world_size,
                                                job.secret);
     endpoint.port = job.server->port();
-    if (!is_loopback(endpoint.host)) endpoint.host = "127.0.0.1";  // the store is right here
+    if (!is_loopback(endpoint.host)) endpoint.host = "";  // right here, by IPv6 or IPv4
   }
   job.store =
       std::make_unique<Store>(endpoint, identity.rank, identity.world_size, job.secret, deadline);

@@ -1,56 +1,25 @@
 #include "lib/net/socket.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <memory>
 #include <thread>
 #include <vector>
 
-#include "lib/base/error.h"
+#include "lib/net/resolve.h"
 
 namespace gxp {
 namespace {
 
 using namespace std::chrono_literals;
 
-struct Address {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof(sockaddr_storage);
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-};
-
-// On failure the result is empty and `cause` says why. AI_ADDRCONFIG is not used: where there is
-// nothing but loopback it refuses even "127.0.0.1".
-std::vector<Address> resolve(const Endpoint& endpoint, int flags, std::string& cause) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const char* host = endpoint.host.empty() ? nullptr : endpoint.host.c_str();
-  const int result = getaddrinfo(host, std::to_string(endpoint.port).c_str(), &hints, &found);
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(
-      found, [](addrinfo* list) { freeaddrinfo(list); });
-  std::vector<Address> addresses;
-  if (result != 0) {
-    cause = fmt::format("cannot resolve the name ({})", gai_strerror(result));
-    return addresses;
-  }
-  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
-    Address& address = addresses.emplace_back();
-    std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
-    address.length = entry->ai_addrlen;
-  }
-  return addresses;
-}
+constexpr auto kNamePatience = 10s;  // for the name to listen on
 
 Address local_address(int socket) {
   Address address;
@@ -134,6 +103,12 @@ std::string lower_case_text(int error) {
   return text;
 }
 
+[[noreturn]] void fail_ended(std::string_view act, std::string_view peer) {
+  const std::string message = fmt::format("{} {}: {}", act, peer, lower_case_text(errno));
+  if (errno == ECONNRESET || errno == EPIPE) throw Dropped(ErrorKind::kPeer, message);
+  throw Error(ErrorKind::kPeer, message);
+}
+
 bool must_wait(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 
 }  // namespace
@@ -159,9 +134,17 @@ Endpoint parse_endpoint(std::string_view text) {
   return {std::string(host), port};
 }
 
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);  // refused: it stays as it was
+}
+
 Fd listen_tcp(const Endpoint& endpoint, int backlog) {
   std::string cause;
-  auto addresses = resolve(endpoint, AI_PASSIVE, cause);
+  auto addresses =
+      resolve(endpoint.host, endpoint.port, true, Deadline::after(kNamePatience), cause);
   // All interfaces: the IPv6 wildcard serves IPv4 as well, so it goes first.
   if (endpoint.host.empty() && addresses.size() > 1 && addresses[0].storage.ss_family != AF_INET6)
     std::swap(addresses[0], addresses[1]);
@@ -183,7 +166,7 @@ Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadlin
                const std::function<void(int socket)>& prepare) {
   std::string cause = "no answer";
   for (Deadline::Duration pause = 5ms;; pause = std::min<Deadline::Duration>(2 * pause, 250ms)) {
-    for (const Address& address : resolve(endpoint, 0, cause)) {
+    for (const Address& address : resolve(endpoint.host, endpoint.port, false, deadline, cause)) {
       int error = 0;
       Fd socket = try_connect(address, deadline, prepare, error);
       if (socket.valid()) return socket;
@@ -229,13 +212,13 @@ void read_exact(int socket, std::span<std::byte> data, std::string_view peer, De
     if (count > 0) {
       done += size_t(count);
     } else if (count == 0) {
-      fail(ErrorKind::kPeer, "read from {}: it closed the connection", peer);
+      throw Dropped(ErrorKind::kPeer, fmt::format("read from {}: it closed the connection", peer));
     } else if (must_wait(errno)) {
       if (!wait_ready(socket, POLLIN, deadline))
         fail(ErrorKind::kPeer, "read from {}: {} of {} bytes came within {:g} s", peer, done,
              data.size(), deadline.seconds());
     } else if (errno != EINTR) {
-      fail(ErrorKind::kPeer, "read from {}: {}", peer, lower_case_text(errno));
+      fail_ended("read from", peer);
     }
   }
 }
@@ -253,7 +236,7 @@ void write_all(int socket, std::span<const std::byte> data, std::string_view pee
         fail(ErrorKind::kPeer, "write to {}: {} of {} bytes left within {:g} s", peer, done,
              data.size(), deadline.seconds());
     } else if (errno != EINTR) {
-      fail(ErrorKind::kPeer, "write to {}: {}", peer, lower_case_text(errno));
+      fail_ended("write to", peer);
     }
   }
 }

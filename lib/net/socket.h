@@ -14,12 +14,19 @@
 #include <string_view>
 
 #include "lib/base/deadline.h"
+#include "lib/base/error.h"
 #include "lib/base/fd.h"
 
 namespace gxp {
 
+// What read_exact() and write_all() throw, of kind kPeer, if the peer has ended the connection.
+class Dropped : public Error {
+ public:
+  using Error::Error;
+};
+
 struct Endpoint {
-  std::string host;  // a name or an IPv4 or IPv6 address; "", to listen only: all interfaces
+  std::string host;  // a name or an IPv4 or IPv6 address; "": all interfaces, or this host
   int port = 0;      // 0, to listen only: the system chooses one
   bool operator==(const Endpoint&) const = default;
 };
@@ -28,6 +35,9 @@ struct Endpoint {
 std::string to_string(const Endpoint& endpoint);
 // "host:port", "[v6]:port"; throws kUsage for anything else.
 Endpoint parse_endpoint(std::string_view text);
+
+// Lets this process have as many descriptors as the system's hard limit allows it.
+void raise_descriptor_limit();
 
 // A listening socket. A port in use is a kIo error that says how to choose another.
 Fd listen_tcp(const Endpoint& endpoint, int backlog = 1024);

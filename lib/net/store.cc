@@ -4,8 +4,10 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 
 #include "lib/base/error.h"
@@ -20,6 +22,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kVerdictPatience = 2s;      // for the cause to arrive after its consequence
 constexpr auto kInquiryPatience = 1500ms;  // three times what the server takes at most
+constexpr int kMaxRetries = 50;            // of a handshake that the server broke off
+constexpr auto kRetryPause = 20ms;         // before each
 constexpr size_t kReadBytes = size_t{64} << 10;
 // A gather's answer holds every rank's value, and the server has proved who it is.
 constexpr size_t kMaxAnswerBytes = std::numeric_limits<uint32_t>::max();
@@ -34,25 +38,11 @@ void check_size(std::string_view what, std::string_view key, std::string_view va
          what, key.size(), value.size(), kMaxKeyBytes, kMaxValueBytes);
 }
 
-// One frame, waiting for it. Used before the watcher reads.
-Frame read_frame(int socket, std::string_view peer, Deadline deadline) {
-  std::string bytes;
-  size_t offset = 0;
-  for (;;) {
-    if (auto frame = take_frame(bytes, &offset, kMaxValueBytes)) return *frame;
-    std::byte next{};  // byte by byte, not to take what follows from the watcher
-    read_exact(socket, {&next, 1}, peer, deadline);
-    bytes += char(next);
-  }
-}
-
 }  // namespace
 
 Store::Store(const Endpoint& server, int rank, int world_size, const Secret& secret,
              Deadline deadline)
     : server_(server), rank_(rank), world_size_(world_size) {
-  socket_ = connect_tcp(server_, "rank 0", deadline);
-  detect_silence(socket_.get());
   const int server_rank = authenticate(secret, deadline);
   if (server_rank != 0)
     fail(ErrorKind::kPeer, "rendezvous at {}: rank {} answers, not rank 0", to_string(server_),
@@ -63,21 +53,63 @@ Store::Store(const Endpoint& server, int rank, int world_size, const Secret& sec
 
 Store::~Store() { stop(); }
 
+std::string Store::server_name() const { return fmt::format("rank 0 at {}", to_string(server_)); }
+
+std::string Store::what_it_sent() const {
+  return fmt::format("what {} sent to rank {}", server_name(), rank_);
+}
+
+// Connects. A server that strangers beset may drop whoever is not done with the handshake, so that
+// is tried again.
 int Store::authenticate(const Secret& secret, Deadline deadline) {
-  try {
-    return authenticate_client(socket_.get(), secret, "store", rank_, deadline);
-  } catch (const Error& error) {
-    fail(error.kind(), "join rank 0 at {}: {}", to_string(server_), error.what());
+  for (int retries = 0;; ++retries) {
+    socket_ = connect_tcp(server_, "rank 0", deadline);
+    detect_silence(socket_.get());
+    try {
+      const auto server = authenticate_client(socket_.get(), secret, "store", rank_, deadline);
+      sealer_.emplace(server.keys.cipher, server.keys.sending, Protection::kEncrypt);
+      opener_.emplace(server.keys.cipher, server.keys.receiving, Protection::kEncrypt);
+      return server.rank;
+    } catch (const Dropped& dropped) {
+      if (retries == kMaxRetries || deadline.expired())
+        fail(dropped.kind(), "join {}: {}", server_name(), dropped.what());
+      std::this_thread::sleep_for(std::min<Deadline::Duration>(kRetryPause, deadline.remaining()));
+    } catch (const Error& error) {
+      fail(error.kind(), "join {}: {}", server_name(), error.what());
+    }
+  }
+}
+
+// One frame, waiting for it. Used before the watcher reads, so it takes no byte of the next one.
+Frame Store::read_frame(Deadline deadline) {
+  std::string text;
+  for (;;) {
+    std::string record(kRecordHeaderBytes, '\0');
+    const auto fill = [&](size_t at) {
+      read_exact(socket_.get(), std::as_writable_bytes(std::span(record).subspan(at)),
+                 server_name(), deadline);
+    };
+    fill(0);
+    RecordHeader header;
+    std::memcpy(header.data(), record.data(), header.size());
+    record.resize(kRecordHeaderBytes + opener_->open_header(header).value_or(0));
+    fill(kRecordHeaderBytes);
+    size_t offset = 0;
+    open_sealed(record, &offset, *opener_, what_it_sent(), text);
+    offset = 0;
+    if (auto frame = take_frame(text, &offset, kMaxValueBytes)) return *frame;
   }
 }
 
 Frame Store::ask_to_join(Deadline deadline) {
-  const std::string peer = fmt::format("rank 0 at {}", to_string(server_));
   try {
     send({FrameType::kJoin, "", "", 0, world_size_}, deadline);
-    return read_frame(socket_.get(), peer, deadline);
+    return read_frame(deadline);
+  } catch (const Tampered& tampered) {
+    abort(rank_, tampered.what());
+    fail(tampered.kind(), "join {}: {}", server_name(), tampered.what());
   } catch (const Error& error) {
-    fail(error.kind(), "join {}: {}; has the job ended already?", peer, error.what());
+    fail(error.kind(), "join {}: {}; has the job ended already?", server_name(), error.what());
   }
 }
 
@@ -86,6 +118,9 @@ void Store::join(Deadline deadline) {
   if (answer.type == FrameType::kRefused)
     fail(ErrorKind::kPeer, "rendezvous at {}: rank {} was refused: {}", to_string(server_), rank_,
          answer.value);
+  if (answer.type == FrameType::kVerdict)
+    fail(ErrorKind::kPeer, "rendezvous at {}: the job has failed: {}", to_string(server_),
+         to_text({answer.rank, answer.value}));
   if (answer.type != FrameType::kWelcome)
     fail(ErrorKind::kPeer, "rendezvous at {}: unexpected answer", to_string(server_));
 }
@@ -222,10 +257,15 @@ void Store::stop() noexcept {
 }
 
 void Store::send(const Frame& frame, Deadline deadline) {
-  std::string bytes;
-  append_frame(bytes, frame);
+  std::string plain;
+  append_frame(plain, frame);
   const std::lock_guard lock(write_mutex_);
+  if (cut_short_) fail(ErrorKind::kPeer, "write to rank 0's rendezvous store: a write has failed");
+  std::string bytes;
+  append_sealed(bytes, plain, *sealer_);
+  cut_short_ = true;
   write_all(socket_.get(), std::as_bytes(std::span(bytes)), "rank 0's rendezvous store", deadline);
+  cut_short_ = false;
 }
 
 // The answer, or nothing at the deadline or at the end of the connection.
@@ -264,26 +304,34 @@ void Store::fail_late(std::string_view act, const std::string& what, Deadline de
 void Store::watch() {
   pthread_setname_np(pthread_self(), "gxp-watcher");
   set_log_rank(rank_);
-  std::string inbox;
-  size_t taken = 0;
-  std::vector<char> chunk(kReadBytes);
   try {
-    for (;;) {
-      pollfd entry{socket_.get(), POLLIN, 0};
-      if (::poll(&entry, 1, -1) < 0 && errno != EINTR) check_sys(-1, "wait for the store");
-      const ssize_t count = ::recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
-      if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-      if (count <= 0) break;
-      inbox.append(chunk.data(), size_t(count));
-      while (auto frame = take_frame(inbox, &taken, kMaxAnswerBytes)) handle(std::move(*frame));
-      inbox.erase(0, taken);
-      taken = 0;
-    }
+    watch_until_end();
   } catch (const std::exception& error) {
-    log_error("store: {}", error.what());
+    // The end of the connection alone would not tell rank 0 why.
+    const std::string reason = error.what();
+    abort(rank_, reason);
+    return end(Verdict{rank_, reason});
   }
   end(Verdict{0, fmt::format("the rendezvous store at {} is gone; was rank 0 killed?",
                              to_string(server_))});
+}
+
+void Store::watch_until_end() {
+  std::string inbox, text;
+  size_t taken = 0, read = 0;
+  std::vector<char> chunk(kReadBytes);
+  for (;;) {
+    pollfd entry{socket_.get(), POLLIN, 0};
+    if (::poll(&entry, 1, -1) < 0 && errno != EINTR) check_sys(-1, "wait for the store");
+    const ssize_t count = ::recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (count <= 0) return;
+    inbox.append(chunk.data(), size_t(count));
+    open_sealed(inbox, &taken, *opener_, what_it_sent(), text);
+    while (auto frame = take_frame(text, &read, kMaxAnswerBytes)) handle(std::move(*frame));
+    inbox.erase(0, std::exchange(taken, 0));
+    text.erase(0, std::exchange(read, 0));
+  }
 }
 
 void Store::handle(Frame frame) {

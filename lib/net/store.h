@@ -3,6 +3,8 @@
 // Every rank, also rank 0, connects to the StoreServer in rank 0's process, proves that it knows
 // the job secret, and keeps the connection until close(). A connection that ends otherwise tells
 // all ranks that this rank has failed; so the destructor without close() is a failure report too.
+// All that travels after the handshake is encrypted and authenticated (seal.h): a byte that is
+// altered, left out, repeated or moved ends the job, with a verdict that says so.
 //   Threads  all functions, from any thread, except that close() and the destructor come last.
 //   Errors   kPeer: a rank is late (named) or the job has failed; the message then holds the
 //   verdict. Values   any bytes, up to kMaxValueBytes; keys and names up to kMaxKeyBytes. Cost one
@@ -23,6 +25,7 @@
 #include "lib/base/deadline.h"
 #include "lib/base/fd.h"
 #include "lib/net/frame.h"
+#include "lib/net/seal.h"
 #include "lib/net/secret.h"
 #include "lib/net/socket.h"
 #include "lib/net/verdict.h"
@@ -84,8 +87,12 @@ class Store {
  private:
   int authenticate(const Secret& secret, Deadline deadline);
   void join(Deadline deadline);
+  Frame read_frame(Deadline deadline);
+  [[nodiscard]] std::string server_name() const;
+  [[nodiscard]] std::string what_it_sent() const;
   Frame ask_to_join(Deadline deadline);
   void watch();
+  void watch_until_end();
   void handle(Frame frame);
   void answer_inquiry(uint32_t round) noexcept;
   void end(std::optional<Verdict> verdict);
@@ -100,7 +107,10 @@ class Store {
   const int world_size_;
   std::string prefix_;
   Fd socket_;
-  std::mutex write_mutex_;  // one frame at a time
+  std::optional<Opener> opener_;  // of the watcher, once it runs
+  std::mutex write_mutex_;        // one frame at a time; guards sealer_ and cut_short_
+  std::optional<Sealer> sealer_;
+  bool cut_short_ = false;  // a frame was: none can follow
   std::mutex inquiry_mutex_;
   std::function<std::string()> describe_;  // guarded by inquiry_mutex_, also while it runs
 

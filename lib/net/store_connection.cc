@@ -31,7 +31,7 @@ StoreConnection::StoreConnection(Fd socket, const Secret& secret, Deadline::Dura
 }
 
 bool StoreConnection::receive() {
-  // A stranger can make us keep its 80 bytes of handshake and one header's worth.
+  // A stranger can make us keep the 116 bytes of its handshake.
   const size_t room = rank_ < 0 ? kHandshakeBytes : kReceivedBytes;
   if (rank_ < 0 && inbox_.size() - taken_ >= room) return true;
   std::array<char, kReceivedBytes> chunk;
@@ -59,18 +59,32 @@ bool StoreConnection::advance_handshake() {
     has_hello_ = true;
   }
   Handshake::Proof proof;
-  if (has_hello_ && rank_ < 0 && take(proof)) rank_ = handshake_.verify(proof);
+  if (!has_hello_ || !take(proof)) return false;
+  rank_ = handshake_.verify(proof);
+  const SealKeys keys = handshake_.keys();
+  sealer_.emplace(keys.cipher, keys.sending, Protection::kEncrypt);
+  opener_.emplace(keys.cipher, keys.receiving, Protection::kEncrypt);
   return rank_ >= 0;
 }
 
 std::optional<Frame> StoreConnection::next_frame() {
   if (rank_ < 0 && !advance_handshake()) return std::nullopt;
-  auto frame = take_frame(inbox_, &taken_, kMaxValueBytes);
+  const std::string what = fmt::format("what rank {} at {} sent to rank 0", rank_, address_);
+  open_sealed(inbox_, &taken_, *opener_, what, opened_);
+  inbox_.erase(0, taken_);
+  taken_ = 0;
+  auto frame = take_frame(opened_, &read_, kMaxValueBytes);
   if (!frame) {
-    inbox_.erase(0, taken_);
-    taken_ = 0;
+    opened_.erase(0, read_);
+    read_ = 0;
   }
   return frame;
+}
+
+void StoreConnection::send(const Frame& frame) {
+  std::string bytes;
+  append_frame(bytes, frame);
+  append_sealed(outbox_, bytes, *sealer_);
 }
 
 bool StoreConnection::flush() {

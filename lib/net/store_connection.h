@@ -1,5 +1,6 @@
 // One client of the store server: its handshake, the bytes that have come and those that are to
-// go. Reads and writes what the socket takes at once and never waits.
+// go, which are encrypted and authenticated (seal.h). Reads and writes what the socket takes at
+// once and never waits.
 #pragma once
 
 #include <optional>
@@ -9,6 +10,7 @@
 #include "lib/base/fd.h"
 #include "lib/net/authenticate.h"
 #include "lib/net/frame.h"
+#include "lib/net/seal.h"
 
 namespace gxp {
 
@@ -27,9 +29,13 @@ class StoreConnection {
   // says more if it was not an ordinary one.
   bool receive();
   [[nodiscard]] const std::string& why() const { return why_; }
+  // Whether nothing has come from the client yet.
+  [[nodiscard]] bool silent() const { return inbox_.empty() && !has_hello_; }
+  [[nodiscard]] Deadline::Clock::time_point since() const { return since_; }
   // The next whole message, after the handshake, which this advances. Throws kPeer.
   std::optional<Frame> next_frame();
-  void send(const Frame& frame) { append_frame(outbox_, frame); }
+  // To a client that has proved its rank.
+  void send(const Frame& frame);
   // Writes what the socket takes; false if the connection has ended.
   bool flush();
 
@@ -47,11 +53,16 @@ class StoreConnection {
   std::string address_;
   Handshake handshake_;
   Deadline join_by_;
+  Deadline::Clock::time_point since_ = Deadline::Clock::now();
   bool has_hello_ = false;
   int rank_ = -1;
   std::string why_;
   std::string inbox_;
   size_t taken_ = 0;  // bytes of inbox_ already handled
+  std::optional<Sealer> sealer_;
+  std::optional<Opener> opener_;
+  std::string opened_;  // what inbox_ held
+  size_t read_ = 0;     // bytes of opened_ already handled
   std::string outbox_;
   size_t sent_ = 0;  // bytes of outbox_ already written
 };

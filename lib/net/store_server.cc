@@ -33,8 +33,12 @@ using namespace std::chrono_literals;
 constexpr auto kHandshakeTime = 5s;
 constexpr auto kAccusationGrace = 100ms;
 constexpr auto kFlushTime = 1s;
-constexpr size_t kMaxStrangers = 1024;  // clients that have not joined yet
-constexpr int kMaxWarnings = 8;         // about refused clients: garbage must not fill the log
+constexpr size_t kMaxStrangers = 64;  // clients that have not joined yet
+// How long each may be there when another comes: a rank's hello follows its connection at once, and
+// a handshake takes one round trip and a half.
+constexpr auto kSilentTime = 20ms;
+constexpr auto kBusyTime = 1s;
+constexpr int kMaxWarnings = 8;  // about refused clients: garbage must not fill the log
 
 }  // namespace
 
@@ -54,6 +58,7 @@ class StoreServer::Loop {
         }) {
     // Not to fail where accept() finds that a client went away after poll() had announced it.
     check_sys(::fcntl(listener_.get(), F_SETFL, O_NONBLOCK), "prepare the store's socket");
+    raise_descriptor_limit();
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
 
@@ -118,6 +123,7 @@ class StoreServer::Loop {
       if (!client.member && client.join_by().expired()) client.gone = true;
     }
     if (count > 0 && ready[1].revents != 0) accept_client();
+    if (listener_.valid() && joined_ == world_size_) stop_listening();
     if (grace_ && grace_->expired()) settle_accusations();
     if (inquiry_) advance_inquiry();
     for (StoreConnection& client : connections_) {
@@ -127,8 +133,34 @@ class StoreServer::Loop {
     connections_.remove_if([](const StoreConnection& client) { return client.gone; });
   }
 
-  [[nodiscard]] bool may_accept() const {
-    return connections_.size() - members_.size() < kMaxStrangers && accept_again_.expired();
+  [[nodiscard]] bool may_accept() const { return listener_.valid() && accept_again_.expired(); }
+
+  // All ranks are there. The launcher has the socket too, so closing it is not enough.
+  void stop_listening() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    listener_.reset();
+    for (StoreConnection& client : connections_) {
+      if (!client.member && !client.leaving) client.gone = true;
+    }
+  }
+
+  // Whether there is room for one more stranger, if need be in the place of another.
+  bool make_room() {
+    const auto is_stranger = [](const StoreConnection& client) {
+      return !client.member && !client.gone;
+    };
+    if (std::count_if(connections_.begin(), connections_.end(), is_stranger) <
+        std::ptrdiff_t(kMaxStrangers))
+      return true;
+    const auto now = Deadline::Clock::now();
+    const auto drop_oldest = [&](bool silent, Deadline::Duration time) {  // they are in order
+      const auto oldest = std::ranges::find_if(connections_, [&](const StoreConnection& client) {
+        return is_stranger(client) && (client.silent() || !silent) && now - client.since() > time;
+      });
+      if (oldest != connections_.end()) oldest->gone = true;
+      return oldest != connections_.end();
+    };
+    return drop_oldest(true, kSilentTime) || drop_oldest(false, kBusyTime);
   }
 
   int timeout_ms(const std::optional<Deadline>& deadline) const {
@@ -147,6 +179,10 @@ class StoreServer::Loop {
   }
 
   void accept_client() {
+    if (!make_room()) {
+      accept_again_ = Deadline::after(kSilentTime);
+      return;
+    }
     Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
       // Out of descriptors: those who are there go on; poll() must not spin on the others.
@@ -162,13 +198,18 @@ class StoreServer::Loop {
   void guarded(StoreConnection& client, Work work) {
     try {
       work();
+    } catch (const Tampered& tampered) {
+      expel(client, tampered.what());
     } catch (const Error& error) {
       if (!client.member && ++refusals_ <= kMaxWarnings)
         log_warn("store: refused a client: {}", error.what());
       // Our proof may still wait to be sent: with it a client of another secret learns what is
       // wrong.
       if (!client.member) (void)client.flush();
-      lose(client, error.what());
+      if (client.member)
+        expel(client, error.what());
+      else
+        lose(client);
     }
   }
 
@@ -203,6 +244,7 @@ class StoreServer::Loop {
       return;
     }
     client.member = true;
+    ++joined_;
     members_[client.rank()] = &client;
     client.send({FrameType::kWelcome, "", "", 0, 0});
     if (cause_.verdict()) send_verdict(client);
@@ -255,6 +297,16 @@ class StoreServer::Loop {
                 fmt::format("its connection ended without goodbye{}{}; was it killed?{}{}",
                             why.empty() ? "" : ": ", why, last.empty() ? "" : " ", last));
     follow_cause();
+  }
+
+  // What comes from the client's rank cannot be believed any more. It may still hear why.
+  void expel(StoreConnection& client, const std::string& why) {
+    if (client.leaving) return lose(client);
+    cause_.lost(client.rank(), why);
+    follow_cause();
+    if (!client.member && cause_.verdict()) send_verdict(client);
+    if (client.member) members_.erase(client.rank());
+    client.leaving = true;
   }
 
   std::string describe_lost(int rank) {
@@ -329,6 +381,7 @@ class StoreServer::Loop {
   std::list<StoreConnection> connections_;   // a list: addresses stay
   std::map<int, StoreConnection*> members_;  // joined and not departed
   std::map<int, bool> departed_;             // said goodbye
+  int joined_ = 0;                           // ranks that ever have
   StoreTable table_;
   FirstCause cause_;
   bool pushed_ = false;            // the verdict has been sent

@@ -1,8 +1,11 @@
 // Rank 0's side of the rendezvous store: a small key-value server that also knows who is alive.
 //
 // One thread serves all clients and never waits for one of them. A client proves itself and joins
-// within 5 s or is dropped; until then it costs its socket and some hundred bytes. What it may send
-// afterwards is bounded by lib/net/frame.h.
+// within 5 s or is dropped; until then it costs its socket and some hundred bytes. Of such
+// strangers there are 64 at most: one more takes the place of the oldest that is silent or slow.
+// Once all ranks have joined nobody is let in any more. What a rank may send is bounded by
+// lib/net/frame.h, and sealed (lib/net/seal.h); one whose bytes were altered on the way is the
+// culprit of a verdict that says so.
 //
 // The verdict. The first cause of a failure is recorded once and pushed to all ranks, also to those
 // that join later. Evidence, best first:
@@ -34,7 +37,7 @@ inline constexpr const char* kStoreFdVariable = "GXP_STORE_FD";
 
 class StoreServer {
  public:
-  // Serves on a listening socket from now on.
+  // Serves on a listening socket from now on. Raises this process's limit of descriptors.
   StoreServer(Fd listener, int world_size, const Secret& secret);
   // Delivers what is queued for the clients, for 1 s at most, and tells them that the store ends
   // in good order.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
+#include "lib/net/seal.h"
 #include "lib/net/secret.h"
 #include "lib/net/store.h"
 
@@ -31,6 +32,8 @@ struct TcpOptions {
   std::optional<size_t> buffer_bytes{};
   // With several connections: longer messages are cut over them.
   size_t stripe_bytes = size_t{128} << 10;
+  // Of all that travels between ranks (sealed_stream.h); the probe's bytes too.
+  Protection protect = Protection::kAuthenticate;
   // Where this host is reached (interfaces.h); empty: on the interface that reaches rank 0.
   std::string interface {};
 };

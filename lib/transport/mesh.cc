@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::seconds kHandshakeTime{5};
 constexpr std::chrono::milliseconds kVerdictLook{100};  // between two looks for a verdict
 constexpr std::chrono::seconds kPatience{1};            // the same, while a peer does not accept
-constexpr size_t kMaxStrangers = 256;  // handshakes at a time; more wait in the backlog
+constexpr size_t kMaxStrangers = 64;  // handshakes at a time; more wait in the backlog
 
 // The server's half of a handshake that must not hold up others.
 class Arrival {
@@ -35,7 +35,8 @@ class Arrival {
   }
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] bool late() const { return deadline_.expired(); }
-  [[nodiscard]] Fd take_socket() { return std::move(socket_); }
+  // After advance() has returned a rank.
+  [[nodiscard]] MeshConnection take() { return {std::move(socket_), handshake_.keys()}; }
 
   // Reads what is there. Returns the peer's rank once it has proved it, -1 before; throws kPeer.
   int advance() {
@@ -56,7 +57,7 @@ class Arrival {
     fail(ErrorKind::kPeer, "authenticate {}: it closed the connection",
          peer_address(socket_.get()));
   }
-  // A new socket has room for the handshake's 80 bytes; if not, the deadline ends it.
+  // A new socket has room for the handshake's 116 bytes; if not, the deadline ends it.
   void send(std::span<const uint8_t> bytes) {
     (void)::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
@@ -73,15 +74,15 @@ class Arrival {
 class Mesh {
  public:
   Mesh(const TransportContext& context, MeshParts parts)
-      : context_(context), parts_(std::move(parts)), sockets_(size_t(context.world_size)) {}
-  std::vector<Fd> connect() {
+      : context_(context), parts_(std::move(parts)), peers_(size_t(context.world_size)) {}
+  std::vector<MeshConnection> connect() {
     const auto addresses = context_.store->gather(fmt::format("transport {}", parts_.name),
                                                   parts_.address, context_.deadline);
     for (int peer = 0; peer < context_.rank; ++peer) {
       if (joins(peer)) connect_to(peer, addresses[size_t(peer)]);
     }
     while (!missing().empty()) accept_some();
-    return std::move(sockets_);
+    return std::move(peers_);
   }
 
  private:
@@ -89,6 +90,7 @@ class Mesh {
   Fd reach(const std::string& who, const std::string& address);
   void check_verdict();
   void accept_some();
+  void accept_one();
   bool advance(Arrival& arrival, const pollfd& entry);
   void admit(Arrival& arrival, int peer);
   void check_in_time();
@@ -100,15 +102,16 @@ class Mesh {
 
   const TransportContext& context_;
   MeshParts parts_;
-  std::vector<Fd> sockets_;
+  std::vector<MeshConnection> peers_;  // by rank
   std::list<Arrival> arrivals_;
+  Deadline accept_again_ = Deadline::after({});
   std::string dropped_;  // why the last stranger was
 };
 
 std::vector<int> Mesh::missing() const {
   std::vector<int> ranks;
   for (int peer = context_.rank + 1; peer < context_.world_size; ++peer) {
-    if (joins(peer) && !sockets_[size_t(peer)].valid()) ranks.push_back(peer);
+    if (joins(peer) && !peers_[size_t(peer)].socket.valid()) ranks.push_back(peer);
   }
   return ranks;
 }
@@ -116,12 +119,12 @@ std::vector<int> Mesh::missing() const {
 void Mesh::connect_to(int peer, const std::string& address) {
   const std::string who = fmt::format("rank {}", peer);
   Fd socket = reach(who, address);
-  const int proved = authenticate_client(socket.get(), *context_.secret, parts_.name, context_.rank,
-                                         context_.deadline);
-  if (proved != peer) {
-    fail(ErrorKind::kPeer, "connect to rank {} at {}: rank {} answers", peer, address, proved);
+  Authenticated proved = authenticate_client(socket.get(), *context_.secret, parts_.name,
+                                             context_.rank, context_.deadline);
+  if (proved.rank != peer) {
+    fail(ErrorKind::kPeer, "connect to rank {} at {}: rank {} answers", peer, address, proved.rank);
   }
-  sockets_[size_t(peer)] = std::move(socket);
+  peers_[size_t(peer)] = {std::move(socket), std::move(proved.keys)};
 }
 
 // The peer may have died since it told its address; then nobody but the store knows.
@@ -141,16 +144,28 @@ Fd Mesh::reach(const std::string& who, const std::string& address) {
 // One look at the listener and at all handshakes.
 void Mesh::accept_some() {
   check_in_time();
-  const bool room = arrivals_.size() < kMaxStrangers;
+  const bool room = arrivals_.size() < kMaxStrangers && accept_again_.expired();
   std::vector<pollfd> entries{{parts_.listener.get(), short(room ? POLLIN : 0), 0}};
   for (const Arrival& arrival : arrivals_) entries.push_back({arrival.fd(), POLLIN, 0});
   const int look_ms = std::min(int(kVerdictLook.count()), context_.deadline.remaining_ms());
   if (::poll(entries.data(), entries.size(), look_ms) < 0) return;
   auto entry = entries.begin() + 1;
   std::erase_if(arrivals_, [&](Arrival& arrival) { return advance(arrival, *entry++); });
-  if (entries[0].revents == 0) return;
+  if (entries[0].revents != 0) accept_one();
+}
+
+void Mesh::accept_one() {
   Fd socket(::accept4(parts_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (socket.valid()) arrivals_.emplace_back(std::move(socket), context_, parts_.name);
+  if (socket.valid()) {
+    arrivals_.emplace_back(std::move(socket), context_, parts_.name);
+    return;
+  }
+  const bool no_descriptor = errno == EMFILE || errno == ENFILE;
+  if (!no_descriptor) return;  // who came has gone again
+  if (arrivals_.empty())
+    fail(ErrorKind::kIo, "accept rank {} by {}: {}; raise the limit of descriptors: ulimit -n",
+         fmt::join(missing(), ", "), parts_.name, system_text(errno));
+  accept_again_ = Deadline::after(kLook);  // one that is a stranger ends meanwhile
 }
 
 // Returns whether the handshake has ended, one way or the other.
@@ -168,10 +183,10 @@ bool Mesh::advance(Arrival& arrival, const pollfd& entry) {
 
 void Mesh::admit(Arrival& arrival, int peer) {
   if (peer <= context_.rank || peer >= context_.world_size || !joins(peer) ||
-      sockets_[size_t(peer)].valid()) {
+      peers_[size_t(peer)].socket.valid()) {
     fail(ErrorKind::kPeer, "accept rank {}: it is not expected", peer);
   }
-  sockets_[size_t(peer)] = arrival.take_socket();
+  peers_[size_t(peer)] = arrival.take();
 }
 
 void Mesh::check_verdict() {
@@ -190,6 +205,14 @@ void Mesh::check_in_time() {
 }  // namespace
 
 std::vector<Fd> connect_mesh(const TransportContext& context, MeshParts parts) {
+  std::vector<Fd> sockets;
+  for (MeshConnection& peer : connect_mesh_with_keys(context, std::move(parts)))
+    sockets.push_back(std::move(peer.socket));
+  return sockets;
+}
+
+std::vector<MeshConnection> connect_mesh_with_keys(const TransportContext& context,
+                                                   MeshParts parts) {
   return Mesh(context, std::move(parts)).connect();
 }
 

@@ -8,6 +8,7 @@
 
 #include "lib/base/deadline.h"
 #include "lib/base/fd.h"
+#include "lib/net/seal.h"
 #include "lib/transport/context.h"
 
 namespace gxp {
@@ -26,8 +27,17 @@ struct MeshParts {
 // ones. Returns the connections by rank, this rank's own and those not wanted empty; nothing but
 // the handshake has travelled on them.
 // Whoever cannot prove that it is a rank that is still to come is dropped and costs nothing but its
-// socket: many may connect at once, and each has 5 s.
-// Errors: kPeer, naming the ranks that did not come and why the last stranger was dropped.
+// socket: up to 64 at a time, and each has 5 s.
+// Errors: kPeer, naming the ranks that did not come and why the last stranger was dropped; kIo, no
+// descriptor is left for them.
 std::vector<Fd> connect_mesh(const TransportContext& context, MeshParts parts);
+
+// The same with the keys that both ends of each connection have for it.
+struct MeshConnection {
+  Fd socket;
+  SealKeys keys;
+};
+std::vector<MeshConnection> connect_mesh_with_keys(const TransportContext& context,
+                                                   MeshParts parts);
 
 }  // namespace gxp

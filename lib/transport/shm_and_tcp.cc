@@ -76,9 +76,9 @@ std::unique_ptr<Transport> make_shm_and_tcp_transport(const TransportContext& co
   std::vector<TcpStream*> tcp_streams(hosts.size());
   for (size_t peer = 0; peer < hosts.size(); ++peer) {
     shm_streams[peer] = local.streams[peer].get();
-    tcp_streams[peer] = remote[peer].get();
+    tcp_streams[peer] = remote[peer].sockets;
     if (local.streams[peer]) streams[peer] = std::move(local.streams[peer]);
-    if (remote[peer]) streams[peer] = std::move(remote[peer]);
+    if (remote[peer].stream) streams[peer] = std::move(remote[peer].stream);
   }
   auto tcp_sleeper = std::make_unique<TcpSleeper>(std::move(tcp_streams), std::move(common));
   return std::make_unique<StreamTransport>(StreamTransportParts{

@@ -6,6 +6,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/net/seal.h"
 
 namespace gxp {
 
@@ -171,7 +172,7 @@ bool StreamTransport::progress() {
 
 bool StreamTransport::progress(Peer& peer) {
   const bool sent = !peer.to_send.empty() && push(peer);
-  const bool received = peer.unfinished_receives > 0 && pull(peer);
+  const bool received = peer.unfinished_receives > 0 && pull_checked(peer);
   if (sent || received) return true;
   const bool waits = !peer.to_send.empty() || peer.unfinished_receives > 0;
   if (waits && !peer.stream->closed().empty()) fail_lost(peer);
@@ -198,6 +199,16 @@ bool StreamTransport::push(Peer& peer) {
     peer.header_sent = 0;
   }
   return moved;
+}
+
+// What does not carry its seal is this rank's to report: the others see nothing of it.
+bool StreamTransport::pull_checked(Peer& peer) {
+  try {
+    return pull(peer);
+  } catch (const Tampered& tampered) {
+    if (parts_.store != nullptr) parts_.store->abort(rank(), tampered.what());
+    throw;
+  }
 }
 
 bool StreamTransport::pull(Peer& peer) {

@@ -137,6 +137,7 @@ class StreamTransport : public Transport, private SpaceWaiter {
   bool progress();  // these return whether anything moved
   bool progress(Peer& peer);
   bool push(Peer& peer);
+  bool pull_checked(Peer& peer);
   bool pull(Peer& peer);
   bool read_header(Peer& peer);
   bool read_payload(Peer& peer);

@@ -1,6 +1,5 @@
 #include "lib/transport/tcp.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -11,7 +10,9 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/base/log.h"
 #include "lib/net/identity.h"
+#include "lib/net/resolve.h"
 #include "lib/net/socket.h"
 #include "lib/transport/backoff.h"
 #include "lib/transport/interfaces.h"
@@ -51,40 +52,44 @@ void set_up(int socket) {
 
 // The local address of the interface that leads to `host`. Connecting a datagram socket sends
 // nothing.
-std::string address_towards(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.c_str(), "9", &hints, &found);
-  if (error != 0) fail(ErrorKind::kPeer, "look up {}: {}", host, gai_strerror(error));
-  std::string address;
-  for (const addrinfo* at = found; at != nullptr && address.empty(); at = at->ai_next) {
-    const Fd probe(::socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (probe.valid() && ::connect(probe.get(), at->ai_addr, at->ai_addrlen) == 0) {
-      address = local_endpoint(probe.get()).host;
-    }
+std::string address_towards(const std::string& host, Deadline deadline) {
+  constexpr int kAnyPort = 9;
+  std::string cause = "no route";
+  for (const Address& address : resolve(host, kAnyPort, false, deadline, cause)) {
+    const Fd probe(::socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (probe.valid() && ::connect(probe.get(), address.get(), address.length) == 0)
+      return local_endpoint(probe.get()).host;
   }
-  freeaddrinfo(found);
-  if (address.empty()) fail(ErrorKind::kPeer, "find a way to {}: no route", host);
-  return address;
+  fail(ErrorKind::kPeer, "find a way to {}: {}", host, cause);
+}
+
+// The address by which the ranks of one host reach each other. A host may have IPv6 alone.
+std::string loopback_address() {
+  const Fd probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  const bool has_v4 = probe.valid() && ::bind(probe.get(), generic, sizeof address) == 0;
+  return has_v4 ? "127.0.0.1" : "::1";
 }
 
 // Where this rank is reached.
-struct Address {
+struct OwnAddress {
   std::string host;
   bool is_ours = true;  // an address of this host; otherwise a name that leads here
 };
 
-Address own_address(const TransportContext& context, const Hosts& hosts) {
+OwnAddress own_address(const TransportContext& context, const Hosts& hosts) {
   const bool one_host = number_hosts(hosts).empty();
   if (!context.tcp.interface.empty()) {
     const auto interfaces = list_interfaces();
-    const std::string towards = address_towards(context.master_addr);
+    const std::string towards = address_towards(context.master_addr, context.deadline);
     return {choose_interface(interfaces, context.tcp.interface, towards).address};
   }
-  if (one_host) return {"127.0.0.1"};
+  if (one_host) return {loopback_address()};
   if (context.host == hosts[0]) return {context.master_addr, false};
-  return {address_towards(context.master_addr)};
+  return {address_towards(context.master_addr, context.deadline)};
 }
 
 Fd connect_peer(const std::string& address, std::string_view peer, Deadline deadline) {
@@ -96,8 +101,28 @@ Fd connect_unpaced(const std::string& address, std::string_view peer, Deadline d
   return connect_tcp(parse_endpoint(address), peer, deadline, avoid_pacing);
 }
 
-std::vector<Fd> connect_ranks(const TransportContext& context, const Address& address,
-                              const TcpLane& lane, const std::function<bool(int)>& joins) {
+// Also of ranks that would not say so by differing settings (lib/net/configuration.h).
+void agree_on_protection(const TransportContext& context) {
+  const auto mine = std::string(to_string(context.tcp.protect));
+  const auto all = context.store->gather("tcp protect", mine, context.deadline);
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    fail(ErrorKind::kConfig,
+         "protect what ranks send over TCP: rank 0 has comm.protect = \"{}\", rank {} \"{}\"; give "
+         "all ranks the same",
+         all[0], rank, all[rank]);
+  }
+  if (context.rank != 0) return;
+  const bool none = context.tcp.protect == Protection::kNone;
+  const bool seen = context.tcp.protect == Protection::kAuthenticate;
+  log_info("transport: payload over TCP: {}", none   ? "not protected"
+                                              : seen ? "authenticated"
+                                                     : "encrypted");
+}
+
+std::vector<MeshConnection> connect_ranks(const TransportContext& context,
+                                          const OwnAddress& address, const TcpLane& lane,
+                                          const std::function<bool(int)>& joins) {
   MeshParts parts{.name = lane.name,
                   .listener = {},
                   .address = "",
@@ -110,11 +135,11 @@ std::vector<Fd> connect_ranks(const TransportContext& context, const Address& ad
     if (!lane.paced || is_loopback(address.host)) avoid_pacing(parts.listener.get());
     parts.address = to_string(Endpoint{address.host, local_endpoint(parts.listener.get()).port});
   }
-  std::vector<Fd> sockets = connect_mesh(context, std::move(parts));
-  for (const Fd& socket : sockets) {
-    if (socket.valid()) set_up(socket.get());
+  auto connections = connect_mesh_with_keys(context, std::move(parts));
+  for (const MeshConnection& connection : connections) {
+    if (connection.socket.valid()) set_up(connection.socket.get());
   }
-  return sockets;
+  return connections;
 }
 
 }  // namespace
@@ -128,10 +153,10 @@ Support supports_tcp(const TransportContext& context, const Hosts& hosts) {
   return {true, "works everywhere"};
 }
 
-std::vector<std::unique_ptr<TcpStream>> connect_tcp_streams(const TransportContext& context,
-                                                            const Hosts& hosts, TcpPeers peers,
-                                                            TcpCommon& common) {
-  const Address address = own_address(context, hosts);
+std::vector<TcpPeer> connect_tcp_streams(const TransportContext& context, const Hosts& hosts,
+                                         TcpPeers peers, TcpCommon& common) {
+  agree_on_protection(context);
+  const OwnAddress address = own_address(context, hosts);
   const ConnectTcp connect = [&](const TcpLane& lane, const std::function<bool(int)>& wanted) {
     return connect_ranks(context, address, lane, wanted);
   };
@@ -142,24 +167,24 @@ std::vector<std::unique_ptr<TcpStream>> connect_tcp_streams(const TransportConte
   const auto tuning_for = [&](size_t peer) -> const TcpTuning& {
     return hosts[peer] == context.host ? tunings.inside : tunings.between;
   };
-  std::vector<std::vector<Fd>> lanes(hosts.size());
+  std::vector<std::vector<MeshConnection>> lanes(hosts.size());
   for (int lane = 0; lane < std::max(tunings.inside.streams, tunings.between.streams); ++lane) {
     // Pairs on one host go along: for them pacing is never good.
     const TcpLane made{fmt::format("tcp {}", lane), tunings.between.paced};
-    auto sockets = connect(made, [&](int peer) {
+    auto connections = connect(made, [&](int peer) {
       return joins(size_t(peer)) && lane < tuning_for(size_t(peer)).streams;
     });
-    for (size_t peer = 0; peer < sockets.size(); ++peer) {
-      if (!sockets[peer].valid()) continue;
-      set_buffers(sockets[peer].get(), tuning_for(peer).buffer_bytes);
-      lanes[peer].push_back(std::move(sockets[peer]));
+    for (size_t peer = 0; peer < connections.size(); ++peer) {
+      const Fd& socket = connections[peer].socket;
+      if (!socket.valid()) continue;
+      set_buffers(socket.get(), tuning_for(peer).buffer_bytes);
+      lanes[peer].push_back(std::move(connections[peer]));
     }
   }
-  std::vector<std::unique_ptr<TcpStream>> streams(hosts.size());
+  std::vector<TcpPeer> streams(hosts.size());
   for (size_t peer = 0; peer < hosts.size(); ++peer) {
     if (lanes[peer].empty()) continue;
-    streams[peer] =
-        std::make_unique<TcpStream>(std::move(lanes[peer]), context.tcp.stripe_bytes, common);
+    streams[peer] = make_tcp_peer(std::move(lanes[peer]), context, int(peer), common);
   }
   return streams;
 }
@@ -169,9 +194,9 @@ std::unique_ptr<Transport> make_tcp_transport(const TransportContext& context, c
   auto connected = connect_tcp_streams(context, hosts, TcpPeers::kAll, *common);
   std::vector<TcpStream*> tcp_streams;
   std::vector<std::unique_ptr<ByteStream>> streams;
-  for (auto& stream : connected) {
-    tcp_streams.push_back(stream.get());
-    streams.push_back(std::move(stream));
+  for (TcpPeer& peer : connected) {
+    tcp_streams.push_back(peer.sockets);
+    streams.push_back(std::move(peer.stream));
   }
   return std::make_unique<StreamTransport>(StreamTransportParts{
       .name = "tcp",

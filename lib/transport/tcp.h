@@ -1,4 +1,5 @@
-// Any ranks: messages over TCP connections between each two, authenticated. IPv4 and IPv6.
+// Any ranks: messages over TCP connections between each two, whose ends have proved themselves and
+// whose bytes are protected as tcp.protect says (sealed_stream.h). IPv4 and IPv6.
 //
 // Small messages leave at once, header and payload in one system call, and arrive in one; large
 // ones go from the user's span to the user's span, or in pieces that stay in the cache to the
@@ -15,21 +16,21 @@
 
 #include "lib/base/error.h"
 #include "lib/transport/context.h"
-#include "lib/transport/tcp_stream.h"
+#include "lib/transport/sealed_stream.h"
 #include "lib/transport/transport.h"
 
 namespace gxp {
 
 Support supports_tcp(const TransportContext& context, const Hosts& hosts);
-// All ranks call it. Errors: kPeer, kIo; kConfig, no such network interface.
+// All ranks call it. Errors: kPeer, kIo; kConfig, no such network interface, or the ranks want
+// different protection.
 std::unique_ptr<Transport> make_tcp_transport(const TransportContext& context, const Hosts& hosts);
 
 enum class TcpPeers : uint8_t { kAll, kOnOtherHosts };
 
 // The streams alone, for a transport that has others too; by rank, null where there is none. All
-// ranks call it. `common` outlives them.
-std::vector<std::unique_ptr<TcpStream>> connect_tcp_streams(const TransportContext& context,
-                                                            const Hosts& hosts, TcpPeers peers,
-                                                            TcpCommon& common);
+// ranks call it. `common` outlives them. Rank 0 logs how the bytes are protected.
+std::vector<TcpPeer> connect_tcp_streams(const TransportContext& context, const Hosts& hosts,
+                                         TcpPeers peers, TcpCommon& common);
 
 }  // namespace gxp

@@ -16,6 +16,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/transport/sealed_stream.h"
 #include "lib/transport/stream.h"
 #include "lib/transport/tcp_sleeper.h"
 #include "lib/transport/tcp_stream.h"
@@ -70,15 +71,14 @@ std::optional<Pair> first_pair(const Hosts& hosts, bool on_one_host) {
 // One end of a number of connections, as a transport uses them.
 class Bundle {
  public:
-  Bundle(const TransportContext& context, int peer, std::vector<Fd> sockets)
+  Bundle(const TransportContext& context, int peer, std::vector<MeshConnection> connections)
       : peer_(peer), deadline_(context.deadline) {
     auto common = std::make_unique<TcpCommon>();
-    auto stream =
-        std::make_unique<TcpStream>(std::move(sockets), context.tcp.stripe_bytes, *common);
+    TcpPeer made = make_tcp_peer(std::move(connections), context, peer, *common);
     std::vector<TcpStream*> by_rank(size_t(context.world_size));
     std::vector<std::unique_ptr<ByteStream>> streams(by_rank.size());
-    by_rank[size_t(peer)] = stream_ = stream.get();
-    streams[size_t(peer)] = std::move(stream);
+    by_rank[size_t(peer)] = stream_ = made.sockets;
+    streams[size_t(peer)] = std::move(made.stream);
     transport_ = std::make_unique<StreamTransport>(StreamTransportParts{
         .name = "tcp",
         .rank = context.rank,
@@ -148,7 +148,7 @@ Bundles connect_bundles(const TransportContext& context, const Pair& pair,
   const bool takes_part = pair.has(context.rank);
   const auto joins = [&](int peer) { return takes_part && pair.has(peer); };
   Bundles bundles;
-  std::map<Making, std::vector<Fd>> sockets;
+  std::map<Making, std::vector<MeshConnection>> sockets;
   for (const TcpTuning& candidate : tried) sockets[Making(candidate)];
   for (auto& [making, bundle] : sockets) {
     for (int i = 0; i < making.streams; ++i) {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/fd.h"
 #include "lib/transport/context.h"
+#include "lib/transport/mesh.h"
 
 namespace gxp {
 
@@ -39,8 +39,8 @@ struct TcpLane {
 };
 
 // Connects this rank with those that `joins` names; by rank.
-using ConnectTcp =
-    std::function<std::vector<Fd>(const TcpLane& lane, const std::function<bool(int peer)>& joins)>;
+using ConnectTcp = std::function<std::vector<MeshConnection>(
+    const TcpLane& lane, const std::function<bool(int peer)>& joins)>;
 
 // All ranks call it and get the same. Takes what the options say, and tries out the rest; rank 0
 // logs what was found. Without `inside`, pairs on one host are left out. Errors: kPeer.

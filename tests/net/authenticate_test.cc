@@ -41,12 +41,13 @@ Outcome meet(const Secret& client_secret, const Secret& server_secret,
   auto server = std::async(std::launch::async, [&] {
     outcome.server = error_of([&] {
       outcome.server_sees = authenticate_server(ends.server.get(), server_secret, server_purpose, 0,
-                                                Deadline::after(10s));
+                                                Deadline::after(10s))
+                                .rank;
     });
   });
   outcome.client = error_of([&] {
     outcome.client_sees =
-        authenticate_client(ends.client.get(), client_secret, "test", 3, Deadline::after(10s));
+        authenticate_client(ends.client.get(), client_secret, "test", 3, Deadline::after(10s)).rank;
   });
   server.get();
   return outcome;

@@ -147,10 +147,7 @@ TEST_CASE("a server that does not answer is the verdict, for the alarms too", "[
     return std::make_unique<Store>(local_endpoint(listener.get()), 1, 2, secret, soon());
   });
   const Fd server = accept_connection(listener.get(), "rank 1", soon());
-  authenticate_server(server.get(), secret, "store", 0, soon());
-  std::string welcome;
-  append_frame(welcome, {FrameType::kWelcome, "", "", 0, 0});
-  write_all(server.get(), std::as_bytes(std::span(welcome)), "rank 1", soon());
+  welcome_client(server.get(), secret);
   const auto rank = store.get();
   int alarms = 0;
   rank->on_abort([&](const Verdict& verdict) { alarms += verdict.rank == 0 ? 1 : 100; });

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/net/authenticate.h"
+#include "lib/net/seal.h"
 #include "lib/net/store.h"
 #include "lib/net/store_server.h"
 
@@ -40,6 +42,16 @@ struct Job {
   std::unique_ptr<StoreServer> server;
   Endpoint endpoint;
 };
+
+// A server's part until a client has joined.
+inline void welcome_client(int socket, const Secret& secret) {
+  const SealKeys keys = authenticate_server(socket, secret, "store", 0, soon()).keys;
+  Sealer sealer(keys.cipher, keys.sending, Protection::kEncrypt);
+  std::string frame, sealed;
+  append_frame(frame, {FrameType::kWelcome, "", "", 0, 0});
+  append_sealed(sealed, frame, sealer);
+  write_all(socket, std::as_bytes(std::span(sealed)), "rank 1", soon());
+}
 
 // A process that joins as `rank` and then waits to be killed.
 class RankProcess {

@@ -123,9 +123,11 @@ TEST_CASE("an authenticated client that breaks the protocol is dropped alone", "
   const Job job(2);
   const auto good = job.join(0);
   const Fd bad = connect_tcp(job.endpoint, "store", soon());
-  authenticate_client(bad.get(), job.secret, "store", 1, soon());
-  const std::string garbage(64, '\xff');
-  write_all(bad.get(), std::as_bytes(std::span(garbage)), "store", soon());
+  const SealKeys keys = authenticate_client(bad.get(), job.secret, "store", 1, soon()).keys;
+  Sealer sealer(keys.cipher, keys.sending, Protection::kEncrypt);
+  std::string sealed;
+  append_sealed(sealed, std::string(64, '\xff'), sealer);
+  write_all(bad.get(), std::as_bytes(std::span(sealed)), "store", soon());
   std::byte byte{};
   CHECK(error_of([&] { read_exact(bad.get(), {&byte, 1}, "store", soon()); }).kind.has_value());
   good->set("k", "v");
@@ -214,10 +216,7 @@ TEST_CASE("the death of rank 0's process is a verdict too", "[net]") {
     return std::make_unique<Store>(local_endpoint(listener.get()), 1, 2, secret, soon());
   });
   Fd server = accept_connection(listener.get(), "rank 1", soon());
-  authenticate_server(server.get(), secret, "store", 0, soon());
-  std::string welcome;
-  append_frame(welcome, {FrameType::kWelcome, "", "", 0, 0});
-  write_all(server.get(), std::as_bytes(std::span(welcome)), "rank 1", soon());
+  welcome_client(server.get(), secret);
   const auto rank = store.get();
   server.reset();
   const auto verdict = rank->wait_verdict(soon());

@@ -11,7 +11,7 @@ using namespace gxp;
 
 namespace {
 
-std::vector<std::string> names() { return {"inproc", "shm", "tcp", "tcp x3"}; }
+std::vector<std::string> names() { return {"inproc", "shm", "tcp", "tcp encrypted", "tcp x3"}; }
 
 template <class T>
 void add(const void* context, std::byte* target, const std::byte* arrived, size_t bytes) {
@@ -133,7 +133,7 @@ TEST_CASE("stored and combined messages of one tag keep their order", "[combine]
 }
 
 TEST_CASE("all ranks combine from all others at once", "[combine]") {
-  const auto name = GENERATE("inproc", "shm", "shm+tcp", "tcp", "tcp x3");
+  const auto name = GENERATE("inproc", "shm", "shm+tcp", "tcp", "tcp encrypted", "tcp x3");
   CAPTURE(name);
   constexpr int kRanks = 4;
   constexpr size_t kCount = 100003;

@@ -1,6 +1,9 @@
 #include "lib/transport/mesh.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <future>
@@ -78,6 +81,35 @@ TEST_CASE("a rank with another secret is not let in", "[mesh]") {
   });
   CHECK(errors == std::vector<std::string>(2));
   CHECK(contains(guest.get(), "authenticate"));
+}
+
+TEST_CASE("a rank without a descriptor left says so itself, and at once", "[mesh]") {
+  pid_t child = -1;
+  World world("tcp", 2, [&](World& early) {
+    child = fork();
+    if (child != 0) return;
+    try {
+      const auto store = early.join_store(1);
+      store->barrier("ready", soon());
+      join_mesh(early.context(*store), listen_here());
+    } catch (...) {
+    }
+    _exit(0);
+  });
+  rlimit before{};
+  check_sys(getrlimit(RLIMIT_NOFILE, &before), "read a limit");
+  const std::string error = run_all(1, [&](int) {
+    const auto store = world.join_store(0);
+    store->barrier("ready", soon());
+    Fd listener = listen_here();
+    const rlim_t next(rlim_t(Fd(dup(0)).get()));  // the lowest free one
+    const rlimit used_up{next, before.rlim_max};
+    check_sys(setrlimit(RLIMIT_NOFILE, &used_up), "set a limit");
+    join_mesh(world.context(*store), std::move(listener));
+  })[0];
+  check_sys(setrlimit(RLIMIT_NOFILE, &before), "set a limit");
+  waitpid(child, nullptr, 0);
+  CHECK(contains(error, "accept rank 1 by test: Too many open files; raise"));
 }
 
 TEST_CASE("a rank that does not come is named, with the stranger that came instead", "[mesh]") {

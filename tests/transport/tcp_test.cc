@@ -43,8 +43,27 @@ TEST_CASE("connections and buffers are as the options say", "[tcp]") {
   const auto options = GENERATE(TcpOptions{.streams = 1, .buffer_bytes = 0},
                                 TcpOptions{.streams = 2, .buffer_bytes = size_t{64} << 10},
                                 TcpOptions{.streams = 5, .stripe_bytes = 777},
+                                TcpOptions{.streams = 2, .protect = Protection::kEncrypt},
                                 TcpOptions{.buffer_bytes = 0, .interface = "=lo"});
   CHECK(run_ring(2, options, 300000) == std::vector<std::string>(2));
+}
+
+TEST_CASE("ranks that want different protection are told whose settings differ", "[tcp]") {
+  World world("tcp", 3);
+  std::vector<std::string> errors(3);
+  run_all(3, [&](int rank) {
+    const auto store = world.join_store(rank);
+    TransportContext context = world.context(*store);
+    context.tcp.protect = rank == 2 ? Protection::kNone : Protection::kEncrypt;
+    try {
+      make_transport("tcp", context);
+    } catch (const Error& error) {
+      errors[size_t(rank)] = error.kind() == ErrorKind::kConfig ? error.what() : "";
+    }
+    store->close();
+  });
+  for (const std::string& error : errors)
+    CHECK(contains(error, "rank 0 has comm.protect = \"encrypt\", rank 2 \"none\""));
 }
 
 TEST_CASE("an interface that no host has is refused before anything connects", "[tcp]") {

@@ -15,7 +15,9 @@ using namespace std::chrono_literals;
 namespace {
 
 // Those that can join two ranks.
-std::vector<std::string> transport_names() { return {"inproc", "shm", "tcp", "tcp x3"}; }
+std::vector<std::string> transport_names() {
+  return {"inproc", "shm", "tcp", "tcp encrypted", "tcp x3"};
+}
 std::vector<std::string> all_transport_names() {
   auto names = transport_names();
   names.emplace_back("shm+tcp");

@@ -18,9 +18,10 @@ namespace gxp {
 
 inline Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
 
-// "tcp x3" is tcp over three connections per pair with stripes that cut everything; "shm mapped" is
-// shm without the kernel's copies. The ranks of
-// "shm+tcp" are on two hosts, the first half on one, or so they say. Must outlive its members.
+// "tcp" is not protected, "tcp encrypted" is. "tcp x3" is tcp, authenticated, over three
+// connections per pair with stripes that cut everything; "shm mapped" is shm without the kernel's
+// copies. The ranks of "shm+tcp" are on two hosts, the first half on one, or so they say. Must
+// outlive its members.
 class World {
  public:
   // `first` runs before this process has a second thread, so it may fork; ranks may join from
@@ -49,6 +50,8 @@ class World {
                              .secret = &secret_,
                              .deadline = soon(),
                              .tcp = {.streams = 1, .buffer_bytes = 0}};
+    if (name_ == "tcp") context.tcp.protect = Protection::kNone;
+    if (name_ == "tcp encrypted") context.tcp.protect = Protection::kEncrypt;
     if (name_ == "tcp x3") context.tcp = {.streams = 3, .buffer_bytes = 0, .stripe_bytes = 1001};
     context.kernel_copies = name_ != "shm mapped";
     if (name_ != "shm+tcp") return context;
