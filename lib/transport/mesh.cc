@@ -165,7 +165,7 @@ void Mesh::accept_one() {
   if (arrivals_.empty())
     fail(ErrorKind::kIo, "accept rank {} by {}: {}; raise the limit of descriptors: ulimit -n",
          fmt::join(missing(), ", "), parts_.name, system_text(errno));
-  accept_again_ = Deadline::after(kLook);  // one that is a stranger ends meanwhile
+  accept_again_ = Deadline::after(kVerdictLook);  // one that is a stranger ends meanwhile
 }
 
 // Returns whether the handshake has ended, one way or the other.
