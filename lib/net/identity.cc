@@ -109,8 +109,7 @@ void master_of_slurm(const Environment& environment, RankIdentity& identity) {
                  required(environment, identity, "SLURM_STEP_ID");
   const std::string* type = find_variable(environment, "SLURM_MPI_TYPE");
   const bool speaks = type != nullptr && *type == "pmi2";
-  if (speaks && find_variable(environment, "PMI_FD") != nullptr)
-    identity.exchange = Exchange::kPmi;
+  if (speaks && find_variable(environment, "PMI_FD") != nullptr) identity.exchange = Exchange::kPmi;
   take_master(environment, identity, first_host(hosts));
 }
 

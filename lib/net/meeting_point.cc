@@ -43,6 +43,14 @@ std::optional<std::string> pass_text(const RankIdentity& identity, const Environ
   }
 }
 
+// What else would tell where rank 0 is, where the launcher's exchange is shut.
+std::string_view other_remedy(Exchange exchange) {
+  if (exchange == Exchange::kPmix) return "; or install PMIx's library, libpmix.so.2";
+  if (exchange == Exchange::kPmi)
+    return "; its PMI, which would tell, serves only a rank's first program";
+  return "";
+}
+
 MeetingPoint meet_as_told(const RankIdentity& identity, const Environment& environment,
                           const std::optional<Secret>& given) {
   if (identity.master_addr.empty())
@@ -50,8 +58,7 @@ MeetingPoint meet_as_told(const RankIdentity& identity, const Environment& envir
          "read the rank identity from {}: it does not say on which host rank 0 runs; set "
          "MASTER_ADDR for all ranks (mpirun -x MASTER_ADDR=HOST, mpiexec -genv MASTER_ADDR "
          "HOST){}",
-         identity.source,
-         identity.exchange == Exchange::kPmix ? " or install PMIx's library, libpmix.so.2" : "");
+         identity.source, other_remedy(identity.exchange));
   const std::string job = fmt::format("{} {}", identity.job, identity.master_port);
   Secret secret = given ? *given : user_secret(environment).for_job(job);
   return {{identity.master_addr, identity.master_port},

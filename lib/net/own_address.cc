@@ -54,8 +54,8 @@ bool is_ours(const addrinfo& entry) {
   std::copy_n(reinterpret_cast<const char*>(entry.ai_addr), entry.ai_addrlen,
               reinterpret_cast<char*>(&address));
   reinterpret_cast<sockaddr_in&>(address).sin_port = 0;  // where sin6_port is, too
-  return probe.valid() && ::bind(probe.get(), reinterpret_cast<const sockaddr*>(&address),
-                                 entry.ai_addrlen) == 0;
+  return probe.valid() &&
+         ::bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), entry.ai_addrlen) == 0;
 }
 
 std::string address_of_name() {

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <span>
 
 #include "lib/base/error.h"
@@ -42,8 +43,27 @@ class PmiClient {
 
   // Sends a request and returns the line that answers it, which must be `answer`.
   std::string ask(const std::string& request, std::string_view answer) {
+    send(request);
+    return read_answer(request, answer);
+  }
+
+  void meet_all() {
+    send("cmd=barrier_in");
+    if (!wait_ready(socket_, POLLIN, deadline_))
+      fail(ErrorKind::kPeer,
+           "meet the other ranks at {}: not all came within {:g} s; has one ended, or do only some "
+           "have MASTER_ADDR, MASTER_PORT and a job secret set?",
+           kPeer, deadline_.seconds());
+    read_answer("cmd=barrier_in", "barrier_out");
+  }
+
+ private:
+  void send(const std::string& request) {
     const std::string line = request + "\n";
     write_all(socket_, std::as_bytes(std::span(line)), kPeer, deadline_);
+  }
+
+  std::string read_answer(const std::string& request, std::string_view answer) {
     std::string got = read_line();
     const std::string_view rc = field(got, "rc");
     if (field(got, "cmd") != answer || (!rc.empty() && rc != "0"))
@@ -52,7 +72,6 @@ class PmiClient {
     return got;
   }
 
- private:
   std::string read_line() {
     std::string line;
     for (;;) {
@@ -79,7 +98,7 @@ std::optional<std::string> pass_by_pmi(int socket, bool is_rank_0, std::string_v
   const std::string named = client.ask("cmd=get_my_kvsname", "my_kvsname");
   const std::string key = fmt::format("kvsname={} key={}", field(named, "kvsname"), kKey);
   if (is_rank_0) client.ask(fmt::format("cmd=put {} value={}", key, text), "put_result");
-  client.ask("cmd=barrier_in", "barrier_out");
+  client.meet_all();
   const std::string got = client.ask("cmd=get " + key, "get_result");
   // Without it Hydra takes the end of the first rank for a crash, and kills the others.
   client.ask("cmd=finalize", "finalize_ack");

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -26,7 +27,7 @@ struct Process {
   uint32_t rank = 0;
 };
 struct Value {
-  uint16_t type = 0;
+  uint16_t type = 0;  // says which member is meant
   union {
     const char* text;
     int number;
@@ -134,8 +135,8 @@ class PmixClient {
     std::unique_lock lock(end->mutex);
     if (!end->changed.wait_until(lock, deadline_.when(), [&] { return end->status.has_value(); }))
       fail(ErrorKind::kPeer,
-           "meet the other ranks at the PMIx server: not all came within {:g} s; a rank that has "
-           "MASTER_ADDR, MASTER_PORT and a job secret set does not: set them for all or for none",
+           "meet the other ranks at the PMIx server: not all came within {:g} s; has one ended, or "
+           "do only some have MASTER_ADDR, MASTER_PORT and a job secret set?",
            deadline_.seconds());
     check(*end->status, "meet the other ranks");
   }

@@ -15,8 +15,8 @@ Rendezvous join_job(const RankIdentity& identity, const Environment& environment
   Rendezvous job{point.secret, point.store.host, nullptr, nullptr};
   Endpoint endpoint = point.store;
   if (identity.rank == 0) {
-    job.server = std::make_unique<StoreServer>(std::move(point.listener), identity.world_size,
-                                               job.secret);
+    job.server =
+        std::make_unique<StoreServer>(std::move(point.listener), identity.world_size, job.secret);
     endpoint.port = job.server->port();
     if (!is_loopback(endpoint.host)) endpoint.host = "";  // right here, by IPv6 or IPv4
   }

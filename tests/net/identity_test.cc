@@ -74,10 +74,10 @@ std::vector<Row> rows() {
   const RankIdentity torchrun{3, 4, 1, 2, 1, 2, "host0", 30501, "torchrun", 1, true, none, "none"};
   const RankIdentity slurm{2, 3, 0, 1, 1, 2, "host0", 29600, "Slurm step", 0, true, none, "7.0"};
   const RankIdentity open_mpi{1, 4, 1, 2, -1, 2, "host0", 29600, "Open MPI", 0, true, none, ""};
-  const RankIdentity mpich{3, 4, 3, 4, -1, 1, "127.0.0.1", kDefaultMasterPort, "MPICH", 0, false,
-                           Exchange::kPmi, ""};
-  const RankIdentity bare{1, 2, 1, 2, -1, 1, "127.0.0.1", 29600, "environment RANK", 0, true,
-                          none, ""};
+  const RankIdentity mpich{
+      3, 4, 3, 4, -1, 1, "127.0.0.1", kDefaultMasterPort, "MPICH", 0, false, Exchange::kPmi, ""};
+  const RankIdentity bare{1, 2,    1,    2, -1, 1, "127.0.0.1", 29600, "environment RANK",
+                          0, true, none, ""};
   const RankIdentity gxp{2, 4, 0, 2, 1, 2, "::1", 4242, "gxp launcher", 5, true, none, ""};
   RankIdentity slurm_pmi = slurm;
   slurm_pmi.exchange = Exchange::kPmi;
@@ -100,8 +100,7 @@ std::vector<Row> rows() {
       {"mpirun.mpich in an allocation", merged(daemon, kMpich), mpich},
       {"gxp launcher under torchrun", merged(kTorchrun, kGxp), gxp},
       {"srun --mpi=pmi2",
-       merged(kSlurm, {{"PMI_FD", "9"}, {"PMI_RANK", "2"}, {"SLURM_MPI_TYPE", "pmi2"}}),
-       slurm_pmi},
+       merged(kSlurm, {{"PMI_FD", "9"}, {"PMI_RANK", "2"}, {"SLURM_MPI_TYPE", "pmi2"}}), slurm_pmi},
       {"Open MPI on two hosts, with nothing set",
        merged(kOpenMpi, {{"MASTER_ADDR", ""}, {"MASTER_PORT", ""}}), somewhere},
       {"a batch script without srun",
@@ -174,8 +173,7 @@ TEST_CASE("the ranks of a Slurm step derive one port from job and step, below 32
 
 TEST_CASE("neighbouring torchruns on a host leave each other's ports alone", "[net]") {
   for (const int port : {29500, 29501, 65535}) {
-    const auto identity =
-        identity_from(merged(kTorchrun, {{"MASTER_PORT", std::to_string(port)}}));
+    const auto identity = identity_from(merged(kTorchrun, {{"MASTER_PORT", std::to_string(port)}}));
     CHECK(std::abs(identity.master_port - port) == 1000);
     CHECK(identity.master_port <= 65535);
   }

@@ -66,6 +66,8 @@ TEST_CASE("where nobody says on which host rank 0 is, the remedy is told", "[net
   const Caught caught = error_of([&] { arrange_meeting(identity, {}, soon()); });
   CHECK(caught.kind == ErrorKind::kConfig);
   CHECK((caught.says("Open MPI") && caught.says("mpirun -x MASTER_ADDR")));
+  identity.exchange = Exchange::kPmi;
+  CHECK(error_of([&] { arrange_meeting(identity, {}, soon()); }).says("a rank's first program"));
 }
 
 TEST_CASE("a launcher's exchange that is closed leaves what the identity says", "[net]") {

@@ -75,8 +75,7 @@ class Manager {
   }
   std::string usual(const std::string& request) {
     const size_t value = request.find(" value=");
-    if (request.starts_with("cmd=put kvsname=kvs_1 key="))
-      value_ = request.substr(value + 7);
+    if (request.starts_with("cmd=put kvsname=kvs_1 key=")) value_ = request.substr(value + 7);
     if (request.starts_with("cmd=put")) return "cmd=put_result rc=0 msg=success";
     if (request.starts_with("cmd=init")) return "cmd=response_to_init rc=0 pmi_version=1";
     if (request == "cmd=get_my_kvsname") return "cmd=my_kvsname kvsname=kvs_1";
@@ -91,17 +90,17 @@ class Manager {
 };
 
 // Each rank's text, or what it throws.
-std::vector<std::string> pass(Manager& manager, int ranks, const std::string& text) {
+std::vector<std::string> pass(Manager& manager, int ranks, const std::string& text,
+                              std::chrono::milliseconds time = 10s) {
   std::vector<std::string> got(static_cast<size_t>(ranks));
   {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
         const Caught caught = error_of([&] {
-          got[size_t(rank)] =
-              pass_by_pmi(manager.socket_of(rank), rank == 0, rank == 0 ? text : "x",
-                          Deadline::after(10s))
-                  .value_or("closed");
+          got[size_t(rank)] = pass_by_pmi(manager.socket_of(rank), rank == 0,
+                                          rank == 0 ? text : "x", Deadline::after(time))
+                                  .value_or("closed");
         });
         if (!caught.message.empty()) got[size_t(rank)] = caught.message;
         shutdown(manager.socket_of(rank), SHUT_RDWR);
@@ -134,17 +133,21 @@ TEST_CASE("a process manager that says no is told with its words, not with the t
 }
 
 TEST_CASE("a process manager that speaks something else is not believed", "[net]") {
-  for (const std::string& other : {std::string("HTTP/1.1 400 Bad Request"), std::string(9000, 'x')}) {
+  for (const std::string& other :
+       {std::string("HTTP/1.1 400 Bad Request"), std::string(9000, 'x')}) {
     Manager manager(1, [&](const std::string&, const std::string&) { return other; });
     CHECK(pass(manager, 1, "text")[0].find("PMI") != std::string::npos);
   }
 }
 
 TEST_CASE("a rank that does not come ends the wait at the deadline", "[net]") {
+  Manager manager(1, [](const std::string& request, std::string answer) {
+    return request == "cmd=barrier_in" ? "" : answer;
+  });
+  CHECK(pass(manager, 1, "text", 50ms)[0].find("not all came within 0.05 s") != std::string::npos);
   auto [mine, theirs] = socket_pair();
-  const Caught caught =
-      error_of([&] { pass_by_pmi(theirs.get(), true, "text", Deadline::after(20ms)); });
-  CHECK(caught.kind == ErrorKind::kPeer);
+  const auto silent = [&] { pass_by_pmi(theirs.get(), true, "text", Deadline::after(20ms)); };
+  CHECK(error_of(silent).kind == ErrorKind::kPeer);
 }
 
 TEST_CASE("a closed or foreign PMI_FD is nothing, not an error", "[net]") {
