@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/collective/diagnosis.h"
 #include "lib/collective/engines.h"
+#include "lib/collective/gather_texts.h"
 #include "lib/collective/job_plan.h"
 #include "lib/net/launcher.h"
 #include "lib/net/rendezvous.h"
@@ -84,22 +85,6 @@ Profile shared_profile(Store& store, const JobSettings& settings, const Environm
   if (!verdict || verdict->reason == error.what()) throw error;
   if (verdict->rank == store.rank() && !consequence) throw error;
   fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
-}
-
-// Every rank's, in order of rank.
-std::vector<std::string> gather_texts(Communicator& communicator, std::string_view mine) {
-  const auto rank = size_t(communicator.rank());
-  std::vector<int64_t> sizes(size_t(communicator.world_size()));
-  sizes[rank] = int64_t(mine.size());
-  communicator.all_gather(memory_of(sizes), DType::kI64);
-  const auto widest = size_t(std::ranges::max(sizes));
-  std::string all(widest * sizes.size(), ' ');
-  std::ranges::copy(mine, all.begin() + std::ptrdiff_t(rank * widest));
-  communicator.all_gather(memory_of(all), DType::kU8);
-  std::vector<std::string> texts;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    texts.push_back(all.substr(i * widest, size_t(sizes[i])));
-  return texts;
 }
 
 // run_rank() of a job that is one rank.

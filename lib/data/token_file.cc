@@ -2,16 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cstring>
+#include <cerrno>
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/base/fd.h"
 
 namespace gxp {
 namespace {
@@ -19,6 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "token files are little-endian");
 
 constexpr uint64_t kShardHeaderBytes = 1024;
+constexpr size_t kBufferBytes = 16384;  // 4,096 to 16,384 tokens: most samples are one read
 constexpr int32_t kMagic16 = 20240520;
 constexpr int32_t kMagic32 = 20240801;
 
@@ -30,38 +31,26 @@ struct ShardHeader {
 
 }  // namespace
 
-TokenFile::TokenFile(std::string path) : path_(std::move(path)) {
+TokenFile::TokenFile(std::string path, bool keep_open) : path_(std::move(path)) {
+  Fd fd = open();
+  struct stat status = {};
+  check_sys(::fstat(fd.get(), &status), fmt::format("read tokens from {}", path_));
+  bytes_ = uint64_t(status.st_size);
+  if (bytes_ == 0) fail(ErrorKind::kCorrupt, "read tokens from {}: the file is empty", path_);
+  read_header(fd.get());
+  if (keep_open) fd_ = std::move(fd);
+}
+
+Fd TokenFile::open() const {
   const std::string act = fmt::format("read tokens from {}", path_);
-  const Fd fd(int(check_sys(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), act)));
+  Fd fd(int(check_sys(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), act)));
   struct stat status = {};
   check_sys(::fstat(fd.get(), &status), act);
   if (!S_ISREG(status.st_mode)) fail(ErrorKind::kIo, "{}: not a regular file", act);
-  bytes_ = uint64_t(status.st_size);
-  if (bytes_ == 0) fail(ErrorKind::kCorrupt, "{}: the file is empty", act);
-  void* mapping = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd.get(), 0);
-  check_sys(mapping == MAP_FAILED ? -1 : 0, act);
-  data_ = static_cast<const std::byte*>(mapping);
-  try {
-    read_header();
-  } catch (...) {
-    ::munmap(mapping, bytes_);
-    throw;
-  }
+  return fd;
 }
 
-TokenFile::TokenFile(TokenFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      data_(std::exchange(other.data_, nullptr)),
-      bytes_(other.bytes_),
-      first_byte_(other.first_byte_),
-      token_count_(other.token_count_),
-      kind_(other.kind_) {}
-
-TokenFile::~TokenFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), bytes_);
-}
-
-void TokenFile::read_header() {
+void TokenFile::read_header(int fd) {
   if (path_.ends_with(".i32")) {
     kind_ = Kind::kRows;
     token_count_ = bytes_ / sizeof(int32_t);
@@ -71,7 +60,9 @@ void TokenFile::read_header() {
     return;
   }
   ShardHeader header;
-  std::memcpy(&header, data_, std::min<uint64_t>(bytes_, sizeof(header)));
+  read_bytes(fd, 0,
+             std::as_writable_bytes(std::span(&header, 1))
+                 .first(size_t(std::min<uint64_t>(bytes_, sizeof(header)))));
   if (header.magic != kMagic16 && header.magic != kMagic32) {
     token_count_ = bytes_;
     return;
@@ -111,18 +102,38 @@ void TokenFile::read(uint64_t begin, size_t count, int vocab_size, int32_t* out)
   }
 }
 
-// Source positions are aligned: mappings begin at pages, headers are multiples of four bytes.
+void TokenFile::read_bytes(int fd, uint64_t at, std::span<std::byte> out) const {
+  for (size_t done = 0; done < out.size();) {
+    const ssize_t got = ::pread(fd, out.data() + done, out.size() - done, off_t(at + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(ErrorKind::kIo, "read tokens from {}: {}", path_, system_text(errno));
+    if (got == 0)
+      fail(
+          ErrorKind::kCorrupt,
+          "read tokens from {}: it ends at byte {}, and had {} when it was opened; do not change a "
+          "file that a run reads",
+          path_, at + done, bytes_);
+    done += size_t(got);
+  }
+}
+
 template <class Stored>
 void TokenFile::copy(uint64_t begin, size_t count, int vocab_size, int32_t* out) const {
-  const auto* tokens = reinterpret_cast<const Stored*>(data_ + first_byte_) + begin;
-  for (size_t i = 0; i < count; ++i) {
-    const auto token = int64_t{tokens[i]};
-    if (token < 0 || token >= vocab_size)
-      fail(ErrorKind::kCorrupt,
-           "read tokens from {}: token {} at position {} is outside the vocabulary of {} ids; "
-           "raise model.vocab_size or correct the file",
-           path_, token, begin + i, vocab_size);
-    out[i] = int32_t(token);
+  const Fd opened = fd_.valid() ? Fd() : open();
+  const int fd = fd_.valid() ? fd_.get() : opened.get();
+  std::array<Stored, kBufferBytes / sizeof(Stored)> buffer;
+  for (size_t done = 0; done < count; done += buffer.size()) {
+    const auto tokens = std::span(buffer).first(std::min(buffer.size(), count - done));
+    read_bytes(fd, first_byte_ + (begin + done) * sizeof(Stored), std::as_writable_bytes(tokens));
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const auto token = int64_t{tokens[i]};
+      if (token < 0 || token >= vocab_size)
+        fail(ErrorKind::kCorrupt,
+             "read tokens from {}: token {} at position {} is outside the vocabulary of {} ids; "
+             "raise model.vocab_size or correct the file",
+             path_, token, begin + done + i, vocab_size);
+      out[done + i] = int32_t(token);
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/ckpt/checkpoint.h"
 #include "lib/ckpt/writer.h"
+#include "lib/collective/gather_texts.h"
 #include "lib/shard/layout.h"
 
 namespace gxp {
@@ -106,9 +107,25 @@ void check_kept_of(const Checkpoint& checkpoint, const HeldTensor& held) {
        checkpoint.path(), held.info.name);
 }
 
+// The newest checkpoint's name, which all ranks see; "": they see none.
+std::string find_newest(const std::string& dir, Communicator& communicator) {
+  const std::vector<uint64_t> steps = complete_steps(dir);
+  const std::string mine = steps.empty() ? "" : step_name(steps.back());
+  const std::vector<std::string> seen = gather_texts(communicator, mine);
+  const auto in_words = [](const std::string& name) { return name.empty() ? "none" : name; };
+  for (size_t rank = 1; rank < seen.size(); ++rank) {
+    if (seen[rank] != seen[0])
+      fail(ErrorKind::kIo,
+           "resume from {}: the newest checkpoint there is {} for rank 0 and {} for rank {}; give "
+           "all ranks the same directory",
+           dir, in_words(seen[0]), in_words(seen[rank]), rank);
+  }
+  return mine;
+}
+
 // The newest checkpoint, each file of which one rank has verified.
-Checkpoint open_verified(const std::string& dir, const Communicator& communicator) {
-  const std::string newest = step_name(complete_steps(dir).back());
+Checkpoint open_verified(const std::string& dir, const std::string& newest,
+                         const Communicator& communicator) {
   try {
     Checkpoint checkpoint = Checkpoint::open(dir);
     checkpoint.verify(communicator.rank(), communicator.world_size());
@@ -121,26 +138,6 @@ Checkpoint open_verified(const std::string& dir, const Communicator& communicato
 }
 
 }  // namespace
-
-std::vector<std::string> gather_texts(Communicator& communicator, const std::string& mine) {
-  std::array<int64_t, 1> longest = {int64_t(mine.size())};
-  communicator.all_reduce(memory_of(longest), DType::kI64, ReduceOp::kMax);
-  // Each rank's chunk: its length, then its text, padded to the longest.
-  const size_t chunk = sizeof(uint64_t) + size_t(longest[0]);
-  std::vector<char> all(chunk * size_t(communicator.world_size()));
-  const auto chunk_of = [&](int rank) { return all.data() + chunk * size_t(rank); };
-  const uint64_t length = mine.size();
-  std::memcpy(chunk_of(communicator.rank()), &length, sizeof(length));
-  std::copy(mine.begin(), mine.end(), chunk_of(communicator.rank()) + sizeof(length));
-  communicator.all_gather(memory_of(all), DType::kU8);
-  std::vector<std::string> texts;
-  for (int rank = 0; rank < communicator.world_size(); ++rank) {
-    uint64_t size = 0;
-    std::memcpy(&size, chunk_of(rank), sizeof(size));
-    texts.emplace_back(chunk_of(rank) + sizeof(size), size);
-  }
-  return texts;
-}
 
 void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                 const KeyValues& settings) {
@@ -178,8 +175,9 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
 
 bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                   const KeyValues& settings) {
-  if (complete_steps(config.checkpoint.dir).empty()) return false;
-  const Checkpoint checkpoint = open_verified(config.checkpoint.dir, communicator);
+  const std::string newest = find_newest(config.checkpoint.dir, communicator);
+  if (newest.empty()) return false;
+  const Checkpoint checkpoint = open_verified(config.checkpoint.dir, newest, communicator);
   check_agreement(checkpoint, settings);
   check_kept(checkpoint, config.optim, trainer.architecture());
   std::vector<float> staged;

@@ -1,17 +1,11 @@
 // Saving and resuming a run: the trainer's state as a checkpoint in gxp's own format.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "lib/ckpt/named_tensors.h"
 #include "lib/collective/communicator.h"
 #include "lib/train/trainer.h"
 
 namespace gxp {
-
-// Every rank's text, in order of rank. [collective]
-std::vector<std::string> gather_texts(Communicator& communicator, const std::string& mine);
 
 // [collective] Every rank writes an even share of each tensor; rank 0 publishes. Returns when the
 // checkpoint is complete and durable. `settings` are the run's, flattened. Errors: kIo on the rank
@@ -21,8 +15,9 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
 
 // [collective] Fills the trainer from the newest complete checkpoint in checkpoint.dir, whatever
 // the world size that wrote it; its files are verified first, each by one rank. Returns false if
-// there is none. Errors: kCorrupt, kIo; kConfig if a setting that decides the model or the order of
-// the data differs from the checkpoint's, naming it.
+// the directory holds none or does not exist. Errors: kCorrupt; kIo, also if the ranks do not see
+// the same checkpoints; kConfig if a setting that decides the model or the order of the data
+// differs from the checkpoint's, naming it.
 bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                   const KeyValues& settings);
 

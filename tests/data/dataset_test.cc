@@ -140,6 +140,23 @@ TEST_CASE("a token outside the vocabulary is named with its file, position and l
   CHECK_THAT(text, Catch::Matchers::Contains(expected) && Catch::Matchers::Contains("a.i32"));
 }
 
+TEST_CASE("a file that is cut after it was opened is an error in the samples that it has lost",
+          "[data]") {
+  const TokenDirectory dir;
+  const size_t other_files = GENERATE(0, 200);  // with them, none is kept open
+  const std::string path = dir.write("a.txt", std::string(100000, 'x'));
+  std::vector<std::string> paths(other_files, dir.write("b.txt", "xxxxxx"));
+  paths.insert(paths.begin(), path);
+  const Dataset data(paths, 5, 256);
+  std::filesystem::resize_file(path, 8192);
+  CHECK(sample_at(data, 1000).targets == Tokens(5, 'x'));
+  const auto [kind, text] = error_of([&] { sample_at(data, 15000); });
+  CHECK(kind == ErrorKind::kCorrupt);
+  CHECK_THAT(text, Catch::Matchers::Contains(path) &&
+                       Catch::Matchers::Contains("had 100000 when it was opened"));
+  CHECK(error_of([&] { sample_at(data, 1638); }).first == ErrorKind::kCorrupt);  // the edge
+}
+
 TEST_CASE("a 32-bit token above 2^31 is not mistaken for a small one", "[data]") {
   const TokenDirectory dir;
   const std::vector<uint32_t> tokens = {1, 2, 0x80000001u};

@@ -76,18 +76,5 @@ TEST_CASE("resuming with settings that change the model or the data order is ref
                     Catch::Contains("train.seed is 1 there and 2 now"));
 }
 
-TEST_CASE("texts of different lengths are gathered in order of rank", "[train]") {
-  const int world_size = GENERATE(1, 2, 5);
-  const auto gathered = run_ranks(world_size, [](Communicator& c) {
-    return gather_texts(c, std::string(size_t(c.rank()) * 7, char('a' + c.rank())));
-  });
-  for (const std::vector<std::string>& texts : gathered) {
-    REQUIRE(int(texts.size()) == world_size);
-    for (int rank = 0; rank < world_size; ++rank) {
-      CHECK(texts[size_t(rank)] == std::string(size_t(rank) * 7, char('a' + rank)));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace gxp
