@@ -14,7 +14,7 @@
 namespace gxp {
 namespace {
 
-constexpr std::string_view kVersion = "1";
+constexpr std::string_view kMeetingVersion = "1";
 constexpr std::string_view kGiven = "given";
 
 int parse_int(std::string_view text) {
@@ -89,7 +89,7 @@ MeetingPoint meet_as_announced(const std::string& text, const std::optional<Secr
 }  // namespace
 
 std::string announcement(const Endpoint& store, const std::optional<Secret>& secret) {
-  return fmt::format("{},{},{},{}", kVersion, store.host, store.port,
+  return fmt::format("{},{},{},{}", kMeetingVersion, store.host, store.port,
                      secret ? secret->hex() : std::string(kGiven));
 }
 
@@ -102,7 +102,7 @@ std::pair<Endpoint, std::optional<Secret>> parse_announcement(std::string_view t
     rest.remove_prefix(comma + 1);
   }
   const int port = parts.size() == 4 ? parse_int(parts[2]) : -1;
-  if (port < 1 || port > 65535 || parts[0] != kVersion || parts[1].empty())
+  if (port < 1 || port > 65535 || parts[0] != kMeetingVersion || parts[1].empty())
     fail(ErrorKind::kPeer,
          "learn rank 0's address from the launcher: it passes on {} B that are not this gxp's; "
          "install the same gxp on all hosts",

@@ -18,7 +18,7 @@ namespace gxp {
 namespace {
 
 constexpr const char* kLibrary = "libpmix.so.2";
-constexpr const char* kKey = "gxp.rank0";
+constexpr const char* kPmixKey = "gxp.rank0";
 
 // The library's types, of which versions 2 to 5 agree. A value's union is as large as its largest
 // member; what the library writes is read through a pointer of its own.
@@ -118,7 +118,7 @@ class PmixClient {
     Value value;
     value.type = kText;
     value.data.text = text.c_str();
-    check(functions_.put(kGlobal, kKey, &value), "put rank 0's address");
+    check(functions_.put(kGlobal, kPmixKey, &value), "put rank 0's address");
     check(functions_.commit(), "commit rank 0's address");
   }
 
@@ -148,7 +148,7 @@ class PmixClient {
     const auto left = std::chrono::duration_cast<std::chrono::seconds>(deadline_.remaining());
     limit.value.data.number = int(left.count()) + 1;
     Value* value = nullptr;  // the library's; never freed, as there is but one
-    check(functions_.get(&rank_0, kKey, &limit, 1, &value), "get rank 0's address");
+    check(functions_.get(&rank_0, kPmixKey, &limit, 1, &value), "get rank 0's address");
     if (value == nullptr || value->type != kText)
       fail(ErrorKind::kPeer, "ask the PMIx server: rank 0's address is no text");
     return value->data.text;
