@@ -19,7 +19,7 @@ using Steps = std::vector<uint64_t>;
 
 const TensorInfo kTensor{"w", Role::kWeight, StorageDType::kF32, {12}};
 
-CheckpointInfo info_of(uint64_t step, int world_size) {
+CheckpointInfo step_info(uint64_t step, int world_size) {
   CheckpointInfo info;
   info.step = step;
   info.world_size = world_size;
@@ -27,18 +27,18 @@ CheckpointInfo info_of(uint64_t step, int world_size) {
 }
 
 // One rank's equal share of kTensor.
-FilePart write_part(const std::string& dir, const WriterRank& rank) {
+FilePart write_one_part(const std::string& dir, const WriterRank& rank) {
   const std::vector<float> values(kTensor.count() / uint64_t(rank.world_size));
   CheckpointWriter writer(dir, rank);
   writer.add(kTensor, uint64_t(rank.rank) * values.size(), memory_of(values));
   return writer.finish();
 }
 
-std::string save(const std::string& dir, uint64_t step, int world_size = 1, int keep = 0) {
+std::string save_step(const std::string& dir, uint64_t step, int world_size = 1, int keep = 0) {
   std::vector<FilePart> parts;
   for (int rank = 0; rank < world_size; ++rank)
-    parts.push_back(write_part(dir, {step, rank, world_size}));
-  return publish_checkpoint(dir, parts, info_of(step, world_size), keep);
+    parts.push_back(write_one_part(dir, {step, rank, world_size}));
+  return publish_checkpoint(dir, parts, step_info(step, world_size), keep);
 }
 
 void convert(const std::string& format, const std::string& to, bool replace) {
@@ -97,7 +97,7 @@ TEST_CASE("a directory that cannot be listed is no directory without checkpoints
 
 TEST_CASE("a newest step that cannot be looked into is not passed over", "[ckpt]") {
   const TemporaryDirectory dir;
-  save(dir.path(), 1);
+  save_step(dir.path(), 1);
   const std::string newest = dir / "step-00000002";
   const std::string kind = GENERATE("file", "dangling link", "manifest in a loop", "manifest gone");
   CAPTURE(kind);
@@ -116,8 +116,9 @@ TEST_CASE("a newest step that cannot be looked into is not passed over", "[ckpt]
 TEST_CASE("a newest step of mode 700 of another user is not passed over", "[ckpt]") {
   const TemporaryDirectory dir;
   let_everyone_in(dir.path());
-  save(dir.path(), 1);
-  fs::permissions(save(dir.path(), 2), ::geteuid() == 0 ? fs::perms::owner_all : fs::perms::none);
+  save_step(dir.path(), 1);
+  fs::permissions(save_step(dir.path(), 2),
+                  ::geteuid() == 0 ? fs::perms::owner_all : fs::perms::none);
   CHECK(status_of_stranger([&] { complete_steps(dir.path()); }) == 4);
   fs::permissions(dir / "step-00000002", fs::perms::all);
   CHECK(status_of_stranger([&] { complete_steps(dir.path()); }) == 0);
@@ -125,25 +126,25 @@ TEST_CASE("a newest step of mode 700 of another user is not passed over", "[ckpt
 
 TEST_CASE("older checkpoints that cannot be looked at stay when a new one is saved", "[ckpt]") {
   const TemporaryDirectory dir;
-  save(dir.path(), 1);
+  save_step(dir.path(), 1);
   write_bytes(dir / "step-00000002", "");
-  save(dir.path(), 3, 1, 1);
+  save_step(dir.path(), 3, 1, 1);
   CHECK(list(dir.path()) == Names{"step-00000001", "step-00000002", "step-00000003"});
 }
 
 TEST_CASE("a checkpoint is not published without each rank's file in its size", "[ckpt]") {
   const TemporaryDirectory dir;
   const TemporaryDirectory other_host;
-  save(dir.path(), 1, 2);
-  std::vector<FilePart> parts = {write_part(dir.path(), {2, 0, 2})};
+  save_step(dir.path(), 1, 2);
+  std::vector<FilePart> parts = {write_one_part(dir.path(), {2, 0, 2})};
   const bool shared = GENERATE(false, true);
-  parts.push_back(write_part(shared ? dir.path() : other_host.path(), {2, 1, 2}));
+  parts.push_back(write_one_part(shared ? dir.path() : other_host.path(), {2, 1, 2}));
   const std::string file = dir / ".step-00000002.partial/shard-00001-of-00002.bin";
   if (shared) fs::resize_file(file, 23);
   check_refused(ErrorKind::kIo,
                 {file, shared ? "24 bytes written, 23 found" : "No such file",
                  "one directory that all hosts share"},
-                [&] { publish_checkpoint(dir.path(), parts, info_of(2, 2), 1); });
+                [&] { publish_checkpoint(dir.path(), parts, step_info(2, 2), 1); });
   CHECK(list(dir.path()) == Names{"step-00000001"});
 }
 
@@ -155,8 +156,8 @@ TEST_CASE("a link in place of a partial directory leads nobody anywhere", "[ckpt
   const Names before = list(victim.path());
   fs::create_symlink(victim.path(), dir / ".step-00000002.partial");
   check_refused(ErrorKind::kIo, {dir / ".step-00000002.partial", "a link", "move it away"},
-                [&] { save(dir.path(), 2); });
-  save(dir.path(), 3, 1, 1);  // clears what killed runs have left
+                [&] { save_step(dir.path(), 2); });
+  save_step(dir.path(), 3, 1, 1);  // clears what killed runs have left
   CHECK(list(victim.path()) == before);
   CHECK(list(dir.path()) == Names{".step-00000002.partial", "step-00000003"});
 }
@@ -169,17 +170,18 @@ TEST_CASE("a partial directory of another user is not written into", "[ckpt]") {
     WARN("skipped: no right to give a directory away");
     return;
   }
-  check_refused(ErrorKind::kIo, {partial, "belongs to user 65534"}, [&] { save(dir.path(), 2); });
+  check_refused(ErrorKind::kIo, {partial, "belongs to user 65534"},
+                [&] { save_step(dir.path(), 2); });
 }
 
 TEST_CASE("a save removes what gxp wrote and leaves what else lies there", "[ckpt]") {
   const TemporaryDirectory dir;
-  write_bytes(save(dir.path(), 1) + "/notes.txt", "mine");
+  write_bytes(save_step(dir.path(), 1) + "/notes.txt", "mine");
   fs::create_directories(dir / ".step-00000009.partial/deep");
   write_bytes(dir / ".step-00000009.partial/shard-00000-of-00001.bin", "half");
   const TemporaryDirectory elsewhere;
-  fs::create_symlink(save(elsewhere.path(), 2), dir / "step-00000002");
-  save(dir.path(), 3, 1, 1);
+  fs::create_symlink(save_step(elsewhere.path(), 2), dir / "step-00000002");
+  save_step(dir.path(), 3, 1, 1);
   CHECK(read_bytes(dir / ".step-00000001.partial/notes.txt") == "mine");
   CHECK(list(dir / ".step-00000001.partial") == Names{"notes.txt"});
   CHECK(list(dir / ".step-00000009.partial") == Names{"deep"});
@@ -190,11 +192,11 @@ TEST_CASE("a save removes what gxp wrote and leaves what else lies there", "[ckp
 TEST_CASE("without an exchange of names there is a complete checkpoint at every moment", "[ckpt]") {
   const NoExchange here;
   const TemporaryDirectory dir;
-  save(dir.path(), 5, 3);
+  save_step(dir.path(), 5, 3);
   const int renames = GENERATE(0, 1, 2);
   const int status = status_of_child([&] {
     die_at_rename(renames);
-    save(dir.path(), 5, 1);
+    save_step(dir.path(), 5, 1);
   });
   CHECK(status == (renames < 2 ? kDiedAtRename : 0));
   CHECK(complete_steps(dir.path()) == Steps{5});
@@ -203,7 +205,7 @@ TEST_CASE("without an exchange of names there is a complete checkpoint at every 
   CHECK(found.manifest().info.world_size == (renames < 2 ? 3 : 1));
   CHECK(is_gxp_checkpoint(dir.path()));
   const uint64_t next = GENERATE(5, 6);
-  save(dir.path(), next, 2, 1);  // also of what was left
+  save_step(dir.path(), next, 2, 1);  // also of what was left
   CHECK(list(dir.path()) == Names{step_name(next)});
   CHECK(Checkpoint::open(dir.path()).manifest().info.world_size == 2);
 }
@@ -235,7 +237,7 @@ TEST_CASE("--force replaces nothing that gxp does not write", "[ckpt]") {
       GENERATE("notes.txt", "step-00000001/notes.txt", "step-00000001/deep/n");
   convert(format == "gxp" ? "gxp" : "safetensors", dir / "out", false);
   if (format == "huggingface") write_bytes(dir / "out/config.json", "{}");
-  if (format == "gxp") save(dir / "out", 1);
+  if (format == "gxp") save_step(dir / "out", 1);
   fs::create_directories(fs::path(dir / "out/" + place).parent_path());
   write_bytes(dir / "out/" + place, "mine");
   const std::string entry = place.substr(0, place.find("/n"));
@@ -283,7 +285,7 @@ TEST_CASE("what lies where a conversion writes first is removed only if it is gx
 TEST_CASE("new parent directories and a conversion's directory are made durable", "[ckpt]") {
   const TemporaryDirectory dir;
   take_synced();
-  save(dir / "run/a/ckpt", 1);
+  save_step(dir / "run/a/ckpt", 1);
   Names synced = take_synced();
   for (const std::string& path : {dir.path(), dir / "run", dir / "run/a", dir / "run/a/ckpt"}) {
     CAPTURE(path);

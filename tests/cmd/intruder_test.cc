@@ -14,8 +14,8 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-const Surroundings kSecret{.environment = {{"GXP_JOB_SECRET", std::string(64, 'b')}},
-                           .file_bytes = 0};
+const Surroundings kIntruderSecret{.environment = {{"GXP_JOB_SECRET", std::string(64, 'b')}},
+                                   .file_bytes = 0};
 
 // One of two hosts, with a rank each that talk TCP.
 Arguments host(int index, const std::string& master, const std::string& iterations) {
@@ -54,11 +54,11 @@ Arguments with_descriptors(int count, const Arguments& command) {
 TEST_CASE("strangers at rank 0's door change nothing, with few descriptors", "[cmd]") {
   const ReservedPort port;
   const Endpoint door = parse_endpoint(port.master());
-  Process first(with_descriptors(128, host(0, port.master(), "2")), kSecret);
+  Process first(with_descriptors(128, host(0, port.master(), "2")), kIntruderSecret);
   std::vector<Fd> strangers;
   for (int i = 0; i < 200; ++i)
     strangers.push_back(connect_tcp(door, "rank 0", Deadline::after(std::chrono::seconds(20))));
-  Process second(host(1, port.master(), "2"), kSecret);
+  Process second(host(1, port.master(), "2"), kIntruderSecret);
   const Outcome outcome = first.end();
   CAPTURE(outcome.err);
   CHECK(outcome.code == 0);
@@ -70,9 +70,9 @@ TEST_CASE("a relay that alters one byte ends both ranks, and both say why", "[cm
   const ReservedPort port;
   const Way way = GENERATE(Way::kToServer, Way::kToClient);
   const uint64_t at = Handshake::kHelloBytes + Handshake::kProofBytes + 300;
-  Process first(host(0, port.master(), "1000000"), kSecret);
+  Process first(host(0, port.master(), "1000000"), kIntruderSecret);
   const Relay relay(parse_endpoint(port.master()), meddle_at(way, at));
-  Process second(host(1, to_string(relay.endpoint()), "1000000"), kSecret);
+  Process second(host(1, to_string(relay.endpoint()), "1000000"), kIntruderSecret);
   for (Process* process : {&first, &second}) {
     const Outcome outcome = process->end();
     CAPTURE(outcome.err);

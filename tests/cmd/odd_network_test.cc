@@ -13,12 +13,12 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-const Surroundings kSecret{.environment = {{"GXP_JOB_SECRET", std::string(64, 'c')}},
-                           .file_bytes = 0};
+const Surroundings kOddSecret{.environment = {{"GXP_JOB_SECRET", std::string(64, 'c')}},
+                              .file_bytes = 0};
 
 // A shell in a network and mounts of its own; "$0" there is gxp.
 Outcome run_elsewhere(const std::string& script) {
-  return Process({"unshare", "-nm", "sh", "-ec", script, GXP_BINARY}, kSecret).end();
+  return Process({"unshare", "-nm", "sh", "-ec", script, GXP_BINARY}, kOddSecret).end();
 }
 
 bool cannot_make_networks() {

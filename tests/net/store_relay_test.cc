@@ -14,17 +14,17 @@ namespace {
 constexpr uint64_t kHandshake = Handshake::kHelloBytes + Handshake::kProofBytes;
 constexpr uint64_t kFrame = kRecordHeaderBytes + 15;  // one without key and value
 
-struct Outcome {
+struct RelayOutcome {
   std::string rank0;  // its verdict
   std::string rank1;  // its error
 };
 
 // Rank 1 joins, says something and waits for a key that nobody sets.
-Outcome run(const Meddle& meddle, Deadline patience = soon()) {
+RelayOutcome run(const Meddle& meddle, Deadline patience = soon()) {
   const Job job(2);
   const auto rank0 = job.join(0);
   const Relay relay(job.endpoint, meddle);
-  Outcome outcome;
+  RelayOutcome outcome;
   outcome.rank1 = error_of([&] {
                     Store rank1(relay.endpoint(), 1, 2, job.secret, soon());
                     rank1.set("greeting", "hello");
@@ -37,7 +37,7 @@ Outcome run(const Meddle& meddle, Deadline patience = soon()) {
   return outcome;
 }
 
-void check_both_say_so(const Outcome& outcome) {
+void check_both_say_so(const RelayOutcome& outcome) {
   CAPTURE(outcome.rank0, outcome.rank1);
   for (const std::string& text : {outcome.rank0, outcome.rank1}) {
     CHECK(contains(text, "was tampered with, or damaged, on its way"));
