@@ -74,17 +74,18 @@ std::string remove_directory(const std::string& path, OwnsFile owns) {
 }  // namespace
 
 bool is_checkpoint_file(std::string_view name) {
-  constexpr std::string_view kBegin = "shard-";
+  return name == kManifestName || is_numbered_file(name, "shard-", ".bin");
+}
+
+bool is_numbered_file(std::string_view name, std::string_view begin, std::string_view end) {
   constexpr std::string_view kMiddle = "-of-";
-  constexpr std::string_view kEnd = ".bin";
-  if (name == kManifestName) return true;
-  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return false;
-  name.remove_prefix(kBegin.size());
-  const size_t middle = name.find(kMiddle);
-  if (middle == std::string_view::npos) return false;
-  const std::string_view count = name.substr(middle + kMiddle.size());
-  return is_number(name.substr(0, middle)) &&
-         is_number(count.substr(0, count.size() - kEnd.size()));
+  if (name.size() < begin.size() + end.size()) return false;
+  if (!name.starts_with(begin) || !name.ends_with(end)) return false;
+  const std::string_view numbers =
+      name.substr(begin.size(), name.size() - begin.size() - end.size());
+  const size_t middle = numbers.find(kMiddle);
+  return middle != std::string_view::npos && is_number(numbers.substr(0, middle)) &&
+         is_number(numbers.substr(middle + kMiddle.size()));
 }
 
 OwnDirectory OwnDirectory::make(const std::string& path) {

@@ -22,6 +22,8 @@ using OwnsFile = bool (*)(std::string_view name);
 
 // In a step directory: "manifest.json", "shard-00000-of-00002.bin".
 bool is_checkpoint_file(std::string_view name);
+// "BEGIN00001-of-00003END": one file of several.
+bool is_numbered_file(std::string_view name, std::string_view begin, std::string_view end);
 
 class OwnDirectory {
  public:

@@ -5,6 +5,7 @@
 #include "lib/base/error.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/json.h"
+#include "lib/ckpt/own_files.h"
 #include "lib/ckpt/safetensors.h"
 
 namespace gxp {
@@ -134,10 +135,7 @@ bool is_safetensors(const std::string& path) {
 }
 
 bool is_safetensors_file(std::string_view name) {
-  constexpr std::string_view kShard = "model-";
-  return name == kSingle || name == kIndex ||
-         (name.starts_with(kShard) && name.ends_with(".safetensors") &&
-          name.find("-of-") != std::string_view::npos);
+  return name == kSingle || name == kIndex || is_numbered_file(name, "model-", ".safetensors");
 }
 
 NamedTensors read_safetensors(const std::string& path) {

@@ -174,6 +174,18 @@ TEST_CASE("a partial directory of another user is not written into", "[ckpt]") {
                 [&] { save_step(dir.path(), 2); });
 }
 
+TEST_CASE("a file is gxp's only by the whole of its name", "[ckpt]") {
+  for (const char* name : {"manifest.json", "shard-00001-of-00012.bin"})
+    CHECK(is_checkpoint_file(name));
+  for (const char* name : {"", "manifest.json~", "shard-.bin", "shard-of-.bin", "shard--of-.bin",
+                           "shard-1-of-.bin", "shard-x-of-2.bin", "shard-1-of-2.bin.bak",
+                           "my-shard-1-of-2.bin", "shard-1-of-2-of-3.bin"}) {
+    CAPTURE(name);
+    CHECK_FALSE(is_checkpoint_file(name));
+  }
+  for (const CheckpointFormat& format : kFormats) CHECK_FALSE(format.owns("model-a-of-b.bin"));
+}
+
 TEST_CASE("a save removes what gxp wrote and leaves what else lies there", "[ckpt]") {
   const TemporaryDirectory dir;
   write_bytes(save_step(dir.path(), 1) + "/notes.txt", "mine");

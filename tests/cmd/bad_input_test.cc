@@ -213,6 +213,15 @@ const std::vector<BadCase> kCases = {
      [](Run r) { return spoil(r, "manifest.json", [](auto& b) { b[b.size() / 2] ^= 1; }); },
      4,
      {"manifest.json", "changed", "remove", "step-00000006"}},
+    {"newest checkpoint that cannot be looked into",
+     [](Run r) {
+       r.run({"--set", "train.steps=6"});
+       fs::remove_all(r.path("run/ckpt/step-00000006"));
+       make_file(r.path("run/ckpt/step-00000006"), "");
+       return Arguments{"--resume"};
+     },
+     4,
+     {"step-00000006", "Not a directory", "may be the newest one"}},
     {"another data order",
      [](Run r) {
        r.run({"--set", "train.steps=6"});

@@ -5,6 +5,7 @@
 
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"
+#include "tests/cmd/golden_run.h"
 #include "tests/cmd/run_gxp.h"
 
 namespace gxp {
@@ -55,10 +56,9 @@ TEST_CASE("ranks that cannot be started for want of /proc are no bug", "[cmd]") 
     WARN("skipped: this user may not unmount /proc in a mount namespace of its own");
     return;
   }
-  const TemporaryDirectory dir;
-  write_bytes(dir / "run.toml", "");
+  const GoldenRun run;
   const Outcome outcome =
-      without_proc(std::string(GXP_BINARY) + " train " + dir / "run.toml" + " --nproc 2");
+      without_proc(std::string(GXP_BINARY) + " train " + run.path("run.toml") + " --nproc 2");
   CAPTURE(outcome.err);
   CHECK(outcome.code == 4);
   CHECK_THAT(outcome.err, Contains("/proc/self/exe") && Contains("No such file"));
