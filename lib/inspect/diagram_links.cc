@@ -84,15 +84,15 @@ void Links::sort_in(const CrossLink& link) {
   if (link.from == kNoPart || box_of_[link.from] == kNoBox) return;
   const BoxId from = box_of_[link.from];
   const double gb_per_s = physical_gb_per_s(host_, link);
-  const std::optional<PartKind> at =
-      link.to == kNoPart ? std::nullopt : std::optional(host_[link.to].kind);
-  if (at == PartKind::kNvSwitch || link.target_class.starts_with("0x068000")) {
+  const bool has_end = link.to != kNoPart;
+  const auto ends_at = [&](PartKind kind) { return has_end && host_[link.to].kind == kind; };
+  if (ends_at(PartKind::kNvSwitch) || link.target_class.starts_with("0x068000")) {
     to_switches_[from].add(link, gb_per_s);
     if (!link.target.empty() && !link.target.starts_with("fffffff")) switches_.insert(link.target);
-  } else if (at == PartKind::kNumaNode || link.target_class.starts_with("0x068001") ||
+  } else if (ends_at(PartKind::kNumaNode) || link.target_class.starts_with("0x068001") ||
              link.kind == CrossLinkKind::kChipToChip) {
     to_nodes_[from].add(link, gb_per_s);
-  } else if (at && box_of_[link.to] != kNoBox && box_of_[link.to] != from) {
+  } else if (has_end && box_of_[link.to] != kNoBox && box_of_[link.to] != from) {
     one_way_[{from, box_of_[link.to]}].add(link, gb_per_s);
   } else {
     to_nothing_[from].add(link, gb_per_s);
