@@ -12,9 +12,10 @@
 //             and each cause is told once, the culprit's first (lib/net/last_words.h).
 //   Failure   when a rank fails, the others normally learn it from the store and end. Those that
 //             have not after `terminate_after` get SIGTERM, after `kill_after` SIGKILL.
-//   Signals   the first SIGINT or SIGTERM and the first SIGUSR1 go to all ranks (to finish the step
-//             and save); a second SIGINT or SIGTERM kills them. Ranks are in process groups of
-//             their own, so that a terminal's Ctrl-C reaches them once.
+//   Signals   the first SIGINT or SIGTERM, the first SIGUSR1 and, unless it is ignored, the first
+//             SIGHUP go to all ranks (to finish the step and save); a second SIGINT or SIGTERM kills
+//             them. Ranks are in process groups of their own, so that a terminal's Ctrl-C reaches
+//             them once.
 //   CPUs      where the host has a CPU for each of its ranks, each rank gets an even share of them
 //   for
 //             itself: left to the system, two ranks that wait for each other may share one for long
