@@ -50,7 +50,7 @@ def train(args, work):
     path = f'path = "{work}"' if args.where == "file" else ""
     limit = args.limit
     (work / "run.toml").write_text(RUN.format(work=work, steps=args.steps, where=args.where, path=path, limit=limit))
-    command = [args.gxp, "train", str(work / "run.toml"), "--metrics", str(work / "metrics.jsonl")]
+    command = [args.gxp, "train", str(work / "run.toml"), "--overwrite", "--metrics", str(work / "metrics.jsonl")]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     lines = (work / "metrics.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines][2:]

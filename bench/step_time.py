@@ -60,7 +60,7 @@ def once(args, folder, run):
     plan = [args.gxp, "shard-plan", path, "--measure", "--format", "json", "--nproc", str(ranks), *sets]
     facts = json.loads(subprocess.run(plan, check=True, capture_output=True, text=True).stdout)
     metrics = os.path.join(folder, "metrics.jsonl")
-    subprocess.run([args.gxp, "train", path, "--nproc", str(ranks), "--metrics", metrics, *sets], check=True,
+    subprocess.run([args.gxp, "train", path, "--overwrite", "--nproc", str(ranks), "--metrics", metrics, *sets], check=True,
                    capture_output=True)
     with open(metrics) as file:
         seconds = [json.loads(line)["step_ms"] / 1e3 for line in file][WARM_UP_STEPS:]

@@ -71,7 +71,7 @@ def run_gxp(args, folder, name, ranks, strategy):
         file.write(RUN_FILE.format(layers=layers, hidden=hidden, heads=heads, vocabulary=vocabulary, sequence=sequence,
                                    batch=batch, steps=steps + WARM_UP_STEPS, tokens=tokens))
     metrics = os.path.join(folder, "metrics.jsonl")
-    command = [args.gxp, "train", config, "--metrics", metrics, "--nproc", str(ranks),
+    command = [args.gxp, "train", config, "--overwrite", "--metrics", metrics, "--nproc", str(ranks),
                "--set", f"train.threads={THREADS // ranks}", "--set", f"train.precision={args.precision}",
                "--set", f"parallel.strategy={strategy}"]
     # Its own parent, so that the largest resident size of the children is this run's.

@@ -54,6 +54,17 @@ Report make_report(const RunSummary& summary, int world_size) {
   return report;
 }
 
+// And what the run could not write: the error of a run that is trained and saved.
+void print_result(const RunSummary& summary, int world_size, Format format) {
+  try {
+    print(make_report(summary, world_size), format);
+  } catch (const Error& error) {
+    if (summary.signal == 0) throw;
+    log_warn("{}", error.what());  // Ctrl-C ends a reader too; that this run has saved counts more
+  }
+  if (!summary.metrics_error.empty()) fail(ErrorKind::kIo, "{}", summary.metrics_error);
+}
+
 // Of the command that starts the ranks, and of each rank.
 PlannedRanks planned_ranks(const LaunchRequest& launch, const Environment& environment) {
   if (launch.nproc > 0) return {.nproc = launch.nproc, .nnodes = launch.nnodes};
@@ -67,6 +78,10 @@ void check_usable(const TrainOptions& options, const RunConfig& run) {
   if (options.run.resume && run.checkpoint.dir.empty()) {
     fail(ErrorKind::kUsage,
          "--resume: checkpoint.dir is not set, so there is nothing to resume from");
+  }
+  if (options.run.resume && options.run.overwrite) {
+    fail(ErrorKind::kUsage,
+         "--overwrite: --resume goes on from what this would remove; give one of them");
   }
   if (run.comm.codec != "none") {
     fail(ErrorKind::kConfig, "comm.codec {}: train sends gradients as they are; leave it at none",
@@ -111,9 +126,8 @@ int run(TrainOptions& options) {
   run_rank(options.launch, environment, job, backend.host(), [&](Communicator& communicator) {
     catch_stop_signals();  // before all ranks have come, there is nothing to save
     summary = run_training(run, communicator, backend, options.run);
-    if (communicator.rank() == 0)
-      print(make_report(summary, communicator.world_size()), options.format);
   });
+  if (identity.rank == 0) print_result(summary, identity.world_size, options.format);
   return summary.signal == 0 ? kExitOk : exit_code_after_signal(summary.signal);
 }
 
@@ -127,6 +141,8 @@ std::function<int()> define_train(CLI::App& app) {
   add_launch_options(app, options->launch);
   app.add_flag("--resume", options->run.resume,
                "Continue from the newest checkpoint in checkpoint.dir");
+  app.add_flag("--overwrite", options->run.overwrite,
+               "Replace the checkpoints and metrics that an earlier run has left there");
   app.add_option("--metrics", options->run.metrics_path,
                  "Write metrics.jsonl's lines to this file too")
       ->type_name("FILE");

@@ -55,7 +55,7 @@ Next, each as it stands:
   # go on from the checkpoint
   $gxp train examples/demo.toml --nproc 2 --resume --set train.steps=2400
   # four ranks over TCP
-  $gxp train examples/demo.toml --nproc 4 --set comm.transport=tcp --set train.steps=200 --set checkpoint.dir=run/tcp/checkpoints
+  $gxp train examples/demo.toml --nproc 4 --set comm.transport=tcp --set train.steps=200 --set checkpoint.dir=run/tcp/checkpoints --overwrite
   # every setting and where it comes from
   $gxp train examples/demo.toml --print-config
   # what the checkpoint holds; its weights under Hugging Face's names

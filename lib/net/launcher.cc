@@ -52,6 +52,15 @@ std::string own_program() {
 
 using namespace std::chrono_literals;
 
+// SIGPIPE is among them so that a reader who leaves is an error of write(); SIGHUP is not where it
+// is ignored (nohup), by the ranks as well.
+SignalFd take_signals_over() {
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler == SIG_IGN) return SignalFd{SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE};
+  return SignalFd{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE};
+}
+
 constexpr int kLostPeer = 5;  // exit code of a rank that ends because of another
 // How long a rank that exits with kLostPeer is not yet named: the cause may end a little later.
 constexpr auto kCausePatience = 1s;
@@ -185,8 +194,9 @@ class RankLauncher {
 
   void take_signals() {
     for (const int number : signals_.take()) {
-      if (number == SIGUSR1 && !usr1_sent_) {
-        usr1_sent_ = true;
+      bool& sent = number == SIGUSR1 ? usr1_sent_ : hangup_sent_;
+      if ((number == SIGUSR1 || number == SIGHUP) && !sent) {
+        sent = true;
         for (ChildProcess& rank : ranks_) rank.signal(number);
       } else if (number == SIGINT || number == SIGTERM) {
         for (ChildProcess& rank : ranks_) rank.signal(stop_count_ > 0 ? SIGKILL : number);
@@ -330,8 +340,7 @@ class RankLauncher {
 
   const LaunchOptions& options_;
   const Environment& environment_;
-  // SIGPIPE is among them so that a reader who leaves is an error of write().
-  SignalFd signals_{SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE};
+  SignalFd signals_ = take_signals_over();
   std::list<ChildProcess> ranks_;
   Failure failure_;  // the weightiest so far; the first of its weight
   std::optional<Deadline::Clock::time_point> failed_at_;
@@ -339,6 +348,7 @@ class RankLauncher {
   bool announced_ = false;
   int pressed_ = 0;  // steps of escalate() taken
   bool usr1_sent_ = false;
+  bool hangup_sent_ = false;
   int stop_count_ = 0;  // SIGINTs and SIGTERMs
   bool killed_on_request_ = false;
   int stopped_code_ = 0;  // 128 + the number of a passed-on signal that ended a rank

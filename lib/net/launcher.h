@@ -16,10 +16,10 @@
 //             have not after `terminate_after` get SIGTERM, after `kill_after` SIGKILL. On several
 //             hosts, nobody here would fail if all ranks here were stopped (SIGSTOP): they get
 //             SIGKILL after `stopped_after`, when those of other hosts have given them up.
-//   Signals   the first SIGINT or SIGTERM and the first SIGUSR1 go to all ranks (to finish the step
-//             and save); a second SIGINT or SIGTERM kills them, and output that the reader has not
-//             taken is dropped. Ranks are in process groups of their own, so that a terminal's
-//             Ctrl-C reaches them once.
+//   Signals   the first SIGINT or SIGTERM, the first SIGUSR1 and, unless it is ignored, the first
+//             SIGHUP go to all ranks (to finish the step and save); a second SIGINT or SIGTERM kills
+//             them, and output that the reader has not taken is dropped. Ranks are in process groups
+//             of their own, so that a terminal's Ctrl-C reaches them once.
 //   CPUs      where the host has a CPU for each of its ranks, each rank gets an even share of them
 //             for itself: left to the system, two ranks that wait for each other may share one for
 //             long (8 bytes over TCP: 65 us instead of 4).

@@ -1,6 +1,7 @@
 #include "lib/train/metrics.h"
 
 #include <cerrno>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -9,6 +10,8 @@ namespace {
 
 std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step) {
   std::vector<std::string> lines;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return lines;  // a device may have no end
   std::ifstream file(path);
   for (std::string line; last_step > 0 && std::getline(file, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, false);

@@ -1,10 +1,7 @@
 #include "lib/train/run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <vector>
@@ -17,24 +14,17 @@
 #include "lib/train/graph_choice.h"
 #include "lib/train/metrics.h"
 #include "lib/train/progress.h"
+#include "lib/train/rank_zero.h"
+#include "lib/train/run_directories.h"
 #include "lib/train/trainer.h"
 #include "lib/train/training_state.h"
 
 namespace gxp {
 namespace {
 
-std::string run_directory(const RunConfig& config) {
-  if (!config.train.run_dir.empty() || config.checkpoint.dir.empty()) return config.train.run_dir;
-  const auto parent = std::filesystem::path(config.checkpoint.dir).lexically_normal().parent_path();
-  return parent.empty() ? "." : parent.string();
-}
-
-// Finds out before the first step whether files can be written there.
-void prepare_directory(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (!error && ::access(path.c_str(), W_OK) != 0) error.assign(errno, std::generic_category());
-  if (error) fail(ErrorKind::kIo, "write into directory {}: {}", path, error.message());
+EarlierRun wish_of(const RunOptions& options) {
+  if (options.resume) return EarlierRun::kContinue;
+  return options.overwrite ? EarlierRun::kReplace : EarlierRun::kRefuse;
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -47,9 +37,10 @@ void write_text(const std::string& path, const std::string& text) {
 class Run {
  public:
   Run(const RunConfig& config, Communicator& communicator, Backend& backend,
-      const RunOptions& options)
+      const RunOptions& options, const RunDirectories& directories)
       : config_(config),
         options_(options),
+        directories_(directories),
         communicator_(communicator),
         backend_(backend),
         trainer_(config, communicator, backend) {}
@@ -82,7 +73,8 @@ class Run {
       if (graphs_.records) trainer_.record_graphs();
     }
     summary_.parameters = trainer_.architecture().parameter_count();
-    if (!config_.checkpoint.dir.empty()) prepare_directory(config_.checkpoint.dir);
+    if (!directories_.checkpoints.empty()) prepare_directory(directories_.checkpoints);
+    if (options_.overwrite) communicator_.barrier();  // model.init may name what is removed now
     if (leads()) {
       open_files();
       announce();
@@ -95,14 +87,12 @@ class Run {
   }
 
   void open_files() {
-    const std::string directory = run_directory(config_);
-    if (!directory.empty()) {
-      prepare_directory(directory);
-      write_text(directory + "/resolved.toml", options_.resolved_settings);
-      metrics_.emplace_back(directory + "/metrics.jsonl", trainer_.steps_done());
-    }
-    if (!options_.metrics_path.empty())
-      metrics_.emplace_back(options_.metrics_path, trainer_.steps_done());
+    if (options_.overwrite && !directories_.checkpoints.empty())
+      remove_checkpoints(directories_.checkpoints);
+    if (!directories_.records.empty())
+      write_text(directories_.records + "/resolved.toml", options_.resolved_settings);
+    for (const std::string& path : directories_.metrics)
+      metrics_.emplace_back(path, trainer_.steps_done());
   }
 
   void announce() {
@@ -170,13 +160,25 @@ class Run {
     metrics.host_bytes = trainer_.offloaded().bytes(Storage::kHost);
     metrics.file_bytes = trainer_.offloaded().bytes(Storage::kFile);
     if (last_step() && backend_.free_at_start > 0) report_driver(metrics);
-    for (MetricsFile& file : metrics_) file.write(metrics);
+    std::erase_if(metrics_, [&](MetricsFile& file) { return !write(metrics, file); });
     const bool due = r.step == 1 || last_step() || r.step % config_.train.log_every == 0;
     if (!due && !metrics.valid_loss) return;
     const size_t recent = std::min<size_t>(seconds_.size(), 20);
     const double per_step =
         std::accumulate(seconds_.end() - std::ptrdiff_t(recent), seconds_.end(), 0.0);
     log_info("{}", progress_line(metrics, config_.train.steps, per_step / double(recent)));
+  }
+
+  // Missing metrics cost no checkpoint: the run goes on without the file.
+  bool write(const StepMetrics& metrics, MetricsFile& file) {
+    try {
+      file.write(metrics);
+      return true;
+    } catch (const Error& error) {
+      summary_.metrics_error = error.what();
+      log_warn("{}; the run goes on without that file, and ends with this error", error.what());
+      return false;
+    }
   }
 
   // Beside what was planned, which the tracker counts.
@@ -209,6 +211,7 @@ class Run {
 
   const RunConfig& config_;
   const RunOptions& options_;
+  const RunDirectories& directories_;
   Communicator& communicator_;
   Backend& backend_;
   Trainer trainer_;
@@ -223,7 +226,10 @@ class Run {
 
 RunSummary run_training(const RunConfig& config, Communicator& communicator, Backend& backend,
                         const RunOptions& options) {
-  return Run(config, communicator, backend, options).run();
+  const RunDirectories directories = directories_of(config, options.metrics_path);
+  std::vector<DirectoryLock> locks;  // rank 0's
+  do_on_rank_zero(communicator, [&] { locks = claim_directories(directories, wish_of(options)); });
+  return Run(config, communicator, backend, options, directories).run();
 }
 
 }  // namespace gxp

@@ -14,7 +14,8 @@
 namespace gxp {
 
 struct RunOptions {
-  bool resume = false;
+  bool resume = false;        // go on from the newest checkpoint
+  bool overwrite = false;     // or replace an earlier run's checkpoints and metrics; else: refuse
   std::string metrics_path;   // a second copy of metrics.jsonl; "": none
   int generate = 0;           // tokens to generate at the end
   std::string prompt = "\n";  // what they continue
@@ -34,11 +35,14 @@ struct RunSummary {
   double seconds = 0;       // of all steps
   size_t parameters = 0;
   uint64_t peak_bytes = 0;
-  std::string generated;  // rank 0 only
-  int signal = 0;         // the largest of all ranks' stop signals; 0: the run is complete
+  std::string generated;      // rank 0 only
+  std::string metrics_error;  // why metrics are missing; "": they are complete. Rank 0 only
+  int signal = 0;             // the largest of all ranks' stop signals; 0: the run is complete
 };
 
-// [collective] Errors: as Trainer, MetricsFile, save_state and resume_state.
+// [collective] Holds the run's directories meanwhile. Errors: as claim_directories (on every rank,
+// before anything is written), Trainer, save_state, resume_state, and MetricsFile before the first
+// step; after that metrics that cannot be written are told by the summary, and the run goes on.
 RunSummary run_training(const RunConfig& config, Communicator& communicator, Backend& backend,
                         const RunOptions& options);
 

@@ -53,7 +53,8 @@ Arguments settings(const std::string& strategy) {
 
 std::vector<int64_t> sent_in_steps(const GoldenRun& run, int hosts, const std::string& strategy,
                                    int steps) {
-  Arguments train = gxp_argv(run.train({"--set", "train.steps=" + std::to_string(steps)}));
+  Arguments train =
+      gxp_argv(run.train({"--overwrite", "--set", "train.steps=" + std::to_string(steps)}));
   const Arguments more = settings(strategy);
   train.insert(train.end(), more.begin(), more.end());
   const Outcome outcome = Process(on_hosts(hosts, train)).end();

@@ -76,5 +76,21 @@ TEST_CASE("resuming with settings that change the model or the data order is ref
                     Catch::Contains("train.seed is 1 there and 2 now"));
 }
 
+TEST_CASE("ranks that see different checkpoints do not go on", "[train]") {
+  const TemporaryDirectory one, other;
+  const auto config_in = [](const TemporaryDirectory& directory, int world_size) {
+    return golden_config("gpt2-accum", world_size, {"checkpoint.dir=" + directory.path()});
+  };
+  run_ranks(1, [&](Communicator& c) { return train_part(config_in(one, 1), c, 1); });
+  const auto resume = [&](Communicator& c) {
+    const RunConfig config = config_in(c.rank() == 0 ? one : other, 2);
+    Backend backend = make_backend(config.train, 2);
+    Trainer trainer(config, c, backend);
+    return int(resume_state(trainer, c, config, {}));
+  };
+  CHECK_THROWS_WITH(run_ranks(2, resume),
+                    Catch::Contains("is step-00000001 for rank 0 and none for rank 1"));
+}
+
 }  // namespace
 }  // namespace gxp

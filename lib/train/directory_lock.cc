@@ -1,0 +1,94 @@
+#include "lib/train/directory_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <string_view>
+#include <thread>
+
+#include "lib/base/deadline.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+namespace gxp {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPause = 20ms;  // between two tries
+constexpr size_t kMostHolderBytes = 256;
+
+// 0, or errno of the last try.
+int try_lock(int fd, Deadline deadline) {
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK || deadline.expired()) return errno;
+    std::this_thread::sleep_for(kPause);
+  }
+  return 0;
+}
+
+// "process 4711 on host n1".
+std::string describe_self() {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format("process {} on host {}", ::getpid(), host.data());
+}
+
+// What the holder has written, without what a terminal would obey.
+std::string read_holder(int fd) {
+  std::array<char, kMostHolderBytes> bytes{};
+  const ssize_t count = ::pread(fd, bytes.data(), bytes.size(), 0);
+  std::string holder;
+  for (ssize_t i = 0; i < count && bytes[size_t(i)] != '\n'; ++i) {
+    const char c = bytes[size_t(i)];
+    holder += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return holder.empty() ? "a process that is not named" : holder;
+}
+
+void write_holder(int fd, const std::string& path) {
+  const std::string text = describe_self() + '\n';
+  const bool written =
+      ::ftruncate(fd, 0) == 0 && ::pwrite(fd, text.data(), text.size(), 0) == ssize_t(text.size());
+  if (!written) fail(ErrorKind::kIo, "write {}: {}", path, system_text(errno));
+}
+
+Fd open_lock(const std::string& path) {
+  const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const std::string act = fmt::format("lock {}", path);
+  Fd fd(int(check_sys(::open(path.c_str(), flags, 0666), act)));
+  struct stat status = {};
+  check_sys(::fstat(fd.get(), &status), act);
+  if (!S_ISREG(status.st_mode)) fail(ErrorKind::kIo, "{}: not a regular file", act);
+  return fd;
+}
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const std::string& directory, std::chrono::milliseconds patience) {
+  const std::string path = directory + "/" + kLockName;
+  Fd fd = open_lock(path);
+  const int error = try_lock(fd.get(), Deadline::after(patience));
+  if (error == EWOULDBLOCK)
+    fail(ErrorKind::kIo,
+         "use directory {}: another run is using it, {} as {} says; wait for its end, or set "
+         "another "
+         "checkpoint.dir or train.run_dir",
+         directory, read_holder(fd.get()), path);
+  if (error != 0) {
+    log_warn("directory {} cannot be locked ({}): nothing keeps another run out of it", directory,
+             system_text(error));
+    return;
+  }
+  write_holder(fd.get(), path);
+  fd_ = std::move(fd);
+}
+
+}  // namespace gxp

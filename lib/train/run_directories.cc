@@ -1,0 +1,114 @@
+#include "lib/train/run_directories.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "lib/base/error.h"
+#include "lib/ckpt/checkpoint.h"
+
+namespace gxp {
+namespace fs = std::filesystem;
+namespace {
+
+// With this every line of metrics begins; see metrics.h.
+constexpr std::string_view kLineStart = R"({"step":)";
+
+std::string records_directory(const RunConfig& config) {
+  if (!config.train.run_dir.empty() || config.checkpoint.dir.empty()) return config.train.run_dir;
+  const auto parent = fs::path(config.checkpoint.dir).lexically_normal().parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+// Whether the file holds lines that a run has written. Pipes and devices keep none.
+bool holds_metrics(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  std::array<char, kLineStart.size()> bytes{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), bytes.size());
+  const std::string_view start(bytes.data(), size_t(file.gcount()));
+  if (start.empty()) return false;
+  if (!kLineStart.starts_with(start))
+    fail(ErrorKind::kConfig,
+         "write metrics to {}: it holds something else than metrics; name another file, or remove "
+         "it",
+         path);
+  return true;
+}
+
+std::string describe_steps(const std::vector<uint64_t>& steps) {
+  if (steps.size() == 1) return step_name(steps[0]);
+  return fmt::format("{} checkpoints up to {}", steps.size(), step_name(steps.back()));
+}
+
+void check_earlier_run(const RunDirectories& directories, EarlierRun wish) {
+  std::vector<std::string> found, remedies = {"replace it with --overwrite"};
+  const auto steps = directories.checkpoints.empty() ? std::vector<uint64_t>{}
+                                                     : complete_steps(directories.checkpoints);
+  if (!steps.empty()) {
+    found.push_back(fmt::format("{} in {}", describe_steps(steps), directories.checkpoints));
+    remedies.insert(remedies.begin(), "go on from it with --resume");
+  }
+  for (const std::string& path : directories.metrics) {
+    if (holds_metrics(path)) found.push_back(path);
+  }
+  if (wish != EarlierRun::kRefuse || found.empty()) return;
+  fail(ErrorKind::kConfig,
+       "start at step 1: an earlier run has left {}; {}, or name other directories",
+       fmt::join(found, " and "), fmt::join(remedies, ", "));
+}
+
+}  // namespace
+
+void prepare_directory(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (!error && ::access(path.c_str(), W_OK) != 0) error.assign(errno, std::generic_category());
+  if (error) fail(ErrorKind::kIo, "write into directory {}: {}", path, error.message());
+}
+
+RunDirectories directories_of(const RunConfig& config, const std::string& metrics_path) {
+  RunDirectories directories{config.checkpoint.dir, records_directory(config)};
+  if (!directories.records.empty())
+    directories.metrics.push_back(directories.records + "/metrics.jsonl");
+  if (!metrics_path.empty()) directories.metrics.push_back(metrics_path);
+  return directories;
+}
+
+std::vector<DirectoryLock> claim_directories(const RunDirectories& directories, EarlierRun wish) {
+  check_earlier_run(directories, wish);
+  std::vector<DirectoryLock> locks;
+  std::string locked;
+  for (const std::string& directory : {directories.checkpoints, directories.records}) {
+    if (directory.empty()) continue;
+    prepare_directory(directory);
+    if (!locked.empty() && fs::equivalent(directory, locked)) continue;
+    locks.emplace_back(directory);
+    locked = directory;
+  }
+  check_earlier_run(directories, wish);  // what a run that has just ended may have left
+  return locks;
+}
+
+void remove_checkpoints(const std::string& dir) {
+  for (const uint64_t step : complete_steps(dir)) {
+    // It loses its name first, so that none is ever seen half; the next save removes what is left.
+    const std::string path = fmt::format("{}/{}", dir, step_name(step));
+    const std::string doomed = fmt::format("{}/.{}.partial", dir, step_name(step));
+    std::error_code error;
+    fs::remove_all(doomed, error);
+    if (!error) fs::rename(path, doomed, error);
+    if (!error) fs::remove_all(doomed, error);
+    if (error) fail(ErrorKind::kIo, "remove checkpoint {}: {}", path, error.message());
+  }
+}
+
+}  // namespace gxp

@@ -1,0 +1,42 @@
+// Where a run writes, and what an earlier run has left there: nothing of that is lost unasked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/config/run_config.h"
+#include "lib/train/directory_lock.h"
+
+namespace gxp {
+
+struct RunDirectories {
+  std::string checkpoints;                // "": none
+  std::string records;                    // of resolved.toml and metrics.jsonl; "": none
+  std::vector<std::string> metrics = {};  // files, in the order in which they are written
+};
+
+// `metrics_path`: a second file of metrics; "": none.
+RunDirectories directories_of(const RunConfig& config, const std::string& metrics_path);
+
+// Creates the directory where it is missing, and finds out before the first step whether files can
+// be written there. kIo.
+void prepare_directory(const std::string& path);
+
+// What is to become of an earlier run's checkpoints and metrics.
+enum class EarlierRun {
+  kRefuse,    // the new one does not start
+  kContinue,  // it goes on from them
+  kReplace,   // they go
+};
+
+// Creates the directories and takes their locks, which the run holds; on one rank. Changes no file
+// but the locks. Errors: kConfig: an earlier run's checkpoints or metrics are there and `wish` is
+// kRefuse; or, whatever the wish, a file of metrics holds something else. kIo: a directory cannot
+// be written to or read, or another run holds it.
+std::vector<DirectoryLock> claim_directories(const RunDirectories& directories, EarlierRun wish);
+
+// Removes the complete checkpoints in `dir`, the oldest first, and nothing else. kIo.
+void remove_checkpoints(const std::string& dir);
+
+}  // namespace gxp

@@ -1,0 +1,179 @@
+// What `gxp train` does where an earlier run has been or another one is, and how it ends when it is
+// told to, or cannot write.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/catch.h"
+#include "tests/cmd/golden_run.h"
+
+namespace gxp {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+constexpr const char* kManySteps = "train.steps=1000000";
+
+// The names in a directory, and what lies below, with each file's size and time.
+std::string listing(const std::string& directory) {
+  std::vector<std::string> lines;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    if (!entry.is_regular_file() || entry.path().filename() == ".gxp.lock") continue;
+    lines.push_back(fmt::format("{} {} {}\n", entry.path().string(), entry.file_size(),
+                                entry.last_write_time().time_since_epoch().count()));
+  }
+  std::ranges::sort(lines);
+  return fmt::format("{}", fmt::join(lines, ""));
+}
+
+// A run that goes on until it is told to end, once it has done a step.
+Process start_long_run(const GoldenRun& run, const Arguments& more = {}) {
+  Arguments arguments = {"--set", kManySteps};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return Process(gxp_argv(run.train(arguments)));
+}
+
+void await_step(const GoldenRun& run) {
+  REQUIRE(poll_until([&] { return !run.metrics().empty(); }));
+}
+
+// Both signals are there when it runs on: it has no time to save between them.
+void signal_at_once(const Process& process, int first, int second) {
+  for (const int number : {SIGSTOP, first, second, SIGCONT}) process.signal(number);
+}
+
+bool has_saved(const Outcome& outcome) { return contains(outcome.err, "saved /"); }
+
+}  // namespace
+
+TEST_CASE("an earlier run is neither started over nor touched, unless --overwrite says so",
+          "[cmd]") {
+  const std::string nproc = GENERATE("1", "2");
+  const GoldenRun run;
+  const auto with = [&](Arguments more) {
+    more.insert(more.end(), {"--nproc", nproc});
+    return run.run(more);
+  };
+  REQUIRE(with({"--set", "train.steps=6", "--set", "checkpoint.every=2"}).code == 0);
+  make_file(run.path("run/ckpt/notes.txt"), "mine");
+  const std::string before = listing(run.path("run"));
+  const Outcome refused = with({"--set", "train.steps=4"});
+  CAPTURE(refused.err);
+  CHECK(refused.code == 2);
+  REQUIRE_FALSE(refused.errors().empty());
+  for (const char* words : {"step-00000006 in ", "run/metrics.jsonl", "--resume", "--overwrite"})
+    CHECK(contains(refused.errors()[0], words));
+  CHECK(listing(run.path("run")) == before);
+  CHECK(run.metrics().size() == 6);
+
+  const Outcome replaced = with({"--set", "train.steps=4", "--overwrite"});
+  CAPTURE(replaced.err);
+  CHECK(replaced.code == 0);
+  CHECK(run.metrics().size() == 4);
+  CHECK(fs::exists(run.path("run/ckpt/step-00000004")));
+  CHECK_FALSE(fs::exists(run.path("run/ckpt/step-00000006")));
+  CHECK(read_file(run.path("run/ckpt/notes.txt")) == "mine");
+}
+
+TEST_CASE("going on and starting over at once is refused", "[cmd]") {
+  const GoldenRun run;
+  const Outcome outcome = run.run({"--resume", "--overwrite"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "--overwrite: --resume goes on from what this would remove"));
+  CHECK_FALSE(fs::exists(run.path("run")));
+}
+
+TEST_CASE("a resume without a checkpoint starts at step 1", "[cmd]") {
+  const GoldenRun run;
+  const Outcome outcome = run.run({"--resume", "--set", "train.steps=2"});
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.err, "starting at step 1"));
+  CHECK(run.metrics().size() == 2);
+}
+
+TEST_CASE("a second run in a directory is refused and leaves the first alone", "[cmd]") {
+  const std::string how = GENERATE("--resume", "--overwrite");
+  const GoldenRun run;
+  Process first = start_long_run(run);
+  await_step(run);
+  const Outcome second = run.run({how});
+  CAPTURE(second.err);
+  CHECK(second.code == 4);
+  CHECK(contains(second.err, "run/ckpt: another run is using it, process "));
+  first.signal(SIGTERM);
+  const Outcome ended = first.end();
+  CHECK(ended.code == 128 + SIGTERM);
+  CHECK(has_saved(ended));
+}
+
+TEST_CASE("metrics that cannot be written are told and cost no checkpoint", "[cmd]") {
+  const std::string nproc = GENERATE("1", "2");
+  const GoldenRun run;
+  const Outcome outcome = run_gxp({"train", run.path("run.toml"), "--nproc", nproc, "--metrics",
+                                   "/dev/full", "--set", "train.steps=4"});
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 4);
+  CHECK(contains(outcome.err, "error: write metrics to /dev/full: No space left on device"));
+  CHECK(contains(outcome.err, "the run goes on without that file"));
+  CHECK(fs::exists(run.path("run/ckpt/step-00000004")));
+  const std::string lines = read_file(run.path("run/metrics.jsonl"));
+  CHECK(std::ranges::count(lines, '\n') == 4);
+}
+
+TEST_CASE("a terminal that closes lets the run save, however often it says so", "[cmd]") {
+  const std::string nproc = GENERATE("1", "2");
+  const GoldenRun run;
+  Process process = start_long_run(run, {"--nproc", nproc});
+  await_step(run);
+  signal_at_once(process, SIGHUP, SIGUSR1);
+  const Outcome outcome = process.end();
+  CAPTURE(outcome.err);
+  CHECK((outcome.code == 128 + SIGHUP || outcome.code == 128 + SIGUSR1));
+  CHECK(has_saved(outcome));
+}
+
+TEST_CASE("under nohup a run goes on when the terminal closes", "[cmd]") {
+  const std::string nproc = GENERATE("1", "2");
+  const GoldenRun run;
+  Arguments argv = {"nohup"};
+  const Arguments train = gxp_argv(run.train({"--set", kManySteps, "--nproc", nproc}));
+  argv.insert(argv.end(), train.begin(), train.end());
+  Process process(argv);
+  await_step(run);
+  process.signal(SIGHUP);
+  const size_t steps = run.metrics().size();
+  CHECK(poll_until([&] { return run.metrics().size() >= steps + 3; }));
+  process.signal(SIGTERM);
+  CHECK(process.end().code == 128 + SIGTERM);
+}
+
+TEST_CASE("a second signal ends a run at once, and its exit code does not say that it is saved",
+          "[cmd]") {
+  const std::string nproc = GENERATE("1", "2");
+  const GoldenRun run;
+  Process process = start_long_run(run, {"--nproc", nproc});
+  await_step(run);
+  signal_at_once(process, SIGINT, SIGTERM);
+  const Outcome outcome = process.end();
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 5);
+  CHECK_FALSE(has_saved(outcome));
+}
+
+TEST_CASE("a reader of the output that leaves costs no step", "[cmd]") {
+  const GoldenRun run;
+  // The pipe has had a reader, so that it could be opened, and has none when gxp begins.
+  const std::string script = R"(mkfifo "$0"; : <"$0" & exec 3>"$0"; wait; exec "$@" >&3 2>&1)";
+  Arguments argv = {"sh", "-c", script, run.path("pipe")};
+  const Arguments train = gxp_argv(run.train({"--set", "train.steps=5"}));
+  argv.insert(argv.end(), train.begin(), train.end());
+  CHECK(Process(argv).end().code == 4);  // the result has reached nobody
+  CHECK(run.metrics().size() == 5);
+  CHECK(fs::exists(run.path("run/ckpt/step-00000005")));
+}
+
+}  // namespace gxp

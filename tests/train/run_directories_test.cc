@@ -1,0 +1,179 @@
+#include "lib/train/run_directories.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "lib/base/error.h"
+#include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/writer.h"
+#include "lib/train/rank_zero.h"
+#include "tests/catch.h"
+#include "tests/collective/run_ranks.h"
+#include "tests/temporary_directory.h"
+
+namespace gxp {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+CheckpointInfo info_of(uint64_t step, int world_size) {
+  CheckpointInfo info;
+  info.step = step;
+  info.world_size = world_size;
+  return info;
+}
+
+void put_file(const std::string& path, const std::string& text) {
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A checkpoint of one element.
+void put_checkpoint(const std::string& dir, uint64_t step) {
+  CheckpointWriter writer(dir, {.step = step, .rank = 0, .world_size = 1});
+  std::vector<float> one = {1};
+  writer.add({"w", Role::kWeight, StorageDType::kF32, {1}}, 0, memory_of(one));
+  const FilePart part = writer.finish();
+  publish_checkpoint(dir, std::span(&part, 1), info_of(step, 1), 0);
+}
+
+const std::string kLine = "{\"step\":1,\"loss\":2.5}\n";
+
+// The directories of a run in `top`.
+RunDirectories in(const TemporaryDirectory& top, const std::string& more_metrics = "") {
+  RunConfig config;
+  config.checkpoint.dir = top / "run/ckpt";
+  return directories_of(config, more_metrics);
+}
+
+// The error of claiming them; "": there is none.
+std::string refusal(const RunDirectories& directories, EarlierRun wish = EarlierRun::kRefuse,
+                    ErrorKind kind = ErrorKind::kConfig) {
+  try {
+    claim_directories(directories, wish);
+  } catch (const Error& error) {
+    CHECK(error.kind() == kind);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("records lie beside the checkpoints, or where the run says", "[train]") {
+  RunConfig config;
+  config.checkpoint.dir = "run/ckpt";
+  CHECK(directories_of(config, "").metrics == std::vector<std::string>{"run/metrics.jsonl"});
+  config.train.run_dir = "other";
+  CHECK(directories_of(config, "m").metrics ==
+        std::vector<std::string>{"other/metrics.jsonl", "m"});
+  config.train.run_dir = config.checkpoint.dir = "";
+  CHECK(directories_of(config, "").metrics.empty());
+}
+
+TEST_CASE("a run does not start over what an earlier one has left, unless it is told to",
+          "[train]") {
+  const TemporaryDirectory top;
+  const RunDirectories directories = in(top);
+  CHECK(refusal(directories).empty());
+  put_checkpoint(directories.checkpoints, 20);
+  put_checkpoint(directories.checkpoints, 100);
+  put_file(directories.metrics[0], kLine);
+  const std::string text = refusal(directories);
+  CHECK(contains(text, "2 checkpoints up to step-00000100 in " + top / "run/ckpt"));
+  CHECK(contains(text, " and " + directories.metrics[0]));
+  CHECK(contains(text, "--resume"));
+  CHECK(contains(text, "--overwrite"));
+  for (const EarlierRun wish : {EarlierRun::kContinue, EarlierRun::kReplace})
+    CHECK(refusal(directories, wish).empty());
+  CHECK(complete_steps(directories.checkpoints) == std::vector<uint64_t>{20, 100});
+  CHECK(content_of(directories.metrics[0]) == kLine);
+}
+
+TEST_CASE("metrics alone are not started over, and cannot be resumed from", "[train]") {
+  const TemporaryDirectory top;
+  const std::string file = top / "elsewhere.jsonl";
+  put_file(file, kLine);
+  const std::string text = refusal(in(top, file));
+  CHECK(contains(text, file));
+  CHECK(contains(text, "--overwrite"));
+  CHECK_FALSE(contains(text, "--resume"));
+}
+
+TEST_CASE("a file that holds something else than metrics is never taken for them", "[train]") {
+  const TemporaryDirectory top;
+  const std::string file = top / "thesis.txt";
+  put_file(file, "Chapter 1\n");
+  const auto wish = GENERATE(EarlierRun::kRefuse, EarlierRun::kContinue, EarlierRun::kReplace);
+  CHECK(contains(refusal(in(top, file), wish), "thesis.txt: it holds something else"));
+  CHECK(refusal(in(top, "/dev/full"), wish).empty());
+}
+
+TEST_CASE("removing checkpoints leaves everything else in the directory", "[train]") {
+  const TemporaryDirectory top;
+  const std::string dir = top / "ckpt";
+  put_checkpoint(dir, 3);
+  put_file(dir + "/notes.txt", "keep");
+  put_file(dir + "/step-00000004/no-manifest", "keep");
+  put_file(dir + "/step-5/manifest.json", "keep");
+  put_file(top / "far/manifest.json", "keep");
+  fs::create_directory_symlink(top / "far", dir + "/step-00000006");
+  remove_checkpoints(dir);
+  CHECK(complete_steps(dir).empty());
+  for (const char* kept : {"ckpt/notes.txt", "ckpt/step-00000004/no-manifest",
+                           "ckpt/step-5/manifest.json", "far/manifest.json"})
+    CHECK(content_of(top / kept) == "keep");
+}
+
+TEST_CASE("a second run in a directory is refused, and the first one named", "[train]") {
+  const TemporaryDirectory top;
+  const RunDirectories directories = in(top);
+  {
+    const auto locks = claim_directories(directories, EarlierRun::kRefuse);
+    REQUIRE(locks.size() == 2);
+    const std::string text = refusal(directories, EarlierRun::kReplace, ErrorKind::kIo);
+    CHECK(contains(text, "use directory " + top / "run/ckpt" + ": another run is using it"));
+    CHECK(contains(text, fmt::format("process {} on host ", ::getpid())));
+    CHECK_THROWS_WITH(DirectoryLock(top / "run", 0ms), Catch::Contains("another run is using it"));
+  }
+  CHECK(refusal(directories).empty());
+}
+
+TEST_CASE("a directory that serves twice is locked once", "[train]") {
+  const TemporaryDirectory top;
+  RunDirectories directories = in(top);
+  directories.records = top / "run/../run/ckpt/";
+  CHECK(claim_directories(directories, EarlierRun::kRefuse).size() == 1);
+}
+
+TEST_CASE("a lock is neither a link nor what a stranger has written to the terminal", "[train]") {
+  const TemporaryDirectory top;
+  put_file(top / "linked/precious", "keep");
+  fs::create_symlink(top / "linked/precious", top / "linked/.gxp.lock");
+  CHECK_THROWS_WITH(DirectoryLock(top / "linked"), Catch::Contains("linked/.gxp.lock"));
+  CHECK(content_of(top / "linked/precious") == "keep");
+  const DirectoryLock held(top.path());
+  put_file(top / ".gxp.lock", "\x1b[2J\n");
+  CHECK_THROWS_WITH(DirectoryLock(top.path(), 0ms), Catch::Contains("it, ?[2J as "));
+}
+
+TEST_CASE("what rank 0 throws, all ranks throw", "[train]") {
+  const auto outcomes = run_ranks(3, [](Communicator& c) -> std::string {
+    try {
+      do_on_rank_zero(c, [&] { fail(ErrorKind::kCorrupt, "rank {} says so", c.rank()); });
+    } catch (const Error& error) {
+      return fmt::format("{}: {}", to_string(error.kind()), error.what());
+    }
+    return "";
+  });
+  CHECK(outcomes == std::vector<std::string>(3, "corrupt: rank 0 says so"));
+}
+
+}  // namespace gxp
