@@ -12,6 +12,7 @@ Rendezvous join_job(const RankIdentity& identity, const Environment& environment
   const Secret secret = identity.world_size == 1
                             ? find_secret(environment).value_or(Secret::generate())
                             : require_secret(environment);
+  raise_descriptor_limit();  // ranks need sockets, and strangers must not take the last
   Rendezvous job;
   Endpoint endpoint{identity.master_addr, identity.master_port};
   if (identity.rank == 0) {

@@ -20,8 +20,9 @@ struct Rendezvous {
   void close(Deadline deadline);
 };
 
-// The secret comes from the environment (lib/net/secret.h); a world of one makes its own.
-// Errors: as require_secret(), open_store_listener() and Store's constructor.
+// The secret comes from the environment (lib/net/secret.h); a world of one makes its own. Raises
+// this process's limit of descriptors. Errors: as require_secret(), open_store_listener() and
+// Store's constructor.
 Rendezvous join_job(const RankIdentity& identity, const Environment& environment,
                     Deadline deadline);
 
