@@ -11,6 +11,7 @@ void Rendezvous::close(Deadline deadline) {
 
 Rendezvous join_job(const RankIdentity& identity, const Environment& environment,
                     Deadline deadline) {
+  raise_descriptor_limit();  // ranks need sockets, and strangers must not take the last
   MeetingPoint point = arrange_meeting(identity, environment, deadline);
   Rendezvous job{point.secret, point.store.host, nullptr, nullptr};
   Endpoint endpoint = point.store;

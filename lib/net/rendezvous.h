@@ -24,8 +24,8 @@ struct Rendezvous {
   void close(Deadline deadline);
 };
 
-// Called once by every rank. Errors: as arrange_meeting() (lib/net/meeting_point.h) and Store's
-// constructor.
+// Called once by every rank. Raises this process's limit of descriptors. Errors: as
+// arrange_meeting() (lib/net/meeting_point.h) and Store's constructor.
 Rendezvous join_job(const RankIdentity& identity, const Environment& environment,
                     Deadline deadline);
 

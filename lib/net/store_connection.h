@@ -29,6 +29,11 @@ class StoreConnection {
   // says more if it was not an ordinary one.
   bool receive();
   [[nodiscard]] const std::string& why() const { return why_; }
+  // What came from a client that is not listened to any more.
+  void forget_received() {
+    inbox_.clear();
+    taken_ = 0;
+  }
   // Whether nothing has come from the client yet.
   [[nodiscard]] bool silent() const { return inbox_.empty() && !has_hello_; }
   [[nodiscard]] Deadline::Clock::time_point since() const { return since_; }

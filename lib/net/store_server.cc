@@ -58,7 +58,6 @@ class StoreServer::Loop {
         }) {
     // Not to fail where accept() finds that a client went away after poll() had announced it.
     check_sys(::fcntl(listener_.get(), F_SETFL, O_NONBLOCK), "prepare the store's socket");
-    raise_descriptor_limit();
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
 
@@ -215,6 +214,7 @@ class StoreServer::Loop {
 
   void take_requests(StoreConnection& client) {
     const bool open = client.receive();
+    if (client.leaving) client.forget_received();
     while (!client.leaving) {
       const std::optional<Frame> frame = client.next_frame();
       if (!frame) break;

@@ -37,7 +37,7 @@ inline constexpr const char* kStoreFdVariable = "GXP_STORE_FD";
 
 class StoreServer {
  public:
-  // Serves on a listening socket from now on. Raises this process's limit of descriptors.
+  // Serves on a listening socket from now on.
   StoreServer(Fd listener, int world_size, const Secret& secret);
   // Delivers what is queued for the clients, for 1 s at most, and tells them that the store ends
   // in good order.

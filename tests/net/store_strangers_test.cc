@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/net/rendezvous.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 #include "tests/net/store_job.h"
@@ -50,14 +51,15 @@ TEST_CASE("once all ranks are there the store's port is closed, and strangers ar
   CHECK(error_of(come_late).says("connection refused"));
 }
 
-TEST_CASE("serving a store raises the soft limit of descriptors to the hard one", "[net]") {
+TEST_CASE("joining a job raises the soft limit of descriptors to the hard one", "[net]") {
   rlimit before{};
   check_sys(getrlimit(RLIMIT_NOFILE, &before), "read a limit");
   const rlimit low{256, before.rlim_max};
   check_sys(setrlimit(RLIMIT_NOFILE, &low), "set a limit");
-  const Job job(1);
+  Rendezvous job = join_job({}, {}, soon());
   rlimit now{};
   check_sys(getrlimit(RLIMIT_NOFILE, &now), "read a limit");
   CHECK(now.rlim_cur == before.rlim_max);
   check_sys(setrlimit(RLIMIT_NOFILE, &before), "set a limit");
+  job.close(soon());
 }
