@@ -27,9 +27,10 @@ trap 'rm -rf "$work"' EXIT
 export HOME=$work
 if [[ $short == no ]]; then
   HOME=$(getent passwd 0 | cut -d: -f6)
-  mkdir -p "$HOME/.config" "$work/config"
+  made=$(mkdir -pv "$HOME/.config")
+  mkdir "$work/config"
   mount --bind "$work/config" "$HOME/.config"
-  trap 'umount "$HOME/.config"; rm -rf "$work"' EXIT
+  trap 'umount "$HOME/.config"; [[ -z $made ]] || rmdir "$HOME/.config"; rm -rf "$work"' EXIT
 fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
 
