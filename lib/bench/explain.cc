@@ -5,6 +5,7 @@
 #include "lib/base/bytes.h"
 #include "lib/collective/drawing.h"
 #include "lib/collective/recorder.h"
+#include "lib/collective/shared_choice.h"
 
 namespace gxp {
 namespace {
@@ -38,6 +39,9 @@ std::vector<Cell> plan_row(const BenchCase& bench, const Plan& plan, int world_s
 Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topology,
                     const ChoiceSettings& settings, const Profile& profile, bool ordinary_memory) {
   const CostModel model(topology, profile);
+  // Whether the kernel copies is known from the profile, if at all.
+  const WayLimits limits{
+      .ranks = topology.world_size, .kernel = true, .wanted = wanted_way(settings)};
   Explanation result;
   result.plans.schema = "gxp.allreduce-test.plan/1";
   result.plans.facts = {{{"world_size", "ranks"}, int64_t{topology.world_size}},
@@ -54,8 +58,10 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
                                                   {"reason"}});
   for (const BenchCase& bench : cases) {
     if (!bench.operation->collective) continue;  // one message each; nothing to choose
-    const Plan plan = choose(*bench.operation->collective, bench.dtype, bench.size_bytes(),
-                             settings, model, ordinary_memory);
+    const Call call{.collective = *bench.operation->collective,
+                    .dtype = bench.dtype,
+                    .count = bench.size_bytes() / size_of(bench.dtype)};
+    const Plan plan = choose_sharing(call, settings, model, profile, limits, ordinary_memory);
     table.add_row(plan_row(bench, plan, topology.world_size));
     if (&bench != &cases.back()) continue;
     const CallShape shape = shape_of(bench, plan, topology);

@@ -12,6 +12,7 @@
 
 #include "lib/base/deadline.h"
 #include "lib/collective/choice.h"
+#include "lib/collective/shared_ways.h"
 
 namespace gxp {
 namespace {
@@ -108,7 +109,7 @@ class Calibration {
     for (const size_t bytes : sizes_up_to(most_)) {
       for (const Collective collective : collectives()) {
         if (collective == Collective::kBarrier && bytes > kSmallest) continue;
-        if (shared != nullptr) measure_native(collective, bytes, shared->memory());
+        if (shared != nullptr) measure_shared(collective, bytes, shared->memory());
         if (is_trial_size(bytes)) measure_by_messages(collective, bytes, model);
       }
     }
@@ -205,13 +206,31 @@ class Calibration {
     return bytes == most_ || std::countr_zero(bytes / kSmallest) % 2 == 0;
   }
 
-  void measure_native(Collective collective, size_t bytes, Memory shared) {
-    comm_.use({.algorithm = "direct"});
+  // Each way apart: it finds the caches as it left them.
+  void measure_shared(Collective collective, size_t bytes, Memory shared) {
     const Call call = trial_call(collective, bytes, comm_.world_size());
-    for (const bool is_staged : {false, true}) {  // apart: each finds the caches as it left them
-      const auto body = [&] { run_in_place(comm_, call, is_staged ? memory_of(data_) : shared); };
-      add(native_curve_name(collective, is_staged), bytes, medians({body})[0]);
+    const auto seconds_in = [&](Memory memory) {
+      return medians({[&] { run_in_place(comm_, call, memory); }})[0];
+    };
+    if (collective == Collective::kBarrier) {
+      const double seconds = seconds_in(shared);
+      for (const bool staged : {false, true})
+        add(native_curve_name(collective, staged), bytes, seconds);
+      return;
     }
+    for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles}) {
+      comm_.use({.algorithm = std::string(to_string(way))});
+      if (!runs_by(way, call)) continue;
+      add(way_curve_name(way, collective), bytes, seconds_in(memory_of(data_)));
+      if (way != SharedWay::kTiles) continue;  // then communicator memory is not copied
+      add(way_curve_name(SharedWay::kPlaced, collective), bytes, seconds_in(shared));
+    }
+  }
+
+  // The kernel may refuse, and not all sizes are copied.
+  [[nodiscard]] bool runs_by(SharedWay way, const Call& call) const {
+    const std::string reason = comm_.plan(call).reason;
+    return reason.find(std::string("; by ").append(to_string(way))) != std::string::npos;
   }
 
   void measure_by_messages(Collective collective, size_t bytes, const CostModel& model) {
@@ -263,6 +282,7 @@ void add_link(Profile& profile, Communicator& group, bool inside, size_t most_by
                         profile);
   for (int i = 0; i < kPasses; ++i) calibration.measure_algorithms(model, shared);
   profile.links.back().curves = calibration.curves();
+  if (shared != nullptr) profile = with_ways(profile, profile.links.back(), true);
 }
 
 std::vector<int> hosts_of(const Communicator& comm) {

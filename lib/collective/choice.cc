@@ -7,11 +7,13 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
+#include "lib/collective/shared_ways.h"
 
 namespace gxp {
 namespace {
@@ -90,7 +92,8 @@ std::string reason_of(const Candidate& best, const Candidate& next, bool wanted)
 
 Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettings& settings,
             const CostModel& model, bool staged) {
-  const Algorithm* wanted = find_algorithm(settings.algorithm, collective);
+  const std::string name = parse_shared_way(settings.algorithm) ? "direct" : settings.algorithm;
+  const Algorithm* wanted = find_algorithm(name, collective);
   std::vector<Candidate> candidates;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != collective || (wanted != nullptr && &algorithm != wanted)) continue;
@@ -130,6 +133,8 @@ void check_algorithm_name(std::string_view wanted) {
   for (const Algorithm& row : algorithms()) {
     if (std::ranges::find(names, row.name) == names.end()) names.emplace_back(row.name);
   }
+  for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles})
+    names.emplace_back(to_string(way));
   if (std::ranges::find(names, wanted) != names.end()) return;
   fail(ErrorKind::kConfig, "choose algorithm '{}': there is none of that name; use one of: {}{}",
        wanted, fmt::join(names, ", "), did_you_mean(wanted, names));

@@ -28,8 +28,10 @@ std::unique_ptr<Engine> make_native(const EngineContext& context) {
   auto transport = make_transport(context.comm.transport, ranks);
   RankPlan plan = share_plan_for_job(context.comm.topology, transport->hosts(), *ranks.store,
                                      ranks.world_size, ranks.deadline);
-  return std::make_unique<NativeEngine>(std::move(transport), context.device, context.choice,
-                                        context.profile, context.recorder, std::move(plan));
+  auto engine = std::make_unique<NativeEngine>(std::move(transport), context.device, context.choice,
+                                               context.profile, context.recorder, std::move(plan));
+  engine->meet(ranks.deadline);
+  return engine;
 }
 
 #ifdef GXP_WITH_MPI

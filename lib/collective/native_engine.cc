@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/log.h"
+#include "lib/collective/rehearsal.h"
 #include "lib/transport/context.h"
 #include "lib/transport/shared_space.h"
 
@@ -61,7 +62,7 @@ NativeEngine::Link::Link(std::unique_ptr<Transport> transport_in, Device& device
                          Profile profile_in, FlightRecorder* recorder_in)
     : transport(std::move(transport_in)),
       device(device_in),
-      profile(std::move(profile_in)),
+      profile(std::make_shared<Profile>(std::move(profile_in))),
       recorder(recorder_in != nullptr
                    ? *recorder_in
                    : own_recorder.emplace(transport->rank(), transport->world_size())) {}
@@ -70,10 +71,10 @@ NativeEngine::NativeEngine(std::unique_ptr<Transport> transport, Device& device,
                            const ChoiceSettings& settings, const Profile& profile,
                            FlightRecorder* recorder, RankPlan plan)
     : NativeEngine(std::make_shared<Link>(std::move(transport), device, profile, recorder),
-                   settings, {}, 0, std::move(plan)) {}
+                   settings, {}, 0, std::move(plan), {}) {}
 
 NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings,
-                           std::vector<int> members, int group, RankPlan rank_plan)
+                           std::vector<int> members, int group, RankPlan rank_plan, Costs costs)
     : link_(std::move(link)),
       settings_(settings),
       members_(members.empty() ? everybody(link_->transport->world_size()) : std::move(members)),
@@ -81,9 +82,9 @@ NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& set
       group_(group),
       hosts_(hosts_of(*link_->transport, members_)),
       rank_plan_(std::move(rank_plan)),
+      costs_(std::move(costs)),
       executor_(*link_->transport, link_->device, link_->recorder, members_, rank_),
       message_numbers_(members_.size()) {
-  check_algorithm_name(settings.algorithm);
   link_->recorder.define_group(uint8_t(group_), members_.front(), int(members_.size()));
   SharedSpace* space = link_->transport->shared_space();
   if (all_share(space, members_)) {
@@ -95,12 +96,51 @@ NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& set
           SharedSpace::kGroups);
     }
   }
+  if (costs_.profile == nullptr) costs_.profile = link_->profile;
+  if (shared_) {
+    shared_->use_tiles_of(costs_.tile_bytes);
+    limits_ = {.ranks = world_size(), .kernel = costs_.kernel, .crowded = space->crowded()};
+  }
+  use(settings);
+  make_model();
+}
+
+void NativeEngine::make_model() {
   model_.emplace(GroupTopology{.world_size = world_size(),
                                .hosts = hosts_,
                                .transport = link_->transport->name(),
                                .shared_space = shared_.has_value(),
                                .orders = orders_of(rank_plan_)},
-                 link_->profile);
+                 *costs_.profile);
+}
+
+void NativeEngine::meet(Deadline deadline) {
+  costs_.measures = true;
+  if (!shared_ || costs_.met) return;
+  const std::string_view transport = link_->transport->name();
+  const Profile& known = *costs_.profile;
+  const bool calibrated =
+      messages_compete(known, transport, world_size()) && known.machine.cpu == this_machine().cpu;
+  FlightRecorder unseen(link_->recorder.rank(), link_->transport->world_size());
+  shared_->report_to(unseen);
+  Rehearsal done = rehearse(*shared_, *link_->transport->shared_space(), rank_, world_size(),
+                            calibrated ? 0 : kRehearsalSeconds, deadline);
+  shared_->report_to(link_->recorder);
+  done.ways.transport = std::string(transport);
+  const LinkClass& ways = calibrated ? *find_ways(known, transport, world_size()) : done.ways;
+  costs_ = {.profile = ways.curves.empty()
+                           ? costs_.profile
+                           : std::make_shared<Profile>(with_ways(known, ways, done.kernel)),
+            .measures = true,
+            .met = true,
+            .kernel = done.kernel,
+            .tile_bytes = done.tile_bytes};
+  limits_.kernel = done.kernel;
+  make_model();
+  use(settings_);
+  if (rank_ == 0 && !calibrated)
+    log_info("{} ranks share memory; measured in {:.1f} ms: {}", world_size(), done.seconds * 1e3,
+             summary(done));
 }
 
 std::string_view NativeEngine::transport_name() const { return link_->transport->name(); }
@@ -109,20 +149,19 @@ std::string_view NativeEngine::transport_name() const { return link_->transport-
 bool NativeEngine::execute_shared(const Call& call, ConstMemory input, Memory output,
                                   Deadline deadline) {
   if (call.collective == Collective::kBarrier)
-    return shared_->execute(call, input, output, deadline);
-  const Ways& ways = find_ways(call);
-  const bool may_stage = ways.ordinary->shared;
-  if (!may_stage && !ways.communicator->shared) return false;
-  if (!shared_->execute(call, input, output, deadline, may_stage)) return false;
+    return shared_->execute(call, input, output, deadline, {});
+  const Known& known = find_known(call);
+  if (!known.ordinary->shared && !known.communicator->shared) return false;
+  if (!shared_->execute(call, input, output, deadline, known.ways)) return false;
   auto& bytes = link_->shared_bytes;  // written by one thread at a time; an atomic add is a fence
-  const uint64_t sent = (may_stage ? ways.ordinary : ways.communicator)->bytes_sent;
+  const uint64_t sent = (known.ordinary->shared ? known.ordinary : known.communicator)->bytes_sent;
   bytes.store(bytes.load(std::memory_order_relaxed) + sent, std::memory_order_relaxed);
   return true;
 }
 
 void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
   if (shared_ && execute_shared(call, input, output, deadline)) return;
-  const Plan& chosen = find_ways(call).ordinary->plan;
+  const Plan& chosen = find_known(call).ordinary->plan;
   link_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), Deadline::Clock::now());
   executor_.execute(
       {.algorithm = chosen.algorithm,
@@ -138,10 +177,16 @@ void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, D
   link_->recorder.done();
 }
 
-const NativeEngine::Ways& NativeEngine::find_ways(const Call& call) {
-  if (!is_alike(last_.call, call)) {
-    last_ = {call, &find_plan(call, true), &find_plan(call, false)};
-  }
+const NativeEngine::Known& NativeEngine::find_known(const Call& call) {
+  if (is_alike(last_.call, call)) return last_;
+  last_ = {
+      .call = call, .ordinary = &find_plan(call, true), .communicator = &find_plan(call, false)};
+  if (!shared_) return last_;
+  const LinkClass* const measured =
+      find_ways(*costs_.profile, link_->transport->name(), world_size());
+  last_.ways = fastest_ways(measured, call.collective, call.count * size_of(call.dtype), limits_);
+  if (!last_.ordinary->shared) last_.ways.ordinary = SharedWay::kMessages;
+  if (!last_.communicator->shared) last_.ways.communicator = SharedWay::kMessages;
   return last_;
 }
 
@@ -152,9 +197,9 @@ const NativeEngine::Chosen& NativeEngine::find_plan(const Call& call, bool stage
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
   const CallShape shape{.world_size = world_size(), .count = call.count, .root = call.root};
-  Plan plan = choose(call.collective, call.dtype, bytes, settings_, *model_, staged);
+  Plan plan = choose_sharing(call, settings_, *model_, *costs_.profile, limits_, staged);
   const Algorithm& algorithm = *plan.algorithm;
-  const bool shared = shared_ && algorithm.name == "direct";
+  const bool shared = is_shared(plan, *model_);
   const uint64_t sent = algorithm.elements_sent(rank_, shape) * size_of(call.dtype);
   return plans_.emplace(key, Chosen{std::move(plan), sent, shared}).first->second;
 }
@@ -162,6 +207,7 @@ const NativeEngine::Chosen& NativeEngine::find_plan(const Call& call, bool stage
 void NativeEngine::use(const ChoiceSettings& settings) {
   check_algorithm_name(settings.algorithm);
   settings_ = settings;
+  limits_.wanted = wanted_way(settings);
   plans_.clear();
   last_ = {};
 }
@@ -223,8 +269,10 @@ std::unique_ptr<Engine> NativeEngine::split(int color, int key, uint32_t sequenc
   std::vector<int> members = with_color(color, wishes);
   RankPlan rank_plan = plan_of_members(rank_plan_, members);
   for (int& member : members) member = members_[size_t(member)];
-  return std::unique_ptr<Engine>(
-      new NativeEngine(link_, settings_, std::move(members), int(group), std::move(rank_plan)));
+  std::unique_ptr<NativeEngine> part(new NativeEngine(link_, settings_, std::move(members),
+                                                      int(group), std::move(rank_plan), costs_));
+  if (costs_.measures) part->meet(deadline);
+  return part;
 }
 
 CommunicatorMemory NativeEngine::allocate(size_t bytes) {

@@ -13,6 +13,7 @@
 #include "lib/collective/engine.h"
 #include "lib/collective/executor.h"
 #include "lib/collective/flight_recorder.h"
+#include "lib/collective/shared_choice.h"
 #include "lib/collective/shared_executor.h"
 #include "lib/device/device.h"
 #include "lib/topo/rank_plan.h"
@@ -27,6 +28,10 @@ class NativeEngine final : public Engine {
   NativeEngine(std::unique_ptr<Transport> transport, Device& device, const ChoiceSettings& settings,
                const Profile& profile, FlightRecorder* recorder = nullptr, RankPlan plan = {});
 
+  // Finds out what is faster here where ranks share memory (rehearsal.h), unless the profile knows:
+  // some 5 ms. All ranks call it before their first call; groups that are split off know it too.
+  void meet(Deadline deadline);
+
   [[nodiscard]] std::string_view name() const override { return "native"; }
   [[nodiscard]] std::string_view transport_name() const override;
   [[nodiscard]] int rank() const override { return rank_; }
@@ -40,8 +45,8 @@ class NativeEngine final : public Engine {
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
   void use(const ChoiceSettings& settings) override;
   [[nodiscard]] Plan plan(const Call& call, bool staged) override {
-    const Ways& ways = find_ways(call);
-    return (staged ? ways.ordinary : ways.communicator)->plan;
+    const Known& known = find_known(call);
+    return (staged ? known.ordinary : known.communicator)->plan;
   }
   [[nodiscard]] WireCounters counters() const override;
   [[nodiscard]] uint64_t bytes_sent_between_hosts() const override;
@@ -54,28 +59,38 @@ class NativeEngine final : public Engine {
          FlightRecorder* recorder_in);
     std::unique_ptr<Transport> transport;
     Device& device;
-    Profile profile;
+    std::shared_ptr<const Profile> profile;  // owners: the engines
     std::optional<FlightRecorder> own_recorder;
     FlightRecorder& recorder;
     int next_group = 1;
     uint32_t exchanges = 0;                 // how many there were
     std::atomic<uint64_t> shared_bytes{0};  // that this rank gave without messages
   };
+  // What a group has learnt, or its parent has.
+  struct Costs {
+    std::shared_ptr<const Profile> profile;  // owners: the engines of a group and its descendants
+    bool measures = false;                   // groups measure, where they can first
+    bool met = false;                        // a group has
+    bool kernel = true;                      // it copies between the memories of all ranks
+    size_t tile_bytes = SharedExecutor::kMostTileBytes;
+  };
   // No members: all ranks of the transport.
   NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings, std::vector<int> members,
-               int group, RankPlan rank_plan);
+               int group, RankPlan rank_plan, Costs costs);
+  void make_model();
   struct Chosen {
     Plan plan;
     uint64_t bytes_sent = 0;  // by this rank
     bool shared = false;      // without messages
   };
   // For a call on ordinary memory, and on the communicator's.
-  struct Ways {
+  struct Known {
     Call call{.root = -1};
     const Chosen* ordinary = nullptr;
     const Chosen* communicator = nullptr;
+    SharedWays ways{};
   };
-  const Ways& find_ways(const Call& call);
+  const Known& find_known(const Call& call);
   const Chosen& find_plan(const Call& call, bool staged);
   bool execute_shared(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
@@ -87,12 +102,14 @@ class NativeEngine final : public Engine {
   int group_;
   std::vector<int> hosts_;  // of the members
   RankPlan rank_plan_;      // of the members
+  Costs costs_;
+  WayLimits limits_;
   std::optional<CostModel> model_;
   Executor executor_;
   std::optional<SharedExecutor> shared_;
   std::vector<std::array<uint32_t, 2>> message_numbers_;  // by member: sent to it, received from it
   std::map<std::array<uint64_t, 5>, Chosen> plans_;
-  Ways last_;  // callers repeat their calls
+  Known last_;  // callers repeat their calls
 };
 
 }  // namespace gxp

@@ -16,6 +16,7 @@
 #include "lib/base/near_match.h"
 #include "lib/base/text_file.h"
 #include "lib/collective/profile.h"
+#include "lib/collective/shared_ways.h"
 #include "lib/config/toml_reader.h"
 
 namespace gxp {
@@ -34,6 +35,11 @@ std::vector<std::string> curve_names() {
     for (const Collective collective : collectives()) {
       names.push_back(native_curve_name(collective, staged));
     }
+  }
+  for (const SharedWay way :
+       {SharedWay::kCopied, SharedWay::kPlaced, SharedWay::kKernel, SharedWay::kTiles}) {
+    for (const Collective collective : collectives())
+      names.push_back(way_curve_name(way, collective));
   }
   for (const Algorithm& algorithm : algorithms()) names.push_back(message_curve_name(algorithm));
   return names;

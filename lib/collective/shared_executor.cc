@@ -12,12 +12,6 @@ namespace {
 
 using enum Collective;
 
-// Up to here a copy is cheaper than to synchronise twice; the second is where ranks share CPUs.
-constexpr size_t kCopiedBytes = 256;
-constexpr size_t kCopiedBytesCrowded = 8 << 10;
-// Up to here copies are faster than the kernel's, likewise.
-constexpr size_t kEagerBytes = 8 << 10;
-constexpr size_t kEagerBytesCrowded = 32 << 10;
 constexpr size_t kAverageBytes = 16 << 10;  // folded, divided and stored while in L1
 
 // Whether this rank takes something from `rank`.
@@ -39,16 +33,13 @@ bool needs(const Call& call, int mine, int rank) {
 SharedExecutor::SharedExecutor(SharedSpace& space, FlightRecorder& recorder,
                                std::vector<int> members, int rank, int group)
     : space_(space),
-      recorder_(recorder),
+      recorder_(&recorder),
       members_(std::move(members)),
       rank_(rank),
       group_(group),
       seen_(members_.size()),
       sources_(members_.size()),
-      largest_copied_(space.crowded() ? kCopiedBytesCrowded : kCopiedBytes),
-      largest_eager_(space.crowded() ? kEagerBytesCrowded : kEagerBytes),
-      largest_small_(2 * SharedSlots::kSmallBytes / members_.size()) {
-  largest_eager_ = std::min(largest_eager_, largest_small_);
+      most_copied_(most_copied(int(members_.size()))) {
   copies_.inputs.resize(members_.size());
   targets_.reserve(members_.size());
   const auto ranks = space_.ranks();
@@ -67,7 +58,7 @@ SharedExecutor::Known& SharedExecutor::find(const Call& call) {
 }
 
 bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline,
-                             bool may_stage) {
+                             const SharedWays& ways) {
   Known& known = find(call);
   const SharedCall& shape = known.shape;
   const Job job{.call = call,
@@ -81,13 +72,16 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
   ++turn_;
   recorded_ = false;
   lingered_ = false;
-  const bool eager = shape.largest_input <= largest_eager_;
-  if (shape.largest_input <= largest_copied_ || (eager && has_root(call.collective))) {
+  const bool both_copied =
+      ways.communicator == SharedWay::kCopied && ways.ordinary == SharedWay::kCopied;
+  // What fits a line must not lie where the line says where the buffers are.
+  const bool fits_line = shape.largest_input <= 2 * SharedLine::kBytes;
+  if (fits_line || (both_copied && shape.largest_input <= most_copied_)) {
     run_copied(job);
     finish(job);
     return true;
   }
-  const bool done = run_placed(job, eager, may_stage);
+  const bool done = run_placed(job, ways);
   finish(job);
   return done;
 }
@@ -114,15 +108,15 @@ void SharedExecutor::publish_line(const Job& job) {
 void SharedExecutor::record(const Job& job, Deadline::Clock::time_point now) {
   if (recorded_) return;
   recorded_ = true;
-  recorder_.enter(job.call, "direct", uint8_t(group_), now);
+  recorder_->enter(job.call, "direct", uint8_t(group_), now);
 }
 
 void SharedExecutor::finish(const Job& job) {
   record(job, {});
   if (job.is_quick() && !lingered_) {
-    recorder_.done_at_once();
+    recorder_->done_at_once();
   } else {
-    recorder_.done();
+    recorder_->done();
   }
 }
 
@@ -131,7 +125,7 @@ void SharedExecutor::wait(const Job& job, int rank, uint64_t step, const Ready& 
   if (SharedSpace::look(ready)) return;
   record(job, Deadline::Clock::now());
   const int& member = members_[size_t(rank)];
-  recorder_.step(int(step), member);
+  recorder_->step(int(step), member);
   lingered_ |= !space_.wait(ready, std::span(&member, 1), job.deadline);
 }
 

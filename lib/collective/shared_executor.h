@@ -1,24 +1,24 @@
 // Runs a call in memory that the ranks of a group see of each other (transport/shared_space.h): the
 // algorithm `direct`, without messages. The bits are those of core_ranks.h (fold_all).
 //
-// Every call publishes one line. What happens then depends on the sizes and on where the buffers
-// lie; all ranks decide alike, since the lines tell each where the others' buffers are.
+// Every call publishes one line. What happens then depends on the ways that are to be taken
+// (shared_ways.h), the same on all ranks, and on where the buffers lie: all ranks decide alike,
+// since the lines tell each where the others' buffers are.
 //   copied  Each rank copies its whole input beside its line and takes from the peers' copies what
 //           it needs: one synchronisation. For small inputs; the smallest fit the line itself.
-//   direct  All buffers are communicator memory: each rank takes what it needs from the peers'
+//   placed  All buffers are communicator memory: each rank takes what it needs from the peers'
 //           inputs; of an all-reduce, rank r folds part r of all inputs and stores the sum into all
 //           outputs; of a broadcast, it copies part r to all; of a gather, it gives its own. Chunks
 //           of an all-to-all in place are swapped, half of each pair by either rank. A second
 //           synchronisation ends it.
-//   pulled  None is, but the kernel lets each rank reach the others' memory: as direct, by copies
+//   kernel  None is, but the kernel lets each rank reach the others' memory: as placed, by copies
 //           that the kernel makes (transport/peer_memory.h). What is to be folded is fetched into a
-//           tile that stays in the L2 cache.
-//   staged  Else: what peers need of a rank's input goes through tiles that stay in the L2 cache,
-//           and so do the sums that come back. One synchronisation a tile, in which the folds of
-//           one tile overlap the copies of its neighbours. If it is not much, it is copied as above
-//           instead.
-// Cost for p ranks and K bytes of an all-reduce, bytes read and written by each rank: direct 2K;
-// pulled 2K, and as much in the caches; staged (4 - 2/p)K or so, half of it in the caches.
+//           tile that stays in the L2 cache. Where the kernel may not, as copied or tiles.
+//   tiles   What peers need of a rank's input goes through tiles that stay in the L2 cache, and so
+//           do the sums that come back. One synchronisation a tile, in which the folds of one tile
+//           overlap the copies of its neighbours.
+// Cost for p ranks and K bytes of an all-reduce, bytes read and written by each rank: placed 2K;
+// kernel 2K, and as much in the caches; tiles (4 - 2/p)K or so, half of it in the caches.
 //   Errors   kPeer: a peer is lost, late, or has made another call; both calls are named.
 #pragma once
 
@@ -31,6 +31,7 @@
 #include "lib/base/deadline.h"
 #include "lib/collective/flight_recorder.h"
 #include "lib/collective/shared_call.h"
+#include "lib/collective/shared_ways.h"
 #include "lib/transport/shared_space.h"
 
 namespace gxp {
@@ -43,10 +44,15 @@ class SharedExecutor {
   SharedExecutor(SharedSpace& space, FlightRecorder& recorder, std::vector<int> members, int rank,
                  int group);
 
-  // Memory as extents_of() says, on the host. False, with nothing done: it would have to be staged,
-  // and may not be. So whether messages are to be sent instead costs one synchronisation.
+  // Memory as extents_of() says, on the host. False, with nothing done: messages are the way for
+  // such memory. So whether they are to be sent costs one synchronisation.
   bool execute(const Call& call, ConstMemory input, Memory output, Deadline deadline,
-               bool may_stage = true);
+               const SharedWays& ways);
+  // Who is told from now on; outlives the executor, or the next who is told.
+  void report_to(FlightRecorder& recorder) { recorder_ = &recorder; }
+  // Bytes of a tile of all parts together, at most kMostTileBytes; the same on all ranks.
+  void use_tiles_of(size_t bytes) { tile_bytes_ = bytes; }
+  static constexpr size_t kMostTileBytes = 256 << 10;
 
  private:
   // Where a peer's buffers are, as its line says it; 0: not in communicator memory.
@@ -119,8 +125,8 @@ class SharedExecutor {
   void take_from_copies(const Job& job);
 
   // shared_placed.cc
-  bool run_placed(const Job& job, bool eager, bool may_stage);
-  const Buffers* find_buffers(const Job& job, size_t direct, bool may_pull);
+  bool run_placed(const Job& job, const SharedWays& ways);
+  const Buffers* find_buffers(const Job& job, size_t direct, bool by_kernel);
   size_t exchange_placements(const Job& job, const Placement& mine);
   void resolve(Known& known) const;
   bool find_remote_buffers(const Job& job);
@@ -161,7 +167,7 @@ class SharedExecutor {
   void copy_out(const Job& job, const Tiling& tiling, uint64_t tile);
 
   SharedSpace& space_;
-  FlightRecorder& recorder_;
+  FlightRecorder* recorder_;
   std::vector<int> members_;
   std::vector<int> places_;  // of the members among the ranks of the space
   int rank_;
@@ -179,10 +185,8 @@ class SharedExecutor {
   Buffers remote_{.mapped = false};        // what the kernel reaches
   std::vector<const std::byte*> sources_;  // of the fold that runs, by rank
   std::vector<std::byte*> targets_;
-  // Bytes of an input; each rank reads all copies: more ranks, smaller copies.
-  size_t largest_copied_;  // one synchronisation
-  size_t largest_eager_;   // copied before it is known where the peers' buffers are
-  size_t largest_small_;   // of which a copy has room
+  size_t most_copied_;  // bytes of an input
+  size_t tile_bytes_ = kMostTileBytes;
 };
 
 }  // namespace gxp

@@ -1,9 +1,11 @@
 // Calls whose lines say where the ranks' buffers are.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 
 #include "lib/base/bytes.h"
+#include "lib/collective/host_caches.h"
 #include "lib/collective/shared_executor.h"
 
 namespace gxp {
@@ -12,44 +14,46 @@ namespace {
 using enum Collective;
 
 constexpr uint64_t kUnused = 1;           // not an offset in the heap, nor none
-constexpr size_t kPulledBytes = 4 << 10;  // of a piece: a call of the kernel costs as much as 8 KiB
-constexpr size_t kPulledTile = 128 << 10;  // of each rank's, while folded
-constexpr size_t kSwappedBytes = 4 << 10;  // at a time, through L1
-constexpr size_t kSwappedByKernel = 64 << 10;
-
-// What a rank copies at a time if all of the call goes from buffer to buffer.
-size_t piece_bytes(const SharedCall& shape) {
-  size_t longest = 0;
-  for (const Range& part : shape.parts) longest = std::max(longest, part.count);
-  return shape.call.collective == kBroadcast ? longest / shape.parts.size() : longest;
+// Of each rank's, while folded: all of them and the sum stay in L2.
+size_t fetched_tile(size_t slots) {
+  const size_t most = std::min(SharedSlots::kStagingBytes, own_caches().l2_bytes / 2) / slots;
+  return std::clamp<size_t>(std::bit_floor(most), 4 << 10, 128 << 10);
+}
+// At a time: there and back through L1, or L2 where each copy is a call of the kernel.
+size_t swapped_bytes(bool mapped) {
+  return mapped
+             ? std::bit_floor(own_caches().l1_bytes / 8)
+             : std::clamp<size_t>(std::bit_floor(own_caches().l2_bytes / 16), 16 << 10, 64 << 10);
 }
 
 }  // namespace
 
 // Inputs that the line has no room for: the lines say where the buffers are instead.
-bool SharedExecutor::run_placed(const Job& job, bool eager, bool may_stage) {
-  const bool small = job.shape().largest_input <= largest_small_;
+bool SharedExecutor::run_placed(const Job& job, const SharedWays& ways) {
+  using enum SharedWay;
+  const bool small = job.shape().largest_input <= most_copied_;
   const auto place = [&](const std::byte* data, Range range) {
     return range.count == 0 ? kUnused : space_.offset_of(data, range.count);
   };
   Placement mine{.input = place(job.input_data, job.own_input()),
                  .output = place(job.output_data, job.own_output())};
   if (job.is_scaled()) mine.input = 0;
-  const bool copied = eager && !mine.everywhere();
+  const bool copied = small && ways.ordinary == kCopied && !mine.everywhere();
   prefetch_to_write(&space_.phase(group_, places_[size_t(rank_)]));
   wait_for_line(job);
   if (copied) copy_to_slot(job);
   const size_t direct = exchange_placements(job, mine);
-  const bool may_pull = !eager && (small || may_stage);
-  if (const Buffers* const buffers = find_buffers(job, direct, may_pull)) {
+  if (direct == members_.size() && ways.communicator == kMessages) return false;
+  if (const Buffers* const buffers = find_buffers(job, direct, ways.ordinary == kKernel)) {
     run_direct(job, *buffers);
     return true;
   }
-  if (!small) {
-    if (may_stage) run_staged(job);
-    return may_stage;
+  if (ways.ordinary == kMessages) return false;
+  if (!small || ways.ordinary == kTiles) {
+    run_staged(job);
+    return true;
   }
-  if (!eager || direct > 0) {
+  if (ways.ordinary != kCopied || direct > 0) {
     if (!copied) copy_to_slot(job);
     publish_phase(++phase_);
     await_phase(job, phase_, 1);
@@ -61,12 +65,12 @@ bool SharedExecutor::run_placed(const Job& job, bool eager, bool may_stage) {
 // All ranks' buffers; null: they cannot be reached. All ranks find the same. `direct`: how many
 // have theirs in communicator memory.
 const SharedExecutor::Buffers* SharedExecutor::find_buffers(const Job& job, size_t direct,
-                                                            bool may_pull) {
+                                                            bool by_kernel) {
   const Buffers* found = nullptr;
   if (direct == members_.size()) {
     if (job.known.buffers.inputs.empty()) resolve(job.known);
     found = &job.known.buffers;
-  } else if (direct == 0 && may_pull && find_remote_buffers(job)) {
+  } else if (direct == 0 && by_kernel && find_remote_buffers(job)) {
     found = &remote_;
   }
   return found != nullptr && placed_alike(job, *found) ? found : nullptr;
@@ -121,9 +125,8 @@ void SharedExecutor::resolve(Known& known) const {
   }
 }
 
-// False: the kernel does not let all ranks reach each other's, or it would not pay.
+// False: the kernel does not let all ranks reach each other's.
 bool SharedExecutor::find_remote_buffers(const Job& job) {
-  if (piece_bytes(job.shape()) < kPulledBytes) return false;
   remote_.inputs.clear();
   remote_.outputs.clear();
   for (int rank = 0; rank < world_size(); ++rank) {
@@ -204,7 +207,7 @@ void SharedExecutor::store(bool mapped, int rank, std::byte* there, const std::b
 void SharedExecutor::pull_and_fold(const Job& job, const Buffers& buffers) {
   const Range part = job.part_of(rank_);
   const size_t slots = members_.size() + 1;
-  const size_t step = std::min(kPulledTile, SharedSlots::kStagingBytes / slots / 64 * 64);
+  const size_t step = fetched_tile(slots);
   std::byte* const tiles = slots_of(rank_).staging;
   for (size_t at = 0; at < part.count; at += step) {
     const Range piece{part.begin + at, std::min(step, part.count - at)};
@@ -273,7 +276,7 @@ void SharedExecutor::spread_share(const Job& job, const Buffers& buffers) {
 void SharedExecutor::swap_chunks(const Job& job, const Buffers& buffers) {
   const Range own = job.part_of(rank_);
   const size_t half = std::min(own.count, round_up(own.count / 2, size_t{64}));
-  const size_t step = buffers.mapped ? kSwappedBytes : kSwappedByKernel;
+  const size_t step = swapped_bytes(buffers.mapped);
   std::byte* const held = slots_of(rank_).staging;
   for (int rank = 0; rank < world_size(); ++rank) {
     if (rank == rank_) continue;

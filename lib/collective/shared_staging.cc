@@ -9,7 +9,6 @@ namespace {
 
 using enum Collective;
 
-constexpr size_t kTileBytes = 256 << 10;    // of all parts together, at most
 constexpr size_t kMinTileBytes = 16 << 10;  // a synchronisation costs as much as 2 KiB or so
 
 bool one_root_writes(Collective c) { return c == kBroadcast || c == kScatter; }
@@ -22,7 +21,8 @@ struct SharedExecutor::Tiling {
   static constexpr uint64_t kInSlots = 3;
   static constexpr uint64_t kSumSlots = 2;
   // Of two or more ranks; a sum is one part.
-  static_assert(kInSlots * kTileBytes + kSumSlots * kTileBytes / 2 <= SharedSlots::kStagingBytes);
+  static_assert(kInSlots * kMostTileBytes + kSumSlots * kMostTileBytes / 2 <=
+                SharedSlots::kStagingBytes);
 
   uint64_t parts = 0;  // that a rank stages at most
   size_t piece_bytes = 0;
@@ -47,7 +47,7 @@ void SharedExecutor::run_staged(const Job& job) {
   const Collective collective = job.call.collective;
   const bool whole = collective == kBroadcast || collective == kAllGather || collective == kGather;
   const size_t all = job.call.count * size_of(job.call.dtype);
-  const size_t tile_bytes = std::clamp(all / 4, kMinTileBytes, kTileBytes);
+  const size_t tile_bytes = std::clamp(all / 4, kMinTileBytes, tile_bytes_);
   Tiling tiling{.parts = whole ? 1 : uint64_t(world_size())};
   tiling.piece_bytes = std::max<size_t>(tile_bytes / tiling.parts / 64 * 64, 64);
   size_t longest = 0;

@@ -7,8 +7,8 @@
 #include "lib/base/error.h"
 #include "lib/collective/cost_model.h"
 #include "lib/collective/recorder.h"
+#include "lib/collective/shared_choice.h"
 #include "lib/transport/context.h"
-#include "lib/transport/shared_space.h"
 
 namespace gxp {
 namespace {
@@ -41,19 +41,11 @@ class GroupTraffic {
     return topology_.shared_space && plan.algorithm->name == "direct";
   }
 
-  // In shared memory `direct` is one routine without messages. It also runs what would go by
-  // messages, if that is small and `direct` is best for memory of the communicator's own, since no
-  // rank knows of the others' memory before they meet (NativeEngine::execute_shared).
+  // The trainer's buffers are ordinary memory: staged.
   [[nodiscard]] Plan plan_of(const Call& call) const {
-    const size_t bytes = call.count * size_of(call.dtype);
-    // The trainer's buffers are ordinary memory: staged.
-    Plan plan = choose(call.collective, call.dtype, bytes, network_.choice, model_, true);
-    if (!topology_.shared_space || is_native(plan)) return plan;
-    const int ranks = topology_.world_size;
-    const size_t input = extents_of(call, 0, ranks).input.count * size_of(call.dtype);
-    if (input > 2 * SharedSlots::kSmallBytes / size_t(ranks)) return plan;
-    Plan own = choose(call.collective, call.dtype, bytes, network_.choice, model_, false);
-    return is_native(own) ? own : plan;
+    const WayLimits limits{
+        .ranks = topology_.world_size, .kernel = true, .wanted = wanted_way(network_.choice)};
+    return choose_sharing(call, network_.choice, model_, network_.profile, limits, true);
   }
 
   // The formulas are for one host, and for hosts of equal size; they do not tell hosts apart.

@@ -1,14 +1,17 @@
 #include "lib/collective/calibrate.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/collective/shared_choice.h"
 #include "lib/transport/faulty.h"
 #include "tests/catch.h"
 #include "tests/collective/on_hosts.h"
 #include "tests/collective/run_ranks.h"
+#include "tests/collective/run_ranks_of.h"
 
 using namespace gxp;
 
@@ -48,6 +51,26 @@ TEST_CASE("with several hosts, the links inside one and between them are told ap
   CHECK(find_link(profile, "inproc", 2, 1).ranks == 2);
   CHECK(find_link(profile, "inproc", 1, 2).hosts == 2);
   for (const LinkClass& link : profile.links) CHECK(link.curve("ring-all-reduce") != nullptr);
+}
+
+TEST_CASE("where ranks share memory, a calibration times every way, and they decide", "[.long]") {
+  const Profile profile = parse_profile(run_ranks_of("shm", 2, calibrated)[1], "measured");
+  const LinkClass* const ways = find_ways(profile, "shm", 2);
+  REQUIRE(ways != nullptr);
+  CHECK(messages_compete(profile, "shm", 2));
+  const GroupTopology two{.world_size = 2, .transport = "shm", .shared_space = true};
+  const Call call{.collective = Collective::kAllReduce, .dtype = DType::kF32, .count = 16384};
+  double least = 1;
+  for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles}) {
+    const auto seconds = seconds_of(way, ways, call.collective, kMost);
+    CAPTURE(to_string(way));
+    REQUIRE(seconds);
+    least = std::min(least, *seconds);
+  }
+  const Plan plan = choose_sharing(call, {.algorithm = "direct"}, CostModel(two, profile), profile,
+                                   {.ranks = 2, .kernel = true}, true);
+  CHECK(plan.predicted_seconds == Approx(least));
+  CHECK(contains(plan.reason, "measured"));
 }
 
 TEST_CASE("one rank has nothing to measure", "[collective]") {

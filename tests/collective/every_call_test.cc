@@ -3,6 +3,7 @@
 #include <set>
 
 #include "lib/collective/communicator.h"
+#include "lib/collective/shared_ways.h"
 #include "tests/catch.h"
 #include "tests/collective/calls.h"
 #include "tests/collective/run_ranks_of.h"
@@ -21,7 +22,8 @@ std::vector<std::string> algorithm_names() {
 }
 
 bool has(const std::string& algorithm, Collective collective) {
-  return algorithm == "auto" || find_algorithm(algorithm, collective) != nullptr;
+  return algorithm == "auto" || parse_shared_way(algorithm) ||
+         find_algorithm(algorithm, collective) != nullptr;
 }
 
 // Runs fn(Communicator&) as every rank over the transport.
@@ -214,6 +216,16 @@ TEST_CASE("every algorithm gives every operation's result over every transport",
   }));
 }
 
+TEST_CASE("every way of shared memory gives every operation's result") {
+  const std::string transport = GENERATE("shm", "shm mapped");
+  CommunicatorOptions options;
+  options.algorithm = GENERATE("copied", "kernel", "tiles");
+  CAPTURE(transport, options.algorithm);
+  require_none(run_over_ranks(transport, 3, options, [&](Communicator& comm) {
+    return check_everything(comm, options.algorithm);
+  }));
+}
+
 TEST_CASE("layout-invariant algorithms give the same bits over any transport, segment and bucket",
           "[exhaustive]") {
   const std::string transport = GENERATE("inproc", "shm", "shm mapped", "tcp");
@@ -226,7 +238,7 @@ TEST_CASE("large calls go through tiles and segments unharmed") {
   const std::string transport = GENERATE("shm", "shm mapped", "tcp");
   const int world_size = GENERATE(2, 3, 4);
   CommunicatorOptions options;
-  options.algorithm = GENERATE("auto", "direct");
+  options.algorithm = GENERATE("auto", "direct", "kernel", "tiles");
   CAPTURE(transport, world_size, options.algorithm);
   require_no_problem(run_over_ranks(transport, world_size, options, check_large));
 }

@@ -1,0 +1,23 @@
+// choose() for ranks that may share memory (choice.h): they take the ways of shared memory, unless
+// messages were measured to be faster, with what it costs to find out that they are wanted.
+#pragma once
+
+#include <optional>
+
+#include "lib/collective/call.h"
+#include "lib/collective/choice.h"
+#include "lib/collective/shared_ways.h"
+
+namespace gxp {
+
+// `profile`: the model's. The reason tells the way. Cost: as choose(); twice, where messages lose.
+Plan choose_sharing(const Call& call, const ChoiceSettings& settings, const CostModel& model,
+                    const Profile& profile, const WayLimits& limits, bool staged);
+
+// Whether the plan is without messages.
+bool is_shared(const Plan& plan, const CostModel& model);
+
+// What `wanted` of the limits is by the settings' algorithm.
+std::optional<SharedWay> wanted_way(const ChoiceSettings& settings);
+
+}  // namespace gxp

@@ -1,0 +1,80 @@
+#include "lib/collective/rehearsal.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "lib/collective/host_caches.h"
+#include "lib/collective/native_engine.h"
+#include "lib/collective/shared_ways.h"
+#include "tests/catch.h"
+#include "tests/collective/run_ranks_of.h"
+#include "tests/temporary_directory.h"
+
+using namespace gxp;
+
+namespace {
+
+// What each rank would run for an all-reduce of 64 KiB after the ranks have met, and what it gives.
+std::vector<std::string> plans_after_meeting(const std::string& transport, int world_size) {
+  World world(transport, world_size);
+  std::vector<std::string> plans(static_cast<size_t>(world_size));
+  const auto errors = run_all(world_size, [&](int rank) {
+    const auto store = world.join_store(rank);
+    const auto device = make_cpu_device();
+    auto engine = std::make_unique<NativeEngine>(world.join(*store), *device, ChoiceSettings{},
+                                                 builtin_profile());
+    engine->meet(soon());
+    Communicator comm(std::move(engine), std::chrono::seconds(20));
+    std::vector<float> data(16384, 1);
+    comm.all_reduce(memory_of(data), DType::kF32, ReduceOp::kSum);
+    const Call call{.collective = Collective::kAllReduce, .dtype = DType::kF32, .count = 16384};
+    plans[size_t(rank)] = fmt::format("{} {}", data.back(), comm.plan(call).reason);
+    comm.barrier();
+    store->close();
+  });
+  for (const std::string& error : errors) CHECK(error == "");
+  return plans;
+}
+
+}  // namespace
+
+TEST_CASE("ranks that meet choose the same by what they have measured", "[collective]") {
+  for (const int world_size : {2, 3}) {
+    const auto plans = plans_after_meeting("shm", world_size);
+    for (const std::string& plan : plans) CHECK(plan == plans.front());
+    CHECK(contains(plans.front(), fmt::format("{} ", world_size)));
+    CHECK(contains(plans.front(), "; by "));
+  }
+  CHECK_FALSE(contains(plans_after_meeting("shm mapped", 2).front(), "kernel"));
+}
+
+TEST_CASE("a plan without ranks is by what threads measure here", "[collective]") {
+  const Rehearsal done = rehearse_here(2, false, 2);
+  CHECK_FALSE(done.kernel);
+  CHECK(done.tile_bytes > 0);
+  for (const Collective collective : collectives()) {
+    if (collective == Collective::kBarrier) continue;
+    const CostCurve* const tiles = done.ways.curve(way_curve_name(SharedWay::kTiles, collective));
+    CAPTURE(to_string(collective));
+    REQUIRE(tiles != nullptr);
+    CHECK(tiles->points.front().seconds > 0);
+    CHECK(done.ways.curve(way_curve_name(SharedWay::kKernel, collective)) == nullptr);
+  }
+  CHECK(contains(summary(done), "16 KiB: "));
+}
+
+TEST_CASE("caches are read from the system's files", "[collective]") {
+  const TemporaryDirectory directory;
+  const auto add = [&](const std::string& index, int level, const char* type, const char* size) {
+    const std::filesystem::path cache = directory / index;
+    std::filesystem::create_directories(cache);
+    std::ofstream(cache / "level") << level;
+    std::ofstream(cache / "type") << type;
+    std::ofstream(cache / "size") << size;
+  };
+  add("index0", 1, "Data", "64K");
+  add("index1", 1, "Instruction", "32K");
+  add("index2", 2, "Unified", "1M");
+  CHECK(read_caches(directory / "").l1_bytes == 64 << 10);
+  CHECK(read_caches(directory / "").l2_bytes == 1 << 20);
+}

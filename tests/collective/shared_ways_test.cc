@@ -1,0 +1,108 @@
+#include "lib/collective/shared_ways.h"
+
+#include "lib/collective/shared_choice.h"
+#include "tests/catch.h"
+#include "tests/collective/run_ranks_of.h"
+
+using namespace gxp;
+
+namespace {
+
+using enum Collective;
+using enum SharedWay;
+
+// All-reduces of 2 ranks: copies are best up to 2 KiB, tiles up to 64 KiB, then the kernel.
+LinkClass measured_ways() {
+  LinkClass link{.transport = "shm", .ranks = 2, .hosts = 1};
+  link.curves["copied-all-reduce"] = {{{256, 1e-6}, {65536, 2e-4}}};
+  link.curves["tiles-all-reduce"] = {{{256, 5e-6}, {65536, 9e-6}, {1048576, 9e-5}}};
+  link.curves["kernel-all-reduce"] = {{{256, 8e-6}, {65536, 10e-6}, {1048576, 5e-5}}};
+  link.curves["placed-all-reduce"] = {{{256, 2e-6}, {65536, 3e-6}}};
+  return link;
+}
+
+SharedWays ways_of(size_t bytes, const WayLimits& limits) {
+  const LinkClass measured = measured_ways();
+  return fastest_ways(&measured, kAllReduce, bytes, limits);
+}
+
+// A calibration that found messages to be faster than anything else in ordinary memory.
+Profile profile_for_messages() {
+  LinkClass ways = measured_ways();
+  ways.curves["staged-barrier"] = {{{8, 1e-7}}};
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective != kAllReduce || algorithm.name == "direct") continue;
+    const double seconds = algorithm.name == "recursive-doubling" ? 2e-7 : 1;
+    ways.curves[message_curve_name(algorithm)] = {{{8, seconds}}};
+  }
+  for (const std::string_view way : {"copied", "kernel", "tiles"})
+    ways.curves[std::string(way) + "-all-reduce"] = {{{8, 1e-3}}};
+  return with_ways(builtin_profile(), ways, true);
+}
+
+}  // namespace
+
+TEST_CASE("the way that was measured to be fastest is taken", "[collective]") {
+  const WayLimits limits{.ranks = 2, .kernel = true};
+  CHECK(ways_of(1024, limits).ordinary == kCopied);
+  CHECK(ways_of(16384, limits).ordinary == kTiles);
+  CHECK(ways_of(1 << 20, limits).ordinary == kKernel);
+  CHECK(ways_of(1 << 20, {.ranks = 2, .kernel = false}).ordinary == kTiles);
+  CHECK(ways_of(256, limits).communicator == kCopied);
+  CHECK(ways_of(16384, limits).communicator == kPlaced);
+}
+
+TEST_CASE("a way that a user asks for is taken where it is possible", "[collective]") {
+  WayLimits limits{.ranks = 2, .kernel = true, .wanted = kKernel};
+  CHECK(ways_of(1024, limits).ordinary == kKernel);
+  limits.wanted = kCopied;
+  CHECK(ways_of(16384, limits).ordinary == kCopied);
+  CHECK(ways_of(1 << 20, limits).ordinary == kKernel);  // more than fits beside a line
+}
+
+TEST_CASE("a profile with ways predicts the least of them", "[collective]") {
+  const Profile with_kernel = with_ways(builtin_profile(), measured_ways(), true);
+  const LinkClass& link = *find_ways(with_kernel, "shm", 2);
+  CHECK(link.curve("staged-all-reduce")->at(1 << 20) == Approx(5e-5));
+  CHECK(link.curve("direct-all-reduce")->at(256) == Approx(1e-6));
+  CHECK(link.curve("exchange") != nullptr);
+  const Profile without = with_ways(with_kernel, link, false);
+  CHECK(find_ways(without, "shm", 2)->curve("staged-all-reduce")->at(1 << 20) == Approx(9e-5));
+  CHECK(find_ways(without, "shm", 2)->curve("kernel-all-reduce") == nullptr);
+  CHECK(to_toml(parse_profile(to_toml(with_kernel), "text")) == to_toml(with_kernel));
+}
+
+TEST_CASE("ranks that share memory send messages only where those were measured to be faster",
+          "[collective]") {
+  const GroupTopology two{.world_size = 2, .transport = "shm", .shared_space = true};
+  const WayLimits limits{.ranks = 2, .kernel = true};
+  const Call call{.collective = kAllReduce, .dtype = DType::kF32, .count = 4096};
+  const auto plan = [&](const Profile& profile) {
+    return choose_sharing(call, {}, CostModel(two, profile), profile, limits, true);
+  };
+  LinkClass slow = measured_ways();
+  for (auto& [name, curve] : slow.curves) curve = {{{8, 1}}};
+  const Plan unmeasured = plan(with_ways(builtin_profile(), slow, true));
+  CHECK(unmeasured.algorithm->name == "direct");
+  CHECK(contains(unmeasured.reason, "by "));
+  CHECK(plan(profile_for_messages()).algorithm->name == "recursive-doubling");
+}
+
+TEST_CASE("what is chosen is what runs, also where it is messages", "[collective]") {
+  CommunicatorOptions options;
+  options.profile = profile_for_messages();
+  const auto ran = [&](const std::string& algorithm) {
+    options.algorithm = algorithm;
+    const auto records = run_ranks_of(
+        "shm", 2,
+        [](Communicator& comm) {
+          std::vector<float> data(4096);
+          comm.all_reduce(memory_of(data), DType::kF32, ReduceOp::kSum);
+          return comm.counters().messages_sent;
+        },
+        options);
+    return records.front();
+  };
+  CHECK(ran("auto") > 0);
+  CHECK(ran("tiles") == 0);
+}
