@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <climits>
 
@@ -115,7 +116,8 @@ class DirectoryRoot : public SystemRoot {
 }  // namespace
 
 void SystemRoot::spend(size_t bytes) const {
-  if (live() || spent_bytes_.fetch_add(bytes + kEntryBytes) <= kMaxWorkBytes) return;
+  const std::atomic_ref spent(spent_bytes_);
+  if (live() || spent.fetch_add(bytes + kEntryBytes) <= kMaxWorkBytes) return;
   fail(ErrorKind::kCorrupt,
        "read recorded /proc and /sys: to follow their links takes more than {} of names and "
        "content; is it what hwloc-gather-topology wrote?",

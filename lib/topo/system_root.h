@@ -56,7 +56,7 @@ class SystemRoot {
 
  private:
   void spend(size_t bytes) const;
-  mutable std::atomic<size_t> spent_bytes_ = 0;
+  mutable size_t spent_bytes_ = 0;  // changed by atomic_ref alone
 };
 
 // Files in memory: what an archive held, or what a test plants.
