@@ -7,6 +7,10 @@ JOBS ?= $(shell nproc)
 INSTALL ?= yes
 # For example -DGXP_WERROR=ON.
 CMAKE_ARGS ?=
+# gpu-bundle: the one GPU architecture that it is for. gpu-check: which parts (all), and where its report goes.
+GPU_ARCH ?= 90a
+PARTS ?=
+OUT ?= build/gpu-check
 BUILD := build/$(PRESET)
 
 packages = $(if $(filter yes,$(INSTALL)),cmake/install-packages.sh,:)
@@ -52,19 +56,23 @@ lint: ## Check format and run clang-tidy on what differs from HEAD; ALL=1: on al
 	@cmake --preset dev -DGXP_TESTS=ON
 	@cmake/lint.sh build/dev $(if $(ALL),all,$(or $(BASE),HEAD))
 
-gpu-bundle: ## Put into build/gpu-bundle what gpu-check needs on a machine with a GPU and without nvcc
+gpu-bundle: ## Pack what gpu-check needs on a machine with a GPU and without nvcc; GPU_ARCH=90a: for an H100 or H200
 	@$(packages) build test
-	@cmake --preset cuda -DGXP_TESTS=ON -DGXP_BENCH=ON
+	@cmake --preset cuda -DGXP_TESTS=ON -DGXP_BENCH=ON -DGXP_STATIC_ARCHIVE=ON -DCMAKE_CUDA_ARCHITECTURES=$(GPU_ARCH)-real
 	@cmake --build build/cuda -j $(JOBS) --target gxp gxp_cuda_test gxp_cuda_bench
 	@bench/gpu_bundle.sh build/cuda build/gpu-bundle
 
-gpu-check: ## Check and measure the CUDA backend on the GPU here, 8 minutes; CUDA_BUILD=DIR: with what was built there
+gpu-check: ## Check and measure the CUDA backend on the GPU here; PARTS="measure check sweep deep", OUT=DIR, CUDA_BUILD=DIR
+ifdef STAND_INS
+	@python3 tests/gpu_check/dry_run.py --show $(OUT) $(PARTS)
+else
 ifndef CUDA_BUILD
 	@$(packages) build test
 	@cmake --preset cuda -DGXP_TESTS=ON -DGXP_BENCH=ON
 	@cmake --build build/cuda -j $(JOBS) --target gxp gxp_cuda_test gxp_cuda_bench
 endif
-	@python3 bench/gpu_check.py --build $(or $(CUDA_BUILD),build/cuda)
+	@python3 bench/gpu_check.py --build $(or $(CUDA_BUILD),build/cuda) --out $(OUT) $(PARTS)
+endif
 
 clean: ## Remove build/ and what the demo wrote
 	@rm -rf build run/demo

@@ -1,16 +1,20 @@
-// cuda_bench [--json]: how fast one GPU copies, multiplies and does what a training step is made
-// of, each beside the ceiling that the same run measured: the rate of a plain copy (bytes read and
-// written) or of a large product in bf16. Inputs are random; a figure is the mean of five
-// repetitions after one that is not counted.
+// cuda_bench [--json] [--sweep]: how fast one GPU copies, multiplies and does what a training step
+// is made of, each beside the ceiling that the same run measured: the rate of a plain copy (bytes
+// read and written) or of a large product in bf16. Inputs are random; a figure is a median
+// (gemm_timing.h). --sweep times choices instead: slices of cuDNN's workspace, a GELU on the way
+// out of a product or after it, and cuBLASLt's algorithms.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <chrono>
-#include <cstring>
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,6 +62,16 @@ class Bench {
     }
     updates();
     codecs();
+  }
+
+  void sweep() {
+    ceilings();
+    for (const Sizes& sizes : {Sizes{"124M", 32, 1024, 768, 12, 3072, 50304, false},
+                               Sizes{"1.5B", 16, 1024, 1600, 25, 6400, 50304, false}}) {
+      slices(sizes);
+      ends(sizes);
+      buffers_.clear();
+    }
   }
 
   void print(bool as_json) const {
@@ -135,7 +149,8 @@ class Bench {
 
   double time(const std::string& what, double flops, double bytes,
               const std::function<void()>& start) {
-    const double seconds = time_on(native_stream(*stream_), start) / 1e3;
+    const std::array<std::function<void()>, 1> only = {start};
+    const double seconds = double(times_in_turn(native_stream(*stream_), only)[0]) / 1e3;
     results_.push_back({what, seconds, flops, bytes});
     return seconds;
   }
@@ -274,6 +289,81 @@ class Bench {
     buffers_.clear();
   }
 
+  // Backward by cuDNN in slices of a batch.
+  void slices(const Sizes& s) {
+    const Shape shape = {s.rows, s.positions, s.hidden};
+    const Tensor qkv = tensor({s.rows, s.positions, 3 * s.hidden}, kBF16);
+    const Tensor dqkv = tensor({s.rows, s.positions, 3 * s.hidden}, kBF16);
+    const Tensor out = tensor(shape, kBF16), dout = tensor(shape, kBF16);
+    const Tensor lse = tensor({s.rows, s.heads, s.positions}, kF32);
+    const Tensor sums = tensor({s.rows, s.heads, s.positions}, kF32);
+    const double flops = 5 * double(s.tokens()) * double(s.positions) * double(s.hidden);
+    for (const size_t mib : {32, 64, 128, 256, 1024}) {
+      try {
+        const auto ops =
+            make_cuda_ops(*stream_, *device_,
+                          {.attention = AttentionBy::kCudnn, .most_cudnn_workspace = mib << 20});
+        time(fmt::format("{} attention backward, slices of {} MiB", s.name, mib), flops, 0,
+             [&] { ops->attention_backward(dqkv, sums, dout, qkv, out, lse, int(s.heads)); });
+      } catch (const Error& error) {
+        fmt::print(stderr, "{}, slices of {} MiB: {}\n", s.name, mib, error.what());
+      }
+    }
+    buffers_.clear();
+  }
+
+  // The MLP's GELU and its slope, fused and apart, and the spread of their products' algorithms.
+  void ends(const Sizes& s) {
+    const size_t n = s.tokens(), c = s.hidden, m = s.mlp;
+    const Tensor in = tensor({n, c}, kBF16), weight = tensor({c, m}, kBF16);
+    const Tensor back = tensor({m, c}, kBF16), bias = tensor({m}, kBF16);
+    const Tensor x = tensor({n, m}, kBF16), out = tensor({n, m}, kBF16);
+    const double flops = 2 * double(n) * double(c) * double(m);
+    const std::string name = s.name;
+    std::byte* const workspace = queue_.scratch(CublasProducts::kWorkspaceBytes);
+    Product product{n, m, c, false, false, false, ProductEnd::kBiasGelu, kBF16, kBF16, {}};
+    product.alignments = {64, 64, 16, 64};
+    ProductPlaces places{in.memory.data, weight.memory.data, out.memory.data, bias.memory.data,
+                         x.memory.data,  out.memory.data,    workspace};
+    end(name + " mlp up, gelu", flops, product, places, {}, [&] {
+      ops_->matmul(x, in, weight, {.bias = bias});
+      ops_->gelu_forward(out, x);
+    });
+    product.end = ProductEnd::kGeluSlope;
+    product.transpose_b = true;
+    product.alignments = {64, 64, 64, 64};
+    places.b = back.memory.data;
+    end(
+        name + " mlp down dx, gelu's slope", flops, product, places,
+        [&] { ops_->gelu_forward(x, x); },
+        [&] {
+          ops_->matmul(out, in, back, {.transpose_b = true});
+          ops_->gelu_backward(out, x, out, x);
+        });
+  }
+
+  void end(const std::string& what, double flops, const Product& product,
+           const ProductPlaces& places, const std::function<void()>& after,
+           const std::function<void()>& apart) {
+    time(what + " apart", flops, 0, apart);
+    if (!codes_.knows(product, places)) {
+      fmt::print(stderr, "{}: cuBLASLt has no algorithm\n", what);
+      return;
+    }
+    time(what + " fused", flops, 0, [&] {
+      codes_.multiply(product, places);
+      if (after) after();
+    });
+    std::vector<float> times = codes_.candidate_times(product, places);
+    std::ranges::sort(times);
+    for (const auto& [rank, name] :
+         {std::pair(size_t{0}, "fastest"), std::pair(times.size() / 2, "middle"),
+          std::pair(times.size() - 1, "slowest")})
+      if (rank < times.size())
+        results_.push_back({fmt::format("{} product, {} of {}", what, name, times.size()),
+                            double(times[rank]) / 1e3, flops, 0});
+  }
+
   void rows(const Sizes& s) {
     const size_t n = s.tokens(), c = s.hidden;
     const Tensor x = tensor({n, c}, kF32), dx = tensor({n, c}, kF32);
@@ -356,9 +446,13 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "cuda_bench: {}\n", support.reason);
     return 3;
   }
+  const std::set<std::string_view> options(argv + 1, argv + argc);
   Bench bench;
-  bench.run();
-  bench.print(argc > 1 && std::strcmp(argv[1], "--json") == 0);
+  if (options.contains("--sweep"))
+    bench.sweep();
+  else
+    bench.run();
+  bench.print(options.contains("--json"));
   return 0;
 }
 

@@ -1,7 +1,10 @@
 #include "kernels/cudnn_workspace.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
+
+#include "lib/base/error.h"
 
 namespace gxp {
 namespace {
@@ -19,6 +22,18 @@ std::vector<AttentionSlice> cut(const AttentionShape& batch, size_t rows, size_t
 }
 
 }  // namespace
+
+size_t most_cudnn_workspace(const Environment& environment) {
+  const std::string* const text = find_variable(environment, "GXP_CUDNN_SLICE_MIB");
+  if (text == nullptr) return kMostCudnnWorkspace;
+  size_t count = 0;
+  const char* const end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, count);
+  if (error != std::errc() || rest != end || count < 1 || count > size_t{1} << 20)
+    fail(ErrorKind::kConfig, "GXP_CUDNN_SLICE_MIB is '{}': name a number of MiB, from 1 to 1048576",
+         *text);
+  return count << 20;
+}
 
 AttentionShape shape_of(const AttentionShape& batch, const AttentionSlice& slice) {
   AttentionShape part = batch;

@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 #include <compare>
-#include <limits>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +19,14 @@ namespace gxp {
 namespace {
 
 constexpr int kCandidates = 16;  // algorithms that are timed for a product
+constexpr int kGuesses = 4;      // asked for where none is timed: the first may not run
+
+// What the cache says where every algorithm failed when it was tried.
+constexpr GemmAlgorithm kNoAlgorithm = {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0},
+                                        ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
+// What it says of an end: whether it is fused.
+constexpr GemmAlgorithm kFused = {1};
+constexpr GemmAlgorithm kApart = {0};
 
 void check_cublas(cublasStatus_t status, std::string_view act) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -105,7 +113,7 @@ Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t c
   return transposed ? layout_of(type, columns, rows) : layout_of(type, rows, columns);
 }
 
-// A product that was prepared, with its algorithm.
+// A product that was prepared, with its algorithm, or why there is none.
 struct Prepared {
   explicit Prepared(const Product& p)
       : desc(desc_of(p)),
@@ -114,13 +122,15 @@ struct Prepared {
         d(layout_of(type_of(p.out), p.n, p.m)) {}
   Owned<cublasLtMatmulDesc_t> desc;
   Owned<cublasLtMatrixLayout_t> a, b, d;
-  cublasLtMatmulAlgo_t algo{};
+  std::optional<cublasLtMatmulAlgo_t> algo;
+  std::string why_not;
 };
 
 // Memory for trials, beside what the run has planned.
 class TrialMemory {
  public:
   explicit TrialMemory(size_t bytes) {
+    if (bytes == 0) return;
     check_cuda(cudaMalloc(&data_, bytes), "allocate memory to time products");
   }
   ~TrialMemory() { cudaFree(data_); }
@@ -181,24 +191,29 @@ struct CublasProducts::Impl {
       set(ready.desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, places.b_factor);
       set(ready.desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, places.a_factor);
     }
-    if (is_new) ready.algo = choose(product, ready, places);
+    if (is_new) choose(product, ready, places);
     return ready;
   }
 
   // The fastest for this product, or cuBLASLt's first guess if nothing is timed.
-  cublasLtMatmulAlgo_t choose(const Product& product, const Prepared& ready,
-                              const ProductPlaces& places) {
-    const auto candidates = candidates_of(product, ready);
-    if (!cache) return candidates.front();
-    const auto time = [&] { return words_of(fastest_of(candidates, product, ready, places)); };
+  void choose(const Product& product, Prepared& ready, const ProductPlaces& places) {
+    const auto candidates = candidates_of(product, ready, cache ? kCandidates : kGuesses);
+    if (candidates.empty()) return;
+    if (!cache) {
+      ready.algo = candidates.front();
+      return;
+    }
+    const auto time = [&] { return fastest_of(candidates, product, ready, places); };
     const GemmAlgorithm chosen = cache->choose(key_of(queue.gpu_name(), product), time);
-    return std::bit_cast<cublasLtMatmulAlgo_t>(chosen);
-  }
-  static GemmAlgorithm words_of(const cublasLtMatmulAlgo_t& algo) {
-    return std::bit_cast<GemmAlgorithm>(algo);
+    if (chosen == kNoAlgorithm)
+      ready.why_not = "each of its algorithms failed when it was tried";
+    else
+      ready.algo = std::bit_cast<cublasLtMatmulAlgo_t>(chosen);
   }
 
-  std::vector<cublasLtMatmulAlgo_t> candidates_of(const Product& product, const Prepared& ready) {
+  // Those that cuBLASLt says it can run; without any, `ready` has its reason.
+  std::vector<cublasLtMatmulAlgo_t> candidates_of(const Product& product, Prepared& ready,
+                                                  int most) {
     const CublasLibrary& cublas = cublas_library();
     cublasLtMatmulPreference_t created = nullptr;
     check_cublas(cublas.preference_create(&created), "ask cuBLASLt for algorithms");
@@ -214,55 +229,94 @@ struct CublasProducts::Impl {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product.alignments[2]);
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results{};
     int count = 0;
-    const cublasStatus_t status = cublas.heuristic(
-        handle.get(), ready.desc.get(), ready.a.get(), ready.b.get(), ready.d.get(), ready.d.get(),
-        created, cache ? kCandidates : 1, results.data(), &count);
-    if (status != CUBLAS_STATUS_SUCCESS || count == 0)
-      fail(ErrorKind::kDevice, "multiply ({}, {}) by ({}, {}) on a GPU: cuBLASLt knows no way ({})",
-           product.m, product.k, product.k, product.n, cublas.status_string(status));
+    const cublasStatus_t status =
+        cublas.heuristic(handle.get(), ready.desc.get(), ready.a.get(), ready.b.get(),
+                         ready.d.get(), ready.d.get(), created, most, results.data(), &count);
     std::vector<cublasLtMatmulAlgo_t> candidates;
-    for (int i = 0; i < count; ++i) candidates.push_back(results[size_t(i)].algo);
+    cublasStatus_t refusal = status;
+    for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
+      const cublasLtMatmulHeuristicResult_t& result = results[size_t(i)];
+      if (result.state == CUBLAS_STATUS_SUCCESS)
+        candidates.push_back(result.algo);
+      else
+        refusal = result.state;
+    }
+    if (candidates.empty()) ready.why_not = cublas.status_string(refusal);
     return candidates;
   }
 
-  // A product that is added to its output is timed into other memory.
-  cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
-                                  const Product& product, const Prepared& ready,
-                                  ProductPlaces places) {
-    std::optional<TrialMemory> trial;
-    if (product.adds) {
-      trial.emplace(product.m * product.n * size_of(product.out));
-      places.out = trial->data();
-    }
-    float best = std::numeric_limits<float>::infinity();
-    cublasLtMatmulAlgo_t fastest = candidates.front();
-    for (const cublasLtMatmulAlgo_t& algo : candidates) {
-      const float time = time_on(queue.stream(), [&] { run(product, ready, algo, places); });
-      if (time >= best) continue;
-      best = time;
-      fastest = algo;
-    }
-    return fastest;
+  GemmAlgorithm fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
+                           const Product& product, const Prepared& ready,
+                           const ProductPlaces& places) {
+    const Trial trial = try_all(candidates, product, ready, places);
+    if (trial.working.empty()) return kNoAlgorithm;
+    const auto fastest = std::ranges::min_element(trial.times) - trial.times.begin();
+    return std::bit_cast<GemmAlgorithm>(trial.working[size_t(fastest)]);
   }
 
-  void run(const Product& product, const Prepared& ready, const ProductPlaces& places) {
-    run(product, ready, ready.algo, places);
+  struct Trial {
+    std::vector<cublasLtMatmulAlgo_t> working;
+    std::vector<float> times;  // of those
+  };
+  // A product that is added to its output is timed into other memory.
+  Trial try_all(const std::vector<cublasLtMatmulAlgo_t>& candidates, const Product& product,
+                const Prepared& ready, ProductPlaces places) {
+    const TrialMemory other(product.adds ? product.m * product.n * size_of(product.out) : 0);
+    if (product.adds) places.out = other.data();
+    const auto works = [&](const cublasLtMatmulAlgo_t& algo) {
+      if (start(product, ready, algo, places) == CUBLAS_STATUS_SUCCESS) return true;
+      cudaGetLastError();  // forget it: nothing was queued
+      return false;
+    };
+    Trial trial;
+    std::ranges::copy_if(candidates, std::back_inserter(trial.working), works);
+    std::vector<std::function<void()>> ways;
+    for (const cublasLtMatmulAlgo_t& algo : trial.working)
+      ways.emplace_back([&] { run(product, ready, algo, places); });
+    trial.times = times_in_turn(queue.stream(), ways);
+    return trial;
   }
+
+  // The product's end, fused or apart, as the cache says or two trials find. Their products are
+  // prepared before the cache is held: these ask it, too.
+  bool fuses(const Product& product, const FusionTrial& trial) {
+    const auto [known, is_new] = fusions.try_emplace(product, true);
+    if (!is_new) return known->second;
+    const std::string key = key_of(queue.gpu_name(), product) + ", fused";
+    std::optional<GemmAlgorithm> chosen = cache->find(key);
+    if (!chosen) {
+      const TrialMemory memory(trial.bytes);
+      const std::array<std::function<void()>, 2> ways = {[&] { trial.fused(memory.data()); },
+                                                         [&] { trial.apart(memory.data()); }};
+      for (const auto& start : ways) start();
+      chosen = cache->choose(key, [&] {
+        const std::vector<float> times = times_in_turn(queue.stream(), ways);
+        return times[0] <= times[1] ? kFused : kApart;
+      });
+    }
+    known->second = *chosen != kApart;
+    return known->second;
+  }
+
   void run(const Product& product, const Prepared& ready, const cublasLtMatmulAlgo_t& algo,
            const ProductPlaces& places) {
+    check_cublas(start(product, ready, algo, places), "multiply matrices on a GPU");
+  }
+  cublasStatus_t start(const Product& product, const Prepared& ready,
+                       const cublasLtMatmulAlgo_t& algo, const ProductPlaces& places) {
     const float alpha = 1;
     const float beta = product.adds ? 1 : 0;
-    check_cublas(cublas_library().matmul(
-                     handle.get(), ready.desc.get(), &alpha, places.b, ready.a.get(), places.a,
-                     ready.b.get(), &beta, places.c, ready.d.get(), places.out, ready.d.get(),
-                     &algo, places.workspace, CublasProducts::kWorkspaceBytes, queue.stream()),
-                 "multiply matrices on a GPU");
+    return cublas_library().matmul(handle.get(), ready.desc.get(), &alpha, places.b, ready.a.get(),
+                                   places.a, ready.b.get(), &beta, places.c, ready.d.get(),
+                                   places.out, ready.d.get(), &algo, places.workspace,
+                                   CublasProducts::kWorkspaceBytes, queue.stream());
   }
 
   CudaQueue& queue;
   Owned<cublasLtHandle_t> handle;
   std::optional<GemmCache> cache;
   std::map<Product, Prepared> prepared;
+  std::map<Product, bool> fusions;
 };
 
 CublasProducts::CublasProducts(CudaQueue& queue, const std::string& cache)
@@ -270,7 +324,29 @@ CublasProducts::CublasProducts(CudaQueue& queue, const std::string& cache)
 CublasProducts::~CublasProducts() = default;
 
 void CublasProducts::multiply(const Product& product, const ProductPlaces& places) {
-  impl_->run(product, impl_->prepare(product, places), places);
+  const Prepared& ready = impl_->prepare(product, places);
+  if (!ready.algo)
+    fail(ErrorKind::kDevice, "multiply ({}, {}) by ({}, {}) on a GPU: cuBLASLt knows no way ({})",
+         product.m, product.k, product.k, product.n, ready.why_not);
+  impl_->run(product, ready, *ready.algo, places);
+}
+
+bool CublasProducts::knows(const Product& product, const ProductPlaces& places) {
+  return impl_->prepare(product, places).algo.has_value();
+}
+
+bool CublasProducts::fuses(const Product& product, const ProductPlaces& places,
+                           const FusionTrial& trial) {
+  if (!knows(product, places)) return false;
+  return !impl_->cache || impl_->fuses(product, trial);
+}
+
+std::vector<float> CublasProducts::candidate_times(const Product& product,
+                                                   const ProductPlaces& places) {
+  impl_->prepare(product, places);  // hands it the places
+  Prepared& ready = impl_->prepared.at(product);
+  const auto candidates = impl_->candidates_of(product, ready, kCandidates);
+  return impl_->try_all(candidates, product, ready, places).times;
 }
 
 }  // namespace gxp

@@ -5,8 +5,10 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/cuda/cuda_queue.h"
 #include "kernels/ops.h"
@@ -45,6 +47,13 @@ struct ProductPlaces {
   const float* b_factor = nullptr;
 };
 
+// The two ways to do what a product does on its way out, as trials that may be repeated: with it,
+// and by kernels after it. `bytes` of memory that both may write are theirs.
+struct FusionTrial {
+  size_t bytes = 0;
+  std::function<void(void*memory)> fused, apart;
+};
+
 class CublasProducts {
  public:
   // What NVIDIA advises for Hopper.
@@ -56,6 +65,14 @@ class CublasProducts {
   ~CublasProducts();
   // Queues it. kDevice if cuBLASLt knows no way; memory for the trials is beside what is planned.
   void multiply(const Product& product, const ProductPlaces& places);
+  // Whether cuBLASLt knows a way. It may not know one for some ends, by shapes, alignments and
+  // versions.
+  bool knows(const Product& product, const ProductPlaces& places);
+  // Whether what the product does on its way out is done so: where cuBLASLt knows a way and, with a
+  // cache, where it was timed to be no slower than apart.
+  bool fuses(const Product& product, const ProductPlaces& places, const FusionTrial& trial);
+  // Milliseconds of each of cuBLASLt's algorithms, in its order; of those that fail, none.
+  std::vector<float> candidate_times(const Product& product, const ProductPlaces& places);
 
  private:
   struct Impl;

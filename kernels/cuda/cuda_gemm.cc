@@ -93,21 +93,36 @@ void CudaGemm::matmul(const Tensor& out, const ConstTensor& a, const ConstTensor
   product.alignments = {alignment_of(places.a), alignment_of(places.b),
                         std::min(alignment_of(places.c), alignment_of(places.out)),
                         alignment_of(places.bias)};
-  products_.multiply(product, places);
+  multiply(product, places, bias.dtype);
+}
+
+void CudaGemm::multiply(const Product& product, const ProductPlaces& places, DType bias_type) {
+  if (product.end != ProductEnd::kBias || products_.knows(product, places))
+    return products_.multiply(product, places);
+  Product plain = product;
+  plain.end = ProductEnd::kPlain;
+  plain.alignments.back() = alignment_of(nullptr);
+  products_.multiply(plain, places);
+  check_cuda(launch_add_row(queue_.stream(), product.m * product.n, {places.out, product.out},
+                            {places.bias, bias_type}, product.n),
+             "launch add_row");
+}
+
+// x by one product, its GELU by a kernel if it is wanted.
+void CudaGemm::gelu_apart(const LinearGelu& layer) {
+  matmul(layer.x, layer.in, layer.weight,
+         {.bias = layer.bias, .float8 = operands_of_forward(layer.float8)});
+  if (is_there(layer.activated))
+    check_cuda(launch_gelu_forward(queue_.stream(), layer.x.count(), array_of(layer.activated),
+                                   array_of(ConstTensor(layer.x))),
+               "launch gelu_forward");
 }
 
 void CudaGemm::linear_gelu(const LinearGelu& layer) {
   const Tensor& x = layer.x;
   if (layer.float8 || !is_argument_of_cublas(x, x.shape.columns()) || layer.in.dtype != x.dtype ||
-      layer.weight.dtype != x.dtype || layer.bias.dtype != x.dtype) {
-    matmul(x, layer.in, layer.weight,
-           {.bias = layer.bias, .float8 = operands_of_forward(layer.float8)});
-    if (is_there(layer.activated))
-      check_cuda(launch_gelu_forward(queue_.stream(), x.count(), array_of(layer.activated),
-                                     array_of(ConstTensor(x))),
-                 "launch gelu_forward");
-    return;
-  }
+      layer.weight.dtype != x.dtype || layer.bias.dtype != x.dtype)
+    return gelu_apart(layer);
   // One product, whether its GELU is wanted or not: another one's x might have other bits.
   std::byte* const scratch = queue_.scratch(kFirstCopy + x.count() * size_of(x.dtype));
   void* const out =
@@ -120,18 +135,26 @@ void CudaGemm::linear_gelu(const LinearGelu& layer) {
                                 out,
                                 scratch};
   GXP_ASSERT(alignment_of(places.out) >= kArgumentAlignment);
-  products_.multiply({.m = x.shape.rows(),
-                      .n = x.shape.columns(),
-                      .k = layer.in.shape.columns(),
-                      .transpose_a = false,
-                      .transpose_b = false,
-                      .adds = false,
-                      .end = ProductEnd::kBiasGelu,
-                      .operands = x.dtype,
-                      .out = x.dtype,
-                      .alignments = {alignment_of(places.a), alignment_of(places.b),
-                                     kArgumentAlignment, alignment_of(x.memory.data)}},
-                     places);
+  const Product product{.m = x.shape.rows(),
+                        .n = x.shape.columns(),
+                        .k = layer.in.shape.columns(),
+                        .transpose_a = false,
+                        .transpose_b = false,
+                        .adds = false,
+                        .end = ProductEnd::kBiasGelu,
+                        .operands = x.dtype,
+                        .out = x.dtype,
+                        .alignments = {alignment_of(places.a), alignment_of(places.b),
+                                       kArgumentAlignment, alignment_of(x.memory.data)}};
+  // Timed as if the GELU were wanted: the choice is one for both.
+  const Tensor activated({static_cast<std::byte*>(out), x.memory.bytes, MemorySpace::kCuda},
+                         x.dtype, x.shape);
+  LinearGelu wanted = layer;
+  wanted.activated = activated;
+  const FusionTrial trial{.fused = [&](void*) { products_.multiply(product, places); },
+                          .apart = [&](void*) { gelu_apart(wanted); }};
+  if (products_.fuses(product, places, trial)) return products_.multiply(product, places);
+  gelu_apart(layer);
 }
 
 void CudaGemm::linear_backward(const LinearBackward& layer) {
@@ -170,23 +193,30 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
                         .out = dx.dtype,
                         .alignments = {alignment_of(places.a), alignment_of(places.b),
                                        alignment_of(places.out), alignment_of(places.argument)}};
-  const bool fuses =
-      is_argument_of_cublas(in, product.n) && in.dtype == dx.dtype && dx.dtype == dout.dtype;
-  if (!fuses) {
+  // Into `activated`: a trial leaves `in` as it is.
+  const auto fused = [&](void* activated) {
+    products_.multiply(product, places);
+    check_cuda(launch_gelu_forward(queue_.stream(), in.count(), {activated, in.dtype},
+                                   array_of(ConstTensor(in))),
+               "launch gelu_forward");
+  };
+  const auto apart = [&](void* activated) {
     matmul(dx, dout, layer.weight, {.transpose_b = !layer.outputs_first});
-    return slope_of_gelu(layer);
-  }
-  products_.multiply(product, places);
-  check_cuda(
-      launch_gelu_forward(queue_.stream(), in.count(), array_of(in), array_of(ConstTensor(in))),
-      "launch gelu_forward");
+    slope_of_gelu(layer, activated);
+  };
+  const bool can_be =
+      is_argument_of_cublas(in, product.n) && in.dtype == dx.dtype && dx.dtype == dout.dtype;
+  if (can_be &&
+      products_.fuses(product, places, {.bytes = in.memory.bytes, .fused = fused, .apart = apart}))
+    return fused(in.memory.data);
+  apart(in.memory.data);
 }
 
-// dx *= gelu'(in), and in becomes gelu(in).
-void CudaGemm::slope_of_gelu(const LinearBackward& layer) {
+// dx *= gelu'(in), and `activated`, which may be in, becomes gelu(in).
+void CudaGemm::slope_of_gelu(const LinearBackward& layer, void* activated) {
   const Tensor& dx = layer.dx;
   const Tensor& in = layer.in;
-  check_cuda(launch_gelu_backward(queue_.stream(), dx.count(), array_of(dx), array_of(in),
+  check_cuda(launch_gelu_backward(queue_.stream(), dx.count(), array_of(dx), {activated, in.dtype},
                                   array_of(ConstTensor(dx)), array_of(ConstTensor(in))),
              "launch gelu_backward");
 }
@@ -224,20 +254,20 @@ void CudaGemm::multiply_codes(const Tensor& out, const Float8Matrix& a, const Fl
                              .workspace = queue_.scratch(kFirstCopy),
                              .a_factor = a.factor,
                              .b_factor = b.factor};
-  products_.multiply({.m = out.shape.rows(),
-                      .n = out.shape.columns(),
-                      .k = k,
-                      .transpose_a = false,
-                      .transpose_b = true,
-                      .adds = options.accumulate || has_residual,
-                      .end = has_bias ? ProductEnd::kBias : ProductEnd::kPlain,
-                      .operands = DType::kU8,
-                      .out = out.dtype,
-                      .alignments = {uint32_t(kMostAlignment), uint32_t(kMostAlignment),
-                                     std::min(alignment_of(places.c), alignment_of(places.out)),
-                                     alignment_of(places.bias)},
-                      .float8 = {a.type, b.type}},
-                     places);
+  multiply({.m = out.shape.rows(),
+            .n = out.shape.columns(),
+            .k = k,
+            .transpose_a = false,
+            .transpose_b = true,
+            .adds = options.accumulate || has_residual,
+            .end = has_bias ? ProductEnd::kBias : ProductEnd::kPlain,
+            .operands = DType::kU8,
+            .out = out.dtype,
+            .alignments = {uint32_t(kMostAlignment), uint32_t(kMostAlignment),
+                           std::min(alignment_of(places.c), alignment_of(places.out)),
+                           alignment_of(places.bias)},
+            .float8 = {a.type, b.type}},
+           places, DType::kBF16);
 }
 
 void CudaGemm::linear_backward_float8(const LinearBackward& layer) {
@@ -255,7 +285,7 @@ void CudaGemm::linear_backward_float8(const LinearBackward& layer) {
   const Float8Matrix weight = make_float8(queue_, place, layer.weight, Float8::kE4M3, weight_ways);
   multiply_codes(layer.dx, dout, weight, layer.dout.shape.columns(),
                  {.transpose_b = !turned, .accumulate = layer.add_dx});
-  if (layer.of_gelu) slope_of_gelu(layer);
+  if (layer.of_gelu) slope_of_gelu(layer, layer.in.memory.data);
   if (!trains) return;
   place = at;  // the weight's product is queued before
   const Float8Matrix in = make_float8(queue_, place, layer.in, Float8::kE4M3, in_ways);

@@ -86,62 +86,39 @@ std::vector<Place> places_of(const AttentionBackward& args, const SliceStart& st
 
 CudnnAttention::CudnnAttention(CudaQueue& queue, const CudnnFunctions& functions,
                                size_t most_workspace)
-    : queue_(queue),
-      functions_(functions),
-      most_workspace_(most_workspace),
-      handle_(nullptr, functions.destroy) {
-  cudaStream_t const stream = queue.stream();  // makes its GPU current, which the handle is for
-  CudnnContext* created = nullptr;
-  CudnnStatus status = functions.create(&created);
-  handle_.reset(created);
-  if (status == kCudnnSuccess) status = functions.set_stream(created, stream);
-  if (status != kCudnnSuccess)
-    started_ = {false, fmt::format("start cuDNN {}: {}", cudnn_version_name(functions.version()),
-                                   functions.error_string(status))};
-}
-
-CudnnAttention::Prepared& CudnnAttention::prepare(Direction direction,
-                                                  const CudnnAttentionShape& shape) {
-  const auto [found, is_new] = prepared_.try_emplace(
-      {direction, shape}, CudnnGraph(functions_, {.handle = handle_.get()}), Support{});
-  Prepared& ready = found->second;
-  if (!is_new) return ready;
-  if (direction == Direction::kForward)
-    describe_attention_forward(ready.graph, shape);
-  else
-    describe_attention_backward(ready.graph, shape);
-  ready.support = ready.graph.plan(cudnn_workspace_bytes(shape.heads));
-  return ready;
+    : queue_(queue), most_workspace_(most_workspace) {
+  queue.stream();  // makes its GPU current, which the plans are for
+  plans_ = cudnn_plans(functions);
 }
 
 Support CudnnAttention::forward(const AttentionForward& args) {
-  queue_.stream();  // makes its GPU current
+  cudaStream_t const stream = queue_.stream();  // makes its GPU current
   const AttentionSlice all = whole(args.shape);
-  Prepared& ready = prepare(Direction::kForward, shape_of(args, all));
-  if (!ready.support) return ready.support;
+  CudnnPlan& plan = plans_->plan(CudnnDirection::kForward, shape_of(args, all));
+  if (!plan.support) return plan.support;
   const Scalars scalars(args.shape);
-  ready.graph.run(inputs_of(args, {args.shape, all}, scalars),
-                  queue_.scratch(ready.graph.workspace_bytes()));
+  plans_->run(plan, inputs_of(args, {args.shape, all}, scalars),
+              queue_.scratch(plan.graph.workspace_bytes()), stream);
   return {};
 }
 
 Support CudnnAttention::backward(const AttentionBackward& args) {
-  queue_.stream();  // makes its GPU current
+  cudaStream_t const stream = queue_.stream();  // makes its GPU current
   const std::vector<AttentionSlice> slices = attention_slices(args.shape, most_workspace_);
   if (slices.empty())
     return {false, fmt::format("gradients of the scores of one group of heads at {} positions "
                                "take more than {} bytes",
                                args.shape.positions, most_workspace_)};
-  for (const AttentionSlice& slice : slices) {
-    const Prepared& ready = prepare(Direction::kBackward, shape_of(args, slice));
-    if (!ready.support) return ready.support;
-  }
+  const auto plan_of = [&](const AttentionSlice& slice) -> CudnnPlan& {
+    return plans_->plan(CudnnDirection::kBackward, shape_of(args, slice));
+  };
+  for (const AttentionSlice& slice : slices)
+    if (const CudnnPlan& plan = plan_of(slice); !plan.support) return plan.support;
   const size_t bytes = cudnn_workspace_bytes(shape_of(args.shape, slices.front()));
   std::byte* const workspace = queue_.scratch(bytes);
   const Scalars scalars(args.shape);
   for (const AttentionSlice& slice : slices)
-    prepare(Direction::kBackward, shape_of(args, slice))
-        .graph.run(places_of(args, {args.shape, slice}, scalars), workspace);
+    plans_->run(plan_of(slice), places_of(args, {args.shape, slice}, scalars), workspace, stream);
   return {};
 }
 

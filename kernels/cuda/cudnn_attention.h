@@ -1,13 +1,11 @@
 // Causal attention of kernels/ops.h by cuDNN: halves, heads of a multiple of 8 channels.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <vector>
 
 #include "kernels/attention_args.h"
 #include "kernels/cuda/cuda_queue.h"
-#include "kernels/cuda/cudnn_attention_graph.h"
+#include "kernels/cuda/cudnn_plans.h"
 #include "kernels/cudnn_workspace.h"
 
 namespace gxp {
@@ -22,26 +20,16 @@ class CudnnAttention {
   CudnnAttention(CudaQueue& queue, const CudnnFunctions& functions, size_t most_workspace);
 
   // Without it, nothing below may be called.
-  [[nodiscard]] const Support& started() const { return started_; }
+  [[nodiscard]] const Support& started() const { return plans_->started(); }
 
   // Queue the operation, or nothing and say why cuDNN does not compute it.
   Support forward(const AttentionForward& args);
   Support backward(const AttentionBackward& args);
 
  private:
-  enum class Direction { kForward, kBackward };
-  struct Prepared {
-    CudnnGraph graph;
-    Support support;
-  };
-  Prepared& prepare(Direction direction, const CudnnAttentionShape& shape);
-
   CudaQueue& queue_;
-  const CudnnFunctions& functions_;
   size_t most_workspace_;
-  std::unique_ptr<CudnnContext, CudnnStatus (*)(CudnnContext*)> handle_;
-  Support started_;
-  std::map<std::pair<Direction, CudnnAttentionShape>, Prepared> prepared_;
+  std::shared_ptr<CudnnPlans> plans_;  // of the queue's GPU; owners: as cudnn_plans() says
 };
 
 }  // namespace gxp

@@ -102,6 +102,19 @@ struct Sum {
   }
 };
 
+template <class T, class Row>
+struct AddRow {
+  T* out;
+  const Row* row;
+  size_t columns;
+  template <int N>
+  __device__ void run(size_t i) const {
+    Floats<N> sum = load<N>(out + i);
+    for (int j = 0; j < N; ++j) sum.at[j] += load<1>(row + (i + j) % columns).at[0];
+    store(out + i, sum);
+  }
+};
+
 struct RoundStochastically {
   Bf16* out;
   const float* x;
@@ -176,6 +189,17 @@ cudaError_t launch_convert(cudaStream_t stream, size_t count, CudaArray out, Con
       const Convert<decltype(to), decltype(from)> body{elements<decltype(to)>(out),
                                                        elements<decltype(from)>(x)};
       return for_each(stream, count, lie_in_fours(body.out, body.x), body);
+    });
+  });
+}
+
+cudaError_t launch_add_row(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray row,
+                           size_t columns) {
+  return with_element(out.type, [&](auto to) {
+    return with_element(row.type, [&](auto from) {
+      const AddRow<decltype(to), decltype(from)> body{elements<decltype(to)>(out),
+                                                      elements<decltype(from)>(row), columns};
+      return for_each(stream, count, lie_in_fours(body.out), body);
     });
   });
 }

@@ -24,6 +24,9 @@ cudaError_t launch_swiglu_backward(cudaStream_t stream, size_t count, CudaArray 
 cudaError_t launch_convert(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray x);
 cudaError_t launch_add(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray a,
                        ConstCudaArray b);
+// out(rows, columns) += row(columns), of any types each.
+cudaError_t launch_add_row(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray row,
+                           size_t columns);
 
 // out: bf16.
 cudaError_t launch_round_stochastically(cudaStream_t stream, size_t count, void* out,

@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "lib/base/error.h"
-#include "lib/base/fd.h"
 
 namespace gxp {
 namespace {
@@ -41,16 +40,27 @@ GemmCache::GemmCache(std::string path) : path_(std::move(path)) {
          error.message());
 }
 
-GemmAlgorithm GemmCache::choose(const std::string& key,
-                                const std::function<GemmAlgorithm()>& time) {
-  if (const auto found = known_.find(key); found != known_.end()) return found->second;
-  const Fd file(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+// Given back when the file is closed. A process that dies gives it back too.
+Fd GemmCache::lock() const {
+  Fd file(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file.valid())
     fail(ErrorKind::kIo, "open {}: {}; name another folder in train.gemm_cache", path_,
          system_text(errno));
-  // Given back when the file is closed. A process that dies gives it back too.
   if (::flock(file.get(), LOCK_EX) != 0)
     fail(ErrorKind::kIo, "lock {}: {}", path_, system_text(errno));
+  return file;
+}
+
+std::optional<GemmAlgorithm> GemmCache::find(const std::string& key) {
+  if (known_.find(key) == known_.end()) read(lock().get());
+  const auto found = known_.find(key);
+  return found == known_.end() ? std::nullopt : std::optional(found->second);
+}
+
+GemmAlgorithm GemmCache::choose(const std::string& key,
+                                const std::function<GemmAlgorithm()>& time) {
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  const Fd file = lock();
   read(file.get());
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   const GemmAlgorithm fastest = time();

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "lib/base/environment.h"
+#include "lib/base/fd.h"
 
 namespace gxp {
 
@@ -22,10 +24,13 @@ class GemmCache {
   // `path`: the file; its folder is made.
   explicit GemmCache(std::string path);
   // What the file says of `key`, else what `time` finds, which is then written there. While one
-  // process times, the others wait.
+  // process times, the others wait; `time` asks no cache itself.
   GemmAlgorithm choose(const std::string& key, const std::function<GemmAlgorithm()>& time);
+  // What the file says of `key`, if it does.
+  std::optional<GemmAlgorithm> find(const std::string& key);
 
  private:
+  [[nodiscard]] Fd lock() const;
   void read(int fd);
 
   std::string path_;

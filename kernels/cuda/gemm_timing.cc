@@ -1,5 +1,8 @@
 #include "kernels/cuda/gemm_timing.h"
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <utility>
 
 #include "lib/device/cuda_check.h"
@@ -7,7 +10,9 @@
 namespace gxp {
 namespace {
 
-constexpr int kRepetitions = 5;
+constexpr int kRounds = 5;
+constexpr int kRunsATurn = 2;
+constexpr std::chrono::milliseconds kWarmUp{20};
 
 class TimedEvent {
  public:
@@ -30,15 +35,31 @@ class TimedEvent {
 
 }  // namespace
 
-float time_on(cudaStream_t stream, const std::function<void()>& start) {
-  TimedEvent before;
-  TimedEvent after;
-  start();
-  before.record(stream);
-  for (int i = 0; i < kRepetitions; ++i) start();
-  after.record(stream);
-  check_cuda(cudaStreamSynchronize(stream), "time the GPU");
-  return after.milliseconds_since(before) / kRepetitions;
+std::vector<float> times_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways) {
+  using Clock = std::chrono::steady_clock;
+  const auto warm = Clock::now() + kWarmUp;
+  do {
+    for (const auto& start : ways) start();
+    check_cuda(cudaStreamSynchronize(stream), "time the GPU");
+  } while (!ways.empty() && Clock::now() < warm);
+  std::vector<std::array<float, kRounds>> times(ways.size());
+  std::vector<TimedEvent> events(ways.size() + 1);
+  for (int round = 0; round < kRounds; ++round) {
+    events[0].record(stream);
+    for (size_t i = 0; i < ways.size(); ++i) {
+      for (int run = 0; run < kRunsATurn; ++run) ways[i]();
+      events[i + 1].record(stream);
+    }
+    check_cuda(cudaStreamSynchronize(stream), "time the GPU");
+    for (size_t i = 0; i < ways.size(); ++i)
+      times[i][size_t(round)] = events[i + 1].milliseconds_since(events[i]) / kRunsATurn;
+  }
+  std::vector<float> medians;
+  for (auto& of_way : times) {
+    std::ranges::nth_element(of_way, of_way.begin() + kRounds / 2);
+    medians.push_back(of_way[kRounds / 2]);
+  }
+  return medians;
 }
 
 }  // namespace gxp

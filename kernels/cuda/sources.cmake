@@ -20,6 +20,7 @@ set(gxp_cuda_sources
   cudnn_attention.cc
   cudnn_attention_graph.cc
   cudnn_graph.cc
+  cudnn_plans.cc
   elementwise.cu
   embedding.cu
   float8.cu

@@ -85,7 +85,8 @@ uint64_t attention_workspace(const RunPlan& plan, const RunConfig& config) {
                                 .head_size = size_t(model.channels_per_head())};
   if (config.train.attention == "own" || config.train.precision == "fp32") return 0;
   if (batch.head_size % 8 != 0) return 0;
-  const std::vector<AttentionSlice> slices = attention_slices(batch);
+  const std::vector<AttentionSlice> slices =
+      attention_slices(batch, most_cudnn_workspace(process_environment()));
   return slices.empty() ? 0 : cudnn_workspace_bytes(shape_of(batch, slices.front()));
 }
 

@@ -8,7 +8,6 @@
 //            kernel that has them. kCorrupt: more work than the limit.
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>

@@ -47,9 +47,11 @@ Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_
   backend.host_device = make_cpu_device();
   backend.lanes = std::make_unique<Lanes>(*backend.device);
   backend.pool = std::make_unique<ThreadPool>(thread_count(config, local_world_size));
-  backend.ops = make_cuda_ops(
-      (*backend.lanes)[Lane::kCompute], *backend.device,
-      {.gemm_cache = cache_file(config.gemm_cache), .attention = attention_by(config)});
+  backend.ops =
+      make_cuda_ops((*backend.lanes)[Lane::kCompute], *backend.device,
+                    {.gemm_cache = cache_file(config.gemm_cache),
+                     .attention = attention_by(config),
+                     .most_cudnn_workspace = most_cudnn_workspace(process_environment())});
   backend.has_cudnn = attention_by(config) != AttentionBy::kOwn && bool(cudnn_library().support);
   backend.comm_ops = make_cuda_ops((*backend.lanes)[Lane::kComm], *backend.device);
   backend.host_ops = make_cpu_ops(*backend.pool);

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <exception>
 
+#include "lib/train/leave.h"
+
 namespace gxp {
 
 std::function<void()> ProgramRunner::timed(std::function<void()> run, Stream& stream, size_t id) {
@@ -38,14 +40,8 @@ ProgramRunner::ProgramRunner(Lanes& lanes, const StepProgram& program, const Pro
 }
 
 ProgramRunner::~ProgramRunner() {
-  if (!running_) return;
-  for (Stream* stream : streams_) {
-    if (stream == nullptr) continue;
-    try {
-      stream->synchronize(Deadline::after(kComputeTimeout));
-    } catch (const std::exception&) {  // run() has thrown what there was to say
-    }
-  }
+  // Of a run that has thrown before it waited: its works must not outlive this.
+  if (running_) settle_or_leave(streams_, Deadline::after(kSettleTimeout), nullptr);
 }
 
 void ProgramRunner::run(Deadline deadline) {
@@ -59,16 +55,13 @@ void ProgramRunner::run(Deadline deadline) {
   }
   // Compute last: when a lane fails, the others go on with what they have, and a failure to
   // communicate or to fetch is the cause of whatever the compute lane says.
-  std::exception_ptr first;
-  for (const Lane lane : {Lane::kComm, Lane::kOffload, Lane::kCompute}) {
-    if (streams_[size_t(lane)] == nullptr) continue;
-    try {
-      streams_[size_t(lane)]->synchronize(deadline);
-    } catch (...) {
-      if (first == nullptr) first = std::current_exception();
-    }
+  try {
+    for (const Lane lane : {Lane::kComm, Lane::kOffload, Lane::kCompute})
+      if (streams_[size_t(lane)] != nullptr) streams_[size_t(lane)]->synchronize(deadline);
+  } catch (...) {
+    settle_or_leave(streams_, Deadline::after(kSettleTimeout), std::current_exception());
+    throw;
   }
-  if (first != nullptr) std::rethrow_exception(first);
   running_ = false;
 }
 

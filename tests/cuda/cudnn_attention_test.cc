@@ -13,8 +13,12 @@ using emulation::CudnnBehaviour;
 
 // How the emulated cuDNN behaves while this exists.
 struct Behaving {
-  explicit Behaving(const CudnnBehaviour& behaviour) { emulation::cudnn_behaviour() = behaviour; }
-  ~Behaving() { emulation::cudnn_behaviour() = {}; }
+  explicit Behaving(const CudnnBehaviour& behaviour) { set(behaviour); }
+  ~Behaving() { set({}); }
+  static void set(const CudnnBehaviour& behaviour) {
+    emulation::cudnn_behaviour() = behaviour;
+    forget_cudnn_plans();
+  }
 };
 
 BackendKind kind_of(const CudaOpsOptions& options) {
@@ -70,6 +74,24 @@ TEST_CASE("attention by cuDNN in slices has the bits of one call") {
   check_same_bits(computed({.attention = AttentionBy::kCudnn, .most_cudnn_workspace = most}),
                   whole);
   CHECK(emulation::cudnn_runs() - before == 1 + calls);
+}
+
+TEST_CASE("cuDNN's plans are made once in a process") {
+  forget_cudnn_plans();
+  const int before = emulation::cudnn_plans_made();
+  const GroupedRun first = computed({.attention = AttentionBy::kCudnn});
+  const int made = emulation::cudnn_plans_made() - before;
+  CHECK(made == 2);  // forward and backward
+  check_same_bits(computed({.attention = AttentionBy::kCudnn}), first);
+  CHECK(emulation::cudnn_plans_made() - before == made);
+}
+
+TEST_CASE("the environment says how much memory a call of cuDNN may take") {
+  CHECK(most_cudnn_workspace({}) == kMostCudnnWorkspace);
+  CHECK(most_cudnn_workspace({{"GXP_CUDNN_SLICE_MIB", "48"}}) == size_t{48} << 20);
+  for (const char* wrong : {"0", "-1", "many", "48 MiB", "99999999999999999999"})
+    CHECK_THROWS_WITH(most_cudnn_workspace({{"GXP_CUDNN_SLICE_MIB", wrong}}),
+                      Catch::Contains("GXP_CUDNN_SLICE_MIB") && Catch::Contains("MiB"));
 }
 
 TEST_CASE("where cuDNN cannot compute attention, gxp's kernels do, or the run says why not") {

@@ -1,5 +1,8 @@
-// Which passes over memory the emulated cuBLASLt is spared.
+// Which passes over memory the emulated cuBLASLt is spared, and what is done where it refuses.
 #include <cublasLt.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "tests/cuda/on_device.h"
 #include "tests/kernels/halves.h"
@@ -7,32 +10,108 @@
 namespace gxp {
 namespace {
 
-// The products with `epilogue` in a layer of bf16 with a GELU behind it, forward and backward.
-int products_with(uint32_t epilogue, size_t columns) {
-  const TestOps backend = make_cuda_test_ops();
+constexpr uint32_t kBiasGelu = CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+constexpr uint32_t kSlope = CUBLASLT_EPILOGUE_DGELU;
+
+// How the emulated cuBLASLt behaves while this exists.
+struct Behaving {
+  explicit Behaving(const EmulatedCublas& behaviour) { emulated_cublas() = behaviour; }
+  ~Behaving() { emulated_cublas() = {}; }
+};
+
+// A file of this test's own, gone with it.
+struct CacheFile {
+  CacheFile()
+      : folder(std::filesystem::temp_directory_path() / fmt::format("gxp-fused-{}", ::getpid())) {}
+  ~CacheFile() { std::filesystem::remove_all(folder); }
+  [[nodiscard]] std::string path() const { return (folder / "gemm").string(); }
+  std::filesystem::path folder;
+};
+
+// What a layer of bf16 with a GELU behind it computes, forward and backward.
+struct Layer {
+  Floats argument, value, gradient, value_again, product;
+};
+
+Layer run_layer(size_t columns, const CudaOpsOptions& options = {}) {
+  const TestOps backend = make_cuda_test_ops(options);
   const Shape in = {4, 8}, weight = {8, columns}, out = {4, columns};
   HalfArray x(random_floats(32, 1), DType::kBF16), w(random_floats(8 * columns, 2), DType::kBF16);
   HalfArray b(random_floats(columns, 3), DType::kBF16), argument(Floats(4 * columns), DType::kBF16);
-  HalfArray value = argument, upstream = x, gradient = argument, back = w;
-  const int before = emulated_products(epilogue);
+  HalfArray value = argument, upstream = x, gradient = argument, back = w, product = argument;
+  backend.ops->matmul(product.tensor(out), x.tensor(in), w.tensor(weight),
+                      {.bias = b.tensor({columns})});
   backend.ops->linear_gelu({.activated = value.tensor(out),
                             .x = argument.tensor(out),
                             .in = x.tensor(in),
                             .weight = w.tensor(weight),
                             .bias = b.tensor({columns})});
+  const Floats x_of_gelu = argument.floats();
   backend.ops->linear_backward({.dx = gradient.tensor(out),
                                 .dout = upstream.tensor(in),
                                 .in = argument.tensor(out),
                                 .weight = back.tensor({columns, 8}),
                                 .of_gelu = true});
+  return {x_of_gelu, value.floats(), gradient.floats(), argument.floats(), product.floats()};
+}
+
+// The same but for roundings to bf16.
+void check_near(const Layer& a, const Layer& b) {
+  for (const auto member :
+       {&Layer::argument, &Layer::value, &Layer::gradient, &Layer::value_again, &Layer::product}) {
+    REQUIRE((a.*member).size() == (b.*member).size());
+    for (size_t i = 0; i < (a.*member).size(); ++i)
+      CHECK((a.*member)[i] == Approx((b.*member)[i]).epsilon(0x1p-6).margin(0x1p-6));
+  }
+}
+
+int products_with(uint32_t epilogue, size_t columns, const CudaOpsOptions& options = {}) {
+  const int before = emulated_products(epilogue);
+  run_layer(columns, options);
   return emulated_products(epilogue) - before;
 }
 
 TEST_CASE("a GELU and its slope are taken on the way out of a product, where rows allow it") {
-  const uint32_t epilogue =
-      GENERATE(uint32_t{CUBLASLT_EPILOGUE_GELU_AUX_BIAS}, uint32_t{CUBLASLT_EPILOGUE_DGELU});
+  const uint32_t epilogue = GENERATE(kBiasGelu, kSlope);
   CHECK(products_with(epilogue, 16) == 1);
   CHECK(products_with(epilogue, 12) == 0);
+}
+
+TEST_CASE("what cuBLASLt has no algorithm for on the way out of a product is done after it") {
+  const uint32_t epilogue = GENERATE(uint32_t{CUBLASLT_EPILOGUE_BIAS}, kBiasGelu, kSlope);
+  const size_t columns = GENERATE(16, 12);
+  CAPTURE(epilogue, columns);
+  const Layer fused = run_layer(columns);
+  const Behaving behaving({.refused_epilogue = epilogue});
+  check_near(run_layer(columns), fused);
+  CHECK(products_with(epilogue, columns) == 0);
+}
+
+TEST_CASE("algorithms that cuBLASLt cannot run are left out") {
+  const CacheFile cache;
+  const Layer expected = run_layer(16);
+  const Behaving behaving(GENERATE(values<EmulatedCublas>(
+      {{.first_has_failed = true}, {.first_fails = true}, {.all_fail = true}})));
+  if (emulated_cublas().first_has_failed) check_near(run_layer(16), expected);
+  check_near(run_layer(16, {.gemm_cache = cache.path()}), expected);
+  check_near(run_layer(16, {.gemm_cache = cache.path()}), expected);  // as the cache says
+}
+
+TEST_CASE("a product that cuBLASLt knows no way for is told") {
+  const Behaving behaving({.refused_epilogue = CUBLASLT_EPILOGUE_DEFAULT});
+  CHECK_THROWS_WITH(run_layer(12), Catch::Contains("cuBLASLt knows no way (an error of"));
+}
+
+TEST_CASE("a GELU that was timed to be slower on the way out is taken after the product") {
+  const CacheFile cache;
+  const CudaOpsOptions options = {.gemm_cache = cache.path()};
+  const uint32_t epilogue = GENERATE(kBiasGelu, kSlope);
+  {
+    const Behaving behaving({.slow_epilogue = epilogue});
+    run_layer(16, options);
+  }
+  CHECK(products_with(epilogue, 16, options) == 0);  // as the cache says
+  CHECK(products_with(epilogue, 16) == 1);
 }
 
 }  // namespace

@@ -123,12 +123,13 @@ TEST_CASE("what is made again has the bits of what was kept on a GPU") {
 }
 
 TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {
-  const std::string strategy = GENERATE("hybrid_shard", "hybrid_shard_zero2", "zero3_hpz");
   const Trained ddp = train_on_gpu("gpt2-accum", 4, {"parallel.strategy=ddp"})[0];
-  CAPTURE(strategy);
-  for (const Trained& rank :
-       train_on_gpu("gpt2-accum", 4, {"parallel.strategy=" + strategy, "parallel.shard_size=2"}))
-    check_same(rank, ddp);
+  for (const std::string strategy : {"hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"}) {
+    CAPTURE(strategy);
+    for (const Trained& rank :
+         train_on_gpu("gpt2-accum", 4, {"parallel.strategy=" + strategy, "parallel.shard_size=2"}))
+      check_same(rank, ddp);
+  }
 }
 
 TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some kilobytes") {

@@ -40,6 +40,15 @@ double tolerance(DType type, size_t terms, double count) {
   return roundings(terms, 8) + count * u / double(std::numeric_limits<float>::epsilon());
 }
 
+// On a GPU cuBLASLt takes a GELU of halves and its slope with tanh.approx, whose relative error is
+// up to 2^-11 (PTX ISA, tanh.approx.f32), as much as a rounding to f16. For arguments of up to 1 or
+// so the value's error is at most half of that, the slope's all of it; twice that is allowed. The
+// emulated cuBLASLt has none of it.
+double of_approximate_tanh(const BackendKind& kind, DType type) {
+  if (type == DType::kF32 || !kind.name.starts_with("cuda")) return 0;
+  return 2 * 0x1p-11 / double(std::numeric_limits<float>::epsilon());
+}
+
 TEST_CASE("a linear layer's gradients are the oracle's, behind a GELU or not", "[kernels]") {
   const auto kind = GENERATE(from_range(device_kinds()));
   const Sizes s = GENERATE(Sizes{33, 40, 24}, Sizes{5, 7, 9}, Sizes{1, 8, 1});
@@ -69,7 +78,8 @@ TEST_CASE("a linear layer's gradients are the oracle's, behind a GELU or not", "
                         .weight = weight.tensor({s.in, s.out}),
                         .of_gelu = of_gelu,
                         .accumulate = accumulate});
-  CHECK(distance_in_eps(dx.floats(), expected.dx, 1) < tolerance(type, s.out, 3));
+  const double slope = of_gelu ? of_approximate_tanh(kind, type) : 0;
+  CHECK(distance_in_eps(dx.floats(), expected.dx, 1) < tolerance(type, s.out, 3) + slope);
   CHECK(distance_in_eps(dweight, expected.dweight, 1) < tolerance(type, s.tokens, 2));
   CHECK(distance_in_eps(dbias, expected.dbias, 1) < tolerance(DType::kF32, s.tokens, 0));
   CHECK(distance_in_eps(in.floats(), expected.value, 1) < tolerance(type, 1, 1));
@@ -106,7 +116,8 @@ TEST_CASE("a linear layer and its GELU are the oracle's, its argument with or wi
   }
   CHECK(distance_in_eps(x.floats(), argument, 1) < tolerance(type, s.in, 1));
   // Of the rounded argument, at a slope of at most 1.13.
-  CHECK(distance_in_eps(activated.floats(), value, 1) < tolerance(type, s.in, 2.2));
+  CHECK(distance_in_eps(activated.floats(), value, 1) <
+        tolerance(type, s.in, 2.2) + of_approximate_tanh(kind, type));
 }
 
 TEST_CASE("frozen parameters of a linear layer get no gradient", "[kernels]") {

@@ -96,6 +96,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatmulHeuristicResult_t* results, int* found);
 // How many products had this epilogue so far.
 int emulated_products(uint32_t epilogue);
+// How the emulated cuBLASLt behaves besides; changed while no product is queued.
+struct EmulatedCublas {
+  uint32_t refused_epilogue = 0;  // it has no algorithm for it
+  uint32_t slow_epilogue = 0;     // takes milliseconds
+  bool first_has_failed = false;  // the first result of the heuristics, by its state
+  bool first_fails = false;       // the first algorithm, when it is run
+  bool all_fail = false;          // with an epilogue that is not plain, when they are run
+};
+EmulatedCublas& emulated_cublas();
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "kernels/math/float8.h"
@@ -38,6 +40,8 @@ namespace {
 constexpr int kAlgorithms = 3;  // all the same
 std::mutex counts_mutex;
 std::map<uint32_t, int> counts;  // of products by epilogue; under counts_mutex
+
+EmulatedCublas behaviour;
 
 using gxp::BFloat16;
 using gxp::Float16;
@@ -247,12 +251,19 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if ((!has_float8 && a->type != b->type) || c->type != d->type || narrows || wanted < 1)
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (desc->epilogue == behaviour.refused_epilogue) return CUBLAS_STATUS_NOT_SUPPORTED;
   *found = std::min(wanted, kAlgorithms);
   int asked = std::popcount(desc->epilogue);
   for (const uint32_t alignment : preference->alignments) asked += std::countr_zero(alignment);
-  for (int i = 0; i < *found; ++i) results[i].algo = {{uint64_t(i), uint64_t(asked % 2)}};
+  for (int i = 0; i < *found; ++i) {
+    results[i].algo = {{uint64_t(i), uint64_t(asked % 2)}};
+    const bool has_failed = i == 0 && behaviour.first_has_failed;
+    results[i].state = has_failed ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
+
+EmulatedCublas& emulated_cublas() { return behaviour; }
 
 int emulated_products(uint32_t epilogue) {
   const std::scoped_lock lock(counts_mutex);
@@ -276,11 +287,19 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t 
                                   *static_cast<const float*>(alpha),
                                   *static_cast<const float*>(beta),
                                   algo->data[1] == 1};
+  const bool is_first = algo->data[0] == 0;
+  const bool is_broken = (is_first && (behaviour.first_has_failed || behaviour.first_fails)) ||
+                         (behaviour.all_fail && desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT);
+  if (is_broken) return CUBLAS_STATUS_EXECUTION_FAILED;
   {
     const std::scoped_lock lock(counts_mutex);
     ++counts[desc->epilogue];
   }
-  const cudaError_t queued = gxp::emulation::enqueue(stream, [product] { product.run(); });
+  const bool is_slow = desc->epilogue == behaviour.slow_epilogue;
+  const cudaError_t queued = gxp::emulation::enqueue(stream, [product, is_slow] {
+    if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    product.run();
+  });
   return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

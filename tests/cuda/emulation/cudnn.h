@@ -17,5 +17,7 @@ CudnnBehaviour& cudnn_behaviour();
 
 // How many graphs were computed so far.
 int cudnn_runs();
+// How many plans were made so far.
+int cudnn_plans_made();
 
 }  // namespace gxp::emulation

@@ -31,6 +31,7 @@ constexpr CudnnStatus kBadParameter = 2000;
 constexpr CudnnStatus kExecutionFailed = 5000;
 
 std::atomic<int> runs{0};
+std::atomic<int> plans_made{0};
 
 size_t size_of(CudnnType type) {
   switch (type) {
@@ -68,6 +69,7 @@ int64_t workspace_of(const std::vector<EmulatedOperation>& operations) {
 }
 
 CudnnStatus get_plan_workspace(const Object& plan, int64_t* bytes) {
+  ++plans_made;
   const Object& graph = plan.object(Attribute::kPlanConfig).object(Attribute::kHeuristicsGraph);
   *bytes = workspace_of(operations_of(graph));
   return kCudnnSuccess;
@@ -190,6 +192,7 @@ CudnnBehaviour& cudnn_behaviour() {
 }
 
 int cudnn_runs() { return runs; }
+int cudnn_plans_made() { return plans_made; }
 
 }  // namespace emulation
 
