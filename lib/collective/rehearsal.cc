@@ -33,9 +33,9 @@ using Clock = Deadline::Clock;
 using enum Collective;
 using enum SharedWay;
 
-constexpr double kOfAllReduce = 0.6;  // of the budget
-constexpr int kMostTimes = 9;         // of a call by one way
-constexpr size_t kSmallest = 256;     // smaller inputs fit the line
+constexpr double kOfAllReduce = 0.6;   // of the budget
+constexpr int kMostTimes = 9;          // of a call by one way
+constexpr size_t kSmallestCall = 256;  // smaller inputs fit the line
 constexpr size_t kLargest = 4 << 20;
 constexpr size_t kSmallLargest = 1 << 20;
 constexpr size_t kLargestPlaced = 64 << 10;  // larger ones are not copied, so need no comparison
@@ -47,7 +47,7 @@ constexpr size_t kEnough = 64 << 10;
 constexpr std::array kAlike = {std::pair(kReduce, kAllReduce), std::pair(kGather, kAllGather),
                                std::pair(kScatter, kBroadcast)};
 
-double seconds_since(Clock::time_point start) {
+double seconds_from(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
@@ -90,7 +90,7 @@ class Trials {
 
   // Seconds since run() began; 0 before.
   [[nodiscard]] double seconds() const {
-    return start_ == Clock::time_point{} ? 0 : seconds_since(start_);
+    return start_ == Clock::time_point{} ? 0 : seconds_from(start_);
   }
 
   // The least of all ranks' values.
@@ -152,7 +152,7 @@ class Trials {
 
   static std::vector<size_t> sizes_up_to(size_t most) {
     std::vector<size_t> sizes;
-    for (size_t bytes = kSmallest; bytes < most; bytes *= 4) sizes.push_back(bytes);
+    for (size_t bytes = kSmallestCall; bytes < most; bytes *= 4) sizes.push_back(bytes);
     sizes.push_back(most);
     return sizes;
   }
@@ -216,7 +216,7 @@ class Trials {
                       {kCopied, kCopied});
     const Clock::time_point start = Clock::now();
     executor_.execute(call, bytes_of(extents.input), bytes_of(extents.output), deadline_, ways);
-    return seconds_since(start);
+    return seconds_from(start);
   }
 
   // By all ways, for `share` seconds or so: first once each, which tells how often, and brings in
@@ -231,7 +231,7 @@ class Trials {
     }
     std::vector<double> times;
     for (const SharedWay way : ways) times.push_back(time(call, way, buffers));
-    times.push_back(seconds_since(start_));
+    times.push_back(seconds_from(start_));
     agree(times);
     double one_round = 0;
     for (size_t i = 0; i < ways.size(); ++i) one_round += times[i];
@@ -247,7 +247,7 @@ class Trials {
         times.push_back(time(call, way, buffers));
       }
     }
-    times.push_back(seconds_since(start_));
+    times.push_back(seconds_from(start_));
     agree(times);
     for (size_t i = 0; i + 1 < times.size(); ++i)
       note(collective, ways[i % ways.size()], bytes, times[i]);

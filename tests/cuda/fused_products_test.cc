@@ -14,9 +14,9 @@ constexpr uint32_t kBiasGelu = CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
 constexpr uint32_t kSlope = CUBLASLT_EPILOGUE_DGELU;
 
 // How the emulated cuBLASLt behaves while this exists.
-struct Behaving {
-  explicit Behaving(const EmulatedCublas& behaviour) { emulated_cublas() = behaviour; }
-  ~Behaving() { emulated_cublas() = {}; }
+struct BehavingCublas {
+  explicit BehavingCublas(const EmulatedCublas& behaviour) { emulated_cublas() = behaviour; }
+  ~BehavingCublas() { emulated_cublas() = {}; }
 };
 
 // A file of this test's own, gone with it.
@@ -82,7 +82,7 @@ TEST_CASE("what cuBLASLt has no algorithm for on the way out of a product is don
   const size_t columns = GENERATE(16, 12);
   CAPTURE(epilogue, columns);
   const Layer fused = run_layer(columns);
-  const Behaving behaving({.refused_epilogue = epilogue});
+  const BehavingCublas behaving({.refused_epilogue = epilogue});
   check_near(run_layer(columns), fused);
   CHECK(products_with(epilogue, columns) == 0);
 }
@@ -90,7 +90,7 @@ TEST_CASE("what cuBLASLt has no algorithm for on the way out of a product is don
 TEST_CASE("algorithms that cuBLASLt cannot run are left out") {
   const CacheFile cache;
   const Layer expected = run_layer(16);
-  const Behaving behaving(GENERATE(values<EmulatedCublas>(
+  const BehavingCublas behaving(GENERATE(values<EmulatedCublas>(
       {{.first_has_failed = true}, {.first_fails = true}, {.all_fail = true}})));
   if (emulated_cublas().first_has_failed) check_near(run_layer(16), expected);
   check_near(run_layer(16, {.gemm_cache = cache.path()}), expected);
@@ -98,7 +98,7 @@ TEST_CASE("algorithms that cuBLASLt cannot run are left out") {
 }
 
 TEST_CASE("a product that cuBLASLt knows no way for is told") {
-  const Behaving behaving({.refused_epilogue = CUBLASLT_EPILOGUE_DEFAULT});
+  const BehavingCublas behaving({.refused_epilogue = CUBLASLT_EPILOGUE_DEFAULT});
   CHECK_THROWS_WITH(run_layer(12), Catch::Contains("cuBLASLt knows no way (an error of"));
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("a GELU that was timed to be slower on the way out is taken after the 
   const CudaOpsOptions options = {.gemm_cache = cache.path()};
   const uint32_t epilogue = GENERATE(kBiasGelu, kSlope);
   {
-    const Behaving behaving({.slow_epilogue = epilogue});
+    const BehavingCublas behaving({.slow_epilogue = epilogue});
     run_layer(16, options);
   }
   CHECK(products_with(epilogue, 16, options) == 0);  // as the cache says
