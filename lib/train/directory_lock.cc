@@ -79,8 +79,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, std::chrono::millisec
   if (error == EWOULDBLOCK)
     fail(ErrorKind::kIo,
          "use directory {}: another run is using it, {} as {} says; wait for its end, or set "
-         "another "
-         "checkpoint.dir or train.run_dir",
+         "another checkpoint.dir or train.run_dir",
          directory, read_holder(fd.get()), path);
   if (error != 0) {
     log_warn("directory {} cannot be locked ({}): nothing keeps another run out of it", directory,

@@ -13,6 +13,7 @@
 
 #include "lib/base/error.h"
 #include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/writer.h"
 
 namespace gxp {
 namespace fs = std::filesystem;
@@ -69,10 +70,9 @@ void check_earlier_run(const RunDirectories& directories, EarlierRun wish) {
 }  // namespace
 
 void prepare_directory(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (!error && ::access(path.c_str(), W_OK) != 0) error.assign(errno, std::generic_category());
-  if (error) fail(ErrorKind::kIo, "write into directory {}: {}", path, error.message());
+  create_directory(path);
+  if (::access(path.c_str(), W_OK) != 0)
+    fail(ErrorKind::kIo, "write into directory {}: {}", path, system_text(errno));
 }
 
 RunDirectories directories_of(const RunConfig& config, const std::string& metrics_path) {
@@ -100,14 +100,9 @@ std::vector<DirectoryLock> claim_directories(const RunDirectories& directories, 
 
 void remove_checkpoints(const std::string& dir) {
   for (const uint64_t step : complete_steps(dir)) {
-    // It loses its name first, so that none is ever seen half; the next save removes what is left.
-    const std::string path = fmt::format("{}/{}", dir, step_name(step));
-    const std::string doomed = fmt::format("{}/.{}.partial", dir, step_name(step));
-    std::error_code error;
-    fs::remove_all(doomed, error);
-    if (!error) fs::rename(path, doomed, error);
-    if (!error) fs::remove_all(doomed, error);
-    if (error) fail(ErrorKind::kIo, "remove checkpoint {}: {}", path, error.message());
+    const std::string left = remove_checkpoint(dir, step);
+    if (!left.empty())
+      fail(ErrorKind::kIo, "remove checkpoint {}/{}: {}", dir, step_name(step), left);
   }
 }
 
