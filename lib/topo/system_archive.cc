@@ -14,6 +14,7 @@ namespace gxp {
 namespace {
 
 constexpr size_t kMaxNameBytes = 4096;
+constexpr ptrdiff_t kMaxSlashes = 128;  // of a name; those of sysfs have up to some 20
 
 struct CloseArchive {
   void operator()(archive* open) const { archive_read_free(open); }
@@ -37,8 +38,10 @@ class Reader {
       const int result = archive_read_next_header(archive_.get(), &entry);
       if (result == ARCHIVE_EOF) break;
       check(result);
-      if (entries > kMaxArchiveEntries) refuse("it has more than {} names", kMaxArchiveEntries);
       add(entry);
+      if (std::max(entries, root_->entry_count()) > kMaxArchiveEntries)
+        refuse("it has more than {} names", kMaxArchiveEntries);
+      check_size(root_->added_bytes());
     }
     if (!root_->descend_to_sys()) {
       refuse(
@@ -62,10 +65,8 @@ class Reader {
            text == nullptr ? "it is none" : text);
   }
 
-  // Of what is kept, names and all.
-  void count(size_t bytes) {
-    total_ += bytes;
-    if (total_ > kMaxArchiveBytes)
+  void check_size(size_t bytes) const {
+    if (bytes > kMaxArchiveBytes)
       refuse("it unpacks to more than {}", format_bytes(kMaxArchiveBytes));
   }
 
@@ -73,6 +74,8 @@ class Reader {
     if (name == nullptr) refuse("a name in it cannot be read");
     const std::string_view text = name;
     if (text.size() > kMaxNameBytes) refuse("a name in it has more than {} bytes", kMaxNameBytes);
+    if (std::ranges::count(text, '/') > kMaxSlashes)
+      refuse("a name in it has more than {} directories", kMaxSlashes);
     if (text == ".." || text.starts_with("../") || text.ends_with("/..") ||
         text.find("/../") != text.npos)
       refuse("\"{}\" leads out of it", text.substr(0, 80));
@@ -81,21 +84,23 @@ class Reader {
 
   void add(archive_entry* entry) {
     const std::string path = checked_name(archive_entry_pathname(entry));
-    count(path.size());
-    if (const char* const other = archive_entry_hardlink(entry)) {
-      root_->add_copy(path, other);
-      return;
-    }
+    std::string text = content();  // whatever it is: passed over, it would be unpacked uncounted
     const auto type = archive_entry_filetype(entry);
-    if (type == AE_IFDIR) root_->add_directory(path);
-    if (type == AE_IFLNK) root_->add_link(path, checked_target(entry));
-    if (type == AE_IFREG) root_->add_file(path, content());
+    if (archive_entry_hardlink(entry) != nullptr) {
+      root_->add_copy(path, checked_name(archive_entry_hardlink(entry)));
+    } else if (type == AE_IFDIR) {
+      root_->add_directory(path);
+    } else if (type == AE_IFLNK) {
+      root_->add_link(path, checked_target(entry));
+    } else if (type == AE_IFREG) {
+      root_->add_file(path, std::move(text));
+    }
   }
 
-  std::string checked_target(archive_entry* entry) {
+  [[nodiscard]] std::string checked_target(archive_entry* entry) const {
     const char* const target = archive_entry_symlink(entry);
-    if (target == nullptr) refuse("a symbolic link in it cannot be read");
-    count(std::string_view(target).size());
+    if (target == nullptr || std::string_view(target).size() > kMaxNameBytes)
+      refuse("a symbolic link in it cannot be read");
     return target;
   }
 
@@ -107,7 +112,8 @@ class Reader {
       const auto got = archive_read_data(archive_.get(), piece.data(), piece.size());
       if (got < 0) check(int(got));
       if (got <= 0) return text;
-      count(size_t(got));
+      unpacked_bytes_ += size_t(got);
+      check_size(unpacked_bytes_);
       text.append(piece.data(), std::min(size_t(got), SystemRoot::kMaxFileBytes - text.size()));
     }
   }
@@ -115,7 +121,7 @@ class Reader {
   const std::string& name_;
   std::unique_ptr<archive, CloseArchive> archive_;
   std::unique_ptr<RecordedRoot> root_ = std::make_unique<RecordedRoot>();
-  size_t total_ = 0;
+  size_t unpacked_bytes_ = 0;  // of content
 };
 
 }  // namespace

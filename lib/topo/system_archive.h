@@ -1,8 +1,9 @@
 // A root of system files from a tar archive (plain, gzip, bzip2, xz, zstd), as
 // hwloc-gather-topology writes it. It is read into memory: nothing is written to a disk, so no name
 // in it can do harm.
-//   Limits  kMaxArchiveEntries names, kMaxArchiveBytes of names and content. Devices and pipes are
-//           passed over.
+//   Limits  kMaxArchiveEntries names, directories above them and hard links too; kMaxArchiveBytes
+//           that are unpacked, and as many that are kept, a hard link's as its file's. Devices and
+//           pipes are passed over.
 //   Errors  kCorrupt: no archive, over a limit, a name that leads out of it, or there is no sys in
 //           it.
 #pragma once

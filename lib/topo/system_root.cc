@@ -7,14 +7,19 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <climits>
 
+#include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 
 namespace gxp {
 namespace {
+
+constexpr size_t kEntryBytes = 128;  // of a map's node with two strings, and of a look at it
+constexpr size_t kSortLooks = 8;     // at a name when a directory's are sorted
 
 // The names between the slashes, the last first.
 std::vector<std::string> reversed_names(std::string_view path) {
@@ -110,6 +115,15 @@ class DirectoryRoot : public SystemRoot {
 
 }  // namespace
 
+void SystemRoot::spend(size_t bytes) const {
+  const std::atomic_ref spent(spent_bytes_);
+  if (live() || spent.fetch_add(bytes + kEntryBytes) <= kMaxWorkBytes) return;
+  fail(ErrorKind::kCorrupt,
+       "read recorded /proc and /sys: to follow their links takes more than {} of names and "
+       "content; is it what hwloc-gather-topology wrote?",
+       format_bytes(kMaxWorkBytes));
+}
+
 std::optional<std::string> SystemRoot::resolve(std::string_view path) const {
   std::vector<std::string> ahead = reversed_names(path);
   std::string done;
@@ -120,6 +134,7 @@ std::optional<std::string> SystemRoot::resolve(std::string_view path) const {
       done = parent_of(done);
       continue;
     }
+    spend(done.size());
     const Entry entry = look_at(done + "/" + name);
     if (entry.kind == Kind::kNothing || (entry.kind == Kind::kFile && !ahead.empty()))
       return std::nullopt;
@@ -138,7 +153,9 @@ std::optional<std::string> SystemRoot::resolve(std::string_view path) const {
 std::optional<std::string> SystemRoot::read_bytes(std::string_view path) const {
   const auto resolved = resolve(path);
   if (!resolved || look_at(*resolved).kind != Kind::kFile) return std::nullopt;
-  return content_of(*resolved);
+  auto content = content_of(*resolved);
+  if (content) spend(content->size());
+  return content;
 }
 
 std::optional<std::string> SystemRoot::read(std::string_view path) const {
@@ -167,6 +184,7 @@ std::vector<std::string> SystemRoot::list(std::string_view path) const {
   const auto resolved = resolve(path);
   if (!resolved || (*resolved != "/" && look_at(*resolved).kind != Kind::kDirectory)) return {};
   std::vector<std::string> names = names_in(*resolved == "/" ? "" : *resolved);
+  for (const std::string& name : names) spend(kSortLooks * name.size());
   std::ranges::sort(names, comes_before);
   return names;
 }
@@ -182,15 +200,24 @@ std::string SystemRoot::link_name(std::string_view path) const {
   return names.empty() ? "" : names[0];
 }
 
+RecordedRoot::Node& RecordedRoot::make_node(const std::string& path) {
+  added_bytes_ += kEntryBytes + path.size();
+  return nodes_[path];
+}
+
 void RecordedRoot::add(std::string_view path, Node node) {
   std::string full;
-  std::vector<std::string> names = reversed_names(path);
-  std::ranges::reverse(names);
-  for (const std::string& name : names) {
-    if (!full.empty()) nodes_[full].kind = Kind::kDirectory;
-    full += "/" + name;
+  const std::vector<std::string> names = reversed_names(path);
+  for (size_t i = names.size(); i > 0; --i) full += "/" + names[i - 1];
+  if (full.empty()) return;
+  added_bytes_ += node.text.size();
+  make_node(full) = std::move(node);
+  // Up to the first that is there: those above it are, too.
+  for (std::string above = parent_of(full); !above.empty(); above = parent_of(above)) {
+    const size_t before = nodes_.size();
+    make_node(above).kind = Kind::kDirectory;
+    if (nodes_.size() == before) return;
   }
-  if (!full.empty()) nodes_[full] = std::move(node);
 }
 
 void RecordedRoot::add_file(std::string_view path, std::string content) {
@@ -239,10 +266,17 @@ std::optional<std::string> RecordedRoot::content_of(const std::string& path) con
 std::vector<std::string> RecordedRoot::names_in(const std::string& path) const {
   const std::string prefix = path + "/";
   std::vector<std::string> names;
-  for (auto node = nodes_.lower_bound(prefix);
-       node != nodes_.end() && node->first.starts_with(prefix); ++node) {
+  auto node = nodes_.lower_bound(prefix);
+  while (node != nodes_.end() && node->first.starts_with(prefix)) {
     const std::string_view name = std::string_view(node->first).substr(prefix.size());
-    if (name.find('/') == name.npos) names.emplace_back(name);
+    const size_t slash = name.find('/');
+    if (slash == name.npos) {
+      names.emplace_back(name);
+      ++node;
+    } else {
+      constexpr char kAfterSlash = '/' + 1;  // past all that lies below that name
+      node = nodes_.lower_bound(prefix + std::string(name.substr(0, slash)) + kAfterSlash);
+    }
   }
   return names;
 }

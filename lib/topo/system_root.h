@@ -1,10 +1,11 @@
 // The files below / that tell of a host's hardware (/proc, /sys): this host's, those of a
 // directory, or those of an archive that `hwloc-gather-topology` made. All paths begin with "/",
 // and symbolic links are followed inside the root: none leads out of it.
-//   Limits   a file's first kMaxFileBytes, kMaxLinks symbolic links on a path.
+//   Limits   a file's first kMaxFileBytes, kMaxLinks symbolic links on a path. Of another host's:
+//            kMaxWorkBytes in all, since a few links can lead to one large directory many times.
 //   Threads  any number may read.
 //   Errors   what is missing or not readable is no value: half of these files need a privilege or a
-//            kernel that has them.
+//            kernel that has them. kCorrupt: more work than the limit.
 #pragma once
 
 #include <map>
@@ -20,6 +21,8 @@ class SystemRoot {
  public:
   static constexpr size_t kMaxFileBytes = 4u << 20;
   static constexpr int kMaxLinks = 40;
+  // Of names, paths and content that are looked at, over the object's life.
+  static constexpr size_t kMaxWorkBytes = 512u << 20;
 
   virtual ~SystemRoot() = default;
 
@@ -49,6 +52,10 @@ class SystemRoot {
   [[nodiscard]] virtual Entry look_at(const std::string& path) const = 0;
   [[nodiscard]] virtual std::optional<std::string> content_of(const std::string& path) const = 0;
   [[nodiscard]] virtual std::vector<std::string> names_in(const std::string& path) const = 0;
+
+ private:
+  void spend(size_t bytes) const;
+  mutable size_t spent_bytes_ = 0;  // changed by atomic_ref alone
 };
 
 // Files in memory: what an archive held, or what a test plants.
@@ -60,6 +67,10 @@ class RecordedRoot : public SystemRoot {
   void add_link(std::string_view path, std::string target);
   // Another name for what is at `other`; false: there is nothing.
   bool add_copy(std::string_view path, std::string_view other);
+  // Of names and content that were added, directories above and copies too, with what an entry
+  // takes besides.
+  [[nodiscard]] size_t added_bytes() const { return added_bytes_; }
+  [[nodiscard]] size_t entry_count() const { return nodes_.size(); }
   // Makes "/" of the directory that holds sys, if that is the root or one directly below it; false:
   // neither does.
   bool descend_to_sys();
@@ -75,7 +86,10 @@ class RecordedRoot : public SystemRoot {
     std::string text;  // content or target
   };
   void add(std::string_view path, Node node);
+  Node& make_node(const std::string& path);
+  // By path. The directories above an entry are entries, too.
   std::map<std::string, Node, std::less<>> nodes_;
+  size_t added_bytes_ = 0;
 };
 
 // This host's.

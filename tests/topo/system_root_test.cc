@@ -41,6 +41,27 @@ TEST_CASE("names with numbers in them are listed by number", "[topo]") {
   CHECK(root.list("/") == Names{"c"});
 }
 
+TEST_CASE("what lies below a name is no part of its directory, whatever sorts between", "[topo]") {
+  RecordedRoot root;
+  for (const char* const path : {"/c/a/x/y", "/c/a-b/x", "/c/a0", "/c/a.b", "/d"})
+    root.add_file(path, "");
+  CHECK(root.list("/c") == Names{"a", "a-b", "a.b", "a0"});
+}
+
+TEST_CASE("links that lead to a large directory again and again end in an error", "[topo]") {
+  RecordedRoot root;
+  const std::string long_name(200, 'n');
+  for (int i = 0; i < 5000; ++i) root.add_directory("/sys/large/" + std::to_string(i) + long_name);
+  root.add_link("/sys/link", "large");
+  CHECK(root.list("/sys/link").size() == 5000);
+  CHECK(complaint(ErrorKind::kCorrupt,
+                  [&] {
+                    for (int i = 0; i < 4000; ++i) (void)root.list("/sys/link");
+                  })
+            .starts_with(
+                "read recorded /proc and /sys: to follow their links takes more than 512 MiB"));
+}
+
 TEST_CASE("a root that was recorded may lie in one directory", "[topo]") {
   RecordedRoot root;
   root.add_file("host7/sys/kernel/x", "7");
