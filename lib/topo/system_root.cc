@@ -214,9 +214,9 @@ void RecordedRoot::add(std::string_view path, Node node) {
   make_node(full) = std::move(node);
   // Up to the first that is there: those above it are, too.
   for (std::string above = parent_of(full); !above.empty(); above = parent_of(above)) {
-    const bool is_known = nodes_.contains(above);
+    const size_t before = nodes_.size();
     make_node(above).kind = Kind::kDirectory;
-    if (is_known) return;
+    if (nodes_.size() == before) return;
   }
 }
 
