@@ -41,7 +41,7 @@ TEST_CASE("ranks meet where there is no IPv4 at all", "[cmd]") {
   if (cannot_make_networks()) return;
   const Outcome outcome = run_elsewhere(
       "ip link set lo up; ip addr del 127.0.0.1/8 dev lo;"
-      "ip link add cable type dummy; ip link set cable up;"
+      "ip link add cable type veth peer name end; ip link set cable up; ip link set end up;"
       "ip addr add fd00::1/64 dev cable nodad;"
       "host() { \"$0\" allreduce-test -b 64 -e 64 -n 2 -w 0 --set comm.transport=tcp"
       " --set comm.streams=1 --set comm.socket_buffer_bytes=262144 --join-timeout 10"
@@ -54,10 +54,13 @@ TEST_CASE("ranks meet where there is no IPv4 at all", "[cmd]") {
 TEST_CASE("a silent name server takes no longer than the patience", "[cmd]") {
   if (cannot_make_networks()) return;
   const auto start = Deadline::Clock::now();
-  // What a dummy interface is given is gone.
+  // Nobody has that address.
   const Outcome outcome = run_elsewhere(
-      "ip link set lo up; ip link add cable type dummy; ip link set cable up;"
-      "ip addr add 192.0.2.1/24 dev cable; echo nameserver 192.0.2.2 > /tmp/gxp-resolv.$$;"
+      "ip link set lo up;"
+      "ip link add cable type veth peer name end; ip link set cable up; ip link set end up;"
+      "ip addr add 192.0.2.1/24 dev cable;"
+      "ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev cable; echo nameserver 192.0.2.2 > "
+      "/tmp/gxp-resolv.$$;"
       "mount --bind /tmp/gxp-resolv.$$ /etc/resolv.conf; rm /tmp/gxp-resolv.$$;"
       "exec \"$0\" allreduce-test --nnodes 2 --node-rank 1 --master nowhere.test:29500"
       " --join-timeout 0.3");
