@@ -18,6 +18,8 @@
 // curves of its own, over the bytes of the logical buffer:
 //   direct-COLLECTIVE  in memory from Communicator::allocate()
 //   staged-COLLECTIVE  in any other memory
+// Each is the least of the ways that it can go (shared_ways.h), where those were measured:
+//   copied-COLLECTIVE, placed-COLLECTIVE, kernel-COLLECTIVE, tiles-COLLECTIVE
 // The model is off by a tenth or more, which is too much to choose by. So a calibration also runs
 // what it has a model of; over the bytes of the logical buffer, each with the segment that the
 // model gives it:

@@ -240,7 +240,8 @@ struct CommConfig {
         field(
             "algorithm", &S::algorithm,
             "Algorithm of those operations that have one of this name; auto: the one predicted to "
-            "be fastest."),
+            "be fastest. direct, between ranks that share memory, goes by the fastest of three "
+            "ways: copied, kernel, tiles; these names ask for one of them."),
         field("channels", &S::channels,
               "Parallel rings of the ring algorithm; 0: as many as are predicted to be fastest.",
               between(0, 64)),
@@ -278,9 +279,9 @@ struct CommConfig {
               "send each other, at the price of CPU time; none: a network that is trusted.",
               one_of("none", "authenticate", "encrypt")),
         field("kernel_copies", &S::kernel_copies,
-              "shm: let the kernel copy between the ranks' ordinary buffers, where it can, for "
-              "twice the speed. Where ptrace is restricted, each rank permits the processes that "
-              "its parent started to reach its memory."),
+              "shm: let the kernel copy between the ranks' ordinary buffers, where it can and is "
+              "measured to be faster. Where ptrace is restricted, each rank permits the processes "
+              "that its parent started to reach its memory."),
         field("flight_recorder", &S::flight_recorder,
               "Directory of the files rank-N.flight, in which each rank's last operations can be "
               "read also after it was killed; best in memory, as in /dev/shm; \"\": they are kept "

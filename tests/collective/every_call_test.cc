@@ -238,7 +238,7 @@ TEST_CASE("large calls go through tiles and segments unharmed") {
   const std::string transport = GENERATE("shm", "shm mapped", "tcp");
   const int world_size = GENERATE(2, 3, 4);
   CommunicatorOptions options;
-  options.algorithm = GENERATE("auto", "direct", "kernel", "tiles");
+  options.algorithm = GENERATE("auto", "direct");
   CAPTURE(transport, world_size, options.algorithm);
   require_no_problem(run_over_ranks(transport, world_size, options, check_large));
 }
