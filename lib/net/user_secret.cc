@@ -44,9 +44,10 @@ void make_directories(const std::string& path) {
   for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
     const std::string directory = path.substr(0, at);
     if (::mkdir(directory.c_str(), 0700) == 0) continue;
-    const std::string cause = system_text(errno);  // of one that exists it may be any
+    const int cause = errno;  // may be any where it exists already
     std::error_code ignored;
-    if (!std::filesystem::is_directory(directory, ignored)) fail_to_make(path, cause);
+    if (std::filesystem::is_directory(directory, ignored)) continue;
+    fail_to_make(path, cause == EEXIST ? directory + " is not a directory" : system_text(cause));
   }
 }
 

@@ -365,7 +365,7 @@ TEST_CASE("several hosts need a master and a secret that can be read or made", "
   check_failure(
       run.run(on_host(0, "127.0.0.1:1"),
               {.environment = {{"XDG_CONFIG_HOME", run.path("run.toml")}}, .file_bytes = 0}),
-      4, {"run.toml/gxp/job.secret", "Not a directory", "GXP_JOB_SECRET_FILE"});
+      4, {"run.toml/gxp/job.secret", "run.toml is not a directory", "GXP_JOB_SECRET_FILE"});
   check_failure(run.run({"--nnodes", "2"}, with_secret(kSecret)), 2, {"--master"});
   check_failure(run.run(on_host(0, "127.0.0.1:1"), with_secret("short")), 2,
                 {"GXP_JOB_SECRET", "64 hexadecimal digits"});
