@@ -14,11 +14,11 @@
 #include "cmd/rank_context.h"
 #include "cmd/run_network.h"
 #include "cmd/stop_signal.h"
+#include "cmd/train_report.h"
 #include "lib/base/environment.h"
 #include "lib/base/log.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
-#include "lib/report/report.h"
 #include "lib/train/backend.h"
 #include "lib/train/run.h"
 
@@ -33,37 +33,6 @@ struct TrainOptions {
   bool print_config = false;
   Format format = Format::kText;
 };
-
-Report make_report(const RunSummary& summary, int world_size) {
-  Report report{.schema = "gxp.train/1"};
-  const auto optional = [](const std::optional<double>& value) {
-    return value ? Cell(*value) : Cell();
-  };
-  report.facts = {
-      {{"steps"}, summary.steps},
-      {{"parameters"}, int64_t(summary.parameters)},
-      {{"world_size"}, int64_t{world_size}},
-      {{"loss", "last loss"}, summary.loss},
-      {{"valid_loss_start", "validation loss, start"}, optional(summary.valid_start)},
-      {{"valid_loss", "validation loss, end"}, optional(summary.valid_end)},
-      {{"tokens_per_s", "tokens/s (median step)"}, summary.tokens_per_s},
-      {{"seconds", "seconds of all steps"}, summary.seconds},
-      {{"peak_bytes", "peak memory of rank 0", Style::kBytes}, int64_t(summary.peak_bytes)}};
-  if (!summary.generated.empty())
-    report.facts.push_back({{"generated", "generated text"}, summary.generated});
-  return report;
-}
-
-// And what the run could not write: the error of a run that is trained and saved.
-void print_result(const RunSummary& summary, int world_size, Format format) {
-  try {
-    print(make_report(summary, world_size), format);
-  } catch (const Error& error) {
-    if (summary.signal == 0) throw;
-    log_warn("{}", error.what());  // Ctrl-C ends a reader too; that this run has saved counts more
-  }
-  if (!summary.metrics_error.empty()) fail(ErrorKind::kIo, "{}", summary.metrics_error);
-}
 
 // Of the command that starts the ranks, and of each rank.
 PlannedRanks planned_ranks(const LaunchRequest& launch, const Environment& environment) {
