@@ -124,11 +124,10 @@ TEST_CASE("what is made again has the bits of what was kept on a GPU") {
 
 TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {
   const Trained ddp = train_on_gpu("gpt2-accum", 4, {"parallel.strategy=ddp"})[0];
-  for (const std::string strategy : {"hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"}) {
+  for (const char* strategy : {"hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"}) {
     CAPTURE(strategy);
-    for (const Trained& rank :
-         train_on_gpu("gpt2-accum", 4, {"parallel.strategy=" + strategy, "parallel.shard_size=2"}))
-      check_same(rank, ddp);
+    const Sets sets = {fmt::format("parallel.strategy={}", strategy), "parallel.shard_size=2"};
+    for (const Trained& rank : train_on_gpu("gpt2-accum", 4, sets)) check_same(rank, ddp);
   }
 }
 
