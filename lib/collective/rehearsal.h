@@ -19,7 +19,7 @@ struct Rehearsal {
   double seconds = 0;     // that it took
 };
 
-// At most what a job may take for it, with what comes before and after.
+// What a job takes for it; beside other work on the machine up to five times as much.
 constexpr double kRehearsalSeconds = 0.004;
 
 // Measures for `budget_s`; 0: only finds out whether the kernel copies, and the bytes of a tile. No
