@@ -13,7 +13,7 @@
 namespace gxp {
 namespace {
 
-Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
+Deadline before_long() { return Deadline::after(std::chrono::seconds(10)); }
 
 // While it lives, this process may open no more files.
 class NoMoreFiles {
@@ -36,12 +36,12 @@ TEST_CASE("a descriptor that this process may not open is its limit's fault", "[
   std::array<int, 2> ends{};
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) == 0);
   const Fd here(ends[0]), there(ends[1]);
-  send_fd(there.get(), there.get(), "rank 0", soon());
-  send_fd(there.get(), there.get(), "rank 0", soon());
-  CHECK(receive_fd(here.get(), "rank 1", soon()).valid());
+  send_fd(there.get(), there.get(), "rank 0", before_long());
+  send_fd(there.get(), there.get(), "rank 0", before_long());
+  CHECK(receive_fd(here.get(), "rank 1", before_long()).valid());
   const Caught caught = [&] {
     const NoMoreFiles none;
-    return error_of([&] { receive_fd(here.get(), "rank 1", soon()); });
+    return error_of([&] { receive_fd(here.get(), "rank 1", before_long()); });
   }();
   CAPTURE(caught.message);
   CHECK(caught.kind == ErrorKind::kIo);
