@@ -1,13 +1,15 @@
-// Makes this machine one without the optional libraries: an auditor of the dynamic linker (rtld-audit(7)) that finds
-// none of them, loaded by LD_AUDIT into every program that a test starts.
+// Makes this machine one without the optional libraries: an auditor of the dynamic linker
+// (rtld-audit(7)) that finds none of them, loaded by LD_AUDIT into every program that a test
+// starts.
 #include <link.h>
 
 #include <cstring>
 
 namespace {
 
-constexpr const char* kRefused[] = {"libcuda.so",  "libnccl",       "libcublas",  "libcudnn", "libnvidia-ml",
-                                    "libibverbs",  "librdmacm",     "libmpi",     "libmpich", "libnvrtc"};
+constexpr const char* kRefused[] = {"libcuda.so",   "libnccl",    "libcublas", "libcudnn",
+                                    "libnvidia-ml", "libibverbs", "librdmacm", "libmpi",
+                                    "libmpich",     "libnvrtc"};
 
 }  // namespace
 

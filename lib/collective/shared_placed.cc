@@ -13,7 +13,7 @@ namespace {
 
 using enum Collective;
 
-constexpr uint64_t kUnused = 1;           // not an offset in the heap, nor none
+constexpr uint64_t kUnused = 1;  // not an offset in the heap, nor none
 // Of each rank's, while folded: all of them and the sum stay in L2.
 size_t fetched_tile(size_t slots) {
   const size_t most = std::min(SharedSlots::kStagingBytes, own_caches().l2_bytes / 2) / slots;

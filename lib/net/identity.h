@@ -47,7 +47,7 @@ struct RankIdentity {
   int host_index = -1;       // -1: the launcher does not say
   int host_count = 1;        // -1: the launcher does not say
   std::string master_addr = "127.0.0.1";  // "": the launcher does not say
-  int master_port = 0;  // 0, of a single process only: any
+  int master_port = 0;                    // 0, of a single process only: any
   std::string source = "single process";
   int restart_count = 0;
   bool port_given = false;  // master_port is the user's or launcher's, not one of ours

@@ -17,9 +17,9 @@
 //             hosts, nobody here would fail if all ranks here were stopped (SIGSTOP): they get
 //             SIGKILL after `stopped_after`, when those of other hosts have given them up.
 //   Signals   the first SIGINT or SIGTERM, the first SIGUSR1 and, unless it is ignored, the first
-//             SIGHUP go to all ranks (to finish the step and save); a second SIGINT or SIGTERM kills
-//             them, and output that the reader has not taken is dropped. Ranks are in process groups
-//             of their own, so that a terminal's Ctrl-C reaches them once.
+//             SIGHUP go to all ranks (to finish the step and save); a second SIGINT or SIGTERM
+//             kills them, and output that the reader has not taken is dropped. Ranks are in process
+//             groups of their own, so that a terminal's Ctrl-C reaches them once.
 //   CPUs      where the host has a CPU for each of its ranks, each rank gets an even share of them
 //             for itself: left to the system, two ranks that wait for each other may share one for
 //             long (8 bytes over TCP: 65 us instead of 4).
@@ -55,8 +55,8 @@ struct LaunchOptions {
 // the exit code of the rank that failed first, where code 5 (a lost peer) counts as a consequence
 // if another rank has another failure. Logs which rank it was. To be called from the main thread of
 // a process with no other threads, with process_environment() or a changed copy. Throws kConfig if
-// the master is missing or the secret is unusable, kIo if a process cannot be started (those already started are
-// killed).
+// the master is missing or the secret is unusable, kIo if a process cannot be started (those
+// already started are killed).
 int launch(const LaunchOptions& options, const Environment& environment);
 
 }  // namespace gxp

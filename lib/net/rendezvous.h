@@ -14,8 +14,8 @@
 namespace gxp {
 
 struct Rendezvous {
-  Secret secret;            // which connections between ranks prove, too
-  std::string master_addr;  // rank 0's host, as the others reach it
+  Secret secret;                        // which connections between ranks prove, too
+  std::string master_addr;              // rank 0's host, as the others reach it
   std::unique_ptr<StoreServer> server;  // rank 0 only
   std::unique_ptr<Store> store;         // destroyed before the server
 
