@@ -152,7 +152,8 @@ void create_directory(const std::string& path) {
   if (!path_exists(parent)) create_directory(parent);
   // Another rank may be as quick.
   if (::mkdir(name.c_str(), 0777) < 0 && (errno != EEXIST || !fs::is_directory(name, error)))
-    fail(ErrorKind::kIo, "create directory {}: {}", path, system_text(errno));
+    fail(ErrorKind::kIo, "create directory {}: {}", path,
+         system_text(errno == EEXIST ? ENOTDIR : errno));
   // One that may be written and not read cannot be opened.
   if (::access(parent.c_str(), R_OK) == 0) sync_directory(parent);
 }

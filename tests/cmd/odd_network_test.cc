@@ -43,8 +43,8 @@ TEST_CASE("ranks meet where there is no IPv4 at all", "[cmd]") {
       "ip link set lo up; ip addr del 127.0.0.1/8 dev lo;"
       "ip link add cable type veth peer name end; ip link set cable up; ip link set end up;"
       "ip addr add fd00::1/64 dev cable nodad;"
-      "host() { \"$0\" allreduce-test -b 64 -e 64 -n 2 -w 0 --set comm.transport=tcp"
-      " --set comm.streams=1 --set comm.socket_buffer_bytes=262144 --join-timeout 10"
+      "host() { \"$0\" allreduce-test -b 64 -e 64 -n 2 -w 0 --transport tcp"
+      " --streams 1 --socket-buffer-bytes 262144 --join-timeout 10"
       " --nnodes 2 --node-rank $1 --master [fd00::1]:29500; };"
       "host 1 & host 0; wait $!");
   CAPTURE(outcome.err);

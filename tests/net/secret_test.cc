@@ -66,7 +66,8 @@ TEST_CASE("a secret file that is a named pipe or a directory is refused at once"
   REQUIRE(mkfifo((directory / "pipe").c_str(), 0600) == 0);
   for (const std::string& path : {directory / "pipe", directory.path()}) {
     const Caught caught = error_of([&] { Secret::from_file(path); });
-    CHECK((caught.kind == ErrorKind::kIo && caught.says("not a regular file")));
+    CHECK(caught.kind == ErrorKind::kIo);
+    CHECK((caught.says("it is a pipe, not a regular file") || caught.says("Is a directory")));
   }
 }
 
