@@ -63,14 +63,15 @@ class Aead {
   [[nodiscard]] bool open(uint64_t number, std::span<std::byte> sealed, Bytes known,
                           const std::byte* tag) const {
     const Nonce nonce = nonce_of(number);
-    const int result =
-        cipher_ == Cipher::kAes256Gcm
-            ? crypto_aead_aes256gcm_decrypt_detached_afternm(
-                  u8(sealed.data()), nullptr, u8(sealed.data()), sealed.size(), u8(tag),
-                  u8(known.data()), known.size(), nonce.data(), &aes_)
-            : crypto_aead_chacha20poly1305_ietf_decrypt_detached(
-                  u8(sealed.data()), nullptr, u8(sealed.data()), sealed.size(), u8(tag),
-                  u8(known.data()), known.size(), nonce.data(), key_.data());
+    std::byte nothing{};  // libsodium wants an address in any case
+    uint8_t* const data = u8(sealed.empty() ? &nothing : sealed.data());
+    const int result = cipher_ == Cipher::kAes256Gcm
+                           ? crypto_aead_aes256gcm_decrypt_detached_afternm(
+                                 data, nullptr, data, sealed.size(), u8(tag), u8(known.data()),
+                                 known.size(), nonce.data(), &aes_)
+                           : crypto_aead_chacha20poly1305_ietf_decrypt_detached(
+                                 data, nullptr, data, sealed.size(), u8(tag), u8(known.data()),
+                                 known.size(), nonce.data(), key_.data());
     return result == 0;
   }
 

@@ -22,6 +22,8 @@ TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", 
   const std::string hold = GENERATE("true", "false");
   const std::string precision = GENERATE("fp32", "bf16");
   CAPTURE(folder, strategy, world_size, hold, precision);
+  // On one rank nothing is sharded: one model is enough for all strategies.
+  if (world_size == 1 && folder != "gpt2-accum") return;
   std::vector<std::string> sets = with_groups(strategy, world_size);
   sets.insert(sets.end(), {"train.micro_batch=1", "train.steps=2",
                            "parallel.hold_gradients=" + hold, "train.precision=" + precision});
