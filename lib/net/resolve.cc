@@ -1,11 +1,16 @@
 #include "lib/net/resolve.h"
 
 #include <netdb.h>
+#include <pthread.h>
 
-#include <cerrno>
-#include <chrono>
+#include <condition_variable>
+#include <csignal>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include "lib/base/error.h"
 
@@ -20,19 +25,6 @@ Found own(addrinfo* list) {
           }};
 }
 
-// What the C library's thread reads and writes.
-struct Query {
-  std::string host, port;
-  addrinfo hints{};
-  gaicb request{};
-};
-
-timespec to_timespec(Deadline::Duration time) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
-  const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(time - seconds);
-  return {.tv_sec = time_t(seconds.count()), .tv_nsec = long(rest.count())};
-}
-
 // AI_ADDRCONFIG is not used: where there is nothing but loopback it refuses even "127.0.0.1".
 addrinfo make_hints(int flags) {
   addrinfo hints{};
@@ -41,30 +33,38 @@ addrinfo make_hints(int flags) {
   return hints;
 }
 
-// getaddrinfo() waits as long as resolv.conf says, 10 s for a silent server.
+// What the thread that asks and the one that waits share.
+struct Query {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<int> error;  // guarded by mutex, as is `found`: getaddrinfo()'s
+  Found found = own(nullptr);
+};
+
+void ask(Query& query, const std::string& host, const std::string& port, int flags) {
+  const addrinfo hints = make_hints(flags);
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
+  const std::lock_guard lock(query.mutex);
+  query.found = own(list);
+  query.error = error;
+  query.changed.notify_all();
+}
+
+// getaddrinfo() waits as long as resolv.conf says, 10 s for a silent server, and cannot be called
+// off: its thread, which takes no signals, is left behind at the deadline.
 int ask_name_servers(const std::string& host, const std::string& port, int flags, Deadline deadline,
-                     addrinfo*& found) {
-  auto query = std::make_unique<Query>(Query{host, port, make_hints(flags)});
-  query->request = {.ar_name = query->host.c_str(),
-                    .ar_service = query->port.c_str(),
-                    .ar_request = &query->hints,
-                    .ar_result = nullptr,
-                    .__return = 0,
-                    .__glibc_reserved = {}};
-  gaicb* request = &query->request;
-  const int started = getaddrinfo_a(GAI_NOWAIT, &request, 1, nullptr);
-  if (started != 0) return started;
-  while (gai_error(request) == EAI_INPROGRESS) {
-    if (deadline.expired()) {
-      // The thread is in the midst of it: what it uses stays for good.
-      if (gai_cancel(request) == EAI_NOTCANCELED) (void)query.release();
-      return EAI_INPROGRESS;
-    }
-    const timespec rest = to_timespec(deadline.remaining());
-    gai_suspend(&request, 1, &rest);
-  }
-  found = request->ar_result;
-  return gai_error(request);
+                     Found& found) {
+  const auto query = std::make_shared<Query>();
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread([=] { ask(*query, host, port, flags); }).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  std::unique_lock lock(query->mutex);
+  query->changed.wait_for(lock, deadline.remaining(), [&] { return query->error.has_value(); });
+  found = std::move(query->found);
+  return query->error.value_or(EAI_INPROGRESS);
 }
 
 }  // namespace
@@ -76,9 +76,9 @@ std::vector<Address> resolve(const std::string& host, int port, bool to_listen, 
   const addrinfo hints = make_hints(flags | (host.empty() ? 0 : AI_NUMERICHOST));
   addrinfo* list = nullptr;
   int error = getaddrinfo(host.empty() ? nullptr : host.c_str(), service.c_str(), &hints, &list);
+  Found found = own(list);
   if (error == EAI_NONAME && !host.empty())
-    error = ask_name_servers(host, service, flags, deadline, list);
-  const Found found = own(list);
+    error = ask_name_servers(host, service, flags, deadline, found);
   std::vector<Address> addresses;
   if (error != 0) {
     cause = fmt::format("cannot resolve the name ({})", error == EAI_INPROGRESS
