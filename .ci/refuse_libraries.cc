@@ -7,9 +7,9 @@
 
 namespace {
 
-constexpr const char* kRefused[] = {"libcuda.so",   "libnccl",    "libcublas", "libcudnn",
-                                    "libnvidia-ml", "libibverbs", "librdmacm", "libmpi",
-                                    "libmpich",     "libnvrtc"};
+constexpr const char* kRefused[] = {"libcuda.so",      "libnccl.so",    "libcublas",    "libcudnn",
+                                    "libnvidia-ml.so", "libibverbs.so", "librdmacm.so", "libmpi",
+                                    "libmpich",        "libnvrtc"};
 
 }  // namespace
 
