@@ -4,8 +4,8 @@
 
 #include "cmd/result_file.h"
 #include "lib/base/bytes.h"
+#include "lib/base/host_caches.h"
 #include "lib/bench/explain.h"
-#include "lib/collective/host_caches.h"
 #include "lib/collective/job_plan.h"
 #include "lib/collective/rehearsal.h"
 #include "lib/collective/shared_ways.h"

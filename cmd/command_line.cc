@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
+#include <exception>
 #include <ostream>
-#include <system_error>
 
 #include "cmd/documents.h"
 #include "cmd/exit_codes.h"
 #include "cmd/manual.h"
+#include "lib/base/ending.h"
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
-#include "lib/base/visible_text.h"
 
 namespace gxp {
 namespace {
@@ -136,18 +135,10 @@ int run_command_line(std::vector<std::string> arguments, std::span<const Command
     const int code = run_action(std::move(arguments), commands, out);
     if (!out.flush()) fail(ErrorKind::kIo, "write to stdout: the system refused it");
     return code;
-  } catch (const Error& error) {
-    err << "gxp: error: " << visible(error.what(), "\n") << '\n';
-    return exit_code(error.kind());
-  } catch (const std::bad_alloc&) {
-    err << "gxp: error: allocate memory: the system has none left\n";
-    return exit_code(ErrorKind::kIo);
-  } catch (const std::system_error& error) {  // such as a path that the library cannot examine
-    err << "gxp: error: " << visible(error.what()) << '\n';
-    return exit_code(ErrorKind::kIo);
-  } catch (const std::exception& error) {
-    err << "gxp: error: " << visible(error.what()) << "; this is a bug in gxp\n";
-    return exit_code(ErrorKind::kInternal);
+  } catch (const std::exception&) {
+    const Ending ending = ending_of(std::current_exception());
+    err << ending.line;
+    return ending.code;
   }
 }
 

@@ -33,10 +33,14 @@ void set_log_rank(int rank) { thread_rank = rank; }
 int log_rank() { return thread_rank; }
 void set_log_level(LogLevel level) { log_level = level; }
 
+std::string log_line(LogLevel level, std::string_view message) {
+  const std::string origin = thread_rank < 0 ? "gxp" : fmt::format("gxp[rank {}]", thread_rank);
+  return fmt::format("{} {}{}\n", origin, level_word(level), visible(message));
+}
+
 void write_log(LogLevel level, std::string_view message) {
   if (level < log_level.load()) return;
-  const std::string origin = thread_rank < 0 ? "gxp" : fmt::format("gxp[rank {}]", thread_rank);
-  const std::string line = fmt::format("{} {}{}\n", origin, level_word(level), visible(message));
+  const std::string line = log_line(level, message);
   // A log that cannot be written has nowhere to complain.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -2,10 +2,9 @@
 //
 //   step-00000010             complete, if it has a manifest
 //   .step-00000010.partial    being written, or about to be removed
-//   .replaced-step-00000010   complete too: an earlier one of that step, moved aside while a new
-//   one
-//                             took its place where names cannot be exchanged. It counts until there
-//                             is a complete step-00000010.
+//   .replaced-step-00000010   complete too: an earlier one of that step, moved aside for a new one
+//                             where names cannot be exchanged. It counts until there is a complete
+//                             step-00000010.
 #pragma once
 
 #include <cstdint>

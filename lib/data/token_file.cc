@@ -1,6 +1,5 @@
 #include "lib/data/token_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/text_file.h"
 
 namespace gxp {
 namespace {
@@ -42,12 +42,7 @@ TokenFile::TokenFile(std::string path, bool keep_open) : path_(std::move(path)) 
 }
 
 Fd TokenFile::open() const {
-  const std::string act = fmt::format("read tokens from {}", path_);
-  Fd fd(int(check_sys(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), act)));
-  struct stat status = {};
-  check_sys(::fstat(fd.get(), &status), act);
-  if (!S_ISREG(status.st_mode)) fail(ErrorKind::kIo, "{}: not a regular file", act);
-  return fd;
+  return open_regular_file(path_, fmt::format("read tokens from {}", path_));
 }
 
 void TokenFile::read_header(int fd) {

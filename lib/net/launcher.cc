@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/net/child_process.h"
 #include "lib/net/last_words.h"
 #include "lib/net/output.h"
@@ -236,11 +237,12 @@ class RankLauncher {
     if (announced_ || failure_.weight == 0) return;
     announced_ = true;
     if (failure_.weight == 3) {
-      log("error", fmt::format("rank {} was killed by signal {} ({})", failure_.rank,
-                               WTERMSIG(failure_.status), signal_name(WTERMSIG(failure_.status))));
+      log(LogLevel::kError,
+          fmt::format("rank {} was killed by signal {} ({})", failure_.rank,
+                      WTERMSIG(failure_.status), signal_name(WTERMSIG(failure_.status))));
     } else {
       tell_last_words();
-      log("error",
+      log(LogLevel::kError,
           fmt::format("rank {} exited with code {}", failure_.rank, WEXITSTATUS(failure_.status)));
     }
   }
@@ -249,10 +251,8 @@ class RankLauncher {
     for (const std::string& line : last_words_.tell(failure_.rank)) err_.add(line);
   }
 
-  // A line as of lib/base/log.h, which would wait for the reader.
-  void log(std::string_view level, std::string_view message) {
-    err_.add(fmt::format("gxp {} {}\n", level, message));
-  }
+  // write_log() would wait for the reader.
+  void log(LogLevel level, std::string_view message) { err_.add(log_line(level, message)); }
 
   // The steps that follow a failure.
   void escalate() {
@@ -273,9 +273,10 @@ class RankLauncher {
       rank.signal(number);
     }
     if (late.empty()) return;
-    log("warn", fmt::format("{} not ended by {}; sending {}",
-                            to_text(late) + (late.size() == 1 ? " has" : " have"),
-                            late.size() == 1 ? "itself" : "themselves", signal_name(number)));
+    log(LogLevel::kWarn,
+        fmt::format("{} not ended by {}; sending {}",
+                    to_text(late) + (late.size() == 1 ? " has" : " have"),
+                    late.size() == 1 ? "itself" : "themselves", signal_name(number)));
   }
 
   // Where one rank of this host still runs, it loses the stopped ones itself, and fails.
@@ -287,10 +288,11 @@ class RankLauncher {
     });
     for (ChildProcess& rank : ranks_) {
       if (!all || !rank.running() || rank.was_sent(SIGKILL)) continue;
-      log("error", fmt::format("rank {} was stopped ({}) and not continued within {:g} s; sending "
-                               "SIGKILL",
-                               rank.rank(), signal_name(rank.stopped()->signal),
-                               std::chrono::duration<double>(options_.stopped_after).count()));
+      log(LogLevel::kError,
+          fmt::format("rank {} was stopped ({}) and not continued within {:g} s; sending "
+                      "SIGKILL",
+                      rank.rank(), signal_name(rank.stopped()->signal),
+                      std::chrono::duration<double>(options_.stopped_after).count()));
       rank.signal(SIGKILL);
     }
   }

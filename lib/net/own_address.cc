@@ -8,26 +8,20 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <memory>
 
+#include "lib/base/deadline.h"
 #include "lib/base/fd.h"
+#include "lib/base/host_name.h"
 #include "lib/net/identity.h"
+#include "lib/net/resolve.h"
 
 namespace gxp {
 namespace {
 
-using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
-
-AddressList look_up(const std::string& host, int flags) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), "9", &hints, &found) != 0) found = nullptr;
-  return {found, [](addrinfo* list) {
-            if (list != nullptr) ::freeaddrinfo(list);
-          }};
-}
+constexpr int kDiscard = 9;  // a port (RFC 863); nothing is sent there
+constexpr std::chrono::seconds kForName{2};
 
 socklen_t size_of(const sockaddr& address) {
   return address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -48,40 +42,36 @@ std::string to_text(const sockaddr& address) {
 }
 
 // A name may have been another host's before.
-bool is_ours(const addrinfo& entry) {
-  const Fd probe(::socket(entry.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_storage address{};
-  std::copy_n(reinterpret_cast<const char*>(entry.ai_addr), entry.ai_addrlen,
-              reinterpret_cast<char*>(&address));
-  reinterpret_cast<sockaddr_in&>(address).sin_port = 0;  // where sin6_port is, too
-  return probe.valid() &&
-         ::bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), entry.ai_addrlen) == 0;
+bool is_ours(Address address) {
+  const Fd probe(::socket(address.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  reinterpret_cast<sockaddr_in*>(address.get())->sin_port = 0;  // where sin6_port is, too
+  return probe.valid() && ::bind(probe.get(), address.get(), address.length) == 0;
 }
 
 std::string address_of_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "";
-  const AddressList found = look_up(name.data(), 0);
-  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
-    const std::string text = to_text(*at->ai_addr);
-    if (!text.empty() && is_ours(*at)) return text;
+  const std::string name = host_name();
+  std::string cause;
+  if (name.empty()) return "";
+  for (const Address& address : resolve(name, kDiscard, false, Deadline::after(kForName), cause)) {
+    const std::string text = to_text(*address.get());
+    if (!text.empty() && is_ours(address)) return text;
   }
   return "";
 }
 
 // Addresses that are nobody's (RFC 5737, RFC 3849). Connecting a datagram socket sends nothing.
 std::string address_of_default_route() {
+  std::string cause;
   for (const char* nobody : {"192.0.2.1", "2001:db8::1"}) {
-    const AddressList to = look_up(nobody, AI_NUMERICHOST);
-    const Fd probe(::socket(to ? to->ai_family : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    sockaddr_storage own{};
-    auto* address = reinterpret_cast<sockaddr*>(&own);
-    socklen_t size = sizeof own;
-    if (!to || !probe.valid() || ::connect(probe.get(), to->ai_addr, to->ai_addrlen) != 0 ||
-        ::getsockname(probe.get(), address, &size) != 0)
-      continue;
-    const std::string text = to_text(*address);
-    if (!text.empty()) return text;
+    for (const Address& to : resolve(nobody, kDiscard, false, Deadline::after(kForName), cause)) {
+      const Fd probe(::socket(to.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+      Address own;
+      if (!probe.valid() || ::connect(probe.get(), to.get(), to.length) != 0 ||
+          ::getsockname(probe.get(), own.get(), &own.length) != 0)
+        continue;
+      const std::string text = to_text(*own.get());
+      if (!text.empty()) return text;
+    }
   }
   return "";
 }

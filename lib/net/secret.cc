@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
+#include "lib/base/host_name.h"
 #include "lib/base/text.h"
 #include "lib/base/text_file.h"
 
@@ -40,11 +41,6 @@ Secret read_file(const std::string& path, std::optional<uid_t> owner) {
   const Secret secret = Secret::from_hex({text.data(), size_t(length)}, path);
   sodium_memzero(text.data(), text.size());
   return secret;
-}
-
-std::string own_host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "this host";
 }
 
 }  // namespace
@@ -101,7 +97,7 @@ std::string Secret::remedy() const {
   if (is_users())
     return fmt::format(
         "{} has its own secret file, {}: copy it to all hosts, or let them share the home",
-        own_host_name(), users_file_);
+        host_name().empty() ? "this host" : host_name(), users_file_);
   return fmt::format("give all ranks the same {} or {}", kSecretVariable, kSecretFileVariable);
 }
 

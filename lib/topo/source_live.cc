@@ -1,10 +1,7 @@
 #include "lib/topo/source_live.h"
 
-#include <unistd.h>
-
-#include <array>
-
 #include "lib/base/error.h"
+#include "lib/base/host_name.h"
 #include "lib/topo/nvml.h"
 #include "lib/topo/sysfs_host.h"
 #include "lib/topo/system_root.h"
@@ -13,8 +10,7 @@ namespace gxp {
 
 HostTree probe_host() {
   HostTree host = read_system(*live_root());
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) == 0) host.name = name.data();
+  host.name = host_name();
   host.source = "this host";
   try {
     add_nvml(host, read_nvml());

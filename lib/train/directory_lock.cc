@@ -6,14 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <string_view>
 #include <thread>
 
 #include "lib/base/deadline.h"
 #include "lib/base/error.h"
+#include "lib/base/host_name.h"
 #include "lib/base/log.h"
 
 namespace gxp {
@@ -34,27 +35,17 @@ int try_lock(int fd, Deadline deadline) {
   return 0;
 }
 
-// "process 4711 on host n1".
-std::string describe_self() {
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return fmt::format("process {} on host {}", ::getpid(), host.data());
-}
-
-// What the holder has written, without what a terminal would obey.
+// What the holder has written.
 std::string read_holder(int fd) {
   std::array<char, kMostHolderBytes> bytes{};
   const ssize_t count = ::pread(fd, bytes.data(), bytes.size(), 0);
-  std::string holder;
-  for (ssize_t i = 0; i < count && bytes[size_t(i)] != '\n'; ++i) {
-    const char c = bytes[size_t(i)];
-    holder += c >= ' ' && c <= '~' ? c : '?';
-  }
-  return holder.empty() ? "a process that is not named" : holder;
+  const std::string_view text(bytes.data(), size_t(std::max<ssize_t>(count, 0)));
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return line.empty() ? "a process that is not named" : std::string(line);
 }
 
 void write_holder(int fd, const std::string& path) {
-  const std::string text = describe_self() + '\n';
+  const std::string text = fmt::format("process {} on host {}\n", ::getpid(), host_name());
   const bool written =
       ::ftruncate(fd, 0) == 0 && ::pwrite(fd, text.data(), text.size(), 0) == ssize_t(text.size());
   if (!written) fail(ErrorKind::kIo, "write {}: {}", path, system_text(errno));

@@ -1,4 +1,4 @@
-#include "lib/collective/host_caches.h"
+#include "lib/base/host_caches.h"
 
 #include <unistd.h>
 

@@ -1,0 +1,11 @@
+// What this host calls itself.
+#pragma once
+
+#include <string>
+
+namespace gxp {
+
+// gethostname(); "" if the system does not say.
+std::string host_name();
+
+}  // namespace gxp
