@@ -97,8 +97,8 @@ def run(options, way, sizes, iterations):
 
 
 def measure(options, ways, sizes):
-    """Small calls often, large ones a few times."""
-    spans = [([s for s in sizes if s <= 1 << 18], 300), ([s for s in sizes if s > 1 << 18], 15)]
+    """Small calls often, large ones a few times. Sizes of a run share a buffer, which has huge pages above 1 MiB."""
+    spans = [([s for s in sizes if s <= 1 << 20], 200), ([s for s in sizes if s > 1 << 20], 15)]
     for _ in range(options.rounds):
         for span, iterations in spans:
             for way in ways if span else []:

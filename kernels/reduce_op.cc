@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/cpu/kernels.h"
+#include "lib/base/host_caches.h"
 
 namespace gxp {
 namespace {
@@ -31,8 +32,12 @@ bool is_supported(ReduceOp op, DType dtype) {
 // Elements are powers of two; a division would be a sixth of the time of a small fold.
 bool is_whole(size_t bytes, DType dtype) { return (bytes & (size_of(dtype) - 1)) == 0; }
 
-// From here on buffers are taken to lie beyond this core's cache: twice a large second level.
-constexpr size_t kFarBytes = 4 << 20;
+// So large buffers are taken to lie beyond this core's second level.
+bool is_far(size_t bytes) {
+  static const size_t least = 2 * own_caches().l2_bytes;
+  return bytes >= least;
+}
+
 // Eight sources' tiles and two of sums are then 20 KiB of a 32 or 48 KiB first level.
 constexpr size_t kTileBytes = 2048;
 
@@ -153,14 +158,14 @@ void fold(Memory into, ConstMemory a, ConstMemory b, DType dtype, ReduceOp op) {
   GXP_ASSERT(into.bytes == a.bytes && into.bytes == b.bytes && is_whole(into.bytes, dtype));
   GXP_ASSERT(is_supported(op, dtype));
   std::byte* const target[] = {into.data};
-  widest().pair(dtype, op)({target, 0, into.bytes, into.bytes >= kFarBytes}, a.data, b.data);
+  widest().pair(dtype, op)({target, 0, into.bytes, is_far(into.bytes)}, a.data, b.data);
 }
 
 void fold_all(std::span<std::byte* const> targets, std::span<const std::byte* const> sources,
               size_t bytes, DType dtype, ReduceOp op) {
   GXP_ASSERT(!sources.empty() && is_whole(bytes, dtype) && is_supported(op, dtype));
   if (sources.size() == 1) return copy_all(targets, sources[0], bytes);
-  const Tree tree(sources, dtype, op, bytes >= kFarBytes);
+  const Tree tree(sources, dtype, op, is_far(bytes));
   const size_t tile = tree.is_flat() ? bytes : kTileBytes;
   for (size_t offset = 0; offset < bytes; offset += tile)
     tree.fold(targets, offset, std::min(tile, bytes - offset));

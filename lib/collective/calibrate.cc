@@ -13,6 +13,7 @@
 #include "lib/base/deadline.h"
 #include "lib/collective/choice.h"
 #include "lib/collective/shared_ways.h"
+#include "lib/device/device.h"
 
 namespace gxp {
 namespace {
@@ -37,10 +38,6 @@ std::vector<size_t> sizes_up_to(size_t most) {
     sizes.push_back(bytes);
   }
   return sizes;
-}
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 double median_of_slowest(Communicator& comm, std::vector<double>& times) {
@@ -88,7 +85,8 @@ class Calibration {
       : comm_(comm),
         most_(most_bytes),
         most_message_(most_bytes / 4),
-        data_(std::max(most_message_ * size_t(comm.world_size()), most_)) {}
+        data_(device_->allocate(std::max(most_message_ * size_t(comm.world_size()), most_),
+                                MemoryKind::kWorkspace)) {}
 
   // All constants once; what earlier passes have found stays where it is less. Sizes come one after
   // the other, so that what competes for them is measured in the same moment.
@@ -137,7 +135,11 @@ class Calibration {
   static constexpr std::string_view kRounds = "halving-doubling";  // of one swap each
 
   [[nodiscard]] Memory part(size_t index, size_t bytes) {
-    return memory_of(data_).slice(index * most_message_, bytes);
+    return data_.memory().slice(index * most_message_, bytes);
+  }
+
+  [[nodiscard]] Memory ordinary(size_t bytes) {
+    return bytes <= kSmallPages ? memory_of(small_pages_) : data_.memory();
   }
 
   void add(const std::string& name, size_t bytes, double seconds) {
@@ -170,7 +172,7 @@ class Calibration {
   // A ring's all-gather is world_size - 1 exchanges, its reduce-scatter as many with folds.
   void measure_exchange(size_t bytes) {
     const int rounds = comm_.world_size() - 1;
-    const Memory data = memory_of(data_).slice(0, bytes * size_t(comm_.world_size()));
+    const Memory data = data_.memory().slice(0, bytes * size_t(comm_.world_size()));
     const std::vector<double> times =
         medians({[&] { comm_.all_gather(data, DType::kF32); },
                  [&] { comm_.reduce_scatter(data, DType::kF32, ReduceOp::kSum); }});
@@ -220,17 +222,11 @@ class Calibration {
     }
     for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles}) {
       comm_.use({.algorithm = std::string(to_string(way))});
-      if (!runs_by(way, call)) continue;
-      add(way_curve_name(way, collective), bytes, seconds_in(memory_of(data_)));
+      if (comm_.plan(call).way != way) continue;  // the kernel may refuse, and not all is copied
+      add(way_curve_name(way, collective), bytes, seconds_in(ordinary(bytes)));
       if (way != SharedWay::kTiles) continue;  // then communicator memory is not copied
       add(way_curve_name(SharedWay::kPlaced, collective), bytes, seconds_in(shared));
     }
-  }
-
-  // The kernel may refuse, and not all sizes are copied.
-  [[nodiscard]] bool runs_by(SharedWay way, const Call& call) const {
-    const std::string reason = comm_.plan(call).reason;
-    return reason.find(std::string("; by ").append(to_string(way))) != std::string::npos;
   }
 
   void measure_by_messages(Collective collective, size_t bytes, const CostModel& model) {
@@ -250,7 +246,7 @@ class Calibration {
     const Plan plan = choose(algorithm.collective, call.dtype, bytes, settings, model, true);
     settings.segment_bytes = plan.segment_bytes;
     comm_.use(settings);
-    const auto body = [&] { run_in_place(comm_, call, memory_of(data_)); };
+    const auto body = [&] { run_in_place(comm_, call, ordinary(bytes)); };
     add(message_curve_name(algorithm), bytes, medians({body})[0]);
   }
 
@@ -261,7 +257,9 @@ class Calibration {
   Communicator& comm_;
   size_t most_;          // of a buffer
   size_t most_message_;  // beyond it, time is proportional
-  std::vector<std::byte> data_;
+  std::unique_ptr<Device> device_ = make_cpu_device();
+  Buffer data_;
+  std::vector<std::byte> small_pages_ = std::vector<std::byte>(kSmallPages);
   std::map<std::string, std::map<size_t, double>> least_;  // by curve and bytes
 };
 
@@ -301,6 +299,10 @@ Profile take_from_rank_0(Communicator& comm, const Profile& profile) {
 }
 
 }  // namespace
+
+double seconds_since(Deadline::Clock::time_point start) {
+  return std::chrono::duration<double>(Deadline::Clock::now() - start).count();
+}
 
 Call trial_call(Collective collective, size_t bytes, int world_size) {
   const auto ranks = static_cast<size_t>(world_size);

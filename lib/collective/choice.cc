@@ -28,7 +28,7 @@ constexpr double kClearlyBetter = 0.93;
 // What is under way is searched for overlaps at each step.
 constexpr size_t kMostSegments = 128;
 
-std::string to_text(double seconds) {
+std::string time_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
   return fmt::format("{:.3g} s", seconds);
@@ -82,10 +82,10 @@ double good_enough(const Candidate& candidate, const CostModel& model) {
 }
 
 std::string reason_of(const Candidate& best, const Candidate& next, bool wanted) {
-  std::string reason = to_text(best.seconds) + (best.measured ? " measured" : " predicted");
+  std::string reason = time_text(best.seconds) + (best.measured ? " measured" : " predicted");
   if (wanted) return reason + "; asked for";
   if (next.algorithm == nullptr) return reason + "; the only one";
-  return fmt::format("{}; next is {}, {}", reason, next.algorithm->name, to_text(next.seconds));
+  return fmt::format("{}; next is {}, {}", reason, next.algorithm->name, time_text(next.seconds));
 }
 
 }  // namespace

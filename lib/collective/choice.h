@@ -12,6 +12,7 @@
 #include "lib/collective/algorithm.h"
 #include "lib/collective/cost_model.h"
 #include "lib/collective/profile.h"
+#include "lib/collective/shared_ways.h"
 
 namespace gxp {
 
@@ -28,7 +29,8 @@ struct Plan {
   int channels = 1;
   size_t segment_bytes = 1;      // unit of pipelining; all of the buffer where that does not pay
   double predicted_seconds = 0;  // as measured, where that decided
-  std::string reason;            // "11.2 us measured; next is ring, 19 us", or "... predicted; ..."
+  SharedWay way = SharedWay::kMessages;
+  std::string reason;  // "11.2 us measured; next is ring, 19 us", or "... predicted; ..."
 };
 
 // `bytes` of the logical buffer. A collective that has no algorithm of the wanted name takes its

@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
+#include <cstring>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <map>
 #include <span>
@@ -19,11 +20,13 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/base/host_caches.h"
+#include "lib/collective/calibrate.h"
 #include "lib/collective/call.h"
 #include "lib/collective/communicator_memory.h"
 #include "lib/collective/flight_recorder.h"
-#include "lib/collective/host_caches.h"
 #include "lib/collective/shared_ways.h"
+#include "lib/device/device.h"
 #include "lib/transport/backoff.h"
 
 namespace gxp {
@@ -34,13 +37,12 @@ using enum Collective;
 using enum SharedWay;
 
 constexpr double kOfAllReduce = 0.6;  // of the budget
-// Budgets that all-reduces may take where other work on the machine comes in between.
+// Budgets that small all-reduces may take where other work on the machine comes in between.
 constexpr double kPatience = 5;
-constexpr int kMostTimes = 9;          // of a call by one way
-constexpr size_t kSmallestCall = 256;  // smaller inputs fit the line
-constexpr size_t kLargest = 4 << 20;
-constexpr size_t kSmallLargest = 1 << 20;
+constexpr int kMostTimes = 9;                // of a call by one way, or one more
+constexpr size_t kSmallestCall = 256;        // smaller inputs fit the line
 constexpr size_t kLargestPlaced = 64 << 10;  // larger ones are not copied, so need no comparison
+constexpr size_t kHugePage = 2 << 20;
 constexpr std::array kWays = {kCopied, kPlaced, kKernel, kTiles};
 // The calls that are run, and those that move as much in the same directions.
 constexpr std::array kRehearsed = {kAllReduce, kAllGather, kAllToAll, kReduceScatter, kBroadcast};
@@ -49,42 +51,6 @@ constexpr size_t kEnough = 64 << 10;
 constexpr std::array kAlike = {std::pair(kReduce, kAllReduce), std::pair(kGather, kAllGather),
                                std::pair(kScatter, kBroadcast)};
 
-double seconds_from(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Ordinary memory, whose pages come as they are needed: all of them take a millisecond.
-class OwnPages {
- public:
-  explicit OwnPages(size_t bytes) : bytes_(bytes) {
-    void* const address =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    check_sys(address == MAP_FAILED ? -1 : 0, "allocate " + format_bytes(bytes));
-    data_ = static_cast<std::byte*>(address);
-  }
-  ~OwnPages() { munmap(data_, bytes_); }
-  OwnPages(const OwnPages&) = delete;
-  OwnPages& operator=(const OwnPages&) = delete;
-  // The first bytes, present.
-  [[nodiscard]] Memory first(size_t bytes) {
-    constexpr size_t kPage = 4096;
-    for (; present_ < bytes; present_ += kPage) data_[present_] = std::byte{0};
-    return {data_, bytes, MemorySpace::kHost};
-  }
-
- private:
-  std::byte* data_ = nullptr;
-  size_t bytes_;
-  size_t present_ = 0;
-};
-
-// Like trial_call(): about so many bytes of floats, as many for each rank.
-Call call_of(Collective collective, size_t bytes, int world_size) {
-  const auto ranks = size_t(world_size);
-  const size_t count = std::max<size_t>(1, bytes / sizeof(float) / ranks) * ranks;
-  return {.collective = collective, .dtype = DType::kF32, .count = count};
-}
-
 class Trials {
  public:
   Trials(SharedExecutor& executor, SharedSpace& space, int rank, int world_size, Deadline deadline)
@@ -92,7 +58,7 @@ class Trials {
 
   // Seconds since run() began; 0 before.
   [[nodiscard]] double seconds() const {
-    return start_ == Clock::time_point{} ? 0 : seconds_from(start_);
+    return start_ == Clock::time_point{} ? 0 : seconds_since(start_);
   }
 
   // The least of all ranks' values.
@@ -106,29 +72,20 @@ class Trials {
   void run(bool kernel, double budget_s) {
     kernel_ = kernel;
     const size_t beyond_l2 =
-        std::clamp(std::bit_ceil(own_caches().l2_bytes), kSmallLargest, kLargest);
-    const auto most = size_t(least_of_all(double(beyond_l2)));
+        std::clamp(2 * std::bit_ceil(own_caches().l2_bytes), kHugePage, 2 * kHugePage);
+    most_ = size_t(least_of_all(double(beyond_l2)));
     start_ = Clock::now();  // the ranks are together
-    OwnPages ordinary(most);
+    std::vector<std::byte> small_pages(kSmallPages);
+    const auto device = make_cpu_device();
+    const Buffer huge_pages = device->allocate(most_, MemoryKind::kWorkspace);
+    std::memset(huge_pages.memory().data, 0, most_);  // its pages come now
     const CommunicatorMemory placed(space_, kLargestPlaced);
-    std::vector<std::pair<Collective, size_t>> trials;
-    for (const size_t bytes : sizes_up_to(most)) trials.emplace_back(kAllReduce, bytes);
-    const size_t of_all_reduce = trials.size();
-    for (const size_t bytes : sizes_up_to(most)) {
-      for (const Collective collective : std::span(kRehearsed).subspan(1))
-        trials.emplace_back(collective, bytes);
-    }
-    double passed = 0;
-    for (size_t i = 0; i < trials.size(); ++i) {
-      const auto& [collective, bytes] = trials[i];
-      const bool first = i < of_all_reduce;
-      const double end = first ? kOfAllReduce * budget_s : budget_s;
-      if (passed + 4 * last_round_[collective] > (first ? kPatience : 1) * budget_s) continue;
-      const size_t left = (first ? of_all_reduce : trials.size()) - i;
-      const double share = (end - passed) / double(left);
-      passed = measure(collective, bytes, {share, first ? 1 : 0},
-                       {ordinary.first(bytes), placed.memory()});
-    }
+    const auto buffers = [&](size_t bytes) {
+      return Buffers{bytes <= kSmallPages ? memory_of(small_pages) : huge_pages.memory(),
+                     placed.memory()};
+    };
+    rehearse_all_reduces(budget_s, buffers);
+    rehearse_others(budget_s, buffers);
     fill_gaps();
   }
 
@@ -152,16 +109,41 @@ class Trials {
     Memory placed;
   };
   using Least = std::map<size_t, double>;  // seconds by bytes
-  struct Effort {
-    double seconds = 0;
-    int least_times = 0;
-  };
+  using Pages = std::function<Buffers(size_t bytes)>;
+  using Sizes = std::vector<size_t>;
 
-  static std::vector<size_t> sizes_up_to(size_t most) {
-    std::vector<size_t> sizes;
-    for (size_t bytes = kSmallestCall; bytes < most; bytes *= 4) sizes.push_back(bytes);
-    sizes.push_back(most);
+  [[nodiscard]] Sizes sizes() const {
+    Sizes sizes;
+    // Ranks that share CPUs have no time for the largest in small pages.
+    const size_t small = space_.crowded() ? kSmallPages - 1 : kSmallPages;
+    for (size_t bytes = kSmallestCall; bytes <= small; bytes *= 4) sizes.push_back(bytes);
+    sizes.push_back(most_);
     return sizes;
+  }
+
+  // From the smallest on, since each tells what the next will take.
+  void rehearse_all_reduces(double budget_s, const Pages& pages) {
+    const Sizes all = sizes();
+    double last = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const double growth = i == 0 ? 0 : double(all[i]) / double(all[i - 1]);
+      if (passed_ + growth * last > (all[i] <= kEnough ? kPatience : 1) * budget_s) return;
+      const double share = (kOfAllReduce * budget_s - passed_) / double(all.size() - i);
+      last = measure(kAllReduce, all[i], share, pages(all[i]));
+    }
+  }
+
+  // From the largest on, where ways differ most, and the other calls from an all-reduce; the small
+  // ones go as that does.
+  void rehearse_others(double budget_s, const Pages& pages) {
+    const Least all_reduces = least_[{kAllReduce, kTiles}];
+    const auto others = std::span(kRehearsed).subspan(1);
+    for (auto at = all_reduces.rbegin(); at != all_reduces.rend() && at->first >= kEnough; ++at) {
+      for (const Collective collective : others) {
+        if (passed_ + double(kWays.size()) * at->second > budget_s) return;
+        measure(collective, at->first, 0, pages(at->first));
+      }
+    }
   }
 
   // Where there was no time for a call, it is taken to go as an all-reduce does.
@@ -169,14 +151,16 @@ class Trials {
     const Least& all_reduces = least_[{kAllReduce, kTiles}];
     if (all_reduces.empty() || all_reduces.rbegin()->first < kEnough) return least_.clear();
     for (const Collective collective : std::span(kRehearsed).subspan(1)) {
-      const Least& tiles = least_[{collective, kTiles}];
-      const size_t known = tiles.empty() ? 0 : tiles.rbegin()->first;
-      const double scale = known == 0 ? 1 : tiles.at(known) / all_reduces.at(known);
-      for (const SharedWay way : kWays) {
-        const Least from = least_[{kAllReduce, way}];
-        for (const auto& [bytes, seconds] : from) {
-          if (bytes > known && is_possible(way, collective, bytes))
-            least_[{collective, way}].emplace(bytes, seconds * scale);
+      const Least known = least_[{collective, kTiles}];
+      for (const auto& [bytes, seconds] : all_reduces) {
+        if (known.contains(bytes)) continue;
+        auto like = known.upper_bound(bytes);
+        if (like == known.end() && !known.empty()) --like;
+        const double scale = like == known.end() ? 1 : like->second / all_reduces.at(like->first);
+        for (const SharedWay way : kWays) {
+          const Least& from = least_[{kAllReduce, way}];
+          if (from.contains(bytes) && is_possible(way, collective, bytes))
+            note(collective, way, bytes, from.at(bytes) * scale);
         }
       }
     }
@@ -223,46 +207,41 @@ class Trials {
                       {kCopied, kCopied});
     const Clock::time_point start = Clock::now();
     executor_.execute(call, bytes_of(extents.input), bytes_of(extents.output), deadline_, ways);
-    return seconds_from(start);
+    return seconds_since(start);
   }
 
-  // By all ways, for so many seconds: first once each, which tells how often, and brings in
-  // what they touch. Then in turn, so that a slow moment of the machine meets all, and each twice,
-  // since the first time finds the caches as another way has left them. Returns the time that has
-  // passed since the beginning, as all ranks see it.
-  double measure(Collective collective, size_t bytes, const Effort& effort,
-                 const Buffers& buffers) {
-    const Call call = call_of(collective, bytes, ranks_);
+  // By all ways in turn, so that a slow moment of the machine meets all, and each twice, since the
+  // first time finds the caches as another way has left them: once, and again for so many seconds.
+  // Returns the seconds of a turn without what came in between.
+  double measure(Collective collective, size_t bytes, double seconds, const Buffers& buffers) {
+    const Call call = trial_call(collective, bytes, ranks_);
     std::vector<SharedWay> ways;
     for (const SharedWay way : kWays) {
       if (is_possible(way, collective, bytes)) ways.push_back(way);
     }
-    std::vector<double> times;
-    for (const SharedWay way : ways) times.push_back(time(call, way, buffers));
-    times.push_back(seconds_from(start_));
-    agree(times);
-    double one_round = 0;
-    for (size_t i = 0; i < ways.size(); ++i) one_round += times[i];
-    const double passed = times.back();
-    const double possible = effort.seconds / std::max(2 * one_round, 1e-9);
-    const int more = std::clamp(int(possible), effort.least_times, kMostTimes);
-    last_round_[collective] = one_round;
-    if (more == 0) return passed;
-    times.clear();
-    for (int i = 0; i < more; ++i) {
-      for (const SharedWay way : ways) {
-        static_cast<void>(time(call, way, buffers));
-        times.push_back(time(call, way, buffers));
+    const auto take_turns = [&](int turns) {
+      std::vector<double> taken;
+      for (int i = 0; i < turns; ++i) {
+        for (const SharedWay way : ways) {
+          if (!space_.crowded()) time(call, way, buffers);
+          taken.push_back(time(call, way, buffers));
+        }
       }
-    }
-    times.push_back(seconds_from(start_));
-    agree(times);
-    for (size_t i = 0; i + 1 < times.size(); ++i)
-      note(collective, ways[i % ways.size()], bytes, times[i]);
-    last_round_[collective] = 0;
-    for (const SharedWay way : ways)
-      last_round_[collective] += 2 * least_.at({collective, way}).at(bytes);
-    return times.back();
+      taken.push_back(seconds_since(start_));
+      agree(taken);
+      for (size_t i = 0; i + 1 < taken.size(); ++i)
+        note(collective, ways[i % ways.size()], bytes, taken[i]);
+      passed_ = taken.back();
+    };
+    const auto one_turn = [&] {
+      double sum = 0;
+      for (const SharedWay way : ways) sum += least_.at({collective, way}).at(bytes);
+      return (space_.crowded() ? 1 : 2) * std::max(sum, 1e-9);
+    };
+    take_turns(1);
+    const int more = std::clamp(int(seconds / one_turn()), bytes < most_ ? 1 : 0, kMostTimes);
+    if (more > 0) take_turns(more);
+    return one_turn();
   }
 
   void note(Collective collective, SharedWay way, size_t bytes, double seconds) {
@@ -278,7 +257,8 @@ class Trials {
   Clock::time_point start_;
   bool kernel_ = false;
   std::map<std::pair<Collective, SharedWay>, Least> least_;
-  std::map<Collective, double> last_round_;  // seconds of all ways, once
+  size_t most_ = 0;
+  double passed_ = 0;  // seconds, as all ranks see it
 };
 
 // Waits without sleeping: for threads that are there for some milliseconds.
@@ -312,8 +292,9 @@ void run_on_cpu(int place) {
 Rehearsal rehearse(SharedExecutor& executor, SharedSpace& space, int rank, int world_size,
                    double budget_s, Deadline deadline) {
   Trials trials(executor, space, rank, world_size, deadline);
-  // Three quarters of what goes through staging, and the caller's own data, share the L2 cache.
-  const size_t tile = std::min(SharedExecutor::kMostTileBytes, own_caches().l2_bytes / 8);
+  // What goes through staging, up to three tiles of it at once, shares the L2 cache with the
+  // caller.
+  const size_t tile = std::min(SharedExecutor::kMostTileBytes, own_caches().l2_bytes / 4);
   Rehearsal done;
   done.kernel = trials.least_of_all(space.reaches_all_memory() ? 1 : 0) > 0;
   done.tile_bytes = size_t(trials.least_of_all(double(tile))) / 4096 * 4096;

@@ -1,5 +1,5 @@
 // What the ways of a call in shared memory take here (shared_ways.h), measured when ranks meet:
-// they run the calls, at sizes from some bytes to that of the L2 cache, for some milliseconds.
+// they run the calls, at sizes from some bytes to twice the L2 cache, for some milliseconds.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,11 @@ struct Rehearsal {
 };
 
 // What a job takes for it; beside other work on the machine up to five times as much.
-constexpr double kRehearsalSeconds = 0.004;
+constexpr double kRehearsalSeconds = 0.0045;
 
 // Measures for `budget_s`; 0: only finds out whether the kernel copies, and the bytes of a tile. No
 // curves: the machine was too busy for as much as is needed. The ranks that `executor` is for call
-// it, between calls, and get the same. Memory: as much as the L2 cache, 4 MiB at most, while it
-// runs. Errors: kPeer, kIo.
+// it, between calls, and get the same. Memory: 5 MiB at most, while it runs. Errors: kPeer, kIo.
 Rehearsal rehearse(SharedExecutor& executor, SharedSpace& space, int rank, int world_size,
                    double budget_s, Deadline deadline);
 

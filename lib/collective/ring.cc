@@ -7,9 +7,9 @@ namespace gxp {
 namespace {
 
 // One channel, seen from one rank.
-class Ring {
+class ChannelRing {
  public:
-  Ring(int rank, const CallShape& shape, int channel)
+  ChannelRing(int rank, const CallShape& shape, int channel)
       : world_size_(shape.world_size),
         channels_(shape.channels),
         channel_(channel),
@@ -46,8 +46,8 @@ class Ring {
   Chunks chunks_;
 };
 
-std::vector<Ring> rings_of(int rank, const CallShape& shape) {
-  std::vector<Ring> rings;
+std::vector<ChannelRing> rings_of(int rank, const CallShape& shape) {
+  std::vector<ChannelRing> rings;
   for (int channel = 0; channel < shape.channels; ++channel)
     rings.emplace_back(rank, shape, channel);
   return rings;
@@ -56,19 +56,20 @@ std::vector<Ring> rings_of(int rank, const CallShape& shape) {
 }  // namespace
 
 void ring_reduce_scatter(Primitives& comm, const CallShape& shape) {
-  const std::vector<Ring> rings = rings_of(comm.rank(), shape);
+  const std::vector<ChannelRing> rings = rings_of(comm.rank(), shape);
   for (int step = 0; step < shape.world_size - 1; ++step) {
-    for (const Ring& ring : rings) comm.send(ring.next(), ring.part_behind(step + 1));
+    for (const ChannelRing& ring : rings) comm.send(ring.next(), ring.part_behind(step + 1));
     // The arriving part carries step + 1 contributions; folding ours in makes step + 2.
-    for (const Ring& ring : rings) comm.recv_and_fold(ring.previous(), ring.part_behind(step + 2));
+    for (const ChannelRing& ring : rings)
+      comm.recv_and_fold(ring.previous(), ring.part_behind(step + 2));
   }
 }  // chunk `rank` is complete
 
 void ring_all_gather(Primitives& comm, const CallShape& shape) {
-  const std::vector<Ring> rings = rings_of(comm.rank(), shape);
+  const std::vector<ChannelRing> rings = rings_of(comm.rank(), shape);
   for (int step = 0; step < shape.world_size - 1; ++step) {
-    for (const Ring& ring : rings) comm.send(ring.next(), ring.part_behind(step));
-    for (const Ring& ring : rings) comm.recv(ring.previous(), ring.part_behind(step + 1));
+    for (const ChannelRing& ring : rings) comm.send(ring.next(), ring.part_behind(step));
+    for (const ChannelRing& ring : rings) comm.recv(ring.previous(), ring.part_behind(step + 1));
   }
 }
 
@@ -86,7 +87,7 @@ uint64_t ring_reduce_scatter_sent(int rank, const CallShape& shape) {
 }
 uint64_t ring_all_gather_sent(int rank, const CallShape& shape) {
   uint64_t sent = shape.count;
-  for (const Ring& ring : rings_of(rank, shape)) sent -= ring.part_behind(-1).count;
+  for (const ChannelRing& ring : rings_of(rank, shape)) sent -= ring.part_behind(-1).count;
   return sent;
 }
 uint64_t ring_all_reduce_sent(int rank, const CallShape& shape) {

@@ -49,8 +49,11 @@ Plan choose_sharing(const Call& call, const ChoiceSettings& settings, const Cost
         fmt::format("{}; ranks share memory", direct.reason.substr(0, direct.reason.find(';')));
     plan = std::move(direct);
   }
-  if (is_shared(plan, model))
+  if (is_shared(plan, model)) {
+    const SharedWays taken = fastest_ways(ways, call.collective, bytes, limits);
+    plan.way = staged ? taken.ordinary : taken.communicator;
     plan.reason += "; by " + describe_ways(ways, call.collective, bytes, limits, !staged);
+  }
   return plan;
 }
 

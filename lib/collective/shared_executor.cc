@@ -12,8 +12,6 @@ namespace {
 
 using enum Collective;
 
-constexpr size_t kAverageBytes = 16 << 10;  // folded, divided and stored while in L1
-
 // Whether this rank takes something from `rank`.
 bool needs(const Call& call, int mine, int rank) {
   switch (call.collective) {
@@ -241,8 +239,8 @@ void SharedExecutor::fold_sources(const Job& job, size_t bytes) {
   const auto [dtype, op] = std::pair(job.call.dtype, job.call.op);
   if (op != ReduceOp::kAvg) return fold_all(targets_, sources_, bytes, dtype, op);
   std::byte* const first = targets_.front();
-  for (size_t at = 0; at < bytes; at += kAverageBytes) {
-    const size_t size = std::min(kAverageBytes, bytes - at);
+  for (size_t at = 0; at < bytes; at += kFoldedBytes) {
+    const size_t size = std::min(kFoldedBytes, bytes - at);
     std::byte* const target = first + at;
     fold_all(std::span(&target, 1), sources_, size, dtype, op);
     scale({target, size, MemorySpace::kHost}, dtype, 1.0 / world_size());

@@ -55,6 +55,8 @@ class SharedExecutor {
   static constexpr size_t kMostTileBytes = 256 << 10;
 
  private:
+  // Folded, and then divided or copied, while in L1.
+  static constexpr size_t kFoldedBytes = 16 << 10;
   // Where a peer's buffers are, as its line says it; 0: not in communicator memory.
   struct Placement {
     uint64_t input = 0;

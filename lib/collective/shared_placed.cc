@@ -5,7 +5,7 @@
 #include <new>
 
 #include "lib/base/bytes.h"
-#include "lib/collective/host_caches.h"
+#include "lib/base/host_caches.h"
 #include "lib/collective/shared_executor.h"
 
 namespace gxp {

@@ -23,8 +23,6 @@ constexpr std::array kOfCommunicator = {kCopied, kPlaced};
 // and where ranks share CPUs the second synchronisation is dearer.
 constexpr size_t kCopiedPlaced = 256;
 constexpr size_t kCopiedCrowded = 8 << 10;
-constexpr size_t kCopiedOrdinary = 8 << 10;
-constexpr size_t kCopiedOrdinaryCrowded = 32 << 10;
 
 bool is_possible(SharedWay way, Collective collective, size_t bytes, const WayLimits& limits) {
   if (way == kKernel) return limits.kernel;
@@ -34,21 +32,10 @@ bool is_possible(SharedWay way, Collective collective, size_t bytes, const WayLi
 
 SharedWays unmeasured_ways(Collective collective, size_t bytes, const WayLimits& limits) {
   const size_t input = largest_input(collective, bytes, limits.ranks);
-  const size_t most = std::min(most_copied(limits.ranks),
-                               limits.crowded ? kCopiedOrdinaryCrowded : kCopiedOrdinary);
-  const bool copied = input <= most;
-  const bool copied_always =
-      copied &&
-      (input <= (limits.crowded ? kCopiedCrowded : kCopiedPlaced) || has_root(collective));
-  SharedWays ways{.communicator = copied_always ? kCopied : kPlaced, .ordinary = kTiles};
-  if (copied) {
-    ways.ordinary = kCopied;
-  } else if (limits.kernel) {
-    ways.ordinary = kKernel;
-  } else if (input <= most_copied(limits.ranks)) {
-    ways.ordinary = kCopied;
-  }
-  return ways;
+  const size_t most_beside_placed =
+      limits.crowded || has_root(collective) ? kCopiedCrowded : kCopiedPlaced;
+  return {.communicator = input <= most_beside_placed ? kCopied : kPlaced,
+          .ordinary = input <= most_copied(limits.ranks) ? kCopied : kTiles};
 }
 
 template <size_t kCount>

@@ -29,6 +29,10 @@ std::string_view to_string(SharedWay way);  // "tiles"
 // "copied", "kernel" and "tiles", by which a user may ask for one.
 std::optional<SharedWay> parse_shared_way(std::string_view name);
 
+// Calls up to this size are measured in small pages. Larger memory has huge ones where the system
+// gives them, as that of lib/device has, and the kernel's copies take a third of the time then.
+constexpr size_t kSmallPages = 1 << 20;
+
 // A call does not know of its peers' memory before they meet.
 struct SharedWays {
   SharedWay communicator = SharedWay::kPlaced;  // where all of it is the communicator's
@@ -51,7 +55,7 @@ struct WayLimits {
   bool crowded = false;               // ranks outnumber CPUs
   std::optional<SharedWay> wanted{};  // for ordinary memory, where it is possible
 };
-// `measured` null: nobody has measured; then copies where they are small, and the kernel.
+// `measured` null: nobody has measured; then nothing is by the kernel, whose copies may be slow.
 SharedWays fastest_ways(const LinkClass* measured, Collective collective, size_t bytes,
                         const WayLimits& limits);
 // Seconds, if the way was measured.

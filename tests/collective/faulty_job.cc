@@ -208,11 +208,14 @@ void FaultyJob::take_part(int rank, Fd listener) {
                                 strikes ? std::optional(scene_.at) : std::nullopt, ending.moves);
   Striker& striker = *transport;
   before_copy = [&striker] { striker.count(1); };
-  CommunicatorOptions options{.algorithm = std::string(scene_.algorithm->name),
-                              .layout_invariant = false,
-                              .channels = 1,
-                              .timeout = std::chrono::milliseconds(int(1000 * scene_.timeout_s)),
-                              .segment_bytes = 64 << 10};
+  const bool by_kernel = in_shared_memory(scene_) && !through_tiles(scene_) &&
+                         scene_.algorithm->collective != Collective::kBarrier;
+  CommunicatorOptions options{
+      .algorithm = std::string(by_kernel ? "kernel" : scene_.algorithm->name),
+      .layout_invariant = false,
+      .channels = 1,
+      .timeout = std::chrono::milliseconds(int(1000 * scene_.timeout_s)),
+      .segment_bytes = 64 << 10};
   options.witnesses = {&recorder, &store};
   Communicator comm(std::move(transport), *device, options);
   double entered = now();

@@ -1,14 +1,9 @@
 #include "lib/collective/rehearsal.h"
 
-#include <filesystem>
-#include <fstream>
-
-#include "lib/collective/host_caches.h"
 #include "lib/collective/native_engine.h"
 #include "lib/collective/shared_ways.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
-#include "tests/temporary_directory.h"
 
 using namespace gxp;
 
@@ -61,20 +56,4 @@ TEST_CASE("a plan without ranks is by what threads measure here", "[collective]"
     CHECK(done.ways.curve(way_curve_name(SharedWay::kKernel, collective)) == nullptr);
   }
   CHECK(contains(summary(done), "16 KiB: "));
-}
-
-TEST_CASE("caches are read from the system's files", "[collective]") {
-  const TemporaryDirectory directory;
-  const auto add = [&](const std::string& index, int level, const char* type, const char* size) {
-    const std::filesystem::path cache = directory / index;
-    std::filesystem::create_directories(cache);
-    std::ofstream(cache / "level") << level;
-    std::ofstream(cache / "type") << type;
-    std::ofstream(cache / "size") << size;
-  };
-  add("index0", 1, "Data", "64K");
-  add("index1", 1, "Instruction", "32K");
-  add("index2", 2, "Unified", "1M");
-  CHECK(read_caches(directory / "").l1_bytes == 64 << 10);
-  CHECK(read_caches(directory / "").l2_bytes == 1 << 20);
 }
