@@ -19,13 +19,13 @@ struct DiffOptions {
 };
 
 int run(const DiffOptions& options) {
-  const std::vector<Change> changes =
+  const std::vector<HostChange> changes =
       compare_hosts(load_host(options.first), load_host(options.second));
   Report report{.schema = "gxp.topo/1"};
   report.facts = {{{"differences"}, int64_t(changes.size())}};
   Table& table =
       report.add_table("changes", {{"change"}, {"part"}, {"what"}, {"first"}, {"second"}});
-  for (const Change& change : changes)
+  for (const HostChange& change : changes)
     table.add_row({std::string(to_string(change.kind)), change.part, change.what, change.first,
                    change.second});
   print(report, options.format);

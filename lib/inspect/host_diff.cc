@@ -42,7 +42,7 @@ class Comparison {
     }
   }
 
-  std::vector<Change> run() {
+  std::vector<HostChange> run() {
     for (PartId id = 0; id < match_.size(); ++id) compare_part(id);
     for (PartId id = 0; id < back_.size(); ++id) {
       if (is_alone(b_, back_, id))
@@ -222,14 +222,14 @@ class Comparison {
   const std::vector<std::string> names_a_, names_b_;
   const std::vector<PartId> match_;
   std::vector<PartId> back_;
-  std::vector<Change> changes_;
+  std::vector<HostChange> changes_;
 };
 
 }  // namespace
 
 std::string_view to_string(ChangeKind kind) { return kChangeNames[size_t(kind)]; }
 
-std::vector<Change> compare_hosts(const HostTree& first, const HostTree& second) {
+std::vector<HostChange> compare_hosts(const HostTree& first, const HostTree& second) {
   return Comparison(first, second).run();
 }
 

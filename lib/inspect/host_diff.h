@@ -14,7 +14,7 @@ enum class ChangeKind : uint8_t { kMissing, kAdded, kMoved, kSlower, kFaster, kC
 
 std::string_view to_string(ChangeKind kind);  // "missing"
 
-struct Change {
+struct HostChange {
   ChangeKind kind = ChangeKind::kChanged;
   std::string part;  // by its name in the first host; of an added one in the second
   std::string what;  // "PCIe lanes"; "" of parts that are missing or added
@@ -25,6 +25,6 @@ struct Change {
 // with all below it one change tells. kPath: path types between GPUs and ports that differ though
 // both ends are there, those of one kind of change as one.
 //   Errors  kConfig: NcclPaths' limits.
-std::vector<Change> compare_hosts(const HostTree& first, const HostTree& second);
+std::vector<HostChange> compare_hosts(const HostTree& first, const HostTree& second);
 
 }  // namespace gxp

@@ -17,7 +17,7 @@ bool is_hexadecimal(std::string_view text, size_t least, size_t most) {
 }
 
 // "0000:3b:00.0"; domains have up to 8 digits.
-bool is_bus_id(std::string_view text) {
+bool is_plain_bus_id(std::string_view text) {
   const size_t colon = text.find(':');
   if (colon == std::string_view::npos || text.size() != colon + 8) return false;
   return is_hexadecimal(text.substr(0, colon), 4, 8) &&
@@ -91,7 +91,7 @@ void check_broadcom(const LintSubject& subject, const Say& say, bool flattened) 
 
 void check_bus_id(const LintSubject& subject, const Say& say) {
   for (const Part& part : subject.host.parts()) {
-    if (has_bus_id(part) && !is_bus_id(part.bus_id))
+    if (has_bus_id(part) && !is_plain_bus_id(part.bus_id))
       say(part.place, fmt::format("busid \"{}\"", part.bus_id.substr(0, kShown)));
   }
 }

@@ -11,7 +11,7 @@
 namespace gxp {
 namespace {
 
-PathType type_of(const HardwareGraph& graph, std::span<const LinkId> links) {
+PathType path_type_of(const HardwareGraph& graph, std::span<const LinkId> links) {
   PathType type = PathType::kNvl;
   int switches = 0;
   for (const LinkId id : links) {
@@ -73,7 +73,7 @@ HostRoutes host_routes(const HostTopology& host) {
     const std::vector<Path> paths = find_paths(graph, places[from], places);
     for (size_t to = 0; to < places.size(); ++to) {
       if (from == to || !paths[to].exists) continue;
-      HostRoute route{.links = {}, .type = type_of(graph, paths[to].links)};
+      HostRoute route{.links = {}, .type = path_type_of(graph, paths[to].links)};
       if (network_of(from) != kNone) route.links.push_back(network_of(from) + 1);
       route.links.insert(route.links.end(), paths[to].links.begin(), paths[to].links.end());
       if (network_of(to) != kNone) route.links.push_back(network_of(to));

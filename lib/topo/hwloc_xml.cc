@@ -15,7 +15,7 @@ namespace {
 constexpr std::array kContainers = {"Machine", "Package", "Group",    "Die",
                                     "Cluster", "Core",    "MemCache", "PU"};
 
-bool is_device(std::string_view type) {
+bool is_device_type(std::string_view type) {
   return type == "Bridge" || type == "PCIDev" || type == "OSDev";
 }
 
@@ -97,7 +97,7 @@ class HwlocReader {
       xml_.fail_at(object, fmt::format("objects lie more than {} deep", kMaxHwlocDepth));
     sort_in(object, type_of(object));
     for (const pugi::xml_node below : object.children("object")) {
-      if (is_device(type_of(below))) {
+      if (is_device_type(type_of(below))) {
         found_.devices.emplace_back(below, object);
       } else if (type_of(below) != "Misc") {
         collect(below, depth + 1);

@@ -10,10 +10,10 @@ namespace {
 
 using nlohmann::json;
 
-const RunFacts kFacts{
+const RunFacts kReportedFacts{
     .world_size = 2, .transport = "shm", .engine = "native", .memory = "ordinary"};
 
-json report_of(const std::vector<CaseResult>& results, const RunFacts& facts = kFacts) {
+json report_of(const std::vector<CaseResult>& results, const RunFacts& facts = kReportedFacts) {
   return json::parse(to_json(to_report(facts, sample_ranks(), results)));
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("what is not known is null", "[bench]") {
 }
 
 TEST_CASE("the times of all iterations are there if they were kept", "[bench]") {
-  RunFacts facts = kFacts;
+  RunFacts facts = kReportedFacts;
   const std::vector<CaseResult> results = {sample_result("all_reduce", 4, 1e-3)};
   CHECK_FALSE(report_of(results)["results"][0]["out_of_place"].contains("times_ns"));
   facts.keep_times = true;

@@ -17,7 +17,7 @@ namespace {
 
 RunnerOptions few() { return {.iterations = 3, .warmup = 1}; }
 
-BenchCase bench_of(const std::string& operation, size_t count = 300) {
+BenchCase small_bench(const std::string& operation, size_t count = 300) {
   return {find_operation(operation), DType::kF32, ReduceOp::kSum, 0, count};
 }
 
@@ -39,7 +39,7 @@ TEST_CASE("every operation is timed and right on every number of ranks", "[bench
   const int world_size = GENERATE(1, 2, 3);
   for (const Operation& operation : operations()) {
     CAPTURE(operation.name, world_size);
-    const CaseResult result = run_over_inproc(world_size, bench_of(std::string(operation.name)));
+    const CaseResult result = run_over_inproc(world_size, small_bench(std::string(operation.name)));
     CHECK(result.out_of_place.wrong == 0u);
     CHECK(result.out_of_place.out_of_bounds == 0);
     CHECK(result.out_of_place.iterations == 3);
@@ -57,14 +57,14 @@ TEST_CASE("odd memory, several calls and all paces are right too", "[bench]") {
   options.unalign = 3;
   options.calls = 2;
   options.checks = 2;
-  const CaseResult result = run_over_inproc(2, bench_of("all_reduce"), options);
+  const CaseResult result = run_over_inproc(2, small_bench("all_reduce"), options);
   CHECK(result.out_of_place.wrong == 0u);
   CHECK(result.in_place->wrong == 0u);
 }
 
 TEST_CASE("without a number of iterations there are as many as a fast call allows", "[bench]") {
   const CaseResult result =
-      run_over_inproc(1, bench_of("all_reduce", 4), {.checks = 0, .keep_times = true});
+      run_over_inproc(1, small_bench("all_reduce", 4), {.checks = 0, .keep_times = true});
   CHECK(result.out_of_place.iterations >= 15);
   CHECK(result.out_of_place.times_s.size() == result.out_of_place.iterations);
   CHECK_FALSE(result.out_of_place.wrong.has_value());
@@ -79,7 +79,7 @@ TEST_CASE("a bit that is flipped on the way is a wrong element", "[bench]") {
     const FaultPlan plan{.fault = Fault::kCorrupt, .message = message};
     return std::make_unique<FaultyTransport>(std::move(transport), plan);
   };
-  const BenchCase bench = bench_of("all_gather", 4096);
+  const BenchCase bench = small_bench("all_gather", 4096);
   const auto results = run_ranks_over(
       make, 2,
       [&](Communicator& comm) {
@@ -90,7 +90,7 @@ TEST_CASE("a bit that is flipped on the way is a wrong element", "[bench]") {
 }
 
 TEST_CASE("what codecs make of sums and averages is within their error", "[bench]") {
-  BenchCase bench = bench_of("all_reduce", 5000);
+  BenchCase bench = small_bench("all_reduce", 5000);
   for (const Codec& codec : codecs()) {
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
       CAPTURE(codec.name, to_string(op));
@@ -110,14 +110,14 @@ TEST_CASE("what codecs make of sums and averages is within their error", "[bench
 }
 
 TEST_CASE("a codec among ranks of one host is refused", "[bench]") {
-  BenchCase bench = bench_of("all_reduce");
+  BenchCase bench = small_bench("all_reduce");
   bench.codec = find_codec("int8");
   CHECK_THROWS_WITH(run_over_inproc(2, bench), Catch::Contains("all ranks are on one host"));
 }
 
 TEST_CASE("a session writes a table per operation and keeps all rows", "[bench]") {
-  const std::vector<BenchCase> cases = {bench_of("broadcast", 1), bench_of("broadcast", 2),
-                                        bench_of("barrier", 0)};
+  const std::vector<BenchCase> cases = {small_bench("broadcast", 1), small_bench("broadcast", 2),
+                                        small_bench("barrier", 0)};
   SessionOptions options;
   options.runner = few();
   options.cycles = 2;
@@ -135,7 +135,7 @@ TEST_CASE("a session writes a table per operation and keeps all rows", "[bench]"
 }
 
 TEST_CASE("more memory than there is is refused with the numbers", "[bench]") {
-  const BenchCase bench = bench_of("all_reduce", 1 << 20);
+  const BenchCase bench = small_bench("all_reduce", 1 << 20);
   CHECK(memory_needed({&bench, 1}, {}) == 8 << 20);
   CHECK_NOTHROW(check_memory(1 << 20, 4, 4 << 20));
   CHECK_THROWS_WITH(check_memory(1 << 20, 4, (4 << 20) - 1),

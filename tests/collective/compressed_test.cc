@@ -16,7 +16,7 @@ namespace gxp {
 namespace {
 
 // Hosts and ranks of each, host by host.
-struct World {
+struct HostsAndRanks {
   int hosts = 1;
   int ranks_of_host = 1;
   [[nodiscard]] int size() const { return hosts * ranks_of_host; }
@@ -27,12 +27,13 @@ struct World {
     return hosts_of;
   }
 };
-const std::vector<World> kWorlds = {{1, 1}, {2, 1}, {3, 1}, {5, 1}, {1, 2}, {2, 2}, {3, 2}, {2, 4}};
+const std::vector<HostsAndRanks> kHostsAndRanks = {{1, 1}, {2, 1}, {3, 1}, {5, 1},
+                                                   {1, 2}, {2, 2}, {3, 2}, {2, 4}};
 const std::vector<size_t> kCounts = {0, 1, 7, 129, 4099};
 
 // fn(groups, device) on each rank.
 template <class Fn>
-auto run_on(const World& world, const Fn& fn) {
+auto run_on(const HostsAndRanks& world, const Fn& fn) {
   const std::vector<int> hosts = world.host_of_ranks();
   const std::unique_ptr<Device> device = make_cpu_device();
   return run_ranks(
@@ -75,11 +76,11 @@ double largest_difference(const Actual& actual, const std::vector<double>& expec
 }
 
 // Of a sum whose parts and whole are at most `ranks` in size, with values of at most 1 per rank.
-double bound_of(const Codec& codec, const World& world) {
+double bound_of(const Codec& codec, const HostsAndRanks& world) {
   return codec.error * 1.1 * (world.hosts + 1) * world.size() + 1e-6 * world.size();
 }
 
-CompressionOptions options_of(std::string_view method) {
+CompressionOptions compression_of(std::string_view method) {
   CompressionOptions options;
   options.method = method;
   options.piece_bytes = 1 << 10;  // many pieces
@@ -88,14 +89,14 @@ CompressionOptions options_of(std::string_view method) {
 
 Floats all_reduced(HostGroups& groups, Device& device, std::string_view method, size_t count) {
   Floats x = gradient(groups.all->rank(), count);
-  make_compressed_all_reduce(options_of(method), {.count = count}, groups, device)
+  make_compressed_all_reduce(compression_of(method), {.count = count}, groups, device)
       ->all_reduce(memory_of(x), ReduceOp::kSum);
   return x;
 }
 
 TEST_CASE("every codec's sum is within its bound, with the same bits on every rank",
           "[collective]") {
-  const World world = GENERATE(from_range(kWorlds));
+  const HostsAndRanks world = GENERATE(from_range(kHostsAndRanks));
   const size_t count = GENERATE(from_range(kCounts));
   CAPTURE(world.hosts, world.ranks_of_host, count);
   for (const Codec& codec : codecs()) {
@@ -109,7 +110,7 @@ TEST_CASE("every codec's sum is within its bound, with the same bits on every ra
 }
 
 TEST_CASE("every method gives the same bits on every rank and in every run", "[collective]") {
-  const World world = GENERATE(World{3, 1}, World{2, 2});
+  const HostsAndRanks world = GENERATE(HostsAndRanks{3, 1}, HostsAndRanks{2, 2});
   for (const CompressionMethod& method : compression_methods()) {
     CAPTURE(method.name, world.hosts);
     const auto run = [&](HostGroups& groups, Device& device) {
@@ -123,10 +124,10 @@ TEST_CASE("every method gives the same bits on every rank and in every run", "[c
 
 TEST_CASE("half types are summed in f32 and averaged", "[collective]") {
   const DType dtype = GENERATE(DType::kF16, DType::kBF16);
-  const World world{2, 2};
+  const HostsAndRanks world{2, 2};
   const auto results = run_on(world, [&](HostGroups& groups, Device& device) {
     Values values = small_integers(dtype, groups.all->rank(), 300);
-    make_compressed_all_reduce(options_of("int8"), {300, dtype, {}}, groups, device)
+    make_compressed_all_reduce(compression_of("int8"), {300, dtype, {}}, groups, device)
         ->all_reduce(values.memory(), ReduceOp::kAvg);
     return values;
   });
@@ -138,12 +139,13 @@ TEST_CASE("half types are summed in f32 and averaged", "[collective]") {
 }
 
 TEST_CASE("reduce-scatter leaves this rank's sums, all-gather brings all chunks", "[collective]") {
-  const World world = GENERATE(from_range(kWorlds));
+  const HostsAndRanks world = GENERATE(from_range(kHostsAndRanks));
   const size_t count = GENERATE(from_range(kCounts));
   CAPTURE(world.hosts, world.ranks_of_host, count);
   const Codec& codec = *find_codec("int8");
   const auto results = run_on(world, [&](HostGroups& groups, Device& device) {
-    QuantizedCollectives collectives(codec, options_of("int8"), {.count = count}, groups, device);
+    QuantizedCollectives collectives(codec, compression_of("int8"), {.count = count}, groups,
+                                     device);
     Floats x = gradient(groups.all->rank(), count);
     collectives.reduce_scatter(memory_of(x), ReduceOp::kSum);
     const Range own = Chunks(count, groups.all->world_size())[groups.all->rank()];
@@ -171,11 +173,11 @@ std::vector<double> sum_of_steps(HostGroups& groups, Device& device,
 }
 
 TEST_CASE("with error feedback 200 steps lose no more than the last one", "[collective]") {
-  const World world = GENERATE(World{3, 1}, World{2, 2});
+  const HostsAndRanks world = GENERATE(HostsAndRanks{3, 1}, HostsAndRanks{2, 2});
   const std::string method = GENERATE("int8", "int4");
   CAPTURE(method, world.hosts);
   const auto error_of = [&](bool feedback) {
-    CompressionOptions options = options_of(method);
+    CompressionOptions options = compression_of(method);
     options.error_feedback = feedback;
     const auto sums = run_on(world, [&](HostGroups& groups, Device& device) {
       return sum_of_steps(groups, device, options, {.count = 515}, 200);
@@ -188,8 +190,8 @@ TEST_CASE("with error feedback 200 steps lose no more than the last one", "[coll
 }
 
 TEST_CASE("what top_k does not send in one step comes in a later one", "[collective]") {
-  const World world = GENERATE(World{3, 1}, World{2, 2});
-  CompressionOptions options = options_of("top_k");
+  const HostsAndRanks world = GENERATE(HostsAndRanks{3, 1}, HostsAndRanks{2, 2});
+  CompressionOptions options = compression_of("top_k");
   options.top_k_fraction = 0.1;
   const auto sums = run_on(world, [&](HostGroups& groups, Device& device) {
     return sum_of_steps(groups, device, options, {.count = 515}, 200);
@@ -240,7 +242,7 @@ TEST_CASE("power_sgd is exact for a matrix of its rank and for what is in no mat
     Floats x(kCount);
     for (size_t i = 0; i < kCount; ++i) x[i] = value(groups.all->rank(), i);
     const BufferShape shape{kCount, DType::kF32, {{5, kRows, kColumns}}};
-    make_compressed_all_reduce(options_of("power_sgd"), shape, groups, device)
+    make_compressed_all_reduce(compression_of("power_sgd"), shape, groups, device)
         ->all_reduce(memory_of(x), ReduceOp::kAvg);
     return x;
   });
@@ -252,7 +254,7 @@ TEST_CASE("power_sgd is exact for a matrix of its rank and for what is in no mat
 // the distance to the optimum, the mean of the targets, after `steps`.
 double distance_after(const CompressionOptions& options, int steps) {
   const BufferShape shape{32 * 24, DType::kF32, {{0, 32, 24}}};
-  const World world{3, 1};
+  const HostsAndRanks world{3, 1};
   const auto ends = run_on(world, [&](HostGroups& groups, Device& device) {
     const auto all_reduce = make_compressed_all_reduce(options, shape, groups, device);
     const Floats target = gradient(groups.all->rank(), shape.count);
@@ -273,7 +275,7 @@ double distance_after(const CompressionOptions& options, int steps) {
 
 TEST_CASE("descent with any method ends near the optimum", "[collective]") {
   for (const CompressionMethod& method : compression_methods()) {
-    CompressionOptions options = options_of(method.name);
+    CompressionOptions options = compression_of(method.name);
     options.top_k_fraction = 0.1;
     CAPTURE(method.name);
     CHECK(distance_after(options, 400) < 0.02);
@@ -281,13 +283,13 @@ TEST_CASE("descent with any method ends near the optimum", "[collective]") {
 }
 
 TEST_CASE("the bytes on the wire are those of the formula", "[collective]") {
-  const World world = GENERATE(World{2, 1}, World{5, 1});
+  const HostsAndRanks world = GENERATE(HostsAndRanks{2, 1}, HostsAndRanks{5, 1});
   for (const CompressionMethod& method : compression_methods()) {
     CAPTURE(method.name, world.hosts);
     const auto results = run_on(world, [&](HostGroups& groups, Device& device) {
       const BufferShape shape{9000, DType::kF32, {{100, 80, 100}}};
       const auto all_reduce =
-          make_compressed_all_reduce(options_of(method.name), shape, groups, device);
+          make_compressed_all_reduce(compression_of(method.name), shape, groups, device);
       Floats x = gradient(groups.all->rank(), shape.count);
       const uint64_t before = groups.all->counters().bytes_sent;
       all_reduce->all_reduce(memory_of(x), ReduceOp::kSum);
@@ -299,7 +301,7 @@ TEST_CASE("the bytes on the wire are those of the formula", "[collective]") {
 
 TEST_CASE("int8 sends a quarter of f32's bytes, and 2 bytes for a block", "[collective]") {
   const auto results = run_on({2, 1}, [&](HostGroups& groups, Device& device) {
-    CompressionOptions options = options_of("int8");
+    CompressionOptions options = compression_of("int8");
     options.piece_bytes = 64 << 10;
     return make_compressed_all_reduce(options, {.count = 1 << 20}, groups, device)->wire_bytes();
   });
@@ -312,7 +314,7 @@ TEST_CASE("a NaN reaches every rank and is gone in the next step", "[collective]
     const auto results = run_on({2, 1}, [&](HostGroups& groups, Device& device) {
       const BufferShape shape{1200, DType::kF32, {{0, 30, 40}}};
       const auto all_reduce =
-          make_compressed_all_reduce(options_of(method.name), shape, groups, device);
+          make_compressed_all_reduce(compression_of(method.name), shape, groups, device);
       Floats x = gradient(groups.all->rank(), shape.count);
       if (groups.all->rank() == 1) x[700] = std::nanf("");
       all_reduce->all_reduce(memory_of(x), ReduceOp::kSum);
@@ -333,7 +335,7 @@ TEST_CASE("state and scratch are counted as communication memory", "[collective]
       groups.all->barrier();
       const uint64_t before = device.tracker().live()[MemoryKind::kCommunication];
       const auto all_reduce =
-          make_compressed_all_reduce(options_of(method.name), {.count = 4096}, groups, device);
+          make_compressed_all_reduce(compression_of(method.name), {.count = 4096}, groups, device);
       return device.tracker().live()[MemoryKind::kCommunication] - before;
     });
     CHECK(results[0] > 0);
@@ -356,7 +358,7 @@ TEST_CASE("what cannot be compressed is said", "[collective]") {
   const auto messages = run_on({2, 1}, [&](HostGroups& groups, Device& device) {
     const auto make = [&](std::string_view method, DType dtype) {
       return message_of([&] {
-        (void)make_compressed_all_reduce(options_of(method), {8, dtype, {}}, groups, device);
+        (void)make_compressed_all_reduce(compression_of(method), {8, dtype, {}}, groups, device);
       });
     };
     return std::vector{make("int7", DType::kF32), make("top_k", DType::kBF16),

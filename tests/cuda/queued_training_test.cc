@@ -4,7 +4,6 @@
 #include "tests/catch.h"
 #include "tests/cuda/emulation/cuda_runtime_api.h"
 #include "tests/cuda/queued_cpu_ops.h"
-#include "tests/cuda/sets.h"
 #include "tests/train/golden.h"
 
 namespace gxp {
@@ -28,9 +27,10 @@ void check_like_cpu(RunConfig config, int world_size) {
 }
 
 // A few steps of a golden run whose batch is 2 rows on each rank.
-RunConfig few_steps(const Sets& sets, const std::string& folder = "gpt2-accum") {
+RunConfig few_steps(const Settings& sets, const std::string& folder = "gpt2-accum") {
   return golden_config(
-      folder, 2, Sets{"train.steps=4", "model.init=normal", "parallel.bucket_bytes=8000"} + sets);
+      folder, 2,
+      Settings{"train.steps=4", "model.init=normal", "parallel.bucket_bytes=8000"} + sets);
 }
 
 }  // namespace
@@ -45,14 +45,14 @@ TEST_CASE("a queued run has the CPU's bits under every strategy") {
 }
 
 TEST_CASE("a queued run has the CPU's bits with every way to keep a step small") {
-  const Sets sets =
-      GENERATE(values<Sets>({{"train.recompute=full"},
-                             {"train.grad_accum_dtype=bf16", "parallel.strategy=zero2"},
-                             {"train.grad_accum_dtype=bf16", "parallel.strategy=ddp"},
-                             {"train.precision=bf16", "train.rounding=stochastic"},
-                             {"train.deterministic=any-world-size", "train.grad_accum=4"},
-                             {"train.frozen=[\"h.0.*\"]", "parallel.strategy=zero1"},
-                             {"model.layers=1", "parallel.strategy=zero3", "train.grad_accum=1"}}));
+  const Settings sets = GENERATE(
+      values<Settings>({{"train.recompute=full"},
+                        {"train.grad_accum_dtype=bf16", "parallel.strategy=zero2"},
+                        {"train.grad_accum_dtype=bf16", "parallel.strategy=ddp"},
+                        {"train.precision=bf16", "train.rounding=stochastic"},
+                        {"train.deterministic=any-world-size", "train.grad_accum=4"},
+                        {"train.frozen=[\"h.0.*\"]", "parallel.strategy=zero1"},
+                        {"model.layers=1", "parallel.strategy=zero3", "train.grad_accum=1"}}));
   CAPTURE(sets);
   check_like_cpu(few_steps(sets), 2);
 }
@@ -91,25 +91,25 @@ TEST_CASE("a queued run has the CPU's bits with state beside the GPU") {
   const TemporaryDirectory directory;
   const std::string where = GENERATE("memory", "file");
   const std::string precision = GENERATE("fp32", "bf16");
-  const Sets more = GENERATE(values<Sets>(
+  const Settings more = GENERATE(values<Settings>(
       {{}, {"offload.ratio=0.5", "parallel.strategy=zero2"}, {"parallel.strategy=zero3"}}));
   CAPTURE(where, precision, more);
-  Sets sets = {"offload.optimizer=" + where, "offload.step_tile=3001",
-               "train.precision=" + precision};
+  Settings sets = {"offload.optimizer=" + where, "offload.step_tile=3001",
+                   "train.precision=" + precision};
   if (where == "file") sets.push_back("offload.path=" + directory.path());
-  if (more == Sets{"parallel.strategy=zero3"}) sets.push_back("offload.parameters=" + where);
+  if (more == Settings{"parallel.strategy=zero3"}) sets.push_back("offload.parameters=" + where);
   check_like_cpu(few_steps(sets + more), 2);
 }
 
 TEST_CASE("a queued run goes on, with the CPU's bits, from where the CPU has saved it, and back") {
   const TemporaryDirectory directory;
   const std::string precision = GENERATE("fp32", "bf16");
-  const Sets offload = GENERATE(values<Sets>({{}, {"offload.optimizer=memory"}}));
+  const Settings offload = GENERATE(values<Settings>({{}, {"offload.optimizer=memory"}}));
   CAPTURE(precision, offload);
-  const Sets sets = {"parallel.strategy=zero1", "train.precision=" + precision};
-  const auto expected = train_on_ranks(few_steps(sets + Sets{"train.steps=6"}), 2);
+  const Settings sets = {"parallel.strategy=zero1", "train.precision=" + precision};
+  const auto expected = train_on_ranks(few_steps(sets + Settings{"train.steps=6"}), 2);
   const RunConfig config = few_steps(
-      sets + offload + Sets{"train.steps=6", "checkpoint.dir=" + directory.path() + "/saved"});
+      sets + offload + Settings{"train.steps=6", "checkpoint.dir=" + directory.path() + "/saved"});
   std::vector<Trained> found;
   for (const int until : {2, 4, 6}) {
     found = run_ranks(2, [&](Communicator& communicator) {
@@ -122,12 +122,13 @@ TEST_CASE("a queued run goes on, with the CPU's bits, from where the CPU has sav
 
 TEST_CASE("queued validation and generation have the CPU's bits") {
   const std::string strategy = GENERATE("ddp", "zero1", "zero3");
-  const Sets more = GENERATE(values<Sets>(
+  const Settings more = GENERATE(values<Settings>(
       {{}, {"train.precision=bf16"}, {"train.precision=bf16", "offload.optimizer=memory"}}));
   CAPTURE(strategy, more);
-  const RunConfig config = few_steps(Sets{"parallel.strategy=" + strategy,
-                                          "data.valid=" + golden_path("gpt2-accum", "tokens.i32")} +
-                                     more);
+  const RunConfig config =
+      few_steps(Settings{"parallel.strategy=" + strategy,
+                         "data.valid=" + golden_path("gpt2-accum", "tokens.i32")} +
+                more);
   const auto look = [&](Communicator& communicator, Backend backend) {
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();

@@ -33,7 +33,7 @@ std::string cut(std::string& text, const std::string& start, const std::string& 
 
 std::vector<std::string> changes(const std::string& first, const std::string& second) {
   std::vector<std::string> lines;
-  for (const Change& change :
+  for (const HostChange& change :
        compare_hosts(read_nccl_xml(first, "first"), read_nccl_xml(second, "second")))
     lines.push_back(fmt::format("{} {} {}: {} / {}", to_string(change.kind), change.part,
                                 change.what, change.first, change.second));

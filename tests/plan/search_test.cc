@@ -14,12 +14,12 @@ namespace {
 
 constexpr uint64_t kGiB = 1 << 30;
 
-TrainCase ask(const char* model, TrainPlan plan, const char* hardware = "dgx-h100") {
+TrainCase case_of(const char* model, TrainPlan plan, const char* hardware = "dgx-h100") {
   return {&find_published_model(model), &find_hardware(hardware), &find_software("fsdp"), plan};
 }
 
 TEST_CASE("the best plans are each faster than all smaller ones, and none is missed", "[plan]") {
-  const TrainCase base = ask("llama3-8b", {.sequence = 8192, .gpus = 16});
+  const TrainCase base = case_of("llama3-8b", {.sequence = 8192, .gpus = 16});
   SearchSpace space{.global_batch = 32,
                     .stages = {0, 2, 3},
                     .tensors = {1, 2},
@@ -49,7 +49,7 @@ TEST_CASE("the best plans are each faster than all smaller ones, and none is mis
 }
 
 TEST_CASE("a hundred thousand plans are searched in two seconds", "[plan]") {
-  const TrainCase base = ask("llama3-70b", {.sequence = 8192, .gpus = 3072});
+  const TrainCase base = case_of("llama3-70b", {.sequence = 8192, .gpus = 3072});
   SearchSpace space = full_space(base, 3072 * 4);
   space.interleaves = {1, 2, 3, 4, 5};
   const auto begin = std::chrono::steady_clock::now();
@@ -63,7 +63,7 @@ TEST_CASE("a hundred thousand plans are searched in two seconds", "[plan]") {
 
 TEST_CASE("changes make a plan fit, the fastest first", "[plan]") {
   const TrainCase question =
-      ask("llama3-8b", {.sequence = 8192, .micro_batch = 4, .gpus = 8, .stage = 1});
+      case_of("llama3-8b", {.sequence = 8192, .micro_batch = 4, .gpus = 8, .stage = 1});
   const uint64_t limit = 70 * kGiB;
   REQUIRE(evaluate(question).bytes > limit);
   const std::vector<Change> changes = cheapest_changes(question, limit, 3);
@@ -79,7 +79,7 @@ TEST_CASE("changes make a plan fit, the fastest first", "[plan]") {
 
 TEST_CASE("several changes at once are each of another setting", "[plan]") {
   const TrainCase question =
-      ask("llama3-70b", {.sequence = 8192, .micro_batch = 4, .gpus = 64, .stage = 0});
+      case_of("llama3-70b", {.sequence = 8192, .micro_batch = 4, .gpus = 64, .stage = 0});
   for (const Change& change : cheapest_changes(question, 40 * kGiB, 3)) {
     std::set<std::string> settings;
     size_t count = 0;
@@ -109,14 +109,15 @@ TEST_CASE("a plan that does not divide is refused with its reason", "[plan]") {
        {{.gpus = 8, .interleave = 2}, "there is one"},
        {{.gpus = 8, .stage = 0, .offload = StateOffload::kOptimizer}, "use stage 1 to 3"},
        {{.gpus = 8, .stage = 2, .offload = StateOffload::kAll}, "use stage 3"}}));
-  CHECK_THROWS_WITH(check(ask("llama3-8b", plan)), Catch::Contains(words));
-  CHECK_THROWS_WITH(check(ask("llama3-8b", {.format = NumberFormat::kFp8}, "dgx-a100")),
+  CHECK_THROWS_WITH(check(case_of("llama3-8b", plan)), Catch::Contains(words));
+  CHECK_THROWS_WITH(check(case_of("llama3-8b", {.format = NumberFormat::kFp8}, "dgx-a100")),
                     Catch::Contains("has no fp8"));
 }
 
 TEST_CASE("the part that has most is told", "[plan]") {
-  CHECK(binding_part(predict_memory(ask("llama3-70b", {.gpus = 8, .stage = 0}))) == "optimizer");
-  CHECK(binding_part(predict_memory(ask("llama3-8b", {.sequence = 8192, .micro_batch = 8}))) ==
+  CHECK(binding_part(predict_memory(case_of("llama3-70b", {.gpus = 8, .stage = 0}))) ==
+        "optimizer");
+  CHECK(binding_part(predict_memory(case_of("llama3-8b", {.sequence = 8192, .micro_batch = 8}))) ==
         "activations");
 }
 

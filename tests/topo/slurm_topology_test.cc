@@ -8,7 +8,7 @@
 namespace gxp {
 namespace {
 
-Topology parse(const std::string& text) { return read_slurm_topology(text, "t.conf"); }
+Topology parse_slurm(const std::string& text) { return read_slurm_topology(text, "t.conf"); }
 
 // "spine>leaf:n1,n2": from the top to the first switch of a host, and the hosts there.
 std::string way_to(const Topology& topology, const std::string& host) {
@@ -23,7 +23,7 @@ std::string way_to(const Topology& topology, const std::string& host) {
 }  // namespace
 
 TEST_CASE("a tree of switches has its nodes below its leaves", "[topo]") {
-  const Topology topology = parse(
+  const Topology topology = parse_slurm(
       "# two leaves\n"
       "switchname=leaf0 Nodes=n[08-10,12]  # four\n"
       "SwitchName=leaf1 \\\n   Nodes=gpu-a,r[1-2]n[5,7]\r\n"
@@ -39,21 +39,21 @@ TEST_CASE("a tree of switches has its nodes below its leaves", "[topo]") {
 
 TEST_CASE("blocks are groups of nodes", "[topo]") {
   const Topology topology =
-      parse("BlockName=b1 Nodes=n[1-18]\nBlockName=b2 Nodes=n[19-36]\nBlockSizes=18,36\n");
+      parse_slurm("BlockName=b1 Nodes=n[1-18]\nBlockName=b2 Nodes=n[19-36]\nBlockSizes=18,36\n");
   CHECK(topology.hosts.size() == 36);
   CHECK(topology.switches.at(0).is_block);
   CHECK(way_to(topology, "n19") == "b2");
 }
 
 TEST_CASE("what scontrol shows is read as the file that it shows", "[topo]") {
-  const Topology tree = parse(
+  const Topology tree = parse_slurm(
       "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=a,b\n"
       "SwitchName=a Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=b Level=0 LinkSpeed=1 "
       "Nodes=n[3-4]");
   for (const TopologyHost& host : tree.hosts) CHECK(host.leaves.size() == 1);
   CHECK(way_to(tree, "n3") == "top>b");
   CHECK(tree.notes.size() == 1);  // of LinkSpeed
-  const Topology blocks = parse(
+  const Topology blocks = parse_slurm(
       "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n"
       "AggregatedBlock=b[1-1] BlockIndex=1 Nodes=n[1-2] BlockSize=4\n");
   CHECK(blocks.switches.size() == 1);
@@ -69,7 +69,7 @@ TEST_CASE("what is left out or not used of a topology.conf is noted", "[topo]") 
       {"SwitchName=a Nodes=n\nSwitchName=b Switches=a\nSwitchName=c Switches=a",
        "t.conf:3:14: switch a lies below b already; that is kept"},
   }));
-  CHECK(parse(text).notes == std::vector<std::string>{note});
+  CHECK(parse_slurm(text).notes == std::vector<std::string>{note});
 }
 
 TEST_CASE("a broken topology.conf is an error that says where and why", "[topo]") {
@@ -90,7 +90,7 @@ TEST_CASE("a broken topology.conf is an error that says where and why", "[topo]"
       {"SwitchName=s BlockName=b", "SwitchName and BlockName in one line"},
       {"BlockSizes=18", "it names no switch and no block"},
   }));
-  const std::string message = complaint(ErrorKind::kCorrupt, [&, &t = text] { parse(t); });
+  const std::string message = complaint(ErrorKind::kCorrupt, [&, &t = text] { parse_slurm(t); });
   CAPTURE(text);
   CHECK(message.find("read topology t.conf:") == 0);
   CHECK(message.find(said) != std::string::npos);
@@ -106,9 +106,9 @@ TEST_CASE("switches in too many levels and too many names are refused", "[topo]"
     many += "SwitchName=s" + std::to_string(i) + " Nodes=n[0-65535]\n";
   }
   for (const std::string& text : {down, up})
-    CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(text); }).find("more than 32 levels") !=
+    CHECK(complaint(ErrorKind::kCorrupt, [&] { parse_slurm(text); }).find("more than 32 levels") !=
           std::string::npos);
-  CHECK(complaint(ErrorKind::kCorrupt, [&] { parse(many); }).find("names in all") !=
+  CHECK(complaint(ErrorKind::kCorrupt, [&] { parse_slurm(many); }).find("names in all") !=
         std::string::npos);
 }
 

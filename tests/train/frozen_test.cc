@@ -12,8 +12,6 @@
 namespace gxp {
 namespace {
 
-using Settings = std::vector<std::string>;
-
 struct Case {
   const char* folder;
   const char* patterns;

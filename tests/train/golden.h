@@ -16,6 +16,12 @@
 namespace gxp {
 
 using Values = std::vector<float>;
+using Settings = std::vector<std::string>;  // "KEY=VALUE"
+
+inline Settings operator+(Settings a, const Settings& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
 
 std::string golden_path(const std::string& name, const std::string& file);
 

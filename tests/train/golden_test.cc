@@ -92,7 +92,6 @@ TEST_CASE("training in half precision stays near the float64 trace, on any numbe
           "[train]") {
   const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
   const int world_size = GENERATE(1, 2);
-  using Settings = std::vector<std::string>;
   const auto [types, tolerance] =
       GENERATE(table<Settings, double>({{{"train.precision=bf16"}, 2e-3},
                                         {{"train.precision=fp16"}, 2e-3},

@@ -12,8 +12,6 @@
 namespace gxp {
 namespace {
 
-using Settings = std::vector<std::string>;
-
 struct Types {
   const char* precision;
   const char* kept;

@@ -9,22 +9,16 @@
 namespace gxp {
 namespace {
 
-using Sets = std::vector<std::string>;
-
-Sets operator+(Sets a, const Sets& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // Where something is offloaded to, with an odd tile.
-Sets offloaded_to(const std::string& where, const TemporaryDirectory& directory) {
-  Sets sets = {"offload.optimizer=" + where, "offload.step_tile=3001"};
+Settings offloaded_to(const std::string& where, const TemporaryDirectory& directory) {
+  Settings sets = {"offload.optimizer=" + where, "offload.step_tile=3001"};
   if (where == "file") sets.push_back("offload.path=" + directory.path());
   return sets;
 }
 
-std::vector<Trained> train_few(int world_size, const Sets& sets) {
-  return train_on_ranks(golden_config("gpt2-accum", 2, Sets{"train.steps=4"} + sets), world_size);
+std::vector<Trained> train_few(int world_size, const Settings& sets) {
+  return train_on_ranks(golden_config("gpt2-accum", 2, Settings{"train.steps=4"} + sets),
+                        world_size);
 }
 
 TEST_CASE("offloaded optimizer state gives the same bits", "[train]") {
@@ -34,7 +28,7 @@ TEST_CASE("offloaded optimizer state gives the same bits", "[train]") {
   const std::string precision = GENERATE("fp32", "bf16", "fp16");
   const int world_size = GENERATE(1, 2);
   CAPTURE(where, strategy, precision, world_size);
-  const Sets plain = {"parallel.strategy=" + strategy, "train.precision=" + precision};
+  const Settings plain = {"parallel.strategy=" + strategy, "train.precision=" + precision};
   check_same(train_few(world_size, plain + offloaded_to(where, directory))[0],
              train_few(world_size, plain)[0]);
 }
@@ -45,16 +39,16 @@ TEST_CASE("a part of the state that is offloaded gives the same bits", "[train]"
   const std::string tile = GENERATE("1", "2048", "20000", "100000000");
   const std::string precision = GENERATE("fp32", "bf16");
   CAPTURE(ratio, tile, precision);
-  const Sets plain = {"parallel.strategy=zero2", "train.precision=" + precision};
-  const Sets part = offloaded_to("memory", directory) +
-                    Sets{"offload.ratio=" + ratio, "offload.step_tile=" + tile};
+  const Settings plain = {"parallel.strategy=zero2", "train.precision=" + precision};
+  const Settings part = offloaded_to("memory", directory) +
+                        Settings{"offload.ratio=" + ratio, "offload.step_tile=" + tile};
   check_same(train_few(2, plain + part)[0], train_few(2, plain)[0]);
 }
 
 TEST_CASE("every elementwise optimizer can be offloaded", "[train]") {
   const TemporaryDirectory directory;
   const std::string name = GENERATE("adam", "sgd", "lion");
-  Sets plain = {"optim.name=" + name, "parallel.strategy=zero1"};
+  Settings plain = {"optim.name=" + name, "parallel.strategy=zero1"};
   if (name == "sgd") plain.push_back("optim.momentum=0.9");
   check_same(train_few(2, plain + offloaded_to("memory", directory))[0], train_few(2, plain)[0]);
 }
@@ -62,7 +56,7 @@ TEST_CASE("every elementwise optimizer can be offloaded", "[train]") {
 TEST_CASE("both ways of file input and output give the same bits", "[train]") {
   const TemporaryDirectory directory;
   const std::string io = GENERATE("auto", "pread");
-  const Sets file = offloaded_to("file", directory) + Sets{"offload.io=" + io};
+  const Settings file = offloaded_to("file", directory) + Settings{"offload.io=" + io};
   check_same(train_few(2, file)[0], train_few(2, {})[0]);
   CHECK(std::filesystem::is_empty(directory.path()));
 }
@@ -73,25 +67,25 @@ TEST_CASE("offloaded parameters give the same bits", "[train]") {
   const std::string precision = GENERATE("fp32", "bf16");
   const int world_size = GENERATE(1, 2);
   CAPTURE(where, precision, world_size);
-  const Sets plain = {"parallel.strategy=zero3", "train.precision=" + precision};
-  const Sets both = offloaded_to(where, directory) + Sets{"offload.parameters=" + where};
+  const Settings plain = {"parallel.strategy=zero3", "train.precision=" + precision};
+  const Settings both = offloaded_to(where, directory) + Settings{"offload.parameters=" + where};
   check_same(train_few(world_size, plain + both)[0], train_few(world_size, plain)[0]);
 }
 
 TEST_CASE("a run goes on with the same bits where its state lies elsewhere", "[train]") {
   const TemporaryDirectory directory;
   const std::string precision = GENERATE("fp32", "bf16");
-  const Sets plain = {"checkpoint.dir=" + directory.path() + "/checkpoints",
-                      "parallel.strategy=zero3", "train.precision=" + precision};
-  const auto config = [&](const Sets& sets) {
+  const Settings plain = {"checkpoint.dir=" + directory.path() + "/checkpoints",
+                          "parallel.strategy=zero3", "train.precision=" + precision};
+  const auto config = [&](const Settings& sets) {
     return golden_config("gpt2-accum", 2, plain + sets);
   };
   const std::vector<Trained> whole = train_on_ranks(config({}), 2);
   const TemporaryDirectory files;
-  const std::array<Sets, 4> places = {
-      offloaded_to("file", files), Sets{},
-      offloaded_to("memory", files) + Sets{"offload.parameters=memory"},
-      offloaded_to("memory", files) + Sets{"offload.ratio=0.5"}};
+  const std::array<Settings, 4> places = {
+      offloaded_to("file", files), Settings{},
+      offloaded_to("memory", files) + Settings{"offload.parameters=memory"},
+      offloaded_to("memory", files) + Settings{"offload.ratio=0.5"}};
   std::vector<Trained> parts;
   for (size_t i = 0; i < places.size(); ++i) {
     const int until = int(i + 1) * 3;
@@ -101,13 +95,13 @@ TEST_CASE("a run goes on with the same bits where its state lies elsewhere", "[t
 }
 
 TEST_CASE("a step with offloaded state has no race and allocates nothing", "[train]") {
-  const Sets sets = {"train.steps=3", "offload.optimizer=memory", "offload.step_tile=2048",
-                     "parallel.strategy=zero3"};
+  const Settings sets = {"train.steps=3", "offload.optimizer=memory", "offload.step_tile=2048",
+                         "parallel.strategy=zero3"};
   const std::string parameters = GENERATE("none", "memory");
   const std::string precision = GENERATE("fp32", "bf16");
   const RunConfig config = golden_config(
       "gpt2-accum", 2,
-      sets + Sets{"offload.parameters=" + parameters, "train.precision=" + precision});
+      sets + Settings{"offload.parameters=" + parameters, "train.precision=" + precision});
   const std::vector<Trained> plain = train_on_ranks(config, 2);
   const uint64_t seed = GENERATE(range(1, 5));
   const auto losses = run_ranks(2, [&](Communicator& communicator) {
@@ -153,8 +147,8 @@ TEST_CASE("taking any single event out of a step with offloaded state is found",
 TEST_CASE("a rank keeps the bytes beside its device that the plan says", "[train]") {
   const TemporaryDirectory directory;
   const std::string parameters = GENERATE("none", "memory");
-  const Sets sets = offloaded_to("file", directory) +
-                    Sets{"offload.parameters=" + parameters, "train.precision=bf16"};
+  const Settings sets = offloaded_to("file", directory) +
+                        Settings{"offload.parameters=" + parameters, "train.precision=bf16"};
   const RunConfig config = golden_config("gpt2-tiny", 1, sets);
   const RunPlan plan = plan_run(config, 1);
   run_ranks(1, [&](Communicator& communicator) {

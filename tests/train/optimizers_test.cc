@@ -7,10 +7,8 @@
 namespace gxp {
 namespace {
 
-using Sets = std::vector<std::string>;
-
-RunConfig config_with(const std::string& optimizer, int world_size, const Sets& others = {}) {
-  Sets sets = {"optim.name=" + optimizer};
+RunConfig config_with(const std::string& optimizer, int world_size, const Settings& others = {}) {
+  Settings sets = {"optim.name=" + optimizer};
   if (optimizer == "sgd") sets.insert(sets.end(), {"optim.momentum=0.9", "optim.lr=0.1"});
   if (optimizer == "muon") sets.emplace_back("optim.lr=0.02");
   sets.insert(sets.end(), others.begin(), others.end());
@@ -21,7 +19,7 @@ TEST_CASE("every optimizer trains to the bits of DDP under every strategy, and l
   const std::string optimizer = GENERATE("adam", "sgd", "lion", "adafactor", "muon");
   const int world_size = GENERATE(2, 4);
   const auto run = [&](const std::string& strategy) {
-    const Sets sets = {"parallel.strategy=" + strategy, "train.steps=6"};
+    const Settings sets = {"parallel.strategy=" + strategy, "train.steps=6"};
     return train_on_ranks(config_with(optimizer, world_size, sets), world_size)[1];
   };
   const Trained ddp = run("ddp");
@@ -37,7 +35,7 @@ TEST_CASE("every optimizer trains to the bits of DDP with shard groups and repli
   const std::string optimizer = GENERATE("sgd", "adafactor", "muon");
   const std::string over_replicas = GENERATE("true", "false");
   CAPTURE(optimizer, over_replicas);
-  const auto run = [&](Sets sets) {
+  const auto run = [&](Settings sets) {
     sets.emplace_back("train.steps=4");
     return train_on_ranks(config_with(optimizer, 4, sets), 4)[3].weights;
   };
@@ -78,10 +76,10 @@ TEST_CASE("an optimizer goes on at another world size with nearly the same loss"
 }
 
 // Saves after a step with one optimizer and continues with the other.
-void resume_across(const Sets& saved, const Sets& resumed, const KeyValues& saved_settings,
+void resume_across(const Settings& saved, const Settings& resumed, const KeyValues& saved_settings,
                    const KeyValues& settings) {
   const TemporaryDirectory directory;
-  const auto with = [&](Sets sets) {
+  const auto with = [&](Settings sets) {
     sets.push_back("checkpoint.dir=" + directory.path());
     return golden_config("gpt2-tiny", 1, sets);
   };

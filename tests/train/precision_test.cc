@@ -9,8 +9,6 @@
 namespace gxp {
 namespace {
 
-using Settings = std::vector<std::string>;
-
 // Calls use(trainer, communicator) on each of `world_size` ranks and returns what rank 0's did.
 template <class Use>
 auto on_ranks(int world_size, const RunConfig& config, const Use& use) {

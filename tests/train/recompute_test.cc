@@ -5,13 +5,6 @@
 namespace gxp {
 namespace {
 
-using Settings = std::vector<std::string>;
-
-Settings operator+(Settings a, const Settings& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // A model of three blocks, for more than the last of them, of widths that fp8 can have.
 RunConfig deeper(const std::string& folder, Settings sets) {
   if (folder == "llama-tiny") sets.emplace_back("model.head_size=16");

@@ -6,8 +6,6 @@
 namespace gxp {
 namespace {
 
-using Settings = std::vector<std::string>;
-
 RunConfig config_with(const Settings& more) {
   Settings sets = {"train.precision=bf16", "train.rounding=stochastic", "train.steps=6"};
   sets.insert(sets.end(), more.begin(), more.end());

@@ -17,12 +17,10 @@ std::vector<std::string> sharding_strategies() {
   return names;
 }
 
-using Sets = std::vector<std::string>;
-
 // Rank 0 of a run that many cases are held against: trained once.
-const Trained& baseline(const std::string& folder, int world_size, const Sets& sets,
+const Trained& baseline(const std::string& folder, int world_size, const Settings& sets,
                         int divided_by) {
-  static std::map<std::tuple<std::string, int, Sets, int>, Trained> known;
+  static std::map<std::tuple<std::string, int, Settings, int>, Trained> known;
   const std::tuple key(folder, world_size, sets, divided_by);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
@@ -56,9 +54,9 @@ TEST_CASE("groups with replicas have the bits of DDP", "[train]") {
   };
   const auto ranks = GENERATE(values<Ranks>({{4, 2}, {4, 1}, {4, 4}, {6, 2}}));
   CAPTURE(strategy, over, ranks.world_size, ranks.shard_size);
-  Sets sets = {"parallel.strategy=" + strategy, "parallel.optimizer_over_replicas=" + over,
-               fmt::format("parallel.shard_size={}", ranks.shard_size)};
-  const Sets shape = {"train.micro_batch=1", "train.grad_accum=2", "train.steps=4"};
+  Settings sets = {"parallel.strategy=" + strategy, "parallel.optimizer_over_replicas=" + over,
+                   fmt::format("parallel.shard_size={}", ranks.shard_size)};
+  const Settings shape = {"train.micro_batch=1", "train.grad_accum=2", "train.steps=4"};
   sets.insert(sets.end(), shape.begin(), shape.end());
   const Trained& ddp = baseline("gpt2-accum", ranks.world_size, shape, 1);
   for (const Trained& rank : train_on_ranks(golden_config("gpt2-accum", 1, sets), ranks.world_size))
@@ -68,12 +66,12 @@ TEST_CASE("groups with replicas have the bits of DDP", "[train]") {
 TEST_CASE("any-world-size: 1, 2, 4 and 8 ranks train to the same bits", "[train]") {
   const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
   const auto sets = [](int world_size, const std::string& strategy) {
-    return Sets{"train.deterministic=any-world-size",
-                "train.micro_batch=1",
-                "train.steps=5",
-                fmt::format("train.grad_accum={}", 8 / world_size),
-                "parallel.strategy=" + strategy,
-                fmt::format("parallel.shard_size={}", strategy == "hybrid_shard" ? 2 : 0)};
+    return Settings{"train.deterministic=any-world-size",
+                    "train.micro_batch=1",
+                    "train.steps=5",
+                    fmt::format("train.grad_accum={}", 8 / world_size),
+                    "parallel.strategy=" + strategy,
+                    fmt::format("parallel.shard_size={}", strategy == "hybrid_shard" ? 2 : 0)};
   };
   const int world_size = GENERATE(2, 4, 8);
   const std::string strategy = GENERATE("ddp", "zero1", "zero3", "hybrid_shard");

@@ -12,17 +12,16 @@ std::vector<Trained> train(const std::string& folder, std::vector<std::string> s
 }
 
 TEST_CASE("under one wrap policy, every strategy has the bits of DDP", "[train]") {
-  using Sets = std::vector<std::string>;
   const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
-  const Sets wrap = GENERATE(
-      values<Sets>({{"parallel.wrap=none"},
-                    {"parallel.wrap=size", "parallel.wrap_min_params=10000"},
-                    {"parallel.wrap=match", "parallel.wrap_units=[\"*.1\"]", "optim.name=muon"},
-                    {"parallel.wrap=match", "parallel.wrap_units=[\"*.0\", \"head\"]",
-                     "train.deterministic=any-world-size", "train.recompute=full"}}));
+  const Settings wrap = GENERATE(
+      values<Settings>({{"parallel.wrap=none"},
+                        {"parallel.wrap=size", "parallel.wrap_min_params=10000"},
+                        {"parallel.wrap=match", "parallel.wrap_units=[\"*.1\"]", "optim.name=muon"},
+                        {"parallel.wrap=match", "parallel.wrap_units=[\"*.0\", \"head\"]",
+                         "train.deterministic=any-world-size", "train.recompute=full"}}));
   const std::string strategy = GENERATE("zero1", "zero2", "zero3", "shard_grad_op");
   CAPTURE(folder, wrap, strategy);
-  Sets sharded = wrap;
+  Settings sharded = wrap;
   sharded.push_back("parallel.strategy=" + strategy);
   const Trained ddp = train(folder, wrap)[0];
   for (const Trained& rank : train(folder, sharded)) check_same(rank, ddp);
