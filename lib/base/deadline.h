@@ -42,4 +42,8 @@ class Deadline {
   Duration duration_;
 };
 
+inline double seconds_since(Deadline::Clock::time_point start) {
+  return std::chrono::duration<double>(Deadline::Clock::now() - start).count();
+}
+
 }  // namespace gxp

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "lib/base/deadline.h"
 #include "lib/base/median.h"
 #include "lib/bench/interface_traffic.h"
 
@@ -62,17 +63,13 @@ class PairProbe {
  private:
   using Clock = std::chrono::steady_clock;
 
-  static double since(Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  }
-
   double latency_to(int peer) {
     std::vector<double> times;
     for (int i = 0; i < 2 * kRoundTrips; ++i) {
       const auto begin = Clock::now();
       comm_.send(peer, memory_of(word_));
       comm_.recv(peer, memory_of(word_));
-      times.push_back(since(begin) / 2);
+      times.push_back(seconds_since(begin) / 2);
     }
     return median_of(std::span(times).subspan(kRoundTrips));
   }
@@ -92,7 +89,7 @@ class PairProbe {
     const auto begin = Clock::now();
     for (uint64_t i = 0; i < messages; ++i) comm_.send(peer, memory_of(data_));
     comm_.recv(peer, memory_of(word_));
-    return since(begin);
+    return seconds_since(begin);
   }
 
   void announce(int peer, uint64_t messages) {

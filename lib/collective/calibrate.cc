@@ -300,10 +300,6 @@ Profile take_from_rank_0(Communicator& comm, const Profile& profile) {
 
 }  // namespace
 
-double seconds_since(Deadline::Clock::time_point start) {
-  return std::chrono::duration<double>(Deadline::Clock::now() - start).count();
-}
-
 Call trial_call(Collective collective, size_t bytes, int world_size) {
   const auto ranks = static_cast<size_t>(world_size);
   const size_t count = std::max<size_t>(1, bytes / sizeof(float) / ranks) * ranks;

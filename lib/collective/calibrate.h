@@ -7,13 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "lib/base/deadline.h"
 #include "lib/collective/communicator.h"
 #include "lib/collective/profile.h"
 
 namespace gxp {
-
-double seconds_since(Deadline::Clock::time_point start);
 
 using TimedBody = std::function<void()>;
 

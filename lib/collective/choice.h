@@ -29,7 +29,7 @@ struct Plan {
   int channels = 1;
   size_t segment_bytes = 1;      // unit of pipelining; all of the buffer where that does not pay
   double predicted_seconds = 0;  // as measured, where that decided
-  SharedWay way = SharedWay::kMessages;
+  SharedWay way = SharedWay::kMessages;  // where ranks share memory
   std::string reason;  // "11.2 us measured; next is ring, 19 us", or "... predicted; ..."
 };
 

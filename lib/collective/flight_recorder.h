@@ -53,6 +53,10 @@ class FlightRecorder {
              Deadline::Clock::time_point now = {}) noexcept;
   void enter(const PeerCall& call, uint8_t group = 0,
              Deadline::Clock::time_point now = {}) noexcept;
+  // enter() was told no time, and this is it.
+  void entered_at(Deadline::Clock::time_point now) noexcept {
+    put(entry_ + flight::kEntered, exact(uint64_t(now.time_since_epoch().count())));
+  }
   // It is at its step `index` and waits for rank `waits_for` of the world, -1: for none.
   void step(int index, int waits_for) noexcept {
     put(entry_ + flight::kProgress, flight::join(uint32_t(index), uint32_t(waits_for)));

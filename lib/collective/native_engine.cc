@@ -151,10 +151,11 @@ bool NativeEngine::execute_shared(const Call& call, ConstMemory input, Memory ou
   if (call.collective == Collective::kBarrier)
     return shared_->execute(call, input, output, deadline, {});
   const Known& known = find_known(call);
-  if (!known.ordinary->shared && !known.communicator->shared) return false;
+  const bool shares_ordinary = known.ways.ordinary != SharedWay::kMessages;
+  if (!shares_ordinary && known.ways.communicator == SharedWay::kMessages) return false;
   if (!shared_->execute(call, input, output, deadline, known.ways)) return false;
   auto& bytes = link_->shared_bytes;  // written by one thread at a time; an atomic add is a fence
-  const uint64_t sent = (known.ordinary->shared ? known.ordinary : known.communicator)->bytes_sent;
+  const uint64_t sent = (shares_ordinary ? known.ordinary : known.communicator)->bytes_sent;
   bytes.store(bytes.load(std::memory_order_relaxed) + sent, std::memory_order_relaxed);
   return true;
 }
@@ -181,12 +182,7 @@ const NativeEngine::Known& NativeEngine::find_known(const Call& call) {
   if (is_alike(last_.call, call)) return last_;
   last_ = {
       .call = call, .ordinary = &find_plan(call, true), .communicator = &find_plan(call, false)};
-  if (!shared_) return last_;
-  const LinkClass* const measured =
-      find_ways(*costs_.profile, link_->transport->name(), world_size());
-  last_.ways = fastest_ways(measured, call.collective, call.count * size_of(call.dtype), limits_);
-  if (!last_.ordinary->shared) last_.ways.ordinary = SharedWay::kMessages;
-  if (!last_.communicator->shared) last_.ways.communicator = SharedWay::kMessages;
+  last_.ways = {.communicator = last_.communicator->plan.way, .ordinary = last_.ordinary->plan.way};
   return last_;
 }
 
@@ -199,9 +195,8 @@ const NativeEngine::Chosen& NativeEngine::find_plan(const Call& call, bool stage
   const CallShape shape{.world_size = world_size(), .count = call.count, .root = call.root};
   Plan plan = choose_sharing(call, settings_, *model_, *costs_.profile, limits_, staged);
   const Algorithm& algorithm = *plan.algorithm;
-  const bool shared = is_shared(plan, *model_);
   const uint64_t sent = algorithm.elements_sent(rank_, shape) * size_of(call.dtype);
-  return plans_.emplace(key, Chosen{std::move(plan), sent, shared}).first->second;
+  return plans_.emplace(key, Chosen{std::move(plan), sent}).first->second;
 }
 
 void NativeEngine::use(const ChoiceSettings& settings) {

@@ -81,7 +81,6 @@ class NativeEngine final : public Engine {
   struct Chosen {
     Plan plan;
     uint64_t bytes_sent = 0;  // by this rank
-    bool shared = false;      // without messages
   };
   // For a call on ordinary memory, and on the communicator's.
   struct Known {

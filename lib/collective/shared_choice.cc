@@ -17,11 +17,12 @@ bool leaves_open(const ChoiceSettings& settings) {
   return settings.algorithm == "auto" || wanted_way(settings);
 }
 
-}  // namespace
-
+// Whether the plan is without messages.
 bool is_shared(const Plan& plan, const CostModel& model) {
   return model.topology().shared_space && plan.algorithm->name == "direct";
 }
+
+}  // namespace
 
 std::optional<SharedWay> wanted_way(const ChoiceSettings& settings) {
   return parse_shared_way(settings.algorithm);

@@ -10,12 +10,10 @@
 
 namespace gxp {
 
-// `profile`: the model's. The reason tells the way. Cost: as choose(); twice, where messages lose.
+// `profile`: the model's. It tells the way, and so does its reason. Cost: as choose(); twice, where
+// messages lose.
 Plan choose_sharing(const Call& call, const ChoiceSettings& settings, const CostModel& model,
                     const Profile& profile, const WayLimits& limits, bool staged);
-
-// Whether the plan is without messages.
-bool is_shared(const Plan& plan, const CostModel& model);
 
 // What `wanted` of the limits is by the settings' algorithm.
 std::optional<SharedWay> wanted_way(const ChoiceSettings& settings);

@@ -68,7 +68,7 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
                 .rank = rank_,
                 .deadline = deadline};
   ++turn_;
-  recorded_ = false;
+  recorded_ = Recorded::kNot;
   lingered_ = false;
   const bool both_copied =
       ways.communicator == SharedWay::kCopied && ways.ordinary == SharedWay::kCopied;
@@ -99,18 +99,25 @@ void SharedExecutor::publish_line(const Job& job) {
   write_note(job.call, job.turn, slots_of(rank_));
   space_.publish(line_of(rank_, job.turn).word, job.word, members_);
   prefetch_to_write(&line_of(rank_, job.turn + 1));
+  record(job, job.is_quick() ? Deadline::Clock::time_point{} : Deadline::Clock::now());
 }
 
-// Once in a call. A call that is over in some 10 us is recorded when this rank must wait anyway, or
-// at its end: then all were there, and no exact clock need be read.
+// Once in a call, while others learn that this rank has entered it; with the exact time, too, where
+// it must wait anyway, or is not over in some 10 us.
 void SharedExecutor::record(const Job& job, Deadline::Clock::time_point now) {
-  if (recorded_) return;
-  recorded_ = true;
-  recorder_->enter(job.call, "direct", uint8_t(group_), now);
+  using enum Recorded;
+  const bool exactly = now != Deadline::Clock::time_point{};
+  if (recorded_ == kNot) {
+    recorder_->enter(job.call, "direct", uint8_t(group_), now);
+  } else if (recorded_ == kRoughly && exactly) {
+    recorder_->entered_at(now);
+  } else {
+    return;
+  }
+  recorded_ = exactly ? kExactly : kRoughly;
 }
 
 void SharedExecutor::finish(const Job& job) {
-  record(job, {});
   if (job.is_quick() && !lingered_) {
     recorder_->done_at_once();
   } else {
@@ -139,7 +146,6 @@ void SharedExecutor::await(const Job& job, int rank, uint32_t turn) {
 }
 
 void SharedExecutor::fail_mismatch(const Job& job, int rank) {
-  record(job, Deadline::Clock::now());  // the verdict is found from the ranks' records
   fail(ErrorKind::kPeer, "rank {} called {} where rank {} called {}", rank,
        to_string(read_note(slots_of(rank), job.turn)), rank_, to_string(job.call));
 }
@@ -162,6 +168,9 @@ void SharedExecutor::run_copied(const Job& job) {
   wait_for_line(job);
   copy_to_slot(job);
   publish_line(job);
+  // Calls are often followed by others like them.
+  prefetch_to_write(slots_of(rank_).small[(job.turn + 1) % SharedSlots::kLines],
+                    job.own_input().count > SharedLine::kBytes ? job.own_input().count : 0);
   for (int rank = 0; rank < world_size(); ++rank) {
     if (rank != rank_ && needs(job.call, rank_, rank)) await(job, rank, job.turn);
   }
@@ -235,15 +244,17 @@ void SharedExecutor::keep_own(const Job& job, Range range) {
   std::memcpy(job.output(range), job.input(range), range.count);
 }
 
-void SharedExecutor::fold_sources(const Job& job, size_t bytes) {
+void SharedExecutor::fold_sources(const Job& job, size_t bytes, bool by_copies) {
   const auto [dtype, op] = std::pair(job.call.dtype, job.call.op);
-  if (op != ReduceOp::kAvg) return fold_all(targets_, sources_, bytes, dtype, op);
+  const bool averages = op == ReduceOp::kAvg;
+  if (!averages && (!by_copies || targets_.size() == 1))
+    return fold_all(targets_, sources_, bytes, dtype, op);
   std::byte* const first = targets_.front();
   for (size_t at = 0; at < bytes; at += kFoldedBytes) {
     const size_t size = std::min(kFoldedBytes, bytes - at);
     std::byte* const target = first + at;
     fold_all(std::span(&target, 1), sources_, size, dtype, op);
-    scale({target, size, MemorySpace::kHost}, dtype, 1.0 / world_size());
+    if (averages) scale({target, size, MemorySpace::kHost}, dtype, 1.0 / world_size());
     for (size_t i = 1; i < targets_.size(); ++i) std::memcpy(targets_[i] + at, target, size);
     for (const std::byte*& source : sources_) source += size;
   }

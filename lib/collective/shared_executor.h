@@ -154,12 +154,13 @@ class SharedExecutor {
   void await_phase(const Job& job, uint64_t phase, uint64_t step);
   template <class Ready>
   void wait(const Job& job, int rank, uint64_t step, const Ready& ready);
-  void record(const Job& job, Deadline::Clock::time_point now);
+  void record(const Job& job, Deadline::Clock::time_point now);  // {}: is not worth a clock
   void finish(const Job& job);
 
   void take(const Job& job, const Buffers& buffers);
   void keep_own(const Job& job, Range range);
-  void fold_sources(const Job& job, size_t bytes);
+  // To the first target; to the others as well, or `by_copies` of it.
+  void fold_sources(const Job& job, size_t bytes, bool by_copies = false);
 
   // shared_staging.cc
   struct Tiling;
@@ -181,7 +182,8 @@ class SharedExecutor {
   std::array<std::optional<Known>, 8> known_;
   size_t next_known_ = 0;  // to be replaced
   // Of the call that runs:
-  bool recorded_ = false;
+  enum class Recorded : uint8_t { kNot, kRoughly, kExactly };  // when it began
+  Recorded recorded_ = Recorded::kNot;
   bool lingered_ = false;                  // for longer than it may spin
   Buffers copies_;                         // of small inputs
   Buffers remote_{.mapped = false};        // what the kernel reaches

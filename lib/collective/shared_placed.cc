@@ -89,7 +89,6 @@ size_t SharedExecutor::exchange_placements(const Job& job, const Placement& mine
     addresses->reaches_all = space_.reaches_all_memory() && !job.is_scaled() ? 1 : 0;
   }
   publish_line(job);
-  if (!job.is_quick()) record(job, Deadline::Clock::now());
   Known& known = job.known;
   size_t direct = 0;
   for (int rank = 0; rank < world_size(); ++rank) {
@@ -238,7 +237,10 @@ void SharedExecutor::fold_share(const Job& job, const Buffers& buffers) {
   for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = buffers.inputs[i] + share.begin;
   targets_.clear();
   for (std::byte* output : buffers.outputs) {
-    if (output != nullptr) targets_.push_back(output + share.begin);
+    if (output == nullptr) continue;
+    targets_.push_back(output + share.begin);
+    // What is in place then goes from cache to cache once, to be read and to be written.
+    prefetch_to_write(targets_.back(), share.count);
   }
   fold_sources(job, share.count);
 }

@@ -95,21 +95,13 @@ void SharedExecutor::fold_tile(const Job& job, const Tiling& tiling, uint64_t ti
     sources_[size_t(rank)] =
         own ? job.input(piece) : tiling.given(slots_of(rank), tile, uint64_t(rank_));
   }
-  std::byte* const output = job.own_output().count > 0 ? job.output(piece) : nullptr;
-  const bool has_readers = call.collective == kAllReduce || output == nullptr;
-  std::byte* const sum = has_readers ? tiling.sum(slots_of(rank_), tile) : nullptr;
-  if (output == nullptr || sum == nullptr) {
-    targets_.assign({output != nullptr ? output : sum});
-    return fold_sources(job, piece.count);
+  targets_.clear();
+  if (job.own_output().count > 0) targets_.push_back(job.output(piece));
+  if (call.collective == kAllReduce || targets_.empty()) {
+    targets_.push_back(tiling.sum(slots_of(rank_), tile));
   }
   // The slot's lines are in the caches of its last readers: a copy overwrites them unread.
-  for (size_t at = 0; at < piece.count; at += kFoldedBytes) {
-    const size_t bytes = std::min(kFoldedBytes, piece.count - at);
-    targets_.assign({output + at});
-    fold_sources(job, bytes);
-    std::memcpy(sum + at, output + at, bytes);
-    for (const std::byte*& source : sources_) source += bytes;
-  }
+  fold_sources(job, piece.count, true);
 }
 
 void SharedExecutor::copy_out(const Job& job, const Tiling& tiling, uint64_t tile) {

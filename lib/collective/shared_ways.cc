@@ -20,7 +20,7 @@ constexpr std::array kOfOrdinary = {kCopied, kKernel, kTiles};
 constexpr std::array kOfCommunicator = {kCopied, kPlaced};
 
 // Without measurements: a copy that fits a few cache lines is cheaper than to synchronise twice,
-// and where ranks share CPUs the second synchronisation is dearer.
+// and where ranks share CPUs, or one of them has all, the second synchronisation is dearer.
 constexpr size_t kCopiedPlaced = 256;
 constexpr size_t kCopiedCrowded = 8 << 10;
 

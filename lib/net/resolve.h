@@ -19,8 +19,8 @@ struct Address {
 
 // The addresses of `host`, the best first, with `port`; "": those of loopback, or with `to_listen`
 // the wildcards. None, and in `cause` why, if there are none or the name servers do not answer by
-// the deadline. Threads: any. Cost: a number is read at once; a name is asked for by
-// a thread, which ends when the name servers' time is up, however early we stop to wait.
+// the deadline. Threads: any. Cost: a number is read at once; a name is asked for by a thread,
+// which ends when the name servers' time is up, however early we stop to wait.
 std::vector<Address> resolve(const std::string& host, int port, bool to_listen, Deadline deadline,
                              std::string& cause);
 

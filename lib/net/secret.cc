@@ -94,10 +94,12 @@ Secret Secret::for_job(std::string_view job) const {
 }
 
 std::string Secret::remedy() const {
-  if (is_users())
+  if (is_users()) {
+    const std::string host = host_name();
     return fmt::format(
         "{} has its own secret file, {}: copy it to all hosts, or let them share the home",
-        host_name().empty() ? "this host" : host_name(), users_file_);
+        host.empty() ? "this host" : host, users_file_);
+  }
   return fmt::format("give all ranks the same {} or {}", kSecretVariable, kSecretFileVariable);
 }
 

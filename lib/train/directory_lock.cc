@@ -35,13 +35,15 @@ int try_lock(int fd, Deadline deadline) {
   return 0;
 }
 
-// What the holder has written.
+// What the holder has written, without what a terminal would obey.
 std::string read_holder(int fd) {
   std::array<char, kMostHolderBytes> bytes{};
   const ssize_t count = ::pread(fd, bytes.data(), bytes.size(), 0);
-  const std::string_view text(bytes.data(), size_t(std::max<ssize_t>(count, 0)));
-  const std::string_view line = text.substr(0, text.find('\n'));
-  return line.empty() ? "a process that is not named" : std::string(line);
+  std::string holder(bytes.data(), size_t(std::max<ssize_t>(count, 0)));
+  holder.resize(std::min(holder.find('\n'), holder.size()));
+  std::ranges::replace_if(
+      holder, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return holder.empty() ? "a process that is not named" : holder;
 }
 
 void write_holder(int fd, const std::string& path) {

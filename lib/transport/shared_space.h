@@ -19,6 +19,7 @@
 //   Errors   kPeer: a peer is lost, late, or has published what cannot be; kIo: no memory.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -70,9 +71,21 @@ struct SharedSlots {
   std::byte staging[kStagingBytes];
 };
 
-// Brings a cache line of this rank's here before it is written: what is published on it is seen
-// sooner by as much as the line takes to come.
-inline void prefetch_to_write(const void* line) { __builtin_prefetch(line, 1); }
+// Brings a cache line here, and takes it from the peers' caches, before it is written: what is
+// published behind it is seen sooner by as much as that takes.
+inline void prefetch_to_write(const void* line) {
+#if defined(__x86_64__)
+  // The compiler would only fetch it, since not every x86-64 obeys this; those ignore it.
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+// All of its lines, but no more than can be on their way at once, or some more.
+inline void prefetch_to_write(const std::byte* data, size_t bytes) {
+  constexpr size_t kMost = 4 << 10;
+  for (size_t at = 0; at < std::min(bytes, kMost); at += 64) prefetch_to_write(data + at);
+}
 
 class SharedSpace {
  public:

@@ -126,7 +126,7 @@ double measure(Bundle& bundle, ConstMemory out, Memory in) {
   for (double& time : times) {
     const auto start = Deadline::Clock::now();
     bundle.exchange(out, in);
-    time = std::chrono::duration<double>(Deadline::Clock::now() - start).count();
+    time = seconds_since(start);
   }
   std::ranges::nth_element(times, times.begin() + kRepetitions / 2);
   return times[kRepetitions / 2];

@@ -151,12 +151,15 @@ TEST_CASE("a directory that serves twice is locked once", "[train]") {
   CHECK(claim_directories(directories, EarlierRun::kRefuse).size() == 1);
 }
 
-TEST_CASE("a lock is not a link", "[train]") {
+TEST_CASE("a lock is neither a link nor what a stranger has written to the terminal", "[train]") {
   const TemporaryDirectory top;
   put_file(top / "linked/precious", "keep");
   fs::create_symlink(top / "linked/precious", top / "linked/.gxp.lock");
   CHECK_THROWS_WITH(DirectoryLock(top / "linked"), Catch::Contains("linked/.gxp.lock"));
   CHECK(content_of(top / "linked/precious") == "keep");
+  const DirectoryLock held(top.path());
+  put_file(top / ".gxp.lock", "\x1b[2J\n");
+  CHECK_THROWS_WITH(DirectoryLock(top.path(), 0ms), Catch::Contains("it, ?[2J as "));
 }
 
 TEST_CASE("what rank 0 throws, all ranks throw", "[train]") {
