@@ -115,7 +115,10 @@ void Communicator::Impl::check(const Call& call, const ConstMemory& input, const
          to_string(call.collective), engine_->name());
   }
   GXP_ASSERT(!grouping_ && 0 <= call.root && call.root < engine_->world_size());
-  if (call.collective == Collective::kBarrier) return;  // which has no memory
+  if (call.collective == Collective::kBarrier) {
+    GXP_ASSERT(input.bytes == 0 && output.bytes == 0);
+    return;
+  }
   if (!checked_ || !is_alike(checked_->call, call)) {
     check_kind(call, engine_->world_size());
     const size_t element_bytes = size_of(call.dtype);
