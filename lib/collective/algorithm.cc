@@ -112,6 +112,10 @@ bool has_root(Collective collective) {
          collective == kScatter;
 }
 
+bool root_gives(Collective collective) {
+  return collective == kBroadcast || collective == kScatter;
+}
+
 size_t Chunks::begin_of(int index) const {
   const auto i = static_cast<size_t>(index);
   const auto n = static_cast<size_t>(world_size_);

@@ -48,6 +48,8 @@ std::string_view to_string(Collective collective);  // "all-reduce"
 std::span<const Collective> collectives();
 bool reduces(Collective collective);
 bool has_root(Collective collective);
+// Broadcast and scatter: ranks take from the root alone.
+bool root_gives(Collective collective);
 
 // What a plan says of the ranks (topo/rank_plan.h, whose vectors it borrows).
 struct RankOrders {

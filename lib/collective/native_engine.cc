@@ -182,7 +182,10 @@ const NativeEngine::Known& NativeEngine::find_known(const Call& call) {
   if (is_alike(last_.call, call)) return last_;
   last_ = {
       .call = call, .ordinary = &find_plan(call, true), .communicator = &find_plan(call, false)};
-  last_.ways = {.communicator = last_.communicator->plan.way, .ordinary = last_.ordinary->plan.way};
+  last_.ways = {.communicator = last_.communicator->plan.way,
+                .ordinary = last_.ordinary->plan.way,
+                .kernel = limits_.kernel,
+                .open = !limits_.wanted};
   return last_;
 }
 

@@ -168,9 +168,7 @@ void SharedExecutor::run_copied(const Job& job) {
   wait_for_line(job);
   copy_to_slot(job);
   publish_line(job);
-  // Calls are often followed by others like them.
-  prefetch_to_write(slots_of(rank_).small[(job.turn + 1) % SharedSlots::kLines],
-                    job.own_input().count > SharedLine::kBytes ? job.own_input().count : 0);
+  prefetch_next_copy(job);
   for (int rank = 0; rank < world_size(); ++rank) {
     if (rank != rank_ && needs(job.call, rank_, rank)) await(job, rank, job.turn);
   }
@@ -188,6 +186,13 @@ void SharedExecutor::copy_to_slot(const Job& job) {
   if (slot.bytes == 0) return;
   std::memcpy(slot.data, job.input_data, slot.bytes);
   if (job.is_scaled()) scale(slot, job.call.dtype, job.call.factor);
+}
+
+// Calls are often followed by others like them.
+void SharedExecutor::prefetch_next_copy(const Job& job) {
+  const size_t bytes = job.own_input().count;
+  prefetch_to_write(slots_of(rank_).small[(job.turn + 1) % SharedSlots::kLines],
+                    bytes > SharedLine::kBytes ? bytes : 0);
 }
 
 void SharedExecutor::take_from_copies(const Job& job) {

@@ -24,6 +24,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -32,6 +33,7 @@
 #include "lib/collective/flight_recorder.h"
 #include "lib/collective/shared_call.h"
 #include "lib/collective/shared_ways.h"
+#include "lib/collective/way_trial.h"
 #include "lib/transport/shared_space.h"
 
 namespace gxp {
@@ -63,11 +65,14 @@ class SharedExecutor {
     uint64_t output = 0;
     [[nodiscard]] bool everywhere() const { return input != 0 && output != 0; }
   };
-  // On a line behind the placement, unless that is everywhere(): where they are for that process.
+  // On a line behind the placement, unless that is everywhere() and nothing was timed: where they
+  // are for that process.
   struct Addresses {
     uint64_t input = 0;
     uint64_t output = 0;
     uint64_t reaches_all = 0;  // whether the rank can copy from and to any peer's memory
+    int64_t entered_ns = 0;    // when the rank came to the last call that was timed
+    int64_t left_ns = 0;       // and ended it
   };
   // The ranks' buffers, by rank; what a rank does not have, or nobody takes or gives, may be null.
   struct Buffers {
@@ -80,6 +85,9 @@ class SharedExecutor {
     SharedCall shape;
     std::vector<Placement> placements;  // by rank
     Buffers buffers{};                  // all of the placements; empty: not resolved
+    enum Memory { kOrdinary, kInPlace, kCommunicator };
+    Memory memory = kOrdinary;          // of the last such call; in place: the first rank's was
+    std::array<WayTrial*, 3> trials{};  // by memory
   };
   // The call that runs.
   struct Job {
@@ -119,17 +127,34 @@ class SharedExecutor {
     return space_.line(group_, places_[size_t(rank)], turn);
   }
   Known& find(const Call& call);
+  static const Placement& placement_of(const SharedLine& line) {
+    return *reinterpret_cast<const Placement*>(line.payload);
+  }
+  static const Addresses& addresses_of(const SharedLine& line) {
+    return *reinterpret_cast<const Addresses*>(line.payload + sizeof(Placement));
+  }
   // Where a small input's copy is.
   [[nodiscard]] std::byte* copy_of(const Job& job, int rank) const;
 
   void run_copied(const Job& job);
   void copy_to_slot(const Job& job);
+  void prefetch_next_copy(const Job& job);
   void take_from_copies(const Job& job);
 
   // shared_placed.cc
   bool run_placed(const Job& job, const SharedWays& ways);
+  bool run_by(SharedWay way, const Job& job, size_t direct, bool copied);
+  [[nodiscard]] Placement place(const Job& job) const;
+  bool root_has_copied(const Job& job, bool copied);
+  [[nodiscard]] bool is_small(const Job& job) const {
+    return job.shape().largest_input <= most_copied_;
+  }
   const Buffers* find_buffers(const Job& job, size_t direct, bool by_kernel);
-  size_t exchange_placements(const Job& job, const Placement& mine);
+  WayTrial* find_trial(const Job& job, const SharedWays& ways);
+  void settle_trial(const Job& job, size_t direct);
+  void stop_clock();
+  void publish_placement(const Job& job, const Placement& mine);
+  size_t gather_placements(const Job& job, const Placement& mine);
   void resolve(Known& known) const;
   bool find_remote_buffers(const Job& job);
   [[nodiscard]] static bool placed_alike(const Job& job, const Buffers& buffers);
@@ -179,6 +204,17 @@ class SharedExecutor {
   uint64_t phase_ = 0;  // of all members, between calls
   uint64_t lines_used_ = 0;
   std::vector<uint64_t> seen_;  // by rank: the last word that was read of it
+  // A call that was timed; the next lines tell what it took each rank.
+  struct Timed {
+    WayTrial& trial;
+    SharedWay way;
+    size_t bytes;
+    int64_t entered_ns;   // by this rank
+    int64_t left_ns = 0;  // 0: it runs
+  };
+  std::optional<Timed> timed_;
+  // Of calls alike in collective, memory, possible ways and order of magnitude.
+  std::map<std::array<int, 4>, WayTrial> trials_;
   std::array<std::optional<Known>, 8> known_;
   size_t next_known_ = 0;  // to be replaced
   // Of the call that runs:

@@ -19,6 +19,10 @@ size_t fetched_tile(size_t slots) {
   const size_t most = std::min(SharedSlots::kStagingBytes, own_caches().l2_bytes / 2) / slots;
   return std::clamp<size_t>(std::bit_floor(most), 4 << 10, 128 << 10);
 }
+// By the clock that all processes of a host have in common.
+int64_t now_ns() {
+  return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
+}
 // At a time: there and back through L1, or L2 where each copy is a call of the kernel.
 size_t swapped_bytes(bool mapped) {
   return mapped
@@ -28,38 +32,129 @@ size_t swapped_bytes(bool mapped) {
 
 }  // namespace
 
-// Inputs that the line has no room for: the lines say where the buffers are instead.
+// Inputs that the line has no room for: the lines say where the buffers are instead. Whether to
+// copy is settled before, by where they were in the last such call.
 bool SharedExecutor::run_placed(const Job& job, const SharedWays& ways) {
   using enum SharedWay;
-  const bool small = job.shape().largest_input <= most_copied_;
-  const auto place = [&](const std::byte* data, Range range) {
-    return range.count == 0 ? kUnused : space_.offset_of(data, range.count);
-  };
-  Placement mine{.input = place(job.input_data, job.own_input()),
-                 .output = place(job.output_data, job.own_output())};
-  if (job.is_scaled()) mine.input = 0;
-  const bool copied = small && ways.ordinary == kCopied && !mine.everywhere();
+  Known& known = job.known;
+  const Placement mine = place(job);
+  const bool expects_placed = known.memory == Known::kCommunicator;
+  WayTrial* const trial = find_trial(job, ways);
+  const auto [way, timed] =
+      trial != nullptr ? trial->turn()
+                       : WayTrial::Turn{expects_placed ? ways.communicator : ways.ordinary, false};
+  const bool copies = way == kCopied && is_small(job);
+  const bool copied = copies && (expects_placed || !mine.everywhere());
   prefetch_to_write(&space_.phase(group_, places_[size_t(rank_)]));
   wait_for_line(job);
+  const int64_t entered = timed ? now_ns() : 0;
   if (copied) copy_to_slot(job);
-  const size_t direct = exchange_placements(job, mine);
-  if (direct == members_.size() && ways.communicator == kMessages) return false;
-  if (const Buffers* const buffers = find_buffers(job, direct, ways.ordinary == kKernel)) {
+  publish_placement(job, mine);
+  if (copied) prefetch_next_copy(job);
+  const bool root_is_enough = copies && !timed_ && root_has_copied(job, copied);
+  const size_t expected = expects_placed ? members_.size() : 0;
+  const size_t direct = root_is_enough ? expected : gather_placements(job, mine);
+  const bool placed = direct == members_.size();
+  if (placed && ways.communicator == kMessages) return false;
+  if (!root_is_enough) settle_trial(job, direct);
+  if (trial != nullptr && direct == expected) {
+    trial->advance();
+    const size_t bytes = job.call.count * size_of(job.call.dtype);
+    if (timed) timed_.emplace(Timed{*trial, way, bytes, entered});
+  }
+  if (copies && (expects_placed || direct == 0)) {
+    take_from_copies(job);
+  } else if (!run_by(expects_placed && !placed ? ways.ordinary : way, job, direct, copied)) {
+    return false;
+  }
+  if (timed) stop_clock();
+  return true;
+}
+
+// Of which not all ranks have copied their inputs. False: by messages.
+bool SharedExecutor::run_by(SharedWay way, const Job& job, size_t direct, bool copied) {
+  using enum SharedWay;
+  if (const Buffers* const buffers = find_buffers(job, direct, way == kKernel)) {
     run_direct(job, *buffers);
     return true;
   }
-  if (ways.ordinary == kMessages) return false;
-  if (!small || ways.ordinary == kTiles) {
+  if (way == kMessages) return false;
+  if (way == kTiles || !is_small(job)) {
     run_staged(job);
     return true;
   }
-  if (ways.ordinary != kCopied || direct > 0) {
-    if (!copied) copy_to_slot(job);
-    publish_phase(++phase_);
-    await_phase(job, phase_, 1);
-  }
+  if (!copied) copy_to_slot(job);
+  publish_phase(++phase_);
+  await_phase(job, phase_, 1);
   take_from_copies(job);
   return true;
+}
+
+SharedExecutor::Placement SharedExecutor::place(const Job& job) const {
+  const auto offset_of = [&](const std::byte* data, Range range) {
+    return range.count == 0 ? kUnused : space_.offset_of(data, range.count);
+  };
+  return {.input = job.is_scaled() ? 0 : offset_of(job.input_data, job.own_input()),
+          .output = offset_of(job.output_data, job.own_output())};
+}
+
+// Then all that ranks take is beside the root's line. `copied`: this rank has, if it is the root.
+bool SharedExecutor::root_has_copied(const Job& job, bool copied) {
+  const int root = job.call.root;
+  if (!root_gives(job.call.collective)) return false;
+  if (rank_ == root) return copied;
+  await(job, root, job.turn);
+  return job.known.memory == Known::kCommunicator ||
+         !placement_of(line_of(root, job.turn)).everywhere();
+}
+
+// Where calls like it learn which way is the fastest; null: they have none to choose. Asked before
+// the ranks meet, so by what all of them know.
+WayTrial* SharedExecutor::find_trial(const Job& job, const SharedWays& ways) {
+  using enum SharedWay;
+  Known& known = job.known;
+  const bool small = is_small(job);
+  const bool placed = known.memory == Known::kCommunicator;
+  const SharedWay predicted = placed ? ways.communicator : ways.ordinary;
+  if (!ways.open || predicted == kMessages || job.is_scaled() || (placed && !small)) return nullptr;
+  WayTrial*& trial = known.trials[known.memory];
+  if (trial != nullptr) return trial;
+  std::vector<SharedWay> candidates = {predicted};
+  const auto add = [&](SharedWay way, bool possible) {
+    if (possible && way != predicted) candidates.push_back(way);
+  };
+  add(kCopied, small);
+  add(kPlaced, placed);
+  add(kKernel, !placed && ways.kernel);
+  add(kTiles, !placed);
+  const size_t bytes = job.call.count * size_of(job.call.dtype);
+  const std::array key = {int(job.call.collective), int(known.memory), int(small),
+                          int(std::bit_width(bytes))};
+  trial = &trials_.try_emplace(key, candidates).first->second;
+  return trial;
+}
+
+// All ranks have met: their lines say where the buffers are, and what the call that was timed took.
+void SharedExecutor::settle_trial(const Job& job, size_t direct) {
+  const Addresses& first = addresses_of(line_of(0, job.turn));
+  const bool in_place = direct == 0 && first.input == first.output;
+  job.known.memory = direct == members_.size() ? Known::kCommunicator
+                     : in_place                ? Known::kInPlace
+                                               : Known::kOrdinary;
+  if (!timed_) return;
+  int64_t last_in = timed_->entered_ns;
+  int64_t last_out = timed_->left_ns;
+  for (int rank = 0; rank < world_size(); ++rank) {
+    const Addresses& theirs = addresses_of(line_of(rank, job.turn));
+    last_in = std::max(last_in, theirs.entered_ns);
+    last_out = std::max(last_out, theirs.left_ns);
+  }
+  timed_->trial.note(timed_->way, double(last_out - last_in) / double(timed_->bytes));
+  timed_.reset();
+}
+
+void SharedExecutor::stop_clock() {
+  if (timed_ && timed_->left_ns == 0) timed_->left_ns = now_ns();
 }
 
 // All ranks' buffers; null: they cannot be reached. All ranks find the same. `direct`: how many
@@ -76,27 +171,33 @@ const SharedExecutor::Buffers* SharedExecutor::find_buffers(const Job& job, size
   return found != nullptr && placed_alike(job, *found) ? found : nullptr;
 }
 
-// Enters the call; returns how many ranks have all of their buffers in communicator memory.
-size_t SharedExecutor::exchange_placements(const Job& job, const Placement& mine) {
+// Enters the call.
+void SharedExecutor::publish_placement(const Job& job, const Placement& mine) {
   // Word by word: a load that joins two stores waits for all stores before them.
   auto* const written = new (line_of(rank_, job.turn).payload) Placement;
   written->input = mine.input;
   written->output = mine.output;
-  if (!mine.everywhere()) {
+  if (!mine.everywhere() || timed_) {
     auto* const addresses = new (written + 1) Addresses;
     addresses->input = uint64_t(job.input_data);
     addresses->output = uint64_t(job.output_data);
     addresses->reaches_all = space_.reaches_all_memory() && !job.is_scaled() ? 1 : 0;
+    addresses->entered_ns = timed_ ? timed_->entered_ns : 0;
+    addresses->left_ns = timed_ ? timed_->left_ns : 0;
   }
   publish_line(job);
+}
+
+// Returns how many ranks have all of their buffers in communicator memory, when all have entered.
+size_t SharedExecutor::gather_placements(const Job& job, const Placement& mine) {
   Known& known = job.known;
   size_t direct = 0;
   for (int rank = 0; rank < world_size(); ++rank) {
     if (rank != rank_) await(job, rank, job.turn);
-    const auto* const theirs = reinterpret_cast<const Placement*>(line_of(rank, job.turn).payload);
+    const Placement& theirs = placement_of(line_of(rank, job.turn));
     Placement& before = known.placements[size_t(rank)];
-    const uint64_t input = rank == rank_ ? mine.input : theirs->input;
-    const uint64_t output = rank == rank_ ? mine.output : theirs->output;
+    const uint64_t input = rank == rank_ ? mine.input : theirs.input;
+    const uint64_t output = rank == rank_ ? mine.output : theirs.output;
     if (input != before.input || output != before.output) {
       before.input = input;
       before.output = output;
@@ -129,12 +230,11 @@ bool SharedExecutor::find_remote_buffers(const Job& job) {
   remote_.inputs.clear();
   remote_.outputs.clear();
   for (int rank = 0; rank < world_size(); ++rank) {
-    const std::byte* const behind = line_of(rank, job.turn).payload + sizeof(Placement);
-    const auto* const theirs = reinterpret_cast<const Addresses*>(behind);
-    if (theirs->reaches_all == 0) return false;
+    const Addresses& theirs = addresses_of(line_of(rank, job.turn));
+    if (theirs.reaches_all == 0) return false;
     // NOLINTBEGIN(performance-no-int-to-ptr): of other processes
-    remote_.inputs.push_back(reinterpret_cast<const std::byte*>(theirs->input));
-    remote_.outputs.push_back(reinterpret_cast<std::byte*>(theirs->output));
+    remote_.inputs.push_back(reinterpret_cast<const std::byte*>(theirs.input));
+    remote_.outputs.push_back(reinterpret_cast<std::byte*>(theirs.output));
     // NOLINTEND(performance-no-int-to-ptr)
   }
   return true;

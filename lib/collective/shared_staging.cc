@@ -11,8 +11,6 @@ using enum Collective;
 
 constexpr size_t kMinTileBytes = 16 << 10;  // a synchronisation costs as much as 2 KiB or so
 
-bool one_root_writes(Collective c) { return c == kBroadcast || c == kScatter; }
-
 }  // namespace
 
 // How a large call is cut: tile t holds piece t of each part. The slots lie in the staging memory
@@ -72,7 +70,7 @@ void SharedExecutor::run_staged(const Job& job) {
 void SharedExecutor::stage_in(const Job& job, const Tiling& tiling, uint64_t tile) {
   const Call& call = job.call;
   const bool scaled = job.is_scaled();
-  if (one_root_writes(call.collective) && rank_ != call.root) return;
+  if (root_gives(call.collective) && rank_ != call.root) return;
   const auto give = [&](int part, uint64_t slot) {
     const Range piece = tiling.piece(job.part_of(part), tile);
     if (piece.count == 0) return;
@@ -111,7 +109,7 @@ void SharedExecutor::copy_out(const Job& job, const Tiling& tiling, uint64_t til
     const Range piece = tiling.piece(part, tile);
     if (piece.count > 0) std::memcpy(job.output(piece), from, piece.count);
   };
-  if (one_root_writes(call.collective)) {
+  if (root_gives(call.collective)) {
     const uint64_t slot = call.collective == kScatter ? uint64_t(rank_) : 0;
     const Range part = job.part_of(call.collective == kScatter ? rank_ : call.root);
     if (rank_ == call.root) return keep_own(job, tiling.piece(part, tile));

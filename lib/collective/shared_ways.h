@@ -37,6 +37,8 @@ constexpr size_t kSmallPages = 1 << 20;
 struct SharedWays {
   SharedWay communicator = SharedWay::kPlaced;  // where all of it is the communicator's
   SharedWay ordinary = SharedWay::kTiles;       // else
+  bool kernel = false;                          // is possible
+  bool open = false;                            // calls may show another to be faster
 };
 
 // The largest of the ranks' inputs, and the largest that is copied beside a line.

@@ -1,0 +1,54 @@
+#include "lib/collective/way_trial.h"
+
+#include <map>
+
+#include "tests/catch.h"
+
+using namespace gxp;
+
+namespace {
+
+using enum SharedWay;
+
+// Makes so many calls that take as long as `seconds` says, and counts the ways that they took.
+std::map<SharedWay, int> call(WayTrial& trial, int calls,
+                              const std::map<SharedWay, double>& seconds) {
+  std::map<SharedWay, int> taken;
+  for (int i = 0; i < calls; ++i) {
+    const WayTrial::Turn turn = trial.turn();
+    trial.advance();
+    ++taken[turn.way];
+    if (turn.timed) trial.note(turn.way, seconds.at(turn.way));
+  }
+  return taken;
+}
+
+}  // namespace
+
+TEST_CASE("the way that calls show to be faster is taken, whatever was predicted", "[collective]") {
+  const SharedWay predicted = GENERATE(kTiles, kKernel, kCopied);
+  std::vector<SharedWay> ways = {kTiles, kKernel, kCopied};
+  std::ranges::swap(ways.front(), *std::ranges::find(ways, predicted));
+  WayTrial trial(ways);
+  CHECK(trial.fastest() == predicted);
+  auto taken = call(trial, 512, {{kTiles, 2.0}, {kKernel, 1.0}, {kCopied, 3.0}});
+  CHECK(trial.fastest() == kKernel);
+  CHECK(taken[kTiles] == 12);
+  CHECK(taken[kCopied] == 12);
+}
+
+TEST_CASE("a way that has become slow is left", "[collective]") {
+  WayTrial trial({kTiles, kKernel});
+  call(trial, 512, {{kTiles, 1.0}, {kKernel, 2.0}});
+  CHECK(trial.fastest() == kTiles);
+  auto taken = call(trial, 2048, {{kTiles, 5.0}, {kKernel, 2.0}});
+  CHECK(trial.fastest() == kKernel);
+  CHECK(taken[kKernel] > taken[kTiles]);
+}
+
+TEST_CASE("one late call changes no choice", "[collective]") {
+  WayTrial trial({kTiles, kKernel});
+  call(trial, 24, {{kTiles, 1.0}, {kKernel, 2.0}});
+  trial.note(kTiles, 100.0);
+  CHECK(trial.fastest() == kTiles);
+}
