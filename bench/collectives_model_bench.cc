@@ -1,4 +1,4 @@
-// How well the cost model of collective/cost_model.h tells what collectives take here.
+// How well the cost model of collective/tune/cost_model.h tells what collectives take here.
 //   gxp_collectives_model_bench [--transport shm|tcp] [--ranks N] [--profile FILE] [--save FILE]
 //                               [--collective NAME] [--passes N] [--quiet 1]
 // Ranks are processes on this host. They calibrate (or load FILE), then run every algorithm of
@@ -21,8 +21,8 @@
 
 #include "bench/ranks.h"
 #include "lib/base/bytes.h"
-#include "lib/collective/calibrate.h"
-#include "lib/collective/simulator.h"
+#include "lib/collective/simulate/simulator.h"
+#include "lib/colltest/calibrate.h"
 #include "lib/transport/table.h"
 
 namespace gxp {

@@ -2,7 +2,7 @@
 // hierarchical one, and with each compression method.
 //   RANK=.. WORLD_SIZE=.. MASTER_ADDR=.. MASTER_PORT=.. GXP_JOB_SECRET=..
 //     gxp_compressed_bench [MiB of f32] [rounds]
-// or any other launcher that lib/net/identity.h knows; started once for each rank. The time of a
+// or any other launcher that lib/net/identity/identity.h knows; started once for each rank. The time of a
 // round is that of its slowest rank; medians over the rounds.
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lib/base/bytes.h"
-#include "lib/collective/compressed.h"
-#include "lib/net/rendezvous.h"
+#include "lib/collective/compress/compressed.h"
+#include "lib/net/store/rendezvous.h"
 #include "lib/transport/table.h"
 
 namespace gxp {

@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/cublas_products.h"
-#include "kernels/cuda/cuda_float8.h"
 #include "kernels/cuda/cuda_ops.h"
-#include "kernels/cuda/gemm_timing.h"
+#include "kernels/cuda/gemm/cublas_products.h"
+#include "kernels/cuda/gemm/cuda_float8.h"
+#include "kernels/cuda/gemm/gemm_timing.h"
 #include "kernels/cuda/quantize_launch.h"
 #include "lib/device/cuda_device.h"
 #include "lib/device/cuda_stream.h"

@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/gemm.h"
-#include "kernels/cpu/gemm_choice.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/gemm_choice.h"
 
 #if defined(GXP_BENCH_DNNL)
 #include <omp.h>

@@ -7,9 +7,9 @@
 #include <functional>
 #include <utility>
 
-#include "lib/net/socket.h"
-#include "lib/net/store.h"
-#include "lib/net/store_server.h"
+#include "lib/net/socket/socket.h"
+#include "lib/net/store/store.h"
+#include "lib/net/store/store_server.h"
 
 namespace gxp {
 

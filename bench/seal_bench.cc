@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lib/base/bytes.h"
-#include "lib/net/seal.h"
+#include "lib/net/socket/seal.h"
 
 namespace gxp {
 

@@ -8,8 +8,8 @@
 #include "cmd/exit_codes.h"
 #include "lib/config/manual.h"
 #include "lib/config/settings.h"
-#include "lib/topo/sources.h"
-#include "lib/topo/synthetic.h"
+#include "lib/topo/model/synthetic.h"
+#include "lib/topo/read/sources.h"
 
 namespace gxp {
 namespace {

@@ -1,8 +1,8 @@
 #include "cmd/run_network.h"
 
-#include "cmd/rank_context.h"
 #include "lib/base/error.h"
-#include "lib/collective/job_plan.h"
+#include "lib/collective/engine/job_plan.h"
+#include "lib/job/join.h"
 #include "lib/program/strategy.h"
 
 namespace gxp {

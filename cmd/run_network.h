@@ -3,7 +3,7 @@
 
 #include "lib/base/environment.h"
 #include "lib/config/run_config.h"
-#include "lib/forecast/traffic.h"
+#include "lib/replay/traffic.h"
 
 namespace gxp {
 

@@ -9,9 +9,9 @@
 
 #include "cmd/command.h"
 #include "cmd/exit_codes.h"
+#include "cmd/launch_options.h"
 #include "cmd/memory_limit.h"
 #include "cmd/options.h"
-#include "cmd/rank_context.h"
 #include "cmd/run_network.h"
 #include "cmd/stop_signal.h"
 #include "cmd/train_report.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/net/socket.h"
+#include "lib/net/socket/socket.h"
 
 namespace gxp {
 

@@ -6,13 +6,13 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/cpu/cpu_attention.h"
+#include "kernels/cpu/attention/cpu_attention.h"
 #include "kernels/cpu/cpu_float8.h"
 #include "kernels/cpu/cpu_norms.h"
 #include "kernels/cpu/cpu_updates.h"
 #include "kernels/cpu/float_pieces.h"
-#include "kernels/cpu/gemm.h"
-#include "kernels/cpu/gemm_choice.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/gemm_choice.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/rope_table.h"
 #include "kernels/cpu/thread_buffers.h"

@@ -1,8 +1,8 @@
-// All kernels of the CPU backend but the matrix product (kernels/cpu/gemm.h), for one instruction
+// All kernels of the CPU backend but the matrix product (kernels/cpu/gemm/gemm.h), for one instruction
 // set: kernels_avx512.cc, kernels_avx2.cc and kernels_baseline.cc compile the same sources.
 #pragma once
 
-#include "kernels/cpu/attention.h"
+#include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/classifier.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/elementwise.h"

@@ -29,9 +29,9 @@ namespace {
 // The families need the vectors, some of them half types, attention the products too.
 #include "kernels/cpu/half.inc"
 // Behind it.
-#include "kernels/cpu/product.inc"
+#include "kernels/cpu/attention/product.inc"
 // Behind it.
-#include "kernels/cpu/attention.inc"
+#include "kernels/cpu/attention/attention.inc"
 #include "kernels/cpu/classifier.inc"
 #include "kernels/cpu/convert.inc"
 #include "kernels/cpu/elementwise.inc"

@@ -1,11 +1,11 @@
 #include "kernels/cuda/cuda_ops.h"
 
 #include "kernels/cuda/cuda_elementwise.h"
-#include "kernels/cuda/cuda_gemm.h"
 #include "kernels/cuda/cuda_norms.h"
 #include "kernels/cuda/cuda_queue.h"
 #include "kernels/cuda/cuda_tokens.h"
 #include "kernels/cuda/cuda_updates.h"
+#include "kernels/cuda/gemm/cuda_gemm.h"
 #include "kernels/ops_of_parts.h"
 
 namespace gxp {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/cuda/cuda_attention.h"
+#include "kernels/cuda/attention/cuda_attention.h"
 #include "kernels/ops.h"
 #include "lib/device/device.h"
 

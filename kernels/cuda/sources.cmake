@@ -1,31 +1,31 @@
 # The sources of the CUDA backend: for nvcc and a GPU, and for the tests' emulation of one.
 set(gxp_cuda_sources
-  attention_delta.cu
-  attention_mma_backward.cu
-  attention_mma_forward.cu
-  attention_plain_backward.cu
-  attention_plain_forward.cu
+  attention/attention_delta.cu
+  attention/attention_mma_backward.cu
+  attention/attention_mma_forward.cu
+  attention/attention_plain_backward.cu
+  attention/attention_plain_forward.cu
   classifier.cu
   column_sums.cu
-  cublas_products.cc
-  cuda_attention.cc
+  gemm/cublas_products.cc
+  attention/cuda_attention.cc
   cuda_elementwise.cc
-  cuda_float8.cc
-  cuda_gemm.cc
+  gemm/cuda_float8.cc
+  gemm/cuda_gemm.cc
   cuda_norms.cc
   cuda_ops.cc
   cuda_queue.cc
   cuda_tokens.cc
   cuda_updates.cc
-  cudnn_attention.cc
-  cudnn_attention_graph.cc
-  cudnn_graph.cc
-  cudnn_plans.cc
+  cudnn/cudnn_attention.cc
+  cudnn/cudnn_attention_graph.cc
+  cudnn/cudnn_graph.cc
+  cudnn/cudnn_plans.cc
   elementwise.cu
   embedding.cu
-  float8.cu
-  gemm_cache.cc
-  gemm_timing.cc
+  gemm/float8.cu
+  gemm/gemm_cache.cc
+  gemm/gemm_timing.cc
   norms.cu
   quantize.cu
   rope.cu

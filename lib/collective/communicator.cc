@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/collective/call_queue.h"
-#include "lib/collective/native_engine.h"
+#include "lib/collective/engine/native/native_engine.h"
 
 namespace gxp {
 namespace {

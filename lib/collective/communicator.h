@@ -34,15 +34,15 @@
 #include <string_view>
 
 #include "kernels/reduce_op.h"
-#include "lib/collective/call.h"
-#include "lib/collective/choice.h"
-#include "lib/collective/communicator_memory.h"
-#include "lib/collective/engine.h"
-#include "lib/collective/flight_recorder.h"
+#include "lib/collective/algorithm/call.h"
+#include "lib/collective/engine/communicator_memory.h"
+#include "lib/collective/engine/engine.h"
+#include "lib/collective/flight/flight_recorder.h"
+#include "lib/collective/tune/choice.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
-#include "lib/net/store.h"
-#include "lib/topo/rank_plan.h"
+#include "lib/net/store/store.h"
+#include "lib/topo/rings/rank_plan.h"
 #include "lib/transport/transport.h"
 
 namespace gxp {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/forecast/device_terms.h"
-#include "lib/plan/hardware.h"
+#include "lib/estimate/hardware.h"
+#include "lib/replay/device_terms.h"
 #include "lib/tensor/tensor.h"
 
 #ifdef GXP_WITH_CUDA

@@ -51,7 +51,7 @@ struct PeakRate {
   double flops = 1;
   std::string source;  // "the h100's data sheet's rate in bf16, without sparsity"
 };
-// The data sheet's, of a GPU that lib/plan/hardware.h knows and a half type; else measured.
+// The data sheet's, of a GPU that lib/estimate/hardware.h knows and a half type; else measured.
 PeakRate peak_rate(Backend& backend, DType dtype);
 
 }  // namespace gxp

@@ -1,8 +1,8 @@
 #include "lib/train/cuda_backend.h"
 
 #include "kernels/cuda/cuda_ops.h"
-#include "kernels/cuda/cudnn_library.h"
-#include "kernels/cuda/gemm_cache.h"
+#include "kernels/cuda/cudnn/cudnn_library.h"
+#include "kernels/cuda/gemm/gemm_cache.h"
 #include "lib/base/environment.h"
 #include "lib/device/cuda_device.h"
 

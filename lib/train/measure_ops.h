@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lib/config/run_config.h"
-#include "lib/forecast/step_time.h"
+#include "lib/replay/step_time.h"
 
 namespace gxp {
 

@@ -35,7 +35,7 @@
 #include "lib/train/unit_binding.h"
 #include "lib/train/weight_rounding.h"
 #include "lib/zero/device_calls.h"
-#include "lib/zero/offloaded_memory.h"
+#include "lib/zero/offload/offloaded_memory.h"
 #include "lib/zero/program_memory.h"
 
 namespace gxp {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
-#include "lib/net/seal.h"
-#include "lib/net/secret.h"
-#include "lib/net/store.h"
+#include "lib/net/socket/seal.h"
+#include "lib/net/socket/secret.h"
+#include "lib/net/store/store.h"
 
 namespace gxp {
 

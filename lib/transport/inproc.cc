@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/transport/operation.h"
+#include "lib/transport/pending_message.h"
 
 namespace gxp {
 
 struct InprocWorld::State {
   struct Rank {
-    std::condition_variable changed;    // one of its operations is done, or some rank closed
-    std::vector<Operation*> unmatched;  // started, in order; the operations live in its transport
+    std::condition_variable changed;  // one of its operations is done, or some rank closed
+    std::vector<PendingMessage*>
+        unmatched;                      // started, in order; the operations live in its transport
     std::optional<std::string> closed;  // why, once it is aborted or destroyed
   };
   explicit State(int world_size) : ranks(size_t(world_size)) {}
@@ -38,7 +39,8 @@ namespace {
 
 class InprocTransport : public Transport {
  public:
-  InprocTransport(InprocWorld::State& world, int rank) : world_(world), rank_(rank), counters_(world_size()) {}
+  InprocTransport(InprocWorld::State& world, int rank)
+      : world_(world), rank_(rank), counters_(world_size()) {}
   ~InprocTransport() override { world_.close(rank_, "closed its connection"); }
 
   std::string_view name() const override { return "inproc"; }
@@ -60,8 +62,8 @@ class InprocTransport : public Transport {
   uint64_t bytes_sent_to(int peer) const override { return counters_.bytes_sent_to(peer); }
 
  private:
-  Ticket start(const Operation& operation);
-  bool match(Operation& mine);
+  Ticket start(const PendingMessage& operation);
+  bool match(PendingMessage& mine);
   void match_receives();
   bool report_unexpected(std::unique_lock<std::mutex>& lock, int peer);
   void check_open(int peer);
@@ -73,12 +75,12 @@ class InprocTransport : public Transport {
   UnexpectedMessage unexpected_;
 };
 
-Ticket InprocTransport::start(const Operation& operation) {
+Ticket InprocTransport::start(const PendingMessage& operation) {
   GXP_ASSERT(operation.peer >= 0 && operation.peer < world_size() && operation.peer != rank_);
   const std::lock_guard lock(world_.mutex);
   match_receives();  // they are older than this one
   const Ticket ticket = operations_.add(operation);
-  Operation& mine = operations_[ticket];
+  PendingMessage& mine = operations_[ticket];
   if (mine.done || world_[rank_].closed) return ticket;
   if (match(mine)) return ticket;
   world_[rank_].unmatched.push_back(&mine);
@@ -89,17 +91,17 @@ Ticket InprocTransport::start(const Operation& operation) {
 // Copies the message if the peer has started the other half. The peer's oldest half comes first,
 // which keeps the order. Arriving bytes are combined on the receiver's thread: it takes the message
 // as soon as it waits.
-bool InprocTransport::match(Operation& mine) {
+bool InprocTransport::match(PendingMessage& mine) {
   auto& theirs = world_[mine.peer].unmatched;
-  const auto found = std::find_if(theirs.begin(), theirs.end(), [&](const Operation* other) {
+  const auto found = std::find_if(theirs.begin(), theirs.end(), [&](const PendingMessage* other) {
     return other->peer == rank_ && other->tag == mine.tag && other->sends != mine.sends;
   });
   if (found == theirs.end()) return false;
-  Operation& other = **found;
+  PendingMessage& other = **found;
   if (mine.sends && other.combiner.apply != nullptr) return false;
   theirs.erase(found);
-  const Operation& send = mine.sends ? mine : other;
-  Operation& receive = mine.sends ? other : mine;
+  const PendingMessage& send = mine.sends ? mine : other;
+  PendingMessage& receive = mine.sends ? other : mine;
   receive.arrived_bytes = send.bytes;
   accept(receive, {send.source, std::min(send.bytes, receive.bytes)});
   mine.done = other.done = true;
@@ -111,15 +113,15 @@ bool InprocTransport::match(Operation& mine) {
 // combines.
 void InprocTransport::match_receives() {
   std::erase_if(world_[rank_].unmatched,
-                [&](Operation* mine) { return !mine->sends && match(*mine); });
+                [&](PendingMessage* mine) { return !mine->sends && match(*mine); });
 }
 
 // Tells of one message of `peer` that no started receive asks for; false if there is none.
 bool InprocTransport::report_unexpected(std::unique_lock<std::mutex>& lock, int peer) {
   if (!unexpected_) return false;
   const auto& mine = world_[rank_].unmatched;
-  for (Operation* send : world_[peer].unmatched) {
-    const auto asks = [&](const Operation* receive) {
+  for (PendingMessage* send : world_[peer].unmatched) {
+    const auto asks = [&](const PendingMessage* receive) {
       return !receive->sends && receive->peer == peer && receive->tag == send->tag;
     };
     if (!send->sends || send->peer != rank_ || send->reported) continue;
@@ -144,7 +146,7 @@ void InprocTransport::check_open(int peer) {
 
 void InprocTransport::wait(Ticket ticket, Deadline deadline) {
   std::unique_lock lock(world_.mutex);
-  Operation& operation = operations_[ticket];
+  PendingMessage& operation = operations_[ticket];
   for (;;) {
     match_receives();
     if (!operation.sends && report_unexpected(lock, operation.peer)) continue;

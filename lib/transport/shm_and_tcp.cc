@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "lib/transport/backoff.h"
-#include "lib/transport/shm_stream.h"
-#include "lib/transport/stream.h"
-#include "lib/transport/tcp.h"
-#include "lib/transport/tcp_sleeper.h"
+#include "lib/transport/shm/shm_stream.h"
+#include "lib/transport/stream/stream.h"
+#include "lib/transport/tcp/tcp.h"
+#include "lib/transport/tcp/tcp_sleeper.h"
 
 namespace gxp {
 

@@ -6,9 +6,9 @@
 
 #include "lib/base/log.h"
 #include "lib/base/near_match.h"
-#include "lib/transport/shm.h"
+#include "lib/transport/shm/shm.h"
 #include "lib/transport/shm_and_tcp.h"
-#include "lib/transport/tcp.h"
+#include "lib/transport/tcp/tcp.h"
 
 namespace gxp {
 

@@ -18,20 +18,34 @@ namespace fs = std::filesystem;
 
 struct Layer {
   int band = 0;
-  std::set<std::string> may_include;  // names; "*" is every layer
+  std::set<std::string> may_include;  // names; "net/*" is net and all below it, "*" everything
 };
 
 struct Layers {
-  std::map<std::string, Layer> by_name;  // "config", "kernels"
+  std::map<std::string, Layer> by_name;  // "config", "kernels/cpu"
   std::vector<std::string> order;        // as in the file
 };
 
-// "lib/config/load.h" and "lib/config" belong to "config", "cmd/main.cc" to "cmd"; "" is neither.
-std::string layer_of(std::string path) {
-  const bool in_lib = path.starts_with("lib/");
-  if (in_lib) path.erase(0, 4);
-  path.resize(std::min(path.find('/'), path.size()));
-  return in_lib || path == "kernels" || path == "cmd" ? path : "";
+// "lib/net/store" is "net/store", "kernels/cpu" itself; "" is outside of the tree.
+std::string name_of(const std::string& folder) {
+  if (folder.starts_with("lib/")) return folder.substr(4);
+  const std::string top = folder.substr(0, folder.find('/'));
+  return top == "kernels" || top == "cmd" ? folder : "";
+}
+
+std::string layer_of(const std::string& path) {
+  return name_of(fs::path(path).parent_path().string());
+}
+
+bool is_below(const std::string& name, const std::string& folder) {
+  return name.starts_with(folder + "/");
+}
+
+bool covers(const std::string& permission, const std::string& name) {
+  if (permission == "*" || permission == name) return true;
+  if (!permission.ends_with("/*")) return false;
+  const std::string folder = permission.substr(0, permission.size() - 2);
+  return name == folder || is_below(name, folder);
 }
 
 // What a line includes in quotes; "" if it does not.
@@ -55,7 +69,7 @@ Layers read_layers(const fs::path& root) {
     std::string folder, word;
     words >> layer.band >> folder >> word;  // the word is the colon
     while (words >> word) layer.may_include.insert(word);
-    layers.order.push_back(layer_of(folder));
+    layers.order.push_back(name_of(folder));
     layers.by_name[layers.order.back()] = layer;
   }
   return layers;
@@ -67,8 +81,10 @@ std::string verdict(const Layers& layers, const std::string& owner, const std::s
   if (!layers.by_name.contains(owner)) return "folder is not in lib/LAYERS";
   if (name.empty()) return "path must begin with lib/, kernels/ or cmd/";
   if (!layers.by_name.contains(name)) return "target is not in lib/LAYERS";
-  const std::set<std::string>& allowed = layers.by_name.at(owner).may_include;
-  if (name == owner || allowed.contains(name) || allowed.contains("*")) return "";
+  if (name == owner) return "";
+  for (const std::string& permission : layers.by_name.at(owner).may_include) {
+    if (covers(permission, name)) return "";
+  }
   return "layer may not include it";
 }
 
@@ -114,12 +130,34 @@ std::vector<std::string> violations(const fs::path& root) {
   return all;
 }
 
+// "net: store", for what a layer may include and does not.
+std::set<std::string> unused_permissions(const fs::path& root) {
+  const Layers layers = read_layers(root);
+  std::set<std::string> unused;
+  for (const auto& [name, layer] : layers.by_name) {
+    for (const std::string& permission : layer.may_include) unused.insert(name + ": " + permission);
+  }
+  for (const std::string& path : sources_of(root)) {
+    std::ifstream file(root / path);
+    const std::string owner = layer_of(path);
+    for (std::string line; std::getline(file, line);) {
+      const std::string name = layer_of(included_by(line));
+      if (name.empty() || name == owner || !layers.by_name.contains(owner)) continue;
+      for (const std::string& permission : layers.by_name.at(owner).may_include) {
+        if (covers(permission, name)) unused.erase(owner + ": " + permission);
+      }
+    }
+  }
+  return unused;
+}
+
 // A source tree of one's own, gone at the end.
 class PlantedTree {
  public:
   PlantedTree() {
     write("lib/LAYERS",
-          "# a comment\n0 lib/base :\n1 lib/net : base\n1 lib/arch : base\n7 cmd : *\n");
+          "# a comment\n0 lib/base :\n1 lib/net : base net/store\n1 lib/net/store : net\n"
+          "1 lib/arch : base\n7 cmd : base net/*\n");
   }
 
   void write(const std::string& path, const std::string& text) const {
@@ -138,6 +176,10 @@ TEST_CASE("no file includes what its layer may not", "[base][layers]") {
   for (const std::string& violation : violations(GXP_SOURCE_DIR)) FAIL_CHECK(violation);
 }
 
+TEST_CASE("nothing is permitted that nobody includes", "[base][layers]") {
+  for (const std::string& permission : unused_permissions(GXP_SOURCE_DIR)) FAIL_CHECK(permission);
+}
+
 TEST_CASE("a layer may include only rows above its own, of its band or a lower one",
           "[base][layers]") {
   const Layers layers = read_layers(GXP_SOURCE_DIR);
@@ -145,10 +187,13 @@ TEST_CASE("a layer may include only rows above its own, of its band or a lower o
   std::set<std::string> above;
   for (const std::string& name : layers.order) {
     const Layer& layer = layers.by_name.at(name);
-    for (const std::string& target : layer.may_include) {
+    for (const std::string& target : layers.order) {
+      const auto allows = [&](const auto& permission) {
+        return permission != "*" && covers(permission, target);
+      };
+      if (std::ranges::none_of(layer.may_include, allows)) continue;
       CAPTURE(name, target);
-      if (target == "*") continue;
-      CHECK(above.contains(target));
+      CHECK((above.contains(target) || is_below(name, target) || is_below(target, name)));
       CHECK(layers.by_name.at(target).band <= layer.band);
     }
     above.insert(name);
@@ -159,15 +204,19 @@ TEST_CASE("includes that the table allows are accepted", "[base][layers]") {
   const PlantedTree tree;
   tree.write("lib/net/a.cc",
              "#include \"lib/net/a.h\"\n#include \"lib/base/b.h\"\n#include <lib/arch/x.h>\n");
-  tree.write("cmd/main.cc", "#include \"lib/net/a.h\"\n#include \"lib/arch/x.h\"\n");
+  tree.write("lib/net/store/a.cc", "#include \"lib/net/store/a.h\"\n#include \"lib/net/b.h\"\n");
+  tree.write("cmd/main.cc", "#include \"lib/net/store/a.h\"\n#include \"lib/base/x.h\"\n");
   CHECK(violations(tree.root()).empty());
+  CHECK(unused_permissions(tree.root()) == std::set<std::string>{"arch: base", "net: net/store"});
 }
 
 TEST_CASE("a planted violation is found with its file and line", "[base][layers]") {
   const auto [path, line, problem] = GENERATE(table<std::string, std::string, std::string>(
       {{"lib/base/a.h", "#include \"lib/net/b.h\"", "layer may not include it"},
        {"lib/arch/a.cc", "  # include \"lib/net/b.h\"  // why", "layer may not include it"},
-       {"lib/net/deep/a.cc", "#include \"cmd/b.h\"", "layer may not include it"},
+       {"lib/net/store/a.cc", "#include \"lib/base/b.h\"", "layer may not include it"},
+       {"lib/net/deep/a.cc", "#include \"lib/net/b.h\"", "folder is not in lib/LAYERS"},
+       {"cmd/a.cc", "#include \"lib/arch/b.h\"", "layer may not include it"},
        {"lib/util/a.h", "#include \"lib/base/b.h\"", "folder is not in lib/LAYERS"},
        {"lib/net/a.h", "#include \"lib/util/b.h\"", "target is not in lib/LAYERS"},
        {"lib/net/a.h", "#include \"b.h\"", "path must begin with lib/, kernels/ or cmd/"}}));

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "lib/base/error.h"
-#include "lib/collective/flight_record.h"
+#include "lib/collective/flight/flight_record.h"
 #include "tests/catch.h"
 #include "tests/cmd/reserved_port.h"
 #include "tests/cmd/run_gxp.h"

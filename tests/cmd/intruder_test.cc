@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/net/authenticate.h"
-#include "lib/net/socket.h"
+#include "lib/net/socket/authenticate.h"
+#include "lib/net/socket/socket.h"
 #include "tests/catch.h"
 #include "tests/cmd/reserved_port.h"
 #include "tests/cmd/run_gxp.h"

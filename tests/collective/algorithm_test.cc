@@ -1,11 +1,11 @@
-#include "lib/collective/algorithm.h"
+#include "lib/collective/algorithm/algorithm.h"
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
-#include "lib/collective/group.h"
-#include "lib/collective/recorder.h"
+#include "lib/collective/algorithm/group.h"
+#include "lib/collective/algorithm/recorder.h"
 #include "tests/catch.h"
 
 using namespace gxp;

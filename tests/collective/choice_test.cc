@@ -1,4 +1,4 @@
-#include "lib/collective/choice.h"
+#include "lib/collective/tune/choice.h"
 
 #include <string>
 #include <vector>

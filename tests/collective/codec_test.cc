@@ -1,4 +1,4 @@
-#include "lib/collective/codec.h"
+#include "lib/collective/compress/codec.h"
 
 #include <cmath>
 #include <set>

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "lib/base/error.h"
-#include "lib/collective/algorithm.h"
+#include "lib/collective/algorithm/algorithm.h"
 #include "lib/transport/faulty.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks.h"

@@ -1,13 +1,13 @@
-#include "lib/collective/compressed.h"
+#include "lib/collective/compress/compressed.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "lib/collective/codec.h"
-#include "lib/collective/power_sgd.h"
-#include "lib/collective/quantized.h"
-#include "lib/collective/top_k.h"
+#include "lib/collective/compress/codec.h"
+#include "lib/collective/compress/power_sgd.h"
+#include "lib/collective/compress/quantized.h"
+#include "lib/collective/compress/top_k.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks.h"
 #include "tests/collective/values.h"

@@ -1,4 +1,4 @@
-#include "lib/collective/diagnosis.h"
+#include "lib/collective/flight/diagnosis.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "lib/collective/drawing.h"
+#include "lib/collective/verify/drawing.h"
 
 #include "tests/catch.h"
 

@@ -1,10 +1,10 @@
 // The table of engines, and engine nccl over a library that stands for NCCL (fake_nccl.cc).
-#include "lib/collective/engines.h"
+#include "lib/collective/engine/engines.h"
 
 #include <optional>
 
 #include "lib/collective/communicator.h"
-#include "lib/collective/nccl_engine.h"
+#include "lib/collective/engine/nccl/nccl_engine.h"
 #include "tests/catch.h"
 #include "tests/collective/calls.h"
 #include "tests/transport/worlds.h"

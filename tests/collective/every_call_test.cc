@@ -3,7 +3,7 @@
 #include <set>
 
 #include "lib/collective/communicator.h"
-#include "lib/collective/shared_ways.h"
+#include "lib/collective/tune/shared_ways.h"
 #include "tests/catch.h"
 #include "tests/collective/calls.h"
 #include "tests/collective/run_ranks_of.h"

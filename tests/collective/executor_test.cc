@@ -1,4 +1,4 @@
-#include "lib/collective/executor.h"
+#include "lib/collective/engine/native/executor.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/reduce_op.h"
-#include "lib/collective/nccl_library.h"
+#include "lib/collective/engine/nccl/nccl_library.h"
 
 #ifndef FAKE_NCCL_VERSION
 #define FAKE_NCCL_VERSION 22809

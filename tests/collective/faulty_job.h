@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/collective/algorithm.h"
-#include "lib/net/secret.h"
-#include "lib/net/socket.h"
+#include "lib/collective/algorithm/algorithm.h"
+#include "lib/net/socket/secret.h"
+#include "lib/net/socket/socket.h"
 
 namespace gxp {
 

@@ -1,4 +1,4 @@
-#include "lib/collective/flight_recorder.h"
+#include "lib/collective/flight/flight_recorder.h"
 
 #include <signal.h>
 #include <sys/stat.h>

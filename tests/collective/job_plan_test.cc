@@ -1,8 +1,8 @@
-#include "lib/collective/job_plan.h"
+#include "lib/collective/engine/job_plan.h"
 
 #include <fstream>
 
-#include "lib/net/store_server.h"
+#include "lib/net/store/store_server.h"
 #include "tests/catch.h"
 #include "tests/temporary_directory.h"
 #include "tests/topo/complaint.h"

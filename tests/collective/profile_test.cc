@@ -1,4 +1,4 @@
-#include "lib/collective/profile.h"
+#include "lib/collective/tune/profile.h"
 
 #include <fmt/format.h>
 

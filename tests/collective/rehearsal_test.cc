@@ -1,7 +1,7 @@
-#include "lib/collective/rehearsal.h"
+#include "lib/collective/engine/shared_memory/rehearsal.h"
 
-#include "lib/collective/native_engine.h"
-#include "lib/collective/shared_ways.h"
+#include "lib/collective/engine/native/native_engine.h"
+#include "lib/collective/tune/shared_ways.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
 

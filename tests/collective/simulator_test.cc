@@ -1,12 +1,12 @@
-#include "lib/collective/simulator.h"
+#include "lib/collective/simulate/simulator.h"
 
 #include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/error.h"
-#include "lib/collective/recorder.h"
-#include "lib/collective/simulation_trace.h"
-#include "lib/topo/cluster_file.h"
+#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/simulate/simulation_trace.h"
+#include "lib/topo/read/cluster_file.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -1,4 +1,4 @@
-#include "lib/collective/stragglers.h"
+#include "lib/collective/flight/stragglers.h"
 
 #include "tests/catch.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/collective/algorithm.h"
+#include "lib/collective/algorithm/algorithm.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
 #include "tests/collective/values.h"

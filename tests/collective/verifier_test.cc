@@ -1,4 +1,4 @@
-#include "lib/collective/verifier.h"
+#include "lib/collective/verify/verifier.h"
 
 #include <fmt/ranges.h>
 

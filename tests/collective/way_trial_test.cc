@@ -1,4 +1,4 @@
-#include "lib/collective/way_trial.h"
+#include "lib/collective/tune/way_trial.h"
 
 #include <map>
 

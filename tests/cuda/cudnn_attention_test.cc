@@ -1,6 +1,6 @@
 // Attention by the emulated cuDNN: which part of a batch a call computes, and what happens where
 // cuDNN cannot be had. That the graphs compute attention is held by the families of tests/kernels.
-#include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/cudnn/cudnn_attention.h"
 
 #include "tests/cuda/emulation/cudnn.h"
 #include "tests/cuda/on_device.h"

@@ -10,7 +10,7 @@
 #include "lib/device/cuda_device.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulation/cuda_runtime.h"
-#include "tests/cuda/emulation/kernels/cuda/mma.cuh"
+#include "tests/cuda/emulation/kernels/cuda/attention/mma.cuh"
 
 namespace gxp {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/cuda/gemm_cache.h"
+#include "kernels/cuda/gemm/gemm_cache.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // The first GPU, as what the families of tests/kernels run on.
-#include "kernels/cuda/cudnn_library.h"
+#include "kernels/cuda/cudnn/cudnn_library.h"
 #include "tests/cuda/on_device.h"
 #include "tests/kernels/backends.h"
 

@@ -1,7 +1,7 @@
 #include "tests/cuda/mma_kernels.h"
 
+#include "kernels/cuda/attention/mma.cuh"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/shared_memory.cuh"
 
 namespace gxp {

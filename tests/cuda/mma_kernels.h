@@ -1,4 +1,4 @@
-// One warp's use of kernels/cuda/mma.cuh, for its test.
+// One warp's use of kernels/cuda/attention/mma.cuh, for its test.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "lib/forecast/memory.h"
-#include "lib/plan/run_plan.h"
+#include "lib/program/run_plan.h"
+#include "lib/replay/memory.h"
 #include "lib/train/cuda_backend.h"
 #include "tests/catch.h"
-#include "tests/forecast/runs.h"
+#include "tests/replay/runs.h"
 #include "tests/train/golden.h"
 #include "tests/train/golden_model.h"
 

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "lib/base/error.h"
-#include "lib/topo/nccl_paths.h"
-#include "lib/topo/nccl_xml.h"
-#include "lib/topo/sources.h"
+#include "lib/topo/nccl/nccl_paths.h"
+#include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/read/sources.h"
 
 namespace gxp {
 namespace {

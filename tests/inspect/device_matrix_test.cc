@@ -1,11 +1,11 @@
-#include "lib/inspect/device_matrix.h"
+#include "lib/inspect/view/device_matrix.h"
 
 #include <fmt/format.h>
 
 #include "lib/base/text_file.h"
-#include "lib/inspect/matrix_text.h"
-#include "lib/topo/nccl_xml.h"
-#include "lib/topo/xml_text.h"
+#include "lib/inspect/view/matrix_text.h"
+#include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/read/xml_text.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -1,4 +1,4 @@
-#include "lib/inspect/doctor.h"
+#include "lib/inspect/check/doctor.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <functional>
 #include <set>
 
-#include "lib/inspect/pci_config.h"
-#include "lib/topo/sysfs_host.h"
+#include "lib/inspect/check/pci_config.h"
+#include "lib/topo/read/sysfs_host.h"
 #include "tests/catch.h"
 #include "tests/topo/planted_host.h"
 

@@ -1,10 +1,10 @@
-#include "lib/inspect/host_diff.h"
+#include "lib/inspect/compare/host_diff.h"
 
 #include <fmt/format.h>
 
 #include "lib/base/text_file.h"
-#include "lib/topo/nccl_xml.h"
-#include "lib/topo/xml_text.h"
+#include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/read/xml_text.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -1,5 +1,5 @@
 // A clean topology, and every rule's defect planted into it.
-#include "lib/inspect/lint.h"
+#include "lib/inspect/check/lint.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <set>
 
 #include "lib/base/text_file.h"
-#include "lib/topo/nccl_xml.h"
-#include "lib/topo/sources.h"
+#include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/read/sources.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -1,9 +1,9 @@
-#include "lib/inspect/measured_links.h"
+#include "lib/inspect/view/measured_links.h"
 
-#include "lib/inspect/dot.h"
-#include "lib/inspect/topology_picture.h"
-#include "lib/inspect/tree_text.h"
-#include "lib/topo/sources.h"
+#include "lib/inspect/view/dot.h"
+#include "lib/inspect/view/topology_picture.h"
+#include "lib/inspect/view/tree_text.h"
+#include "lib/topo/read/sources.h"
 #include "tests/catch.h"
 
 namespace gxp {

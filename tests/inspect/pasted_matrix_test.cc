@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "lib/base/text_file.h"
-#include "lib/inspect/device_matrix.h"
-#include "lib/topo/smi_matrix.h"
+#include "lib/inspect/view/device_matrix.h"
+#include "lib/topo/read/smi_matrix.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -1,11 +1,11 @@
-#include "lib/inspect/path_report.h"
+#include "lib/inspect/view/path_report.h"
 
 #include <algorithm>
 
 #include "lib/base/error.h"
 #include "lib/base/text_file.h"
-#include "lib/topo/nccl_xml.h"
-#include "lib/topo/xml_text.h"
+#include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/read/xml_text.h"
 #include "tests/catch.h"
 
 namespace gxp {

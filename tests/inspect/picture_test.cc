@@ -9,11 +9,11 @@
 #include <sstream>
 
 #include "lib/base/text_file.h"
-#include "lib/inspect/diagram.h"
-#include "lib/inspect/dot.h"
-#include "lib/inspect/fabric.h"
-#include "lib/inspect/topology_picture.h"
-#include "lib/topo/sources.h"
+#include "lib/inspect/view/diagram.h"
+#include "lib/inspect/view/dot.h"
+#include "lib/inspect/view/fabric.h"
+#include "lib/inspect/view/topology_picture.h"
+#include "lib/topo/read/sources.h"
 #include "tests/catch.h"
 
 namespace gxp {

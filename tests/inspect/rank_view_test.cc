@@ -1,12 +1,12 @@
-#include "lib/inspect/rank_view.h"
+#include "lib/inspect/view/rank_view.h"
 
 #include <algorithm>
 #include <map>
 
 #include "lib/base/error.h"
-#include "lib/inspect/rank_report.h"
-#include "lib/topo/cluster_plan.h"
-#include "lib/topo/sources.h"
+#include "lib/inspect/view/rank_report.h"
+#include "lib/topo/read/sources.h"
+#include "lib/topo/rings/cluster_plan.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -1,8 +1,8 @@
-#include "lib/inspect/topology_report.h"
+#include "lib/inspect/view/topology_report.h"
 
 #include <nlohmann/json.hpp>
 
-#include "lib/topo/sources.h"
+#include "lib/topo/read/sources.h"
 #include "tests/catch.h"
 
 namespace gxp {

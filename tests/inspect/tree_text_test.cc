@@ -1,6 +1,6 @@
-#include "lib/inspect/tree_text.h"
+#include "lib/inspect/view/tree_text.h"
 
-#include "lib/topo/nccl_xml.h"
+#include "lib/topo/read/nccl_xml.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -1,7 +1,7 @@
-#include "lib/inspect/visible_gpus.h"
+#include "lib/inspect/view/visible_gpus.h"
 
 #include "lib/base/error.h"
-#include "lib/topo/synthetic.h"
+#include "lib/topo/model/synthetic.h"
 #include "tests/catch.h"
 
 namespace gxp {

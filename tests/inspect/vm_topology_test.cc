@@ -1,13 +1,13 @@
-#include "lib/inspect/vm_topology.h"
+#include "lib/inspect/compare/vm_topology.h"
 
 #include <fmt/format.h>
 
 #include <map>
 
 #include "lib/base/text_file.h"
-#include "lib/topo/nccl_paths.h"
-#include "lib/topo/nccl_xml.h"
-#include "lib/topo/xml_text.h"
+#include "lib/topo/nccl/nccl_paths.h"
+#include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/read/xml_text.h"
 #include "tests/catch.h"
 
 namespace gxp {

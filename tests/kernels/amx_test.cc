@@ -1,9 +1,9 @@
 // The emulation of AMX against the manual, and AMX against the emulation.
-#include "kernels/cpu/amx.h"
+#include "kernels/cpu/gemm/amx.h"
 
 #include <vector>
 
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm/gemm.h"
 #include "tests/catch.h"
 #include "tests/kernels/backends.h"
 #include "tests/kernels/halves.h"

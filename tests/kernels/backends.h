@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/amx.h"
-#include "kernels/cpu/gemm_choice.h"
+#include "kernels/cpu/gemm/amx.h"
+#include "kernels/cpu/gemm/gemm_choice.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/ops.h"
 #include "tests/catch.h"
@@ -41,7 +41,7 @@ inline std::vector<std::string> pair_kernels_here() {
 // A way to multiply matrices of a type.
 struct Product {
   Isa isa;
-  std::string bf16;  // kernels/cpu/gemm_choice.h
+  std::string bf16;  // kernels/cpu/gemm/gemm_choice.h
   DType dtype;
   [[nodiscard]] bool in_pairs() const { return bf16 != to_string(isa); }
   [[nodiscard]] GemmKernels kernels() const { return choose_gemm_kernels(isa, bf16); }

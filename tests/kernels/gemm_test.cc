@@ -1,4 +1,4 @@
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm/gemm.h"
 
 #include <cmath>
 #include <limits>

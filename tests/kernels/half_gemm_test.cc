@@ -2,7 +2,7 @@
 // floats, or for kernels that multiply pairs bf16. tests/kernels/gemm_test.cc has the oracle.
 #include <vector>
 
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm/gemm.h"
 #include "tests/catch.h"
 #include "tests/kernels/backends.h"
 #include "tests/kernels/halves.h"

@@ -1,14 +1,14 @@
 // The engine mpi against the oracle. Runs under mpirun, on any number of ranks:
 //   mpirun -n 3 gxp_mpi_test
 #define CATCH_CONFIG_RUNNER  // for Catch2 v2: main() is below
-#include "lib/collective/mpi_engine.h"
+#include "lib/collective/engine/mpi/mpi_engine.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <random>
 
 #include "lib/collective/communicator.h"
-#include "lib/collective/mpi_job.h"
+#include "lib/collective/engine/mpi/mpi_job.h"
 #include "tests/catch.h"
 #include "tests/collective/calls.h"
 

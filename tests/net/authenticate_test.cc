@@ -1,11 +1,11 @@
-#include "lib/net/authenticate.h"
+#include "lib/net/socket/authenticate.h"
 
 #include <sys/socket.h>
 
 #include <future>
 
 #include "lib/base/fd.h"
-#include "lib/net/socket.h"
+#include "lib/net/socket/socket.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 

@@ -1,4 +1,4 @@
-#include "lib/net/configuration.h"
+#include "lib/net/store/configuration.h"
 
 #include "tests/catch.h"
 

@@ -1,4 +1,4 @@
-#include "lib/net/first_cause.h"
+#include "lib/net/store/first_cause.h"
 
 #include "tests/catch.h"
 

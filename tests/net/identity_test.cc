@@ -1,9 +1,9 @@
-#include "lib/net/identity.h"
+#include "lib/net/identity/identity.h"
 
 #include <cstdlib>
 #include <vector>
 
-#include "lib/net/slurm_list.h"
+#include "lib/net/identity/slurm_list.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 

@@ -14,9 +14,9 @@
 #include <string>
 
 #include "lib/base/error.h"
-#include "lib/net/launcher.h"
-#include "lib/net/rendezvous.h"
-#include "lib/net/signals.h"
+#include "lib/net/launch/launcher.h"
+#include "lib/net/launch/signals.h"
+#include "lib/net/store/rendezvous.h"
 
 using namespace gxp;
 using namespace std::chrono_literals;

@@ -1,4 +1,4 @@
-#include "lib/net/launcher.h"
+#include "lib/net/launch/launcher.h"
 
 #include <fcntl.h>
 #include <sched.h>

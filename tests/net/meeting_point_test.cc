@@ -1,9 +1,9 @@
-#include "lib/net/meeting_point.h"
+#include "lib/net/store/meeting_point.h"
 
 #include <sys/socket.h>
 
-#include "lib/net/own_address.h"
-#include "lib/net/rendezvous.h"
+#include "lib/net/identity/own_address.h"
+#include "lib/net/store/rendezvous.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 #include "tests/net/store_job.h"

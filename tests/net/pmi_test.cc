@@ -1,4 +1,4 @@
-#include "lib/net/pmi.h"
+#include "lib/net/identity/pmi.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

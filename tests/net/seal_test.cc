@@ -1,10 +1,10 @@
-#include "lib/net/seal.h"
+#include "lib/net/socket/seal.h"
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
-#include "lib/net/authenticate.h"
+#include "lib/net/socket/authenticate.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 

@@ -1,4 +1,4 @@
-#include "lib/net/secret.h"
+#include "lib/net/socket/secret.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "lib/net/socket.h"
+#include "lib/net/socket/socket.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 #include <future>
 #include <numeric>
 
-#include "lib/net/unix_socket.h"
+#include "lib/net/socket/unix_socket.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 

@@ -1,4 +1,4 @@
-#include "lib/net/frame.h"
+#include "lib/net/socket/frame.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 

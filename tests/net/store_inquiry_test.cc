@@ -1,7 +1,7 @@
 #include <atomic>
 #include <future>
 
-#include "lib/net/authenticate.h"
+#include "lib/net/socket/authenticate.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 #include "tests/net/store_job.h"

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/net/authenticate.h"
-#include "lib/net/seal.h"
-#include "lib/net/store.h"
-#include "lib/net/store_server.h"
+#include "lib/net/socket/authenticate.h"
+#include "lib/net/socket/seal.h"
+#include "lib/net/store/store.h"
+#include "lib/net/store/store_server.h"
 
 namespace gxp {
 

@@ -1,7 +1,7 @@
 // Rank 1 talks to rank 0's store through somebody who does not know the secret.
 #include <string>
 
-#include "lib/net/authenticate.h"
+#include "lib/net/socket/authenticate.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 #include "tests/net/store_job.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/net/rendezvous.h"
+#include "lib/net/store/rendezvous.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 #include "tests/net/store_job.h"

@@ -1,14 +1,14 @@
-#include "lib/net/store.h"
+#include "lib/net/store/store.h"
 
 #include <sys/socket.h>
 
 #include <future>
 #include <memory>
 
-#include "lib/net/authenticate.h"
-#include "lib/net/configuration.h"
-#include "lib/net/rendezvous.h"
-#include "lib/net/store_server.h"
+#include "lib/net/socket/authenticate.h"
+#include "lib/net/store/configuration.h"
+#include "lib/net/store/rendezvous.h"
+#include "lib/net/store/store_server.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 #include "tests/net/store_job.h"

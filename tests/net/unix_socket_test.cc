@@ -1,4 +1,4 @@
-#include "lib/net/unix_socket.h"
+#include "lib/net/socket/unix_socket.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

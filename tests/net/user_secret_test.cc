@@ -1,4 +1,4 @@
-#include "lib/net/user_secret.h"
+#include "lib/net/identity/user_secret.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "lib/net/authenticate.h"
+#include "lib/net/socket/authenticate.h"
 #include "tests/catch.h"
 #include "tests/net/expect_error.h"
 #include "tests/temporary_directory.h"

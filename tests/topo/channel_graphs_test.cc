@@ -1,4 +1,4 @@
-#include "lib/topo/channel_graphs.h"
+#include "lib/topo/read/channel_graphs.h"
 
 #include "lib/base/text_file.h"
 #include "tests/catch.h"

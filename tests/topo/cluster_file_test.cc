@@ -1,4 +1,4 @@
-#include "lib/topo/cluster_file.h"
+#include "lib/topo/read/cluster_file.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "lib/base/text_file.h"
-#include "lib/topo/nccl_paths.h"
+#include "lib/topo/nccl/nccl_paths.h"
 #include "tests/catch.h"
 #include "tests/temporary_directory.h"
 #include "tests/topo/complaint.h"

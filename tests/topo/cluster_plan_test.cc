@@ -1,10 +1,10 @@
-#include "lib/topo/cluster_plan.h"
+#include "lib/topo/rings/cluster_plan.h"
 
 #include <algorithm>
 #include <numeric>
 #include <random>
 
-#include "lib/topo/host.h"
+#include "lib/topo/model/host.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -1,4 +1,4 @@
-#include "lib/topo/cluster.h"
+#include "lib/topo/model/cluster.h"
 
 #include <set>
 

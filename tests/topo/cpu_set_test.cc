@@ -1,4 +1,4 @@
-#include "lib/topo/cpu_set.h"
+#include "lib/topo/model/cpu_set.h"
 
 #include "tests/catch.h"
 

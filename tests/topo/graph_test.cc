@@ -1,4 +1,4 @@
-#include "lib/topo/graph.h"
+#include "lib/topo/model/graph.h"
 
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"

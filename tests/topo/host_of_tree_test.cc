@@ -1,9 +1,9 @@
-#include "lib/topo/host_of_tree.h"
+#include "lib/topo/nccl/host_of_tree.h"
 
 #include <fmt/format.h>
 
 #include "lib/base/text_file.h"
-#include "lib/topo/nccl_xml.h"
+#include "lib/topo/read/nccl_xml.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 

@@ -1,4 +1,4 @@
-#include "lib/topo/host.h"
+#include "lib/topo/model/host.h"
 
 #include "tests/catch.h"
 

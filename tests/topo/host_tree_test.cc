@@ -1,4 +1,4 @@
-#include "lib/topo/host_tree.h"
+#include "lib/topo/model/host_tree.h"
 
 #include "lib/base/error.h"
 #include "tests/catch.h"

@@ -1,13 +1,13 @@
-#include "lib/topo/hwloc_xml.h"
+#include "lib/topo/read/hwloc_xml.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "lib/base/error.h"
-#include "lib/topo/cpu_set.h"
-#include "lib/topo/nccl_xml.h"
-#include "lib/topo/sources.h"
+#include "lib/topo/model/cpu_set.h"
+#include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/read/sources.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 

@@ -1,12 +1,12 @@
-#include "lib/topo/nccl_paths.h"
+#include "lib/topo/nccl/nccl_paths.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "lib/base/text_file.h"
-#include "lib/topo/nccl_xml.h"
-#include "lib/topo/xml_text.h"
+#include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/read/xml_text.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -1,10 +1,10 @@
-#include "lib/topo/nccl_routes.h"
+#include "lib/topo/nccl/nccl_routes.h"
 
 #include <fmt/format.h>
 
 #include "lib/base/text_file.h"
-#include "lib/topo/nccl_xml.h"
-#include "lib/topo/xml_text.h"
+#include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/read/xml_text.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -81,8 +81,8 @@ TEST_CASE("peer-to-peer is as far as the level, the processor and NVML let it", 
     const NcclRoutes routes(paths, settings);
     const bool is_diverted = routes.find(paths.gpus()[0], paths.gpus()[1]).via != kNoPart;
     const RouteVerdict verdict = routes.peer_to_peer(paths.gpus()[0], paths.gpus()[1], nvml);
-    CHECK((nvml == NvmlP2p::kDisabled || is_diverted == (verdict.answer == Answer::kNo)));
-    return verdict.answer == Answer::kYes;
+    CHECK((nvml == NvmlP2p::kDisabled || is_diverted == (verdict.answer == RouteAnswer::kNo)));
+    return verdict.answer == RouteAnswer::kYes;
   };
   CHECK_FALSE(allowed("GenuineIntel", {}));
   CHECK(allowed("AuthenticAMD", {}));
@@ -113,10 +113,10 @@ TEST_CASE("GPUDirect RDMA needs both to offer it, nearness and a GPU that may be
   struct Case {
     int gpus, sm, gpu_gdr, nic_gdr;
     NcclSettings settings;
-    Answer receive, send;
+    RouteAnswer receive, send;
   };
-  const auto yes = Answer::kYes;
-  const auto no = Answer::kNo;
+  const auto yes = RouteAnswer::kYes;
+  const auto no = RouteAnswer::kNo;
   const Case c = GENERATE_COPY(Case{2, 80, 1, 1, {}, yes, yes}, Case{2, 80, 0, 1, {}, no, no},
                                Case{2, 80, 1, 0, {}, no, no}, Case{2, 70, 1, 1, {}, yes, no},
                                Case{1, 70, 1, 1, {}, yes, yes},
@@ -135,7 +135,8 @@ TEST_CASE("GPUDirect RDMA needs both to offer it, nearness and a GPU that may be
 }
 
 TEST_CASE("received data is flushed before Hopper", "[topo]") {
-  const auto [sm, answer] = GENERATE(table<int, Answer>({{80, Answer::kYes}, {90, Answer::kNo}}));
+  const auto [sm, answer] =
+      GENERATE(table<int, RouteAnswer>({{80, RouteAnswer::kYes}, {90, RouteAnswer::kNo}}));
   const HostTree host = switch_host(1, sm);
   const NcclPaths paths(host);
   CHECK(NcclRoutes(paths).needs_flush(paths.gpus()[0], paths.ports()[0]).answer == answer);
@@ -153,7 +154,7 @@ TEST_CASE("where PCIe and a chip-to-chip link meet, the nearest NIC is P2C", "[t
   CHECK(paths.find(paths.gpus()[0], paths.ports()[0]).type == PathType::kPhb);
   CHECK(routes.find(paths.gpus()[0], paths.ports()[0]).type == PathType::kP2c);
   CHECK(routes.gpu_direct(paths.gpus()[0], paths.ports()[0], Direction::kSend).answer ==
-        Answer::kYes);
+        RouteAnswer::kYes);
 }
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-#include "lib/topo/nccl_rules.h"
+#include "lib/topo/nccl/nccl_rules.h"
 
 #include "tests/catch.h"
 

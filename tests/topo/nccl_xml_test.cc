@@ -1,4 +1,4 @@
-#include "lib/topo/nccl_xml.h"
+#include "lib/topo/read/nccl_xml.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
-#include "lib/topo/nvml.h"
+#include "lib/topo/read/nvml.h"
 
 #include "lib/base/error.h"
-#include "lib/topo/sysfs_host.h"
+#include "lib/topo/read/sysfs_host.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 #include "tests/topo/planted_host.h"

@@ -1,8 +1,8 @@
-#include "lib/topo/plan_graphs.h"
+#include "lib/topo/rings/plan_graphs.h"
 
 #include <set>
 
-#include "lib/topo/sources.h"
+#include "lib/topo/read/sources.h"
 #include "tests/catch.h"
 
 namespace gxp {

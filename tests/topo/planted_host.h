@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "lib/topo/system_root.h"
+#include "lib/topo/read/system_root.h"
 
 namespace gxp {
 

@@ -1,9 +1,9 @@
-#include "lib/topo/rank_plan.h"
+#include "lib/topo/rings/rank_plan.h"
 
 #include <set>
 
-#include "lib/topo/cluster_topology.h"
-#include "lib/topo/host_order.h"
+#include "lib/topo/read/cluster_topology.h"
+#include "lib/topo/rings/host_order.h"
 
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"

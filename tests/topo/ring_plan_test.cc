@@ -1,4 +1,4 @@
-#include "lib/topo/ring_plan.h"
+#include "lib/topo/rings/ring_plan.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,9 +7,9 @@
 #include <string>
 
 #include "lib/base/text_file.h"
-#include "lib/topo/nccl_host_routes.h"
-#include "lib/topo/nccl_xml.h"
-#include "lib/topo/ring_packing.h"
+#include "lib/topo/nccl/nccl_host_routes.h"
+#include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/rings/ring_packing.h"
 #include "tests/catch.h"
 
 namespace gxp {

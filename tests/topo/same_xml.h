@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "lib/topo/xml_text.h"
+#include "lib/topo/read/xml_text.h"
 
 namespace gxp {
 

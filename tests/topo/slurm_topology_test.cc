@@ -1,4 +1,4 @@
-#include "lib/topo/slurm_topology.h"
+#include "lib/topo/read/slurm_topology.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "lib/topo/smi_matrix.h"
+#include "lib/topo/read/smi_matrix.h"
 
 #include <fmt/format.h>
 

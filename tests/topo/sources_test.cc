@@ -1,4 +1,4 @@
-#include "lib/topo/sources.h"
+#include "lib/topo/read/sources.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

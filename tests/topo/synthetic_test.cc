@@ -1,7 +1,7 @@
-#include "lib/topo/synthetic.h"
+#include "lib/topo/model/synthetic.h"
 
-#include "lib/topo/nccl_paths.h"
-#include "lib/topo/nccl_xml.h"
+#include "lib/topo/nccl/nccl_paths.h"
+#include "lib/topo/read/nccl_xml.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 

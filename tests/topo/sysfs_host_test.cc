@@ -1,9 +1,9 @@
-#include "lib/topo/sysfs_host.h"
+#include "lib/topo/read/sysfs_host.h"
 
 #include <algorithm>
 
 #include "lib/base/error.h"
-#include "lib/topo/source_live.h"
+#include "lib/topo/read/source_live.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 #include "tests/topo/planted_host.h"

@@ -1,4 +1,4 @@
-#include "lib/topo/system_archive.h"
+#include "lib/topo/read/system_archive.h"
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -1,4 +1,4 @@
-#include "lib/topo/system_root.h"
+#include "lib/topo/read/system_root.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "lib/plan/run_plan.h"
+#include "lib/program/run_plan.h"
 #include "lib/shard/state_layout.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/plan/model_states.h"
-#include "lib/plan/replay.h"
-#include "lib/plan/run_plan.h"
+#include "lib/estimate/model_states.h"
+#include "lib/program/replay.h"
+#include "lib/program/run_plan.h"
 #include "tests/catch.h"
 #include "tests/kernels/halves.h"
 #include "tests/train/golden.h"

@@ -2,7 +2,7 @@
 #include <sys/statvfs.h>
 
 #include "lib/device/sim_device.h"
-#include "lib/plan/run_plan.h"
+#include "lib/program/run_plan.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
 

@@ -1,5 +1,5 @@
 // Every optimizer with every strategy: bits, memory, checkpoints.
-#include "lib/plan/model_states.h"
+#include "lib/estimate/model_states.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"

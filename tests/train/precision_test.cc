@@ -1,7 +1,7 @@
 // What half precision adds to training: master weights, their checkpoints, and the loss scale.
 #include <cmath>
 
-#include "lib/plan/run_plan.h"
+#include "lib/program/run_plan.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"

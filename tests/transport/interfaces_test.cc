@@ -1,4 +1,4 @@
-#include "lib/transport/interfaces.h"
+#include "lib/transport/tcp/interfaces.h"
 
 #include <algorithm>
 #include <string>

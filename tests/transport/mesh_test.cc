@@ -1,4 +1,4 @@
-#include "lib/transport/mesh.h"
+#include "lib/transport/stream/mesh.h"
 
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/net/authenticate.h"
-#include "lib/net/socket.h"
+#include "lib/net/socket/authenticate.h"
+#include "lib/net/socket/socket.h"
 #include "tests/catch.h"
 #include "tests/transport/worlds.h"
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "lib/net/authenticate.h"
+#include "lib/net/socket/authenticate.h"
 #include "lib/transport/backoff.h"
-#include "lib/transport/mesh.h"
-#include "lib/transport/sealed_stream.h"
-#include "lib/transport/tcp_sleeper.h"
+#include "lib/transport/stream/mesh.h"
+#include "lib/transport/tcp/sealed_stream.h"
+#include "lib/transport/tcp/tcp_sleeper.h"
 #include "tests/catch.h"
 #include "tests/transport/worlds.h"
 

@@ -1,4 +1,4 @@
-#include "lib/transport/shm_ring.h"
+#include "lib/transport/shm/shm_ring.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/transport/shm_segment.h"
+#include "lib/transport/arena/shm_segment.h"
 #include "tests/catch.h"
 
 using namespace gxp;

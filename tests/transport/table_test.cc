@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/transport/shm.h"
-#include "lib/transport/tcp.h"
+#include "lib/transport/shm/shm.h"
+#include "lib/transport/tcp/tcp.h"
 #include "tests/catch.h"
 #include "tests/transport/worlds.h"
 

@@ -1,4 +1,4 @@
-#include "lib/transport/tcp.h"
+#include "lib/transport/tcp/tcp.h"
 
 #include <string>
 #include <vector>

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lib/base/log.h"
-#include "lib/net/store.h"
-#include "lib/net/store_server.h"
+#include "lib/net/store/store.h"
+#include "lib/net/store/store_server.h"
 #include "lib/transport/inproc.h"
 #include "lib/transport/table.h"
 

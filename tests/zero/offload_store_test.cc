@@ -1,4 +1,4 @@
-#include "lib/zero/offload_store.h"
+#include "lib/zero/offload/offload_store.h"
 
 #include <sys/statvfs.h>
 

@@ -1,7 +1,7 @@
-// kernels/cuda/cudnn_abi.h against the headers of the cuDNN that is here.
+// kernels/cuda/cudnn/cudnn_abi.h against the headers of the cuDNN that is here.
 #include <cudnn.h>
 
-#include "kernels/cuda/cudnn_abi.h"
+#include "kernels/cuda/cudnn/cudnn_abi.h"
 
 namespace gxp {
 

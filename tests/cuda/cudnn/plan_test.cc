@@ -4,8 +4,8 @@
 #include <optional>
 #include <string_view>
 
-#include "kernels/cuda/cudnn_attention_graph.h"
-#include "kernels/cuda/cudnn_library.h"
+#include "kernels/cuda/cudnn/cudnn_attention_graph.h"
+#include "kernels/cuda/cudnn/cudnn_library.h"
 #include "kernels/cudnn_workspace.h"
 
 #if __has_include(<catch2/catch_session.hpp>)

@@ -1,4 +1,4 @@
-#include "kernels/cuda/cublas_library.h"
+#include "kernels/cuda/gemm/cublas_library.h"
 
 #include <algorithm>
 #include <bit>

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/cudnn_library.h"
+#include "kernels/cuda/cudnn/cudnn_library.h"
 
 namespace gxp::emulation {
 

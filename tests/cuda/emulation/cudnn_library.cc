@@ -1,4 +1,4 @@
-#include "kernels/cuda/cudnn_library.h"
+#include "kernels/cuda/cudnn/cudnn_library.h"
 
 #include <algorithm>
 #include <atomic>

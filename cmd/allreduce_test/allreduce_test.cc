@@ -1,0 +1,140 @@
+// gxp allreduce-test: runs, checks and times collectives among ranks, as nccl-tests does on GPUs.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cmd/allreduce_test/calibrate.h"
+#include "cmd/allreduce_test/explain.h"
+#include "cmd/allreduce_test/options.h"
+#include "cmd/allreduce_test/record.h"
+#include "cmd/allreduce_test/simulate.h"
+#include "cmd/command.h"
+#include "cmd/exit_codes.h"
+#include "cmd/result_file.h"
+#include "lib/base/environment.h"
+#include "lib/base/error.h"
+#include "lib/collective/engine/engines.h"
+#include "lib/colltest/result_report.h"
+#include "lib/config/load.h"
+
+namespace gxp {
+namespace {
+
+using Options = AllreduceOptions;
+
+// What can be known to fail before ranks are started, or before this one joins them.
+void check_request(const Options& options, std::span<const BenchCase> cases,
+                   const RankIdentity& identity) {
+  if (options.session.cycles == 0 && options.format != Format::kText)
+    fail(ErrorKind::kUsage, "--run_cycles 0: a run without end has no result; use --format text");
+  const bool launches = identity.source == "single process";
+  if (!launches && identity.local_rank != 0) return;  // they share its host
+  if (identity.rank == 0) check_writable(options.output_file);
+  if (identity.source == "gxp launcher") return;  // it has checked the memory
+  const int ranks_here = launches ? std::max(1, options.launch.nproc) : identity.local_world_size;
+  check_memory(memory_needed(cases, session_options(options).runner), ranks_here,
+               available_memory());
+}
+
+RunFacts facts_of(const Options& options, const Communicator& communicator) {
+  return {.world_size = communicator.world_size(),
+          .transport = std::string(communicator.transport_name()),
+          .engine = std::string(communicator.engine_name()),
+          .memory = options.memory,
+          .keep_times = options.session.table.per_iteration};
+}
+
+// Returns what makes the run fail, on rank 0.
+std::vector<std::string> measure(const Options& options, std::span<const BenchCase> cases,
+                                 const Gates& gates, Communicator& communicator, Device& device) {
+  const RunFacts facts = facts_of(options, communicator);
+  const bool first = communicator.rank() == 0;
+  if (first && gates.baseline != nullptr) gates.baseline->check_comparable(facts, cases);
+  SessionOptions session = session_options(options);
+  session.table.world_size = facts.world_size;
+  session.table.summary =
+      fmt::format("{} ranks over {}, {} memory", facts.world_size, facts.transport, facts.memory);
+  const bool text = options.format == Format::kText;
+  const Session done = run_session(communicator, device, cases, session,
+                                   text ? write_stdout : std::function<void(const std::string&)>());
+  if (!first) return {};
+  const Report report = to_report(facts, done.ranks, done.results);
+  if (!text) print(report, options.format);
+  const std::string& path = options.output_file;
+  if (!path.empty()) write_file(path, path.ends_with(".csv") ? to_csv(report) : to_json(report));
+  return failures(gates, facts, done.results);
+}
+
+bool measures(const Options& options) {
+  return !options.explain && !options.calibrate && options.simulate.empty();
+}
+
+void check_engine(const Options& options, const CommConfig& comm) {
+  const bool native = choose_engine(comm).name == "native";
+  if (!measures(options) && !native)
+    fail(ErrorKind::kUsage,
+         "--engine {}: --explain, --calibrate and --simulate are about engine native", comm.engine);
+  if (comm.codec != "none" && (!measures(options) || !native))
+    fail(ErrorKind::kUsage, "--codec {}: it is for measurements with engine native", comm.codec);
+}
+
+// This process's part: as the launcher of the ranks, or as one of them.
+int run_measurement(const Options& options, const JobSettings& job, const Environment& environment,
+                    const RankIdentity& identity, const std::vector<BenchCase>& cases) {
+  check_request(options, cases, identity);
+  std::optional<Baseline> baseline;
+  if (!options.baseline.empty() && identity.rank == 0) baseline.emplace(options.baseline);
+  if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
+
+  const Gates gates{.min_busbw = options.min_busbw,
+                    .average = options.session.table.average,
+                    .baseline = baseline ? &*baseline : nullptr,
+                    .tolerance = options.tolerance};
+  std::vector<std::string> reasons;
+  const std::unique_ptr<Device> device = make_cpu_device();
+  run_rank(options.launch, environment, job, *device, [&](Communicator& communicator) {
+    reasons = measure(options, cases, gates, communicator, *device);
+  });
+  if (!reasons.empty()) fail(ErrorKind::kMismatch, "{}", fmt::join(reasons, "; "));
+  return kExitOk;
+}
+
+int run(const CLI::App& app, const Options& options) {
+  const Environment environment = process_environment();
+  const JobSettings job =
+      job_settings(options, app, load_comm_config(options.comm_sets, environment));
+  check_modes(options);
+  if (!options.show_record.empty()) {
+    show_record(options);
+    return kExitOk;
+  }
+  check_engine(options, job.comm);
+  if (!options.simulate.empty()) {
+    simulate_cases(options, job);
+    return kExitOk;
+  }
+  const RankIdentity identity = identity_from(environment);
+  const bool launches = identity.source == "single process";
+  const int world_size =
+      launches ? std::max(1, options.launch.nproc) * options.launch.nnodes : identity.world_size;
+  if (options.calibrate) return calibrate_ranks(options, job, environment, world_size);
+  check_job(job, environment);
+  const std::vector<BenchCase> cases = expand(case_request(options, job.comm), world_size);
+  if (options.explain) {
+    explain_cases(options, job, environment, world_size, cases);
+    return kExitOk;
+  }
+  return run_measurement(options, job, environment, identity, cases);
+}
+
+}  // namespace
+
+std::function<int()> define_allreduce_test(CLI::App& app) {
+  auto options = std::make_shared<Options>();  // kept alive by the returned action
+  define_options(app, *options);
+  return [options, &app] { return run(app, *options); };
+}
+
+}  // namespace gxp

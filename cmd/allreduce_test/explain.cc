@@ -1,0 +1,66 @@
+#include "cmd/allreduce_test/explain.h"
+
+#include <fmt/format.h>
+
+#include "cmd/result_file.h"
+#include "lib/base/bytes.h"
+#include "lib/base/host_caches.h"
+#include "lib/collective/engine/job_plan.h"
+#include "lib/collective/engine/shared_memory/rehearsal.h"
+#include "lib/collective/tune/shared_ways.h"
+#include "lib/colltest/explain.h"
+
+namespace gxp {
+namespace {
+
+constexpr int kMostThreads = 16;
+
+// What the ranks would measure when they meet, measured by threads; of one host, and not too many.
+std::string measure_here(Profile& profile, const std::string& transport, int world_size,
+                         bool kernel_copies) {
+  if (transport != "shm" || world_size < 2) return "";
+  if (messages_compete(profile, transport, world_size) &&
+      profile.machine.cpu == this_machine().cpu) {
+    const LinkClass ways = *find_ways(profile, transport, world_size);
+    profile = with_ways(std::move(profile), ways, kernel_copies);
+    return "as calibrated";
+  }
+  if (world_size > kMostThreads) return "not measured: too many ranks for this host";
+  Rehearsal done = rehearse_here(world_size, kernel_copies);
+  if (done.ways.curves.empty()) return "not measured: this machine is too busy";
+  done.ways.transport = transport;
+  profile = with_ways(std::move(profile), done.ways, done.kernel);
+  return fmt::format("measured here in {:.1f} ms, as when ranks meet; caches {} and {}",
+                     done.seconds * 1e3, format_bytes(own_caches().l1_bytes),
+                     format_bytes(own_caches().l2_bytes));
+}
+
+}  // namespace
+
+void explain_cases(const AllreduceOptions& options, const JobSettings& job,
+                   const Environment& environment, int world_size,
+                   std::span<const BenchCase> cases) {
+  check_writable(options.svg);
+  CommunicatorOptions communicator =
+      communicator_options(job, find_profile(job.comm.profile, environment));
+  const bool ordinary = options.memory == "ordinary";
+  const std::string transport = job.comm.transport == "auto" ? "shm" : job.comm.transport;
+  const RankPlan plan = plan_for_job(job.comm.topology, world_size, {});
+  const GroupTopology topology{.world_size = world_size,
+                               .hosts = {},
+                               .transport = transport,
+                               .shared_space = transport == "shm",
+                               .orders = orders_of(plan)};
+  const std::string measured =
+      measure_here(communicator.profile, transport, options.launch.nnodes > 1 ? 1 : world_size,
+                   job.comm.kernel_copies);
+  Explanation explanation =
+      explain(cases, topology, choice_of(communicator), communicator.profile, ordinary);
+  if (!measured.empty()) explanation.plans.facts.push_back({{"shared_memory"}, measured});
+  print(explanation.plans, options.format);
+  if (options.format == Format::kText && !explanation.steps.empty())
+    write_stdout(fmt::format("\n{}:\n{}", explanation.steps_head, explanation.steps));
+  if (!options.svg.empty()) write_file(options.svg, explanation.picture);
+}
+
+}  // namespace gxp

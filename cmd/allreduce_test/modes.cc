@@ -1,0 +1,93 @@
+// The options of `gxp allreduce-test` that ask for something else than a measurement of operations.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "cmd/allreduce_test/options.h"
+#include "cmd/choice_option.h"
+#include "cmd/options.h"
+#include "lib/base/error.h"
+#include "lib/topo/model/cluster.h"
+
+namespace gxp {
+namespace {
+
+constexpr std::array<std::string_view, 2> kRankOrders = {"given", "planned"};
+
+void add_explain(CLI::App& app, AllreduceOptions& options) {
+  app.add_flag("--explain", options.explain,
+               "Print what would run, why, and the steps of the largest size; starts no ranks");
+  app.add_option("--svg", options.svg, "With --explain: draw the steps into this file")
+      ->type_name("FILE");
+}
+
+void add_calibrate(CLI::App& app, AllreduceOptions& options) {
+  app.add_option_function<std::string>(
+         "--calibrate",
+         [&options](const std::string& file) { options.calibrate = file == "true" ? "" : file; },
+         "Measure what the choice of algorithms goes by, for as many ranks and this transport, "
+         "into "
+         "FILE; without it into the one that allreduce-test and train read unless --profile names "
+         "another: $GXP_PROFILE, else ~/.cache/gxp/profile.toml")
+      ->expected(0, 1)
+      ->type_name("FILE");
+}
+
+void add_simulate(CLI::App& app, AllreduceOptions& options) {
+  app.add_option(
+         "--simulate", options.simulate,
+         "Print what it would take on the cluster that this file describes; starts no ranks")
+      ->type_name("FILE");
+  add_number_option(app, "--ranks", options.ranks, 1, int(Cluster::kMaxGpus),
+                    "With --simulate: ranks, on the first GPUs; without it one on each");
+  add_choice_option(
+      app, "--rank-order", options.rank_order, kRankOrders,
+      "With --simulate: ranks in the order of the file's hosts, or so that neighbours "
+      "are near each other in the network and the host");
+  add_choice_option(app, "--channel-order", options.channel_order, kRankOrders,
+                    "With --simulate: ring channels in the order of the ranks and groups that are "
+                    "hosts, or as the plan of the cluster says (gxp topo plan)");
+  app.add_option("--trace", options.trace,
+                 "With --simulate: write the steps of the largest size into this file, for "
+                 "ui.perfetto.dev")
+      ->type_name("FILE");
+}
+
+void add_record(CLI::App& app, AllreduceOptions& options) {
+  app.add_option("--show-record", options.show_record,
+                 "Print the last operations of each rank, also of a killed one, and who came last, "
+                 "from the files that --flight-recorder keeps in DIR; starts no ranks")
+      ->type_name("DIR");
+}
+
+}  // namespace
+
+void add_modes(CLI::App& app, AllreduceOptions& options) {
+  add_explain(app, options);
+  add_calibrate(app, options);
+  add_simulate(app, options);
+  add_record(app, options);
+}
+
+void check_modes(const AllreduceOptions& options) {
+  if (options.explain + options.calibrate.has_value() + !options.simulate.empty() +
+          !options.show_record.empty() >
+      1)
+    fail(ErrorKind::kUsage, "--explain, --calibrate, --simulate, --show-record: only one of them");
+  if (!options.svg.empty() && !options.explain)
+    fail(ErrorKind::kUsage, "--svg: it needs --explain");
+  if (!options.simulate.empty()) return;
+  const std::array<std::pair<const char*, bool>, 4> given = {
+      {{"--ranks", options.ranks > 0},
+       {"--rank-order", options.rank_order != RankOrder::kGiven},
+       {"--channel-order", options.channel_order != RankOrder::kGiven},
+       {"--trace", !options.trace.empty()}}};
+  for (const auto& [option, is_given] : given) {
+    if (is_given) fail(ErrorKind::kUsage, "{}: it needs --simulate", option);
+  }
+}
+
+}  // namespace gxp

@@ -1,0 +1,63 @@
+// The command line of `gxp allreduce-test`: nccl-tests' flags, and gxp's own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cmd/launch_options.h"
+#include "lib/colltest/gates.h"
+#include "lib/colltest/session.h"
+#include "lib/report/report.h"
+
+namespace gxp {
+
+enum class RankOrder { kGiven, kPlanned };
+
+struct AllreduceOptions {
+  std::string operation = "all_reduce";  // or "all"
+  std::string dtype = "float";
+  std::string redop = "sum";
+  std::string root = "0";
+  std::string memory = "ordinary";
+  Sweep sweep;
+  SessionOptions session;              // as far as its own flags go
+  std::vector<std::string> comm_sets;  // "comm.transport=tcp"
+  bool deterministic = false;
+  LaunchRequest launch;
+  std::optional<double> min_busbw;
+  std::string baseline;  // file names; "": none
+  double tolerance = 0.15;
+  std::string output_file;
+  bool explain = false;
+  std::string svg;
+  std::optional<std::string> calibrate;  // the profile file; "": the default one
+  std::string simulate;                  // the cluster file
+  int ranks = 0;                         // simulated; 0: as many as the cluster has GPUs
+  RankOrder rank_order = RankOrder::kGiven;
+  RankOrder channel_order = RankOrder::kGiven;
+  std::string trace;
+  std::string show_record;  // a directory
+  Format format = Format::kText;
+};
+
+// Declares all options.
+void define_options(CLI::App& app, AllreduceOptions& options);
+
+// --explain, --calibrate, --simulate, --show-record and what belongs to them.
+void add_modes(CLI::App& app, AllreduceOptions& options);
+// kUsage: options that exclude or need each other.
+void check_modes(const AllreduceOptions& options);
+
+// What the words of --op, --datatype, --redop, --root and --codec mean. Throws kUsage, with a near
+// match.
+CaseRequest case_request(const AllreduceOptions& options, const CommConfig& comm);
+
+// How the ranks join: all options that were given, and all of [comm], must be alike.
+JobSettings job_settings(const AllreduceOptions& options, const CLI::App& app,
+                         const CommConfig& comm);
+
+// The session's options with what others say about it.
+SessionOptions session_options(const AllreduceOptions& options);
+
+}  // namespace gxp

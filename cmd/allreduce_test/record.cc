@@ -1,0 +1,75 @@
+#include "cmd/allreduce_test/record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cmd/result_file.h"
+#include "lib/collective/flight/flight_record.h"
+#include "lib/collective/flight/stragglers.h"
+
+namespace gxp {
+namespace {
+
+std::string_view name_of(FlightEntry::State state) {
+  switch (state) {
+    case FlightEntry::State::kRunning:
+      return "running";
+    case FlightEntry::State::kDone:
+      return "done";
+    case FlightEntry::State::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+Cell known(int value) { return value < 0 ? Cell() : Cell(int64_t{value}); }
+
+void add_operations(Report& report, const std::vector<FlightRecord>& records) {
+  Table& table = report.add_table("operations", {{"rank"},
+                                                 {"number"},
+                                                 {"operation"},
+                                                 {"algorithm"},
+                                                 {"state"},
+                                                 {"entered_unix_s"},
+                                                 {"seconds"},
+                                                 {"step"},
+                                                 {"waits_for"}});
+  for (const FlightRecord& record : records) {
+    for (const FlightEntry& entry : record.entries) {
+      const bool running = entry.state == FlightEntry::State::kRunning;
+      const int64_t until = running ? record.taken_ns : entry.left_ns;
+      table.add_row({int64_t{record.rank}, int64_t(entry.number), describe(entry), entry.algorithm,
+                     std::string(name_of(entry.state)),
+                     double(entry.entered_ns + record.wall_offset_ns) / 1e9,
+                     double(std::max<int64_t>(until - entry.entered_ns, 0)) / 1e9,
+                     known(entry.step), known(entry.waits_for)});
+    }
+  }
+}
+
+void add_stragglers(Report& report, const StragglerRanking& ranking) {
+  Table& table = report.add_table(
+      "stragglers", {{"rank"}, {"operations"}, {"came_last"}, {"late_median_s"}, {"late_p99_s"}});
+  for (const Straggler& rank : ranking.ranks)
+    table.add_row({int64_t{rank.rank}, int64_t(rank.operations), int64_t(rank.last), rank.median_s,
+                   rank.p99_s});
+}
+
+}  // namespace
+
+void show_record(const AllreduceOptions& options) {
+  const std::vector<FlightRecord> records = read_flight_records(options.show_record);
+  const StragglerRanking ranking = rank_stragglers(records);
+  if (options.format != Format::kText) {
+    Report report{.schema = "gxp.flight-record/1"};
+    add_operations(report, records);
+    add_stragglers(report, ranking);
+    return print(report, options.format);
+  }
+  std::string text;
+  for (const FlightRecord& record : records) text += to_text(record) + "\n";
+  write_stdout(text + "who came last, the worst first:\n" + to_text(ranking));
+}
+
+}  // namespace gxp

@@ -1,0 +1,120 @@
+// From the words of the command line to what they ask for.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "cmd/allreduce_test/options.h"
+#include "lib/base/error.h"
+#include "lib/base/near_match.h"
+#include "lib/collective/compress/codec.h"
+#include "lib/config/print.h"
+
+namespace gxp {
+namespace {
+
+// Calls parse(name) for a name of the user's, or for all there are.
+template <class Value, class Parse>
+std::vector<Value> values_of(const std::string& option, const std::string& word,
+                             const std::vector<std::string>& names, const Parse& parse) {
+  std::vector<Value> values;
+  for (const std::string& name : names) {
+    if (word == "all") values.push_back(*parse(name));
+  }
+  if (word == "all") return values;
+  if (const auto value = parse(word)) return {*value};
+  fail(ErrorKind::kUsage, "{} {}: must be one of: {}, all{}", option, word, fmt::join(names, ", "),
+       did_you_mean(word, names));
+}
+
+std::optional<const BenchOperation*> parse_operation(const std::string& name) {
+  const BenchOperation* found = find_operation(name);
+  return found == nullptr ? std::nullopt : std::optional(found);
+}
+
+// nccl-tests' name or gxp's.
+std::optional<DType> parse_type(const std::string& name) {
+  for (const DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kI64,
+                            DType::kI32, DType::kI8, DType::kU8}) {
+    if (name == nccl_name(dtype)) return dtype;
+  }
+  return parse_dtype(name);
+}
+
+std::vector<int> parse_roots(const std::string& text) {
+  if (text == "all") return {};
+  int root = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, root);
+  if (error != std::errc() || rest != end)
+    fail(ErrorKind::kUsage, "--root {}: must be a rank or all", text);
+  return {root};
+}
+
+bool of_one_host(const CLI::Option& option) {
+  return option.check_lname("node-rank") || option.check_lname("interface") ||
+         option.check_lname("flight-recorder");
+}
+
+}  // namespace
+
+CaseRequest case_request(const AllreduceOptions& options, const CommConfig& comm) {
+  std::vector<std::string> operation_names, redop_names, type_names;
+  for (const BenchOperation& operation : operations()) operation_names.emplace_back(operation.name);
+  for (const ReduceOp op : reduce_ops()) redop_names.emplace_back(to_string(op));
+  for (const char* name :
+       {"double", "float", "half", "bfloat16", "int64", "int32", "int8", "uint8"})
+    type_names.emplace_back(name);
+  const auto redop = parse_reduce_op(options.operation);
+  if (redop) {
+    fail(ErrorKind::kUsage,
+         "--op {}: it names the operation, such as all_reduce; the reduction is "
+         "-o {}",
+         options.operation, options.operation);
+  }
+  return {
+      .operations = values_of<const BenchOperation*>("--op", options.operation, operation_names,
+                                                     parse_operation),
+      .dtypes = values_of<DType>("--datatype", options.dtype, type_names, parse_type),
+      .redops = values_of<ReduceOp>("--redop", options.redop, redop_names,
+                                    [](const std::string& name) { return parse_reduce_op(name); }),
+      .roots = parse_roots(options.root),
+      .sizes = sizes_of(options.sweep),
+      .codec = find_codec(comm.codec),
+      .skip_unsupported = options.dtype == "all" || options.redop == "all"};
+}
+
+JobSettings job_settings(const AllreduceOptions& options, const CLI::App& app,
+                         const CommConfig& comm) {
+  RunConfig run;
+  run.comm = comm;
+  FlatConfiguration configuration;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || of_one_host(*option)) continue;
+    configuration.emplace_back(option->get_name(),
+                               fmt::format("{}", fmt::join(option->results(), " ")));
+  }
+  for (auto& setting : flatten(run)) {
+    if (setting.first.starts_with("comm.")) configuration.push_back(std::move(setting));
+  }
+  return {.comm = comm,
+          .layout_invariant = options.deterministic,
+          .configuration = std::move(configuration)};
+}
+
+SessionOptions session_options(const AllreduceOptions& options) {
+  SessionOptions session = options.session;
+  session.runner.communicator_memory = options.memory == "communicator";
+  session.runner.keep_times = session.table.per_iteration;
+  session.min_busbw = options.min_busbw;
+  session.table.sweep = options.sweep;
+  session.table.warmup = session.runner.warmup;
+  session.table.iterations = session.runner.iterations;
+  session.table.calls = session.runner.calls;
+  session.table.checks = session.runner.checks;
+  session.table.unalign = session.runner.unalign;
+  return session;
+}
+
+}  // namespace gxp

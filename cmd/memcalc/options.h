@@ -1,0 +1,82 @@
+// What gxp memcalc is asked, as typed, and what follows from it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/ckpt/model_file.h"
+#include "lib/estimate/compatibility.h"
+#include "lib/estimate/estimate.h"
+#include "lib/estimate/model_states.h"
+#include "lib/report/report.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gxp {
+
+struct MemcalcOptions {
+  std::string model;  // a published model's name, its files or a run file; "" with --params
+  std::optional<ModelFile> file{};  // what `model` names, if that is a file of a model
+  std::string params;               // "7e9", "7B"
+  std::string stages;               // "2" or "0,1,2,3"; "": all that there is an answer for
+  std::string gpus;                 // "8" or "1,8,64"
+  std::vector<std::string> sets;    // of a run file
+  std::string svg;                  // file for a picture; "": none
+  std::string precision = "bf16";
+  std::string optimizer = "adamw";
+  int shard = 0;
+  std::string compat;
+  std::string largest_layer;
+  int gpus_per_host = 0;
+  // What activations depend on, nothing else of it. gxp's own estimate reads the sequence and the
+  // micro-batch, --compat eleuther all.
+  Question activations;
+  bool eleuther_asked = false;  // some of those that mean nothing to gxp's own estimate
+  int pipeline_parallel = 1;
+  int interleave = 1;
+  bool sequence_parallel = false;
+  std::string runtime;
+  bool padding = false;
+  Recompute recompute = Recompute::kNone;
+  bool recompute_asked = false;
+  std::string limit;
+  std::string solve;
+  std::string unit = "GiB";
+  bool explain = false;
+  bool list = false;
+  Format format = Format::kText;
+};
+
+void add_memcalc_options(CLI::App& app, MemcalcOptions& options);
+
+// Reads MODEL if it names files. Errors: as read_model_file().
+void read_model(MemcalcOptions& options);
+
+// kUsage if options exclude each other, or one lacks another.
+void check(const MemcalcOptions& options);
+
+// Whether MODEL is a run file: it ends in .toml.
+bool asks_for_run(const MemcalcOptions& options);
+
+// The model that is asked about; null where only the number of its parameters is known.
+const PublishedModel* model_of(const MemcalcOptions& options);
+
+// GPUs that one copy of the model is cut over before anything is sharded.
+int model_parallel_of(const MemcalcOptions& options);
+
+// The numbers of GPUs that are asked about; without --gpus those that suit the question.
+std::vector<int> gpus_of(const MemcalcOptions& options);
+
+Training training_of(const MemcalcOptions& options);
+std::vector<int> stages_of(const MemcalcOptions& options);
+// Every GPU count with every stage, in that order.
+std::vector<Placement> placements_of(const MemcalcOptions& options);
+// The same, as questions to gxp's own estimate.
+std::vector<EstimateQuestion> estimates_of(const MemcalcOptions& options);
+// The same, as questions to `tool`; without --stage, those that it has an answer for.
+std::vector<Question> questions_of(const MemcalcOptions& options, const Tool& tool);
+
+}  // namespace gxp

@@ -1,0 +1,182 @@
+// What gxp memcalc's options ask: numbers from their texts, and every combination of the lists.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <sstream>
+
+#include "cmd/memcalc/options.h"
+#include "cmd/memcalc/run.h"
+#include "lib/base/error.h"
+
+namespace gxp {
+namespace {
+
+// "7e9", "7000000000", "7B", "350M": a whole number of parameters; nothing otherwise.
+std::optional<uint64_t> parse_count(std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc()) return std::nullopt;
+  const std::string_view suffix(rest, size_t(end - rest));
+  if (suffix == "K" || suffix == "k")
+    value *= 1e3;
+  else if (suffix == "M")
+    value *= 1e6;
+  else if (suffix == "B")
+    value *= 1e9;
+  else if (suffix == "T")
+    value *= 1e12;
+  else if (!suffix.empty())
+    return std::nullopt;
+  value = std::round(value * 1e3) / 1e3;  // 1.3B is 1.3e9 though 1.3 is no binary fraction
+  if (!(value >= 1 && value <= double(kMostParameters)) || value != std::floor(value))
+    return std::nullopt;
+  return uint64_t(value);
+}
+
+uint64_t read_count(const char* option, const std::string& text) {
+  const std::optional<uint64_t> count = parse_count(text);
+  if (!count)
+    fail(
+        ErrorKind::kUsage,
+        "{} '{}': no whole number of parameters from 1 to 1e15; give one such as 7e9, 350M or 1.5B",
+        option, text);
+  return *count;
+}
+
+// "1,8,64"
+std::vector<int> read_list(const char* option, const std::string& text) {
+  std::vector<int> numbers;
+  std::istringstream words(text + ',');
+  for (std::string word; std::getline(words, word, ',');) {
+    int number = 0;
+    const char* end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(word.data(), end, number);
+    if (word.empty() || error != std::errc() || rest != end)
+      fail(ErrorKind::kUsage, "{} '{}': '{}' is no whole number; give a list such as 1,2,3", option,
+           text, word);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// GPUs of one host: 8, as most have, if that divides; else all of them.
+int gpus_per_host(const MemcalcOptions& options, int gpus) {
+  if (options.gpus_per_host == 0) return gpus % 8 == 0 ? 8 : gpus;
+  if (gpus % options.gpus_per_host != 0)
+    fail(ErrorKind::kUsage,
+         "plan {} GPUs on hosts of {}: {} does not divide {}; give --gpus-per-host a divisor of "
+         "--gpus",
+         gpus, options.gpus_per_host, options.gpus_per_host, gpus);
+  return options.gpus_per_host;
+}
+
+uint64_t parameters_of(const MemcalcOptions& options) {
+  if (options.file) return options.file->parameters;
+  const PublishedModel* model = model_of(options);
+  return model != nullptr ? parameter_count(*model) : read_count("--params", options.params);
+}
+
+}  // namespace
+
+std::vector<int> gpus_of(const MemcalcOptions& options) {
+  if (!options.gpus.empty()) return read_list("--gpus", options.gpus);
+  if (!options.compat.empty()) return {8};
+  if (options.solve == "gpus") return {model_parallel_of(options)};
+  if (options.shard > 0) return {options.shard * model_parallel_of(options)};
+  if (asks_for_run(options)) return {1};
+  const int parallel = model_parallel_of(options);
+  return {parallel, 8 * parallel, 64 * parallel};
+}
+
+void read_model(MemcalcOptions& options) {
+  const auto same = [&](const PublishedModel& model) { return model.name == options.model; };
+  if (std::ranges::any_of(published_models(), same)) return;
+  if (names_model_file(options.model)) options.file = read_model_file(options.model);
+}
+
+int model_parallel_of(const MemcalcOptions& options) {
+  if (!options.compat.empty()) return 1;  // the other tool divides by itself
+  return options.activations.tensor_parallel * options.pipeline_parallel;
+}
+
+const PublishedModel* model_of(const MemcalcOptions& options) {
+  if (options.file) return options.file->shape ? &*options.file->shape : nullptr;
+  return options.model.empty() ? nullptr : &find_published_model(options.model);
+}
+
+Training training_of(const MemcalcOptions& options) {
+  return {.parameters = parameters_of(options),
+          .precision = find_precision(options.precision),
+          .optimizer = find_optimizer_state(options.optimizer)};
+}
+
+std::vector<int> stages_of(const MemcalcOptions& options) {
+  if (options.stages.empty()) return {0, 1, 2, 3};
+  std::vector<int> stages = read_list("--stage", options.stages);
+  for (const int stage : stages) check(Placement{.stage = stage});
+  return stages;
+}
+
+std::vector<Placement> placements_of(const MemcalcOptions& options) {
+  const int parallel = model_parallel_of(options);
+  std::vector<Placement> placements;
+  for (const int gpus : gpus_of(options)) {
+    for (const int stage : stages_of(options)) {
+      if (gpus % parallel != 0)
+        fail(ErrorKind::kUsage,
+             "plan {} GPUs: a copy of the model takes {} (--tensor-parallel times "
+             "--pipeline-parallel), which does not divide them",
+             gpus, parallel);
+      placements.push_back({.stage = stage, .gpus = gpus, .shard = options.shard});
+      check(Placement{stage, gpus / parallel, options.shard});
+    }
+  }
+  return placements;
+}
+
+std::vector<EstimateQuestion> estimates_of(const MemcalcOptions& options) {
+  const Question& activations = options.activations;
+  EstimateQuestion question{.training = training_of(options),
+                            .sequence = uint64_t(activations.sequence),
+                            .micro_batch = uint64_t(activations.micro_batch),
+                            .recompute = options.recompute,
+                            .tensor = activations.tensor_parallel,
+                            .pipeline = options.pipeline_parallel,
+                            .interleave = options.interleave,
+                            .sequence_parallel = options.sequence_parallel};
+  if (const PublishedModel* model = model_of(options)) question.model = *model;
+  if (!options.runtime.empty()) question.runtime = &find_runtime(options.runtime);
+  std::vector<EstimateQuestion> questions;
+  for (const Placement& placement : placements_of(options)) {
+    question.placement = placement;
+    questions.push_back(question);
+  }
+  return questions;
+}
+
+std::vector<Question> questions_of(const MemcalcOptions& options, const Tool& tool) {
+  const PublishedModel* model = model_of(options);
+  Question question = options.activations;
+  question.model = model;
+  question.parameters = parameters_of(options);
+  question.precision = find_precision(options.precision).name;
+  if (!options.largest_layer.empty()) {
+    question.largest_layer = read_count("--largest-layer", options.largest_layer);
+  } else if (model != nullptr) {
+    question.largest_layer = largest_module(*model);
+  }
+  std::vector<Question> questions;
+  for (const Placement& placement : placements_of(options)) {
+    question.gpus = placement.gpus;
+    question.stage = placement.stage;
+    question.gpus_per_host = gpus_per_host(options, placement.gpus);
+    if (!options.stages.empty() || answers(tool, question)) questions.push_back(question);
+  }
+  // Where no stage has an answer, the reason for the last one is the error.
+  if (questions.empty()) questions.push_back(question);
+  return questions;
+}
+
+}  // namespace gxp

@@ -1,0 +1,110 @@
+#include "cmd/memcalc/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cmd/exit_codes.h"
+#include "cmd/memcalc/run_report.h"
+#include "cmd/result_file.h"
+#include "cmd/run_network.h"
+#include "lib/base/error.h"
+#include "lib/config/load.h"
+#include "lib/replay/drawing.h"
+
+namespace gxp {
+namespace {
+
+void check_run_options(const MemcalcOptions& options) {
+  const bool other = !options.params.empty() || !options.stages.empty() || options.shard > 0 ||
+                     !options.compat.empty() || options.recompute_asked || options.eleuther_asked ||
+                     model_parallel_of(options) > 1 || options.interleave > 1 ||
+                     options.sequence_parallel || !options.runtime.empty() || options.padding ||
+                     options.activations.sequence > 0 || options.precision != "bf16" ||
+                     options.optimizer != "adamw";
+  if (other)
+    fail(ErrorKind::kUsage,
+         "memcalc {}: a run file says all of the run; change it with --set, and leave out the "
+         "options of an estimate",
+         options.model);
+  const bool solve = !options.solve.empty();
+  if (solve && options.limit.empty())
+    fail(ErrorKind::kUsage, "memcalc: --solve lacks the memory to fit in; add --limit 80GB");
+  if (solve && (options.explain || !options.svg.empty()))
+    fail(ErrorKind::kUsage, "memcalc: --solve stands alone; leave out --explain and --svg");
+  for (const int gpus : gpus_of(options)) {
+    if (gpus < 1 || gpus > kMostPlannedRanks)
+      fail(ErrorKind::kUsage, "plan a run on {} GPUs: give --gpus numbers from 1 to {}", gpus,
+           kMostPlannedRanks);
+  }
+}
+
+PlannedRun plan_on(const RunConfig& config, int gpus, const Environment& environment) {
+  PlannedRun run{
+      .gpus = gpus, .plan = plan_run(settings_on(config, {.nproc = gpus}), gpus), .memory = {}};
+  const Network network = network_of_run(config, {.nproc = gpus}, environment);
+  run.memory = memory_of_run(run.plan, network, 0, terms_of_device(config, run.plan));
+  return run;
+}
+
+// The most of a quantity on each number of GPUs.
+void add_solutions(Report& report, const MemcalcOptions& options, const RunConfig& config,
+                   const Environment& environment, uint64_t limit_bytes) {
+  const Quantity& quantity = find_quantity(options.solve);
+  std::vector<RunSolution> solutions;
+  for (const int gpus : gpus_of(options)) {
+    const Network network = network_of_run(config, {.nproc = gpus}, environment);
+    const auto run_with = [&](int value) {
+      RunConfig run = settings_on(config, {.nproc = gpus});
+      quantity.set(run, value);
+      const RunPlan plan = plan_run(run, gpus);
+      return memory_of_run(plan, network, 0, terms_of_device(run, plan));
+    };
+    const auto bytes_of = [&](int value) { return total_of(run_with(value).peak); };
+    const int least = quantity.least(config);
+    const Largest largest = find_largest(bytes_of, limit_bytes, least, quantity.most);
+    solutions.push_back({gpus, largest, run_with(std::max(largest.value + 1, least))});
+  }
+  add_run_solutions(report, quantity, solutions);
+}
+
+}  // namespace
+
+bool asks_for_run(const MemcalcOptions& options) { return options.model.ends_with(".toml"); }
+
+int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
+  check_run_options(options);
+  check_writable(options.svg);
+  const Environment environment = process_environment();
+  const RunConfig config = load_config(options.model, options.sets, environment).run;
+  if (!view.limit_bytes && config.train.device_memory_bytes > 0)
+    view.limit_bytes = config.train.device_memory_bytes;
+  Report report{.schema = "gxp.memcalc/1"};
+  report.facts = {{{"run"}, options.model},
+                  {{"strategy"}, config.parallel.strategy},
+                  {{"recompute"}, config.train.recompute}};
+  if (view.limit_bytes)
+    report.facts.push_back({{"limit_bytes", "limit", Style::kBytes}, int64_t(*view.limit_bytes)});
+  if (!options.solve.empty()) {
+    add_solutions(report, options, config, environment, *view.limit_bytes);
+    print(report, options.format);
+    return kExitOk;
+  }
+  std::vector<PlannedRun> runs;
+  for (const int gpus : gpus_of(options)) runs.push_back(plan_on(config, gpus, environment));
+  const PlannedRun& last = runs.back();
+  report.facts.push_back({{"parameters"}, int64_t(last.plan.architecture.parameter_count())});
+  add_run_results(report, runs, view.limit_bytes);
+  add_run_phases(report, runs);
+  if (options.explain) add_run_terms(report, runs);
+  if (options.format != Format::kText) add_run_curve(report, last);
+  print(report, options.format);
+  if (options.format == Format::kText)
+    write_stdout(fmt::format("\nbytes that live in a step, operation by operation, {} GPU(s):\n{}",
+                             last.gpus, memory_plot(last.memory.step)));
+  if (!options.svg.empty())
+    write_file(options.svg, memory_svg(last.plan.step.program, last.memory.step));
+  return kExitOk;
+}
+
+}  // namespace gxp

@@ -1,0 +1,39 @@
+// gxp shard-plan MODEL: memory and time of a published model, or of a file's, on published
+// hardware. Starts no ranks, touches no device.
+#pragma once
+
+#include <string>
+
+#include "lib/estimate/train_plan.h"
+#include "lib/report/report.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gxp {
+
+struct ModelPlanOptions {
+  std::string cluster;  // of the table of machines, or a cluster file
+  std::string gpu;      // with a file
+  std::string software = "megatron";
+  std::string limit;
+  bool search = false;
+  int gpus = 0;          // 0: all of a cluster file, else 8
+  int sequence = 0;      // 0: what the model has, at most 8192
+  int global_batch = 0;  // 0: by micro-batch and accumulation
+  int micro_batch = 1;
+  int accumulation = 1;
+  TrainPlan plan;  // the rest
+};
+
+void add_model_plan_options(CLI::App& app, ModelPlanOptions& options);
+
+// kUsage for one of these options with a run file, and for any other of `app` with a model.
+void check_plan_options(const CLI::App& app, const std::string& subject, bool is_run);
+
+// Prints the plan's facts, parts[] of its time, memory[], and, where it does not fit, changes[];
+// with --search, plans[] instead. Errors: kUsage; as read_model_file() and load_cluster().
+int plan_model(const std::string& model, const ModelPlanOptions& options, Format format);
+
+}  // namespace gxp

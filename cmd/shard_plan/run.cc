@@ -1,0 +1,146 @@
+#include "cmd/shard_plan/run.h"
+
+#include <algorithm>
+#include <functional>
+#include <thread>
+
+#include "cmd/exit_codes.h"
+#include "cmd/options.h"
+#include "cmd/result_file.h"
+#include "cmd/shard_plan/report.h"
+#include "lib/arch/architecture.h"
+#include "lib/base/error.h"
+#include "lib/config/load.h"
+#include "lib/replay/drawing.h"
+#include "lib/replay/run_variants.h"
+#include "lib/train/backend.h"
+#include "lib/train/measure_ops.h"
+
+namespace gxp {
+namespace {
+
+// What a rank of this host has, among those that share its cores.
+struct RankMachine {
+  ComputeTime compute;
+  RankCores cores;
+};
+
+RankCores cores_of(const ShardPlanOptions& options, const RunConfig& config) {
+  const int ranks = options.ranks.nproc;
+  return {double(std::max(1u, std::thread::hardware_concurrency())) / ranks,
+          double(thread_count(config.train, ranks))};
+}
+
+Speed speed_of(const ShardPlanOptions& options, const RunConfig& config) {
+  const double bytes_per_s = options.memory_gb_per_s * 1e9;
+  if (options.gflops > 0) return {.flops = options.gflops * 1e9, .bytes_per_s = bytes_per_s};
+  Backend backend = make_backend(config.train, options.ranks.nproc);
+  const RankCores own = cores_of(options, config);
+  const double share = std::min(1.0, own.cores / own.compute_threads);
+  return {.flops = measure_matmul_flops(backend, compute_type(config.train.precision)) * share,
+          .bytes_per_s = bytes_per_s * share};
+}
+
+RankMachine machine_of(const ShardPlanOptions& options, const RunConfig& config) {
+  if (!options.measure) return {at_speed(speed_of(options, config)), {}};
+  return {as_measured(measure_ops(config, options.ranks.nproc)), cores_of(options, config)};
+}
+
+PlannedStep plan_step(const ShardPlanOptions& options, const RunConfig& config,
+                      const Network& network, const RankMachine& machine) {
+  PlannedStep step;
+  step.rank = options.rank;
+  step.plan = plan_run(settings_on(config, options.ranks), network.world_size);
+  step.traffic = traffic_of(step.plan.step.program, network);
+  step.memory = memory_of_run(step.plan, network, step.rank, terms_of_device(config, step.plan));
+  step.time = time_step(step.plan, step.traffic, machine.compute, machine.cores,
+                        {.host_bytes_per_s = options.memory_gb_per_s * 1e9 / 2,  // read and written
+                         .file_bytes_per_s = options.file_gb_per_s * 1e9});
+  return step;
+}
+
+std::vector<PlannedStep> plan_all(const ShardPlanOptions& options, const RunConfig& config,
+                                  const Network& network, const RankMachine& machine) {
+  std::vector<PlannedStep> steps;
+  for (const Strategy& strategy : strategies()) {
+    RunConfig other = config;
+    other.parallel.strategy = strategy.name;
+    if (!strategy.shard_optimizer) other.parallel.shard_size = 0;  // shards nothing
+    steps.push_back(plan_step(options, other, network, machine));
+  }
+  return steps;
+}
+
+constexpr int kMostSearchedRanks = 256;  // some milliseconds a plan, hundreds of plans
+
+// Every micro-batch from the third on takes as long as the third, and no more memory, unless all
+// their sums are kept apart.
+RunCost cost_of(const RunConfig& config, const std::function<PlannedStep(const RunConfig&)>& plan) {
+  const auto with = [&](int grad_accum) -> RunCost {
+    RunConfig run = config;
+    run.train.grad_accum = grad_accum;
+    const PlannedStep step = plan(run);
+    return {total_of(step.memory.peak), step.time.seconds};
+  };
+  const int all = config.train.grad_accum;
+  if (all <= 3 || config.train.deterministic == "any-world-size") return with(all);
+  const RunCost three = with(3);
+  return {three.bytes, three.seconds + (all - 3) * (three.seconds - with(2).seconds)};
+}
+
+uint64_t limit_of(const ShardPlanOptions& options, const RunConfig& config) {
+  if (!options.model.limit.empty()) return read_limit(options.model.limit);
+  const uint64_t device = config.train.device_memory_bytes;
+  return device > 0 ? device : UINT64_MAX;
+}
+
+RunChoices search(const ShardPlanOptions& options, const RunConfig& config, const Network& network,
+                  const RankMachine& machine) {
+  if (network.world_size > kMostSearchedRanks)
+    fail(ErrorKind::kUsage, "search plans of {} ranks: {} are the most; give a smaller --nnodes",
+         network.world_size, kMostSearchedRanks);
+  const auto plan = [&](const RunConfig& run) { return plan_step(options, run, network, machine); };
+  const std::vector<RunConfig> variants = run_variants(config, network.world_size);
+  std::vector<RunCost> costs;
+  for (const RunConfig& variant : variants) costs.push_back(cost_of(variant, plan));
+  RunChoices choices{.tried = variants.size(), .best = {}, .settings = {}};
+  for (const size_t i : best_of(costs, limit_of(options, config))) {
+    choices.best.push_back(plan(variants[i]));
+    choices.settings.push_back(variants[i]);
+  }
+  return choices;
+}
+
+}  // namespace
+
+int plan_run_file(const ShardPlanOptions& options) {
+  const int world_size = options.ranks.world_size();
+  if (world_size > kMostPlannedRanks)
+    fail(ErrorKind::kUsage, "plan {} ranks: {} are the most; give a smaller --nproc or --nnodes",
+         world_size, kMostPlannedRanks);
+  if (options.rank >= world_size)
+    fail(ErrorKind::kUsage, "--rank {}: must be below the number of ranks, {}", options.rank,
+         world_size);
+  if (!options.model.limit.empty() && !options.model.search)
+    fail(ErrorKind::kUsage, "--limit of a run goes with --search; add it, or ask gxp memcalc");
+  check_writable(options.svg);
+  const Environment environment = process_environment();
+  const RunConfig config = load_config(options.config_path, options.sets, environment).run;
+  const Network network = network_of_run(config, options.ranks, environment);
+  const RankMachine machine = machine_of(options, config);
+  const PlannedStep step = plan_step(options, config, network, machine);
+  Report report{.schema = "gxp.shard-plan/1"};
+  add_step_facts(report, step);
+  add_wire(report, step);
+  if (options.units || options.format == Format::kJson) add_units(report, step);
+  if (options.units) add_tensors(report, step);
+  if (options.program) add_program(report, step);
+  if (options.model.search) add_choices(report, search(options, config, network, machine));
+  if (options.compare) add_strategies(report, plan_all(options, config, network, machine));
+  print(report, options.format);
+  if (!options.svg.empty())
+    write_file(options.svg, timeline_svg(step.plan.step.program, step.time));
+  return kExitOk;
+}
+
+}  // namespace gxp

@@ -1,0 +1,113 @@
+// What gxp shard-plan tells of units, tensors and operations.
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "cmd/shard_plan/report.h"
+
+namespace gxp {
+namespace {
+
+// The unit whose parameters or gradients an operation moves; of a bucket or a wrap the first to be
+// needed.
+int unit_of(const PlannedStep& step, const Op& op) {
+  if (op.bucket >= 0) return step.plan.step.buckets[size_t(op.bucket)].first_unit;
+  return op.wrap >= 0 ? step.plan.layout.wraps[size_t(op.wrap)].first_unit : op.unit;
+}
+
+uint64_t used_bytes(const Op& op, bool writes) {
+  uint64_t bytes = 0;
+  for (const BufferUse& use : op.uses) {
+    if (use.write == writes) bytes += use.bytes.count;
+  }
+  return bytes;
+}
+
+// "0-3,8": ranks in ascending order.
+std::string ranges_of(const std::vector<int>& ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", ranks[i]);
+    if (last > i) text += fmt::format("-{}", ranks[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_units(Report& report, const PlannedStep& step) {
+  std::map<int, double> exposed;
+  for (const auto& [id, seconds] : waited_for(step))
+    exposed[unit_of(step, step.plan.step.program.ops[size_t(id)])] += seconds;
+  Table& table = report.add_table("units", {{"unit"},
+                                            {"wrap"},
+                                            {"name"},
+                                            {"tensors"},
+                                            {"parameters"},
+                                            {"trained"},
+                                            {"padding"},
+                                            {"elements"},
+                                            {"shard_elements", "shard"},
+                                            {"parameters_bytes", "kept", Style::kBytes},
+                                            {"exposed_seconds", "exposed"}});
+  const StepProgram& program = step.plan.step.program;
+  const BufferSpec& kept = program.buffers[size_t(program.parameters)];
+  for (size_t unit = 0; unit < step.plan.layout.units.size(); ++unit) {
+    const UnitSpec& spec = step.plan.architecture.units[unit];
+    const size_t elements = step.plan.layout.units[unit].flat.count;
+    table.add_row({int64_t(unit), int64_t{step.plan.layout.wrap_of[unit]}, spec.name,
+                   int64_t(spec.tensors.size()), int64_t(spec.parameter_count()),
+                   int64_t(spec.trainable_count()), int64_t(elements - spec.parameter_count()),
+                   int64_t(elements), int64_t(elements / size_t(program.optimizer_shards)),
+                   int64_t(kept.bytes * elements / step.plan.layout.count), exposed[int(unit)]});
+  }
+}
+
+void add_tensors(Report& report, const PlannedStep& step) {
+  const int shards = step.plan.step.program.optimizer_shards;
+  std::map<std::pair<int, int>, std::vector<int>> owners;  // by unit and tensor
+  for (int rank = 0; rank < step.plan.shape.world_size; ++rank) {
+    const int shard = step.plan.step.program.groups.shard_of(rank, shards);
+    for (const TensorPart& part : make_parts(step.plan.layout, shards, shard))
+      owners[{part.unit, part.tensor}].push_back(rank);
+  }
+  Table& table = report.add_table(
+      "tensors", {{"unit"}, {"tensor"}, {"shape"}, {"elements"}, {"frozen"}, {"ranks"}});
+  for (const auto& [place, ranks] : owners) {
+    const UnitSpec& unit = step.plan.architecture.units[size_t(place.first)];
+    const TensorSpec& tensor = unit.tensors[size_t(place.second)];
+    const std::vector<int64_t> shape(tensor.shape.begin(), tensor.shape.end());
+    table.add_row(
+        {unit.name, tensor.name, shape, int64_t(tensor.count()), tensor.frozen, ranges_of(ranks)});
+  }
+}
+
+void add_program(Report& report, const PlannedStep& step) {
+  std::map<OpId, const OpTraffic*> traffic;
+  for (const OpTraffic& op : step.traffic) traffic[op.op] = &op;
+  Table& table = report.add_table("program", {{"op"},
+                                              {"lane"},
+                                              {"operation"},
+                                              {"read_bytes", "reads", Style::kBytes},
+                                              {"written_bytes", "writes", Style::kBytes},
+                                              {"wire_bytes", "sends", Style::kBytes},
+                                              {"begin_seconds", "begins"},
+                                              {"end_seconds", "ends"},
+                                              {"after", "waits for"}});
+  for (size_t id = 0; id < step.plan.step.program.ops.size(); ++id) {
+    const Op& op = step.plan.step.program.ops[id];
+    const auto sends = traffic.find(OpId(id));
+    table.add_row(
+        {int64_t(id), std::string(to_string(op.lane)), describe(op), int64_t(used_bytes(op, false)),
+         int64_t(used_bytes(op, true)),
+         sends == traffic.end() ? Cell() : Cell(int64_t(sends->second->sent[size_t(step.rank)])),
+         step.time.ops[id].begin, step.time.ops[id].end,
+         std::vector<int64_t>(op.after.begin(), op.after.end())});
+  }
+}
+
+}  // namespace gxp

@@ -1,0 +1,45 @@
+// gxp topo diff: what differs between two hosts, or one before and after.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cmd/exit_codes.h"
+#include "cmd/options.h"
+#include "cmd/topo/topo.h"
+#include "lib/base/error.h"
+#include "lib/inspect/compare/host_diff.h"
+#include "lib/report/report.h"
+#include "lib/topo/read/sources.h"
+
+namespace gxp {
+namespace {
+
+struct DiffOptions {
+  std::string first, second;
+  Format format = Format::kText;
+};
+
+int run(const DiffOptions& options) {
+  const std::vector<HostChange> changes =
+      compare_hosts(load_host(options.first), load_host(options.second));
+  Report report{.schema = "gxp.topo/1"};
+  report.facts = {{{"differences"}, int64_t(changes.size())}};
+  Table& table =
+      report.add_table("changes", {{"change"}, {"part"}, {"what"}, {"first"}, {"second"}});
+  for (const HostChange& change : changes)
+    table.add_row({std::string(to_string(change.kind)), change.part, change.what, change.first,
+                   change.second});
+  print(report, options.format);
+  return changes.empty() ? kExitOk : exit_code(ErrorKind::kMismatch);
+}
+
+}  // namespace
+
+std::function<int()> define_topo_diff(CLI::App& app) {
+  auto options = std::make_shared<DiffOptions>();  // kept alive by the returned action
+  app.add_option("first", options->first, "A file, a name, or live, as of --from")->required();
+  app.add_option("second", options->second, "What it is compared with")->required();
+  add_format_option(app, options->format);
+  return [options] { return run(*options); };
+}
+
+}  // namespace gxp

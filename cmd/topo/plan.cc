@@ -1,0 +1,77 @@
+// gxp topo plan: rings and trees through the GPUs of a host, and over hosts; the order of hosts.
+#include <CLI/CLI.hpp>
+#include <array>
+#include <memory>
+
+#include "cmd/choice_option.h"
+#include "cmd/exit_codes.h"
+#include "cmd/result_file.h"
+#include "cmd/topo/topo.h"
+#include "lib/base/error.h"
+#include "lib/inspect/view/plan_report.h"
+#include "lib/topo/read/sources.h"
+#include "lib/topo/rings/plan_graphs.h"
+
+namespace gxp {
+namespace {
+
+enum class PlanFormat { kText, kJson, kNcclXml, kHostfile };
+constexpr std::array<std::string_view, 4> kPlanFormats = {"text", "json", "nccl-xml", "hostfile"};
+
+struct PlanOptions {
+  std::string from = "live";
+  PlanFormat format = PlanFormat::kText;
+  int hosts = 0;
+  int channels = RingRequest{}.most_channels;
+};
+
+// NCCL's file is that of one kind of hosts.
+std::string nccl_xml_of(const Topology& topology, const ClusterPlan& plan) {
+  if (topology.trees.size() != 1) {
+    fail(ErrorKind::kConfig, "write NCCL's graph of {}: it has {} kinds of hosts; one is needed",
+         topology.name, topology.trees.size());
+  }
+  return write_channel_graphs(channel_graphs_of(plan, topology.trees[0]));
+}
+
+std::string hostfile_of(const Topology& topology, const ClusterPlan& plan) {
+  const int slots = plan.kinds.size() == 1 ? plan.kinds[0].gpus() : 0;
+  return to_hostfile(topology, plan.host_order, slots);
+}
+
+int run(const PlanOptions& options) {
+  Topology topology = load_topology(options.from);
+  repeat_host(topology, options.hosts);
+  const ClusterPlan plan = plan_cluster(topology, options.channels);
+  switch (options.format) {
+    case PlanFormat::kText:
+      print(plan_report(topology, plan), Format::kText);
+      break;
+    case PlanFormat::kJson:
+      print(plan_report(topology, plan), Format::kJson);
+      break;
+    case PlanFormat::kNcclXml:
+      write_stdout(nccl_xml_of(topology, plan));
+      break;
+    case PlanFormat::kHostfile:
+      write_stdout(hostfile_of(topology, plan));
+      break;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+std::function<int()> define_topo_plan(CLI::App& app) {
+  auto options = std::make_shared<PlanOptions>();  // kept alive by the returned action
+  add_from_option(app, options->from);
+  add_choice_option(app, "--format", options->format, kPlanFormats,
+                    "What is written to stdout; nccl-xml is a file for NCCL_GRAPH_FILE");
+  add_hosts_option(app, options->hosts);
+  app.add_option("--channels", options->channels, "The most channels that there may be")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  return [options] { return run(*options); };
+}
+
+}  // namespace gxp

@@ -1,0 +1,28 @@
+// `gxp topo --probe`: what really lies between ranks, measured.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cmd/launch_options.h"
+#include "lib/inspect/view/measured_links.h"
+
+namespace gxp {
+
+struct TopoProbeOptions {
+  bool on = false;
+  double seconds = 0.5;  // of each direction of a pair
+  LaunchRequest launch;
+  std::vector<std::string> comm_sets;
+};
+
+// --probe, --probe-seconds and what starts and joins ranks.
+void add_probe_options(CLI::App& app, TopoProbeOptions& options);
+
+// Starts the ranks or joins them, measures, and gives what was measured to `use`, on rank 0 alone,
+// whose host is the links' own. Returns the exit code.
+int probe_topology(const TopoProbeOptions& options,
+                   const std::function<void(const std::vector<MeasuredLink>&)>& use);
+
+}  // namespace gxp

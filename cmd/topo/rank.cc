@@ -1,0 +1,36 @@
+#include "cmd/topo/rank.h"
+
+#include <limits>
+
+#include "cmd/exit_codes.h"
+#include "cmd/topo/topo.h"
+#include "lib/base/environment.h"
+#include "lib/inspect/view/rank_report.h"
+#include "lib/inspect/view/visible_gpus.h"
+#include "lib/topo/read/sources.h"
+
+namespace gxp {
+
+CLI::Option* add_rank_options(CLI::App& app, TopoRankOptions& options) {
+  CLI::Option* rank =
+      app.add_option("--rank", options.rank,
+                     "What this rank has and how it reaches the others: GPU, CPUs, NICs, "
+                     "neighbours in rings and trees. Ranks fill the GPUs host by host")
+          ->check(CLI::Range(0, std::numeric_limits<int>::max()))
+          ->type_name("N");
+  add_hosts_option(app, options.hosts)->needs(rank);
+  return rank;
+}
+
+int print_rank(const TopoRankOptions& options, const std::string& from, Format format) {
+  Topology topology = load_topology(from);
+  std::vector<std::string> assumed;
+  if (from == "live") assumed = rank_visible_gpus(topology.trees.at(0), process_environment());
+  repeat_host(topology, options.hosts);
+  RankView view = view_rank(topology, options.rank);
+  view.notes.insert(view.notes.begin(), assumed.begin(), assumed.end());
+  print(rank_report(topology, view), format);
+  return kExitOk;
+}
+
+}  // namespace gxp

@@ -1,0 +1,122 @@
+// Plain attention, backward. With scores S, P = e^(S - lse), dP = dO V^T and dS = P (dP - delta):
+//   dQ = dS K over the tiles of keys up to the diagonal, by blocks that own queries;
+//   dV = P^T dO and dK = dS^T Q over the tiles of queries from it on, by blocks that own keys.
+// Both compute the scores anew: no sum is shared, so all have a fixed order.
+#include "kernels/cuda/attention/attention_launch.h"
+#include "kernels/cuda/attention/attention_plain.cuh"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/typed.cuh"
+#include "kernels/math/exp.h"
+
+namespace gxp::plain_attention {
+namespace {
+
+// A pair's numbers that tiles of scores need.
+struct Sums {
+  __device__ Sums(const AttentionBackward& args, unsigned pair)
+      : lse(args.lse + size_t{pair} * args.shape.positions),
+        delta(args.delta + size_t{pair} * args.shape.positions) {}
+  const float* lse;
+  const float* delta;
+};
+
+// Scores and dP become P and dS. `first_query` and `first_key` are the tile's; rows are queries, or
+// keys.
+template <bool kRowsAreKeys>
+__device__ void softmax_backward(Part& scores, Part& dscores, const Sums& sums, const Place& place,
+                                 int first_query, int first_key) {
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kColumns; ++j) {
+      const int query = first_query + (kRowsAreKeys ? column(j) : row(i));
+      const int key = first_key + (kRowsAreKeys ? row(i) : column(j));
+      const bool visible = key <= query && query < place.positions;
+      const float lse = visible ? sums.lse[query] : 0.0f;
+      const float delta = visible ? sums.delta[query] : 0.0f;
+      const float p = visible ? exp_of_nonpositive(scores.at[i][j] * place.scale - lse) : 0.0f;
+      scores.at[i][j] = p;
+      dscores.at[i][j] = visible ? p * (dscores.at[i][j] - delta) : 0.0f;
+    }
+  }
+}
+
+template <int N, class T>
+__global__ void __launch_bounds__(kThreads, 2) queries_kernel(const AttentionBackward args) {
+  Place place(args.shape);
+  place.tile = place.tiles - 1 - place.tile;  // the longest rows first
+  const auto& in = args.in;
+  const unsigned group = place.head / members_of(args.shape);
+  const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, place.head);
+  const auto dout = slice_of_pair<const T>(args.dout, args.shape, place.head);
+  const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, group);
+  const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, group);
+  const Sums sums(args, place.head);
+  Part dq{};
+  for (int key = 0; key <= place.first(); key += kTile) {
+    Part p = multiply_heads<N>(q, place.first(), k, key, place);
+    Part ds = multiply_heads<N>(dout, place.first(), v, key, place);
+    softmax_backward<false>(p, ds, sums, place, place.first(), key);
+    add_product<N>(dq, ds, k, key, place);
+  }
+  const auto& to = args.gradients;
+  write_rows(slice_of_pair<T>(to.queries, to.query_stride, args.shape, place.head), dq, place,
+             [&](int) { return place.scale; });
+}
+
+template <int N, class T>
+__global__ void __launch_bounds__(kThreads, 2) keys_kernel(const AttentionBackward args) {
+  const Place place(args.shape);
+  const auto& in = args.in;
+  const unsigned members = members_of(args.shape);
+  const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, place.head);
+  const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, place.head);
+  Part dk{};
+  Part dv{};
+  for (unsigned pair = place.head * members; pair < (place.head + 1) * members; ++pair) {
+    const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, pair);
+    const auto dout = slice_of_pair<const T>(args.dout, args.shape, pair);
+    const Sums sums(args, pair);
+    for (int query = place.first(); query < place.positions; query += kTile) {
+      Part p = multiply_heads<N>(k, place.first(), q, query, place);
+      Part ds = multiply_heads<N>(v, place.first(), dout, query, place);
+      softmax_backward<true>(p, ds, sums, place, query, place.first());
+      add_product<N>(dv, p, dout, query, place);
+      add_product<N>(dk, ds, q, query, place);
+    }
+  }
+  const auto& to = args.gradients;
+  write_rows(slice_of_group<T>(to.keys, to.kv_stride, args.shape, place.head), dk, place,
+             [&](int) { return place.scale; });
+  write_rows(slice_of_group<T>(to.values, to.kv_stride, args.shape, place.head), dv, place,
+             [&](int) { return 1.0f; });
+}
+
+template <int N, class T>
+cudaError_t launch_kernels(cudaStream_t stream, const AttentionBackward& args) {
+  const AttentionShape& shape = args.shape;
+  const dim3 of_queries(unsigned(blocks_of(shape, shape.heads)));
+  const dim3 of_keys(unsigned(blocks_of(shape, shape.kv_heads)));
+  if (of_queries.x == 0) return cudaSuccess;  // a launch of no blocks is an error
+  const auto first = config_of(stream, of_queries, kThreads, kSharedBytes);
+  const cudaError_t error = cudaLaunchKernelEx(&first, queries_kernel<N, T>, args);
+  if (error != cudaSuccess) return error;
+  const auto second = config_of(stream, of_keys, kThreads, kSharedBytes);
+  return cudaLaunchKernelEx(&second, keys_kernel<N, T>, args);
+}
+
+}  // namespace
+}  // namespace gxp::plain_attention
+
+namespace gxp {
+
+cudaError_t launch_plain_attention_backward(cudaStream_t stream, const AttentionBackward& args) {
+  using namespace plain_attention;
+  const size_t head_size = args.shape.head_size;
+  return with_element(args.dtype, [&](auto element) {
+    using T = decltype(element);
+    const bool in_fours = rows_lie_in_fours<T>(args.in, head_size) &&
+                          heads_lie_in_fours<T>(args.dout, head_size, head_size);
+    return in_fours ? launch_kernels<4, T>(stream, args) : launch_kernels<1, T>(stream, args);
+  });
+}
+
+}  // namespace gxp

@@ -1,0 +1,93 @@
+// Plain attention, forward: kernels/cpu/attention/attention.inc by blocks. Dao, arXiv:2307.08691.
+#include "kernels/cuda/attention/attention_launch.h"
+#include "kernels/cuda/attention/attention_plain.cuh"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/typed.cuh"
+#include "kernels/math/softmax.h"
+
+namespace gxp::plain_attention {
+namespace {
+
+// `fold` over the threads that hold a row together.
+template <class Fold>
+__device__ float reduce_row(float value, Fold fold) {
+  for (int distance = kAcross / 2; distance > 0; distance /= 2)
+    value = fold(value, __shfl_xor_sync(kAllLanes, value, distance));
+  return value;
+}
+
+// A tile of queries: see kernels/math/softmax.h. `sum` is of this thread's columns alone.
+struct QueryRows {
+  Part out;  // not yet divided by the sum
+  float maximum[kRows];
+  float sum[kRows];
+};
+
+// Scores of a tile of keys become e^(score - maximum); what was added before is rescaled.
+__device__ void join_scores(QueryRows& queries, Part& scores, const Place& place, int first_key) {
+  for (int i = 0; i < kRows; ++i) {
+    float maximum = queries.maximum[i];
+    for (int j = 0; j < kColumns; ++j) {
+      const bool visible = first_key + column(j) <= place.first() + row(i);
+      scores.at[i][j] = visible ? scores.at[i][j] * place.scale : -__builtin_inff();
+      maximum = fmaxf(maximum, scores.at[i][j]);
+    }
+    maximum = reduce_row(maximum, Max());
+    const float factor = rescale(queries.maximum[i], maximum);
+    queries.maximum[i] = maximum;
+    queries.sum[i] *= factor;
+    for (int j = 0; j < kColumns; ++j) {
+      queries.out.at[i][j] *= factor;
+      scores.at[i][j] = exp_of_nonpositive(scores.at[i][j] - maximum);
+      queries.sum[i] += scores.at[i][j];
+    }
+  }
+}
+
+template <int N, class T>
+__global__ void __launch_bounds__(kThreads, 3) forward_kernel(const AttentionForward args) {
+  Place place(args.shape);
+  place.tile = place.tiles - 1 - place.tile;  // the longest rows first
+  const auto& in = args.in;
+  const unsigned group = place.head / members_of(args.shape);
+  const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, place.head);
+  const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, group);
+  const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, group);
+  QueryRows queries{};
+  for (float& maximum : queries.maximum) maximum = -__FLT_MAX__;
+  for (int key = 0; key <= place.first(); key += kTile) {
+    Part scores = multiply_heads<N>(q, place.first(), k, key, place);
+    join_scores(queries, scores, place, key);
+    add_product<N>(queries.out, scores, v, key, place);
+  }
+  for (float& sum : queries.sum) sum = reduce_row(sum, Add());
+  write_rows(slice_of_pair<T>(args.out, args.shape, place.head), queries.out, place,
+             [&](int i) { return 1.0f / queries.sum[i]; });
+  if (place.first_channel != 0 || across() != 0) return;
+  float* const lse = args.lse + size_t{place.head} * args.shape.positions;
+  for (int i = 0; i < kRows; ++i) {
+    const int position = place.first() + row(i);
+    if (position < place.positions) lse[position] = queries.maximum[i] + logf(queries.sum[i]);
+  }
+}
+
+}  // namespace
+}  // namespace gxp::plain_attention
+
+namespace gxp {
+
+cudaError_t launch_plain_attention_forward(cudaStream_t stream, const AttentionForward& args) {
+  using namespace plain_attention;
+  const size_t blocks = blocks_of(args.shape, args.shape.heads);
+  if (blocks == 0) return cudaSuccess;  // a launch of no blocks is an error
+  const auto config = config_of(stream, {unsigned(blocks)}, kThreads, kSharedBytes);
+  return with_element(args.dtype, [&](auto element) {
+    using T = decltype(element);
+    return rows_lie_in_fours<T>(args.in, args.shape.head_size)
+               ? cudaLaunchKernelEx(&config, forward_kernel<4, T>, args)
+               : cudaLaunchKernelEx(&config, forward_kernel<1, T>, args);
+  });
+}
+
+}  // namespace gxp

@@ -1,0 +1,52 @@
+// Causal attention of kernels/ops.h on a GPU.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "kernels/attention_args.h"
+#include "kernels/cuda/cuda_queue.h"
+#include "kernels/cuda/cudnn/cudnn_attention.h"
+#include "kernels/ops.h"
+
+namespace gxp {
+
+enum class AttentionBy {
+  kOwn,    // gxp's kernels
+  kCudnn,  // cuDNN, or it fails
+  kAuto,   // cuDNN where it can be loaded and takes the shape, else gxp's, which the log says
+};
+
+class CudaAttention {
+ public:
+  // `most_workspace`: of cuDNN, in bytes. kUnavailable: `by` is kCudnn, which cannot be loaded.
+  CudaAttention(CudaQueue& queue, AttentionBy by, size_t most_workspace);
+  // "attention by cuDNN 9.19.0", or why it is not; "" if nobody asked for it.
+  [[nodiscard]] const std::string& description() const { return description_; }
+
+  void forward(const Tensor& out, const Tensor& lse, const ConstTensor& qkv, int heads);
+  void backward(const Tensor& dqkv, const Tensor& scratch, const ConstTensor& dout,
+                const ConstTensor& qkv, const ConstTensor& out, const ConstTensor& lse, int heads);
+  void forward(const Tensor& out, const Tensor& lse, const GroupedHeads<ConstTensor>& in);
+  void backward(const GroupedHeads<Tensor>& gradients, const Tensor& scratch,
+                const ConstTensor& dout, const GroupedHeads<ConstTensor>& in,
+                const ConstTensor& out, const ConstTensor& lse);
+
+ private:
+  void run(const AttentionForward& args);
+  void run(const AttentionBackward& args);
+
+  template <class Args, class Compute>
+  bool is_computed_by_cudnn(const Args& args, std::initializer_list<const void*> arrays,
+                            Compute compute);
+
+  CudaQueue& queue_;
+  AttentionBy by_;
+  std::string description_;
+  std::optional<CudnnAttention> cudnn_;
+  std::set<std::string> refusals_;  // that were logged
+};
+
+}  // namespace gxp

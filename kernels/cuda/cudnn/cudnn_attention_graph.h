@@ -1,0 +1,41 @@
+// Causal attention (kernels/ops.h) in cuDNN's words: graphs of the operations that its fused
+// engines know.
+#pragma once
+
+#include "kernels/attention_args.h"
+#include "kernels/cuda/cudnn/cudnn_graph.h"
+
+namespace gxp {
+
+// What a call of cuDNN computes: some rows of a batch with all of their heads, or of one row some
+// of its heads of keys and values with the queries' heads that read them.
+struct CudnnAttentionShape {
+  AttentionShape heads;                        // of this call
+  size_t query_stride, kv_stride, out_stride;  // elements between two positions
+  DType dtype;                                 // bf16 or f16
+  auto operator<=>(const CudnnAttentionShape&) const = default;
+};
+
+// The tensors that lie in memory, as CudnnGraph::Place names them.
+enum CudnnAttentionTensor : int64_t {
+  kCudnnQueries = 1,
+  kCudnnKeys,
+  kCudnnValues,
+  kCudnnOut,
+  kCudnnLse,
+  kCudnnDout,
+  kCudnnDelta,
+  kCudnnQueryGradients,
+  kCudnnKeyGradients,
+  kCudnnValueGradients,
+  kCudnnScale,  // scalars
+  kCudnnMinusInfinity,
+  kCudnnOne,
+};
+
+// Reads queries, keys and values; stores out and lse.
+void describe_attention_forward(CudnnGraph& graph, const CudnnAttentionShape& shape);
+// Reads those, out, lse and dout; stores delta and the gradients, without adding in memory.
+void describe_attention_backward(CudnnGraph& graph, const CudnnAttentionShape& shape);
+
+}  // namespace gxp

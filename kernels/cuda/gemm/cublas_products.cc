@@ -1,0 +1,352 @@
+#include "kernels/cuda/gemm/cublas_products.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <compare>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kernels/cuda/gemm/cublas_library.h"
+#include "kernels/cuda/gemm/gemm_cache.h"
+#include "kernels/cuda/gemm/gemm_timing.h"
+#include "lib/device/cuda_check.h"
+
+namespace gxp {
+namespace {
+
+constexpr int kCandidates = 16;  // algorithms that are timed for a product
+constexpr int kGuesses = 4;      // asked for where none is timed: the first may not run
+
+// What the cache says where every algorithm failed when it was tried.
+constexpr GemmAlgorithm kNoAlgorithm = {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0},
+                                        ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
+// What it says of an end: whether it is fused.
+constexpr GemmAlgorithm kFused = {1};
+constexpr GemmAlgorithm kApart = {0};
+
+void check_cublas(cublasStatus_t status, std::string_view act) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail(ErrorKind::kDevice, "{}: {}", act, cublas_library().status_string(status));
+}
+
+// A handle that cuBLASLt made, and how it wants it back.
+template <class Handle>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>,
+                              cublasStatus_t (*)(std::remove_pointer_t<Handle>*)>;
+
+cudaDataType type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return CUDA_R_32F;
+    case DType::kBF16:
+      return CUDA_R_16BF;
+    case DType::kF16:
+      return CUDA_R_16F;
+    default:
+      break;
+  }
+  fail(ErrorKind::kInternal, "multiply matrices of {} on a GPU", to_string(dtype));
+}
+
+cudaDataType type_of(DType dtype, Float8 float8) {
+  if (float8 == Float8::kNone) return type_of(dtype);
+  return float8 == Float8::kE4M3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+}
+
+bool is_float8(const Product& product) { return product.float8.a != Float8::kNone; }
+
+// In cuBLASLt's words, whose matrices are stored by columns: D(n, m) = op(b)' op(a)' is our
+// out(m, n).
+Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t columns) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check_cublas(cublas_library().layout_create(&layout, type, rows, columns, int64_t(rows)),
+               "describe a matrix to cuBLASLt");
+  return {layout, cublas_library().layout_destroy};
+}
+
+template <class Value>
+void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
+  check_cublas(cublas_library().matmul_desc_set(desc, attribute, &value, sizeof value),
+               "describe a product to cuBLASLt");
+}
+
+uint32_t epilogue_of(ProductEnd end) {
+  switch (end) {
+    case ProductEnd::kPlain:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+    case ProductEnd::kBias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case ProductEnd::kBiasGelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case ProductEnd::kGeluSlope:
+      return CUBLASLT_EPILOGUE_DGELU;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+bool has_bias(ProductEnd end) { return end == ProductEnd::kBias || end == ProductEnd::kBiasGelu; }
+bool has_argument(ProductEnd end) {
+  return end == ProductEnd::kBiasGelu || end == ProductEnd::kGeluSlope;
+}
+
+Owned<cublasLtMatmulDesc_t> desc_of(const Product& product) {
+  cublasLtMatmulDesc_t created = nullptr;
+  check_cublas(cublas_library().matmul_desc_create(&created, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+               "describe a product to cuBLASLt");
+  Owned<cublasLtMatmulDesc_t> desc(created, cublas_library().matmul_desc_destroy);
+  set(created, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(created, CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(created, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(product.end));
+  if (has_bias(product.end) && is_float8(product))
+    set(created, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t{CUDA_R_16BF});
+  if (has_argument(product.end))
+    set(created, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, int64_t(product.n));
+  return desc;
+}
+
+// (rows, columns) as cuBLASLt has it, or its transpose.
+Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t columns,
+                                        bool transposed) {
+  return transposed ? layout_of(type, columns, rows) : layout_of(type, rows, columns);
+}
+
+// A product that was prepared, with its algorithm, or why there is none.
+struct Prepared {
+  explicit Prepared(const Product& p)
+      : desc(desc_of(p)),
+        a(layout_of(type_of(p.operands, p.float8.b), p.n, p.k, p.transpose_b)),
+        b(layout_of(type_of(p.operands, p.float8.a), p.k, p.m, p.transpose_a)),
+        d(layout_of(type_of(p.out), p.n, p.m)) {}
+  Owned<cublasLtMatmulDesc_t> desc;
+  Owned<cublasLtMatrixLayout_t> a, b, d;
+  std::optional<cublasLtMatmulAlgo_t> algo;
+  std::string why_not;
+};
+
+// Memory for trials, beside what the run has planned.
+class TrialMemory {
+ public:
+  explicit TrialMemory(size_t bytes) {
+    if (bytes == 0) return;
+    check_cuda(cudaMalloc(&data_, bytes), "allocate memory to time products");
+  }
+  ~TrialMemory() { cudaFree(data_); }
+  TrialMemory(const TrialMemory&) = delete;
+  TrialMemory& operator=(const TrialMemory&) = delete;
+  [[nodiscard]] void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+const char* name_of(ProductEnd end) {
+  switch (end) {
+    case ProductEnd::kBias:
+      return " + bias";
+    case ProductEnd::kBiasGelu:
+      return " + bias, gelu";
+    case ProductEnd::kGeluSlope:
+      return " * gelu slope";
+    default:
+      return "";
+  }
+}
+
+std::string name_of(const Product& p) {
+  const auto name = [](Float8 type) { return type == Float8::kE4M3 ? "e4m3" : "e5m2"; };
+  if (!is_float8(p)) return std::string(to_string(p.operands));
+  return fmt::format("{} x {}", name(p.float8.a), name(p.float8.b));
+}
+
+std::string key_of(const std::string& gpu, const Product& p) {
+  return fmt::format("{}, cuBLASLt {}, {} x {} x {}{}{}, {} to {}{}{}, aligned to {} {} {}", gpu,
+                     cublas_library().version(), p.m, p.n, p.k, p.transpose_a ? " ta" : "",
+                     p.transpose_b ? " tb" : "", name_of(p), to_string(p.out), name_of(p.end),
+                     p.adds ? " + matrix" : "", p.alignments[0], p.alignments[1], p.alignments[2]);
+}
+
+}  // namespace
+
+struct CublasProducts::Impl {
+  Impl(CudaQueue& cuda_queue, const std::string& cache_path)
+      : queue(cuda_queue), handle(nullptr, cublas_library().destroy) {
+    queue.stream();  // makes its GPU current, which the handle is for
+    cublasLtHandle_t created = nullptr;
+    check_cublas(cublas_library().create(&created), "start cuBLASLt");
+    handle.reset(created);
+    if (!cache_path.empty()) cache.emplace(cache_path);
+  }
+
+  const Prepared& prepare(const Product& product, const ProductPlaces& places) {
+    const auto [found, is_new] = prepared.try_emplace(product, product);
+    Prepared& ready = found->second;
+    if (has_bias(product.end))
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.bias);
+    if (has_argument(product.end))
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, places.argument);
+    if (is_float8(product)) {
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, places.b_factor);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, places.a_factor);
+    }
+    if (is_new) choose(product, ready, places);
+    return ready;
+  }
+
+  // The fastest for this product, or cuBLASLt's first guess if nothing is timed.
+  void choose(const Product& product, Prepared& ready, const ProductPlaces& places) {
+    const auto candidates = candidates_of(product, ready, cache ? kCandidates : kGuesses);
+    if (candidates.empty()) return;
+    if (!cache) {
+      ready.algo = candidates.front();
+      return;
+    }
+    const auto time = [&] { return fastest_of(candidates, product, ready, places); };
+    const GemmAlgorithm chosen = cache->choose(key_of(queue.gpu_name(), product), time);
+    if (chosen == kNoAlgorithm)
+      ready.why_not = "each of its algorithms failed when it was tried";
+    else
+      ready.algo = std::bit_cast<cublasLtMatmulAlgo_t>(chosen);
+  }
+
+  // Those that cuBLASLt says it can run; without any, `ready` has its reason.
+  std::vector<cublasLtMatmulAlgo_t> candidates_of(const Product& product, Prepared& ready,
+                                                  int most) {
+    const CublasLibrary& cublas = cublas_library();
+    cublasLtMatmulPreference_t created = nullptr;
+    check_cublas(cublas.preference_create(&created), "ask cuBLASLt for algorithms");
+    const Owned<cublasLtMatmulPreference_t> preference(created, cublas.preference_destroy);
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      check_cublas(cublas.preference_set(created, attribute, &value, sizeof value),
+                   "ask cuBLASLt for algorithms");
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{CublasProducts::kWorkspaceBytes});
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product.alignments[1]);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.alignments[0]);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.alignments[2]);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product.alignments[2]);
+    std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results{};
+    int count = 0;
+    const cublasStatus_t status =
+        cublas.heuristic(handle.get(), ready.desc.get(), ready.a.get(), ready.b.get(),
+                         ready.d.get(), ready.d.get(), created, most, results.data(), &count);
+    std::vector<cublasLtMatmulAlgo_t> candidates;
+    cublasStatus_t refusal = status;
+    for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
+      const cublasLtMatmulHeuristicResult_t& result = results[size_t(i)];
+      if (result.state == CUBLAS_STATUS_SUCCESS)
+        candidates.push_back(result.algo);
+      else
+        refusal = result.state;
+    }
+    if (candidates.empty()) ready.why_not = cublas.status_string(refusal);
+    return candidates;
+  }
+
+  GemmAlgorithm fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
+                           const Product& product, const Prepared& ready,
+                           const ProductPlaces& places) {
+    const Trial trial = try_all(candidates, product, ready, places);
+    if (trial.working.empty()) return kNoAlgorithm;
+    const auto fastest = std::ranges::min_element(trial.times) - trial.times.begin();
+    return std::bit_cast<GemmAlgorithm>(trial.working[size_t(fastest)]);
+  }
+
+  struct Trial {
+    std::vector<cublasLtMatmulAlgo_t> working;
+    std::vector<float> times;  // of those
+  };
+  // A product that is added to its output is timed into other memory.
+  Trial try_all(const std::vector<cublasLtMatmulAlgo_t>& candidates, const Product& product,
+                const Prepared& ready, ProductPlaces places) {
+    const TrialMemory other(product.adds ? product.m * product.n * size_of(product.out) : 0);
+    if (product.adds) places.out = other.data();
+    const auto works = [&](const cublasLtMatmulAlgo_t& algo) {
+      if (start(product, ready, algo, places) == CUBLAS_STATUS_SUCCESS) return true;
+      cudaGetLastError();  // forget it: nothing was queued
+      return false;
+    };
+    Trial trial;
+    std::ranges::copy_if(candidates, std::back_inserter(trial.working), works);
+    std::vector<std::function<void()>> ways;
+    for (const cublasLtMatmulAlgo_t& algo : trial.working)
+      ways.emplace_back([&] { run(product, ready, algo, places); });
+    trial.times = times_in_turn(queue.stream(), ways);
+    return trial;
+  }
+
+  // The product's end, fused or apart, as the cache says or two trials find. Their products are
+  // prepared before the cache is held: these ask it, too.
+  bool fuses(const Product& product, const FusionTrial& trial) {
+    const auto [known, is_new] = fusions.try_emplace(product, true);
+    if (!is_new) return known->second;
+    const std::string key = key_of(queue.gpu_name(), product) + ", fused";
+    std::optional<GemmAlgorithm> chosen = cache->find(key);
+    if (!chosen) {
+      const TrialMemory memory(trial.bytes);
+      const std::array<std::function<void()>, 2> ways = {[&] { trial.fused(memory.data()); },
+                                                         [&] { trial.apart(memory.data()); }};
+      for (const auto& start : ways) start();
+      chosen = cache->choose(key, [&] {
+        const std::vector<float> times = times_in_turn(queue.stream(), ways);
+        return times[0] <= times[1] ? kFused : kApart;
+      });
+    }
+    known->second = *chosen != kApart;
+    return known->second;
+  }
+
+  void run(const Product& product, const Prepared& ready, const cublasLtMatmulAlgo_t& algo,
+           const ProductPlaces& places) {
+    check_cublas(start(product, ready, algo, places), "multiply matrices on a GPU");
+  }
+  cublasStatus_t start(const Product& product, const Prepared& ready,
+                       const cublasLtMatmulAlgo_t& algo, const ProductPlaces& places) {
+    const float alpha = 1;
+    const float beta = product.adds ? 1 : 0;
+    return cublas_library().matmul(handle.get(), ready.desc.get(), &alpha, places.b, ready.a.get(),
+                                   places.a, ready.b.get(), &beta, places.c, ready.d.get(),
+                                   places.out, ready.d.get(), &algo, places.workspace,
+                                   CublasProducts::kWorkspaceBytes, queue.stream());
+  }
+
+  CudaQueue& queue;
+  Owned<cublasLtHandle_t> handle;
+  std::optional<GemmCache> cache;
+  std::map<Product, Prepared> prepared;
+  std::map<Product, bool> fusions;
+};
+
+CublasProducts::CublasProducts(CudaQueue& queue, const std::string& cache)
+    : impl_(std::make_unique<Impl>(queue, cache)) {}
+CublasProducts::~CublasProducts() = default;
+
+void CublasProducts::multiply(const Product& product, const ProductPlaces& places) {
+  const Prepared& ready = impl_->prepare(product, places);
+  if (!ready.algo)
+    fail(ErrorKind::kDevice, "multiply ({}, {}) by ({}, {}) on a GPU: cuBLASLt knows no way ({})",
+         product.m, product.k, product.k, product.n, ready.why_not);
+  impl_->run(product, ready, *ready.algo, places);
+}
+
+bool CublasProducts::knows(const Product& product, const ProductPlaces& places) {
+  return impl_->prepare(product, places).algo.has_value();
+}
+
+bool CublasProducts::fuses(const Product& product, const ProductPlaces& places,
+                           const FusionTrial& trial) {
+  if (!knows(product, places)) return false;
+  return !impl_->cache || impl_->fuses(product, trial);
+}
+
+std::vector<float> CublasProducts::candidate_times(const Product& product,
+                                                   const ProductPlaces& places) {
+  impl_->prepare(product, places);  // hands it the places
+  Prepared& ready = impl_->prepared.at(product);
+  const auto candidates = impl_->candidates_of(product, ready, kCandidates);
+  return impl_->try_all(candidates, product, ready, places).times;
+}
+
+}  // namespace gxp

@@ -1,0 +1,297 @@
+#include "kernels/cuda/gemm/cuda_gemm.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/elementwise_launch.h"
+#include "kernels/cuda/gemm/float8_launch.h"
+#include "lib/device/cuda_check.h"
+
+namespace gxp {
+namespace {
+
+// Copies of operands lie behind cuBLASLt's workspace.
+constexpr size_t kFirstCopy = CublasProducts::kWorkspaceBytes;
+constexpr size_t kCopyAlignment = 256;
+
+// The largest power of two that divides the address, up to that of every buffer of a step program
+// (lib/program/step_program.h): so a product has one algorithm wherever its matrices are placed,
+// under each strategy, and when it is made again.
+constexpr uintptr_t kMostAlignment = 64;
+uint32_t alignment_of(const void* at) {
+  const auto address = reinterpret_cast<uintptr_t>(at);
+  return uint32_t(address == 0 ? kMostAlignment : std::min(kMostAlignment, address & -address));
+}
+
+template <class AnyTensor>
+bool is_there(const AnyTensor& tensor) {
+  return tensor.memory.data != nullptr;
+}
+
+// cuBLASLt multiplies operands of one type: the half type, if one of them is f32.
+DType type_of_product(const ConstTensor& a, const ConstTensor& b) {
+  return a.dtype == DType::kF32 ? b.dtype : a.dtype;
+}
+
+size_t copy_bytes(const ConstTensor& tensor, DType type) {
+  if (!is_there(tensor) || tensor.dtype == type) return 0;
+  const size_t bytes = tensor.count() * size_of(type);
+  return (bytes + kCopyAlignment - 1) / kCopyAlignment * kCopyAlignment;
+}
+
+// cuBLASLt reads and stores a GELU's argument as rows of halves, each a multiple of 8.
+constexpr uint32_t kArgumentAlignment = 16;
+bool is_argument_of_cublas(const Tensor& x, size_t columns) {
+  return x.dtype != DType::kF32 && columns % 8 == 0 &&
+         alignment_of(x.memory.data) >= kArgumentAlignment;
+}
+
+}  // namespace
+
+// The tensor, or its copy of another type in scratch memory, which has room for it behind
+// `scratch_used`.
+ConstTensor CudaGemm::converted(const ConstTensor& tensor, DType type, size_t& scratch_used) {
+  const size_t bytes = copy_bytes(tensor, type);
+  if (bytes == 0) return tensor;
+  const Memory copy = {queue_.scratch(scratch_used + bytes) + scratch_used,
+                       tensor.count() * size_of(type), MemorySpace::kCuda};
+  check_cuda(launch_convert(queue_.stream(), tensor.count(), {copy.data, type}, array_of(tensor)),
+             "launch convert");
+  scratch_used += bytes;
+  return {copy, type, tensor.shape};
+}
+
+void CudaGemm::matmul(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
+                      const MatmulOptions& options) {
+  if (options.float8 != Float8Operands{}) return multiply_float8(out, a, b, options);
+  const bool has_residual = is_there(options.residual);
+  Product product{.m = out.shape.rows(),
+                  .n = out.shape.columns(),
+                  .k = options.transpose_a ? a.shape.rows() : a.shape.columns(),
+                  .transpose_a = options.transpose_a,
+                  .transpose_b = options.transpose_b,
+                  .adds = options.accumulate || has_residual,
+                  .end = is_there(options.bias) ? ProductEnd::kBias : ProductEnd::kPlain,
+                  .operands = type_of_product(a, b),
+                  .out = out.dtype,
+                  .alignments = {}};
+  GXP_ASSERT(a.count() == product.m * product.k && b.count() == product.k * product.n);
+  GXP_ASSERT(!options.accumulate || !has_residual);
+  if (out.count() == 0) return;
+  queue_.scratch(kFirstCopy + copy_bytes(a, product.operands) + copy_bytes(b, product.operands) +
+                 copy_bytes(options.bias, out.dtype));
+  size_t used = kFirstCopy;
+  const ConstTensor left = converted(a, product.operands, used);
+  const ConstTensor right = converted(b, product.operands, used);
+  const ConstTensor bias = converted(options.bias, out.dtype, used);
+  const ProductPlaces places = {array_of(left).data,
+                                array_of(right).data,
+                                array_of(has_residual ? options.residual : ConstTensor(out)).data,
+                                array_of(bias).data,
+                                nullptr,
+                                array_of(out).data,
+                                queue_.scratch(kFirstCopy)};
+  product.alignments = {alignment_of(places.a), alignment_of(places.b),
+                        std::min(alignment_of(places.c), alignment_of(places.out)),
+                        alignment_of(places.bias)};
+  multiply(product, places, bias.dtype);
+}
+
+void CudaGemm::multiply(const Product& product, const ProductPlaces& places, DType bias_type) {
+  if (product.end != ProductEnd::kBias || products_.knows(product, places))
+    return products_.multiply(product, places);
+  Product plain = product;
+  plain.end = ProductEnd::kPlain;
+  plain.alignments.back() = alignment_of(nullptr);
+  products_.multiply(plain, places);
+  check_cuda(launch_add_row(queue_.stream(), product.m * product.n, {places.out, product.out},
+                            {places.bias, bias_type}, product.n),
+             "launch add_row");
+}
+
+// x by one product, its GELU by a kernel if it is wanted.
+void CudaGemm::gelu_apart(const LinearGelu& layer) {
+  matmul(layer.x, layer.in, layer.weight,
+         {.bias = layer.bias, .float8 = operands_of_forward(layer.float8)});
+  if (is_there(layer.activated))
+    check_cuda(launch_gelu_forward(queue_.stream(), layer.x.count(), array_of(layer.activated),
+                                   array_of(ConstTensor(layer.x))),
+               "launch gelu_forward");
+}
+
+void CudaGemm::linear_gelu(const LinearGelu& layer) {
+  const Tensor& x = layer.x;
+  if (layer.float8 || !is_argument_of_cublas(x, x.shape.columns()) || layer.in.dtype != x.dtype ||
+      layer.weight.dtype != x.dtype || layer.bias.dtype != x.dtype)
+    return gelu_apart(layer);
+  // One product, whether its GELU is wanted or not: another one's x might have other bits.
+  std::byte* const scratch = queue_.scratch(kFirstCopy + x.count() * size_of(x.dtype));
+  void* const out =
+      is_there(layer.activated) ? array_of(layer.activated).data : scratch + kFirstCopy;
+  const ProductPlaces places = {array_of(layer.in).data,
+                                array_of(layer.weight).data,
+                                out,
+                                array_of(layer.bias).data,
+                                array_of(x).data,
+                                out,
+                                scratch};
+  GXP_ASSERT(alignment_of(places.out) >= kArgumentAlignment);
+  const Product product{.m = x.shape.rows(),
+                        .n = x.shape.columns(),
+                        .k = layer.in.shape.columns(),
+                        .transpose_a = false,
+                        .transpose_b = false,
+                        .adds = false,
+                        .end = ProductEnd::kBiasGelu,
+                        .operands = x.dtype,
+                        .out = x.dtype,
+                        .alignments = {alignment_of(places.a), alignment_of(places.b),
+                                       kArgumentAlignment, alignment_of(x.memory.data)}};
+  // Timed as if the GELU were wanted: the choice is one for both.
+  const Tensor activated({static_cast<std::byte*>(out), x.memory.bytes, MemorySpace::kCuda},
+                         x.dtype, x.shape);
+  LinearGelu wanted = layer;
+  wanted.activated = activated;
+  const FusionTrial trial{.fused = [&](void*) { products_.multiply(product, places); },
+                          .apart = [&](void*) { gelu_apart(wanted); }};
+  if (products_.fuses(product, places, trial)) return products_.multiply(product, places);
+  gelu_apart(layer);
+}
+
+void CudaGemm::linear_backward(const LinearBackward& layer) {
+  GXP_ASSERT(!layer.of_gelu || !layer.add_dx);
+  if (layer.float8) return linear_backward_float8(layer);
+  GXP_ASSERT(layer.in.dtype == layer.weight.dtype);  // else its copy would replace that of dout
+  size_t used = kFirstCopy;
+  queue_.scratch(kFirstCopy + copy_bytes(layer.dout, layer.weight.dtype));
+  const ConstTensor dout = converted(layer.dout, layer.weight.dtype, used);
+  if (layer.of_gelu)
+    differentiate_gelu(layer, dout);
+  else
+    matmul(layer.dx, dout, layer.weight,
+           {.transpose_b = !layer.outputs_first, .accumulate = layer.add_dx});
+  if (!is_there(layer.dweight)) return;
+  const ConstTensor in = layer.in;
+  matmul(layer.dweight, layer.outputs_first ? dout : in, layer.outputs_first ? in : dout,
+         {.transpose_a = true, .accumulate = layer.accumulate});
+}
+
+// dx = dout weight' * gelu'(in), and in becomes gelu(in).
+void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor& dout) {
+  const Tensor& dx = layer.dx;
+  const Tensor& in = layer.in;
+  const ProductPlaces places = {
+      array_of(dout).data, array_of(layer.weight).data, array_of(dx).data,         nullptr,
+      array_of(in).data,   array_of(dx).data,           queue_.scratch(kFirstCopy)};
+  const Product product{.m = dx.shape.rows(),
+                        .n = dx.shape.columns(),
+                        .k = dout.shape.columns(),
+                        .transpose_a = false,
+                        .transpose_b = !layer.outputs_first,
+                        .adds = false,
+                        .end = ProductEnd::kGeluSlope,
+                        .operands = layer.weight.dtype,
+                        .out = dx.dtype,
+                        .alignments = {alignment_of(places.a), alignment_of(places.b),
+                                       alignment_of(places.out), alignment_of(places.argument)}};
+  // Into `activated`: a trial leaves `in` as it is.
+  const auto fused = [&](void* activated) {
+    products_.multiply(product, places);
+    check_cuda(launch_gelu_forward(queue_.stream(), in.count(), {activated, in.dtype},
+                                   array_of(ConstTensor(in))),
+               "launch gelu_forward");
+  };
+  const auto apart = [&](void* activated) {
+    matmul(dx, dout, layer.weight, {.transpose_b = !layer.outputs_first});
+    slope_of_gelu(layer, activated);
+  };
+  const bool can_be =
+      is_argument_of_cublas(in, product.n) && in.dtype == dx.dtype && dx.dtype == dout.dtype;
+  if (can_be &&
+      products_.fuses(product, places, {.bytes = in.memory.bytes, .fused = fused, .apart = apart}))
+    return fused(in.memory.data);
+  apart(in.memory.data);
+}
+
+// dx *= gelu'(in), and `activated`, which may be in, becomes gelu(in).
+void CudaGemm::slope_of_gelu(const LinearBackward& layer, void* activated) {
+  const Tensor& dx = layer.dx;
+  const Tensor& in = layer.in;
+  check_cuda(launch_gelu_backward(queue_.stream(), dx.count(), array_of(dx), {activated, in.dtype},
+                                  array_of(ConstTensor(dx)), array_of(ConstTensor(in))),
+             "launch gelu_backward");
+}
+
+void CudaGemm::multiply_float8(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
+                               const MatmulOptions& options) {
+  const Float8Ways a_ways{.as_stored = !options.transpose_a, .transposed = options.transpose_a};
+  const Float8Ways b_ways{.as_stored = options.transpose_b, .transposed = !options.transpose_b};
+  const size_t bytes = float8_bytes(a, a_ways) + float8_bytes(b, b_ways);
+  std::byte* at = queue_.scratch(kFirstCopy + bytes) + kFirstCopy;
+  const Float8Matrix left = make_float8(queue_, at, a, options.float8.a, a_ways);
+  const Float8Matrix right = make_float8(queue_, at, b, options.float8.b, b_ways);
+  const size_t k = options.transpose_a ? a.shape.rows() : a.shape.columns();
+  GXP_ASSERT(a.count() == out.shape.rows() * k && b.count() == k * out.shape.columns());
+  const bool is_padded = options.transpose_a && !options.transpose_b;  // both are turned
+  multiply_codes(out, left, right, is_padded ? float8_rows(k) : k, options);
+}
+
+// Of `a` its codes (m, k), of `b` those of (n, k): the one form that cuBLASLt has for them on Ada
+// and Hopper. Its sums are f32 throughout: what it calls fast accumulation is off.
+void CudaGemm::multiply_codes(const Tensor& out, const Float8Matrix& a, const Float8Matrix& b,
+                              size_t k, const MatmulOptions& options) {
+  const bool has_residual = is_there(options.residual);
+  const bool has_bias = is_there(options.bias);
+  GXP_ASSERT(k % 16 == 0 && out.shape.columns() % 16 == 0);
+  GXP_ASSERT(!has_bias || options.bias.dtype == DType::kBF16);
+  GXP_ASSERT(!options.accumulate || !has_residual);
+  const bool turns_a = options.transpose_a;
+  const ProductPlaces places{.a = turns_a ? a.transposed : a.as_stored,
+                             .b = options.transpose_b ? b.as_stored : b.transposed,
+                             .c = array_of(has_residual ? options.residual : ConstTensor(out)).data,
+                             .bias = array_of(options.bias).data,
+                             .argument = nullptr,
+                             .out = array_of(out).data,
+                             .workspace = queue_.scratch(kFirstCopy),
+                             .a_factor = a.factor,
+                             .b_factor = b.factor};
+  multiply({.m = out.shape.rows(),
+            .n = out.shape.columns(),
+            .k = k,
+            .transpose_a = false,
+            .transpose_b = true,
+            .adds = options.accumulate || has_residual,
+            .end = has_bias ? ProductEnd::kBias : ProductEnd::kPlain,
+            .operands = DType::kU8,
+            .out = out.dtype,
+            .alignments = {uint32_t(kMostAlignment), uint32_t(kMostAlignment),
+                           std::min(alignment_of(places.c), alignment_of(places.out)),
+                           alignment_of(places.bias)},
+            .float8 = {a.type, b.type}},
+           places, DType::kBF16);
+}
+
+void CudaGemm::linear_backward_float8(const LinearBackward& layer) {
+  const bool trains = is_there(layer.dweight);
+  const bool turned = layer.outputs_first;  // the weight is (M, K)
+  const Float8Ways dout_ways{.as_stored = true, .transposed = trains};
+  const Float8Ways weight_ways{.as_stored = !turned, .transposed = turned};
+  const Float8Ways in_ways{.as_stored = false, .transposed = true};
+  const size_t second = std::max(float8_bytes(layer.weight, weight_ways),
+                                 trains ? float8_bytes(layer.in, in_ways) : 0);
+  std::byte* at =
+      queue_.scratch(kFirstCopy + float8_bytes(layer.dout, dout_ways) + second) + kFirstCopy;
+  const Float8Matrix dout = make_float8(queue_, at, layer.dout, Float8::kE5M2, dout_ways);
+  std::byte* place = at;
+  const Float8Matrix weight = make_float8(queue_, place, layer.weight, Float8::kE4M3, weight_ways);
+  multiply_codes(layer.dx, dout, weight, layer.dout.shape.columns(),
+                 {.transpose_b = !turned, .accumulate = layer.add_dx});
+  if (layer.of_gelu) slope_of_gelu(layer, layer.in.memory.data);
+  if (!trains) return;
+  place = at;  // the weight's product is queued before
+  const Float8Matrix in = make_float8(queue_, place, layer.in, Float8::kE4M3, in_ways);
+  multiply_codes(layer.dweight, turned ? dout : in, turned ? in : dout,
+                 float8_rows(layer.dout.shape.rows()),
+                 {.transpose_a = true, .accumulate = layer.accumulate});
+}
+
+}  // namespace gxp

@@ -1,0 +1,43 @@
+// The products of kernels/ops.h on a GPU: types that cuBLASLt does not take are converted first,
+// and operands of 8 bits are made.
+#pragma once
+
+#include <string>
+
+#include "kernels/cuda/gemm/cublas_products.h"
+#include "kernels/cuda/gemm/cuda_float8.h"
+#include "kernels/ops.h"
+
+namespace gxp {
+
+class CudaGemm {
+ public:
+  // `cache`: as CublasProducts takes it.
+  CudaGemm(CudaQueue& queue, const std::string& cache) : queue_(queue), products_(queue, cache) {}
+  void matmul(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
+              const MatmulOptions& options);
+  // Where types and sizes allow it and CublasProducts::fuses() is for it, the GELU is taken on the
+  // way out of the product; into scratch memory if nobody wants it.
+  void linear_gelu(const LinearGelu& layer);
+  // All but dbias. A dout of f32 is rounded to the weight's type once, for both products; one that
+  // is multiplied in 8 bits is read twice, for its largest value and for the codes of both.
+  void linear_backward(const LinearBackward& layer);
+
+ private:
+  ConstTensor converted(const ConstTensor& tensor, DType type, size_t& scratch_used);
+  // With its bias, which is added after the product where cuBLASLt has no algorithm that does.
+  void multiply(const Product& product, const ProductPlaces& places, DType bias_type);
+  void gelu_apart(const LinearGelu& layer);
+  void differentiate_gelu(const LinearBackward& layer, const ConstTensor& dout);
+  void slope_of_gelu(const LinearBackward& layer, void* activated);
+  void multiply_float8(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
+                       const MatmulOptions& options);
+  void multiply_codes(const Tensor& out, const Float8Matrix& a, const Float8Matrix& b, size_t k,
+                      const MatmulOptions& options);
+  void linear_backward_float8(const LinearBackward& layer);
+
+  CudaQueue& queue_;
+  CublasProducts products_;
+};
+
+}  // namespace gxp

@@ -1,0 +1,141 @@
+#include "kernels/cuda/gemm/float8_launch.h"
+
+#include "kernels/cuda/for_each.cuh"
+#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/typed.cuh"
+#include "kernels/math/float8.h"
+
+namespace gxp {
+namespace {
+
+constexpr unsigned kThreads = 256;
+
+__device__ __forceinline__ uint32_t magnitude_of(float x) {
+  return bits_as<uint32_t>(x) & 0x7fffffffu;
+}
+
+// A maximum does not depend on the order in which blocks come to it.
+template <int N, class T>
+__global__ void largest_kernel(size_t count, uint32_t* largest, const T* x) {
+  const size_t stride = size_t{gridDim.x} * blockDim.x * N;
+  uint32_t most = 0;
+  for (size_t i = (size_t{blockIdx.x} * blockDim.x + threadIdx.x) * N; i < count; i += stride) {
+    const Floats<N> values = load<N>(x + i);
+#pragma unroll
+    for (int j = 0; j < N; ++j) most = Max()(most, magnitude_of(values.at[j]));
+  }
+  most = reduce_block(most, Max(), 0u);
+  if (threadIdx.x == 0) atomicMax(largest, most);
+}
+
+// The codes of four numbers, the first in the lowest byte.
+template <Float8 type>
+__device__ __forceinline__ uint32_t encode_four(const Floats<4>& x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  uint16_t low;
+  uint16_t high;
+  if constexpr (type == Float8::kE4M3) {
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(x.at[1]), "f"(x.at[0]));
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(x.at[3]), "f"(x.at[2]));
+  } else {
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(low) : "f"(x.at[1]), "f"(x.at[0]));
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(high) : "f"(x.at[3]), "f"(x.at[2]));
+  }
+  return uint32_t{low} | uint32_t{high} << 16;
+#else
+  const Float8Format format = format_of(type);
+  uint32_t word = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    word |= uint32_t{encode_float8(round_to_float8(x.at[i], format), format)} << (8 * i);
+  return word;
+#endif
+}
+
+// A block of 16 x 16 threads turns a tile, each thread 4 x 4 elements of it.
+constexpr unsigned kTile = 64;
+constexpr unsigned kWords = kTile / 4;
+
+template <class T>
+struct Matrix {
+  size_t rows, columns;
+  const T* x;
+};
+
+template <Float8 type, class T>
+__global__ void float8_kernel(Matrix<T> matrix, Float8Codes codes, Float8Scale* of_all) {
+  __shared__ uint32_t tile[kTile][kWords + 1];  // of a column, words of 4 rows
+  const float scale = float8_scale(of_all->largest, type);
+  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0 && threadIdx.y == 0)
+    of_all->factor = 1.0f / scale;
+  const size_t column = size_t{blockIdx.x} * kTile + threadIdx.x * 4;
+  uint32_t words[4];  // of a row, 4 columns
+#pragma unroll
+  for (unsigned i = 0; i < 4; ++i) {
+    const size_t row = size_t{blockIdx.y} * kTile + threadIdx.y * 4 + i;
+    words[i] = 0;
+    if (row >= matrix.rows || column >= matrix.columns) continue;
+    Floats<4> values = load<4>(matrix.x + row * matrix.columns + column);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) values.at[j] *= scale;
+    words[i] = encode_four<type>(values);
+    if (codes.as_stored != nullptr)
+      *reinterpret_cast<uint32_t*>(codes.as_stored + row * matrix.columns + column) = words[i];
+  }
+  if (codes.transposed == nullptr) return;
+#pragma unroll
+  for (unsigned j = 0; j < 4; ++j) {
+    uint32_t turned = 0;
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i) turned |= ((words[i] >> (8 * j)) & 0xffu) << (8 * i);
+    tile[threadIdx.x * 4 + j][threadIdx.y] = turned;
+  }
+  __syncthreads();
+  const size_t rows = float8_rows(matrix.rows);  // those beyond are words of zeros
+  const size_t row = size_t{blockIdx.y} * kTile + threadIdx.x * 4;
+  for (unsigned j = threadIdx.y; j < kTile; j += kWords) {
+    const size_t at = size_t{blockIdx.x} * kTile + j;
+    if (row >= rows || at >= matrix.columns) continue;
+    *reinterpret_cast<uint32_t*>(codes.transposed + at * rows + row) = tile[j][threadIdx.x];
+  }
+}
+
+template <Float8 type, class T>
+cudaError_t launch(cudaStream_t stream, const Matrix<T>& matrix, const Float8Codes& codes,
+                   Float8Scale* scale) {
+  const dim3 tiles(unsigned((matrix.columns + kTile - 1) / kTile),
+                   unsigned((matrix.rows + kTile - 1) / kTile));
+  const auto config = config_of(stream, tiles, dim3(kWords, kWords));
+  return cudaLaunchKernelEx(&config, float8_kernel<type, T>, matrix, codes, scale);
+}
+
+}  // namespace
+
+cudaError_t launch_largest(cudaStream_t stream, size_t count, Float8Scale* scale,
+                           ConstCudaArray x) {
+  const cudaError_t result = cudaMemsetAsync(&scale->largest, 0, sizeof scale->largest, stream);
+  if (result != cudaSuccess) return result;
+  return with_element(x.type, [&](auto element) {
+    using T = decltype(element);
+    const T* const from = elements<T>(x);
+    const bool in_fours = count % 4 == 0 && lie_in_fours(from);
+    const auto config =
+        config_of(stream, blocks_for(in_fours ? count / 4 : count, kThreads), kThreads);
+    return in_fours
+               ? cudaLaunchKernelEx(&config, largest_kernel<4, T>, count, &scale->largest, from)
+               : cudaLaunchKernelEx(&config, largest_kernel<1, T>, count, &scale->largest, from);
+  });
+}
+
+cudaError_t launch_float8(cudaStream_t stream, size_t rows, size_t columns,
+                          const Float8Codes& codes, Float8Scale* scale, ConstCudaArray x) {
+  return with_element(x.type, [&](auto element) {
+    using T = decltype(element);
+    const Matrix<T> matrix{rows, columns, elements<T>(x)};
+    if (columns % 4 != 0 || !lie_in_fours(matrix.x)) return cudaErrorInvalidValue;
+    return codes.type == Float8::kE4M3 ? launch<Float8::kE4M3>(stream, matrix, codes, scale)
+                                       : launch<Float8::kE5M2>(stream, matrix, codes, scale);
+  });
+}
+
+}  // namespace gxp

@@ -1,0 +1,95 @@
+#include "kernels/cuda/gemm/gemm_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <sstream>
+
+#include "lib/base/error.h"
+
+namespace gxp {
+namespace {
+
+std::string line_of(const std::string& key, const GemmAlgorithm& algorithm) {
+  std::string line = key + ":";
+  for (const uint64_t word : algorithm) line += fmt::format(" {:016x}", word);
+  return line + "\n";
+}
+
+std::string read_all(int fd, const std::string& path) {
+  std::string text;
+  char block[4096];
+  for (;;) {
+    const ssize_t count = ::pread(fd, block, sizeof block, off_t(text.size()));
+    if (count < 0) fail(ErrorKind::kIo, "read {}: {}", path, system_text(errno));
+    if (count == 0) return text;
+    text.append(block, size_t(count));
+  }
+}
+
+}  // namespace
+
+GemmCache::GemmCache(std::string path) : path_(std::move(path)) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    fail(ErrorKind::kIo, "make {}: {}; name another folder in train.gemm_cache", folder.string(),
+         error.message());
+}
+
+// Given back when the file is closed. A process that dies gives it back too.
+Fd GemmCache::lock() const {
+  Fd file(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file.valid())
+    fail(ErrorKind::kIo, "open {}: {}; name another folder in train.gemm_cache", path_,
+         system_text(errno));
+  if (::flock(file.get(), LOCK_EX) != 0)
+    fail(ErrorKind::kIo, "lock {}: {}", path_, system_text(errno));
+  return file;
+}
+
+std::optional<GemmAlgorithm> GemmCache::find(const std::string& key) {
+  if (known_.find(key) == known_.end()) read(lock().get());
+  const auto found = known_.find(key);
+  return found == known_.end() ? std::nullopt : std::optional(found->second);
+}
+
+GemmAlgorithm GemmCache::choose(const std::string& key,
+                                const std::function<GemmAlgorithm()>& time) {
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  const Fd file = lock();
+  read(file.get());
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  const GemmAlgorithm fastest = time();
+  const std::string line = line_of(key, fastest);
+  if (::write(file.get(), line.data(), line.size()) != ssize_t(line.size()))
+    fail(ErrorKind::kIo, "write {}: {}", path_, system_text(errno));
+  return known_[key] = fastest;
+}
+
+void GemmCache::read(int fd) {
+  std::istringstream lines(read_all(fd, path_));
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const size_t colon = line.rfind(": ");
+    std::istringstream words(colon == std::string::npos ? "" : line.substr(colon + 1));
+    GemmAlgorithm algorithm{};
+    for (uint64_t& word : algorithm) words >> std::hex >> word;
+    if (words.fail())
+      fail(ErrorKind::kCorrupt, "read {}: line {} is broken; remove the file", path_, number);
+    known_[line.substr(0, colon)] = algorithm;
+  }
+}
+
+std::string user_cache_folder(const Environment& environment) {
+  if (const std::string* folder = find_variable(environment, "XDG_CACHE_HOME"))
+    return *folder + "/gxp";
+  if (const std::string* home = find_variable(environment, "HOME")) return *home + "/.cache/gxp";
+  return "";
+}
+
+}  // namespace gxp

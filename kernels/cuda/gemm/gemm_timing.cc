@@ -1,0 +1,65 @@
+#include "kernels/cuda/gemm/gemm_timing.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "lib/device/cuda_check.h"
+
+namespace gxp {
+namespace {
+
+constexpr int kRounds = 5;
+constexpr int kRunsATurn = 2;
+constexpr std::chrono::milliseconds kWarmUp{20};
+
+class TimedEvent {
+ public:
+  TimedEvent() { check_cuda(cudaEventCreateWithFlags(&event_, 0), "create an event"); }
+  ~TimedEvent() { cudaEventDestroy(event_); }
+  TimedEvent(const TimedEvent&) = delete;
+  TimedEvent& operator=(const TimedEvent&) = delete;
+  void record(cudaStream_t stream) {
+    check_cuda(cudaEventRecord(event_, stream), "record an event");
+  }
+  [[nodiscard]] float milliseconds_since(const TimedEvent& before) const {
+    float milliseconds = 0;
+    check_cuda(cudaEventElapsedTime(&milliseconds, before.event_, event_), "time the GPU");
+    return milliseconds;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace
+
+std::vector<float> times_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways) {
+  using Clock = std::chrono::steady_clock;
+  const auto warm = Clock::now() + kWarmUp;
+  do {
+    for (const auto& start : ways) start();
+    check_cuda(cudaStreamSynchronize(stream), "time the GPU");
+  } while (!ways.empty() && Clock::now() < warm);
+  std::vector<std::array<float, kRounds>> times(ways.size());
+  std::vector<TimedEvent> events(ways.size() + 1);
+  for (int round = 0; round < kRounds; ++round) {
+    events[0].record(stream);
+    for (size_t i = 0; i < ways.size(); ++i) {
+      for (int run = 0; run < kRunsATurn; ++run) ways[i]();
+      events[i + 1].record(stream);
+    }
+    check_cuda(cudaStreamSynchronize(stream), "time the GPU");
+    for (size_t i = 0; i < ways.size(); ++i)
+      times[i][size_t(round)] = events[i + 1].milliseconds_since(events[i]) / kRunsATurn;
+  }
+  std::vector<float> medians;
+  for (auto& of_way : times) {
+    std::ranges::nth_element(of_way, of_way.begin() + kRounds / 2);
+    medians.push_back(of_way[kRounds / 2]);
+  }
+  return medians;
+}
+
+}  // namespace gxp

@@ -1,0 +1,20 @@
+#include "lib/collective/algorithm/dissemination.h"
+
+#include <bit>
+
+namespace gxp {
+
+void dissemination_barrier(Primitives& comm, const CallShape& /*shape*/) {
+  const int p = comm.world_size();
+  for (int distance = 1; distance < p; distance *= 2) {
+    comm.send_and_recv_token((comm.rank() + distance) % p, (comm.rank() + p - distance) % p);
+  }
+}
+
+int dissemination_rounds(const CallShape& shape) {
+  return std::bit_width(static_cast<unsigned>(shape.world_size) - 1);
+}
+
+uint64_t dissemination_barrier_sent(int, const CallShape&) { return 0; }
+
+}  // namespace gxp

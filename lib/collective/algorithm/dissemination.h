@@ -1,0 +1,17 @@
+// Dissemination barrier: Hensgen, Finkel & Manber, Int. J. Parallel Program. 17(1), 1988.
+// In round k every rank sends a token to rank + 2^k and waits for one from rank - 2^k; after
+// ceil(log2 p) rounds each has heard, directly or not, from all.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/collective/algorithm/algorithm.h"
+
+namespace gxp {
+
+void dissemination_barrier(Primitives& comm, const CallShape& shape);
+
+int dissemination_rounds(const CallShape& shape);
+uint64_t dissemination_barrier_sent(int rank, const CallShape& shape);  // 0
+
+}  // namespace gxp

@@ -1,0 +1,195 @@
+#include "lib/collective/algorithm/hierarchical.h"
+
+#include <algorithm>
+#include <map>
+
+#include "lib/collective/algorithm/binomial.h"
+#include "lib/collective/algorithm/couriers.h"
+#include "lib/collective/algorithm/group.h"
+#include "lib/collective/algorithm/halving_doubling.h"
+#include "lib/collective/algorithm/hosts.h"
+#include "lib/collective/algorithm/ring.h"
+
+namespace gxp {
+namespace {
+
+// The orders of channels within a host, by its ranks' indices.
+std::vector<int> rings_within(const HostsOfCall& hosts, int host, std::span<const int> rings) {
+  std::vector<int> within;
+  for (const int rank : rings) {
+    if (hosts.host_of(rank) == host) within.push_back(hosts.index_of(rank));
+  }
+  return within;
+}
+
+// The calls that make up a call of an all-reduce, a broadcast or a reduce, seen from one rank.
+struct Levels {
+  Levels(int rank, const CallShape& shape)
+      : hosts(shape),
+        host(hosts.host_of(rank)),
+        index(hosts.index_of(rank)),
+        leaders(hosts.leaders(shape.root)),
+        leader(leaders[static_cast<size_t>(host)]),
+        rings(rings_within(hosts, host, shape.orders.rings)),
+        inside{.world_size = hosts.size(host),
+               .count = shape.count,
+               .root = hosts.index_of(leader),
+               .channels = shape.channels,
+               .orders = {.rings = rings}},
+        chunk(Chunks(inside)[index]),
+        chunk_across{.world_size = hosts.count(), .count = chunk.count},
+        leaders_across{
+            .world_size = hosts.count(), .count = shape.count, .root = hosts.host_of(shape.root)} {}
+  HostsOfCall hosts;
+  int host;
+  int index;
+  std::vector<int> leaders;
+  int leader;
+  std::vector<int> rings;  // of inside
+  CallShape inside;
+  Range chunk;  // of those inside
+  CallShape chunk_across;
+  CallShape leaders_across;
+};
+
+}  // namespace
+
+void hierarchical_all_reduce(Primitives& comm, const CallShape& shape) {
+  const Levels levels(comm.rank(), shape);
+  Group inside(comm, levels.hosts.members(levels.host));
+  if (levels.hosts.are_equal()) {
+    Group across(comm, levels.hosts.across(levels.index), levels.chunk.begin);
+    ring_reduce_scatter(inside, levels.inside);
+    halving_doubling_all_reduce(across, levels.chunk_across);
+    ring_all_gather(inside, levels.inside);
+    return;
+  }
+  binomial_reduce(inside, levels.inside);
+  if (comm.rank() == levels.leader) {
+    Group leaders(comm, levels.leaders);
+    halving_doubling_all_reduce(leaders, levels.leaders_across);
+  }
+  binomial_broadcast(inside, levels.inside);
+}
+
+void hierarchical_broadcast(Primitives& comm, const CallShape& shape) {
+  const Levels levels(comm.rank(), shape);
+  if (comm.rank() == levels.leader) {
+    Group leaders(comm, levels.leaders);
+    binomial_broadcast(leaders, levels.leaders_across);
+  }
+  Group inside(comm, levels.hosts.members(levels.host));
+  binomial_broadcast(inside, levels.inside);
+}
+
+void hierarchical_reduce(Primitives& comm, const CallShape& shape) {
+  const Levels levels(comm.rank(), shape);
+  Group inside(comm, levels.hosts.members(levels.host));
+  binomial_reduce(inside, levels.inside);
+  if (comm.rank() != levels.leader) return;
+  Group leaders(comm, levels.leaders);
+  binomial_reduce(leaders, levels.leaders_across);
+}
+
+void hierarchical_reduce_scatter(Primitives& comm, const CallShape& shape) {
+  const int rank = comm.rank();
+  const Chunks chunks(shape);
+  const Couriers couriers(rank, shape);
+  for (int peer : couriers.peers_after()) {
+    for (int r : couriers.served_by(peer)) comm.send(peer, chunks[r]);
+  }
+  for (int peer : couriers.peers_before()) {
+    for (int r : couriers.served_by(rank)) comm.recv_and_fold(peer, chunks[r]);
+  }
+  for (int host : couriers.hosts_after()) {
+    for (int r : couriers.served_on(host)) comm.send(r, chunks[r]);
+  }
+  for (int host : couriers.hosts_before()) {
+    comm.recv_and_fold(couriers.courier_on(host), chunks[rank]);
+  }
+}
+
+void hierarchical_all_gather(Primitives& comm, const CallShape& shape) {
+  const int rank = comm.rank();
+  const Chunks chunks(shape);
+  const Couriers couriers(rank, shape);
+  for (int host : couriers.hosts_after()) comm.send(couriers.courier_on(host), chunks[rank]);
+  for (int host : couriers.hosts_before()) {
+    for (int r : couriers.served_on(host)) comm.recv(r, chunks[r]);
+  }
+  for (int peer : couriers.peers_after()) {
+    for (int r : couriers.served_by(rank)) comm.send(peer, chunks[r]);
+  }
+  for (int peer : couriers.peers_before()) {
+    for (int r : couriers.served_by(peer)) comm.recv(peer, chunks[r]);
+  }
+}
+
+int hierarchical_all_reduce_rounds(const CallShape& shape) {
+  const HostsOfCall hosts(shape);
+  const int across = halving_doubling_all_reduce_rounds({.world_size = hosts.count()});
+  const CallShape inside{.world_size = hosts.largest(), .channels = shape.channels};
+  if (hosts.are_equal()) return ring_all_reduce_rounds(inside) + across;
+  return 2 * binomial_rounds(inside) + across;
+}
+
+int hierarchical_tree_rounds(const CallShape& shape) {
+  const HostsOfCall hosts(shape);
+  return binomial_rounds({.world_size = hosts.count()}) +
+         binomial_rounds({.world_size = hosts.largest()});
+}
+
+// As if all hosts took each step together: inside, as many rounds as the busiest courier serves
+// ranks, for each peer; across, as many as one serves on another host, for each host.
+int hierarchical_courier_rounds(const CallShape& shape) {
+  const HostsOfCall hosts(shape);
+  const auto divide_up = [](int a, int b) { return (a + b - 1) / b; };
+  std::map<int, int> hosts_of_size;
+  for (int host = 0; host < hosts.count(); ++host) ++hosts_of_size[hosts.size(host)];
+  int inside = 0;
+  for (const auto& [size, unused] : hosts_of_size) {
+    int served = 0;
+    for (const auto& [other, number] : hosts_of_size) served += number * divide_up(other, size);
+    inside = std::max(inside, (size - 1) * served);
+  }
+  return inside + (hosts.count() - 1) * divide_up(hosts.largest(), hosts.smallest());
+}
+
+uint64_t hierarchical_all_reduce_sent(int rank, const CallShape& shape) {
+  const Levels levels(rank, shape);
+  if (levels.hosts.are_equal()) {
+    return ring_all_reduce_sent(levels.index, levels.inside) +
+           halving_doubling_all_reduce_sent(levels.host, levels.chunk_across);
+  }
+  const uint64_t inside = binomial_reduce_sent(levels.index, levels.inside) +
+                          binomial_broadcast_sent(levels.index, levels.inside);
+  if (rank != levels.leader) return inside;
+  return inside + halving_doubling_all_reduce_sent(levels.host, levels.leaders_across);
+}
+
+uint64_t hierarchical_broadcast_sent(int rank, const CallShape& shape) {
+  const Levels levels(rank, shape);
+  const uint64_t inside = binomial_broadcast_sent(levels.index, levels.inside);
+  if (rank != levels.leader) return inside;
+  return inside + binomial_broadcast_sent(levels.host, levels.leaders_across);
+}
+
+uint64_t hierarchical_reduce_sent(int rank, const CallShape& shape) {
+  return rank == shape.root ? 0 : shape.count;
+}
+
+// Every chunk but its own: inside the host those of others to their couriers, then the rest.
+uint64_t hierarchical_reduce_scatter_sent(int rank, const CallShape& shape) {
+  return shape.count - Chunks(shape)[rank].count;
+}
+
+uint64_t hierarchical_all_gather_sent(int rank, const CallShape& shape) {
+  const Chunks chunks(shape);
+  const Couriers couriers(rank, shape);
+  uint64_t served = 0;
+  for (int r : couriers.served_by(rank)) served += chunks[r].count;
+  return couriers.hosts_after().size() * chunks[rank].count +
+         couriers.peers_after().size() * served;
+}
+
+}  // namespace gxp

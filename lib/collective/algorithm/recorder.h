@@ -1,0 +1,31 @@
+// Writes down the steps of an algorithm instead of doing them. No memory, no peers: any rank of
+// any world size can be recorded anywhere.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lib/collective/algorithm/algorithm.h"
+
+namespace gxp {
+
+// Element r holds the steps of rank r, in order.
+using Schedule = std::vector<std::vector<CollectiveStep>>;
+
+Schedule record(const Algorithm& algorithm, const CallShape& shape);
+
+// Elements that `rank` sends: all of them, and those to other hosts. What the formula says, from
+// the steps; they are not kept.
+struct SentElements {
+  uint64_t all = 0;
+  uint64_t between_hosts = 0;
+};
+SentElements count_sent(const Algorithm& algorithm, int rank, const CallShape& shape);
+
+std::string to_string(Range range);  // "[0, 4)"
+
+// "send [0, 4) to 1, fold [4, 8) from 1"; ranges are half open.
+std::string to_string(const CollectiveStep& step);
+
+}  // namespace gxp

@@ -1,0 +1,41 @@
+#include "lib/collective/algorithm/recursive_doubling.h"
+
+#include "lib/collective/algorithm/core_ranks.h"
+
+namespace gxp {
+
+void recursive_doubling_all_reduce(Primitives& comm, const CallShape& shape) {
+  const CoreRanks core(comm.rank(), shape.world_size);
+  const Range all{0, shape.count};
+  const Range theirs{shape.count, shape.count};
+  if (!core.works()) {
+    comm.send(core.neighbour(), all);
+    comm.recv(core.neighbour(), all);
+    return;
+  }
+  if (core.in_pair()) comm.recv_and_fold(core.neighbour(), all);
+  for (int distance = 1; distance < core.size(); distance *= 2) {
+    const int peer = core.rank_at(core.index() ^ distance);
+    comm.send_and_recv(peer, all, peer, theirs);
+    comm.fold(theirs, all);
+  }
+  if (core.in_pair()) comm.send(core.neighbour(), all);
+}
+
+int recursive_doubling_rounds(const CallShape& shape) {
+  const CoreRanks core(0, shape.world_size);
+  return core.log2_size() + (core.in_pair() ? 2 : 0);
+}
+
+uint64_t recursive_doubling_sent(int rank, const CallShape& shape) {
+  const CoreRanks core(rank, shape.world_size);
+  if (!core.works()) return shape.count;
+  return static_cast<uint64_t>(core.log2_size() + (core.in_pair() ? 1 : 0)) * shape.count;
+}
+
+size_t recursive_doubling_scratch(int rank, const CallShape& shape) {
+  const CoreRanks core(rank, shape.world_size);
+  return core.works() && core.size() > 1 ? shape.count : 0;
+}
+
+}  // namespace gxp

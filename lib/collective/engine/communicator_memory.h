@@ -1,0 +1,30 @@
+// Memory that a communicator gives out.
+#pragma once
+
+#include "lib/device/device.h"
+#include "lib/device/memory.h"
+#include "lib/transport/arena/shared_space.h"
+
+namespace gxp {
+
+// From Communicator::allocate(); given back at its end. The communicator outlives it.
+class CommunicatorMemory {
+ public:
+  CommunicatorMemory() = default;
+  // Of a space that peers see, or the device's.
+  CommunicatorMemory(SharedSpace& space, size_t bytes);
+  explicit CommunicatorMemory(Buffer buffer);
+  CommunicatorMemory(CommunicatorMemory&& other) noexcept;
+  CommunicatorMemory& operator=(CommunicatorMemory&& other) noexcept;
+  ~CommunicatorMemory();
+  [[nodiscard]] Memory memory() const { return memory_; }
+  // Whether peers of this host work on it directly; false where there are none.
+  [[nodiscard]] bool shared() const { return space_ != nullptr; }
+
+ private:
+  SharedSpace* space_ = nullptr;
+  Memory memory_;
+  Buffer buffer_;
+};
+
+}  // namespace gxp

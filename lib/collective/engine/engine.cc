@@ -1,0 +1,31 @@
+#include "lib/collective/engine/engine.h"
+
+#include <fmt/format.h>
+
+#include "lib/base/error.h"
+
+namespace gxp {
+
+CommunicatorMemory LibraryEngine::allocate(size_t bytes) {
+  return CommunicatorMemory(device_.allocate(bytes, MemoryKind::kCommunication));
+}
+
+void LibraryEngine::use(const ChoiceSettings& settings) { require_own_choice(name_, settings); }
+
+Plan LibraryEngine::plan(const Call& /*call*/, bool /*staged*/) {
+  return {.reason = fmt::format("{} chooses", library_)};
+}
+
+void require_own_choice(std::string_view engine, const ChoiceSettings& settings) {
+  const auto refuse = [&](std::string_view setting, std::string_view value, std::string_view none) {
+    if (value != none)
+      fail(ErrorKind::kConfig,
+           "comm.{} = {}: engine '{}' chooses for itself; leave it at {}, or use engine 'native'",
+           setting, value, engine, none);
+  };
+  refuse("algorithm", settings.algorithm, "auto");
+  refuse("channels", std::to_string(settings.channels), "0");
+  refuse("segment_bytes", std::to_string(settings.segment_bytes), "0");
+}
+
+}  // namespace gxp

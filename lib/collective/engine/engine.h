@@ -1,0 +1,99 @@
+// Who carries out the calls of a group of ranks: gxp's own algorithms over a transport
+// (native_engine.h), or a library that has collectives of its own. A Communicator has one; it
+// checks the calls, numbers and orders them, and deals with their failures.
+//   Threads  one at a time, except abort() and counters().
+//   Errors   kPeer: a rank is lost, late or called something else. After any error only abort() and
+//            the destructor are called.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/collective/algorithm/call.h"
+#include "lib/collective/engine/communicator_memory.h"
+#include "lib/collective/tune/choice.h"
+#include "lib/device/device.h"
+#include "lib/device/memory.h"
+#include "lib/transport/transport.h"
+
+namespace gxp {
+
+// One message of Communicator::send() or recv().
+struct PeerMessage {
+  bool sends = false;
+  int peer = 0;  // in the group
+  Memory data;   // not written if it is sent
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;            // "native"
+  [[nodiscard]] virtual std::string_view transport_name() const = 0;  // "shm"
+  [[nodiscard]] virtual int rank() const = 0;                         // in the group
+  [[nodiscard]] virtual int world_size() const = 0;                   // of the group
+  // The host of each rank of the group, numbered from 0; empty: all on one.
+  [[nodiscard]] virtual std::span<const int> hosts() const = 0;
+  // Whether the memory of calls and messages may lie there.
+  [[nodiscard]] virtual bool reaches(MemorySpace space) const {
+    return space == MemorySpace::kHost;
+  }
+
+  // Memory as extents_of() says; `call.sequence` is set.
+  virtual void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) = 0;
+  // All at the same time; in order between each two ranks.
+  virtual void exchange(std::span<const PeerMessage> messages, Deadline deadline) = 0;
+  // As Communicator::split(), which is call number `sequence`; null for color -1. The result may
+  // use what this one owns.
+  [[nodiscard]] virtual std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
+                                                      Deadline deadline) = 0;
+  [[nodiscard]] virtual CommunicatorMemory allocate(size_t bytes) = 0;
+
+  // How calls are chosen from now on. kConfig: there is no such algorithm.
+  virtual void use(const ChoiceSettings& settings) = 0;
+  [[nodiscard]] virtual Plan plan(const Call& call, bool staged) = 0;
+  // Of all groups that were split from one.
+  [[nodiscard]] virtual WireCounters counters() const = 0;
+  // What of bytes_sent went to other hosts.
+  [[nodiscard]] virtual uint64_t bytes_sent_between_hosts() const = 0;
+  // Wakes everything that waits with kPeer and this reason. Any thread, any number of times.
+  virtual void abort(std::string_view reason) noexcept = 0;
+};
+
+// What engines over a library have in common: it chooses how to do a call, and does not say what it
+// moves.
+class LibraryEngine : public Engine {
+ public:
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::string_view transport_name() const override { return name_; }
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int world_size() const override { return world_size_; }
+  [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
+  [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
+  void use(const ChoiceSettings& settings) override;
+  [[nodiscard]] Plan plan(const Call& call, bool staged) override;
+  [[nodiscard]] WireCounters counters() const override { return {}; }
+  [[nodiscard]] uint64_t bytes_sent_between_hosts() const override { return 0; }
+
+ protected:
+  // "mpi", "MPI"; the device gives allocate()'s memory and outlives the engine.
+  LibraryEngine(std::string_view name, std::string_view library, Device& device)
+      : name_(name), library_(library), device_(device) {}
+
+  int rank_ = 0;
+  int world_size_ = 1;
+  std::vector<int> hosts_;
+
+ private:
+  std::string_view name_;
+  std::string_view library_;
+  Device& device_;
+};
+
+// For engines that choose by themselves how to do a call. kConfig: a setting says how.
+void require_own_choice(std::string_view engine, const ChoiceSettings& settings);
+
+}  // namespace gxp

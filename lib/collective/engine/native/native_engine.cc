@@ -1,0 +1,299 @@
+#include "lib/collective/engine/native/native_engine.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "lib/base/log.h"
+#include "lib/collective/engine/shared_memory/rehearsal.h"
+#include "lib/transport/arena/shared_space.h"
+#include "lib/transport/context.h"
+
+namespace gxp {
+namespace {
+
+std::vector<int> everybody(int world_size) {
+  std::vector<int> ranks(size_t(world_size), 0);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// The members' hosts, as number_hosts() numbers them.
+std::vector<int> hosts_of(const Transport& transport, const std::vector<int>& members) {
+  if (transport.hosts().empty()) return {};
+  std::vector<int> hosts;
+  for (const int member : members) hosts.push_back(transport.hosts()[size_t(member)]);
+  return number_hosts(hosts);
+}
+
+bool all_share(SharedSpace* space, const std::vector<int>& members) {
+  if (space == nullptr || members.size() < 2) return false;
+  const auto ranks = space->ranks();
+  return std::all_of(members.begin(), members.end(), [&](int member) {
+    return std::find(ranks.begin(), ranks.end(), member) != ranks.end();
+  });
+}
+
+int place_of(int value, const std::vector<int>& values) {
+  return int(std::find(values.begin(), values.end(), value) - values.begin());
+}
+
+// What a rank says to a split.
+struct Wish {
+  int64_t color = 0;
+  int64_t key = 0;
+  int64_t next_group = 0;
+};
+
+// Group ranks of those with this color, ordered by (key, rank).
+std::vector<int> with_color(int color, const std::vector<Wish>& wishes) {
+  std::vector<int> ranks;
+  for (size_t i = 0; i < wishes.size(); ++i) {
+    if (wishes[i].color == color) ranks.push_back(int(i));
+  }
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [&](int a, int b) { return wishes[size_t(a)].key < wishes[size_t(b)].key; });
+  return ranks;
+}
+
+}  // namespace
+
+NativeEngine::Link::Link(std::unique_ptr<Transport> transport_in, Device& device_in,
+                         Profile profile_in, FlightRecorder* recorder_in)
+    : transport(std::move(transport_in)),
+      device(device_in),
+      profile(std::make_shared<Profile>(std::move(profile_in))),
+      recorder(recorder_in != nullptr
+                   ? *recorder_in
+                   : own_recorder.emplace(transport->rank(), transport->world_size())) {}
+
+NativeEngine::NativeEngine(std::unique_ptr<Transport> transport, Device& device,
+                           const ChoiceSettings& settings, const Profile& profile,
+                           FlightRecorder* recorder, RankPlan plan)
+    : NativeEngine(std::make_shared<Link>(std::move(transport), device, profile, recorder),
+                   settings, {}, 0, std::move(plan), {}) {}
+
+NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings,
+                           std::vector<int> members, int group, RankPlan rank_plan, Costs costs)
+    : link_(std::move(link)),
+      settings_(settings),
+      members_(members.empty() ? everybody(link_->transport->world_size()) : std::move(members)),
+      rank_(place_of(link_->transport->rank(), members_)),
+      group_(group),
+      hosts_(hosts_of(*link_->transport, members_)),
+      rank_plan_(std::move(rank_plan)),
+      costs_(std::move(costs)),
+      executor_(*link_->transport, link_->device, link_->recorder, members_, rank_),
+      message_numbers_(members_.size()) {
+  link_->recorder.define_group(uint8_t(group_), members_.front(), int(members_.size()));
+  SharedSpace* space = link_->transport->shared_space();
+  if (all_share(space, members_)) {
+    if (group_ < SharedSpace::kGroups) {
+      shared_.emplace(*space, link_->recorder, members_, rank_, group_);
+    } else if (rank_ == 0) {
+      log_warn(
+          "communicator: more than {} groups; this one sends messages instead of sharing memory",
+          SharedSpace::kGroups);
+    }
+  }
+  if (costs_.profile == nullptr) costs_.profile = link_->profile;
+  if (shared_) {
+    shared_->use_tiles_of(costs_.tile_bytes);
+    limits_ = {.ranks = world_size(), .kernel = costs_.kernel, .crowded = space->crowded()};
+  }
+  use(settings);
+  make_model();
+}
+
+void NativeEngine::make_model() {
+  model_.emplace(GroupTopology{.world_size = world_size(),
+                               .hosts = hosts_,
+                               .transport = link_->transport->name(),
+                               .shared_space = shared_.has_value(),
+                               .orders = orders_of(rank_plan_)},
+                 *costs_.profile);
+}
+
+void NativeEngine::meet(Deadline deadline) {
+  costs_.measures = true;
+  if (!shared_ || costs_.met) return;
+  const std::string_view transport = link_->transport->name();
+  const Profile& known = *costs_.profile;
+  const bool calibrated =
+      messages_compete(known, transport, world_size()) && known.machine.cpu == this_machine().cpu;
+  FlightRecorder unseen(link_->recorder.rank(), link_->transport->world_size());
+  shared_->report_to(unseen);
+  Rehearsal done = rehearse(*shared_, *link_->transport->shared_space(), rank_, world_size(),
+                            calibrated ? 0 : kRehearsalSeconds, deadline);
+  shared_->report_to(link_->recorder);
+  done.ways.transport = std::string(transport);
+  const LinkClass& ways = calibrated ? *find_ways(known, transport, world_size()) : done.ways;
+  costs_ = {.profile = ways.curves.empty()
+                           ? costs_.profile
+                           : std::make_shared<Profile>(with_ways(known, ways, done.kernel)),
+            .measures = true,
+            .met = true,
+            .kernel = done.kernel,
+            .tile_bytes = done.tile_bytes};
+  limits_.kernel = done.kernel;
+  make_model();
+  use(settings_);
+  if (rank_ == 0 && !calibrated)
+    log_info("{} ranks share memory; measured in {:.1f} ms: {}", world_size(), done.seconds * 1e3,
+             summary(done));
+}
+
+std::string_view NativeEngine::transport_name() const { return link_->transport->name(); }
+
+// Ranks do not know of each other whether their memory is the communicator's until they meet.
+bool NativeEngine::execute_shared(const Call& call, ConstMemory input, Memory output,
+                                  Deadline deadline) {
+  if (call.collective == Collective::kBarrier)
+    return shared_->execute(call, input, output, deadline, {});
+  const Known& known = find_known(call);
+  const bool shares_ordinary = known.ways.ordinary != SharedWay::kMessages;
+  if (!shares_ordinary && known.ways.communicator == SharedWay::kMessages) return false;
+  if (!shared_->execute(call, input, output, deadline, known.ways)) return false;
+  auto& bytes = link_->shared_bytes;  // written by one thread at a time; an atomic add is a fence
+  const uint64_t sent = (shares_ordinary ? known.ordinary : known.communicator)->bytes_sent;
+  bytes.store(bytes.load(std::memory_order_relaxed) + sent, std::memory_order_relaxed);
+  return true;
+}
+
+void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
+  if (shared_ && execute_shared(call, input, output, deadline)) return;
+  const Plan& chosen = find_known(call).ordinary->plan;
+  link_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), Deadline::Clock::now());
+  executor_.execute(
+      {.algorithm = chosen.algorithm,
+       .call = call,
+       .tag = tag_of(call, *chosen.algorithm, chosen.channels, chosen.segment_bytes, group_),
+       .channels = chosen.channels,
+       .segment_bytes = chosen.segment_bytes,
+       .hosts = hosts_,
+       .orders = orders_of(rank_plan_),
+       .input = input,
+       .output = output,
+       .deadline = deadline});
+  link_->recorder.done();
+}
+
+const NativeEngine::Known& NativeEngine::find_known(const Call& call) {
+  if (is_alike(last_.call, call)) return last_;
+  last_ = {
+      .call = call, .ordinary = &find_plan(call, true), .communicator = &find_plan(call, false)};
+  last_.ways = {.communicator = last_.communicator->plan.way,
+                .ordinary = last_.ordinary->plan.way,
+                .kernel = limits_.kernel,
+                .open = !limits_.wanted};
+  return last_;
+}
+
+const NativeEngine::Chosen& NativeEngine::find_plan(const Call& call, bool staged) {
+  const size_t bytes = call.count * size_of(call.dtype);
+  const std::array<uint64_t, 5> key = {uint64_t(call.collective), uint64_t(call.dtype), bytes,
+                                       uint64_t(call.root), uint64_t{staged}};
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) return found->second;
+  const CallShape shape{.world_size = world_size(), .count = call.count, .root = call.root};
+  Plan plan = choose_sharing(call, settings_, *model_, *costs_.profile, limits_, staged);
+  const Algorithm& algorithm = *plan.algorithm;
+  const uint64_t sent = algorithm.elements_sent(rank_, shape) * size_of(call.dtype);
+  return plans_.emplace(key, Chosen{std::move(plan), sent}).first->second;
+}
+
+void NativeEngine::use(const ChoiceSettings& settings) {
+  check_algorithm_name(settings.algorithm);
+  settings_ = settings;
+  limits_.wanted = wanted_way(settings);
+  plans_.clear();
+  last_ = {};
+}
+
+void NativeEngine::exchange(std::span<const PeerMessage> messages, Deadline deadline) {
+  Transport& transport = *link_->transport;
+  transport.on_unexpected({});
+  link_->recorder.enter(describe(messages), uint8_t(group_), Deadline::Clock::now());
+  std::vector<Ticket> tickets;
+  for (const PeerMessage& message : messages) {
+    const int peer = members_[size_t(message.peer)];
+    uint32_t& number = message_numbers_[size_t(message.peer)][message.sends ? 0 : 1];
+    const Tag tag = message_tag(number++, group_);
+    tickets.push_back(message.sends ? transport.send(peer, tag, message.data)
+                                    : transport.recv(peer, tag, message.data));
+  }
+  for (size_t i = 0; i < tickets.size(); ++i) {
+    link_->recorder.step(int(i), members_[size_t(messages[i].peer)]);
+    transport.wait(tickets[i], deadline);
+  }
+  link_->recorder.done();
+}
+
+// For the recorder.
+PeerCall NativeEngine::describe(std::span<const PeerMessage> messages) {
+  using enum PeerCall::Kind;
+  PeerCall call{.kind = kMessages, .count = messages.size(), .sequence = link_->exchanges++};
+  if (messages.size() > 2) return call;
+  for (const PeerMessage& message : messages) {
+    int& peer = message.sends ? call.to : call.from;
+    if (peer >= 0) return {.kind = kMessages, .count = messages.size(), .sequence = call.sequence};
+    peer = members_[size_t(message.peer)];
+    call.count = message.data.bytes;
+  }
+  if (messages.size() == 2) call.kind = kExchange;
+  if (messages.size() == 1) call.kind = call.to >= 0 ? kSend : kReceive;
+  return call;
+}
+
+std::unique_ptr<Engine> NativeEngine::split(int color, int key, uint32_t sequence,
+                                            Deadline deadline) {
+  std::vector<Wish> wishes(members_.size());
+  Wish& mine = wishes[size_t(rank_)];
+  mine = {color, key, link_->next_group};
+  const Call call{.collective = Collective::kAllGather,
+                  .dtype = DType::kU8,
+                  .count = wishes.size() * sizeof mine,
+                  .sequence = sequence};
+  execute(call, {reinterpret_cast<const std::byte*>(&mine), sizeof mine}, memory_of(wishes),
+          deadline);
+  int64_t group = 0;
+  for (const Wish& wish : wishes) group = std::max(group, wish.next_group);
+  if (group >= kMaxGroups) {
+    fail(ErrorKind::kUsage, "split a communicator: {} groups are the most that ranks can have",
+         kMaxGroups);
+  }
+  link_->next_group = int(group) + 1;
+  if (color < 0) return nullptr;
+  std::vector<int> members = with_color(color, wishes);
+  RankPlan rank_plan = plan_of_members(rank_plan_, members);
+  for (int& member : members) member = members_[size_t(member)];
+  std::unique_ptr<NativeEngine> part(new NativeEngine(link_, settings_, std::move(members),
+                                                      int(group), std::move(rank_plan), costs_));
+  if (costs_.measures) part->meet(deadline);
+  return part;
+}
+
+CommunicatorMemory NativeEngine::allocate(size_t bytes) {
+  if (SharedSpace* space = link_->transport->shared_space()) return {*space, bytes};
+  return CommunicatorMemory(link_->device.allocate(bytes, MemoryKind::kCommunication));
+}
+
+WireCounters NativeEngine::counters() const {
+  WireCounters counters = link_->transport->counters();
+  counters.bytes_sent += link_->shared_bytes.load(std::memory_order_relaxed);
+  return counters;
+}
+
+uint64_t NativeEngine::bytes_sent_between_hosts() const {
+  const Transport& transport = *link_->transport;
+  const auto hosts = transport.hosts();
+  uint64_t bytes = 0;
+  for (size_t peer = 0; peer < hosts.size(); ++peer) {
+    if (hosts[peer] != hosts[size_t(transport.rank())]) bytes += transport.bytes_sent_to(int(peer));
+  }
+  return bytes;
+}
+
+void NativeEngine::abort(std::string_view reason) noexcept { link_->transport->abort(reason); }
+
+}  // namespace gxp

@@ -1,0 +1,114 @@
+// gxp's own collectives: algorithms over a transport, or in memory that the ranks share.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "lib/collective/engine/engine.h"
+#include "lib/collective/engine/native/executor.h"
+#include "lib/collective/engine/shared_memory/shared_executor.h"
+#include "lib/collective/flight/flight_recorder.h"
+#include "lib/collective/tune/shared_choice.h"
+#include "lib/device/device.h"
+#include "lib/topo/rings/rank_plan.h"
+
+namespace gxp {
+
+class NativeEngine final : public Engine {
+ public:
+  // All ranks of the transport. Borrows the device, which gives the scratch memory and counts it as
+  // kCommunication, and the recorder; null: it has one of its own. An empty plan: rings go by rank,
+  // groups are hosts. kConfig: there is no such algorithm.
+  NativeEngine(std::unique_ptr<Transport> transport, Device& device, const ChoiceSettings& settings,
+               const Profile& profile, FlightRecorder* recorder = nullptr, RankPlan plan = {});
+
+  // Finds out what is faster here where ranks share memory (rehearsal.h), unless the profile knows:
+  // some 5 ms. All ranks call it before their first call; groups that are split off know it too.
+  void meet(Deadline deadline);
+
+  [[nodiscard]] std::string_view name() const override { return "native"; }
+  [[nodiscard]] std::string_view transport_name() const override;
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int world_size() const override { return int(members_.size()); }
+  [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
+
+  void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
+  void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
+  [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
+                                              Deadline deadline) override;
+  [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
+  void use(const ChoiceSettings& settings) override;
+  [[nodiscard]] Plan plan(const Call& call, bool staged) override {
+    const Known& known = find_known(call);
+    return (staged ? known.ordinary : known.communicator)->plan;
+  }
+  [[nodiscard]] WireCounters counters() const override;
+  [[nodiscard]] uint64_t bytes_sent_between_hosts() const override;
+  void abort(std::string_view reason) noexcept override;
+
+ private:
+  // What the engines of all groups have in common.
+  struct Link {
+    Link(std::unique_ptr<Transport> transport_in, Device& device_in, Profile profile_in,
+         FlightRecorder* recorder_in);
+    std::unique_ptr<Transport> transport;
+    Device& device;
+    std::shared_ptr<const Profile> profile;  // owners: the engines
+    std::optional<FlightRecorder> own_recorder;
+    FlightRecorder& recorder;
+    int next_group = 1;
+    uint32_t exchanges = 0;                 // how many there were
+    std::atomic<uint64_t> shared_bytes{0};  // that this rank gave without messages
+  };
+  // What a group has learnt, or its parent has.
+  struct Costs {
+    std::shared_ptr<const Profile> profile;  // owners: the engines of a group and its descendants
+    bool measures = false;                   // groups measure, where they can first
+    bool met = false;                        // a group has
+    bool kernel = true;                      // it copies between the memories of all ranks
+    size_t tile_bytes = SharedExecutor::kMostTileBytes;
+  };
+  // No members: all ranks of the transport.
+  NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings, std::vector<int> members,
+               int group, RankPlan rank_plan, Costs costs);
+  void make_model();
+  struct Chosen {
+    Plan plan;
+    uint64_t bytes_sent = 0;  // by this rank
+  };
+  // For a call on ordinary memory, and on the communicator's.
+  struct Known {
+    Call call{.root = -1};
+    const Chosen* ordinary = nullptr;
+    const Chosen* communicator = nullptr;
+    SharedWays ways{};
+  };
+  const Known& find_known(const Call& call);
+  const Chosen& find_plan(const Call& call, bool staged);
+  bool execute_shared(const Call& call, ConstMemory input, Memory output, Deadline deadline);
+  [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
+
+  std::shared_ptr<Link> link_;  // owners: this engine and those split from it
+  ChoiceSettings settings_;
+  std::vector<int> members_;  // ranks of the transport
+  int rank_;                  // among them
+  int group_;
+  std::vector<int> hosts_;  // of the members
+  RankPlan rank_plan_;      // of the members
+  Costs costs_;
+  WayLimits limits_;
+  std::optional<CostModel> model_;
+  Executor executor_;
+  std::optional<SharedExecutor> shared_;
+  std::vector<std::array<uint32_t, 2>> message_numbers_;  // by member: sent to it, received from it
+  std::map<std::array<uint64_t, 5>, Chosen> plans_;
+  Known last_;  // callers repeat their calls
+};
+
+}  // namespace gxp

@@ -1,0 +1,91 @@
+#include "lib/collective/engine/shared_memory/shared_call.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "lib/base/bytes.h"
+
+namespace gxp {
+namespace {
+
+struct Note {
+  uint64_t count;
+  uint32_t sequence;
+  int32_t root;
+  uint8_t collective;
+  uint8_t dtype;
+  uint8_t op;
+};
+static_assert(sizeof(Note) <= SharedSlots::kNoteBytes);
+
+Range bytes_of(Range elements, const Call& call) {
+  const size_t size = size_of(call.dtype);
+  return {elements.begin * size, elements.count * size};
+}
+
+Range share_of(const Call& call, int rank, int world_size) {
+  const size_t all = call.count * size_of(call.dtype);
+  const auto n = size_t(world_size);
+  const size_t share = round_up((all + n - 1) / n, size_t{64});
+  const size_t begin = std::min(all, share * size_t(rank));
+  return {begin, std::min(share, all - begin)};
+}
+
+Range part_of(const Call& call, int rank, int world_size) {
+  switch (call.collective) {
+    case Collective::kBroadcast:
+      return rank == call.root ? Range{0, call.count * size_of(call.dtype)} : Range{};
+    case Collective::kAllReduce:
+    case Collective::kReduce:
+      return share_of(call, rank, world_size);
+    default:
+      return bytes_of(Chunks(call.count, world_size)[rank], call);
+  }
+}
+
+constexpr uint64_t kMix = 0x9e3779b97f4a7c15u;
+
+}  // namespace
+
+SharedCall::SharedCall(const Call& call_in, int world_size) : call(call_in) {
+  for (int rank = 0; rank < world_size; ++rank) {
+    const Extents extents = extents_of(call, rank, world_size);
+    inputs.push_back(bytes_of(extents.input, call));
+    outputs.push_back(bytes_of(extents.output, call));
+    parts.push_back(part_of(call, rank, world_size));
+    shares.push_back(share_of(call, rank, world_size));
+    largest_input = std::max(largest_input, inputs.back().count);
+  }
+  hash = call.count * kMix + uint64_t(uint32_t(call.root));
+  hash ^= uint64_t(call.collective) << 40 | uint64_t(call.dtype) << 48 | uint64_t(call.op) << 56;
+}
+
+uint64_t SharedCall::word(uint32_t sequence, uint32_t turn) const {
+  const uint64_t mixed = (hash ^ uint64_t{sequence} << 8) * kMix;
+  return uint64_t{turn + 1} << 32 | mixed >> 32;
+}
+
+// Field by field: stores that are joined and copied wait for those before them.
+void write_note(const Call& call, uint32_t turn, SharedSlots& slots) {
+  auto* const note = new (slots.notes[turn % SharedSlots::kLines]) Note;
+  note->count = call.count;
+  note->sequence = call.sequence;
+  note->root = call.root;
+  note->collective = uint8_t(call.collective);
+  note->dtype = uint8_t(call.dtype);
+  note->op = uint8_t(call.op);
+}
+
+Call read_note(const SharedSlots& slots, uint32_t turn) {
+  Note note;
+  std::memcpy(&note, slots.notes[turn % SharedSlots::kLines], sizeof note);
+  return {.collective = Collective(note.collective),
+          .dtype = DType(note.dtype),
+          .op = ReduceOp(note.op),
+          .count = note.count,
+          .root = note.root,
+          .sequence = note.sequence};
+}
+
+}  // namespace gxp

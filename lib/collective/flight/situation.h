@@ -1,0 +1,47 @@
+// All ranks' flight records side by side: who is in which operation, and waits for whom. Ranks are
+// the world's. Pure; borrows the reports.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lib/collective/flight/diagnosis.h"
+
+namespace gxp {
+
+bool is_collective(const FlightEntry& entry);
+// Whether both are the same call number of the same group; messages are one only with themselves.
+bool same_operation(const FlightEntry& a, const FlightEntry& b);
+
+class Situation {
+ public:
+  explicit Situation(std::span<const RankReport> reports) : reports_(reports) {}
+
+  [[nodiscard]] int size() const { return int(reports_.size()); }
+  [[nodiscard]] RankAnswer::Kind kind(int rank) const { return reports_[size_t(rank)].kind; }
+  [[nodiscard]] const FlightRecord* record(int rank) const;
+  // The operation that the rank is in, and for how long.
+  [[nodiscard]] const FlightEntry* running(int rank) const;
+  [[nodiscard]] double running_s(int rank) const;
+  // What the rank has called, now or before, as `operation`, a collective; null also if its record
+  // does not reach that far back.
+  [[nodiscard]] const FlightEntry* entry_in(int rank, const FlightEntry& operation) const;
+  [[nodiscard]] bool has_entered(int rank, const FlightEntry& operation) const;
+  // Members of the operation's group that have not entered it, as far as they are known: all ranks
+  // for the world's group, else those that answer.
+  [[nodiscard]] std::vector<int> absent_from(const FlightEntry& operation) const;
+  [[nodiscard]] std::vector<int> answering(std::vector<int> ranks) const;
+  [[nodiscard]] std::vector<int> silent(std::vector<int> ranks) const;
+  // Whom a rank that is in an operation waits for: whom it says; of a message its
+  // peer; else the first that is absent, one that is in no operation before others. -1: nobody, or
+  // the rank is in none.
+  [[nodiscard]] int waits_for(int rank) const;
+  // `wanted` if it is in an operation, else the rank that has been in one longest; -1: none.
+  [[nodiscard]] int first_waiting(int wanted) const;
+
+ private:
+  [[nodiscard]] bool is_member(int rank, const FlightEntry& operation) const;
+  std::span<const RankReport> reports_;
+};
+
+}  // namespace gxp

@@ -1,0 +1,42 @@
+// Which ranks the others wait for: how late each came to the operations that all of a group
+// entered. Time spent in a collective hides this, as all ranks leave it together.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/collective/flight/flight_record.h"
+
+namespace gxp {
+
+struct Straggler {
+  int rank = 0;
+  size_t operations = 0;  // that were compared
+  size_t last = 0;        // how often it came last of all
+  double median_s = 0;    // lateness, behind the first rank that came
+  double p99_s = 0;
+};
+
+struct StragglerRanking {
+  std::vector<Straggler> ranks;  // the one that came last most often first, then by median
+  bool by_duration = false;      // see rank_stragglers()
+};
+
+// Of the collectives that every rank of their group still has in its record, with exact times
+// (flight_recorder.h). On one host entry times are compared. With ranks on several hosts, whose
+// clocks are not: who stayed in an operation for the shortest time is taken to have come last, by
+// as much as it stayed shorter than who stayed longest; right where all ranks leave at the same
+// time, as all-reduce, all-gather and barrier do, and only these count then. Pure.
+StragglerRanking rank_stragglers(std::span<const FlightRecord> records);
+
+// The same of lateness measured otherwise: lateness_s[rank][i] of operation i, in seconds behind
+// whom came first; as many on each rank.
+StragglerRanking rank_lateness(std::span<const std::vector<double>> lateness_s);
+
+// One line a rank, the worst first: "rank 2: last in 31 of 40, late by 1.2 ms (median), 7.8 ms
+// (p99)".
+std::string to_text(const StragglerRanking& ranking);
+
+}  // namespace gxp

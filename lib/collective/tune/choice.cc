@@ -1,0 +1,143 @@
+#include "lib/collective/tune/choice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/bytes.h"
+#include "lib/base/error.h"
+#include "lib/base/near_match.h"
+#include "lib/collective/tune/shared_ways.h"
+
+namespace gxp {
+namespace {
+
+// Below 16 KiB a segment costs more to start than to move, above 1 MiB it leaves the L2 cache.
+constexpr std::array<size_t, 4> kSegments = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
+
+// A prediction is off by a tenth or more, so an algorithm must be better by so much to be taken
+// before one that stands above it in the table, in order of preference.
+constexpr double kClearlyBetter = 0.93;
+
+// What is under way is searched for overlaps at each step.
+constexpr size_t kMostSegments = 128;
+
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
+}
+
+struct Candidate {
+  const Algorithm* algorithm = nullptr;
+  size_t segment_bytes = 0;
+  double seconds = 0;
+  bool measured = false;
+};
+
+Candidate best_segment(const Algorithm& algorithm, size_t bytes, size_t element_bytes,
+                       const ChoiceSettings& settings, const CostModel& model, bool staged) {
+  const auto with = [&](size_t segment) {
+    const size_t whole_elements = round_up(segment, element_bytes);
+    return Candidate{&algorithm, whole_elements,
+                     model.seconds(algorithm, static_cast<double>(bytes),
+                                   static_cast<double>(whole_elements), staged)};
+  };
+  if (settings.segment_bytes > 0) return with(settings.segment_bytes);
+  Candidate best = with(std::max<size_t>(bytes, 1));
+  for (const size_t segment : kSegments) {
+    if (segment >= bytes || !model.pipelined(algorithm)) break;
+    if (bytes / segment > kMostSegments) continue;
+    const Candidate candidate = with(segment);
+    if (candidate.seconds < best.seconds) best = candidate;
+  }
+  return best;
+}
+
+// A prediction and a measured time are not compared: all candidates have one, or none is taken.
+void take_measured(std::vector<Candidate>& candidates, size_t bytes, const CostModel& model,
+                   bool staged) {
+  std::vector<Candidate> taken = candidates;
+  for (Candidate& candidate : taken) {
+    const auto seconds = model.measured(*candidate.algorithm, static_cast<double>(bytes), staged);
+    if (!seconds) return;
+    candidate.seconds = *seconds;
+    candidate.measured = true;
+  }
+  candidates = std::move(taken);
+}
+
+// What a candidate must have of the time of one that stands above it.
+double good_enough(const Candidate& candidate, const CostModel& model) {
+  if (candidate.measured) return 1;
+  // In shared memory `direct` is one routine, whose time was measured and not put together.
+  const bool native = model.topology().shared_space && candidate.algorithm->name == "direct";
+  return native ? 1 / kClearlyBetter : kClearlyBetter;
+}
+
+std::string reason_of(const Candidate& best, const Candidate& next, bool wanted) {
+  std::string reason = time_text(best.seconds) + (best.measured ? " measured" : " predicted");
+  if (wanted) return reason + "; asked for";
+  if (next.algorithm == nullptr) return reason + "; the only one";
+  return fmt::format("{}; next is {}, {}", reason, next.algorithm->name, time_text(next.seconds));
+}
+
+}  // namespace
+
+Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettings& settings,
+            const CostModel& model, bool staged) {
+  const std::string name = parse_shared_way(settings.algorithm) ? "direct" : settings.algorithm;
+  const Algorithm* wanted = find_algorithm(name, collective);
+  std::vector<Candidate> candidates;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective != collective || (wanted != nullptr && &algorithm != wanted)) continue;
+    if (wanted == nullptr && settings.layout_invariant && !algorithm.layout_invariant) continue;
+    candidates.push_back(best_segment(algorithm, bytes, size_of(dtype), settings, model, staged));
+  }
+  if (settings.segment_bytes == 0 && settings.channels == 0) {
+    take_measured(candidates, bytes, model, staged);
+  }
+  Candidate best;
+  Candidate next;
+  for (const Candidate& candidate : candidates) {
+    if (best.algorithm == nullptr ||
+        candidate.seconds < good_enough(candidate, model) * best.seconds) {
+      next = std::exchange(best, candidate);
+    } else if (next.algorithm == nullptr || candidate.seconds < next.seconds) {
+      next = candidate;
+    }
+  }
+  GXP_ASSERT(best.algorithm != nullptr);  // every collective has a layout-invariant algorithm
+  Plan plan{.algorithm = best.algorithm,
+            .segment_bytes = best.segment_bytes,
+            .predicted_seconds = best.seconds,
+            .reason = reason_of(best, next, wanted != nullptr)};
+  // More channels only pay where a rank has several links, which no transport here has.
+  if (best.algorithm->name == "ring" && settings.channels > 0) plan.channels = settings.channels;
+  return plan;
+}
+
+Plan choose(Collective collective, DType dtype, size_t bytes, const GroupTopology& topology,
+            const ChoiceSettings& settings, const Profile& profile) {
+  return choose(collective, dtype, bytes, settings, CostModel(topology, profile));
+}
+
+void check_algorithm_name(std::string_view wanted) {
+  std::vector<std::string> names = {"auto"};
+  for (const Algorithm& row : algorithms()) {
+    if (std::ranges::find(names, row.name) == names.end()) names.emplace_back(row.name);
+  }
+  for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles})
+    names.emplace_back(to_string(way));
+  if (std::ranges::find(names, wanted) != names.end()) return;
+  fail(ErrorKind::kConfig, "choose algorithm '{}': there is none of that name; use one of: {}{}",
+       wanted, fmt::join(names, ", "), did_you_mean(wanted, names));
+}
+
+}  // namespace gxp

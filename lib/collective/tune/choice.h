@@ -1,0 +1,50 @@
+// Which algorithm runs a call, and how: a pure function, so that all ranks choose the same.
+//
+// The model chooses the segments. Where it has measured times of all algorithms that may run, and
+// the user fixed neither segment nor channels, the least of them wins; else the least prediction.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "lib/base/dtype.h"
+#include "lib/collective/algorithm/algorithm.h"
+#include "lib/collective/tune/cost_model.h"
+#include "lib/collective/tune/profile.h"
+#include "lib/collective/tune/shared_ways.h"
+
+namespace gxp {
+
+// What the user may fix; the defaults leave all to the model.
+struct ChoiceSettings {
+  std::string algorithm = "auto";  // auto, or a name in algorithms()
+  bool layout_invariant = true;    // auto takes only algorithms whose order ignores the layout
+  int channels = 0;                // of a ring; 0: chosen
+  size_t segment_bytes = 0;        // unit of pipelining; 0: chosen
+};
+
+struct Plan {
+  const Algorithm* algorithm = nullptr;
+  int channels = 1;
+  size_t segment_bytes = 1;      // unit of pipelining; all of the buffer where that does not pay
+  double predicted_seconds = 0;  // as measured, where that decided
+  SharedWay way = SharedWay::kMessages;  // where ranks share memory
+  std::string reason;  // "11.2 us measured; next is ring, 19 us", or "... predicted; ..."
+};
+
+// `bytes` of the logical buffer. A collective that has no algorithm of the wanted name takes its
+// best. `direct` is taken to run in the peers' memory where there is a shared space; `staged`: the
+// call's memory is not from Communicator::allocate().
+// Cost: a few microseconds, and the reason's text.
+Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettings& settings,
+            const CostModel& model, bool staged = false);
+
+// The same for a caller without a model of its own. Cost: the model's.
+Plan choose(Collective collective, DType dtype, size_t bytes, const GroupTopology& topology,
+            const ChoiceSettings& settings, const Profile& profile);
+
+// Throws kConfig, with the names there are, unless `wanted` is "auto" or some algorithm's name.
+void check_algorithm_name(std::string_view wanted);
+
+}  // namespace gxp

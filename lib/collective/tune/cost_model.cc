@@ -1,0 +1,388 @@
+#include "lib/collective/tune/cost_model.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/collective/algorithm/recorder.h"
+
+namespace gxp {
+namespace {
+
+// Above this many ranks the formulas of the table stand for the recording, which would be too much.
+constexpr int kMostRecorded = 64;
+// Elements a rank of a recording: small, and even in the parts that algorithms cut.
+constexpr size_t kElementsPerRank = 256;
+
+// What one rank does in one round.
+struct Load {
+  uint64_t sent = 0;
+  uint64_t received = 0;
+  uint64_t folded = 0;  // on arrival
+  uint64_t folded_later = 0;
+  uint64_t copied = 0;
+  uint64_t sent_away = 0;  // to other hosts
+  uint64_t received_from_away = 0;
+  bool opens = false;          // sends what no earlier message of its own held up
+  bool answers = false;        // sends what waited for a message of the round before
+  bool hears_another = false;  // receives from one that is not the first, nor heard before
+  int to = kNobody;
+  int from = kNobody;
+};
+
+// Sorts the steps of all ranks into rounds.
+class RoundCounter {
+ public:
+  RoundCounter(const Schedule& schedule, const CallShape& shape)
+      : schedule_(schedule),
+        shape_(shape),
+        ranks_(schedule.size()),
+        next_step_(ranks_),
+        ready_(ranks_),
+        can_send_(ranks_),
+        can_receive_(ranks_),
+        has_sent_(ranks_),
+        has_received_(ranks_),
+        has_heard_(ranks_ * ranks_),
+        under_way_(ranks_ * ranks_) {}
+
+  std::vector<Round> count() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t rank = 0; rank < ranks_; ++rank) {
+        while (next_step_[rank] < schedule_[rank].size() && advance(rank)) moved = true;
+      }
+    }
+    return summary();
+  }
+
+ private:
+  [[nodiscard]] int host_of(size_t rank) const {
+    return shape_.hosts.empty() ? 0 : shape_.hosts[rank];
+  }
+  Load& load(size_t round, size_t rank) {
+    if (loads_.size() <= round) loads_.resize(round + 1, std::vector<Load>(ranks_));
+    return loads_[round][rank];
+  }
+
+  // Whether the rank could do its next step.
+  bool advance(size_t rank) {
+    const CollectiveStep& step = schedule_[rank][next_step_[rank]];
+    if (step.local) {
+      Load& mine = load(ready_[rank], rank);
+      (step.fold ? mine.folded_later : mine.copied) += step.into.count;
+    } else {
+      if (step.to != kNobody && !has_sent_[rank]) send(rank, step);
+      has_sent_[rank] = true;  // in case that this step is tried again
+      if (!receive(rank, step)) return false;
+    }
+    has_sent_[rank] = false;
+    ++next_step_[rank];
+    return true;
+  }
+
+  void send(size_t rank, const CollectiveStep& step) {
+    if (step.leaving.count == 0 && !step.token) return;
+    const auto to = static_cast<size_t>(step.to);
+    const size_t round = std::max(ready_[rank], can_send_[rank]);
+    Load& mine = load(round, rank);
+    (host_of(rank) == host_of(to) ? mine.sent : mine.sent_away) += step.leaving.count;
+    if (ready_[rank] >= can_send_[rank]) {
+      mine.opens = true;
+      mine.answers = round > 0;
+    }
+    mine.to = step.to;
+    can_send_[rank] = round + 1;
+    under_way_[rank * ranks_ + to].push_back(round);
+  }
+
+  bool receive(size_t rank, const CollectiveStep& step) {
+    if (step.from == kNobody || (step.into.count == 0 && !step.token)) return true;
+    const auto from = static_cast<size_t>(step.from);
+    std::deque<size_t>& messages = under_way_[from * ranks_ + rank];
+    if (messages.empty()) return false;
+    const size_t round = std::max(messages.front(), can_receive_[rank]);
+    messages.pop_front();
+    Load& mine = load(round, rank);
+    (host_of(rank) == host_of(from) ? mine.received : mine.received_from_away) += step.into.count;
+    if (step.fold) mine.folded += step.into.count;
+    mine.from = step.from;
+    std::vector<bool>::reference heard = has_heard_[rank * ranks_ + from];
+    mine.hears_another = has_received_[rank] && !heard;
+    has_received_[rank] = true;
+    heard = true;
+    can_receive_[rank] = round + 1;
+    ready_[rank] = std::max(ready_[rank], round + 1);
+    return true;
+  }
+
+  [[nodiscard]] std::vector<Round> summary() const {
+    std::vector<Round> rounds;
+    for (const std::vector<Load>& loads : loads_) {
+      const Round round = summary_of(loads);
+      const auto like = std::ranges::find_if(rounds, [&](Round known) {
+        known.times = round.times;
+        return known == round;
+      });
+      if (like == rounds.end()) {
+        rounds.push_back(round);
+      } else {
+        ++like->times;
+      }
+    }
+    return rounds;
+  }
+
+  [[nodiscard]] Round summary_of(const std::vector<Load>& loads) const {
+    struct Host {
+      uint64_t received = 0, folded = 0, out = 0, in = 0;
+    };
+    std::map<int, Host> hosts;
+    const double whole = std::max<double>(1, static_cast<double>(shape_.count));
+    const auto raise = [whole](double& most, uint64_t elements) {
+      most = std::max(most, static_cast<double>(elements) / whole);
+    };
+    Round round;
+    bool turns = true;
+    bool everybody = true;
+    for (size_t rank = 0; rank < ranks_; ++rank) {
+      const Load& load = loads[rank];
+      raise(round.busiest, std::max(load.sent, load.received));
+      raise(round.folded, load.folded);
+      raise(round.folded_later, load.folded_later);
+      raise(round.copied, load.copied);
+      round.messages = round.messages || load.from != kNobody;
+      round.opens = round.opens || load.opens;
+      everybody = everybody && load.from != kNobody;
+      round.hears_another = round.hears_another || load.hears_another;
+      turns = turns && load.answers && load.from != kNobody && load.from != load.to;
+      Host& host = hosts[host_of(rank)];
+      host.received += load.received;
+      host.folded += load.folded;
+      host.out += load.sent_away;
+      host.in += load.received_from_away;
+    }
+    for (const auto& [number, host] : hosts) {
+      raise(round.moved, host.received);
+      raise(round.folded_total, host.folded);
+      raise(round.crossing, std::max(host.out, host.in));
+    }
+    round.turns = turns;
+    round.everybody = everybody;
+    return round;
+  }
+
+  const Schedule& schedule_;
+  const CallShape& shape_;
+  size_t ranks_;
+  std::vector<size_t> next_step_;
+  // By rank, the first round in which
+  std::vector<size_t> ready_;                  // it knows what its next step sends,
+  std::vector<size_t> can_send_;               // sends nothing else,
+  std::vector<size_t> can_receive_;            // receives nothing else.
+  std::vector<bool> has_sent_;                 // what its next step sends
+  std::vector<bool> has_received_;             // anything
+  std::vector<bool> has_heard_;                // by to and from
+  std::vector<std::deque<size_t>> under_way_;  // rounds of the messages, by from and to
+  std::vector<std::vector<Load>> loads_;       // by round and rank
+};
+
+// What a host sees of a group, for more ranks than are recorded: rounds that are all alike.
+std::vector<Round> rounds_by_formula(const Algorithm& algorithm, const CallShape& shape) {
+  uint64_t most = 0;
+  uint64_t total = 0;
+  for (int rank = 0; rank < shape.world_size; ++rank) {
+    const uint64_t sent = algorithm.elements_sent(rank, shape);
+    most = std::max(most, sent);
+    total += sent;
+  }
+  const int times = std::max(1, algorithm.rounds(shape));
+  const double unit = 1.0 / (static_cast<double>(std::max<size_t>(1, shape.count)) * times);
+  Round round{.times = times,
+              .busiest = static_cast<double>(most) * unit,
+              .moved = static_cast<double>(total) * unit,
+              .messages = true,
+              .opens = true,
+              .everybody = true};
+  // Half of what an all-reduce moves is partial sums.
+  const double sums = !reduces(algorithm.collective)                   ? 0
+                      : algorithm.collective == Collective::kAllReduce ? 0.5
+                                                                       : 1;
+  round.folded = round.busiest * sums;
+  round.folded_total = round.moved * sums;
+  if (!shape.hosts.empty()) round.crossing = round.busiest;
+  return {round};
+}
+
+std::map<int, int> ranks_by_host(const GroupTopology& topology) {
+  std::map<int, int> count;
+  for (const int host : topology.hosts) ++count[host];
+  if (count.empty()) count[0] = topology.world_size;
+  return count;
+}
+
+}  // namespace
+
+std::vector<Round> rounds_of(const Algorithm& algorithm, const CallShape& shape) {
+  if (shape.world_size > kMostRecorded) return rounds_by_formula(algorithm, shape);
+  return RoundCounter(record(algorithm, shape), shape).count();
+}
+
+CostModel::CostModel(const GroupTopology& topology, const Profile& profile) : topology_(topology) {
+  const std::map<int, int> hosts = ranks_by_host(topology);
+  for (const auto& [host, ranks] : hosts) host_ranks_ = std::max(host_ranks_, ranks);
+  local_ = &find_link(profile, topology.transport, host_ranks_, 1);
+  if (hosts.size() > 1) {
+    between_ = &find_link(profile, topology.transport, 1, static_cast<int>(hosts.size()));
+  }
+  const auto ranks_per_core = [&](int ranks) {
+    return std::max(1.0, static_cast<double>(ranks) / profile.machine.cores);
+  };
+  crowding_ = ranks_per_core(host_ranks_);
+  local_scale_ = crowding_ / ranks_per_core(local_->ranks);
+  curves_ = {.start = local_->curve("start"),
+             .hop = local_->curve("hop"),
+             .swap = local_->curve("swap"),
+             .exchange = local_->curve("exchange"),
+             .fold = local_->curve("fold"),
+             .fold_later = local_->curve("fold-later"),
+             .copy = local_->curve("copy")};
+  for (const Algorithm& algorithm : algorithms()) recorded_[&algorithm] = record_all(algorithm);
+  find_curves(link_of_these_ranks());
+}
+
+const LinkClass* CostModel::link_of_these_ranks() const {
+  const LinkClass& link = between_ == nullptr ? *local_ : *between_;
+  const bool one_kind = between_ == nullptr || host_ranks_ == 1;
+  const bool same = link.transport == topology_.transport && link.ranks == topology_.world_size;
+  return one_kind && same ? &link : nullptr;
+}
+
+void CostModel::find_curves(const LinkClass* link_of_these_ranks) {
+  for (const bool staged : {false, true}) {
+    for (const Collective collective : collectives()) {
+      native_[{collective, staged}] = local_->curve(native_curve_name(collective, staged));
+    }
+    if (link_of_these_ranks == nullptr) continue;
+    for (const Algorithm& algorithm : algorithms()) {
+      // Where the ranks shared memory, "direct-..." is not by messages.
+      const bool was_native =
+          link_of_these_ranks->curve(native_curve_name(algorithm.collective, true)) != nullptr;
+      const bool same_way = algorithm.name != "direct" || was_native == is_native(algorithm);
+      measured_[{&algorithm, staged}] =
+          !same_way              ? nullptr
+          : is_native(algorithm) ? native_[{algorithm.collective, staged}]
+                                 : link_of_these_ranks->curve(message_curve_name(algorithm));
+    }
+  }
+}
+
+CostModel::Recorded CostModel::record_all(const Algorithm& algorithm) const {
+  CallShape shape{.world_size = topology_.world_size,
+                  .count = kElementsPerRank * static_cast<size_t>(topology_.world_size),
+                  .hosts = topology_.hosts,
+                  .orders = topology_.orders};
+  const auto rounds_with = [&](double segments) {
+    shape.segment = static_cast<size_t>(static_cast<double>(shape.count) / segments);
+    return rounds_of(algorithm, shape);
+  };
+  Recorded recorded{.whole = rounds_with(1), .in_few = rounds_with(kFew), .in_many = {}};
+  if (recorded.in_few == recorded.whole) {
+    recorded.in_few.clear();
+  } else {
+    recorded.in_many = rounds_with(kMany);
+  }
+  return recorded;
+}
+
+bool CostModel::pipelined(const Algorithm& algorithm) const {
+  return !recorded_.at(&algorithm).in_few.empty();
+}
+
+double CostModel::seconds(const Algorithm& algorithm, double bytes, double segment_bytes,
+                          bool staged) const {
+  if (is_native(algorithm)) {
+    const CostCurve* native = native_.at({algorithm.collective, staged});
+    if (native != nullptr) return native->at(bytes) * local_scale_;
+  }
+  const Recorded& recorded = recorded_.at(&algorithm);
+  const double placing = placing_seconds(algorithm.collective, bytes);
+  if (segment_bytes <= 0 || bytes <= segment_bytes || !pipelined(algorithm)) {
+    return placing + seconds_of(recorded.whole, {bytes, bytes});
+  }
+  // A pipeline takes so much for each segment, once it is full.
+  const double segments = bytes / segment_bytes;
+  const double few = seconds_of(recorded.in_few, {kFew * segment_bytes, bytes});
+  if (segments <= kFew) {
+    const double one = seconds_of(recorded.whole, {segment_bytes, bytes});
+    return placing + one + std::max(0.0, few - one) * (segments - 1) / (kFew - 1);
+  }
+  const double many = seconds_of(recorded.in_many, {kMany * segment_bytes, bytes});
+  return placing + few + std::max(0.0, many - few) * (segments - kFew) / (kMany - kFew);
+}
+
+// Where neither a rank's input nor its output is the whole buffer, messages go through a copy.
+double CostModel::placing_seconds(Collective collective, double bytes) const {
+  if (collective != Collective::kGather && collective != Collective::kScatter) return 0;
+  return curves_.copy->at(bytes / topology_.world_size) * local_scale_;
+}
+
+std::optional<double> CostModel::measured(const Algorithm& algorithm, double bytes,
+                                          bool staged) const {
+  const auto found = measured_.find({&algorithm, staged});
+  if (found == measured_.end() || found->second == nullptr) return std::nullopt;
+  return found->second->at(bytes);
+}
+
+bool CostModel::is_native(const Algorithm& algorithm) const {
+  return topology_.shared_space && algorithm.name == "direct";
+}
+
+double CostModel::seconds_of(std::span<const Round> rounds, const Amount& amount) const {
+  if (rounds.empty()) return 0;
+  const bool turns = std::ranges::any_of(rounds, &Round::turns);
+  double sum = turns ? 0 : curves_.start->at(0) * local_scale_;
+  const double first_byte = (turns ? curves_.exchange : curves_.swap)->at(0);
+  for (const Round& round : rounds) sum += round.times * seconds_of(round, first_byte, amount);
+  return sum;
+}
+
+double CostModel::seconds_of(const Round& round, double first_byte, const Amount& amount) const {
+  const auto without_first_byte = [&](const CostCurve& curve, double part, double parts) {
+    return std::max(0.0, amount.at(curve, part, parts) - curve.at(0));
+  };
+  double local = 0;
+  if (round.messages) {
+    local = std::max(without_first_byte(*curves_.hop, round.busiest, 1),
+                     without_first_byte(*curves_.exchange, round.moved / host_ranks_, host_ranks_));
+  }
+  // Else it follows the round before at once; but where ranks share cores, one that has not been
+  // heard from may not have run yet.
+  if (round.opens || (round.hears_another && crowding_ > 1)) {
+    local += round.everybody ? first_byte : std::min(first_byte, curves_.hop->at(0));
+  }
+  if (round.folded > 0) {
+    // Fewer ranks than all have more of the cores for themselves.
+    const double folded = std::max(round.folded / crowding_, round.folded_total / host_ranks_);
+    local += amount.at(*curves_.fold, folded, host_ranks_);
+  }
+  if (round.folded_later > 0) local += amount.at(*curves_.fold_later, round.folded_later, 1);
+  if (round.copied > 0) local += amount.at(*curves_.copy, round.copied, 1);
+  local *= local_scale_;
+  if (round.crossing > 0) {
+    local = std::max(local, between_->curve("exchange")->at(amount.bytes * round.crossing));
+  }
+  return local;
+}
+
+// A small part of a large buffer does not come from the cache. `parts`: how many such messages the
+// curve's measurement had in use.
+double CostModel::Amount::at(const CostCurve& curve, double part, double parts) const {
+  const double mine = bytes * part;
+  const double most = whole / parts;
+  if (mine <= 0 || most <= mine) return curve.at(mine);
+  return std::max(curve.at(mine), curve.at(most) * mine / most);
+}
+
+}  // namespace gxp

@@ -1,0 +1,124 @@
+// What algorithms take, from the constants of a profile, and what they took where it was measured.
+// Pure.
+//
+// An algorithm is recorded once for the group (recorder.h) and its steps are sorted into rounds: a
+// message belongs to the first round in which its sender can send it, knowing all that it received
+// before. A round lasts as long as the most loaded rank, or as the cores of the host need for the
+// messages of all ranks, whichever is more:
+//   max(hop(most that a rank sends or receives), exchange(bytes of all messages / ranks))
+//   + fold(likewise, of what is folded) + copy(most that a rank copies)
+// so a ring's round, in which all ranks do the same, is exactly one exchange. Between hosts a round
+// takes at least the time of the link that most bytes cross.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/collective/algorithm/algorithm.h"
+#include "lib/collective/tune/profile.h"
+
+namespace gxp {
+
+// What the ranks of a group are joined by. The same on every rank.
+struct GroupTopology {
+  int world_size = 1;
+  std::span<const int> hosts{};  // the host of each rank, numbered from 0; empty: all on one
+  std::string_view transport{};  // "shm", "tcp", ...: names the link class in the profile
+  bool shared_space = false;  // all ranks see each other's memory (transport/arena/shared_space.h)
+  RankOrders orders{};
+};
+
+// Rounds that are alike. Parts of the logical buffer: 1 is all of it.
+struct Round {
+  int times = 1;
+  double busiest = 0;       // most that a rank sends to its host, or receives from there
+  double moved = 0;         // all messages inside the host that has most
+  double folded = 0;        // most that a rank folds
+  double folded_total = 0;  // all folds of the host that has most
+  double folded_later = 0;  // most that a rank folds after it has arrived
+  double copied = 0;        // most that a rank copies within its memory
+  double crossing = 0;      // most that leaves or reaches a host
+  bool messages = false;    // there are some, if only empty ones
+  bool opens = false;       // some are the first after a wait, not just the next that are sent
+  bool hears_another =
+      false;  // some rank receives from one that it has not received from yet, not its first
+  bool everybody = false;  // all ranks receive
+  bool turns = false;      // all ranks waited, and receive from another rank than they send to
+  bool operator==(const Round&) const = default;
+};
+
+// Cost: that of recording.
+std::vector<Round> rounds_of(const Algorithm& algorithm, const CallShape& shape);
+
+// Threads: any; it does not change. Cost of making: some 100 us for 4 ranks.
+class CostModel {
+ public:
+  // Borrows `topology.hosts` and the profile's curves.
+  CostModel(const GroupTopology& topology, const Profile& profile);
+  [[nodiscard]] const GroupTopology& topology() const { return topology_; }
+
+  // Seconds for `bytes` of the logical buffer. `segment_bytes` 0: not pipelined. `staged`: the
+  // memory is not from Communicator::allocate(). Never falls with `bytes`. Cost: below 1 us.
+  [[nodiscard]] double seconds(const Algorithm& algorithm, double bytes, double segment_bytes,
+                               bool staged) const;
+  // Seconds that the profile has measured for the algorithm itself, if it has: with so many ranks
+  // over this transport, all on one host or one on each, and the segment that the model gives it.
+  // Never falls with `bytes`. Cost: as seconds().
+  [[nodiscard]] std::optional<double> measured(const Algorithm& algorithm, double bytes,
+                                               bool staged) const;
+  // Whether segments make a difference to it.
+  [[nodiscard]] bool pipelined(const Algorithm& algorithm) const;
+
+ private:
+  // The algorithm in one piece, and in so many segments.
+  struct Recorded {
+    std::vector<Round> whole;
+    std::vector<Round> in_few;
+    std::vector<Round> in_many;
+  };
+  static constexpr double kFew = 8;
+  static constexpr double kMany = 16;
+
+  struct Curves {
+    const CostCurve* start = nullptr;
+    const CostCurve* hop = nullptr;
+    const CostCurve* swap = nullptr;
+    const CostCurve* exchange = nullptr;
+    const CostCurve* fold = nullptr;
+    const CostCurve* fold_later = nullptr;
+    const CostCurve* copy = nullptr;
+  };
+  // What the parts of a round are parts of, and how much is in use in the course of all rounds.
+  struct Amount {
+    double bytes = 0;
+    double whole = 0;
+    [[nodiscard]] double at(const CostCurve& curve, double part, double parts) const;
+  };
+
+  [[nodiscard]] Recorded record_all(const Algorithm& algorithm) const;
+  [[nodiscard]] double seconds_of(std::span<const Round> rounds, const Amount& amount) const;
+  [[nodiscard]] double seconds_of(const Round& round, double first_byte,
+                                  const Amount& amount) const;
+  [[nodiscard]] double placing_seconds(Collective collective, double bytes) const;
+  [[nodiscard]] bool is_native(const Algorithm& algorithm) const;
+  [[nodiscard]] const LinkClass* link_of_these_ranks() const;
+  void find_curves(const LinkClass* link_of_these_ranks);
+
+  GroupTopology topology_;
+  int host_ranks_ = 1;                  // of the host that has most
+  double crowding_ = 1;                 // ranks of that host to a core, here; at least 1
+  double local_scale_ = 1;              // from the measured link class to this number of ranks
+  const LinkClass* local_;              // inside a host
+  const LinkClass* between_ = nullptr;  // of hosts; null: there is one
+  Curves curves_;                       // of local_
+  std::map<const Algorithm*, Recorded> recorded_;
+  // By staged; null: there is none.
+  std::map<std::pair<Collective, bool>, const CostCurve*> native_;
+  std::map<std::pair<const Algorithm*, bool>, const CostCurve*> measured_;
+};
+
+}  // namespace gxp

@@ -1,0 +1,61 @@
+#include "lib/collective/tune/shared_choice.h"
+
+#include <fmt/format.h>
+
+namespace gxp {
+namespace {
+
+// A synchronisation, in which the ranks learn where the others' memory is.
+double meeting_seconds(const LinkClass* measured) {
+  const CostCurve* const barrier =
+      measured == nullptr ? nullptr
+                          : measured->curve(native_curve_name(Collective::kBarrier, true));
+  return barrier == nullptr ? 0 : barrier->at(0);
+}
+
+bool leaves_open(const ChoiceSettings& settings) {
+  return settings.algorithm == "auto" || wanted_way(settings);
+}
+
+// Whether the plan is without messages.
+bool is_shared(const Plan& plan, const CostModel& model) {
+  return model.topology().shared_space && plan.algorithm->name == "direct";
+}
+
+}  // namespace
+
+std::optional<SharedWay> wanted_way(const ChoiceSettings& settings) {
+  return parse_shared_way(settings.algorithm);
+}
+
+Plan choose_sharing(const Call& call, const ChoiceSettings& settings, const CostModel& model,
+                    const Profile& profile, const WayLimits& limits, bool staged) {
+  const size_t bytes = call.count * size_of(call.dtype);
+  const GroupTopology& topology = model.topology();
+  const auto choose_with = [&](const ChoiceSettings& how) {
+    return choose(call.collective, call.dtype, bytes, how, model, staged);
+  };
+  Plan plan = choose_with(settings);
+  if (!topology.shared_space) return plan;
+  const LinkClass* const ways = find_ways(profile, topology.transport, topology.world_size);
+  const bool has_direct = find_algorithm("direct", call.collective) != nullptr;
+  if (!is_shared(plan, model) && has_direct && leaves_open(settings)) {
+    ChoiceSettings shared = settings;
+    shared.algorithm = "direct";
+    Plan direct = choose_with(shared);
+    const bool comparable = messages_compete(profile, topology.transport, topology.world_size);
+    const double meeting = staged ? meeting_seconds(ways) : 0;
+    if (comparable && plan.predicted_seconds + meeting < direct.predicted_seconds) return plan;
+    direct.reason =
+        fmt::format("{}; ranks share memory", direct.reason.substr(0, direct.reason.find(';')));
+    plan = std::move(direct);
+  }
+  if (is_shared(plan, model)) {
+    const SharedWays taken = fastest_ways(ways, call.collective, bytes, limits);
+    plan.way = staged ? taken.ordinary : taken.communicator;
+    plan.reason += "; by " + describe_ways(ways, call.collective, bytes, limits, !staged);
+  }
+  return plan;
+}
+
+}  // namespace gxp

@@ -1,0 +1,21 @@
+// choose() for ranks that may share memory (choice.h): they take the ways of shared memory, unless
+// messages were measured to be faster, with what it costs to find out that they are wanted.
+#pragma once
+
+#include <optional>
+
+#include "lib/collective/algorithm/call.h"
+#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/shared_ways.h"
+
+namespace gxp {
+
+// `profile`: the model's. It tells the way, and so does its reason. Cost: as choose(); twice, where
+// messages lose.
+Plan choose_sharing(const Call& call, const ChoiceSettings& settings, const CostModel& model,
+                    const Profile& profile, const WayLimits& limits, bool staged);
+
+// What `wanted` of the limits is by the settings' algorithm.
+std::optional<SharedWay> wanted_way(const ChoiceSettings& settings);
+
+}  // namespace gxp

@@ -1,0 +1,268 @@
+#include "lib/collective/verify/drawing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/text.h"
+#include "lib/collective/verify/timeline.h"
+
+namespace gxp {
+namespace {
+
+// When a rank's step happens; 0 for what it does not do.
+struct StepRounds {
+  int sends = 0;
+  int receives = 0;
+};
+
+std::vector<std::vector<StepRounds>> rounds_of_steps(const Schedule& schedule,
+                                                     const Timeline& timeline) {
+  std::vector<std::vector<StepRounds>> rounds(schedule.size());
+  for (size_t rank = 0; rank < schedule.size(); ++rank) rounds[rank].resize(schedule[rank].size());
+  for (const Message& message : timeline.messages) {
+    rounds[static_cast<size_t>(message.from)][message.send_step].sends = message.send_round;
+    if (message.recv_round == 0) continue;
+    rounds[static_cast<size_t>(message.to)][message.recv_step].receives = message.recv_round;
+  }
+  return rounds;
+}
+
+std::string to_string(StepRounds rounds) {
+  if (rounds.sends == 0 && rounds.receives == 0) return "";
+  if (rounds.sends == 0) return fmt::format("{}", rounds.receives);
+  if (rounds.receives == 0 || rounds.sends == rounds.receives)
+    return fmt::format("{}", rounds.sends);
+  return fmt::format("{}..{}", rounds.sends, rounds.receives);
+}
+
+// Sizes in pixels.
+constexpr int kMargin = 20;
+constexpr int kHead = 84;  // above the first round
+constexpr int kFoot = 60;  // below the last
+constexpr int kRoundHeight = 64;
+constexpr int kLetterWidth = 7;   // of 11 pixels high monospace type
+constexpr int kLeastWidth = 640;  // of a title
+constexpr int kRoundNames = 60;   // the column that counts the rounds
+
+constexpr std::string_view kStyle = R"(<style>
+text { font: 11px monospace; fill: #222; paint-order: stroke; stroke: #fff; stroke-width: 3px; }
+.title { font-size: 14px; font-weight: bold; }
+.rank { text-anchor: middle; font-weight: bold; }
+.round { fill: #888; }
+.life { stroke: #bbb; }
+.row { stroke: #eee; }
+.store { stroke: #1f6fb2; fill: #1f6fb2; }
+.fold { stroke: #b23a1f; fill: #b23a1f; }
+.token { stroke: #777; fill: #777; stroke-dasharray: 4 3; }
+.plus { stroke: #fff; }
+.local { fill: #fff3c4; stroke: #a67c00; }
+</style>
+)";
+
+// Local steps that a rank does in a row, after it has received in `round`.
+struct Moves {
+  int rank;
+  int round;
+  int copies = 0;
+  int folds = 0;
+  std::string details{};
+};
+
+class Picture {
+ public:
+  Picture(const Algorithm& algorithm, const CallShape& shape, const Schedule& schedule)
+      : algorithm_(algorithm),
+        shape_(shape),
+        schedule_(schedule),
+        timeline_(make_timeline(schedule)) {
+    for (const Message& message : timeline_.messages) {
+      rounds_ = std::max({rounds_, message.send_round, message.recv_round});
+      widest_ = std::max(widest_, label_of(step_of(message.from, message.send_step)).size());
+      if (message.recv_round == 0) continue;
+      widest_ = std::max(widest_, to_string(step_of(message.to, message.recv_step).into).size());
+    }
+  }
+
+  std::string draw() {
+    open();
+    for (int rank = 0; rank < shape_.world_size; ++rank) draw_rank(rank);
+    for (int round = 1; round <= rounds_; ++round) draw_round(round);
+    for (const Message& message : timeline_.messages) {
+      if (message.recv_round > 0) draw_arrow(message);
+    }
+    // Text last, so that no arrow crosses it.
+    for (const Message& message : timeline_.messages) draw_labels(message);
+    for (const Moves& moves : find_moves()) draw_moves(moves);
+    draw_legend();
+    return svg_ + "</svg>\n";
+  }
+
+ private:
+  template <class... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    svg_ += fmt::format(format, std::forward<Args>(args)...) + '\n';
+  }
+  [[nodiscard]] const CollectiveStep& step_of(int rank, size_t step) const {
+    return schedule_[static_cast<size_t>(rank)][step];
+  }
+  static std::string label_of(const CollectiveStep& step) {
+    return step.token ? "token" : to_string(step.leaving);
+  }
+
+  [[nodiscard]] int column_width() const {
+    return std::max(90, static_cast<int>(widest_) * kLetterWidth + 24);
+  }
+  [[nodiscard]] int x_of(int rank) const {
+    return kMargin + kRoundNames + rank * column_width() + column_width() / 2;
+  }
+  [[nodiscard]] int y_before(int round) const { return kHead + (round - 1) * kRoundHeight + 17; }
+  [[nodiscard]] int y_after(int round) const { return kHead + round * kRoundHeight - 24; }
+  [[nodiscard]] int width() const {
+    return std::max(kLeastWidth, 2 * kMargin + kRoundNames + shape_.world_size * column_width());
+  }
+  [[nodiscard]] int height() const { return kHead + rounds_ * kRoundHeight + kFoot; }
+
+  void open() {
+    add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" )"
+        R"(width="{0}" height="{1}">)",
+        width(), height());
+    svg_ += kStyle;
+    add(R"(<rect width="{}" height="{}" fill="#fff"/>)", width(), height());
+    add(R"(<text class="title" x="{}" y="{}">{} {}, {} ranks, {} elements, {} rounds</text>)",
+        kMargin, kMargin + 4, escaped_for_xml(algorithm_.name), to_string(algorithm_.collective),
+        shape_.world_size, shape_.count, rounds_);
+  }
+
+  void draw_rank(int rank) {
+    const int x = x_of(rank);
+    add(R"(<line class="life" x1="{0}" y1="{1}" x2="{0}" y2="{2}"/>)", x, kHead,
+        kHead + rounds_ * kRoundHeight);
+    const bool is_root = has_root(algorithm_.collective) && rank == shape_.root;
+    add(R"(<text class="rank" x="{}" y="{}">rank {}{}</text>)", x, kHead - 38, rank,
+        is_root ? " (root)" : "");
+    if (shape_.hosts.empty()) return;
+    add(R"(<text class="rank" x="{}" y="{}">host {}</text>)", x, kHead - 24,
+        shape_.hosts[static_cast<size_t>(rank)]);
+  }
+
+  void draw_round(int round) {
+    const int y = kHead + (round - 1) * kRoundHeight;
+    add(R"(<line class="row" x1="{}" y1="{}" x2="{}" y2="{}"/>)", kMargin, y, width() - kMargin, y);
+    add(R"(<text class="round" x="{}" y="{}">round {}</text>)", kMargin, y + kRoundHeight / 2 + 4,
+        round);
+  }
+
+  static std::string_view kind_of(const CollectiveStep& received) {
+    if (received.token) return "token";
+    return received.fold ? "fold" : "store";
+  }
+
+  // The head is at the receiver: a plus in a disc for a fold, a triangle otherwise.
+  void draw_arrow(const Message& message) {
+    const CollectiveStep& received = step_of(message.to, message.recv_step);
+    const int x = x_of(message.to);
+    const int y = y_after(message.recv_round);
+    add(R"(<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>)", kind_of(received),
+        x_of(message.from), y_before(message.send_round), x, y);
+    if (received.fold) {
+      add(R"(<circle class="fold" cx="{}" cy="{}" r="5"/>)", x, y);
+      add(R"(<path class="plus" d="M{} {}h6m-3 -3v6"/>)", x - 3, y);
+    } else {
+      const int side = message.from < message.to ? -7 : 7;
+      add(R"(<path class="{}" d="M{} {}l{} -6v8z"/>)", kind_of(received), x, y, side);
+    }
+  }
+
+  // What leaves, beside the sender; where it goes if that is another place, beside the receiver.
+  void draw_labels(const Message& message) {
+    const CollectiveStep& sent = step_of(message.from, message.send_step);
+    add(R"(<text x="{}" y="{}">{}</text>)", x_of(message.from) + 5,
+        y_before(message.send_round) - 4, label_of(sent));
+    if (message.recv_round == 0) return;
+    const CollectiveStep& received = step_of(message.to, message.recv_step);
+    if (received.into == sent.leaving) return;
+    add(R"(<text x="{}" y="{}">{}</text>)", x_of(message.to) + 8, y_after(message.recv_round) + 4,
+        to_string(received.into));
+  }
+
+  [[nodiscard]] std::vector<Moves> find_moves() const {
+    const auto rounds = rounds_of_steps(schedule_, timeline_);
+    std::vector<Moves> all;
+    for (int rank = 0; rank < shape_.world_size; ++rank) {
+      int round = 0;
+      bool in_a_row = false;
+      for (size_t i = 0; i < schedule_[static_cast<size_t>(rank)].size(); ++i) {
+        const CollectiveStep& step = step_of(rank, i);
+        if (step.local && step.leaving.count == 0) continue;
+        const StepRounds when = rounds[static_cast<size_t>(rank)][i];
+        round = std::max({round, when.sends, when.receives});
+        if (step.local && !in_a_row) all.push_back({rank, round});
+        in_a_row = step.local;
+        if (!step.local) continue;
+        ++(step.fold ? all.back().folds : all.back().copies);
+        all.back().details += to_string(step) + '\n';
+      }
+    }
+    return all;
+  }
+
+  static std::string count_of(int count, std::string_view what) {
+    return count == 0 ? "" : fmt::format("{} x {}", count, what);
+  }
+
+  // A box between two rounds; the steps themselves show when the pointer rests on it.
+  void draw_moves(const Moves& moves) {
+    const std::string text = count_of(moves.copies, "copy") +
+                             (moves.copies > 0 && moves.folds > 0 ? ", " : "") +
+                             count_of(moves.folds, "fold");
+    const int box_width = static_cast<int>(text.size()) * kLetterWidth + 6;
+    const int x = x_of(moves.rank) - box_width / 2;
+    const int y = kHead + moves.round * kRoundHeight - 15;
+    add(R"(<g><title>{}</title><rect class="local" x="{}" y="{}" width="{}" height="13"/>)",
+        escaped_for_xml(moves.details), x, y, box_width);
+    add(R"(<text x="{}" y="{}">{}</text></g>)", x + 3, y + 10, text);
+  }
+
+  void draw_legend() {
+    const int y = height() - kMargin;
+    add(R"(<circle class="fold" cx="{}" cy="{}" r="5"/><path class="plus" d="M{} {}h6m-3 -3v6"/>)",
+        kMargin + 5, y - 4, kMargin + 2, y - 4);
+    add(R"(<text x="{}" y="{}">folded</text>)", kMargin + 15, y);
+    add(R"(<path class="store" d="M{} {}l-7 -6v8z"/>)", kMargin + 82, y - 2);
+    add(R"(<text x="{}" y="{}">stored</text>)", kMargin + 88, y);
+    if (algorithm_.scratch == nullptr) return;
+    add(R"(<text x="{}" y="{}">from {} on: scratch</text>)", kMargin + 150, y, shape_.count);
+  }
+
+  const Algorithm& algorithm_;
+  const CallShape& shape_;
+  const Schedule& schedule_;
+  Timeline timeline_;
+  int rounds_ = 0;
+  size_t widest_ = 0;  // letters of a label
+  std::string svg_;
+};
+
+}  // namespace
+
+std::string schedule_table(const Schedule& schedule) {
+  const auto rounds = rounds_of_steps(schedule, make_timeline(schedule));
+  std::string table = "rank  step  round  what\n";
+  for (size_t rank = 0; rank < schedule.size(); ++rank) {
+    for (size_t i = 0; i < schedule[rank].size(); ++i) {
+      table += fmt::format("{:4}  {:4}  {:>5}  {}\n", rank, i, to_string(rounds[rank][i]),
+                           to_string(schedule[rank][i]));
+    }
+  }
+  return table;
+}
+
+std::string schedule_svg(const Algorithm& algorithm, const CallShape& shape,
+                         const Schedule& schedule) {
+  return Picture(algorithm, shape, schedule).draw();
+}
+
+}  // namespace gxp

@@ -1,0 +1,79 @@
+#include "lib/colltest/explain.h"
+
+#include <fmt/format.h>
+
+#include "lib/base/bytes.h"
+#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/verify/drawing.h"
+
+namespace gxp {
+namespace {
+
+CallShape shape_of(const BenchCase& bench, const Plan& plan, const GroupTopology& topology) {
+  return {.world_size = topology.world_size,
+          .count = bench.count,
+          .root = bench.root,
+          .channels = plan.channels,
+          .segment = plan.segment_bytes / size_of(bench.dtype),
+          .hosts = topology.hosts,
+          .orders = topology.orders};
+}
+
+std::vector<Cell> plan_row(const BenchCase& bench, const Plan& plan, int world_size) {
+  const Bandwidth expected =
+      bandwidth(*bench.operation, bench.size_bytes(), plan.predicted_seconds, world_size);
+  return {std::string(bench.operation->name),
+          int64_t(bench.size_bytes()),
+          std::string(to_string(bench.dtype)),
+          std::string(plan.algorithm->name),
+          int64_t{plan.channels},
+          int64_t(plan.segment_bytes),
+          plan.predicted_seconds * 1e6,
+          expected.busbw,
+          plan.reason};
+}
+
+}  // namespace
+
+Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topology,
+                    const ChoiceSettings& settings, const Profile& profile, bool ordinary_memory) {
+  const CostModel model(topology, profile);
+  // Whether the kernel copies is known from the profile, if at all.
+  const WayLimits limits{
+      .ranks = topology.world_size, .kernel = true, .wanted = wanted_way(settings)};
+  Explanation result;
+  result.plans.schema = "gxp.allreduce-test.plan/1";
+  result.plans.facts = {{{"world_size", "ranks"}, int64_t{topology.world_size}},
+                        {{"transport"}, std::string(topology.transport)},
+                        {{"memory"}, std::string(ordinary_memory ? "ordinary" : "communicator")}};
+  Table& table = result.plans.add_table("plans", {{"op"},
+                                                  {"size", "size", Style::kBytes},
+                                                  {"type"},
+                                                  {"algorithm"},
+                                                  {"channels"},
+                                                  {"segment_bytes", "segment", Style::kBytes},
+                                                  {"predicted_us"},
+                                                  {"expected_busbw", "expected busbw GB/s"},
+                                                  {"reason"}});
+  for (const BenchCase& bench : cases) {
+    if (!bench.operation->collective) continue;  // one message each; nothing to choose
+    const Call call{.collective = *bench.operation->collective,
+                    .dtype = bench.dtype,
+                    .count = bench.size_bytes() / size_of(bench.dtype)};
+    const Plan plan = choose_sharing(call, settings, model, profile, limits, ordinary_memory);
+    table.add_row(plan_row(bench, plan, topology.world_size));
+    if (&bench != &cases.back()) continue;
+    const CallShape shape = shape_of(bench, plan, topology);
+    const Schedule schedule = record(*plan.algorithm, shape);
+    result.steps_head =
+        fmt::format("{} of {} {} by {} on {} ranks; ranges are in elements", bench.operation->name,
+                    format_bytes(bench.size_bytes()), to_string(bench.dtype), plan.algorithm->name,
+                    topology.world_size);
+    result.steps = schedule_table(schedule);
+    result.picture = schedule_svg(*plan.algorithm, shape, schedule);
+  }
+  return result;
+}
+
+}  // namespace gxp

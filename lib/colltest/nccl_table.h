@@ -1,0 +1,44 @@
+// Results as nccl-tests prints them: what its users read and their parsers expect. Lines that begin
+// with '#' are remarks; the others are rows of 13 columns, with -I of 21, with -S one more pair for
+// date and time. Source: NVIDIA/nccl-tests 2.19, src/util.cu.
+//
+// What differs: a half that an operation does not have is N/A in all its columns; the footer counts
+// wrong elements and overwritten guard words together; and between rows and footer stand remarks
+// on which algorithm ran, its predicted and measured time, and the ranks.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "lib/colltest/cases.h"
+#include "lib/colltest/result.h"
+
+namespace gxp {
+
+struct NcclTable {
+  std::string operation;  // "all_reduce"
+  std::string summary;    // of the ranks: "2 ranks over shm, ordinary memory"
+  int world_size = 1;
+  Sweep sweep = {};
+  int warmup = -1;     // -1: chosen by size
+  int iterations = 0;  // 0: chosen by size
+  int calls = 1;
+  int checks = 1;
+  int unalign = 0;
+  Average average = Average::kMax;
+  bool per_iteration = false;  // -I: columns i_min i_max i_p99 i_cv%
+  bool timestamps = false;
+};
+
+std::string nccl_head(const NcclTable& table, std::span<const RankInfo> ranks);
+// `timestamp`: "2026-01-31 12:00:00"; ignored unless the table has them.
+std::string nccl_row(const NcclTable& table, const CaseResult& result,
+                     const std::string& timestamp);
+// Remarks: what ran, what was predicted, and who was slow.
+std::string nccl_remarks(const NcclTable& table, std::span<const CaseResult> results);
+// `min_busbw`: what the average is held against, if anything.
+std::string nccl_foot(const NcclTable& table, std::span<const CaseResult> results,
+                      std::optional<double> min_busbw);
+
+}  // namespace gxp

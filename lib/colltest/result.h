@@ -1,0 +1,54 @@
+// What was measured of one case, on rank 0.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/colltest/cases.h"
+#include "lib/colltest/statistics.h"
+
+namespace gxp {
+
+// nccl-tests' -a: which rank's time counts in an iteration.
+enum class Average { kRank0, kMean, kMin, kMax };
+
+struct RankTiming {
+  double median_s = 0;
+  // Median of how much later than the first rank it called; empty if the ranks share no clock.
+  std::optional<double> late_s;
+};
+
+// One of the two halves of a row: out of place, in place.
+struct HalfResult {
+  Summary slowest;                              // seconds of the slowest rank, over the iterations
+  std::array<double, 4> median_s_by_average{};  // by Average
+  std::vector<RankTiming> ranks;
+  size_t iterations = 0;
+  std::vector<double> times_s;    // of the slowest rank; kept only on demand
+  std::optional<uint64_t> wrong;  // elements, over all ranks and checks; empty: not checked
+  uint64_t out_of_bounds = 0;     // guard words that some call overwrote
+};
+
+struct CaseResult {
+  BenchCase bench;
+  std::string algorithm;
+  int channels = 1;
+  size_t segment_bytes = 0;
+  std::optional<double> predicted_s;  // by the communicator's cost model
+  std::string reason;                 // of the choice
+  HalfResult out_of_place;
+  std::optional<HalfResult> in_place;  // empty: the operation has none
+};
+
+// What each rank says about itself once.
+struct RankInfo {
+  int32_t pid = 0;
+  int32_t host_number = 0;  // as in Communicator::hosts()
+  std::array<char, 64> host{};
+  std::array<char, 64> processor{};
+};
+
+}  // namespace gxp

@@ -1,0 +1,32 @@
+// Results for programs: JSON and CSV, in the one shape of lib/report.
+//
+// Facts: world_size, transport, ..., wrong, out_of_bounds, average_bus_bandwidth. Tables:
+//   results     a row per case: size, count, type, op, redop, root, algorithm, ..., and for each
+//   half
+//               time_us (median of the slowest rank), algbw, busbw, wrong, p99_us, ...; null where
+//               the operation has no such half or nothing was checked
+//   ranks       a row per case and rank: median and lateness of each half
+//   devices     a row per rank: host, process, processor
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "lib/colltest/result.h"
+#include "lib/report/report.h"
+
+namespace gxp {
+
+// What all rows have in common.
+struct RunFacts {
+  int world_size = 1;
+  std::string transport;
+  std::string engine;
+  std::string memory;       // "ordinary" or "communicator"
+  bool keep_times = false;  // with the columns out_of_place.times_ns, in_place.times_ns
+};
+
+Report to_report(const RunFacts& facts, std::span<const RankInfo> ranks,
+                 std::span<const CaseResult> results);
+
+}  // namespace gxp

@@ -1,0 +1,62 @@
+// Measures cases on the ranks of a communicator; those with a codec encode what leaves a host, each
+// call alone, without what earlier calls have lost.
+//
+//   A row     is first checked, then timed, then checked again, out of place and in place. All of
+//             its calls use the same memory, every page of which has been touched.
+//   A timing  each timed call follows a barrier, so that no rank starts with another's delay. Its
+//             time is the slowest rank's. Samples are gathered when the row is done; the loop
+//             itself neither allocates nor logs.
+//   Data      out of place the timed input is the pattern, and the result of the last timed call is
+//             checked. In place the timed data are zeros, which no reduction can make denormal.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "lib/collective/communicator.h"
+#include "lib/collective/compress/compressed.h"
+#include "lib/collective/compress/host_groups.h"
+#include "lib/colltest/guarded_memory.h"
+#include "lib/colltest/result.h"
+#include "lib/colltest/trial.h"
+#include "lib/device/device.h"
+
+namespace gxp {
+
+// Bytes that each rank allocates for these cases.
+size_t memory_needed(std::span<const BenchCase> cases, const RunnerOptions& options);
+
+// Throws kIo, with the numbers and a remedy, if `ranks_here` times `bytes_per_rank` is more than
+// `available`.
+void check_memory(size_t bytes_per_rank, int ranks_here, size_t available);
+size_t available_memory();  // MemAvailable of /proc/meminfo; the largest size_t if it is missing
+
+// The ranks in order, on rank 0; empty elsewhere.
+std::vector<RankInfo> gather_rank_info(Communicator& communicator);
+
+class CaseRunner {
+ public:
+  // All three outlive the runner. Allocates the memory for the largest of `cases`. With a codec:
+  // kConfig, all ranks are on one host; kUnavailable, hosts have unequal numbers of ranks.
+  CaseRunner(Communicator& communicator, Device& device, std::span<const BenchCase> cases,
+             const RunnerOptions& options);
+
+  // All ranks together. The result is whole on rank 0; elsewhere nothing is measured in it. Rank 0
+  // logs the first wrong element of each rank.
+  CaseResult run(const BenchCase& bench);
+
+ private:
+  HalfResult run_half(const BenchCase& bench, bool in_place);
+  std::unique_ptr<CompressedAllReduce> compressed(const BenchCase& bench);
+
+  Communicator& communicator_;
+  Device& device_;
+  RunnerOptions options_;
+  bool one_clock_;  // all ranks are on one host
+  GuardedMemory first_;
+  GuardedMemory second_;
+  std::optional<HostGroups> host_groups_;  // with a codec
+};
+
+}  // namespace gxp

@@ -1,0 +1,81 @@
+// One half of a row on one rank: the memory laid out, calls of the operation, checked or timed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/collective/communicator.h"
+#include "lib/collective/compress/compressed.h"
+#include "lib/colltest/cases.h"
+#include "lib/colltest/check.h"
+#include "lib/colltest/guarded_memory.h"
+
+namespace gxp {
+
+// Where the barrier of a timed iteration is: nccl-tests' -z 1 to 3.
+enum class Pacing { kBarrierTimed = 1, kNoBarrier = 2, kBarrierBefore = 3 };
+
+struct RunnerOptions {
+  int iterations = 0;  // 0: as many as take half a second, from 15 to 20000
+  int warmup = -1;     // -1: 50 up to 64 KiB, else 5
+  int calls = 1;       // of one timed iteration, back to back; its time is divided by them
+  Pacing pacing = Pacing::kBarrierBefore;
+  int checks = 1;   // before the timing; 0: none after it either
+  int unalign = 0;  // elements by which the memory is moved from a page boundary
+  bool communicator_memory = false;
+  bool keep_times = false;
+};
+
+// One timed iteration of one rank.
+struct Sample {
+  int64_t entered_ns = 0;  // steady clock
+  int64_t took_ns = 0;     // of one call
+};
+
+// What checking has found on one rank. Plain data, for a gather.
+struct TrialFindings {
+  WrongElements wrong;  // of all checks; the element is the first of the first check that failed
+  uint64_t damaged = 0;
+};
+
+// All ranks make the same trials and call the same functions in the same order.
+class Trial {
+ public:
+  // In place only `second` is used. All references outlive the trial.
+  Trial(Communicator& communicator, const BenchCase& bench, bool in_place,
+        const RunnerOptions& options, GuardedMemory& first, GuardedMemory& second);
+
+  // From now on calls go through it; it outlives the trial.
+  void use(CompressedAllReduce& compressed) { compressed_ = &compressed; }
+  // Calls once on fresh data and compares.
+  void check();
+  // Warms up, agrees on the number of iterations, and times them.
+  std::vector<Sample> time();
+  // Compares what the timed calls have left, or, in place, calls on fresh data once more.
+  void check_after_timing();
+  [[nodiscard]] TrialFindings findings() const;
+
+ private:
+  void call_once();
+  void compare();
+  void prepare_timing();
+  // The same on all ranks.
+  int choose_iterations(double seconds_each);
+  void measure(std::vector<Sample>& samples);
+
+  Communicator& communicator_;
+  const BenchCase& bench_;
+  const RunnerOptions& options_;
+  const bool in_place_;
+  CompressedAllReduce* compressed_ = nullptr;  // null: the communicator
+  GuardedMemory& first_;
+  GuardedMemory& second_;
+  CheckedData data_;
+  Call call_;
+  Memory whole_;  // in place: the logical buffer
+  Memory input_;
+  Memory output_;
+  WrongElements wrong_;
+};
+
+}  // namespace gxp

@@ -1,0 +1,194 @@
+#include "lib/estimate/hardware.h"
+
+#include <array>
+
+#include "lib/base/find_row.h"
+
+namespace gxp {
+namespace {
+
+// Fitted to the public rows of the tables in docs/RESULTS.md, least squares of the logarithm of a
+// step's time. Not fitted, for want of rows that tell them: flash attention (cuDNN's own benchmark
+// on H200, forward and backward together) and NVLink's share (nccl-tests); fused and eager Llama
+// blocks on Ampere, all that is not fused on Blackwell, where Hopper's stand; bf16 on Blackwell
+// (its best product of 8192^3).
+constexpr Generation kAmpere = {
+    .name = "ampere",
+    .matmul_16 = 0.8636,
+    .matmul_8 = 0.55,
+    .half_width = 424.5,
+    .attention_flash = 0.55,
+    .attention_triton = 0.3183,
+    .score_bytes = 15.65,
+    .eager_bytes = 41.26,
+    .eager_llama_bytes = 120.0,
+    .fused_bytes = 35.0,
+    .megatron_2021_bytes = 26.53,
+    .fp8_bytes = 12.0,
+    .mxfp8_bytes = 15.0,
+    .head_bytes = 22.06,
+    .host_s = 0.0004309,
+    .step_s = 0.0076,
+    .exposed = 0.4688,
+    .tensor_exposed = 0.5,
+    .link_share = 0.8,
+    .network_share = 0.2339,
+    .network_share_2021 = 0.07879,
+};
+
+constexpr Generation kHopper = {
+    .name = "hopper",
+    .matmul_16 = 0.6894,
+    .matmul_8 = 0.5672,
+    .half_width = 269.5,
+    .attention_flash = 0.55,
+    .attention_triton = 0.1815,
+    .score_bytes = 16.0,
+    .eager_bytes = 50.29,
+    .eager_llama_bytes = 175.8,
+    .fused_bytes = 35.75,
+    .megatron_2021_bytes = 35.0,
+    .fp8_bytes = 31.96,
+    .mxfp8_bytes = 15.0,
+    .head_bytes = 56.17,
+    .host_s = 0.001406,
+    .step_s = 0.03985,
+    .exposed = 0.3746,
+    .tensor_exposed = 0.273,
+    .link_share = 0.8,
+    .network_share = 0.5583,
+    .network_share_2021 = 0.08,
+};
+
+constexpr Generation kBlackwell = {
+    .name = "blackwell",
+    .matmul_16 = 0.75,
+    .matmul_8 = 0.4815,
+    .half_width = 121.3,
+    .attention_flash = 0.55,
+    .attention_triton = 0.1815,
+    .score_bytes = 16.0,
+    .eager_bytes = 50.29,
+    .eager_llama_bytes = 175.8,
+    .fused_bytes = 88.58,
+    .megatron_2021_bytes = 35.0,
+    .fp8_bytes = 10.8,
+    .mxfp8_bytes = 24.71,
+    .head_bytes = 56.17,
+    .host_s = 0.001406,
+    .step_s = 0.03985,
+    .exposed = 0.3988,
+    .tensor_exposed = 0.4341,
+    .link_share = 0.8,
+    .network_share = 0.5,
+    .network_share_2021 = 0.08,
+};
+
+constexpr Generation kBlackwellUltra = {
+    .name = "blackwell-ultra",
+    .matmul_16 = 0.75,
+    .matmul_8 = 0.591,
+    .half_width = 118.9,
+    .attention_flash = 0.55,
+    .attention_triton = 0.1815,
+    .score_bytes = 16.0,
+    .eager_bytes = 50.29,
+    .eager_llama_bytes = 175.8,
+    .fused_bytes = 46.94,
+    .megatron_2021_bytes = 35.0,
+    .fp8_bytes = 11.44,
+    .mxfp8_bytes = 18.13,
+    .head_bytes = 56.17,
+    .host_s = 0.001406,
+    .step_s = 0.03985,
+    .exposed = 0.5264,
+    .tensor_exposed = 0.4311,
+    .link_share = 0.8,
+    .network_share = 0.5,
+    .network_share_2021 = 0.08,
+};
+
+constexpr double kGB = 1e9;
+constexpr double kTera = 1e12;
+
+constexpr std::array kGpus = {
+    Gpu{"a100-40gb", &kAmpere, 312 * kTera, 0, 1.555 * kTera, 40 * uint64_t{1 << 30}},
+    Gpu{"a100-80gb", &kAmpere, 312 * kTera, 0, 2.039 * kTera, 80 * uint64_t{1 << 30}},
+    Gpu{"h100", &kHopper, 989 * kTera, 1979 * kTera, 3.35 * kTera, 80 * uint64_t{1 << 30}},
+    Gpu{"h100-96gb-500w", &kHopper, 989 * kTera, 1979 * kTera, 2.4 * kTera, 95 * uint64_t{1 << 30},
+        500.0 / 700},
+    Gpu{"h200", &kHopper, 989 * kTera, 1979 * kTera, 4.8 * kTera, 141'000'000'000},
+    Gpu{"b200", &kBlackwell, 2250 * kTera, 4500 * kTera, 8 * kTera, 180'000'000'000},
+    Gpu{"gb200", &kBlackwell, 2500 * kTera, 5000 * kTera, 8 * kTera, 186'000'000'000},
+    Gpu{"b300", &kBlackwellUltra, 2250 * kTera, 4500 * kTera, 8 * kTera, 288'000'000'000},
+    Gpu{"gb300", &kBlackwellUltra, 2500 * kTera, 5000 * kTera, 8 * kTera, 288'000'000'000},
+};
+
+// What a driver calls them.
+struct DeviceName {
+  std::string_view part;
+  const Gpu* gpu;
+};
+constexpr std::array kDeviceNames = {
+    DeviceName{"NVIDIA A100-SXM4-40GB", &kGpus[0]}, DeviceName{"NVIDIA A100-SXM4-80GB", &kGpus[1]},
+    DeviceName{"NVIDIA H100 80GB HBM3", &kGpus[2]}, DeviceName{"NVIDIA H200,", &kGpus[4]},
+    DeviceName{"NVIDIA B200,", &kGpus[5]},          DeviceName{"NVIDIA GB200,", &kGpus[6]},
+    DeviceName{"NVIDIA B300,", &kGpus[7]},          DeviceName{"NVIDIA GB300,", &kGpus[8]}};
+
+// GPUs in a NVLink domain, and GB/s of NVLink, of the NIC and of the link to main memory.
+constexpr Links join(int gpus, double nvlink, double network, double host) {
+  return {gpus, nvlink * kGB, network * kGB, host * kGB};
+}
+
+constexpr std::array kHardware = {
+    Hardware{"a100-40gb-roce", &kGpus[0], join(8, 300, 25, 25)},
+    Hardware{"dgx-a100", &kGpus[1], join(8, 300, 25, 25)},
+    Hardware{"dgx-h100", &kGpus[2], join(8, 450, 50, 50)},
+    Hardware{"h100-96gb-500w", &kGpus[3], join(8, 450, 50, 50)},
+    Hardware{"dgx-h200", &kGpus[4], join(8, 450, 50, 50)},
+    Hardware{"dgx-b200", &kGpus[5], join(8, 900, 50, 50)},
+    Hardware{"dgx-gb200", &kGpus[6], join(64, 900, 50, 200)},
+    Hardware{"dgx-b300", &kGpus[7], join(8, 900, 100, 50)},
+    Hardware{"dgx-gb300", &kGpus[8], join(64, 900, 100, 200)},
+};
+
+constexpr std::array kSoftwares = {
+    Software{"megatron", Elementwise::kFused, Attention::kFlash, true, false, false, false, 6,
+             "Megatron-Core and NeMo: fused, tensor parallelism overlapped"},
+    Software{"fsdp", Elementwise::kFused, Attention::kFlash, false, true, false, true, 14,
+             "PyTorch FSDP2, compiled, as torchtitan"},
+    Software{"fsdp-async-tp", Elementwise::kFused, Attention::kFlash, true, true, false, true, 14,
+             "the same with asynchronous tensor parallelism"},
+    Software{"fsdp-eager", Elementwise::kEager, Attention::kFlash, false, true, false, true, 14,
+             "the same, not compiled"},
+    Software{"llm-foundry", Elementwise::kEager, Attention::kTriton, false, true, false, false, 6,
+             "MosaicML's MPT of 2023: FSDP, not compiled, attention in Triton"},
+    Software{"megatron-2021", Elementwise::kMegatron2021, Attention::kStored, false, false, false,
+             false, 6, "Megatron-LM before flash attention"},
+    Software{"deepspeed-2021", Elementwise::kMegatron2021, Attention::kStored, false, false, true,
+             false, 6, "DeepSpeed's ZeRO-3 as Megatron-LM's authors measured it"},
+};
+
+}  // namespace
+
+std::span<const Gpu> gpus() { return kGpus; }
+std::span<const Hardware> hardware_table() { return kHardware; }
+std::span<const Software> softwares() { return kSoftwares; }
+
+const Gpu& find_gpu(std::string_view name) { return find_row(kGpus, name, "--gpu"); }
+
+const Hardware& find_hardware(std::string_view name) {
+  return find_row(kHardware, name, "--cluster");
+}
+
+const Software& find_software(std::string_view name) {
+  return find_row(kSoftwares, name, "--software");
+}
+
+const Gpu* find_gpu_of_device(std::string_view description) {
+  for (const DeviceName& name : kDeviceNames)
+    if (description.find(name.part) != std::string_view::npos) return name.gpu;
+  return nullptr;
+}
+
+}  // namespace gxp

@@ -1,0 +1,64 @@
+// What may keep GPUs and NICs of a host from their speed, or from reaching each other at all: a
+// table of checks over its files, and over what its process may do.
+//
+// One more check is a row in doctor.cc, its function in one of the doctor_*.cc and its rows in the
+// test. A check looks and never changes anything. It needs no privilege: what it cannot see it
+// says, with what would show it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/report/report.h"
+#include "lib/topo/model/host_tree.h"
+#include "lib/topo/read/system_root.h"
+
+namespace gxp {
+
+enum class DoctorVerdict { kProblem, kWarning, kUnseen, kOk };  // the worst first
+std::string_view to_string(DoctorVerdict verdict);              // "problem", "could not see"
+
+// What is known of the process, and not in a file.
+struct ProcessFacts {
+  std::string nccl_version{};  // "2.21.5"; "": none
+  std::string nccl_error{};    // why there is none
+  std::optional<uint64_t> shared_memory_free_bytes{};
+};
+
+struct DoctorSight {
+  const SystemRoot& root;
+  const HostTree& host;  // read from `root`
+  ProcessFacts process{};
+};
+
+struct Seen {
+  DoctorVerdict verdict = DoctorVerdict::kOk;
+  std::string what;  // a sentence without its full stop
+};
+
+struct DoctorCheck {
+  std::string_view id;
+  std::string_view why;     // it matters
+  std::string_view remedy;  // for a problem or warning, or to see
+  Seen (*look)(const DoctorSight& sight);
+};
+
+struct Diagnosis {
+  const DoctorCheck* check = nullptr;
+  Seen seen;
+};
+
+std::span<const DoctorCheck> doctor_checks();
+// All checks, in the table's order.
+std::vector<Diagnosis> examine(const DoctorSight& sight);
+// The worst first: a line each, and for what is not ok why it matters and what to do.
+std::string doctor_text(const HostTree& host, const std::vector<Diagnosis>& diagnoses);
+// checks[] of {id, verdict, seen, why, remedy}; how many there are of each verdict.
+Report doctor_report(const HostTree& host, const std::vector<Diagnosis>& diagnoses);
+bool any_problem(const std::vector<Diagnosis>& diagnoses);
+
+}  // namespace gxp

@@ -1,0 +1,127 @@
+// Checks of GPUs and their driver.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+
+#include "lib/base/bytes.h"
+#include "lib/inspect/check/doctor_checks.h"
+
+namespace gxp {
+namespace {
+
+constexpr std::string_view kNvidia = "0x10de";
+
+std::vector<DoctorDevice> nvidia_gpus_of(const DoctorSight& sight) {
+  std::vector<DoctorDevice> gpus = gpus_of(sight);
+  std::erase_if(gpus, [&](const DoctorDevice& gpu) {
+    return sight.host[gpu.part].identity.vendor != kNvidia;
+  });
+  return gpus;
+}
+
+bool kernel_is_at_least(const DoctorSight& sight, int major, int minor) {
+  const std::string release = sight.root.read("/proc/sys/kernel/osrelease").value_or("");
+  int has_major = 0, has_minor = 0;
+  std::sscanf(release.c_str(), "%d.%d", &has_major, &has_minor);
+  return std::pair(has_major, has_minor) >= std::pair(major, minor);
+}
+
+// The open driver exports GPU memory as DMA-BUF, which RDMA takes since Linux 5.12.
+bool has_dma_buf(const DoctorSight& sight) {
+  const std::string version = sight.root.read("/proc/driver/nvidia/version").value_or("");
+  return version.find("Open Kernel Module") != std::string::npos &&
+         kernel_is_at_least(sight, 5, 12);
+}
+
+int active_nvlinks(const DoctorSight& sight, PartId gpu) {
+  int count = 0;
+  for (const CrossLink& link : sight.host.cross_links()) {
+    if (link.from == gpu && link.kind == CrossLinkKind::kNvLink) count += link.count;
+  }
+  return count;
+}
+
+}  // namespace
+
+Seen look_at_driver(const DoctorSight& sight) {
+  DoctorFindings findings;
+  for (const DoctorDevice& gpu : nvidia_gpus_of(sight)) {
+    const std::string driver = sight.root.link_name(gpu.folder() + "/driver");
+    if (driver == "nvidia") continue;
+    findings.add(DoctorVerdict::kProblem,
+                 driver.empty() ? "it has no driver" : "its driver is " + driver, gpu.name);
+  }
+  return findings.seen_or(nvidia_gpus_of(sight).empty() ? "there are no NVIDIA GPUs here"
+                                                        : "nvidia, at all GPUs");
+}
+
+Seen look_at_gpu_direct(const DoctorSight& sight) {
+  if (nvidia_gpus_of(sight).empty() || !has_rdma(sight))
+    return {DoctorVerdict::kOk, "there are not both NVIDIA GPUs and RDMA NICs here"};
+  if (has_dma_buf(sight))
+    return {DoctorVerdict::kOk, "by DMA-BUF: open driver, Linux 5.12 or later"};
+  for (const char* const module : {"nvidia_peermem", "nv_peer_mem"}) {
+    if (!sight.root.exists(fmt::format("/sys/module/{}", module))) continue;
+    if (!sight.root.list("/sys/kernel/mm/memory_peers").empty())
+      return {DoctorVerdict::kOk, fmt::format("by {}, which is registered", module)};
+    return {DoctorVerdict::kProblem,
+            fmt::format("{} is loaded, but the RDMA driver does not know it "
+                        "(/sys/kernel/mm/memory_peers is empty)",
+                        module)};
+  }
+  return {DoctorVerdict::kProblem, "neither nvidia-peermem nor DMA-BUF is there"};
+}
+
+Seen look_at_nvlinks(const DoctorSight& sight) {
+  const std::vector<DoctorDevice> gpus = nvidia_gpus_of(sight);
+  if (gpus.empty()) return {DoctorVerdict::kOk, "there are no NVIDIA GPUs here"};
+  std::map<std::string, int> most;  // by device id
+  bool any_driver = false;
+  for (const DoctorDevice& gpu : gpus) {
+    int& count = most[sight.host[gpu.part].identity.device];
+    count = std::max(count, active_nvlinks(sight, gpu.part));
+    any_driver = any_driver || std::get<GpuInfo>(sight.host[gpu.part].info).number.has_value();
+  }
+  if (!any_driver) return {DoctorVerdict::kUnseen, "only the driver tells the state of NVLinks"};
+  const bool switched = !sight.host.all_of(PartKind::kNvSwitch).empty();
+  DoctorFindings findings;
+  for (const DoctorDevice& gpu : gpus) {
+    const int active = active_nvlinks(sight, gpu.part);
+    const int best = most[sight.host[gpu.part].identity.device];
+    if (active < best)
+      findings.add(DoctorVerdict::kProblem,
+                   fmt::format("{} NVLinks are active, of its like {}", active, best), gpu.name);
+    if (best == 0 && switched)
+      findings.add(DoctorVerdict::kProblem, "no NVLink is active, and there are NVSwitches",
+                   gpu.name);
+  }
+  return findings.seen_or(
+      fmt::format("{} active at each GPU, as at its like", most.begin()->second));
+}
+
+Seen look_at_bar(const DoctorSight& sight) {
+  constexpr uint64_t kSmallBytes = 256u << 20;  // what a GPU without Resizable BAR shows
+  if (nvidia_gpus_of(sight).empty() || !has_rdma(sight))
+    return {DoctorVerdict::kOk, "there are not both NVIDIA GPUs and RDMA NICs here"};
+  DoctorFindings findings;
+  for (const DoctorDevice& gpu : nvidia_gpus_of(sight)) {
+    // A line a BAR: first address, last address, flags. The second is BAR1.
+    const std::string text = sight.root.read(gpu.folder() + "/resource").value_or("");
+    const size_t line = text.find('\n');
+    unsigned long long first = 0, last = 0;
+    if (line == std::string::npos ||
+        std::sscanf(text.c_str() + line, " %llx %llx", &first, &last) != 2) {
+      findings.add(DoctorVerdict::kUnseen, "its BARs are not in /sys", gpu.name);
+    } else if (last - first < kSmallBytes) {
+      findings.add(DoctorVerdict::kWarning,
+                   fmt::format("BAR1 has {}", format_bytes(last == 0 ? 0 : last - first + 1)),
+                   gpu.name);
+    }
+  }
+  return findings.seen_or("BAR1 has more than 256 MiB at all GPUs");
+}
+
+}  // namespace gxp

@@ -1,0 +1,135 @@
+// Checks of RDMA devices and their ports.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lib/inspect/check/doctor_checks.h"
+
+namespace gxp {
+namespace {
+
+constexpr const char* kNoRdma = "there are no RDMA NICs here";
+
+struct RdmaPort {
+  std::string name;    // "mlx5_0"; of a device with several ports "mlx5_0/2"
+  std::string folder;  // in /sys
+  std::string model;   // vendor and device
+  const PortInfo* info = nullptr;
+};
+
+std::vector<RdmaPort> rdma_ports_of(const DoctorSight& sight) {
+  std::vector<RdmaPort> ports;
+  for (const PartId id : sight.host.all_of(PartKind::kPort)) {
+    const auto& info = std::get<PortInfo>(sight.host[id].info);
+    const std::string device = "/sys/class/infiniband/" + info.name;
+    if (!info.port || !sight.root.exists(device)) continue;
+    const PciIdentity& identity = sight.host[sight.host[id].above].identity;
+    const bool several = sight.root.list(device + "/ports").size() > 1;
+    ports.push_back({several ? fmt::format("{}/{}", info.name, *info.port) : info.name,
+                     fmt::format("{}/ports/{}", device, *info.port),
+                     identity.vendor + identity.device, &info});
+  }
+  return ports;
+}
+
+bool is_roce(const RdmaPort& port) { return port.info->link_layer == "Ethernet"; }
+bool is_active(const RdmaPort& port) { return port.info->state == "active"; }
+
+enum class GidKind { kNone, kLocal, kRouted };
+
+// The best entry of a port's table that is of RoCE v2.
+GidKind best_gid(const DoctorSight& sight, const RdmaPort& port) {
+  GidKind best = GidKind::kNone;
+  for (const std::string& index : sight.root.list(port.folder + "/gids")) {
+    const std::string gid = sight.root.read(port.folder + "/gids/" + index).value_or("");
+    const auto type = sight.root.read(port.folder + "/gid_attrs/types/" + index);
+    if (gid.find_first_not_of("0:") == std::string::npos || type != "RoCE v2") continue;
+    best = std::max(best, gid.starts_with("fe80") ? GidKind::kLocal : GidKind::kRouted);
+  }
+  return best;
+}
+
+}  // namespace
+
+Seen look_at_verbs(const DoctorSight& sight) {
+  if (!has_rdma(sight)) return {DoctorVerdict::kOk, kNoRdma};
+  if (!sight.root.exists("/dev/null"))
+    return {DoctorVerdict::kUnseen, "/dev is not recorded; run it on the host"};
+  const std::vector<std::string> devices = sight.root.list("/dev/infiniband");
+  if (std::ranges::any_of(devices, [](const auto& name) { return name.starts_with("uverbs"); }))
+    return {DoctorVerdict::kOk, "/dev/infiniband is there"};
+  return {DoctorVerdict::kProblem,
+          "there are RDMA devices in /sys, but no /dev/infiniband/uverbs*"};
+}
+
+Seen look_at_port_state(const DoctorSight& sight) {
+  const std::vector<RdmaPort> ports = rdma_ports_of(sight);
+  if (ports.empty()) return {DoctorVerdict::kOk, kNoRdma};
+  const bool any_active = std::ranges::any_of(ports, is_active);
+  DoctorFindings findings;
+  for (const RdmaPort& port : ports) {
+    // Ports without a cable are common beside others.
+    if (!is_active(port))
+      findings.add(any_active ? DoctorVerdict::kWarning : DoctorVerdict::kProblem,
+                   fmt::format("it is {}",
+                               port.info->state.empty() ? "in an unknown state" : port.info->state),
+                   port.name);
+  }
+  return findings.seen_or("all ports are active");
+}
+
+// /sys does not tell what a port could do, but ports of the same model do.
+Seen look_at_port_rate(const DoctorSight& sight) {
+  const std::vector<RdmaPort> ports = rdma_ports_of(sight);
+  if (ports.empty()) return {DoctorVerdict::kOk, kNoRdma};
+  std::map<std::string, double> fastest;
+  for (const RdmaPort& port : ports) {
+    double& most = fastest[port.model];
+    if (is_active(port)) most = std::max(most, port.info->mbit_per_s);
+  }
+  DoctorFindings findings;
+  for (const RdmaPort& port : ports) {
+    const double most = fastest[port.model];
+    if (is_active(port) && port.info->mbit_per_s < most)
+      findings.add(DoctorVerdict::kProblem,
+                   fmt::format("{:g} Gbit/s, others of its model {:g}",
+                               port.info->mbit_per_s / 1000, most / 1000),
+                   port.name);
+  }
+  return findings.seen_or("active ports of a model have the same rate");
+}
+
+Seen look_at_gid_table(const DoctorSight& sight) {
+  DoctorFindings findings;
+  for (const RdmaPort& port : rdma_ports_of(sight)) {
+    if (!is_roce(port) || !is_active(port)) continue;
+    if (sight.root.list(port.folder + "/gids").empty()) {
+      findings.add(DoctorVerdict::kUnseen, "its GIDs are not in /sys (another network namespace)",
+                   port.name);
+      continue;
+    }
+    const GidKind best = best_gid(sight, port);
+    if (best == GidKind::kNone)
+      findings.add(DoctorVerdict::kProblem, "no GID is of RoCE v2", port.name);
+    if (best == GidKind::kLocal)
+      findings.add(DoctorVerdict::kWarning, "its GIDs of RoCE v2 are link-local only", port.name);
+  }
+  return findings.seen_or("each active RoCE port, if any, has a GID of RoCE v2 with an address");
+}
+
+Seen look_at_mtu(const DoctorSight& sight) {
+  constexpr long kLargePackets = 4200;  // 4096 bytes of data and the headers of RoCE v2
+  DoctorFindings findings;
+  for (const RdmaPort& port : rdma_ports_of(sight)) {
+    if (!is_roce(port) || !is_active(port) || port.info->interface.empty()) continue;
+    const auto mtu =
+        sight.root.read_number(fmt::format("/sys/class/net/{}/mtu", port.info->interface));
+    if (mtu && *mtu < kLargePackets)
+      findings.add(DoctorVerdict::kWarning, fmt::format("the MTU is {}", *mtu),
+                   port.info->interface);
+  }
+  return findings.seen_or("large enough at all active RoCE interfaces, if any");
+}
+
+}  // namespace gxp

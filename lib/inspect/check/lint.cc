@@ -1,0 +1,146 @@
+#include "lib/inspect/check/lint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/inspect/check/lint_rules.h"
+#include "lib/topo/read/nccl_xml.h"
+
+namespace gxp {
+namespace {
+
+constexpr std::array<std::string_view, 3> kSeverities = {"error", "warning", "note"};
+
+void add_host_findings(const HostTree& host, std::vector<LintFinding>& findings) {
+  const LintSubject subject(host);
+  for (const LintRow& row : lint_rows()) {
+    if (row.host == nullptr || (row.of_file && host.dialect.empty())) continue;
+    row.host(subject, [&](SourcePlace place, std::string what) {
+      findings.push_back({&row.rule, place, std::move(what)});
+    });
+  }
+}
+
+void sort_by_place(std::vector<LintFinding>& findings) {
+  std::ranges::stable_sort(findings, {}, [](const LintFinding& one) {
+    return std::pair(one.place.line, one.place.column);
+  });
+}
+
+// Takes "read topology NAME:4:7: why" apart.
+LintFinding to_finding(const Error& error, const std::string& name) {
+  LintFinding finding{.rule = &lint_rows().front().rule, .what = error.what()};
+  const std::string start = fmt::format("read topology {}:", name);
+  if (!finding.what.starts_with(start)) return finding;
+  const char* const last = finding.what.data() + finding.what.size();
+  const auto line = std::from_chars(finding.what.data() + start.size(), last, finding.place.line);
+  if (line.ec != std::errc() || line.ptr == last) return finding;
+  const auto column = std::from_chars(line.ptr + 1, last, finding.place.column);
+  const size_t rest = size_t(column.ptr - finding.what.data()) + 2;
+  if (column.ec == std::errc() && rest <= finding.what.size()) finding.what.erase(0, rest);
+  return finding;
+}
+
+std::string to_line(const LintFinding& finding, const std::string& name) {
+  const std::string at = finding.place.line == 0 ? name
+                                                 : fmt::format("{}:{}:{}", name, finding.place.line,
+                                                               finding.place.column);
+  return fmt::format("{}: {}: {} [{}]\n", at, to_string(finding.rule->severity), finding.what,
+                     finding.rule->id);
+}
+
+std::string counted(size_t count, Severity severity) {
+  return fmt::format("{} {}{}", count, to_string(severity), count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string_view to_string(Severity severity) { return kSeverities[size_t(severity)]; }
+
+std::vector<LintRule> lint_rules() {
+  std::vector<LintRule> rules;
+  for (const LintRow& row : lint_rows()) rules.push_back(row.rule);
+  return rules;
+}
+
+std::vector<LintFinding> lint_host(const HostTree& host) {
+  std::vector<LintFinding> findings;
+  add_host_findings(host, findings);
+  sort_by_place(findings);
+  return findings;
+}
+
+std::vector<LintFinding> lint_nccl_xml(std::string_view text, const std::string& name) {
+  std::vector<LintFinding> findings;
+  const std::vector<XmlTag> tags = scan_tags(text);
+  for (const LintRow& row : lint_rows()) {
+    if (row.tags == nullptr) continue;
+    row.tags(tags, [&](SourcePlace place, std::string what) {
+      findings.push_back({&row.rule, place, std::move(what)});
+    });
+  }
+  try {
+    add_host_findings(read_nccl_xml(text, name), findings);
+  } catch (const Error& error) {
+    findings.push_back(to_finding(error, name));
+  }
+  sort_by_place(findings);
+  return findings;
+}
+
+size_t count_of(std::span<const LintFinding> findings, Severity severity) {
+  return size_t(std::ranges::count_if(
+      findings, [&](const LintFinding& one) { return one.rule->severity == severity; }));
+}
+
+std::string lint_text(std::span<const LintFinding> findings, const std::string& name) {
+  std::string text;
+  std::set<std::string_view> explained;
+  for (const LintFinding& finding : findings) {
+    text += to_line(finding, name);
+    if (!explained.insert(finding.rule->id).second) continue;
+    text += fmt::format("    why: {}\n    fix: {}\n", finding.rule->why, finding.rule->fix);
+  }
+  using enum Severity;
+  return text + fmt::format("{}: {}, {}, {}\n", name, counted(count_of(findings, kError), kError),
+                            counted(count_of(findings, kWarning), kWarning),
+                            counted(count_of(findings, kNote), kNote));
+}
+
+Report lint_report(std::span<const LintFinding> findings, const std::string& name) {
+  using enum Severity;
+  Report report{.schema = "gxp.topo.lint/1"};
+  report.facts = {{{"file"}, name},
+                  {{"errors"}, int64_t(count_of(findings, kError))},
+                  {{"warnings"}, int64_t(count_of(findings, kWarning))},
+                  {{"notes"}, int64_t(count_of(findings, kNote))}};
+  Table& table = report.add_table(
+      "findings", {{"rule"}, {"severity"}, {"line"}, {"column"}, {"what"}, {"why"}, {"fix"}});
+  for (const LintFinding& one : findings) {
+    table.add_row({std::string(one.rule->id), std::string(to_string(one.rule->severity)),
+                   int64_t{one.place.line}, int64_t{one.place.column}, one.what,
+                   std::string(one.rule->why), std::string(one.rule->fix)});
+  }
+  return report;
+}
+
+Report lint_rules_report() {
+  Report report{.schema = "gxp.topo.lint-rules/1"};
+  Table& table = report.add_table("rules", {{"id"}, {"severity"}, {"what"}, {"why"}, {"fix"}});
+  for (const LintRow& row : lint_rows()) {
+    const LintRule& rule = row.rule;
+    table.add_row({std::string(rule.id), std::string(to_string(rule.severity)),
+                   std::string(rule.what), std::string(rule.why), std::string(rule.fix)});
+  }
+  return report;
+}
+
+}  // namespace gxp

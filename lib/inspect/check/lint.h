@@ -1,0 +1,53 @@
+// What is wrong with a topology file, or with what a host says of itself: findings with their
+// place, why they matter and what to do. Judged by what NCCL's reader and search make of it.
+//
+// Severities, as compilers have them:
+//   error    NCCL refuses the file, or plans for hardware that cannot be as it says
+//   warning  NCCL guesses, ignores a device, or the host is built to be slow
+//   note     unusual, and harmless or wanted
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/report/report.h"
+#include "lib/topo/model/host_tree.h"
+
+namespace gxp {
+
+enum class Severity : uint8_t { kError, kWarning, kNote };
+std::string_view to_string(Severity severity);
+
+struct LintRule {
+  std::string_view id;  // "nvlink-to-itself"
+  Severity severity;
+  std::string_view what;
+  std::string_view why;
+  std::string_view fix;
+};
+
+struct LintFinding {
+  const LintRule* rule = nullptr;
+  SourcePlace place{};
+  std::string what{};  // here: with names and numbers
+};
+
+// All there are, in the order in which they are checked.
+std::vector<LintRule> lint_rules();
+
+// In the order of places, then of rules. A text that cannot be read is a finding as well.
+std::vector<LintFinding> lint_nccl_xml(std::string_view text, const std::string& name);
+std::vector<LintFinding> lint_host(const HostTree& host);
+
+size_t count_of(std::span<const LintFinding> findings, Severity severity);
+
+// "topo.xml:4:7: error: ... [nvlink-to-itself]", with why and remedy after the first of each rule,
+// and a line that counts. `name` is the file's.
+std::string lint_text(std::span<const LintFinding> findings, const std::string& name);
+Report lint_report(std::span<const LintFinding> findings, const std::string& name);
+Report lint_rules_report();
+
+}  // namespace gxp

@@ -1,0 +1,113 @@
+// NVLinks and xGMI links: each GPU lists its own ends.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lib/inspect/check/lint_rules.h"
+#include "lib/inspect/view/part_words.h"
+
+namespace gxp {
+namespace {
+
+bool joins_gpus(const CrossLink& link) {
+  return link.kind == CrossLinkKind::kNvLink || link.kind == CrossLinkKind::kXgmi;
+}
+
+std::string links_of(CrossLinkKind kind, int count) {
+  return count_of(size_t(count), to_string(kind));
+}
+
+// To an NVSwitch or a CPU, which need not stand in the file.
+bool leaves_tree(const CrossLink& link) { return link.target_class.starts_with("0x0680"); }
+
+struct OneWay {
+  int count = 0;
+  const CrossLink* first = nullptr;
+};
+
+std::map<std::pair<PartId, PartId>, OneWay> between_gpus(const LintSubject& subject) {
+  std::map<std::pair<PartId, PartId>, OneWay> ways;
+  for (const CrossLink& link : subject.host.cross_links()) {
+    if (!joins_gpus(link) || link.to == kNoPart || link.to == link.from) continue;
+    if (subject.host[link.to].kind != PartKind::kGpu) continue;
+    OneWay& way = ways[{link.from, link.to}];
+    way.count += link.count;
+    if (way.first == nullptr) way.first = &link;
+  }
+  return ways;
+}
+
+}  // namespace
+
+void check_link_to_itself(const LintSubject& subject, const Say& say) {
+  for (const CrossLink& link : subject.host.cross_links()) {
+    if (joins_gpus(link) && link.to == link.from && link.to != kNoPart)
+      say(link.place, fmt::format("{} from {} to itself", links_of(link.kind, link.count),
+                                  subject.called(link.from)));
+  }
+}
+
+void check_link_to_nothing(const LintSubject& subject, const Say& say) {
+  for (const CrossLink& link : subject.host.cross_links()) {
+    if (!joins_gpus(link) || link.to != kNoPart || leaves_tree(link)) continue;
+    say(link.place,
+        link.target.empty()
+            ? fmt::format("{} of {} has no target", to_string(link.kind), subject.called(link.from))
+            : fmt::format("{} of {} leads to {}, which is not here", to_string(link.kind),
+                          subject.called(link.from), link.target.substr(0, kShown)));
+  }
+}
+
+void check_link_class(const LintSubject& subject, const Say& say) {
+  for (const CrossLink& link : subject.host.cross_links()) {
+    if (joins_gpus(link) && link.target_class.empty())
+      say(link.place, fmt::format("{} of {} to {} has no tclass", to_string(link.kind),
+                                  subject.called(link.from), link.target.substr(0, kShown)));
+  }
+}
+
+void check_link_one_way(const LintSubject& subject, const Say& say) {
+  const auto ways = between_gpus(subject);
+  for (const auto& [pair, way] : ways) {
+    if (!ways.contains({pair.second, pair.first}))
+      say(way.first->place,
+          fmt::format("{} lists {} to {}, which lists none back", subject.called(pair.first),
+                      links_of(way.first->kind, way.count), subject.called(pair.second)));
+  }
+}
+
+void check_link_counts(const LintSubject& subject, const Say& say) {
+  const auto ways = between_gpus(subject);
+  for (const auto& [pair, way] : ways) {
+    const auto back = ways.find({pair.second, pair.first});
+    if (back == ways.end() || pair.first > pair.second || back->second.count == way.count) continue;
+    say(way.first->place,
+        fmt::format("{} lists {} to {}, which lists {} back", subject.called(pair.first),
+                    links_of(way.first->kind, way.count), subject.called(pair.second),
+                    back->second.count));
+  }
+}
+
+// A GPU with fewer links than the others have; where the most frequent number is not the largest,
+// GPUs differ by design.
+void check_link_missing(const LintSubject& subject, const Say& say) {
+  std::map<PartId, int> counts;
+  for (const PartId id : subject.host.all_of(PartKind::kGpu)) counts[id] = 0;
+  for (const CrossLink& link : subject.host.cross_links()) {
+    if (joins_gpus(link) && counts.contains(link.from)) counts[link.from] += link.count;
+  }
+  std::map<int, int> gpus_with;
+  for (const auto& [id, count] : counts) ++gpus_with[count];
+  if (gpus_with.size() < 2) return;
+  const auto [most, often] = *gpus_with.rbegin();
+  if (2 * size_t(often) <= counts.size()) return;
+  for (const auto& [id, count] : counts) {
+    if (count < most)
+      say(subject.host[id].place,
+          fmt::format("{} has {} links to GPUs and switches, {} of {} GPUs have {}",
+                      subject.called(id), count, often, counts.size(), most));
+  }
+}
+
+}  // namespace gxp

@@ -1,0 +1,182 @@
+// NCCL reads XML with a reader of its own, which knows less than XML allows and has fixed sizes
+// (src/graph/xml.cc, xml.h and topo.h of NCCL 2.30).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/inspect/check/lint_rules.h"
+#include "lib/topo/nccl/nccl_rules.h"
+
+namespace gxp {
+namespace {
+
+constexpr size_t kMostAttributes = 16;  // MAX_ATTR_COUNT
+constexpr size_t kMostChildren = 640;   // MAX_SUBS
+// MAX_STR_LEN is 255; the closing quote and the end of the string must fit before its last place.
+constexpr size_t kLongestValue = 253;
+constexpr size_t kTagShown = 20;
+
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : text_(text) {}
+
+  std::vector<XmlTag> scan() {
+    std::vector<XmlTag> tags;
+    XmlTag next;
+    while (at_ < text_.size()) {
+      if (text_.substr(at_).starts_with("<!--")) {
+        skip_past("-->");
+      } else if (text_[at_] == '<') {
+        read_tag(next);
+        tags.push_back(next);
+        next = {};
+      } else {
+        read_between(next);
+      }
+    }
+    return tags;
+  }
+
+ private:
+  [[nodiscard]] SourcePlace place() const { return {line_, int(at_ - line_start_) + 1}; }
+
+  void step() {
+    if (text_[at_] == '\n') {
+      ++line_;
+      line_start_ = at_ + 1;
+    }
+    ++at_;
+  }
+
+  void skip_past(std::string_view end) {
+    const size_t found = text_.find(end, at_);
+    const size_t stop = found == std::string_view::npos ? text_.size() : found + end.size();
+    while (at_ < stop) step();
+  }
+
+  // Up to the next tag, if there is anything but space.
+  void read_between(XmlTag& next) {
+    const char c = text_[at_];
+    if (c != ' ' && c != '\n' && c != '\r' && next.before.empty()) {
+      next.before = text_.substr(at_, text_.find('<', at_) - at_);
+      next.before_place = place();
+    }
+    step();
+  }
+
+  void read_tag(XmlTag& tag) {
+    tag.place = place();
+    const size_t start = at_ + 1;
+    step();
+    char quote = 0;
+    size_t value_start = 0;
+    for (; at_ < text_.size() && (quote != 0 || text_[at_] != '>'); step()) {
+      const char c = text_[at_];
+      if (quote == 0 && (c == '"' || c == '\'')) {
+        quote = c;
+        value_start = at_ + 1;
+        ++tag.attributes;
+      } else if (c == quote) {
+        quote = 0;
+        tag.longest_value = std::max(tag.longest_value, at_ - value_start);
+      } else if (quote == 0 && (c == '\n' || c == '\r' || c == '\t')) {
+        tag.is_broken = true;
+      }
+    }
+    const std::string_view inside = text_.substr(start, at_ - start);
+    if (at_ < text_.size()) step();
+    tag.name = inside.substr(0, inside.find_first_of(" \t\r\n/>", 1));
+    using enum XmlTag::Kind;
+    tag.kind = inside.starts_with('/')                              ? kClose
+               : inside.starts_with('?') || inside.starts_with('!') ? kOther
+               : inside.ends_with('/')                              ? kSingle
+                                                                    : kOpen;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  int line_ = 1;
+  size_t line_start_ = 0;
+};
+
+// The first tag for which `is_wrong`, with the number of them.
+template <class IsWrong, class Describe>
+void say_first(std::span<const XmlTag> tags, const Say& say, IsWrong is_wrong, Describe describe) {
+  const auto first = std::ranges::find_if(tags, is_wrong);
+  if (first == tags.end()) return;
+  const auto times = std::ranges::count_if(tags, is_wrong);
+  say(first->place,
+      times == 1 ? describe(*first) : fmt::format("{} ({} times)", describe(*first), times));
+}
+
+bool is_element(const XmlTag& tag) {
+  return tag.kind == XmlTag::Kind::kOpen || tag.kind == XmlTag::Kind::kSingle;
+}
+
+}  // namespace
+
+std::vector<XmlTag> scan_tags(std::string_view text) { return Scanner(text).scan(); }
+
+void check_declaration(std::span<const XmlTag> tags, const Say& say) {
+  say_first(
+      tags, say, [](const XmlTag& tag) { return tag.kind == XmlTag::Kind::kOther; },
+      [](const XmlTag& tag) { return fmt::format("<{}>", tag.name.substr(0, kTagShown)); });
+}
+
+void check_between(std::span<const XmlTag> tags, const Say& say) {
+  const auto is_wrong = [](const XmlTag& tag) { return !tag.before.empty(); };
+  const auto first = std::ranges::find_if(tags, is_wrong);
+  if (first == tags.end()) return;
+  const std::string what =
+      first->before[0] == '\t'
+          ? "a tab between elements"
+          : fmt::format("\"{}\" between elements", first->before.substr(0, kTagShown));
+  const auto times = std::ranges::count_if(tags, is_wrong);
+  say(first->before_place, times == 1 ? what : fmt::format("{} ({} times)", what, times));
+}
+
+void check_broken_tag(std::span<const XmlTag> tags, const Say& say) {
+  say_first(
+      tags, say,
+      [](const XmlTag& tag) { return tag.is_broken && tag.kind != XmlTag::Kind::kOther; },
+      [](const XmlTag& tag) {
+        return fmt::format("<{}> has a line break or a tab in it", tag.name.substr(0, kTagShown));
+      });
+}
+
+void check_element_count(std::span<const XmlTag> tags, const Say& say) {
+  const auto count = std::ranges::count_if(tags, is_element);
+  if (count < kNcclMostXmlNodes) return;
+  auto left = kNcclMostXmlNodes;
+  const auto tag =
+      std::ranges::find_if(tags, [&](const XmlTag& one) { return is_element(one) && --left == 0; });
+  say(tag->place, fmt::format("element {} of {}; NCCL gives up here", kNcclMostXmlNodes, count));
+}
+
+void check_child_count(std::span<const XmlTag> tags, const Say& say) {
+  std::vector<size_t> children = {0};
+  for (const XmlTag& tag : tags) {
+    if (tag.kind == XmlTag::Kind::kClose && children.size() > 1) children.pop_back();
+    if (!is_element(tag)) continue;
+    if (++children.back() == kMostChildren + 1)
+      say(tag.place, fmt::format("child {} of one element", kMostChildren + 1));
+    if (tag.kind == XmlTag::Kind::kOpen) children.push_back(0);
+  }
+}
+
+void check_attribute_count(std::span<const XmlTag> tags, const Say& say) {
+  for (const XmlTag& tag : tags) {
+    if (tag.attributes > kMostAttributes && is_element(tag))
+      say(tag.place, fmt::format("<{}> has {} attributes", tag.name, tag.attributes));
+  }
+}
+
+void check_long_value(std::span<const XmlTag> tags, const Say& say) {
+  for (const XmlTag& tag : tags) {
+    if (tag.longest_value > kLongestValue && is_element(tag))
+      say(tag.place, fmt::format("<{}> has a value of {} characters", tag.name.substr(0, kTagShown),
+                                 tag.longest_value));
+  }
+}
+
+}  // namespace gxp

@@ -1,0 +1,40 @@
+// How every GPU and NIC of a host lies to every other, as a matrix: in nvidia-smi's words and in
+// NCCL's, and where and why the two differ.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/topo/nccl/nccl_routes.h"
+
+namespace gxp {
+
+struct DeviceMatrix {
+  std::vector<PartId> gpus;
+  std::vector<PartId> nics;                     // ports, and NICs of which no port is known
+  std::vector<std::vector<std::string>> cells;  // "NV18", "PIX", "X"; GPUs first, in both ways
+  std::vector<std::string> notes;               // what the source cannot tell: a sentence each
+
+  [[nodiscard]] std::vector<PartId> devices() const;
+};
+
+// As `nvidia-smi topo -m` has it: NV# (NVLinks between the two, or of the lesser of them to
+// NVSwitches), PIX, PXB, PHB, NODE, SYS. GPUs in the order of their numbers; NICs that have no PCIe
+// device are not there. Source: nvidia-smi's legend.
+DeviceMatrix smi_matrix(const HostTree& host);
+// NCCL's path types between the same devices, by the wiring (kWired) or where it sends data
+// (kUsed); DIS for what it leaves out.
+enum class NcclView { kWired, kUsed };
+DeviceMatrix nccl_matrix(const NcclPaths& paths, const NcclRoutes& routes, NcclView view);
+
+// Cells that differ for one reason, from row to column.
+struct MatrixDifference {
+  std::string smi, nccl;
+  std::string why;
+  std::vector<std::pair<PartId, PartId>> cells;
+};
+// `nccl` is of the same host as `smi`.
+std::vector<MatrixDifference> compare(const DeviceMatrix& smi, const DeviceMatrix& nccl,
+                                      const NcclPaths& paths, const NcclRoutes& routes);
+
+}  // namespace gxp

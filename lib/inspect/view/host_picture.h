@@ -1,0 +1,14 @@
+// The picture of one host: NUMA nodes as boxes side by side, PCIe switches as boxes within them,
+// the devices of a switch in columns below its head, GPUs at the bottom of all, and under them what
+// joins GPUs directly. A line is as wide as the root of what it carries.
+//   Cost  linear in the parts, but for bundles: they are laid into rows one by one.
+#pragma once
+
+#include "lib/inspect/view/diagram.h"
+#include "lib/inspect/view/picture.h"
+
+namespace gxp {
+
+Picture draw_host(const Diagram& diagram);
+
+}  // namespace gxp

@@ -1,0 +1,99 @@
+#include "lib/inspect/view/matrix_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/topo/model/cpu_set.h"
+
+namespace gxp {
+namespace {
+
+constexpr size_t kCellsShown = 8;
+
+constexpr std::string_view kSmiLegend =
+    "\nLegend:\n\n"
+    "  X    = Self\n"
+    "  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., "
+    "QPI/UPI)\n"
+    "  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges "
+    "within a NUMA node\n"
+    "  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)\n"
+    "  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host "
+    "Bridge)\n"
+    "  PIX  = Connection traversing at most a single PCIe bridge\n"
+    "  NV#  = Connection traversing a bonded set of # NVLinks\n";
+
+constexpr std::string_view kNcclLegend =
+    "\nLegend, nearest first:\n\n"
+    "  X    = the device itself\n"
+    "  LOC  = the same device: ports of one NIC\n"
+    "  NVL  = NVLink or xGMI, also through NVSwitches\n"
+    "  NVB  = NVLink through one other GPU\n"
+    "  C2C  = a chip-to-chip link\n"
+    "  PIX  = one PCIe switch\n"
+    "  PXB  = several PCIe switches\n"
+    "  P2C  = PCIe and a chip-to-chip link\n"
+    "  PXN  = NVLink to the GPU beside the NIC, then PCIe\n"
+    "  PHB  = through a NUMA node\n"
+    "  SYS  = from one NUMA node to another\n"
+    "  DIS  = NCCL has no path\n";
+
+// "GPU0", "NIC3": by place, as nvidia-smi numbers them.
+std::vector<std::string> short_names(const DeviceMatrix& matrix) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < matrix.gpus.size(); ++i) names.push_back(fmt::format("GPU{}", i));
+  for (size_t i = 0; i < matrix.nics.size(); ++i) names.push_back(fmt::format("NIC{}", i));
+  return names;
+}
+
+std::string affinity_columns(const HostTree& host, PartId gpu) {
+  const PartId node = host.find_above(gpu, PartKind::kNumaNode);
+  if (node == kNoPart) return "\t\t\tN/A";
+  const auto* info = std::get_if<NumaNodeInfo>(&host[node].info);
+  const auto cpus = CpuSet::parse_map(info == nullptr ? "" : info->affinity);
+  const auto number = info == nullptr ? std::nullopt : info->number;
+  return fmt::format("\t{}\t{}\t\tN/A", cpus ? cpus->to_list() : "",
+                     number ? std::to_string(*number) : "");
+}
+
+}  // namespace
+
+std::string_view smi_legend() { return kSmiLegend; }
+std::string_view nccl_legend() { return kNcclLegend; }
+
+std::string matrix_text(const HostTree& host, const DeviceMatrix& matrix, std::string_view legend) {
+  const std::vector<std::string> names = short_names(matrix);
+  std::string text =
+      fmt::format("\t{}\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n", fmt::join(names, "\t"));
+  for (size_t row = 0; row < names.size(); ++row) {
+    text += names[row];
+    for (const std::string& cell : matrix.cells[row]) text += cell == "X" ? "\t X " : "\t" + cell;
+    text += row < matrix.gpus.size() ? affinity_columns(host, matrix.gpus[row]) : "\t\t\t\t";
+    text += '\n';
+  }
+  text += legend;
+  if (matrix.nics.empty()) return text;
+  const std::vector<std::string> parts = names_of_parts(host);
+  text += "\nNIC Legend:\n\n";
+  for (size_t i = 0; i < matrix.nics.size(); ++i)
+    text += fmt::format("  NIC{}: {}\n", i, parts[matrix.nics[i]]);
+  return text;
+}
+
+std::string cells_text(const DeviceMatrix& matrix, const MatrixDifference& difference) {
+  const std::vector<std::string> names = short_names(matrix);
+  const std::vector<PartId> devices = matrix.devices();
+  const auto name = [&](PartId part) {
+    return names[size_t(std::ranges::find(devices, part) - devices.begin())];
+  };
+  std::string text;
+  for (size_t i = 0; i < difference.cells.size() && i < kCellsShown; ++i)
+    text += fmt::format("{}{}-{}", i == 0 ? "" : ", ", name(difference.cells[i].first),
+                        name(difference.cells[i].second));
+  if (difference.cells.size() > kCellsShown)
+    text += fmt::format(" and {} more", difference.cells.size() - kCellsShown);
+  return text;
+}
+
+}  // namespace gxp

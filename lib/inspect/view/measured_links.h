@@ -1,0 +1,43 @@
+// What was measured between ranks, put on the graph of the host that some of them ran on.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "lib/report/report.h"
+#include "lib/topo/model/host_tree.h"
+
+namespace gxp {
+
+struct MeasuredLink {
+  int from = 0;  // ranks
+  int to = 0;
+  std::string from_host{};
+  std::string to_host{};
+  bool one_host = false;
+  int from_cpu = -1;  // of the graph's host, where the rank ran; -1: it ran on another
+  int to_cpu = -1;
+  std::string transport{};
+  double latency_s = 0;
+  double gb_per_s = 0;
+  std::string interface {};  // of the sending host, which carried it; "": none did
+  double link_gb_per_s = 0;  // with headers; 0: no interface
+};
+
+struct LinkEnds {         // none: it is not on this graph
+  PartId from = kNoPart;  // the NUMA node, and of a link to another host the port
+  PartId to = kNoPart;
+};
+
+LinkEnds ends_of(const HostTree& host, const MeasuredLink& link);
+
+// Says at each part what was measured from it (Part::measured): NUMA nodes within themselves and to
+// one another, by transport, ports to other hosts; of several links the slowest. An interface that
+// is not on the graph becomes one of the host's notes.
+void put_on(HostTree& host, std::span<const MeasuredLink> links);
+
+// measured[] of {from, to, ...}, a row each; from_part and to_part are ids of devices[]. `host`:
+// none: they have no place.
+Table table_of(std::span<const MeasuredLink> links, const HostTree* host);
+
+}  // namespace gxp

@@ -1,0 +1,34 @@
+// The path between two devices of a host, as a report: its hops, what limits it, where NCCL sends
+// data instead, and the rules that decided.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/report/report.h"
+#include "lib/topo/nccl/nccl_routes.h"
+
+namespace gxp {
+
+// A GPU, port, NIC or NUMA node by what users call it; a NIC is its first port. kUsage: none is
+// called so, or NCCL has no paths to what is.
+PartId find_end(const NcclPaths& paths, std::string_view name);
+
+// Sums of NCCL's constants, without what binary fractions add to them.
+double rounded(double gb_per_s);
+
+// Why a path has its type: "one PCIe switch, PCIe switch 0000:08:00.0".
+std::string explain_type(const HostTree& host, const NcclPath& path);
+
+// Facts: from, to, type, bandwidth_gb_s, rule, used (where NCCL sends data), verdicts. Table
+// "hops".
+void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to);
+
+// Rows of a table of path_columns(): between any two GPUs and ports from, to, type,
+// bandwidth_gb_s, limiting_hop by the wiring; used.type, used.bandwidth_gb_s, used.via where NCCL
+// sends data. `tree` numbers the host.
+std::vector<Column> path_columns();
+void add_paths(Table& table, const NcclRoutes& routes, size_t tree);
+
+}  // namespace gxp

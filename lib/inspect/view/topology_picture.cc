@@ -1,0 +1,219 @@
+#include "lib/inspect/view/topology_picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/inspect/view/diagram.h"
+#include "lib/inspect/view/fabric.h"
+#include "lib/inspect/view/host_picture.h"
+#include "lib/inspect/view/part_words.h"
+
+namespace gxp {
+namespace {
+
+constexpr Font kHostsTitleFont{.size = 17, .bold = true};
+constexpr Font kHostsNameFont{.size = 12, .bold = true};
+constexpr Font kHostsTextFont{.size = 11};
+constexpr double kHostsMargin = 20;
+constexpr double kHostsTitleHeight = 50;
+constexpr double kHostsPad = 9;
+constexpr double kLine = 14;
+constexpr double kHostsGap = 26;  // between neighbours
+constexpr double kLevelGap = 44;  // between a switch and what is below it
+constexpr double kShadow = 5;     // of what stands for several
+constexpr double kLeast = 130;    // widths
+constexpr double kMost = 260;
+constexpr size_t kMostBelow = 8;  // drawn; of more that all differ the others are counted
+constexpr size_t kMostTrees = 3;
+
+// Boxes of switches over boxes of hosts.
+class FabricDrawing {
+ public:
+  FabricDrawing(const Topology& topology, Picture& picture)
+      : topology_(topology), picture_(picture) {}
+
+  double draw(std::vector<FabricNode> roots, double y) {
+    shorten(roots);
+    double width = -kHostsGap;
+    double height = 0;
+    for (const FabricNode& root : roots) {
+      width += width_of(root) + kHostsGap;
+      height = std::max(height, height_of(root));
+    }
+    picture_.width = std::max(picture_.width, width + 2 * kHostsMargin);
+    double x = (picture_.width - width) / 2;
+    for (const FabricNode& root : roots) {
+      const double taken = width_of(root);
+      draw_node(root, {x, y}, nullptr);
+      x += taken + kHostsGap;
+    }
+    return y + height;
+  }
+
+ private:
+  static void shorten(std::vector<FabricNode>& nodes) {
+    if (nodes.size() > kMostBelow) {
+      FabricNode others{.below_each = 0, .rails = 0};
+      for (size_t i = kMostBelow - 1; i < nodes.size(); ++i)
+        others.below_each += nodes[i].names.size();
+      others.names = {fmt::format("{} others", others.below_each)};
+      others.is_hosts = nodes.back().is_hosts;
+      nodes.resize(kMostBelow - 1);
+      nodes.push_back(std::move(others));
+    }
+    for (FabricNode& node : nodes) shorten(node.below);
+  }
+
+  static std::string name_of(const FabricNode& node) { return words_of_range(node.names); }
+
+  [[nodiscard]] std::vector<std::string> lines_of(const FabricNode& node) const {
+    if (node.rails == 0) return {"each with something else below it"};
+    std::vector<std::string> lines;
+    const std::string each = node.names.size() > node.below_each ? " below each switch" : "";
+    if (node.is_hosts) {
+      lines.push_back(count_of(node.below_each, "host") + each);
+      if (node.tree != kNoTree) {
+        const HostTree& tree = topology_.trees[node.tree];
+        lines.push_back(fmt::format("of {}, {}",
+                                    count_of(tree.all_of(PartKind::kGpu).size(), "GPU"),
+                                    count_of(tree.all_of(PartKind::kNic).size(), "NIC")));
+      }
+    } else if (node.names.size() > 1) {
+      lines.push_back(
+          node.rails > 1 ? fmt::format("{} switches, {} rails{}", node.below_each, node.rails, each)
+                         : count_of(node.below_each, "switch") + each);
+    }
+    if (node.uplink_gb_per_s > 0)
+      lines.push_back(fmt::format("{} GB/s up{}", format_gb_per_s(node.uplink_gb_per_s),
+                                  node.names.size() > 1 ? " each" : ""));
+    return lines;
+  }
+
+  [[nodiscard]] double box_width(const FabricNode& node) const {
+    double widest = text_width(name_of(node), kHostsNameFont);
+    for (const std::string& line : lines_of(node))
+      widest = std::max(widest, text_width(line, kHostsTextFont));
+    return std::clamp(widest + 2 * kHostsPad, kLeast, kMost);
+  }
+
+  [[nodiscard]] double box_height(const FabricNode& node) const {
+    return 2 * kHostsPad + kLine * double(lines_of(node).size() + 1);
+  }
+
+  [[nodiscard]] double width_of(const FabricNode& node) const {
+    double below = -kHostsGap;
+    for (const FabricNode& one : node.below) below += width_of(one) + kHostsGap;
+    return std::max(box_width(node) + kShadow * 2, below);
+  }
+
+  [[nodiscard]] double height_of(const FabricNode& node) const {
+    double below = 0;
+    for (const FabricNode& one : node.below) below = std::max(below, kLevelGap + height_of(one));
+    return box_height(node) + 2 * kShadow + below;
+  }
+
+  // A switch over several is a bar over all of them, so that wires go straight down.
+  void draw_node(const FabricNode& node, Point corner, const Area* above) {
+    const double room = width_of(node);
+    double below = -kHostsGap;
+    for (const FabricNode& one : node.below) below += width_of(one) + kHostsGap;
+    double x = corner.x + (room - below) / 2;
+    Area box{corner.x + (room - box_width(node)) / 2, corner.y, box_width(node), box_height(node)};
+    if (node.below.size() > 1 && below > box.width) {
+      const FabricNode& first = node.below.front();
+      const FabricNode& last = node.below.back();
+      box.x = x + (width_of(first) - box_width(first)) / 2;
+      box.width = x + below - (width_of(last) - box_width(last)) / 2 - box.x;
+    }
+    draw_box(node, box);
+    if (above != nullptr) draw_wire(node, *above, box);
+    Area whole = box;
+    if (node.names.size() > 1) whole.height += 2 * kShadow;
+    for (const FabricNode& one : node.below) {
+      draw_node(one, {x, box.bottom() + kLevelGap}, &whole);
+      x += width_of(one) + kHostsGap;
+    }
+  }
+
+  void draw_box(const FabricNode& node, const Area& box) {
+    const BoxStyle style = node.is_hosts ? BoxStyle::kHost : BoxStyle::kNetworkSwitch;
+    for (int behind = node.names.size() > 1 ? 2 : 0; behind > 0; --behind) {
+      picture_.boxes.push_back(
+          {{box.x + kShadow * behind, box.y + kShadow * behind, box.width, box.height}, style, ""});
+    }
+    picture_.boxes.push_back({box, style, name_of(node)});
+    double y = box.y + kHostsPad + kLine - 3;
+    picture_.texts.push_back({{box.middle_x(), y},
+                              fit_text(name_of(node), box.width - 2 * kHostsPad, kHostsNameFont),
+                              kHostsNameFont,
+                              Anchor::kMiddle});
+    for (const std::string& line : lines_of(node)) {
+      y += kLine;
+      picture_.texts.push_back({{box.middle_x(), y},
+                                fit_text(line, box.width - 2 * kHostsPad, kHostsTextFont),
+                                kHostsTextFont,
+                                Anchor::kMiddle});
+    }
+  }
+
+  void draw_wire(const FabricNode& node, const Area& above, const Area& box) {
+    const bool is_known = node.uplink_gb_per_s > 0;
+    picture_.lines.push_back({.points = {{box.middle_x(), above.bottom()}, {box.middle_x(), box.y}},
+                              .width = line_width(node.uplink_gb_per_s),
+                              .style = is_known ? LineStyle::kNetwork : LineStyle::kUnknown});
+  }
+
+  const Topology& topology_;
+  Picture& picture_;
+};
+
+// The first host that has the tree, for a title.
+std::string hosts_of(const Topology& topology, size_t tree) {
+  std::vector<std::string> names;
+  for (const TopologyHost& host : topology.hosts) {
+    if (host.tree == tree) names.push_back(host.name);
+  }
+  return words_of_range(names);
+}
+
+void write_title(const Topology& topology, Picture& picture) {
+  picture.title = title_of(topology.name);
+  picture.texts.push_back({{kHostsMargin, kHostsMargin + 14}, picture.title, kHostsTitleFont});
+  picture.texts.push_back({{kHostsMargin, kHostsMargin + 32},
+                           fmt::format("{}, {}, {}", count_of(topology.hosts.size(), "host"),
+                                       topology.switches.size() == 1
+                                           ? "1 switch"
+                                           : fmt::format("{} switches", topology.switches.size()),
+                                       topology.source),
+                           kHostsTextFont});
+  for (const DrawnText& text : picture.texts)
+    picture.width = std::max(picture.width, text.area().right() + kHostsMargin);
+}
+
+}  // namespace
+
+Picture draw_topology(const Topology& topology) {
+  if (topology.hosts.size() == 1 && topology.switches.empty() && topology.trees.size() == 1)
+    return draw_host(make_diagram(topology.trees[0]));
+  std::vector<Picture> insides;
+  Picture picture;
+  write_title(topology, picture);
+  for (size_t tree = 0; tree < std::min(topology.trees.size(), kMostTrees); ++tree) {
+    Diagram diagram = make_diagram(topology.trees[tree]);
+    diagram.title = "in " + hosts_of(topology, tree);
+    insides.push_back(draw_host(diagram));
+    picture.width = std::max(picture.width, insides.back().width);
+  }
+  double y = FabricDrawing(topology, picture)
+                 .draw(make_fabric(topology), kHostsMargin + kHostsTitleHeight);
+  for (const Picture& inside : insides) {
+    picture.add(inside, {(picture.width - inside.width) / 2, y});
+    y += inside.height;
+  }
+  picture.height = y + (insides.empty() ? kHostsMargin : 0);
+  return picture;
+}
+
+}  // namespace gxp

@@ -1,0 +1,237 @@
+#include "lib/job/join.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <list>
+#include <memory>
+
+#include "lib/base/log.h"
+#include "lib/collective/engine/engines.h"
+#include "lib/collective/engine/job_plan.h"
+#include "lib/collective/flight/diagnosis.h"
+#include "lib/collective/gather_texts.h"
+#include "lib/net/launch/launcher.h"
+#include "lib/net/socket/socket.h"
+#include "lib/net/store/rendezvous.h"
+#include "lib/transport/inproc.h"
+#include "lib/transport/table.h"
+
+namespace gxp {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+Deadline after_seconds(double seconds) {
+  return Deadline::after(std::chrono::duration_cast<Deadline::Duration>(Seconds(seconds)));
+}
+
+// argv as the kernel has it: the ranks get the same command line.
+std::vector<std::string> own_argv() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  return arguments;
+}
+
+TcpOptions tcp_options(const CommConfig& comm) {
+  TcpOptions tcp;
+  tcp.streams = comm.streams;
+  tcp.interface = comm.interface;
+  tcp.protect = parse_protection(comm.protect);
+  if (comm.socket_buffer_bytes > 0) tcp.buffer_bytes = comm.socket_buffer_bytes;
+  return tcp;
+}
+
+// What the ranks compare. Hosts may have other interfaces and directories.
+FlatConfiguration agreed_configuration(const JobSettings& settings, const Profile& profile) {
+  FlatConfiguration agreed = settings.configuration;
+  std::erase_if(agreed, [](const auto& setting) {
+    return setting.first == "comm.interface" || setting.first == "comm.flight_recorder";
+  });
+  agreed.emplace_back("content of comm.profile", fmt::format("{:016x}", hash_of(profile)));
+  return agreed;
+}
+
+Profile own_profile(const JobSettings& settings, const Environment& environment) {
+  return find_profile(settings.comm.profile, environment);
+}
+
+// Rank 0's. A home directory may be one for many kinds of machines.
+Profile shared_profile(Store& store, const JobSettings& settings, const Environment& environment,
+                       Deadline deadline) {
+  constexpr std::string_view kKey = "profile";
+  if (store.rank() != 0) return parse_profile(store.get(kKey, deadline), "of rank 0");
+  Profile profile = own_profile(settings, environment);
+  const std::string& cpu = profile.machine.cpu;
+  if (cpu != builtin_profile().machine.cpu && cpu != this_machine().cpu)
+    log_warn(
+        "collectives are chosen by what was measured on another CPU, '{}'; measure here: "
+        "gxp allreduce-test --calibrate",
+        cpu);
+  store.set(kKey, to_toml(profile));
+  return profile;
+}
+
+// Tells the other ranks, leaves the job, and throws the first cause: of ranks that lose a peer, or
+// find the disk full after another has, each says why the job ends, not what it saw of it.
+[[noreturn]] void fail_with_first_cause(Store& store, const Error& error) {
+  const bool consequence = error.kind() == ErrorKind::kPeer;
+  if (!consequence) store.abort(store.rank(), error.what());
+  const auto verdict = store.wait_verdict(Deadline::after(std::chrono::seconds(1)));
+  store.close();
+  if (!verdict || verdict->reason == error.what()) throw error;
+  if (verdict->rank == store.rank() && !consequence) throw error;
+  fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
+}
+
+// run_rank() of a job that is one rank.
+void run_alone(const Environment& environment, const JobSettings& settings, Device& device,
+               const std::function<void(Communicator&)>& work) {
+  plan_for_job(settings.comm.topology, 1, {});  // one rank needs none, but is told what is wrong
+  InprocWorld alone(1);
+  Communicator communicator(alone.make_transport(0), device,
+                            communicator_options(settings, own_profile(settings, environment)));
+  work(communicator);
+}
+
+// run_rank() where the engine's own launcher has brought the ranks together.
+void run_joined_rank(const LaunchRequest& request, const Environment& environment,
+                     const JobSettings& settings, Device& device,
+                     const std::function<void(Communicator&)>& work) {
+  const EngineRow& engine = choose_engine(settings.comm);
+  const RankIdentity identity = identity_from(environment);
+  if (identity.world_size > 1) set_log_rank(identity.rank);
+  const CommunicatorOptions options = communicator_options(settings, builtin_profile());
+  const TransportContext ranks{.rank = identity.rank,
+                               .world_size = identity.world_size,
+                               .deadline = after_seconds(request.join_timeout_s)};
+  Communicator communicator(
+      engine.make(
+          {.ranks = ranks, .comm = settings.comm, .device = device, .choice = choice_of(options)}),
+      options.timeout);
+  if (identity.rank == 0)
+    log_info("{} ranks, identity from: {}; engine: {}", identity.world_size, identity.source,
+             engine.name);
+  try {
+    check_configuration(
+        [&](std::string_view, std::string_view text) { return gather_texts(communicator, text); },
+        agreed_configuration(settings, options.profile));
+    work(communicator);
+  } catch (const std::exception& error) {
+    communicator.abort(error.what());  // or its end would wait for the other ranks
+    throw;
+  }
+}
+
+}  // namespace
+
+CommunicatorOptions communicator_options(const JobSettings& settings, Profile profile) {
+  const CommConfig& comm = settings.comm;
+  check_algorithm_name(comm.algorithm);
+  return {.algorithm = comm.algorithm,
+          .layout_invariant = settings.layout_invariant,
+          .channels = comm.channels,
+          .timeout = std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(comm.timeout_s)),
+          .segment_bytes = comm.segment_bytes,
+          .profile = std::move(profile)};
+}
+
+void check_job(const JobSettings& settings, const Environment& environment) {
+  choose_engine(settings.comm);
+  communicator_options(settings, own_profile(settings, environment));
+}
+
+namespace {}  // namespace
+
+std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment,
+                                const CommConfig& comm) {
+  const bool asked = request.nproc > 1 || request.nnodes > 1;
+  const RankIdentity identity = identity_from(environment);
+  if (identity.source == "gxp launcher" || !asked) return std::nullopt;
+  if (identity.source != "single process") {
+    fail(ErrorKind::kUsage,
+         "--nproc {}: this process is already rank {} of {} ({}); leave --nproc and --nnodes out",
+         request.nproc, identity.rank, identity.world_size, identity.source);
+  }
+  if (choose_engine(comm).joins_ranks) {
+    fail(ErrorKind::kUsage,
+         "--nproc {}: engine '{}' takes the ranks that its own launcher starts; use mpirun -n {} "
+         "gxp ... without --nproc and --nnodes",
+         request.nproc, comm.engine, std::max(1, request.nproc) * request.nnodes);
+  }
+  if (request.node_rank >= request.nnodes) {
+    fail(ErrorKind::kUsage, "--node-rank {}: must be below --nnodes, {}", request.node_rank,
+         request.nnodes);
+  }
+  LaunchOptions options{.nproc = std::max(1, request.nproc), .argv = own_argv()};
+  options.host_count = request.nnodes;
+  options.host_index = request.node_rank;
+  options.bind = !request.no_bind;
+  // By then the ranks of other hosts have ended.
+  options.stopped_after =
+      std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(2 * comm.timeout_s));
+  if (!request.master.empty()) options.master = parse_endpoint(request.master);
+  return launch(options, environment);
+}
+
+void run_rank(const LaunchRequest& request, const Environment& environment,
+              const JobSettings& settings, Device& device,
+              const std::function<void(Communicator&)>& work) {
+  const EngineRow& engine = choose_engine(settings.comm);
+  if (engine.joins_ranks) return run_joined_rank(request, environment, settings, device, work);
+  if (identity_from(environment).world_size == 1 && engine.name == "native")
+    return run_alone(environment, settings, device, work);
+  run_rank_over({settings.comm.transport}, request, environment, settings, device, work);
+}
+
+void run_rank_over(const std::vector<std::string>& transports, const LaunchRequest& request,
+                   const Environment& environment, const JobSettings& settings, Device& device,
+                   const std::function<void(Communicator&)>& work) {
+  const EngineRow& engine = choose_engine(settings.comm);
+  const RankIdentity identity = identity_from(environment);
+  set_log_rank(identity.rank);
+  const Deadline joined = after_seconds(request.join_timeout_s);
+  FlightRecorder recorder(identity.rank, identity.world_size, settings.comm.flight_recorder);
+  Rendezvous job = join_job(identity, environment, joined);
+  if (identity.rank == 0)
+    log_info("{} ranks, identity from: {}", identity.world_size, identity.source);
+  const TransportContext context{.rank = identity.rank,
+                                 .world_size = identity.world_size,
+                                 .store = job.store.get(),
+                                 .secret = &job.secret,
+                                 .deadline = joined,
+                                 .master_addr = job.master_addr,
+                                 .tcp = tcp_options(settings.comm),
+                                 .kernel_copies = settings.comm.kernel_copies};
+  connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);
+  // All are there until the store knows why the job ends, and peers have what they were sent.
+  std::list<Communicator> communicators;
+  try {
+    Profile profile = shared_profile(*job.store, settings, environment, joined);
+    check_configuration(*job.store, agreed_configuration(settings, profile), joined);
+    CommunicatorOptions options = communicator_options(settings, std::move(profile));
+    options.witnesses = {&recorder, job.store.get()};
+    CommConfig comm = settings.comm;
+    for (const std::string& transport : transports) {
+      comm.transport = transport;
+      job.store->begin_keys_with(transport + " ");
+      communicators.emplace_back(engine.make({.ranks = context,
+                                              .comm = comm,
+                                              .device = device,
+                                              .choice = choice_of(options),
+                                              .profile = options.profile,
+                                              .local_rank = identity.local_rank,
+                                              .recorder = &recorder}),
+                                 options.timeout, options.witnesses);
+      work(communicators.back());
+    }
+    job.close(after_seconds(request.join_timeout_s));
+  } catch (const Error& error) {
+    fail_with_first_cause(*job.store, error);
+  } catch (const std::exception& error) {
+    fail_with_first_cause(*job.store, Error(ErrorKind::kInternal, error.what()));
+  }
+}
+
+}  // namespace gxp

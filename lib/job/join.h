@@ -1,0 +1,59 @@
+// What every command that runs on ranks has in common: starting them, and joining them to a job.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "lib/base/environment.h"
+#include "lib/collective/communicator.h"
+#include "lib/config/run_config.h"
+#include "lib/net/identity/identity.h"
+#include "lib/net/store/configuration.h"
+
+namespace gxp {
+
+struct LaunchRequest {
+  int nproc = 0;  // 0: not given
+  int nnodes = 1;
+  int node_rank = 0;
+  std::string master;  // HOST:PORT of rank 0's store
+  bool no_bind = false;
+  double join_timeout_s = 60;  // until every rank has come
+};
+
+// In a process that the user started with --nproc or --nnodes: starts the ranks as copies of this
+// process, waits for them and returns the exit code. In a rank, or without these options: nothing.
+// Throws kUsage if another launcher has started this process already, the options contradict each
+// other, or comm.engine has a launcher of its own.
+std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment,
+                                const CommConfig& comm);
+
+// How the ranks of a job are joined.
+struct JobSettings {
+  CommConfig comm;
+  bool layout_invariant = true;     // of the collectives, see lib/collective/tune/choice.h
+  FlatConfiguration configuration;  // what all ranks must have been given alike
+};
+
+// kConfig: the algorithm's name.
+CommunicatorOptions communicator_options(const JobSettings& settings, Profile profile);
+
+// What can be wrong with a job's settings, before ranks are started: the same, and the profile's
+// file, kIo or kCorrupt.
+void check_job(const JobSettings& settings, const Environment& environment);
+
+// Joins this rank to its job and calls `work`. The profile is the one that rank 0 finds
+// (find_profile() of comm.profile), for all ranks, so that all choose alike. A failure of `work` or
+// of another rank ends all ranks; the error thrown here then names the first cause.
+void run_rank(const LaunchRequest& request, const Environment& environment,
+              const JobSettings& settings, Device& device,
+              const std::function<void(Communicator&)>& work);
+
+// The same over each of these transports, one after the other, in place of comm.transport; over
+// several with the native engine. Precondition: several ranks, which the engine does not join.
+void run_rank_over(const std::vector<std::string>& transports, const LaunchRequest& request,
+                   const Environment& environment, const JobSettings& settings, Device& device,
+                   const std::function<void(Communicator&)>& work);
+
+}  // namespace gxp

@@ -1,0 +1,223 @@
+#include "lib/net/identity/identity.h"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <span>
+
+#include "lib/base/error.h"
+#include "lib/base/hash.h"
+#include "lib/net/identity/slurm_list.h"
+
+namespace gxp {
+namespace {
+
+// One launcher: its sure sign and its names. A null name: the launcher does not say.
+struct Launcher {
+  const char* source;
+  bool (*present)(const Environment&);
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+  const char* local_world_size;
+  const char* host_index;
+  const char* host_count;
+  const char* restart_count;
+  void (*find_master)(const Environment&, RankIdentity&);
+  bool bare_names_may_contradict;
+};
+
+const std::string& required(const Environment& environment, const RankIdentity& identity,
+                            const char* name) {
+  const std::string* value = find_variable(environment, name);
+  if (value == nullptr)
+    fail(ErrorKind::kConfig, "read the rank identity from {}: {} is not set", identity.source,
+         name);
+  return *value;
+}
+
+int parse_number(const char* name, const std::string& value, int low, int high) {
+  int number = 0;
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc() || stop != end)
+    fail(ErrorKind::kConfig, "read the rank identity: {}='{}' is not a number", name, value);
+  if (number < low || number > high)
+    fail(ErrorKind::kConfig, "read the rank identity: {}={} is not within {} to {}", name, value,
+         low, high);
+  return number;
+}
+
+constexpr int kMaxRanks = 1 << 24;
+
+std::optional<int> number(const Environment& environment, const char* name, int low = 0,
+                          int high = kMaxRanks) {
+  const std::string* value = name == nullptr ? nullptr : find_variable(environment, name);
+  if (value == nullptr) return std::nullopt;
+  return parse_number(name, *value, low, high);
+}
+
+int job_port(std::string_view job) {
+  return 20000 + int(hash64(std::as_bytes(std::span(job))) % 10000);
+}
+
+void master_of_gxp(const Environment& environment, RankIdentity& identity) {
+  identity.master_addr = required(environment, identity, "GXP_MASTER_ADDR");
+  identity.master_port =
+      parse_number("GXP_MASTER_PORT", required(environment, identity, "GXP_MASTER_PORT"), 1, 65535);
+  identity.port_given = true;
+}
+
+void master_of_torchrun(const Environment& environment, RankIdentity& identity) {
+  constexpr int kDistance = 1000;
+  identity.master_addr = required(environment, identity, "MASTER_ADDR");
+  const int taken =
+      parse_number("MASTER_PORT", required(environment, identity, "MASTER_PORT"), 1, 65535);
+  identity.master_port = taken + kDistance > 65535 ? taken - kDistance : taken + kDistance;
+  identity.port_given = true;
+  identity.job = required(environment, identity, "TORCHELASTIC_RUN_ID");
+}
+
+// MASTER_ADDR and MASTER_PORT where set, else what the launcher implies ("" if nothing).
+void take_master(const Environment& environment, RankIdentity& identity,
+                 const std::string& address) {
+  const bool one_host = identity.local_world_size == identity.world_size;
+  const std::string* given = find_variable(environment, "MASTER_ADDR");
+  const auto port = number(environment, "MASTER_PORT", 1, 65535);
+  const int own_port = identity.job.empty() ? kDefaultMasterPort : job_port(identity.job);
+  identity.master_addr = address.empty() && one_host ? "127.0.0.1" : address;
+  if (given != nullptr) identity.master_addr = *given;
+  identity.master_port = port.value_or(own_port);
+  identity.port_given = port.has_value();
+}
+
+void master_of_open_mpi(const Environment& environment, RankIdentity& identity) {
+  const std::string* job = find_variable(environment, "PMIX_NAMESPACE");
+  if (job != nullptr) identity.job = *job;
+  if (job != nullptr) identity.exchange = Exchange::kPmix;
+  take_master(environment, identity, "");
+}
+
+void master_of_mpich(const Environment& environment, RankIdentity& identity) {
+  identity.exchange = Exchange::kPmi;
+  take_master(environment, identity, "");
+}
+
+void master_of_slurm(const Environment& environment, RankIdentity& identity) {
+  const std::string& hosts = required(environment, identity, "SLURM_STEP_NODELIST");
+  identity.job = required(environment, identity, "SLURM_JOB_ID") + "." +
+                 required(environment, identity, "SLURM_STEP_ID");
+  const std::string* type = find_variable(environment, "SLURM_MPI_TYPE");
+  const bool speaks = type != nullptr && *type == "pmi2";
+  if (speaks && find_variable(environment, "PMI_FD") != nullptr) identity.exchange = Exchange::kPmi;
+  take_master(environment, identity, first_host(hosts));
+}
+
+void master_by_default(const Environment& environment, RankIdentity& identity) {
+  take_master(environment, identity, "");
+}
+
+bool has(const Environment& environment, const char* name) {
+  return find_variable(environment, name) != nullptr;
+}
+
+// Innermost first.
+constexpr std::array<Launcher, 6> kLaunchers = {{
+    {"gxp launcher", [](const Environment& e) { return has(e, "GXP_RANK"); }, "GXP_RANK",
+     "GXP_WORLD_SIZE", "GXP_LOCAL_RANK", "GXP_LOCAL_WORLD_SIZE", "GXP_HOST_INDEX", "GXP_HOST_COUNT",
+     "GXP_RESTART_COUNT", master_of_gxp, false},
+    {"torchrun", [](const Environment& e) { return has(e, "TORCHELASTIC_RUN_ID"); }, "RANK",
+     "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
+     "TORCHELASTIC_RESTART_COUNT", master_of_torchrun, false},
+    {"Open MPI", [](const Environment& e) { return has(e, "OMPI_COMM_WORLD_RANK"); },
+     "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, "OMPI_MCA_orte_num_nodes", nullptr, master_of_open_mpi,
+     true},
+    {"MPICH",
+     [](const Environment& e) {
+       return has(e, "PMI_RANK") && has(e, "PMI_FD") && !has(e, "SLURM_MPI_TYPE");
+     },
+     "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, nullptr, nullptr,
+     master_of_mpich, true},
+    {"Slurm step", [](const Environment& e) { return has(e, "SLURM_STEP_ID"); }, "SLURM_PROCID",
+     "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "SLURM_NODEID", "SLURM_STEP_NUM_NODES",
+     "SLURM_RESTART_COUNT", master_of_slurm, true},
+    {"environment RANK", [](const Environment& e) { return has(e, "RANK"); }, "RANK", "WORLD_SIZE",
+     "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", nullptr, master_by_default,
+     false},
+}};
+
+// Without LOCAL_RANK a bare RANK on a loopback master shares its host with all ranks; with another
+// master it is taken for the only one on its host.
+void read_local(const Environment& environment, const Launcher& launcher, RankIdentity& identity) {
+  const std::string* master = find_variable(environment, "MASTER_ADDR");
+  const bool one_host = master == nullptr || is_loopback(*master);
+  const auto rank = number(environment, launcher.local_rank, 0);
+  identity.local_rank = rank.value_or(one_host ? identity.rank : 0);
+  const auto size = number(environment, launcher.local_world_size, 1);
+  identity.local_world_size =
+      size.value_or(one_host ? identity.world_size : identity.local_rank + 1);
+}
+
+void read_slurm_local(const Environment& environment, RankIdentity& identity) {
+  const std::string& counts = required(environment, identity, "SLURM_STEP_TASKS_PER_NODE");
+  const std::vector<int> tasks = tasks_per_host(counts);
+  if (identity.host_index < 0 || size_t(identity.host_index) >= tasks.size())
+    fail(ErrorKind::kConfig,
+         "read the rank identity: SLURM_NODEID={} has no entry in SLURM_STEP_TASKS_PER_NODE={}",
+         identity.host_index, counts);
+  identity.local_world_size = tasks[size_t(identity.host_index)];
+}
+
+void check_bare(const Environment& environment, const Launcher& launcher, const char* launchers,
+                const char* bare, int value) {
+  const auto other = number(environment, bare);
+  if (other && *other != value)
+    fail(ErrorKind::kConfig,
+         "read the rank identity: {}={} ({}) but {}={}; unset the one that is stale", launchers,
+         value, launcher.source, bare, *other);
+}
+
+void check_range(const Launcher& launcher, const char* name, int rank, int size) {
+  if (rank < 0 || rank >= size)
+    fail(ErrorKind::kConfig, "read the rank identity from {}: {}={} in a size of {}",
+         launcher.source, name == nullptr ? "rank" : name, rank, size);
+}
+
+RankIdentity read(const Environment& environment, const Launcher& launcher) {
+  RankIdentity identity;
+  identity.source = launcher.source;
+  for (const char* name : {launcher.rank, launcher.world_size})
+    required(environment, identity, name);
+  identity.rank = *number(environment, launcher.rank);
+  identity.world_size = *number(environment, launcher.world_size, 1);
+  identity.host_index = number(environment, launcher.host_index).value_or(-1);
+  read_local(environment, launcher, identity);
+  if (launcher.find_master == master_of_slurm) read_slurm_local(environment, identity);
+  const bool one_host = identity.local_world_size == identity.world_size;
+  identity.host_count = number(environment, launcher.host_count, 1).value_or(one_host ? 1 : -1);
+  identity.restart_count = number(environment, launcher.restart_count).value_or(0);
+  check_range(launcher, launcher.rank, identity.rank, identity.world_size);
+  check_range(launcher, launcher.local_rank, identity.local_rank, identity.local_world_size);
+  launcher.find_master(environment, identity);
+  if (launcher.bare_names_may_contradict) {
+    check_bare(environment, launcher, launcher.rank, "RANK", identity.rank);
+    check_bare(environment, launcher, launcher.world_size, "WORLD_SIZE", identity.world_size);
+  }
+  return identity;
+}
+
+}  // namespace
+
+RankIdentity identity_from(const Environment& environment) {
+  for (const Launcher& launcher : kLaunchers) {
+    if (launcher.present(environment)) return read(environment, launcher);
+  }
+  return {};
+}
+
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+}  // namespace gxp

@@ -1,0 +1,65 @@
+// Who this process is in its job, as its launcher says through environment variables.
+//
+// Launchers nest (mpirun in a Slurm allocation, torchrun under srun), and each leaves its variables
+// to those inside it; so the innermost one wins. In order, with the sure sign of each:
+//   gxp launcher      GXP_RANK                     lib/net/launch/launcher.h
+//   torchrun          TORCHELASTIC_RUN_ID
+//   Open MPI          OMPI_COMM_WORLD_RANK
+//   MPICH             PMI_RANK and PMI_FD, no SLURM_MPI_TYPE   (Hydra)
+//   Slurm step        SLURM_STEP_ID                a batch script without srun has none
+//   environment RANK  RANK                         torchrun's names, set by hand or by a Pod
+//   single process    nothing of these
+// A RANK or WORLD_SIZE that contradicts MPI or Slurm is an error: one of the two is stale.
+//
+// Where rank 0's store listens: MASTER_ADDR and MASTER_PORT where they are set. Otherwise
+//   torchrun  MASTER_PORT + 1000, as torchrun's own store holds MASTER_PORT, and that of the next
+//             torchrun on a host often the port after it;
+//   Slurm     the first host of SLURM_STEP_NODELIST;
+//   others    127.0.0.1 if all ranks are on one host, else only rank 0 knows;
+//   the port  20000 to 29999 by a hash of the job's name (Slurm's job and step, Open MPI's
+//             PMIX_NAMESPACE), else 29511. All lie below Linux's ephemeral ports (32768).
+// Where the launcher has a key-value exchange, rank 0 takes a free port and tells the others
+// (lib/net/store/meeting_point.h): then this is what they go by if the exchange turns out to be shut.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lib/base/environment.h"
+
+namespace gxp {
+
+inline constexpr int kDefaultMasterPort = 29511;
+
+// How rank 0 can speak to the others before they can reach it.
+enum class Exchange : uint8_t {
+  kNone,
+  kPmi,   // Hydra, srun --mpi=pmi2: lib/net/identity/pmi.h
+  kPmix,  // Open MPI: lib/net/identity/pmix.h
+};
+
+struct RankIdentity {
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  int local_world_size = 1;  // of a bare RANK that does not say: what is known, local_rank + 1
+  int host_index = -1;       // -1: the launcher does not say
+  int host_count = 1;        // -1: the launcher does not say
+  std::string master_addr = "127.0.0.1";  // "": the launcher does not say
+  int master_port = 0;                    // 0, of a single process only: any
+  std::string source = "single process";
+  int restart_count = 0;
+  bool port_given = false;  // master_port is the user's or launcher's, not one of ours
+  Exchange exchange = Exchange::kNone;
+  std::string job;  // the launcher's name of it, the same on all ranks; "": it has none
+};
+
+// Pure. Throws kConfig, naming variable and value, if one is malformed, missing, out of range or
+// contradicts another.
+RankIdentity identity_from(const Environment& environment);
+
+// "localhost", "127.x.y.z", "::1": an address that no other host can reach.
+bool is_loopback(std::string_view host);
+
+}  // namespace gxp

@@ -1,0 +1,69 @@
+// One rank as a child process of the launcher, with its output on two pipes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/base/environment.h"
+#include "lib/base/fd.h"
+#include "lib/net/launch/line_splitter.h"
+
+namespace gxp {
+
+// One stream of a rank on its way to the launcher's own.
+struct RankOutput {
+  Fd pipe;  // invalid at its end
+  int sink = -1;
+  LineSplitter lines;
+};
+
+class ChildProcess {
+ public:
+  struct Program {
+    std::string path;
+    std::vector<std::string> argv;
+    Environment environment;
+    int inherited = -1;       // a descriptor that stays open; -1: none
+    sigset_t mask{};          // its signal mask
+    std::vector<int> cpus{};  // that it may run on; empty: those of this process
+  };
+
+  // Starts it: in a process group of its own, stdin /dev/null, killed when the calling thread ends.
+  // Throws kIo. A program that cannot be executed exits with 127 and a line on stderr.
+  ChildProcess(int rank, const Program& program);
+  // Kills it if it still runs.
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] bool running() const { return pid_ > 0; }
+  // The wait status if it has ended since the last call; does not wait.
+  std::optional<int> reap();
+  // As of the last reap(): the signal that has stopped it, and since when; nothing while it runs.
+  struct Stop {
+    int signal = 0;
+    Deadline::Clock::time_point since;
+  };
+  [[nodiscard]] const std::optional<Stop>& stopped() const { return stopped_; }
+  // Sends a signal, if it still runs.
+  void signal(int number);
+  // Whether `number` is a signal that signal() has sent.
+  [[nodiscard]] bool was_sent(int number) const { return sigismember(&sent_, number) == 1; }
+
+  RankOutput out;
+  RankOutput err;
+
+ private:
+  int rank_;
+  pid_t pid_ = -1;
+  sigset_t sent_{};
+  std::optional<Stop> stopped_;
+};
+
+}  // namespace gxp

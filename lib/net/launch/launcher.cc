@@ -1,0 +1,367 @@
+#include "lib/net/launch/launcher.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <filesystem>
+#include <list>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/net/identity/user_secret.h"
+#include "lib/net/launch/child_process.h"
+#include "lib/net/launch/last_words.h"
+#include "lib/net/launch/signals.h"
+#include "lib/net/socket/output.h"
+#include "lib/net/store/rank_list.h"
+#include "lib/net/store/store_server.h"
+
+namespace gxp {
+namespace {
+
+// Of the CPUs that this process may use; empty: there are fewer than ranks, or too many to tell.
+std::vector<int> share_of_cpus(int local_rank, int nproc) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  const auto n = int(cpus.size());
+  if (n < nproc && nproc % n != 0) return {};  // the system shares them out more evenly
+  if (n < nproc) return {cpus[size_t(local_rank % n)]};
+  return {cpus.begin() + n * local_rank / nproc, cpus.begin() + n * (local_rank + 1) / nproc};
+}
+
+// This program, which is the ranks', too.
+std::string own_program() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error)
+    fail(ErrorKind::kIo,
+         "start ranks: read /proc/self/exe, the path of this program: {}; is /proc mounted?",
+         error.message());
+  return path;
+}
+
+using namespace std::chrono_literals;
+
+// SIGPIPE is among them so that a reader who leaves is an error of write(); SIGHUP is not where it
+// is ignored (nohup), by the ranks as well.
+SignalFd take_signals_over() {
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler == SIG_IGN) return SignalFd{SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE};
+  return SignalFd{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE};
+}
+
+constexpr int kLostPeer = 5;  // exit code of a rank that ends because of another
+// How long a rank that exits with kLostPeer is not yet named: the cause may end a little later.
+constexpr auto kCausePatience = 1s;
+
+struct Failure {
+  int rank = -1;
+  int status = 0;
+  int weight = 0;  // 3 killed, 2 its own failure, 1 a lost peer
+};
+
+class RankLauncher {
+ public:
+  RankLauncher(const LaunchOptions& options, const Environment& environment)
+      : options_(options), environment_(environment) {}
+
+  int run() {
+    start_ranks();
+    while (any_running()) serve();
+    for (ChildProcess& rank : ranks_) finish_output(rank);
+    announce();
+    // What ranks say that were asked to end is about that.
+    if (pressed_ == 0) tell_last_words();
+    drain();
+    if (failure_.weight == 0)
+      return killed_on_request_ ? exit_code(ErrorKind::kPeer) : stopped_code_;
+    return failure_.weight == 3 ? exit_code(ErrorKind::kPeer) : WEXITSTATUS(failure_.status);
+  }
+
+ private:
+  void start_ranks() {
+    const bool alone = options_.host_count == 1;
+    if (!alone && options_.master.host.empty())
+      fail(ErrorKind::kConfig, "launch on {} hosts: rank 0's host is not known; give --master",
+           options_.host_count);
+    const Secret secret = alone ? Secret::generate() : given_or_user_secret(environment_);
+    Fd listener;
+    Endpoint master = options_.master;
+    if (alone) {
+      listener = listen_tcp({"127.0.0.1", 0});
+      master = local_endpoint(listener.get());
+    }
+    const std::string program_path = own_program();
+    const int first = options_.host_index * options_.nproc;
+    for (int local = 0; local < options_.nproc; ++local) {
+      ChildProcess::Program program{
+          program_path,
+          options_.argv,
+          rank_environment(first + local, local, master, secret),
+          -1,
+          signals_.former_mask(),
+          options_.bind ? share_of_cpus(local, options_.nproc) : std::vector<int>{}};
+      if (alone && local == 0) {
+        program.inherited = listener.get();
+        program.environment[kStoreFdVariable] = std::to_string(listener.get());
+      }
+      ranks_.emplace_back(first + local, program);
+    }
+  }
+
+  Environment rank_environment(int rank, int local_rank, const Endpoint& master,
+                               const Secret& secret) const {
+    Environment result = environment_;
+    result.erase(kStoreFdVariable);
+    result["GXP_RANK"] = std::to_string(rank);
+    result["GXP_WORLD_SIZE"] = std::to_string(options_.nproc * options_.host_count);
+    result["GXP_LOCAL_RANK"] = std::to_string(local_rank);
+    result["GXP_LOCAL_WORLD_SIZE"] = std::to_string(options_.nproc);
+    result["GXP_HOST_INDEX"] = std::to_string(options_.host_index);
+    result["GXP_HOST_COUNT"] = std::to_string(options_.host_count);
+    result["GXP_RESTART_COUNT"] = std::to_string(options_.restart_count);
+    result["GXP_MASTER_ADDR"] = master.host;
+    result["GXP_MASTER_PORT"] = std::to_string(master.port);
+    // A rank that reads the user's file itself can name it where another host has another.
+    if (!secret.is_users()) result[kSecretVariable] = secret.hex();
+    return result;
+  }
+
+  bool any_running() const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& r) { return r.running(); });
+  }
+
+  void serve() {
+    std::vector<pollfd> ready;
+    std::vector<std::pair<int, RankOutput*>> streams;
+    for (ChildProcess& rank : ranks_) {
+      for (RankOutput* stream : {&rank.out, &rank.err}) {
+        // One whose reader is behind fills up, and its rank waits.
+        const bool behind = output_of(*stream).pending();
+        ready.push_back({behind ? -1 : stream->pipe.get(), POLLIN, 0});  // poll() skips -1
+        streams.emplace_back(rank.rank(), stream);
+      }
+    }
+    wait_for(ready);
+    reap();
+    for (size_t i = 0; i < streams.size(); ++i) {
+      const bool open = streams[i].second->pipe.valid();  // not if its rank has just been reaped
+      if (open && ready[i].revents != 0) forward(streams[i].first, *streams[i].second);
+    }
+    escalate();
+    end_stopped();
+  }
+
+  // Waits for one of `entries`, a signal or a reader of our output, and serves the last two.
+  void wait_for(std::vector<pollfd>& entries) {
+    const size_t own = entries.size();
+    entries.push_back({signals_.fd(), POLLIN, 0});
+    for (const Output* output : {&out_, &err_}) entries.push_back({output->fd(), POLLOUT, 0});
+    const int count = ::poll(entries.data(), entries.size(), timeout_ms());
+    if (count < 0 && errno != EINTR) check_sys(count, "wait for the ranks");
+    entries.resize(own);
+    take_signals();
+    out_.flush();
+    err_.flush();
+  }
+
+  // After a failure the steps of escalate() are due at their times, to a tenth of a second; so is
+  // the end of stopped ranks.
+  int timeout_ms() const {
+    const bool any_stopped =
+        std::any_of(ranks_.begin(), ranks_.end(), [](const auto& r) { return r.stopped(); });
+    return failed_at_ || any_stopped ? 100 : -1;
+  }
+
+  // Until our readers have taken all output. With all ranks gone, one more signal is enough.
+  void drain() {
+    const int before = stop_count_;
+    std::vector<pollfd> none;
+    while ((out_.pending() || err_.pending()) && stop_count_ == before && stop_count_ < 2)
+      wait_for(none);
+  }
+
+  void take_signals() {
+    for (const int number : signals_.take()) {
+      bool& sent = number == SIGUSR1 ? usr1_sent_ : hangup_sent_;
+      if ((number == SIGUSR1 || number == SIGHUP) && !sent) {
+        sent = true;
+        for (ChildProcess& rank : ranks_) rank.signal(number);
+      } else if (number == SIGINT || number == SIGTERM) {
+        for (ChildProcess& rank : ranks_) rank.signal(stop_count_ > 0 ? SIGKILL : number);
+        ++stop_count_;
+      }
+    }
+  }
+
+  void reap() {
+    for (ChildProcess& rank : ranks_) {
+      const std::optional<int> status = rank.reap();
+      if (!status) continue;
+      finish_output(rank);
+      Failure ending{rank.rank(), *status, 0};
+      if (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL && rank.was_sent(SIGKILL))
+        killed_on_request_ = true;
+      else if (WIFSIGNALED(*status) && rank.was_sent(WTERMSIG(*status)))
+        stopped_code_ = 128 + WTERMSIG(*status);
+      else if (WIFSIGNALED(*status))
+        ending.weight = 3;
+      else if (stopped_on_request(rank, WEXITSTATUS(*status)))
+        stopped_code_ = WEXITSTATUS(*status);
+      else if (WEXITSTATUS(*status) != 0)
+        ending.weight = WEXITSTATUS(*status) == kLostPeer ? 1 : 2;
+      if (ending.weight > 0 && !failed_at_) failed_at_ = Deadline::Clock::now();
+      if (ending.weight > failure_.weight) failure_ = ending;
+    }
+  }
+
+  // As shells report signals; a program that ends in good order because of one may do so, too.
+  static bool stopped_on_request(const ChildProcess& rank, int code) {
+    return code > 128 && rank.was_sent(code - 128);
+  }
+
+  // Names the culprit, once: at once if it is certain, else when its consequences have had time.
+  void announce() {
+    if (announced_ || failure_.weight == 0) return;
+    announced_ = true;
+    if (failure_.weight == 3) {
+      log(LogLevel::kError,
+          fmt::format("rank {} was killed by signal {} ({})", failure_.rank,
+                      WTERMSIG(failure_.status), signal_name(WTERMSIG(failure_.status))));
+    } else {
+      tell_last_words();
+      log(LogLevel::kError,
+          fmt::format("rank {} exited with code {}", failure_.rank, WEXITSTATUS(failure_.status)));
+    }
+  }
+
+  void tell_last_words() {
+    for (const std::string& line : last_words_.tell(failure_.rank)) err_.add(line);
+  }
+
+  // write_log() would wait for the reader.
+  void log(LogLevel level, std::string_view message) { err_.add(log_line(level, message)); }
+
+  // The steps that follow a failure.
+  void escalate() {
+    if (!failed_at_) return;
+    const auto since = Deadline::Clock::now() - *failed_at_;
+    if (failure_.weight > 1 || since > kCausePatience) announce();
+    if (since > options_.terminate_after) press(1, SIGTERM);
+    if (since > options_.kill_after) press(2, SIGKILL);
+  }
+
+  void press(int step, int number) {
+    if (pressed_ >= step) return;
+    if (pressed_ == 0) tell_last_words();
+    pressed_ = step;
+    std::vector<int> late;
+    for (ChildProcess& rank : ranks_) {
+      if (rank.running()) late.push_back(rank.rank());
+      rank.signal(number);
+    }
+    if (late.empty()) return;
+    log(LogLevel::kWarn,
+        fmt::format("{} not ended by {}; sending {}",
+                    to_text(late) + (late.size() == 1 ? " has" : " have"),
+                    late.size() == 1 ? "itself" : "themselves", signal_name(number)));
+  }
+
+  // Where one rank of this host still runs, it loses the stopped ones itself, and fails.
+  void end_stopped() {
+    if (options_.host_count == 1) return;
+    const auto before = Deadline::Clock::now() - options_.stopped_after;
+    const bool all = std::all_of(ranks_.begin(), ranks_.end(), [before](const auto& rank) {
+      return !rank.running() || (rank.stopped() && rank.stopped()->since <= before);
+    });
+    for (ChildProcess& rank : ranks_) {
+      if (!all || !rank.running() || rank.was_sent(SIGKILL)) continue;
+      log(LogLevel::kError,
+          fmt::format("rank {} was stopped ({}) and not continued within {:g} s; sending "
+                      "SIGKILL",
+                      rank.rank(), signal_name(rank.stopped()->signal),
+                      std::chrono::duration<double>(options_.stopped_after).count()));
+      rank.signal(SIGKILL);
+    }
+  }
+
+  void forward(int rank, RankOutput& stream) {
+    std::array<char, 16384> chunk;
+    const ssize_t count = ::read(stream.pipe.get(), chunk.data(), chunk.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count > 0) {
+      stream.lines.add({chunk.data(), size_t(count)});
+      while (const auto line = stream.lines.next()) write_line(rank, stream, *line);
+      return;
+    }
+    close(rank, stream);
+  }
+
+  void close(int rank, RankOutput& stream) {
+    stream.pipe.reset();
+    write_line(rank, stream, stream.lines.rest());
+  }
+
+  // What a rank that has ended left in its pipes; a process that it started may hold them open.
+  void finish_output(ChildProcess& rank) {
+    constexpr int kMostPieces = 64;  // of forward(): 1 MiB, the most that a pipe may hold
+    for (RankOutput* stream : {&rank.out, &rank.err}) {
+      for (int i = 0; i < kMostPieces && stream->pipe.valid(); ++i) {
+        pollfd entry{stream->pipe.get(), POLLIN, 0};
+        if (::poll(&entry, 1, 0) <= 0) break;
+        forward(rank.rank(), *stream);
+      }
+      if (stream->pipe.valid()) close(rank.rank(), *stream);
+    }
+  }
+
+  void write_line(int rank, const RankOutput& stream, std::string line) {
+    const bool is_log = stream.sink == STDERR_FILENO;
+    if (line.empty() || (is_log && last_words_.take(rank, line))) return;
+    const bool result = rank == 0 && !is_log;
+    if (!result && line.back() != '\n') line += '\n';
+    if (!result && options_.prefix_output && !line.starts_with("gxp[rank"))
+      line = fmt::format("[rank {}] {}", rank, line);
+    output_of(stream).add(line);
+    output_of(stream).flush();
+  }
+
+  Output& output_of(const RankOutput& stream) { return stream.sink == STDOUT_FILENO ? out_ : err_; }
+
+  const LaunchOptions& options_;
+  const Environment& environment_;
+  SignalFd signals_ = take_signals_over();
+  std::list<ChildProcess> ranks_;
+  Failure failure_;  // the weightiest so far; the first of its weight
+  std::optional<Deadline::Clock::time_point> failed_at_;
+  LastWords last_words_;
+  bool announced_ = false;
+  int pressed_ = 0;  // steps of escalate() taken
+  bool usr1_sent_ = false;
+  bool hangup_sent_ = false;
+  int stop_count_ = 0;  // SIGINTs and SIGTERMs
+  bool killed_on_request_ = false;
+  int stopped_code_ = 0;  // 128 + the number of a passed-on signal that ended a rank
+  Output out_{STDOUT_FILENO};
+  Output err_{STDERR_FILENO};
+};
+
+}  // namespace
+
+int launch(const LaunchOptions& options, const Environment& environment) {
+  return RankLauncher(options, environment).run();
+}
+
+}  // namespace gxp

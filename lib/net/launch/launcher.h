@@ -1,0 +1,62 @@
+// gxp as its own launcher: starts this host's ranks as copies of the running program.
+//
+//   Identity  through the GXP_... variables of lib/net/identity/identity.h.
+//   Secret    one host: made here. Several: every host's launcher needs the same one, from the
+//             environment (lib/net/socket/secret.h) or the user's file (lib/net/identity/user_secret.h).
+//   Port      one host: the system chooses it and rank 0 inherits the listening socket, so that
+//             nobody else can take it in between. Several: `master`.
+//   Output    passed on in whole lines, those of ranks with "[rank N] " before them, except lines
+//             that say so themselves ("gxp[rank N] ...") and rank 0's stdout, which carries the
+//             results. Ranks read nothing: their stdin is /dev/null.
+//             The line "gxp: error: CAUSE" with which a rank ends waits until the culprit is known,
+//             and each cause is told once, the culprit's first (lib/net/launch/last_words.h).
+//             A slow reader slows down the ranks; one that takes nothing keeps the launcher from
+//             ending until a signal, but from nothing else.
+//   Failure   when a rank fails, the others normally learn it from the store and end. Those that
+//             have not after `terminate_after` get SIGTERM, after `kill_after` SIGKILL. On several
+//             hosts, nobody here would fail if all ranks here were stopped (SIGSTOP): they get
+//             SIGKILL after `stopped_after`, when those of other hosts have given them up.
+//   Signals   the first SIGINT or SIGTERM, the first SIGUSR1 and, unless it is ignored, the first
+//             SIGHUP go to all ranks (to finish the step and save); a second SIGINT or SIGTERM
+//             kills them, and output that the reader has not taken is dropped. Ranks are in process
+//             groups of their own, so that a terminal's Ctrl-C reaches them once.
+//   CPUs      where the host has a CPU for each of its ranks, each rank gets an even share of them
+//             for itself: left to the system, two ranks that wait for each other may share one for
+//             long (8 bytes over TCP: 65 us instead of 4).
+//   Orphans   no rank outlives the launcher, however that ends.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "lib/base/environment.h"
+#include "lib/net/identity/identity.h"
+#include "lib/net/socket/socket.h"
+
+namespace gxp {
+
+struct LaunchOptions {
+  int nproc = 1;                  // ranks on this host; the same number on every host
+  std::vector<std::string> argv;  // of the ranks, with argv[0]; must not ask to launch again
+  int host_count = 1;
+  int host_index = 0;                          // of this host: its ranks follow the former's
+  Endpoint master = {"", kDefaultMasterPort};  // rank 0's host; unused on one host
+  bool prefix_output = true;
+  bool bind = true;       // to CPUs, where there are enough or ranks can share them evenly
+  int restart_count = 0;  // how often the job was started before
+  std::chrono::milliseconds terminate_after{2000};
+  std::chrono::milliseconds kill_after{4000};
+  std::chrono::milliseconds stopped_after{120000};
+};
+
+// Runs the ranks until all have ended. Returns 0 if all did well, 128 + N if signal N,
+// passed on to them, ended them or made them end with that code, 5 if a signal killed one, else
+// the exit code of the rank that failed first, where code 5 (a lost peer) counts as a consequence
+// if another rank has another failure. Logs which rank it was. To be called from the main thread of
+// a process with no other threads, with process_environment() or a changed copy. Throws kConfig if
+// the master is missing or the secret is unusable, kIo if a process cannot be started (those
+// already started are killed).
+int launch(const LaunchOptions& options, const Environment& environment);
+
+}  // namespace gxp

@@ -1,0 +1,56 @@
+// Which rank is the first cause of a failure, from what the ranks' connections and reports say.
+// Pure: no clock, no socket. lib/net/store/store_server.h states the rules.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lib/net/store/verdict.h"
+
+namespace gxp {
+
+class FirstCause {
+ public:
+  // The connection of `rank` ended without goodbye. Not evidence against a rank that has reported
+  // another one: it may well end because of that.
+  void lost(int rank, std::string reason) {
+    if (!accusations_.contains(rank)) settle({rank, std::move(reason)});
+  }
+
+  void report(int reporter, int culprit, std::string reason) {
+    if (reporter == culprit) return settle({culprit, std::move(reason)});
+    if (accusations_.empty()) first_reporter_ = reporter;
+    accusations_.try_emplace(reporter, Verdict{culprit, std::move(reason)});
+  }
+
+  // An accusation waits for better evidence.
+  [[nodiscard]] bool pending() const { return !verdict_ && !accusations_.empty(); }
+
+  // The best evidence so far becomes the verdict: from the first accusation on, each culprit that
+  // has accused another rank passes the blame on; a circle stops where it closes.
+  void decide() {
+    if (!pending()) return;
+    Verdict best = accusations_.at(first_reporter_);
+    for (size_t steps = 0; steps < accusations_.size(); ++steps) {
+      const auto next = accusations_.find(best.rank);
+      if (next == accusations_.end()) break;
+      best = next->second;
+    }
+    settle(std::move(best));
+  }
+
+  [[nodiscard]] const std::optional<Verdict>& verdict() const { return verdict_; }
+
+ private:
+  void settle(Verdict verdict) {
+    if (!verdict_) verdict_ = std::move(verdict);
+  }
+
+  std::map<int, Verdict> accusations_;  // by reporter, each rank's first
+  int first_reporter_ = -1;
+  std::optional<Verdict> verdict_;
+};
+
+}  // namespace gxp

@@ -1,0 +1,136 @@
+#include "lib/net/store/meeting_point.h"
+
+#include <charconv>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/net/identity/own_address.h"
+#include "lib/net/identity/pmi.h"
+#include "lib/net/identity/pmix.h"
+#include "lib/net/identity/user_secret.h"
+#include "lib/net/store/store_server.h"
+
+namespace gxp {
+namespace {
+
+constexpr std::string_view kMeetingVersion = "1";
+constexpr std::string_view kGiven = "given";
+
+int parse_int(std::string_view text) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : -1;
+}
+
+// Rank 0's text on all ranks; nothing if the launcher's exchange is shut.
+std::optional<std::string> pass_text(const RankIdentity& identity, const Environment& environment,
+                                     const std::string& text, Deadline deadline) {
+  const bool first = identity.rank == 0;
+  if (identity.exchange == Exchange::kPmi) {
+    const std::string* socket = find_variable(environment, "PMI_FD");
+    if (auto got = pass_by_pmi(parse_int(socket == nullptr ? "" : *socket), first, text, deadline))
+      return got;
+    if (first) log_info("{}: its PMI is closed, as after an earlier program", identity.source);
+    return std::nullopt;
+  }
+  try {
+    return pass_by_pmix(first, text, deadline);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUnavailable) throw;
+    if (first) log_info("{}: {}", identity.source, error.what());
+    return std::nullopt;
+  }
+}
+
+// What else would tell where rank 0 is, where the launcher's exchange is shut.
+std::string_view other_remedy(Exchange exchange) {
+  if (exchange == Exchange::kPmix) return "; or install PMIx's library, libpmix.so.2";
+  if (exchange == Exchange::kPmi)
+    return "; its PMI, which would tell, serves only a rank's first program";
+  return "";
+}
+
+MeetingPoint meet_as_told(const RankIdentity& identity, const Environment& environment,
+                          const std::optional<Secret>& given) {
+  if (identity.master_addr.empty())
+    fail(ErrorKind::kConfig,
+         "read the rank identity from {}: it does not say on which host rank 0 runs; set "
+         "MASTER_ADDR for all ranks (mpirun -x MASTER_ADDR=HOST, mpiexec -genv MASTER_ADDR "
+         "HOST){}",
+         identity.source, other_remedy(identity.exchange));
+  const std::string job = fmt::format("{} {}", identity.job, identity.master_port);
+  Secret secret = given ? *given : user_secret(environment).for_job(job);
+  return {{identity.master_addr, identity.master_port},
+          std::move(secret),
+          identity.rank == 0 ? open_store_listener(identity, environment) : Fd()};
+}
+
+// What rank 0 then announces.
+MeetingPoint open_anywhere(RankIdentity identity, const Environment& environment,
+                           const std::optional<Secret>& given) {
+  if (!identity.port_given) identity.master_port = 0;
+  if (identity.master_addr.empty()) identity.master_addr = own_address();
+  Fd listener = open_store_listener(identity, environment);
+  const int port = local_endpoint(listener.get()).port;
+  return {{identity.master_addr, port}, given.value_or(Secret::generate()), std::move(listener)};
+}
+
+MeetingPoint meet_as_announced(const std::string& text, const std::optional<Secret>& given) {
+  const auto [store, secret] = parse_announcement(text);
+  if (secret.has_value() == given.has_value())
+    fail(ErrorKind::kConfig,
+         "agree on a job secret: {} and {} not; set {} for all ranks (mpirun -x {}) or for none",
+         given ? "this rank was given one" : "rank 0 was given one",
+         given ? "rank 0 was" : "this rank was", kSecretFileVariable, kSecretFileVariable);
+  return {store, given ? *given : *secret, Fd()};
+}
+
+}  // namespace
+
+std::string announcement(const Endpoint& store, const std::optional<Secret>& secret) {
+  return fmt::format("{},{},{},{}", kMeetingVersion, store.host, store.port,
+                     secret ? secret->hex() : std::string(kGiven));
+}
+
+std::pair<Endpoint, std::optional<Secret>> parse_announcement(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (std::string_view rest = text; parts.size() < 5;) {
+    const size_t comma = rest.find(',');
+    parts.push_back(rest.substr(0, comma));
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  const int port = parts.size() == 4 ? parse_int(parts[2]) : -1;
+  if (port < 1 || port > 65535 || parts[0] != kMeetingVersion || parts[1].empty())
+    fail(ErrorKind::kPeer,
+         "learn rank 0's address from the launcher: it passes on {} B that are not this gxp's; "
+         "install the same gxp on all hosts",
+         text.size());
+  std::optional<Secret> secret;
+  if (parts[3] != kGiven) secret = Secret::from_hex(parts[3], "the launcher's key-value exchange");
+  return {{std::string(parts[1]), port}, secret};
+}
+
+MeetingPoint arrange_meeting(const RankIdentity& identity, const Environment& environment,
+                             Deadline deadline) {
+  const std::optional<Secret> given = find_secret(environment);
+  if (identity.world_size == 1)
+    return {{identity.master_addr, identity.master_port},
+            given.value_or(Secret::generate()),
+            open_store_listener(identity, environment)};
+  const bool settled = given && identity.port_given && !identity.master_addr.empty();
+  if (settled || identity.exchange == Exchange::kNone)
+    return meet_as_told(identity, environment, given);
+  if (identity.rank != 0) {
+    const auto text = pass_text(identity, environment, "", deadline);
+    return text ? meet_as_announced(*text, given) : meet_as_told(identity, environment, given);
+  }
+  MeetingPoint point = open_anywhere(identity, environment, given);
+  const std::optional<Secret> told = given ? std::nullopt : std::optional(point.secret);
+  if (pass_text(identity, environment, announcement(point.store, told), deadline)) return point;
+  point.listener.reset();
+  return meet_as_told(identity, environment, given);
+}
+
+}  // namespace gxp

@@ -1,0 +1,29 @@
+#include "lib/net/store/rendezvous.h"
+
+#include "lib/net/store/meeting_point.h"
+
+namespace gxp {
+
+void Rendezvous::close(Deadline deadline) {
+  store->close();
+  if (server) server->wait_goodbyes(deadline);
+}
+
+Rendezvous join_job(const RankIdentity& identity, const Environment& environment,
+                    Deadline deadline) {
+  raise_descriptor_limit();  // ranks need sockets, and strangers must not take the last
+  MeetingPoint point = arrange_meeting(identity, environment, deadline);
+  Rendezvous job{point.secret, point.store.host, nullptr, nullptr};
+  Endpoint endpoint = point.store;
+  if (identity.rank == 0) {
+    job.server =
+        std::make_unique<StoreServer>(std::move(point.listener), identity.world_size, job.secret);
+    endpoint.port = job.server->port();
+    if (!is_loopback(endpoint.host)) endpoint.host = "";  // right here, by IPv6 or IPv4
+  }
+  job.store =
+      std::make_unique<Store>(endpoint, identity.rank, identity.world_size, job.secret, deadline);
+  return job;
+}
+
+}  // namespace gxp

@@ -1,0 +1,32 @@
+// How a rank joins its job: rank 0 serves the store, every rank connects to it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lib/base/deadline.h"
+#include "lib/base/environment.h"
+#include "lib/net/identity/identity.h"
+#include "lib/net/socket/secret.h"
+#include "lib/net/store/store.h"
+#include "lib/net/store/store_server.h"
+
+namespace gxp {
+
+struct Rendezvous {
+  Secret secret;                        // which connections between ranks prove, too
+  std::string master_addr;              // rank 0's host, as the others reach it
+  std::unique_ptr<StoreServer> server;  // rank 0 only
+  std::unique_ptr<Store> store;         // destroyed before the server
+
+  // Says goodbye; rank 0 then keeps the store up until all ranks have done so, or the deadline.
+  // Without it, as when an exception unwinds, the other ranks take this one for failed.
+  void close(Deadline deadline);
+};
+
+// Called once by every rank. Raises this process's limit of descriptors. Errors: as
+// arrange_meeting() (lib/net/store/meeting_point.h) and Store's constructor.
+Rendezvous join_job(const RankIdentity& identity, const Environment& environment,
+                    Deadline deadline);
+
+}  // namespace gxp

@@ -1,0 +1,361 @@
+#include "lib/net/store/store.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/net/socket/authenticate.h"
+#include "lib/net/store/rank_list.h"
+
+namespace gxp {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kVerdictPatience = 2s;      // for the cause to arrive after its consequence
+constexpr auto kInquiryPatience = 1500ms;  // three times what the server takes at most
+constexpr int kMaxRetries = 50;            // of a handshake that the server broke off
+constexpr auto kRetryPause = 20ms;         // before each
+constexpr size_t kReadBytes = size_t{64} << 10;
+// A gather's answer holds every rank's value, and the server has proved who it is.
+constexpr size_t kMaxAnswerBytes = std::numeric_limits<uint32_t>::max();
+
+std::string to_text(const Verdict& verdict) {
+  return fmt::format("rank {}: {}", verdict.rank, verdict.reason);
+}
+
+void check_size(std::string_view what, std::string_view key, std::string_view value) {
+  if (key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes)
+    fail(ErrorKind::kInternal, "{} of the store: key of {} B, value of {} B; the limits are {}, {}",
+         what, key.size(), value.size(), kMaxKeyBytes, kMaxValueBytes);
+}
+
+}  // namespace
+
+Store::Store(const Endpoint& server, int rank, int world_size, const Secret& secret,
+             Deadline deadline)
+    : server_(server), rank_(rank), world_size_(world_size) {
+  const int server_rank = authenticate(secret, deadline);
+  if (server_rank != 0)
+    fail(ErrorKind::kPeer, "rendezvous at {}: rank {} answers, not rank 0", to_string(server_),
+         server_rank);
+  join(deadline);
+  watcher_ = std::jthread([this] { watch(); });
+}
+
+Store::~Store() { stop(); }
+
+std::string Store::server_name() const { return fmt::format("rank 0 at {}", to_string(server_)); }
+
+std::string Store::what_it_sent() const {
+  return fmt::format("what {} sent to rank {}", server_name(), rank_);
+}
+
+// Connects. A server that strangers beset may drop whoever is not done with the handshake, so that
+// is tried again.
+int Store::authenticate(const Secret& secret, Deadline deadline) {
+  for (int retries = 0;; ++retries) {
+    socket_ = connect_tcp(server_, "rank 0", deadline);
+    detect_silence(socket_.get());
+    try {
+      const auto server = authenticate_client(socket_.get(), secret, "store", rank_, deadline);
+      sealer_.emplace(server.keys.cipher, server.keys.sending, Protection::kEncrypt);
+      opener_.emplace(server.keys.cipher, server.keys.receiving, Protection::kEncrypt);
+      return server.rank;
+    } catch (const Dropped& dropped) {
+      if (retries == kMaxRetries || deadline.expired())
+        fail(dropped.kind(), "join {}: {}", server_name(), dropped.what());
+      std::this_thread::sleep_for(std::min<Deadline::Duration>(kRetryPause, deadline.remaining()));
+    } catch (const Error& error) {
+      fail(error.kind(), "join {}: {}", server_name(), error.what());
+    }
+  }
+}
+
+// One frame, waiting for it. Used before the watcher reads, so it takes no byte of the next one.
+Frame Store::read_frame(Deadline deadline) {
+  std::string text;
+  for (;;) {
+    std::string record(kRecordHeaderBytes, '\0');
+    const auto fill = [&](size_t at) {
+      read_exact(socket_.get(), std::as_writable_bytes(std::span(record).subspan(at)),
+                 server_name(), deadline);
+    };
+    fill(0);
+    RecordHeader header;
+    std::memcpy(header.data(), record.data(), header.size());
+    record.resize(kRecordHeaderBytes + opener_->open_header(header).value_or(0));
+    fill(kRecordHeaderBytes);
+    size_t offset = 0;
+    open_sealed(record, &offset, *opener_, what_it_sent(), text);
+    offset = 0;
+    if (auto frame = take_frame(text, &offset, kMaxValueBytes)) return *frame;
+  }
+}
+
+Frame Store::ask_to_join(Deadline deadline) {
+  try {
+    send({FrameType::kJoin, "", "", 0, world_size_}, deadline);
+    return read_frame(deadline);
+  } catch (const Tampered& tampered) {
+    abort(rank_, tampered.what());
+    fail(tampered.kind(), "join {}: {}", server_name(), tampered.what());
+  } catch (const Error& error) {
+    fail(error.kind(), "join {}: {}; has the job ended already?", server_name(), error.what());
+  }
+}
+
+void Store::join(Deadline deadline) {
+  const Frame answer = ask_to_join(deadline);
+  if (answer.type == FrameType::kRefused)
+    fail(ErrorKind::kPeer, "rendezvous at {}: rank {} was refused: {}", to_string(server_), rank_,
+         answer.value);
+  if (answer.type == FrameType::kVerdict)
+    fail(ErrorKind::kPeer, "rendezvous at {}: the job has failed: {}", to_string(server_),
+         to_text({answer.rank, answer.value}));
+  if (answer.type != FrameType::kWelcome)
+    fail(ErrorKind::kPeer, "rendezvous at {}: unexpected answer", to_string(server_));
+}
+
+void Store::set(std::string_view key, std::string_view value) {
+  check_size("set", key, value);
+  check_alive(fmt::format("set '{}'", key));
+  send({FrameType::kSet, prefix_ + std::string(key), std::string(value), 0, 0},
+       Deadline::after(30s));
+}
+
+std::string Store::get(std::string_view key, Deadline deadline) {
+  check_size("get", key, "");
+  const std::string act = fmt::format("get '{}'", key);
+  check_alive(act);
+  auto value = request({FrameType::kGet, prefix_ + std::string(key), "", 0, 0}, deadline);
+  if (!value) fail_late(act, "it was not set", deadline);
+  return *value;
+}
+
+std::vector<std::string> Store::gather(std::string_view name, std::string_view value,
+                                       Deadline deadline) {
+  check_size("gather", name, value);
+  const std::string act = fmt::format("gather '{}'", name);
+  check_alive(act);
+  const auto all = request(
+      {FrameType::kGather, prefix_ + std::string(name), std::string(value), 0, 0}, deadline);
+  if (all) return unpack_strings(*all);
+  check_alive(act);
+  const auto names = request({FrameType::kMissing, prefix_ + std::string(name), "", 0, 0},
+                             Deadline::after(kVerdictPatience));
+  std::vector<int> missing;
+  for (size_t at = 0; names && at < names->size();) {
+    const size_t space = std::min(names->find(' ', at), names->size());
+    missing.push_back(std::stoi(names->substr(at, space - at)));
+    at = space + 1;
+  }
+  const std::string what =
+      missing.empty() ? "not all ranks came"
+                      : fmt::format("{} of {} did not come", to_text(missing), world_size_);
+  if (!missing.empty()) {
+    const std::vector<int> others(missing.begin() + 1, missing.end());
+    abort(missing[0], fmt::format("it {}did not come to {} within {:g} s ({})",
+                                  others.empty() ? "" : "and " + to_text(others) + " ",
+                                  to_string(server_), deadline.seconds(), act));
+  }
+  fail_late(act, what, deadline);
+}
+
+void Store::abort(int culprit, std::string_view reason) noexcept {
+  try {
+    const std::string text(reason.substr(0, kMaxValueBytes));
+    send({FrameType::kAbort, "", text, 0, culprit}, Deadline::after(kVerdictPatience));
+  } catch (const std::exception&) {
+    // The server is gone: that is the verdict then, and the watcher delivers it.
+  }
+}
+
+Verdict Store::inquire(int suspect, std::string_view reason) {
+  if (const auto known = verdict()) return *known;
+  try {
+    const std::string text(reason.substr(0, kMaxValueBytes));
+    send({FrameType::kInquire, "", text, 0, suspect}, Deadline::after(kVerdictPatience));
+  } catch (const Error&) {
+    // The watcher finds the reason.
+  }
+  if (const auto verdict = wait_verdict(Deadline::after(kInquiryPatience))) return *verdict;
+  const Verdict silent{0, fmt::format("its rendezvous store at {} does not answer; is its process "
+                                      "stopped, or has it left the job?",
+                                      to_string(server_))};
+  end(silent);
+  return verdict().value_or(silent);
+}
+
+void Store::on_inquiry(std::function<std::string()> describe) {
+  const std::lock_guard lock(inquiry_mutex_);
+  describe_ = std::move(describe);
+}
+
+void Store::answer_inquiry(uint32_t round) noexcept {
+  try {
+    const std::lock_guard lock(inquiry_mutex_);
+    const std::string state = describe_ ? describe_() : "";
+    send({FrameType::kState, "", state, round, 0}, Deadline::after(kVerdictPatience));
+  } catch (const std::exception&) {
+    // The server is gone: the watcher hears of it next.
+  }
+}
+
+std::optional<Verdict> Store::verdict() const {
+  const std::lock_guard lock(mutex_);
+  return verdict_;
+}
+
+std::optional<Verdict> Store::wait_verdict(Deadline deadline) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.when(), [this] { return verdict_ || ended_; });
+  return verdict_;
+}
+
+void Store::on_abort(std::function<void(const Verdict&)> alarm) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!verdict_) {
+      alarms_.push_back(std::move(alarm));
+      return;
+    }
+  }
+  alarm(*verdict_);  // never changes once it is there
+}
+
+void Store::close() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_) return;
+    closing_ = true;
+  }
+  try {
+    send({FrameType::kGoodbye, "", "", 0, 0}, Deadline::after(kVerdictPatience));
+  } catch (const std::exception&) {
+    // Nobody is left to hear it.
+  }
+  stop();
+}
+
+// Ends the connection, and with it the watcher.
+void Store::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  ::shutdown(socket_.get(), SHUT_RDWR);
+  if (watcher_.joinable()) watcher_.join();
+}
+
+void Store::send(const Frame& frame, Deadline deadline) {
+  std::string plain;
+  append_frame(plain, frame);
+  const std::lock_guard lock(write_mutex_);
+  if (cut_short_) fail(ErrorKind::kPeer, "write to rank 0's rendezvous store: a write has failed");
+  std::string bytes;
+  append_sealed(bytes, plain, *sealer_);
+  cut_short_ = true;
+  write_all(socket_.get(), std::as_bytes(std::span(bytes)), "rank 0's rendezvous store", deadline);
+  cut_short_ = false;
+}
+
+// The answer, or nothing at the deadline or at the end of the connection.
+std::optional<std::string> Store::request(Frame frame, Deadline deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    frame.request = ++last_request_;
+    answers_[frame.request] = std::nullopt;
+  }
+  try {
+    send(frame, deadline);
+  } catch (const Error&) {
+    // The watcher finds the reason; who calls us asks for the verdict.
+    wait_verdict(Deadline::after(kVerdictPatience));
+  }
+  std::unique_lock lock(mutex_);
+  auto& answer = answers_[frame.request];
+  changed_.wait_until(lock, deadline.when(), [&] { return answer || verdict_ || ended_; });
+  auto result = std::move(answer);
+  answers_.erase(frame.request);
+  return result;
+}
+
+void Store::check_alive(std::string_view act) {
+  const std::lock_guard lock(mutex_);
+  if (verdict_) fail(ErrorKind::kPeer, "{}: the job has failed: {}", act, to_text(*verdict_));
+  if (ended_) fail(ErrorKind::kPeer, "{}: rank 0 has ended the store", act);
+}
+
+void Store::fail_late(std::string_view act, const std::string& what, Deadline deadline) {
+  check_alive(act);
+  fail(ErrorKind::kPeer, "rendezvous at {}: {} within {:g} s ({})", to_string(server_), what,
+       deadline.seconds(), act);
+}
+
+void Store::watch() {
+  pthread_setname_np(pthread_self(), "gxp-watcher");
+  set_log_rank(rank_);
+  try {
+    watch_until_end();
+  } catch (const std::exception& error) {
+    // The end of the connection alone would not tell rank 0 why.
+    const std::string reason = error.what();
+    abort(rank_, reason);
+    return end(Verdict{rank_, reason});
+  }
+  end(Verdict{0, fmt::format("the rendezvous store at {} is gone; was rank 0 killed?",
+                             to_string(server_))});
+}
+
+void Store::watch_until_end() {
+  std::string inbox, text;
+  size_t taken = 0, read = 0;
+  std::vector<char> chunk(kReadBytes);
+  for (;;) {
+    pollfd entry{socket_.get(), POLLIN, 0};
+    if (::poll(&entry, 1, -1) < 0 && errno != EINTR) check_sys(-1, "wait for the store");
+    const ssize_t count = ::recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (count <= 0) return;
+    inbox.append(chunk.data(), size_t(count));
+    open_sealed(inbox, &taken, *opener_, what_it_sent(), text);
+    while (auto frame = take_frame(text, &read, kMaxAnswerBytes)) handle(std::move(*frame));
+    inbox.erase(0, std::exchange(taken, 0));
+    text.erase(0, std::exchange(read, 0));
+  }
+}
+
+void Store::handle(Frame frame) {
+  if (frame.type == FrameType::kVerdict) return end(Verdict{frame.rank, std::move(frame.value)});
+  if (frame.type == FrameType::kGoodbye) return end(std::nullopt);
+  if (frame.type == FrameType::kInquire) return answer_inquiry(frame.request);
+  const std::lock_guard lock(mutex_);
+  const auto awaited = answers_.find(frame.request);
+  if (frame.type != FrameType::kAnswer || awaited == answers_.end()) return;
+  awaited->second = std::move(frame.value);
+  changed_.notify_all();
+}
+
+// The store serves no more, because of `verdict` or in good order. What comes first counts.
+void Store::end(std::optional<Verdict> verdict) {
+  std::vector<std::function<void(const Verdict&)>> alarms;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ended_ && !closing_) verdict_ = std::move(verdict);
+    ended_ = true;
+    if (verdict_) alarms.swap(alarms_);
+    changed_.notify_all();
+  }
+  for (const auto& alarm : alarms) alarm(*verdict_);
+}
+
+}  // namespace gxp

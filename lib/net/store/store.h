@@ -1,0 +1,129 @@
+// A rank's side of the rendezvous: a small key-value store, and the alarm line of the job.
+//
+// Every rank, also rank 0, connects to the StoreServer in rank 0's process, proves that it knows
+// the job secret, and keeps the connection until close(). A connection that ends otherwise tells
+// all ranks that this rank has failed; so the destructor without close() is a failure report too.
+// All that travels after the handshake is encrypted and authenticated (seal.h): a byte that is
+// altered, left out, repeated or moved ends the job, with a verdict that says so.
+//   Threads  all functions, from any thread, except that close() and the destructor come last.
+//   Errors   kPeer: a rank is late (named) or the job has failed; the message then holds the
+//   verdict. Values   any bytes, up to kMaxValueBytes; keys and names up to kMaxKeyBytes. Cost one
+//   round trip to rank 0; for addresses and settings, not for tensors.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/base/fd.h"
+#include "lib/net/socket/frame.h"
+#include "lib/net/socket/seal.h"
+#include "lib/net/socket/secret.h"
+#include "lib/net/socket/socket.h"
+#include "lib/net/store/verdict.h"
+
+namespace gxp {
+
+class Store {
+ public:
+  // Connects, trying again until the deadline while rank 0 does not listen yet, and joins.
+  // Throws kPeer if rank 0 does not come, has another secret or another world size, or if another
+  // process has joined as this rank.
+  Store(const Endpoint& server, int rank, int world_size, const Secret& secret, Deadline deadline);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int world_size() const { return world_size_; }
+
+  // What keys and names begin with from now on, so that what was said before is another matter. All
+  // ranks call it with the same; no other call is under way.
+  void begin_keys_with(std::string prefix) { prefix_ = std::move(prefix); }
+  // Overwrites. Does not wait for the server.
+  void set(std::string_view key, std::string_view value);
+  // Waits until some rank has set `key`.
+  std::string get(std::string_view key, Deadline deadline);
+  // All ranks give a value; each gets all, in order of rank. At the deadline the ranks that have
+  // not come are named, and the first of them becomes the culprit: the job has failed for all.
+  std::vector<std::string> gather(std::string_view name, std::string_view value, Deadline deadline);
+  // Returns when all ranks have called it.
+  void barrier(std::string_view name, Deadline deadline) { gather(name, "", deadline); }
+
+  // Reports a failure to all ranks. `culprit`: this rank, or the one that it cannot reach. Which
+  // report counts is for lib/net/store/store_server.h to say. Later calls have no effect.
+  void abort(int culprit, std::string_view reason) noexcept;
+  // For who has waited too long for another rank: all ranks are asked what they do, and the verdict
+  // that comes of it (lib/net/store/store_server.h) ends the job for all. Returns it, within 1.5 s; if
+  // rank 0's server does not answer even then, that is the verdict. `suspect` and `reason` are this
+  // rank's own guess, for when the answers explain nothing. Until it returns this rank should stay
+  // as it is: its state and its connections are what the others are judged by.
+  Verdict inquire(int suspect, std::string_view reason);
+  // `describe` gives this rank's answer to inquiries, up to kMaxValueBytes; it is called on the
+  // store's own thread, soon and often, also while this rank computes, and must not throw. Waits
+  // for a call that is under way; an empty function takes the former one away.
+  void on_inquiry(std::function<std::string()> describe);
+
+  // The first cause, once the job has failed.
+  [[nodiscard]] std::optional<Verdict> verdict() const;
+  // Waits for one: who has lost a peer asks here before it blames anybody.
+  std::optional<Verdict> wait_verdict(Deadline deadline) const;
+  // `alarm` is called once, when there is a verdict: from the store's own thread, from one that
+  // is in inquire(), or at once from this one if there is a verdict already. It must stay callable
+  // until close() and must call neither close() nor the destructor.
+  void on_abort(std::function<void(const Verdict&)> alarm);
+
+  // Says goodbye: this rank ends in good order.
+  void close() noexcept;
+
+ private:
+  int authenticate(const Secret& secret, Deadline deadline);
+  void join(Deadline deadline);
+  Frame read_frame(Deadline deadline);
+  [[nodiscard]] std::string server_name() const;
+  [[nodiscard]] std::string what_it_sent() const;
+  Frame ask_to_join(Deadline deadline);
+  void watch();
+  void watch_until_end();
+  void handle(Frame frame);
+  void answer_inquiry(uint32_t round) noexcept;
+  void end(std::optional<Verdict> verdict);
+  void send(const Frame& frame, Deadline deadline);
+  std::optional<std::string> request(Frame frame, Deadline deadline);
+  [[noreturn]] void fail_late(std::string_view act, const std::string& what, Deadline deadline);
+  void check_alive(std::string_view act);
+  void stop() noexcept;
+
+  const Endpoint server_;
+  const int rank_;
+  const int world_size_;
+  std::string prefix_;
+  Fd socket_;
+  std::optional<Opener> opener_;  // of the watcher, once it runs
+  std::mutex write_mutex_;        // one frame at a time; guards sealer_ and cut_short_
+  std::optional<Sealer> sealer_;
+  bool cut_short_ = false;  // a frame was: none can follow
+  std::mutex inquiry_mutex_;
+  std::function<std::string()> describe_;  // guarded by inquiry_mutex_, also while it runs
+
+  mutable std::mutex mutex_;  // guards all below but watcher_
+  mutable std::condition_variable changed_;
+  uint32_t last_request_ = 0;
+  std::map<uint32_t, std::optional<std::string>> answers_;  // empty: still awaited
+  std::optional<Verdict> verdict_;
+  std::vector<std::function<void(const Verdict&)>> alarms_;
+  bool ended_ = false;    // no more answers will come
+  bool closing_ = false;  // the end of the connection is our own doing
+
+  std::jthread watcher_;  // reads everything that the server sends
+};
+
+}  // namespace gxp

@@ -1,0 +1,431 @@
+#include "lib/net/store/store_server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/net/socket/socket.h"
+#include "lib/net/store/first_cause.h"
+#include "lib/net/store/inquiry.h"
+#include "lib/net/store/rank_list.h"
+#include "lib/net/store/store_connection.h"
+#include "lib/net/store/store_table.h"
+
+namespace gxp {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kHandshakeTime = 5s;
+constexpr auto kAccusationGrace = 100ms;
+constexpr auto kFlushTime = 1s;
+constexpr size_t kMaxStrangers = 64;  // clients that have not joined yet
+// How long each may be there when another comes: a rank's hello follows its connection at once, and
+// a handshake takes one round trip and a half.
+constexpr auto kSilentTime = 20ms;
+constexpr auto kBusyTime = 1s;
+constexpr int kMaxWarnings = 8;  // about refused clients: garbage must not fill the log
+
+}  // namespace
+
+// Everything but what `mutex_` guards belongs to the thread.
+class StoreServer::Loop {
+ public:
+  Loop(Fd listener, int world_size, const Secret& secret)
+      : listener_(std::move(listener)),
+        port_(local_endpoint(listener_.get()).port),
+        wake_(int(check_sys(::eventfd(0, EFD_CLOEXEC), "make an event descriptor"))),
+        world_size_(world_size),
+        secret_(secret),
+        table_(world_size, [this](int rank, uint32_t request, const std::string& value) {
+          const auto member = members_.find(rank);
+          if (member == members_.end()) return;  // it has left meanwhile
+          member->second->send({FrameType::kAnswer, "", value, request, 0});
+        }) {
+    // Not to fail where accept() finds that a client went away after poll() had announced it.
+    check_sys(::fcntl(listener_.get(), F_SETFL, O_NONBLOCK), "prepare the store's socket");
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  }
+
+  ~Loop() {
+    thread_.request_stop();
+    const uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+  }
+
+  [[nodiscard]] int port() const { return port_; }
+
+  void set_diagnostics(Diagnostics diagnostics) {
+    const std::lock_guard lock(diagnostics_mutex_);
+    diagnostics_ = std::move(diagnostics);
+  }
+
+  bool wait_goodbyes(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, deadline.when(), [this] { return failed_ || left_ == world_size_; });
+    return !failed_ && left_ == world_size_;
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    pthread_setname_np(pthread_self(), "gxp-store");
+    set_log_rank(0);
+    try {
+      while (!stop.stop_requested()) serve(std::nullopt);
+      finish();
+    } catch (const std::exception& error) {
+      log_error("store: {}", error.what());  // and the clients see their connections end
+    }
+    listener_.reset();
+    connections_.clear();
+  }
+
+  // The first round takes what has arrived already, which may be a failure of rank 0 itself.
+  void finish() {
+    serve(Deadline::after(0s));
+    if (cause_.pending()) settle_accusations();
+    for (auto& [_, member] : members_) member->send({FrameType::kGoodbye, "", "", 0, 0});
+    listener_.reset();
+    const auto unsent = [](const StoreConnection& client) { return client.has_unsent(); };
+    const Deadline deadline = Deadline::after(kFlushTime);
+    while (!deadline.expired() && std::any_of(connections_.begin(), connections_.end(), unsent))
+      serve(deadline);
+  }
+
+  // Waits for work until the deadline, if there is one, and does what there is.
+  void serve(std::optional<Deadline> deadline) {
+    std::vector<pollfd> ready = {{deadline ? -1 : wake_.get(), POLLIN, 0},
+                                 {may_accept() ? listener_.get() : -1, POLLIN, 0}};
+    for (const StoreConnection& client : connections_)
+      ready.push_back({client.fd(), short(client.has_unsent() ? POLLIN | POLLOUT : POLLIN), 0});
+    const int count = ::poll(ready.data(), ready.size(), timeout_ms(deadline));
+    if (count < 0 && errno != EINTR) check_sys(count, "wait for the store's clients");
+    size_t i = 2;
+    for (StoreConnection& client : connections_) {
+      const bool arrived = count > 0 && (ready[i].revents & ~POLLOUT) != 0;
+      ++i;
+      if (arrived) guarded(client, [&] { take_requests(client); });
+      if (!client.member && client.join_by().expired()) client.gone = true;
+    }
+    if (count > 0 && ready[1].revents != 0) accept_client();
+    if (listener_.valid() && joined_ == world_size_) stop_listening();
+    if (grace_ && grace_->expired()) settle_accusations();
+    if (inquiry_) advance_inquiry();
+    for (StoreConnection& client : connections_) {
+      if (!client.gone && !client.flush()) lose(client);
+      if (client.leaving && !client.has_unsent()) client.gone = true;
+    }
+    connections_.remove_if([](const StoreConnection& client) { return client.gone; });
+  }
+
+  [[nodiscard]] bool may_accept() const { return listener_.valid() && accept_again_.expired(); }
+
+  // All ranks are there. The launcher has the socket too, so closing it is not enough.
+  void stop_listening() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    listener_.reset();
+    for (StoreConnection& client : connections_) {
+      if (!client.member && !client.leaving) client.gone = true;
+    }
+  }
+
+  // Whether there is room for one more stranger, if need be in the place of another.
+  bool make_room() {
+    const auto is_stranger = [](const StoreConnection& client) {
+      return !client.member && !client.gone;
+    };
+    if (std::count_if(connections_.begin(), connections_.end(), is_stranger) <
+        std::ptrdiff_t(kMaxStrangers))
+      return true;
+    const auto now = Deadline::Clock::now();
+    const auto drop_oldest = [&](bool silent, Deadline::Duration time) {  // they are in order
+      const auto oldest = std::ranges::find_if(connections_, [&](const StoreConnection& client) {
+        return is_stranger(client) && (client.silent() || !silent) && now - client.since() > time;
+      });
+      if (oldest != connections_.end()) oldest->gone = true;
+      return oldest != connections_.end();
+    };
+    return drop_oldest(true, kSilentTime) || drop_oldest(false, kBusyTime);
+  }
+
+  int timeout_ms(const std::optional<Deadline>& deadline) const {
+    int timeout = deadline ? deadline->remaining_ms() : -1;
+    const auto earlier = [&timeout](const Deadline& other) {
+      const int rest = other.remaining_ms();
+      timeout = timeout < 0 ? rest : std::min(timeout, rest);
+    };
+    if (grace_) earlier(*grace_);
+    if (inquiry_) earlier(inquiry_->wake_at());
+    if (!accept_again_.expired()) earlier(accept_again_);
+    for (const StoreConnection& client : connections_) {
+      if (!client.member) earlier(client.join_by());
+    }
+    return timeout;
+  }
+
+  void accept_client() {
+    if (!make_room()) {
+      accept_again_ = Deadline::after(kSilentTime);
+      return;
+    }
+    Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) {
+      // Out of descriptors: those who are there go on; poll() must not spin on the others.
+      if (errno == EMFILE || errno == ENFILE) accept_again_ = Deadline::after(100ms);
+      return;
+    }
+    detect_silence(socket.get());
+    connections_.emplace_back(std::move(socket), secret_, kHandshakeTime);
+  }
+
+  // Runs `work`; a client that breaks the protocol is dropped, a rank among them is lost.
+  template <class Work>
+  void guarded(StoreConnection& client, Work work) {
+    try {
+      work();
+    } catch (const Tampered& tampered) {
+      expel(client, tampered.what());
+    } catch (const Error& error) {
+      if (!client.member && ++refusals_ <= kMaxWarnings)
+        log_warn("store: refused a client: {}", error.what());
+      // Our proof may still wait to be sent: with it a client of another secret learns what is
+      // wrong.
+      if (!client.member) (void)client.flush();
+      if (client.member)
+        expel(client, error.what());
+      else
+        lose(client);
+    }
+  }
+
+  void take_requests(StoreConnection& client) {
+    const bool open = client.receive();
+    if (client.leaving) client.forget_received();
+    while (!client.leaving) {
+      const std::optional<Frame> frame = client.next_frame();
+      if (!frame) break;
+      if (client.member)
+        handle(client, *frame);
+      else
+        join(client, *frame);
+    }
+    if (!open) lose(client, client.why());
+  }
+
+  void join(StoreConnection& client, const Frame& frame) {
+    std::string why;
+    if (frame.type != FrameType::kJoin)
+      why = "it did not ask to join";
+    else if (frame.rank != world_size_)
+      why = fmt::format("it was told of {} ranks, rank 0 of {}", frame.rank, world_size_);
+    else if (client.rank() >= world_size_)
+      why = fmt::format("there are {} ranks", world_size_);
+    else if (members_.contains(client.rank()) || departed_[client.rank()])
+      why = "that rank has joined already; two processes were given the same rank";
+    if (!why.empty()) {
+      client.send({FrameType::kRefused, "", why, 0, 0});
+      client.leaving = true;
+      if (++refusals_ <= kMaxWarnings)
+        log_warn("store: refused rank {} at {}: {}", client.rank(), client.address(), why);
+      return;
+    }
+    client.member = true;
+    ++joined_;
+    members_[client.rank()] = &client;
+    client.send({FrameType::kWelcome, "", "", 0, 0});
+    if (cause_.verdict()) send_verdict(client);
+  }
+
+  void handle(StoreConnection& client, const Frame& frame) {
+    switch (frame.type) {
+      case FrameType::kSet:
+        return table_.set(frame.key, frame.value);
+      case FrameType::kGet:
+        return table_.get(client.rank(), frame.request, frame.key);
+      case FrameType::kGather:
+        return table_.gather(client.rank(), frame.request, frame.key, frame.value);
+      case FrameType::kMissing: {
+        const std::string missing = fmt::format("{}", fmt::join(table_.missing(frame.key), " "));
+        return client.send({FrameType::kAnswer, "", missing, frame.request, 0});
+      }
+      case FrameType::kAbort:
+        cause_.report(client.rank(), frame.rank, frame.value);
+        return follow_cause();
+      case FrameType::kInquire:
+        return inquire(client.rank(), {frame.rank, frame.value});
+      case FrameType::kState:
+        if (inquiry_) inquiry_->take(client.rank(), frame.request, frame.value);
+        return;
+      case FrameType::kGoodbye:
+        return depart(client);
+      default:
+        fail(ErrorKind::kPeer, "serve rank {}: it sent what only a server may", client.rank());
+    }
+  }
+
+  void depart(StoreConnection& client) {
+    members_.erase(client.rank());
+    departed_[client.rank()] = true;
+    if (inquiry_) inquiry_->forget(client.rank());
+    client.leaving = true;
+    const std::lock_guard lock(mutex_);
+    ++left_;
+    changed_.notify_all();
+  }
+
+  void lose(StoreConnection& client, const std::string& why = "") {
+    if (client.gone) return;
+    client.gone = true;
+    if (!client.member || client.leaving) return;
+    members_.erase(client.rank());
+    const std::string last = describe_lost(client.rank());
+    cause_.lost(client.rank(),
+                fmt::format("its connection ended without goodbye{}{}; was it killed?{}{}",
+                            why.empty() ? "" : ": ", why, last.empty() ? "" : " ", last));
+    follow_cause();
+  }
+
+  // What comes from the client's rank cannot be believed any more. It may still hear why.
+  void expel(StoreConnection& client, const std::string& why) {
+    if (client.leaving) return lose(client);
+    cause_.lost(client.rank(), why);
+    follow_cause();
+    if (!client.member && cause_.verdict()) send_verdict(client);
+    if (client.member) members_.erase(client.rank());
+    client.leaving = true;
+  }
+
+  std::string describe_lost(int rank) {
+    const std::lock_guard lock(diagnostics_mutex_);
+    return diagnostics_.describe_lost ? diagnostics_.describe_lost(rank) : "";
+  }
+
+  // Who asks while one is under way, or after the verdict, is told with the others.
+  void inquire(int rank, Verdict suspicion) {
+    if (inquiry_ || cause_.verdict()) return;
+    inquiry_.emplace(rank, std::move(suspicion));
+    ask_all();
+  }
+
+  void ask_all() {
+    const uint32_t round = inquiry_->start_round();
+    for (auto& [_, member] : members_) member->send({FrameType::kInquire, "", "", round, 0});
+  }
+
+  void advance_inquiry() {
+    if (inquiry_->paused()) return inquiry_->pause_is_over() ? ask_all() : void();
+    if (!inquiry_->complete(members_.size())) return;
+    const Finding finding = diagnose();
+    if (!finding.settled && !inquiry_->is_last()) return inquiry_->pause();
+    const Verdict& verdict = finding.verdict;
+    cause_.report(verdict.rank, verdict.rank, verdict.reason);
+    follow_cause();
+  }
+
+  Finding diagnose() {
+    std::vector<RankAnswer> answers(static_cast<size_t>(world_size_));
+    for (const auto& [rank, left] : departed_) {
+      if (left) answers[size_t(rank)].kind = RankAnswer::Kind::kLeft;
+    }
+    for (const auto& [rank, state] : inquiry_->states())
+      answers[size_t(rank)] = {RankAnswer::Kind::kState, state};
+    const std::lock_guard lock(diagnostics_mutex_);
+    std::optional<Finding> finding;
+    if (diagnostics_.diagnose) finding = diagnostics_.diagnose(answers, inquiry_->asked_by());
+    return finding.value_or(Finding{inquiry_->suspicion()});
+  }
+
+  // To be called after new evidence.
+  void follow_cause() {
+    if (cause_.pending() && !grace_) grace_ = Deadline::after(kAccusationGrace);
+    if (!cause_.verdict() || pushed_) return;
+    pushed_ = true;
+    grace_.reset();
+    inquiry_.reset();
+    for (auto& [_, member] : members_) send_verdict(*member);
+    const std::lock_guard lock(mutex_);
+    failed_ = true;
+    changed_.notify_all();
+  }
+
+  void settle_accusations() {
+    grace_.reset();
+    cause_.decide();
+    follow_cause();
+  }
+
+  void send_verdict(StoreConnection& client) {
+    const Verdict& verdict = *cause_.verdict();
+    client.send({FrameType::kVerdict, "", verdict.reason, 0, verdict.rank});
+  }
+
+  Fd listener_;
+  const int port_;
+  Fd wake_;
+  const int world_size_;
+  const Secret secret_;
+  std::list<StoreConnection> connections_;   // a list: addresses stay
+  std::map<int, StoreConnection*> members_;  // joined and not departed
+  std::map<int, bool> departed_;             // said goodbye
+  int joined_ = 0;                           // ranks that ever have
+  StoreTable table_;
+  FirstCause cause_;
+  bool pushed_ = false;            // the verdict has been sent
+  std::optional<Deadline> grace_;  // of an accusation
+  std::optional<Inquiry> inquiry_;
+  Deadline accept_again_ = Deadline::after(0s);
+  int refusals_ = 0;
+
+  std::mutex diagnostics_mutex_;
+  Diagnostics diagnostics_;  // guarded by it
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int left_ = 0;         // guarded by mutex_
+  bool failed_ = false;  // guarded by mutex_
+  std::jthread thread_;  // last: it uses everything above
+};
+
+StoreServer::StoreServer(Fd listener, int world_size, const Secret& secret)
+    : loop_(std::make_unique<Loop>(std::move(listener), world_size, secret)) {}
+
+StoreServer::~StoreServer() = default;
+
+int StoreServer::port() const { return loop_->port(); }
+void StoreServer::set_diagnostics(Diagnostics diagnostics) {
+  loop_->set_diagnostics(std::move(diagnostics));
+}
+bool StoreServer::wait_goodbyes(Deadline deadline) { return loop_->wait_goodbyes(deadline); }
+
+Fd open_store_listener(const RankIdentity& identity, const Environment& environment) {
+  const std::string* text = find_variable(environment, kStoreFdVariable);
+  if (text == nullptr) {
+    const std::string host = is_loopback(identity.master_addr) ? identity.master_addr : "";
+    return listen_tcp({host, identity.master_port});
+  }
+  int fd = -1;
+  std::from_chars(text->data(), text->data() + text->size(), fd);
+  int listening = 0;
+  socklen_t size = sizeof listening;
+  if (fd < 0 || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || !listening)
+    fail(ErrorKind::kConfig, "take over the store's socket: {}='{}' is not a listening socket",
+         kStoreFdVariable, *text);
+  check_sys(::fcntl(fd, F_SETFD, FD_CLOEXEC), "take over the store's socket");
+  return Fd(fd);
+}
+
+}  // namespace gxp

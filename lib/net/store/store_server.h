@@ -1,0 +1,65 @@
+// Rank 0's side of the rendezvous store: a small key-value server that also knows who is alive.
+//
+// One thread serves all clients and never waits for one of them. A client proves itself and joins
+// within 5 s or is dropped; until then it costs its socket and some hundred bytes. Of such
+// strangers there are 64 at most: one more takes the place of the oldest that is silent or slow.
+// Once all ranks have joined nobody is let in any more. What a rank may send is bounded by
+// lib/net/socket/frame.h, and sealed (lib/net/socket/seal.h); one whose bytes were altered on the way is the
+// culprit of a verdict that says so.
+//
+// The verdict. The first cause of a failure is recorded once and pushed to all ranks, also to those
+// that join later. Evidence, best first:
+//   - a rank whose connection ends without goodbye, or that reports itself: the verdict at once;
+//   - a rank that accuses another: it may be a consequence seen before its cause, so 100 ms are
+//     left for better evidence; then the accused is the culprit or, if it has accused another
+//     rank itself, that one, and so on.
+//
+// The inquiry. A rank that has waited too long asks what all ranks are doing. Each answers from its
+// store's own thread, whatever its other threads do; one that has not within 500 ms counts as
+// silent. Diagnostics make a verdict of the answers; while their finding is not settled the ranks
+// are asked again every 50 ms within that time. Without diagnostics, or if they find nothing, the
+// asking rank's suspicion is the verdict. Better evidence, as above, ends an inquiry.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "lib/base/deadline.h"
+#include "lib/base/environment.h"
+#include "lib/base/fd.h"
+#include "lib/net/identity/identity.h"
+#include "lib/net/socket/secret.h"
+#include "lib/net/store/verdict.h"
+
+namespace gxp {
+
+inline constexpr const char* kStoreFdVariable = "GXP_STORE_FD";
+
+class StoreServer {
+ public:
+  // Serves on a listening socket from now on.
+  StoreServer(Fd listener, int world_size, const Secret& secret);
+  // Delivers what is queued for the clients, for 1 s at most, and tells them that the store ends
+  // in good order.
+  ~StoreServer();
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+
+  [[nodiscard]] int port() const;
+  // Waits for a call that is under way. Empty Diagnostics take the former ones away.
+  void set_diagnostics(Diagnostics diagnostics);
+  // Waits until all ranks have joined and said goodbye; false if there is a verdict instead or the
+  // deadline passes. Rank 0 calls it last, so that nobody loses the store early.
+  bool wait_goodbyes(Deadline deadline);
+
+ private:
+  class Loop;
+  std::unique_ptr<Loop> loop_;
+};
+
+// The socket that rank 0's store listens on: the one inherited from gxp's launcher (GXP_STORE_FD),
+// else a new one on identity.master_port: of loopback if master_addr is, else of all interfaces,
+// as a host may not know the address that others know it by. Throws kIo if the port is taken.
+Fd open_store_listener(const RankIdentity& identity, const Environment& environment);
+
+}  // namespace gxp

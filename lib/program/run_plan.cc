@@ -1,0 +1,168 @@
+#include "lib/program/run_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "lib/arch/frozen.h"
+#include "lib/base/enum_names.h"
+#include "lib/base/error.h"
+#include "lib/shard/wrap.h"
+
+namespace gxp {
+namespace {
+
+// That exist at a time on a GPU: in half precision 512 MiB of them.
+constexpr size_t kGpuLogits = size_t{1} << 28;
+
+int shard_size(const ParallelConfig& parallel, int world_size) {
+  const int size = parallel.shard_size;
+  if (size == 0) return world_size;
+  if (!find_strategy(parallel.strategy).shard_optimizer)
+    fail(ErrorKind::kConfig,
+         "parallel.shard_size {}: strategy {} shards nothing; choose another, such as hybrid_shard",
+         size, parallel.strategy);
+  if (world_size % size != 0)
+    fail(ErrorKind::kConfig,
+         "parallel.shard_size {}: {} ranks cannot be cut into such groups; choose a divisor of {}",
+         size, world_size, world_size);
+  return size;
+}
+
+// train.deterministic "any-world-size": sums over all micro-batches of a step, whoever computes
+// them, form one binary tree, and the norm has a part for each.
+void make_independent_of_world_size(const RunConfig& config, StepShape& shape) {
+  const int micro_batches = shape.grad_accum * shape.world_size;
+  if (!std::has_single_bit(unsigned(micro_batches)))
+    fail(ErrorKind::kConfig,
+         "train.deterministic any-world-size: {} ranks x {} micro-batches make {} a step, which is "
+         "no "
+         "power of two; choose other ranks or train.grad_accum",
+         shape.world_size, shape.grad_accum, micro_batches);
+  if (!config.parallel.hold_gradients && shape.grad_accum > 1)
+    fail(ErrorKind::kConfig,
+         "train.deterministic any-world-size: gradients that are reduced after every micro-batch "
+         "are "
+         "added in another order; set parallel.hold_gradients = true or train.grad_accum = 1");
+  shape.norm_parts = micro_batches;
+  shape.add_in_pairs = true;
+}
+
+Storage storage_of(const std::string& name) {
+  if (name == "none") return Storage::kDevice;
+  return name == "memory" ? Storage::kHost : Storage::kFile;
+}
+
+// cuBLASLt multiplies 8-bit matrices whose sizes are multiples of 16. Checked for a CPU too: what
+// is tried there shall run on a GPU.
+constexpr size_t kFloat8Multiple = 16;
+
+void check_float8_widths(const Architecture& architecture) {
+  for (const UnitSpec& unit : architecture.units) {
+    for (const TensorSpec& tensor : unit.tensors) {
+      for (const size_t size : tensor.shape) {
+        const bool is_multiplied = unit.kind == UnitKind::kBlock && tensor.shape.size() == 2;
+        if (!is_multiplied || size % kFloat8Multiple == 0) continue;
+        fail(ErrorKind::kConfig,
+             "train.matmul fp8: {} is {} x {}, and sizes must be multiples of {}; change [model], "
+             "or set train.matmul = \"precision\"",
+             tensor.name, tensor.shape[0], tensor.shape[1], kFloat8Multiple);
+      }
+    }
+  }
+}
+
+bool shares_optimizer(const ParallelConfig& parallel) {
+  return parallel.optimizer_over_replicas ||
+         find_strategy(parallel.strategy).optimizer_over_replicas;
+}
+
+OffloadShape offload_shape(const RunConfig& config, int world_size) {
+  const OffloadConfig& offload = config.offload;
+  if (offload.parameters != "none" && !can_offload_parameters(config.parallel, world_size))
+    fail(ErrorKind::kConfig,
+         "offload.parameters {}: on several ranks it is for strategies that shard parameters, "
+         "without sharing the optimizer over replicas; use zero3, or offload.parameters = \"none\"",
+         offload.parameters);
+  return {.optimizer = storage_of(offload.optimizer),
+          .parameters = storage_of(offload.parameters),
+          .ratio = offload.ratio,
+          .tile = size_t(offload.step_tile)};
+}
+
+GatherLimits gather_limits(const ParallelConfig& parallel) {
+  const auto backward_prefetch =
+      find_enumerator<BackwardPrefetch>(kBackwardPrefetchNames, parallel.backward_prefetch);
+  return {.forward_prefetch = parallel.forward_prefetch,
+          .backward_prefetch = *backward_prefetch,
+          .wraps_ahead = parallel.prefetch_wraps,
+          .max_ahead = parallel.prefetch_params,
+          .max_live = parallel.max_live_params,
+          .persist_below = parallel.persist_params,
+          .reuse_within = parallel.reuse_params,
+          .hold_over_micros = parallel.hold_parameters};
+}
+
+}  // namespace
+
+Architecture run_architecture(const RunConfig& config) {
+  Architecture architecture = make_architecture(config.model, compute_type(config.train.precision));
+  freeze(architecture, config.train.frozen);
+  architecture.float8 = config.train.matmul == "fp8";
+  if (architecture.float8) check_float8_widths(architecture);
+  if (config.train.logits_rows > 0)
+    set_logits_rows(architecture, size_t(config.train.logits_rows));
+  else if (config.train.device == "cuda")
+    set_logits_rows(architecture,
+                    std::max<size_t>(64, kGpuLogits / size_t(config.model.vocab_size)));
+  return architecture;
+}
+
+bool can_offload_parameters(const ParallelConfig& parallel, int world_size) {
+  return world_size == 1 ||
+         (find_strategy(parallel.strategy).shard_parameters && !shares_optimizer(parallel));
+}
+
+StepShape step_shape(const RunConfig& config, int world_size) {
+  const int sequence = config.data.sequence > 0 ? config.data.sequence : config.model.context;
+  StepShape shape{.rows = size_t(config.train.micro_batch),
+                  .positions = size_t(sequence),
+                  .grad_accum = config.train.grad_accum,
+                  .world_size = world_size,
+                  .shard_size = shard_size(config.parallel, world_size),
+                  .optimizer_over_replicas = shares_optimizer(config.parallel),
+                  .bucket_bytes = config.parallel.bucket_bytes,
+                  .hold_gradients = config.parallel.hold_gradients,
+                  .gradients = compute_type(config.train.grad_accum_dtype),
+                  .reduced = compute_type(config.parallel.reduce_dtype),
+                  .gathers = gather_limits(config.parallel),
+                  .norm_parts = world_size,
+                  .recompute = *parse_recompute(config.train.recompute),
+                  .recompute_units = config.train.recompute_units,
+                  .optimizer = make_optimizer_spec(config.optim, !config.train.frozen.empty()),
+                  .offload = offload_shape(config, world_size)};
+  if (config.train.deterministic == "any-world-size") make_independent_of_world_size(config, shape);
+  return shape;
+}
+
+std::vector<int> first_units(const RunConfig& config, const Architecture& architecture) {
+  const auto policy = find_enumerator<WrapPolicy>(kWrapPolicyNames, config.parallel.wrap);
+  return first_units_of_wraps(architecture, {.policy = *policy,
+                                             .min_params = config.parallel.wrap_min_params,
+                                             .units = config.parallel.wrap_units});
+}
+
+RunPlan plan_run(const RunConfig& config, int world_size) {
+  RunPlan plan;
+  plan.architecture = run_architecture(config);
+  plan.strategy = find_strategy(config.parallel.strategy);
+  plan.shape = step_shape(config, world_size);
+  plan.layout =
+      make_layout(plan.architecture, plan.shape.norm_parts, first_units(config, plan.architecture));
+  plan.step = build_train_step(plan.architecture, plan.layout, plan.strategy, plan.shape);
+  if (!config.data.valid.empty())
+    plan.validation = build_forward(plan.architecture, plan.layout, plan.strategy, plan.shape,
+                                    OpKind::kEvaluateLoss);
+  return plan;
+}
+
+}  // namespace gxp

@@ -1,0 +1,26 @@
+// What a rank takes of its device beside its step program: the kernels' own memory. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/config/run_config.h"
+#include "lib/program/run_plan.h"
+
+namespace gxp {
+
+struct DeviceTerms {
+  uint64_t start_bytes = 0;       // taken before the first step and given back
+  uint64_t workspace_bytes = 0;   // kept
+  bool holds_collectives = true;  // whether what collectives need is memory of the device
+};
+
+// The width of the matrices whose product is timed at the start of a run (lib/train/backend.h).
+size_t measured_width(bool on_gpu);
+
+// Of a run on a GPU: with train.device = "cuda", or told by `on_gpu`.
+DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan, bool on_gpu);
+inline DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan) {
+  return terms_of_device(config, plan, config.train.device == "cuda");
+}
+
+}  // namespace gxp

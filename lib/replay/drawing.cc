@@ -1,0 +1,154 @@
+#include "lib/replay/drawing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lib/base/bytes.h"
+#include "lib/replay/svg.h"
+
+namespace gxp {
+namespace {
+
+constexpr size_t kPlotColumns = 72;
+constexpr int kPlotRows = 12;
+
+constexpr int kWidth = 1200;
+constexpr int kLeft = 110;  // of what is drawn: names of lanes, bytes
+constexpr int kRight = kWidth - 20;
+constexpr int kTop = 44;
+constexpr int kHeight = 300;  // of the curve
+constexpr int kRowHeight = 46;
+
+// By MemoryKind.
+constexpr std::array<std::string_view, kMemoryKindCount> kKindColours = {
+    "#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#edc948", "#b07aa1"};
+
+std::string_view colour_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::kForward:
+      return "#4e79a7";
+    case OpKind::kRecompute:
+      return "#edc948";
+    case OpKind::kBackward:
+      return "#f28e2b";
+    case OpKind::kLoss:
+      return "#e15759";
+    case OpKind::kGatherParameters:
+      return "#76b7b2";
+    case OpKind::kReduceGradients:
+      return "#b07aa1";
+    case OpKind::kUpdate:
+      return "#59a14f";
+    default:
+      return "#9c9c9c";
+  }
+}
+
+double between(double value, double all, double low, double high) {
+  return low + (high - low) * value / std::max(all, 1e-30);
+}
+
+// The most that lives in each of `columns` equal parts of the operations.
+std::vector<uint64_t> columns_of(const MemoryReplay& replay, size_t columns) {
+  std::vector<uint64_t> most(columns, 0);
+  for (size_t id = 0; id < replay.live.size(); ++id) {
+    uint64_t& column = most[id * columns / replay.live.size()];
+    column = std::max(column, total_of(replay.live[id]));
+  }
+  return most;
+}
+
+// One kind's area, from the top of the kinds below it to its own.
+void draw_kind(Svg& svg, const MemoryReplay& replay, size_t kind, uint64_t most) {
+  const auto count = double(replay.live.size());
+  const auto y_of = [&](uint64_t bytes) {
+    return between(double(bytes), double(most), kTop + kHeight, kTop);
+  };
+  std::string upper;
+  std::string lower;
+  for (size_t id = 0; id < replay.live.size(); ++id) {
+    uint64_t below = 0;
+    for (size_t under = 0; under < kind; ++under) below += replay.live[id][under];
+    const double left = between(double(id), count, kLeft, kRight);
+    const double right = between(double(id + 1), count, kLeft, kRight);
+    const double top = y_of(below + replay.live[id][kind]);
+    const double bottom = y_of(below);
+    upper += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", left, top, right, top);
+    lower = fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", right, bottom, left, bottom) + lower;
+  }
+  svg.polygon(upper + lower, kKindColours[kind]);
+}
+
+}  // namespace
+
+std::string memory_plot(const MemoryReplay& replay) {
+  if (replay.live.empty()) return "";
+  const size_t columns = std::min(replay.live.size(), kPlotColumns);
+  const std::vector<uint64_t> bytes = columns_of(replay, columns);
+  const uint64_t most = std::max<uint64_t>(std::ranges::max(bytes), 1);
+  std::string plot;
+  for (int row = kPlotRows; row > 0; --row) {
+    plot += fmt::format("{:>10} |", row == kPlotRows ? format_bytes(most) : "");
+    for (const uint64_t column : bytes)
+      plot += column * kPlotRows + kPlotRows / 2 >= most * uint64_t(row) ? '#' : ' ';
+    plot.erase(plot.find_last_not_of(' ') + 1);
+    plot += '\n';
+  }
+  const size_t peak = size_t(replay.peak) * columns / replay.live.size();
+  plot += fmt::format("{:>10} +{}\n{:>{}}\n", 0, std::string(columns, '-'), '^', 13 + peak);
+  return plot;
+}
+
+std::string memory_svg(const StepProgram& program, const MemoryReplay& replay) {
+  const uint64_t most = total_of(replay.live[size_t(replay.peak)]);
+  Svg svg(kWidth, kTop + kHeight + 56,
+          fmt::format("memory over {} operations; at most {}, in {}", replay.live.size(),
+                      format_bytes(most), describe(program.ops[size_t(replay.peak)])));
+  for (size_t kind = 0; kind < kMemoryKindCount; ++kind) {
+    draw_kind(svg, replay, kind, most);
+    const double x = kLeft + double(kind) * 150;
+    svg.rectangle(x, kTop + kHeight + 26, 12, 12, kKindColours[kind]);
+    svg.text(x + 18, kTop + kHeight + 37, kMemoryKindNames[kind]);
+  }
+  svg.line(kLeft, kTop + kHeight, kRight, kTop + kHeight);
+  svg.text(kLeft - 8, kTop + 10, format_bytes(most), "end");
+  svg.text(kLeft - 8, kTop + kHeight, "0", "end");
+  return std::move(svg).finish();
+}
+
+std::string timeline_svg(const StepProgram& program, const StepTime& time) {
+  const bool offloads =
+      std::ranges::any_of(program.ops, [](const Op& op) { return op.lane == Lane::kOffload; });
+  const int lanes = offloads ? kLaneCount : kLaneCount - 1;
+  Svg svg(kWidth, kTop + lanes * kRowHeight + 40,
+          fmt::format("one step: {:.3g} ms, of which communication is exposed {:.3g} ms",
+                      time.seconds * 1e3, time.exposed_seconds * 1e3));
+  for (int lane = 0; lane < lanes; ++lane)
+    svg.text(kLeft - 8, kTop + lane * kRowHeight + 24, to_string(Lane(lane)), "end");
+  for (size_t id = 0; id < program.ops.size(); ++id) {
+    const Op& op = program.ops[id];
+    const OpTime& when = time.ops[id];
+    const double left = between(when.begin, time.seconds, kLeft, kRight);
+    const double right = between(when.end, time.seconds, kLeft, kRight);
+    svg.rectangle(left, kTop + int(op.lane) * kRowHeight, std::max(right - left - 0.5, 0.5),
+                  kRowHeight - 8, colour_of(op.kind),
+                  fmt::format("{}: {:.4g} ms from {:.4g} ms", describe(op),
+                              (when.end - when.begin) * 1e3, when.begin * 1e3));
+  }
+  const int bottom = kTop + lanes * kRowHeight;
+  svg.line(kLeft, bottom, kRight, bottom);
+  svg.text(kLeft, bottom + 18, "0");
+  svg.text(kRight, bottom + 18, fmt::format("{:.3g} ms", time.seconds * 1e3), "end");
+  double x = kLeft + 60;
+  for (const OpKind kind : {OpKind::kForward, OpKind::kLoss, OpKind::kRecompute, OpKind::kBackward,
+                            OpKind::kGatherParameters, OpKind::kReduceGradients, OpKind::kUpdate}) {
+    svg.rectangle(x, bottom + 8, 12, 12, colour_of(kind));
+    svg.text(x + 18, bottom + 18, to_string(kind));
+    x += 150;
+  }
+  return std::move(svg).finish();
+}
+
+}  // namespace gxp

@@ -1,0 +1,38 @@
+// The memory of a rank in a run: what its device holds for the step program, for the collectives
+// and for the passes between steps. Agrees with the device's own tracker. Pure.
+//
+// Not counted: what has no place on the device, such as the data loader's rows, code and stacks,
+// and the memory that the ranks of a host share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/program/replay.h"
+#include "lib/program/run_plan.h"
+#include "lib/replay/device_terms.h"
+#include "lib/replay/traffic.h"
+
+namespace gxp {
+
+// A part of the run, and the most that the device holds in it.
+struct Phase {
+  std::string name;  // "step"
+  KindBytes bytes{};
+};
+
+struct RunMemory {
+  MemoryReplay step;
+  std::vector<Phase> phases;  // start, step and, with validation data, validation
+  KindBytes peak{};           // of the phase with most
+  std::string peak_phase;     // its name
+  std::string peak_at;        // the operation of a step at which most lives
+};
+
+RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
+                        const DeviceTerms& terms);
+
+// The `count` largest buffers that live where most lives: "gradients 80 MiB, saved h.3 12 MiB".
+std::string largest_at_peak(const RunPlan& plan, const RunMemory& memory, size_t count);
+
+}  // namespace gxp

@@ -1,0 +1,58 @@
+// What the ranks send in a step: the collective behind each operation of a step program, the
+// algorithm that the ranks would choose for it, and the bytes that its schedule has each rank send.
+// Pure: the same functions as the ranks use, without ranks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lib/collective/algorithm/call.h"
+#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/profile.h"
+#include "lib/program/step_program.h"
+#include "lib/topo/rings/rank_plan.h"
+
+namespace gxp {
+
+// What joins the ranks, and what they choose by.
+struct Network {
+  int world_size = 1;
+  std::vector<int> hosts{};       // of each rank, numbered from 0; empty: all on one
+  std::string transport = "shm";  // names the link class
+  bool shared_space = true;       // ranks of one host see each other's memory
+  ChoiceSettings choice{};
+  Profile profile = builtin_profile();
+  RankPlan plan{};  // of comm.topology
+};
+
+// What the trainer calls for an operation of the comm lane, in the communicator of `op.group`;
+// nothing for those of other lanes.
+std::optional<Call> call_of(const Op& op);
+
+struct OpTraffic {
+  OpId op = -1;  // -1: of no operation
+  RankGroup group = RankGroup::kWorld;
+  Call call;
+  Plan plan;                            // where groups differ: that of the slowest
+  std::vector<uint64_t> sent;           // bytes, by rank: what the transport's counters count
+  std::vector<uint64_t> between_hosts;  // of them, those to other hosts
+  // Bytes that each rank needs beside its buffers, kept by the communicator for later calls.
+  std::vector<uint64_t> scratch;
+};
+
+// Every collective of one run of the program, in order. Cost: a few 100 us for the cost model of
+// each kind of group, some us for each different call; where there are several hosts, that of its
+// steps.
+std::vector<OpTraffic> traffic_of(const StepProgram& program, const Network& network);
+
+// One call of all ranks.
+OpTraffic traffic_of(const Call& call, const Network& network);
+
+// Of all of them: what rank `rank` sends, what of that to other hosts, and the most that its
+// communicators need beside its buffers.
+uint64_t sent_by(const std::vector<OpTraffic>& traffic, int rank);
+uint64_t sent_between_hosts_by(const std::vector<OpTraffic>& traffic, int rank);
+uint64_t scratch_of(const std::vector<OpTraffic>& traffic, int rank);
+
+}  // namespace gxp

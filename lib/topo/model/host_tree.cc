@@ -1,0 +1,164 @@
+#include "lib/topo/model/host_tree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+
+namespace gxp {
+namespace {
+
+constexpr std::array<std::string_view, 8> kPartNames = {
+    "NUMA node", "host bridge", "PCIe switch", "GPU", "NIC", "port", "NVSwitch", "PCIe device"};
+constexpr std::array<std::string_view, 4> kCrossLinkNames = {"NVLink", "xGMI", "C2C", "PCIe link"};
+
+std::optional<int> number_of(const Part& part) {
+  if (const auto* gpu = std::get_if<GpuInfo>(&part.info)) return gpu->number;
+  if (const auto* node = std::get_if<NumaNodeInfo>(&part.info)) return node->number;
+  if (const auto* port = std::get_if<PortInfo>(&part.info)) return port->number;
+  return std::nullopt;
+}
+
+// The numbers that the source gives to parts of a kind, if each has one of its own; else the order
+// of the tree.
+std::vector<int> numbers_of(const HostTree& host, const std::vector<PartId>& parts) {
+  std::vector<int> numbers;
+  for (const PartId part : parts) numbers.push_back(number_of(host[part]).value_or(-1));
+  const std::set<int> distinct(numbers.begin(), numbers.end());
+  if (distinct.size() == parts.size() && (distinct.empty() || *distinct.begin() >= 0))
+    return numbers;
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = int(i);
+  return numbers;
+}
+
+std::string given_name(const Part& part) {
+  if (const auto* port = std::get_if<PortInfo>(&part.info); port != nullptr && !port->name.empty())
+    return port->name;
+  return part.name;
+}
+
+std::string name_by_place(const Part& part, std::string_view prefix, int number) {
+  if (!prefix.empty()) return fmt::format("{}{}", prefix, number);
+  if (!part.bus_id.empty()) return fmt::format("{} {}", to_string(part.kind), part.bus_id);
+  return fmt::format("{} {}", to_string(part.kind), number);
+}
+
+std::string_view prefix_of(PartKind kind) {
+  switch (kind) {
+    case PartKind::kNumaNode:
+      return "NUMA";
+    case PartKind::kGpu:
+      return "GPU";
+    case PartKind::kPort:
+      return "NIC";
+    case PartKind::kNvSwitch:
+      return "NVSwitch";
+    default:
+      return "";
+  }
+}
+
+// The n-th port, or NIC where no port is known, for "NICn".
+PartId find_numbered_nic(const HostTree& host, std::string_view name) {
+  size_t index = 0;
+  if (!name.starts_with("nic") || name.size() == 3) return kNoPart;
+  const auto [end, error] = std::from_chars(name.data() + 3, name.data() + name.size(), index);
+  if (error != std::errc() || end != name.data() + name.size()) return kNoPart;
+  std::vector<PartId> nics = host.all_of(PartKind::kPort);
+  if (nics.empty()) nics = host.all_of(PartKind::kNic);
+  return index < nics.size() ? nics[index] : kNoPart;
+}
+
+}  // namespace
+
+std::string_view to_string(PartKind kind) { return kPartNames[size_t(kind)]; }
+std::string_view to_string(CrossLinkKind kind) { return kCrossLinkNames[size_t(kind)]; }
+
+PartId HostTree::add(Part part) {
+  if (parts_.size() >= kMaxParts)
+    fail(ErrorKind::kConfig, "describe host {}: more than {} parts", name, kMaxParts);
+  int depth = 1;
+  for (PartId id = part.above; id != kNoPart; id = parts_[id].above) ++depth;
+  if (depth > kMaxDepth)
+    fail(ErrorKind::kConfig, "describe host {}: parts lie more than {} deep", name, kMaxDepth);
+  const auto id = PartId(parts_.size());
+  (part.above == kNoPart ? roots_ : parts_[part.above].below).push_back(id);
+  part.bus_id = lower_case(part.bus_id);
+  parts_.push_back(std::move(part));
+  return id;
+}
+
+void HostTree::add_cross_link(CrossLink link) {
+  if (cross_links_.size() >= kMaxCrossLinks)
+    fail(ErrorKind::kConfig, "describe host {}: more than {} links beside its tree", name,
+         kMaxCrossLinks);
+  cross_links_.push_back(std::move(link));
+}
+
+std::vector<PartId> HostTree::all_of(PartKind kind) const {
+  std::vector<PartId> found;
+  std::vector<PartId> ahead(roots_.rbegin(), roots_.rend());
+  while (!ahead.empty()) {
+    const PartId id = ahead.back();
+    ahead.pop_back();
+    if (parts_[id].kind == kind) found.push_back(id);
+    ahead.insert(ahead.end(), parts_[id].below.rbegin(), parts_[id].below.rend());
+  }
+  return found;
+}
+
+PartId HostTree::find_above(PartId id, PartKind kind) const {
+  while (id != kNoPart && parts_[id].kind != kind) id = parts_[id].above;
+  return id;
+}
+
+PartId HostTree::find_bus(std::string_view bus_id) const {
+  const std::string wanted = lower_case(bus_id);
+  const auto found = std::ranges::find(parts_, wanted, &Part::bus_id);
+  return wanted.empty() || found == parts_.end() ? kNoPart : PartId(found - parts_.begin());
+}
+
+bool is_on_pcie(const HostTree& host, PartId device) {
+  if (!host[device].bus_id.empty()) return true;
+  const PartId above = host[device].above;
+  return above != kNoPart &&
+         (host[above].kind == PartKind::kHostBridge || host[above].kind == PartKind::kPcieSwitch);
+}
+
+std::vector<std::string> names_of_parts(const HostTree& host) {
+  std::vector<std::string> names(host.parts().size());
+  std::map<std::string, int> taken;  // and how often
+  for (size_t kind = 0; kind < kPartNames.size(); ++kind) {
+    const std::vector<PartId> parts = host.all_of(PartKind(kind));
+    const std::vector<int> numbers = numbers_of(host, parts);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Part& part = host[parts[i]];
+      std::string name = given_name(part);
+      if (name.empty()) name = name_by_place(part, prefix_of(part.kind), numbers[i]);
+      const std::string stem = name;
+      while (!taken.try_emplace(name, 0).second) name = fmt::format("{}.{}", stem, ++taken[stem]);
+      names[parts[i]] = name;
+    }
+  }
+  return names;
+}
+
+PartId find_part(const HostTree& host, std::string_view name) {
+  const std::string wanted = lower_case(name);
+  const std::vector<std::string> names = names_of_parts(host);
+  for (PartId id = 0; id < names.size(); ++id) {
+    const auto* port = std::get_if<PortInfo>(&host[id].info);
+    const bool is_interface = port != nullptr && lower_case(port->interface) == wanted;
+    if (lower_case(names[id]) == wanted || (is_interface && !wanted.empty())) return id;
+  }
+  const PartId by_bus = host.find_bus(wanted);
+  return by_bus == kNoPart ? find_numbered_nic(host, wanted) : by_bus;
+}
+
+}  // namespace gxp

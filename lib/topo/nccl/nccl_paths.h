@@ -1,0 +1,86 @@
+// Paths between the devices of a host as NCCL finds them: how far, how fast, over which links.
+//
+// Breadth first from every device and NUMA node over NCCL's graph (nccl_graph.h). A path replaces
+// another if its type is nearer, or of the same type and wider, or alike and shorter. Its type is
+// its farthest link's: of a PCIe link PIX, between two bridges PXB, at a NUMA node PHB; NVB where
+// a second NVLink follows the first at a GPU, which is as far as GPUs forward.
+// These are the paths by the wiring alone; where NCCL sends data otherwise is in nccl_routes.h.
+//   Source  NCCL 2.30.7, src/graph/paths.cc. RCCL's search differs: GPUs never forward.
+//   Limits  kMaxEnds, else kConfig.
+//   Cost    ends x links; of a host with 16 GPUs 1 ms.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/topo/nccl/nccl_graph.h"
+
+namespace gxp {
+
+struct PathHop {
+  PartId from = kNoPart;  // kNoPart: the NVSwitches
+  PartId to = kNoPart;
+  LinkKind kind = LinkKind::kPcie;
+  double gb_per_s = 0;           // as NCCL models it
+  double physical_gb_per_s = 0;  // 0: unknown
+};
+
+struct NcclPath {
+  PathType type = PathType::kDis;
+  double gb_per_s = 0;  // of its narrowest hop
+  std::vector<PathHop> hops{};
+  [[nodiscard]] int limiting_hop() const;          // the first of its narrowest; -1: it has none
+  [[nodiscard]] double physical_gb_per_s() const;  // 0: of some hop it is unknown
+};
+
+class NcclPaths {
+ public:
+  static constexpr size_t kMaxEnds = 1024;
+
+  // `host` must outlive it.
+  explicit NcclPaths(const HostTree& host);
+
+  [[nodiscard]] const HostTree& host() const { return *host_; }
+  [[nodiscard]] const NcclGraph& graph() const { return graph_; }
+  // In NCCL's order.
+  [[nodiscard]] const std::vector<PartId>& gpus() const { return gpus_; }
+  // What NCCL calls nets: ports, and NICs of which no port is known.
+  [[nodiscard]] const std::vector<PartId>& ports() const { return ports_; }
+  [[nodiscard]] const std::vector<PartId>& numa_nodes() const { return numa_nodes_; }
+
+  // Between any two of these; kDis if one is none of them.
+  [[nodiscard]] NcclPath find(PartId from, PartId to) const;
+  // What find() gives, less the hops.
+  struct Distance {
+    PathType type = PathType::kDis;
+    double gb_per_s = 0;
+    int hops = 0;
+  };
+  [[nodiscard]] Distance distance(PartId from, PartId to) const;
+
+ private:
+  static constexpr uint32_t kNoStep = ~uint32_t{0};
+  // A path is a chain of steps towards its end; paths share their tails.
+  struct Step {
+    PathHop hop;
+    uint32_t next = kNoStep;
+  };
+  struct Found {
+    Distance distance;
+    uint32_t first_step = kNoStep;
+  };
+
+  void search(PartId base);
+  [[nodiscard]] uint32_t end_of(PartId part) const;
+  [[nodiscard]] const Found* found(PartId from, PartId to) const;
+
+  const HostTree* host_;
+  NcclGraph graph_;
+  std::vector<PartId> gpus_, ports_, numa_nodes_;
+  std::vector<uint32_t> ends_;  // by part: its index among all ends
+  std::vector<NcclNodeId> end_nodes_;
+  std::vector<Found> found_;  // [to][from]
+  std::vector<Step> steps_;
+};
+
+}  // namespace gxp

@@ -1,0 +1,359 @@
+#include "lib/topo/nccl/nccl_routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "lib/base/error.h"
+#include "lib/topo/nccl/nccl_rules.h"
+
+namespace gxp {
+namespace {
+
+constexpr size_t kMaxChannels =
+    64;  // NCCL's; the ports that a GPU takes in turn repeat long before
+constexpr size_t kNoRow = ~size_t{0};
+
+template <class Info>
+Info info_of_part(const HostTree& host, PartId part) {
+  const auto* info = std::get_if<Info>(&host[part].info);
+  return info == nullptr ? Info{} : *info;
+}
+
+// The lowest bits of `value` in reverse order, for a count that is a power of two.
+size_t mirror_bits(size_t value, size_t count) {
+  size_t mirrored = 0;
+  for (size_t bit = 1, mirror = count >> 1; bit < count; bit <<= 1, mirror >>= 1) {
+    if ((value & bit) != 0) mirrored |= mirror;
+  }
+  return mirrored;
+}
+
+std::string limit_text(PathType type, PathType level, std::string_view source) {
+  return fmt::format("{} is {} {}, {}", to_string(type), type <= level ? "within" : "beyond",
+                     to_string(level), source);
+}
+
+}  // namespace
+
+std::string_view to_string(RouteAnswer answer) {
+  if (answer == RouteAnswer::kUnknown) return "unknown";
+  return answer == RouteAnswer::kYes ? "yes" : "no";
+}
+
+std::optional<PathType> parse_nccl_level(std::string_view text) {
+  constexpr std::array kOldLevels = {PathType::kLoc, PathType::kPix, PathType::kPxb,
+                                     PathType::kPhb, PathType::kSys, PathType::kSys};
+  const auto named = parse_path_type(text);
+  if (named && *named <= PathType::kSys) return named;
+  if (text.size() != 1 || text[0] < '0' || text[0] > '9') return std::nullopt;
+  return kOldLevels[std::min<size_t>(size_t(text[0] - '0'), kOldLevels.size() - 1)];
+}
+
+void set_nccl_variable(NcclSettings& settings, std::string_view name, std::string_view value) {
+  const auto is_set = [&] {
+    if (value != "0" && value != "1")
+      fail(ErrorKind::kUsage, "set {}={}: must be 0 or 1", name, value);
+    return value == "1";
+  };
+  const auto level = [&] {
+    const auto parsed = parse_nccl_level(value);
+    if (!parsed)
+      fail(ErrorKind::kUsage, "set {}={}: must be LOC, NVL, PIX, PXB, PHB, SYS, or 0 to 5", name,
+           value);
+    return parsed;
+  };
+  if (name == "NCCL_P2P_LEVEL") {
+    settings.p2p_level = level();
+  } else if (name == "NCCL_P2P_DISABLE") {
+    settings.p2p_disable = is_set();
+  } else if (name == "NCCL_NET_GDR_LEVEL") {
+    settings.gdr_level = level();
+  } else if (name == "NCCL_NET_GDR_READ") {
+    settings.gdr_read = is_set();
+  } else if (name == "NCCL_NET_GDR_C2C") {
+    settings.gdr_c2c = is_set();
+  } else if (name == "NCCL_PXN_DISABLE") {
+    settings.pxn_disable = is_set();
+  } else if (name == "NCCL_PXN_C2C") {
+    settings.pxn_c2c = is_set();
+  } else {
+    fail(ErrorKind::kUsage,
+         "set {}: of NCCL's variables only NCCL_P2P_LEVEL, NCCL_P2P_DISABLE, NCCL_NET_GDR_LEVEL, "
+         "NCCL_NET_GDR_READ, NCCL_NET_GDR_C2C, NCCL_PXN_DISABLE and NCCL_PXN_C2C decide paths",
+         name);
+  }
+}
+
+NcclRoutes::NcclRoutes(const NcclPaths& paths, const NcclSettings& settings)
+    : paths_(&paths), settings_(settings), names_(names_of_parts(paths.host())) {
+  const HostTree& host = paths.host();
+  is_amd_ = host.dialect == "2" || std::ranges::any_of(host.cross_links(), [](const CrossLink& l) {
+              return l.kind == CrossLinkKind::kXgmi;
+            });
+  row_.assign(host.parts().size(), kNoRow);
+  std::vector<PartId> ends = paths.gpus();
+  ends.insert(ends.end(), paths.ports().begin(), paths.ports().end());
+  for (const PartId end : ends) row_[end] = rows_++;
+  for (const PartId from : ends) {
+    for (const PartId to : ends) {
+      const NcclPaths::Distance distance = paths.distance(from, to);
+      routes_.push_back({distance.type, distance.gb_per_s});
+    }
+  }
+  if (paths.numa_nodes().empty()) return;
+  divert_without_peer_to_peer();
+  mark_chip_to_chip();
+  route_nics();
+}
+
+size_t NcclRoutes::slot(PartId from, PartId to) const {
+  if (from >= row_.size() || to >= row_.size()) return kNoRow;
+  if (row_[from] == kNoRow || row_[to] == kNoRow) return kNoRow;
+  return row_[from] * rows_ + row_[to];
+}
+
+NcclRoute NcclRoutes::find(PartId from, PartId to) const {
+  const size_t place = slot(from, to);
+  if (place != kNoRow) return routes_[place];
+  const NcclPaths::Distance distance = paths_->distance(from, to);
+  return {distance.type, distance.gb_per_s};
+}
+
+NcclPath NcclRoutes::path(PartId from, PartId to) const {
+  const NcclRoute route = find(from, to);
+  NcclPath path = paths_->find(from, route.via == kNoPart ? to : route.via);
+  if (route.via != kNoPart) {
+    const NcclPath rest = paths_->find(route.via, to);
+    path.hops.insert(path.hops.end(), rest.hops.begin(), rest.hops.end());
+  }
+  path.type = route.type;
+  path.gb_per_s = route.gb_per_s;
+  return path;
+}
+
+// The widest, of these the nearest.
+std::vector<PartId> NcclRoutes::nearest(PartId from, const std::vector<PartId>& to) const {
+  std::vector<PartId> found;
+  NcclRoute best{PathType::kDis, 0};
+  for (const PartId end : to) {
+    const NcclRoute route = find(from, end);
+    if (route.gb_per_s > best.gb_per_s ||
+        (route.gb_per_s == best.gb_per_s && route.type < best.type)) {
+      best = route;
+      found.clear();
+    }
+    if (route.gb_per_s == best.gb_per_s && route.type == best.type) found.push_back(end);
+  }
+  return found;
+}
+
+PartId NcclRoutes::local_cpu(PartId gpu) const {
+  const std::vector<PartId> cpus = nearest(gpu, paths_->numa_nodes());
+  if (cpus.empty()) return kNoPart;
+  return *std::ranges::min_element(cpus, {},
+                                   [&](PartId cpu) { return paths_->distance(gpu, cpu).hops; });
+}
+
+NcclRoute NcclRoutes::through(PartId from, PartId via, PartId to) const {
+  const NcclPaths::Distance first = paths_->distance(from, via);
+  const NcclRoute second = find(via, to);
+  const PathType farther = std::max(first.type, second.type);
+  const bool is_p2c =
+      farther == PathType::kPhb && std::min(first.type, second.type) == PathType::kC2c;
+  return {is_p2c ? PathType::kP2c : farther, std::min(first.gb_per_s, second.gb_per_s), via};
+}
+
+void NcclRoutes::divert_without_peer_to_peer() {
+  for (const PartId to : paths_->gpus()) {
+    const PartId cpu = local_cpu(to);
+    for (const PartId from : paths_->gpus()) {
+      if (cpu == kNoPart || find(from, to).type <= p2p_level()) continue;
+      routes_[slot(from, to)] = through(from, cpu, to);
+    }
+  }
+}
+
+void NcclRoutes::mark_chip_to_chip() {
+  if (is_amd_) return;
+  for (const PartId gpu : paths_->gpus()) {
+    const PartId cpu = local_cpu(gpu);
+    if (cpu == kNoPart || paths_->distance(gpu, cpu).type != PathType::kC2c) continue;
+    for (const PartId port : nearest(gpu, paths_->ports())) {
+      if (paths_->distance(port, cpu).type != PathType::kPhb) continue;
+      for (NcclRoute* route : {&routes_[slot(gpu, port)], &routes_[slot(port, gpu)]})
+        route->type = std::min(route->type, PathType::kP2c);
+    }
+  }
+}
+
+void NcclRoutes::route_nics() {
+  for (const PartId port : paths_->ports()) {
+    for (const PartId gpu : paths_->gpus()) {
+      try_relay(gpu, port);
+      divert_without_gpu_direct(gpu, port);
+    }
+  }
+}
+
+void NcclRoutes::try_relay(PartId gpu, PartId port) {
+  const PartId peer = settings_.pxn_disable ? kNoPart : local_gpu(port);
+  if (peer == kNoPart || peer == gpu) return;
+  const NcclRoute now = find(gpu, port);
+  const NcclRoute of_peer = find(peer, port);
+  const PathType farthest = settings_.pxn_c2c && !is_amd_ ? PathType::kP2c : PathType::kPxb;
+  const PathType avoided = is_amd_ ? PathType::kPxb : PathType::kPxn;
+  const bool may_relay =
+      of_peer.type <= farthest && find(peer, gpu).type <= PathType::kNvl &&
+      (is_amd_ || gpu_direct(peer, port, Direction::kSend).answer != RouteAnswer::kNo);
+  if (!may_relay || (of_peer.gb_per_s <= now.gb_per_s && now.type <= avoided)) return;
+  routes_[slot(gpu, port)] = {
+      PathType::kPxn, std::min(paths_->distance(gpu, peer).gb_per_s, of_peer.gb_per_s), peer};
+}
+
+void NcclRoutes::divert_without_gpu_direct(PartId gpu, PartId port) {
+  if (find(gpu, port).type >= PathType::kPhb) return;
+  if (gpu_direct(gpu, port, Direction::kReceive).answer != RouteAnswer::kNo) return;
+  const PartId cpu = local_cpu(gpu);
+  if (cpu == kNoPart) return;
+  routes_[slot(port, gpu)] = through(port, cpu, gpu);
+  routes_[slot(gpu, port)] = through(gpu, cpu, port);
+}
+
+// GPUs that share their ports begin at different ones.
+std::vector<PartId> NcclRoutes::local_ports(PartId gpu) const {
+  const std::vector<PartId> ports = nearest(gpu, paths_->ports());
+  if (ports.empty()) return {};
+  const size_t sharers = std::max<size_t>(1, nearest(ports[0], paths_->gpus()).size());
+  const size_t each = (ports.size() + sharers - 1) / sharers;
+  const auto number = info_of_part<GpuInfo>(paths_->host(), gpu).number;
+  size_t first = size_t(number ? std::max(*number, 0) : int(row_[gpu])) % sharers;
+  if (std::has_single_bit(ports.size())) first = mirror_bits(first, ports.size());
+  std::vector<PartId> taken;
+  for (size_t i = 0; i < each; ++i) taken.push_back(ports[(first + i) % ports.size()]);
+  return taken;
+}
+
+PartId NcclRoutes::local_gpu(PartId port) const {
+  const std::vector<PartId> gpus = nearest(port, paths_->gpus());
+  std::vector<std::vector<PartId>> taken;
+  for (const PartId gpu : gpus) taken.push_back(local_ports(gpu));
+  for (size_t channel = 0; channel < kMaxChannels; ++channel) {
+    for (size_t i = 0; i < gpus.size(); ++i) {
+      if (!taken[i].empty() && taken[i][channel % taken[i].size()] == port) return gpus[i];
+    }
+  }
+  return kNoPart;
+}
+
+PathType NcclRoutes::p2p_level() const {
+  if (settings_.p2p_disable) return PathType::kLoc;
+  if (settings_.p2p_level) return *settings_.p2p_level;
+  const CpuVendor vendor =
+      cpu_vendor(info_of_part<NumaNodeInfo>(paths_->host(), paths_->numa_nodes()[0]));
+  if (is_amd_) {
+    const bool is_near =
+        vendor == CpuVendor::kArm || vendor == CpuVendor::kIntel || vendor == CpuVendor::kZhaoxin;
+    return is_near ? PathType::kPxb : PathType::kSys;
+  }
+  return vendor == CpuVendor::kAmd && paths_->gpus().size() <= 2 ? PathType::kSys : PathType::kPxb;
+}
+
+std::string NcclRoutes::p2p_level_source() const {
+  if (settings_.p2p_disable) return "as NCCL_P2P_DISABLE=1 says";
+  if (settings_.p2p_level) return "as NCCL_P2P_LEVEL says";
+  if (is_amd_) return "RCCL's limit for peer-to-peer on this processor";
+  if (p2p_level() == PathType::kSys)
+    return "NCCL's limit for peer-to-peer on AMD processors with at most two GPUs";
+  return "NCCL's limit for peer-to-peer";
+}
+
+RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) const {
+  const PathType type = paths_->distance(gpu, other).type;
+  if (type == PathType::kDis || paths_->numa_nodes().empty())
+    return {type == PathType::kDis ? RouteAnswer::kNo : RouteAnswer::kUnknown,
+            type == PathType::kDis ? "no path joins them" : "the source names no processor"};
+  const PathType level = p2p_level();
+  std::string rule = limit_text(type, level, p2p_level_source());
+  if (type > level) return {RouteAnswer::kNo, rule + "; NCCL goes through host memory"};
+  if (nvml == NvmlP2p::kOk || gpu == other || is_amd_) return {RouteAnswer::kYes, rule};
+  if (nvml == NvmlP2p::kUnknown)
+    return {RouteAnswer::kYes, rule + "; NVML must also report it for reads and writes"};
+  rule += "; but NVML reports that it is disabled";
+  if (type <= PathType::kNvb) rule += ", at which NCCL stops unless NCCL_IGNORE_DISABLED_P2P=1";
+  return {RouteAnswer::kNo, rule};
+}
+
+RouteVerdict NcclRoutes::may_read(PartId gpu) const {
+  if (settings_.gdr_read == false) return {RouteAnswer::kNo, "NCCL_NET_GDR_READ=0 forbids reads"};
+  const auto capability = info_of_part<GpuInfo>(paths_->host(), gpu).compute_capability;
+  if (is_amd_ || settings_.gdr_read == true || (capability && *capability >= 80))
+    return {RouteAnswer::kYes, ""};
+  if (!capability)
+    return {RouteAnswer::kUnknown,
+            "the GPU's generation is not known; before Ampere (sm_80) a NIC "
+            "reads only from GPUs with NVLink"};
+  const auto has_nvlink = [&](PartId other) {
+    return other != gpu && find(gpu, other).type == PathType::kNvl;
+  };
+  if (paths_->gpus().size() == 1 || std::ranges::any_of(paths_->gpus(), has_nvlink))
+    return {RouteAnswer::kYes, ""};
+  return {RouteAnswer::kNo,
+          fmt::format("before Ampere (sm_80; this is sm_{}) a NIC reads only from "
+                      "GPUs with NVLink",
+                      *capability)};
+}
+
+RouteVerdict NcclRoutes::within_gdr_level(PartId gpu, PartId port) const {
+  NcclRoute route = find(gpu, port);
+  const PartId relay = route.type == PathType::kPxn ? route.via : kNoPart;
+  if (relay != kNoPart) route = find(relay, port);
+  PathType level = settings_.gdr_c2c && !is_amd_ ? PathType::kP2c : PathType::kPxb;
+  if (settings_.gdr_level) level = *settings_.gdr_level;
+  const std::string rule =
+      limit_text(
+          route.type, level,
+          settings_.gdr_level ? "as NCCL_NET_GDR_LEVEL says" : "the limit for GPUDirect RDMA") +
+      (relay == kNoPart ? "" : fmt::format(" (of {}, which relays)", name(relay)));
+  return {route.type <= level ? RouteAnswer::kYes : RouteAnswer::kNo, rule};
+}
+
+RouteVerdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction) const {
+  if (paths_->distance(gpu, port).type == PathType::kDis)
+    return {RouteAnswer::kNo, "no path joins them"};
+  const auto of_port = info_of_part<PortInfo>(paths_->host(), port).gpu_direct;
+  const auto of_gpu = info_of_part<GpuInfo>(paths_->host(), gpu).gpu_direct;
+  if (of_port == false)
+    return {RouteAnswer::kNo, name(port) +
+                                  " does not offer it (gdr=0): neither nvidia_peermem nor "
+                                  "DMA-BUF was found, or it is no RDMA device"};
+  if (of_gpu == false) return {RouteAnswer::kNo, name(gpu) + " does not offer it (gdr=0)"};
+  const RouteVerdict read =
+      direction == Direction::kSend ? may_read(gpu) : RouteVerdict{RouteAnswer::kYes, ""};
+  if (read.answer == RouteAnswer::kNo) return read;
+  RouteVerdict verdict = within_gdr_level(gpu, port);
+  if (verdict.answer == RouteAnswer::kNo) return verdict;
+  if (read.answer == RouteAnswer::kUnknown) return read;
+  if (of_port && of_gpu) return verdict;
+  return {RouteAnswer::kUnknown,
+          verdict.rule + "; the source does not say whether both offer it (gdr)"};
+}
+
+RouteVerdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {
+  const auto capability = info_of_part<GpuInfo>(paths_->host(), gpu).compute_capability;
+  if (!capability || is_amd_) return {RouteAnswer::kUnknown, "the GPU's generation is not known"};
+  if (*capability < 90)
+    return {RouteAnswer::kYes,
+            fmt::format("before Hopper (sm_90; this is sm_{}) NCCL flushes what a "
+                        "NIC wrote before the GPU reads it",
+                        *capability)};
+  const PartId cpu = local_cpu(gpu);
+  const bool by_c2c = cpu != kNoPart && paths_->distance(gpu, cpu).type == PathType::kC2c;
+  if (by_c2c && find(gpu, port).type <= PathType::kPxb)
+    return {RouteAnswer::kYes, "data comes over PCIe and its notice over the chip-to-chip link"};
+  return {RouteAnswer::kNo, "from Hopper (sm_90) on NCCL needs none"};
+}
+
+}  // namespace gxp

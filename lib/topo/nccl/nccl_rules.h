@@ -1,0 +1,54 @@
+// What NCCL takes a part or a link for: its constants, beside what the link physically is.
+//   Units    GB/s of one direction.
+//   Sources  NCCL 2.30.7, src/graph/topo.h, topo.cc (Apache-2.0); for xGMI RCCL 2.21, the same
+//            files. Physical figures: PCI Express Base 6.0, table 1-1; NVIDIA's and AMD's data
+//            sheets of the products named beside them.
+#pragma once
+
+#include <string_view>
+
+#include "lib/topo/model/host_tree.h"
+
+namespace gxp {
+
+// Within a device, between bridges joined by pcilink, and to NICs without a PCIe device.
+inline constexpr double kNcclLocalGbPerS = 5000;
+// A port whose speed is absent or not above 0.
+inline constexpr double kNcclUnknownPortMbitPerS = 10'000;
+// NCCL refuses topology files of more elements than this.
+inline constexpr int kNcclMostXmlNodes = 256;
+
+// link_speed is compared with the starts of a few texts, in order; all others count as 8 GT/s. So
+// "32 GT/s PCIe/s" is known and "32.0 GT/s" is not. A lane has three quarters of its rate, at 2.5
+// and 5 GT/s three fifths.
+struct NcclPcieSpeed {
+  double lane_gb_per_s = 0.75;
+  bool known = false;
+};
+NcclPcieSpeed nccl_pcie_speed(std::string_view link_speed);
+// Of all lanes; no width counts as 16 lanes. Where no source wrote a text,
+// that of the fastest rate of the link, as the kernel writes it.
+double nccl_pcie_gb_per_s(const PcieLink& link);
+// Line rate less the line code; of the fastest rate if known. 0: rate or width is unknown.
+double physical_pcie_gb_per_s(const PcieLink& link);
+
+// Of one NVLink, by compute capability (90: sm_90).
+double nccl_nvlink_gb_per_s(int compute_capability);
+double physical_nvlink_gb_per_s(int compute_capability);  // 0: not known
+// Of one xGMI link, by the GPU's "gcn": "gfx90a", or "910" for it.
+double rccl_xgmi_gb_per_s(std::string_view gcn);
+double physical_xgmi_gb_per_s(std::string_view gcn);  // 0: not known
+
+// From this NUMA node to any other of the host.
+double nccl_inter_numa_gb_per_s(const NumaNodeInfo& node);
+double nccl_port_gb_per_s(double mbit_per_s);
+
+enum class CpuVendor { kIntel, kAmd, kZhaoxin, kArm, kPower, kUnknown };
+CpuVendor cpu_vendor(const NumaNodeInfo& node);
+
+// A bridge of a Broadcom switch of PCIe generation 4 or 5, which shows itself as two levels; 0: it
+// is none. In generation 5 the upper and the lower level have different ids.
+enum class SwitchLevel { kUpper, kLower };
+int broadcom_generation(const PciIdentity& identity, SwitchLevel level);
+
+}  // namespace gxp

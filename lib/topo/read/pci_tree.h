@@ -1,0 +1,43 @@
+// From the functions that a kernel or hwloc lists below a PCIe root to the parts of a HostTree, as
+// NCCL would see them.
+//   Kept      GPUs, NICs, NVSwitches, storage, accelerators, and the bridges that lead to them.
+//   Bridges   a switch is a bridge up and, below it, one bridge down for each link; a root port is
+//             a bridge, too. As in NCCL, one part stands for a switch: its bridge up. So, from a
+//             device upwards, every second bridge is kept.
+//   Links     what a link could do is the lesser of what its two ends say.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/topo/model/host_tree.h"
+
+namespace gxp {
+
+struct PciFunction {
+  int above = -1;  // index of the bridge above, which comes before it; -1: none
+  Part part{};     // bus id, identity, link as its own end says; kind and info are set here
+  std::string driver{};
+  bool has_network = false;  // an interface or an RDMA device
+};
+
+struct PciRoot {
+  std::string name{};  // "0000:3a": domain and bus
+  PartId node = kNoPart;
+  std::vector<PciFunction> functions{};
+};
+
+// "16.0 GT/s PCIe", "8 GT/s": 16, 8; 0 for anything else.
+double parse_gt_per_s(std::string_view text);
+// Whether it has the form of "0000:3b:00.0"; the domain may have up to eight digits.
+bool is_bus_id(std::string_view text);
+bool is_bridge(const PciIdentity& identity);
+// By its class and vendor; kPcieDevice: anything that is not kept, too.
+PartKind kind_of_function(const PciFunction& function);
+
+// The part of each function in `host`; kNoPart: it is not kept.
+std::vector<PartId> add_pci_root(HostTree& host, const PciRoot& root);
+
+}  // namespace gxp

@@ -1,0 +1,52 @@
+// What people paste of `nvidia-smi topo -m` (or -mp, -p2p), and the host that it tells of.
+//
+// Taken as it comes: tabs or spaces, a prompt or text around it, colours, marks of quoting ("> "),
+// of comments ("# ") or of a table ("| "), cells that have grown together ("PIXNODE"), rows of NICs
+// that are missing, columns by NIC numbers with a legend below or by their names. Of several the
+// first is read, and one that says where peers lie (topo -m) before one that does not (-p2p).
+//   Limits  kMaxMatrixDevices, kMaxMatrixBytes.
+//   Errors  kCorrupt, "read topology FILE:LINE:COLUMN: ...": no row of columns, a cell that is
+//           none, a row of too few or too many, or of a device that has no column.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/topo/model/host_tree.h"
+
+namespace gxp {
+
+// Larger than that, and the file is something else.
+inline constexpr size_t kMaxMatrixDevices = 512;
+inline constexpr size_t kMaxMatrixBytes = 4u << 20;
+
+struct PastedMatrix {
+  struct Device {
+    std::string column{};  // "GPU0", "NIC3", "mlx5_0"
+    std::string name{};    // of a NIC: "mlx5_0"; "": it is not said
+    bool is_gpu = false;
+    bool has_row = false;
+    std::string cpu_affinity{};  // "0-31,64-95"
+    std::string numa_affinity{};
+    SourcePlace place{};  // of its row
+  };
+  std::vector<Device> devices;
+  std::vector<std::vector<std::string>> cells;  // [row][column]; "": unknown
+  bool is_p2p = false;                          // cells say whether peers can reach each other
+  std::vector<std::string> notes;
+};
+
+// Whether there is a row of columns such as "GPU0 GPU1 ...".
+bool looks_like_matrix(std::string_view text);
+PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name);
+
+// A host with that matrix: devices that are PIX share a switch, those that are PXB switches below
+// one; those that are PHB a host bridge, NODE a NUMA node, and SYS lie in several. NV# are NVLinks,
+// from GPU to GPU, or to NVSwitches: where every pair of more than four GPUs has as many, or a GPU
+// would have more than there are. What
+// the matrix cannot tell, was guessed, or contradicts itself is noted; so is each cell that the
+// host does not give back.
+HostTree host_of_matrix(const PastedMatrix& matrix, const std::string& name);
+
+}  // namespace gxp

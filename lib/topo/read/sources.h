@@ -1,0 +1,53 @@
+// Where topologies come from: one table, and what a user names found in it.
+//
+// One more source is a row in sources.cc and a file that makes a HostTree or a Topology.
+//   Errors  kIo: not readable. kUsage: no file and no known name. kCorrupt: of no known kind, or
+//           what its reader says, with file, line and column. kUnavailable: a live host that cannot
+//           be looked at.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lib/topo/read/topology.h"
+
+namespace gxp {
+
+inline constexpr size_t kMaxSourceBytes = 64u << 20;
+
+enum class SourceForm { kName, kFile, kDirectory };
+
+// What a user named, and what is there.
+struct SourceInput {
+  std::string name;  // "live", "ring:8", or a path
+  SourceForm form = SourceForm::kName;
+  std::string text{};  // a file's whole content
+};
+
+struct TopologySource {
+  std::string_view name;     // "nccl-xml"
+  std::string_view summary;  // what it is, for lists
+  std::string_view mark;     // what it is recognised by, for messages
+  bool (*recognises)(const SourceInput& input);
+  Topology (*load)(const SourceInput& input);
+};
+
+// In the order in which they are asked.
+std::span<const TopologySource> topology_sources();
+
+// Reads what the user named, if it is a file: one in `folder`, where there is one; else "-" is
+// standard input. Names come before files: "./ring:8" is a file. Content decides what a file is.
+SourceInput look_at_source(const std::string& what, const std::string& folder = "");
+Topology load_topology(const SourceInput& input);
+Topology load_topology(const std::string& what);
+// Whether it is text of NCCL's or RCCL's topology XML, sound or not.
+bool is_nccl_xml(const SourceInput& input);
+// Whether it is a cluster TOML, likewise.
+bool is_cluster_toml(const SourceInput& input);
+// As load_topology(), of one host: of several that are alike, that host; of others the first, which
+// is noted. kCorrupt: nothing is known of what is in the hosts.
+HostTree load_host(const SourceInput& input);
+HostTree load_host(const std::string& what);
+
+}  // namespace gxp

@@ -1,0 +1,37 @@
+// What /proc and /sys under a root say of a host, as a HostTree: NUMA nodes with their CPUs and
+// caches, PCIe from its roots to GPUs and NICs, network interfaces and RDMA devices with their
+// ports. The same for the host that gxp runs on and for one that was recorded.
+//   Places    a PCIe root lies below the NUMA node that the kernel names; where it names none,
+//             below the lowest node whose CPUs are local to it, and a note says so.
+//   Ports     an RDMA device has one for each of its ports; a network interface that belongs to
+//             none has one; interfaces without a device (loopback, bridges) have none.
+//   CPUs      family and model as NCCL writes them: the family's extension counts sixteenfold.
+//   Absent    a sentence each for what is not there or not said, and what that costs.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/topo/model/host_tree.h"
+#include "lib/topo/read/system_root.h"
+
+namespace gxp {
+
+// kUnavailable: it has neither CPUs nor NUMA nodes below /sys/devices/system.
+HostTree read_system(const SystemRoot& root);
+
+// Its parts, each for one part of the above; they add to `host`.
+void add_numa_nodes(HostTree& host, const SystemRoot& root);
+void add_pci_devices(HostTree& host, const SystemRoot& root);
+// Below the NICs that are there; after add_pci_devices().
+void add_network_ports(HostTree& host, const SystemRoot& root);
+
+// The last of the bus ids in a path of devices: that of the PCIe function which it lies below; "".
+std::string bus_id_in(std::string_view path);
+// Bus ids of functions with a network interface or an RDMA device.
+std::vector<std::string> network_functions(const SystemRoot& root);
+// The NUMA node with that number, or kNoPart.
+PartId find_numa_node(const HostTree& host, long number);
+
+}  // namespace gxp

@@ -1,0 +1,46 @@
+// Rings and trees over the hosts of a cluster, and the order of the hosts.
+//
+// Channel c enters and leaves every host by the same NIC, and goes from host to host in the order
+// of order_hosts(): so traffic stays on its rail, and near in the network. Within a host a ring
+// takes all GPUs (ring_plan.h). A tree is a double binary tree over the hosts; a host's part of it
+// is a chain along the ring, from the GPU that is first behind the NIC: what that has from the
+// hosts below it and from its own chain, it folds and sends on.
+#pragma once
+
+#include <vector>
+
+#include "lib/topo/rings/host_order.h"
+#include "lib/topo/rings/ring_plan.h"
+
+namespace gxp {
+
+struct ClusterPlan {
+  std::vector<size_t> host_order{};  // indices of Topology::hosts
+  std::vector<HostRoutes> kinds{};   // of hosts: Topology::trees
+  // Of each kind. Where kinds differ, channel c has the same rate on all.
+  std::vector<RingPlan> rings{};
+  double ring_gb_per_s = 0;        // bus bandwidth of a ring all-reduce
+  double tree_gb_per_s = 0;        // of a tree all-reduce over many segments
+  int tree_depth = 0;              // hops between hosts from a leaf to the root
+  RingTraffic traffic{};           // in host_order
+  RingTraffic traffic_as_given{};  // in the order of the topology
+};
+
+// With `kinds`, the routes of Topology::trees; without, NCCL's. Of a topology that knows nothing of
+// the inside of any host, the order of the hosts alone.
+//   Errors  kConfig: no host, or what is in one but not in all is unknown; no ring leads through
+//   all its GPUs; as
+//           plan_rings.
+ClusterPlan plan_cluster(const Topology& topology, std::vector<HostRoutes> kinds,
+                         int most_channels = RingRequest{}.most_channels);
+ClusterPlan plan_cluster(const Topology& topology, int most_channels = RingRequest{}.most_channels);
+
+// What the busiest host receives from other hosts, over the bytes that the trees reduce: twice for
+// a host with two hosts below it. As much is sent. 0 for one host.
+double busiest_host_of_trees(int hosts);
+
+// Bus bandwidth of an all-reduce by trees whose chains in each of `hosts` hosts follow the channels
+// of `plan`.
+double tree_rate(const HostRoutes& routes, const RingPlan& plan, int hosts);
+
+}  // namespace gxp

@@ -1,0 +1,48 @@
+// What the plan of a cluster (cluster_plan.h) says of ranks: on which GPU each is best started, and
+// along which rings and in which groups they talk, wherever they are.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lib/topo/model/cluster.h"
+#include "lib/topo/read/topology.h"
+#include "lib/topo/rings/cluster_plan.h"
+
+namespace gxp {
+
+// As many ranks as place_ranks() takes, on the same GPUs: those of a leaf switch's hosts follow
+// each other (host_order.h), those of a host in the order of its best ring (ring_plan.h).
+// Algorithms combine and pass on between neighbouring ranks first (lib/collective/algorithm/core_ranks.h),
+// and that order is part of a run's bits: so this changes not what ranks do, but where they are.
+std::vector<int> plan_ranks(const Cluster& cluster, int ranks);
+
+struct RankPlan {
+  int ranks = 0;  // 0: there is no plan
+  // One ring channel after the other, each all ranks in its order.
+  std::vector<int> rings{};
+  // The group of each rank, numbered from 0: its host; of one host, the fewest sets of equal size
+  // that are joined so much wider within than with each other that a hierarchical algorithm pays.
+  // Empty: all are one.
+  std::vector<int> groups{};
+
+  friend bool operator==(const RankPlan&, const RankPlan&) = default;
+};
+
+struct RankPlace {
+  size_t host = 0;  // index into Topology::hosts
+  int gpu = 0;      // of the host, as the plan numbers them
+};
+
+// The channels of the plan without the GPUs that have no rank: since channels have equal shares of
+// the data, those that are slow enough to hold up the others are left out. Of a plan that knows the
+// order of hosts alone, one ring, in which the ranks of a host follow each other.
+// Precondition: places differ, and the plan is that of the topology.
+RankPlan plan_of_ranks(const Topology& topology, const ClusterPlan& plan,
+                       std::span<const RankPlace> places);
+RankPlan plan_of_ranks(const Cluster& cluster, std::span<const int> gpu_of_rank);
+
+// The same for some of the ranks, which are numbered by their place in `members` then.
+RankPlan plan_of_members(const RankPlan& plan, std::span<const int> members);
+
+}  // namespace gxp

@@ -1,0 +1,157 @@
+#include "lib/transport/shm/shm_stream.h"
+
+#include <sodium.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "lib/base/bytes.h"
+#include "lib/net/socket/unix_socket.h"
+#include "lib/transport/backoff.h"
+#include "lib/transport/stream/mesh.h"
+
+namespace gxp {
+
+namespace {
+
+// Slots that stay in L2 while one rank fills and the other empties them.
+constexpr size_t kSlotBytes = 64 << 10;
+constexpr size_t kMinSlotBytes = 4 << 10;
+constexpr size_t kSegmentBytes = 8 << 20;
+constexpr size_t kBellBytes = 4096;
+
+// Not to be guessed, so that nobody can take it first.
+std::string random_name() {
+  std::array<unsigned char, 16> random{};
+  std::array<char, 2 * random.size() + 1> text{};
+  randombytes_buf(random.data(), random.size());
+  return fmt::format("gxp-{}",
+                     sodium_bin2hex(text.data(), text.size(), random.data(), random.size()));
+}
+
+std::vector<Fd> connect_locally(const TransportContext& context, const Hosts& hosts) {
+  const std::string name = random_name();
+  const auto is_here = [&](int peer) { return hosts[size_t(peer)] == context.host; };
+  return connect_mesh(context, {.name = "shm",
+                                .listener = listen_unix(name, std::max(64, context.world_size)),
+                                .address = name,
+                                .connect = connect_unix,
+                                .joins = is_here});
+}
+
+std::string name_of(size_t rank) { return fmt::format("rank {}", rank); }
+
+// `sockets[rank]` leads to each rank of this host; invalid for this one and for those elsewhere.
+std::unique_ptr<SharedSpace> share_space(const TransportContext& context, const Hosts& hosts,
+                                         const std::vector<Fd>& sockets) {
+  const auto peers =
+      std::count_if(sockets.begin(), sockets.end(), [](const Fd& s) { return s.valid(); });
+  const int ranks = int(peers) + 1;
+  const size_t bytes = SharedSpace::segment_bytes(ranks);
+  std::vector<ShmSegment> segments(sockets.size());
+  segments[size_t(context.rank)] = ShmSegment::create(bytes);
+  if (context.kernel_copies) SharedSpace::sign(segments[size_t(context.rank)], ranks);
+  std::vector<pid_t> processes(sockets.size());
+  for (size_t peer = 0; peer < sockets.size(); ++peer) {
+    if (!sockets[peer].valid()) continue;
+    send_fd(sockets[peer].get(), segments[size_t(context.rank)].fd(), name_of(peer),
+            context.deadline);
+  }
+  for (size_t peer = 0; peer < sockets.size(); ++peer) {
+    if (!sockets[peer].valid()) continue;
+    segments[peer] =
+        ShmSegment::map(receive_fd(sockets[peer].get(), name_of(peer), context.deadline), bytes);
+    if (context.kernel_copies) processes[peer] = peer_process(sockets[peer].get());
+  }
+  return std::make_unique<SharedSpace>(context.rank, std::move(segments), processes,
+                                       is_crowded(context, hosts));
+}
+
+}  // namespace
+
+ShmLayout::ShmLayout(int ranks)
+    : slot_bytes(std::clamp(std::bit_floor(kSegmentBytes / (size_t(ranks) * ShmRing::kSlots)),
+                            kMinSlotBytes, kSlotBytes)),
+      ring_bytes(round_up(ShmRing::footprint(slot_bytes), size_t{4096})),
+      bytes(kBellBytes + size_t(ranks) * ring_bytes) {}
+
+size_t ShmLayout::ring_offset(int from) const { return kBellBytes + size_t(from) * ring_bytes; }
+
+ShmDoorbell& bell_of(const ShmSegment& segment) {
+  return *reinterpret_cast<ShmDoorbell*>(segment.memory().data);
+}
+
+size_t ShmStream::write_some(ConstMemory head, ConstMemory body) {
+  const size_t count = out_.write_some(head, body);
+  if (count > 0) ring();
+  return count;
+}
+
+size_t ShmStream::read_some(Memory target) {
+  const ConstMemory front = in_.front();
+  const size_t count = std::min(front.bytes, target.bytes);
+  if (count > 0) std::memcpy(target.data, front.data, count);
+  release(count);
+  return count;
+}
+
+size_t ShmStream::deliver_some(PendingMessage& receive) {
+  const ConstMemory front = in_.front();
+  const size_t count = std::min(front.bytes, receive.bytes - receive.moved);
+  if (count > 0) accept(receive, front.slice(0, count));
+  release(count);
+  return count;
+}
+
+void ShmStream::release(size_t count) {
+  if (count > 0 && in_.release(count)) ring();
+}
+
+void ShmStream::shut_down() noexcept { ::shutdown(socket_.get(), SHUT_RDWR); }
+
+void ShmStream::read_bells() {
+  std::array<std::byte, 64> bells;
+  const ssize_t count = ::recv(socket_.get(), bells.data(), bells.size(), MSG_DONTWAIT);
+  if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) closed_ = true;
+}
+
+ShmPeers connect_shm_streams(const TransportContext& context, const Hosts& hosts) {
+  const int ranks = int(std::count(hosts.begin(), hosts.end(), context.host));
+  const auto place = [&](size_t rank) {  // among the ranks of this host
+    return int(std::count(hosts.begin(), hosts.begin() + long(rank), context.host));
+  };
+  const ShmLayout layout(ranks);
+  std::vector<Fd> sockets = connect_locally(context, hosts);
+  ShmPeers peers{ShmSegment::create(layout.bytes), {}, nullptr};
+  peers.streams.resize(sockets.size());
+  for (size_t peer = 0; peer < sockets.size(); ++peer) {
+    if (!sockets[peer].valid()) continue;
+    send_fd(sockets[peer].get(), peers.mine.fd(), name_of(peer), context.deadline);
+  }
+  std::vector<ShmSegment> theirs(sockets.size());
+  for (size_t peer = 0; peer < sockets.size(); ++peer) {
+    if (!sockets[peer].valid()) continue;
+    theirs[peer] = ShmSegment::map(receive_fd(sockets[peer].get(), name_of(peer), context.deadline),
+                                   layout.bytes);
+  }
+  peers.space = share_space(context, hosts, sockets);
+  for (size_t peer = 0; peer < sockets.size(); ++peer) {
+    if (!sockets[peer].valid()) continue;
+    const size_t out = layout.ring_offset(place(size_t(context.rank)));
+    const size_t in = layout.ring_offset(place(peer));
+    theirs[peer].prefault(out, layout.ring_bytes);
+    peers.mine.prefault(in, layout.ring_bytes);
+    const ShmRing out_ring(theirs[peer].memory().data + out, layout.slot_bytes);
+    const ShmRing in_ring(peers.mine.memory().data + in, layout.slot_bytes);
+    peers.streams[peer] = std::make_unique<ShmStream>(out_ring, in_ring, std::move(theirs[peer]),
+                                                      std::move(sockets[peer]));
+  }
+  return peers;
+}
+
+}  // namespace gxp

@@ -1,0 +1,219 @@
+#include "lib/transport/stream/mesh.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <list>
+#include <span>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/net/socket/authenticate.h"
+#include "lib/net/socket/socket.h"
+
+namespace gxp {
+
+namespace {
+
+constexpr std::chrono::seconds kHandshakeTime{5};
+constexpr std::chrono::milliseconds kVerdictLook{100};  // between two looks for a verdict
+constexpr std::chrono::seconds kPatience{1};            // the same, while a peer does not accept
+constexpr size_t kMaxStrangers = 64;  // handshakes at a time; more wait in the backlog
+
+// The server's half of a handshake that must not hold up others.
+class Arrival {
+ public:
+  Arrival(Fd socket, const TransportContext& context, std::string_view purpose)
+      : socket_(std::move(socket)),
+        handshake_(Handshake::Role::kServer, *context.secret, std::string(purpose), context.rank,
+                   peer_address(socket_.get())) {
+    send(handshake_.hello());
+  }
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] bool late() const { return deadline_.expired(); }
+  // After advance() has returned a rank.
+  [[nodiscard]] MeshConnection take() { return {std::move(socket_), handshake_.keys()}; }
+
+  // Reads what is there. Returns the peer's rank once it has proved it, -1 before; throws kPeer.
+  int advance() {
+    if (hello_read_ < hello_.size()) {
+      hello_read_ += receive(std::span(hello_).subspan(hello_read_));
+      if (hello_read_ < hello_.size()) return -1;
+      send(handshake_.answer(hello_));
+    }
+    proof_read_ += receive(std::span(proof_).subspan(proof_read_));
+    return proof_read_ < proof_.size() ? -1 : handshake_.verify(proof_);
+  }
+
+ private:
+  size_t receive(std::span<uint8_t> into) {
+    const ssize_t count = ::recv(socket_.get(), into.data(), into.size(), MSG_DONTWAIT);
+    if (count > 0) return size_t(count);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+    fail(ErrorKind::kPeer, "authenticate {}: it closed the connection",
+         peer_address(socket_.get()));
+  }
+  // A new socket has room for the handshake's 116 bytes; if not, the deadline ends it.
+  void send(std::span<const uint8_t> bytes) {
+    (void)::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+
+  Fd socket_;
+  Handshake handshake_;
+  Deadline deadline_ = Deadline::after(kHandshakeTime);
+  Handshake::Hello hello_{};
+  Handshake::Proof proof_{};
+  size_t hello_read_ = 0;
+  size_t proof_read_ = 0;
+};
+
+class Mesh {
+ public:
+  Mesh(const TransportContext& context, MeshParts parts)
+      : context_(context), parts_(std::move(parts)), peers_(size_t(context.world_size)) {}
+  std::vector<MeshConnection> connect() {
+    const auto addresses = context_.store->gather(fmt::format("transport {}", parts_.name),
+                                                  parts_.address, context_.deadline);
+    for (int peer = 0; peer < context_.rank; ++peer) {
+      if (joins(peer)) connect_to(peer, addresses[size_t(peer)]);
+    }
+    while (!missing().empty()) accept_some();
+    return std::move(peers_);
+  }
+
+ private:
+  void connect_to(int peer, const std::string& address);
+  Fd reach(const std::string& who, const std::string& address);
+  void check_verdict();
+  void accept_some();
+  void accept_one();
+  bool advance(Arrival& arrival, const pollfd& entry);
+  void admit(Arrival& arrival, int peer);
+  void check_in_time();
+  [[nodiscard]] bool joins(int peer) const {
+    return peer != context_.rank && (!parts_.joins || parts_.joins(peer));
+  }
+  // The ranks that are still to come.
+  [[nodiscard]] std::vector<int> missing() const;
+
+  const TransportContext& context_;
+  MeshParts parts_;
+  std::vector<MeshConnection> peers_;  // by rank
+  std::list<Arrival> arrivals_;
+  Deadline accept_again_ = Deadline::after({});
+  std::string dropped_;  // why the last stranger was
+};
+
+std::vector<int> Mesh::missing() const {
+  std::vector<int> ranks;
+  for (int peer = context_.rank + 1; peer < context_.world_size; ++peer) {
+    if (joins(peer) && !peers_[size_t(peer)].socket.valid()) ranks.push_back(peer);
+  }
+  return ranks;
+}
+
+void Mesh::connect_to(int peer, const std::string& address) {
+  const std::string who = fmt::format("rank {}", peer);
+  Fd socket = reach(who, address);
+  Authenticated proved = authenticate_client(socket.get(), *context_.secret, parts_.name,
+                                             context_.rank, context_.deadline);
+  if (proved.rank != peer) {
+    fail(ErrorKind::kPeer, "connect to rank {} at {}: rank {} answers", peer, address, proved.rank);
+  }
+  peers_[size_t(peer)] = {std::move(socket), std::move(proved.keys)};
+}
+
+// The peer may have died since it told its address; then nobody but the store knows.
+Fd Mesh::reach(const std::string& who, const std::string& address) {
+  for (;;) {
+    try {
+      const auto patience = std::min<Deadline::Duration>(kPatience, context_.deadline.remaining());
+      return parts_.connect(address, who, Deadline::after(patience));
+    } catch (const Error& error) {
+      check_verdict();
+      if (context_.deadline.expired())
+        fail(error.kind(), "{}; tried for {:g} s", error.what(), context_.deadline.seconds());
+    }
+  }
+}
+
+// One look at the listener and at all handshakes.
+void Mesh::accept_some() {
+  check_in_time();
+  const bool room = arrivals_.size() < kMaxStrangers && accept_again_.expired();
+  std::vector<pollfd> entries{{parts_.listener.get(), short(room ? POLLIN : 0), 0}};
+  for (const Arrival& arrival : arrivals_) entries.push_back({arrival.fd(), POLLIN, 0});
+  const int look_ms = std::min(int(kVerdictLook.count()), context_.deadline.remaining_ms());
+  if (::poll(entries.data(), entries.size(), look_ms) < 0) return;
+  auto entry = entries.begin() + 1;
+  std::erase_if(arrivals_, [&](Arrival& arrival) { return advance(arrival, *entry++); });
+  if (entries[0].revents != 0) accept_one();
+}
+
+void Mesh::accept_one() {
+  Fd socket(::accept4(parts_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket.valid()) {
+    arrivals_.emplace_back(std::move(socket), context_, parts_.name);
+    return;
+  }
+  const bool no_descriptor = errno == EMFILE || errno == ENFILE;
+  if (!no_descriptor) return;  // who came has gone again
+  if (arrivals_.empty())
+    fail(ErrorKind::kIo, "accept rank {} by {}: {}; raise the limit of descriptors: ulimit -n",
+         fmt::join(missing(), ", "), parts_.name, system_text(errno));
+  accept_again_ = Deadline::after(kVerdictLook);  // one that is a stranger ends meanwhile
+}
+
+// Returns whether the handshake has ended, one way or the other.
+bool Mesh::advance(Arrival& arrival, const pollfd& entry) {
+  try {
+    const int peer = entry.revents != 0 ? arrival.advance() : -1;
+    if (peer >= 0) admit(arrival, peer);
+    return peer >= 0 || arrival.late();
+  } catch (const Error& error) {
+    dropped_ = error.what();
+    log_debug("transport: {}: dropped: {}", parts_.name, dropped_);
+    return true;
+  }
+}
+
+void Mesh::admit(Arrival& arrival, int peer) {
+  if (peer <= context_.rank || peer >= context_.world_size || !joins(peer) ||
+      peers_[size_t(peer)].socket.valid()) {
+    fail(ErrorKind::kPeer, "accept rank {}: it is not expected", peer);
+  }
+  peers_[size_t(peer)] = arrival.take();
+}
+
+void Mesh::check_verdict() {
+  const auto verdict = context_.store->verdict();
+  if (verdict) fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
+}
+
+void Mesh::check_in_time() {
+  check_verdict();
+  if (!context_.deadline.expired()) return;
+  fail(ErrorKind::kPeer, "connect ranks by {}: rank {} did not connect within {:g} s{}{}",
+       parts_.name, fmt::join(missing(), ", "), context_.deadline.seconds(),
+       dropped_.empty() ? "" : "; the last stranger was dropped: ", dropped_);
+}
+
+}  // namespace
+
+std::vector<Fd> connect_mesh(const TransportContext& context, MeshParts parts) {
+  std::vector<Fd> sockets;
+  for (MeshConnection& peer : connect_mesh_with_keys(context, std::move(parts)))
+    sockets.push_back(std::move(peer.socket));
+  return sockets;
+}
+
+std::vector<MeshConnection> connect_mesh_with_keys(const TransportContext& context,
+                                                   MeshParts parts) {
+  return Mesh(context, std::move(parts)).connect();
+}
+
+}  // namespace gxp

@@ -1,0 +1,213 @@
+#include "lib/transport/tcp/tcp.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/log.h"
+#include "lib/net/identity/identity.h"
+#include "lib/net/socket/resolve.h"
+#include "lib/net/socket/socket.h"
+#include "lib/transport/backoff.h"
+#include "lib/transport/stream/mesh.h"
+#include "lib/transport/stream/stream.h"
+#include "lib/transport/tcp/interfaces.h"
+#include "lib/transport/tcp/tcp_sleeper.h"
+#include "lib/transport/tcp/tcp_tuning.h"
+
+namespace gxp {
+
+namespace {
+
+constexpr int kTcpRtoMaxMs = 44;  // TCP_RTO_MAX_MS of linux/tcp.h since Linux 6.15
+
+// Nothing is lost inside a host, and a congestion control that paces (BBR) halves the bandwidth. To
+// be called before a connection exists: pacing does not end with the one that began it.
+void avoid_pacing(int socket) {
+  constexpr std::string_view kReno = "reno";
+  (void)setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kReno.data(), kReno.size());
+}
+
+// TCP_USER_TIMEOUT is left alone: it would also end the connection to a rank that computes for
+// longer and lets its receive window fill up. TcpStream::look_for_silence() sees what it would see.
+void set_up(int socket) {
+  const auto set = [&](int level, int name, int value) {
+    check_sys(setsockopt(socket, level, name, &value, sizeof value), "set up a TCP connection");
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);  // or the end of a message may wait 40 ms
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 2);   // s of silence before the first probe
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);  // s
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  // Where it is not known the pauses between two attempts double.
+  const int longest_pause_ms = 1000;
+  (void)setsockopt(socket, IPPROTO_TCP, kTcpRtoMaxMs, &longest_pause_ms, sizeof longest_pause_ms);
+}
+
+// The local address of the interface that leads to `host`. Connecting a datagram socket sends
+// nothing.
+std::string address_towards(const std::string& host, Deadline deadline) {
+  constexpr int kAnyPort = 9;
+  std::string cause = "no route";
+  for (const Address& address : resolve(host, kAnyPort, false, deadline, cause)) {
+    const Fd probe(::socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (probe.valid() && ::connect(probe.get(), address.get(), address.length) == 0)
+      return local_endpoint(probe.get()).host;
+  }
+  fail(ErrorKind::kPeer, "find a way to {}: {}", host, cause);
+}
+
+// The address by which the ranks of one host reach each other. A host may have IPv6 alone.
+std::string loopback_address() {
+  const Fd probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  const bool has_v4 = probe.valid() && ::bind(probe.get(), generic, sizeof address) == 0;
+  return has_v4 ? "127.0.0.1" : "::1";
+}
+
+// Where this rank is reached.
+struct OwnAddress {
+  std::string host;
+  bool is_ours = true;  // an address of this host; otherwise a name that leads here
+};
+
+OwnAddress own_address(const TransportContext& context, const Hosts& hosts) {
+  const bool one_host = number_hosts(hosts).empty();
+  if (!context.tcp.interface.empty()) {
+    const auto interfaces = list_interfaces();
+    const std::string towards = address_towards(context.master_addr, context.deadline);
+    return {choose_interface(interfaces, context.tcp.interface, towards).address};
+  }
+  if (one_host) return {loopback_address()};
+  if (context.host == hosts[0]) return {context.master_addr, false};
+  return {address_towards(context.master_addr, context.deadline)};
+}
+
+Fd connect_peer(const std::string& address, std::string_view peer, Deadline deadline) {
+  const Endpoint endpoint = parse_endpoint(address);
+  return connect_tcp(endpoint, peer, deadline, is_loopback(endpoint.host) ? avoid_pacing : nullptr);
+}
+
+Fd connect_unpaced(const std::string& address, std::string_view peer, Deadline deadline) {
+  return connect_tcp(parse_endpoint(address), peer, deadline, avoid_pacing);
+}
+
+// Also of ranks that would not say so by differing settings (lib/net/store/configuration.h).
+void agree_on_protection(const TransportContext& context) {
+  const auto mine = std::string(to_string(context.tcp.protect));
+  const auto all = context.store->gather("tcp protect", mine, context.deadline);
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    fail(ErrorKind::kConfig,
+         "protect what ranks send over TCP: rank 0 has comm.protect = \"{}\", rank {} \"{}\"; give "
+         "all ranks the same",
+         all[0], rank, all[rank]);
+  }
+  if (context.rank != 0) return;
+  const bool none = context.tcp.protect == Protection::kNone;
+  const bool seen = context.tcp.protect == Protection::kAuthenticate;
+  log_info("transport: payload over TCP: {}", none   ? "not protected"
+                                              : seen ? "authenticated"
+                                                     : "encrypted");
+}
+
+std::vector<MeshConnection> connect_ranks(const TransportContext& context,
+                                          const OwnAddress& address, const TcpLane& lane,
+                                          const std::function<bool(int)>& joins) {
+  MeshParts parts{.name = lane.name,
+                  .listener = {},
+                  .address = "",
+                  .connect = lane.paced ? connect_peer : connect_unpaced,
+                  .joins = joins};
+  bool any = false;
+  for (int peer = 0; peer < context.world_size; ++peer) any |= peer != context.rank && joins(peer);
+  if (any) {
+    parts.listener = listen_tcp({address.is_ours ? address.host : "", 0});
+    if (!lane.paced || is_loopback(address.host)) avoid_pacing(parts.listener.get());
+    parts.address = to_string(Endpoint{address.host, local_endpoint(parts.listener.get()).port});
+  }
+  auto connections = connect_mesh_with_keys(context, std::move(parts));
+  for (const MeshConnection& connection : connections) {
+    if (connection.socket.valid()) set_up(connection.socket.get());
+  }
+  return connections;
+}
+
+}  // namespace
+
+Support supports_tcp(const TransportContext& context, const Hosts& hosts) {
+  for (const std::string& host : hosts) {
+    if (host == hosts[0] || !is_loopback(context.master_addr)) continue;
+    return {false, fmt::format("ranks are on several hosts, which cannot reach {}; set MASTER_ADDR",
+                               context.master_addr)};
+  }
+  return {true, "works everywhere"};
+}
+
+std::vector<TcpPeer> connect_tcp_streams(const TransportContext& context, const Hosts& hosts,
+                                         TcpPeers peers, TcpCommon& common) {
+  agree_on_protection(context);
+  const OwnAddress address = own_address(context, hosts);
+  const ConnectTcp connect = [&](const TcpLane& lane, const std::function<bool(int)>& wanted) {
+    return connect_ranks(context, address, lane, wanted);
+  };
+  const TcpTunings tunings = tune_tcp(context, hosts, peers == TcpPeers::kAll, connect);
+  const auto joins = [&](size_t peer) {
+    return peers == TcpPeers::kAll || hosts[peer] != context.host;
+  };
+  const auto tuning_for = [&](size_t peer) -> const TcpTuning& {
+    return hosts[peer] == context.host ? tunings.inside : tunings.between;
+  };
+  std::vector<std::vector<MeshConnection>> lanes(hosts.size());
+  for (int lane = 0; lane < std::max(tunings.inside.streams, tunings.between.streams); ++lane) {
+    // Pairs on one host go along: for them pacing is never good.
+    const TcpLane made{fmt::format("tcp {}", lane), tunings.between.paced};
+    auto connections = connect(made, [&](int peer) {
+      return joins(size_t(peer)) && lane < tuning_for(size_t(peer)).streams;
+    });
+    for (size_t peer = 0; peer < connections.size(); ++peer) {
+      const Fd& socket = connections[peer].socket;
+      if (!socket.valid()) continue;
+      set_buffers(socket.get(), tuning_for(peer).buffer_bytes);
+      lanes[peer].push_back(std::move(connections[peer]));
+    }
+  }
+  std::vector<TcpPeer> streams(hosts.size());
+  for (size_t peer = 0; peer < hosts.size(); ++peer) {
+    if (lanes[peer].empty()) continue;
+    streams[peer] = make_tcp_peer(std::move(lanes[peer]), context, int(peer), common);
+  }
+  return streams;
+}
+
+std::unique_ptr<Transport> make_tcp_transport(const TransportContext& context, const Hosts& hosts) {
+  auto common = std::make_unique<TcpCommon>();
+  auto connected = connect_tcp_streams(context, hosts, TcpPeers::kAll, *common);
+  std::vector<TcpStream*> tcp_streams;
+  std::vector<std::unique_ptr<ByteStream>> streams;
+  for (TcpPeer& peer : connected) {
+    tcp_streams.push_back(peer.sockets);
+    streams.push_back(std::move(peer.stream));
+  }
+  return std::make_unique<StreamTransport>(StreamTransportParts{
+      .name = "tcp",
+      .rank = context.rank,
+      .streams = std::move(streams),
+      .sleeper = std::make_unique<TcpSleeper>(std::move(tcp_streams), std::move(common)),
+      // Each look is a system call, so 100 pauses are 30 us: where two ranks share a CPU, though
+      // not all are taken by ranks, 8 bytes take 66 us with pauses and 13 us without.
+      .backoff = Backoff(true, kTcpYieldTime),
+      .hosts = number_hosts(hosts),
+      .store = context.store});
+}
+
+}  // namespace gxp

@@ -1,0 +1,36 @@
+// Any ranks: messages over TCP connections between each two, whose ends have proved themselves and
+// whose bytes are protected as tcp.protect says (sealed_stream.h). IPv4 and IPv6.
+//
+// Small messages leave at once, header and payload in one system call, and arrive in one; large
+// ones go from the user's span to the user's span, or in pieces that stay in the cache to the
+// combiner. How many connections a pair has and how large their buffers are is tried out at the
+// start (tcp_tuning.h).
+// A rank whose process ends is noticed at once, a host that vanishes within some 5 s (10 and more
+// before Linux 6.15, if the peer was not reading); a rank that is merely busy, or stopped, is left
+// in peace however long it does not read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/transport/context.h"
+#include "lib/transport/tcp/sealed_stream.h"
+#include "lib/transport/transport.h"
+
+namespace gxp {
+
+Support supports_tcp(const TransportContext& context, const Hosts& hosts);
+// All ranks call it. Errors: kPeer, kIo; kConfig, no such network interface, or the ranks want
+// different protection.
+std::unique_ptr<Transport> make_tcp_transport(const TransportContext& context, const Hosts& hosts);
+
+enum class TcpPeers : uint8_t { kAll, kOnOtherHosts };
+
+// The streams alone, for a transport that has others too; by rank, null where there is none. All
+// ranks call it. `common` outlives them. Rank 0 logs how the bytes are protected.
+std::vector<TcpPeer> connect_tcp_streams(const TransportContext& context, const Hosts& hosts,
+                                         TcpPeers peers, TcpCommon& common);
+
+}  // namespace gxp

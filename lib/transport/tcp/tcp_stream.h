@@ -1,0 +1,96 @@
+// Bytes to and from one peer over one or several TCP connections.
+//
+// With several, the stream of bytes is cut into stripes, dealt to the connections in turn, so the
+// order of the bytes is kept and a message longer than a stripe uses more than one of them.
+// A read takes more than was asked for if more is there, so a small message costs one system call,
+// and so does each piece that is combined; those go through memory that stays in the cache.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/fd.h"
+#include "lib/transport/stream/stream.h"
+
+namespace gxp {
+
+// What the streams of one transport have in common.
+struct TcpCommon {
+  static constexpr size_t kPieceBytes = 256 << 10;
+
+  // Bytes on their way to a combiner; empty between two calls.
+  std::unique_ptr<std::byte[]> piece =
+      std::make_unique<std::byte[]>(kPieceBytes + kMaxElementBytes);
+  // Sockets are only tried after an event; otherwise always.
+  bool by_events = false;
+};
+
+class TcpStream : public ByteStream {
+ public:
+  // `common` outlives the stream. `stripe_bytes` says nothing if there is one socket.
+  TcpStream(std::vector<Fd> sockets, size_t stripe_bytes, TcpCommon& common);
+
+  size_t write_some(ConstMemory head, ConstMemory body) override;
+  size_t read_some(Memory target) override;
+  size_t deliver_some(PendingMessage& receive) override;
+  std::string_view closed() const override { return closed_; }
+  void shut_down() noexcept override;
+
+  // The sockets that carry the next byte.
+  [[nodiscard]] int next_to_read() const { return lane(read_).socket.get(); }
+  [[nodiscard]] int next_to_write() const { return lane(written_).socket.get(); }
+  [[nodiscard]] size_t lanes() const { return lanes_.size(); }
+  [[nodiscard]] int socket(size_t lane) const { return lanes_[lane].socket.get(); }
+  // An event of a socket.
+  void set_ready(size_t lane, bool readable, bool writable);
+  // Closes the stream if the peer's host has stopped to answer. A system call for each socket.
+  void look_for_silence();
+
+ private:
+  static constexpr size_t kAheadBytes = 8192;
+
+  struct Lane {
+    Fd socket;
+    bool readable = true;  // false: there was nothing more; an event will tell
+    bool writable = true;
+  };
+  [[nodiscard]] const Lane& lane(uint64_t position) const {
+    return lanes_[position / stripe_bytes_ % lanes_.size()];
+  }
+  Lane& lane(uint64_t position) { return lanes_[position / stripe_bytes_ % lanes_.size()]; }
+  [[nodiscard]] size_t stripe_room(uint64_t position) const {
+    return lanes_.size() == 1 ? SIZE_MAX : stripe_bytes_ - position % stripe_bytes_;
+  }
+  size_t receive(Memory first, Memory second);
+  size_t read_ahead();
+  void keep_error();
+
+  std::vector<Lane> lanes_;
+  size_t stripe_bytes_;
+  TcpCommon& common_;
+  uint64_t read_ = 0;  // bytes so far
+  uint64_t written_ = 0;
+  std::string closed_;
+  // What arrived behind the bytes asked for: the next header, often with its message.
+  alignas(64) std::array<std::byte, kAheadBytes> ahead_;
+  size_t ahead_begin_ = 0;
+  size_t ahead_end_ = 0;
+};
+
+// What TCP knows about a connection on which nothing moves.
+struct TcpSilence {
+  unsigned unanswered = 0;             // packets sent again, and probes, since the last answer
+  unsigned ms_since_acknowledged = 0;  // the peer's last acknowledgement
+};
+
+// Whether the other host is gone. A rank that computes and reads nothing, even one that is stopped,
+// answers: its kernel does.
+constexpr bool is_lost(const TcpSilence& silence) {
+  return silence.unanswered >= 4 && silence.ms_since_acknowledged >= 3000;
+}
+
+}  // namespace gxp

@@ -1,0 +1,55 @@
+// How many TCP connections two ranks have, how large the socket buffers are, and whether the kernel
+// may pace what is sent.
+//
+// What is best differs from link to link, so two ranks of each class of pairs try it out: those of
+// one host, and those of two hosts. Source of the candidates: one stream with the kernel's buffers
+// is best on loopback where BBR does not pace it (3.8 GB/s each way; 128 KiB: 2.2); several streams
+// use several queues and CPUs on fast networks. Between two namespaces that a veth cable joins, BBR
+// takes 142 ms for an all-reduce of 64 MiB, Reno 44 ms; on a slow link they are alike. So where the
+// system would use BBR, that must win clearly to be taken.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lib/transport/context.h"
+#include "lib/transport/stream/mesh.h"
+
+namespace gxp {
+
+struct TcpTuning {
+  int streams = 1;
+  size_t buffer_bytes = 0;  // of each socket, each way; 0: as the kernel sees fit
+  bool paced = true;        // as the system's congestion control does; false: Reno, which does not
+  bool operator==(const TcpTuning&) const = default;
+};
+
+// The tunings of pairs on one host and of pairs on two hosts.
+struct TcpTunings {
+  TcpTuning inside;
+  TcpTuning between;
+};
+
+// A set of connections, under a name of its own.
+struct TcpLane {
+  std::string name;
+  bool paced = true;
+};
+
+// Connects this rank with those that `joins` names; by rank.
+using ConnectTcp = std::function<std::vector<MeshConnection>(
+    const TcpLane& lane, const std::function<bool(int peer)>& joins)>;
+
+// All ranks call it and get the same. Takes what the options say, and tries out the rest; rank 0
+// logs what was found. Without `inside`, pairs on one host are left out. Errors: kPeer.
+// Cost: 14 connections between two ranks and some 20 ms for each class of pairs, inside a host
+// half.
+TcpTunings tune_tcp(const TransportContext& context, const Hosts& hosts, bool inside,
+                    const ConnectTcp& connect);
+
+// Sets the socket's buffers; 0 leaves them to the kernel.
+void set_buffers(int socket, size_t bytes);
+
+}  // namespace gxp

@@ -1,0 +1,55 @@
+// What a step program keeps beside the device, behind its buffers: whole ones and the rest of
+// others.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lib/program/step_program.h"
+#include "lib/zero/offload/offload_store.h"
+#include "lib/zero/program_memory.h"
+
+namespace gxp {
+
+// Of a program without offloaded buffers it is empty, and read() and write() copy memory.
+//   Threads   one at a time.
+//   Errors    as OffloadStore.
+class OffloadedMemory {
+ public:
+  // `file`: where the program has buffers in a file. `device`, that of `memory`, and `stream`,
+  // which fetches and stores run on, outlive this, as `memory` and `program` do.
+  OffloadedMemory(const StepProgram& program, const ProgramMemory& memory,
+                  const FileStoreOptions& file, Device& device, Stream& stream);
+
+  // Elements of a persistent buffer that go on in its rest, wherever each lies, to and from the
+  // host's memory; while nothing is queued on any stream.
+  void read(BufferId buffer, const Range& elements, Memory out);
+  void write(BufferId buffer, const Range& elements, ConstMemory in);
+
+  // What carries out a fetch or a store of `program`, whose device memory is `memory`: the same as
+  // this one's, or another over the same model, which has the same offloaded parameters. It
+  // allocates nothing.
+  std::function<void()> bind(const Op& op, const StepProgram& program, const ProgramMemory& memory);
+
+  [[nodiscard]] bool is_empty() const;
+  [[nodiscard]] uint64_t bytes(Storage storage) const;
+  // "1.5 GiB in host memory; 3 GiB in ..."
+  [[nodiscard]] std::string description() const;
+
+ private:
+  OffloadStore& store(Storage storage) { return *stores_[size_t(storage)]; }
+  // Calls on_device and beside with the parts of `elements`, in bytes of the buffer, or of its
+  // rest.
+  template <class OnDevice, class Beside>
+  void split(BufferId buffer, const Range& elements, OnDevice on_device, Beside beside);
+
+  const StepProgram& program_;
+  const ProgramMemory& memory_;
+  Device& device_;
+  Stream& stream_;
+  std::array<std::unique_ptr<OffloadStore>, kStorageCount> stores_;
+};
+
+}  // namespace gxp

@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <utility>
+
+#include "lib/zero/offload/offload_store.h"
+
+namespace gxp {
+namespace {
+
+// A half is longer than a seek and a copy's start, and a multiple of kBlockBytes.
+constexpr size_t kHalfBytes = size_t{8} << 20;
+
+class StagedStore final : public OffloadStore {
+ public:
+  StagedStore(std::unique_ptr<OffloadStore> store, Device& device, Stream& stream)
+      : store_(std::move(store)), stream_(stream), pinned_(device.allocate_host(2 * kHalfBytes)) {}
+
+  [[nodiscard]] std::string description() const override { return store_->description(); }
+  [[nodiscard]] uint64_t bytes() const override { return store_->bytes(); }
+
+  void read(std::span<const Transfer> pieces) override {
+    for (const Transfer& piece : pieces) {
+      if (is_host(piece)) {
+        store_->read({&piece, 1});
+        continue;
+      }
+      for (size_t done = 0; done < piece.memory.bytes; done += kHalfBytes) {
+        const Transfer half = staged(piece, done);
+        store_->read({&half, 1});
+        finish();  // the half before is copied
+        stream_.copy(piece.memory.slice(done, half.memory.bytes), half.memory);
+      }
+      finish();
+    }
+  }
+
+  void write(std::span<const Transfer> pieces) override {
+    for (const Transfer& piece : pieces) {
+      if (is_host(piece)) {
+        store_->write({&piece, 1});
+        continue;
+      }
+      fetch(piece, 0);
+      for (size_t done = 0; done < piece.memory.bytes; done += kHalfBytes) {
+        finish();
+        fetch(piece, done + kHalfBytes);
+        const Transfer half = staged(piece, done);
+        store_->write({&half, 1});
+      }
+    }
+  }
+
+ private:
+  static bool is_host(const Transfer& piece) { return piece.memory.space == MemorySpace::kHost; }
+  void finish() { stream_.finish(Deadline::after(kComputeTimeout)); }
+
+  // From byte `done` of a piece, as much as one half takes.
+  [[nodiscard]] Transfer staged(const Transfer& piece, size_t done) const {
+    const size_t bytes = std::min(kHalfBytes, piece.memory.bytes - done);
+    const size_t begin = done / kHalfBytes % 2 * kHalfBytes;
+    return {piece.offset + done, pinned_.memory().slice(begin, bytes)};
+  }
+
+  // Nothing behind its end.
+  void fetch(const Transfer& piece, size_t done) {
+    if (done >= piece.memory.bytes) return;
+    const Memory half = staged(piece, done).memory;
+    stream_.copy(half, piece.memory.slice(done, half.bytes));
+  }
+
+  std::unique_ptr<OffloadStore> store_;
+  Stream& stream_;
+  Buffer pinned_;
+};
+
+}  // namespace
+
+std::unique_ptr<OffloadStore> make_staged_store(std::unique_ptr<OffloadStore> store, Device& device,
+                                                Stream& stream) {
+  return std::make_unique<StagedStore>(std::move(store), device, stream);
+}
+
+}  // namespace gxp

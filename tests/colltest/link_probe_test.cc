@@ -1,0 +1,26 @@
+#include "lib/colltest/link_probe.h"
+
+#include "tests/catch.h"
+#include "tests/collective/run_ranks.h"
+
+namespace gxp {
+namespace {
+
+TEST_CASE("every pair of ranks is measured each way, and all ranks know it", "[bench]") {
+  const int world_size = GENERATE(1, 2, 3);
+  const auto ranks = run_ranks(world_size, [&](Communicator& comm) {
+    return probe_links(comm, {.seconds = 0.005, .message_bytes = 64 << 10});
+  });
+  for (const auto& links : ranks) {
+    REQUIRE(links.size() == size_t(world_size) * size_t(world_size - 1));
+    for (size_t i = 0; i < links.size(); ++i) {
+      CHECK(links[i].from != links[i].to);
+      CHECK(links[i].latency_s > 0);
+      CHECK(links[i].gb_per_s > 0);
+      CHECK(links[i].gb_per_s == ranks[0][i].gb_per_s);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gxp

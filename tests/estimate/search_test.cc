@@ -1,0 +1,134 @@
+#include "lib/estimate/search.h"
+
+#include <chrono>
+#include <set>
+
+#include "lib/base/error.h"
+#include "lib/estimate/cluster_links.h"
+#include "lib/estimate/predict_memory.h"
+#include "lib/topo/read/cluster_file.h"
+#include "tests/catch.h"
+
+namespace gxp {
+namespace {
+
+constexpr uint64_t kGiB = 1 << 30;
+
+TrainCase case_of(const char* model, TrainPlan plan, const char* hardware = "dgx-h100") {
+  return {&find_published_model(model), &find_hardware(hardware), &find_software("fsdp"), plan};
+}
+
+TEST_CASE("the best plans are each faster than all smaller ones, and none is missed", "[plan]") {
+  const TrainCase base = case_of("llama3-8b", {.sequence = 8192, .gpus = 16});
+  SearchSpace space{.global_batch = 32,
+                    .stages = {0, 2, 3},
+                    .tensors = {1, 2},
+                    .pipelines = {1},
+                    .interleaves = {1},
+                    .recomputes = {Recompute::kNone, Recompute::kFull},
+                    .offloads = {StateOffload::kNone}};
+  const SearchResult result = search_plans(base, space, 80 * kGiB);
+  REQUIRE(result.pareto.size() > 2);
+  CHECK(result.fitting < result.tried);
+  for (size_t i = 0; i < result.pareto.size(); ++i) {
+    const Candidate& candidate = result.pareto[i];
+    TrainCase question = base;
+    question.plan = candidate.plan;
+    CHECK(evaluate(question).seconds == candidate.seconds);
+    CHECK(candidate.bytes <= 80 * kGiB);
+    CHECK(candidate.plan.tokens_per_step() == uint64_t{32} * 8192);
+    if (i == 0) continue;
+    CHECK(candidate.bytes > result.pareto[i - 1].bytes);
+    CHECK(candidate.seconds < result.pareto[i - 1].seconds);
+  }
+  // A smaller space can only be worse.
+  space.stages = {3};
+  const SearchResult less = search_plans(base, space, 80 * kGiB);
+  CHECK(less.tried < result.tried);
+  CHECK(less.pareto.back().seconds >= result.pareto.back().seconds);
+}
+
+TEST_CASE("a hundred thousand plans are searched in two seconds", "[plan]") {
+  const TrainCase base = case_of("llama3-70b", {.sequence = 8192, .gpus = 3072});
+  SearchSpace space = full_space(base, 3072 * 4);
+  space.interleaves = {1, 2, 3, 4, 5};
+  const auto begin = std::chrono::steady_clock::now();
+  const SearchResult result = search_plans(base, space, 80 * kGiB);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  CHECK(result.tried >= 100'000);
+  CHECK(result.fitting > 0);
+  CAPTURE(result.tried, took.count());
+  CHECK(took.count() < 20);  // two, on a machine that is free and without sanitizers
+}
+
+TEST_CASE("changes make a plan fit, the fastest first", "[plan]") {
+  const TrainCase question =
+      case_of("llama3-8b", {.sequence = 8192, .micro_batch = 4, .gpus = 8, .stage = 1});
+  const uint64_t limit = 70 * kGiB;
+  REQUIRE(evaluate(question).bytes > limit);
+  const std::vector<Change> changes = cheapest_changes(question, limit, 3);
+  REQUIRE(changes.size() == 3);
+  for (const Change& change : changes) {
+    CAPTURE(change.what);
+    CHECK(change.result.bytes <= limit);
+    CHECK(change.result.plan.tokens_per_step() == question.plan.tokens_per_step());
+  }
+  CHECK(changes[0].result.seconds <= changes[1].result.seconds);
+  CHECK(changes[1].result.seconds <= changes[2].result.seconds);
+}
+
+TEST_CASE("several changes at once are each of another setting", "[plan]") {
+  const TrainCase question =
+      case_of("llama3-70b", {.sequence = 8192, .micro_batch = 4, .gpus = 64, .stage = 0});
+  for (const Change& change : cheapest_changes(question, 40 * kGiB, 3)) {
+    std::set<std::string> settings;
+    size_t count = 0;
+    std::string rest = change.what;
+    for (size_t end = 0; end != std::string::npos; ++count) {
+      settings.insert(rest.substr(0, rest.find(' ')));
+      end = rest.find("; ");
+      if (end != std::string::npos) rest = rest.substr(end + 2);
+    }
+    CAPTURE(change.what);
+    CHECK(settings.size() == count);
+    CHECK(change.result.bytes <= 40 * kGiB);
+  }
+  CHECK(cheapest_changes(question, kGiB, 3).empty());
+}
+
+TEST_CASE("a plan that does not divide is refused with its reason", "[plan]") {
+  const auto [plan, words] = GENERATE(table<TrainPlan, std::string>(
+      {{{.gpus = 12, .tensor = 8}, "takes 8 GPUs, which does not divide 12"},
+       {{.gpus = 8, .shard = 3}, "3 does not divide 8"},
+       {{.gpus = 96, .tensor = 3}, "32 attention heads"},
+       {{.gpus = 16, .tensor = 16}, "would leave the 8"},
+       {{.sequence = 2049, .gpus = 2, .context = 2}, "2049 cannot be cut over 2"},
+       {{.gpus = 64, .pipeline = 64}, "more than 32 layers"},
+       {{.sequence = 1 << 20, .micro_batch = 1 << 16}, "pass 1e18 bytes"},
+       {{.accumulation = uint64_t{1} << 50}, "more than 1e15 tokens"},
+       {{.gpus = 8, .interleave = 2}, "there is one"},
+       {{.gpus = 8, .stage = 0, .offload = StateOffload::kOptimizer}, "use stage 1 to 3"},
+       {{.gpus = 8, .stage = 2, .offload = StateOffload::kAll}, "use stage 3"}}));
+  CHECK_THROWS_WITH(check(case_of("llama3-8b", plan)), Catch::Contains(words));
+  CHECK_THROWS_WITH(check(case_of("llama3-8b", {.format = NumberFormat::kFp8}, "dgx-a100")),
+                    Catch::Contains("has no fp8"));
+}
+
+TEST_CASE("the part that has most is told", "[plan]") {
+  CHECK(binding_part(predict_memory(case_of("llama3-70b", {.gpus = 8, .stage = 0}))) ==
+        "optimizer");
+  CHECK(binding_part(predict_memory(case_of("llama3-8b", {.sequence = 8192, .micro_batch = 8}))) ==
+        "activations");
+}
+
+TEST_CASE("a cluster file's links are a machine's", "[plan]") {
+  const Links links =
+      links_of(Cluster(load_cluster(std::string(GXP_SOURCE_DIR) + "/examples/cluster.toml")));
+  CHECK(links.gpus_per_domain == 8);
+  CHECK(links.nvlink_bytes_per_s == Approx(370.8e9));
+  CHECK(links.network_bytes_per_s > 1e9);
+  CHECK(links.network_bytes_per_s <= 50e9);
+}
+
+}  // namespace
+}  // namespace gxp
