@@ -17,7 +17,7 @@ namespace {
 
 void add_compat_options(CLI::App& app, MemcalcOptions& options) {
   app.add_option("--compat", options.compat,
-                 "ToolEstimate as another calculator does, with its units and defects")
+                 "Answer as another calculator does, with its units and defects")
       ->type_name(names_of(compatible_tools()));
   app.add_option("--largest-layer", options.largest_layer,
                  "--compat deepspeed, stage 3: parameters of the largest module; a model's name "
