@@ -3,16 +3,53 @@
 #include <algorithm>
 
 namespace gxp {
+namespace {
 
-WayTrial::WayTrial(const std::vector<SharedWay>& ways) {
+constexpr int kFirstRounds = 3;
+constexpr int kPeriod = 512;            // calls between rounds
+constexpr double kClearlySlower = 1.3;  // times the fastest
+// A call of less takes a few microseconds, and some calls until it has its place in the caches.
+constexpr size_t kSettledBytes = 512 << 10;
+
+}  // namespace
+
+WayTrial::WayTrial(const std::vector<SharedWay>& ways, size_t bytes)
+    : in_a_row_(bytes < kSettledBytes ? 4 : 2), first_rounds_(kFirstRounds) {
   for (const SharedWay way : ways) candidates_.push_back({.way = way});
+  start_round();
 }
 
 WayTrial::Turn WayTrial::turn() const {
-  const auto round = uint32_t(kInARow * candidates_.size());
-  const uint32_t at = calls_ < kFirstRounds * round ? calls_ % round : calls_ % kPeriod;
-  if (at >= round) return {fastest(), false};
-  return {candidates_[at / kInARow].way, at % kInARow == kInARow - 1};
+  if (round_.empty()) return {fastest(), false};
+  const int candidate = round_[size_t(call_ / in_a_row_)];
+  return {candidates_[size_t(candidate)].way, call_ % in_a_row_ == in_a_row_ - 1};
+}
+
+// What the last call of a round took is known one call later.
+void WayTrial::advance() {
+  ++call_;
+  if (!round_.empty()) {
+    if (call_ == int(round_.size()) * in_a_row_) {
+      round_.clear();
+      call_ = 0;
+    }
+  } else if (call_ == (first_rounds_ > 0 ? 1 : kPeriod)) {
+    start_round();
+  }
+}
+
+void WayTrial::start_round() {
+  call_ = 0;
+  const bool selects = first_rounds_ > 0 && first_rounds_ < kFirstRounds;
+  first_rounds_ = std::max(first_rounds_ - 1, 0);
+  for (int i = 0; i < int(candidates_.size()); ++i) {
+    const double median = candidates_[size_t(i)].median();
+    if (!selects || median <= kClearlySlower * best().median()) round_.push_back(i);
+  }
+  if (round_.size() < 2) {
+    round_.clear();
+    first_rounds_ = 0;
+  }
 }
 
 void WayTrial::note(SharedWay way, double seconds_per_byte) {
@@ -20,17 +57,22 @@ void WayTrial::note(SharedWay way, double seconds_per_byte) {
   candidate->last[candidate->noted++ % candidate->last.size()] = seconds_per_byte;
 }
 
+const WayTrial::Candidate& WayTrial::best() const {
+  return *std::ranges::min_element(candidates_, {}, &Candidate::median);
+}
+
+bool WayTrial::is_settled_on(SharedWay way) const { return round_.empty() && fastest() == way; }
+
 SharedWay WayTrial::fastest() const {
   const auto untimed = [](const Candidate& candidate) { return candidate.noted == 0; };
-  if (std::ranges::any_of(candidates_, untimed)) return candidates_.front().way;
-  return std::ranges::min_element(candidates_, {}, &Candidate::median)->way;
+  return std::ranges::any_of(candidates_, untimed) ? candidates_.front().way : best().way;
 }
 
 double WayTrial::Candidate::median() const {
   std::array sorted = last;
   const size_t count = std::min(noted, sorted.size());
   std::sort(sorted.begin(), sorted.begin() + std::ptrdiff_t(count));
-  return sorted[count / 2];
+  return sorted[(std::max<size_t>(count, 1) - 1) / 2];
 }
 
 }  // namespace gxp

@@ -2,16 +2,15 @@
 // themselves. What ranks measured when they met, or in a calibration, was measured in other pages
 // and at another moment; and where a host moves its virtual CPUs, the same way may later take five
 // times as long. All ways give the same bits.
-//   Round   each way is taken four times in a row and its last call is timed, since the first find
-//           the caches as another way has left them. Three rounds come first, then one in every
-//           512 calls.
+//   Round   each way is taken some times in a row and its last call is timed, since the first find
+//           the caches as another way has left them. At most three rounds come first, each only of
+//           the ways that are not clearly slower; then one of all ways after every 512 calls.
 //   Else    the way with the lowest median of its last three times is taken.
 // Pure: ranks that note the same times take the same ways.
 #pragma once
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "lib/collective/tune/shared_ways.h"
@@ -25,31 +24,36 @@ class WayTrial {
     bool timed;  // note() wants to know what the call takes
   };
 
-  // One way or more, the one that was predicted to be the fastest first.
-  explicit WayTrial(const std::vector<SharedWay>& ways);
+  // One way or more, the one that was predicted to be the fastest first, for calls of about so many
+  // bytes.
+  WayTrial(const std::vector<SharedWay>& ways, size_t bytes);
 
   // Of the next call.
   [[nodiscard]] Turn turn() const;
   // The call was made.
-  void advance() { ++calls_; }
+  void advance();
   // What a call took the slowest rank, by byte, since calls of a trial may differ in size.
   void note(SharedWay way, double seconds_per_byte);
+  // Whether the next call is of no round and goes by this way.
+  [[nodiscard]] bool is_settled_on(SharedWay way) const;
   // The predicted way until all were timed.
   [[nodiscard]] SharedWay fastest() const;
 
  private:
-  static constexpr uint32_t kInARow = 4;
-  static constexpr uint32_t kFirstRounds = 3;
-  static constexpr uint32_t kPeriod = 512;  // calls
   struct Candidate {
     SharedWay way;
     std::array<double, 3> last{};  // a ring
     size_t noted = 0;
-    [[nodiscard]] double median() const;
+    [[nodiscard]] double median() const;  // of two, the lower
   };
+  [[nodiscard]] const Candidate& best() const;
+  void start_round();
 
   std::vector<Candidate> candidates_;
-  uint32_t calls_ = 0;
+  int in_a_row_;
+  int first_rounds_;        // that are left
+  std::vector<int> round_;  // the candidates that it takes; empty: none runs
+  int call_ = 0;            // of the round, or since it
 };
 
 }  // namespace gxp

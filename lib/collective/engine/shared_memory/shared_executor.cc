@@ -70,16 +70,12 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
   ++turn_;
   recorded_ = Recorded::kNot;
   lingered_ = false;
-  const bool both_copied =
-      ways.communicator == SharedWay::kCopied && ways.ordinary == SharedWay::kCopied;
-  // What fits a line must not lie where the line says where the buffers are.
-  const bool fits_line = shape.largest_input <= 2 * SharedLine::kBytes;
-  if (fits_line || (both_copied && shape.largest_input <= most_copied_)) {
+  bool done = true;
+  if (copies_anyway(job, ways)) {
     run_copied(job);
-    finish(job);
-    return true;
+  } else {
+    done = run_placed(job, ways);
   }
-  const bool done = run_placed(job, ways);
   finish(job);
   return done;
 }

@@ -142,10 +142,10 @@ class SharedExecutor {
   void take_from_copies(const Job& job);
 
   // shared_placed.cc
+  bool copies_anyway(const Job& job, const SharedWays& ways);
   bool run_placed(const Job& job, const SharedWays& ways);
   bool run_by(SharedWay way, const Job& job, size_t direct, bool copied);
   [[nodiscard]] Placement place(const Job& job) const;
-  bool root_has_copied(const Job& job, bool copied);
   [[nodiscard]] bool is_small(const Job& job) const {
     return job.shape().largest_input <= most_copied_;
   }

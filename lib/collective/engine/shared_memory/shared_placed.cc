@@ -32,6 +32,20 @@ size_t swapped_bytes(bool mapped) {
 
 }  // namespace
 
+// Whether a small input is copied wherever it lies: it fits a line, or copies have been the fastest
+// for the memory of the last such call.
+bool SharedExecutor::copies_anyway(const Job& job, const SharedWays& ways) {
+  using enum SharedWay;
+  // What fits a line must not lie where the line says where the buffers are.
+  if (job.shape().largest_input <= 2 * SharedLine::kBytes) return true;
+  if (!is_small(job)) return false;
+  if (ways.communicator == kCopied && ways.ordinary == kCopied) return true;
+  WayTrial* const trial = find_trial(job, ways);
+  if (trial == nullptr || timed_ || !trial->is_settled_on(kCopied)) return false;
+  trial->advance();
+  return true;
+}
+
 // Inputs that the line has no room for: the lines say where the buffers are instead. Whether to
 // copy is settled before, by where they were in the last such call.
 bool SharedExecutor::run_placed(const Job& job, const SharedWays& ways) {
@@ -51,12 +65,11 @@ bool SharedExecutor::run_placed(const Job& job, const SharedWays& ways) {
   if (copied) copy_to_slot(job);
   publish_placement(job, mine);
   if (copied) prefetch_next_copy(job);
-  const bool root_is_enough = copies && !timed_ && root_has_copied(job, copied);
+  const size_t direct = gather_placements(job, mine);
   const size_t expected = expects_placed ? members_.size() : 0;
-  const size_t direct = root_is_enough ? expected : gather_placements(job, mine);
   const bool placed = direct == members_.size();
   if (placed && ways.communicator == kMessages) return false;
-  if (!root_is_enough) settle_trial(job, direct);
+  settle_trial(job, direct);
   if (trial != nullptr && direct == expected) {
     trial->advance();
     const size_t bytes = job.call.count * size_of(job.call.dtype);
@@ -98,16 +111,6 @@ SharedExecutor::Placement SharedExecutor::place(const Job& job) const {
           .output = offset_of(job.output_data, job.own_output())};
 }
 
-// Then all that ranks take is beside the root's line. `copied`: this rank has, if it is the root.
-bool SharedExecutor::root_has_copied(const Job& job, bool copied) {
-  const int root = job.call.root;
-  if (!root_gives(job.call.collective)) return false;
-  if (rank_ == root) return copied;
-  await(job, root, job.turn);
-  return job.known.memory == Known::kCommunicator ||
-         !placement_of(line_of(root, job.turn)).everywhere();
-}
-
 // Where calls like it learn which way is the fastest; null: they have none to choose. Asked before
 // the ranks meet, so by what all of them know.
 WayTrial* SharedExecutor::find_trial(const Job& job, const SharedWays& ways) {
@@ -130,7 +133,7 @@ WayTrial* SharedExecutor::find_trial(const Job& job, const SharedWays& ways) {
   const size_t bytes = job.call.count * size_of(job.call.dtype);
   const std::array key = {int(job.call.collective), int(known.memory), int(small),
                           int(std::bit_width(bytes))};
-  trial = &trials_.try_emplace(key, candidates).first->second;
+  trial = &trials_.try_emplace(key, candidates, bytes).first->second;
   return trial;
 }
 
