@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lib/base/plural.h"
 #include "lib/inspect/check/lint_rules.h"
 #include "lib/inspect/view/part_words.h"
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <set>
 
-#include "lib/base/text.h"
+#include "lib/base/plural.h"
 #include "lib/topo/model/cpu_set.h"
 #include "lib/topo/read/smi_matrix.h"
 
