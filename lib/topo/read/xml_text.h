@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/topo/model/host_tree.h"
 
 namespace gxp {
@@ -22,6 +23,14 @@ inline constexpr int kMaxXmlAttributes = 256;  // of an element
 
 // The number that the whole of `text` is: decimal, or hexadecimal after 0x.
 std::optional<double> parse_number(std::string_view text);
+
+// kCorrupt, "read topology NAME:LINE:COLUMN: WHY", with the place and the reason on their own.
+class XmlError : public Error {
+ public:
+  XmlError(const std::string& name, SourcePlace where, std::string_view reason);
+  SourcePlace place;
+  std::string why;
+};
 
 struct NumberRange {
   double low = 0;
