@@ -19,6 +19,23 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kSeverities = {"error", "warning", "note"};
 
+constexpr LintRow kUnreadable = {
+    {"unreadable", Severity::kError, "the file is no topology",
+     "no tool can read it, or an attribute that must be a number is none",
+     "correct what the message names"}};
+
+std::span<const LintRow> lint_rows() {
+  static const std::vector<LintRow> kRows = [] {
+    std::vector<LintRow> all = {kUnreadable};
+    for (const std::span<const LintRow> rows :
+         {lint_tags_rows(), lint_numa_rows(), lint_pcie_rows(), lint_speed_rows(),
+          lint_devices_rows(), lint_links_rows()})
+      all.insert(all.end(), rows.begin(), rows.end());
+    return all;
+  }();
+  return kRows;
+}
+
 void add_host_findings(const HostTree& host, std::vector<LintFinding>& findings) {
   const LintSubject subject(host);
   for (const LintRow& row : lint_rows()) {
@@ -73,13 +90,12 @@ std::vector<LintFinding> lint_nccl_xml(std::string_view text, const std::string&
       findings.push_back({&row.rule, place, std::move(what)});
     });
   }
-  const LintRule* unreadable = &lint_rows().front().rule;
   try {
     add_host_findings(read_nccl_xml(text, name), findings);
   } catch (const XmlError& error) {
-    findings.push_back({unreadable, error.place, error.why});
+    findings.push_back({&kUnreadable.rule, error.place, error.why});
   } catch (const Error& error) {
-    findings.push_back({unreadable, {}, error.what()});
+    findings.push_back({&kUnreadable.rule, {}, error.what()});
   }
   sort_by_place(findings);
   return findings;
