@@ -72,7 +72,7 @@ struct Diagram {
 
 Diagram make_diagram(const HostTree& host);
 
-// Of a file its name without the folders above.
+// The name of a file without its folders; other names as they are.
 std::string title_of(const std::string& name);
 
 // "450", "31.5", "0.985".

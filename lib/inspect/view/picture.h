@@ -56,7 +56,7 @@ struct DrawnLine {
   std::vector<Point> points{};  // joined by straight lines
   double width = 1;
   LineStyle style = LineStyle::kPcie;
-  // Of kGpuLink: side by side, kStrandPitch each whatever `width`; 0: a hollow line.
+  // A kGpuLink is drawn as this many strands of kStrandPitch, whatever `width`; 0: a hollow line.
   int strands = 1;
   std::string tip{};
 };

@@ -1,7 +1,6 @@
-// XML from a file that nobody vouches for: where its elements stand, and errors that say so.
-//   Limits  kMaxXmlBytes, kMaxXmlElements, kMaxXmlAttributes. The text is UTF-8; entities of the
-//   file's own and files
-//           that it names are not looked up.
+// XML from an untrusted file: the place of each element, and errors that name the place.
+//   Limits  kMaxXmlBytes, kMaxXmlElements, kMaxXmlAttributes. The text is UTF-8. Entities that the
+//           file declares, and files that it names, are not looked up.
 //   Errors  kCorrupt: "read topology FILE:LINE:COLUMN: what is wrong".
 #pragma once
 
