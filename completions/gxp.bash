@@ -149,7 +149,7 @@ _gxp() {
       [[ $command == topo ]] && words="show matrix path diff fix doctor plan lint $words"
       case $previous in
         --from) words="FILE NAME live" ;;
-        --format) words="text json nccl-xml svg dot" ;;
+        --format) words="text json nccl-xml svg" ;;
         --rank) words="" ;;
         --hosts) words="" ;;
         --probe-seconds) words="" ;;

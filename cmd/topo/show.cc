@@ -10,7 +10,6 @@
 #include "cmd/topo/rank.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
-#include "lib/inspect/view/dot.h"
 #include "lib/inspect/view/topology_picture.h"
 #include "lib/inspect/view/topology_report.h"
 #include "lib/inspect/view/tree_text.h"
@@ -20,8 +19,8 @@
 namespace gxp {
 namespace {
 
-enum class TopoFormat { kText, kJson, kNcclXml, kSvg, kDot };
-constexpr std::array<std::string_view, 5> kTopoFormats = {"text", "json", "nccl-xml", "svg", "dot"};
+enum class TopoFormat { kText, kJson, kNcclXml, kSvg };
+constexpr std::array<std::string_view, 4> kTopoFormats = {"text", "json", "nccl-xml", "svg"};
 
 struct ShowOptions {
   std::string from = "live";
@@ -71,9 +70,6 @@ void show(const ShowOptions& options, const std::vector<MeasuredLink>& measured)
       break;
     case TopoFormat::kSvg:
       write_stdout(to_svg(draw_topology(drawable(topology))));
-      break;
-    case TopoFormat::kDot:
-      write_stdout(to_dot(drawable(topology)));
       break;
   }
 }

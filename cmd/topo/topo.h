@@ -1,6 +1,6 @@
 // The actions of `gxp topo`, and what they share.
 //
-// One more action is a file cmd/topo_NAME.cc with its `define` and a row in topo.cc. `gxp topo`
+// One more action is a file cmd/topo/NAME.cc with its `define` and a row in topo.cc. `gxp topo`
 // without an action is `gxp topo show`.
 #pragma once
 

@@ -11,7 +11,7 @@ struct Ending {
   int code;          // exit code
 };
 
-// Of an exception that nothing has handled; `cause` is not null.
+// How an exception that nothing has handled ends the program; `cause` is not null.
 Ending ending_of(const std::exception_ptr& cause);
 
 }  // namespace gxp

@@ -11,8 +11,8 @@ struct HostCaches {
   size_t l2_bytes = size_t{256} << 10;
 };
 
-// Of the first CPU, from the kernel's files in `directory`, else from the C library; what neither
-// tells stays as above, which no current server has less of. Cost: some 50 us; own_caches() once.
+// The caches of the first CPU, from the kernel's files in `directory`, else from the C library. What
+// neither tells stays as above; no current server has less. Cost: some 50 us; own_caches() once.
 HostCaches read_caches(const std::string& directory = "/sys/devices/system/cpu/cpu0/cache");
 const HostCaches& own_caches();
 

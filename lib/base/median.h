@@ -7,7 +7,7 @@
 
 namespace gxp {
 
-// Of an even count the mean of the two in the middle; of none, 0.
+// The mean of the two in the middle if the count is even; 0 if there are no samples.
 inline double median_of(std::span<const double> samples) {
   if (samples.empty()) return 0;
   std::vector<double> sorted(samples.begin(), samples.end());

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/ascii.h"
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
-#include "lib/base/text.h"
 #include "lib/base/text_file.h"
 #include "lib/config/optimizer_defaults.h"
 #include "lib/config/rules.h"

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "lib/base/cpu_pause.h"
 #include "lib/base/error.h"
 
 namespace gxp {
@@ -29,14 +30,6 @@ int allowed_cpu_count() {
   return std::max(1, int(std::thread::hardware_concurrency()));
 }
 
-inline void pause_cpu() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 // Returns a value other than `old`, once there is one.
 int wait_for_change(const std::atomic<int>& value, int old, bool spins) {
   const auto end = std::chrono::steady_clock::now() + kSpin;
@@ -44,7 +37,7 @@ int wait_for_change(const std::atomic<int>& value, int old, bool spins) {
     for (int i = 0; i < kPausesPerClockRead; ++i) {
       const int now = value.load(std::memory_order_acquire);
       if (now != old) return now;
-      if (spins) pause_cpu();
+      if (spins) pause_cpu_once();
     }
   } while (spins && std::chrono::steady_clock::now() < end);
   value.wait(old, std::memory_order_acquire);

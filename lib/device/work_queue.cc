@@ -4,26 +4,19 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
+#include "lib/base/cpu_pause.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
 namespace gxp {
 namespace {
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // Whether `ready` became true within about 5 us (a pause takes up to 140 cycles): longer than the
 // gap between two operations of a step, shorter than a sleep and a wake-up.
@@ -31,7 +24,7 @@ template <class Ready>
 bool spin_until(Ready&& ready) {
   for (int i = 0; i < 100; ++i) {
     if (ready()) return true;
-    relax();
+    pause_cpu_once();
   }
   return false;
 }
@@ -81,32 +74,6 @@ struct QueueEntry {
   QueuePoint point;
 };
 
-// First in, first out; a ring that doubles when it is full and never shrinks.
-class EntryRing {
- public:
-  void push(QueueEntry entry) {
-    if (count_ == ring_.size()) grow();
-    ring_[(head_ + count_++) % ring_.size()] = std::move(entry);
-  }
-  QueueEntry pop() {
-    QueueEntry entry = std::move(ring_[head_]);
-    head_ = (head_ + 1) % ring_.size();
-    --count_;
-    return entry;
-  }
-
- private:
-  void grow() {
-    std::vector<QueueEntry> wider(ring_.empty() ? 64 : 2 * ring_.size());
-    for (size_t i = 0; i < count_; ++i) wider[i] = std::move(ring_[(head_ + i) % ring_.size()]);
-    ring_ = std::move(wider);
-    head_ = 0;
-  }
-  std::vector<QueueEntry> ring_;
-  size_t head_ = 0;
-  size_t count_ = 0;
-};
-
 }  // namespace
 
 struct WorkQueue::Impl {
@@ -123,7 +90,7 @@ struct WorkQueue::Impl {
   void push(QueueEntry entry) {
     {
       const std::lock_guard lock(mutex);
-      ring.push(std::move(entry));
+      entries.push_back(std::move(entry));
       queued.fetch_add(1, std::memory_order_release);
     }
     arrived.notify_one();
@@ -155,7 +122,8 @@ struct WorkQueue::Impl {
 
   QueueEntry take() {
     const std::lock_guard lock(mutex);
-    QueueEntry entry = ring.pop();
+    QueueEntry entry = std::move(entries.front());
+    entries.pop_front();
     running = error ? nullptr : entry.work;
     return entry;
   }
@@ -182,7 +150,7 @@ struct WorkQueue::Impl {
   std::atomic<uint64_t> queued{0};  // changed under mutex, so that the thread misses no entry
   std::mutex mutex;                 // guards the four below
   std::condition_variable_any arrived;
-  EntryRing ring;
+  std::deque<QueueEntry> entries;
   const Work* running = nullptr;
   std::exception_ptr error;
   std::jthread thread;  // last: is asked to stop and joined before what it uses goes

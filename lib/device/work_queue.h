@@ -29,8 +29,7 @@ struct QueuePoint {
 //   Errors     what a Work or an act throws first is kept; works that follow are skipped, acts are
 //              not.
 //   Destroying it skips the works that have not started, lets the rest end, and passes its points.
-//   Cost       a mutex per call; nothing is allocated once the queue has had its longest length, if
-//              an act captures no more than two pointers.
+//   Cost       a mutex per call, and an allocation for every seven entries or so.
 class WorkQueue {
  public:
   // `at_start` is the first that its thread does.

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "lib/base/bytes.h"
-#include "lib/replay/svg.h"
+#include "lib/report/svg.h"
 
 namespace gxp {
 namespace {
@@ -50,6 +50,28 @@ double between(double value, double all, double low, double high) {
   return low + (high - low) * value / std::max(all, 1e-30);
 }
 
+Svg open_page(double height, std::string_view title) {
+  Svg svg(kWidth, height, {{"font-family", "sans-serif"}, {"font-size", 12}});
+  svg.add_text({{"x", 16}, {"y", 22}}, title);
+  return svg;
+}
+
+// `anchor`: "start", "middle" or "end" of the words is at x.
+void write(Svg& svg, double x, double y, std::string_view words,
+           std::string_view anchor = "start") {
+  svg.add_text({{"x", x}, {"y", y}, {"text-anchor", anchor}}, words);
+}
+
+// A colour and what it means; (x, y) is the upper left corner.
+void draw_key(Svg& svg, double x, double y, std::string_view colour, std::string_view meaning) {
+  svg.add("rect", {{"x", x}, {"y", y}, {"width", 12}, {"height", 12}, {"fill", colour}});
+  write(svg, x + 18, y + 10, meaning);
+}
+
+void draw_axis(Svg& svg, double y) {
+  svg.add("line", {{"x1", kLeft}, {"y1", y}, {"x2", kRight}, {"y2", y}, {"stroke", "#bbb"}});
+}
+
 // The most that lives in each of `columns` equal parts of the operations.
 std::vector<uint64_t> columns_of(const MemoryReplay& replay, size_t columns) {
   std::vector<uint64_t> most(columns, 0);
@@ -78,7 +100,7 @@ void draw_kind(Svg& svg, const MemoryReplay& replay, size_t kind, uint64_t most)
     upper += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", left, top, right, top);
     lower = fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", right, bottom, left, bottom) + lower;
   }
-  svg.polygon(upper + lower, kKindColours[kind]);
+  svg.add("polygon", {{"points", upper + lower}, {"fill", kKindColours[kind]}});
 }
 
 }  // namespace
@@ -103,18 +125,18 @@ std::string memory_plot(const MemoryReplay& replay) {
 
 std::string memory_svg(const StepProgram& program, const MemoryReplay& replay) {
   const uint64_t most = total_of(replay.live[size_t(replay.peak)]);
-  Svg svg(kWidth, kTop + kHeight + 56,
-          fmt::format("memory over {} operations; at most {}, in {}", replay.live.size(),
-                      format_bytes(most), describe(program.ops[size_t(replay.peak)])));
+  Svg svg =
+      open_page(kTop + kHeight + 56,
+                fmt::format("memory over {} operations; at most {}, in {}", replay.live.size(),
+                            format_bytes(most), describe(program.ops[size_t(replay.peak)])));
   for (size_t kind = 0; kind < kMemoryKindCount; ++kind) {
     draw_kind(svg, replay, kind, most);
-    const double x = kLeft + double(kind) * 150;
-    svg.rectangle(x, kTop + kHeight + 26, 12, 12, kKindColours[kind]);
-    svg.text(x + 18, kTop + kHeight + 37, kMemoryKindNames[kind]);
+    draw_key(svg, kLeft + double(kind) * 150, kTop + kHeight + 26, kKindColours[kind],
+             kMemoryKindNames[kind]);
   }
-  svg.line(kLeft, kTop + kHeight, kRight, kTop + kHeight);
-  svg.text(kLeft - 8, kTop + 10, format_bytes(most), "end");
-  svg.text(kLeft - 8, kTop + kHeight, "0", "end");
+  draw_axis(svg, kTop + kHeight);
+  write(svg, kLeft - 8, kTop + 10, format_bytes(most), "end");
+  write(svg, kLeft - 8, kTop + kHeight, "0", "end");
   return std::move(svg).finish();
 }
 
@@ -122,30 +144,34 @@ std::string timeline_svg(const StepProgram& program, const StepTime& time) {
   const bool offloads =
       std::ranges::any_of(program.ops, [](const Op& op) { return op.lane == Lane::kOffload; });
   const int lanes = offloads ? kLaneCount : kLaneCount - 1;
-  Svg svg(kWidth, kTop + lanes * kRowHeight + 40,
-          fmt::format("one step: {:.3g} ms, of which communication is exposed {:.3g} ms",
-                      time.seconds * 1e3, time.exposed_seconds * 1e3));
+  Svg svg =
+      open_page(kTop + lanes * kRowHeight + 40,
+                fmt::format("one step: {:.3g} ms, of which communication is exposed {:.3g} ms",
+                            time.seconds * 1e3, time.exposed_seconds * 1e3));
   for (int lane = 0; lane < lanes; ++lane)
-    svg.text(kLeft - 8, kTop + lane * kRowHeight + 24, to_string(Lane(lane)), "end");
+    write(svg, kLeft - 8, kTop + lane * kRowHeight + 24, to_string(Lane(lane)), "end");
   for (size_t id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
     const OpTime& when = time.ops[id];
     const double left = between(when.begin, time.seconds, kLeft, kRight);
     const double right = between(when.end, time.seconds, kLeft, kRight);
-    svg.rectangle(left, kTop + int(op.lane) * kRowHeight, std::max(right - left - 0.5, 0.5),
-                  kRowHeight - 8, colour_of(op.kind),
-                  fmt::format("{}: {:.4g} ms from {:.4g} ms", describe(op),
-                              (when.end - when.begin) * 1e3, when.begin * 1e3));
+    svg.add("rect",
+            {{"x", left},
+             {"y", kTop + int(op.lane) * kRowHeight},
+             {"width", std::max(right - left - 0.5, 0.5)},
+             {"height", kRowHeight - 8},
+             {"fill", colour_of(op.kind)}},
+            fmt::format("{}: {:.4g} ms from {:.4g} ms", describe(op), (when.end - when.begin) * 1e3,
+                        when.begin * 1e3));
   }
   const int bottom = kTop + lanes * kRowHeight;
-  svg.line(kLeft, bottom, kRight, bottom);
-  svg.text(kLeft, bottom + 18, "0");
-  svg.text(kRight, bottom + 18, fmt::format("{:.3g} ms", time.seconds * 1e3), "end");
+  draw_axis(svg, bottom);
+  write(svg, kLeft, bottom + 18, "0");
+  write(svg, kRight, bottom + 18, fmt::format("{:.3g} ms", time.seconds * 1e3), "end");
   double x = kLeft + 60;
   for (const OpKind kind : {OpKind::kForward, OpKind::kLoss, OpKind::kRecompute, OpKind::kBackward,
                             OpKind::kGatherParameters, OpKind::kReduceGradients, OpKind::kUpdate}) {
-    svg.rectangle(x, bottom + 8, 12, 12, colour_of(kind));
-    svg.text(x + 18, bottom + 18, to_string(kind));
+    draw_key(svg, x, bottom + 8, colour_of(kind), to_string(kind));
     x += 150;
   }
   return std::move(svg).finish();

@@ -2,8 +2,10 @@
 // for spreadsheets or JSON for programs. stdout carries nothing else.
 //
 //   Report report{.schema = "gxp.memcalc/1"};
-//   Table& table = report.add_table("results", {{"gpus"}, {"total_bytes", "total",
-//   Style::kBytes}}); table.add_row({8, bytes}); print(report, options.format);
+//   Table& table =
+//       report.add_table("results", {{"gpus"}, {"total_bytes", "total", Style::kBytes}});
+//   table.add_row({8, bytes});
+//   print(report, options.format);
 //
 // Units: sizes in bytes, times in seconds, or the unit is in the key ("time_us"). JSON and CSV keep
 // every digit; only text is rounded.

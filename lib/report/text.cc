@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/bytes.h"
+#include "lib/base/utf8.h"
 #include "lib/base/visible_text.h"
 #include "lib/report/report.h"
 
@@ -51,7 +52,7 @@ std::string heading_of(const Column& column) {
 
 // Columns on a terminal: code points, not bytes. Wide characters do not occur in what gxp reports.
 size_t width_of(const std::string& text) {
-  return size_t(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+  return size_t(std::ranges::count_if(text, [](char c) { return !continues_utf8(c); }));
 }
 
 // One column as text, heading first, every line padded to the same width.

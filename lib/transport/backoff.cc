@@ -4,17 +4,11 @@
 
 #include <algorithm>
 
+#include "lib/base/cpu_pause.h"
+
 namespace gxp {
 
 namespace {
-
-void pause_once() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
 
 // The instruction takes from 10 to 45 ns, by the CPU; counts of pauses are meant as times.
 constexpr double kPauseNs = 30;
@@ -23,7 +17,7 @@ int count_pauses() {
   double least_ns = kPauseNs * kTimes;
   for (int i = 0; i < 3; ++i) {
     const auto start = Deadline::Clock::now();
-    for (int j = 0; j < kTimes; ++j) pause_once();
+    for (int j = 0; j < kTimes; ++j) pause_cpu_once();
     const std::chrono::duration<double, std::nano> taken = Deadline::Clock::now() - start;
     least_ns = std::min(least_ns, taken.count());
   }
@@ -34,7 +28,7 @@ int count_pauses() {
 
 void pause_cpu() {
   static const int pauses = count_pauses();
-  for (int i = 0; i < pauses; ++i) pause_once();
+  for (int i = 0; i < pauses; ++i) pause_cpu_once();
 }
 
 namespace {

@@ -1,6 +1,5 @@
 #include "lib/inspect/view/measured_links.h"
 
-#include "lib/inspect/view/dot.h"
 #include "lib/inspect/view/topology_picture.h"
 #include "lib/inspect/view/tree_text.h"
 #include "lib/topo/read/sources.h"
@@ -49,8 +48,7 @@ TEST_CASE("what was measured stands at the parts that it was measured from", "[i
   CHECK(table.rows[3][ends] == Cell("mlx5_0"));
   CHECK(table.rows[4][ends] == Cell());
   CHECK(table.rows[5][ends + 1] == Cell());
-  for (const std::string& view :
-       {tree_text(topology), to_dot(topology), to_svg(draw_topology(topology))}) {
+  for (const std::string& view : {tree_text(topology), to_svg(draw_topology(topology))}) {
     CHECK_THAT(view, Catch::Contains("measured: shm to NUMA1: 5 GB/s") &&
                          Catch::Contains("measured: tcp to other hosts: 40 GB/s"));
   }

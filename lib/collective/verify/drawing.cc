@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/base/text.h"
 #include "lib/collective/verify/timeline.h"
+#include "lib/report/svg.h"
 
 namespace gxp {
 namespace {
@@ -47,7 +47,7 @@ constexpr int kLetterWidth = 7;   // of 11 pixels high monospace type
 constexpr int kLeastWidth = 640;  // of a title
 constexpr int kRoundNames = 60;   // the column that counts the rounds
 
-constexpr std::string_view kStyle = R"(<style>
+constexpr std::string_view kStyle = R"(
 text { font: 11px monospace; fill: #222; paint-order: stroke; stroke: #fff; stroke-width: 3px; }
 .title { font-size: 14px; font-weight: bold; }
 .rank { text-anchor: middle; font-weight: bold; }
@@ -59,7 +59,7 @@ text { font: 11px monospace; fill: #222; paint-order: stroke; stroke: #fff; stro
 .token { stroke: #777; fill: #777; stroke-dasharray: 4 3; }
 .plus { stroke: #fff; }
 .local { fill: #fff3c4; stroke: #a67c00; }
-</style>
+.moves { pointer-events: none; }
 )";
 
 // Local steps that a rank does in a row, after it has received in `round`.
@@ -71,23 +71,19 @@ struct Moves {
   std::string details{};
 };
 
-class Picture {
+class ScheduleDrawing {
  public:
-  Picture(const Algorithm& algorithm, const CallShape& shape, const Schedule& schedule)
+  ScheduleDrawing(const Algorithm& algorithm, const CallShape& shape, const Schedule& schedule)
       : algorithm_(algorithm),
         shape_(shape),
         schedule_(schedule),
-        timeline_(make_timeline(schedule)) {
-    for (const Message& message : timeline_.messages) {
-      rounds_ = std::max({rounds_, message.send_round, message.recv_round});
-      widest_ = std::max(widest_, label_of(step_of(message.from, message.send_step)).size());
-      if (message.recv_round == 0) continue;
-      widest_ = std::max(widest_, to_string(step_of(message.to, message.recv_step).into).size());
-    }
-  }
+        timeline_(make_timeline(schedule)),
+        rounds_(last_round()),
+        widest_(widest_label()),
+        svg_(width(), height(), {}, "", kStyle) {}
 
-  std::string draw() {
-    open();
+  std::string draw() && {
+    draw_title();
     for (int rank = 0; rank < shape_.world_size; ++rank) draw_rank(rank);
     for (int round = 1; round <= rounds_; ++round) draw_round(round);
     for (const Message& message : timeline_.messages) {
@@ -97,19 +93,42 @@ class Picture {
     for (const Message& message : timeline_.messages) draw_labels(message);
     for (const Moves& moves : find_moves()) draw_moves(moves);
     draw_legend();
-    return svg_ + "</svg>\n";
+    return std::move(svg_).finish();
   }
 
  private:
-  template <class... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
-    svg_ += fmt::format(format, std::forward<Args>(args)...) + '\n';
+  void add_line(std::string_view look, int x1, int y1, int x2, int y2) {
+    svg_.add("line", {{"class", look}, {"x1", x1}, {"y1", y1}, {"x2", x2}, {"y2", y2}});
+  }
+  // `look`: a class of kStyle; "": none.
+  void add_text(std::string_view look, int x, int y, std::string_view words) {
+    svg_.add_text({{"class", look}, {"x", x}, {"y", y}}, words);
+  }
+  void add_plus(int x, int y) {
+    svg_.add("circle", {{"class", "fold"}, {"cx", x}, {"cy", y}, {"r", 5}});
+    svg_.add("path", {{"class", "plus"}, {"d", fmt::format("M{} {}h6m-3 -3v6", x - 3, y)}});
   }
   [[nodiscard]] const CollectiveStep& step_of(int rank, size_t step) const {
     return schedule_[static_cast<size_t>(rank)][step];
   }
   static std::string label_of(const CollectiveStep& step) {
     return step.token ? "token" : to_string(step.leaving);
+  }
+
+  [[nodiscard]] int last_round() const {
+    int last = 0;
+    for (const Message& message : timeline_.messages)
+      last = std::max({last, message.send_round, message.recv_round});
+    return last;
+  }
+  [[nodiscard]] size_t widest_label() const {
+    size_t widest = 0;
+    for (const Message& message : timeline_.messages) {
+      widest = std::max(widest, label_of(step_of(message.from, message.send_step)).size());
+      if (message.recv_round == 0) continue;
+      widest = std::max(widest, to_string(step_of(message.to, message.recv_step).into).size());
+    }
+    return widest;
   }
 
   [[nodiscard]] int column_width() const {
@@ -125,34 +144,27 @@ class Picture {
   }
   [[nodiscard]] int height() const { return kHead + rounds_ * kRoundHeight + kFoot; }
 
-  void open() {
-    add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" )"
-        R"(width="{0}" height="{1}">)",
-        width(), height());
-    svg_ += kStyle;
-    add(R"(<rect width="{}" height="{}" fill="#fff"/>)", width(), height());
-    add(R"(<text class="title" x="{}" y="{}">{} {}, {} ranks, {} elements, {} rounds</text>)",
-        kMargin, kMargin + 4, escaped_for_xml(algorithm_.name), to_string(algorithm_.collective),
-        shape_.world_size, shape_.count, rounds_);
+  void draw_title() {
+    add_text(
+        "title", kMargin, kMargin + 4,
+        fmt::format("{} {}, {} ranks, {} elements, {} rounds", algorithm_.name,
+                    to_string(algorithm_.collective), shape_.world_size, shape_.count, rounds_));
   }
 
   void draw_rank(int rank) {
     const int x = x_of(rank);
-    add(R"(<line class="life" x1="{0}" y1="{1}" x2="{0}" y2="{2}"/>)", x, kHead,
-        kHead + rounds_ * kRoundHeight);
+    add_line("life", x, kHead, x, kHead + rounds_ * kRoundHeight);
     const bool is_root = has_root(algorithm_.collective) && rank == shape_.root;
-    add(R"(<text class="rank" x="{}" y="{}">rank {}{}</text>)", x, kHead - 38, rank,
-        is_root ? " (root)" : "");
+    add_text("rank", x, kHead - 38, fmt::format("rank {}{}", rank, is_root ? " (root)" : ""));
     if (shape_.hosts.empty()) return;
-    add(R"(<text class="rank" x="{}" y="{}">host {}</text>)", x, kHead - 24,
-        shape_.hosts[static_cast<size_t>(rank)]);
+    add_text("rank", x, kHead - 24,
+             fmt::format("host {}", shape_.hosts[static_cast<size_t>(rank)]));
   }
 
   void draw_round(int round) {
     const int y = kHead + (round - 1) * kRoundHeight;
-    add(R"(<line class="row" x1="{}" y1="{}" x2="{}" y2="{}"/>)", kMargin, y, width() - kMargin, y);
-    add(R"(<text class="round" x="{}" y="{}">round {}</text>)", kMargin, y + kRoundHeight / 2 + 4,
-        round);
+    add_line("row", kMargin, y, width() - kMargin, y);
+    add_text("round", kMargin, y + kRoundHeight / 2 + 4, fmt::format("round {}", round));
   }
 
   static std::string_view kind_of(const CollectiveStep& received) {
@@ -165,27 +177,22 @@ class Picture {
     const CollectiveStep& received = step_of(message.to, message.recv_step);
     const int x = x_of(message.to);
     const int y = y_after(message.recv_round);
-    add(R"(<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>)", kind_of(received),
-        x_of(message.from), y_before(message.send_round), x, y);
-    if (received.fold) {
-      add(R"(<circle class="fold" cx="{}" cy="{}" r="5"/>)", x, y);
-      add(R"(<path class="plus" d="M{} {}h6m-3 -3v6"/>)", x - 3, y);
-    } else {
-      const int side = message.from < message.to ? -7 : 7;
-      add(R"(<path class="{}" d="M{} {}l{} -6v8z"/>)", kind_of(received), x, y, side);
-    }
+    add_line(kind_of(received), x_of(message.from), y_before(message.send_round), x, y);
+    if (received.fold) return add_plus(x, y);
+    const int side = message.from < message.to ? -7 : 7;
+    svg_.add("path",
+             {{"class", kind_of(received)}, {"d", fmt::format("M{} {}l{} -6v8z", x, y, side)}});
   }
 
-  // What leaves, beside the sender; where it goes if that is another place, beside the receiver.
+  // The range that is sent, next to the sender; if it arrives at another, that one next to the
+  // receiver.
   void draw_labels(const Message& message) {
     const CollectiveStep& sent = step_of(message.from, message.send_step);
-    add(R"(<text x="{}" y="{}">{}</text>)", x_of(message.from) + 5,
-        y_before(message.send_round) - 4, label_of(sent));
+    add_text("", x_of(message.from) + 5, y_before(message.send_round) - 4, label_of(sent));
     if (message.recv_round == 0) return;
     const CollectiveStep& received = step_of(message.to, message.recv_step);
     if (received.into == sent.leaving) return;
-    add(R"(<text x="{}" y="{}">{}</text>)", x_of(message.to) + 8, y_after(message.recv_round) + 4,
-        to_string(received.into));
+    add_text("", x_of(message.to) + 8, y_after(message.recv_round) + 4, to_string(received.into));
   }
 
   [[nodiscard]] std::vector<Moves> find_moves() const {
@@ -221,29 +228,29 @@ class Picture {
     const int box_width = static_cast<int>(text.size()) * kLetterWidth + 6;
     const int x = x_of(moves.rank) - box_width / 2;
     const int y = kHead + moves.round * kRoundHeight - 15;
-    add(R"(<g><title>{}</title><rect class="local" x="{}" y="{}" width="{}" height="13"/>)",
-        escaped_for_xml(moves.details), x, y, box_width);
-    add(R"(<text x="{}" y="{}">{}</text></g>)", x + 3, y + 10, text);
+    svg_.add("rect", {{"class", "local"}, {"x", x}, {"y", y}, {"width", box_width}, {"height", 13}},
+             moves.details);
+    add_text("moves", x + 3, y + 10, text);
   }
 
   void draw_legend() {
     const int y = height() - kMargin;
-    add(R"(<circle class="fold" cx="{}" cy="{}" r="5"/><path class="plus" d="M{} {}h6m-3 -3v6"/>)",
-        kMargin + 5, y - 4, kMargin + 2, y - 4);
-    add(R"(<text x="{}" y="{}">folded</text>)", kMargin + 15, y);
-    add(R"(<path class="store" d="M{} {}l-7 -6v8z"/>)", kMargin + 82, y - 2);
-    add(R"(<text x="{}" y="{}">stored</text>)", kMargin + 88, y);
+    add_plus(kMargin + 5, y - 4);
+    add_text("", kMargin + 15, y, "folded");
+    svg_.add("path",
+             {{"class", "store"}, {"d", fmt::format("M{} {}l-7 -6v8z", kMargin + 82, y - 2)}});
+    add_text("", kMargin + 88, y, "stored");
     if (algorithm_.scratch == nullptr) return;
-    add(R"(<text x="{}" y="{}">from {} on: scratch</text>)", kMargin + 150, y, shape_.count);
+    add_text("", kMargin + 150, y, fmt::format("from {} on: scratch", shape_.count));
   }
 
   const Algorithm& algorithm_;
   const CallShape& shape_;
   const Schedule& schedule_;
   Timeline timeline_;
-  int rounds_ = 0;
-  size_t widest_ = 0;  // letters of a label
-  std::string svg_;
+  int rounds_;
+  size_t widest_;  // letters of a label
+  Svg svg_;
 };
 
 }  // namespace
@@ -262,7 +269,7 @@ std::string schedule_table(const Schedule& schedule) {
 
 std::string schedule_svg(const Algorithm& algorithm, const CallShape& shape,
                          const Schedule& schedule) {
-  return Picture(algorithm, shape, schedule).draw();
+  return ScheduleDrawing(algorithm, shape, schedule).draw();
 }
 
 }  // namespace gxp

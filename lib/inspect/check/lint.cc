@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -13,11 +12,29 @@
 #include "lib/base/error.h"
 #include "lib/inspect/check/lint_rules.h"
 #include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/read/xml_text.h"
 
 namespace gxp {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSeverities = {"error", "warning", "note"};
+
+constexpr LintRow kUnreadable = {
+    {"unreadable", Severity::kError, "the file is no topology",
+     "no tool can read it, or an attribute that must be a number is none",
+     "correct what the message names"}};
+
+std::span<const LintRow> lint_rows() {
+  static const std::vector<LintRow> kRows = [] {
+    std::vector<LintRow> all = {kUnreadable};
+    for (const std::span<const LintRow> rows :
+         {lint_tags_rows(), lint_numa_rows(), lint_pcie_rows(), lint_speed_rows(),
+          lint_devices_rows(), lint_links_rows()})
+      all.insert(all.end(), rows.begin(), rows.end());
+    return all;
+  }();
+  return kRows;
+}
 
 void add_host_findings(const HostTree& host, std::vector<LintFinding>& findings) {
   const LintSubject subject(host);
@@ -33,20 +50,6 @@ void sort_by_place(std::vector<LintFinding>& findings) {
   std::ranges::stable_sort(findings, {}, [](const LintFinding& one) {
     return std::pair(one.place.line, one.place.column);
   });
-}
-
-// Takes "read topology NAME:4:7: why" apart.
-LintFinding to_finding(const Error& error, const std::string& name) {
-  LintFinding finding{.rule = &lint_rows().front().rule, .what = error.what()};
-  const std::string start = fmt::format("read topology {}:", name);
-  if (!finding.what.starts_with(start)) return finding;
-  const char* const last = finding.what.data() + finding.what.size();
-  const auto line = std::from_chars(finding.what.data() + start.size(), last, finding.place.line);
-  if (line.ec != std::errc() || line.ptr == last) return finding;
-  const auto column = std::from_chars(line.ptr + 1, last, finding.place.column);
-  const size_t rest = size_t(column.ptr - finding.what.data()) + 2;
-  if (column.ec == std::errc() && rest <= finding.what.size()) finding.what.erase(0, rest);
-  return finding;
 }
 
 std::string to_line(const LintFinding& finding, const std::string& name) {
@@ -89,8 +92,10 @@ std::vector<LintFinding> lint_nccl_xml(std::string_view text, const std::string&
   }
   try {
     add_host_findings(read_nccl_xml(text, name), findings);
+  } catch (const XmlError& error) {
+    findings.push_back({&kUnreadable.rule, error.place, error.why});
   } catch (const Error& error) {
-    findings.push_back(to_finding(error, name));
+    findings.push_back({&kUnreadable.rule, {}, error.what()});
   }
   sort_by_place(findings);
   return findings;

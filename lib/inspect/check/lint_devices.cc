@@ -55,14 +55,6 @@ void say_twice(const LintSubject& subject, const std::vector<PartId>& parts, std
 // Of NVIDIA's file alone: RCCL has its "sm" for AMD's compute units.
 bool is_nvidia(const LintSubject& subject) { return subject.host.dialect != "2"; }
 
-}  // namespace
-
-std::string LintSubject::called(PartId id) const {
-  const std::string& bus = host[id].bus_id;
-  if (bus.empty() || names[id].find(bus) != std::string::npos) return names[id];
-  return fmt::format("{} ({})", names[id], bus);
-}
-
 void check_gpu_rank(const LintSubject& subject, const Say& say) {
   for (const PartId id : described_gpus(subject)) {
     const std::optional<int> rank = gpu_of(subject, id).rank;
@@ -160,6 +152,76 @@ void check_net_same_port(const LintSubject& subject, const Say& say) {
           fmt::format("{} has guid {} and port {}, as {} has", subject.names[id],
                       port.guid.substr(0, 40), *port.port, subject.names[first->second]));
   }
+}
+
+}  // namespace
+
+std::string LintSubject::called(PartId id) const {
+  const std::string& bus = host[id].bus_id;
+  if (bus.empty() || names[id].find(bus) != std::string::npos) return names[id];
+  return fmt::format("{} ({})", names[id], bus);
+}
+
+std::span<const LintRow> lint_devices_rows() {
+  using enum Severity;
+  static constexpr auto kRows = std::to_array<LintRow>({
+      {{"gpu-rank-missing", kWarning, "a GPU without a rank",
+        "NCCL leaves it out, and stops reading its <pci>",
+        "add rank, or leave out the whole <gpu>, so that NCCL fills it in"},
+       nullptr,
+       check_gpu_rank,
+       true},
+      {{"gpu-rank-twice", kError, "two GPUs of one rank",
+        "NCCL finds the first when it looks for a rank", "give each GPU its own rank"},
+       nullptr,
+       check_gpu_rank_twice},
+      {{"gpu-dev-missing", kError, "a GPU without a number",
+        "NCCL stops at a <gpu> that has a rank and no dev", "add dev, the CUDA device number"},
+       nullptr,
+       check_gpu_dev,
+       true},
+      {{"gpu-dev-twice", kError, "two GPUs of one number",
+        "ranks of both would use the same device", "give each GPU its own dev"},
+       nullptr,
+       check_gpu_dev_twice},
+      {{"gpu-sm-unknown", kWarning, "a GPU of no known compute capability",
+        "the bandwidth of an NVLink goes by it; without it NCCL stops at the <gpu>",
+        "add sm: 80 for A100, 90 for H100, 100 for B200"},
+       nullptr,
+       check_gpu_sm,
+       true},
+      {{"gpu-gdr-differs", kNote, "a GPU without GPUDirect RDMA beside others that have it",
+        "its traffic to NICs goes through the host's memory",
+        "load nvidia-peermem, or look at gxp topo doctor on the machine"},
+       nullptr,
+       check_gpu_gdr},
+      {{"gpu-far-from-nics", kWarning, "a GPU whose NUMA node has no NIC",
+        "all that it sends crosses the link between NUMA nodes, unless NCCL finds it an NVLink "
+        "peer",
+        "use PXN, or move a NIC"},
+       nullptr,
+       check_gpu_far},
+      {{"net-dev-missing", kWarning, "a <net> without a number", "NCCL leaves it out",
+        "add dev, counted from 0"},
+       nullptr,
+       check_net_dev,
+       true},
+      {{"net-dev-twice", kError, "two <net>s of one number", "both would be the same NIC for NCCL",
+        "give each its own dev"},
+       nullptr,
+       check_net_dev_twice},
+      {{"net-speed-missing", kWarning, "a port without a speed", "NCCL takes 10 Gbit/s",
+        "add speed in Mbit/s: 400000 for NDR InfiniBand"},
+       nullptr,
+       check_net_speed,
+       true},
+      {{"net-port-twice", kWarning, "two ports of one guid and number",
+        "NCCL takes them for one port, and one of them stays unused (nccl issue 1303)",
+        "number the ports of an adapter 1 and 2"},
+       nullptr,
+       check_net_same_port},
+  });
+  return kRows;
 }
 
 }  // namespace gxp

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
+#include "lib/base/plural.h"
 #include "lib/inspect/check/lint_rules.h"
 #include "lib/inspect/view/part_words.h"
 
@@ -37,8 +39,6 @@ std::map<std::pair<PartId, PartId>, OneWay> between_gpus(const LintSubject& subj
   }
   return ways;
 }
-
-}  // namespace
 
 void check_link_to_itself(const LintSubject& subject, const Say& say) {
   for (const CrossLink& link : subject.host.cross_links()) {
@@ -108,6 +108,43 @@ void check_link_missing(const LintSubject& subject, const Say& say) {
           fmt::format("{} has {} links to GPUs and switches, {} of {} GPUs have {}",
                       subject.called(id), count, often, counts.size(), most));
   }
+}
+
+}  // namespace
+
+std::span<const LintRow> lint_links_rows() {
+  using enum Severity;
+  static constexpr auto kRows = std::to_array<LintRow>({
+      {{"nvlink-to-itself", kError, "links of a GPU that lead to itself",
+        "they join nothing; traffic to the peer that was meant goes over PCIe",
+        "write the peer's bus id into target"},
+       nullptr,
+       check_link_to_itself},
+      {{"nvlink-to-nothing", kError, "links to a device that is not here",
+        "NCCL drops them without a word", "write the peer's bus id, as in its <pci>"},
+       nullptr,
+       check_link_to_nothing},
+      {{"nvlink-class-missing", kError, "a link that does not say what it leads to",
+        "NCCL stops at an <nvlink> without tclass",
+        "add tclass: the peer's class for a GPU, 0x068000 for an NVSwitch"},
+       nullptr,
+       check_link_class,
+       true},
+      {{"nvlink-one-way", kError, "links that only one end lists",
+        "NCCL then has a way there and none back, and rings avoid it", "list them at both ends"},
+       nullptr,
+       check_link_one_way},
+      {{"nvlink-counts-differ", kError, "links of which both ends list different numbers",
+        "NCCL plans with different bandwidths each way", "list as many at both ends"},
+       nullptr,
+       check_link_counts},
+      {{"nvlink-fewer", kWarning, "a GPU with fewer links than the others have",
+        "rings go at the pace of the GPU with the fewest (nccl issue 1182)",
+        "look at nvidia-smi nvlink -s on the machine for links that are down"},
+       nullptr,
+       check_link_missing},
+  });
+  return kRows;
 }
 
 }  // namespace gxp

@@ -67,8 +67,6 @@ bool is_known(std::string_view attribute) {
          among(kCpuFields) || among(kPciFields) || among(kGpuFields) || among(kNetFields);
 }
 
-}  // namespace
-
 void check_unknown_attribute(const LintSubject& subject, const Say& say) {
   const auto check = [&](const Attributes& attributes, SourcePlace place) {
     for (const auto& [name, value] : attributes) {
@@ -165,6 +163,54 @@ void check_cpu_unknown(const LintSubject& subject, const Say& say) {
                       info.architecture.substr(0, kShown), info.vendor.substr(0, kShown)));
     }
   }
+}
+
+}  // namespace
+
+std::span<const LintRow> lint_numa_rows() {
+  using enum Severity;
+  static constexpr auto kRows = std::to_array<LintRow>({
+      {{"unknown-attribute", kNote, "an attribute that nobody knows",
+        "NCCL passes over it; a misspelt one is a fact that is lost",
+        "correct its name, or leave it out"},
+       nullptr,
+       check_unknown_attribute},
+      {{"unknown-element", kNote, "an element that nobody knows here",
+        "NCCL passes over it, and what lies within", "correct its name or place, or leave it out"},
+       nullptr,
+       check_unknown_element},
+      {{"numa-id-missing", kError, "a NUMA node without a number",
+        "NCCL stops at a <cpu> without numaid; -1 is what kernels without NUMA say, and matches no "
+        "node",
+        "number the nodes from 0, as in /sys/devices/system/node"},
+       nullptr,
+       check_numa_id,
+       true},
+      {{"numa-id-twice", kError, "two NUMA nodes of one number",
+        "NCCL finds the first when it looks for a GPU's node",
+        "give each node its own numaid, or put both into one <cpu>"},
+       nullptr,
+       check_numa_id_twice},
+      {{"affinity-empty", kWarning, "a NUMA node without CPUs",
+        "NCCL's threads are then not bound near the GPU, and run anywhere",
+        "write /sys/devices/system/node/nodeN/cpumap into affinity"},
+       nullptr,
+       check_affinity_empty,
+       true},
+      {{"affinity-overlap", kWarning, "two NUMA nodes with a CPU in common",
+        "a thread bound to one node may run on the other",
+        "write each node's own /sys/devices/system/node/nodeN/cpumap"},
+       nullptr,
+       check_affinity_overlap},
+      {{"cpu-unknown", kWarning, "what processor it is is not known",
+        "the bandwidth between NUMA nodes goes by it; NCCL asks the machine that it runs on, or "
+        "guesses",
+        "add arch, vendor, familyid and modelid, as /proc/cpuinfo has them"},
+       nullptr,
+       check_cpu_unknown,
+       true},
+  });
+  return kRows;
 }
 
 }  // namespace gxp

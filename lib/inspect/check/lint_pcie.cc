@@ -87,8 +87,6 @@ void check_broadcom(const LintSubject& subject, const Say& say, bool flattened) 
   }
 }
 
-}  // namespace
-
 void check_bus_id(const LintSubject& subject, const Say& say) {
   for (const Part& part : subject.host.parts()) {
     if (has_bus_id(part) && !is_plain_bus_id(part.bus_id))
@@ -164,6 +162,62 @@ void check_broadcom_flattened(const LintSubject& subject, const Say& say) {
 
 void check_broadcom_kept(const LintSubject& subject, const Say& say) {
   check_broadcom(subject, say, false);
+}
+
+}  // namespace
+
+std::span<const LintRow> lint_pcie_rows() {
+  using enum Severity;
+  static constexpr auto kRows = std::to_array<LintRow>({
+      {{"bus-id-malformed", kError, "a bus id that is none", "NCCL cannot match it to a device",
+        "write domain:bus:device.function, as lspci -D does"},
+       nullptr,
+       check_bus_id},
+      {{"bus-id-twice", kError, "two devices of one bus id",
+        "NCCL takes them for one device or links the wrong one",
+        "write each device once, with the bus id that lspci -D shows"},
+       nullptr,
+       check_bus_id_twice},
+      {{"bus-id-of-none", kNote, "a bus id that no device can have",
+        "clouds write it for switches that the virtual machine hides; NCCL takes the switch as "
+        "told",
+        "nothing, if a hidden switch is meant"},
+       nullptr,
+       check_bus_id_of_none},
+      {{"class-missing", kWarning, "a device without a class",
+        "NCCL learns it from /sys of the machine that it runs on, and only for GPUs and NICs in "
+        "use; "
+        "of the file alone nobody can tell what it is",
+        "add class, as lspci -n shows it: 0x030200, 0x020700, 0x060400"},
+       nullptr,
+       check_class_missing},
+      {{"class-unknown", kWarning, "a class that stands for nothing here",
+        "NCCL takes every class that it does not know for a bridge",
+        "correct it, or leave the device out"},
+       nullptr,
+       check_class_unknown},
+      {{"class-contradicts", kWarning, "a class that is not what the element says",
+        "NCCL goes by the element in one place and by the class in another",
+        "GPUs have class 0x03..., NICs 0x02..."},
+       nullptr,
+       check_class_contradicts},
+      {{"class-hides-devices", kError, "devices below what is no bridge",
+        "NCCL does not look below GPUs, NICs and NVSwitches: these devices do not exist for it",
+        "give the bridge class 0x060400"},
+       nullptr,
+       check_class_hides},
+      {{"broadcom-flattened", kNote, "a Broadcom switch that shows itself as two levels",
+        "NCCL joins both levels: paths that nvidia-smi calls PXB are PIX for it", "nothing"},
+       nullptr,
+       check_broadcom_flattened},
+      {{"broadcom-not-flattened", kWarning,
+        "two levels of a Broadcom switch that NCCL does not join",
+        "GPU and NIC on two parts of one switch count as farther apart (PXB) than they are",
+        "if it is one switch, write its devices below the upper level"},
+       nullptr,
+       check_broadcom_kept},
+  });
+  return kRows;
 }
 
 }  // namespace gxp

@@ -1,4 +1,5 @@
-// The checks behind lint's rules. One more rule is a function here and a row in lint_rules.cc.
+// The checks behind lint's rules. One more rule is a function and a row in one of the lint_*.cc.
+// What the rows say of NCCL is of NCCL 2.30, src/graph/xml.cc and topo.cc.
 #pragma once
 
 #include <functional>
@@ -50,65 +51,13 @@ struct LintRow {
   HostCheck host = nullptr;
   bool of_file = false;  // asks for what NCCL's XML must say, and other sources need not
 };
-std::span<const LintRow> lint_rows();
 
-// lint_tags.cc
-void check_declaration(std::span<const XmlTag> tags, const Say& say);
-void check_between(std::span<const XmlTag> tags, const Say& say);
-void check_broken_tag(std::span<const XmlTag> tags, const Say& say);
-void check_element_count(std::span<const XmlTag> tags, const Say& say);
-void check_child_count(std::span<const XmlTag> tags, const Say& say);
-void check_attribute_count(std::span<const XmlTag> tags, const Say& say);
-void check_long_value(std::span<const XmlTag> tags, const Say& say);
-
-// lint_numa.cc
-void check_unknown_attribute(const LintSubject& subject, const Say& say);
-void check_unknown_element(const LintSubject& subject, const Say& say);
-void check_numa_id(const LintSubject& subject, const Say& say);
-void check_numa_id_twice(const LintSubject& subject, const Say& say);
-void check_affinity_empty(const LintSubject& subject, const Say& say);
-void check_affinity_overlap(const LintSubject& subject, const Say& say);
-void check_cpu_unknown(const LintSubject& subject, const Say& say);
-
-// lint_pcie.cc
-void check_bus_id(const LintSubject& subject, const Say& say);
-void check_bus_id_twice(const LintSubject& subject, const Say& say);
-void check_bus_id_of_none(const LintSubject& subject, const Say& say);
-void check_class_missing(const LintSubject& subject, const Say& say);
-void check_class_unknown(const LintSubject& subject, const Say& say);
-void check_class_contradicts(const LintSubject& subject, const Say& say);
-void check_class_hides(const LintSubject& subject, const Say& say);
-void check_broadcom_flattened(const LintSubject& subject, const Say& say);
-void check_broadcom_kept(const LintSubject& subject, const Say& say);
-
-// lint_speed.cc
-void check_speed_misread(const LintSubject& subject, const Say& say);
-void check_speed_missing(const LintSubject& subject, const Say& say);
-void check_width(const LintSubject& subject, const Say& say);
-void check_below_siblings(const LintSubject& subject, const Say& say);
-void check_below_most(const LintSubject& subject, const Say& say);
-void check_slow_uplink(const LintSubject& subject, const Say& say);
-void check_shared_uplink(const LintSubject& subject, const Say& say);
-
-// lint_devices.cc
-void check_gpu_rank(const LintSubject& subject, const Say& say);
-void check_gpu_rank_twice(const LintSubject& subject, const Say& say);
-void check_gpu_dev(const LintSubject& subject, const Say& say);
-void check_gpu_dev_twice(const LintSubject& subject, const Say& say);
-void check_gpu_sm(const LintSubject& subject, const Say& say);
-void check_gpu_gdr(const LintSubject& subject, const Say& say);
-void check_gpu_far(const LintSubject& subject, const Say& say);
-void check_net_dev(const LintSubject& subject, const Say& say);
-void check_net_dev_twice(const LintSubject& subject, const Say& say);
-void check_net_speed(const LintSubject& subject, const Say& say);
-void check_net_same_port(const LintSubject& subject, const Say& say);
-
-// lint_links.cc
-void check_link_to_itself(const LintSubject& subject, const Say& say);
-void check_link_to_nothing(const LintSubject& subject, const Say& say);
-void check_link_class(const LintSubject& subject, const Say& say);
-void check_link_one_way(const LintSubject& subject, const Say& say);
-void check_link_counts(const LintSubject& subject, const Say& say);
-void check_link_missing(const LintSubject& subject, const Say& say);
+// The rows of lint_tags.cc and so on, in the order in which they are checked.
+std::span<const LintRow> lint_tags_rows();
+std::span<const LintRow> lint_numa_rows();
+std::span<const LintRow> lint_pcie_rows();
+std::span<const LintRow> lint_speed_rows();
+std::span<const LintRow> lint_devices_rows();
+std::span<const LintRow> lint_links_rows();
 
 }  // namespace gxp

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -39,8 +40,6 @@ std::vector<PartId> gpus_below(const LintSubject& subject, PartId id) {
   }
   return gpus;
 }
-
-}  // namespace
 
 void check_speed_misread(const LintSubject& subject, const Say& say) {
   for (const Part& part : subject.host.parts()) {
@@ -138,6 +137,52 @@ void check_shared_uplink(const LintSubject& subject, const Say& say) {
       say(bridge.place, fmt::format("{} GPUs share the {:.3g} GB/s of {}, and could take {:.3g}",
                                     gpus.size(), up, bridge.bus_id, all));
   }
+}
+
+}  // namespace
+
+std::span<const LintRow> lint_speed_rows() {
+  using enum Severity;
+  static constexpr auto kRows = std::to_array<LintRow>({
+      {{"speed-misread", kError, "a link_speed that NCCL does not know",
+        "NCCL compares it with a few texts, and takes any other for 8 GT/s without a word",
+        "write \"16.0 GT/s PCIe\", as the kernel does"},
+       nullptr,
+       check_speed_misread},
+      {{"speed-missing", kWarning, "a link without a speed",
+        "NCCL takes 8 GT/s, or what the machine that it runs on says",
+        "add link_speed, as in /sys/bus/pci/devices/*/max_link_speed"},
+       nullptr,
+       check_speed_missing,
+       true},
+      {{"width-missing", kWarning, "a link without lanes",
+        "NCCL takes 16, which a x8 or x4 device does not have",
+        "add link_width, as in /sys/bus/pci/devices/*/max_link_width"},
+       nullptr,
+       check_width,
+       true},
+      {{"link-below-siblings", kWarning, "a slower link than others of its kind have",
+        "every collective waits for its slowest GPU or NIC",
+        "look for a bad riser or slot (lspci -vv, LnkSta), or correct the file"},
+       nullptr,
+       check_below_siblings},
+      {{"link-below-width", kWarning, "a link that came up with fewer lanes than it has",
+        "every collective waits for its slowest GPU or NIC",
+        "reseat the card; look at lspci -vv, LnkCap and LnkSta"},
+       nullptr,
+       check_below_most},
+      {{"uplink-slower", kWarning, "a switch whose uplink is slower than a link below it",
+        "NCCL takes it for the limit of all that crosses the switch",
+        "if the bridge is virtual, write the speed of the link that is really there"},
+       nullptr,
+       check_slow_uplink},
+      {{"uplink-shared", kNote, "several GPUs share a slower uplink",
+        "copies between host and GPUs, and GPU to GPU through the host, share it",
+        "nothing, if the machine is built so"},
+       nullptr,
+       check_shared_uplink},
+  });
+  return kRows;
 }
 
 }  // namespace gxp

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "lib/inspect/check/lint_rules.h"
 #include "lib/topo/nccl/nccl_rules.h"
@@ -113,10 +114,6 @@ bool is_element(const XmlTag& tag) {
   return tag.kind == XmlTag::Kind::kOpen || tag.kind == XmlTag::Kind::kSingle;
 }
 
-}  // namespace
-
-std::vector<XmlTag> scan_tags(std::string_view text) { return Scanner(text).scan(); }
-
 void check_declaration(std::span<const XmlTag> tags, const Say& say) {
   say_first(
       tags, say, [](const XmlTag& tag) { return tag.kind == XmlTag::Kind::kOther; },
@@ -177,6 +174,43 @@ void check_long_value(std::span<const XmlTag> tags, const Say& say) {
       say(tag.place, fmt::format("<{}> has a value of {} characters", tag.name.substr(0, kTagShown),
                                  tag.longest_value));
   }
+}
+
+}  // namespace
+
+std::vector<XmlTag> scan_tags(std::string_view text) { return Scanner(text).scan(); }
+
+std::span<const LintRow> lint_tags_rows() {
+  using enum Severity;
+  static constexpr auto kRows = std::to_array<LintRow>({
+      {{"not-an-element", kError, "<?xml ...?>, <!DOCTYPE ...> or the like",
+        "NCCL's own XML reader stops at it: \"expected >\"", "remove it; comments are allowed"},
+       check_declaration},
+      {{"text-between-elements", kError, "tabs or text between elements",
+        "NCCL's own XML reader stops at them: \"expecting '<'\"; of space it knows blanks and line "
+        "ends",
+        "indent with blanks"},
+       check_between},
+      {{"broken-tag", kError, "a line break or a tab within a tag",
+        "NCCL's own XML reader stops at it: attributes are to stand in one line, one blank apart",
+        "write the whole tag in one line"},
+       check_broken_tag},
+      {{"too-many-elements", kError, "256 elements or more",
+        "NCCL reads at most 255 from a topology file and then gives up",
+        "leave out devices that are neither GPU nor NIC nor above one"},
+       check_element_count},
+      {{"too-many-children", kError, "more than 640 elements in one", "NCCL gives up after 640",
+        "leave out devices that are neither GPU nor NIC nor above one"},
+       check_child_count},
+      {{"too-many-attributes", kError, "more than 16 attributes",
+        "NCCL keeps the first 16 and passes over the others in silence",
+        "leave out attributes that NCCL does not know"},
+       check_attribute_count},
+      {{"long-value", kError, "an attribute of more than 253 characters",
+        "NCCL gives up: it has room for no more", "shorten it"},
+       check_long_value},
+  });
+  return kRows;
 }
 
 }  // namespace gxp

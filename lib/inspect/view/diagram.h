@@ -1,6 +1,6 @@
 // What a picture of a host shows, before anything has a place: boxes within boxes, the links beside
-// the tree as bundles, and what is so common that it is said once. Pictures and Graphviz are made
-// from it.
+// the tree as bundles, and what is so common that it is said once. Pictures are
+// made from it.
 //
 // What it leaves out: host bridges; bridges with a single thing below them, which join that thing's
 // wire; bridges with nothing below; NVSwitches' own places on PCIe. More than four plain
@@ -72,7 +72,7 @@ struct Diagram {
 
 Diagram make_diagram(const HostTree& host);
 
-// Of a file its name without the folders above.
+// The name of a file without its folders; other names as they are.
 std::string title_of(const std::string& name);
 
 // "450", "31.5", "0.985".

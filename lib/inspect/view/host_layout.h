@@ -16,7 +16,7 @@ class HostLayout {
   // Draws all roots side by side, from (x, y); GPUs end at the same height, as far as the boxes
   // around them allow.
   void draw(Point corner, Picture& picture);
-  // Of draw().
+  // The size of what draw() draws.
   [[nodiscard]] double width() const;
   [[nodiscard]] double height() const;
   [[nodiscard]] const std::map<BoxId, Area>& areas() const { return areas_; }  // after draw()

@@ -10,7 +10,7 @@
 namespace gxp {
 
 std::string matrix_text(const HostTree& host, const DeviceMatrix& matrix, std::string_view legend);
-// Of the words in smi_matrix() and in nccl_matrix().
+// What the words of smi_matrix() and of nccl_matrix() mean.
 std::string_view smi_legend();
 std::string_view nccl_legend();
 // "GPU0-NIC0, GPU0-NIC1 and 12 more"

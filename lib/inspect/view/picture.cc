@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "lib/base/text.h"
+#include "lib/report/svg.h"
 
 namespace gxp {
 namespace {
@@ -47,77 +47,45 @@ constexpr std::array<LineRow, 5> kLineRows = {{
     {"unknown", "stroke:#4a5362;stroke-dasharray:6 4"},
 }};
 
-bool may_stand_in_xml(char c) { return static_cast<unsigned char>(c) >= 0x20 || c == '\n'; }
-
-// The bytes of the character that begins at `i`; 0 if it is no UTF-8.
-size_t character_length(std::string_view text, size_t i) {
-  const auto first = static_cast<unsigned char>(text[i]);
-  const size_t length = first < 0x80   ? 1
-                        : first < 0xC2 ? 0
-                        : first < 0xE0 ? 2
-                        : first < 0xF0 ? 3
-                        : first < 0xF5 ? 4
-                                       : 0;
-  if (length == 0 || i + length > text.size()) return 0;
-  for (size_t k = 1; k < length; ++k) {
-    if ((static_cast<unsigned char>(text[i + k]) & 0xC0u) != 0x80u) return 0;
-  }
-  // Surrogates and longer forms than needed are no characters.
-  const auto second = length > 2 ? static_cast<unsigned char>(text[i + 1]) : 0;
-  const bool wrong = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-                     (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F) ||
-                     (first == 0xEF && second == 0xBF && text[i + 2] >= char(0xBE));
-  return wrong ? 0 : length;
-}
-
-std::string number(double value) {
-  std::string text = fmt::format("{:.1f}", value);
-  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
-}
-
-std::string tip_element(const std::string& tip) {
-  return tip.empty() ? "/>\n" : fmt::format("><title>{}</title>", to_xml_text(tip));
-}
-
-std::string to_element(const DrawnBox& box) {
+void draw(Svg& svg, const DrawnBox& box) {
   const BoxRow& row = kBoxRows[size_t(box.style)];
-  std::string element =
-      fmt::format(R"(<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="{}")", row.name,
-                  number(box.area.x), number(box.area.y), number(box.area.width),
-                  number(box.area.height), number(row.corner));
-  element += tip_element(box.tip);
-  return box.tip.empty() ? element : element + "</rect>\n";
+  svg.add("rect",
+          {{"class", row.name},
+           {"x", box.area.x},
+           {"y", box.area.y},
+           {"width", box.area.width},
+           {"height", box.area.height},
+           {"rx", row.corner}},
+          box.tip);
 }
 
-std::string to_element(const DrawnLine& line) {
+void draw(Svg& svg, const DrawnLine& line) {
   std::string path;
   for (const Point& point : line.points) {
-    path += fmt::format("{}{} {}", path.empty() ? "M" : "L", number(point.x), number(point.y));
+    path += fmt::format("{}{} {}", path.empty() ? "M" : "L", Svg::number(point.x),
+                        Svg::number(point.y));
   }
   const std::string_view name = kLineRows[size_t(line.style)].name;
   const bool has_strands = line.style == LineStyle::kGpuLink && line.strands > 0;
   double width = has_strands ? kStrandPitch * line.strands - 1 : line.width;
   const int strands = line.strands == 0 ? 2 : line.strands;
-  std::string element =
-      fmt::format(R"(<path class="{}" d="{}" stroke-width="{}")", name, path, number(width));
-  element += tip_element(line.tip);
-  if (!line.tip.empty()) element += "</path>\n";
+  svg.add("path", {{"class", name}, {"d", path}, {"stroke-width", width}}, line.tip);
   // Each narrower stroke leaves a strand on either side of it.
   for (int i = 1; i < strands; ++i) {
     width -= kStrandPitch;
     const bool is_core = i % 2 == 1;
-    element += fmt::format("<path class=\"{}\" d=\"{}\" stroke-width=\"{}\"/>\n",
-                           is_core ? "core" : name, path, number(width));
+    svg.add("path", {{"class", is_core ? "core" : name}, {"d", path}, {"stroke-width", width}});
   }
-  return element;
 }
 
-std::string to_element(const DrawnText& text) {
-  return fmt::format(
-      "<text x=\"{}\" y=\"{}\"{}{}{}>{}</text>\n", number(text.at.x), number(text.at.y),
-      text.font.size == Font{}.size ? "" : fmt::format(" font-size=\"{}\"", number(text.font.size)),
-      text.font.bold ? " font-weight=\"bold\"" : "",
-      text.anchor == Anchor::kMiddle ? " text-anchor=\"middle\"" : "", to_xml_text(text.text));
+void draw(Svg& svg, const DrawnText& text) {
+  const bool has_size = text.font.size != Font{}.size;
+  svg.add_text({{"x", text.at.x},
+                {"y", text.at.y},
+                {"font-size", has_size ? Svg::number(text.font.size) : ""},
+                {"font-weight", text.font.bold ? "bold" : ""},
+                {"text-anchor", text.anchor == Anchor::kMiddle ? "middle" : ""}},
+               text.text);
 }
 
 std::string style_sheet() {
@@ -159,32 +127,14 @@ double line_width(double gb_per_s) {
   return gb_per_s > 0 ? std::clamp(kPerRoot * std::sqrt(gb_per_s), kThin, kThick) : kThin;
 }
 
-std::string to_xml_text(std::string_view text) {
-  std::string result;
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = character_length(text, i);
-    const std::string_view character = text.substr(i, std::max<size_t>(length, 1));
-    i += character.size();
-    if (length == 0 || !may_stand_in_xml(character[0])) {
-      result += '?';
-    } else {
-      result += escaped_for_xml(character);
-    }
-  }
-  return result;
-}
-
 std::string to_svg(const Picture& picture) {
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-      "height=\"{1}\" font-family=\"{2}\" font-size=\"{3}\">\n<title>{4}</title>\n"
-      "<style>{5}</style>\n<rect width=\"{0}\" height=\"{1}\" style=\"fill:#fff\"/>\n",
-      number(picture.width), number(picture.height), kFontFamilies, number(Font{}.size),
-      to_xml_text(picture.title), style_sheet());
-  for (const DrawnBox& box : picture.boxes) svg += to_element(box);
-  for (const DrawnLine& line : picture.lines) svg += to_element(line);
-  for (const DrawnText& text : picture.texts) svg += to_element(text);
-  return svg + "</svg>\n";
+  Svg svg(picture.width, picture.height,
+          {{"font-family", kFontFamilies}, {"font-size", Font{}.size}}, picture.title,
+          style_sheet());
+  for (const DrawnBox& box : picture.boxes) draw(svg, box);
+  for (const DrawnLine& line : picture.lines) draw(svg, line);
+  for (const DrawnText& text : picture.texts) draw(svg, text);
+  return std::move(svg).finish();
 }
 
 }  // namespace gxp

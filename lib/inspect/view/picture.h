@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lib/inspect/view/text_width.h"
@@ -57,7 +56,7 @@ struct DrawnLine {
   std::vector<Point> points{};  // joined by straight lines
   double width = 1;
   LineStyle style = LineStyle::kPcie;
-  // Of kGpuLink: side by side, kStrandPitch each whatever `width`; 0: a hollow line.
+  // A kGpuLink is drawn as this many strands of kStrandPitch, whatever `width`; 0: a hollow line.
   int strands = 1;
   std::string tip{};
 };
@@ -88,10 +87,6 @@ inline constexpr double kStrandPitch = 3;
 // One line's width for what it carries each way; a thin one if that is unknown (0).
 double line_width(double gb_per_s);
 
-// A whole document. Characters that XML cannot hold become '?'.
 std::string to_svg(const Picture& picture);
-
-// For XML's text and attributes alike.
-std::string to_xml_text(std::string_view text);
 
 }  // namespace gxp

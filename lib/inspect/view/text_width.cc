@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include "lib/base/utf8.h"
+
 namespace gxp {
 namespace {
 
@@ -22,8 +24,6 @@ constexpr std::array<uint16_t, 95> kBold = {
     716,  716, 493, 595, 478, 712,  652, 924,  645, 652, 582, 712, 365, 712,  838};
 constexpr double kOther = 1.0;  // of the font size
 
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
-
 double advance(char first, Font font) {
   if (first < ' ' || first > '~') return kOther * font.size;
   return (font.bold ? kBold : kRegular)[size_t(first - ' ')] * font.size / 1000;
@@ -34,7 +34,7 @@ double advance(char first, Font font) {
 double text_width(std::string_view utf8, Font font) {
   double width = 0;
   for (const char c : utf8) {
-    if (!continues_character(c)) width += advance(c, font);
+    if (!continues_utf8(c)) width += advance(c, font);
   }
   return width;
 }
@@ -45,7 +45,7 @@ std::string fit_text(std::string_view utf8, double width, Font font) {
   double taken = text_width(kCut, font);
   size_t end = 0;
   for (size_t i = 0; i < utf8.size(); ++i) {
-    if (!continues_character(utf8[i])) {
+    if (!continues_utf8(utf8[i])) {
       end = i;
       taken += advance(utf8[i], font);
     }

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
+#include <variant>
 
 #include "lib/inspect/view/path_report.h"
 #include "lib/topo/model/cpu_set.h"
@@ -30,49 +33,61 @@ Cell cell_of(const std::optional<Value>& value) {
     return *value;
 }
 
-// What kinds of parts have of their own; a column is null where it does not apply.
-struct OwnCells {
-  Cell number, model, memory_bytes, cpus, cores, cache_level, cache_bytes, cache_count,
-      compute_capability, rank, gpu_direct, gbit_per_s, interface, link_layer, state;
+// One part's row: columns that are not named are null, as they do not apply to its kind.
+class DeviceRow {
+ public:
+  explicit DeviceRow(const std::vector<Column>& columns)
+      : columns_(columns), cells_(columns.size()) {}
+  Cell& operator[](std::string_view key) {
+    const auto column = std::ranges::find(columns_, key, &Column::key);
+    return cells_[size_t(column - columns_.begin())];
+  }
+  [[nodiscard]] std::vector<Cell> take() && { return std::move(cells_); }
+
+ private:
+  const std::vector<Column>& columns_;
+  std::vector<Cell> cells_;
 };
 
-OwnCells own_cells(const Part& part) {
-  OwnCells cells;
-  if (const auto* node = std::get_if<NumaNodeInfo>(&part.info)) {
-    const auto cpus = CpuSet::parse_map(node->affinity);
-    cells.number = cell_of(node->number);
-    cells.model = text_or_null(node->model_name.empty() ? node->vendor : node->model_name);
-    cells.memory_bytes = bytes_or_null(node->memory_bytes);
-    if (cpus && !cpus->empty()) cells.cpus = cpus->to_list();
-    cells.cores = positive_or_null(node->cores);
-    std::vector<int64_t> levels, bytes, counts;
-    for (const CacheInfo& cache : node->caches) {
-      levels.push_back(cache.level);
-      bytes.push_back(int64_t(cache.bytes));
-      counts.push_back(cache.count);
-    }
-    cells.cache_level = std::move(levels);
-    cells.cache_bytes = std::move(bytes);
-    cells.cache_count = std::move(counts);
-  } else if (const auto* gpu = std::get_if<GpuInfo>(&part.info)) {
-    cells.number = cell_of(gpu->number);
-    cells.model = text_or_null(gpu->model_name.empty() ? gpu->gcn : gpu->model_name);
-    cells.memory_bytes = bytes_or_null(gpu->memory_bytes);
-    cells.compute_capability = gpu->gcn.empty() ? cell_of(gpu->compute_capability) : Cell();
-    cells.rank = cell_of(gpu->rank);
-    cells.gpu_direct = cell_of(gpu->gpu_direct);
-  } else if (const auto* nic = std::get_if<NicInfo>(&part.info)) {
-    cells.model = text_or_null(nic->model_name);
-  } else if (const auto* port = std::get_if<PortInfo>(&part.info)) {
-    cells.number = cell_of(port->number);
-    cells.gpu_direct = cell_of(port->gpu_direct);
-    cells.gbit_per_s = positive_or_null(port->mbit_per_s / 1000);
-    cells.interface = text_or_null(port->interface);
-    cells.link_layer = text_or_null(port->link_layer);
-    cells.state = text_or_null(port->state);
+void add_own(DeviceRow& row, const NumaNodeInfo& node) {
+  const auto cpus = CpuSet::parse_map(node.affinity);
+  row["number"] = cell_of(node.number);
+  row["model"] = text_or_null(node.model_name.empty() ? node.vendor : node.model_name);
+  row["memory_bytes"] = bytes_or_null(node.memory_bytes);
+  if (cpus && !cpus->empty()) row["cpus"] = cpus->to_list();
+  row["cores"] = positive_or_null(node.cores);
+  std::vector<int64_t> levels, bytes, counts;
+  for (const CacheInfo& cache : node.caches) {
+    levels.push_back(cache.level);
+    bytes.push_back(int64_t(cache.bytes));
+    counts.push_back(cache.count);
   }
-  return cells;
+  row["caches.level"] = std::move(levels);
+  row["caches.bytes"] = std::move(bytes);
+  row["caches.count"] = std::move(counts);
 }
+
+void add_own(DeviceRow& row, const GpuInfo& gpu) {
+  row["number"] = cell_of(gpu.number);
+  row["model"] = text_or_null(gpu.model_name.empty() ? gpu.gcn : gpu.model_name);
+  row["memory_bytes"] = bytes_or_null(gpu.memory_bytes);
+  if (gpu.gcn.empty()) row["compute_capability"] = cell_of(gpu.compute_capability);
+  row["rank"] = cell_of(gpu.rank);
+  row["gpu_direct"] = cell_of(gpu.gpu_direct);
+}
+
+void add_own(DeviceRow& row, const NicInfo& nic) { row["model"] = text_or_null(nic.model_name); }
+
+void add_own(DeviceRow& row, const PortInfo& port) {
+  row["number"] = cell_of(port.number);
+  row["gpu_direct"] = cell_of(port.gpu_direct);
+  row["gbit_per_s"] = positive_or_null(port.mbit_per_s / 1000);
+  row["interface"] = text_or_null(port.interface);
+  row["link_layer"] = text_or_null(port.link_layer);
+  row["state"] = text_or_null(port.state);
+}
+
+void add_own(DeviceRow&, const std::monostate&) {}
 
 const PcieRate& rate_of(const PcieLink& link) {
   return link.now.gt_per_s > 0 || link.now.lanes > 0 ? link.now : link.most;
@@ -85,35 +100,38 @@ std::string name_of(const Part& part, const std::string& id) {
 }
 
 std::vector<Column> device_columns() {
-  return {{"id"},
-          {"kind"},
-          {"name"},
-          {"tree"},
-          {"above"},
-          {"numa_node"},
-          {"bus_id"},
-          {"class"},
-          {"vendor"},
-          {"device"},
-          {"pcie.gt_per_s"},
-          {"pcie.lanes"},
-          {"pcie.most_gt_per_s"},
-          {"pcie.most_lanes"},
-          {"number"},
-          {"model"},
-          {"memory_bytes"},
-          {"cpus"},
-          {"cores"},
-          {"caches.level"},
-          {"caches.bytes"},
-          {"caches.count"},
-          {"compute_capability"},
-          {"rank"},
-          {"gpu_direct"},
-          {"gbit_per_s"},
-          {"interface"},
-          {"link_layer"},
-          {"state"}};
+  constexpr std::array kKeys = {"id",
+                                "kind",
+                                "name",
+                                "tree",
+                                "above",
+                                "numa_node",
+                                "bus_id",
+                                "class",
+                                "vendor",
+                                "device",
+                                "pcie.gt_per_s",
+                                "pcie.lanes",
+                                "pcie.most_gt_per_s",
+                                "pcie.most_lanes",
+                                "number",
+                                "model",
+                                "memory_bytes",
+                                "cpus",
+                                "cores",
+                                "caches.level",
+                                "caches.bytes",
+                                "caches.count",
+                                "compute_capability",
+                                "rank",
+                                "gpu_direct",
+                                "gbit_per_s",
+                                "interface",
+                                "link_layer",
+                                "state"};
+  std::vector<Column> columns;
+  for (const char* key : kKeys) columns.push_back({key});
+  return columns;
 }
 
 void add_devices(Table& table, const HostTree& host, const std::vector<std::string>& names,
@@ -121,37 +139,24 @@ void add_devices(Table& table, const HostTree& host, const std::vector<std::stri
   const auto name_or_null = [&](PartId id) { return id == kNoPart ? Cell() : Cell(names[id]); };
   for (PartId id = 0; id < host.parts().size(); ++id) {
     const Part& part = host[id];
-    const OwnCells own = own_cells(part);
     const PcieRate& rate = rate_of(part.link);
-    table.add_row({names[id],
-                   std::string(kind_word(part.kind)),
-                   name_of(part, names[id]),
-                   int64_t(tree),
-                   name_or_null(part.above),
-                   name_or_null(host.find_above(id, PartKind::kNumaNode)),
-                   text_or_null(part.bus_id),
-                   text_or_null(part.identity.class_code),
-                   text_or_null(part.identity.vendor),
-                   text_or_null(part.identity.device),
-                   positive_or_null(rate.gt_per_s),
-                   positive_or_null(rate.lanes),
-                   positive_or_null(part.link.most.gt_per_s),
-                   positive_or_null(part.link.most.lanes),
-                   own.number,
-                   own.model,
-                   own.memory_bytes,
-                   own.cpus,
-                   own.cores,
-                   own.cache_level,
-                   own.cache_bytes,
-                   own.cache_count,
-                   own.compute_capability,
-                   own.rank,
-                   own.gpu_direct,
-                   own.gbit_per_s,
-                   own.interface,
-                   own.link_layer,
-                   own.state});
+    DeviceRow row(table.columns);
+    row["id"] = names[id];
+    row["kind"] = std::string(kind_word(part.kind));
+    row["name"] = name_of(part, names[id]);
+    row["tree"] = int64_t(tree);
+    row["above"] = name_or_null(part.above);
+    row["numa_node"] = name_or_null(host.find_above(id, PartKind::kNumaNode));
+    row["bus_id"] = text_or_null(part.bus_id);
+    row["class"] = text_or_null(part.identity.class_code);
+    row["vendor"] = text_or_null(part.identity.vendor);
+    row["device"] = text_or_null(part.identity.device);
+    row["pcie.gt_per_s"] = positive_or_null(rate.gt_per_s);
+    row["pcie.lanes"] = positive_or_null(rate.lanes);
+    row["pcie.most_gt_per_s"] = positive_or_null(part.link.most.gt_per_s);
+    row["pcie.most_lanes"] = positive_or_null(part.link.most.lanes);
+    std::visit([&](const auto& info) { add_own(row, info); }, part.info);
+    table.add_row(std::move(row).take());
   }
 }
 

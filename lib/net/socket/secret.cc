@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/ascii.h"
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/host_name.h"
-#include "lib/base/text.h"
 #include "lib/base/text_file.h"
 
 namespace gxp {

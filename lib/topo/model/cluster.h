@@ -77,8 +77,7 @@ class Cluster {
   [[nodiscard]] int hosts() const { return hosts_; }
   [[nodiscard]] int gpus() const { return gpus_; }
   [[nodiscard]] int host_of(int gpu) const;
-  // Of the leaf switches (with rails: of the sets of them) that hosts share; nothing if there are
-  // none.
+  // The leaf switch of a host (with rails: the set of leaf switches); nothing if there are none.
   [[nodiscard]] std::optional<int> leaf_of_host(int host) const {
     return gxp::leaf_of_host(description_.network, host);
   }

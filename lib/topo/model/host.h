@@ -23,14 +23,14 @@ struct HostTopology {
   [[nodiscard]] std::vector<VertexId> nic_vertices() const;
 };
 
-// Of one link, by kind; no source of topologies says them.
+// The latency of one link, by kind; no source of topologies says it.
 struct LinkLatencies {
   double pcie_s = 0;
   double nvlink_s = 0;      // also chip to chip
   double inter_numa_s = 0;  // between NUMA nodes
 };
 
-// Of `groups`, the one of thing i of `count`, which are spread evenly.
+// The group that thing i of `count` falls into, if they are spread evenly over `groups`.
 inline int group_of(int i, int count, int groups) { return int(int64_t{i} * groups / count); }
 
 // A regular host, to be synthesised.

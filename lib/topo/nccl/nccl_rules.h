@@ -26,16 +26,16 @@ struct NcclPcieSpeed {
   bool known = false;
 };
 NcclPcieSpeed nccl_pcie_speed(std::string_view link_speed);
-// Of all lanes; no width counts as 16 lanes. Where no source wrote a text,
-// that of the fastest rate of the link, as the kernel writes it.
+// Bandwidth of the whole link. A missing width counts as x16, as in NCCL. Where no source wrote the
+// speed as text, the text that the kernel writes for the link's fastest rate is taken.
 double nccl_pcie_gb_per_s(const PcieLink& link);
 // Line rate less the line code; of the fastest rate if known. 0: rate or width is unknown.
 double physical_pcie_gb_per_s(const PcieLink& link);
 
-// Of one NVLink, by compute capability (90: sm_90).
+// Bandwidth of one NVLink, by compute capability (90: sm_90).
 double nccl_nvlink_gb_per_s(int compute_capability);
 double physical_nvlink_gb_per_s(int compute_capability);  // 0: not known
-// Of one xGMI link, by the GPU's "gcn": "gfx90a", or "910" for it.
+// Bandwidth of one xGMI link, by the GPU's "gcn": "gfx90a", or "910" for it.
 double rccl_xgmi_gb_per_s(std::string_view gcn);
 double physical_xgmi_gb_per_s(std::string_view gcn);  // 0: not known
 

@@ -8,17 +8,20 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
+#include <utility>
 
-#include "lib/base/text.h"
+#include "lib/base/plural.h"
 #include "lib/topo/model/cpu_set.h"
 #include "lib/topo/read/smi_matrix.h"
 
 namespace gxp {
 namespace {
 
+// The innermost part that two devices share, nearest first; nvidia-smi's words for it.
+enum Level : int { kSwitch, kTopSwitch, kHostBridge, kNumaNode, kHost };
 constexpr std::array<std::string_view, 5> kNearnessWords = {"PIX", "PXB", "PHB", "NODE", "SYS"};
-constexpr int kSwitch = 0, kTopSwitch = 1, kHostBridge = 2, kNumaNode = 3;
-constexpr int kLevels = 4;             // those that have parts; at SYS there is the host
+constexpr int kLevels = kHost;         // those that have parts of their own
 constexpr size_t kMostNamedCells = 4;  // of those that the host does not give back
 constexpr size_t kMostMeshed = 4;      // GPUs joined by NVLink without NVSwitches
 constexpr int kMostLinks = 18;         // NVLinks of a GPU: H100, B200
@@ -90,7 +93,8 @@ void Grouping::merge_near(int level) {
       for (size_t b = a + 1; b < size(); ++b) {
         const auto margin = [&](size_t i, size_t j) { return agree[i][j] - oppose[i][j]; };
         if (agree[a][b] == 0 || margin(a, b) < 0) continue;
-        if (best_b == 0 || margin(a, b) > margin(best_a, best_b)) best_a = a, best_b = b;
+        if (best_b == 0 || margin(a, b) > margin(best_a, best_b))
+          std::tie(best_a, best_b) = std::pair(a, b);
       }
     }
     if (best_b == 0) return;

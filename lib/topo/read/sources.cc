@@ -60,7 +60,7 @@ Topology load_channel_graphs(const SourceInput& input) {
           .notes = std::move(read.notes)};
 }
 
-// Of which one stands in the text; behind a '\n' at the beginning of a line.
+// Substrings, any of which identifies the format; a leading '\n' anchors it to the start of a line.
 using Marks = std::array<std::string_view, 3>;
 constexpr Marks kRocmSmi = {"ROCm System Management Interface",
                             "between two GPUs =", "\nLINK TYPE TABLE:"};
@@ -150,45 +150,48 @@ bool is_empty(const SourceInput& input) {
   return input.text.find_first_not_of(" \t\r\n") == std::string::npos;
 }
 
-// Files that are no topology, though people take them for one.
-struct Stranger {
+// Inputs that are commonly mistaken for a topology.
+struct MistakenInput {
   std::string_view what;
   Marks marks{};
   bool (*recognises)(const SourceInput& input) = nullptr;
 };
-constexpr std::array kStrangers = {
-    Stranger{"it is empty", {}, is_empty},
-    Stranger{
+constexpr std::array kMistakenInputs = {
+    MistakenInput{"it is empty", {}, is_empty},
+    MistakenInput{
         "it is of rocm-smi or amd-smi, which is not read; RCCL writes what is, to the file that "
         "NCCL_TOPO_DUMP_FILE names",
         kRocmSmi},
-    Stranger{"nvidia-smi prints how GPUs are joined with topo -m; that is read",
-             {"| NVIDIA-SMI ", "==NVSMI LOG==", "\n\t Link 0: "}},
-    Stranger{
+    MistakenInput{"nvidia-smi prints how GPUs are joined with topo -m; that is read",
+                  {"| NVIDIA-SMI ", "==NVSMI LOG==", "\n\t Link 0: "}},
+    MistakenInput{
         "it is NCCL's log; NCCL writes the topology to the file that NCCL_TOPO_DUMP_FILE names",
         {"NCCL INFO "}},
-    Stranger{"it is Slurm's topology.yaml, which is not read; of switches and blocks scontrol show "
-             "topology prints what is",
-             {"\n- topology:"}},
-    Stranger{"it is lstopo's text; lstopo --of xml writes what is read",
-             {"L#0 (P#", "Package L#0", "\nMachine ("}},
-    Stranger{"it is a picture; lstopo --of xml, or gxp topo --format nccl-xml, write what is read",
-             {"\n<svg", "\n\x89PNG", "\n%PDF"}},
-    Stranger{"there is XML in other text; give the XML alone",
-             {"<system version=", "<topology version="}},
-    Stranger{"it is lspci's text; lstopo --of xml, or hwloc-gather-topology, write what is read",
-             {},
-             is_lspci},
-    Stranger{
+    MistakenInput{
+        "it is Slurm's topology.yaml, which is not read; of switches and blocks scontrol show "
+        "topology prints what is",
+        {"\n- topology:"}},
+    MistakenInput{"it is lstopo's text; lstopo --of xml writes what is read",
+                  {"L#0 (P#", "Package L#0", "\nMachine ("}},
+    MistakenInput{
+        "it is a picture; lstopo --of xml, or gxp topo --format nccl-xml, write what is read",
+        {"\n<svg", "\n\x89PNG", "\n%PDF"}},
+    MistakenInput{"there is XML in other text; give the XML alone",
+                  {"<system version=", "<topology version="}},
+    MistakenInput{
+        "it is lspci's text; lstopo --of xml, or hwloc-gather-topology, write what is read",
+        {},
+        is_lspci},
+    MistakenInput{
         "it is gxp's own JSON, for other programs; --format nccl-xml writes what is read again",
         {"\"schema\": \"gxp.topo/"}},
 };
 
 [[noreturn]] void refuse(const SourceInput& input) {
-  for (const Stranger& stranger : kStrangers) {
-    if (has_one_of(input, stranger.marks) ||
-        (stranger.recognises != nullptr && stranger.recognises(input)))
-      fail(ErrorKind::kCorrupt, "read topology {}: {}", input.name, stranger.what);
+  for (const MistakenInput& mistaken : kMistakenInputs) {
+    if (has_one_of(input, mistaken.marks) ||
+        (mistaken.recognises != nullptr && mistaken.recognises(input)))
+      fail(ErrorKind::kCorrupt, "read topology {}: {}", input.name, mistaken.what);
   }
   std::vector<std::string> known;
   for (const TopologySource& row : kSources)

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <set>
 
-#include "lib/base/text.h"
+#include "lib/base/ascii.h"
 #include "lib/topo/read/sysfs_host.h"
 
 namespace gxp {

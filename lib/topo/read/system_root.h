@@ -21,7 +21,7 @@ class SystemRoot {
  public:
   static constexpr size_t kMaxFileBytes = 4u << 20;
   static constexpr int kMaxLinks = 40;
-  // Of names, paths and content that are looked at, over the object's life.
+  // Bytes of names, paths and content that are looked at, over the object's life.
   static constexpr size_t kMaxWorkBytes = 512u << 20;
 
   virtual ~SystemRoot() = default;

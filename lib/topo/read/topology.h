@@ -42,7 +42,7 @@ struct Topology {
   std::vector<TopologyHost> hosts{};
   std::vector<NetworkSwitch> switches{};
   std::vector<ChannelGraph> channel_graphs{};  // of a source that tells orders of GPUs alone
-  // Of the whole; those of a host are with its tree.
+  // About the whole; the notes of a host are in its tree.
   std::vector<std::string> notes{};
 };
 

@@ -8,7 +8,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/base/text.h"
+#include "lib/base/xml_escape.h"
 #include "lib/topo/read/xml_fields.h"
 
 namespace gxp {
@@ -79,8 +79,14 @@ std::string XmlText::at(const pugi::xml_node& node) const {
   return fmt::format("{}:{}:{}", name_, place.line, place.column);
 }
 
+XmlError::XmlError(const std::string& name, SourcePlace where, std::string_view reason)
+    : Error(ErrorKind::kCorrupt,
+            fmt::format("read topology {}:{}:{}: {}", name, where.line, where.column, reason)),
+      place(where),
+      why(reason) {}
+
 void XmlText::fail_at(SourcePlace place, std::string_view why) const {
-  fail(ErrorKind::kCorrupt, "read topology {}:{}:{}: {}", name_, place.line, place.column, why);
+  throw XmlError(name_, place, why);
 }
 
 void XmlText::fail_at(const pugi::xml_node& node, std::string_view why) const {

@@ -1,7 +1,6 @@
-// XML from a file that nobody vouches for: where its elements stand, and errors that say so.
-//   Limits  kMaxXmlBytes, kMaxXmlElements, kMaxXmlAttributes. The text is UTF-8; entities of the
-//   file's own and files
-//           that it names are not looked up.
+// XML from an untrusted file: the place of each element, and errors that name the place.
+//   Limits  kMaxXmlBytes, kMaxXmlElements, kMaxXmlAttributes. The text is UTF-8. Entities that the
+//           file declares, and files that it names, are not looked up.
 //   Errors  kCorrupt: "read topology FILE:LINE:COLUMN: what is wrong".
 #pragma once
 
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/topo/model/host_tree.h"
 
 namespace gxp {
@@ -22,6 +22,14 @@ inline constexpr int kMaxXmlAttributes = 256;  // of an element
 
 // The number that the whole of `text` is: decimal, or hexadecimal after 0x.
 std::optional<double> parse_number(std::string_view text);
+
+// kCorrupt, "read topology NAME:LINE:COLUMN: WHY", with the place and the reason on their own.
+class XmlError : public Error {
+ public:
+  XmlError(const std::string& name, SourcePlace where, std::string_view reason);
+  SourcePlace place;
+  std::string why;
+};
 
 struct NumberRange {
   double low = 0;

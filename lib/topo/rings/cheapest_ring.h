@@ -15,7 +15,7 @@ namespace gxp {
 
 inline constexpr int kMaxExactGpus = 16;
 
-// Of a hop; sums of them are what rings are compared by.
+// The price of a hop; rings are compared by the sums of their hops' prices.
 struct RingCost {
   static constexpr int64_t kImpossible = int64_t{1} << 50;
 
@@ -53,7 +53,7 @@ struct PricedRing {
 };
 
 // The cheapest ring through all GPUs and one of `starts`: places that are no GPUs, or GPU 0 alone.
-// Of rings that cost the same, that with the lowest numbers behind GPU 0.
+// Among rings of equal price, the one with the lowest numbers after GPU 0.
 PricedRing find_cheapest_ring(const RingCosts& costs, std::span<const int> starts);
 
 }  // namespace gxp

@@ -17,7 +17,7 @@ namespace gxp {
 struct ClusterPlan {
   std::vector<size_t> host_order{};  // indices of Topology::hosts
   std::vector<HostRoutes> kinds{};   // of hosts: Topology::trees
-  // Of each kind. Where kinds differ, channel c has the same rate on all.
+  // One for each kind of hosts. Where kinds differ, channel c has the same rate on all.
   std::vector<RingPlan> rings{};
   double ring_gb_per_s = 0;        // bus bandwidth of a ring all-reduce
   double tree_gb_per_s = 0;        // of a tree all-reduce over many segments

@@ -10,13 +10,13 @@
 
 namespace gxp {
 
-// Of all hosts: those below one switch follow each other, for every switch, so that a ring enters
-// and leaves each switch's hosts once. Switches and their hosts come in the order in which the
-// topology first names them; with rails the first of a host's leaves decides. Hosts on no switch
-// come last.
+// An order of all hosts in which the hosts below each switch follow each other, so that a ring
+// enters and leaves each switch's hosts once. Switches and their hosts come in the order in which
+// the topology first names them; with rails the first of a host's leaves decides. Hosts on no
+// switch come last.
 std::vector<size_t> order_hosts(const Topology& topology);
 
-// Of a ring over all hosts in an order, each of them sending to the next.
+// The traffic of a ring over all hosts in an order, each of them sending to the next.
 struct RingTraffic {
   // By switch: hops that leave its hosts for others, over its link to the switch above (with rails
   // the mean of the rails). As many arrive.

@@ -1,4 +1,4 @@
-#include "lib/base/text.h"
+#include "lib/base/ascii.h"
 
 #include "tests/catch.h"
 
@@ -12,10 +12,6 @@ TEST_CASE("blanks around text go, those in it stay", "[base]") {
   const auto [text, expected] = GENERATE(
       table<std::string, std::string>({{"", ""}, {" \t\r\n", ""}, {" a b\n", "a b"}, {"a", "a"}}));
   CHECK(trimmed(text) == expected);
-}
-
-TEST_CASE("what XML would read as its own is escaped", "[base]") {
-  CHECK(escaped_for_xml("a<b>&\"c\"") == "a&lt;b&gt;&amp;&quot;c&quot;");
 }
 
 }  // namespace gxp
