@@ -163,7 +163,8 @@ TEST_CASE("accept() puts elements together from any cuts", "[combine]") {
   const auto sent = numbers<double>(2000, 5);
   auto target = numbers<double>(2000, 1);
   bool torn = false;
-  PendingMessage receive = make_combine(0, 0, memory_of(target), {add<double>, &torn, sizeof(double)});
+  PendingMessage receive =
+      make_combine(0, 0, memory_of(target), {add<double>, &torn, sizeof(double)});
   const ConstMemory bytes = memory_of(sent);
   for (size_t at = 0; at < bytes.bytes; at += piece) {
     accept(receive, bytes.slice(at, std::min(piece, bytes.bytes - at)));

@@ -61,7 +61,8 @@ class World {
   }
   std::unique_ptr<Transport> join(Store& store) {
     if (name_ == "inproc") return inproc_.make_transport(store.rank());
-    return make_transport(name_.substr(0, name_.find(' ')), context(store));
+    const std::string name = name_ == "shm+tcp" ? "auto" : name_.substr(0, name_.find(' '));
+    return make_transport(name, context(store));
   }
 
  private:
