@@ -4,18 +4,17 @@
 #include "lib/collective/engine/job_plan.h"
 #include "lib/job/join.h"
 #include "lib/program/strategy.h"
+#include "lib/transport/table.h"
 
 namespace gxp {
 namespace {
 
-std::string transport_of(const CommConfig& comm, const PlannedRanks& ranks) {
-  const bool one_host = ranks.nnodes == 1;
-  if (comm.transport == "shm" && !one_host)
-    fail(ErrorKind::kConfig, "plan {} hosts: comm.transport shm joins the ranks of one; use auto",
-         ranks.nnodes);
-  if (comm.transport != "auto") return comm.transport;
-  if (one_host) return "shm";
-  return ranks.nproc > 1 ? "shm+tcp" : "tcp";
+TransportChoice transports_of(const CommConfig& comm, const PlannedRanks& ranks) {
+  TransportChoice choice = plan_transports(comm.transport, ranks.nnodes, ranks.nproc);
+  if (!choice.refusal.empty())
+    fail(ErrorKind::kConfig, "plan {} hosts with comm.transport {}: {}use auto", ranks.nnodes,
+         comm.transport, choice.refusal);
+  return choice;
 }
 
 }  // namespace
@@ -38,8 +37,9 @@ Network network_of_run(const RunConfig& config, const PlannedRanks& ranks,
       .comm = comm, .layout_invariant = config.train.deterministic != "off", .configuration = {}};
   const CommunicatorOptions options =
       communicator_options(job, find_profile(comm.profile, environment));
-  Network network{.world_size = ranks.world_size(), .transport = transport_of(comm, ranks)};
-  network.shared_space = network.transport.starts_with("shm");
+  const TransportChoice transports = transports_of(comm, ranks);
+  Network network{.world_size = ranks.world_size(), .transport = transports.name()};
+  network.shared_space = transports.shares_memory();
   network.choice = choice_of(options);
   network.profile = options.profile;
   for (int rank = 0; rank < ranks.world_size() && ranks.nnodes > 1; ++rank)

@@ -9,6 +9,7 @@
 #include "lib/collective/engine/shared_memory/rehearsal.h"
 #include "lib/collective/tune/shared_ways.h"
 #include "lib/colltest/explain.h"
+#include "lib/transport/table.h"
 
 namespace gxp {
 namespace {
@@ -18,7 +19,7 @@ constexpr int kMostThreads = 16;
 // What the ranks would measure when they meet, measured by threads; of one host, and not too many.
 std::string measure_here(Profile& profile, const std::string& transport, int world_size,
                          bool kernel_copies) {
-  if (transport != "shm" || world_size < 2) return "";
+  if (world_size < 2) return "";
   if (messages_compete(profile, transport, world_size) &&
       profile.machine.cpu == this_machine().cpu) {
     const LinkClass ways = *find_ways(profile, transport, world_size);
@@ -44,16 +45,18 @@ void explain_cases(const AllreduceOptions& options, const JobSettings& job,
   CommunicatorOptions communicator =
       communicator_options(job, find_profile(job.comm.profile, environment));
   const bool ordinary = options.memory == "ordinary";
-  const std::string transport = job.comm.transport == "auto" ? "shm" : job.comm.transport;
+  const TransportChoice transports = plan_transports(job.comm.transport, 1, world_size);
+  const std::string transport = transports.name();
   const RankPlan plan = plan_for_job(job.comm.topology, world_size, {});
   const GroupTopology topology{.world_size = world_size,
                                .hosts = {},
                                .transport = transport,
-                               .shared_space = transport == "shm",
+                               .shared_space = transports.shares_memory(),
                                .orders = orders_of(plan)};
+  const bool measures = transports.shares_memory() && options.launch.nnodes == 1;
   const std::string measured =
-      measure_here(communicator.profile, transport, options.launch.nnodes > 1 ? 1 : world_size,
-                   job.comm.kernel_copies);
+      measures ? measure_here(communicator.profile, transport, world_size, job.comm.kernel_copies)
+               : "";
   Explanation explanation =
       explain(cases, topology, choice_of(communicator), communicator.profile, ordinary);
   if (!measured.empty()) explanation.plans.facts.push_back({{"shared_memory"}, measured});

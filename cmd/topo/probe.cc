@@ -19,6 +19,7 @@
 #include "lib/colltest/link_probe.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
+#include "lib/transport/table.h"
 
 namespace gxp {
 namespace {
@@ -59,9 +60,7 @@ void measure(Communicator& communicator, const ProbeOptions& options,
   const auto cpu_here = [&](int rank) {
     return communicator.share_host(0, rank) ? cpus[size_t(rank)] : -1;
   };
-  const std::string_view transports = communicator.transport_name();  // "shm+tcp"
-  const std::string_view inside = transports.substr(0, transports.find('+'));
-  const std::string_view between = transports.substr(transports.find('+') + 1);
+  const std::string_view transports = communicator.transport_name();
   for (const ProbedLink& link : probe_links(communicator, options)) {
     const bool one_host = communicator.share_host(link.from, link.to);
     links.push_back({.from = link.from,
@@ -71,7 +70,7 @@ void measure(Communicator& communicator, const ProbeOptions& options,
                      .one_host = one_host,
                      .from_cpu = cpu_here(link.from),
                      .to_cpu = cpu_here(link.to),
-                     .transport = std::string(one_host ? inside : between),
+                     .transport = std::string(transport_of_pair(transports, one_host)),
                      .latency_s = link.latency_s,
                      .gb_per_s = link.gb_per_s,
                      .interface = link.interface,
@@ -93,13 +92,14 @@ std::vector<MeasuredLink> measure_all(const TopoProbeOptions& options,
     return measured;
   }
   std::string before;
-  run_rank_over(
-      {"auto", "tcp"}, options.launch, environment, job, *device, [&](Communicator& communicator) {
-        const std::string last = std::exchange(before, communicator.transport_name());
-        if (last == before) return;
-        measure(communicator, {.seconds = options.seconds, .only_within_hosts = !last.empty()},
-                measured);
-      });
+  run_rank_over(transports_for_all_hosts(), options.launch, environment, job, *device,
+                [&](Communicator& communicator) {
+                  const std::string last = std::exchange(before, communicator.transport_name());
+                  if (last == before) return;
+                  measure(communicator,
+                          {.seconds = options.seconds, .only_within_hosts = !last.empty()},
+                          measured);
+                });
   return measured;
 }
 

@@ -45,9 +45,9 @@ int count_cpus(const std::vector<std::string>& cpus_of_ranks, const Hosts& hosts
   return int(together.count());
 }
 
-bool is_crowded(const TransportContext& context, const Hosts& hosts) {
+bool is_crowded(const TransportContext& context) {
   const int cpus = context.host_cpus > 0 ? context.host_cpus : usable_cpus();
-  return std::count(hosts.begin(), hosts.end(), context.host) > cpus;
+  return std::count(context.hosts.begin(), context.hosts.end(), context.host) > cpus;
 }
 
 }  // namespace gxp

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,15 +46,18 @@ struct TransportContext {
   Store* store = nullptr;
   const Secret* secret = nullptr;
   Deadline deadline;  // of the whole set-up
-  // Where rank 0's store is. With several hosts: by this name they reach the ranks beside rank 0,
-  // and on the interface that leads there they are reached themselves, unless tcp.interface says
-  // otherwise.
+  // Where rank 0's store is. Other hosts reach rank 0's host at this address, and each host listens
+  // on the interface that routes to it, unless tcp.interface says otherwise.
   std::string master_addr = "127.0.0.1";
   std::string host = host_identity();
   TcpOptions tcp{};
   bool kernel_copies = true;  // peer_memory.h
+  Hosts hosts{};              // of all ranks; make_transport() gathers them
   int host_cpus = 0;          // that the ranks of this host have together; 0: as many as this one
 };
+
+// Tells whether two ranks are joined in some way; the same on every rank.
+using JoinedPairs = std::function<bool(int a, int b)>;
 
 // How many CPUs the ranks of this host have together, of those that `cpus_of_ranks` names:
 // cpus_of_this_rank() of each.
@@ -61,6 +65,6 @@ std::string cpus_of_this_rank();
 int count_cpus(const std::vector<std::string>& cpus_of_ranks, const Hosts& hosts,
                const std::string& host);
 // Whether the ranks of this host outnumber its CPUs.
-bool is_crowded(const TransportContext& context, const Hosts& hosts);
+bool is_crowded(const TransportContext& context);
 
 }  // namespace gxp

@@ -7,27 +7,24 @@
 
 namespace gxp {
 
-FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const FaultPlan& plan)
-    : inner_(std::move(inner)), plan_(plan) {}
-
 Ticket FaultyTransport::send(int peer, Tag tag, ConstMemory data) {
   const bool planned = data.bytes > 0 && sends_++ == plan_.message;
-  if (!planned) return inner_->send(peer, tag, data);
+  if (!planned) return ForwardingTransport::send(peer, tag, data);
   switch (plan_.fault) {
     case Fault::kCut:
-      inner_->abort("the connections were cut by the fault plan");
+      abort("the connections were cut by the fault plan");
       fail(ErrorKind::kPeer, "send to rank {}: the connections were cut by the fault plan", peer);
     case Fault::kDelay:
       std::this_thread::sleep_for(plan_.delay);
       break;
     case Fault::kTruncate:
-      return inner_->send(peer, tag, data.slice(0, data.bytes / 2));
+      return ForwardingTransport::send(peer, tag, data.slice(0, data.bytes / 2));
     case Fault::kCorrupt:
-      corrupted_.assign(data.data, data.data + data.bytes);
-      corrupted_[data.bytes / 2] ^= std::byte{1};
-      return inner_->send(peer, tag, memory_of(std::as_const(corrupted_)));
+      bytes.assign(data.data, data.data + data.bytes);
+      bytes[data.bytes / 2] ^= std::byte{1};
+      return ForwardingTransport::send(peer, tag, memory_of(std::as_const(bytes)));
   }
-  return inner_->send(peer, tag, data);
+  return ForwardingTransport::send(peer, tag, data);
 }
 
 }  // namespace gxp

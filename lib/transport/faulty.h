@@ -1,4 +1,5 @@
-// A transport that breaks on purpose, for tests.
+// Transports around another one, for tests: one that passes everything on, and one that breaks on
+// purpose.
 #pragma once
 
 #include <chrono>
@@ -13,28 +14,17 @@
 
 namespace gxp {
 
-enum class Fault : uint8_t {
-  kCut,       // the connections of this rank end; send() throws kPeer
-  kDelay,     // the message leaves FaultPlan::delay later, and so do those behind it
-  kTruncate,  // only the first half of the message is sent, as a message of its own
-  kCorrupt,   // one bit of the message is flipped
-};
-
-struct FaultPlan {
-  Fault fault = Fault::kCut;
-  uint64_t message = 0;  // which of this rank's non-empty sends, from 0
-  std::chrono::milliseconds delay{0};
-};
-
-// Passes everything on to `inner` but for the one send that the plan names.
-class FaultyTransport : public Transport {
+// Passes everything on to the transport that it owns; a base for those that change a little.
+class ForwardingTransport : public Transport {
  public:
-  FaultyTransport(std::unique_ptr<Transport> inner, const FaultPlan& plan);
+  explicit ForwardingTransport(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
 
   std::string_view name() const override { return inner_->name(); }
   int rank() const override { return inner_->rank(); }
   int world_size() const override { return inner_->world_size(); }
-  Ticket send(int peer, Tag tag, ConstMemory data) override;
+  Ticket send(int peer, Tag tag, ConstMemory data) override {
+    return inner_->send(peer, tag, data);
+  }
   Ticket recv(int peer, Tag tag, Memory data) override { return inner_->recv(peer, tag, data); }
   Ticket recv_and_combine(int peer, Tag tag, Memory target, const Combiner& combiner) override {
     return inner_->recv_and_combine(peer, tag, target, combiner);
@@ -50,8 +40,36 @@ class FaultyTransport : public Transport {
   uint64_t bytes_sent_to(int peer) const override { return inner_->bytes_sent_to(peer); }
 
  private:
-  std::vector<std::byte> corrupted_;  // outlives inner_, which may still read it
   std::unique_ptr<Transport> inner_;
+};
+
+enum class Fault : uint8_t {
+  kCut,       // the connections of this rank end; send() throws kPeer
+  kDelay,     // the message leaves FaultPlan::delay later, and so do those behind it
+  kTruncate,  // only the first half of the message is sent, as a message of its own
+  kCorrupt,   // one bit of the message is flipped
+};
+
+struct FaultPlan {
+  Fault fault = Fault::kCut;
+  uint64_t message = 0;  // which of this rank's non-empty sends, from 0
+  std::chrono::milliseconds delay{0};
+};
+
+// A base, so that it outlives the transport below, which may still read it.
+struct CorruptedMessage {
+  std::vector<std::byte> bytes;
+};
+
+// Breaks the one send that the plan names.
+class FaultyTransport : private CorruptedMessage, public ForwardingTransport {
+ public:
+  FaultyTransport(std::unique_ptr<Transport> inner, const FaultPlan& plan)
+      : ForwardingTransport(std::move(inner)), plan_(plan) {}
+
+  Ticket send(int peer, Tag tag, ConstMemory data) override;
+
+ private:
   FaultPlan plan_;
   uint64_t sends_ = 0;
 };

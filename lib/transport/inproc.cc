@@ -2,166 +2,177 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/transport/pending_message.h"
+#include "lib/transport/peer_transport.h"
 
 namespace gxp {
 
+// Only its sender changes a message; the receiver copies from it, and marks it as taken.
 struct InprocWorld::State {
+  struct Offer {
+    PendingMessage* send = nullptr;
+    bool taken = false;
+  };
   struct Rank {
-    std::condition_variable changed;  // one of its operations is done, or some rank closed
-    std::vector<PendingMessage*>
-        unmatched;                      // started, in order; the operations live in its transport
+    std::condition_variable rung;
+    uint64_t rings = 0;                 // what it may sleep on has changed so many times
     std::optional<std::string> closed;  // why, once it is aborted or destroyed
   };
-  explicit State(int world_size) : ranks(size_t(world_size)) {}
+  explicit State(int world_size)
+      : ranks(size_t(world_size)), offers(size_t(world_size) * size_t(world_size)) {}
   Rank& operator[](int rank) { return ranks[size_t(rank)]; }
+  std::deque<Offer>& offered(int from, int to) {
+    return offers[size_t(from) * ranks.size() + size_t(to)];
+  }
+  void ring(int rank);  // the mutex is held
   void close(int rank, std::string_view reason);
 
-  std::mutex mutex;  // guards all below, and the operations that `unmatched` points to
+  std::mutex mutex;  // guards all below, and the memory of messages that are offered
   std::vector<Rank> ranks;
+  std::vector<std::deque<Offer>> offers;  // by sender and receiver, in order
 };
+
+void InprocWorld::State::ring(int rank) {
+  ++(*this)[rank].rings;
+  (*this)[rank].rung.notify_all();
+}
 
 void InprocWorld::State::close(int rank, std::string_view reason) {
   const std::lock_guard lock(mutex);
-  Rank& closing = ranks[size_t(rank)];
-  if (!closing.closed) closing.closed = reason;
-  closing.unmatched.clear();  // no peer touches its memory from now on
-  for (Rank& other : ranks) other.changed.notify_all();
+  if (!(*this)[rank].closed) (*this)[rank].closed = reason;
+  for (int other = 0; other < int(ranks.size()); ++other) {
+    offered(rank, other).clear();  // no peer touches its memory from now on
+    ring(other);
+  }
 }
 
 namespace {
 
-class InprocTransport : public Transport {
+class InprocLink final : public PeerLink {
  public:
-  InprocTransport(InprocWorld::State& world, int rank)
-      : world_(world), rank_(rank), counters_(world_size()) {}
-  ~InprocTransport() override { world_.close(rank_, "closed its connection"); }
+  InprocLink(InprocWorld::State& world, int rank, int peer)
+      : world_(world), rank_(rank), peer_(peer) {}
 
-  std::string_view name() const override { return "inproc"; }
-  int rank() const override { return rank_; }
-  int world_size() const override { return int(world_.ranks.size()); }
-  Ticket send(int peer, Tag tag, ConstMemory data) override {
-    return start(make_send(peer, tag, data));
-  }
-  Ticket recv(int peer, Tag tag, Memory data) override {
-    return start(make_receive(peer, tag, data));
-  }
-  Ticket recv_and_combine(int peer, Tag tag, Memory target, const Combiner& combiner) override {
-    return start(make_combine(peer, tag, target, combiner));
-  }
-  void wait(Ticket ticket, Deadline deadline) override;
-  void abort(std::string_view reason) noexcept override { world_.close(rank_, reason); }
-  void on_unexpected(UnexpectedMessage handler) override { unexpected_ = std::move(handler); }
-  WireCounters counters() const override { return counters_.read(); }
-  uint64_t bytes_sent_to(int peer) const override { return counters_.bytes_sent_to(peer); }
+  bool reaches(MemorySpace space) const override { return space == MemorySpace::kHost; }
+  void post_send(PendingMessage& send) override;
+  bool progress() override;
+  std::string_view closed() const override;
+  void shut_down(std::string_view reason) noexcept override { world_.close(rank_, reason); }
 
  private:
-  Ticket start(const PendingMessage& operation);
-  bool match(PendingMessage& mine);
-  void match_receives();
-  bool report_unexpected(std::unique_lock<std::mutex>& lock, int peer);
-  void check_open(int peer);
+  bool finish_taken();
+  bool take_offered();
 
   InprocWorld::State& world_;
   const int rank_;
-  OperationTable operations_;
-  AtomicCounters counters_;
-  UnexpectedMessage unexpected_;
+  const int peer_;
+  mutable std::string closed_;
 };
 
-Ticket InprocTransport::start(const PendingMessage& operation) {
-  GXP_ASSERT(operation.peer >= 0 && operation.peer < world_size() && operation.peer != rank_);
+void InprocLink::post_send(PendingMessage& send) {
   const std::lock_guard lock(world_.mutex);
-  match_receives();  // they are older than this one
-  const Ticket ticket = operations_.add(operation);
-  PendingMessage& mine = operations_[ticket];
-  if (mine.done || world_[rank_].closed) return ticket;
-  if (match(mine)) return ticket;
-  world_[rank_].unmatched.push_back(&mine);
-  if (mine.sends) world_[mine.peer].changed.notify_all();  // it may be unexpected
-  return ticket;
+  if (world_[rank_].closed) return;  // wait() throws
+  world_.offered(rank_, peer_).push_back({&send});
+  world_.ring(peer_);
 }
 
-// Copies the message if the peer has started the other half. The peer's oldest half comes first,
-// which keeps the order. Arriving bytes are combined on the receiver's thread: it takes the message
-// as soon as it waits.
-bool InprocTransport::match(PendingMessage& mine) {
-  auto& theirs = world_[mine.peer].unmatched;
-  const auto found = std::find_if(theirs.begin(), theirs.end(), [&](const PendingMessage* other) {
-    return other->peer == rank_ && other->tag == mine.tag && other->sends != mine.sends;
-  });
-  if (found == theirs.end()) return false;
-  PendingMessage& other = **found;
-  if (mine.sends && other.combiner.apply != nullptr) return false;
-  theirs.erase(found);
-  const PendingMessage& send = mine.sends ? mine : other;
-  PendingMessage& receive = mine.sends ? other : mine;
-  receive.arrived_bytes = send.bytes;
-  accept(receive, {send.source, std::min(send.bytes, receive.bytes)});
-  mine.done = other.done = true;
-  world_[mine.peer].changed.notify_all();
-  return true;
+bool InprocLink::progress() {
+  const bool sent = finish_taken();
+  const bool received = take_offered();
+  return sent || received;
 }
 
-// All that this rank has started, in order: a receive that stores must not be overtaken by one that
-// combines.
-void InprocTransport::match_receives() {
-  std::erase_if(world_[rank_].unmatched,
-                [&](PendingMessage* mine) { return !mine->sends && match(*mine); });
+bool InprocLink::finish_taken() {
+  const std::lock_guard lock(world_.mutex);
+  auto& mine = world_.offered(rank_, peer_);
+  bool moved = false;
+  for (; !mine.empty() && mine.front().taken; mine.pop_front()) {
+    messages().finish(*mine.front().send);
+    moved = true;
+  }
+  return moved;
 }
 
-// Tells of one message of `peer` that no started receive asks for; false if there is none.
-bool InprocTransport::report_unexpected(std::unique_lock<std::mutex>& lock, int peer) {
-  if (!unexpected_) return false;
-  const auto& mine = world_[rank_].unmatched;
-  for (PendingMessage* send : world_[peer].unmatched) {
-    const auto asks = [&](const PendingMessage* receive) {
-      return !receive->sends && receive->peer == peer && receive->tag == send->tag;
-    };
-    if (!send->sends || send->peer != rank_ || send->reported) continue;
-    if (std::any_of(mine.begin(), mine.end(), asks)) continue;
-    send->reported = true;
-    const Tag tag = send->tag;
+// The handler of unexpected messages may do anything, so begin() is called without the mutex; only
+// the sender's end can take the offer away meanwhile.
+bool InprocLink::take_offered() {
+  const auto next = [&] {
+    auto& theirs = world_.offered(peer_, rank_);
+    const auto offer = std::ranges::find(theirs, false, &InprocWorld::State::Offer::taken);
+    return offer == theirs.end() ? nullptr : &*offer;
+  };
+  bool moved = false;
+  while (messages().awaits()) {
+    std::unique_lock lock(world_.mutex);
+    const InprocWorld::State::Offer* begun = next();
+    if (begun == nullptr) break;
+    const Tag tag = begun->send->tag;
+    const size_t bytes = begun->send->bytes;
     lock.unlock();
-    unexpected_(peer, tag);
+    PendingMessage& message = messages().begin(tag, bytes);
     lock.lock();
-    return true;
+    InprocWorld::State::Offer* offer = next();
+    if (offer == nullptr) break;
+    accept(message, {offer->send->source, bytes});
+    offer->taken = true;
+    world_.ring(peer_);
+    lock.unlock();
+    messages().finish(message);
+    moved = true;
   }
-  return false;
+  return moved;
 }
 
-void InprocTransport::check_open(int peer) {
-  if (const auto& own = world_[rank_].closed) throw Error(ErrorKind::kPeer, *own);
-  if (const auto& theirs = world_[peer].closed) {
-    world_[rank_].unmatched.clear();
-    fail(ErrorKind::kPeer, "rank {} was lost: {}", peer, *theirs);
-  }
+std::string_view InprocLink::closed() const {
+  if (!closed_.empty()) return closed_;
+  const std::lock_guard lock(world_.mutex);
+  if (const auto& reason = world_[peer_].closed) closed_ = "was lost: " + *reason;
+  return closed_;
 }
 
-void InprocTransport::wait(Ticket ticket, Deadline deadline) {
-  std::unique_lock lock(world_.mutex);
-  PendingMessage& operation = operations_[ticket];
-  for (;;) {
-    match_receives();
-    if (!operation.sends && report_unexpected(lock, operation.peer)) continue;
-    if (operation.done) break;
-    check_open(operation.peer);
-    if (deadline.expired()) {
-      world_[rank_].unmatched.clear();
-      fail_late(operation, deadline);
+class InprocLinks final : public LinkGroup {
+ public:
+  InprocLinks(InprocWorld::State& world, int rank)
+      : LinkGroup(make_links(world, rank)), world_(world), rank_(rank) {}
+  ~InprocLinks() override { world_.close(rank_, "closed its connection"); }
+
+  // It sleeps at once: its peers need the CPU.
+  Patience patience() const override { return {.crowded = true}; }
+  bool has_bell() const override { return true; }
+  void arm(Wake /*how*/) override {
+    const std::lock_guard lock(world_.mutex);
+    armed_ = world_[rank_].rings;
+  }
+  void sleep_on_bell(std::span<const Interest> /*interests*/, Deadline deadline) override {
+    std::unique_lock lock(world_.mutex);
+    auto& mine = world_[rank_];
+    mine.rung.wait_until(lock, deadline.when(), [&] { return mine.rings != armed_; });
+  }
+  void ring_own_bell() noexcept override {
+    const std::lock_guard lock(world_.mutex);
+    world_.ring(rank_);
+  }
+
+ private:
+  static std::vector<std::unique_ptr<PeerLink>> make_links(InprocWorld::State& world, int rank) {
+    std::vector<std::unique_ptr<PeerLink>> links(world.ranks.size());
+    for (size_t peer = 0; peer < links.size(); ++peer) {
+      if (int(peer) != rank) links[peer] = std::make_unique<InprocLink>(world, rank, int(peer));
     }
-    world_[rank_].changed.wait_until(lock, deadline.when());
+    return links;
   }
-  if (!operation.sends) check_size(operation);
-  if (operation.bytes > 0) counters_.add(operation);
-  operations_.remove(ticket);
-}
+
+  InprocWorld::State& world_;
+  const int rank_;
+  uint64_t armed_ = 0;
+};
 
 }  // namespace
 
@@ -169,7 +180,13 @@ InprocWorld::InprocWorld(int world_size) : state_(std::make_unique<State>(world_
 InprocWorld::~InprocWorld() = default;
 
 std::unique_ptr<Transport> InprocWorld::make_transport(int rank) {
-  return std::make_unique<InprocTransport>(*state_, rank);
+  PeerTransportParts parts{.name = "inproc",
+                           .rank = rank,
+                           .world_size = int(state_->ranks.size()),
+                           .groups = {},
+                           .hosts = {}};
+  parts.groups.push_back(std::make_unique<InprocLinks>(*state_, rank));
+  return std::make_unique<PeerTransport>(std::move(parts));
 }
 
 }  // namespace gxp

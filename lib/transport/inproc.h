@@ -1,5 +1,6 @@
 // Ranks as threads of one process: bytes go straight from the sender's span to the receiver's.
-// For tests and simulations; nothing is buffered, so a program that relies on buffering hangs here.
+// For tests and simulations; nothing leaves before its receiver waits for this peer, so a program
+// that relies on buffering hangs here.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@ class InprocWorld {
   ~InprocWorld();
   // Once per rank.
   [[nodiscard]] std::unique_ptr<Transport> make_transport(int rank);
-  struct State;  // where messages are matched; known to inproc.cc only
+  struct State;  // where messages are offered; known to inproc.cc only
 
  private:
   std::unique_ptr<State> state_;

@@ -9,19 +9,22 @@
 namespace gxp {
 
 PendingMessage make_send(int peer, Tag tag, ConstMemory data) {
-  GXP_ASSERT(data.space == MemorySpace::kHost);
   return {.sends = true,
           .peer = peer,
           .tag = tag,
           .bytes = data.bytes,
+          .space = data.space,
           .source = data.data,
           .done = data.bytes == 0};
 }
 
 PendingMessage make_receive(int peer, Tag tag, Memory data) {
-  GXP_ASSERT(data.space == MemorySpace::kHost);
-  return {
-      .peer = peer, .tag = tag, .bytes = data.bytes, .target = data.data, .done = data.bytes == 0};
+  return {.peer = peer,
+          .tag = tag,
+          .bytes = data.bytes,
+          .space = data.space,
+          .target = data.data,
+          .done = data.bytes == 0};
 }
 
 PendingMessage make_combine(int peer, Tag tag, Memory target, const Combiner& combiner) {
@@ -84,8 +87,7 @@ void accept(PendingMessage& receive, ConstMemory arrived) {
 void fail_late(const PendingMessage& operation, Deadline deadline) {
   fail(ErrorKind::kPeer,
        "{} rank {}: {} with tag {} not complete after {:.3g} s ({} moved); is it running, and in "
-       "the "
-       "same operation?",
+       "the same operation?",
        operation.sends ? "send to" : "receive from", operation.peer, format_bytes(operation.bytes),
        operation.tag, deadline.seconds(), format_bytes(operation.moved));
 }

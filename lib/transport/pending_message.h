@@ -21,13 +21,13 @@ struct PendingMessage {
   int peer = 0;
   Tag tag = 0;
   size_t bytes = 0;
-  const std::byte* source = nullptr;  // of a send
-  std::byte* target = nullptr;        // of a receive
-  size_t moved = 0;                   // bytes so far
-  size_t arrived_bytes = 0;           // of a receive: the message's size, once it is known
+  MemorySpace space = MemorySpace::kHost;  // of source and target
+  const std::byte* source = nullptr;       // of a send
+  std::byte* target = nullptr;             // of a receive
+  size_t moved = 0;                        // bytes so far
+  size_t arrived_bytes = 0;                // of a receive: the message's size, once it is known
   bool done = false;
-  bool reported = false;  // of a send over inproc: as unexpected
-  Combiner combiner{};    // of a receive; no apply: the bytes are stored
+  Combiner combiner{};  // of a receive; no apply: the bytes are stored
   // The front of an element whose other bytes have not arrived; moved % element_bytes of them.
   alignas(kMaxElementBytes) std::array<std::byte, kMaxElementBytes> split{};
 };

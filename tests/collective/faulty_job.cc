@@ -120,10 +120,10 @@ bool through_tiles(const Scene& scene) {
 }
 
 // Counts what this rank starts once it is armed, and ends the process before number `at`.
-class FaultyJob::Striker final : public FaultyTransport {
+class FaultyJob::Striker final : public ForwardingTransport {
  public:
   Striker(std::unique_ptr<Transport> inner, std::optional<uint64_t> at, uint64_t& count)
-      : FaultyTransport(std::move(inner), {.message = ~uint64_t{0}}), at_(at), count_(count) {}
+      : ForwardingTransport(std::move(inner)), at_(at), count_(count) {}
   void arm() { armed_ = true; }
   void disarm() { armed_ = false; }
   void count(size_t bytes) {
@@ -131,15 +131,15 @@ class FaultyJob::Striker final : public FaultyTransport {
   }
   Ticket send(int peer, Tag tag, ConstMemory data) override {
     count(data.bytes);
-    return FaultyTransport::send(peer, tag, data);
+    return ForwardingTransport::send(peer, tag, data);
   }
   Ticket recv(int peer, Tag tag, Memory data) override {
     count(data.bytes);
-    return FaultyTransport::recv(peer, tag, data);
+    return ForwardingTransport::recv(peer, tag, data);
   }
   Ticket recv_and_combine(int peer, Tag tag, Memory target, const Combiner& combiner) override {
     count(target.bytes);
-    return FaultyTransport::recv_and_combine(peer, tag, target, combiner);
+    return ForwardingTransport::recv_and_combine(peer, tag, target, combiner);
   }
 
  private:

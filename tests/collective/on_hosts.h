@@ -11,10 +11,9 @@
 namespace gxp {
 
 // Puts two ranks on each host; no message is broken.
-class OnHosts final : public FaultyTransport {
+class OnHosts final : public ForwardingTransport {
  public:
-  explicit OnHosts(std::unique_ptr<Transport> inner)
-      : FaultyTransport(std::move(inner), {.message = ~uint64_t{0}}) {
+  explicit OnHosts(std::unique_ptr<Transport> inner) : ForwardingTransport(std::move(inner)) {
     for (int rank = 0; rank < world_size(); ++rank) hosts_.push_back(rank / 2);
   }
   std::span<const int> hosts() const override { return hosts_; }

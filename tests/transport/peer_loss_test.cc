@@ -14,8 +14,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::vector<std::string> chosen_names() { return {"shm", "tcp", "tcp x3"}; }
-
 std::vector<std::byte> receive(Transport& transport, int peer, size_t bytes) {
   std::vector<std::byte> data(bytes);
   transport.wait(transport.recv(peer, 1, memory_of(data)), soon());
@@ -39,7 +37,7 @@ pid_t start_waiting_rank(World& world) {
 }  // namespace
 
 TEST_CASE("a killed peer is noticed within a second and named", "[peer_loss]") {
-  const auto name = GENERATE(from_range(chosen_names()));
+  const auto name = GENERATE(from_range(worlds_of(2, false)));
   CAPTURE(name);
   pid_t child = -1;
   World world(name, 2, [&](World& early) { child = start_waiting_rank(early); });
@@ -59,7 +57,7 @@ TEST_CASE("a killed peer is noticed within a second and named", "[peer_loss]") {
 }
 
 TEST_CASE("what a peer sent before it ended still arrives", "[peer_loss]") {
-  const auto name = GENERATE(from_range(chosen_names()));
+  const auto name = GENERATE(from_range(worlds_of(2, false)));
   CAPTURE(name);
   World world(name, 2);
   std::vector<std::byte> got;
@@ -81,7 +79,7 @@ TEST_CASE("what a peer sent before it ended still arrives", "[peer_loss]") {
 }
 
 TEST_CASE("a rank that only sees the consequence names the first cause", "[peer_loss]") {
-  const auto name = GENERATE(from_range(chosen_names()));
+  const auto name = GENERATE(from_range(worlds_of(3, false)));
   CAPTURE(name);
   World world(name, 3);
   const auto errors = run_all(3, [&](int rank) {
@@ -95,7 +93,7 @@ TEST_CASE("a rank that only sees the consequence names the first cause", "[peer_
 }
 
 TEST_CASE("a verdict of the store wakes every waiter", "[peer_loss]") {
-  const auto name = GENERATE(from_range(chosen_names()));
+  const auto name = GENERATE(from_range(worlds_of(3, false)));
   CAPTURE(name);
   World world(name, 3);
   const auto errors = run_all(3, [&](int rank) {

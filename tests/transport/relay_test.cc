@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "lib/net/socket/authenticate.h"
-#include "lib/transport/backoff.h"
+#include "lib/transport/peer_transport.h"
 #include "lib/transport/stream/mesh.h"
 #include "lib/transport/tcp/sealed_stream.h"
-#include "lib/transport/tcp/tcp_sleeper.h"
+#include "lib/transport/tcp/tcp_links.h"
 #include "tests/catch.h"
 #include "tests/transport/worlds.h"
 
@@ -41,19 +41,16 @@ std::unique_ptr<Transport> join(const TransportContext& context, const Meddle& m
   auto common = std::make_unique<TcpCommon>();
   std::vector<MeshConnection> connections;
   connections.push_back(std::move(mesh[peer]));
-  TcpPeer made = make_tcp_peer(std::move(connections), context, int(peer), *common);
-  std::vector<TcpStream*> sockets(2);
-  std::vector<std::unique_ptr<ByteStream>> streams(2);
-  sockets[peer] = made.sockets;
-  streams[peer] = std::move(made.stream);
-  return std::make_unique<StreamTransport>(StreamTransportParts{
-      .name = "tcp",
-      .rank = context.rank,
-      .streams = std::move(streams),
-      .sleeper = std::make_unique<TcpSleeper>(std::move(sockets), std::move(common)),
-      .backoff = Backoff(true, 200us),
-      .hosts = {},
-      .store = context.store});
+  std::vector<TcpPeer> peers(2);
+  peers[peer] = make_tcp_peer(std::move(connections), context, int(peer), *common);
+  PeerTransportParts parts{.name = "tcp",
+                           .rank = context.rank,
+                           .world_size = 2,
+                           .groups = {},
+                           .hosts = {},
+                           .store = context.store};
+  parts.groups.push_back(std::make_unique<TcpLinks>(std::move(peers), std::move(common)));
+  return std::make_unique<PeerTransport>(std::move(parts));
 }
 
 // Bytes that are folded in where they arrive.

@@ -1,10 +1,10 @@
 #include "lib/transport/table.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
-#include "lib/transport/shm/shm.h"
-#include "lib/transport/tcp/tcp.h"
+#include "lib/config/settings.h"
 #include "tests/catch.h"
 #include "tests/transport/worlds.h"
 
@@ -28,6 +28,10 @@ std::vector<std::string> names_on(const std::string& transport, const std::strin
   return names;
 }
 
+TransportChoice chosen_on(const Hosts& hosts, const std::string& master) {
+  return choose_transports("auto", {.deadline = soon(), .master_addr = master, .hosts = hosts});
+}
+
 }  // namespace
 
 TEST_CASE("auto takes shared memory on one host and tcp otherwise", "[table]") {
@@ -42,15 +46,53 @@ TEST_CASE("a transport that is named but cannot serve is an error with the reaso
 
 TEST_CASE("a transport that does not exist is an error with the nearest name", "[table]") {
   for (const std::string& error : names_on("tpc", host_identity()))
-    CHECK(contains(error, "there is no 'tpc', only auto, shm, shm+tcp, tcp; did you mean 'tcp'?"));
+    CHECK(contains(error, "there is no 'tpc', only auto, shm, tcp; did you mean 'tcp'?"));
+}
+
+TEST_CASE("each pair of ranks is joined by the first row that reaches, with the reason",
+          "[table]") {
+  const TransportChoice choice = chosen_on({"a", "a", "b"}, "10.0.0.1");
+  REQUIRE(choice.uses.size() == 2);
+  CHECK(choice.name() == "shm+tcp");
+  CHECK(choice.shares_memory());
+  CHECK(choice.uses[0].reason == "same host");
+  CHECK(contains(choice.uses[1].reason, "no shm: ranks 0 and 2 are on different hosts"));
+  CHECK(contains(choice.uses[1].reason, "; works everywhere"));
+  CHECK(chosen_on({"a", "b"}, "10.0.0.1").name() == "tcp");
+  CHECK(chosen_on({"a", "a"}, "10.0.0.1").name() == "shm");
+  CHECK(chosen_on({"a"}, "10.0.0.1").name() == "shm");
 }
 
 TEST_CASE("tcp is refused if other hosts are told to reach a loopback address", "[table]") {
-  TransportContext context{.deadline = soon(), .master_addr = "127.0.0.1", .host = "a"};
-  CHECK_FALSE(supports_tcp(context, {"a", "b"}));
-  CHECK(supports_tcp(context, {"a", "a"}));
+  CHECK(contains(chosen_on({"a", "b"}, "127.0.0.1").refusal, "MASTER_ADDR is a loopback address"));
+  CHECK(chosen_on({"a", "a"}, "127.0.0.1").refusal.empty());
 }
 
 TEST_CASE("hosts that do not know who they are do not share memory", "[table]") {
-  CHECK_FALSE(supports_shm({.deadline = soon(), .host = "unknown"}, {"unknown", "unknown"}));
+  CHECK(chosen_on({"unknown", "unknown"}, "10.0.0.1").name() == "tcp");
+}
+
+TEST_CASE("a planned job has the transports of one that runs", "[table]") {
+  CHECK(plan_transports("auto", 1, 8).name() == "shm");
+  CHECK(plan_transports("auto", 2, 8).name() == "shm+tcp");
+  CHECK(plan_transports("auto", 2, 1).name() == "tcp");
+  CHECK(plan_transports("tcp", 2, 8).name() == "tcp");
+  CHECK(contains(plan_transports("shm", 2, 8).refusal, "ranks 0 and 8 are on different hosts"));
+}
+
+TEST_CASE("the name of a transport tells what joins a pair of ranks", "[table]") {
+  CHECK(transport_of_pair("shm+tcp", true) == "shm");
+  CHECK(transport_of_pair("shm+tcp", false) == "tcp");
+  CHECK(transport_of_pair("tcp", true) == "tcp");
+  CHECK(transports_for_all_hosts() == std::vector<std::string>{"auto", "tcp"});
+}
+
+TEST_CASE("comm.transport takes auto and the names of the table", "[table]") {
+  const Setting* setting = find_setting("comm", "transport");
+  REQUIRE(setting != nullptr);
+  const auto& words = setting->check.words;
+  const std::set<std::string_view> taken(words.begin(), words.begin() + setting->check.word_count);
+  std::set<std::string_view> known{"auto"};
+  for (const TransportRow& row : transport_rows()) known.insert(row.name);
+  CHECK(taken == known);
 }

@@ -1,6 +1,7 @@
 // Ranks as threads over any transport, with a real store on loopback.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <memory>
@@ -18,16 +19,73 @@ namespace gxp {
 
 inline Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
 
-// "tcp" is not protected, "tcp encrypted" is. "tcp x3" is tcp, authenticated, over three
-// connections per pair with stripes that cut everything; "shm mapped" is shm without the kernel's
-// copies. The ranks of "shm+tcp" are on two hosts, the first half on one, or so they say. Must
-// outlive its members.
+// A way to make a world of ranks that every conformance test runs over.
+struct WorldKind {
+  std::string name;
+  std::string transport;  // as make_transport() takes it; "" for an InprocWorld
+  void (*adapt)(TransportContext&) = nullptr;  // what is special, on each rank
+  int least_ranks = 1;                         // fewer would not be joined by what it stands for
+};
+
+// Those that have something special. A row of the table needs a line here only if it does.
+inline std::vector<WorldKind> special_worlds() {
+  return {
+      {"inproc", ""},
+      {"shm mapped", "shm", [](TransportContext& context) { context.kernel_copies = false; }},
+      {"tcp", "tcp", [](TransportContext& context) { context.tcp.protect = Protection::kNone; }},
+      {"tcp encrypted", "tcp",
+       [](TransportContext& context) { context.tcp.protect = Protection::kEncrypt; }},
+      // Authenticated, over three connections per pair with stripes that cut everything.
+      {"tcp x3", "tcp",
+       [](TransportContext& context) {
+         context.tcp = {.streams = 3, .buffer_bytes = 0, .stripe_bytes = 1001};
+       }},
+      // The ranks are on two hosts, the first half on one, or so they say.
+      {"shm+tcp", "auto",
+       [](TransportContext& context) {
+         context.master_addr =
+             "0.0.0.0";  // leads to this host on Linux, and is no loopback address
+         context.host = 2 * context.rank < context.world_size ? "near" : "far";
+       },
+       3},
+  };
+}
+
+// The special ones, and one for each row of the table that has none of its name.
+inline std::vector<WorldKind> world_kinds() {
+  std::vector<WorldKind> kinds = special_worlds();
+  for (const TransportRow& row : transport_rows()) {
+    if (std::ranges::find(kinds, row.name, &WorldKind::name) == kinds.end())
+      kinds.push_back({std::string(row.name), std::string(row.name)});
+  }
+  return kinds;
+}
+
+// The names of those that join so many ranks; without inproc those whose ranks may be processes.
+inline std::vector<std::string> worlds_of(int ranks, bool with_inproc = true) {
+  std::vector<std::string> names;
+  for (const WorldKind& kind : world_kinds()) {
+    const bool wanted = with_inproc || !kind.transport.empty();
+    if (wanted && kind.least_ranks <= ranks) names.push_back(kind.name);
+  }
+  return names;
+}
+
+// The kind called `name`; any other name that make_transport() takes means just that.
+inline WorldKind world_kind(const std::string& name) {
+  for (WorldKind& kind : world_kinds()) {
+    if (kind.name == name) return kind;
+  }
+  return {name, name};
+}
+
+// A world of a kind. Must outlive its members.
 class World {
  public:
   // `first` runs before this process has a second thread, so it may fork; ranks may join from
   // there.
-  World(std::string transport, int world_size, const std::function<void(World&)>& first = {})
-      : name_(std::move(transport)),
+  World(const std::string& kind, int world_size, const std::function<void(World&)>& first = {})
+      : kind_(world_kind(kind)),
         world_size_(world_size),
         secret_(Secret::generate()),
         inproc_(world_size) {
@@ -50,22 +108,16 @@ class World {
                              .secret = &secret_,
                              .deadline = soon(),
                              .tcp = {.streams = 1, .buffer_bytes = 0}};
-    if (name_ == "tcp") context.tcp.protect = Protection::kNone;
-    if (name_ == "tcp encrypted") context.tcp.protect = Protection::kEncrypt;
-    if (name_ == "tcp x3") context.tcp = {.streams = 3, .buffer_bytes = 0, .stripe_bytes = 1001};
-    context.kernel_copies = name_ != "shm mapped";
-    if (name_ != "shm+tcp") return context;
-    context.master_addr = "0.0.0.0";  // leads to this host on Linux, and is not a loopback address
-    context.host = 2 * store.rank() < world_size_ ? "near" : "far";
+    if (kind_.adapt != nullptr) kind_.adapt(context);
     return context;
   }
   std::unique_ptr<Transport> join(Store& store) {
-    if (name_ == "inproc") return inproc_.make_transport(store.rank());
-    return make_transport(name_.substr(0, name_.find(' ')), context(store));
+    if (kind_.transport.empty()) return inproc_.make_transport(store.rank());
+    return make_transport(kind_.transport, context(store));
   }
 
  private:
-  std::string name_;
+  WorldKind kind_;
   int world_size_;
   Secret secret_;
   InprocWorld inproc_;

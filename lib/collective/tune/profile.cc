@@ -86,8 +86,11 @@ void Profile::merge(const Profile& other) {
 
 const LinkClass& find_link(const Profile& profile, std::string_view transport, int ranks,
                            int hosts) {
-  const std::string_view stands_for_it = hosts > 1 ? "tcp" : "shm";
-  for (const std::string_view name : {transport, stands_for_it}) {
+  // One that nobody has measured is taken for the first that is built in for as few or many hosts.
+  const auto same_reach = [&](const LinkClass& link) { return (link.hosts > 1) == (hosts > 1); };
+  const auto stand_in = std::ranges::find_if(builtin_profile().links, same_reach);
+  GXP_ASSERT(stand_in != builtin_profile().links.end());
+  for (const std::string_view name : {transport, std::string_view(stand_in->transport)}) {
     for (const Profile* source : {&profile, &builtin_profile()}) {
       if (const LinkClass* link = nearest(*source, name, ranks, hosts)) return *link;
     }

@@ -1,15 +1,12 @@
 #include "lib/transport/shm/shm.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
 
-#include "lib/transport/backoff.h"
 #include "lib/transport/shm/shm_stream.h"
-#include "lib/transport/stream/stream.h"
+#include "lib/transport/stream/stream_link.h"
 
 namespace gxp {
 
@@ -18,29 +15,42 @@ namespace {
 constexpr std::chrono::milliseconds kLook{20};         // between two looks at the sockets
 constexpr std::chrono::microseconds kYieldTime{1000};  // before sleeping
 
-class ShmSleeper : public Sleeper {
+class ShmLinks final : public LinkGroup {
  public:
-  ShmSleeper(ShmSegment mine, std::vector<ShmStream*> streams)
-      : mine_(std::move(mine)), streams_(std::move(streams)) {}
-  void prepare() override { prepared_ = bell_of(mine_).prepare(ShmDoorbell::kOnFutex); }
-  void sleep(std::span<const Interest> interests, Deadline deadline) override {
-    const bool rung = bell_of(mine_).sleep(
-        prepared_, Deadline::after(std::min<Deadline::Duration>(kLook, deadline.remaining())));
-    if (!rung) look_for_ends(interests);
+  // `streams` by rank, those of the links.
+  ShmLinks(std::vector<std::unique_ptr<PeerLink>> links, std::vector<ShmStream*> streams,
+           ShmSegment mine, std::unique_ptr<SharedSpace> space)
+      : LinkGroup(std::move(links)),
+        streams_(std::move(streams)),
+        mine_(std::move(mine)),
+        space_(std::move(space)) {}
+
+  Patience patience() const override { return {space_->crowded(), kYieldTime}; }
+  SharedSpace* shared_space() override { return space_.get(); }
+  void arm(Wake how) override {
+    armed_ = bell().prepare(how == Wake::kBell ? ShmDoorbell::kOnFutex : ShmDoorbell::kOnSockets);
   }
-  void done() override { bell_of(mine_).done(); }
-  void wake() noexcept override { bell_of(mine_).ring_always(); }
+  void disarm() override { bell().done(); }
+  bool has_bell() const override { return true; }
+  void sleep_on_bell(std::span<const Interest> interests, Deadline deadline) override;
+  void ring_own_bell() noexcept override { bell().ring_always(); }
+  void add_handles(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
+  void after_poll(std::span<const Interest> interests, std::span<const pollfd> entries) override;
 
  private:
-  void look_for_ends(std::span<const Interest> interests);
+  ShmDoorbell& bell() const { return bell_of(mine_); }
 
-  ShmSegment mine_;
   std::vector<ShmStream*> streams_;
+  ShmSegment mine_;
+  std::unique_ptr<SharedSpace> space_;
   std::vector<pollfd> entries_;
-  uint32_t prepared_ = 0;
+  uint32_t armed_ = 0;
 };
 
-void ShmSleeper::look_for_ends(std::span<const Interest> interests) {
+// The bell tells of what peers write; only their sockets tell that they have ended.
+void ShmLinks::sleep_on_bell(std::span<const Interest> interests, Deadline deadline) {
+  const auto until = Deadline::after(std::min<Deadline::Duration>(kLook, deadline.remaining()));
+  if (bell().sleep(armed_, until)) return;
   entries_.clear();
   for (const Interest& interest : interests) {
     entries_.push_back({streams_[size_t(interest.peer)]->socket(), POLLIN, 0});
@@ -51,35 +61,40 @@ void ShmSleeper::look_for_ends(std::span<const Interest> interests) {
   }
 }
 
-}  // namespace
-
-Support supports_shm(const TransportContext& context, const Hosts& hosts) {
-  for (size_t rank = 0; rank < hosts.size(); ++rank) {
-    if (hosts[rank] == hosts[size_t(context.rank)] && hosts[rank] != "unknown") continue;
-    return {false, fmt::format("ranks {} and {} are on different hosts, or in containers without a "
-                               "common network namespace",
-                               context.rank, rank)};
+// Any peer of this host may ring, so all their sockets are waited for, but those that have ended.
+void ShmLinks::add_handles(std::span<const Interest> /*interests*/, std::vector<pollfd>& entries) {
+  for (const ShmStream* stream : streams_) {
+    const bool open = stream != nullptr && stream->closed().empty();
+    entries.push_back({open ? stream->socket() : -1, POLLIN, 0});
   }
-  return {true, "same host"};
 }
 
-std::unique_ptr<Transport> make_shm_transport(const TransportContext& context, const Hosts& hosts) {
-  ShmPeers peers = connect_shm_streams(context, hosts);
-  std::vector<std::unique_ptr<ByteStream>> streams;
-  std::vector<ShmStream*> shm_streams;
-  for (auto& stream : peers.streams) {
-    shm_streams.push_back(stream.get());
-    streams.push_back(std::move(stream));
+void ShmLinks::after_poll(std::span<const Interest> /*interests*/,
+                          std::span<const pollfd> entries) {
+  for (size_t peer = 0; peer < streams_.size(); ++peer) {
+    if (entries[peer].revents != 0) streams_[peer]->read_bells();
   }
-  return std::make_unique<StreamTransport>(StreamTransportParts{
-      .name = "shm",
-      .rank = context.rank,
-      .streams = std::move(streams),
-      .sleeper = std::make_unique<ShmSleeper>(std::move(peers.mine), std::move(shm_streams)),
-      .backoff = Backoff(is_crowded(context, hosts), kYieldTime),
-      .hosts = number_hosts(hosts),
-      .space = std::move(peers.space),
-      .store = context.store});
+}
+
+}  // namespace
+
+Reach shm_reaches(const TransportContext& context, int a, int b) {
+  const std::string& host = context.hosts[size_t(a)];
+  if (host == context.hosts[size_t(b)] && host != "unknown") return {true, "same host"};
+  return {false, "are on different hosts, or in containers without a common network namespace"};
+}
+
+std::unique_ptr<LinkGroup> connect_shm(const TransportContext& context, const JoinedPairs& joins) {
+  ShmPeers peers = connect_shm_streams(context, joins);
+  std::vector<std::unique_ptr<PeerLink>> links(peers.streams.size());
+  std::vector<ShmStream*> streams(peers.streams.size());
+  for (size_t peer = 0; peer < links.size(); ++peer) {
+    if (!peers.streams[peer]) continue;
+    streams[peer] = peers.streams[peer].get();
+    links[peer] = std::make_unique<StreamLink>(std::move(peers.streams[peer]));
+  }
+  return std::make_unique<ShmLinks>(std::move(links), std::move(streams), std::move(peers.mine),
+                                    std::move(peers.space));
 }
 
 }  // namespace gxp

@@ -3,20 +3,21 @@
 // Each rank makes one segment: its bell, and a ring from every peer. Over a local socket to each
 // peer, authenticated, the two exchange the descriptors; the socket stays open, and its end tells
 // that the peer has ended, however it did. Payload is copied in and out, slot by slot.
-// A waiting rank pauses, yields, then sleeps on its bell; it looks at the sockets every 20 ms.
+// A rank that waits pauses, yields, then sleeps on its bell and looks at the sockets every 20 ms.
+// With peers on other hosts it sleeps on the sockets, over which the peers then ring.
 // Memory: 0.5 MiB per ordered pair of ranks; less beyond 16 ranks, 8 MiB per rank at most.
 #pragma once
 
 #include <memory>
 
-#include "lib/base/error.h"
 #include "lib/transport/context.h"
-#include "lib/transport/transport.h"
+#include "lib/transport/link.h"
+#include "lib/transport/table.h"
 
 namespace gxp {
 
-Support supports_shm(const TransportContext& context, const Hosts& hosts);
+Reach shm_reaches(const TransportContext& context, int a, int b);
 // All ranks call it. Errors: kPeer, kIo.
-std::unique_ptr<Transport> make_shm_transport(const TransportContext& context, const Hosts& hosts);
+std::unique_ptr<LinkGroup> connect_shm(const TransportContext& context, const JoinedPairs& joins);
 
 }  // namespace gxp

@@ -34,9 +34,9 @@ std::string random_name() {
                      sodium_bin2hex(text.data(), text.size(), random.data(), random.size()));
 }
 
-std::vector<Fd> connect_locally(const TransportContext& context, const Hosts& hosts) {
+std::vector<Fd> connect_locally(const TransportContext& context, const JoinedPairs& joins) {
   const std::string name = random_name();
-  const auto is_here = [&](int peer) { return hosts[size_t(peer)] == context.host; };
+  const auto is_here = [&](int peer) { return joins(context.rank, peer); };
   return connect_mesh(context, {.name = "shm",
                                 .listener = listen_unix(name, std::max(64, context.world_size)),
                                 .address = name,
@@ -47,7 +47,7 @@ std::vector<Fd> connect_locally(const TransportContext& context, const Hosts& ho
 std::string name_of(size_t rank) { return fmt::format("rank {}", rank); }
 
 // `sockets[rank]` leads to each rank of this host; invalid for this one and for those elsewhere.
-std::unique_ptr<SharedSpace> share_space(const TransportContext& context, const Hosts& hosts,
+std::unique_ptr<SharedSpace> share_space(const TransportContext& context,
                                          const std::vector<Fd>& sockets) {
   const auto peers =
       std::count_if(sockets.begin(), sockets.end(), [](const Fd& s) { return s.valid(); });
@@ -69,7 +69,7 @@ std::unique_ptr<SharedSpace> share_space(const TransportContext& context, const 
     if (context.kernel_copies) processes[peer] = peer_process(sockets[peer].get());
   }
   return std::make_unique<SharedSpace>(context.rank, std::move(segments), processes,
-                                       is_crowded(context, hosts));
+                                       is_crowded(context));
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ ShmDoorbell& bell_of(const ShmSegment& segment) {
 
 size_t ShmStream::write_some(ConstMemory head, ConstMemory body) {
   const size_t count = out_.write_some(head, body);
-  if (count > 0) ring();
+  if (count > 0) wake_peer();
   return count;
 }
 
@@ -109,7 +109,7 @@ size_t ShmStream::deliver_some(PendingMessage& receive) {
 }
 
 void ShmStream::release(size_t count) {
-  if (count > 0 && in_.release(count)) ring();
+  if (count > 0 && in_.release(count)) wake_peer();
 }
 
 void ShmStream::shut_down() noexcept { ::shutdown(socket_.get(), SHUT_RDWR); }
@@ -120,13 +120,15 @@ void ShmStream::read_bells() {
   if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) closed_ = true;
 }
 
-ShmPeers connect_shm_streams(const TransportContext& context, const Hosts& hosts) {
-  const int ranks = int(std::count(hosts.begin(), hosts.end(), context.host));
-  const auto place = [&](size_t rank) {  // among the ranks of this host
-    return int(std::count(hosts.begin(), hosts.begin() + long(rank), context.host));
-  };
+ShmPeers connect_shm_streams(const TransportContext& context, const JoinedPairs& joins) {
+  std::vector<Fd> sockets = connect_locally(context, joins);
+  std::vector<int> places;  // of each rank among those of this host
+  int ranks = 0;
+  for (size_t rank = 0; rank < sockets.size(); ++rank) {
+    places.push_back(ranks);
+    if (sockets[rank].valid() || int(rank) == context.rank) ++ranks;
+  }
   const ShmLayout layout(ranks);
-  std::vector<Fd> sockets = connect_locally(context, hosts);
   ShmPeers peers{ShmSegment::create(layout.bytes), {}, nullptr};
   peers.streams.resize(sockets.size());
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
@@ -139,11 +141,11 @@ ShmPeers connect_shm_streams(const TransportContext& context, const Hosts& hosts
     theirs[peer] = ShmSegment::map(receive_fd(sockets[peer].get(), name_of(peer), context.deadline),
                                    layout.bytes);
   }
-  peers.space = share_space(context, hosts, sockets);
+  peers.space = share_space(context, sockets);
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
     if (!sockets[peer].valid()) continue;
-    const size_t out = layout.ring_offset(place(size_t(context.rank)));
-    const size_t in = layout.ring_offset(place(peer));
+    const size_t out = layout.ring_offset(places[size_t(context.rank)]);
+    const size_t in = layout.ring_offset(places[peer]);
     theirs[peer].prefault(out, layout.ring_bytes);
     peers.mine.prefault(in, layout.ring_bytes);
     const ShmRing out_ring(theirs[peer].memory().data + out, layout.slot_bytes);

@@ -10,7 +10,7 @@
 #include "lib/transport/arena/shm_segment.h"
 #include "lib/transport/context.h"
 #include "lib/transport/shm/shm_ring.h"
-#include "lib/transport/stream/stream.h"
+#include "lib/transport/stream/byte_stream.h"
 
 namespace gxp {
 
@@ -38,7 +38,7 @@ class ShmStream : public ByteStream {
   size_t read_some(Memory target) override;
   size_t deliver_some(PendingMessage& receive) override;
   std::string_view closed() const override { return closed_ ? "closed its connection" : ""; }
-  void ring() override { bell_of(theirs_).ring(socket_.get()); }
+  void wake_peer() override { bell_of(theirs_).ring(socket_.get()); }
   void shut_down() noexcept override;
 
   [[nodiscard]] int socket() const { return socket_.get(); }
@@ -62,7 +62,7 @@ struct ShmPeers {
   std::unique_ptr<SharedSpace> space;
 };
 
-// All ranks of all hosts call it. Errors: kPeer, kIo.
-ShmPeers connect_shm_streams(const TransportContext& context, const Hosts& hosts);
+// All ranks call it; those that `joins` are of one host. Errors: kPeer, kIo.
+ShmPeers connect_shm_streams(const TransportContext& context, const JoinedPairs& joins);
 
 }  // namespace gxp

@@ -20,8 +20,8 @@
 
 #include "lib/net/socket/seal.h"
 #include "lib/transport/context.h"
+#include "lib/transport/stream/byte_stream.h"
 #include "lib/transport/stream/mesh.h"
-#include "lib/transport/stream/stream.h"
 #include "lib/transport/tcp/tcp_stream.h"
 
 namespace gxp {

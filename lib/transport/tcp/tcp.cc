@@ -14,11 +14,10 @@
 #include "lib/net/identity/identity.h"
 #include "lib/net/socket/resolve.h"
 #include "lib/net/socket/socket.h"
-#include "lib/transport/backoff.h"
 #include "lib/transport/stream/mesh.h"
-#include "lib/transport/stream/stream.h"
 #include "lib/transport/tcp/interfaces.h"
-#include "lib/transport/tcp/tcp_sleeper.h"
+#include "lib/transport/tcp/sealed_stream.h"
+#include "lib/transport/tcp/tcp_links.h"
 #include "lib/transport/tcp/tcp_tuning.h"
 
 namespace gxp {
@@ -80,15 +79,15 @@ struct OwnAddress {
   bool is_ours = true;  // an address of this host; otherwise a name that leads here
 };
 
-OwnAddress own_address(const TransportContext& context, const Hosts& hosts) {
-  const bool one_host = number_hosts(hosts).empty();
+OwnAddress own_address(const TransportContext& context) {
+  const bool one_host = number_hosts(context.hosts).empty();
   if (!context.tcp.interface.empty()) {
     const auto interfaces = list_interfaces();
     const std::string towards = address_towards(context.master_addr, context.deadline);
     return {choose_interface(interfaces, context.tcp.interface, towards).address};
   }
   if (one_host) return {loopback_address()};
-  if (context.host == hosts[0]) return {context.master_addr, false};
+  if (context.host == context.hosts[0]) return {context.master_addr, false};
   return {address_towards(context.master_addr, context.deadline)};
 }
 
@@ -121,18 +120,18 @@ void agree_on_protection(const TransportContext& context) {
 }
 
 std::vector<MeshConnection> connect_ranks(const TransportContext& context,
-                                          const OwnAddress& address, const TcpLane& lane,
+                                          const OwnAddress& address, const TcpConnections& wanted,
                                           const std::function<bool(int)>& joins) {
-  MeshParts parts{.name = lane.name,
+  MeshParts parts{.name = wanted.name,
                   .listener = {},
                   .address = "",
-                  .connect = lane.paced ? connect_peer : connect_unpaced,
+                  .connect = wanted.paced ? connect_peer : connect_unpaced,
                   .joins = joins};
   bool any = false;
   for (int peer = 0; peer < context.world_size; ++peer) any |= peer != context.rank && joins(peer);
   if (any) {
     parts.listener = listen_tcp({address.is_ours ? address.host : "", 0});
-    if (!lane.paced || is_loopback(address.host)) avoid_pacing(parts.listener.get());
+    if (!wanted.paced || is_loopback(address.host)) avoid_pacing(parts.listener.get());
     parts.address = to_string(Endpoint{address.host, local_endpoint(parts.listener.get()).port});
   }
   auto connections = connect_mesh_with_keys(context, std::move(parts));
@@ -144,70 +143,46 @@ std::vector<MeshConnection> connect_ranks(const TransportContext& context,
 
 }  // namespace
 
-Support supports_tcp(const TransportContext& context, const Hosts& hosts) {
-  for (const std::string& host : hosts) {
-    if (host == hosts[0] || !is_loopback(context.master_addr)) continue;
-    return {false, fmt::format("ranks are on several hosts, which cannot reach {}; set MASTER_ADDR",
-                               context.master_addr)};
-  }
-  return {true, "works everywhere"};
+Reach tcp_reaches(const TransportContext& context, int a, int b) {
+  const bool one_host = context.hosts[size_t(a)] == context.hosts[size_t(b)];
+  if (one_host || !is_loopback(context.master_addr)) return {true, "works everywhere"};
+  return {false,
+          "are on different hosts, and MASTER_ADDR is a loopback address; set one that all reach"};
 }
 
-std::vector<TcpPeer> connect_tcp_streams(const TransportContext& context, const Hosts& hosts,
-                                         TcpPeers peers, TcpCommon& common) {
+std::unique_ptr<LinkGroup> connect_tcp_links(const TransportContext& context,
+                                             const JoinedPairs& joins) {
   agree_on_protection(context);
-  const OwnAddress address = own_address(context, hosts);
-  const ConnectTcp connect = [&](const TcpLane& lane, const std::function<bool(int)>& wanted) {
-    return connect_ranks(context, address, lane, wanted);
+  const OwnAddress address = own_address(context);
+  const ConnectTcp connect = [&](const TcpConnections& wanted,
+                                 const std::function<bool(int)>& peers) {
+    return connect_ranks(context, address, wanted, peers);
   };
-  const TcpTunings tunings = tune_tcp(context, hosts, peers == TcpPeers::kAll, connect);
-  const auto joins = [&](size_t peer) {
-    return peers == TcpPeers::kAll || hosts[peer] != context.host;
-  };
+  const TcpTunings tunings = tune_tcp(context, joins, connect);
   const auto tuning_for = [&](size_t peer) -> const TcpTuning& {
-    return hosts[peer] == context.host ? tunings.inside : tunings.between;
+    return context.hosts[peer] == context.host ? tunings.inside : tunings.between;
   };
-  std::vector<std::vector<MeshConnection>> lanes(hosts.size());
-  for (int lane = 0; lane < std::max(tunings.inside.streams, tunings.between.streams); ++lane) {
+  std::vector<std::vector<MeshConnection>> of_peers(context.hosts.size());
+  for (int i = 0; i < std::max(tunings.inside.streams, tunings.between.streams); ++i) {
     // Pairs on one host go along: for them pacing is never good.
-    const TcpLane made{fmt::format("tcp {}", lane), tunings.between.paced};
-    auto connections = connect(made, [&](int peer) {
-      return joins(size_t(peer)) && lane < tuning_for(size_t(peer)).streams;
+    const TcpConnections wanted{fmt::format("tcp {}", i), tunings.between.paced};
+    auto connections = connect(wanted, [&](int peer) {
+      return joins(context.rank, peer) && i < tuning_for(size_t(peer)).streams;
     });
     for (size_t peer = 0; peer < connections.size(); ++peer) {
       const Fd& socket = connections[peer].socket;
       if (!socket.valid()) continue;
       set_buffers(socket.get(), tuning_for(peer).buffer_bytes);
-      lanes[peer].push_back(std::move(connections[peer]));
+      of_peers[peer].push_back(std::move(connections[peer]));
     }
   }
-  std::vector<TcpPeer> streams(hosts.size());
-  for (size_t peer = 0; peer < hosts.size(); ++peer) {
-    if (lanes[peer].empty()) continue;
-    streams[peer] = make_tcp_peer(std::move(lanes[peer]), context, int(peer), common);
-  }
-  return streams;
-}
-
-std::unique_ptr<Transport> make_tcp_transport(const TransportContext& context, const Hosts& hosts) {
   auto common = std::make_unique<TcpCommon>();
-  auto connected = connect_tcp_streams(context, hosts, TcpPeers::kAll, *common);
-  std::vector<TcpStream*> tcp_streams;
-  std::vector<std::unique_ptr<ByteStream>> streams;
-  for (TcpPeer& peer : connected) {
-    tcp_streams.push_back(peer.sockets);
-    streams.push_back(std::move(peer.stream));
+  std::vector<TcpPeer> peers(of_peers.size());
+  for (size_t peer = 0; peer < peers.size(); ++peer) {
+    if (of_peers[peer].empty()) continue;
+    peers[peer] = make_tcp_peer(std::move(of_peers[peer]), context, int(peer), *common);
   }
-  return std::make_unique<StreamTransport>(StreamTransportParts{
-      .name = "tcp",
-      .rank = context.rank,
-      .streams = std::move(streams),
-      .sleeper = std::make_unique<TcpSleeper>(std::move(tcp_streams), std::move(common)),
-      // Each look is a system call, so 100 pauses are 30 us: where two ranks share a CPU, though
-      // not all are taken by ranks, 8 bytes take 66 us with pauses and 13 us without.
-      .backoff = Backoff(true, kTcpYieldTime),
-      .hosts = number_hosts(hosts),
-      .store = context.store});
+  return std::make_unique<TcpLinks>(std::move(peers), std::move(common));
 }
 
 }  // namespace gxp

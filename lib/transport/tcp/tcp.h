@@ -10,27 +10,18 @@
 // in peace however long it does not read.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <vector>
 
-#include "lib/base/error.h"
 #include "lib/transport/context.h"
-#include "lib/transport/tcp/sealed_stream.h"
-#include "lib/transport/transport.h"
+#include "lib/transport/link.h"
+#include "lib/transport/table.h"
 
 namespace gxp {
 
-Support supports_tcp(const TransportContext& context, const Hosts& hosts);
-// All ranks call it. Errors: kPeer, kIo; kConfig, no such network interface, or the ranks want
-// different protection.
-std::unique_ptr<Transport> make_tcp_transport(const TransportContext& context, const Hosts& hosts);
-
-enum class TcpPeers : uint8_t { kAll, kOnOtherHosts };
-
-// The streams alone, for a transport that has others too; by rank, null where there is none. All
-// ranks call it. `common` outlives them. Rank 0 logs how the bytes are protected.
-std::vector<TcpPeer> connect_tcp_streams(const TransportContext& context, const Hosts& hosts,
-                                         TcpPeers peers, TcpCommon& common);
+Reach tcp_reaches(const TransportContext& context, int a, int b);
+// All ranks call it. Rank 0 logs how the bytes are protected. Errors: kPeer, kIo; kConfig, no such
+// network interface, or the ranks want different protection.
+std::unique_ptr<LinkGroup> connect_tcp_links(const TransportContext& context,
+                                             const JoinedPairs& joins);
 
 }  // namespace gxp

@@ -16,7 +16,7 @@ namespace gxp {
 
 TcpStream::TcpStream(std::vector<Fd> sockets, size_t stripe_bytes, TcpCommon& common)
     : stripe_bytes_(stripe_bytes), common_(common) {
-  for (Fd& socket : sockets) lanes_.push_back({std::move(socket)});
+  for (Fd& socket : sockets) connections_.push_back({std::move(socket)});
 }
 
 // Notes why the last call failed, unless it would merely have waited.
@@ -29,7 +29,7 @@ void TcpStream::keep_error() {
 size_t TcpStream::write_some(ConstMemory head, ConstMemory body) {
   size_t taken = 0;
   while (taken < head.bytes + body.bytes) {
-    Lane& out = lane(written_);
+    Connection& out = connection(written_);
     if (common_.by_events && !out.writable) break;
     const size_t room = stripe_room(written_);
     const size_t head_at = std::min(taken, head.bytes);
@@ -55,7 +55,7 @@ size_t TcpStream::write_some(ConstMemory head, ConstMemory body) {
 
 // Fills `first`, then `second`, with what is there on the current connection.
 size_t TcpStream::receive(Memory first, Memory second) {
-  Lane& in = lane(read_);
+  Connection& in = connection(read_);
   if (common_.by_events && !in.readable) return 0;
   const size_t room = stripe_room(read_);
   first.bytes = std::min(first.bytes, room);
@@ -126,19 +126,19 @@ size_t TcpStream::deliver_some(PendingMessage& receive_op) {
 }
 
 void TcpStream::shut_down() noexcept {
-  for (const Lane& lane : lanes_) ::shutdown(lane.socket.get(), SHUT_RDWR);
+  for (const Connection& connection : connections_) ::shutdown(connection.socket.get(), SHUT_RDWR);
 }
 
-void TcpStream::set_ready(size_t lane, bool readable, bool writable) {
-  lanes_[lane].readable |= readable;
-  lanes_[lane].writable |= writable;
+void TcpStream::set_ready(size_t index, bool readable, bool writable) {
+  connections_[index].readable |= readable;
+  connections_[index].writable |= writable;
 }
 
 void TcpStream::look_for_silence() {
-  for (const Lane& lane : lanes_) {
+  for (const Connection& connection : connections_) {
     tcp_info info{};
     socklen_t size = sizeof info;
-    if (getsockopt(lane.socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) continue;
+    if (getsockopt(connection.socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) continue;
     const TcpSilence silence{unsigned{info.tcpi_retransmits} + info.tcpi_probes,
                              info.tcpi_last_ack_recv};
     if (is_lost(silence) && closed_.empty()) closed_ = "is out of reach: its host does not answer";

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "lib/base/fd.h"
-#include "lib/transport/stream/stream.h"
+#include "lib/transport/stream/byte_stream.h"
 
 namespace gxp {
 
-// What the streams of one transport have in common.
+// What the streams of one rank have in common.
 struct TcpCommon {
   static constexpr size_t kPieceBytes = 256 << 10;
 
@@ -41,35 +41,37 @@ class TcpStream : public ByteStream {
   void shut_down() noexcept override;
 
   // The sockets that carry the next byte.
-  [[nodiscard]] int next_to_read() const { return lane(read_).socket.get(); }
-  [[nodiscard]] int next_to_write() const { return lane(written_).socket.get(); }
-  [[nodiscard]] size_t lanes() const { return lanes_.size(); }
-  [[nodiscard]] int socket(size_t lane) const { return lanes_[lane].socket.get(); }
+  [[nodiscard]] int next_to_read() const { return connection(read_).socket.get(); }
+  [[nodiscard]] int next_to_write() const { return connection(written_).socket.get(); }
+  [[nodiscard]] size_t connections() const { return connections_.size(); }
+  [[nodiscard]] int socket(size_t index) const { return connections_[index].socket.get(); }
   // An event of a socket.
-  void set_ready(size_t lane, bool readable, bool writable);
+  void set_ready(size_t index, bool readable, bool writable);
   // Closes the stream if the peer's host has stopped to answer. A system call for each socket.
   void look_for_silence();
 
  private:
   static constexpr size_t kAheadBytes = 8192;
 
-  struct Lane {
+  struct Connection {
     Fd socket;
     bool readable = true;  // false: there was nothing more; an event will tell
     bool writable = true;
   };
-  [[nodiscard]] const Lane& lane(uint64_t position) const {
-    return lanes_[position / stripe_bytes_ % lanes_.size()];
+  [[nodiscard]] const Connection& connection(uint64_t position) const {
+    return connections_[position / stripe_bytes_ % connections_.size()];
   }
-  Lane& lane(uint64_t position) { return lanes_[position / stripe_bytes_ % lanes_.size()]; }
+  Connection& connection(uint64_t position) {
+    return connections_[position / stripe_bytes_ % connections_.size()];
+  }
   [[nodiscard]] size_t stripe_room(uint64_t position) const {
-    return lanes_.size() == 1 ? SIZE_MAX : stripe_bytes_ - position % stripe_bytes_;
+    return connections_.size() == 1 ? SIZE_MAX : stripe_bytes_ - position % stripe_bytes_;
   }
   size_t receive(Memory first, Memory second);
   size_t read_ahead();
   void keep_error();
 
-  std::vector<Lane> lanes_;
+  std::vector<Connection> connections_;
   size_t stripe_bytes_;
   TcpCommon& common_;
   uint64_t read_ = 0;  // bytes so far

@@ -16,9 +16,9 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/transport/stream/stream.h"
+#include "lib/transport/peer_transport.h"
 #include "lib/transport/tcp/sealed_stream.h"
-#include "lib/transport/tcp/tcp_sleeper.h"
+#include "lib/transport/tcp/tcp_links.h"
 #include "lib/transport/tcp/tcp_stream.h"
 
 namespace gxp {
@@ -58,11 +58,12 @@ struct Pair {
   [[nodiscard]] int other(int rank) const { return rank == low ? high : low; }
 };
 
-// The first two ranks that share a host, or that do not.
-std::optional<Pair> first_pair(const Hosts& hosts, bool on_one_host) {
+// The first two ranks joined by TCP that share a host, or that do not.
+std::optional<Pair> first_pair(const Hosts& hosts, const JoinedPairs& joins, bool on_one_host) {
   for (int high = 1; high < int(hosts.size()); ++high) {
     for (int low = 0; low < high; ++low) {
-      if ((hosts[size_t(low)] == hosts[size_t(high)]) == on_one_host) return Pair{low, high};
+      const bool fits = (hosts[size_t(low)] == hosts[size_t(high)]) == on_one_host;
+      if (fits && joins(low, high)) return Pair{low, high};
     }
   }
   return {};
@@ -74,18 +75,16 @@ class Bundle {
   Bundle(const TransportContext& context, int peer, std::vector<MeshConnection> connections)
       : peer_(peer), deadline_(context.deadline) {
     auto common = std::make_unique<TcpCommon>();
-    TcpPeer made = make_tcp_peer(std::move(connections), context, peer, *common);
-    std::vector<TcpStream*> by_rank(size_t(context.world_size));
-    std::vector<std::unique_ptr<ByteStream>> streams(by_rank.size());
-    by_rank[size_t(peer)] = stream_ = made.sockets;
-    streams[size_t(peer)] = std::move(made.stream);
-    transport_ = std::make_unique<StreamTransport>(StreamTransportParts{
-        .name = "tcp",
-        .rank = context.rank,
-        .streams = std::move(streams),
-        .sleeper = std::make_unique<TcpSleeper>(std::move(by_rank), std::move(common)),
-        .backoff = Backoff(true, kTcpYieldTime),
-        .hosts = {}});
+    std::vector<TcpPeer> peers(size_t(context.world_size));
+    peers[size_t(peer)] = make_tcp_peer(std::move(connections), context, peer, *common);
+    stream_ = peers[size_t(peer)].sockets;
+    PeerTransportParts parts{.name = "tcp",
+                             .rank = context.rank,
+                             .world_size = context.world_size,
+                             .groups = {},
+                             .hosts = {}};
+    parts.groups.push_back(std::make_unique<TcpLinks>(std::move(peers), std::move(common)));
+    transport_ = std::make_unique<PeerTransport>(std::move(parts));
   }
 
   void exchange(ConstMemory out, Memory in) {
@@ -95,8 +94,7 @@ class Bundle {
     transport_->wait(send, deadline_);
   }
   void set_all_buffers(size_t bytes) {
-    for (size_t lane = 0; lane < stream_->lanes(); ++lane)
-      set_buffers(stream_->socket(lane), bytes);
+    for (size_t i = 0; i < stream_->connections(); ++i) set_buffers(stream_->socket(i), bytes);
   }
   // It is fast for the time of a probe, and stalls later.
   [[nodiscard]] bool uses_bbr() const {
@@ -110,7 +108,7 @@ class Bundle {
   int peer_;
   Deadline deadline_;
   TcpStream* stream_ = nullptr;
-  std::unique_ptr<StreamTransport> transport_;
+  std::unique_ptr<PeerTransport> transport_;
 };
 
 struct Result {
@@ -212,10 +210,10 @@ Result read_result(const std::string& text) {
   return result;
 }
 
-TcpTuning tune(const TransportContext& context, const Hosts& hosts, bool on_one_host,
+TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool on_one_host,
                const ConnectTcp& connect) {
   const std::vector<TcpTuning> tried = candidates(context.tcp, on_one_host);
-  const std::optional<Pair> pair = first_pair(hosts, on_one_host);
+  const std::optional<Pair> pair = first_pair(context.hosts, joins, on_one_host);
   if (!pair || tried.size() == 1) return tried[0];
   const std::string key = fmt::format("tcp probe {}-{}", pair->low, pair->high);
   Bundles bundles = connect_bundles(context, *pair, tried, connect);
@@ -239,11 +237,11 @@ TcpTuning tune(const TransportContext& context, const Hosts& hosts, bool on_one_
 
 }  // namespace
 
-TcpTunings tune_tcp(const TransportContext& context, const Hosts& hosts, bool inside,
+TcpTunings tune_tcp(const TransportContext& context, const JoinedPairs& joins,
                     const ConnectTcp& connect) {
   TcpTunings tunings;
-  if (inside) tunings.inside = tune(context, hosts, true, connect);
-  tunings.between = tune(context, hosts, false, connect);
+  tunings.inside = tune(context, joins, true, connect);
+  tunings.between = tune(context, joins, false, connect);
   return tunings;
 }
 

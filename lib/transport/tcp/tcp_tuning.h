@@ -32,21 +32,21 @@ struct TcpTunings {
   TcpTuning between;
 };
 
-// A set of connections, under a name of its own.
-struct TcpLane {
+// A set of connections, one for each pair, under a name of its own.
+struct TcpConnections {
   std::string name;
   bool paced = true;
 };
 
 // Connects this rank with those that `joins` names; by rank.
 using ConnectTcp = std::function<std::vector<MeshConnection>(
-    const TcpLane& lane, const std::function<bool(int peer)>& joins)>;
+    const TcpConnections& wanted, const std::function<bool(int peer)>& joins)>;
 
-// All ranks call it and get the same. Takes what the options say, and tries out the rest; rank 0
-// logs what was found. Without `inside`, pairs on one host are left out. Errors: kPeer.
+// All ranks call it and get the same, for the pairs that TCP `joins`. Takes what the options say,
+// and tries out the rest; rank 0 logs what was found. Errors: kPeer.
 // Cost: 14 connections between two ranks and some 20 ms for each class of pairs, inside a host
 // half.
-TcpTunings tune_tcp(const TransportContext& context, const Hosts& hosts, bool inside,
+TcpTunings tune_tcp(const TransportContext& context, const JoinedPairs& joins,
                     const ConnectTcp& connect);
 
 // Sets the socket's buffers; 0 leaves them to the kernel.

@@ -1,4 +1,4 @@
-#include "lib/transport/shm_and_tcp.h"
+#include "lib/transport/peer_transport.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -44,15 +44,6 @@ pid_t start_waiting_rank(World& world, int rank) {
 }
 
 }  // namespace
-
-TEST_CASE("several hosts with several ranks are joined by both", "[shm+tcp]") {
-  const TransportContext context{.deadline = soon(), .master_addr = "10.0.0.1", .host = "a"};
-  CHECK(supports_shm_and_tcp(context, {"a", "a", "b"}).reason ==
-        "shared memory inside 2 hosts, TCP between them");
-  CHECK(supports_shm_and_tcp(context, {"a", "b"}).reason == "no two ranks share a host");
-  CHECK(supports_shm_and_tcp(context, {"a", "a"}).reason == "all ranks are on one host");
-  CHECK_FALSE(supports_shm_and_tcp(context, {"a", "unknown", "unknown"}));
-}
 
 TEST_CASE("a rank that sleeps is woken from its host and from another", "[shm+tcp]") {
   const int sender = GENERATE(1, 2);

@@ -1,0 +1,102 @@
+// What a row of the table makes: a link to each peer that it joins, and what these links share.
+// PeerTransport owns all else: tags, matching, parking, deadlines, abort, counters.
+//   Threads  one at a time, except where said.
+//   Errors   kPeer: the peer is lost, or sends what cannot be.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/device/memory.h"
+#include "lib/transport/peer_messages.h"
+
+namespace gxp {
+
+class SharedSpace;
+
+// Moves messages to and from one peer. A link posts whole messages, so it may hand the user's memory
+// to the hardware; links over a stream of bytes share StreamLink (stream/stream_link.h).
+class PeerLink {
+ public:
+  virtual ~PeerLink() = default;
+  // Before anything is posted. `messages` outlives the link's last call.
+  void attach(PeerMessages& messages) { messages_ = &messages; }
+
+  // Whether messages may lie in this kind of memory.
+  [[nodiscard]] virtual bool reaches(MemorySpace space) const = 0;
+  // Starts to send, and does not wait. The link calls messages().finish(send) once the span is free.
+  virtual void post_send(PendingMessage& send) = 0;
+  // A receive whose message has not come. Only links that let the peer write into it need to know:
+  // the others learn from messages().begin() where a message belongs.
+  virtual void post_receive(PendingMessage& /*receive*/) {}
+  // Moves what can be moved now: sends, and messages of the peer as long as messages().awaits().
+  // Returns whether anything moved.
+  virtual bool progress() = 0;
+  // "closed its connection": why nothing will move any more, once a progress() that came after it was
+  // set has moved nothing; "" while the peer is there.
+  [[nodiscard]] virtual std::string_view closed() const = 0;
+  // Lets the peer see the end. Any thread, also during the other calls.
+  virtual void shut_down(std::string_view reason) noexcept = 0;
+  // Wakes the peer if it sleeps, for what this rank wrote into memory that both have mapped.
+  virtual void wake_peer() {}
+
+ protected:
+  [[nodiscard]] PeerMessages& messages() const { return *messages_; }
+
+ private:
+  PeerMessages* messages_ = nullptr;
+};
+
+// How long a rank waits for such links before it sleeps (backoff.h).
+struct Patience {
+  bool crowded = false;  // pauses would keep a peer from its CPU, or a look costs more than a pause
+  std::chrono::microseconds yield_time{0};
+};
+
+// The links of one row, and how to sleep until a peer moves (link_waiter.h):
+//   on the bell   if the job has no other links and has_bell(): arm(kBell), sleep_on_bell(), disarm()
+//   on handles    arm(kHandles), one poll() over those of all groups, after_poll(), disarm()
+// What a peer does after arm() ends the sleep.
+class LinkGroup {
+ public:
+  enum class Wake : uint8_t { kBell, kHandles };
+
+  // By rank; null for this rank and for those that other rows join.
+  explicit LinkGroup(std::vector<std::unique_ptr<PeerLink>> links) : links_(std::move(links)) {}
+  virtual ~LinkGroup() = default;
+  [[nodiscard]] PeerLink* link(int peer) const { return links_[size_t(peer)].get(); }
+
+  [[nodiscard]] virtual Patience patience() const = 0;
+  // Memory that this rank shares with the ranks of its host, if the row makes any.
+  [[nodiscard]] virtual SharedSpace* shared_space() { return nullptr; }
+  // Called before each look at the `open` links, of all groups, that have operations.
+  virtual void before_look(size_t /*open*/) {}
+
+  virtual void arm(Wake /*how*/) {}
+  virtual void disarm() {}
+  [[nodiscard]] virtual bool has_bell() const { return false; }
+  // Returns when a peer of interest may have moved or closed, or at the deadline, or earlier.
+  virtual void sleep_on_bell(std::span<const Interest> /*interests*/, Deadline /*deadline*/) {}
+  // Ends a sleep on the bell. Any thread.
+  virtual void ring_own_bell() noexcept {}
+  // Appends what to poll for these interests; those in peers of other groups are passed over.
+  virtual void add_handles(std::span<const Interest> /*interests*/,
+                           std::vector<pollfd>& /*entries*/) {}
+  // `entries` are those that add_handles() has added.
+  virtual void after_poll(std::span<const Interest> /*interests*/,
+                          std::span<const pollfd> /*entries*/) {}
+
+ private:
+  std::vector<std::unique_ptr<PeerLink>> links_;
+};
+
+}  // namespace gxp

@@ -1,0 +1,59 @@
+// Waits for the peers of a rank, whatever links lead to them: it pauses, yields, and then sleeps, on
+// the bell of the only group of links or in one poll() over the handles of all.
+#pragma once
+
+#include <poll.h>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/base/fd.h"
+#include "lib/transport/backoff.h"
+#include "lib/transport/link.h"
+
+namespace gxp {
+
+class LinkWaiter {
+ public:
+  // The groups outlive the waiter.
+  explicit LinkWaiter(std::vector<LinkGroup*> groups);
+
+  // Before each look at the `open` links with operations.
+  void before_look(size_t open) {
+    for (LinkGroup* group : groups_) group->before_look(open);
+  }
+  // The most patient group decides on pauses, the least patient on yields.
+  [[nodiscard]] Backoff backoff() const { return {patience_.crowded, patience_.yield_time}; }
+  // Sleeps until a peer of interest may have moved or closed, wake() was called, or the deadline;
+  // not at all if `found()`, which is asked when what peers do already ends the sleep.
+  template <class Found>
+  void sleep(std::span<const Interest> interests, Deadline deadline, const Found& found) {
+    const Armed armed(*this);
+    if (!found()) sleep_armed(interests, deadline);
+  }
+  // Ends a sleep, and all later ones: an abort is for good. Any thread.
+  void wake() noexcept;
+
+ private:
+  struct Armed {
+    explicit Armed(LinkWaiter& waiter_in) : waiter(waiter_in) {
+      for (LinkGroup* group : waiter.groups_) group->arm(waiter.how_);
+    }
+    ~Armed() {
+      for (LinkGroup* group : waiter.groups_) group->disarm();
+    }
+    LinkWaiter& waiter;
+  };
+  void sleep_armed(std::span<const Interest> interests, Deadline deadline);
+
+  std::vector<LinkGroup*> groups_;
+  LinkGroup::Wake how_;
+  Patience patience_;
+  Fd wake_;  // invalid where the bell does
+  std::vector<pollfd> entries_;
+  std::vector<size_t> ends_;  // of each group's entries
+};
+
+}  // namespace gxp

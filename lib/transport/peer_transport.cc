@@ -1,0 +1,211 @@
+#include "lib/transport/peer_transport.h"
+
+#include <chrono>
+
+#include "lib/base/error.h"
+#include "lib/net/socket/seal.h"
+
+namespace gxp {
+
+namespace {
+
+// How long the rendezvous store may take to know the first cause of a lost connection.
+constexpr std::chrono::milliseconds kVerdictTime{300};
+
+std::vector<LinkGroup*> pointers_to(const std::vector<std::unique_ptr<LinkGroup>>& groups) {
+  std::vector<LinkGroup*> pointers;
+  for (const auto& group : groups) pointers.push_back(group.get());
+  return pointers;
+}
+
+}  // namespace
+
+// Carries the store's verdict to a transport that may be gone by then.
+struct PeerTransport::Alarm {
+  std::mutex mutex;  // guards transport
+  PeerTransport* transport = nullptr;
+};
+
+PeerTransport::PeerTransport(PeerTransportParts parts)
+    : parts_(std::move(parts)), traffic_(parts_.world_size), waiter_(pointers_to(parts_.groups)) {
+  add_peers();
+  for (const auto& group : parts_.groups) {
+    if (space_ == nullptr) space_ = group->shared_space();
+  }
+  if (space_ != nullptr) space_->attach(*this);
+  if (parts_.store != nullptr) listen_to_store();
+}
+
+PeerTransport::~PeerTransport() {
+  if (!alarm_) return;
+  const std::lock_guard lock(alarm_->mutex);
+  alarm_->transport = nullptr;
+}
+
+void PeerTransport::add_peers() {
+  for (int rank = 0; rank < parts_.world_size; ++rank) {
+    peers_.push_back({.messages = PeerMessages(rank, traffic_)});
+    for (const auto& group : parts_.groups) {
+      if (PeerLink* link = group->link(rank)) peers_.back().link = link;
+    }
+  }
+  for (Peer& peer : peers_) {
+    if (peer.link != nullptr) peer.link->attach(peer.messages);
+  }
+}
+
+void PeerTransport::listen_to_store() {
+  alarm_ = std::make_shared<Alarm>();
+  alarm_->transport = this;
+  parts_.store->on_abort([alarm = alarm_](const Verdict& verdict) {
+    const std::lock_guard lock(alarm->mutex);
+    if (alarm->transport == nullptr) return;
+    alarm->transport->abort(fmt::format("rank {}: {}", verdict.rank, verdict.reason));
+  });
+}
+
+PeerTransport::Peer& PeerTransport::peer_for(int rank, MemorySpace space) {
+  Peer& peer = peers_.at(size_t(rank));
+  GXP_ASSERT(peer.link != nullptr);
+  GXP_ASSERT(peer.link->reaches(space));
+  return peer;
+}
+
+Ticket PeerTransport::send(int rank, Tag tag, ConstMemory data) {
+  Peer& peer = peer_for(rank, data.space);
+  const Ticket ticket = operations_.add(make_send(rank, tag, data));
+  PendingMessage& operation = operations_[ticket];
+  if (operation.done) return ticket;
+  open(peer);
+  peer.messages.add_send();
+  peer.link->post_send(operation);
+  return ticket;
+}
+
+Ticket PeerTransport::recv(int rank, Tag tag, Memory data) {
+  return start_receive(make_receive(rank, tag, data));
+}
+
+Ticket PeerTransport::recv_and_combine(int rank, Tag tag, Memory target, const Combiner& combiner) {
+  return start_receive(make_combine(rank, tag, target, combiner));
+}
+
+Ticket PeerTransport::start_receive(const PendingMessage& receive) {
+  Peer& peer = peer_for(receive.peer, receive.space);
+  const Ticket ticket = operations_.add(receive);
+  PendingMessage& operation = operations_[ticket];
+  if (operation.done) return ticket;
+  open(peer);
+  if (peer.messages.add_receive(operation)) peer.link->post_receive(operation);
+  return ticket;
+}
+
+void PeerTransport::wait(Ticket ticket, Deadline deadline) {
+  PendingMessage& operation = operations_[ticket];
+  Backoff backoff = waiter_.backoff();
+  while (!operation.done) {
+    check_aborted();
+    if (progress()) {
+      backoff.reset();
+    } else if (backoff.keep_awake()) {
+      continue;
+    } else {
+      sleep(deadline);
+    }
+    if (!operation.done && deadline.expired()) fail_late(operation, deadline);
+  }
+  if (!operation.sends) check_size(operation);
+  operations_.remove(ticket);
+}
+
+void PeerTransport::wait_until(const std::function<bool()>& ready, std::span<const int> peers,
+                               Deadline deadline) {
+  Backoff backoff = waiter_.backoff();
+  while (!ready()) {
+    check_aborted();
+    if (backoff.keep_awake()) continue;
+    for (const int peer : peers) {
+      const PeerLink* link = peers_[size_t(peer)].link;
+      if (link != nullptr && !link->closed().empty() && !ready()) fail_lost(peers_[size_t(peer)]);
+    }
+    interests_.clear();
+    for (const int peer : peers) {
+      if (peer != rank()) interests_.push_back({peer, true, false});
+    }
+    waiter_.sleep(interests_, deadline, [&] { return aborted_ || ready(); });
+    if (deadline.expired() && !ready()) {
+      fail(ErrorKind::kPeer, "not complete after {:.3g} s", deadline.seconds());
+    }
+  }
+}
+
+void PeerTransport::open(Peer& peer) {
+  if (!peer.is_open) open_.push_back(&peer);
+  peer.is_open = true;
+}
+
+bool PeerTransport::progress() {
+  bool moved = false;
+  waiter_.before_look(open_.size());
+  for (size_t i = 0; i < open_.size(); ++i) {
+    Peer& peer = *open_[i];
+    moved |= progress(peer);
+    if (peer.messages.has_operations()) continue;
+    peer.is_open = false;
+    open_[i--] = open_.back();
+    open_.pop_back();
+  }
+  return moved;
+}
+
+// What does not carry its seal is this rank's to report: the others see nothing of it.
+bool PeerTransport::progress(Peer& peer) {
+  try {
+    if (peer.link->progress()) return true;
+  } catch (const Tampered& tampered) {
+    if (parts_.store != nullptr) parts_.store->abort(rank(), tampered.what());
+    throw;
+  }
+  if (peer.messages.has_operations() && !peer.link->closed().empty()) fail_lost(peer);
+  return false;
+}
+
+void PeerTransport::sleep(Deadline deadline) {
+  interests_.clear();
+  for (const Peer& peer : peers_) {
+    if (peer.messages.has_operations()) interests_.push_back(peer.messages.interest());
+  }
+  waiter_.sleep(interests_, deadline, [&] { return aborted_ || progress(); });
+}
+
+void PeerTransport::abort(std::string_view reason) noexcept {
+  {
+    const std::lock_guard lock(reason_mutex_);
+    if (reason_.empty()) reason_ = reason;
+  }
+  aborted_ = true;
+  for (const Peer& peer : peers_) {
+    if (peer.link != nullptr) peer.link->shut_down(reason);
+  }
+  waiter_.wake();
+}
+
+void PeerTransport::check_aborted() {
+  if (!aborted_) return;
+  const std::lock_guard lock(reason_mutex_);
+  throw Error(ErrorKind::kPeer, reason_);
+}
+
+// A peer that reacts to the first failure closes its connections too, so the store, which knows the
+// first cause, is asked before the peer is blamed.
+void PeerTransport::fail_lost(const Peer& peer) {
+  check_aborted();
+  if (parts_.store != nullptr) {
+    const auto verdict = parts_.store->wait_verdict(Deadline::after(kVerdictTime));
+    check_aborted();
+    if (verdict) fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
+  }
+  fail(ErrorKind::kPeer, "rank {} {}", peer.messages.peer(), peer.link->closed());
+}
+
+}  // namespace gxp

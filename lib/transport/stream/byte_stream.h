@@ -1,0 +1,32 @@
+// Bytes to and from one peer, in order: what shm and tcp put below a link (stream_link.h).
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "lib/device/memory.h"
+#include "lib/transport/pending_message.h"
+
+namespace gxp {
+
+// Never waits.
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;
+  // Takes as many bytes as fit now from the front of `head`, then of `body`; returns how many.
+  virtual size_t write_some(ConstMemory head, ConstMemory body) = 0;
+  // Fills the front of `target` with what is there; returns how many bytes.
+  virtual size_t read_some(Memory target) = 0;
+  // The same for what `receive` still lacks, stored or combined straight from where it is.
+  virtual size_t deliver_some(PendingMessage& receive) = 0;
+  // "closed its connection": why nothing will be written or read any more, once a call of
+  // write_some or read_some that came after it was set has moved nothing; "" while the peer is
+  // there.
+  [[nodiscard]] virtual std::string_view closed() const = 0;
+  // Wakes the peer if it sleeps.
+  virtual void wake_peer() {}
+  // Lets the peer see the end. Any thread, also during the other calls.
+  virtual void shut_down() noexcept = 0;
+};
+
+}  // namespace gxp
