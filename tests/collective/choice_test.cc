@@ -5,6 +5,7 @@
 
 #include "lib/base/error.h"
 #include "tests/catch.h"
+#include "tests/collective/error_of.h"
 
 using namespace gxp;
 
@@ -49,16 +50,6 @@ double seconds(std::string_view name, Collective collective, double bytes,
   const Profile profile = simple_profile();
   const CostModel model(topology, profile);
   return model.seconds(*find_algorithm(name, collective), bytes, bytes, false);
-}
-
-template <class Act>
-std::string error_of(const Act& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace

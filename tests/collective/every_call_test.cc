@@ -155,7 +155,7 @@ std::string check_random_calls(Communicator& comm, uint64_t seed, int calls) {
 }
 
 // Sums of these are rounded, and so depend on the order.
-std::vector<float> rough_floats(int rank, size_t count) {
+std::vector<float> unordered_floats(int rank, size_t count) {
   std::mt19937 random(unsigned(rank) + 1);
   std::vector<float> values(count);
   for (float& value : values) value = std::ldexp(float(int(random())), int(random() % 40) - 50);
@@ -168,7 +168,7 @@ std::string check_same_bits(Communicator& comm) {
   std::vector<std::vector<float>> inputs;
   std::vector<const std::byte*> sources;
   for (int rank = 0; rank < comm.world_size(); ++rank) {
-    inputs.push_back(rough_floats(rank, kCount));
+    inputs.push_back(unordered_floats(rank, kCount));
     sources.push_back(reinterpret_cast<const std::byte*>(inputs.back().data()));
   }
   std::vector<float> want(kCount);
