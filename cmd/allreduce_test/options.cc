@@ -25,7 +25,7 @@ void add_sweep(CLI::App& app, Sweep& sweep) {
 void add_what(CLI::App& app, AllreduceOptions& options) {
   std::vector<std::string_view> names;
   for (const BenchOperation& operation : operations()) names.push_back(operation.name);
-  app.add_option("--op", options.operation, "BenchOperation to measure")
+  app.add_option("--op", options.operation, "Operation to measure")
       ->type_name(fmt::format("{}|all", fmt::join(names, "|")))
       ->capture_default_str();
   app.add_option("-o,--redop", options.redop, "Reduction, of operations that reduce")

@@ -79,7 +79,7 @@ TEST_CASE("a group maps its ranks and elements to those outside") {
                               if (group.rank() == 2) group.recv(0, {1, 3});
                             },
                         .rounds = nullptr,
-                        .elements_sent = nullptr};
+                        .sent = nullptr};
   const Schedule schedule = record(evens, {.world_size = 5, .count = 20});
   REQUIRE(schedule[4].size() == 1);
   CHECK(to_string(schedule[4][0]) == "send [11, 14) to 2");
@@ -106,4 +106,13 @@ TEST_CASE("hierarchical sends no more between hosts than each host's share needs
   CHECK(leaving(Collective::kReduceScatter) == 400);  // the chunks of the other host
   CHECK(leaving(Collective::kAllGather) == 400);
   CHECK(leaving(Collective::kBroadcast) == 800);
+}
+
+TEST_CASE("each collective has one algorithm for ranks that share memory", "[collective]") {
+  for (const Collective collective : collectives()) {
+    CAPTURE(to_string(collective));
+    CHECK(std::ranges::count_if(algorithms(), [&](const Algorithm& row) {
+            return row.collective == collective && row.medium == Medium::kSharedMemory;
+          }) == 1);
+  }
 }

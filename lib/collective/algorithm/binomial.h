@@ -10,8 +10,6 @@
 //              ceil(log2 p) rounds; every rank but the root sends its buffer once.
 #pragma once
 
-#include <cstdint>
-
 #include "lib/collective/algorithm/algorithm.h"
 
 namespace gxp {
@@ -23,9 +21,5 @@ void binomial_scatter(Primitives& comm, const CallShape& shape);
 
 int binomial_rounds(const CallShape& shape);  // broadcast and reduce
 int binomial_chunks_rounds(const CallShape& shape);
-uint64_t binomial_broadcast_sent(int rank, const CallShape& shape);
-uint64_t binomial_reduce_sent(int rank, const CallShape& shape);
-uint64_t binomial_gather_sent(int rank, const CallShape& shape);
-uint64_t binomial_scatter_sent(int rank, const CallShape& shape);
 
 }  // namespace gxp

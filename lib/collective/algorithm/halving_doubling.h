@@ -33,8 +33,6 @@ void halving_doubling_all_gather(Primitives& comm, const CallShape& shape);
 int halving_doubling_all_reduce_rounds(const CallShape& shape);
 int halving_doubling_reduce_scatter_rounds(const CallShape& shape);
 int halving_doubling_all_gather_rounds(const CallShape& shape);
-uint64_t halving_doubling_all_reduce_sent(int rank, const CallShape& shape);
 uint64_t halving_doubling_reduce_scatter_sent(int rank, const CallShape& shape);
-uint64_t halving_doubling_all_gather_sent(int rank, const CallShape& shape);
 
 }  // namespace gxp

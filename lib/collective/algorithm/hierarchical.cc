@@ -155,29 +155,6 @@ int hierarchical_courier_rounds(const CallShape& shape) {
   return inside + (hosts.count() - 1) * divide_up(hosts.largest(), hosts.smallest());
 }
 
-uint64_t hierarchical_all_reduce_sent(int rank, const CallShape& shape) {
-  const Levels levels(rank, shape);
-  if (levels.hosts.are_equal()) {
-    return ring_all_reduce_sent(levels.index, levels.inside) +
-           halving_doubling_all_reduce_sent(levels.host, levels.chunk_across);
-  }
-  const uint64_t inside = binomial_reduce_sent(levels.index, levels.inside) +
-                          binomial_broadcast_sent(levels.index, levels.inside);
-  if (rank != levels.leader) return inside;
-  return inside + halving_doubling_all_reduce_sent(levels.host, levels.leaders_across);
-}
-
-uint64_t hierarchical_broadcast_sent(int rank, const CallShape& shape) {
-  const Levels levels(rank, shape);
-  const uint64_t inside = binomial_broadcast_sent(levels.index, levels.inside);
-  if (rank != levels.leader) return inside;
-  return inside + binomial_broadcast_sent(levels.host, levels.leaders_across);
-}
-
-uint64_t hierarchical_reduce_sent(int rank, const CallShape& shape) {
-  return rank == shape.root ? 0 : shape.count;
-}
-
 // Every chunk but its own: inside the host those of others to their couriers, then the rest.
 uint64_t hierarchical_reduce_scatter_sent(int rank, const CallShape& shape) {
   return shape.count - Chunks(shape)[rank].count;

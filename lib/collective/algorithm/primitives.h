@@ -34,6 +34,7 @@ struct CollectiveStep {
   bool fold = false;  // combine what arrives with what is there, instead of storing it
   bool token = false;
   bool local = false;  // no peers: `leaving` is copied to, or folded into, `into`
+  bool operator==(const CollectiveStep&) const = default;
 };
 
 class Primitives {

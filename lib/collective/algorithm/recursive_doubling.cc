@@ -27,12 +27,6 @@ int recursive_doubling_rounds(const CallShape& shape) {
   return core.log2_size() + (core.in_pair() ? 2 : 0);
 }
 
-uint64_t recursive_doubling_sent(int rank, const CallShape& shape) {
-  const CoreRanks core(rank, shape.world_size);
-  if (!core.works()) return shape.count;
-  return static_cast<uint64_t>(core.log2_size() + (core.in_pair() ? 1 : 0)) * shape.count;
-}
-
 size_t recursive_doubling_scratch(int rank, const CallShape& shape) {
   const CoreRanks core(rank, shape.world_size);
   return core.works() && core.size() > 1 ? shape.count : 0;

@@ -7,8 +7,6 @@
 // Association: that of core_ranks.h. Scratch: one buffer.
 #pragma once
 
-#include <cstdint>
-
 #include "lib/collective/algorithm/algorithm.h"
 
 namespace gxp {
@@ -17,7 +15,6 @@ void recursive_doubling_all_reduce(Primitives& comm, const CallShape& shape);
 
 // Exact for any count.
 int recursive_doubling_rounds(const CallShape& shape);
-uint64_t recursive_doubling_sent(int rank, const CallShape& shape);
 size_t recursive_doubling_scratch(int rank, const CallShape& shape);
 
 }  // namespace gxp
