@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/collective/algorithm/group.h"
+#include "lib/collective/algorithm/rank_subset.h"
 #include "lib/collective/algorithm/recorder.h"
 #include "tests/catch.h"
 
@@ -74,7 +74,7 @@ TEST_CASE("a group maps its ranks and elements to those outside") {
                         .run =
                             [](Primitives& comm, const CallShape&) {
                               if (comm.rank() % 2 != 0) return;
-                              Group group(comm, {4, 0, 2}, 10);
+                              RankSubset group(comm, {4, 0, 2}, 10);
                               if (group.rank() == 0) group.send(group.world_size() - 1, {1, 3});
                               if (group.rank() == 2) group.recv(0, {1, 3});
                             },

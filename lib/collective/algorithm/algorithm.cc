@@ -95,7 +95,7 @@ constexpr std::array kAlgorithms = {
               .collective = kReduceScatter,
               .layout_invariant = false,
               .run = hierarchical_reduce_scatter,
-              .rounds = hierarchical_courier_rounds,
+              .rounds = hierarchical_relay_rounds,
               .sent = hierarchical_reduce_scatter_sent,
               .uses = {.hosts = true}},
 
@@ -128,7 +128,7 @@ constexpr std::array kAlgorithms = {
               .collective = kAllGather,
               .layout_invariant = true,
               .run = hierarchical_all_gather,
-              .rounds = hierarchical_courier_rounds,
+              .rounds = hierarchical_relay_rounds,
               .sent = hierarchical_all_gather_sent,
               .uses = {.hosts = true}},
 

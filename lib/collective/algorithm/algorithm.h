@@ -16,7 +16,7 @@
 //
 // Association. A reduction's bits depend on the order in which ranks are combined. fold() is
 // commutative in bits, so that order is a tree with unordered children. An algorithm is
-// layout-invariant if this tree is the one of core_ranks.h, neighbouring ranks first, for
+// layout-invariant if this tree is the one of reduction_tree.h, neighbouring ranks first, for
 // every element, whatever its position, the buffer's size and the rank that ends up with it. Then
 // buckets may be cut anywhere, and all layout-invariant algorithms of all-reduce, reduce-scatter
 // and reduce agree in every bit.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "lib/collective/algorithm/core_ranks.h"
+#include "lib/collective/algorithm/reduction_tree.h"
 
 namespace gxp {
 namespace {

@@ -6,7 +6,7 @@
 //   scatter    the same backwards.
 //              (p - 1)/p * bytes at the root. A subtree whose ranks wrap around behind the last
 //              one takes two messages, so up to ceil(log2 p) rounds come on top of as many.
-//   reduce     along the core ranks of core_ranks.h and in that association, whatever the root:
+//   reduce     along the core ranks of reduction_tree.h and in that association, whatever the root:
 //              ceil(log2 p) rounds; every rank but the root sends its buffer once.
 #pragma once
 

@@ -63,7 +63,7 @@ class Primitives {
   void send_and_recv_token(int to, int from) { run({.to = to, .from = from, .token = true}); }
 
  protected:
-  friend class Group;  // passes steps on
+  friend class RankSubset;  // passes steps on
   virtual void run(const CollectiveStep& step) = 0;
 };
 

@@ -4,7 +4,7 @@
 // all-gather is that of halving-doubling.)
 //   all-reduce  k rounds, k * bytes sent by each rank (k = log2 c); if pairs exist, 2 rounds more:
 //               odd members send `bytes` in all, even ones `bytes` more.
-// Association: that of core_ranks.h. Scratch: one buffer.
+// Association: that of reduction_tree.h. Scratch: one buffer.
 #pragma once
 
 #include "lib/collective/algorithm/algorithm.h"
