@@ -116,7 +116,7 @@ class Bench {
       const ChoiceSettings settings{.algorithm = std::string(algorithm.name)};
       comm_.use(settings);
       for (const bool staged : {true, false}) {
-        if (!staged && (!shared_.shared() || algorithm.name != "direct")) continue;
+        if (!staged && !model.in_shared_memory(algorithm)) continue;
         const Plan plan =
             choose(collective, call.dtype, call.count * sizeof(float), settings, model, staged);
         const Memory data = staged ? memory_of(ordinary_) : shared_.memory();
@@ -153,7 +153,7 @@ class Bench {
   void simulate_all(const Profile& profile) {
     const LinkClass& inside = find_link(profile, comm_.transport_name(), comm_.world_size(), 1);
     for (Measured& m : measured_) {
-      if (shared_.shared() && m.algorithm->name == "direct") continue;
+      if (shared_.shared() && m.algorithm->medium == Medium::kSharedMemory) continue;
       const CallShape shape{.world_size = comm_.world_size(),
                             .count = m.bytes / sizeof(float),
                             .segment = m.segment_bytes / sizeof(float)};

@@ -1,5 +1,5 @@
 // Time of an all-reduce between hosts: uncompressed, by the chosen algorithm and by the
-// hierarchical one, and with each compression method.
+// hierarchical one, and with each codec.
 //   RANK=.. WORLD_SIZE=.. MASTER_ADDR=.. MASTER_PORT=.. GXP_JOB_SECRET=..
 //     gxp_compressed_bench [MiB of f32] [rounds]
 // or any other launcher that lib/net/identity/identity.h knows; started once for each rank. The time of a
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lib/base/bytes.h"
-#include "lib/collective/compress/compressed.h"
+#include "lib/collective/compress/compressed_all_reduce.h"
 #include "lib/net/store/rendezvous.h"
 #include "lib/transport/table.h"
 
@@ -49,20 +49,16 @@ void measure(Communicator& comm, Device& device, size_t bytes, int rounds) {
     const double seconds = median_seconds(comm, rounds, body);
     report(comm, name, seconds, (comm.counters().bytes_sent - before) / uint64_t(rounds + 1));
   };
-  if (comm.rank() == 0) fmt::print("{:>12} {:>13} {:>12}\n", "method", "time", "rank 0 sends");
+  if (comm.rank() == 0) fmt::print("{:>12} {:>13} {:>12}\n", "codec", "time", "rank 0 sends");
   for (const char* algorithm : {"auto", "hierarchical"}) {
     comm.use({.algorithm = algorithm, .layout_invariant = false});
     time(algorithm, [&] { comm.all_reduce(memory_of(data), DType::kF32, ReduceOp::kAvg); });
   }
   comm.use({});
   HostGroups groups = split_by_host(comm);
-  constexpr size_t kColumns = 4096;
-  const BufferShape shape{data.size(), DType::kF32, {{0, data.size() / kColumns, kColumns}}};
-  for (const CompressionMethod& method : compression_methods()) {
-    CompressionOptions options;
-    options.method = method.name;
-    const auto all_reduce = make_compressed_all_reduce(options, shape, groups, device);
-    time(method.name, [&] { all_reduce->all_reduce(memory_of(data), ReduceOp::kAvg); });
+  for (const Codec& codec : codecs()) {
+    CompressedAllReduce compressed(codec, {}, data.size(), DType::kF32, groups, device);
+    time(codec.name, [&] { compressed.all_reduce(memory_of(data), ReduceOp::kAvg); });
   }
 }
 

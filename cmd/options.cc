@@ -11,6 +11,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
+#include "lib/collective/tune/choice.h"
 #include "lib/config/settings.h"
 
 namespace gxp {
@@ -33,6 +34,14 @@ std::string type_name_of(const Setting& setting) {
   if (setting.type == SettingType::kBytes) return "SIZE";
   if (setting.type == SettingType::kBool) return "true|false";
   return "N";
+}
+
+// The names of algorithms come from their table, which lib/config does not know.
+std::string doc_of(const Setting& setting) {
+  std::string doc(setting.doc);
+  if (setting.name() == "comm.algorithm")
+    doc += fmt::format(" One of: {}.", fmt::join(algorithm_choices(), ", "));
+  return doc;
 }
 
 }  // namespace
@@ -59,7 +68,7 @@ void add_comm_options(CLI::App& app, std::vector<std::string>& sets) {
     const auto add = [&sets, name = setting.name()](const std::string& value) {
       sets.push_back(name + "=" + value);
     };
-    app.add_option_function<std::string>(option_of(setting), add, std::string(setting.doc))
+    app.add_option_function<std::string>(option_of(setting), add, doc_of(setting))
         ->type_name(type_name_of(setting));
   }
 }

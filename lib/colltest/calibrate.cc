@@ -234,9 +234,8 @@ class Calibration {
         choose(collective, DType::kF32, bytes, {.layout_invariant = false}, model, true);
     if (bytes > kSmallest && best.predicted_seconds > kLongest) return;
     for (const Algorithm& algorithm : algorithms()) {
-      const bool native = model.topology().shared_space &&
-                          (algorithm.name == "direct" || collective == Collective::kBarrier);
-      if (algorithm.collective == collective && !native) measure(algorithm, bytes, model);
+      if (algorithm.collective == collective && !model.in_shared_memory(algorithm))
+        measure(algorithm, bytes, model);
     }
   }
 

@@ -10,16 +10,6 @@
 namespace gxp {
 namespace {
 
-CallShape shape_of(const BenchCase& bench, const Plan& plan, const GroupTopology& topology) {
-  return {.world_size = topology.world_size,
-          .count = bench.count,
-          .root = bench.root,
-          .channels = plan.channels,
-          .segment = plan.segment_bytes / size_of(bench.dtype),
-          .hosts = topology.hosts,
-          .orders = topology.orders};
-}
-
 std::vector<Cell> plan_row(const BenchCase& bench, const Plan& plan, int world_size) {
   const Bandwidth expected =
       bandwidth(*bench.operation, bench.size_bytes(), plan.predicted_seconds, world_size);
@@ -60,11 +50,12 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
     if (!bench.operation->collective) continue;  // one message each; nothing to choose
     const Call call{.collective = *bench.operation->collective,
                     .dtype = bench.dtype,
-                    .count = bench.size_bytes() / size_of(bench.dtype)};
+                    .count = bench.count,
+                    .root = bench.root};
     const Plan plan = choose_sharing(call, settings, model, profile, limits, ordinary_memory);
     table.add_row(plan_row(bench, plan, topology.world_size));
     if (&bench != &cases.back()) continue;
-    const CallShape shape = shape_of(bench, plan, topology);
+    const CallShape shape = shape_of(call, plan, topology);
     const Schedule schedule = record(*plan.algorithm, shape);
     result.steps_head =
         fmt::format("{} of {} {} by {} on {} ranks; ranges are in elements", bench.operation->name,

@@ -173,17 +173,13 @@ CaseRunner::CaseRunner(Communicator& communicator, Device& device, std::span<con
   host_groups_ = split_by_host(communicator);
 }
 
-std::unique_ptr<CompressedAllReduce> CaseRunner::compressed(const BenchCase& bench) {
-  if (bench.codec == nullptr) return nullptr;
-  return make_compressed_all_reduce(
-      {.method = std::string(bench.codec->name), .error_feedback = false},
-      {.count = bench.count, .dtype = bench.dtype}, *host_groups_, device_);
-}
-
 HalfResult CaseRunner::run_half(const BenchCase& bench, bool in_place) {
   Trial trial(communicator_, bench, in_place, options_, first_, second_);
-  const std::unique_ptr<CompressedAllReduce> all_reduce = compressed(bench);
-  if (all_reduce) trial.use(*all_reduce);
+  std::optional<CompressedAllReduce> compressed;
+  if (bench.codec != nullptr) {
+    trial.use(compressed.emplace(*bench.codec, CompressionOptions{.error_feedback = false},
+                                 bench.count, bench.dtype, *host_groups_, device_));
+  }
   for (int i = 0; i < options_.checks; ++i) trial.check();
   const std::vector<Sample> mine = trial.time();
   if (options_.checks > 0) trial.check_after_timing();

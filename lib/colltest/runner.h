@@ -15,7 +15,7 @@
 #include <span>
 
 #include "lib/collective/communicator.h"
-#include "lib/collective/compress/compressed.h"
+#include "lib/collective/compress/compressed_all_reduce.h"
 #include "lib/collective/compress/host_groups.h"
 #include "lib/colltest/guarded_memory.h"
 #include "lib/colltest/result.h"
@@ -48,7 +48,6 @@ class CaseRunner {
 
  private:
   HalfResult run_half(const BenchCase& bench, bool in_place);
-  std::unique_ptr<CompressedAllReduce> compressed(const BenchCase& bench);
 
   Communicator& communicator_;
   Device& device_;

@@ -88,8 +88,7 @@ class Search {
   }
 
   [[nodiscard]] int channels_of(const Algorithm& algorithm) const {
-    const bool has_rings = algorithm.name == "ring" || algorithm.name == "hierarchical";
-    if (settings_.channels > 0 || !has_rings || plan_.rings.empty())
+    if (settings_.channels > 0 || !algorithm.uses.channels || plan_.rings.empty())
       return std::max(1, settings_.channels);
     return int(plan_.rings.size() / gpus_.size());
   }
@@ -97,7 +96,7 @@ class Search {
   bool affordable(const Algorithm& algorithm, const BenchCase& bench, const CallShape& shape) {
     double bytes = 0;
     for (int rank = 0; rank < shape.world_size; ++rank)
-      bytes += double(algorithm.elements_sent(rank, shape)) * double(size_of(bench.dtype));
+      bytes += double(elements_sent(algorithm, rank, shape)) * double(size_of(bench.dtype));
     const SimulationOptions options = options_of(false);
     const double messages = double(algorithm.rounds(shape)) * shape.world_size;
     const double packets = messages + std::min(bytes / double(options.segment_bytes),

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/collective/communicator.h"
-#include "lib/collective/compress/compressed.h"
+#include "lib/collective/compress/compressed_all_reduce.h"
 #include "lib/colltest/cases.h"
 #include "lib/colltest/check.h"
 #include "lib/colltest/guarded_memory.h"

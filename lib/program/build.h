@@ -71,7 +71,7 @@ struct BuiltStep {
 // and update. Where the optimizer is sharded but parameters are not, a step begins with gathering
 // what the step before has updated, beside its first forward units. With replicas, a sum goes to
 // the shards of a group first and then over the replicas, which is smaller by the group's size;
-// with the same bits as over all ranks where a group is 2^k ranks (lib/collective/algorithm/core_ranks.h).
+// with the same bits as over all ranks where a group is 2^k ranks (lib/collective/algorithm/reduction_tree.h).
 //
 // What a unit has not kept is made again right before its backward. The last block's backward
 // follows the loss, so that block keeps all if the arena gets no larger by it, as it does not

@@ -37,10 +37,6 @@ class GroupTraffic {
  private:
   using Key = std::array<uint64_t, 3>;
 
-  [[nodiscard]] bool is_native(const Plan& plan) const {
-    return topology_.shared_space && plan.algorithm->name == "direct";
-  }
-
   // The trainer's buffers are ordinary memory: staged.
   [[nodiscard]] Plan plan_of(const Call& call) const {
     const WayLimits limits{
@@ -48,10 +44,10 @@ class GroupTraffic {
     return choose_sharing(call, network_.choice, model_, network_.profile, limits, true);
   }
 
-  // The formulas are for one host, and for hosts of equal size; they do not tell hosts apart.
-  [[nodiscard]] SentElements elements_sent(const Algorithm& algorithm, int rank,
-                                           const CallShape& shape) const {
-    if (hosts_.empty()) return {.all = algorithm.elements_sent(rank, shape)};
+  // Formulas do not tell hosts apart.
+  [[nodiscard]] SentElements sent_by(const Algorithm& algorithm, int rank,
+                                     const CallShape& shape) const {
+    if (hosts_.empty()) return {.all = elements_sent(algorithm, rank, shape)};
     return count_sent(algorithm, rank, shape);
   }
 
@@ -61,19 +57,14 @@ class GroupTraffic {
     traffic.call = call;
     traffic.plan = plan_of(call);
     const Algorithm& algorithm = *traffic.plan.algorithm;
-    const CallShape shape{.world_size = topology_.world_size,
-                          .count = call.count,
-                          .channels = traffic.plan.channels,
-                          .segment = traffic.plan.segment_bytes / element_bytes,
-                          .hosts = hosts_,
-                          .orders = topology_.orders};
+    const CallShape shape = shape_of(call, traffic.plan, topology_);
     for (int rank = 0; rank < topology_.world_size; ++rank) {
-      const SentElements sent = elements_sent(algorithm, rank, shape);
+      const SentElements sent = sent_by(algorithm, rank, shape);
       traffic.sent.push_back(sent.all * element_bytes);
       traffic.between_hosts.push_back(sent.between_hosts * element_bytes);
     }
     traffic.scratch.resize(traffic.sent.size());
-    if (algorithm.scratch == nullptr || is_native(traffic.plan)) return traffic;
+    if (algorithm.scratch == nullptr || model_.in_shared_memory(algorithm)) return traffic;
     for (int rank = 0; rank < topology_.world_size; ++rank)
       traffic.scratch[size_t(rank)] = algorithm.scratch(rank, shape) * element_bytes;
     return traffic;

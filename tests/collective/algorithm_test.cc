@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/collective/algorithm/group.h"
+#include "lib/collective/algorithm/rank_subset.h"
 #include "lib/collective/algorithm/recorder.h"
 #include "tests/catch.h"
 
@@ -74,12 +74,12 @@ TEST_CASE("a group maps its ranks and elements to those outside") {
                         .run =
                             [](Primitives& comm, const CallShape&) {
                               if (comm.rank() % 2 != 0) return;
-                              Group group(comm, {4, 0, 2}, 10);
+                              RankSubset group(comm, {4, 0, 2}, 10);
                               if (group.rank() == 0) group.send(group.world_size() - 1, {1, 3});
                               if (group.rank() == 2) group.recv(0, {1, 3});
                             },
                         .rounds = nullptr,
-                        .elements_sent = nullptr};
+                        .sent = nullptr};
   const Schedule schedule = record(evens, {.world_size = 5, .count = 20});
   REQUIRE(schedule[4].size() == 1);
   CHECK(to_string(schedule[4][0]) == "send [11, 14) to 2");
@@ -106,4 +106,13 @@ TEST_CASE("hierarchical sends no more between hosts than each host's share needs
   CHECK(leaving(Collective::kReduceScatter) == 400);  // the chunks of the other host
   CHECK(leaving(Collective::kAllGather) == 400);
   CHECK(leaving(Collective::kBroadcast) == 800);
+}
+
+TEST_CASE("each collective has one algorithm for ranks that share memory", "[collective]") {
+  for (const Collective collective : collectives()) {
+    CAPTURE(to_string(collective));
+    CHECK(std::ranges::count_if(algorithms(), [&](const Algorithm& row) {
+            return row.collective == collective && row.medium == Medium::kSharedMemory;
+          }) == 1);
+  }
 }

@@ -4,10 +4,19 @@
 #include <set>
 
 #include "tests/catch.h"
-#include "tests/collective/values.h"
 
 namespace gxp {
 namespace {
+
+// Values of mixed magnitude.
+std::vector<float> rough_floats(int number, size_t count) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    const double seed = double(i + 1) * (number + 1.7);
+    values[i] = float(std::sin(seed) * std::exp2(std::fmod(seed * 3.1, 12.0)));
+  }
+  return values;
+}
 
 std::vector<std::byte> encoded_by(const Codec& codec, const float* x, size_t count) {
   std::vector<std::byte> bytes(codec.wire_bytes(count));

@@ -109,9 +109,7 @@ std::string to_string(const Scene& scene) {
 }
 
 bool in_shared_memory(const Scene& scene) {
-  const Algorithm& algorithm = *scene.algorithm;
-  return scene.transport.starts_with("shm") &&
-         (algorithm.name == "direct" || algorithm.collective == Collective::kBarrier);
+  return scene.transport.starts_with("shm") && scene.algorithm->medium == Medium::kSharedMemory;
 }
 
 bool through_tiles(const Scene& scene) {

@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "tests/catch.h"
+#include "tests/collective/error_of.h"
 #include "tests/temporary_directory.h"
 
 using namespace gxp;
@@ -40,19 +41,8 @@ std::string with(std::string_view old_text, std::string_view new_text) {
   return text;
 }
 
-// "KIND: MESSAGE", or "".
-template <class Act>
-std::string complaint_of(const Act& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return fmt::format("{}: {}", to_string(error.kind()), error.what());
-  }
-  return "";
-}
-
 std::string parse_error_of(std::string_view text) {
-  return complaint_of([&] { parse_profile(text, "p.toml"); });
+  return error_of([&] { parse_profile(text, "p.toml"); });
 }
 
 LinkClass link_of(std::string transport, int ranks, int hosts) {
@@ -139,10 +129,10 @@ TEST_CASE("a broken profile is refused with the line and the key", "[collective]
 }
 
 TEST_CASE("a missing profile names the file and how to make one", "[collective]") {
-  const std::string missing = complaint_of([] { load_profile("/nowhere/p.toml"); });
+  const std::string missing = error_of([] { load_profile("/nowhere/p.toml"); });
   CHECK(contains(missing, "read profile /nowhere/p.toml: No such file"));
   CHECK(contains(missing, "--calibrate"));
-  const std::string refused = complaint_of([] { save_profile({}, "/proc/none/p.toml"); });
+  const std::string refused = error_of([] { save_profile({}, "/proc/none/p.toml"); });
   CHECK(contains(refused, "write profile /proc/none/p.toml: "));
 }
 

@@ -225,7 +225,7 @@ TEST_CASE("every algorithm sends the bytes of its formula in the segments of the
         if (step.local || step.to == kNobody) continue;
         messages += step.token ? 1 : (step.leaving.count + 63) / 64;
       }
-      CHECK(result.bytes_sent[size_t(rank)] == 8 * algorithm.elements_sent(rank, shape));
+      CHECK(result.bytes_sent[size_t(rank)] == 8 * elements_sent(algorithm, rank, shape));
       CHECK(result.messages_sent[size_t(rank)] == messages);
     }
   }

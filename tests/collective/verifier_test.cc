@@ -37,7 +37,7 @@ struct Case {
 // One for all; equal ones, the ranks of each side by side, and apart; unequal ones; one for each.
 std::vector<HostMap> host_maps(const Algorithm& algorithm, int world_size) {
   std::vector<HostMap> maps = {{}};
-  if (algorithm.name != "hierarchical") return maps;
+  if (!algorithm.uses.hosts) return maps;
   maps.resize(6, HostMap(static_cast<size_t>(world_size)));
   for (int rank = 0; rank < world_size; ++rank) {
     const auto r = static_cast<size_t>(rank);
@@ -62,10 +62,7 @@ std::set<size_t> counts(const Algorithm& algorithm, size_t world_size) {
 }
 
 std::set<int> channels(const Algorithm& algorithm) {
-  if (algorithm.name == "ring") return {1, 2, 3};
-  if (algorithm.name == "hierarchical" && algorithm.collective == Collective::kAllReduce) {
-    return {1, 2};
-  }
+  if (algorithm.uses.channels) return {1, 2, 3};
   return {1};
 }
 
@@ -85,7 +82,7 @@ std::vector<std::vector<int>> rings(const Algorithm& algorithm, int world_size) 
 
 // Some 7 elements, or some segments of a huge buffer.
 std::set<size_t> segments(const Algorithm& algorithm, size_t count) {
-  if (algorithm.name != "double-tree") return {0};
+  if (!algorithm.uses.segments) return {0};
   return {0, count > 2000 ? count / 5 : 7};
 }
 
@@ -187,6 +184,34 @@ void check_that_all_are_found(const Change& change) {
 TEST_CASE("every algorithm is right for 1 to 64 ranks and any count") {
   for (int world_size = 1; world_size <= 64; ++world_size) {
     REQUIRE(first_problem(world_size) == "");
+  }
+}
+
+TEST_CASE("the steps of an algorithm depend only on what its row says that it uses") {
+  const HostMap threes = {0, 0, 0, 1, 1, 1};  // pairs combine as a binomial tree does
+  const std::vector<int> rings = {5, 3, 1, 0, 2, 4, 0, 2, 4, 1, 3, 5};
+  const auto shape_with = [&](const ShapeUses& uses) {
+    CallShape shape{.world_size = 6, .count = 24, .root = 1};
+    if (uses.hosts) shape.hosts = threes;
+    if (uses.channels) shape.channels = 2;
+    if (uses.channels) shape.orders.rings = rings;
+    if (uses.segments) shape.segment = 5;
+    return shape;
+  };
+  for (const Algorithm& algorithm : algorithms()) {
+    // Alone, or together with all the rest.
+    const auto matters = [&](bool ShapeUses::*part) {
+      ShapeUses alone;
+      alone.*part = true;
+      ShapeUses rest{.hosts = true, .channels = true, .segments = true};
+      rest.*part = false;
+      const auto steps = [&](const ShapeUses& u) { return record(algorithm, shape_with(u)); };
+      return steps(alone) != steps({}) || steps({true, true, true}) != steps(rest);
+    };
+    CAPTURE(algorithm.name, to_string(algorithm.collective));
+    CHECK(matters(&ShapeUses::hosts) == algorithm.uses.hosts);
+    CHECK(matters(&ShapeUses::channels) == algorithm.uses.channels);
+    CHECK(matters(&ShapeUses::segments) == algorithm.uses.segments);
   }
 }
 
@@ -356,7 +381,7 @@ TEST_CASE("a barrier that lacks a round is found") {
 TEST_CASE("a formula that does not fit is found") {
   Algorithm ring = row("ring", Collective::kAllReduce);
   ring.rounds = [](const CallShape& shape) { return shape.world_size; };
-  ring.elements_sent = [](int, const CallShape& shape) { return uint64_t{2 * shape.count}; };
+  ring.sent = [](int, const CallShape& shape) { return uint64_t{2 * shape.count}; };
   // Four ranks' bytes, and the rounds.
   CHECK(prove(ring, {.world_size = 4, .count = 8}).problems.size() == 5);
 }

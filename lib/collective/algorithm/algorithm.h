@@ -16,7 +16,7 @@
 //
 // Association. A reduction's bits depend on the order in which ranks are combined. fold() is
 // commutative in bits, so that order is a tree with unordered children. An algorithm is
-// layout-invariant if this tree is the one of core_ranks.h, neighbouring ranks first, for
+// layout-invariant if this tree is the one of reduction_tree.h, neighbouring ranks first, for
 // every element, whatever its position, the buffer's size and the rank that ends up with it. Then
 // buckets may be cut anywhere, and all layout-invariant algorithms of all-reduce, reduce-scatter
 // and reduce agree in every bit.
@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "lib/collective/algorithm/primitives.h"
 
@@ -65,7 +66,7 @@ struct CallShape {
   int world_size = 1;
   size_t count = 0;    // elements of the logical buffer
   int root = 0;        // where the collective has one
-  int channels = 1;    // parallel rings; other algorithms ignore it
+  int channels = 1;    // parallel rings
   size_t segment = 0;  // elements that a pipelined tree passes on at a time; 0: all at once
   std::span<const int> hosts{};  // the host of each rank, numbered from 0; empty: all on one
   RankOrders orders{};
@@ -87,6 +88,20 @@ class Chunks {
   int world_size_;
 };
 
+// What a schedule depends on besides rank, world size, count and root. Whoever makes a CallShape for
+// an algorithm need not care: a shape may hold more than the algorithm uses.
+struct ShapeUses {
+  bool hosts = false;     // CallShape::hosts, or the plan's groups
+  bool channels = false;  // CallShape::channels, and the plan's rings
+  bool segments = false;  // CallShape::segment
+};
+
+// How the ranks' data travel where the ranks share memory.
+enum class Medium : uint8_t {
+  kMessages,
+  kSharedMemory,  // without messages (engine/shared_memory/); by messages where memory is not shared
+};
+
 struct Algorithm {
   std::string_view name;
   Collective collective;
@@ -95,10 +110,13 @@ struct Algorithm {
   // Rounds of the one-port model (timeline.h): in a round a rank sends one message and receives
   // one. Exact; an upper bound where hosts differ in size.
   int (*rounds)(const CallShape&);
-  // Elements that `rank` sends.
-  uint64_t (*elements_sent)(int rank, const CallShape&);
+  // Elements that `rank` sends, where to count them (elements_sent()) takes more than some log2(p)
+  // steps a rank; null: they are counted.
+  uint64_t (*sent)(int rank, const CallShape&) = nullptr;
   // Elements that `rank` needs behind `count`; null: none.
   size_t (*scratch)(int rank, const CallShape&) = nullptr;
+  ShapeUses uses{};
+  Medium medium = Medium::kMessages;
 };
 
 // In order of preference, all of one collective together.
@@ -106,5 +124,11 @@ std::span<const Algorithm> algorithms();
 
 // Null if there is none of that name for that collective.
 const Algorithm* find_algorithm(std::string_view name, Collective collective);
+
+// The one that runs in shared memory; null if there is none.
+const Algorithm* find_shared_algorithm(Collective collective);
+
+// Each name once, in the table's order.
+std::vector<std::string_view> algorithm_names();
 
 }  // namespace gxp

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "lib/collective/algorithm/core_ranks.h"
+#include "lib/collective/algorithm/reduction_tree.h"
 
 namespace gxp {
 namespace {
@@ -36,11 +36,6 @@ class Tree {
     const int end = end_of(number);
     act(chunks_.span(rank_of(number), std::min(end, world_size_)));
     if (end > world_size_) act(chunks_.span(0, end - world_size_));
-  }
-  [[nodiscard]] uint64_t elements_of(int number) const {
-    uint64_t count = 0;
-    for_each_run(number, [&](Range run) { count += run.count; });
-    return count;
   }
 
  private:
@@ -125,21 +120,6 @@ int binomial_chunks_rounds(const CallShape& shape) {
     const int bit = std::countr_zero(static_cast<unsigned>(number));
     if (tree.wraps()) delay = 1 + std::max(0, rounds - bit);
   }
-}
-
-uint64_t binomial_broadcast_sent(int rank, const CallShape& shape) {
-  return static_cast<uint64_t>(Tree(rank, shape).children()) * shape.count;
-}
-uint64_t binomial_reduce_sent(int rank, const CallShape& shape) {
-  return rank == shape.root ? 0 : shape.count;
-}
-uint64_t binomial_gather_sent(int rank, const CallShape& shape) {
-  const Tree tree(rank, shape);
-  return tree.is_root() ? 0 : tree.elements_of(tree.number());
-}
-uint64_t binomial_scatter_sent(int rank, const CallShape& shape) {
-  const Tree tree(rank, shape);
-  return tree.elements_of(tree.number()) - Chunks(shape)[rank].count;
 }
 
 }  // namespace gxp

@@ -6,11 +6,9 @@
 //   scatter    the same backwards.
 //              (p - 1)/p * bytes at the root. A subtree whose ranks wrap around behind the last
 //              one takes two messages, so up to ceil(log2 p) rounds come on top of as many.
-//   reduce     along the core ranks of core_ranks.h and in that association, whatever the root:
+//   reduce     along the core ranks of reduction_tree.h and in that association, whatever the root:
 //              ceil(log2 p) rounds; every rank but the root sends its buffer once.
 #pragma once
-
-#include <cstdint>
 
 #include "lib/collective/algorithm/algorithm.h"
 
@@ -23,9 +21,5 @@ void binomial_scatter(Primitives& comm, const CallShape& shape);
 
 int binomial_rounds(const CallShape& shape);  // broadcast and reduce
 int binomial_chunks_rounds(const CallShape& shape);
-uint64_t binomial_broadcast_sent(int rank, const CallShape& shape);
-uint64_t binomial_reduce_sent(int rank, const CallShape& shape);
-uint64_t binomial_gather_sent(int rank, const CallShape& shape);
-uint64_t binomial_scatter_sent(int rank, const CallShape& shape);
 
 }  // namespace gxp

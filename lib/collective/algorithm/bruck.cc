@@ -94,23 +94,6 @@ int bruck_rounds(const CallShape& shape) {
   return std::bit_width(static_cast<unsigned>(shape.world_size) - 1);
 }
 
-uint64_t bruck_all_gather_sent(int rank, const CallShape& shape) {
-  const Blocks blocks(rank, shape);
-  uint64_t sent = 0;
-  for (int distance = 1; distance < shape.world_size; distance *= 2) {
-    sent += blocks.span(0, std::min(distance, shape.world_size - distance)).count;
-  }
-  return sent;
-}
-
-uint64_t bruck_all_to_all_sent(int /*rank*/, const CallShape& shape) {
-  uint64_t blocks = 0;
-  for (int distance = 1; distance < shape.world_size; distance *= 2) {
-    blocks += static_cast<uint64_t>(moving_blocks(distance, shape.world_size));
-  }
-  return blocks * Chunks(shape)[0].count;
-}
-
 size_t bruck_all_gather_scratch(int /*rank*/, const CallShape& shape) {
   return shape.world_size == 1 ? 0 : shape.count;
 }

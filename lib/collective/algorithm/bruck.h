@@ -9,8 +9,6 @@
 //               Scratch: two buffers.
 #pragma once
 
-#include <cstdint>
-
 #include "lib/collective/algorithm/algorithm.h"
 
 namespace gxp {
@@ -19,8 +17,6 @@ void bruck_all_gather(Primitives& comm, const CallShape& shape);
 void bruck_all_to_all(Primitives& comm, const CallShape& shape);
 
 int bruck_rounds(const CallShape& shape);
-uint64_t bruck_all_gather_sent(int rank, const CallShape& shape);
-uint64_t bruck_all_to_all_sent(int rank, const CallShape& shape);
 size_t bruck_all_gather_scratch(int rank, const CallShape& shape);
 size_t bruck_all_to_all_scratch(int rank, const CallShape& shape);
 

@@ -1,6 +1,6 @@
 #include "lib/collective/algorithm/direct.h"
 
-#include "lib/collective/algorithm/core_ranks.h"
+#include "lib/collective/algorithm/reduction_tree.h"
 
 namespace gxp {
 namespace {

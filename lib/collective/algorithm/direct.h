@@ -8,7 +8,7 @@
 //   broadcast, scatter, gather, reduce       p - 1 rounds, all at the root.
 // one-shot all-reduce: all ranks send their whole buffer to all and fold all for themselves: p - 1
 // rounds, (p - 1) * bytes, for the smallest buffers.
-// Association: that of core_ranks.h; the versions are folded when all have arrived. Scratch: the
+// Association: that of reduction_tree.h; the versions are folded when all have arrived. Scratch: the
 // p - 1 versions of a chunk (one-shot and reduce: of the buffer). all-to-all: the p - 1 leaving
 // chunks, so that what arrives can take their places.
 #pragma once

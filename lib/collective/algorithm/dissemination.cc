@@ -15,6 +15,4 @@ int dissemination_rounds(const CallShape& shape) {
   return std::bit_width(static_cast<unsigned>(shape.world_size) - 1);
 }
 
-uint64_t dissemination_barrier_sent(int, const CallShape&) { return 0; }
-
 }  // namespace gxp

@@ -3,8 +3,6 @@
 // ceil(log2 p) rounds each has heard, directly or not, from all.
 #pragma once
 
-#include <cstdint>
-
 #include "lib/collective/algorithm/algorithm.h"
 
 namespace gxp {
@@ -12,6 +10,5 @@ namespace gxp {
 void dissemination_barrier(Primitives& comm, const CallShape& shape);
 
 int dissemination_rounds(const CallShape& shape);
-uint64_t dissemination_barrier_sent(int rank, const CallShape& shape);  // 0
 
 }  // namespace gxp

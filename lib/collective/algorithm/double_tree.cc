@@ -135,19 +135,4 @@ int double_tree_all_reduce_rounds(const CallShape& shape) {
   return double_tree_reduce_rounds(shape) + double_tree_broadcast_rounds(shape);
 }
 
-uint64_t double_tree_broadcast_sent(int rank, const CallShape& shape) {
-  const DoubleTree both(rank, shape);
-  uint64_t sent = 0;
-  for (const OneTree& tree : both.trees()) {
-    tree.for_each_child([&](int) { sent += tree.count(); });
-  }
-  return sent;
-}
-uint64_t double_tree_reduce_sent(int rank, const CallShape& shape) {
-  return rank == shape.root ? 0 : shape.count;
-}
-uint64_t double_tree_all_reduce_sent(int rank, const CallShape& shape) {
-  return double_tree_reduce_sent(rank, shape) + double_tree_broadcast_sent(rank, shape);
-}
-
 }  // namespace gxp

@@ -11,8 +11,6 @@
 // on segment s - depth. So what it waits for in one tree does not hold up the other.
 #pragma once
 
-#include <cstdint>
-
 #include "lib/collective/algorithm/algorithm.h"
 
 namespace gxp {
@@ -24,8 +22,5 @@ void double_tree_reduce(Primitives& comm, const CallShape& shape);
 int double_tree_all_reduce_rounds(const CallShape& shape);
 int double_tree_broadcast_rounds(const CallShape& shape);
 int double_tree_reduce_rounds(const CallShape& shape);
-uint64_t double_tree_all_reduce_sent(int rank, const CallShape& shape);
-uint64_t double_tree_broadcast_sent(int rank, const CallShape& shape);
-uint64_t double_tree_reduce_sent(int rank, const CallShape& shape);
 
 }  // namespace gxp

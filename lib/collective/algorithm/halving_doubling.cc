@@ -1,6 +1,6 @@
 #include "lib/collective/algorithm/halving_doubling.h"
 
-#include "lib/collective/algorithm/core_ranks.h"
+#include "lib/collective/algorithm/reduction_tree.h"
 
 namespace gxp {
 namespace {
@@ -89,19 +89,6 @@ void gather_by_doubling(Primitives& comm, const Core& core) {
 }
 
 // Halving and doubling: together they send what was held before each halving.
-uint64_t all_reduce_sent(const Core& core) {
-  uint64_t sent = 0;
-  for (int distance = 1; distance < core.size(); distance *= 2)
-    sent += core.share_of(core.index(), distance).count;
-  return sent;
-}
-
-uint64_t gathering_sent(const Core& core) {
-  uint64_t sent = 0;
-  for (int held = 1; held < core.size(); held *= 2) sent += core.group_of(core.index(), held).count;
-  return sent;
-}
-
 }  // namespace
 
 void halving_doubling_reduce_scatter(Primitives& comm, const CallShape& shape) {
@@ -150,18 +137,6 @@ uint64_t halving_doubling_reduce_scatter_sent(int rank, const CallShape& shape) 
   if (!core.works()) return shape.count;
   const size_t handed_out = core.in_pair() ? core.chunk_of(core.neighbour()).count : 0;
   return shape.count - core.group_of(core.index(), 1).count + handed_out;
-}
-
-uint64_t halving_doubling_all_gather_sent(int rank, const CallShape& shape) {
-  const Core core(rank, shape);
-  if (!core.works()) return core.chunk_of(rank).count;
-  return gathering_sent(core) + (core.in_pair() ? shape.count : 0);
-}
-
-uint64_t halving_doubling_all_reduce_sent(int rank, const CallShape& shape) {
-  const Core core(rank, shape);
-  if (!core.works()) return shape.count;
-  return all_reduce_sent(core) + (core.in_pair() ? shape.count : 0);
 }
 
 }  // namespace gxp

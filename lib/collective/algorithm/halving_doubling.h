@@ -1,6 +1,6 @@
 // Vector halving with distance doubling, and back: Rabenseifner, "Optimization of Collective
 // Reduction Operations", ICCS 2004; Thakur, Rabenseifner & Gropp, Int. J. High Perform. Comput.
-// Appl. 19(1), 2005; for any world size over the c core ranks and e pairs of core_ranks.h, which
+// Appl. 19(1), 2005; for any world size over the c core ranks and e pairs of reduction_tree.h, which
 // also gives the association.
 //   fold in     each odd member sends its whole buffer to its even neighbour.
 //   halving     core ranks at distance 1, 2, ... c/2 exchange and fold halves of what they hold.
@@ -33,8 +33,6 @@ void halving_doubling_all_gather(Primitives& comm, const CallShape& shape);
 int halving_doubling_all_reduce_rounds(const CallShape& shape);
 int halving_doubling_reduce_scatter_rounds(const CallShape& shape);
 int halving_doubling_all_gather_rounds(const CallShape& shape);
-uint64_t halving_doubling_all_reduce_sent(int rank, const CallShape& shape);
 uint64_t halving_doubling_reduce_scatter_sent(int rank, const CallShape& shape);
-uint64_t halving_doubling_all_gather_sent(int rank, const CallShape& shape);
 
 }  // namespace gxp

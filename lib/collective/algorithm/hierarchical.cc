@@ -4,10 +4,10 @@
 #include <map>
 
 #include "lib/collective/algorithm/binomial.h"
-#include "lib/collective/algorithm/couriers.h"
-#include "lib/collective/algorithm/group.h"
 #include "lib/collective/algorithm/halving_doubling.h"
 #include "lib/collective/algorithm/hosts.h"
+#include "lib/collective/algorithm/rank_subset.h"
+#include "lib/collective/algorithm/relays.h"
 #include "lib/collective/algorithm/ring.h"
 
 namespace gxp {
@@ -56,9 +56,9 @@ struct Levels {
 
 void hierarchical_all_reduce(Primitives& comm, const CallShape& shape) {
   const Levels levels(comm.rank(), shape);
-  Group inside(comm, levels.hosts.members(levels.host));
+  RankSubset inside(comm, levels.hosts.members(levels.host));
   if (levels.hosts.are_equal()) {
-    Group across(comm, levels.hosts.across(levels.index), levels.chunk.begin);
+    RankSubset across(comm, levels.hosts.across(levels.index), levels.chunk.begin);
     ring_reduce_scatter(inside, levels.inside);
     halving_doubling_all_reduce(across, levels.chunk_across);
     ring_all_gather(inside, levels.inside);
@@ -66,7 +66,7 @@ void hierarchical_all_reduce(Primitives& comm, const CallShape& shape) {
   }
   binomial_reduce(inside, levels.inside);
   if (comm.rank() == levels.leader) {
-    Group leaders(comm, levels.leaders);
+    RankSubset leaders(comm, levels.leaders);
     halving_doubling_all_reduce(leaders, levels.leaders_across);
   }
   binomial_broadcast(inside, levels.inside);
@@ -75,53 +75,53 @@ void hierarchical_all_reduce(Primitives& comm, const CallShape& shape) {
 void hierarchical_broadcast(Primitives& comm, const CallShape& shape) {
   const Levels levels(comm.rank(), shape);
   if (comm.rank() == levels.leader) {
-    Group leaders(comm, levels.leaders);
+    RankSubset leaders(comm, levels.leaders);
     binomial_broadcast(leaders, levels.leaders_across);
   }
-  Group inside(comm, levels.hosts.members(levels.host));
+  RankSubset inside(comm, levels.hosts.members(levels.host));
   binomial_broadcast(inside, levels.inside);
 }
 
 void hierarchical_reduce(Primitives& comm, const CallShape& shape) {
   const Levels levels(comm.rank(), shape);
-  Group inside(comm, levels.hosts.members(levels.host));
+  RankSubset inside(comm, levels.hosts.members(levels.host));
   binomial_reduce(inside, levels.inside);
   if (comm.rank() != levels.leader) return;
-  Group leaders(comm, levels.leaders);
+  RankSubset leaders(comm, levels.leaders);
   binomial_reduce(leaders, levels.leaders_across);
 }
 
 void hierarchical_reduce_scatter(Primitives& comm, const CallShape& shape) {
   const int rank = comm.rank();
   const Chunks chunks(shape);
-  const Couriers couriers(rank, shape);
-  for (int peer : couriers.peers_after()) {
-    for (int r : couriers.served_by(peer)) comm.send(peer, chunks[r]);
+  const Relays relays(rank, shape);
+  for (int peer : relays.peers_after()) {
+    for (int r : relays.served_by(peer)) comm.send(peer, chunks[r]);
   }
-  for (int peer : couriers.peers_before()) {
-    for (int r : couriers.served_by(rank)) comm.recv_and_fold(peer, chunks[r]);
+  for (int peer : relays.peers_before()) {
+    for (int r : relays.served_by(rank)) comm.recv_and_fold(peer, chunks[r]);
   }
-  for (int host : couriers.hosts_after()) {
-    for (int r : couriers.served_on(host)) comm.send(r, chunks[r]);
+  for (int host : relays.hosts_after()) {
+    for (int r : relays.served_on(host)) comm.send(r, chunks[r]);
   }
-  for (int host : couriers.hosts_before()) {
-    comm.recv_and_fold(couriers.courier_on(host), chunks[rank]);
+  for (int host : relays.hosts_before()) {
+    comm.recv_and_fold(relays.relay_on(host), chunks[rank]);
   }
 }
 
 void hierarchical_all_gather(Primitives& comm, const CallShape& shape) {
   const int rank = comm.rank();
   const Chunks chunks(shape);
-  const Couriers couriers(rank, shape);
-  for (int host : couriers.hosts_after()) comm.send(couriers.courier_on(host), chunks[rank]);
-  for (int host : couriers.hosts_before()) {
-    for (int r : couriers.served_on(host)) comm.recv(r, chunks[r]);
+  const Relays relays(rank, shape);
+  for (int host : relays.hosts_after()) comm.send(relays.relay_on(host), chunks[rank]);
+  for (int host : relays.hosts_before()) {
+    for (int r : relays.served_on(host)) comm.recv(r, chunks[r]);
   }
-  for (int peer : couriers.peers_after()) {
-    for (int r : couriers.served_by(rank)) comm.send(peer, chunks[r]);
+  for (int peer : relays.peers_after()) {
+    for (int r : relays.served_by(rank)) comm.send(peer, chunks[r]);
   }
-  for (int peer : couriers.peers_before()) {
-    for (int r : couriers.served_by(peer)) comm.recv(peer, chunks[r]);
+  for (int peer : relays.peers_before()) {
+    for (int r : relays.served_by(peer)) comm.recv(peer, chunks[r]);
   }
 }
 
@@ -139,9 +139,9 @@ int hierarchical_tree_rounds(const CallShape& shape) {
          binomial_rounds({.world_size = hosts.largest()});
 }
 
-// As if all hosts took each step together: inside, as many rounds as the busiest courier serves
+// As if all hosts took each step together: inside, as many rounds as the busiest relay serves
 // ranks, for each peer; across, as many as one serves on another host, for each host.
-int hierarchical_courier_rounds(const CallShape& shape) {
+int hierarchical_relay_rounds(const CallShape& shape) {
   const HostsOfCall hosts(shape);
   const auto divide_up = [](int a, int b) { return (a + b - 1) / b; };
   std::map<int, int> hosts_of_size;
@@ -155,41 +155,17 @@ int hierarchical_courier_rounds(const CallShape& shape) {
   return inside + (hosts.count() - 1) * divide_up(hosts.largest(), hosts.smallest());
 }
 
-uint64_t hierarchical_all_reduce_sent(int rank, const CallShape& shape) {
-  const Levels levels(rank, shape);
-  if (levels.hosts.are_equal()) {
-    return ring_all_reduce_sent(levels.index, levels.inside) +
-           halving_doubling_all_reduce_sent(levels.host, levels.chunk_across);
-  }
-  const uint64_t inside = binomial_reduce_sent(levels.index, levels.inside) +
-                          binomial_broadcast_sent(levels.index, levels.inside);
-  if (rank != levels.leader) return inside;
-  return inside + halving_doubling_all_reduce_sent(levels.host, levels.leaders_across);
-}
-
-uint64_t hierarchical_broadcast_sent(int rank, const CallShape& shape) {
-  const Levels levels(rank, shape);
-  const uint64_t inside = binomial_broadcast_sent(levels.index, levels.inside);
-  if (rank != levels.leader) return inside;
-  return inside + binomial_broadcast_sent(levels.host, levels.leaders_across);
-}
-
-uint64_t hierarchical_reduce_sent(int rank, const CallShape& shape) {
-  return rank == shape.root ? 0 : shape.count;
-}
-
-// Every chunk but its own: inside the host those of others to their couriers, then the rest.
+// Every chunk but its own: inside the host those of others to their relays, then the rest.
 uint64_t hierarchical_reduce_scatter_sent(int rank, const CallShape& shape) {
   return shape.count - Chunks(shape)[rank].count;
 }
 
 uint64_t hierarchical_all_gather_sent(int rank, const CallShape& shape) {
   const Chunks chunks(shape);
-  const Couriers couriers(rank, shape);
+  const Relays relays(rank, shape);
   uint64_t served = 0;
-  for (int r : couriers.served_by(rank)) served += chunks[r].count;
-  return couriers.hosts_after().size() * chunks[rank].count +
-         couriers.peers_after().size() * served;
+  for (int r : relays.served_by(rank)) served += chunks[r].count;
+  return relays.hosts_after().size() * chunks[rank].count + relays.peers_after().size() * served;
 }
 
 }  // namespace gxp

@@ -34,6 +34,7 @@ struct CollectiveStep {
   bool fold = false;  // combine what arrives with what is there, instead of storing it
   bool token = false;
   bool local = false;  // no peers: `leaving` is copied to, or folded into, `into`
+  bool operator==(const CollectiveStep&) const = default;
 };
 
 class Primitives {
@@ -62,7 +63,7 @@ class Primitives {
   void send_and_recv_token(int to, int from) { run({.to = to, .from = from, .token = true}); }
 
  protected:
-  friend class Group;  // passes steps on
+  friend class RankSubset;  // passes steps on
   virtual void run(const CollectiveStep& step) = 0;
 };
 

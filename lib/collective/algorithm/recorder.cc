@@ -63,6 +63,13 @@ SentElements count_sent(const Algorithm& algorithm, int rank, const CallShape& s
   return counter.sent();
 }
 
+uint64_t elements_sent(const Algorithm& algorithm, int rank, const CallShape& shape) {
+  if (algorithm.sent != nullptr) return algorithm.sent(rank, shape);
+  CallShape whole = shape;
+  whole.segment = 0;  // segments cut messages and change no sum
+  return count_sent(algorithm, rank, whole).all;
+}
+
 std::string to_string(Range range) { return fmt::format("[{}, {})", range.begin, range.end()); }
 
 std::string to_string(const CollectiveStep& step) {

@@ -15,13 +15,16 @@ using Schedule = std::vector<std::vector<CollectiveStep>>;
 
 Schedule record(const Algorithm& algorithm, const CallShape& shape);
 
-// Elements that `rank` sends: all of them, and those to other hosts. What the formula says, from
-// the steps; they are not kept.
+// Elements that `rank` sends: all of them, and those to other hosts, counted step by step.
 struct SentElements {
   uint64_t all = 0;
   uint64_t between_hosts = 0;
 };
 SentElements count_sent(const Algorithm& algorithm, int rank, const CallShape& shape);
+
+// Elements that `rank` sends in all: by the algorithm's formula, else counted. Cost: some log2(p)
+// steps.
+uint64_t elements_sent(const Algorithm& algorithm, int rank, const CallShape& shape);
 
 std::string to_string(Range range);  // "[0, 4)"
 

@@ -1,6 +1,6 @@
 #include "lib/collective/algorithm/recursive_doubling.h"
 
-#include "lib/collective/algorithm/core_ranks.h"
+#include "lib/collective/algorithm/reduction_tree.h"
 
 namespace gxp {
 
@@ -25,12 +25,6 @@ void recursive_doubling_all_reduce(Primitives& comm, const CallShape& shape) {
 int recursive_doubling_rounds(const CallShape& shape) {
   const CoreRanks core(0, shape.world_size);
   return core.log2_size() + (core.in_pair() ? 2 : 0);
-}
-
-uint64_t recursive_doubling_sent(int rank, const CallShape& shape) {
-  const CoreRanks core(rank, shape.world_size);
-  if (!core.works()) return shape.count;
-  return static_cast<uint64_t>(core.log2_size() + (core.in_pair() ? 1 : 0)) * shape.count;
 }
 
 size_t recursive_doubling_scratch(int rank, const CallShape& shape) {

@@ -4,10 +4,8 @@
 // all-gather is that of halving-doubling.)
 //   all-reduce  k rounds, k * bytes sent by each rank (k = log2 c); if pairs exist, 2 rounds more:
 //               odd members send `bytes` in all, even ones `bytes` more.
-// Association: that of core_ranks.h. Scratch: one buffer.
+// Association: that of reduction_tree.h. Scratch: one buffer.
 #pragma once
-
-#include <cstdint>
 
 #include "lib/collective/algorithm/algorithm.h"
 
@@ -17,7 +15,6 @@ void recursive_doubling_all_reduce(Primitives& comm, const CallShape& shape);
 
 // Exact for any count.
 int recursive_doubling_rounds(const CallShape& shape);
-uint64_t recursive_doubling_sent(int rank, const CallShape& shape);
 size_t recursive_doubling_scratch(int rank, const CallShape& shape);
 
 }  // namespace gxp

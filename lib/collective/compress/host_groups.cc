@@ -20,21 +20,7 @@ HostGroups split_by_host(Communicator& comm, std::span<const int> host_of_ranks)
   groups.all = &comm;
   groups.within = comm.split(host, comm.rank());
   groups.between = comm.split(index, host);
-  for (int rank = 0; rank < comm.world_size(); ++rank) {
-    groups.in_order &= rank == hosts.host_of(rank) * hosts.smallest() + hosts.index_of(rank);
-  }
   return groups;
-}
-
-uint64_t bytes_sent(const Communicator& comm, const Call& call) {
-  const Plan plan = comm.plan(call);
-  const CallShape shape{.world_size = comm.world_size(),
-                        .count = call.count,
-                        .root = call.root,
-                        .channels = plan.channels,
-                        .segment = plan.segment_bytes / size_of(call.dtype),
-                        .hosts = comm.hosts()};
-  return plan.algorithm->elements_sent(comm.rank(), shape) * size_of(call.dtype);
 }
 
 }  // namespace gxp

@@ -8,8 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include "lib/base/error.h"
-
 namespace gxp {
 namespace {
 
@@ -101,21 +99,6 @@ StragglerRanking rank_stragglers(std::span<const FlightRecord> records) {
     if (arrivals.size() == sizes[operation]) tally.add(arrivals);
   }
   return std::move(tally).finish(by_duration);
-}
-
-StragglerRanking rank_lateness(std::span<const std::vector<double>> lateness_s) {
-  std::vector<int> ranks;
-  for (const auto& own : lateness_s) {
-    GXP_ASSERT(own.size() == lateness_s.front().size());
-    ranks.push_back(int(ranks.size()));
-  }
-  Tally tally(std::move(ranks));
-  for (size_t i = 0; !lateness_s.empty() && i < lateness_s.front().size(); ++i) {
-    Arrivals arrivals;
-    for (size_t at = 0; at < lateness_s.size(); ++at) arrivals.emplace_back(at, lateness_s[at][i]);
-    tally.add(arrivals);
-  }
-  return std::move(tally).finish(false);
 }
 
 std::string to_text(const StragglerRanking& ranking) {

@@ -31,10 +31,6 @@ struct StragglerRanking {
 // time, as all-reduce, all-gather and barrier do, and only these count then. Pure.
 StragglerRanking rank_stragglers(std::span<const FlightRecord> records);
 
-// The same of lateness measured otherwise: lateness_s[rank][i] of operation i, in seconds behind
-// whom came first; as many on each rank.
-StragglerRanking rank_lateness(std::span<const std::vector<double>> lateness_s);
-
 // One line a rank, the worst first: "rank 2: last in 31 of 40, late by 1.2 ms (median), 7.8 ms
 // (p99)".
 std::string to_text(const StragglerRanking& ranking);

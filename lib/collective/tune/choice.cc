@@ -76,9 +76,8 @@ void take_measured(std::vector<Candidate>& candidates, size_t bytes, const CostM
 // What a candidate must have of the time of one that stands above it.
 double good_enough(const Candidate& candidate, const CostModel& model) {
   if (candidate.measured) return 1;
-  // In shared memory `direct` is one routine, whose time was measured and not put together.
-  const bool native = model.topology().shared_space && candidate.algorithm->name == "direct";
-  return native ? 1 / kClearlyBetter : kClearlyBetter;
+  // In shared memory an algorithm is one routine, whose time was measured and not put together.
+  return model.in_shared_memory(*candidate.algorithm) ? 1 / kClearlyBetter : kClearlyBetter;
 }
 
 std::string reason_of(const Candidate& best, const Candidate& next, bool wanted) {
@@ -90,10 +89,21 @@ std::string reason_of(const Candidate& best, const Candidate& next, bool wanted)
 
 }  // namespace
 
+CallShape shape_of(const Call& call, const Plan& plan, const GroupTopology& topology) {
+  return {.world_size = topology.world_size,
+          .count = call.count,
+          .root = call.root,
+          .channels = plan.channels,
+          .segment = round_up(plan.segment_bytes, size_t{64}) / size_of(call.dtype),
+          .hosts = topology.hosts,
+          .orders = topology.orders};
+}
+
 Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettings& settings,
             const CostModel& model, bool staged) {
-  const std::string name = parse_shared_way(settings.algorithm) ? "direct" : settings.algorithm;
-  const Algorithm* wanted = find_algorithm(name, collective);
+  const Algorithm* wanted = parse_shared_way(settings.algorithm)
+                                ? find_shared_algorithm(collective)
+                                : find_algorithm(settings.algorithm, collective);
   std::vector<Candidate> candidates;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != collective || (wanted != nullptr && &algorithm != wanted)) continue;
@@ -119,7 +129,7 @@ Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettin
             .predicted_seconds = best.seconds,
             .reason = reason_of(best, next, wanted != nullptr)};
   // More channels only pay where a rank has several links, which no transport here has.
-  if (best.algorithm->name == "ring" && settings.channels > 0) plan.channels = settings.channels;
+  if (best.algorithm->uses.channels && settings.channels > 0) plan.channels = settings.channels;
   return plan;
 }
 
@@ -128,13 +138,16 @@ Plan choose(Collective collective, DType dtype, size_t bytes, const GroupTopolog
   return choose(collective, dtype, bytes, settings, CostModel(topology, profile));
 }
 
-void check_algorithm_name(std::string_view wanted) {
+std::vector<std::string> algorithm_choices() {
   std::vector<std::string> names = {"auto"};
-  for (const Algorithm& row : algorithms()) {
-    if (std::ranges::find(names, row.name) == names.end()) names.emplace_back(row.name);
-  }
+  for (const std::string_view name : algorithm_names()) names.emplace_back(name);
   for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles})
     names.emplace_back(to_string(way));
+  return names;
+}
+
+void check_algorithm_name(std::string_view wanted) {
+  const std::vector<std::string> names = algorithm_choices();
   if (std::ranges::find(names, wanted) != names.end()) return;
   fail(ErrorKind::kConfig, "choose algorithm '{}': there is none of that name; use one of: {}{}",
        wanted, fmt::join(names, ", "), did_you_mean(wanted, names));

@@ -7,9 +7,10 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/dtype.h"
-#include "lib/collective/algorithm/algorithm.h"
+#include "lib/collective/algorithm/call.h"
 #include "lib/collective/tune/cost_model.h"
 #include "lib/collective/tune/profile.h"
 #include "lib/collective/tune/shared_ways.h"
@@ -20,7 +21,7 @@ namespace gxp {
 struct ChoiceSettings {
   std::string algorithm = "auto";  // auto, or a name in algorithms()
   bool layout_invariant = true;    // auto takes only algorithms whose order ignores the layout
-  int channels = 0;                // of a ring; 0: chosen
+  int channels = 0;                // parallel rings; 0: chosen
   size_t segment_bytes = 0;        // unit of pipelining; 0: chosen
 };
 
@@ -33,9 +34,12 @@ struct Plan {
   std::string reason;  // "11.2 us measured; next is ring, 19 us", or "... predicted; ..."
 };
 
+// The shape of a call that runs by a plan; it borrows the topology's vectors. Segments are whole
+// cache lines.
+CallShape shape_of(const Call& call, const Plan& plan, const GroupTopology& topology);
+
 // `bytes` of the logical buffer. A collective that has no algorithm of the wanted name takes its
-// best. `direct` is taken to run in the peers' memory where there is a shared space; `staged`: the
-// call's memory is not from Communicator::allocate().
+// best. `staged`: the call's memory is not from Communicator::allocate().
 // Cost: a few microseconds, and the reason's text.
 Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettings& settings,
             const CostModel& model, bool staged = false);
@@ -43,6 +47,9 @@ Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettin
 // The same for a caller without a model of its own. Cost: the model's.
 Plan choose(Collective collective, DType dtype, size_t bytes, const GroupTopology& topology,
             const ChoiceSettings& settings, const Profile& profile);
+
+// What a user may ask for: "auto", the algorithms, and the ways of shared memory.
+std::vector<std::string> algorithm_choices();
 
 // Throws kConfig, with the names there are, unless `wanted` is "auto" or some algorithm's name.
 void check_algorithm_name(std::string_view wanted);

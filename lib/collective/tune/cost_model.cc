@@ -193,7 +193,7 @@ std::vector<Round> rounds_by_formula(const Algorithm& algorithm, const CallShape
   uint64_t most = 0;
   uint64_t total = 0;
   for (int rank = 0; rank < shape.world_size; ++rank) {
-    const uint64_t sent = algorithm.elements_sent(rank, shape);
+    const uint64_t sent = elements_sent(algorithm, rank, shape);
     most = std::max(most, sent);
     total += sent;
   }
@@ -266,14 +266,15 @@ void CostModel::find_curves(const LinkClass* link_of_these_ranks) {
     }
     if (link_of_these_ranks == nullptr) continue;
     for (const Algorithm& algorithm : algorithms()) {
-      // Where the ranks shared memory, "direct-..." is not by messages.
+      // Whether it went by messages when it was measured.
       const bool was_native =
           link_of_these_ranks->curve(native_curve_name(algorithm.collective, true)) != nullptr;
-      const bool same_way = algorithm.name != "direct" || was_native == is_native(algorithm);
+      const bool same_way =
+          algorithm.medium == Medium::kMessages || was_native == in_shared_memory(algorithm);
       measured_[{&algorithm, staged}] =
-          !same_way              ? nullptr
-          : is_native(algorithm) ? native_[{algorithm.collective, staged}]
-                                 : link_of_these_ranks->curve(message_curve_name(algorithm));
+          !same_way                     ? nullptr
+          : in_shared_memory(algorithm) ? native_[{algorithm.collective, staged}]
+                                        : link_of_these_ranks->curve(message_curve_name(algorithm));
     }
   }
 }
@@ -302,7 +303,7 @@ bool CostModel::pipelined(const Algorithm& algorithm) const {
 
 double CostModel::seconds(const Algorithm& algorithm, double bytes, double segment_bytes,
                           bool staged) const {
-  if (is_native(algorithm)) {
+  if (in_shared_memory(algorithm)) {
     const CostCurve* native = native_.at({algorithm.collective, staged});
     if (native != nullptr) return native->at(bytes) * local_scale_;
   }
@@ -335,8 +336,8 @@ std::optional<double> CostModel::measured(const Algorithm& algorithm, double byt
   return found->second->at(bytes);
 }
 
-bool CostModel::is_native(const Algorithm& algorithm) const {
-  return topology_.shared_space && algorithm.name == "direct";
+bool CostModel::in_shared_memory(const Algorithm& algorithm) const {
+  return topology_.shared_space && algorithm.medium == Medium::kSharedMemory;
 }
 
 double CostModel::seconds_of(std::span<const Round> rounds, const Amount& amount) const {

@@ -70,6 +70,8 @@ class CostModel {
   // Never falls with `bytes`. Cost: as seconds().
   [[nodiscard]] std::optional<double> measured(const Algorithm& algorithm, double bytes,
                                                bool staged) const;
+  // Whether the ranks run it in memory that they share, without messages.
+  [[nodiscard]] bool in_shared_memory(const Algorithm& algorithm) const;
   // Whether segments make a difference to it.
   [[nodiscard]] bool pipelined(const Algorithm& algorithm) const;
 
@@ -104,7 +106,6 @@ class CostModel {
   [[nodiscard]] double seconds_of(const Round& round, double first_byte,
                                   const Amount& amount) const;
   [[nodiscard]] double placing_seconds(Collective collective, double bytes) const;
-  [[nodiscard]] bool is_native(const Algorithm& algorithm) const;
   [[nodiscard]] const LinkClass* link_of_these_ranks() const;
   void find_curves(const LinkClass* link_of_these_ranks);
 

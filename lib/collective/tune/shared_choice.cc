@@ -17,11 +17,6 @@ bool leaves_open(const ChoiceSettings& settings) {
   return settings.algorithm == "auto" || wanted_way(settings);
 }
 
-// Whether the plan is without messages.
-bool is_shared(const Plan& plan, const CostModel& model) {
-  return model.topology().shared_space && plan.algorithm->name == "direct";
-}
-
 }  // namespace
 
 std::optional<SharedWay> wanted_way(const ChoiceSettings& settings) {
@@ -38,19 +33,20 @@ Plan choose_sharing(const Call& call, const ChoiceSettings& settings, const Cost
   Plan plan = choose_with(settings);
   if (!topology.shared_space) return plan;
   const LinkClass* const ways = find_ways(profile, topology.transport, topology.world_size);
-  const bool has_direct = find_algorithm("direct", call.collective) != nullptr;
-  if (!is_shared(plan, model) && has_direct && leaves_open(settings)) {
+  const Algorithm* const shared_row = find_shared_algorithm(call.collective);
+  if (!model.in_shared_memory(*plan.algorithm) && shared_row != nullptr && leaves_open(settings)) {
     ChoiceSettings shared = settings;
-    shared.algorithm = "direct";
-    Plan direct = choose_with(shared);
+    shared.algorithm = shared_row->name;
+    Plan without_messages = choose_with(shared);
     const bool comparable = messages_compete(profile, topology.transport, topology.world_size);
     const double meeting = staged ? meeting_seconds(ways) : 0;
-    if (comparable && plan.predicted_seconds + meeting < direct.predicted_seconds) return plan;
-    direct.reason =
-        fmt::format("{}; ranks share memory", direct.reason.substr(0, direct.reason.find(';')));
-    plan = std::move(direct);
+    if (comparable && plan.predicted_seconds + meeting < without_messages.predicted_seconds)
+      return plan;
+    plan = std::move(without_messages);
+    plan.reason =
+        fmt::format("{}; ranks share memory", plan.reason.substr(0, plan.reason.find(';')));
   }
-  if (is_shared(plan, model)) {
+  if (model.in_shared_memory(*plan.algorithm)) {
     const SharedWays taken = fastest_ways(ways, call.collective, bytes, limits);
     plan.way = staged ? taken.ordinary : taken.communicator;
     plan.reason += "; by " + describe_ways(ways, call.collective, bytes, limits, !staged);

@@ -7,15 +7,15 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/collective/algorithm/core_ranks.h"
 #include "lib/collective/algorithm/hosts.h"
-#include "lib/collective/verify/contents.h"
+#include "lib/collective/algorithm/reduction_tree.h"
+#include "lib/collective/verify/symbolic_buffer.h"
 #include "lib/collective/verify/timeline.h"
 
 namespace gxp {
 namespace {
 
-// The tree of core_ranks.h.
+// The tree of reduction_tree.h.
 uint64_t core_tree(int world_size) {
   const CoreRanks core(0, world_size);
   std::vector<uint64_t> values;
@@ -39,7 +39,7 @@ struct Wanted {
 
 // One rank in the replay.
 struct RankState {
-  Contents contents;
+  SymbolicBuffer contents;
   RankSet known;  // from whom it has heard, itself too
   uint64_t elements_sent = 0;
 };
@@ -130,7 +130,7 @@ class Verifier {
 
   void follow_contents() {
     for (int rank = 0; rank < shape_.world_size; ++rank) {
-      states_.push_back({Contents(buffer_size(rank)), only(rank)});
+      states_.push_back({SymbolicBuffer(buffer_size(rank)), only(rank)});
       state(rank).contents.place(input_of(rank), leaf(rank));
     }
     std::vector<RankSet> known(timeline_.messages.size());  // to the sender
@@ -169,7 +169,7 @@ class Verifier {
 
   void fill(const StepEvent& event, const std::vector<Stretch>& stretches) {
     const CollectiveStep& step = steps_of(event.rank)[event.step];
-    Contents& contents = state(event.rank).contents;
+    SymbolicBuffer& contents = state(event.rank).contents;
     if (!step.fold) return contents.store(stretches, step.into.begin);
     const std::string wrong = contents.fold(stretches, step.into.begin);
     if (!wrong.empty()) problem_at(event.rank, event.step, "{}", wrong);
@@ -262,8 +262,8 @@ class Verifier {
   void check_cost() {
     int rounds = 0;
     for (const Message& message : timeline_.messages) rounds = std::max(rounds, message.recv_round);
-    for (int rank = 0; rank < shape_.world_size; ++rank) {
-      const uint64_t formula = algorithm_.elements_sent(rank, shape_);
+    for (int rank = 0; algorithm_.sent != nullptr && rank < shape_.world_size; ++rank) {
+      const uint64_t formula = algorithm_.sent(rank, shape_);
       if (state(rank).elements_sent != formula) {
         problem("rank {}: sends {} elements; the formula says {}", rank, state(rank).elements_sent,
                 formula);
@@ -290,7 +290,7 @@ class Verifier {
   RankSet everybody_;
   Timeline timeline_;
   std::vector<RankState> states_;
-  Contents results_;          // of the ranks checked so far
+  SymbolicBuffer results_;    // of the ranks checked so far
   std::set<uint64_t> trees_;  // of all elements of the result
   Proof proof_;
 };

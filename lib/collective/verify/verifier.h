@@ -5,7 +5,7 @@
 //               rank's contribution to, the right element exactly once; a barrier's ranks have all
 //               heard from all.
 //   Bits        an element's fold tree is the same on every rank that holds it; for a
-//               layout-invariant algorithm it is the one of core_ranks.h.
+//               layout-invariant algorithm it is the one of reduction_tree.h.
 //   Cost        elements sent are those of the formula, and so are the rounds (timeline.h), but for
 //               hosts of unequal size, where the formula is an upper bound.
 // Elements are followed as stretches that the steps do not cut, so the cost is that of the steps.

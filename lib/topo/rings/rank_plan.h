@@ -13,7 +13,7 @@ namespace gxp {
 
 // As many ranks as place_ranks() takes, on the same GPUs: those of a leaf switch's hosts follow
 // each other (host_order.h), those of a host in the order of its best ring (ring_plan.h).
-// Algorithms combine and pass on between neighbouring ranks first (lib/collective/algorithm/core_ranks.h),
+// Algorithms combine and pass on between neighbouring ranks first (lib/collective/algorithm/reduction_tree.h),
 // and that order is part of a run's bits: so this changes not what ranks do, but where they are.
 std::vector<int> plan_ranks(const Cluster& cluster, int ranks);
 

@@ -34,28 +34,20 @@ Executor::Executor(Transport& transport, Device& device, FlightRecorder& recorde
       rank_(rank) {}
 
 void Executor::execute(const Work& work) {
-  const size_t element_bytes = size_of(work.call.dtype);
   call_ = work.call;
   tag_ = work.tag;
   step_ = -1;
   segment_bytes_ = work.segment_bytes == 0 ? kNotCut : round_up(work.segment_bytes, 64);
   deadline_ = work.deadline;
-  const CallShape shape{.world_size = world_size(),
-                        .count = work.call.count,
-                        .root = work.call.root,
-                        .channels = work.channels,
-                        .segment = work.segment_bytes == 0 ? 0 : segment_bytes_ / element_bytes,
-                        .hosts = work.hosts,
-                        .orders = work.orders};
-  place(work, shape);
+  place(work);
   transport_.on_unexpected([this](int peer, Tag tag) { check_unexpected(peer, tag); });
-  work.algorithm->run(*this, shape);
+  work.algorithm->run(*this, work.shape);
   finish_all_sends();
   give_result(work);
 }
 
 // The algorithm works on the output if that is the whole logical buffer, else on memory of ours.
-void Executor::place(const Work& work, const CallShape& shape) {
+void Executor::place(const Work& work) {
   const size_t element_bytes = size_of(call_.dtype);
   const Extents extents = extents_of(call_, rank_, world_size());
   if (extents.output == Range{0, call_.count}) {
@@ -70,7 +62,7 @@ void Executor::place(const Work& work, const CallShape& shape) {
   const auto scratch = work.algorithm->scratch;
   beyond_ = scratch == nullptr
                 ? Memory{}
-                : grow(scratch_, scratch(rank_, shape) * element_bytes, device_, kScratch);
+                : grow(scratch_, scratch(rank_, work.shape) * element_bytes, device_, kScratch);
   const Memory own = memory_of_range(extents.input);
   copy_unless_same(own, work.input);
   if (call_.op == ReduceOp::kPreMulSum && reduces(call_.collective)) {

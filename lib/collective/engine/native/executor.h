@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "kernels/reduce_op.h"
@@ -37,11 +36,10 @@ class Executor final : public Primitives {
     const Algorithm* algorithm = nullptr;
     Call call;
     Tag tag = 0;
-    int channels = 1;
-    // The same on all ranks; rounded up to 64: whole elements. 0: a range is one message.
+    CallShape shape;
+    // Of a message at most, the same on all ranks; rounded up to 64: whole elements. 0: a range is
+    // one message.
     size_t segment_bytes = 0;
-    std::span<const int> hosts;  // as CallShape::hosts
-    RankOrders orders{};
     ConstMemory input;  // host memory as extents_of() says
     Memory output;
     Deadline deadline = Deadline::after({});
@@ -56,7 +54,7 @@ class Executor final : public Primitives {
   };
 
   void run(const CollectiveStep& step) override;
-  void place(const Work& work, const CallShape& shape);
+  void place(const Work& work);
   void give_result(const Work& work);
   void run_locally(const CollectiveStep& step);
   void start_send(int to, Range leaving);

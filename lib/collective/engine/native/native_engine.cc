@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/log.h"
+#include "lib/collective/algorithm/recorder.h"
 #include "lib/collective/engine/shared_memory/rehearsal.h"
 #include "lib/transport/arena/shared_space.h"
 #include "lib/transport/context.h"
@@ -168,10 +169,8 @@ void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, D
       {.algorithm = chosen.algorithm,
        .call = call,
        .tag = tag_of(call, *chosen.algorithm, chosen.channels, chosen.segment_bytes, group_),
-       .channels = chosen.channels,
+       .shape = shape_of(call, chosen, model_->topology()),
        .segment_bytes = chosen.segment_bytes,
-       .hosts = hosts_,
-       .orders = orders_of(rank_plan_),
        .input = input,
        .output = output,
        .deadline = deadline});
@@ -195,10 +194,9 @@ const NativeEngine::Chosen& NativeEngine::find_plan(const Call& call, bool stage
                                        uint64_t(call.root), uint64_t{staged}};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
-  const CallShape shape{.world_size = world_size(), .count = call.count, .root = call.root};
   Plan plan = choose_sharing(call, settings_, *model_, *costs_.profile, limits_, staged);
-  const Algorithm& algorithm = *plan.algorithm;
-  const uint64_t sent = algorithm.elements_sent(rank_, shape) * size_of(call.dtype);
+  const CallShape shape = shape_of(call, plan, model_->topology());
+  const uint64_t sent = elements_sent(*plan.algorithm, rank_, shape) * size_of(call.dtype);
   return plans_.emplace(key, Chosen{std::move(plan), sent}).first->second;
 }
 

@@ -48,7 +48,8 @@ constexpr uint64_t kMix = 0x9e3779b97f4a7c15u;
 
 }  // namespace
 
-SharedCall::SharedCall(const Call& call_in, int world_size) : call(call_in) {
+SharedCall::SharedCall(const Call& call_in, int world_size)
+    : call(call_in), algorithm(find_shared_algorithm(call_in.collective)->name) {
   for (int rank = 0; rank < world_size; ++rank) {
     const Extents extents = extents_of(call, rank, world_size);
     inputs.push_back(bytes_of(extents.input, call));

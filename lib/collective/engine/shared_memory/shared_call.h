@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/range.h"
@@ -19,6 +20,7 @@ struct SharedCall {
   [[nodiscard]] uint64_t word(uint32_t sequence, uint32_t turn) const;
 
   Call call;
+  std::string_view algorithm;  // which row of the table this is
   // By rank:
   std::vector<Range> inputs;
   std::vector<Range> outputs;

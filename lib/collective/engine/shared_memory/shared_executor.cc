@@ -104,7 +104,7 @@ void SharedExecutor::record(const Job& job, Deadline::Clock::time_point now) {
   using enum Recorded;
   const bool exactly = now != Deadline::Clock::time_point{};
   if (recorded_ == kNot) {
-    recorder_->enter(job.call, "direct", uint8_t(group_), now);
+    recorder_->enter(job.call, job.shape().algorithm, uint8_t(group_), now);
   } else if (recorded_ == kRoughly && exactly) {
     recorder_->entered_at(now);
   } else {

@@ -1,5 +1,5 @@
 // Runs a call in memory that the ranks of a group see of each other (transport/arena/shared_space.h): the
-// algorithm `direct`, without messages. The bits are those of core_ranks.h (fold_all).
+// algorithm `direct`, without messages. The bits are those of reduction_tree.h (fold_all).
 //
 // Every call publishes one line. What happens then depends on the ways that are to be taken
 // (shared_ways.h), the same on all ranks, and on where the buffers lie: all ranks decide alike,

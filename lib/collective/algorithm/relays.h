@@ -1,6 +1,6 @@
-// Couriers carry chunks between hosts: on each host one rank, the courier, handles what that host
+// Relays carry chunks between hosts: on each host one rank, the relay, handles what that host
 // gives to rank r or gets from it. It is the rank of r's index on its own host, modulo the size of
-// the courier's host; so on its own host r is its own courier.
+// the relay's host; so on its own host r is its own relay.
 #pragma once
 
 #include <vector>
@@ -11,21 +11,21 @@ namespace gxp {
 
 // Seen from one rank. What is sent to those "after" is received from those "before", in the same
 // order, and no two ranks begin with the same peer.
-class Couriers {
+class Relays {
  public:
-  Couriers(int rank, const CallShape& shape);
+  Relays(int rank, const CallShape& shape);
   // The other ranks of this host.
   [[nodiscard]] std::vector<int> peers_after() const;
   [[nodiscard]] std::vector<int> peers_before() const;
   // The other hosts.
   [[nodiscard]] std::vector<int> hosts_after() const;
   [[nodiscard]] std::vector<int> hosts_before() const;
-  // The ranks whose courier on this host is `peer`.
+  // The ranks whose relay on this host is `peer`.
   [[nodiscard]] std::vector<int> served_by(int peer) const;
-  // The ranks of `host` whose courier on this host is this rank.
+  // The ranks of `host` whose relay on this host is this rank.
   [[nodiscard]] std::vector<int> served_on(int host) const;
-  // This rank's courier on `host`.
-  [[nodiscard]] int courier_on(int host) const;
+  // This rank's relay on `host`.
+  [[nodiscard]] int relay_on(int host) const;
 
  private:
   void add_served(int index, int host, std::vector<int>& ranks) const;

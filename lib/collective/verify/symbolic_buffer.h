@@ -32,9 +32,9 @@ struct Stretch {
   Content content;
 };
 
-class Contents {
+class SymbolicBuffer {
  public:
-  explicit Contents(size_t size);            // holding nothing
+  explicit SymbolicBuffer(size_t size);      // holding nothing
   void place(Range range, Content content);  // for these very elements
   // The stretches of `range`, with its first element as element 0.
   [[nodiscard]] std::vector<Stretch> read(Range range) const;

@@ -1,4 +1,4 @@
-#include "lib/collective/algorithm/group.h"
+#include "lib/collective/algorithm/rank_subset.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,18 +7,18 @@
 
 namespace gxp {
 
-Group::Group(Primitives& comm, std::vector<int> ranks, size_t offset)
+RankSubset::RankSubset(Primitives& comm, std::vector<int> ranks, size_t offset)
     : comm_(comm), ranks_(std::move(ranks)), offset_(offset) {
   const auto self = std::find(ranks_.begin(), ranks_.end(), comm.rank());
   GXP_ASSERT(self != ranks_.end());
   rank_ = static_cast<int>(self - ranks_.begin());
 }
 
-int Group::outer(int member) const {
+int RankSubset::outer(int member) const {
   return member == kNobody ? kNobody : ranks_[static_cast<size_t>(member)];
 }
 
-void Group::run(const CollectiveStep& step) {
+void RankSubset::run(const CollectiveStep& step) {
   CollectiveStep outside = step;
   outside.to = outer(step.to);
   outside.from = outer(step.from);

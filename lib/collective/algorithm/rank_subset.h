@@ -1,4 +1,4 @@
-// Some of the ranks, as ranks 0 .. size - 1 of their own: an algorithm that runs over a Group works
+// Some of the ranks, as ranks 0 .. size - 1 of their own: an algorithm that runs over a RankSubset works
 // among these, on the elements from `offset` on. So algorithms can be composed of others.
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace gxp {
 
-class Group final : public Primitives {
+class RankSubset final : public Primitives {
  public:
   // `ranks` are the members' ranks in `comm`, which is borrowed; its own is among them.
-  Group(Primitives& comm, std::vector<int> ranks, size_t offset = 0);
+  RankSubset(Primitives& comm, std::vector<int> ranks, size_t offset = 0);
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int world_size() const override { return static_cast<int>(ranks_.size()); }
 

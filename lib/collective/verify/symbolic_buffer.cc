@@ -1,4 +1,4 @@
-#include "lib/collective/verify/contents.h"
+#include "lib/collective/verify/symbolic_buffer.h"
 
 #include <fmt/format.h>
 
@@ -36,16 +36,16 @@ std::string problem_of_fold(const Stretch& here, const Stretch& arriving) {
 Content leaf(int rank) { return {only(rank), mix64(static_cast<uint64_t>(rank) + 1)}; }
 uint64_t join(uint64_t a, uint64_t b) { return mix64(std::min(a, b) + mix64(std::max(a, b))); }
 
-Contents::Contents(size_t size) : size_(size) {
+SymbolicBuffer::SymbolicBuffer(size_t size) : size_(size) {
   if (size > 0) stretches_.push_back({{0, size}, 0, {}});
 }
 
-void Contents::place(Range range, Content content) {
+void SymbolicBuffer::place(Range range, Content content) {
   const Stretch all{{0, range.count}, range.begin, content};
   if (range.count > 0) store({&all, 1}, range.begin);
 }
 
-std::vector<Stretch> Contents::read(Range range) const {
+std::vector<Stretch> SymbolicBuffer::read(Range range) const {
   std::vector<Stretch> found;
   if (range.count == 0) return found;
   auto stretch = std::ranges::lower_bound(stretches_, range.begin + 1, {},
@@ -60,7 +60,7 @@ std::vector<Stretch> Contents::read(Range range) const {
   return found;
 }
 
-void Contents::store(std::span<const Stretch> stretches, size_t begin) {
+void SymbolicBuffer::store(std::span<const Stretch> stretches, size_t begin) {
   if (stretches.empty()) return;
   const size_t first = cut_at(begin);
   const size_t last = cut_at(begin + stretches.back().range.end());
@@ -73,7 +73,7 @@ void Contents::store(std::span<const Stretch> stretches, size_t begin) {
   merge(first, first + stretches.size());
 }
 
-std::string Contents::fold(std::span<const Stretch> stretches, size_t begin) {
+std::string SymbolicBuffer::fold(std::span<const Stretch> stretches, size_t begin) {
   if (stretches.empty()) return "";
   const size_t first = cut_at(begin);
   size_t i = first;
@@ -93,7 +93,7 @@ std::string Contents::fold(std::span<const Stretch> stretches, size_t begin) {
   return "";
 }
 
-size_t Contents::cut_at(size_t begin) {
+size_t SymbolicBuffer::cut_at(size_t begin) {
   const auto next = std::ranges::lower_bound(stretches_, begin, {},
                                              [](const Stretch& s) { return s.range.begin; });
   const auto index = static_cast<size_t>(next - stretches_.begin());
@@ -107,7 +107,7 @@ size_t Contents::cut_at(size_t begin) {
   return index;
 }
 
-void Contents::merge(size_t first, size_t last) {
+void SymbolicBuffer::merge(size_t first, size_t last) {
   size_t kept = first == 0 ? 0 : first - 1;
   const size_t end = std::min(last + 1, stretches_.size());
   for (size_t i = kept + 1; i < end; ++i) {
