@@ -20,7 +20,6 @@ struct SharedCall {
   [[nodiscard]] uint64_t word(uint32_t sequence, uint32_t turn) const;
 
   Call call;
-  std::string_view algorithm;  // which row of the table this is
   // By rank:
   std::vector<Range> inputs;
   std::vector<Range> outputs;
@@ -29,6 +28,7 @@ struct SharedCall {
   std::vector<Range> shares;  // of the whole buffer, in whole cache lines
   size_t largest_input = 0;
   uint64_t hash = 0;
+  std::string_view algorithm;  // which row of the table this is
 };
 
 // Whether `word` is of this turn or a later one; turns wrap around.
