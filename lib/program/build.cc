@@ -8,20 +8,22 @@
 namespace gxp {
 namespace {
 
-// What operations that read parameters are surrounded with.
+// Gathers and frees parameters around the operations that read them.
 class Gathers {
  public:
-  Gathers(const std::vector<ParameterUse>& uses, const ParameterLayout& layout,
-          const Strategy& strategy, const StepShape& shape)
-      : points_(schedule_gathers(uses, layout, strategy.reshard_after_forward, shape.gathers)) {}
+  // `micros`: of the step; `backward`: whether it has a backward pass.
+  Gathers(const StepInputs& inputs, int micros, bool backward)
+      : points_(schedule_gathers(
+            parameter_uses(inputs.architecture, inputs.layout, micros, backward), inputs.layout,
+            inputs.strategy.reshard_after_forward, inputs.shape.gathers)) {}
 
   template <class Emit>
-  void around_next(ProgramBuilder& step, const Emit& emit) {
+  void around_next(ParameterWriter& parameters, const Emit& emit) {
     const GatherPoint& point = points_[next_++];
-    for (const int wrap : point.before) step.need_parameters(wrap);
+    for (const int wrap : point.before) parameters.need(wrap);
     emit();
-    for (const int wrap : point.behind) step.need_parameters(wrap);
-    for (const int wrap : point.freed) step.release_parameters(wrap);
+    for (const int wrap : point.behind) parameters.need(wrap);
+    for (const int wrap : point.freed) parameters.release(wrap);
   }
 
  private:
@@ -32,75 +34,71 @@ class Gathers {
 // The order of a training step.
 class TrainStep {
  public:
-  TrainStep(const Architecture& architecture, const ParameterLayout& layout,
-            const Strategy& strategy, const StepShape& shape, std::vector<Recompute> recompute)
-      : layout_(layout),
-        strategy_(strategy),
-        shape_(shape),
-        head_(int(architecture.units.size()) - 1),
-        lowest_(architecture.lowest_trained_unit()),
-        gathers_(parameter_uses(architecture, layout, shape.grad_accum, true), layout, strategy,
-                 shape),
-        step_(architecture, layout, strategy, shape, std::move(recompute)) {}
+  TrainStep(const StepInputs& inputs, std::vector<Recompute> recompute)
+      : inputs_(inputs),
+        head_(int(inputs.architecture.units.size()) - 1),
+        lowest_(inputs.architecture.lowest_trained_unit()),
+        gathers_(inputs, inputs.shape.grad_accum, true),
+        step_(inputs, std::move(recompute)) {}
 
   BuiltStep build() && {
-    step_.train_buffers();
-    const int wraps = int(layout_.wraps.size());
+    step_.make_train_buffers();
+    const int wraps = int(inputs_.layout.wraps.size());
     for (int wrap = 0; wrap < wraps; ++wrap) {
-      step_.round_parameters(wrap);
-      step_.publish_parameters(wrap);
+      step_.parameters.round(wrap);
+      step_.parameters.publish(wrap);
     }
-    for (int micro = 0; micro < shape_.grad_accum; ++micro) {
-      step_.next_batch(micro);
-      for (int unit = 0; unit < head_; ++unit)
-        gathers_.around_next(step_, [&] { step_.forward(unit, micro); });
+    for (int micro = 0; micro < inputs_.shape.grad_accum; ++micro) {
+      step_.units.next_batch(micro);
+      for (int unit = 0; unit < head_; ++unit) forward(unit, micro);
       loss(micro);
       for (int unit = head_ - 1; unit >= lowest_; --unit) backward(unit, micro);
     }
-    step_.measure_gradients();
-    step_.clip_gradients();
-    step_.update();
-    for (int wrap = 0; wrap < wraps; ++wrap) step_.update_whole(wrap);
-    std::vector<Bucket> buckets = step_.buckets();
+    step_.update.measure_gradients();
+    step_.update.clip_gradients();
+    step_.update.update();
+    for (int wrap = 0; wrap < wraps; ++wrap) step_.update.update_whole(wrap);
+    std::vector<Bucket> buckets = step_.gradients.buckets();
     return {std::move(step_).finish(), std::move(buckets)};
   }
 
  private:
+  void forward(int unit, int micro) {
+    gathers_.around_next(step_.parameters, [&] { step_.units.forward(unit, micro); });
+  }
+
   void loss(int micro) {
-    gathers_.around_next(step_, [&] { step_.loss(head_, micro); });
-    if (is_last(micro) && shape_.world_size > 1) step_.reduce_loss();
+    gathers_.around_next(step_.parameters, [&] { step_.units.loss(head_, micro); });
+    if (is_last(micro) && inputs_.shape.world_size > 1) step_.units.reduce_loss();
     gradients_ready(head_, micro);
   }
 
   void backward(int unit, int micro) {
-    gathers_.around_next(step_, [&] {
-      step_.recompute(unit, micro);
-      if (unit == lowest_ && is_last(micro)) step_.prefetch_update();
-      step_.backward(unit, micro);
+    gathers_.around_next(step_.parameters, [&] {
+      step_.units.recompute(unit, micro);
+      if (unit == lowest_ && is_last(micro)) step_.offload.prefetch_tiles();
+      step_.units.backward(unit, micro);
     });
     gradients_ready(unit, micro);
   }
 
-  [[nodiscard]] const Wrap& wrap_of(int unit) const { return layout_.wrap_of_unit(unit); }
+  [[nodiscard]] bool is_last(int micro) const { return micro + 1 == inputs_.shape.grad_accum; }
 
-  [[nodiscard]] bool is_last(int micro) const { return micro + 1 == shape_.grad_accum; }
-
+  // A wrap's gradients leave as soon as its lowest trained unit has made its own.
   void gradients_ready(int unit, int micro) {
-    const Wrap& place = wrap_of(unit);
+    const int wrap = inputs_.layout.wrap_of[size_t(unit)];
+    const Wrap& place = inputs_.wrap(wrap);
     const bool is_last_of_wrap = unit == std::max(place.first_unit, lowest_);
     if (!is_last_of_wrap || place.gradients.count == 0) return;
-    const int wrap = layout_.wrap_of[size_t(unit)];
-    step_.complete_gradients(wrap, micro);
-    if (!step_.departs(micro)) return;
-    if (strategy_.shard_optimizer)
-      step_.scatter_gradients(wrap, micro);
-    else if (step_.buckets()[next_bucket_].first_unit == place.first_unit)
-      step_.reduce_gradients(int(next_bucket_++));
+    step_.gradients.complete(wrap, micro);
+    if (!step_.gradients.departs(micro)) return;
+    if (inputs_.strategy.shard_optimizer)
+      step_.gradients.scatter(wrap, micro);
+    else if (step_.gradients.buckets()[next_bucket_].first_unit == place.first_unit)
+      step_.gradients.reduce(int(next_bucket_++));
   }
 
-  const ParameterLayout& layout_;
-  const Strategy& strategy_;
-  const StepShape& shape_;
+  const StepInputs inputs_;
   const int head_;
   const int lowest_;  // there is no backward below it
   Gathers gathers_;
@@ -108,7 +106,7 @@ class TrainStep {
   ProgramBuilder step_;
 };
 
-// One rank has nobody to share with. Of parameters that it has offloaded, it holds a unit's at a
+// One rank has nobody to share with. If it has offloaded its parameters, it holds one wrap's at a
 // time, as zero3 does.
 const Strategy& strategy_for(const Strategy& strategy, const StepShape& shape) {
   if (shape.world_size > 1) return strategy;
@@ -120,10 +118,9 @@ const Strategy& strategy_for(const Strategy& strategy, const StepShape& shape) {
 
 BuiltStep build_train_step(const Architecture& architecture, const ParameterLayout& layout,
                            const Strategy& strategy, const StepShape& shape) {
+  const StepInputs inputs{architecture, layout, strategy_for(strategy, shape), shape};
   const auto build_with = [&](std::vector<Recompute> recompute) {
-    return TrainStep(architecture, layout, strategy_for(strategy, shape), shape,
-                     std::move(recompute))
-        .build();
+    return TrainStep(inputs, std::move(recompute)).build();
   };
   std::vector<Recompute> recompute =
       recompute_by_unit(architecture, shape.recompute, shape.recompute_units);
@@ -139,13 +136,13 @@ BuiltStep build_train_step(const Architecture& architecture, const ParameterLayo
 StepProgram build_forward(const Architecture& architecture, const ParameterLayout& layout,
                           const Strategy& strategy, const StepShape& shape, OpKind ending) {
   const int head = int(architecture.units.size()) - 1;
-  const Strategy& own = strategy_for(strategy, shape);
-  Gathers gathers(parameter_uses(architecture, layout, 1, false), layout, own, shape);
-  ProgramBuilder pass(architecture, layout, own, shape,
-                      std::vector<Recompute>(architecture.units.size()));
-  pass.next_batch(0);
-  for (int unit = 0; unit < head; ++unit) gathers.around_next(pass, [&] { pass.forward(unit, 0); });
-  gathers.around_next(pass, [&] { pass.evaluate(ending, head); });
+  const StepInputs inputs{architecture, layout, strategy_for(strategy, shape), shape};
+  Gathers gathers(inputs, 1, false);
+  ProgramBuilder pass(inputs, std::vector<Recompute>(architecture.units.size()));
+  pass.units.next_batch(0);
+  for (int unit = 0; unit < head; ++unit)
+    gathers.around_next(pass.parameters, [&] { pass.units.forward(unit, 0); });
+  gathers.around_next(pass.parameters, [&] { pass.units.evaluate(ending, head); });
   return std::move(pass).finish();
 }
 

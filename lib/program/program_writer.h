@@ -1,5 +1,8 @@
-// What every operation of a step program is written with: itself, the buffers that it names, and
-// the bytes of them that it touches. Knows nothing of models and strategies.
+// Appends to a step program: operations, the buffers that they name, and the bytes of them that
+// they touch. Knows nothing of models and strategies; all other writers write through it.
+//
+//   References  an Op& is valid until the next operation is emitted, a BufferSpec& until the next
+//               buffer is made.
 #pragma once
 
 #include <string>
@@ -9,67 +12,30 @@
 namespace gxp {
 
 class ProgramWriter {
- protected:
-  Op& emit(OpKind kind, Lane lane, int unit, int micro) {
-    Op& op = program_.ops.emplace_back();
-    op.kind = kind;
-    op.lane = lane;
-    op.unit = unit;
-    op.micro = micro;
-    return op;
-  }
+ public:
+  Op& emit(OpKind kind, Lane lane, int unit = -1, int micro = -1);
+  Op& emit_on_wrap(OpKind kind, Lane lane, int wrap);
+  // On the comm lane, among the members of `call.group`.
+  Op& emit_collective(OpKind kind, int wrap, const OpCollective& call);
 
-  Op& emit_on_wrap(OpKind kind, Lane lane, int wrap) {
-    Op& op = emit(kind, lane, -1, -1);
-    op.wrap = wrap;
-    return op;
-  }
-
-  // On the comm lane: over `count` elements of all members.
-  Op& emit_collective(OpKind kind, int wrap, RankGroup group, size_t count,
-                      DType dtype = DType::kF32) {
-    Op& op = emit_on_wrap(kind, Lane::kComm, wrap);
-    op.group = group;
-    op.count = count;
-    op.dtype = dtype;
-    return op;
-  }
-
+  // A buffer that lives from the first step to the last; and one that lives from its first use to
+  // its last.
   BufferId persistent(const std::string& name, MemoryKind kind, size_t bytes,
-                      DType dtype = DType::kF32) {
-    const BufferId id = add(name, kind, bytes, dtype);
-    program_.buffers[size_t(id)].persistent = true;
-    return id;
-  }
+                      DType dtype = DType::kF32);
   BufferId buffer(const std::string& name, MemoryKind kind, size_t bytes,
-                  DType dtype = DType::kF32) {
-    return add(name, kind, bytes, dtype);
-  }
-  void use(Op& op, BufferId id, bool writes) {
-    op.uses.push_back({id, {0, program_.buffers[size_t(id)].bytes}, writes});
-  }
+                  DType dtype = DType::kF32);
+
+  // Notes that `op` touches all of a buffer.
+  void use(Op& op, BufferId id, bool writes);
   void read(Op& op, BufferId id) { use(op, id, false); }
   void write(Op& op, BufferId id) { use(op, id, true); }
+  // Notes that `op` touches these elements of a buffer, or `count` elements of a view.
+  void use_elements(Op& op, BufferId id, const Range& elements, bool writes);
+  void use_view(Op& op, const FlatView& view, size_t count, bool writes);
 
-  void use_elements(Op& op, BufferId id, const Range& elements, bool writes) {
-    const size_t size = size_of(program_.buffers[size_t(id)].dtype);
-    op.uses.push_back({id, {elements.begin * size, elements.count * size}, writes});
-  }
-  void use_view(Op& op, const FlatView& view, const Range& flat, bool writes) {
-    use_elements(op, view.buffer, {view.begin, flat.count}, writes);
-  }
+  [[nodiscard]] BufferSpec& spec(BufferId id) { return program.buffers[size_t(id)]; }
 
-  StepProgram program_;
-
- private:
-  BufferId add(const std::string& name, MemoryKind kind, size_t bytes, DType dtype) {
-    BufferSpec& buffer = program_.buffers.emplace_back();
-    buffer.name = name;
-    buffer.kind = kind;
-    buffer.bytes = bytes;
-    buffer.dtype = dtype;
-    return BufferId(program_.buffers.size()) - 1;
-  }
+  StepProgram program;
 };
 
 }  // namespace gxp

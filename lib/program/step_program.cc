@@ -126,7 +126,7 @@ std::string describe(const Op& op) {
   if (op.unit >= 0) text += fmt::format(" unit {}", op.unit);
   if (op.wrap >= 0) text += fmt::format(" wrap {}", op.wrap);
   if (op.bucket >= 0) text += fmt::format(" bucket {}", op.bucket);
-  if (op.tile.number >= 0) text += fmt::format(" tile {}", op.tile.number);
+  if (op.update.tile.number >= 0) text += fmt::format(" tile {}", op.update.tile.number);
   if (op.micro >= 0) text += fmt::format(" (micro-batch {})", op.micro);
   return text;
 }

@@ -3,14 +3,12 @@
 // it, and tools that predict replay it. Pure: it names memory by buffer and offset and owns none.
 //
 //   Lanes     operations of one lane run in the program's order, one at a time.
-//   Order     `after` holds what the lanes' own order does not give: operations of other lanes that
-//   must
-//             be done first. It is derived from the memory that operations touch (derive_order), so
-//             no builder can forget an edge.
+//   Order     `after` holds what the lanes' own order does not give: operations of other lanes
+//             that must be done first. It is derived from the memory that operations touch
+//             (derive_order), so no builder can forget an edge.
 //   Memory    persistent buffers live from the first step to the last. All others live from the
-//   first to
-//             the last operation that touches them, and share one arena: buffers whose lives
-//             overlap do not overlap in the arena (place_buffers).
+//             first to the last operation that touches them, and share one arena: buffers whose
+//             lives overlap do not overlap in the arena (place_buffers).
 #pragma once
 
 #include <array>
@@ -49,20 +47,20 @@ enum class OpKind {
   kBackward,          // gradient stream <- gradient stream, through `unit`; its gradients are added
   kRoundParameters,   // a wrap's parameters, or this rank's part, from the master weights
   kGatherParameters,  // a wrap's parameters from the shards of `group`
-  kReduceGradients,  // sum of gradients: of a bucket over all ranks; of a wrap over `group`, to its
-                     // shards, or over the replicas of a shard
-  kAddGradients,  // `gradients`, of whatever type <- a wrap's gradients of a micro-batch, `added`,
-                  // and those of earlier ones, `earlier`, if any
-  kReduceLoss,    // sum of the step's loss over the ranks
-  kMeasureGradients,  // sums of squares, one for each rank's shard of the gradients
-  kGatherNorm,        // those of the other ranks
+  kReduceGradients,  // the sum of a bucket's gradients over all ranks; or of a wrap's over `group`,
+                     // to its shards, or over the replicas of a shard
+  kAddGradients,     // `own` <- a wrap's gradients of a micro-batch, `added`, and those of earlier
+                     // micro-batches, `earlier`, if any; each of whatever type
+  kReduceLoss,       // the sum of the step's loss over the ranks
+  kMeasureGradients,  // sums of squares, one for each part of the norm that this rank holds
+  kGatherNorm,        // the other ranks' sums of squares
   kClipGradients,     // the global norm, the clipping coefficient, the check that all is finite
   kUpdate,            // the optimizer, on `elements` of all tensors that it does not see whole
   kPrepareUpdate,     // this rank's part of the directions of a wrap's tensors that it sees whole
   kGatherDirections,  // the other parts, of `group`
   kUpdateWhole,       // the optimizer, on those tensors
   kFetch,             // `moves`, to the device
-  kStore,             // `moves`, from it
+  kStore,             // `moves`, from the device
 };
 std::string_view to_string(OpKind kind);
 std::string_view to_string(Lane lane);
@@ -77,11 +75,10 @@ struct BufferSpec {
   DType dtype = DType::kF32;  // of its elements
   bool persistent = false;
   Storage storage = Storage::kDevice;  // only persistent buffers are offloaded
-  // Of a persistent buffer of which a part is offloaded: the buffer that has the elements after its
-  // own.
+  // If part of this persistent buffer is offloaded: the buffer that holds the remaining elements.
   BufferId rest = kNoBuffer;
   size_t alignment = 64;  // of its offset; a cache line, and the widest vector
-  OpId first = -1;        // the operations that touch it first and last; -1 before finish
+  OpId first = -1;        // the operations that touch it first and last; -1 before place_buffers
   OpId last = -1;
   // In the arena, or in what its storage keeps; 0 for persistent buffers on the device, each of
   // which is its own memory.
@@ -111,39 +108,34 @@ struct Move {
   size_t bytes = 0;  // from the buffer's first on
 };
 
-// The buffers in which a part of what is offloaded is updated.
+// The buffers in which some elements of the offloaded optimizer state are updated.
 struct Tile {
   int number = -1;
   std::vector<BufferId> states;     // in the order of OptimizerSpec::kept
   BufferId weights = kNoBuffer;     // none: the weights are not offloaded
-  BufferId parameters = kNoBuffer;  // rounded ones, likewise
+  BufferId parameters = kNoBuffer;  // rounded; none: they are not offloaded
 };
 
-struct Op {
-  OpKind kind = OpKind::kForward;
-  Lane lane = Lane::kCompute;
-  int unit = -1;    // of forward, loss, recompute, backward
-  int wrap = -1;    // of what gathers, reduces, adds, rounds and updates parameters or gradients
-  int micro = -1;   // micro-batch within the step
-  int bucket = -1;  // of reduce-gradients, unless it has a wrap
-  // Of the comm lane: who takes part, in a collective over `count` elements (of all members).
-  RankGroup group = RankGroup::kWorld;
-  size_t count = 0;
-  DType dtype = DType::kF32;  // of these elements
-  bool scatter = false;       // of reduce-gradients: each member keeps its part of the sum only
-  // Of gather-parameters: what it gathers into lasts, and is out of date since the last update.
-  bool publishes = false;
-  // Of reduce-gradients: the sum is complete and goes to the gradients that last.
-  bool keeps = false;
-  // Of loss, backward and reduce-gradients: gradients are added to those of an earlier micro-batch.
-  bool accumulate = false;
-  FlatView shard;       // of gather-parameters from shards: this rank's
-  FlatView parameters;  // of the unit or wrap, and of the one that a tied head borrows from
-  FlatView gradients;
-  FlatView borrowed_parameters;
-  FlatView borrowed_gradients;
-  FlatView added;  // of add-gradients
-  FlatView earlier;
+// The fields of an operation in groups of what belongs together. Which groups a kind has:
+//
+//   kind                               unit  wrap  bucket  groups
+//   kNextBatch                                             buffers
+//   kForward, kEvaluateLoss, kLogits   yes                 buffers, parameters
+//   kRecompute                         yes                 buffers, parameters
+//   kLoss, kBackward                   yes                 buffers, parameters, gradients
+//   kRoundParameters                         yes
+//   kGatherParameters                        yes           collective, parameters
+//   kReduceGradients                         one of both   collective, gradients
+//   kAddGradients                            yes           gradients
+//   kReduceLoss, kGatherNorm                               collective
+//   kUpdate                                                update
+//   kPrepareUpdate, kUpdateWhole             yes           update
+//   kGatherDirections                        yes           collective, update
+//   kFetch, kStore                           of fetched    moves; update.tile
+//                                            parameters
+
+// Activations of a micro-batch, and scratch.
+struct OpBuffers {
   BufferId tokens = kNoBuffer;
   BufferId targets = kNoBuffer;
   BufferId losses = kNoBuffer;
@@ -151,17 +143,63 @@ struct Op {
   BufferId output = kNoBuffer;
   BufferId stream_gradient = kNoBuffer;  // of the residual stream; read and overwritten by backward
   std::vector<BufferId> saved;           // in the order of UnitSpec::saved
-  Recompute recompute = Recompute::kNone;  // of recompute: what it makes again of `saved`
-  // In the order of the unit's scratch list for this kind; of the updates of whole tensors: the
-  // wrap's directions, and the optimizer's workspace.
-  std::vector<BufferId> scratch;
-  // Of update: of this rank's shard of each unit, in forward order, as the optimizer's flat buffers
-  // hold them. In a tile, where that part is offloaded.
+  std::vector<BufferId> scratch;         // in the order of the unit's scratch list for this kind
+  Recompute recompute = Recompute::kNone;  // of kRecompute: what it makes again of `saved`
+};
+
+struct OpParameters {
+  FlatView own;       // of the unit or wrap
+  FlatView borrowed;  // of the unit that a tied head borrows from
+  FlatView shard;     // of kGatherParameters from shards: this rank's shard
+  // Of kGatherParameters: it gathers into the persistent buffer, which is out of date since the last
+  // update.
+  bool publishes = false;
+};
+
+struct OpGradients {
+  FlatView own;       // of the unit or wrap, or the message of the wrap or bucket
+  FlatView borrowed;  // of the unit that a tied head borrows from
+  FlatView added;     // of kAddGradients: own = earlier + added
+  FlatView earlier;   // of kAddGradients; none: own = added
+  // The gradients are added to those of an earlier micro-batch.
+  bool accumulate = false;
+  // Of kReduceGradients: the sum is complete and goes to the persistent buffer.
+  bool keeps = false;
+};
+
+// What the comm lane calls.
+struct OpCollective {
+  RankGroup group = RankGroup::kWorld;
+  size_t count = 0;  // elements of all members together
+  DType dtype = DType::kF32;
+  bool scatter = false;  // of kReduceGradients: each member keeps its part of the sum only
+};
+
+struct OpUpdate {
+  // Of kUpdate: elements of the optimizer's flat buffers, which hold this rank's shard of each unit
+  // in forward order; in a tile, where they are offloaded.
   Range elements;
   Tile tile;
-  std::vector<Move> moves;  // of fetch and store
-  std::vector<BufferUse> uses;
-  std::vector<OpId> after;
+  // Of the updates of tensors that are seen whole.
+  BufferId directions = kNoBuffer;  // the wrap's
+  BufferId workspace = kNoBuffer;   // the optimizer's
+};
+
+struct Op {
+  OpKind kind = OpKind::kForward;
+  Lane lane = Lane::kCompute;
+  int unit = -1;
+  int wrap = -1;
+  int bucket = -1;
+  int micro = -1;  // micro-batch within the step; -1: of the step
+  OpBuffers buffers;
+  OpParameters parameters;
+  OpGradients gradients;
+  OpCollective collective;
+  OpUpdate update;
+  std::vector<Move> moves;
+  std::vector<BufferUse> uses;  // all memory that it touches
+  std::vector<OpId> after;      // operations of other lanes that come first
 };
 
 struct StepProgram {
@@ -173,9 +211,9 @@ struct StepProgram {
   std::array<uint64_t, kMemoryKindCount> arena_by_kind{};
   std::array<uint64_t, kStorageCount> offloaded_bytes{};  // by Storage; none of kDevice
   // The persistent buffers; kNoBuffer in a program without them. Parameters, gradients, master
-  // weights and moments are whole or this rank's shard; loss_sum has the two f64 that kReduceLoss
-  // sums: the loss and the wish to stop; norm_parts one f64 for each part of the norm, those that
-  // rank 0 sums up first.
+  // weights and optimizer state are whole or this rank's shard. loss_sum has the two f64 that
+  // kReduceLoss sums: the loss and the wish to stop. norm_parts has one f64 for each part of the
+  // norm, in the order of the ranks that compute them.
   BufferId parameters = kNoBuffer;
   BufferId master_weights = kNoBuffer;  // only where parameters are of a half type
   BufferId gradients = kNoBuffer;
@@ -183,18 +221,18 @@ struct StepProgram {
   BufferId loss_sum = kNoBuffer;
   BufferId norm_parts = kNoBuffer;
   RankGroups groups;
-  // What the optimizer changes.
+  // The buffer that the optimizer changes, and its shards.
   [[nodiscard]] BufferId weights() const {
     return master_weights == kNoBuffer ? parameters : master_weights;
   }
   [[nodiscard]] int weight_shards() const {
     return master_weights == kNoBuffer ? parameter_shards : optimizer_shards;
   }
-  // What a rank holds of it: one of so many equal parts of each wrap; 1: all, else shard_size or
-  // world_size.
+  // A rank holds one of so many equal parts of each wrap in the persistent buffers; 1: all of it,
+  // else shard_size or world_size.
   int optimizer_shards = 1;
-  int gradient_shards = 1;   // of the buffer that lasts
-  int parameter_shards = 1;  // likewise
+  int gradient_shards = 1;
+  int parameter_shards = 1;
 };
 
 // "reduce-gradients bucket 2", "forward h.3 (micro-batch 0)": for traces, errors and race reports.

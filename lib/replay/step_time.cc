@@ -43,7 +43,7 @@ double gradient_flops(const RunPlan& plan, int unit) {
 double recompute_flops(const RunPlan& plan, const Op& op) {
   const size_t left_out = plan.architecture.units[size_t(op.unit)].output_parameters;
   const double products = forward_flops(plan, op.unit) - tokens_of(plan) * 2 * double(left_out);
-  return op.recompute == Recompute::kFull ? products : products - attention_flops(plan);
+  return op.buffers.recompute == Recompute::kFull ? products : products - attention_flops(plan);
 }
 
 // The optimizer works on its shard, also of buffers that are whole or of larger shards, and in a
@@ -51,8 +51,9 @@ double recompute_flops(const RunPlan& plan, const Op& op) {
 double touched_share(const StepProgram& program, const Op& op, BufferId buffer) {
   if (op.kind != OpKind::kUpdate && op.kind != OpKind::kMeasureGradients) return 1;
   size_t whole = 1;  // of the optimizer's elements
-  for (const Op& each : program.ops) whole = std::max(whole, each.elements.end());
-  const double part = op.kind == OpKind::kUpdate ? double(op.elements.count) / double(whole) : 1;
+  for (const Op& each : program.ops) whole = std::max(whole, each.update.elements.end());
+  const double part =
+      op.kind == OpKind::kUpdate ? double(op.update.elements.count) / double(whole) : 1;
   if (buffer == program.gradients)
     return part * double(program.gradient_shards) / program.optimizer_shards;
   if (buffer == program.weights())
@@ -84,7 +85,7 @@ std::optional<UnitKind> unit_kind(const Architecture& architecture, const Op& op
 }
 
 bool is_of(const OpCost& cost, const Architecture& architecture, const Op& op) {
-  return cost.kind == op.kind && cost.accumulate == op.accumulate &&
+  return cost.kind == op.kind && cost.accumulate == op.gradients.accumulate &&
          cost.unit == unit_kind(architecture, op);
 }
 
@@ -203,7 +204,7 @@ void add_costs(std::vector<OpCost>& costs, const Architecture& architecture,
     if (cost == costs.end())
       cost = costs.insert(cost, {.kind = op.kind,
                                  .unit = unit_kind(architecture, op),
-                                 .accumulate = op.accumulate,
+                                 .accumulate = op.gradients.accumulate,
                                  .bytes = touched_bytes(program, op)});
     cost->seconds.push_back(seconds[id]);
   }

@@ -137,7 +137,8 @@ class TrafficModel {
 std::optional<Call> call_of(const Op& op) {
   if (op.lane != Lane::kComm) return std::nullopt;
   const auto call = [&](Collective collective) {
-    return Call{.collective = collective, .dtype = op.dtype, .count = op.count};
+    return Call{
+        .collective = collective, .dtype = op.collective.dtype, .count = op.collective.count};
   };
   switch (op.kind) {
     case OpKind::kGatherParameters:
@@ -145,7 +146,7 @@ std::optional<Call> call_of(const Op& op) {
     case OpKind::kGatherNorm:
       return call(Collective::kAllGather);
     case OpKind::kReduceGradients:
-      return call(op.scatter ? Collective::kReduceScatter : Collective::kAllReduce);
+      return call(op.collective.scatter ? Collective::kReduceScatter : Collective::kAllReduce);
     case OpKind::kReduceLoss:
       return call(Collective::kAllReduce);
     default:
@@ -158,7 +159,8 @@ std::vector<OpTraffic> traffic_of(const StepProgram& program, const Network& net
   std::vector<OpTraffic> traffic;
   for (size_t id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
-    if (const auto call = call_of(op)) traffic.push_back(model.of(OpId(id), op.group, *call));
+    if (const auto call = call_of(op))
+      traffic.push_back(model.of(OpId(id), op.collective.group, *call));
   }
   return traffic;
 }

@@ -7,7 +7,7 @@
 namespace gxp {
 namespace {
 
-// From a multiple of kTensorAlignment on, and up to one.
+// `begin`, and the end of what is placed, are multiples of kTensorAlignment.
 UnitLayout place_unit(const UnitSpec& unit, size_t begin) {
   UnitLayout place;
   size_t end = begin;
@@ -30,11 +30,9 @@ void place_gradients(const Architecture& architecture, ParameterLayout& layout) 
   }
 }
 
-// Of the range that the part's wrap has in a buffer of whole wraps.
-size_t begin_in(const ParameterLayout& layout, const TensorPart& part, const Range& range,
-                int shards) {
-  const Range place = place_in_shard(range, shards);
-  return place.begin + (part.in_flat - layout.wrap_of_unit(part.unit).flat.begin) % place.count;
+Range equal_part(const Range& range, int parts, int part) {
+  const size_t count = range.count / size_t(parts);
+  return {range.begin + count * size_t(part), count};
 }
 
 }  // namespace
@@ -80,20 +78,11 @@ std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_
   return buckets;
 }
 
-Range shard_of(const Range& flat, int shards, int shard) {
-  const size_t count = flat.count / size_t(shards);
-  return {flat.begin + count * size_t(shard), count};
-}
-
-Range place_in_shard(const Range& flat, int shards) {
-  return {flat.begin / size_t(shards), flat.count / size_t(shards)};
-}
-
 std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, int shard) {
   std::vector<TensorPart> parts;
   for (size_t unit = 0; unit < layout.units.size(); ++unit) {
     const UnitLayout& place = layout.units[unit];
-    const Range own = shard_of(layout.wrap_of_unit(int(unit)).flat, shards, shard);
+    const Range own = equal_part(layout.wrap_of_unit(int(unit)).flat, shards, shard);
     for (size_t i = 0; i < place.tensors.size(); ++i) {
       const Range& tensor = place.tensors[i];
       const size_t begin = std::max(own.begin, tensor.begin);
@@ -113,12 +102,15 @@ std::vector<TensorPart> trainable_parts(const Architecture& architecture,
   return parts;
 }
 
-size_t begin_in_shard(const ParameterLayout& layout, const TensorPart& part, int shards) {
-  return begin_in(layout, part, layout.wrap_of_unit(part.unit).flat, shards);
+Range ShardPlaces::wrap(int wrap) const {
+  const Range& whole = layout_->wraps[size_t(wrap)].*whole_;
+  return {whole.begin / shards_, whole.count / shards_};
 }
 
-size_t begin_of_gradients(const ParameterLayout& layout, const TensorPart& part, int shards) {
-  return begin_in(layout, part, layout.wrap_of_unit(part.unit).gradients, shards);
+Range ShardPlaces::part(const TensorPart& part) const {
+  const Range shard = wrap(layout_->wrap_of[size_t(part.unit)]);
+  const size_t in_wrap = part.in_flat - layout_->wrap_of_unit(part.unit).flat.begin;
+  return {shard.begin + in_wrap % shard.count, part.elements.count};
 }
 
 Range owned_range(size_t count, int world_size, int rank) {

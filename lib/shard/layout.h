@@ -30,7 +30,7 @@ struct Wrap {
   int first_unit = 0;
   int last_unit = 0;
   Range flat;
-  // In a buffer of the gradients of all wraps: as many, or none if all tensors are frozen.
+  // In a buffer of the gradients of all wraps: as many elements, or none if all tensors are frozen.
   Range gradients = {};
 };
 
@@ -39,16 +39,15 @@ struct ParameterLayout {
   std::vector<Wrap> wraps;
   std::vector<int> wrap_of;   // by unit
   size_t count = 0;           // of the flat buffer, padding included
-  size_t gradient_count = 0;  // of that of the gradients, likewise
+  size_t gradient_count = 0;  // of a buffer of the gradients of all wraps, likewise
 
   [[nodiscard]] const Wrap& wrap_of_unit(int unit) const {
     return wraps[size_t(wrap_of[size_t(unit)])];
   }
 };
 
-// For up to `parts` ranks, a divisor of which a wrap can be cut into; the world size, or a
-// multiple. A wrap begins at each of `first_units`, which ascend from 0; without them at every
-// unit.
+// A wrap can be cut into any divisor of `parts`, which is the world size or a multiple of it. A
+// wrap begins at each of `first_units`, which ascend from 0; without them at every unit.
 ParameterLayout make_layout(const Architecture& architecture, int parts,
                             const std::vector<int>& first_units = {});
 
@@ -61,39 +60,55 @@ struct Bucket {
 };
 
 // Cuts the units, from the last to the first (the order in which backward finishes them), into
-// buckets that are closed as soon as they hold `bucket_bytes` of gradients. A wrap is never
-// split, and one without gradients left out.
+// buckets that are closed as soon as they hold `bucket_bytes` of gradients. A wrap is never split;
+// wraps without gradients are left out.
 std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes,
                                  size_t element_bytes = sizeof(float));
 
-// Shard `shard` of a range that is cut into `shards` equal parts, which a wrap's is.
-Range shard_of(const Range& flat, int shards, int shard);
-
-// Where a wrap's shard lies in a buffer that holds one shard of each wrap, in forward order.
-Range place_in_shard(const Range& flat, int shards);
-
-// The part of a tensor that lies in one shard.
+// A part of one tensor: the elements that lie in one shard.
 struct TensorPart {
   int unit = 0;
   int tensor = 0;      // of the unit
   Range elements;      // of the tensor
-  size_t in_flat = 0;  // where it begins in the flat buffer
+  size_t in_flat = 0;  // where the part begins in the flat buffer
 };
 
-// What shard `shard` holds of the tensors when every wrap is cut into `shards` parts, in forward
-// order. One shard holds all tensors whole. Parts begin at multiples of kTensorAlignment elements
-// of their tensor, since `shards` divides the layout's parts.
+// What shard `shard` holds of the tensors when every wrap is cut into `shards` equal parts, in
+// forward order. One shard holds all tensors whole. Parts begin at multiples of kTensorAlignment
+// elements of their tensor, since `shards` divides the layout's parts.
 std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, int shard);
 
-// Those of tensors that are not frozen.
+// The parts of tensors that are not frozen.
 std::vector<TensorPart> trainable_parts(const Architecture& architecture,
                                         std::vector<TensorPart> parts);
 
-// Where such a part begins in a buffer that holds one of `shards` shards of each wrap, in forward
-// order, and the part with it: `shards` divides the number that it was cut for. And where its
-// gradients begin in a buffer of those.
-size_t begin_in_shard(const ParameterLayout& layout, const TensorPart& part, int shards);
-size_t begin_of_gradients(const ParameterLayout& layout, const TensorPart& part, int shards);
+// The places in a buffer that holds one of `shards` equal parts of every wrap, in forward order;
+// with 1 shard the places in the flat buffer itself. All ranks' shards have the same places, so no
+// rank is named. The layout outlives this.
+class ShardPlaces {
+ public:
+  static ShardPlaces of_parameters(const ParameterLayout& layout, int shards) {
+    return {layout, shards, &Wrap::flat};
+  }
+  // Wraps that are frozen as a whole have no gradients, and no place in their buffer.
+  static ShardPlaces of_gradients(const ParameterLayout& layout, int shards) {
+    return {layout, shards, &Wrap::gradients};
+  }
+
+  // Where the wrap's shard lies.
+  [[nodiscard]] Range wrap(int wrap) const;
+  // Where the part lies. It may be cut for more shards than the buffer has; `shards` then divides
+  // their number.
+  [[nodiscard]] Range part(const TensorPart& part) const;
+
+ private:
+  ShardPlaces(const ParameterLayout& layout, int shards, Range Wrap::*whole)
+      : layout_(&layout), shards_(size_t(shards)), whole_(whole) {}
+
+  const ParameterLayout* layout_;
+  size_t shards_;
+  Range Wrap::*whole_;  // a wrap's range in a buffer of whole wraps
+};
 
 // The chunk of `count` elements that `rank` owns when they are dealt out evenly: the first
 // count % world_size ranks get one more.

@@ -22,11 +22,12 @@ size_t count_of(const Architecture& architecture, const KeptState& state, const 
 std::vector<Range> place_state(const Architecture& architecture, const ParameterLayout& layout,
                                const KeptState& state, std::span<const TensorPart> parts,
                                int shards) {
+  const ShardPlaces shard = ShardPlaces::of_parameters(layout, shards);
   std::vector<Range> places;
   size_t next = 0;
   for (const TensorPart& part : parts) {
     if (state.of_all) {
-      places.push_back({begin_in_shard(layout, part, shards), part.elements.count});
+      places.push_back(shard.part(part));
       continue;
     }
     places.push_back({next, count_of(architecture, state, part)});

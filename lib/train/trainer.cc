@@ -217,8 +217,9 @@ std::function<void()> Trainer::bind_train(const Op& op) {
 
 std::function<void()> Trainer::bind_next_batch(const Op& op) {
   // Owned by the function, which can be copied.
-  const auto place = std::make_shared<BatchPlace>(
-      *backend_.device, flat(op.tokens), flat(op.targets), Shape{shape_.rows, shape_.positions});
+  const auto place =
+      std::make_shared<BatchPlace>(*backend_.device, flat(op.buffers.tokens),
+                                   flat(op.buffers.targets), Shape{shape_.rows, shape_.positions});
   return [this, place] {
     loader_->next(place->tokens(), place->targets(), Deadline::after(kDataTimeout));
     place->send(compute());
@@ -231,14 +232,15 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
       model_->forward(op.unit, tensors);
       break;
     case OpKind::kLoss:
-      model_->loss(tensors, float(result_.loss_scale / double(tokens_per_step())), op.accumulate);
+      model_->loss(tensors, float(result_.loss_scale / double(tokens_per_step())),
+                   op.gradients.accumulate);
       finish_loss(op, tensors);
       break;
     case OpKind::kRecompute:
-      model_->recompute(tensors, op.recompute);
+      model_->recompute(tensors, op.buffers.recompute);
       break;
     case OpKind::kBackward:
-      model_->backward(op.unit, tensors, op.accumulate);
+      model_->backward(op.unit, tensors, op.gradients.accumulate);
       break;
     case OpKind::kAddGradients:
       add_gradients(op);
@@ -283,21 +285,24 @@ void Trainer::run_comm(const Op& op) {
 
 // A wrap's parameters, from the shards that lie apart, or in place from their owners.
 void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, const Op& op) {
-  Communicator& group = members(op.group);
+  Communicator& group = members(op.collective.group);
   const int shards = program.parameter_shards;
   const auto find_shard = [&] {
     if (shards == 1)
-      return own_part(tensor_of_wrap(layout_, memory, op.wrap, op.parameters), groups_.shard_size)
+      return own_part(tensor_of_wrap(layout_, memory, op.wrap, op.parameters.own),
+                      groups_.shard_size)
           .memory;
     const size_t count = layout_.wraps[size_t(op.wrap)].flat.count / size_t(shards);
-    if (op.shard.buffer != kNoBuffer)
-      return memory.tensor(op.shard.buffer).rows(op.shard.begin, count).memory;
+    if (op.parameters.shard.buffer != kNoBuffer)
+      return memory.tensor(op.parameters.shard.buffer)
+          .rows(op.parameters.shard.begin, count)
+          .memory;
     return shard_of_wrap(layout_, memory.tensor(program.parameters), op.wrap, shards).memory;
   };
   const Memory shard = find_shard();
-  if (op.group == RankGroup::kReplicas)
+  if (op.collective.group == RankGroup::kReplicas)
     return calls_.all_gather(group, shard, architecture_.compute);
-  const Tensor whole = tensor_of_wrap(layout_, memory, op.wrap, op.parameters);
+  const Tensor whole = tensor_of_wrap(layout_, memory, op.wrap, op.parameters.own);
   if (shards == 1) return calls_.all_gather(group, whole.memory, whole.dtype);
   const Call call{
       .collective = Collective::kAllGather, .dtype = whole.dtype, .count = whole.count()};
@@ -309,7 +314,7 @@ void Trainer::publish_parameters() {
   if (unrounded_) round_offloaded();
   for (const Op& op : built_.program.ops) {
     if (op.kind == OpKind::kRoundParameters) round_parameters(op.wrap);
-    if (!stale_ || !op.publishes) continue;
+    if (!stale_ || !op.parameters.publishes) continue;
     finish_compute();  // what the comm lane sends
     gather(built_.program, *memory_, op);
   }

@@ -35,6 +35,7 @@
 #include "lib/train/unit_binding.h"
 #include "lib/train/weight_rounding.h"
 #include "lib/zero/device_calls.h"
+#include "lib/zero/flat_tensors.h"
 #include "lib/zero/offload/offloaded_memory.h"
 #include "lib/zero/program_memory.h"
 
@@ -159,6 +160,7 @@ class Trainer {
   void gather(const StepProgram& program, const ProgramMemory& memory, const Op& op);
   void round_parameters(int wrap);
   void publish_parameters();
+  [[nodiscard]] FlatShards gradients() const;
   void reduce_bucket(const Op& op);
   void scatter_gradients(const Op& op);
   void add_gradients(const Op& op);

@@ -38,10 +38,8 @@ void Trainer::clip() {
 
 // [collective] where gradients are sharded: the first such tensor of all ranks is named.
 void Trainer::fail_non_finite() {
-  const StepProgram& program = built_.program;
   const std::vector<TensorPart> trained = trainable_parts(architecture_, own_parts_);
-  const TensorPart* found = find_non_finite(
-      *backend_.ops, layout_, trained, memory_->tensor(program.gradients), program.gradient_shards);
+  const TensorPart* found = find_non_finite(*backend_.ops, trained, gradients());
   std::array<int64_t, 1> first = {INT64_MAX};
   if (found != nullptr) first[0] = int64_t{found->unit} << 32 | found->tensor;
   if (is_sharded()) communicator_.all_reduce(memory_of(first), DType::kI64, ReduceOp::kMin);

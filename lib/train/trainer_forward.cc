@@ -47,9 +47,9 @@ std::unique_ptr<Trainer::Pass> Trainer::make_forward(const StepShape& shape, OpK
 std::function<void()> Trainer::bind_forward(const Pass& pass, const Op& op) {
   if (op.kind == OpKind::kNextBatch) {
     // Owned by the function, which can be copied.
-    const auto place = std::make_shared<BatchPlace>(*backend_.device, pass.memory->of(op.tokens),
-                                                    pass.memory->of(op.targets),
-                                                    Shape{pass.shape.rows, pass.shape.positions});
+    const auto place = std::make_shared<BatchPlace>(
+        *backend_.device, pass.memory->of(op.buffers.tokens), pass.memory->of(op.buffers.targets),
+        Shape{pass.shape.rows, pass.shape.positions});
     return [this, &pass, place] {
       pass.fill(place->tokens(), place->targets());
       place->send(compute());

@@ -4,31 +4,37 @@
 
 namespace gxp {
 
+FlatShards Trainer::gradients() const {
+  const StepProgram& program = built_.program;
+  return {ShardPlaces::of_gradients(layout_, program.gradient_shards),
+          memory_->tensor(program.gradients)};
+}
+
 void Trainer::reduce_bucket(const Op& op) {
   const Range& bucket = built_.buckets[size_t(op.bucket)].flat;
-  const Tensor sum = memory_->tensor(op.gradients.buffer).rows(op.gradients.begin, bucket.count);
-  all_sum(calls_, communicator_, sum);
-  if (!op.keeps) return;
+  const Tensor sum =
+      memory_->tensor(op.gradients.own.buffer).rows(op.gradients.own.begin, bucket.count);
+  calls_.all_reduce(communicator_, sum.memory, sum.dtype, ReduceOp::kSum);
+  if (!op.gradients.keeps) return;
   backend_.comm_ops->convert(
       memory_->tensor(built_.program.gradients).rows(bucket.begin, bucket.count), sum);
 }
 
 void Trainer::scatter_gradients(const Op& op) {
   const StepProgram& program = built_.program;
-  const Tensor whole = tensor_of_wrap(layout_, *memory_, op.wrap, op.gradients);
-  const bool all = op.group == RankGroup::kShards;
+  const Tensor whole = tensor_of_wrap(layout_, *memory_, op.wrap, op.gradients.own);
+  const bool all = op.collective.group == RankGroup::kShards;
   const Tensor theirs = all ? whole : own_part(whole, groups_.shard_size);
-  if (op.scatter)
-    scatter_sum(calls_, members(op.group), theirs);
+  if (op.collective.scatter)
+    calls_.reduce_scatter(members(op.collective.group), theirs.memory, theirs.dtype,
+                          ReduceOp::kSum);
   else
-    all_sum(calls_, members(op.group), theirs);
-  if (!op.keeps) return;
+    calls_.all_reduce(members(op.collective.group), theirs.memory, theirs.dtype, ReduceOp::kSum);
+  if (!op.gradients.keeps) return;
   const Tensor mine = own_part(whole, program.optimizer_shards);
-  const Range place =
-      place_in_shard(layout_.wraps[size_t(op.wrap)].gradients, program.gradient_shards);
-  Tensor kept = memory_->tensor(program.gradients).rows(place.begin, place.count);
+  Tensor kept = gradients().wrap(op.wrap);
   if (program.gradient_shards == 1) kept = own_part(kept, program.optimizer_shards);
-  if (op.accumulate)
+  if (op.gradients.accumulate)
     backend_.comm_ops->add(kept, kept, mine);
   else
     backend_.comm_ops->convert(kept, mine);
@@ -38,10 +44,10 @@ void Trainer::add_gradients(const Op& op) {
   const auto view = [&](const FlatView& at) {
     return tensor_of_wrap(layout_, *memory_, op.wrap, at);
   };
-  if (op.earlier.buffer == kNoBuffer)
-    backend_.ops->convert(view(op.gradients), view(op.added));
+  if (op.gradients.earlier.buffer == kNoBuffer)
+    backend_.ops->convert(view(op.gradients.own), view(op.gradients.added));
   else
-    backend_.ops->add(view(op.gradients), view(op.earlier), view(op.added));
+    backend_.ops->add(view(op.gradients.own), view(op.gradients.earlier), view(op.gradients.added));
 }
 
 // One sum for each part of all parameters, whoever holds it, added up in their order: so the norm
@@ -54,8 +60,7 @@ void Trainer::measure() {
     const size_t place = place_of_norm_part(part);
     if (is_sharded() && place / each != size_t(communicator_.rank())) continue;
     const Tensor sum(sums.slice(place * sizeof(double), sizeof(double)), DType::kF64, {});
-    sum_squares(*backend_.ops, sum, layout_, norm_parts_[part], memory_->tensor(program.gradients),
-                program.gradient_shards);
+    sum_squares(*backend_.ops, sum, norm_parts_[part], gradients());
   }
 }
 

@@ -28,24 +28,26 @@ struct Rounding {
 UpdateRange Trainer::range_in(const Op& op, size_t own_part, const Range& elements) {
   const StepProgram& program = built_.program;
   const TensorPart& part = own_parts_[own_part];
-  const size_t skipped = elements.begin - begin_in_shard(layout_, part, program.optimizer_shards);
+  const size_t skipped =
+      elements.begin -
+      ShardPlaces::of_parameters(layout_, program.optimizer_shards).part(part).begin;
   const auto take = [&](BufferId buffer, int shards) {
-    const size_t begin = begin_in_shard(layout_, part, shards) + skipped;
+    const size_t begin = ShardPlaces::of_parameters(layout_, shards).part(part).begin + skipped;
     return memory_->tensor(buffer).rows(begin, elements.count);
   };
   const auto in_tile = [&](BufferId buffer) {
-    return memory_->tensor(buffer).rows(elements.begin - op.elements.begin, elements.count);
+    return memory_->tensor(buffer).rows(elements.begin - op.update.elements.begin, elements.count);
   };
   UpdateRange range;
   range.decay = architecture_.units[size_t(part.unit)].tensors[size_t(part.tensor)].decays();
-  const size_t gradients = begin_of_gradients(layout_, part, program.gradient_shards) + skipped;
-  range.gradients = memory_->tensor(program.gradients).rows(gradients, elements.count);
-  range.weights = op.tile.weights == kNoBuffer ? take(program.weights(), program.weight_shards())
-                                               : in_tile(op.tile.weights);
+  range.gradients = gradients().part(part).rows(skipped, elements.count);
+  range.weights = op.update.tile.weights == kNoBuffer
+                      ? take(program.weights(), program.weight_shards())
+                      : in_tile(op.update.tile.weights);
   for (size_t s = 0; s < kept_places_.size(); ++s) {
     const KeptState& kept = shape_.optimizer.kept[s];
-    if (op.tile.number >= 0)
-      range.kept.push_back(in_tile(op.tile.states[s]));
+    if (op.update.tile.number >= 0)
+      range.kept.push_back(in_tile(op.update.tile.states[s]));
     else if (kept.of_all)
       range.kept.push_back(
           memory_->tensor(program.optimizer_states[s]).rows(elements.begin, elements.count));
@@ -58,21 +60,22 @@ UpdateRange Trainer::range_in(const Op& op, size_t own_part, const Range& elemen
 // All tensors are found before the first step. Offloaded weights are rounded here, as they pass.
 std::function<void()> Trainer::bind_update(const Op& op) {
   const StepProgram& program = built_.program;
-  const Tile& tile = op.tile;
+  const Tile& tile = op.update.tile;
   const bool rounds = program.master_weights != kNoBuffer && !offloaded_->is_empty();
   std::vector<UpdateRange> ranges;
   std::vector<Rounding> roundings;
   for (size_t i = 0; i < own_parts_.size(); ++i) {
     const TensorPart& part = own_parts_[i];
-    const size_t begin = begin_in_shard(layout_, part, program.optimizer_shards);
-    const Range elements = intersection(op.elements, {begin, part.elements.count});
+    const size_t begin =
+        ShardPlaces::of_parameters(layout_, program.optimizer_shards).part(part).begin;
+    const Range elements = intersection(op.update.elements, {begin, part.elements.count});
     if (elements.count == 0) continue;
     if (!sees_whole(part) && !spec_of(part).frozen) ranges.push_back(range_in(op, i, elements));
     if (!rounds) continue;
     const int wrap = layout_.wrap_of[size_t(part.unit)];
     const size_t place =
-        place_in_shard(layout_.wraps[size_t(wrap)].flat, program.optimizer_shards).begin;
-    const size_t in_tile = elements.begin - op.elements.begin;
+        ShardPlaces::of_parameters(layout_, program.optimizer_shards).wrap(wrap).begin;
+    const size_t in_tile = elements.begin - op.update.elements.begin;
     const Tensor from =
         tile.weights == kNoBuffer
             ? memory_->tensor(program.weights()).rows(elements.begin, elements.count)
@@ -136,9 +139,10 @@ void Trainer::round_offloaded() {
   std::vector<uint16_t> halves(kStagedElements);
   for (const TensorPart& part : own_parts_) {
     const int wrap = layout_.wrap_of[size_t(part.unit)];
-    const size_t begin = begin_in_shard(layout_, part, program.optimizer_shards);
+    const size_t begin =
+        ShardPlaces::of_parameters(layout_, program.optimizer_shards).part(part).begin;
     const size_t place =
-        place_in_shard(layout_.wraps[size_t(wrap)].flat, program.optimizer_shards).begin;
+        ShardPlaces::of_parameters(layout_, program.optimizer_shards).wrap(wrap).begin;
     for (size_t done = 0; done < part.elements.count; done += kStagedElements) {
       const Range piece{begin + done, std::min(kStagedElements, part.elements.count - done)};
       const Tensor from(memory_of(staged).slice(0, piece.count * sizeof(float)), DType::kF32,

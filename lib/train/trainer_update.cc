@@ -31,15 +31,11 @@ std::vector<StateTensor> Trainer::state() {
     StateTensor& tensor = tensors.emplace_back();
     tensor.spec = &unit.tensors[size_t(part.tensor)];
     tensor.elements = part.elements;
-    const Range place = {begin_in_shard(layout_, part, program.weight_shards()),
-                         part.elements.count};
+    const Range place = ShardPlaces::of_parameters(layout_, program.weight_shards()).part(part);
     tensor.weight_at = {program.weights(), place};
     const Tensor weights = memory_->tensor(program.weights());
     if (place.end() <= weights.count()) tensor.weight = weights.rows(place.begin, place.count);
-    const Tensor gradients = memory_->tensor(program.gradients);
-    tensor.gradient = tensor.spec->frozen
-                          ? gradients.rows(0, 0)
-                          : gradients_of(layout_, part, gradients, program.gradient_shards);
+    tensor.gradient = tensor.spec->frozen ? gradients().memory.rows(0, 0) : gradients().part(part);
     for (size_t s = 0; s < kept_places_.size(); ++s)
       tensor.optimizer.push_back(shape_.optimizer.kept[s].everywhere ? Tensor() : kept_of(s, i));
   }
@@ -86,8 +82,8 @@ void Trainer::for_own_whole(const Op& op, Act act) {
     if (layout_.wrap_of[size_t(part.unit)] != op.wrap || !sees_whole(part)) continue;
     const size_t begin = (part.in_flat - wrap_begin) * sizeof(float);
     const size_t bytes = part.elements.count * sizeof(float);
-    act(own[i],
-        Tensor(flat(op.scratch[0]).slice(begin, bytes), DType::kF32, Shape{part.elements.count}));
+    act(own[i], Tensor(flat(op.update.directions).slice(begin, bytes), DType::kF32,
+                       Shape{part.elements.count}));
   }
 }
 
@@ -102,10 +98,10 @@ void Trainer::prepare_update(const Op& op) {
 // and send the results would be as many bytes again; shards of whole tensors would be N / 3 times
 // as large on N ranks, since a matrix of GPT-2's MLP is a third of a block.
 void Trainer::gather_directions(const Op& op) {
-  const Tensor wrap = memory_->tensor(op.scratch[0]);
-  const bool replicas = op.group == RankGroup::kReplicas;
+  const Tensor wrap = memory_->tensor(op.update.directions);
+  const bool replicas = op.collective.group == RankGroup::kReplicas;
   const Tensor theirs = replicas ? own_part(wrap, groups_.shard_size) : wrap;
-  calls_.all_gather(members(op.group), theirs.memory, theirs.dtype);
+  calls_.all_gather(members(op.collective.group), theirs.memory, theirs.dtype);
 }
 
 void Trainer::update_whole(const Op& op) {
@@ -116,9 +112,9 @@ void Trainer::update_whole(const Op& op) {
     if (layout_.wrap_of[size_t(part.unit)] != op.wrap || !sees_whole(part)) continue;
     const Range& unit = layout_.units[size_t(part.unit)].flat;
     const Tensor directions =
-        memory_->tensor(op.scratch[0]).rows(unit.begin - wrap_begin, unit.count);
+        memory_->tensor(op.update.directions).rows(unit.begin - wrap_begin, unit.count);
     const auto tensors = unit_tensors(architecture_, layout_, part.unit, directions);
-    transform(i, tensors[size_t(part.tensor)], flat(op.scratch[1]), update_step());
+    transform(i, tensors[size_t(part.tensor)], flat(op.update.workspace), update_step());
   }
   for_own_whole(op, [&](const StateTensor& tensor, const Tensor& direction) {
     optimizer_->apply(range_of(tensor, direction), update_step());
@@ -143,10 +139,10 @@ void Trainer::round_parameters(int wrap) {
   const int shards = program.optimizer_shards;
   const Tensor master = memory_->tensor(program.master_weights);
   const Tensor rounded = own_parameters(wrap);
-  const size_t place = place_in_shard(layout_.wraps[size_t(wrap)].flat, shards).begin;
+  const size_t place = ShardPlaces::of_parameters(layout_, shards).wrap(wrap).begin;
   for (const TensorPart& part : own_parts_) {
     if (layout_.wrap_of[size_t(part.unit)] != wrap) continue;
-    const size_t begin = begin_in_shard(layout_, part, shards);
+    const size_t begin = ShardPlaces::of_parameters(layout_, shards).part(part).begin;
     const size_t count = part.elements.count;
     rounding_.round(rounded.rows(begin - place, count), master.rows(begin, count), spec_of(part),
                     part.elements.begin, step_ + 1);

@@ -33,8 +33,7 @@ Tensor tensor_of_wrap(const ParameterLayout& layout, const ProgramMemory& memory
 }
 
 Tensor shard_of_wrap(const ParameterLayout& layout, const Tensor& buffer, int wrap, int shards) {
-  const Range place = place_in_shard(layout.wraps[size_t(wrap)].flat, shards);
-  return buffer.rows(place.begin, place.count);
+  return FlatShards{ShardPlaces::of_parameters(layout, shards), buffer}.wrap(wrap);
 }
 
 UnitTensors bind_unit(const BindingContext& context, const Op& op) {
@@ -50,21 +49,21 @@ UnitTensors bind_unit(const BindingContext& context, const Op& op) {
     return unit_tensors(context.architecture, context.layout, unit,
                         context.memory.tensor(view.buffer).rows(view.begin, count));
   };
-  t.parameters = tensors_of(op.unit, op.parameters);
+  t.parameters = tensors_of(op.unit, op.parameters.own);
   t.gradients = gradients_of_trained(context.architecture.units[size_t(op.unit)],
-                                     tensors_of(op.unit, op.gradients));
+                                     tensors_of(op.unit, op.gradients.own));
   const auto first = [](const std::vector<Tensor>& all) { return all.empty() ? Tensor() : all[0]; };
-  t.borrowed = first(tensors_of(lender, op.borrowed_parameters));
-  t.borrowed_gradient = first(tensors_of(lender, op.borrowed_gradients));
-  t.saved = bind_flat(context, op.saved);
-  t.scratch = bind_flat(context, op.scratch);
-  t.tokens = bind(context, op.tokens, DType::kI32, {b, p});
-  t.targets = bind(context, op.targets, DType::kI32, {b, p});
-  t.losses = bind(context, op.losses, DType::kF32, {b * p});
-  t.input = bind(context, op.input, DType::kF32, {b, p, c});
+  t.borrowed = first(tensors_of(lender, op.parameters.borrowed));
+  t.borrowed_gradient = first(tensors_of(lender, op.gradients.borrowed));
+  t.saved = bind_flat(context, op.buffers.saved);
+  t.scratch = bind_flat(context, op.buffers.scratch);
+  t.tokens = bind(context, op.buffers.tokens, DType::kI32, {b, p});
+  t.targets = bind(context, op.buffers.targets, DType::kI32, {b, p});
+  t.losses = bind(context, op.buffers.losses, DType::kF32, {b * p});
+  t.input = bind(context, op.buffers.input, DType::kF32, {b, p, c});
   const bool logits = op.kind == OpKind::kLogits;
-  t.output = bind(context, op.output, DType::kF32, logits ? Shape{b, v} : Shape{b, p, c});
-  t.stream_gradient = bind(context, op.stream_gradient, DType::kF32, {b, p, c});
+  t.output = bind(context, op.buffers.output, DType::kF32, logits ? Shape{b, v} : Shape{b, p, c});
+  t.stream_gradient = bind(context, op.buffers.stream_gradient, DType::kF32, {b, p, c});
   return t;
 }
 

@@ -23,9 +23,4 @@ std::vector<Tensor> unit_tensors(const Architecture& architecture, const Paramet
   return tensors;
 }
 
-Tensor gradients_of(const ParameterLayout& layout, const TensorPart& part, const Tensor& gradients,
-                    int shards) {
-  return gradients.rows(begin_of_gradients(layout, part, shards), part.elements.count);
-}
-
 }  // namespace gxp

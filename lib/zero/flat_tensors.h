@@ -1,4 +1,4 @@
-// The logical tensors inside flat memory of parameters, gradients or moments.
+// The logical tensors inside flat memory of parameters, gradients or optimizer state.
 #pragma once
 
 #include <vector>
@@ -14,9 +14,16 @@ namespace gxp {
 std::vector<Tensor> unit_tensors(const Architecture& architecture, const ParameterLayout& layout,
                                  int unit, const Tensor& flat);
 
-// A part's gradients in the flat buffer of all, which holds one of `shards` shards of every wrap
-// (1: all).
-Tensor gradients_of(const ParameterLayout& layout, const TensorPart& part, const Tensor& gradients,
-                    int shards);
+// A flat buffer of one shard of every wrap, in memory: `memory` has one dimension.
+struct FlatShards {
+  ShardPlaces places;
+  Tensor memory;
+
+  [[nodiscard]] Tensor wrap(int wrap) const { return at(places.wrap(wrap)); }
+  [[nodiscard]] Tensor part(const TensorPart& part) const { return at(places.part(part)); }
+  [[nodiscard]] Tensor at(const Range& elements) const {
+    return memory.rows(elements.begin, elements.count);
+  }
+};
 
 }  // namespace gxp

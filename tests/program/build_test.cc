@@ -84,13 +84,13 @@ TEST_CASE("what a forward does not keep is gone with it, and made again just bef
     const Op& op = program.ops[size_t(id)];
     const auto buffer = [&](BufferId saved) { return program.buffers[size_t(saved)]; };
     if (op.kind == OpKind::kForward && op.unit < 3) {
-      for (const BufferId saved : op.saved) CHECK(buffer(saved).last == id);
+      for (const BufferId saved : op.buffers.saved) CHECK(buffer(saved).last == id);
     }
     if (op.kind == OpKind::kRecompute) {
       const Op& next = program.ops[size_t(id) + 1];
       CHECK(next.kind == OpKind::kBackward);
-      CHECK(next.saved == op.saved);
-      for (const BufferId saved : op.saved) CHECK(buffer(saved).first == id);
+      CHECK(next.buffers.saved == op.buffers.saved);
+      for (const BufferId saved : op.buffers.saved) CHECK(buffer(saved).first == id);
     }
   }
 }
@@ -117,8 +117,8 @@ TEST_CASE("what is offloaded is fetched, updated and stored once, in tiles", "[p
       offloading_step({.optimizer = Storage::kHost, .ratio = ratio, .tile = tile});
   size_t updated = 0;
   for (const Op& op : program.ops) {
-    if (op.kind == OpKind::kUpdate) CHECK(op.elements.begin == updated);
-    if (op.kind == OpKind::kUpdate) updated += op.elements.count;
+    if (op.kind == OpKind::kUpdate) CHECK(op.update.elements.begin == updated);
+    if (op.kind == OpKind::kUpdate) updated += op.update.elements.count;
   }
   CHECK(updated * sizeof(float) == program.buffers[size_t(program.gradients)].bytes);
   const int tiles = count_ops(program, OpKind::kStore);
@@ -141,7 +141,8 @@ TEST_CASE("a tile is fetched while the one before it is updated", "[program]") {
     if (op.kind != OpKind::kFetch) continue;
     for (const OpId before : op.after) {
       const Op& earlier = program.ops[size_t(before)];
-      if (earlier.kind == OpKind::kUpdate) CHECK(earlier.tile.number <= op.tile.number - 2);
+      if (earlier.kind == OpKind::kUpdate)
+        CHECK(earlier.update.tile.number <= op.update.tile.number - 2);
     }
   }
 }

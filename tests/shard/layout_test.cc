@@ -83,14 +83,15 @@ TEST_CASE("the shards hold every element of every tensor once", "[shard]") {
   const int world_size = GENERATE(1, 2, 3, 7, 64);
   const Architecture model = small_model();
   const ParameterLayout layout = make_layout(model, world_size);
+  const ShardPlaces whole = ShardPlaces::of_parameters(layout, 1);
+  const ShardPlaces shards = ShardPlaces::of_parameters(layout, world_size);
   std::vector<int> held(layout.count);
   for (int rank = 0; rank < world_size; ++rank) {
     for (const TensorPart& part : make_parts(layout, world_size, rank)) {
       const UnitLayout& unit = layout.units[size_t(part.unit)];
       CHECK(part.in_flat == unit.tensors[size_t(part.tensor)].begin + part.elements.begin);
-      const size_t begin = begin_in_shard(layout, part, world_size);
-      CHECK(begin + part.elements.count <= layout.count / size_t(world_size));
-      CHECK(begin_in_shard(layout, part, 1) == part.in_flat);
+      CHECK(shards.part(part).end() <= layout.count / size_t(world_size));
+      CHECK(whole.part(part).begin == part.in_flat);
       CHECK(part.elements.begin % kTensorAlignment == 0);
       for (size_t i = 0; i < part.elements.count; ++i) ++held[part.in_flat + i];
     }

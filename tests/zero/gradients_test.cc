@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "lib/zero/flat_tensors.h"
+#include "lib/zero/device_calls.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks.h"
 #include "tests/kernels/halves.h"
@@ -13,8 +13,9 @@
 namespace gxp {
 namespace {
 
-Tensor tensor_of(std::vector<float>& values) {
-  return {memory_of(values), DType::kF32, Shape{values.size()}};
+FlatShards whole_gradients(const ParameterLayout& layout, std::vector<float>& values) {
+  return {ShardPlaces::of_gradients(layout, 1),
+          Tensor(memory_of(values), DType::kF32, Shape{values.size()})};
 }
 
 // Flat gradients of the sample model: element i of the buffer is f(i), padding included.
@@ -28,8 +29,8 @@ std::vector<float> flat_gradients(const ParameterLayout& layout, F f) {
 double norm_with_threads(std::vector<float>& flat, const ParameterLayout& layout, int threads) {
   ThreadPool pool(threads);
   std::vector<double> sum = {-1};  // of another step
-  sum_squares(*make_cpu_ops(pool), {memory_of(sum), DType::kF64, {}}, layout,
-              make_parts(layout, 1, 0), tensor_of(flat), 1);
+  sum_squares(*make_cpu_ops(pool), {memory_of(sum), DType::kF64, {}}, make_parts(layout, 1, 0),
+              whole_gradients(layout, flat));
   return std::sqrt(sum[0]);
 }
 
@@ -55,10 +56,10 @@ TEST_CASE("the first tensor that is not finite is named", "[zero]") {
   ThreadPool pool(1);
   const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
   const std::vector<TensorPart> parts = make_parts(layout, 1, 0);
-  CHECK(find_non_finite(*ops, layout, parts, tensor_of(flat), 1) == nullptr);
+  CHECK(find_non_finite(*ops, parts, whole_gradients(layout, flat)) == nullptr);
   flat[layout.units[2].tensors[4].end() - 1] = std::numeric_limits<float>::infinity();
   flat[layout.units[3].tensors[0].begin] = std::numeric_limits<float>::quiet_NaN();
-  const TensorPart* found = find_non_finite(*ops, layout, parts, tensor_of(flat), 1);
+  const TensorPart* found = find_non_finite(*ops, parts, whole_gradients(layout, flat));
   REQUIRE(found != nullptr);
   CHECK(model.units[size_t(found->unit)].tensors[size_t(found->tensor)].name ==
         "transformer.h.1.attn.c_proj.weight");
@@ -88,11 +89,14 @@ TEST_CASE("sums over groups and their replicas have the bits of sums over all ra
     const std::unique_ptr<Device> device = make_cpu_device();
     const std::unique_ptr<Stream> stream = device->make_stream("comm");
     DeviceCalls calls(*device, *stream);
-    all_sum(calls, communicator, whole.tensor({kCount}));
-    scatter_sum(calls, *group, parts.tensor({kCount}));
+    const auto all_reduce = [&](Communicator& ranks, const Tensor& sum) {
+      calls.all_reduce(ranks, sum.memory, dtype, ReduceOp::kSum);
+    };
+    all_reduce(communicator, whole.tensor({kCount}));
+    calls.reduce_scatter(*group, parts.tensor({kCount}).memory, dtype, ReduceOp::kSum);
     const size_t part = kCount / size_t(ranks.shard_size);
     const size_t begin = part * size_t(rank % ranks.shard_size);
-    all_sum(calls, *replicas, parts.tensor({kCount}).rows(begin, part));
+    all_reduce(*replicas, parts.tensor({kCount}).rows(begin, part));
     const auto own = [&](const HalfArray& from) {
       const Floats values = from.floats();
       return Floats(values.begin() + long(begin), values.begin() + long(begin + part));

@@ -1,0 +1,50 @@
+// What a step program is built from, and what follows from it alone. Pure.
+#pragma once
+
+#include <string>
+
+#include "lib/program/build.h"
+
+namespace gxp {
+
+// The four are the caller's and outlive every writer that is given this.
+struct StepInputs {
+  const Architecture& architecture;
+  const ParameterLayout& layout;
+  const Strategy& strategy;
+  const StepShape& shape;
+  RankGroups groups = groups_of(shape);
+
+  [[nodiscard]] const UnitSpec& unit(int unit) const { return architecture.units[size_t(unit)]; }
+  [[nodiscard]] const Wrap& wrap(int wrap) const { return layout.wraps[size_t(wrap)]; }
+  [[nodiscard]] size_t tokens() const { return shape.rows * shape.positions; }
+  // Bytes of the residual stream of a micro-batch, which is f32.
+  [[nodiscard]] size_t stream_bytes() const {
+    return tokens() * size_t(architecture.config.hidden) * sizeof(float);
+  }
+  // Ranks that share one copy of the parameters, and of the optimizer's state; 1: each has all.
+  [[nodiscard]] int parameter_shards() const {
+    return strategy.shard_parameters ? groups.shard_size : 1;
+  }
+  [[nodiscard]] int optimizer_shards() const {
+    if (!strategy.shard_optimizer) return 1;
+    return shape.optimizer_over_replicas ? groups.world_size : groups.shard_size;
+  }
+  [[nodiscard]] size_t norm_part_count() const {
+    return size_t(shape.norm_parts > 0 ? shape.norm_parts : shape.world_size);
+  }
+  // Where a unit's parameters or gradients lie in a view of its wrap's.
+  [[nodiscard]] FlatView view_of_unit(const FlatView& wrap, int unit) const {
+    const size_t begin = layout.units[size_t(unit)].flat.begin;
+    return {wrap.buffer, wrap.begin + begin - layout.wrap_of_unit(unit).flat.begin};
+  }
+  [[nodiscard]] size_t count_of_unit(int unit) const {
+    return layout.units[size_t(unit)].flat.count;
+  }
+  // Elements of a wrap that a shard group holds together, or the replicas of one of its shards.
+  [[nodiscard]] size_t count_of_members(int wrap, RankGroup group) const;
+  // A wrap's units: "h.0", "h.0 to h.3".
+  [[nodiscard]] std::string name_of(int wrap) const;
+};
+
+}  // namespace gxp
