@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lib/base/deadline.h"
 #include "lib/net/store/verdict.h"
@@ -46,7 +47,17 @@ class Inquiry {
   [[nodiscard]] Deadline wake_at() const { return pause_.value_or(end_); }
   [[nodiscard]] int asked_by() const { return asked_by_; }
   [[nodiscard]] const Verdict& suspicion() const { return suspicion_; }
-  [[nodiscard]] const std::map<int, std::string>& states() const { return states_; }
+  // Of each rank, what it has said in this round, or that it has left.
+  [[nodiscard]] std::vector<RankAnswer> answers(int world_size,
+                                                const std::map<int, bool>& departed) const {
+    std::vector<RankAnswer> answers(static_cast<size_t>(world_size));
+    for (const auto& [rank, left] : departed) {
+      if (left) answers[size_t(rank)].kind = RankAnswer::Kind::kLeft;
+    }
+    for (const auto& [rank, state] : states_)
+      answers[size_t(rank)] = {RankAnswer::Kind::kState, state};
+    return answers;
+  }
 
  private:
   int asked_by_;

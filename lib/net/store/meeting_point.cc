@@ -1,5 +1,8 @@
 #include "lib/net/store/meeting_point.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+
 #include <charconv>
 #include <vector>
 
@@ -9,6 +12,7 @@
 #include "lib/net/identity/pmi.h"
 #include "lib/net/identity/pmix.h"
 #include "lib/net/identity/user_secret.h"
+#include "lib/net/socket/socket.h"
 #include "lib/net/store/store_server.h"
 
 namespace gxp {
@@ -16,6 +20,26 @@ namespace {
 
 constexpr std::string_view kMeetingVersion = "1";
 constexpr std::string_view kGiven = "given";
+
+// The socket that rank 0's store listens on: the one inherited from gxp's launcher (GXP_STORE_FD),
+// else a new one on identity.master_port: of loopback if master_addr is, else of all interfaces,
+// as a host may not know the address that others know it by. Throws kIo if the port is taken.
+Fd open_store_listener(const RankIdentity& identity, const Environment& environment) {
+  const std::string* text = find_variable(environment, kStoreFdVariable);
+  if (text == nullptr) {
+    const std::string host = is_loopback(identity.master_addr) ? identity.master_addr : "";
+    return listen_tcp({host, identity.master_port});
+  }
+  int fd = -1;
+  std::from_chars(text->data(), text->data() + text->size(), fd);
+  int listening = 0;
+  socklen_t size = sizeof listening;
+  if (fd < 0 || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || !listening)
+    fail(ErrorKind::kConfig, "take over the store's socket: {}='{}' is not a listening socket",
+         kStoreFdVariable, *text);
+  check_sys(::fcntl(fd, F_SETFD, FD_CLOEXEC), "take over the store's socket");
+  return Fd(fd);
+}
 
 int parse_int(std::string_view text) {
   int number = -1;

@@ -34,7 +34,7 @@ struct MeetingPoint {
 
 // Called once by every rank. A world of one has a secret of its own, or the one it is given. Throws
 // kConfig if nobody says on which host rank 0 is, or if some ranks were given a secret and others
-// were not; as open_store_listener(), user_secret(), pass_by_pmi() and pass_by_pmix() do.
+// were not; as user_secret(), pass_by_pmi() and pass_by_pmix() do.
 MeetingPoint arrange_meeting(const RankIdentity& identity, const Environment& environment,
                              Deadline deadline);
 

@@ -4,11 +4,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <condition_variable>
 #include <list>
 #include <map>
@@ -337,12 +335,7 @@ class StoreServer::Loop {
   }
 
   Finding diagnose() {
-    std::vector<RankAnswer> answers(static_cast<size_t>(world_size_));
-    for (const auto& [rank, left] : departed_) {
-      if (left) answers[size_t(rank)].kind = RankAnswer::Kind::kLeft;
-    }
-    for (const auto& [rank, state] : inquiry_->states())
-      answers[size_t(rank)] = {RankAnswer::Kind::kState, state};
+    const std::vector<RankAnswer> answers = inquiry_->answers(world_size_, departed_);
     const std::lock_guard lock(diagnostics_mutex_);
     std::optional<Finding> finding;
     if (diagnostics_.diagnose) finding = diagnostics_.diagnose(answers, inquiry_->asked_by());
@@ -410,22 +403,5 @@ void StoreServer::set_diagnostics(Diagnostics diagnostics) {
   loop_->set_diagnostics(std::move(diagnostics));
 }
 bool StoreServer::wait_goodbyes(Deadline deadline) { return loop_->wait_goodbyes(deadline); }
-
-Fd open_store_listener(const RankIdentity& identity, const Environment& environment) {
-  const std::string* text = find_variable(environment, kStoreFdVariable);
-  if (text == nullptr) {
-    const std::string host = is_loopback(identity.master_addr) ? identity.master_addr : "";
-    return listen_tcp({host, identity.master_port});
-  }
-  int fd = -1;
-  std::from_chars(text->data(), text->data() + text->size(), fd);
-  int listening = 0;
-  socklen_t size = sizeof listening;
-  if (fd < 0 || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || !listening)
-    fail(ErrorKind::kConfig, "take over the store's socket: {}='{}' is not a listening socket",
-         kStoreFdVariable, *text);
-  check_sys(::fcntl(fd, F_SETFD, FD_CLOEXEC), "take over the store's socket");
-  return Fd(fd);
-}
 
 }  // namespace gxp

@@ -57,9 +57,4 @@ class StoreServer {
   std::unique_ptr<Loop> loop_;
 };
 
-// The socket that rank 0's store listens on: the one inherited from gxp's launcher (GXP_STORE_FD),
-// else a new one on identity.master_port: of loopback if master_addr is, else of all interfaces,
-// as a host may not know the address that others know it by. Throws kIo if the port is taken.
-Fd open_store_listener(const RankIdentity& identity, const Environment& environment);
-
 }  // namespace gxp
