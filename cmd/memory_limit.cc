@@ -10,13 +10,19 @@
 namespace gxp {
 namespace {
 
-std::string list(const std::vector<Edit>& edits) {
-  if (edits.empty())
+// "parallel.strategy = "zero3" and train.micro_batch = 2 (80 MiB)"
+std::string to_text(const CostedPlan<RunConfig>& run) {
+  std::string text;
+  for (const ChangedSetting& change : run.changes)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : " and ", change.name, change.value);
+  return fmt::format("{} ({})", text, format_bytes(run.cost.bytes));
+}
+
+std::string list(const std::vector<CostedPlan<RunConfig>>& runs) {
+  if (runs.empty())
     return "no other strategy, micro-batch or offload fits; use more ranks or a smaller model";
-  std::string text = "what fits:";
-  for (const Edit& edit : edits)
-    text += fmt::format("{} {} ({})", &edit == edits.data() ? "" : ";", edit.settings,
-                        format_bytes(edit.bytes));
+  std::string text;
+  for (const auto& run : runs) text += (text.empty() ? "what fits: " : "; ") + to_text(run);
   return text;
 }
 
@@ -45,7 +51,7 @@ void check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
        "{} {}: a rank of {} needs {}, {} more, most of it in {} (largest: {}); {}", limit.source,
        format_bytes(limit.bytes), ranks.world_size(), format_bytes(peak),
        format_bytes(peak - limit.bytes), memory.peak_at, largest_at_peak(plan, memory, 4),
-       list(edits_that_fit(config, ranks.world_size(), limit.bytes, peak_of)));
+       list(runs_that_fit(config, ranks.world_size(), limit.bytes, peak_of)));
 }
 
 }  // namespace gxp

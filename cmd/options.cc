@@ -73,8 +73,11 @@ void add_comm_options(CLI::App& app, std::vector<std::string>& sets) {
   }
 }
 
-void add_number_option(CLI::App& app, const char* names, int& number, int low, int high,
-                       const std::string& description) {
+namespace {
+
+template <class Number>
+void add_number(CLI::App& app, const char* names, Number& number, int low, int high,
+                const std::string& description) {
   const auto check = [low, high](const std::string& text) -> std::string {
     int value = 0;
     const char* end = text.data() + text.size();
@@ -83,6 +86,18 @@ void add_number_option(CLI::App& app, const char* names, int& number, int low, i
     return fmt::format("must be from {} to {}, is '{}'", low, high, text);
   };
   app.add_option(names, number, description)->type_name("N")->check(check);
+}
+
+}  // namespace
+
+void add_number_option(CLI::App& app, const char* names, int& number, int low, int high,
+                       const std::string& description) {
+  add_number(app, names, number, low, high, description);
+}
+
+void add_number_option(CLI::App& app, const char* names, uint64_t& number, int low, int high,
+                       const std::string& description) {
+  add_number(app, names, number, low, high, description);
 }
 
 void add_size_option(CLI::App& app, const char* names, size_t& bytes,

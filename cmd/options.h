@@ -34,6 +34,8 @@ std::string names_of(const Table& table) {
 // A count from `low` to `high`.
 void add_number_option(CLI::App& app, const char* names, int& number, int low, int high,
                        const std::string& description);
+void add_number_option(CLI::App& app, const char* names, uint64_t& number, int low, int high,
+                       const std::string& description);
 
 // A size as lib/base/bytes.h reads it: 8, 64K, 1G.
 void add_size_option(CLI::App& app, const char* names, size_t& bytes,

@@ -88,24 +88,27 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     memcalc)
-      words="-h --help --params --stage --gpus --nproc --shard --precision --optimizer --limit --solve --sequence --micro-batch --recompute --tensor-parallel --pipeline-parallel --interleave --sequence-parallel --checkpoint-activations --partition-activations --runtime --padding --compat --largest-layer --gpus-per-host --explain --unit --set --svg --list --format"
+      words="-h --help --params --stage --gpus --nproc --precision --optimizer --limit --solve --sequence --software --micro-batch --accumulate --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --recompute --offload --padding --compat --largest-layer --gpus-per-host --explain --unit --set --svg --list --format"
       case $previous in
         --params) words="" ;;
         --stage) words="0 1 2 3" ;;
         --gpus | --nproc) words="" ;;
-        --shard) words="" ;;
         --precision) words="fp32 fp16 bf16 bf16-fp32-grads pure-bf16" ;;
         --optimizer) words="adamw adam sgd momentum lion adafactor muon" ;;
         --limit) words="" ;;
         --solve) words="gpus batch seq layers" ;;
         --sequence) words="" ;;
+        --software) words="megatron fsdp fsdp-async-tp fsdp-eager llm-foundry megatron-2021 deepspeed-2021" ;;
         --micro-batch) words="" ;;
-        --recompute) words="none selective full" ;;
+        --accumulate) words="" ;;
+        --shard) words="" ;;
         --tensor-parallel) words="" ;;
         --pipeline-parallel) words="" ;;
         --interleave) words="" ;;
-        --runtime) words="deepspeed deepspeed-rule fsdp2 ddp" ;;
-        --compat) words="paper deepspeed deepspeed-docs autotuner megatron eleuther accelerate" ;;
+        --context-parallel) words="" ;;
+        --recompute) words="none selective full" ;;
+        --offload) words="none optimizer all" ;;
+        --compat) words="paper deepspeed" ;;
         --largest-layer) words="" ;;
         --gpus-per-host) words="" ;;
         --unit) words="GB GiB MB MiB" ;;
@@ -114,7 +117,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     shard-plan)
-      words="-h --help --set --nproc --nnodes --rank --units --program --compare --svg --measure --gflops --memory-gb-per-s --file-gb-per-s --cluster --gpu --software --gpus --sequence --micro-batch --accumulate --global-batch --stage --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --precision --recompute --offload --limit --search --format"
+      words="-h --help --set --nproc --nnodes --rank --units --program --compare --svg --measure --gflops --memory-gb-per-s --file-gb-per-s --cluster --gpu --gpus --sequence --global-batch --stage --precision --software --micro-batch --accumulate --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --recompute --offload --limit --search --format"
       case $previous in
         --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.matmul= train.rounding= train.grad_accum_dtype= train.recompute= train.recompute_units= train.frozen= train.seed= train.deterministic= train.device= train.threads= train.device_memory_bytes= train.gemm_cache= train.cuda_graphs= train.attention= train.logits_rows= train.log_every= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.wrap= parallel.wrap_min_params= parallel.wrap_units= parallel.forward_prefetch= parallel.backward_prefetch= parallel.prefetch_wraps= parallel.prefetch_params= parallel.max_live_params= parallel.persist_params= parallel.reuse_params= parallel.hold_parameters= parallel.bucket_bytes= parallel.reduce_dtype= parallel.hold_gradients= offload.optimizer= offload.parameters= offload.ratio= offload.step_tile= offload.path= offload.io= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.topology= comm.codec= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.protect= comm.kernel_copies= comm.flight_recorder= comm.timeout_s=" ;;
         --nproc) words="" ;;
@@ -126,19 +129,19 @@ _gxp() {
         --file-gb-per-s) words="" ;;
         --cluster) words="" ;;
         --gpu) words="a100-40gb a100-80gb h100 h100-96gb-500w h200 b200 gb200 b300 gb300" ;;
-        --software) words="megatron fsdp fsdp-async-tp fsdp-eager llm-foundry megatron-2021 deepspeed-2021" ;;
         --gpus) words="" ;;
         --sequence) words="" ;;
-        --micro-batch) words="" ;;
-        --accumulate) words="" ;;
         --global-batch) words="" ;;
         --stage) words="" ;;
+        --precision) words="bf16 fp8 mxfp8" ;;
+        --software) words="megatron fsdp fsdp-async-tp fsdp-eager llm-foundry megatron-2021 deepspeed-2021" ;;
+        --micro-batch) words="" ;;
+        --accumulate) words="" ;;
         --shard) words="" ;;
         --tensor-parallel) words="" ;;
         --pipeline-parallel) words="" ;;
         --interleave) words="" ;;
         --context-parallel) words="" ;;
-        --precision) words="bf16 fp8 mxfp8" ;;
         --recompute) words="none selective full" ;;
         --offload) words="none optimizer all" ;;
         --limit) words="" ;;

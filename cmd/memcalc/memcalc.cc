@@ -1,5 +1,5 @@
-// gxp memcalc: memory of a model's states per GPU, from its size alone; what other calculators
-// answer; the fewest GPUs that fit; the memory of a run. Touches no device.
+// gxp memcalc: the memory of a model or a run per GPU, by formula or replayed; what other
+// calculators answer; the most that fits. Touches no device.
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -19,13 +19,12 @@ std::optional<uint64_t> limit_of(const MemcalcOptions& options) {
   return read_limit(options.limit);
 }
 
-void add_facts(const MemcalcOptions& options, const Training& training, const MemcalcView& view,
-               Report& report) {
+void add_facts(const MemcalcOptions& options, const MemcalcView& view, Report& report) {
   const auto add = [&](const char* key, Cell value) {
     report.facts.push_back({{key}, std::move(value)});
   };
   if (!options.model.empty()) add("model", options.model);
-  add("parameters", int64_t(training.parameters));
+  add("parameters", int64_t(parameters_of(options)));
   if (options.file && !options.file->family.empty()) add("family", options.file->family);
   if (options.file && !options.file->dtype.empty()) add("dtype", options.file->dtype);
   if (options.file && options.file->stored_bytes)
@@ -33,7 +32,7 @@ void add_facts(const MemcalcOptions& options, const Training& training, const Me
         {{"stored_bytes", "stored weights", Style::kBytes}, int64_t(*options.file->stored_bytes)});
   add("precision", options.precision);
   add("optimizer", options.optimizer);
-  if (options.shard > 0) add("shard", int64_t{options.shard});
+  if (options.plan.shard > 0) add("shard", int64_t{options.plan.shard});
   if (model_parallel_of(options) > 1)
     report.facts.push_back(
         {{"model_parallel", "GPUs of a copy"}, int64_t{model_parallel_of(options)}});
@@ -49,12 +48,12 @@ MemcalcView view_of(const MemcalcOptions& options) {
 }
 
 // gxp's own answer.
-void add_estimate(const MemcalcOptions& options, const MemcalcView& view, Report& report) {
-  const std::vector<EstimateQuestion> questions = estimates_of(options);
-  if (options.solve == "gpus") return add_least_gpus(report, questions, view);
+void add_prediction(const MemcalcOptions& options, const MemcalcView& view, Report& report) {
+  const std::vector<TrainCase> cases = cases_of(options);
+  if (options.solve == "gpus") return add_least_gpus(report, cases, view);
   if (!options.solve.empty())
-    return add_most(report, find_estimate_quantity(options.solve), questions, view);
-  add_estimates(report, questions, view);
+    return add_most(report, find_model_quantity(options.solve), cases, view);
+  add_memory(report, cases, view);
   if (options.padding) add_padding(report, *model_of(options), gpus_of(options));
 }
 
@@ -65,11 +64,11 @@ void list_models(const MemcalcOptions& options, Report& report) {
   const Training training{0, find_precision(options.precision),
                           find_optimizer_state(options.optimizer)};
   const std::vector<int> gpus = gpus_of(options);
-  for (const int count : gpus) check(Placement{.gpus = count});
+  for (const int count : gpus) check(TrainCase{.plan = {.sequence = 0, .gpus = count}});
   add_fitting_models(report, training, gpus, view_of(options));
 }
 
-int run(MemcalcOptions options) {
+int run(const CLI::App& app, MemcalcOptions options) {
   Report report{.schema = "gxp.memcalc/1"};
   if (options.list) {
     list_models(options, report);
@@ -77,16 +76,18 @@ int run(MemcalcOptions options) {
     return kExitOk;
   }
   const MemcalcView view = view_of(options);
-  if (asks_for_run(options)) return plan_memory_of_run(options, view);
+  if (asks_for_run(options)) {
+    check_run_options(app, options);
+    return plan_memory_of_run(options, view);
+  }
   read_model(options);
-  check(options);
-  const Training training = training_of(options);
-  add_facts(options, training, view, report);
+  check(app, options);
+  add_facts(options, view, report);
   if (!options.compat.empty()) {
-    const Tool& tool = find_tool(options.compat);
-    add_answers(report, tool, questions_of(options, tool), view);
+    const Calculator& calculator = find_calculator(options.compat);
+    add_answers(report, calculator, inputs_of(options, calculator), view);
   } else {
-    add_estimate(options, view, report);
+    add_prediction(options, view, report);
   }
   print(report, options.format);
   return kExitOk;
@@ -97,7 +98,7 @@ int run(MemcalcOptions options) {
 std::function<int()> define_memcalc(CLI::App& app) {
   auto options = std::make_shared<MemcalcOptions>();  // kept alive by the returned action
   add_memcalc_options(app, *options);
-  return [options] { return run(*options); };
+  return [options, &app] { return run(app, *options); };
 }
 
 }  // namespace gxp

@@ -7,8 +7,7 @@
 
 #include "lib/ckpt/model_file.h"
 #include "lib/estimate/compatibility.h"
-#include "lib/estimate/estimate.h"
-#include "lib/estimate/model_states.h"
+#include "lib/estimate/train_plan.h"
 #include "lib/report/report.h"
 
 namespace CLI {
@@ -27,21 +26,13 @@ struct MemcalcOptions {
   std::string svg;                  // file for a picture; "": none
   std::string precision = "bf16";
   std::string optimizer = "adamw";
-  int shard = 0;
   std::string compat;
   std::string largest_layer;
   int gpus_per_host = 0;
-  // What activations depend on, nothing else of it. gxp's own estimate reads the sequence and the
-  // micro-batch, --compat eleuther all.
-  Question activations;
-  bool eleuther_asked = false;  // some of those that mean nothing to gxp's own estimate
-  int pipeline_parallel = 1;
-  int interleave = 1;
-  bool sequence_parallel = false;
-  std::string runtime;
+  int sequence = 0;                      // tokens; 0: model states alone
+  TrainPlan plan = {.accumulation = 0};  // all but stage, GPUs and sequence
+  std::string software = "megatron";
   bool padding = false;
-  Recompute recompute = Recompute::kNone;
-  bool recompute_asked = false;
   std::string limit;
   std::string solve;
   std::string unit = "GiB";
@@ -55,8 +46,10 @@ void add_memcalc_options(CLI::App& app, MemcalcOptions& options);
 // Reads MODEL if it names files. Errors: as read_model_file().
 void read_model(MemcalcOptions& options);
 
-// kUsage if options exclude each other, or one lacks another.
-void check(const MemcalcOptions& options);
+// kUsage if options exclude each other, or one lacks another. `app` knows which were given.
+void check(const CLI::App& app, const MemcalcOptions& options);
+// kUsage for an option that does not go with a run file.
+void check_run_options(const CLI::App& app, const MemcalcOptions& options);
 
 // Whether MODEL is a run file: it ends in .toml.
 bool asks_for_run(const MemcalcOptions& options);
@@ -70,13 +63,10 @@ int model_parallel_of(const MemcalcOptions& options);
 // The numbers of GPUs that are asked about; without --gpus those that suit the question.
 std::vector<int> gpus_of(const MemcalcOptions& options);
 
-Training training_of(const MemcalcOptions& options);
-std::vector<int> stages_of(const MemcalcOptions& options);
-// Every GPU count with every stage, in that order.
-std::vector<Placement> placements_of(const MemcalcOptions& options);
-// The same, as questions to gxp's own estimate.
-std::vector<EstimateQuestion> estimates_of(const MemcalcOptions& options);
-// The same, as questions to `tool`; without --stage, those that it has an answer for.
-std::vector<Question> questions_of(const MemcalcOptions& options, const Tool& tool);
+uint64_t parameters_of(const MemcalcOptions& options);
+// Every GPU count with every stage, in that order. Each is possible; their model is `options`' own.
+std::vector<TrainCase> cases_of(const MemcalcOptions& options);
+// The same, as inputs of `calculator`; without --stage, those that it has an answer for.
+std::vector<CalculatorInput> inputs_of(const MemcalcOptions& options, const Calculator& calculator);
 
 }  // namespace gxp

@@ -72,10 +72,9 @@ int gpus_per_host(const MemcalcOptions& options, int gpus) {
   return options.gpus_per_host;
 }
 
-uint64_t parameters_of(const MemcalcOptions& options) {
-  if (options.file) return options.file->parameters;
-  const PublishedModel* model = model_of(options);
-  return model != nullptr ? parameter_count(*model) : read_count("--params", options.params);
+std::vector<int> stages_of(const MemcalcOptions& options) {
+  if (options.stages.empty()) return {0, 1, 2, 3};
+  return read_list("--stage", options.stages);
 }
 
 }  // namespace
@@ -84,7 +83,7 @@ std::vector<int> gpus_of(const MemcalcOptions& options) {
   if (!options.gpus.empty()) return read_list("--gpus", options.gpus);
   if (!options.compat.empty()) return {8};
   if (options.solve == "gpus") return {model_parallel_of(options)};
-  if (options.shard > 0) return {options.shard * model_parallel_of(options)};
+  if (options.plan.shard > 0) return {options.plan.shard * model_parallel_of(options)};
   if (asks_for_run(options)) return {1};
   const int parallel = model_parallel_of(options);
   return {parallel, 8 * parallel, 64 * parallel};
@@ -97,8 +96,7 @@ void read_model(MemcalcOptions& options) {
 }
 
 int model_parallel_of(const MemcalcOptions& options) {
-  if (!options.compat.empty()) return 1;  // the other tool divides by itself
-  return options.activations.tensor_parallel * options.pipeline_parallel;
+  return options.plan.tensor * options.plan.pipeline * options.plan.context;
 }
 
 const PublishedModel* model_of(const MemcalcOptions& options) {
@@ -106,77 +104,51 @@ const PublishedModel* model_of(const MemcalcOptions& options) {
   return options.model.empty() ? nullptr : &find_published_model(options.model);
 }
 
-Training training_of(const MemcalcOptions& options) {
-  return {.parameters = parameters_of(options),
-          .precision = find_precision(options.precision),
-          .optimizer = find_optimizer_state(options.optimizer)};
+uint64_t parameters_of(const MemcalcOptions& options) {
+  if (options.file) return options.file->parameters;
+  const PublishedModel* model = model_of(options);
+  return model != nullptr ? parameter_count(*model) : read_count("--params", options.params);
 }
 
-std::vector<int> stages_of(const MemcalcOptions& options) {
-  if (options.stages.empty()) return {0, 1, 2, 3};
-  std::vector<int> stages = read_list("--stage", options.stages);
-  for (const int stage : stages) check(Placement{.stage = stage});
-  return stages;
-}
-
-std::vector<Placement> placements_of(const MemcalcOptions& options) {
-  const int parallel = model_parallel_of(options);
-  std::vector<Placement> placements;
+std::vector<TrainCase> cases_of(const MemcalcOptions& options) {
+  TrainCase question{.model = model_of(options),
+                     .software = &find_software(options.software),
+                     .plan = options.plan,
+                     .precision = &find_precision(options.precision),
+                     .optimizer = &find_optimizer_state(options.optimizer),
+                     .parameters = parameters_of(options)};
+  question.plan.sequence = uint64_t(options.sequence);
+  std::vector<TrainCase> cases;
   for (const int gpus : gpus_of(options)) {
     for (const int stage : stages_of(options)) {
-      if (gpus % parallel != 0)
-        fail(ErrorKind::kUsage,
-             "plan {} GPUs: a copy of the model takes {} (--tensor-parallel times "
-             "--pipeline-parallel), which does not divide them",
-             gpus, parallel);
-      placements.push_back({.stage = stage, .gpus = gpus, .shard = options.shard});
-      check(Placement{stage, gpus / parallel, options.shard});
+      question.plan.gpus = gpus;
+      question.plan.stage = stage;
+      check(question);
+      cases.push_back(question);
     }
   }
-  return placements;
+  return cases;
 }
 
-std::vector<EstimateQuestion> estimates_of(const MemcalcOptions& options) {
-  const Question& activations = options.activations;
-  EstimateQuestion question{.training = training_of(options),
-                            .sequence = uint64_t(activations.sequence),
-                            .micro_batch = uint64_t(activations.micro_batch),
-                            .recompute = options.recompute,
-                            .tensor = activations.tensor_parallel,
-                            .pipeline = options.pipeline_parallel,
-                            .interleave = options.interleave,
-                            .sequence_parallel = options.sequence_parallel};
-  if (const PublishedModel* model = model_of(options)) question.model = *model;
-  if (!options.runtime.empty()) question.runtime = &find_runtime(options.runtime);
-  std::vector<EstimateQuestion> questions;
-  for (const Placement& placement : placements_of(options)) {
-    question.placement = placement;
-    questions.push_back(question);
-  }
-  return questions;
-}
-
-std::vector<Question> questions_of(const MemcalcOptions& options, const Tool& tool) {
-  const PublishedModel* model = model_of(options);
-  Question question = options.activations;
-  question.model = model;
-  question.parameters = parameters_of(options);
-  question.precision = find_precision(options.precision).name;
+std::vector<CalculatorInput> inputs_of(const MemcalcOptions& options,
+                                       const Calculator& calculator) {
+  CalculatorInput input{.parameters = parameters_of(options),
+                        .precision = find_precision(options.precision).name};
   if (!options.largest_layer.empty()) {
-    question.largest_layer = read_count("--largest-layer", options.largest_layer);
-  } else if (model != nullptr) {
-    question.largest_layer = largest_module(*model);
+    input.largest_layer = read_count("--largest-layer", options.largest_layer);
+  } else if (const PublishedModel* model = model_of(options)) {
+    input.largest_layer = largest_module(*model);
   }
-  std::vector<Question> questions;
-  for (const Placement& placement : placements_of(options)) {
-    question.gpus = placement.gpus;
-    question.stage = placement.stage;
-    question.gpus_per_host = gpus_per_host(options, placement.gpus);
-    if (!options.stages.empty() || answers(tool, question)) questions.push_back(question);
+  std::vector<CalculatorInput> inputs;
+  for (const TrainCase& question : cases_of(options)) {
+    input.gpus = question.plan.gpus;
+    input.stage = question.plan.stage;
+    input.gpus_per_host = gpus_per_host(options, input.gpus);
+    if (!options.stages.empty() || answers(calculator, input)) inputs.push_back(input);
   }
   // Where no stage has an answer, the reason for the last one is the error.
-  if (questions.empty()) questions.push_back(question);
-  return questions;
+  if (inputs.empty()) inputs.push_back(input);
+  return inputs;
 }
 
 }  // namespace gxp

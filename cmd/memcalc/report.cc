@@ -6,7 +6,9 @@
 #include <array>
 #include <utility>
 
+#include "cmd/plan_options.h"
 #include "lib/base/error.h"
+#include "lib/estimate/search.h"
 
 namespace gxp {
 namespace {
@@ -47,7 +49,7 @@ void add_fits(std::vector<Cell>& row, uint64_t bytes, const MemcalcView& view) {
   if (view.limit_bytes) row.emplace_back(bytes <= *view.limit_bytes);
 }
 
-std::vector<Column> state_columns(const EstimateQuestion& question, const MemcalcView& view) {
+std::vector<Column> memory_columns(bool states_alone, const MemcalcView& view) {
   const Unit& unit = view.unit;
   std::vector<Column> columns = {{"gpus"},
                                  {"stage"},
@@ -56,23 +58,25 @@ std::vector<Column> state_columns(const EstimateQuestion& question, const Memcal
                                  bytes_column("master_weights_bytes", "master weights", unit),
                                  bytes_column("moments_bytes", "moments", unit),
                                  bytes_column("optimizer_bytes", "optimizer", unit)};
-  if (question.sequence > 0)
-    columns.push_back(bytes_column("activations_bytes", "activations", unit));
-  if (question.runtime != nullptr)
-    columns.push_back(bytes_column("buffers_bytes", "buffers", unit));
+  if (!states_alone)
+    columns.insert(columns.end(), {bytes_column("activations_bytes", "activations", unit),
+                                   bytes_column("logits_bytes", "logits", unit),
+                                   bytes_column("buffers_bytes", "buffers", unit),
+                                   bytes_column("context_bytes", "context", unit)});
   columns.push_back(bytes_column("total_bytes", "total", unit));
   if (view.limit_bytes) columns.insert(columns.end(), {{"fits"}, {"binding", "most is of"}});
   return columns;
 }
 
-void add_changes(Report& report, const EstimateQuestion& question, const MemcalcView& view) {
-  const uint64_t now = estimate(question).total();
+void add_changes(Report& report, const TrainCase& question, const MemcalcView& view) {
+  const uint64_t now = predict_memory(question).total();
   if (now <= *view.limit_bytes) return;
   Table& table = report.add_table("changes", {{"change", "change that makes it fit"},
                                               bytes_column("total_bytes", "total", view.unit),
                                               bytes_column("saved_bytes", "saved", view.unit)});
-  for (const EstimateChange& change : changes_that_fit(question, *view.limit_bytes))
-    table.add_row({change.what, int64_t(change.bytes), int64_t(now - change.bytes)});
+  for (const auto& way : plans_that_fit(question, *view.limit_bytes))
+    table.add_row(
+        {to_options(way.changes), int64_t(way.cost.bytes), int64_t(now) - int64_t(way.cost.bytes)});
 }
 
 }  // namespace
@@ -89,30 +93,28 @@ Unit find_unit(const std::string& name) {
        "--unit '{}' is unknown; use GB or MB (powers of 1000), GiB or MiB (powers of 1024)", name);
 }
 
-void add_estimates(Report& report, const std::vector<EstimateQuestion>& questions,
-                   const MemcalcView& view) {
-  Table& results = report.add_table("results", state_columns(questions.front(), view));
+void add_memory(Report& report, const std::vector<TrainCase>& cases, const MemcalcView& view) {
+  const bool states_alone = cases.front().plan.sequence == 0;
+  Table& results = report.add_table("results", memory_columns(states_alone, view));
   Table* terms = make_terms(report, view, false);
-  for (const EstimateQuestion& question : questions) {
-    const Estimate bytes = estimate(question);
-    const ModelStates& states = bytes.states;
-    const std::vector<Cell> place = {int64_t{question.placement.gpus},
-                                     int64_t{question.placement.stage}};
+  for (const TrainCase& question : cases) {
+    const PlanMemory memory = predict_memory(question);
+    const ModelStates& states = memory.states;
+    std::vector<uint64_t> bytes = {states.parameters, states.gradients, states.master_weights,
+                                   states.moments, states.optimizer()};
+    if (!states_alone)
+      bytes.insert(bytes.end(),
+                   {memory.activations, memory.logits, memory.buffers, memory.context});
+    bytes.push_back(memory.total());
+    const std::vector<Cell> place = {int64_t{question.plan.gpus}, int64_t{question.plan.stage}};
     std::vector<Cell> row = place;
-    for (const uint64_t part : {states.parameters, states.gradients, states.master_weights,
-                                states.moments, states.optimizer()}) {
-      row.emplace_back(int64_t(part));
-    }
-    if (question.sequence > 0) row.emplace_back(int64_t(sum_of(bytes.activations)));
-    if (question.runtime != nullptr) row.emplace_back(int64_t(sum_of(bytes.buffers)));
-    row.emplace_back(int64_t(bytes.total()));
-    add_fits(row, bytes.total(), view);
-    if (view.limit_bytes) row.emplace_back(std::string(bytes.binding()));
+    for (const uint64_t part : bytes) row.emplace_back(int64_t(part));
+    add_fits(row, memory.total(), view);
+    if (view.limit_bytes) row.emplace_back(std::string(binding_part(memory)));
     results.add_row(std::move(row));
-    for (const auto* part : {&bytes.explained_states, &bytes.activations, &bytes.buffers})
-      add_terms(terms, place, *part);
+    add_terms(terms, place, explain_memory(question));
   }
-  if (view.limit_bytes && questions.size() == 1) add_changes(report, questions.front(), view);
+  if (view.limit_bytes && cases.size() == 1) add_changes(report, cases.front(), view);
 }
 
 void add_padding(Report& report, const PublishedModel& model, const std::vector<int>& gpus) {
@@ -128,8 +130,8 @@ void add_padding(Report& report, const PublishedModel& model, const std::vector<
   }
 }
 
-void add_answers(Report& report, const Tool& tool, const std::vector<Question>& questions,
-                 const MemcalcView& view) {
+void add_answers(Report& report, const Calculator& calculator,
+                 const std::vector<CalculatorInput>& inputs, const MemcalcView& view) {
   std::vector<Column> columns = {{"gpus"},
                                  {"stage"},
                                  {"options"},
@@ -139,10 +141,9 @@ void add_answers(Report& report, const Tool& tool, const std::vector<Question>& 
   if (view.limit_bytes) columns.push_back({"fits"});
   Table& results = report.add_table("results", std::move(columns));
   Table* terms = make_terms(report, view, true);
-  for (const Question& question : questions) {
-    for (const ToolEstimate& answer : ask(tool, question)) {
-      const std::vector<Cell> place = {int64_t{question.gpus}, int64_t{question.stage},
-                                       answer.options};
+  for (const CalculatorInput& input : inputs) {
+    for (const CalculatorAnswer& answer : ask(calculator, input)) {
+      const std::vector<Cell> place = {int64_t{input.gpus}, int64_t{input.stage}, answer.options};
       std::vector<Cell> row = place;
       row.emplace_back(int64_t(answer.gpu_bytes));
       row.push_back(cell_of(answer.host_bytes));

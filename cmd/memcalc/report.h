@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "lib/estimate/compatibility.h"
-#include "lib/estimate/estimate.h"
 #include "lib/estimate/padding.h"
+#include "lib/estimate/predict_memory.h"
+#include "lib/estimate/quantities.h"
 #include "lib/report/report.h"
 
 namespace gxp {
@@ -31,27 +32,25 @@ struct MemcalcView {
 };
 
 // JSON: results[] of {gpus, stage, parameters_bytes, gradients_bytes, master_weights_bytes,
-// moments_bytes, optimizer_bytes (the two before)[, activations_bytes][, buffers_bytes],
-// total_bytes[, fits, binding (the part that has most)]}, of one GPU; terms[] of {gpus, stage,
-// component, formula, numbers, bytes, source}. Where one question is asked and does not fit,
-// changes[] of {change, total_bytes, saved_bytes}: what makes it fit.
-void add_estimates(Report& report, const std::vector<EstimateQuestion>& questions,
-                   const MemcalcView& view);
+// moments_bytes, optimizer_bytes (the two before)[, activations_bytes, logits_bytes, buffers_bytes,
+// context_bytes], total_bytes[, fits, binding (the largest part)]}, of one GPU; terms[] of {gpus,
+// stage, component, formula, numbers, bytes, source}. Where one case is asked about and does not
+// fit, changes[] of {change, total_bytes, saved_bytes}: what makes it fit.
+void add_memory(Report& report, const std::vector<TrainCase>& cases, const MemcalcView& view);
 
 // JSON: results[] of {gpus, stage, options, total_bytes, host_bytes, printed[, fits]}; terms[] as
 // above, with options.
-void add_answers(Report& report, const Tool& tool, const std::vector<Question>& questions,
-                 const MemcalcView& view);
+void add_answers(Report& report, const Calculator& calculator,
+                 const std::vector<CalculatorInput>& inputs, const MemcalcView& view);
 
 // The smallest number of GPUs per stage. JSON: results[] of {stage, gpus, total_bytes, fits}; where
-// no number fits, gpus is null and total_bytes what kMostGpus of them would still need.
-void add_least_gpus(Report& report, const std::vector<EstimateQuestion>& questions,
-                    const MemcalcView& view);
+// no number fits, gpus is null and total_bytes those on as many GPUs as a job may have.
+void add_least_gpus(Report& report, const std::vector<TrainCase>& cases, const MemcalcView& view);
 
 // JSON: results[] of {gpus, stage, option, value, total_bytes, next_total_bytes, binding}: the
-// largest value that fits, null if none does; with one more the bytes, and the part that has most.
-void add_most(Report& report, const EstimateQuantity& quantity,
-              const std::vector<EstimateQuestion>& questions, const MemcalcView& view);
+// largest value that fits, null if none does; with one more the bytes, and the largest part.
+void add_most(Report& report, const Quantity<ModelPlan>& quantity,
+              const std::vector<TrainCase>& cases, const MemcalcView& view);
 
 // What shards for each number of GPUs add to the model. JSON: padding[] of {gpus, layout, elements,
 // percent, meaning}.

@@ -15,30 +15,6 @@
 namespace gxp {
 namespace {
 
-void check_run_options(const MemcalcOptions& options) {
-  const bool other = !options.params.empty() || !options.stages.empty() || options.shard > 0 ||
-                     !options.compat.empty() || options.recompute_asked || options.eleuther_asked ||
-                     model_parallel_of(options) > 1 || options.interleave > 1 ||
-                     options.sequence_parallel || !options.runtime.empty() || options.padding ||
-                     options.activations.sequence > 0 || options.precision != "bf16" ||
-                     options.optimizer != "adamw";
-  if (other)
-    fail(ErrorKind::kUsage,
-         "memcalc {}: a run file says all of the run; change it with --set, and leave out the "
-         "options of an estimate",
-         options.model);
-  const bool solve = !options.solve.empty();
-  if (solve && options.limit.empty())
-    fail(ErrorKind::kUsage, "memcalc: --solve lacks the memory to fit in; add --limit 80GB");
-  if (solve && (options.explain || !options.svg.empty()))
-    fail(ErrorKind::kUsage, "memcalc: --solve stands alone; leave out --explain and --svg");
-  for (const int gpus : gpus_of(options)) {
-    if (gpus < 1 || gpus > kMostPlannedRanks)
-      fail(ErrorKind::kUsage, "plan a run on {} GPUs: give --gpus numbers from 1 to {}", gpus,
-           kMostPlannedRanks);
-  }
-}
-
 PlannedRun plan_on(const RunConfig& config, int gpus, const Environment& environment) {
   PlannedRun run{
       .gpus = gpus, .plan = plan_run(settings_on(config, {.nproc = gpus}), gpus), .memory = {}};
@@ -50,7 +26,7 @@ PlannedRun plan_on(const RunConfig& config, int gpus, const Environment& environ
 // The most of a quantity on each number of GPUs.
 void add_solutions(Report& report, const MemcalcOptions& options, const RunConfig& config,
                    const Environment& environment, uint64_t limit_bytes) {
-  const Quantity& quantity = find_quantity(options.solve);
+  const Quantity<RunConfig>& quantity = find_run_quantity(options.solve);
   std::vector<RunSolution> solutions;
   for (const int gpus : gpus_of(options)) {
     const Network network = network_of_run(config, {.nproc = gpus}, environment);
@@ -73,7 +49,6 @@ void add_solutions(Report& report, const MemcalcOptions& options, const RunConfi
 bool asks_for_run(const MemcalcOptions& options) { return options.model.ends_with(".toml"); }
 
 int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
-  check_run_options(options);
   check_writable(options.svg);
   const Environment environment = process_environment();
   const RunConfig config = load_config(options.model, options.sets, environment).run;

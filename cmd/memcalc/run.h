@@ -11,8 +11,8 @@ namespace gxp {
 // arena_bytes[, host_bytes, file_bytes][, fits]}, of rank 0, those two where it offloads; phases[]
 // likewise; of the last number of GPUs, curve[] of what lives while each operation runs: a plot in
 // text. With --explain, terms[]. With --solve, results[] of add_run_solutions() alone. Without
-// --limit, train.device_memory_bytes is the limit. Errors: as load_config() and network_of_run();
-// kUsage: options that do not go with a run file.
+// --limit, train.device_memory_bytes is the limit. The options are
+// checked (check_run_options()). Errors: as load_config() and network_of_run().
 int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view);
 
 }  // namespace gxp

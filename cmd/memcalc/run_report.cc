@@ -101,7 +101,7 @@ void add_run_terms(Report& report, const std::vector<PlannedRun>& runs) {
   }
 }
 
-void add_run_solutions(Report& report, const Quantity& quantity,
+void add_run_solutions(Report& report, const Quantity<RunConfig>& quantity,
                        const std::vector<RunSolution>& solutions) {
   Table& results = report.add_table("results", {{"gpus"},
                                                 {"setting"},

@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "lib/estimate/find_largest.h"
 #include "lib/replay/memory.h"
 #include "lib/replay/solve.h"
 #include "lib/report/report.h"
@@ -35,7 +34,7 @@ void add_run_terms(Report& report, const std::vector<PlannedRun>& runs);
 void add_run_curve(Report& report, const PlannedRun& run);
 // results[] of {gpus, setting, value, peak_bytes, next_peak_bytes, binding}: the largest value
 // that fits, null if none does, and with one more the peak and the kind of memory that has most.
-void add_run_solutions(Report& report, const Quantity& quantity,
+void add_run_solutions(Report& report, const Quantity<RunConfig>& quantity,
                        const std::vector<RunSolution>& solutions);
 
 }  // namespace gxp

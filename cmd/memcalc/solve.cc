@@ -3,24 +3,23 @@
 #include <optional>
 
 #include "cmd/memcalc/report.h"
-#include "lib/estimate/find_largest.h"
 
 namespace gxp {
 
-void add_least_gpus(Report& report, const std::vector<EstimateQuestion>& questions,
-                    const MemcalcView& view) {
+void add_least_gpus(Report& report, const std::vector<TrainCase>& cases, const MemcalcView& view) {
   Table& results = report.add_table(
       "results", {{"stage"}, {"gpus"}, bytes_column("total_bytes", "total", view.unit), {"fits"}});
-  for (EstimateQuestion question : questions) {
+  for (TrainCase question : cases) {
     const std::optional<int> gpus = least_gpus(question, *view.limit_bytes);
-    question.placement.gpus = gpus.value_or(most_gpus(question));
-    results.add_row({int64_t{question.placement.stage}, gpus ? Cell(int64_t{*gpus}) : Cell(),
-                     int64_t(estimate(question).total()), gpus.has_value()});
+    const int copy = question.plan.gpus / question.plan.replicas();
+    question.plan.gpus = gpus.value_or(kMostGpus / copy * copy);
+    results.add_row({int64_t{question.plan.stage}, gpus ? Cell(int64_t{*gpus}) : Cell(),
+                     int64_t(predict_memory(question).total()), gpus.has_value()});
   }
 }
 
-void add_most(Report& report, const EstimateQuantity& quantity,
-              const std::vector<EstimateQuestion>& questions, const MemcalcView& view) {
+void add_most(Report& report, const Quantity<ModelPlan>& quantity,
+              const std::vector<TrainCase>& cases, const MemcalcView& view) {
   Table& results =
       report.add_table("results", {{"gpus"},
                                    {"stage"},
@@ -29,21 +28,25 @@ void add_most(Report& report, const EstimateQuantity& quantity,
                                    bytes_column("total_bytes", "total", view.unit),
                                    bytes_column("next_total_bytes", "with one more", view.unit),
                                    {"binding", "most of it"}});
-  for (const EstimateQuestion& question : questions) {
+  for (const TrainCase& question : cases) {
+    const ModelPlan subject{*question.model, question.plan};
     const auto with = [&](int value) {
-      EstimateQuestion other = question;
+      ModelPlan other = subject;
       quantity.set(other, value);
-      return estimate(other);
+      TrainCase larger = question;
+      larger.model = &other.model;
+      larger.plan = other.plan;
+      return predict_memory(larger);
     };
-    const Largest largest =
-        find_largest([&](int value) { return with(value).total(); }, *view.limit_bytes,
-                     quantity.least(question), quantity.most);
-    const Estimate next = with(std::max(largest.value + 1, quantity.least(question)));
+    const int least = quantity.least(subject);
+    const Largest largest = find_largest([&](int value) { return with(value).total(); },
+                                         *view.limit_bytes, least, quantity.most);
+    const PlanMemory next = with(std::max(largest.value + 1, least));
     const bool found = largest.value > 0;
-    results.add_row({int64_t{question.placement.gpus}, int64_t{question.placement.stage},
-                     std::string(quantity.option), found ? Cell(int64_t{largest.value}) : Cell(),
+    results.add_row({int64_t{question.plan.gpus}, int64_t{question.plan.stage},
+                     std::string(quantity.setting), found ? Cell(int64_t{largest.value}) : Cell(),
                      found ? Cell(int64_t(largest.bytes)) : Cell(), int64_t(next.total()),
-                     std::string(next.binding())});
+                     std::string(binding_part(next))});
   }
 }
 

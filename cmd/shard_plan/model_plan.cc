@@ -59,8 +59,6 @@ Subject find_subject(const std::string& model, const ModelPlanOptions& options) 
 
 // kUsage if the batch cannot be dealt out.
 void set_batch(const ModelPlanOptions& options, TrainPlan& plan) {
-  plan.micro_batch = uint64_t(options.micro_batch);
-  plan.accumulation = uint64_t(options.accumulation);
   if (options.global_batch == 0 || options.search) return;
   const uint64_t each = plan.micro_batch * uint64_t(std::max(1, plan.replicas()));
   if (uint64_t(options.global_batch) % each != 0)
@@ -79,16 +77,16 @@ TrainPlan plan_of(const ModelPlanOptions& options, const Subject& subject) {
     fail(ErrorKind::kUsage, "--gpus {}: the cluster has {}", plan.gpus, subject.most_gpus);
   plan.sequence = options.sequence > 0 ? uint64_t(options.sequence)
                                        : std::min<uint64_t>(subject.model.positions, 8192);
-  if (options.accumulation > 1 && options.global_batch > 0)
+  if (plan.accumulation > 1 && options.global_batch > 0)
     fail(ErrorKind::kUsage, "--accumulate follows from --global-batch; leave one of them out");
   set_batch(options, plan);
   return plan;
 }
 
-// Sequences of a step, for a search: those asked for, or of the plan as it stands.
+// Sequences of a step, for a search: those asked for, or of the plan as given.
 uint64_t batch_of(const ModelPlanOptions& options, const TrainPlan& plan) {
   if (options.global_batch > 0) return uint64_t(options.global_batch);
-  return plan.micro_batch * plan.accumulation * uint64_t(plan.replicas());
+  return plan.sequences_per_step();
 }
 
 }  // namespace

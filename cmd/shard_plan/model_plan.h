@@ -22,9 +22,7 @@ struct ModelPlanOptions {
   int gpus = 0;          // 0: all of a cluster file, else 8
   int sequence = 0;      // 0: what the model has, at most 8192
   int global_batch = 0;  // 0: by micro-batch and accumulation
-  int micro_batch = 1;
-  int accumulation = 1;
-  TrainPlan plan;  // the rest
+  TrainPlan plan;        // the rest
 };
 
 void add_model_plan_options(CLI::App& app, ModelPlanOptions& options);

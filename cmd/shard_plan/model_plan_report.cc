@@ -2,14 +2,13 @@
 
 #include <chrono>
 
+#include "cmd/plan_options.h"
 #include "lib/estimate/predict_memory.h"
 #include "lib/estimate/predict_time.h"
 #include "lib/estimate/search.h"
 
 namespace gxp {
 namespace {
-
-constexpr size_t kChanges = 3;
 
 double tokens_per_s_gpu(const TrainPlan& plan, double seconds) {
   return double(plan.tokens_per_step()) / plan.gpus / seconds;
@@ -69,21 +68,21 @@ void add_memory(Report& report, const PlanMemory& memory, uint64_t limit) {
       {{"binding", "most is of"}, std::string(binding_part(memory))}};
   report.facts.insert(report.facts.end(), facts.begin(), facts.end());
   Table& table = report.add_table("memory", {{"part"}, {"bytes", "GiB", Style::kGiB}});
-  for (const MemoryPart& part : kMemoryParts)
-    table.add_row({std::string(part.name), int64_t(memory.*part.bytes)});
+  for (const MemoryPart& part : parts_of(memory))
+    table.add_row({std::string(part.name), int64_t(part.bytes)});
 }
 
 void add_changes(Report& report, const TrainCase& question, uint64_t limit) {
-  const Candidate now = evaluate(question);
+  const PlanCost now = cost_of(question);
   Table& table = report.add_table("changes", {{"change", "change that makes it fit"},
                                               {"peak_bytes", "peak GiB", Style::kGiB},
                                               {"saved_bytes", "saved GiB", Style::kGiB},
                                               {"step_seconds", "seconds of a step"},
                                               {"more_seconds", "more"}});
-  for (const Change& change : cheapest_changes(question, limit, kChanges)) {
-    table.add_row({change.what, int64_t(change.result.bytes),
-                   int64_t(now.bytes) - int64_t(change.result.bytes), change.result.seconds,
-                   change.result.seconds - now.seconds});
+  for (const auto& way : plans_that_fit(question, limit)) {
+    table.add_row({to_options(way.changes), int64_t(way.cost.bytes),
+                   int64_t(now.bytes) - int64_t(way.cost.bytes), way.cost.seconds,
+                   way.cost.seconds - now.seconds});
   }
 }
 
@@ -102,7 +101,7 @@ void add_search(Report& report, const TrainCase& question, uint64_t global_batch
                 uint64_t limit_bytes) {
   const auto begin = std::chrono::steady_clock::now();
   const SearchResult result =
-      search_plans(question, full_space(question, global_batch), limit_bytes);
+      search_plans(question, full_grid(question, global_batch), limit_bytes);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   const std::vector<Fact> facts = {
       {{"global_batch", "sequences of a step"}, int64_t(global_batch)},
@@ -123,13 +122,11 @@ void add_search(Report& report, const TrainCase& question, uint64_t global_batch
                                             {"accumulation"},
                                             {"recompute"},
                                             {"offload"}});
-  for (const Candidate& candidate : result.pareto) {
-    const TrainPlan& plan = candidate.plan;
-    table.add_row({int64_t(candidate.bytes), candidate.seconds,
-                   tokens_per_s_gpu(plan, candidate.seconds), int64_t{plan.stage},
-                   int64_t{plan.shards()}, int64_t{plan.tensor}, int64_t{plan.pipeline},
-                   int64_t{plan.interleave}, int64_t(plan.micro_batch), int64_t(plan.accumulation),
-                   std::string(kRecomputeNames[size_t(plan.recompute)]),
+  for (const auto& [plan, cost, changes] : result.pareto) {
+    table.add_row({int64_t(cost.bytes), cost.seconds, tokens_per_s_gpu(plan, cost.seconds),
+                   int64_t{plan.stage}, int64_t{plan.shards()}, int64_t{plan.tensor},
+                   int64_t{plan.pipeline}, int64_t{plan.interleave}, int64_t(plan.micro_batch),
+                   int64_t(plan.accumulation), std::string(kRecomputeNames[size_t(plan.recompute)]),
                    std::string(kOffloadNames[size_t(plan.offload)])});
   }
 }

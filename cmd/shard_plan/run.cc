@@ -11,6 +11,7 @@
 #include "lib/arch/architecture.h"
 #include "lib/base/error.h"
 #include "lib/config/load.h"
+#include "lib/estimate/plan_search.h"
 #include "lib/replay/drawing.h"
 #include "lib/replay/run_variants.h"
 #include "lib/train/backend.h"
@@ -75,8 +76,9 @@ constexpr int kMostSearchedRanks = 256;  // some milliseconds a plan, hundreds o
 
 // Every micro-batch from the third on takes as long as the third, and no more memory, unless all
 // their sums are kept apart.
-RunCost cost_of(const RunConfig& config, const std::function<PlannedStep(const RunConfig&)>& plan) {
-  const auto with = [&](int grad_accum) -> RunCost {
+PlanCost cost_of(const RunConfig& config,
+                 const std::function<PlannedStep(const RunConfig&)>& plan) {
+  const auto with = [&](int grad_accum) -> PlanCost {
     RunConfig run = config;
     run.train.grad_accum = grad_accum;
     const PlannedStep step = plan(run);
@@ -84,7 +86,7 @@ RunCost cost_of(const RunConfig& config, const std::function<PlannedStep(const R
   };
   const int all = config.train.grad_accum;
   if (all <= 3 || config.train.deterministic == "any-world-size") return with(all);
-  const RunCost three = with(3);
+  const PlanCost three = with(3);
   return {three.bytes, three.seconds + (all - 3) * (three.seconds - with(2).seconds)};
 }
 
@@ -101,12 +103,16 @@ RunChoices search(const ShardPlanOptions& options, const RunConfig& config, cons
          network.world_size, kMostSearchedRanks);
   const auto plan = [&](const RunConfig& run) { return plan_step(options, run, network, machine); };
   const std::vector<RunConfig> variants = run_variants(config, network.world_size);
-  std::vector<RunCost> costs;
-  for (const RunConfig& variant : variants) costs.push_back(cost_of(variant, plan));
+  const uint64_t limit = limit_of(options, config);
+  std::vector<CostedPlan<RunConfig>> fitting;
+  for (const RunConfig& variant : variants) {
+    const PlanCost cost = cost_of(variant, plan);
+    if (cost.bytes <= limit) fitting.push_back({variant, cost});
+  }
   RunChoices choices{.tried = variants.size(), .best = {}, .settings = {}};
-  for (const size_t i : best_of(costs, limit_of(options, config))) {
-    choices.best.push_back(plan(variants[i]));
-    choices.settings.push_back(variants[i]);
+  for (auto& best : pareto_of(std::move(fitting))) {
+    choices.best.push_back(plan(best.plan));
+    choices.settings.push_back(std::move(best.plan));
   }
   return choices;
 }

@@ -1,5 +1,5 @@
-// Activations of a model's blocks, by formula: what the forward pass keeps for the backward pass,
-// with 16-bit values, on the GPU that keeps most: one of the first pipeline stage.
+// Activations of a model's blocks, by formula: what the forward pass of a micro-batch keeps for its
+// backward pass, with 16-bit values, on one of the GPUs that share each layer.
 //
 // With s tokens, B sequences, h hidden, a heads, L layers, bytes of GPT blocks (one-byte dropout
 // masks, an MLP of 4 hidden) are
@@ -9,17 +9,13 @@
 // Tensor parallelism over t divides the products' 24 of the 34 and the scores; sequence parallelism
 // with it all. A Llama block has no dropout; with q = a head_size, k of its key-value heads, an MLP
 // of f, it keeps 8 h + 4 q + 4 k + 6 f, and 2 a s of scores.
-// With p pipeline stages the first keeps p micro-batches of its L / p layers: all of L; if each GPU
-// has v pieces of the model in turn (interleaved schedule), L (1 + (p - 1) / (p v)).
 // Source: Korthikanti et al., arXiv:2205.05198, table 2 and section 4.2. Pure.
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "lib/arch/published_models.h"
 #include "lib/arch/recompute.h"
-#include "lib/estimate/term.h"
 
 namespace gxp {
 
@@ -27,15 +23,12 @@ struct ActivationShape {
   uint64_t layers = 0;
   uint64_t hidden = 0;
   uint64_t heads = 0;
-  uint64_t vocabulary = 0;
   uint64_t sequence = 0;
   uint64_t micro_batch = 1;
   uint64_t tensor_parallel = 1;
   bool sequence_parallel = false;
-  uint64_t pipeline_parallel = 1;
-  uint64_t interleave = 1;
-  bool dropout = true;  // of a GPT: two masks
-  // Llama's kin; 0: a GPT.
+  bool dropout = true;  // two masks in a GPT block
+  // Llama's family; 0: a GPT.
   uint64_t gated_mlp = 0;  // f
   uint64_t queries = 0;    // q
   uint64_t keys = 0;       // k
@@ -44,18 +37,10 @@ struct ActivationShape {
 ActivationShape activation_shape(const PublishedModel& model, uint64_t sequence,
                                  uint64_t micro_batch);
 
-// What all layers of the stage keep.
+// Bytes that all layers keep.
 uint64_t kept_activations(const ActivationShape& shape, Recompute recompute);
 
-// The layer that is computed again; 0 unless recomputation is full.
+// Bytes of the layer that is being computed again; 0 unless recomputation is full.
 uint64_t live_layer(const ActivationShape& shape, Recompute recompute);
-
-// s B V logits of so many bytes: 4 in float32; 2 + 4 + 4 at the peak of a loss that is not fused
-// (16-bit logits, their float32 copy, its gradient).
-uint64_t logits(const ActivationShape& shape, uint64_t bytes_each);
-
-// Kept activations, live layer and, without pipeline stages, float32 logits, with formula and
-// source.
-std::vector<Term> explain_activations(const ActivationShape& shape, Recompute recompute);
 
 }  // namespace gxp

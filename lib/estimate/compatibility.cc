@@ -7,28 +7,16 @@
 #include <array>
 
 #include "lib/base/find_row.h"
-#include "lib/estimate/tools.h"
 
 namespace gxp {
 namespace {
 
 constexpr std::array kAllStages = {0, 1, 2, 3};
-constexpr std::array kUpTo2 = {0, 1, 2};
 constexpr std::array k2And3 = {2, 3};
 
-constexpr std::array<std::string_view, 2> kHalf = {"bf16", "fp16"};
-constexpr std::array<std::string_view, 3> kHalfAndFull = {"bf16", "fp16", "fp32"};
-
-constexpr std::array kTools = {
-    Tool{"paper", "ZeRO paper, figure 1", kAllStages, kHalf, ask_paper},
-    Tool{"deepspeed", "DeepSpeed's estimators, as coded", k2And3, kHalf, ask_deepspeed},
-    Tool{"deepspeed-docs", "DeepSpeed's estimators, as documented", k2And3, kHalf,
-         ask_deepspeed_docs},
-    Tool{"autotuner", "DeepSpeed's autotuner", kAllStages, kHalf, ask_autotuner},
-    Tool{"megatron", "Megatron-LM's distributed optimizer", kUpTo2, kHalfAndFull, ask_megatron},
-    Tool{"eleuther", "EleutherAI's calc_transformer_mem.py", kAllStages, kHalfAndFull,
-         ask_eleuther},
-    Tool{"accelerate", "accelerate estimate-memory", kAllStages, kHalfAndFull, ask_accelerate},
+constexpr std::array kCalculators = {
+    Calculator{"paper", "ZeRO paper, figure 1", kAllStages, ask_paper},
+    Calculator{"deepspeed", "DeepSpeed's estimators, as coded", k2And3, ask_deepspeed},
 };
 
 // DeepSpeed's main memory is 6 bytes times parameters times GPUs: with more, 64 bits overflow.
@@ -36,31 +24,55 @@ constexpr double kMostParameterCopies = 1e18;
 
 }  // namespace
 
-std::span<const Tool> compatible_tools() { return kTools; }
+std::span<const Calculator> calculators() { return kCalculators; }
 
-Support answers(const Tool& tool, const Question& question) {
-  if (std::ranges::find(tool.stages, question.stage) == tool.stages.end())
-    return {false, fmt::format("it has no answer for stage {}; use --stage {}", question.stage,
-                               fmt::join(tool.stages, ","))};
-  if (std::ranges::find(tool.precisions, question.precision) == tool.precisions.end())
-    return {false, fmt::format("it does not know precision {}; use one of: {}", question.precision,
-                               fmt::join(tool.precisions, ", "))};
-  if (double(question.parameters) * question.gpus > kMostParameterCopies)
+Support answers(const Calculator& calculator, const CalculatorInput& input) {
+  if (std::ranges::find(calculator.stages, input.stage) == calculator.stages.end())
+    return {false, fmt::format("it has no answer for stage {}; use --stage {}", input.stage,
+                               fmt::join(calculator.stages, ","))};
+  if (input.precision != "bf16" && input.precision != "fp16")
+    return {false,
+            fmt::format("it does not know precision {}; use one of: bf16, fp16", input.precision)};
+  if (double(input.parameters) * input.gpus > kMostParameterCopies)
     return {false, "parameters times GPUs pass 1e18, more than it can count; ask for fewer GPUs"};
-  const bool deepspeed = tool.name.starts_with("deepspeed");
-  if (deepspeed && question.stage == 3 && question.largest_layer == 0)
+  if (calculator.name == "deepspeed" && input.stage == 3 && input.largest_layer == 0)
     return {false,
             "stage 3 depends on the largest layer, which --params does not tell; give "
             "--largest-layer, or a model's name"};
   return {};
 }
 
-std::vector<ToolEstimate> ask(const Tool& tool, const Question& question) {
-  const Support support = answers(tool, question);
-  if (!support) fail(ErrorKind::kUsage, "compare with {}: {}", tool.name, support.reason);
-  return tool.answer(question);
+std::vector<CalculatorAnswer> ask(const Calculator& calculator, const CalculatorInput& input) {
+  const Support support = answers(calculator, input);
+  if (!support) fail(ErrorKind::kUsage, "compare with {}: {}", calculator.name, support.reason);
+  return calculator.answer(input);
 }
 
-const Tool& find_tool(std::string_view name) { return find_row(kTools, name, "--compat"); }
+const Calculator& find_calculator(std::string_view name) {
+  return find_row(kCalculators, name, "--compat");
+}
+
+std::vector<CalculatorAnswer> ask_paper(const CalculatorInput& input) {
+  constexpr std::array kNames = {"baseline", "P_os", "P_os+g", "P_os+g+p"};
+  constexpr const char* kSource = "arXiv:1910.02054, figure 1, K = 12";
+  CalculatorAnswer answer;
+  answer.options = kNames[size_t(input.stage)];
+  double total = 0;
+  const auto add = [&](const char* component, int bytes, int first_sharded_stage) {
+    const bool sharded = input.stage >= first_sharded_stage;
+    const double each = double(bytes) * double(input.parameters) / (sharded ? input.gpus : 1);
+    std::string numbers = fmt::format("{} x {}", bytes, input.parameters);
+    if (sharded) numbers += fmt::format(" / {}", input.gpus);
+    answer.terms.push_back({component, fmt::format("{} P{}", bytes, sharded ? " / N" : ""),
+                            std::move(numbers), uint64_t(each), kSource});
+    total += each;
+  };
+  add("parameters", 2, 3);
+  add("gradients", 2, 2);
+  add("optimizer", 12, 1);
+  answer.gpu_bytes = uint64_t(total);
+  answer.printed = fmt::format("{:.2f} GB", total / 1e9);
+  return {answer};
+}
 
 }  // namespace gxp

@@ -1,10 +1,10 @@
-// What other calculators answer to the same question, to the digit that they print: their
-// truncations, units and defects included. For comparing, and for trusting neither blindly.
+// What other calculators of model states answer to the same question, to the digit that they print:
+// their truncations, units and defects included.
 //
-// Seven billion parameters, 8 GPUs, ZeRO-2, Adam, in GiB per GPU: paper 24.45, DeepSpeed 27.71,
-// its documentation 39.12, EleutherAI 26.08 and a 0.93 bucket, Megatron 48.89, accelerate 52.15.
+// Seven billion parameters, 8 GPUs, ZeRO-2, Adam, in GiB per GPU: the ZeRO paper 24.45, DeepSpeed
+// 27.71.
 //
-// One more tool is one file, one row in the table. Pure.
+// One more calculator is one file, one row in the table. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,57 +14,56 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/arch/published_models.h"
 #include "lib/base/error.h"
 #include "lib/estimate/term.h"
 
 namespace gxp {
 
-struct Question {
+struct CalculatorInput {
   uint64_t parameters = 0;
-  uint64_t largest_layer = 0;             // parameters of the largest module; 0: not known
-  const PublishedModel* model = nullptr;  // for a tool that counts parameters by itself
+  uint64_t largest_layer = 0;  // parameters of the largest module; 0: not known
   int gpus = 1;
   int gpus_per_host = 1;  // divides gpus
   int stage = 0;
   std::string_view precision = "bf16";  // a name of precisions() in model_states.h
 
-  // Read by EleutherAI's calculator alone, and only if there is a model.
-  int sequence = 0;  // tokens; 0: the tool's own default for the model
-  int micro_batch = 1;
-  int tensor_parallel = 1;
-  bool checkpoint_activations = false;
-  bool partition_activations = false;
-
   [[nodiscard]] int hosts() const { return gpus / gpus_per_host; }
 };
 
-struct ToolEstimate {
-  std::string options;                 // what the tool assumes, in its words
+struct CalculatorAnswer {
+  std::string options;                 // what the calculator assumes, in its words
   uint64_t gpu_bytes = 0;              // per GPU
   std::optional<uint64_t> host_bytes;  // main memory, "per CPU" in DeepSpeed's words
-  std::string printed;                 // the tool's own line
+  std::string printed;                 // the calculator's own line
   std::vector<Term> terms;
 };
 
-struct Tool {
+struct Calculator {
   std::string_view name;  // "deepspeed"
   std::string_view meaning;
   std::span<const int> stages;  // those that it has an answer for
-  std::span<const std::string_view> precisions;
-  std::vector<ToolEstimate> (*answer)(const Question& question);
+  std::vector<CalculatorAnswer> (*answer)(const CalculatorInput& input);
 };
 
-std::span<const Tool> compatible_tools();
+std::span<const Calculator> calculators();
 
-// Whether the tool answers at all, or why not.
-Support answers(const Tool& tool, const Question& question);
+// Whether the calculator has an answer, or why not.
+Support answers(const Calculator& calculator, const CalculatorInput& input);
 
-// What the tool says: several answers where it goes through options by itself. kUsage, with the
+// The calculator's answers: several where it goes through options by itself. kUsage, with the
 // reason of answers(), if it has none.
-std::vector<ToolEstimate> ask(const Tool& tool, const Question& question);
+std::vector<CalculatorAnswer> ask(const Calculator& calculator, const CalculatorInput& input);
 
 // kUsage with a near match if there is none of that name.
-const Tool& find_tool(std::string_view name);
+const Calculator& find_calculator(std::string_view name);
+
+// The ZeRO paper (arXiv:1910.02054, figure 1): K = 12 bytes of optimizer state, 2 + 2 of parameters
+// and gradients, shards not rounded up, decimal GB.
+std::vector<CalculatorAnswer> ask_paper(const CalculatorInput& input);
+
+// estimate_zero2_model_states_mem_needs() of deepspeed/runtime/zero/stage_1_and_2.py and its twin
+// in stage3.py. The main memory of ZeRO-2 with offload grows with the GPUs of all hosts though it
+// is printed per host; "GB" are GiB.
+std::vector<CalculatorAnswer> ask_deepspeed(const CalculatorInput& input);
 
 }  // namespace gxp

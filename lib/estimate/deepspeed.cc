@@ -1,24 +1,25 @@
-// DeepSpeed's estimators. Numbers are doubles as in the Python of the original, cut to whole bytes
-// where it cuts them.
+// DeepSpeed's estimators. Numbers are doubles as in the Python of the original, truncated to whole
+// bytes where the original truncates.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "lib/estimate/tools.h"
+#include "lib/estimate/compatibility.h"
 
 namespace gxp {
 namespace {
 
+constexpr double kGib = 1 << 30;
 constexpr double kBufferFactor = 1.5;  // additional_buffer_factor
 
-// A memory need with its reason.
+// Bytes with their formula.
 struct Need {
   double bytes = 0;
   std::string formula;
   std::string numbers;
 };
 
-// What the estimators go by, under the names that the formulas use.
+// The estimators' inputs, under the letters of their formulas.
 struct Setup {
   double parameters;     // P
   double largest_layer;  // L
@@ -27,13 +28,13 @@ struct Setup {
   double gpus;           // G = g n
 };
 
-Setup setup_of(const Question& question) {
-  return {double(question.parameters), double(question.largest_layer),
-          double(question.gpus_per_host), double(question.hosts()), double(question.gpus)};
+Setup setup_of(const CalculatorInput& input) {
+  return {double(input.parameters), double(input.largest_layer), double(input.gpus_per_host),
+          double(input.hosts()), double(input.gpus)};
 }
 
-ToolEstimate make_answer(const Need& gpu, const Need& host, const std::string& options,
-                         const std::string& source) {
+CalculatorAnswer make_answer(const Need& gpu, const Need& host, const std::string& options,
+                             const std::string& source) {
   const auto gpu_bytes = uint64_t(gpu.bytes);
   const auto host_bytes = uint64_t(host.bytes);
   const std::string printed = fmt::format(" {:7.2f}GB | {:6.2f}GB | {}", double(host_bytes) / kGib,
@@ -46,28 +47,23 @@ ToolEstimate make_answer(const Need& gpu, const Need& host, const std::string& o
            {"cpu", host.formula, host.numbers, host_bytes, source}}};
 }
 
-// The model is first made in float32 on every GPU's process of a host.
+// Each process of a host first makes the model in float32.
 Need initial_copies(double parameters, const char* letter, const Setup& s) {
   return {parameters * 4 * s.gpus_per_host * kBufferFactor, fmt::format("4 g {} x 1.5", letter),
           fmt::format("4 x {} x {:.0f} x 1.5", s.gpus_per_host, parameters)};
 }
 
-Need zero2_gpu(const Setup& s, bool offload, bool documented) {
+Need zero2_gpu(const Setup& s, bool offload) {
   if (offload) return {2 * s.parameters, "2 P", fmt::format("2 x {:.0f}", s.parameters)};
-  if (documented)
-    return {4 * s.parameters + double(uint64_t(16 * s.parameters / s.gpus)), "4 P + int(16 P / G)",
-            fmt::format("4 x {:.0f} + int(16 x {:.0f} / {})", s.parameters, s.parameters, s.gpus)};
   return {2 * s.parameters + double(uint64_t(18 * s.parameters / s.gpus)), "2 P + int(18 P / G)",
           fmt::format("2 x {:.0f} + int(18 x {:.0f} / {})", s.parameters, s.parameters, s.gpus)};
 }
 
-// The code multiplies by the GPUs of all hosts, the documentation by those of one.
-Need zero2_host(const Setup& s, bool offload, bool documented) {
+// The factor is the GPUs of all hosts, though the result is printed per host.
+Need zero2_host(const Setup& s, bool offload) {
   if (!offload) return initial_copies(s.parameters, "P", s);
-  const double gpus = documented ? s.gpus_per_host : s.gpus;
-  return {s.parameters * std::max(4 * gpus, 16.0) * kBufferFactor,
-          fmt::format("P max(4 {}, 16) x 1.5", documented ? "g" : "G"),
-          fmt::format("{:.0f} x max(4 x {}, 16) x 1.5", s.parameters, gpus)};
+  return {s.parameters * std::max(4 * s.gpus, 16.0) * kBufferFactor, "P max(4 G, 16) x 1.5",
+          fmt::format("{:.0f} x max(4 x {}, 16) x 1.5", s.parameters, s.gpus)};
 }
 
 struct Offload {
@@ -100,58 +96,37 @@ Need zero3_host(const Setup& s, Offload offload, bool zero_init) {
                       s.hosts)};
 }
 
-std::vector<ToolEstimate> ask_zero2(const Setup& setup, bool documented) {
-  const std::string source =
-      documented ? "DeepSpeed docs/code-docs/source/memory.rst"
-                 : "DeepSpeed stage_1_and_2.py, estimate_zero2_model_states_mem_needs";
-  std::vector<ToolEstimate> answers;
+std::vector<CalculatorAnswer> ask_zero2(const Setup& setup) {
+  std::vector<CalculatorAnswer> answers;
   for (const bool offload : {true, false}) {
-    const std::string options =
-        documented ? fmt::format("cpu_offload={}", int(offload))
-                   : fmt::format("offload_optimizer={}", offload ? "cpu " : "none");
-    answers.push_back(make_answer(zero2_gpu(setup, offload, documented),
-                                  zero2_host(setup, offload, documented), options, source));
+    answers.push_back(
+        make_answer(zero2_gpu(setup, offload), zero2_host(setup, offload),
+                    fmt::format("offload_optimizer={}", offload ? "cpu " : "none"),
+                    "DeepSpeed stage_1_and_2.py, estimate_zero2_model_states_mem_needs"));
   }
   return answers;
 }
 
-std::string zero3_options(Offload offload, bool zero_init, bool documented) {
-  if (documented)
-    return fmt::format("cpu_offload={}, cpu_offload_params={}, zero_init={}",
-                       int(offload.optimizer), int(offload.parameters), int(zero_init));
-  return fmt::format("offload_param={}, offload_optimizer={}, zero_init={}",
-                     offload.parameters ? "cpu " : "none", offload.optimizer ? "cpu " : "none",
-                     int(zero_init));
-}
-
-std::vector<ToolEstimate> ask_zero3(const Setup& setup, bool documented) {
-  const std::string source = documented
-                                 ? "DeepSpeed docs/code-docs/source/memory.rst"
-                                 : "DeepSpeed stage3.py, estimate_zero3_model_states_mem_needs";
-  std::vector<ToolEstimate> answers;
+std::vector<CalculatorAnswer> ask_zero3(const Setup& setup) {
+  std::vector<CalculatorAnswer> answers;
   for (const Offload offload : {Offload{true, true}, Offload{true, false}, Offload{false, false}}) {
     for (const bool zero_init : {true, false}) {
-      answers.push_back(make_answer(zero3_gpu(setup, offload),
-                                    zero3_host(setup, offload, zero_init),
-                                    zero3_options(offload, zero_init, documented), source));
+      answers.push_back(
+          make_answer(zero3_gpu(setup, offload), zero3_host(setup, offload, zero_init),
+                      fmt::format("offload_param={}, offload_optimizer={}, zero_init={}",
+                                  offload.parameters ? "cpu " : "none",
+                                  offload.optimizer ? "cpu " : "none", int(zero_init)),
+                      "DeepSpeed stage3.py, estimate_zero3_model_states_mem_needs"));
     }
   }
   return answers;
 }
 
-std::vector<ToolEstimate> ask_either(const Question& question, bool documented) {
-  const Setup setup = setup_of(question);
-  return question.stage == 2 ? ask_zero2(setup, documented) : ask_zero3(setup, documented);
-}
-
 }  // namespace
 
-std::vector<ToolEstimate> ask_deepspeed(const Question& question) {
-  return ask_either(question, false);
-}
-
-std::vector<ToolEstimate> ask_deepspeed_docs(const Question& question) {
-  return ask_either(question, true);
+std::vector<CalculatorAnswer> ask_deepspeed(const CalculatorInput& input) {
+  const Setup setup = setup_of(input);
+  return input.stage == 2 ? ask_zero2(setup) : ask_zero3(setup);
 }
 
 }  // namespace gxp

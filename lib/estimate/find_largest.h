@@ -1,10 +1,21 @@
-// The most of something that fits into a memory. Pure.
+// The most of a quantity that fits into a memory, all else as it is. Pure.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 
 namespace gxp {
+
+// A number in a plan that more memory allows to grow.
+template <class Plan>
+struct Quantity {
+  std::string_view name;           // "batch"
+  std::string_view setting;        // that holds it: "--micro-batch"
+  int most;                        // that is tried
+  int (*least)(const Plan& plan);  // that the other settings allow
+  void (*set)(Plan& plan, int value);
+};
 
 struct Largest {
   int value = 0;            // 0: not even the least fits
@@ -16,5 +27,9 @@ struct Largest {
 // of them with much more than twice the answer.
 Largest find_largest(const std::function<uint64_t(int)>& bytes_of, uint64_t limit_bytes, int least,
                      int most);
+
+// The last number from `least` to `most` for which `holds`; least - 1 if it holds for none. From
+// some number on it does not hold. Cost: as find_largest().
+int find_last(const std::function<bool(int)>& holds, int least, int most);
 
 }  // namespace gxp

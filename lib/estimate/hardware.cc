@@ -153,20 +153,23 @@ constexpr std::array kHardware = {
 };
 
 constexpr std::array kSoftwares = {
-    Software{"megatron", Elementwise::kFused, Attention::kFlash, true, false, false, false, 6,
+    Software{"megatron", Elementwise::kFused, Attention::kFlash, true, false, false,
+             ShardBuffers::kUnits, 6,
              "Megatron-Core and NeMo: fused, tensor parallelism overlapped"},
-    Software{"fsdp", Elementwise::kFused, Attention::kFlash, false, true, false, true, 14,
-             "PyTorch FSDP2, compiled, as torchtitan"},
-    Software{"fsdp-async-tp", Elementwise::kFused, Attention::kFlash, true, true, false, true, 14,
-             "the same with asynchronous tensor parallelism"},
-    Software{"fsdp-eager", Elementwise::kEager, Attention::kFlash, false, true, false, true, 14,
-             "the same, not compiled"},
-    Software{"llm-foundry", Elementwise::kEager, Attention::kTriton, false, true, false, false, 6,
+    Software{"fsdp", Elementwise::kFused, Attention::kFlash, false, true, false,
+             ShardBuffers::kFsdp2, 14, "PyTorch FSDP2, compiled, as torchtitan"},
+    Software{"fsdp-async-tp", Elementwise::kFused, Attention::kFlash, true, true, false,
+             ShardBuffers::kFsdp2, 14, "the same with asynchronous tensor parallelism"},
+    Software{"fsdp-eager", Elementwise::kEager, Attention::kFlash, false, true, false,
+             ShardBuffers::kFsdp2, 14, "the same, not compiled"},
+    Software{"llm-foundry", Elementwise::kEager, Attention::kTriton, false, true, false,
+             ShardBuffers::kUnits, 6,
              "MosaicML's MPT of 2023: FSDP, not compiled, attention in Triton"},
     Software{"megatron-2021", Elementwise::kMegatron2021, Attention::kStored, false, false, false,
-             false, 6, "Megatron-LM before flash attention"},
+             ShardBuffers::kUnits, 6, "Megatron-LM before flash attention"},
     Software{"deepspeed-2021", Elementwise::kMegatron2021, Attention::kStored, false, false, true,
-             false, 6, "DeepSpeed's ZeRO-3 as Megatron-LM's authors measured it"},
+             ShardBuffers::kDeepSpeed, 6,
+             "DeepSpeed's ZeRO-3 as Megatron-LM's authors measured it"},
 };
 
 }  // namespace

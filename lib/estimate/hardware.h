@@ -70,6 +70,9 @@ struct Hardware {
 enum class Elementwise { kEager, kFused, kMegatron2021 };
 enum class Attention { kTriton, kFlash, kStored };
 
+// Whose buffers shards are gathered and reduced in (predict_memory.h).
+enum class ShardBuffers { kUnits, kFsdp2, kDeepSpeed };
+
 struct Software {
   std::string_view name;  // "fsdp"
   Elementwise elementwise = Elementwise::kFused;
@@ -77,9 +80,9 @@ struct Software {
   bool overlaps_tensor = false;  // tensor parallelism's communication with products
   bool eager = false;            // pays host_s
   bool network_2021 = false;
-  bool fsdp2 = false;  // gathers and reduces in memory of their own; its loss keeps vocabulary cut
-  // 16-bit logits, their float32 copy, logarithms, their gradient and its own; where the loss is
-  // fused logits and gradient.
+  ShardBuffers buffers = ShardBuffers::kUnits;
+  // Bytes per logit at the loss. 14: 16-bit logits and their gradient, float32 copy, logarithms and
+  // gradient; 6 with a fused loss: 16-bit logits and a float32 gradient.
   int logit_bytes = 6;
   std::string_view meaning;
 };

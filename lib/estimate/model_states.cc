@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "lib/base/error.h"
 #include "lib/base/find_row.h"
 
 namespace gxp {
@@ -13,24 +12,24 @@ namespace {
 constexpr std::array kPrecisions = {
     Precision{"fp32", 4, 4, 0, 4, "everything in float32"},
     Precision{"fp16", 2, 2, 4, 4, "float16 with float32 master weights and moments"},
-    Precision{"bf16", 2, 2, 4, 4, "bfloat16 with float32 master weights and moments"},
+    kBf16,
     Precision{"bf16-fp32-grads", 2, 4, 4, 4, "bf16, gradients accumulated in float32"},
     Precision{"pure-bf16", 2, 2, 0, 2, "everything in bfloat16"},
 };
 
 constexpr std::array kOptimizers = {
-    OptimizerState{"adamw", 2, "two moments"},
+    kAdamW,
     OptimizerState{"adam", 2, "two moments"},
     OptimizerState{"sgd", 0, "none"},
     OptimizerState{"momentum", 1, "one: SGD with momentum"},
     OptimizerState{"lion", 1, "one moment"},
-    // Rows plus columns of each matrix: 1/h + 1/4h of P for h x 4h, below 0.2% from h = 768 on.
-    // A number of parameters does not tell it.
+    // One element per row and column of each matrix: (1/h + 1/4h) P for h x 4h matrices, which the
+    // number of parameters does not tell.
     OptimizerState{"adafactor", 0, "factored second moment, neglected: below 0.2% of P"},
     OptimizerState{"muon", 1, "one: momentum (matrices only)"},
 };
 
-// One kind of state: what it takes per parameter, and whether this stage shards it.
+// One kind of state: its bytes per parameter, and the first stage that shards it.
 struct StateKind {
   std::string_view name;
   uint64_t bytes_per_parameter;
@@ -77,23 +76,6 @@ const Precision& find_precision(std::string_view name) {
 
 const OptimizerState& find_optimizer_state(std::string_view name) {
   return find_row(kOptimizers, name, "--optimizer");
-}
-
-void check(const Placement& placement) {
-  if (placement.stage < 0 || placement.stage > kMostStage)
-    fail(ErrorKind::kUsage,
-         "plan stage {}: ZeRO has stages 0 (nothing sharded) to 3 (parameters, gradients and "
-         "optimizer sharded); use one of those",
-         placement.stage);
-  if (placement.gpus < 1 || placement.gpus > kMostGpus)
-    fail(ErrorKind::kUsage, "plan {} GPUs: a job has from 1 to {}; give --gpus such a number",
-         placement.gpus, kMostGpus);
-  const int shard = placement.shard_count();
-  if (shard < 1 || shard > placement.gpus || placement.gpus % shard != 0)
-    fail(ErrorKind::kUsage,
-         "plan shards over {} of {} GPUs: {} does not divide {}, so the replicas would differ in "
-         "size; give --shard a divisor of --gpus",
-         shard, placement.gpus, shard, placement.gpus);
 }
 
 ModelStates model_states(const Training& training, const Placement& placement) {

@@ -1,6 +1,5 @@
-// Model states: what a GPU holds of parameters, gradients and optimizer between two steps, from the
-// number of parameters alone. No activations, buffers, gathered units or context: those need the
-// model.
+// Model states: what a GPU holds of parameters, gradients and optimizer state between two steps,
+// from the number of parameters alone. All else that a GPU holds: predict_memory.h.
 //
 // With P parameters, of which each of S GPUs owns a shard of ceil(P / S) elements:
 //   stage 0 (DDP)                            everything whole
@@ -9,7 +8,7 @@
 //   stage 3 (ZeRO-3, FULL_SHARD)             parameters too
 // S is the number of GPUs, or less for a hybrid: GPUs / S replicas of S shards each.
 //
-// The largest rank is meant: shards are equal, the last one padded, as a flat layout makes them.
+// All shards have the size of the largest: the last one is padded, as in a flat layout.
 // Source: Rajbhandari et al., ZeRO, SC20, arXiv:1910.02054, section 5 and figure 1.
 // Pure. Bytes are exact while P <= kMostParameters.
 #pragma once
@@ -38,12 +37,16 @@ struct Precision {
   std::string_view meaning;
 };
 
-// What an optimizer keeps beside the master weights.
+// What an optimizer keeps besides the master weights.
 struct OptimizerState {
   std::string_view name;
   uint64_t moments = 0;  // elements per parameter
   std::string_view meaning;
 };
+
+inline constexpr Precision kBf16{"bf16", 2, 2,
+                                 4,      4, "bfloat16 with float32 master weights and moments"};
+inline constexpr OptimizerState kAdamW{"adamw", 2, "two moments"};
 
 std::span<const Precision> precisions();
 std::span<const OptimizerState> optimizer_states();
@@ -58,7 +61,7 @@ struct Training {
   OptimizerState optimizer;
 };
 
-// Where a state lies.
+// How the states are sharded.
 struct Placement {
   int stage = 0;
   int gpus = 1;
@@ -66,10 +69,6 @@ struct Placement {
 
   [[nodiscard]] int shard_count() const { return shard == 0 ? gpus : shard; }
 };
-
-// kUsage if the stage is not 0 to 3, a count is not 1 to kMostGpus, or `shard` does not divide
-// `gpus`.
-void check(const Placement& placement);
 
 struct ModelStates {
   uint64_t parameters = 0;

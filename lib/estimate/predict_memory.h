@@ -1,48 +1,51 @@
-// What a GPU holds at the peak of a step, from formulas: model states, activations, logits, what
-// sharding gathers, and the context. For models that gxp does not run, on software that is not its
-// own; of a run of gxp itself replay.h tells, to the byte. Pure.
+// What a GPU holds at the peak of a step, by formula: model states, activations, logits, the buffers
+// of sharding, and the driver's context. For models that gxp does not run, on software that is not
+// gxp's; the memory of a run of gxp itself is replayed, to the byte (lib/replay/memory.h).
+//
+//   states       model_states.h, of the parameters that tensor and pipeline parallelism leave a GPU
+//   activations  activations.h, times the micro-batches in flight, and a block while it is recomputed
+//   logits       s B V, times the bytes each that the software's loss takes
+//   buffers      what sharded parameters are gathered into and gradients are reduced in
+//   context      CUDA with all kernels loaded, and NCCL
+// Errors against published runs: docs/RESULTS.md. Pure; about a microsecond without explanation.
 #pragma once
 
 #include <array>
 #include <string_view>
+#include <vector>
 
+#include "lib/estimate/term.h"
 #include "lib/estimate/train_plan.h"
 
 namespace gxp {
 
-// Bytes of a GPU of the first pipeline stage.
+// Bytes of a GPU of the pipeline stage that holds most. With plan.sequence 0: states alone.
 struct PlanMemory {
-  uint64_t parameters = 0;
-  uint64_t gradients = 0;
-  uint64_t optimizer = 0;
+  ModelStates states;
   uint64_t activations = 0;
   uint64_t logits = 0;
-  uint64_t gathered = 0;  // of stage 3
+  uint64_t buffers = 0;
   uint64_t context = 0;
 
   [[nodiscard]] uint64_t total() const {
-    return parameters + gradients + optimizer + activations + logits + gathered + context;
+    return states.total() + activations + logits + buffers + context;
   }
 };
 
-struct MemoryPart {
-  std::string_view name;
-  uint64_t PlanMemory::*bytes;
-};
-
-inline constexpr std::array<MemoryPart, 7> kMemoryParts = {{
-    {"parameters", &PlanMemory::parameters},
-    {"gradients", &PlanMemory::gradients},
-    {"optimizer", &PlanMemory::optimizer},
-    {"activations", &PlanMemory::activations},
-    {"logits", &PlanMemory::logits},
-    {"gathered", &PlanMemory::gathered},
-    {"context", &PlanMemory::context},
-}};
-
+// The plan is possible (train_plan.h).
 PlanMemory predict_memory(const TrainCase& question);
 
-// The part that has most.
+// The same, line by line, with formula and source.
+std::vector<Term> explain_memory(const TrainCase& question);
+
+struct MemoryPart {
+  std::string_view name;
+  uint64_t bytes = 0;
+};
+
+// Parameters, gradients, optimizer, activations, logits, buffers, context.
+std::array<MemoryPart, 7> parts_of(const PlanMemory& memory);
+// The largest part's name.
 std::string_view binding_part(const PlanMemory& memory);
 
 }  // namespace gxp

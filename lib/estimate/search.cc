@@ -5,25 +5,24 @@
 #include <algorithm>
 
 #include "lib/base/divisors.h"
-#include "lib/estimate/pareto.h"
 #include "lib/estimate/predict_memory.h"
 #include "lib/estimate/predict_time.h"
 
 namespace gxp {
 namespace {
 
-// Calls `visit` with each plan of the space that is possible.
+// Calls `visit` with each possible plan of the grid.
 template <class Visit>
 class Walk {
  public:
-  Walk(const TrainCase& base, const SearchSpace& space, Visit visit)
-      : question_(base), space_(space), visit_(std::move(visit)) {}
+  Walk(const TrainCase& base, const PlanGrid& grid, Visit visit)
+      : question_(base), grid_(grid), visit_(std::move(visit)) {}
 
   void cut_model() {
     TrainPlan& plan = question_.plan;
-    for (const int tensor : space_.tensors) {
-      for (const int pipeline : space_.pipelines) {
-        for (const int interleave : space_.interleaves) {
+    for (const int tensor : grid_.tensors) {
+      for (const int pipeline : grid_.pipelines) {
+        for (const int interleave : grid_.interleaves) {
           plan.tensor = tensor;
           plan.pipeline = pipeline;
           plan.interleave = interleave;
@@ -38,8 +37,8 @@ class Walk {
   void cut_batch() {
     TrainPlan& plan = question_.plan;
     const auto replicas = uint64_t(plan.replicas());
-    if (space_.global_batch % replicas != 0) return;
-    const uint64_t sequences = space_.global_batch / replicas;
+    if (grid_.global_batch % replicas != 0) return;
+    const uint64_t sequences = grid_.global_batch / replicas;
     for (const uint64_t micro_batch : divisors(sequences)) {
       plan.micro_batch = micro_batch;
       plan.accumulation = sequences / micro_batch;
@@ -49,10 +48,10 @@ class Walk {
 
   void shard_states() {
     TrainPlan& plan = question_.plan;
-    for (const int stage : space_.stages) {
+    for (const int stage : grid_.stages) {
       plan.stage = stage;
       for (const uint64_t shard : divisors(uint64_t(plan.data_ranks()))) {
-        // Stage 0 shards nothing, so one size stands for all.
+        // Stage 0 shards nothing, so one size is enough.
         if (stage == 0 && shard > 1) break;
         plan.shard = int(shard);
         save_memory();
@@ -61,8 +60,8 @@ class Walk {
   }
 
   void save_memory() {
-    for (const Recompute recompute : space_.recomputes) {
-      for (const StateOffload offload : space_.offloads) {
+    for (const Recompute recompute : grid_.recomputes) {
+      for (const StateOffload offload : grid_.offloads) {
         question_.plan.recompute = recompute;
         question_.plan.offload = offload;
         if (is_possible(question_)) visit_(question_);
@@ -71,114 +70,121 @@ class Walk {
   }
 
   TrainCase question_;
-  const SearchSpace& space_;
+  const PlanGrid& grid_;
   Visit visit_;
 };
 
-struct Edit {
-  std::string what;
-  TrainPlan plan;
-};
+using Variants = std::vector<PlanVariant<TrainPlan>>;
 
-// The plan on as many copies of the model as `change` leaves, with the same sequences in a step;
-// nothing if they cannot be dealt out.
-template <class Make>
-void add_edit(const TrainPlan& plan, std::string what, Make change, std::vector<Edit>& edits) {
-  Edit edit{std::move(what), plan};
-  change(edit.plan);
-  if (edit.plan.tensor * edit.plan.pipeline * edit.plan.context > edit.plan.gpus) return;
-  const uint64_t sequences = plan.micro_batch * plan.accumulation * uint64_t(plan.replicas());
-  const uint64_t each = edit.plan.micro_batch * uint64_t(edit.plan.replicas());
-  if (each == 0 || sequences % each != 0) return;
-  edit.plan.accumulation = sequences / each;
-  edits.push_back(std::move(edit));
+// The plan with another value of one setting.
+template <class Set>
+void add_variant(Variants& variants, const TrainPlan& plan, std::string_view setting,
+                 std::string value, Set set) {
+  PlanVariant<TrainPlan>& variant = variants.emplace_back();
+  variant.changes = {{setting, std::move(value)}};
+  variant.plan = plan;
+  set(variant.plan);
 }
 
-std::vector<Edit> single_edits(const TrainPlan& plan) {
-  std::vector<Edit> edits;
-  const auto add = [&](std::string what, auto change) {
-    add_edit(plan, std::move(what), change, edits);
-  };
-  for (int stage = plan.stage + 1; stage <= 3; ++stage)
-    add(fmt::format("stage {}", stage), [=](TrainPlan& p) { p.stage = stage; });
-  if (plan.shards() < plan.data_ranks())
-    add("shard over all ranks", [](TrainPlan& p) { p.shard = 0; });
-  for (int i = int(plan.recompute) + 1; i < int(kRecomputeNames.size()); ++i)
-    add(fmt::format("recompute {}", kRecomputeNames[size_t(i)]),
-        [=](TrainPlan& p) { p.recompute = Recompute(i); });
-  for (uint64_t micro_batch = plan.micro_batch / 2; micro_batch >= 1; micro_batch /= 2)
-    add(fmt::format("micro-batch {}", micro_batch),
-        [=](TrainPlan& p) { p.micro_batch = micro_batch; });
-  for (int i = int(plan.offload) + 1; i < int(kOffloadNames.size()); ++i)
-    add(fmt::format("offload {}", kOffloadNames[size_t(i)]),
-        [=](TrainPlan& p) { p.offload = StateOffload(i); });
+Variants raise_stage(const TrainPlan& plan) {
+  Variants variants;
+  for (int stage = plan.stage + 1; stage <= kMostStage; ++stage)
+    add_variant(variants, plan, "stage", fmt::to_string(stage),
+                [=](TrainPlan& p) { p.stage = stage; });
+  return variants;
+}
+
+Variants shard_over_all(const TrainPlan& plan) {
+  Variants variants;
+  if (plan.stage > 0 && plan.shards() < plan.data_ranks())
+    add_variant(variants, plan, "shard", "", [](TrainPlan& p) { p.shard = 0; });
+  return variants;
+}
+
+Variants recompute_more(const TrainPlan& plan) {
+  Variants variants;
+  for (size_t i = size_t(plan.recompute) + 1; i < kRecomputeNames.size(); ++i)
+    add_variant(variants, plan, "recompute", std::string(kRecomputeNames[i]),
+                [=](TrainPlan& p) { p.recompute = Recompute(i); });
+  return variants;
+}
+
+Variants cut_micro_batch(const TrainPlan& plan) {
+  Variants variants;
+  for (uint64_t size = plan.micro_batch / 2; size >= 1; size /= 2)
+    add_variant(variants, plan, "micro-batch", fmt::to_string(size),
+                [=](TrainPlan& p) { p.micro_batch = size; });
+  return variants;
+}
+
+Variants cut_layers(const TrainPlan& plan) {
+  Variants variants;
   for (int tensor = 2 * plan.tensor; tensor <= 8; tensor *= 2)
-    add(fmt::format("tensor-parallel {}", tensor), [=](TrainPlan& p) { p.tensor = tensor; });
+    add_variant(variants, plan, "tensor-parallel", fmt::to_string(tensor),
+                [=](TrainPlan& p) { p.tensor = tensor; });
+  return variants;
+}
+
+Variants cut_model(const TrainPlan& plan) {
+  Variants variants;
   for (int pipeline = 2 * plan.pipeline; pipeline <= 16; pipeline *= 2)
-    add(fmt::format("pipeline-parallel {}", pipeline),
-        [=](TrainPlan& p) { p.pipeline = pipeline; });
-  for (const int times : {2, 4, 8})
-    add(fmt::format("gpus {}", times * plan.gpus), [=](TrainPlan& p) { p.gpus *= times; });
-  return edits;
+    add_variant(variants, plan, "pipeline-parallel", fmt::to_string(pipeline),
+                [=](TrainPlan& p) { p.pipeline = pipeline; });
+  return variants;
 }
 
-// What the first word names: two changes of the same setting are one.
-std::string_view setting_of(std::string_view what) { return what.substr(0, what.find(' ')); }
-
-bool changes(std::string_view before, std::string_view setting) {
-  for (size_t begin = 0; begin < before.size();) {
-    if (setting_of(before.substr(begin)) == setting) return true;
-    const size_t end = before.find("; ", begin);
-    begin = end == std::string_view::npos ? before.size() : end + 2;
-  }
-  return false;
+Variants offload_more(const TrainPlan& plan) {
+  Variants variants;
+  for (size_t i = size_t(plan.offload) + 1; i < kOffloadNames.size(); ++i)
+    add_variant(variants, plan, "offload", std::string(kOffloadNames[i]),
+                [=](TrainPlan& p) { p.offload = StateOffload(i); });
+  return variants;
 }
 
-// One edit more for each of `edits`, in the order of the settings' names, so that none comes twice.
-std::vector<Edit> extend(const std::vector<Edit>& edits) {
-  std::vector<Edit> longer;
-  for (const Edit& edit : edits) {
-    for (Edit& next : single_edits(edit.plan)) {
-      const std::string_view setting = setting_of(next.what);
-      if (changes(edit.what, setting)) continue;
-      const size_t last = edit.what.rfind("; ");
-      const std::string_view before =
-          last == std::string::npos ? edit.what : std::string_view(edit.what).substr(last + 2);
-      if (!before.empty() && setting_of(before) > setting) continue;
-      if (!edit.what.empty()) next.what = edit.what + "; " + next.what;
-      longer.push_back(std::move(next));
-    }
-  }
-  return longer;
+Variants take_more_gpus(const TrainPlan& plan) {
+  Variants variants;
+  for (int times = 2; times <= 1024 && plan.gpus <= kMostGpus / times; times *= 2)
+    add_variant(variants, plan, "gpus", fmt::to_string(times * plan.gpus),
+                [=](TrainPlan& p) { p.gpus *= times; });
+  return variants;
+}
+
+// Whether `sequences` of a step can be dealt out to the copies of the model; if so, in as many
+// micro-batches as that takes.
+bool deal_out(uint64_t sequences, TrainPlan& plan) {
+  const uint64_t each = plan.micro_batch * uint64_t(plan.replicas());
+  if (each == 0 || sequences % each != 0) return false;
+  plan.accumulation = sequences / each;
+  return true;
 }
 
 }  // namespace
 
-SearchSpace full_space(const TrainCase& base, uint64_t global_batch) {
-  SearchSpace space{
-      .global_batch = global_batch,
-      .stages = {0, 1, 2, 3},
-      .interleaves = {1, 2, 4},
-      .recomputes = {Recompute::kNone, Recompute::kSelective, Recompute::kFull},
-      .offloads = {StateOffload::kNone, StateOffload::kOptimizer, StateOffload::kAll}};
+PlanGrid full_grid(const TrainCase& base, uint64_t global_batch) {
+  PlanGrid grid{.global_batch = global_batch,
+                .stages = {0, 1, 2, 3},
+                .interleaves = {1, 2, 4},
+                .recomputes = {Recompute::kNone, Recompute::kSelective, Recompute::kFull},
+                .offloads = {StateOffload::kNone, StateOffload::kOptimizer, StateOffload::kAll}};
   for (int tensor = 1; tensor <= std::min(8, base.hardware->links.gpus_per_domain); tensor *= 2)
-    space.tensors.push_back(tensor);
-  for (int pipeline = 1; pipeline <= 16; pipeline *= 2) space.pipelines.push_back(pipeline);
-  return space;
+    grid.tensors.push_back(tensor);
+  for (int pipeline = 1; pipeline <= 16; pipeline *= 2) grid.pipelines.push_back(pipeline);
+  return grid;
 }
 
-Candidate evaluate(const TrainCase& question) {
-  return {question.plan, predict_memory(question).total(), predict_time(question).seconds()};
+PlanCost cost_of(const TrainCase& question) {
+  return {predict_memory(question).total(),
+          question.hardware == nullptr ? 0 : predict_time(question).seconds()};
 }
 
-SearchResult search_plans(const TrainCase& base, const SearchSpace& space, uint64_t limit_bytes) {
+SearchResult search_plans(const TrainCase& base, const PlanGrid& grid, uint64_t limit_bytes) {
   SearchResult result;
-  std::vector<Candidate> fitting;
-  Walk walk(base, space, [&](const TrainCase& question) {
+  std::vector<CostedPlan<TrainPlan>> fitting;
+  Walk walk(base, grid, [&](const TrainCase& question) {
     ++result.tried;
     const uint64_t bytes = predict_memory(question).total();
     if (bytes > limit_bytes) return;
-    fitting.push_back({question.plan, bytes, predict_time(question).seconds()});
+    fitting.push_back({question.plan, {bytes, predict_time(question).seconds()}});
   });
   walk.cut_model();
   result.fitting = fitting.size();
@@ -186,26 +192,21 @@ SearchResult search_plans(const TrainCase& base, const SearchSpace& space, uint6
   return result;
 }
 
-std::vector<Change> cheapest_changes(const TrainCase& question, uint64_t limit_bytes, size_t most) {
-  std::vector<Change> changes;
-  std::vector<Edit> edits = {{"", question.plan}};
-  for (int depth = 1; depth <= 3 && changes.size() < most; ++depth) {
-    edits = extend(edits);
-    std::vector<Change> found;
-    for (const Edit& edit : edits) {
-      TrainCase changed = question;
-      changed.plan = edit.plan;
-      if (!is_possible(changed)) continue;
-      const Candidate candidate = evaluate(changed);
-      if (candidate.bytes <= limit_bytes) found.push_back({edit.what, candidate});
-    }
-    std::ranges::sort(found, {}, [](const Change& change) { return change.result.seconds; });
-    const size_t room = most - changes.size();
-    for (size_t i = 0; i < std::min(room, found.size()); ++i)
-      changes.push_back(std::move(found[i]));
-  }
-  std::ranges::sort(changes, {}, [](const Change& change) { return change.result.seconds; });
-  return changes;
+std::vector<CostedPlan<TrainPlan>> plans_that_fit(const TrainCase& question, uint64_t limit_bytes) {
+  constexpr size_t kMostWays = 3;
+  const uint64_t sequences = question.plan.sequences_per_step();
+  const auto cost_if_it_fits = [&](TrainPlan& plan) -> std::optional<PlanCost> {
+    TrainCase changed = question;
+    changed.plan = plan;
+    if (!is_possible(changed) || (sequences > 0 && !deal_out(sequences, plan))) return std::nullopt;
+    changed.plan = plan;
+    if (predict_memory(changed).total() > limit_bytes) return std::nullopt;
+    return cost_of(changed);
+  };
+  const PlanSpace<TrainPlan> space{{raise_stage, shard_over_all, recompute_more, cut_micro_batch,
+                                    cut_layers, cut_model, offload_more, take_more_gpus},
+                                   cost_if_it_fits};
+  return plans_that_fit(space, question.plan, kMostWays);
 }
 
 }  // namespace gxp

@@ -1,19 +1,18 @@
-// Which way to train a model is the fastest that fits: every plan of a space, its memory and time
-// by predict_memory.h and predict_time.h; and what to change in a plan that does not fit. Pure.
+// Which way to train a model is the fastest that fits: every plan of a grid, its memory and time by
+// predict_memory.h and predict_time.h; and what to change in a plan that does not fit. Pure.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
+#include "lib/estimate/plan_search.h"
 #include "lib/estimate/train_plan.h"
 
 namespace gxp {
 
-// All combinations; those that are not possible are passed over. Each trains the same sequences in
-// a step: accumulation follows from the micro-batch.
-struct SearchSpace {
+// The grid: all combinations; those that are not possible are passed over. Each trains the same
+// sequences in a step: accumulation follows from the micro-batch.
+struct PlanGrid {
   uint64_t global_batch = 0;  // sequences of a step
   std::vector<int> stages = {};
   std::vector<int> tensors = {};
@@ -27,33 +26,25 @@ struct SearchSpace {
 
 // Stages 0 to 3, every recomputation and offload, tensor parallelism within a NVLink domain up to
 // 8, pipelines of up to 16 stages, with up to 4 pieces each.
-SearchSpace full_space(const TrainCase& base, uint64_t global_batch);
-
-struct Candidate {
-  TrainPlan plan;
-  uint64_t bytes = 0;  // of a GPU
-  double seconds = 0;  // of a step
-};
-
-Candidate evaluate(const TrainCase& question);
+PlanGrid full_grid(const TrainCase& base, uint64_t global_batch);
 
 struct SearchResult {
   uint64_t tried = 0;    // possible plans
   uint64_t fitting = 0;  // within the limit
-  // Those within the limit than which none is both smaller and faster, from the smallest on.
-  std::vector<Candidate> pareto;
+  std::vector<CostedPlan<TrainPlan>> pareto;
 };
 
-// Sizes that `base` has and the space does not vary stay. Cost: some microseconds a plan.
-SearchResult search_plans(const TrainCase& base, const SearchSpace& space, uint64_t limit_bytes);
+// Sizes that `base` has and the grid does not vary stay. Cost: some microseconds a plan.
+SearchResult search_plans(const TrainCase& base, const PlanGrid& grid, uint64_t limit_bytes);
 
-struct Change {
-  std::string what;  // "recompute full; micro-batch 2"
-  Candidate result;
-};
+// Bytes, and seconds if the hardware is known.
+PlanCost cost_of(const TrainCase& question);
 
-// The fastest ways to make a plan fit that keep the sequences of a step, the fastest first: single
-// changes; if fewer than `most` of them do, also two, then three at once. Empty if nothing does.
-std::vector<Change> cheapest_changes(const TrainCase& question, uint64_t limit_bytes, size_t most);
+// Up to three ways to make a plan fit (plan_search.h), through: the stage, the size of shards,
+// recomputation, the micro-batch, tensor parallelism within a host of 8, pipeline parallelism,
+// offload, the number of GPUs. Where accumulation is told, all train the same sequences in a step.
+// Each changed setting is named as the option of gxp memcalc and gxp shard-plan; "shard" has the
+// value "" for shards over all ranks.
+std::vector<CostedPlan<TrainPlan>> plans_that_fit(const TrainCase& question, uint64_t limit_bytes);
 
 }  // namespace gxp

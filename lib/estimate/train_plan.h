@@ -1,5 +1,4 @@
-// One way to train a model on a number of GPUs. What is predicted of it: predict_time.h and
-// predict_memory.h.
+// One way to train a model on a number of GPUs: the input of predict_time.h and predict_memory.h.
 #pragma once
 
 #include <array>
@@ -9,20 +8,21 @@
 #include "lib/arch/published_models.h"
 #include "lib/estimate/activations.h"
 #include "lib/estimate/hardware.h"
+#include "lib/estimate/model_states.h"
 
 namespace gxp {
 
 enum class NumberFormat { kBf16, kFp8, kMxfp8 };
 inline constexpr std::array<std::string_view, 3> kNumberFormatNames = {"bf16", "fp8", "mxfp8"};
 
-// What lies in main memory between steps; the update then runs there.
+// States that lie in main memory between steps; the update then runs there.
 enum class StateOffload { kNone, kOptimizer, kAll };
 inline constexpr std::array<std::string_view, 3> kOffloadNames = {"none", "optimizer", "all"};
 
 struct TrainPlan {
-  uint64_t sequence = 2048;   // tokens
+  uint64_t sequence = 2048;   // tokens; 0: memory of the model states alone is asked for
   uint64_t micro_batch = 1;   // sequences
-  uint64_t accumulation = 1;  // micro-batches of a step, on each data-parallel rank
+  uint64_t accumulation = 1;  // micro-batches of a step, on each data-parallel rank; 0: not told
   int gpus = 8;
   int tensor = 1;      // GPUs that share each layer
   int pipeline = 1;    // stages
@@ -32,27 +32,33 @@ struct TrainPlan {
   int stage = 3;  // ZeRO
   int shard = 0;  // data-parallel ranks that share one copy; 0: all
   NumberFormat format = NumberFormat::kBf16;
-  // Selective: with stored scores attention is computed again, with fused attention every second
-  // product and all that is no product, as torchtitan's policy by operation has it.
+  // Selective: with stored scores attention is computed again; with fused attention every second
+  // product and all that is no product, as in torchtitan's policy by operation.
   Recompute recompute = Recompute::kNone;
   StateOffload offload = StateOffload::kNone;
 
   // Copies of the model, sharded or not.
   [[nodiscard]] int replicas() const { return gpus / (tensor * pipeline * context); }
-  // Ranks that hold a part of the same states: context-parallel ones too.
+  // Ranks that share or repeat the same states: context-parallel ones too.
   [[nodiscard]] int data_ranks() const { return gpus / (tensor * pipeline); }
   [[nodiscard]] int shards() const { return shard == 0 ? data_ranks() : shard; }
-  [[nodiscard]] uint64_t tokens_per_step() const {
-    return sequence * micro_batch * accumulation * uint64_t(replicas());
+  [[nodiscard]] uint64_t sequences_per_step() const {
+    return micro_batch * accumulation * uint64_t(replicas());
   }
+  [[nodiscard]] uint64_t tokens_per_step() const { return sequence * sequences_per_step(); }
 };
 
 struct TrainCase {
-  const PublishedModel* model = nullptr;
-  const Hardware* hardware = nullptr;
-  const Software* software = nullptr;
-  TrainPlan plan;
+  const PublishedModel* model = nullptr;  // null: only the number of parameters is known
+  const Hardware* hardware = nullptr;     // null: no time is asked for
+  const Software* software = nullptr;     // null: plan.sequence is 0
+  TrainPlan plan = {};
+  const Precision* precision = &kBf16;
+  const OptimizerState* optimizer = &kAdamW;
+  uint64_t parameters = 0;  // without a model
 };
+
+uint64_t parameters_of(const TrainCase& question);
 
 // kUsage, with the reason, for a plan that does not divide: GPUs by the parallel sizes, layers by
 // stages, heads by tensor parallelism, ranks by shards.

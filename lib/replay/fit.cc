@@ -6,56 +6,52 @@
 #include <optional>
 
 #include "lib/arch/optimizer_state.h"
-#include "lib/base/error.h"
+#include "lib/arch/recompute.h"
+#include "lib/program/run_plan.h"
 #include "lib/program/strategy.h"
 
 namespace gxp {
 namespace {
 
-constexpr size_t kMostEdits = 3;
+using RunVariants = std::vector<PlanVariant<RunConfig>>;
 
-struct Variant {
-  std::string settings;
-  RunConfig config;
-};
-using Variants = std::vector<Variant>;  // of one kind, the smallest change first
+std::string quoted(std::string_view text) { return fmt::format("\"{}\"", text); }
 
-Variants shard_more(const RunConfig& config, int world_size) {
-  Variants variants;
+int sharded_states(const Strategy& strategy) {
+  return strategy.shard_optimizer + strategy.shard_gradients + strategy.shard_parameters;
+}
+
+RunVariants shard_more(const RunConfig& config) {
+  RunVariants variants;
   const Strategy& now = find_strategy(config.parallel.strategy);
-  if (world_size == 1 || now.hybrid) return variants;
   for (const char* name : {"zero1", "zero2", "zero3"}) {
-    const Strategy& other = find_strategy(name);
-    if (other.shard_optimizer + other.shard_gradients + other.shard_parameters <=
-        now.shard_optimizer + now.shard_gradients + now.shard_parameters)
-      continue;
-    Variant& variant =
-        variants.emplace_back(fmt::format("parallel.strategy = \"{}\"", name), config);
-    variant.config.parallel.strategy = name;
+    if (now.hybrid || sharded_states(find_strategy(name)) <= sharded_states(now)) continue;
+    auto& [changes, run] = variants.emplace_back(
+        PlanVariant<RunConfig>{{{"parallel.strategy", quoted(name)}}, config});
+    run.parallel.strategy = name;
   }
   return variants;
 }
 
-Variants recompute(const RunConfig& config, int /*world_size*/) {
-  Variants variants;
-  for (const char* mode : {"selective", "full"}) {
-    if (config.train.recompute == mode || config.train.recompute == "full") continue;
-    Variant& variant = variants.emplace_back(fmt::format("train.recompute = \"{}\"", mode), config);
-    variant.config.train.recompute = mode;
+RunVariants recompute_more_units(const RunConfig& config) {
+  RunVariants variants;
+  const auto now = parse_recompute(config.train.recompute);
+  for (size_t i = size_t(*now) + 1; i < kRecomputeNames.size(); ++i) {
+    auto& [changes, run] = variants.emplace_back(
+        PlanVariant<RunConfig>{{{"train.recompute", quoted(kRecomputeNames[i])}}, config});
+    run.train.recompute = kRecomputeNames[i];
   }
   return variants;
 }
 
-// As many rows a step.
-Variants smaller_batches(const RunConfig& config, int /*world_size*/) {
-  Variants variants;
+RunVariants accumulate_more(const RunConfig& config) {
+  RunVariants variants;
   for (int cut = 2; config.train.micro_batch % cut == 0; cut *= 2) {
-    RunConfig other = config;
-    other.train.micro_batch /= cut;
-    other.train.grad_accum *= cut;
-    variants.push_back({fmt::format("train.micro_batch = {} with train.grad_accum = {}",
-                                    other.train.micro_batch, other.train.grad_accum),
-                        other});
+    auto& [changes, run] = variants.emplace_back(PlanVariant<RunConfig>{{}, config});
+    run.train.micro_batch /= cut;
+    run.train.grad_accum *= cut;
+    changes = {{"train.micro_batch", fmt::to_string(run.train.micro_batch)},
+               {"train.grad_accum", fmt::to_string(run.train.grad_accum)}};
   }
   return variants;
 }
@@ -67,57 +63,45 @@ bool can_offload(const RunConfig& config) {
   return elementwise && (!kept.empty() || config.train.precision != "fp32");
 }
 
-Variants offload(const RunConfig& config, int /*world_size*/) {
-  const bool part = config.offload.ratio < 1;
-  if (!can_offload(config) || (config.offload.optimizer != "none" && !part)) return {};
-  RunConfig other = config;
-  other.offload.ratio = 1;
-  if (other.offload.optimizer == "none") other.offload.optimizer = "memory";
-  return {{fmt::format("offload.optimizer = \"{}\"{}", other.offload.optimizer,
-                       part ? " with offload.ratio = 1" : ""),
-           other}};
-}
-
-Variants offload_parameters(const RunConfig& config, int world_size) {
-  const bool shards = find_strategy(config.parallel.strategy).shard_parameters;
-  if (!can_offload(config) || config.offload.parameters != "none" || (!shards && world_size > 1))
-    return {};
-  Variants variants = offload(config, world_size);
-  if (variants.empty()) variants.push_back({"", config});
-  auto& [settings, other] = variants.back();
-  other.offload.parameters = other.offload.optimizer;
-  settings += fmt::format("{}offload.parameters = \"{}\"", settings.empty() ? "" : " and ",
-                          other.offload.parameters);
+// The whole optimizer, then parameters too.
+RunVariants offload_states(const RunConfig& config) {
+  RunVariants variants;
+  if (!can_offload(config)) return variants;
+  PlanVariant<RunConfig> variant{{}, config};
+  OffloadConfig& offload = variant.plan.offload;
+  const auto set = [&](std::string_view setting, std::string& where, const std::string& value) {
+    if (where != "none") return;
+    where = value;
+    variant.changes.push_back({setting, quoted(value)});
+  };
+  set("offload.optimizer", offload.optimizer, "memory");
+  if (variant.changes.empty() && offload.ratio < 1)
+    variant.changes.push_back({"offload.ratio", "1"});
+  offload.ratio = 1;
+  if (!variant.changes.empty()) variants.push_back(variant);
+  const size_t before = variant.changes.size();
+  set("offload.parameters", offload.parameters, offload.optimizer);
+  if (variant.changes.size() > before) variants.push_back(variant);
   return variants;
-}
-
-// Everything at once.
-Variants all_together(const RunConfig& config, int world_size) {
-  Variant last{"", config};
-  for (const auto& kind : {shard_more, recompute, offload, offload_parameters, smaller_batches}) {
-    const Variants more = kind(last.config, world_size);
-    if (more.empty()) continue;
-    last = {last.settings + (last.settings.empty() ? "" : " and ") + more.back().settings,
-            more.back().config};
-  }
-  return {last};
 }
 
 }  // namespace
 
-std::vector<Edit> edits_that_fit(const RunConfig& config, int world_size, uint64_t limit_bytes,
-                                 const std::function<uint64_t(const RunConfig&)>& peak_of) {
-  std::vector<Edit> edits;
-  for (const auto& kind :
-       {shard_more, recompute, smaller_batches, offload, offload_parameters, all_together}) {
-    for (const Variant& variant : kind(config, world_size)) {
-      const uint64_t bytes = peak_of(variant.config);
-      if (bytes > limit_bytes || edits.size() == kMostEdits) continue;
-      edits.push_back({variant.settings, bytes});
-      break;
-    }
-  }
-  return edits;
+std::vector<CostedPlan<RunConfig>> runs_that_fit(
+    const RunConfig& config, int world_size, uint64_t limit_bytes,
+    const std::function<uint64_t(const RunConfig&)>& peak_of) {
+  constexpr size_t kMostWays = 3;
+  const auto cost_if_it_fits = [&](const RunConfig& run) -> std::optional<PlanCost> {
+    const bool offloads = run.offload.parameters != "none";
+    if (offloads && !can_offload_parameters(run.parallel, world_size)) return std::nullopt;
+    const uint64_t bytes = peak_of(run);
+    if (bytes > limit_bytes) return std::nullopt;
+    return PlanCost{bytes};
+  };
+  PlanSpace<RunConfig> space{{recompute_more_units, accumulate_more, offload_states},
+                             cost_if_it_fits};
+  if (world_size > 1) space.savings.insert(space.savings.begin(), shard_more);
+  return plans_that_fit(space, config, kMostWays);
 }
 
 }  // namespace gxp

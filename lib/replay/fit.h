@@ -3,22 +3,19 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "lib/config/run_config.h"
+#include "lib/estimate/plan_search.h"
 
 namespace gxp {
 
-struct Edit {
-  std::string settings;  // "train.micro_batch = 2 with train.grad_accum = 4"
-  uint64_t bytes = 0;    // the run's peak with it
-};
-
-// Up to three, those that change least first; each leaves what is trained as it is, but for the
-// order in which numbers are added. Of one kind, such as smaller micro-batches, the smallest change
-// that fits. `peak_of` is asked for the peak of variants of `config`.
-std::vector<Edit> edits_that_fit(const RunConfig& config, int world_size, uint64_t limit_bytes,
-                                 const std::function<uint64_t(const RunConfig&)>& peak_of);
+// Up to three ways (plan_search.h), those that change least first, through: the strategy,
+// recomputation, the micro-batch with as many rows in a step, offload. Each leaves what is trained
+// as it is, but for the order in which numbers are added. `peak_of` is asked for the peak of
+// variants of `config`. A changed setting's value is as in a run file: "\"zero3\"", "4".
+std::vector<CostedPlan<RunConfig>> runs_that_fit(
+    const RunConfig& config, int world_size, uint64_t limit_bytes,
+    const std::function<uint64_t(const RunConfig&)>& peak_of);
 
 }  // namespace gxp

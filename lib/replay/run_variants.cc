@@ -7,7 +7,6 @@
 #include "lib/arch/recompute.h"
 #include "lib/base/divisors.h"
 #include "lib/config/rules.h"
-#include "lib/estimate/pareto.h"
 #include "lib/program/run_plan.h"
 #include "lib/program/strategy.h"
 
@@ -104,18 +103,6 @@ std::vector<RunConfig> run_variants(const RunConfig& config, int world_size) {
     }
   }
   return all;
-}
-
-std::vector<size_t> best_of(const std::vector<RunCost>& costs, uint64_t limit_bytes) {
-  struct Choice : RunCost {
-    size_t index;
-  };
-  std::vector<Choice> fitting;
-  for (size_t i = 0; i < costs.size(); ++i)
-    if (costs[i].bytes <= limit_bytes) fitting.push_back({costs[i], i});
-  std::vector<size_t> best;
-  for (const Choice& choice : pareto_of(std::move(fitting))) best.push_back(choice.index);
-  return best;
 }
 
 }  // namespace gxp

@@ -39,18 +39,18 @@ int least_layers(const RunConfig& config) {
 }
 
 // A program grows with the layers, and the time to build it with their square.
-constexpr std::array kQuantities = {
-    Quantity{"batch", "train.micro_batch", 1 << 20, least_number, set_batch},
-    Quantity{"seq", "data.sequence", 1 << 20, least_number, set_sequence},
-    Quantity{"layers", "model.layers", 512, least_layers, set_layers},
+constexpr std::array kRunQuantities = {
+    Quantity<RunConfig>{"batch", "train.micro_batch", 1 << 20, least_number, set_batch},
+    Quantity<RunConfig>{"seq", "data.sequence", 1 << 20, least_number, set_sequence},
+    Quantity<RunConfig>{"layers", "model.layers", 512, least_layers, set_layers},
 };
 
 }  // namespace
 
-std::span<const Quantity> quantities() { return kQuantities; }
+std::span<const Quantity<RunConfig>> run_quantities() { return kRunQuantities; }
 
-const Quantity& find_quantity(std::string_view name) {
-  return find_row(kQuantities, name, "--solve");
+const Quantity<RunConfig>& find_run_quantity(std::string_view name) {
+  return find_row(kRunQuantities, name, "--solve");
 }
 
 }  // namespace gxp

@@ -1,26 +1,18 @@
-// The largest run that fits into a memory: more of one quantity, all else as it is. Pure.
+// What a run may have more of until its memory is full. Pure.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "lib/config/run_config.h"
+#include "lib/estimate/find_largest.h"
 
 namespace gxp {
 
-// What a run may have more of until its memory is full.
-struct Quantity {
-  std::string_view name;
-  std::string_view setting;               // that holds it
-  int most;                               // that is tried
-  int (*least)(const RunConfig& config);  // that the other settings allow
-  void (*set)(RunConfig& config, int value);
-};
-
-std::span<const Quantity> quantities();
+// batch, seq and layers.
+std::span<const Quantity<RunConfig>> run_quantities();
 
 // kUsage with a near match if there is none of that name.
-const Quantity& find_quantity(std::string_view name);
+const Quantity<RunConfig>& find_run_quantity(std::string_view name);
 
 }  // namespace gxp

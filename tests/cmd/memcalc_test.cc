@@ -55,15 +55,19 @@ TEST_CASE("memcalc --explain gives a reason for every byte", "[cmd]") {
   CHECK(report["terms"][1]["numbers"] == "2 x ceil(7000000000 / 8)");
 }
 
-TEST_CASE("memcalc adds the activations and logits of a GPT to its states", "[cmd]") {
-  const Json with = memcalc_json({"gpt3-175b", "--sequence", "2048", "--recompute", "selective",
-                                  "--gpus", "64", "--stage", "3", "--explain"});
+TEST_CASE("memcalc adds what a plan holds besides its states", "[cmd]") {
+  const Json with =
+      memcalc_json({"gpt3-175b", "--sequence", "2048", "--software", "megatron-2021", "--recompute",
+                    "selective", "--gpus", "64", "--stage", "3", "--explain"});
   const Json without = memcalc_json({"gpt3-175b", "--gpus", "64", "--stage", "3"});
   const Json& row = with["results"][0];
   const int64_t kept = 34LL * 2048 * 12288 * 96;  // 76.5 GiB
-  const int64_t logits = 4LL * 2048 * 50257;
-  CHECK(row["activations_bytes"] == kept + logits);
-  CHECK(row["total_bytes"] == without["results"][0]["total_bytes"].get<int64_t>() + kept + logits);
+  const int64_t logits = 6LL * 2048 * 50257;
+  CHECK(row["activations_bytes"] == kept);
+  CHECK(row["logits_bytes"] == logits);
+  CHECK(row["total_bytes"] == without["results"][0]["total_bytes"].get<int64_t>() + kept + logits +
+                                  row["buffers_bytes"].get<int64_t>() +
+                                  row["context_bytes"].get<int64_t>());
   CHECK(with["terms"][4]["bytes"] == kept);
 }
 
@@ -91,8 +95,8 @@ TEST_CASE("memcalc --compat answers as the other tool does", "[cmd]") {
   CHECK(paper["results"][0]["host_bytes"].is_null());
 }
 
-TEST_CASE("memcalc --compat deepspeed-docs asks nothing that has no answer", "[cmd]") {
-  const Json results = memcalc_json({"--params", "7e9", "--compat", "deepspeed-docs"})["results"];
+TEST_CASE("memcalc --compat deepspeed asks nothing that has no answer", "[cmd]") {
+  const Json results = memcalc_json({"--params", "7e9", "--compat", "deepspeed"})["results"];
   CHECK(results.size() == 2);  // stage 3 depends on the largest layer
 }
 
@@ -103,28 +107,30 @@ TEST_CASE("memcalc --list names the published models", "[cmd]") {
   CHECK(models[0]["parameters"] == 124439808);
 }
 
-TEST_CASE("memcalc adds a runtime's buffers, and tells what pads each layout", "[cmd]") {
-  const Json report = memcalc_json(
-      {"gpt2-xl", "--stage", "3", "--gpus", "512", "--runtime", "fsdp2", "--padding", "--explain"});
+TEST_CASE("memcalc adds the software's buffers, and tells what pads each layout", "[cmd]") {
+  const Json report = memcalc_json({"gpt2-xl", "--stage", "3", "--gpus", "512", "--sequence",
+                                    "1024", "--software", "fsdp", "--padding", "--explain"});
   const Json row = report["results"][0];
   uint64_t sum = 0;
   for (const Json& term : report["terms"]) sum += term["bytes"].get<uint64_t>();
   CHECK(row["total_bytes"] == sum);
-  CHECK(row["buffers_bytes"] > uint64_t{1} << 31);
+  CHECK(row["context_bytes"] > uint64_t{1} << 31);
   REQUIRE(report["padding"].size() == 4);
   CHECK(report["padding"][0]["layout"] == "rows");
   CHECK(report["padding"][0]["percent"].get<double>() == Approx(13.939).epsilon(1e-3));
 }
 
 TEST_CASE("memcalc cuts the model over tensor and pipeline parallelism first", "[cmd]") {
-  const Json report = memcalc_json(
-      {"megatron-530b", "--sequence", "2048", "--tensor-parallel", "8", "--pipeline-parallel", "35",
-       "--interleave", "3", "--sequence-parallel", "--recompute", "selective", "--precision",
-       "bf16-fp32-grads", "--stage", "0", "--gpus", "280"});
+  const Json report = memcalc_json({"megatron-530b", "--sequence", "2048", "--tensor-parallel", "8",
+                                    "--pipeline-parallel", "35", "--interleave", "3", "--recompute",
+                                    "selective", "--software", "megatron-2021", "--precision",
+                                    "bf16-fp32-grads", "--stage", "0", "--gpus", "280"});
   const Json row = report["results"][0];
   constexpr double kGiB = 1 << 30;  // Korthikanti et al., arXiv:2205.05198, figure 1
   CHECK(row["activations_bytes"].get<double>() / kGiB == Approx(23.076).epsilon(1e-4));
-  const double states = row["total_bytes"].get<double>() - row["activations_bytes"].get<double>();
+  double states = 0;
+  for (const char* part : {"parameters_bytes", "gradients_bytes", "optimizer_bytes"})
+    states += row[part].get<double>();
   CHECK(states / kGiB == Approx(31.64).epsilon(0.003));
 }
 
@@ -176,7 +182,7 @@ TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]
       {{"--params", "1e16"}, "--params '1e16'"},
       {{"--params", "nan"}, "--params 'nan'"},
       {{"--params", "7e9x"}, "--params '7e9x'"},
-      {{"--params", "7e9", "--stage", "4"}, "plan stage 4: ZeRO has stages 0"},
+      {{"--params", "7e9", "--stage", "4"}, "stage 4: ZeRO has stages 0"},
       {{"--params", "7e9", "--stage", "1,,2"}, "'' is no whole number"},
       {{"--params", "7e9", "--gpus", "0"}, "plan 0 GPUs"},
       {{"--params", "7e9", "--gpus", "8,x"}, "'x' is no whole number"},
@@ -195,13 +201,15 @@ TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]
       {{"--params", "7e9", "--compat", "paper", "--shard", "2"}, "hybrid sharding"},
       {{"--params", "7e9", "--compat", "paper", "--optimizer", "sgd"}, "assumes Adam"},
       {{"--params", "7e9", "--sequence", "2048"}, "activations depend on the model's shape"},
-      {{"gpt2", "--runtime", "fsdp"}, "did you mean 'fsdp2'"},
+      {{"gpt2", "--sequence", "8", "--software", "fsdq"}, "did you mean 'fsdp'"},
+      {{"gpt2", "--software", "fsdp"}, "add --sequence"},
       {{"--params", "7e9", "--padding"}, "--padding depends on the tensors"},
-      {{"gpt2", "--interleave", "2"}, "add --pipeline-parallel"},
-      {{"gpt2", "--sequence-parallel"}, "add --tensor-parallel"},
-      {{"gpt2", "--pipeline-parallel", "13"}, "more pipeline stages than layers"},
+      {{"gpt2", "--interleave", "2", "--sequence", "8"}, "over pipeline stages, and there is one"},
+      {{"gpt2", "--pipeline-parallel", "15"}, "more than 12 layers"},
+      {{"gpt2", "--tensor-parallel", "8"}, "12 attention heads"},
       {{"gpt2", "--pipeline-parallel", "3", "--gpus", "8"}, "a copy of the model takes 3"},
-      {{"gpt2", "--compat", "eleuther", "--pipeline-parallel", "2"}, "no options of another"},
+      {{"gpt2", "--compat", "paper", "--pipeline-parallel", "2"},
+       "know no activations and no plan"},
       {{"gpt2", "--solve", "rows", "--limit", "1GB"}, "must be gpus, batch, seq or layers"},
       {{"gpt2", "--solve", "gpus", "--limit", "1GB", "--gpus", "8"}, "leave out --gpus"},
       {{"gpt2", "--solve", "batch", "--limit", "1GB"}, "add --sequence"},
@@ -217,9 +225,8 @@ TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]
       {{"gpt2", "--list"}, "leave MODEL out"},
       {{"gpt2", "--recompute", "full"}, "add --sequence"},
       {{"gpt2", "--micro-batch", "2"}, "add --sequence"},
-      {{"gpt2", "--sequence", "9", "--compat", "paper"}, "--compat eleuther or gxp's own"},
-      {{"gpt2", "--compat", "paper", "--tensor-parallel", "2"}, "--compat eleuther and a MODEL"},
-      {{"gpt2", "--compat", "paper", "--checkpoint-activations"}, "--compat eleuther and a MODEL"},
+      {{"gpt2", "--sequence", "9", "--compat", "paper"}, "know no activations and no plan"},
+      {{"gpt2", "--compat", "eleuther"}, "--compat 'eleuther' is unknown"},
       {{"gpt2", "--largest-layer", "1e6"}, "go with --compat deepspeed"},
   }));
   const Outcome outcome = memcalc(arguments);
@@ -228,15 +235,6 @@ TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]
   CHECK(outcome.out.empty());
   REQUIRE(outcome.errors().size() == 1);
   CHECK(contains(outcome.errors()[0], words));
-}
-
-TEST_CASE("memcalc has read tensor parallelism and recomputation for EleutherAI", "[cmd]") {
-  const Json report =
-      memcalc_json({"gpt3-6.7b", "--compat", "eleuther", "--explain", "--micro-batch", "8",
-                    "--sequence", "2048", "--tensor-parallel", "2", "--checkpoint-activations",
-                    "--partition-activations", "--gpus", "128", "--stage", "1"});
-  CHECK(report["terms"][0]["component"] == "activations");
-  CHECK(report["terms"][0]["bytes"] == 2048LL * 8 * 4096 * 32 * 34 / 2);
 }
 
 }  // namespace

@@ -1,14 +1,13 @@
 // gxp shard-plan MODEL as it is run.
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
 #include "tests/cmd/run_gxp.h"
+#include "tests/cmd/run_memcalc.h"
 
 namespace gxp {
 namespace {
-
-using Arguments = std::vector<std::string>;
-using Json = nlohmann::json;
 
 Outcome plan(Arguments arguments) {
   arguments.insert(arguments.begin(), "shard-plan");
@@ -37,6 +36,60 @@ TEST_CASE("shard-plan of a model tells its step's time and memory, part by part"
   for (const Json& part : report["memory"]) bytes += part["bytes"].get<uint64_t>();
   CHECK(bytes == report["peak_bytes"]);
   CHECK_FALSE(report.contains("changes"));
+}
+
+TEST_CASE("shard-plan and memcalc tell the same memory of a plan, part by part", "[cmd]") {
+  const Arguments options =
+      GENERATE(Arguments{"llama3-8b", "--gpus", "64", "--stage", "3", "--software", "fsdp"},
+               Arguments{"llama3-70b", "--gpus", "64", "--stage", "2", "--tensor-parallel", "4",
+                         "--micro-batch", "2", "--recompute", "full"},
+               Arguments{"gpt3-175b", "--gpus", "128", "--stage", "1", "--tensor-parallel", "8",
+                         "--pipeline-parallel", "4", "--interleave", "2", "--accumulate", "8",
+                         "--no-sequence-parallel", "--software", "megatron-2021", "--recompute",
+                         "selective"},
+               Arguments{"llama3-70b", "--gpus", "64", "--stage", "3", "--shard", "8", "--offload",
+                         "all", "--context-parallel", "2", "--software", "deepspeed-2021"});
+  Arguments asked = options;
+  asked.insert(asked.end(), {"--sequence", "2048"});
+  Arguments planned = asked;
+  planned.insert(planned.end(), {"--cluster", "dgx-h100"});
+  const Json plan = plan_json(planned);
+  const Json memory = memcalc_json(asked)["results"][0];
+  for (const Json& part : plan["memory"])
+    CHECK(memory[part["part"].get<std::string>() + "_bytes"] == part["bytes"]);
+  CHECK(memory["total_bytes"] == plan["peak_bytes"]);
+}
+
+TEST_CASE("shard-plan and memcalc tell the same memory of every published model", "[cmd]") {
+  for (const Json& model : memcalc_json({"--list"})["models"]) {
+    const std::string name = model["name"];
+    const Arguments asked = {name, "--gpus", "64", "--stage", "3", "--sequence", "1024"};
+    Arguments planned = asked;
+    planned.insert(planned.end(), {"--cluster", "dgx-h100"});
+    CAPTURE(name);
+    CHECK(memcalc_json(asked)["results"][0]["total_bytes"] == plan_json(planned)["peak_bytes"]);
+  }
+}
+
+TEST_CASE("shard-plan --search and memcalc tell the same memory of each plan", "[cmd]") {
+  const Json report =
+      plan_json({"llama3-70b", "--cluster", "dgx-h100", "--gpus", "64", "--global-batch", "256",
+                 "--sequence", "4096", "--software", "fsdp", "--limit", "400GB", "--search"});
+  for (const Json& plan : report["plans"]) {
+    Arguments asked = {"llama3-70b", "--gpus", "64", "--sequence", "4096", "--software", "fsdp"};
+    for (const auto& [key, option] :
+         std::map<std::string, std::string>{{"stage", "--stage"},
+                                            {"shard", "--shard"},
+                                            {"tensor", "--tensor-parallel"},
+                                            {"pipeline", "--pipeline-parallel"},
+                                            {"interleave", "--interleave"},
+                                            {"micro_batch", "--micro-batch"},
+                                            {"accumulation", "--accumulate"}})
+      asked.insert(asked.end(), {option, plan[key].dump()});
+    asked.insert(asked.end(), {"--recompute", plan["recompute"], "--offload", plan["offload"]});
+    CAPTURE(asked);
+    CHECK(memcalc_json(asked)["results"][0]["total_bytes"] == plan["peak_bytes"]);
+  }
 }
 
 TEST_CASE("shard-plan tells three changes where a model does not fit", "[cmd]") {

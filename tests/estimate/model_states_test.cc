@@ -112,18 +112,6 @@ TEST_CASE("the largest job's bytes do not overflow", "[plan]") {
   CHECK(total(train(kMostParameters, "bf16-fp32-grads"), {0, 1}) == 18 * kMostParameters);
 }
 
-TEST_CASE("a placement that cannot be is refused with its reason", "[plan]") {
-  const auto [placement, words] =
-      GENERATE(table<Placement, std::string>({{{4, 8, 0}, "plan stage 4: ZeRO has stages 0"},
-                                              {{-1, 8, 0}, "plan stage -1"},
-                                              {{2, 0, 0}, "plan 0 GPUs: a job has from 1"},
-                                              {{2, kMostGpus + 1, 0}, "GPUs: a job has from 1"},
-                                              {{2, 8, 3}, "3 does not divide 8"},
-                                              {{2, 8, 16}, "16 does not divide 8"}}));
-  CHECK_THROWS_WITH(check(placement), Catch::Contains(words));
-  CHECK_NOTHROW(check(Placement{3, 24, 8}));
-}
-
 TEST_CASE("a misspelt precision or optimizer gets the nearest name", "[plan]") {
   CHECK_THROWS_WITH(find_precision("pf16"), Catch::Contains("did you mean 'fp16'"));
   CHECK_THROWS_WITH(find_optimizer_state("adamv"), Catch::Contains("did you mean 'adam"));

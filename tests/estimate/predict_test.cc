@@ -84,6 +84,39 @@ TEST_CASE("torchtitan's runs peak where it is predicted", "[plan]") {
   CHECK(mean / count < 0.02);
 }
 
+TEST_CASE("the lines of an explanation add up to the memory", "[plan]") {
+  const auto& software = GENERATE(from_range(softwares().begin(), softwares().end()));
+  const int stage = GENERATE(0, 1, 2, 3);
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    for (const int parallel : {1, 2}) {
+      for (const StateOffload offload : {StateOffload::kNone, StateOffload::kAll}) {
+        const TrainPlan plan{.gpus = 16,
+                             .tensor = parallel,
+                             .pipeline = parallel,
+                             .stage = stage,
+                             .recompute = recompute,
+                             .offload = offload};
+        const TrainCase question{&find_published_model("llama3-8b"), nullptr, &software, plan};
+        uint64_t sum = 0;
+        for (const Term& term : explain_memory(question)) sum += term.bytes;
+        CAPTURE(software.name, stage, int(recompute), parallel, int(offload));
+        CHECK(sum == predict_memory(question).total());
+      }
+    }
+  }
+}
+
+TEST_CASE("DeepSpeed's buckets and the context are the worked values", "[plan]") {
+  const auto [stage, gb] = GENERATE(table<int, double>({{1, 3 + 4 * 7e9 / 8e9}, {3, 3.1}}));
+  const PublishedModel& model = find_published_model("llama2-7b");
+  const TrainCase question{
+      &model, nullptr, &find_software("deepspeed-2021"), {.gpus = 8, .stage = stage}};
+  const double scale = double(parameter_count(model)) / 7e9;
+  const PlanMemory memory = predict_memory(question);
+  CHECK(double(memory.buffers) / 1e9 == Approx(stage == 3 ? gb : 3 + (gb - 3) * scale));
+  CHECK(double(memory.context) / (1 << 30) == Approx(0.92 + 1.45));
+}
+
 TEST_CASE("a step is the sum of its parts, and longer with less of a machine", "[plan]") {
   const Hardware hardware = find_hardware("dgx-h100");
   Hardware slow = hardware;

@@ -1,8 +1,7 @@
 // Parameters and memory against published tables.
 #include <cmath>
 
-#include "lib/estimate/activations.h"
-#include "lib/estimate/model_states.h"
+#include "lib/estimate/predict_memory.h"
 #include "tests/estimate/csv.h"
 
 namespace gxp {
@@ -27,35 +26,35 @@ TEST_CASE("Megatron's sizes are those of its papers", "[plan]") {
 }
 
 // Korthikanti et al., table 3: micro-batch and pieces of the model on each GPU.
-ActivationShape shape_of(const CsvRow& row) {
+TrainCase case_of_row(const CsvRow& row) {
   const std::string& name = row.at("model");
-  const auto& model = find_published_model(name == "22B"    ? "megatron-22b"
-                                           : name == "175B" ? "gpt3-175b"
-                                           : name == "530B" ? "megatron-530b"
-                                                            : "megatron-1t");
-  ActivationShape shape = activation_shape(model, 2048, name == "22B" ? 4 : 1);
-  shape.tensor_parallel = std::stoull(row.at("tp"));
-  shape.pipeline_parallel = std::stoull(row.at("pp"));
-  shape.interleave = name == "175B" || name == "530B" ? 3 : 1;
-  shape.sequence_parallel = contains(row.at("recompute"), "SP");
-  return shape;
+  const bool is_22b = name == "22B";
+  TrainPlan plan{.sequence = 2048,
+                 .micro_batch = uint64_t(is_22b ? 4 : 1),
+                 .accumulation = 0,
+                 .tensor = std::stoi(row.at("tp")),
+                 .pipeline = std::stoi(row.at("pp")),
+                 .interleave = is_22b ? 1 : 3,
+                 .sequence_parallel = contains(row.at("recompute"), "SP"),
+                 .stage = 0};
+  plan.gpus = plan.tensor * plan.pipeline;
+  if (contains(row.at("recompute"), "selective")) plan.recompute = Recompute::kSelective;
+  return {.model = &find_published_model(is_22b ? "megatron-22b" : "megatron-530b"),
+          .software = &find_software("megatron-2021"),
+          .plan = plan,
+          .precision = &find_precision("bf16-fp32-grads")};
 }
 
 TEST_CASE("activations and states are those of Korthikanti's figure 1", "[plan]") {
   constexpr double kGiB = 1 << 30;
   for (const CsvRow& row : read_published("memory-korthikanti.csv")) {
-    const ActivationShape shape = shape_of(row);
-    const bool selective = contains(row.at("recompute"), "selective");
-    const uint64_t kept =
-        kept_activations(shape, selective ? Recompute::kSelective : Recompute::kNone);
-    const auto& model = find_published_model(shape.layers == 48 ? "megatron-22b" : "megatron-530b");
-    const Training training{parameter_count(model), find_precision("bf16-fp32-grads"),
-                            find_optimizer_state("adam")};
-    const double states = double(model_states(training, {}).total()) /
-                          double(shape.tensor_parallel * shape.pipeline_parallel);
     CAPTURE(row.at("model"), row.at("recompute"));
-    CHECK(double(kept) / kGiB == Approx(std::stod(row.at("activation_gib"))).epsilon(0.0001));
-    CHECK(states / kGiB == Approx(std::stod(row.at("params_grads_opt_gib"))).epsilon(0.016));
+    REQUIRE((row.at("model") == "22B" || row.at("model") == "530B"));
+    const PlanMemory memory = predict_memory(case_of_row(row));
+    CHECK(double(memory.activations) / kGiB ==
+          Approx(std::stod(row.at("activation_gib"))).epsilon(0.0001));
+    CHECK(double(memory.states.total()) / kGiB ==
+          Approx(std::stod(row.at("params_grads_opt_gib"))).epsilon(0.016));
   }
 }
 

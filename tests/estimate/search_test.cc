@@ -20,40 +20,40 @@ TrainCase case_of(const char* model, TrainPlan plan, const char* hardware = "dgx
 
 TEST_CASE("the best plans are each faster than all smaller ones, and none is missed", "[plan]") {
   const TrainCase base = case_of("llama3-8b", {.sequence = 8192, .gpus = 16});
-  SearchSpace space{.global_batch = 32,
-                    .stages = {0, 2, 3},
-                    .tensors = {1, 2},
-                    .pipelines = {1},
-                    .interleaves = {1},
-                    .recomputes = {Recompute::kNone, Recompute::kFull},
-                    .offloads = {StateOffload::kNone}};
-  const SearchResult result = search_plans(base, space, 80 * kGiB);
+  PlanGrid grid{.global_batch = 32,
+                .stages = {0, 2, 3},
+                .tensors = {1, 2},
+                .pipelines = {1},
+                .interleaves = {1},
+                .recomputes = {Recompute::kNone, Recompute::kFull},
+                .offloads = {StateOffload::kNone}};
+  const SearchResult result = search_plans(base, grid, 80 * kGiB);
   REQUIRE(result.pareto.size() > 2);
   CHECK(result.fitting < result.tried);
   for (size_t i = 0; i < result.pareto.size(); ++i) {
-    const Candidate& candidate = result.pareto[i];
+    const auto& candidate = result.pareto[i];
     TrainCase question = base;
     question.plan = candidate.plan;
-    CHECK(evaluate(question).seconds == candidate.seconds);
-    CHECK(candidate.bytes <= 80 * kGiB);
+    CHECK(cost_of(question).seconds == candidate.cost.seconds);
+    CHECK(candidate.cost.bytes <= 80 * kGiB);
     CHECK(candidate.plan.tokens_per_step() == uint64_t{32} * 8192);
     if (i == 0) continue;
-    CHECK(candidate.bytes > result.pareto[i - 1].bytes);
-    CHECK(candidate.seconds < result.pareto[i - 1].seconds);
+    CHECK(candidate.cost.bytes > result.pareto[i - 1].cost.bytes);
+    CHECK(candidate.cost.seconds < result.pareto[i - 1].cost.seconds);
   }
   // A smaller space can only be worse.
-  space.stages = {3};
-  const SearchResult less = search_plans(base, space, 80 * kGiB);
+  grid.stages = {3};
+  const SearchResult less = search_plans(base, grid, 80 * kGiB);
   CHECK(less.tried < result.tried);
-  CHECK(less.pareto.back().seconds >= result.pareto.back().seconds);
+  CHECK(less.pareto.back().cost.seconds >= result.pareto.back().cost.seconds);
 }
 
 TEST_CASE("a hundred thousand plans are searched in two seconds", "[plan]") {
   const TrainCase base = case_of("llama3-70b", {.sequence = 8192, .gpus = 3072});
-  SearchSpace space = full_space(base, 3072 * 4);
-  space.interleaves = {1, 2, 3, 4, 5};
+  PlanGrid grid = full_grid(base, 3072 * 4);
+  grid.interleaves = {1, 2, 3, 4, 5};
   const auto begin = std::chrono::steady_clock::now();
-  const SearchResult result = search_plans(base, space, 80 * kGiB);
+  const SearchResult result = search_plans(base, grid, 80 * kGiB);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   CHECK(result.tried >= 100'000);
   CHECK(result.fitting > 0);
@@ -61,45 +61,83 @@ TEST_CASE("a hundred thousand plans are searched in two seconds", "[plan]") {
   CHECK(took.count() < 20);  // two, on a machine that is free and without sanitizers
 }
 
-TEST_CASE("changes make a plan fit, the fastest first", "[plan]") {
+TEST_CASE("changes make a plan fit, the fastest first, with the same step", "[plan]") {
   const TrainCase question =
       case_of("llama3-8b", {.sequence = 8192, .micro_batch = 4, .gpus = 8, .stage = 1});
   const uint64_t limit = 70 * kGiB;
-  REQUIRE(evaluate(question).bytes > limit);
-  const std::vector<Change> changes = cheapest_changes(question, limit, 3);
-  REQUIRE(changes.size() == 3);
-  for (const Change& change : changes) {
-    CAPTURE(change.what);
-    CHECK(change.result.bytes <= limit);
-    CHECK(change.result.plan.tokens_per_step() == question.plan.tokens_per_step());
+  REQUIRE(cost_of(question).bytes > limit);
+  const auto ways = plans_that_fit(question, limit);
+  REQUIRE(ways.size() == 3);
+  for (const auto& way : ways) {
+    CHECK(way.cost.bytes <= limit);
+    CHECK(way.plan.tokens_per_step() == question.plan.tokens_per_step());
   }
-  CHECK(changes[0].result.seconds <= changes[1].result.seconds);
-  CHECK(changes[1].result.seconds <= changes[2].result.seconds);
+  CHECK(ways[0].cost.seconds <= ways[1].cost.seconds);
+  CHECK(ways[1].cost.seconds <= ways[2].cost.seconds);
 }
 
 TEST_CASE("several changes at once are each of another setting", "[plan]") {
   const TrainCase question =
       case_of("llama3-70b", {.sequence = 8192, .micro_batch = 4, .gpus = 64, .stage = 0});
-  for (const Change& change : cheapest_changes(question, 40 * kGiB, 3)) {
-    std::set<std::string> settings;
-    size_t count = 0;
-    std::string rest = change.what;
-    for (size_t end = 0; end != std::string::npos; ++count) {
-      settings.insert(rest.substr(0, rest.find(' ')));
-      end = rest.find("; ");
-      if (end != std::string::npos) rest = rest.substr(end + 2);
-    }
-    CAPTURE(change.what);
-    CHECK(settings.size() == count);
-    CHECK(change.result.bytes <= 40 * kGiB);
+  const auto ways = plans_that_fit(question, 40 * kGiB);
+  CHECK(!ways.empty());
+  for (const auto& way : ways) {
+    std::set<std::string_view> settings;
+    for (const ChangedSetting& change : way.changes) settings.insert(change.name);
+    CHECK(settings.size() == way.changes.size());
+    CHECK(way.cost.bytes <= 40 * kGiB);
   }
-  CHECK(cheapest_changes(question, kGiB, 3).empty());
+  CHECK(plans_that_fit(question, kGiB).empty());
+}
+
+TEST_CASE("a change is told by its setting and value, and is needed", "[plan]") {
+  const auto told = [](const TrainCase& question) {
+    std::vector<std::string> all;
+    for (const auto& way : plans_that_fit(question, 80'000'000'000)) {
+      std::string text;
+      for (const ChangedSetting& change : way.changes)
+        text += std::string(change.name) + " " + change.value + ";";
+      all.push_back(text);
+    }
+    return all;
+  };
+  using Told = std::vector<std::string>;
+  TrainCase question = case_of("llama3-70b", {.sequence = 8192, .micro_batch = 2, .gpus = 64});
+  question.hardware = nullptr;  // no time: the cheapest first
+  question.plan.accumulation = 0;
+  CHECK(told(question) == Told{"tensor-parallel 8;", "recompute full;micro-batch 1;",
+                               "recompute full;offload optimizer;"});
+  question.plan.sequence = 0;
+  question.plan.stage = 0;
+  CHECK(told(question)[0] == "stage 3;");
+}
+
+TEST_CASE("nothing makes room for what no change touches", "[plan]") {
+  CHECK(plans_that_fit(
+            {.plan = {.sequence = 0, .gpus = 1, .stage = 0}, .parameters = 7'000'000'000}, 1000)
+            .empty());
+}
+
+TEST_CASE("the Pareto front has what none beats, and of equals the first", "[plan]") {
+  std::vector<CostedPlan<int>> plans;
+  int i = 0;
+  for (const PlanCost& cost :
+       std::vector<PlanCost>{{30, 1}, {20, 3}, {10, 9}, {20, 2}, {15, 9}, {40, 0.5}, {10, 9}})
+    plans.push_back({i++, cost});
+  std::vector<int> front;
+  for (const auto& plan : pareto_of(plans)) front.push_back(plan.plan);
+  CHECK(front == std::vector<int>{2, 3, 0, 5});
 }
 
 TEST_CASE("a plan that does not divide is refused with its reason", "[plan]") {
   const auto [plan, words] = GENERATE(table<TrainPlan, std::string>(
       {{{.gpus = 12, .tensor = 8}, "takes 8 GPUs, which does not divide 12"},
        {{.gpus = 8, .shard = 3}, "3 does not divide 8"},
+       {{.gpus = 8, .shard = 16}, "16 does not divide 8"},
+       {{.gpus = 8, .stage = 4}, "ZeRO has stages 0"},
+       {{.gpus = 8, .stage = -1}, "stage -1"},
+       {{.gpus = 0}, "plan 0 GPUs: a job has from 1"},
+       {{.gpus = kMostGpus + 1}, "GPUs: a job has from 1"},
        {{.gpus = 96, .tensor = 3}, "32 attention heads"},
        {{.gpus = 16, .tensor = 16}, "would leave the 8"},
        {{.sequence = 2049, .gpus = 2, .context = 2}, "2049 cannot be cut over 2"},

@@ -43,11 +43,5 @@ TEST_CASE("a run that fixes its sums keeps its micro-batches", "[forecast]") {
     CHECK(variant.train.micro_batch == config.train.micro_batch);
 }
 
-TEST_CASE("the best are those that none beats, within the limit", "[forecast]") {
-  const std::vector<RunCost> costs = {{30, 1}, {20, 3}, {10, 9}, {20, 2}, {15, 9}, {40, 0.5}};
-  CHECK(best_of(costs, 35) == std::vector<size_t>{2, 3, 0});
-  CHECK(best_of(costs, 9).empty());
-}
-
 }  // namespace
 }  // namespace gxp

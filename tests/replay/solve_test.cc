@@ -34,7 +34,7 @@ TEST_CASE("layers are looked for from those on that patterns name", "[forecast]"
       small_run({"model.layers=8", "train.recompute=full", R"(train.recompute_units=["h.[1-3]"])",
                  "parallel.wrap=match", R"(parallel.wrap_units=["h.0", "h.4"])"});
   const Network network = network_of("shm", 1);
-  const Quantity& layers = find_quantity("layers");
+  const Quantity<RunConfig>& layers = find_run_quantity("layers");
   CHECK(layers.least(config) == 5);
   std::vector<int> tried;
   const auto bytes_of = [&](int value) {
@@ -51,7 +51,7 @@ TEST_CASE("layers are looked for from those on that patterns name", "[forecast]"
 TEST_CASE("a run has more of each quantity until its memory is full", "[forecast]") {
   const RunConfig config = small_run({"parallel.strategy=zero3"});
   const Network network = network_of("shm", 2);
-  for (const Quantity& quantity : quantities()) {
+  for (const Quantity<RunConfig>& quantity : run_quantities()) {
     CAPTURE(quantity.name);
     const auto bytes_of = [&](int value) {
       RunConfig larger = config;

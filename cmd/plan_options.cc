@@ -1,0 +1,65 @@
+#include "cmd/plan_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cmd/choice_option.h"
+#include "cmd/options.h"
+
+namespace gxp {
+namespace {
+
+constexpr std::array<std::string_view, 11> kPlanOptionNames = {"--shard",
+                                                               "--micro-batch",
+                                                               "--accumulate",
+                                                               "--tensor-parallel",
+                                                               "--pipeline-parallel",
+                                                               "--interleave",
+                                                               "--no-sequence-parallel",
+                                                               "--context-parallel",
+                                                               "--recompute",
+                                                               "--offload",
+                                                               "--software"};
+
+}  // namespace
+
+void add_plan_options(CLI::App& app, TrainPlan& plan, std::string& software) {
+  app.add_option("--software", software, "With a MODEL: what trains it")
+      ->type_name(names_of(softwares()))
+      ->capture_default_str();
+  add_number_option(app, "--micro-batch", plan.micro_batch, 1, 1 << 16,
+                    "With a MODEL: sequences of a micro-batch (1)");
+  add_number_option(app, "--accumulate", plan.accumulation, 1, 1 << 20,
+                    "With a MODEL: micro-batches of a step");
+  add_number_option(app, "--shard", plan.shard, 1, kMostGpus,
+                    "Hybrid sharding: data-parallel ranks that share one copy (all)");
+  add_number_option(app, "--tensor-parallel", plan.tensor, 1, 1 << 10,
+                    "With a MODEL: GPUs that share each layer (1)");
+  add_number_option(app, "--pipeline-parallel", plan.pipeline, 1, 1 << 10,
+                    "With a MODEL: stages that the layers are cut into (1)");
+  add_number_option(app, "--interleave", plan.interleave, 1, 1 << 10,
+                    "With a MODEL: pieces of the model on each stage (1)");
+  app.add_flag("--no-sequence-parallel{false}", plan.sequence_parallel,
+               "With a MODEL: tensor parallelism leaves norms and residuals whole");
+  add_number_option(app, "--context-parallel", plan.context, 1, 1 << 10,
+                    "With a MODEL: GPUs that share each sequence (1)");
+  add_choice_option(app, "--recompute", plan.recompute, kRecomputeNames,
+                    "With a MODEL: activations that are computed again");
+  add_choice_option(app, "--offload", plan.offload, kOffloadNames,
+                    "With a MODEL: states that lie in main memory");
+}
+
+std::span<const std::string_view> plan_option_names() { return kPlanOptionNames; }
+
+std::string to_options(const std::vector<ChangedSetting>& changes) {
+  std::string text;
+  for (const ChangedSetting& change : changes) {
+    text += text.empty() ? "" : " ";
+    text += change.value.empty() ? fmt::format("no --{}", change.name)
+                                 : fmt::format("--{} {}", change.name, change.value);
+  }
+  return text;
+}
+
+}  // namespace gxp
