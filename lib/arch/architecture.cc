@@ -3,26 +3,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <numeric>
-
-#include "lib/arch/gpt2.h"
-#include "lib/arch/llama.h"
-#include "lib/base/error.h"
 
 namespace gxp {
 namespace {
 
 constexpr const char* kLogitsName = "logits";
-
-struct Family {
-  std::string_view name;
-  Architecture (*make)(const ModelConfig&, DType);
-};
-
-constexpr std::array kFamilies = {Family{"gpt2", gpt2::make_gpt2},
-                                  Family{"llama", llama::make_llama}};
 
 }  // namespace
 
@@ -74,13 +61,6 @@ ActivationSpec logits_in_pieces(size_t vocabulary, DType dtype) {
 DType compute_type(std::string_view precision) {
   if (precision == "bf16") return DType::kBF16;
   return precision == "fp16" ? DType::kF16 : DType::kF32;
-}
-
-Architecture make_architecture(const ModelConfig& config, DType compute) {
-  for (const Family& family : kFamilies) {
-    if (family.name == config.family) return family.make(config, compute);
-  }
-  fail(ErrorKind::kConfig, "model.family: '{}' is unknown; use gpt2 or llama", config.family);
 }
 
 std::vector<int> units_matching(const Architecture& architecture, const std::string& pattern) {

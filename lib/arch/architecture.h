@@ -2,7 +2,8 @@
 // keeps for its backward pass, and the arithmetic per token. Pure: no memory, no device.
 //
 // The step program, the memory plan, checkpoints and the model's code all read this table, so none
-// of them can disagree with another about a name, a shape or a byte.
+// of them can disagree with another about a name, a shape or a byte. Which families there are is
+// family.h's matter.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/arch/model_config.h"
 #include "lib/base/dtype.h"
-#include "lib/config/run_config.h"
 
 namespace gxp {
 
@@ -20,10 +21,19 @@ namespace gxp {
 // section 2.3): projections back into the residual stream are scaled by 1 / sqrt(2 * layers).
 enum class Initial { kNormal, kResidualNormal, kZeros, kOnes };
 
+// What makes the input of the product that a matrix of a block is in, where the product's backward
+// needs to know: a GPU's kernels take other memory for it (kernels/product_scratch.h).
+enum class ProductInput {
+  kStored,
+  kGelu,   // a GELU, done by the product before and undone by this one (Ops::linear_gelu)
+  kGated,  // two products' outputs, whose backward comes between the two of this one
+};
+
 struct TensorSpec {
   std::string name;  // Hugging Face's name, e.g. "transformer.h.0.attn.c_attn.weight"
   std::vector<size_t> shape;
   Initial initial = Initial::kNormal;
+  ProductInput input = ProductInput::kStored;
   bool frozen = false;  // read and not trained (frozen.h)
 
   [[nodiscard]] size_t count() const;
@@ -46,9 +56,9 @@ struct ActivationSpec {
 
 enum class UnitKind { kEmbedding, kBlock, kHead };
 
-// Parameters that are needed, gathered and freed together. The order of `saved` and the scratch
-// lists is the order of the enums in the family's header (gpt2.h, llama.h), which the model's code
-// indexes them by.
+// Parameters that are needed, gathered and freed together. The order of `tensors`, `saved` and the
+// scratch lists is that of the enums in the family's header (gpt2.h, llama.h), by which the model's
+// code indexes them.
 struct UnitSpec {
   std::string name;  // "embedding", "h.0", "head"
   UnitKind kind = UnitKind::kBlock;

@@ -2,18 +2,16 @@
 
 #include <fnmatch.h>
 
-#include <array>
-
+#include "lib/arch/family.h"
 #include "lib/base/error.h"
 
 namespace gxp {
 namespace {
 
-constexpr std::array<std::string_view, 2> kModelNames = {"transformer.", "model."};
-
 bool matches(const std::string& pattern, const std::string& name) {
   if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) return true;
-  for (const std::string_view model : kModelNames) {
+  for (const Family& family : families()) {
+    const std::string_view model = family.huggingface.prefix;
     if (name.starts_with(model) && fnmatch(pattern.c_str(), name.c_str() + model.size(), 0) == 0)
       return true;
   }

@@ -10,7 +10,7 @@
 namespace gxp {
 
 // Marks the tensors whose names one of the patterns (with *, ? and [...]) matches; the name's
-// "transformer." or "model." may be left out. Throws kConfig for a pattern that matches none, and
+// "transformer." or "model." (HuggingFaceFamily::prefix) may be left out. Throws kConfig for a pattern that matches none, and
 // if nothing is left to train.
 void freeze(Architecture& architecture, const std::vector<std::string>& patterns);
 

@@ -1,5 +1,5 @@
-// Hugging Face model directories: config.json (huggingface_config.h) beside safetensors. GPT-2 and
-// Llama are understood as models; others are named tensors only.
+// Hugging Face model directories: config.json (huggingface_config.h) beside safetensors. The
+// families of lib/arch/family.h are understood as models; others are named tensors only.
 // Source: transformers 5.23, models/{gpt2,llama}/modeling_*.py.
 #pragma once
 
@@ -19,7 +19,7 @@ bool is_huggingface_file(std::string_view name);
 // model that gxp can compute; a warning says why if not.
 NamedTensors read_huggingface(const std::string& path);
 
-// The weights as GPT2LMHeadModel or LlamaForCausalLM saves them, and config.json. DIR exists.
+// The weights as the family's class (HuggingFaceFamily::architecture) saves them, and config.json. DIR exists.
 // kConfig: the model's settings are not known, or make no model; kCorrupt: a tensor that they ask
 // for is not there.
 void write_huggingface(const NamedTensors& tensors, const std::string& directory,

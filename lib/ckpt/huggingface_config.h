@@ -1,4 +1,5 @@
 // config.json of the models that gxp computes, and the settings of [model] that say the same.
+// What a family calls them is in its row (lib/arch/family.h).
 // Source: transformers 5.23, models/{gpt2,llama}/configuration_*.py; RoPE's settings also as
 // transformers 4 writes them.
 #pragma once

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "lib/arch/optimizers.h"
 #include "lib/base/ascii.h"
 #include "lib/base/error.h"
 #include "lib/base/near_match.h"
 #include "lib/base/text_file.h"
-#include "lib/config/optimizer_defaults.h"
 #include "lib/config/rules.h"
 #include "lib/config/settings.h"
 #include "lib/config/toml_reader.h"
@@ -181,12 +181,12 @@ void Loader::read_set(const std::string& set) {
 }
 
 void Loader::set_optimizer_defaults() {
-  for (const OptimizerDefault& preset : optimizer_defaults()) {
-    if (preset.name != loaded_.run.optim.name) continue;
+  for (const OptimizerDefault& preset : find_optimizer(loaded_.run.optim.name).defaults) {
     const Setting& setting = *find_setting("optim", preset.key);
     if (loaded_.origins[setting.name()].kind != Origin::Kind::kDefault) continue;
-    const bool is_switch = setting.type == SettingType::kBool;
-    setting.set(loaded_.run, is_switch ? Value(preset.value != 0) : Value(preset.value));
+    Value value = parse_text(setting, std::string(preset.value));
+    GXP_ASSERT(accept(setting, value).empty());
+    setting.set(loaded_.run, value);
   }
 }
 

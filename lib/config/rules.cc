@@ -4,9 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
+
+#include "lib/arch/family.h"
+#include "lib/arch/optimizers.h"
+#include "lib/config/settings.h"
 
 namespace gxp {
 namespace {
@@ -27,55 +30,18 @@ std::string kv_heads_divide_heads(const RunConfig& run) {
   return fmt::format("must divide model.heads ({}), is {}", run.model.heads, run.model.kv_heads);
 }
 
-// RoPE turns pairs of channels; and products of sizes stay within 64 bits (run_config.h).
-std::string head_size_is_possible(const RunConfig& run) {
-  constexpr int64_t kMostChannels = 1 << 20;
-  const ModelConfig& model = run.model;
-  if (model.family != "llama") return "";
-  if (int64_t{model.heads} * model.head_size > kMostChannels)
-    return fmt::format("times model.heads ({}) must be at most {}, is {}", model.heads,
-                       kMostChannels, int64_t{model.heads} * model.head_size);
-  if (model.head_size == 0 && model.hidden % model.heads != 0) return "";  // has a rule of its own
-  if (model.channels_per_head() % 2 == 0) return "";
-  return fmt::format("must be even for rotary positions, is {}{}", model.channels_per_head(),
-                     model.head_size == 0 ? " (model.hidden / model.heads)" : "");
+// The value of "model.family" or "optim.name".
+std::string name_of(std::string_view setting, const RunConfig& run) {
+  return setting == "model.family" ? run.model.family : run.optim.name;
 }
 
-// A rule for each setting that GPT-2 has no use for: the reader of a run file must not believe that
-// it does something.
-template <auto member>
-std::string is_left_out_of_gpt2(const RunConfig& run) {
-  const ModelConfig defaults;
-  if (run.model.family != "gpt2" || run.model.*member == defaults.*member) return "";
-  return "is for model.family = \"llama\"; leave it out for gpt2";
-}
-
-// The same for settings that some optimizers have.
-constexpr std::array<std::string_view, 1> kSgd = {"sgd"};
-constexpr std::array<std::string_view, 1> kMuon = {"muon"};
-constexpr std::array<std::string_view, 1> kAdafactor = {"adafactor"};
-constexpr std::array<std::string_view, 2> kWithMomentum = {"sgd", "muon"};
-
-template <auto member, const auto& owners>
-std::string is_left_out_of_others(const RunConfig& run) {
-  const OptimConfig defaults;
-  const bool owned = std::ranges::find(owners, run.optim.name) != owners.end();
-  if (owned || run.optim.*member == defaults.*member) return "";
-  return fmt::format("is for optim.name = \"{}\"; leave it out for {}",
-                     fmt::join(owners, "\" or \""), run.optim.name);
-}
-
-std::string damps_a_momentum(const RunConfig& run) {
-  if (run.optim.dampening == 0 || run.optim.momentum > 0) return "";
-  return fmt::format("needs optim.momentum above 0, is {}", run.optim.dampening);
-}
-
-// As PyTorch's SGD demands.
-std::string nesterov_is_undamped(const RunConfig& run) {
-  if (!run.optim.nesterov || run.optim.name != "sgd") return "";
-  if (run.optim.momentum > 0 && run.optim.dampening == 0) return "";
-  return fmt::format("needs optim.momentum above 0 and optim.dampening 0, which are {} and {}",
-                     run.optim.momentum, run.optim.dampening);
+// The reader of a run file must not believe that a setting does something where it does nothing.
+std::string is_left_out_of_others(const Setting& setting, const RunConfig& run) {
+  const std::string name = name_of(setting.named_by, run);
+  const bool is_owned = std::ranges::find(setting.owners, name) != setting.owners.end();
+  if (is_owned || setting.get(run) == setting.get(RunConfig())) return "";
+  return fmt::format("is for {} = \"{}\"; leave it out for {}", setting.named_by,
+                     fmt::join(setting.owners, "\" or \""), name);
 }
 
 std::string bf16_is_rounded(const RunConfig& run) {
@@ -123,13 +89,14 @@ std::string one_type_makes_one_tree(const RunConfig& run) {
 bool offloads(const RunConfig& run) { return run.offload.optimizer != "none"; }
 
 std::string offloaded_state_is_elementwise(const RunConfig& run) {
-  const std::string& name = run.optim.name;
   if (!offloads(run)) return "";
-  if (name == "muon" || name == "adafactor")
+  const std::string& name = run.optim.name;
+  const OptimizerSpec spec = make_optimizer_spec(run.optim);
+  if (spec.sees_whole != nullptr)
     return fmt::format("must be none for {}, which needs whole tensors, is {}", name,
                        run.offload.optimizer);
-  if (name != "sgd" || run.optim.momentum > 0 || run.train.precision != "fp32") return "";
-  return "must be none for sgd without momentum in fp32, which keeps nothing";
+  if (!spec.kept.empty() || run.train.precision != "fp32") return "";
+  return fmt::format("must be none for {} in fp32, which keeps nothing with these settings", name);
 }
 
 std::string offloaded_state_is_of_all(const RunConfig& run) {
@@ -198,12 +165,6 @@ std::string saving_has_directory(const RunConfig& run) {
 constexpr Rule kRules[] = {
     {"model.heads", "model.hidden", heads_divide_hidden},
     {"model.kv_heads", "model.heads", kv_heads_divide_heads},
-    {"model.head_size", "model.heads", head_size_is_possible},
-    {"model.kv_heads", "model.family", is_left_out_of_gpt2<&ModelConfig::kv_heads>},
-    {"model.head_size", "model.family", is_left_out_of_gpt2<&ModelConfig::head_size>},
-    {"model.mlp_hidden", "model.family", is_left_out_of_gpt2<&ModelConfig::mlp_hidden>},
-    {"model.rope_theta", "model.family", is_left_out_of_gpt2<&ModelConfig::rope_theta>},
-    {"model.tied_head", "model.family", is_left_out_of_gpt2<&ModelConfig::tied_head>},
     {"data.train", "", train_names_files},
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},
@@ -213,19 +174,6 @@ constexpr Rule kRules[] = {
     {"train.grad_accum_dtype", "train.precision", kept_gradients_are_scaled},
     {"parallel.reduce_dtype", "train.precision", reduced_gradients_are_scaled},
     {"parallel.reduce_dtype", "train.grad_accum_dtype", one_type_makes_one_tree},
-    {"optim.momentum", "optim.name", is_left_out_of_others<&OptimConfig::momentum, kWithMomentum>},
-    {"optim.dampening", "optim.name", is_left_out_of_others<&OptimConfig::dampening, kSgd>},
-    {"optim.nesterov", "optim.name", is_left_out_of_others<&OptimConfig::nesterov, kWithMomentum>},
-    {"optim.ns_steps", "optim.name", is_left_out_of_others<&OptimConfig::ns_steps, kMuon>},
-    {"optim.adjust_lr", "optim.name", is_left_out_of_others<&OptimConfig::adjust_lr, kMuon>},
-    {"optim.adamw_lr_ratio", "optim.name",
-     is_left_out_of_others<&OptimConfig::adamw_lr_ratio, kMuon>},
-    {"optim.decay_rate", "optim.name", is_left_out_of_others<&OptimConfig::decay_rate, kAdafactor>},
-    {"optim.clip_threshold", "optim.name",
-     is_left_out_of_others<&OptimConfig::clip_threshold, kAdafactor>},
-    {"optim.eps1", "optim.name", is_left_out_of_others<&OptimConfig::eps1, kAdafactor>},
-    {"optim.dampening", "optim.momentum", damps_a_momentum},
-    {"optim.nesterov", "optim.momentum", nesterov_is_undamped},
     {"offload.optimizer", "optim.name", offloaded_state_is_elementwise},
     {"offload.optimizer", "train.frozen", offloaded_state_is_of_all},
     {"offload.parameters", "offload.optimizer", parameters_follow_the_optimizer},
@@ -240,10 +188,26 @@ constexpr Rule kRules[] = {
 
 std::vector<BrokenRule> broken_rules(const RunConfig& run, const std::set<std::string>& unusable) {
   std::vector<BrokenRule> broken;
-  for (const Rule& rule : kRules) {
-    if (unusable.contains(rule.setting) || unusable.contains(rule.other)) continue;
-    std::string problem = rule.problem(run);
-    if (!problem.empty()) broken.push_back({rule.setting, std::move(problem)});
+  const auto judge = [&](const std::string& setting, const std::string& other,
+                         const auto& problem_of) {
+    if (unusable.contains(setting) || unusable.contains(other)) return;
+    if (std::string problem = problem_of(); !problem.empty())
+      broken.push_back({setting, std::move(problem)});
+  };
+  const auto judge_section = [&](const std::string& section, const auto& rules,
+                                 const auto& settings) {
+    for (const auto& rule : rules)
+      judge(section + "." + std::string(rule.key), section + "." + std::string(rule.other),
+            [&] { return rule.problem(settings); });
+  };
+  for (const Rule& rule : kRules)
+    judge(rule.setting, rule.other, [&] { return rule.problem(run); });
+  judge_section("model", find_family(run.model.family).rules, run.model);
+  judge_section("optim", find_optimizer(run.optim.name).rules, run.optim);
+  for (const Setting& setting : settings()) {
+    if (setting.owners.empty()) continue;
+    judge(setting.name(), std::string(setting.named_by),
+          [&] { return is_left_out_of_others(setting, run); });
   }
   return broken;
 }

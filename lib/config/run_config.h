@@ -12,73 +12,13 @@
 #include <tuple>
 #include <vector>
 
+#include "lib/arch/model_config.h"
+#include "lib/arch/optim_config.h"
+#include "lib/base/schema.h"
 #include "lib/config/parallel_config.h"
-#include "lib/config/schema.h"
 #include "lib/config/train_config.h"
 
 namespace gxp {
-
-struct ModelConfig {
-  std::string family = "gpt2";
-  int vocab_size = 256;
-  int context = 256;  // positions the model has
-  int hidden = 256;
-  int layers = 4;
-  int heads = 4;
-  int kv_heads = 0;    // llama; 0: heads
-  int head_size = 0;   // llama; 0: hidden / heads
-  int mlp_hidden = 0;  // llama; 0: 8/3 of hidden, rounded up to a multiple of 256
-  double rope_theta = 10000;
-  bool tied_head = false;
-  double norm_eps = 1e-5;
-  std::string init = "normal";
-
-  // The sizes that a 0 above stands for.
-  [[nodiscard]] int kv_head_count() const { return kv_heads > 0 ? kv_heads : heads; }
-  [[nodiscard]] int channels_per_head() const { return head_size > 0 ? head_size : hidden / heads; }
-  [[nodiscard]] int64_t mlp_width() const {
-    if (family == "gpt2") return int64_t{4} * hidden;
-    return mlp_hidden > 0 ? mlp_hidden : (int64_t{8} * hidden + 3 * 256 - 1) / (3 * 256) * 256;
-  }
-
-  // The upper limits keep every product of sizes within 64 bits.
-  static constexpr auto schema() {
-    using S = ModelConfig;
-    return section(
-        "model", "The shape of the model and its first weights.",
-        field("family", &S::family, "Model family.", one_of("gpt2", "llama")),
-        field("vocab_size", &S::vocab_size, "Token ids the model knows: 0 to vocab_size - 1.",
-              between(1, 1 << 24)),
-        field("context", &S::context, "Positions the model has.", between(1, 1 << 24)),
-        field("hidden", &S::hidden,
-              "Channels of the residual stream; a multiple of heads unless head_size is set.",
-              between(1, 1 << 20)),
-        field("layers", &S::layers, "Transformer blocks.", between(1, 1 << 16)),
-        field("heads", &S::heads,
-              "Attention heads, of queries; they divide hidden unless head_size is set.",
-              between(1, 1 << 20)),
-        field("kv_heads", &S::kv_heads,
-              "llama only: heads of keys and values, each for heads / kv_heads heads of queries; "
-              "0: as many as heads.",
-              between(0, 1 << 20)),
-        field("head_size", &S::head_size,
-              "llama only: channels of a head, an even number; 0: hidden / heads.",
-              between(0, 1 << 16)),
-        field("mlp_hidden", &S::mlp_hidden,
-              "llama only: channels between the projections of the MLP; 0: 8/3 of hidden, rounded "
-              "up to a multiple of 256. gpt2 has 4 * hidden.",
-              between(0, 1 << 22)),
-        field("rope_theta", &S::rope_theta,
-              "llama only: base of the angles by which positions turn queries and keys.", positive),
-        field("tied_head", &S::tied_head,
-              "llama only: the output head is the token table; gpt2's always is."),
-        field("norm_eps", &S::norm_eps,
-              "Added to the variance (llama: the mean square) in each normalisation.", positive),
-        field("init", &S::init,
-              "First weights: \"normal\" draws them from train.seed; anything else is a "
-              ".safetensors file with Hugging Face names."));
-  }
-};
 
 struct DataConfig {
   std::vector<std::string> train;
@@ -100,72 +40,6 @@ struct DataConfig {
         field("order", &S::order,
               "Order of the rows: as in the files, or a permutation keyed by train.seed.",
               one_of("sequential", "shuffled")));
-  }
-};
-
-struct OptimConfig {
-  std::string name = "adamw";
-  double lr = 6e-4;
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double eps = 1e-8;
-  double weight_decay = 0.1;
-  double momentum = 0;
-  double dampening = 0;
-  bool nesterov = false;
-  int ns_steps = 5;
-  std::string adjust_lr = "original";
-  double adamw_lr_ratio = 1;
-  double decay_rate = -0.8;
-  double clip_threshold = 1;
-  double eps1 = 1e-30;
-  double clip = 1.0;  // largest global gradient norm; 0: none
-
-  static constexpr auto schema() {
-    using S = OptimConfig;
-    return section(
-        "optim",
-        "The optimizer. Some defaults depend on its name. adam: lr 1e-3, beta2 0.999, "
-        "weight_decay 0; sgd: lr 1e-3, weight_decay 0; lion: lr 1e-4, beta2 0.99, weight_decay 0; "
-        "adafactor: lr 1e-3, weight_decay 0; muon: lr 0.02, momentum 0.95, nesterov true, "
-        "adamw_lr_ratio 0.015.",
-        field("name", &S::name,
-              "Update rule. adam is AdamW with the weight decay in the gradient; muon takes the "
-              "matrices of the blocks, and AdamW with its settings the other tensors.",
-              one_of("adamw", "adam", "sgd", "lion", "adafactor", "muon")),
-        field("lr", &S::lr, "Peak learning rate.", positive),
-        field("beta1", &S::beta1,
-              "Decay of the first moment; lion: weight of the momentum in the step's sign.",
-              at_least_and_below(0, 1)),
-        field("beta2", &S::beta2, "Decay of the second moment; lion: of the momentum.",
-              at_least_and_below(0, 1)),
-        field("eps", &S::eps, "Added to the root of the second moment.", positive),
-        field("weight_decay", &S::weight_decay,
-              "Weight decay on tensors of two and more dimensions: a part of the gradient for adam "
-              "and sgd, decoupled for the others.",
-              at_least(0)),
-        field("momentum", &S::momentum, "sgd and muon only: decay of the momentum; sgd: 0: none.",
-              at_least_and_below(0, 1)),
-        field("dampening", &S::dampening,
-              "sgd only: what is left out of the gradient that the momentum takes in.",
-              between(0, 1)),
-        field("nesterov", &S::nesterov,
-              "sgd and muon only: the step looks one momentum ahead, as Nesterov's does."),
-        field("ns_steps", &S::ns_steps, "muon only: Newton-Schulz iterations.", between(1, 100)),
-        field("adjust_lr", &S::adjust_lr,
-              "muon only: what lr is multiplied with for an (n, m) matrix. original: "
-              "sqrt(max(1, n / m)); match_rms_adamw: 0.2 sqrt(max(n, m)), for AdamW's lr.",
-              one_of("original", "match_rms_adamw")),
-        field("adamw_lr_ratio", &S::adamw_lr_ratio,
-              "muon only: learning rate of the tensors that AdamW updates, in lr.", positive),
-        field("decay_rate", &S::decay_rate,
-              "adafactor only: in step t, the second moment decays by 1 - t^decay_rate.",
-              between(-1, 0)),
-        field("clip_threshold", &S::clip_threshold,
-              "adafactor only: the largest root mean square of a tensor's update before lr.",
-              positive),
-        field("eps1", &S::eps1, "adafactor only: added to squared gradients.", at_least(0)),
-        field("clip", &S::clip, "Largest global gradient norm; 0: no clipping.", at_least(0)));
   }
 };
 

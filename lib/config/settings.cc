@@ -10,6 +10,8 @@
 #include <span>
 #include <type_traits>
 
+#include "lib/arch/family.h"
+#include "lib/arch/optimizers.h"
 #include "lib/base/bytes.h"
 #include "lib/base/near_match.h"
 
@@ -36,13 +38,31 @@ constexpr int64_t largest_of() {
   return std::is_same_v<Member, int> ? std::numeric_limits<int>::max() : kLargest;
 }
 
+// The sections with settings that not all rows of a table have, and who has one.
+struct OwnedSection {
+  std::string_view section;
+  std::string_view named_by;
+  std::vector<std::string_view> (*owners)(std::string_view key);
+};
+constexpr OwnedSection kOwnedSections[] = {{"model", "model.family", families_with},
+                                           {"optim", "optim.name", optimizers_with}};
+
+void add_owners(Setting& setting) {
+  const auto* owned = std::ranges::find(kOwnedSections, setting.section, &OwnedSection::section);
+  if (owned == std::end(kOwnedSections)) return;
+  setting.owners = owned->owners(setting.key);
+  setting.named_by = owned->named_by;
+  if (!setting.owners.empty())
+    setting.doc = fmt::format("{} only: {}", fmt::join(setting.owners, " and "), setting.doc);
+}
+
 template <class Struct, class Member>
 Setting make_setting(Struct RunConfig::*part, std::string_view section,
                      const Field<Struct, Member>& field) {
   const auto member = field.member;
   return {.section = std::string(section),
           .key = std::string(field.key),
-          .doc = field.doc,
+          .doc = std::string(field.doc),
           .type = type_of<Member>(field.key),
           .check = field.check,
           .largest = largest_of<Member>(),
@@ -65,6 +85,7 @@ void append_settings(Struct RunConfig::*part, std::vector<Setting>& list) {
   const auto schema = Struct::schema();
   const auto append = [&](const auto& field) {
     list.push_back(make_setting(part, schema.name, field));
+    add_owners(list.back());
   };
   std::apply([&](const auto&... field) { (append(field), ...); }, schema.fields);
 }

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/schema.h"
 #include "lib/config/run_config.h"
-#include "lib/config/schema.h"
 #include "lib/config/value.h"
 
 namespace gxp {
@@ -22,12 +22,16 @@ std::string_view to_string(SettingType type);
 struct Setting {
   std::string section;  // "optim"
   std::string key;      // "lr"
-  std::string_view doc;
+  std::string doc;
   SettingType type;
   Check check;
   int64_t largest;  // kInteger, kBytes: the largest value that the member holds
   std::function<Value(const RunConfig&)> get;
   std::function<void(RunConfig&, const Value&)> set;  // takes only what accept() let through
+  // Of a setting that not all families, or optimizers, have: those that do, and the setting that
+  // names one, "model.family".
+  std::vector<std::string_view> owners = {};
+  std::string_view named_by = {};
 
   [[nodiscard]] std::string name() const { return section + "." + key; }  // "optim.lr"
 };

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "lib/config/schema.h"
+#include "lib/base/schema.h"
 
 namespace gxp {
 

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
+#include "lib/arch/optimizers.h"
 #include "lib/base/find_row.h"
 
 namespace gxp {
@@ -17,17 +19,24 @@ constexpr std::array kPrecisions = {
     Precision{"pure-bf16", 2, 2, 0, 2, "everything in bfloat16"},
 };
 
-constexpr std::array kOptimizers = {
-    kAdamW,
-    OptimizerState{"adam", 2, "two moments"},
-    OptimizerState{"sgd", 0, "none"},
-    OptimizerState{"momentum", 1, "one: SGD with momentum"},
-    OptimizerState{"lion", 1, "one moment"},
-    // One element per row and column of each matrix: (1/h + 1/4h) P for h x 4h matrices, which the
-    // number of parameters does not tell.
-    OptimizerState{"adafactor", 0, "factored second moment, neglected: below 0.2% of P"},
-    OptimizerState{"muon", 1, "one: momentum (matrices only)"},
-};
+// What is kept for each element of every tensor.
+uint64_t moments(const OptimizerSpec& spec) {
+  return uint64_t(std::ranges::count_if(spec.kept, &KeptState::of_all));
+}
+
+// Those of lib/arch/optimizers.h. One whose settings decide whether it has a momentum is two rows:
+// memcalc knows no settings.
+std::vector<OptimizerState> make_optimizer_states() {
+  std::vector<OptimizerState> states;
+  for (const OptimizerRow& row : optimizers()) {
+    OptimConfig config;
+    states.push_back({row.name, moments(row.spec(config)), row.state_in_words});
+    config.momentum = 0.9;
+    if (const uint64_t more = moments(row.spec(config)); more != states.back().moments)
+      states.push_back({"momentum", more, "one: SGD with momentum"});
+  }
+  return states;
+}
 
 // One kind of state: its bytes per parameter, and the first stage that shards it.
 struct StateKind {
@@ -68,14 +77,17 @@ Term explain(const StateKind& kind, uint64_t parameters, const Placement& placem
 }  // namespace
 
 std::span<const Precision> precisions() { return kPrecisions; }
-std::span<const OptimizerState> optimizer_states() { return kOptimizers; }
+std::span<const OptimizerState> optimizer_states() {
+  static const std::vector<OptimizerState> kStates = make_optimizer_states();
+  return kStates;
+}
 
 const Precision& find_precision(std::string_view name) {
   return find_row(kPrecisions, name, "--precision");
 }
 
 const OptimizerState& find_optimizer_state(std::string_view name) {
-  return find_row(kOptimizers, name, "--optimizer");
+  return find_row(optimizer_states(), name, "--optimizer");
 }
 
 ModelStates model_states(const Training& training, const Placement& placement) {

@@ -1,6 +1,7 @@
-#include "lib/model/gpt2.h"
-
+// GPT-2's forward and backward. Its tensors: lib/arch/gpt2.h.
 #include "lib/arch/gpt2.h"
+
+#include "lib/model/model.h"
 #include "lib/model/token_losses.h"
 #include "lib/model/views.h"
 
@@ -100,7 +101,7 @@ class Gpt2Model final : public Model {
                 {.bias = layer.bias, .residual = residual, .float8 = operands_of_forward(float8_)});
   }
 
-  // Of the layer whose weight is at index `weight`, and its bias at the next: dx, and gradients.
+  // dx and the gradients of the layer whose weight is at index `weight` and whose bias is the next.
   void apply_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
                       const UnitTensors& t, bool accumulate, bool of_gelu = false) {
     ops_.linear_backward({.dx = dx,
@@ -139,7 +140,8 @@ class Gpt2Model final : public Model {
           as(t.saved[kResidual], matrix(t.input).shape));
   }
 
-  // Of a block, all that `what` does not keep; and the GELU's output, unless it is left out.
+  // All of a block's saved activations that `what` does not keep; and the GELU's output, unless it
+  // is left out.
   void make_saved(const UnitTensors& t, Recompute what, const Tensor& activated) {
     const size_t tokens = t.input.shape.rows();
     const size_t c = hidden_;
@@ -227,9 +229,12 @@ class Gpt2Model final : public Model {
 };
 
 }  // namespace
+}  // namespace gxp::gpt2
+
+namespace gxp {
 
 std::unique_ptr<Model> make_gpt2_model(const Architecture& architecture, Ops& ops) {
-  return std::make_unique<Gpt2Model>(architecture, ops);
+  return std::make_unique<gpt2::Gpt2Model>(architecture, ops);
 }
 
-}  // namespace gxp::gpt2
+}  // namespace gxp

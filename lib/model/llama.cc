@@ -1,6 +1,7 @@
-#include "lib/model/llama.h"
-
+// Llama's forward and backward. Its tensors: lib/arch/llama.h.
 #include "lib/arch/llama.h"
+
+#include "lib/model/model.h"
 #include "lib/model/token_losses.h"
 #include "lib/model/views.h"
 
@@ -130,7 +131,7 @@ class LlamaModel final : public Model {
           t.saved[kResidual].reshape(matrix(t.input).shape));
   }
 
-  // Of a block, all that `what` does not keep.
+  // All of a block's saved activations that `what` does not keep.
   void make_saved(const UnitTensors& t, Recompute what) {
     const Tensor x = matrix(t.input);
     const Tensor normed = t.scratch[kNormed].reshape(x.shape);
@@ -222,9 +223,12 @@ class LlamaModel final : public Model {
 };
 
 }  // namespace
+}  // namespace gxp::llama
+
+namespace gxp {
 
 std::unique_ptr<Model> make_llama_model(const Architecture& architecture, Ops& ops) {
-  return std::make_unique<LlamaModel>(architecture, ops);
+  return std::make_unique<llama::LlamaModel>(architecture, ops);
 }
 
-}  // namespace gxp::llama
+}  // namespace gxp

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <span>
 
-#include "lib/optim/whole.h"
+#include "lib/optim/optimizer.h"
 
 namespace gxp {
 namespace {
@@ -56,15 +56,13 @@ class HostSide {
   size_t taken_ = 0;
 };
 
-class Adafactor final : public Optimizer {
+// Shazeer & Stern, arXiv:1804.04235, with the learning rate from outside and neither momentum nor
+// scaling by the parameter, as Hugging Face's with scale_parameter=False, relative_step=False. A
+// vector is a matrix of one row, whose column means are its second moments.
+class Adafactor final : public WholeOptimizer {
  public:
   Adafactor(const ComputeLane& lane, const OptimConfig& config)
       : lane_(lane), ops_(lane.ops), config_(config), host_(lane) {}
-
-  // Every tensor is seen whole.
-  void update(const UpdateRange& /*range*/, const UpdateStep& /*step*/) override {
-    GXP_ASSERT(false);
-  }
 
   void prepare(const Tensor& direction, const UpdateRange& range,
                const UpdateStep& /*step*/) override {
@@ -95,7 +93,7 @@ class Adafactor final : public Optimizer {
   }
 
  private:
-  // Of a tensor's rows and columns. A vector has columns alone: its rows' mean cancels out.
+  // What belongs to a tensor's rows and columns. A vector has columns alone: its rows' mean cancels out.
   struct Sides {
     Tensor row_sums, column_sums, row_factors, column_factors;
   };
@@ -149,8 +147,8 @@ class Adafactor final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adafactor(const ComputeLane& lane, const OptimConfig& config) {
-  return std::make_unique<Adafactor>(lane, config);
+Optimizer make_adafactor(const ComputeLane& lane, const OptimConfig& config) {
+  return {.whole = std::make_unique<Adafactor>(lane, config)};
 }
 
 }  // namespace gxp

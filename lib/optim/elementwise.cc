@@ -1,10 +1,11 @@
-#include "lib/optim/elementwise.h"
+// The optimizers that change each weight by what is kept of that weight alone.
+#include "lib/optim/optimizer.h"
 
 namespace gxp {
 namespace {
 
 // The settings, and which of them apply to a range.
-class Elementwise : public Optimizer {
+class Elementwise : public RangeOptimizer {
  public:
   Elementwise(Ops& ops, const OptimConfig& config) : ops_(ops), config_(config) {}
 
@@ -17,16 +18,18 @@ class Elementwise : public Optimizer {
   const OptimConfig config_;
 };
 
+// Loshchilov & Hutter, arXiv:1711.05101. Muon's has a learning rate of its own.
 class AdamW final : public Elementwise {
  public:
   using Elementwise::Elementwise;
   void update(const UpdateRange& range, const UpdateStep& step) override {
     ops_.adamw(range.weights, range.kept[0], range.kept[1], range.gradients,
-               {step.lr, config_.beta1, config_.beta2, config_.eps, decay_of(range), step.step,
-                step.gradient_scale});
+               {step.lr * config_.adamw_lr_ratio, config_.beta1, config_.beta2, config_.eps,
+                decay_of(range), step.step, step.gradient_scale});
   }
 };
 
+// Kingma & Ba, arXiv:1412.6980, with the weight decay in the gradient, as PyTorch's.
 class Adam final : public Elementwise {
  public:
   using Elementwise::Elementwise;
@@ -37,6 +40,8 @@ class Adam final : public Elementwise {
   }
 };
 
+// With momentum as PyTorch's SGD has it, where lr is not a part of the momentum and the first
+// gradient is taken in undamped.
 class Sgd final : public Elementwise {
  public:
   using Elementwise::Elementwise;
@@ -52,6 +57,7 @@ class Sgd final : public Elementwise {
   }
 };
 
+// Chen et al., arXiv:2302.06675.
 class Lion final : public Elementwise {
  public:
   using Elementwise::Elementwise;
@@ -63,17 +69,17 @@ class Lion final : public Elementwise {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adamw(const ComputeLane& lane, const OptimConfig& config) {
-  return std::make_unique<AdamW>(lane.ops, config);
+Optimizer make_adamw(const ComputeLane& lane, const OptimConfig& config) {
+  return {.ranges = std::make_unique<AdamW>(lane.ops, config)};
 }
-std::unique_ptr<Optimizer> make_adam(const ComputeLane& lane, const OptimConfig& config) {
-  return std::make_unique<Adam>(lane.ops, config);
+Optimizer make_adam(const ComputeLane& lane, const OptimConfig& config) {
+  return {.ranges = std::make_unique<Adam>(lane.ops, config)};
 }
-std::unique_ptr<Optimizer> make_sgd(const ComputeLane& lane, const OptimConfig& config) {
-  return std::make_unique<Sgd>(lane.ops, config);
+Optimizer make_sgd(const ComputeLane& lane, const OptimConfig& config) {
+  return {.ranges = std::make_unique<Sgd>(lane.ops, config)};
 }
-std::unique_ptr<Optimizer> make_lion(const ComputeLane& lane, const OptimConfig& config) {
-  return std::make_unique<Lion>(lane.ops, config);
+Optimizer make_lion(const ComputeLane& lane, const OptimConfig& config) {
+  return {.ranges = std::make_unique<Lion>(lane.ops, config)};
 }
 
 }  // namespace gxp

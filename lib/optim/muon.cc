@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "lib/arch/optimizer_state.h"
-#include "lib/optim/elementwise.h"
-#include "lib/optim/whole.h"
+#include "lib/optim/optimizer.h"
+#include "lib/optim/orthogonalise.h"
 
 namespace gxp {
 namespace {
@@ -27,14 +27,12 @@ void blend(Ops& ops, const Tensor& x, double a, const Tensor& y, double b) {
   ops.momentum(x, x, y, {.kept = a, .fresh = b});
 }
 
-class Muon final : public Optimizer {
+// Jordan et al., 2024, kellerjordan.github.io/posts/muon, for the matrices of the blocks: momentum
+// as torch.optim.Muon has it, orthogonalised in f32. With adjust_lr = match_rms_adamw, the scale of
+// Liu et al., arXiv:2502.16982.
+class Muon final : public WholeOptimizer {
  public:
-  Muon(const ComputeLane& lane, const OptimConfig& config)
-      : ops_(lane.ops), config_(config), adamw_(make_adamw(lane, config)) {}
-
-  void update(const UpdateRange& range, const UpdateStep& step) override {
-    adamw_->update(range, {step.step, step.lr * config_.adamw_lr_ratio, step.gradient_scale});
-  }
+  Muon(const ComputeLane& lane, const OptimConfig& config) : ops_(lane.ops), config_(config) {}
 
   void prepare(const Tensor& direction, const UpdateRange& range, const UpdateStep& step) override {
     const double mu = config_.momentum;
@@ -64,7 +62,6 @@ class Muon final : public Optimizer {
  private:
   Ops& ops_;
   const OptimConfig config_;
-  std::unique_ptr<Optimizer> adamw_;
 };
 
 }  // namespace
@@ -90,8 +87,11 @@ void orthogonalise(Ops& ops, const Tensor& x, Memory workspace, int steps) {
   }
 }
 
-std::unique_ptr<Optimizer> make_muon(const ComputeLane& lane, const OptimConfig& config) {
-  return std::make_unique<Muon>(lane, config);
+Optimizer make_adamw(const ComputeLane& lane, const OptimConfig& config);
+
+// AdamW updates the other tensors.
+Optimizer make_muon(const ComputeLane& lane, const OptimConfig& config) {
+  return {make_adamw(lane, config).ranges, std::make_unique<Muon>(lane, config)};
 }
 
 }  // namespace gxp

@@ -1,5 +1,5 @@
-// The optimizers: what changes the weights, given the gradients. One row each in table.cc; what
-// they keep from step to step is the table of lib/arch/optimizer_state.h, their arithmetic is
+// The optimizers: what changes the weights, given the gradients. One row each in
+// lib/arch/optimizers.inc, which says what they keep from step to step; their arithmetic is
 // kernels/ops.h.
 #pragma once
 
@@ -42,29 +42,40 @@ struct WholeTensor {
   Tensor direction;          // in the tensor's shape
   std::vector<Tensor> kept;  // as above, but empty where it is sharded
   Memory workspace;          // OptimizerSpec::workspace_bytes
-  double outputs_per_input;  // of a matrix of a block
+  double outputs_per_input;  // of the linear map, for a matrix of a block
 };
 
-// Not thread-safe, as Ops is not. Ranges may be cut in any way and may be empty: the bits do not
-// depend on the cuts.
-//
-// A tensor that OptimizerSpec::sees_whole names is updated in three steps instead of one: each
-// range is prepared, the directions of all ranges are brought together (from all ranks, where they
-// hold shards) and transformed, and each range is moved along its part of the result.
-class Optimizer {
+// Updates ranges by what is kept of their elements. Not thread-safe, as Ops is not. Ranges may be
+// cut in any way and may be empty: the bits do not depend on the cuts.
+class RangeOptimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~RangeOptimizer() = default;
   virtual void update(const UpdateRange& range, const UpdateStep& step) = 0;
+};
 
+// Updates tensors that it must see whole, in three steps: each range is prepared, the directions of
+// all ranges are brought together (from all ranks, where they hold shards) and transformed, and each
+// range is moved along its part of the result. Threads and cuts as above.
+class WholeOptimizer {
+ public:
+  virtual ~WholeOptimizer() = default;
   // direction = what is to be brought together.
-  virtual void prepare(const Tensor& direction, const UpdateRange& range, const UpdateStep& step);
-  virtual void transform(const WholeTensor& whole, const UpdateStep& step);
+  virtual void prepare(const Tensor& direction, const UpdateRange& range,
+                       const UpdateStep& step) = 0;
+  virtual void transform(const WholeTensor& whole, const UpdateStep& step) = 0;
   // `range.gradients` are its part of the transformed direction.
-  virtual void apply(const UpdateRange& range, const UpdateStep& step);
+  virtual void apply(const UpdateRange& range, const UpdateStep& step) = 0;
+};
+
+// `whole` for the tensors that OptimizerSpec::sees_whole names, `ranges` for the others; empty where
+// there are none.
+struct Optimizer {
+  std::unique_ptr<RangeOptimizer> ranges = {};
+  std::unique_ptr<WholeOptimizer> whole = {};
 };
 
 // The one that optim.name names; what `lane` names outlives it. kConfig if there is none of that
 // name.
-std::unique_ptr<Optimizer> make_optimizer(const ComputeLane& lane, const OptimConfig& config);
+Optimizer make_optimizer(const ComputeLane& lane, const OptimConfig& config);
 
 }  // namespace gxp

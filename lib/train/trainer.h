@@ -210,7 +210,7 @@ class Trainer {
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Dataset> valid_;  // none without data.valid
   std::unique_ptr<BatchLoader> loader_;
-  std::unique_ptr<Optimizer> optimizer_;
+  Optimizer optimizer_;
   const WeightRounding rounding_;
   const WeightRounding host_rounding_;
   DeviceCalls calls_;

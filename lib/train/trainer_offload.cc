@@ -87,7 +87,7 @@ std::function<void()> Trainer::bind_update(const Op& op) {
   }
   return [this, ranges = std::move(ranges), roundings = std::move(roundings)] {
     if (result_.skipped) return;
-    for (const UpdateRange& range : ranges) optimizer_->update(range, update_step());
+    for (const UpdateRange& range : ranges) optimizer_.ranges->update(range, update_step());
     for (const Rounding& part : roundings)  // for the next step
       rounding_.round(part.to, part.from, *part.tensor, part.first, result_.step + 1);
     stale_ = built_.program.parameter_shards != built_.program.optimizer_shards;

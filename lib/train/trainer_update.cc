@@ -90,7 +90,7 @@ void Trainer::for_own_whole(const Op& op, Act act) {
 void Trainer::prepare_update(const Op& op) {
   if (result_.skipped) return;
   for_own_whole(op, [&](const StateTensor& tensor, const Tensor& direction) {
-    optimizer_->prepare(direction, range_of(tensor, tensor.gradient), update_step());
+    optimizer_.whole->prepare(direction, range_of(tensor, tensor.gradient), update_step());
   });
 }
 
@@ -117,7 +117,7 @@ void Trainer::update_whole(const Op& op) {
     transform(i, tensors[size_t(part.tensor)], flat(op.update.workspace), update_step());
   }
   for_own_whole(op, [&](const StateTensor& tensor, const Tensor& direction) {
-    optimizer_->apply(range_of(tensor, direction), update_step());
+    optimizer_.whole->apply(range_of(tensor, direction), update_step());
   });
 }
 
@@ -130,7 +130,7 @@ void Trainer::transform(size_t tensor, const Tensor& direction, Memory workspace
   if (spec.shape.size() == 2) whole.outputs_per_input = outputs_per_input(architecture_, spec);
   for (size_t s = 0; s < kept_places_.size(); ++s)
     whole.kept.push_back(shape_.optimizer.kept[s].everywhere ? kept_of(s, tensor) : Tensor());
-  optimizer_->transform(whole, step);
+  optimizer_.whole->transform(whole, step);
 }
 
 // What the optimizer has of a wrap, into the part of this rank's parameters that it is of.

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "lib/arch/family.h"
+#include "lib/arch/optimizers.h"
 #include "lib/base/error.h"
-#include "lib/config/optimizer_defaults.h"
 #include "lib/config/settings.h"
 #include "tests/catch.h"
 
@@ -186,12 +187,20 @@ TEST_CASE("an optimizer's own defaults yield to what is given", "[config]") {
   CHECK(load(kData + "[optim]\nname = 'adamw'").optim.beta2 == OptimConfig().beta2);
 }
 
-TEST_CASE("every default that depends on the optimizer is of one and of a setting", "[config]") {
-  const Check& names = find_setting("optim", "name")->check;
-  for (const OptimizerDefault& preset : optimizer_defaults()) {
-    CAPTURE(preset.name, preset.key);
-    CHECK(std::find(names.words.begin(), names.words.end(), preset.name) != names.words.end());
-    CHECK(find_setting("optim", preset.key) != nullptr);
+TEST_CASE("what a row says of settings is of settings, and of values that they take", "[config]") {
+  for (const Family& family : families()) {
+    for (const auto key : family.keys) CHECK(find_setting("model", key) != nullptr);
+    for (const auto& rule : family.rules) CHECK(find_setting("model", rule.key) != nullptr);
+  }
+  for (const OptimizerRow& row : optimizers()) {
+    CAPTURE(row.name);
+    for (const auto key : row.keys) CHECK(find_setting("optim", key) != nullptr);
+    for (const auto& rule : row.rules) CHECK(find_setting("optim", rule.key) != nullptr);
+    const std::string section = fmt::format("[optim]\nname = '{}'\n", row.name);
+    const OptimConfig loaded = load(kData + section).optim;
+    std::string given;
+    for (const auto& [key, value] : row.defaults) given += fmt::format("{} = {}\n", key, value);
+    CHECK(load(kData + section + given).optim.lr == loaded.lr);
   }
 }
 

@@ -1,5 +1,3 @@
-#include "lib/optim/elementwise.h"
-
 #include <fstream>
 
 #include "tests/catch.h"

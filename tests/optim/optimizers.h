@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "lib/arch/optimizer_state.h"
+#include "lib/arch/optimizers.h"
 #include "lib/config/load.h"
 #include "lib/optim/optimizer.h"
 
@@ -32,6 +32,15 @@ inline double gradient_of_step(size_t i, int step) {
   return std::sin(0.7 * double(i) + double(step)) / 4;
 }
 
+// The optimizers that see some tensors whole, or that see none so, by the table.
+inline std::vector<std::string> optimizers_that(bool see_whole) {
+  std::vector<std::string> names;
+  for (const OptimizerRow& row : optimizers()) {
+    if ((row.spec({}).sees_whole != nullptr) == see_whole) names.emplace_back(row.name);
+  }
+  return names;
+}
+
 class Trial {
  public:
   Trial(const OptimConfig& config, size_t count)
@@ -50,8 +59,8 @@ class Trial {
     const size_t count = weights_.size();
     for (size_t i = 0; i < count; ++i) gradients_[i] = float(gradient_of_step(i, number));
     const UpdateStep step{number, lr_, gradient_scale};
-    optimizer_->update(range(0, border, decay), step);
-    optimizer_->update(range(border, count - border, decay), step);
+    optimizer_.ranges->update(range(0, border, decay), step);
+    optimizer_.ranges->update(range(border, count - border, decay), step);
   }
 
   [[nodiscard]] const Floats& weights() const { return weights_; }
@@ -72,7 +81,7 @@ class Trial {
   std::unique_ptr<Device> device_ = make_cpu_device();
   std::unique_ptr<Stream> stream_ = device_->make_stream("compute");
   std::unique_ptr<Ops> ops_;
-  std::unique_ptr<Optimizer> optimizer_;
+  Optimizer optimizer_;
   double lr_;
   Floats weights_, gradients_;
   std::vector<Floats> kept_;

@@ -8,14 +8,19 @@
 //   };
 //
 // A member is a bool, int, uint64_t, double, string or vector of strings. A key that ends in
-// "_bytes" also reads "25MiB". What takes more than one setting to judge is in rules.h.
+// "_bytes" also reads "25MiB".
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
+
+#include "lib/base/error.h"
 
 namespace gxp {
 
@@ -45,6 +50,14 @@ constexpr Check one_of(Words... words) {
   return {.words = {words...}, .word_count = sizeof...(words)};
 }
 
+// The same for words that a table has. As many as there are: at most kMaxWords.
+inline Check one_of_names(std::span<const std::string_view> names) {
+  GXP_ASSERT(names.size() <= Check::kMaxWords);
+  Check check{.words = {}, .word_count = names.size()};
+  std::ranges::copy(names, check.words.begin());
+  return check;
+}
+
 template <class Struct, class Member>
 struct Field {
   std::string_view key;
@@ -70,5 +83,13 @@ template <class... Fields>
 constexpr auto section(std::string_view name, std::string_view doc, Fields... fields) {
   return Section<Fields...>{name, doc, {fields...}};
 }
+
+// What takes more than one setting of a section to judge.
+template <class Struct>
+struct SettingRule {
+  std::string_view key;                   // the setting to blame
+  std::string_view other;                 // a second one that is judged
+  std::string (*problem)(const Struct&);  // "must be even, is 7"; "" if the rule holds
+};
 
 }  // namespace gxp

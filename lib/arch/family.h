@@ -1,0 +1,65 @@
+// The model families: what gxp knows of each but its arithmetic, which is lib/model's. A family is
+// a header here (gpt2.h, llama.h), which describes it on one page, and a row in families.cc;
+// settings, rules, messages, checkpoints, plans and tests read the table. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "lib/arch/architecture.h"
+#include "lib/base/schema.h"
+
+namespace gxp {
+
+// How the family's config.json says what [model] says, and what its tensors are called.
+struct HuggingFaceFamily {
+  // An integer of [model].
+  struct Size {
+    const char* theirs;
+    const char* ours;
+    int ModelConfig::*member;
+    bool optional = false;  // absent or null: 0, which stands for a default
+  };
+  // What gxp computes and no setting changes: config.json must say so, or nothing.
+  struct Fact {
+    enum class Use { kBoth, kRead, kWritten };
+    const char* key;
+    std::variant<bool, double, std::string_view> value;
+    Use use = Use::kBoth;
+  };
+  std::string_view architecture;  // "LlamaForCausalLM"
+  std::string_view prefix;        // of all tensors but the head: "model."
+  std::vector<Size> sizes;
+  std::string_view mlp_width = {};  // the key of it, where it follows from the sizes
+  const char* norm_eps;
+  double norm_eps_if_absent;
+  std::vector<Fact> facts;  // in the order in which they are written
+};
+
+struct Family {
+  std::string_view name;  // model.family, and config.json's model_type
+  Architecture (*make)(const ModelConfig&, DType compute);
+  // The channels between the projections of the MLP.
+  int64_t (*mlp_width)(const ModelConfig&);
+  // The settings of [model] that it has and not all families have.
+  std::vector<std::string_view> keys = {};
+  std::vector<SettingRule<ModelConfig>> rules = {};
+  HuggingFaceFamily huggingface;
+
+  [[nodiscard]] bool has(std::string_view key) const;
+};
+
+const std::vector<Family>& families();
+
+// kConfig, with all names, if there is none of that name.
+const Family& find_family(std::string_view name);
+// "gpt2 or llama".
+std::string families_in_words();
+// Those that have a setting of [model] that not all have; none if all have it.
+std::vector<std::string_view> families_with(std::string_view key);
+
+}  // namespace gxp

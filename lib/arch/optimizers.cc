@@ -1,0 +1,135 @@
+#include "lib/arch/optimizers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+
+#include "lib/base/bytes.h"
+#include "lib/base/error.h"
+
+namespace gxp {
+namespace {
+
+using Sizes = std::vector<size_t>;
+
+// What Muon updates: a matrix between hidden layers, so neither a table nor the head.
+bool is_hidden_matrix(const UnitSpec& unit, const TensorSpec& tensor) {
+  return unit.kind == UnitKind::kBlock && tensor.shape.size() == 2 && !tensor.frozen;
+}
+bool is_any(const UnitSpec& /*unit*/, const TensorSpec& tensor) { return !tensor.frozen; }
+
+Sizes as_tensor(const UnitSpec& /*unit*/, const TensorSpec& tensor) {
+  return tensor.frozen ? Sizes{} : tensor.shape;
+}
+Sizes unless_hidden_matrix(const UnitSpec& unit, const TensorSpec& tensor) {
+  return is_hidden_matrix(unit, tensor) ? Sizes{} : as_tensor(unit, tensor);
+}
+Sizes rows(const UnitSpec& /*unit*/, const TensorSpec& tensor) {
+  return tensor.shape.size() == 2 && !tensor.frozen ? Sizes{tensor.shape[0]} : Sizes{};
+}
+Sizes columns(const UnitSpec& /*unit*/, const TensorSpec& tensor) {
+  return tensor.frozen ? Sizes{} : Sizes{tensor.shape.back()};
+}
+
+constexpr KeptState kFirst = {"first moments", "adam_m", as_tensor};
+constexpr KeptState kSecond = {"second moments", "adam_v", as_tensor};
+constexpr KeptState kMomentum = {"momentum", "momentum", as_tensor};
+constexpr KeptState kSecondOfOthers = {"second moments", "adam_v", unless_hidden_matrix, false};
+constexpr KeptState kRowMeans = {"row means", "row_means", rows, false, true};
+constexpr KeptState kColumnMeans = {"column means", "column_means", columns, false, true};
+
+// What orthogonalise() and Adafactor's transform() work in.
+size_t muon_workspace(const TensorSpec& tensor) {
+  const size_t shorter = std::min(tensor.shape[0], tensor.shape[1]);
+  return round_up(sizeof(float) * (2 * shorter * shorter + tensor.count()), 8);
+}
+size_t adafactor_workspace(const TensorSpec& tensor) {
+  const size_t row_count = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
+  return round_up((sizeof(double) + sizeof(float)) * (row_count + tensor.shape.back()), 8);
+}
+
+OptimizerSpec keep_two_moments(const OptimConfig& /*optim*/) { return {.kept = {kFirst, kSecond}}; }
+
+std::string dampening_problem(const OptimConfig& optim) {
+  if (optim.dampening == 0 || optim.momentum > 0) return "";
+  return fmt::format("needs optim.momentum above 0, is {}", optim.dampening);
+}
+
+// As PyTorch's SGD demands.
+std::string nesterov_problem(const OptimConfig& optim) {
+  if (!optim.nesterov || (optim.momentum > 0 && optim.dampening == 0)) return "";
+  return fmt::format("needs optim.momentum above 0 and optim.dampening 0, which are {} and {}",
+                     optim.momentum, optim.dampening);
+}
+
+// "adam: lr 1e-3, beta2 0.999".
+std::string defaults_in_words(const OptimizerRow& row) {
+  std::vector<std::string> words;
+  for (const OptimizerDefault& preset : row.defaults)
+    words.push_back(fmt::format("{} {}", preset.key, preset.value));
+  return fmt::format("{}: {}", row.name, fmt::join(words, ", "));
+}
+
+}  // namespace
+
+const std::vector<OptimizerRow>& optimizers() {
+#define GXP_OPTIMIZER(optimizer, ...) {.name = #optimizer, __VA_ARGS__},
+  static const std::vector<OptimizerRow> kOptimizers = {
+#include "lib/arch/optimizers.inc"
+  };
+#undef GXP_OPTIMIZER
+  return kOptimizers;
+}
+
+bool OptimizerRow::has(std::string_view key) const {
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+std::vector<std::string_view> optimizer_names() {
+  std::vector<std::string_view> names;
+  for (const OptimizerRow& row : optimizers()) names.push_back(row.name);
+  return names;
+}
+
+std::vector<std::string_view> optimizers_with(std::string_view key) {
+  std::vector<std::string_view> names;
+  for (const OptimizerRow& row : optimizers()) {
+    if (row.has(key)) names.push_back(row.name);
+  }
+  return names;
+}
+
+const OptimizerRow& find_optimizer(std::string_view name) {
+  const auto found = std::ranges::find(optimizers(), name, &OptimizerRow::name);
+  if (found != optimizers().end()) return *found;
+  fail(ErrorKind::kConfig, "optim.name: '{}' is unknown; use {}", name,
+       fmt::join(optimizer_names(), ", "));
+}
+
+std::string_view optimizers_in_words() {
+  static const std::string kWords = [] {
+    std::vector<std::string> rows;
+    for (const OptimizerRow& row : optimizers()) {
+      if (!row.defaults.empty()) rows.push_back(defaults_in_words(row));
+    }
+    return fmt::format("The optimizer. Some defaults depend on its name. {}.",
+                       fmt::join(rows, "; "));
+  }();
+  return kWords;
+}
+
+std::string_view update_rules_in_words() {
+  static const std::string kWords = [] {
+    std::vector<std::string> rows;
+    for (const OptimizerRow& row : optimizers()) {
+      if (!row.rule_in_words.empty())
+        rows.push_back(fmt::format("{} {}", row.name, row.rule_in_words));
+    }
+    return fmt::format("Update rule. {}.", fmt::join(rows, "; "));
+  }();
+  return kWords;
+}
+
+}  // namespace gxp

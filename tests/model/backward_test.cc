@@ -1,0 +1,72 @@
+// The whole backward of each family of lib/arch/family.h, by no more than its row: against central
+// differences of its loss, over micro-batches, and from activations that are made again.
+#include <algorithm>
+#include <cmath>
+
+#include "tests/catch.h"
+#include "tests/model/small_run.h"
+
+namespace gxp {
+namespace {
+
+// The loss's slope along one parameter, by central differences of order 4 (the error is h^4 / 30 of
+// the fifth derivative). The step balances that with the rounding of f32 losses.
+double slope(SmallRun& run, float& parameter) {
+  constexpr float kStep = 0x1p-6f;
+  const float at = parameter;
+  const auto loss_at = [&](float steps) {
+    parameter = at + steps * kStep;
+    return run.loss();
+  };
+  const double near = loss_at(1) - loss_at(-1);
+  const double far = loss_at(2) - loss_at(-2);
+  parameter = at;
+  return (8 * near - far) / (12 * double(kStep));
+}
+
+TEST_CASE("each family's gradients are the slopes of its loss", "[model]") {
+  const ModelConfig config = GENERATE(from_range(small_models()));
+  SmallRun run(config);
+  run.differentiate(false);
+  const auto gradients = run.gradients();
+  for (size_t unit = 0; unit < gradients.size(); ++unit) {
+    for (size_t tensor = 0; tensor < gradients[unit].size(); ++tensor) {
+      CAPTURE(config.family, config.tied_head, run.units()[unit].tensors[tensor].name);
+      const Floats& gradient = gradients[unit][tensor];
+      double largest = 0;
+      double worst = 0;
+      for (size_t i = 0; i < gradient.size(); ++i) {
+        largest = std::max(largest, std::abs(double(gradient[i])));
+        const double difference = slope(run, run.parameters(unit, tensor)[i]) - gradient[i];
+        worst = std::max(worst, std::abs(difference));
+      }
+      CHECK(worst < 1e-3 * largest + 2e-4);
+    }
+  }
+}
+
+TEST_CASE("each family's gradients are added up over micro-batches", "[model]") {
+  SmallRun run(GENERATE(from_range(small_models())));
+  run.differentiate(false);
+  const auto once = run.gradients();
+  run.differentiate(true);
+  for (size_t unit = 0; unit < once.size(); ++unit) {
+    for (size_t tensor = 0; tensor < once[unit].size(); ++tensor) {
+      for (size_t i = 0; i < once[unit][tensor].size(); ++i)
+        CHECK(run.gradients()[unit][tensor][i] ==
+              Approx(2 * once[unit][tensor][i]).epsilon(1e-4).margin(1e-4));
+    }
+  }
+}
+
+TEST_CASE("each family makes activations again to the same bits", "[model]") {
+  const Recompute made_again = GENERATE(Recompute::kSelective, Recompute::kFull);
+  SmallRun run(GENERATE(from_range(small_models())));
+  run.differentiate(false);
+  const auto kept = run.gradients();
+  run.differentiate(false, made_again);
+  CHECK(run.gradients() == kept);
+}
+
+}  // namespace
+}  // namespace gxp
