@@ -63,17 +63,18 @@ class InprocLink final : public PeerLink {
   bool reaches(MemorySpace space) const override { return space == MemorySpace::kHost; }
   void post_send(PendingMessage& send) override;
   bool progress() override;
-  std::string_view closed() const override;
+  std::string_view closed() const override { return closed_; }
   void shut_down(std::string_view reason) noexcept override { world_.close(rank_, reason); }
 
  private:
+  void note_end();
   bool finish_taken();
   bool take_offered();
 
   InprocWorld::State& world_;
   const int rank_;
   const int peer_;
-  mutable std::string closed_;
+  std::string closed_;  // as of the start of the last progress()
 };
 
 void InprocLink::post_send(PendingMessage& send) {
@@ -83,10 +84,18 @@ void InprocLink::post_send(PendingMessage& send) {
   world_.ring(peer_);
 }
 
+// Whether the peer has ended is asked first: what it did before its end is then still moved.
 bool InprocLink::progress() {
+  note_end();
   const bool sent = finish_taken();
   const bool received = take_offered();
   return sent || received;
+}
+
+void InprocLink::note_end() {
+  const std::lock_guard lock(world_.mutex);
+  const auto& reason = world_[peer_].closed;
+  if (closed_.empty() && reason) closed_ = "was lost: " + *reason;
 }
 
 bool InprocLink::finish_taken() {
@@ -128,13 +137,6 @@ bool InprocLink::take_offered() {
     moved = true;
   }
   return moved;
-}
-
-std::string_view InprocLink::closed() const {
-  if (!closed_.empty()) return closed_;
-  const std::lock_guard lock(world_.mutex);
-  if (const auto& reason = world_[peer_].closed) closed_ = "was lost: " + *reason;
-  return closed_;
 }
 
 class InprocLinks final : public LinkGroup {

@@ -104,3 +104,23 @@ TEST_CASE("a verdict of the store wakes every waiter", "[peer_loss]") {
   });
   for (const std::string& error : errors) CHECK(error == "rank 2: loss is NaN");
 }
+
+TEST_CASE("a peer that ends when it has all it waited for fails nobody", "[peer_loss]") {
+  constexpr int kRounds = 300;
+  std::vector<std::string> failed;
+  for (int i = 0; i < kRounds; ++i) {
+    InprocWorld world(2);
+    const auto errors = run_all(2, [&](int rank) {
+      const auto transport = world.make_transport(rank);
+      const auto out = payload(64, rank, 1 - rank);
+      const Ticket send = transport->send(1 - rank, 1, memory_of(out));
+      if (rank == 0) receive(*transport, 1, 64);
+      transport->wait(send, soon());
+      if (rank == 1) receive(*transport, 0, 64);
+    });
+    for (const std::string& error : errors) {
+      if (!error.empty()) failed.push_back(error);
+    }
+  }
+  CHECK(failed == std::vector<std::string>{});
+}
