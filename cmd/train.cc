@@ -34,7 +34,7 @@ struct TrainOptions {
   Format format = Format::kText;
 };
 
-// Of the command that starts the ranks, and of each rank.
+// The job's ranks, as the command that starts them knows them, or each of them.
 PlannedRanks planned_ranks(const LaunchRequest& launch, const Environment& environment) {
   if (launch.nproc > 0) return {.nproc = launch.nproc, .nnodes = launch.nnodes};
   const RankIdentity identity = identity_from(environment);

@@ -11,8 +11,8 @@
 namespace gxp {
 namespace {
 
-// Of a dataset. A process may have 1,024 as most systems are set, also for its peers; opening a
-// file for each of its samples takes 2 us more on a local disk.
+// Open files of a dataset. Most systems allow a process 1,024, which its connections to peers count
+// as, too; opening a file for each of its samples takes 2 us more on a local disk.
 constexpr size_t kMostOpenFiles = 128;
 
 // The paths that match, by name.

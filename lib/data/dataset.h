@@ -20,8 +20,9 @@ class Dataset {
  public:
   // `paths` are files, directories (all their files, by name) or patterns with *, ? and [] (all
   // matches, by name); the order of the list is kept. `setting` names the list in messages:
-  // "data.train". Errors, beside TokenFile's: kConfig an empty list, a pattern or directory without
-  // a file, a file too short for one sample; kCorrupt a .i32 file that is no multiple of a row.
+  // "data.train". Errors, besides TokenFile's: kConfig an empty list, a pattern or directory
+  // without a file, a file too short for one sample; kCorrupt a .i32 file that is no multiple of a
+  // row.
   Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
           const std::string& setting = "data.train");
 

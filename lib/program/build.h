@@ -13,7 +13,7 @@
 
 namespace gxp {
 
-// What is kept beside the device. Parameters only with the optimizer's, all of both.
+// What is offloaded: parameters only with the optimizer's state, and then all of both.
 struct OffloadShape {
   Storage optimizer = Storage::kDevice;  // of its state and of master weights
   Storage parameters = Storage::kDevice;
@@ -33,8 +33,8 @@ struct StepShape {
   // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
   // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.
   bool hold_gradients = true;
-  // Of gradients as they are kept over micro-batches and for the optimizer, and as they travel
-  // between ranks; any of f32, bf16 and f16, with add_in_pairs the same.
+  // The types of gradients as they are kept over micro-batches and for the optimizer, and as they
+  // travel between ranks; any of f32, bf16 and f16; the same type with add_in_pairs.
   DType gradients = DType::kF32;
   DType reduced = DType::kF32;
   GatherLimits gathers{};
@@ -45,7 +45,7 @@ struct StepShape {
   // the other: with the tree over the ranks one tree over all micro-batches of a step, whoever
   // computes which. grad_accum is then a power of two.
   bool add_in_pairs = false;
-  // Of units that one of the patterns matches (recompute.h).
+  // For units that one of the patterns matches (recompute.h).
   Recompute recompute = Recompute::kNone;
   std::vector<std::string> recompute_units = {"*"};
   OptimizerSpec optimizer = make_optimizer_spec({});
@@ -69,9 +69,10 @@ struct BuiltStep {
 // One optimizer step: micro-batches of forward, loss and backward; gradients leave in buckets
 // (where they are sharded: by wrap) as soon as the last micro-batch has finished them; then clip
 // and update. Where the optimizer is sharded but parameters are not, a step begins with gathering
-// what the step before has updated, beside its first forward units. With replicas, a sum goes to
+// what the step before has updated, while its first units run forward. With replicas, a sum goes to
 // the shards of a group first and then over the replicas, which is smaller by the group's size;
-// with the same bits as over all ranks where a group is 2^k ranks (lib/collective/algorithm/reduction_tree.h).
+// with the same bits as over all ranks where a group is 2^k ranks
+// (lib/collective/algorithm/reduction_tree.h).
 //
 // What a unit has not kept is made again right before its backward. The last block's backward
 // follows the loss, so that block keeps all if the arena gets no larger by it, as it does not

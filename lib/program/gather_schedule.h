@@ -15,15 +15,15 @@
 
 namespace gxp {
 
-// When what comes next is gathered: beside an operation of the backward pass, behind it and before
-// its gradients leave, or when it is needed.
+// When the next wrap is gathered in the backward pass: while an operation runs, after the operation
+// and before its gradients leave, or when the wrap is needed.
 enum class BackwardPrefetch { kPre, kPost, kNone };
 // In the order of the enumerators.
 inline constexpr std::array<std::string_view, 3> kBackwardPrefetchNames = {"pre", "post", "none"};
 
 // Counts are of parameters, padding included.
 struct GatherLimits {
-  bool forward_prefetch = true;  // beside the forward pass; else when it is needed
+  bool forward_prefetch = true;  // while the unit before runs; else when it is needed
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
   int wraps_ahead = 1;            // that are gathered before the operation that reads them
   uint64_t max_ahead = 0;         // parameters of those; 0: no limit
@@ -40,9 +40,9 @@ struct ParameterUse {
   bool backward = false;
 };
 
-// Of a training step: of each micro-batch the units before the head, the head, and the units
-// before it backwards, down to the lowest that is trained. Of a forward pass (`backward` false) the
-// first half.
+// The uses of a training step: for each micro-batch the units before the head, the head, and the
+// units before it backwards, down to the lowest that is trained. A forward pass (`backward` false)
+// has the first half.
 std::vector<ParameterUse> parameter_uses(const Architecture& architecture,
                                          const ParameterLayout& layout, int micros, bool backward);
 

@@ -1,6 +1,6 @@
 // Writes what a step does with memory that is kept beside the device: which part of a persistent
-// buffer is offloaded, and how the optimizer works on that part in tiles. A tile is fetched, updated
-// and stored; there are two, so that one travels while the other is updated:
+// buffer is offloaded, and how the optimizer works on that part in tiles. A tile is fetched,
+// updated and stored; there are two, so that one travels while the other is updated:
 //
 //   offload lane   fetch 0, fetch 1 | store 0, fetch 2 | store 1, fetch 3 | ...
 //   compute lane                    | update 0         | update 1         | ...
@@ -43,8 +43,8 @@ class OffloadWriter {
   [[nodiscard]] Tile tile_of(int number) const;
   void write_tile(Op& op, const Tile& tile);
 
-  // Fetches `elements` of the parameters into a buffer `name`. What is read begins and ends on whole
-  // blocks, so the elements may begin within that buffer.
+  // Fetches `elements` of the parameters into a buffer `name`. What is read begins and ends on
+  // whole blocks, so the elements may begin within that buffer.
   FlatView fetch_parameters(int wrap, const Range& elements, const std::string& name);
 
  private:

@@ -1,7 +1,7 @@
 // The writers of one step program, each of which owns one aspect of it. The caller (build.cc) calls
 // them in the order of the step; each call appends operations, and what they touch follows from the
-// model's units and from where parameters and gradients lie then. Strategy decides what is appended,
-// not how it runs.
+// model's units and from where parameters and gradients lie then. Strategy decides what is
+// appended, not how it runs.
 //
 //   writer       operations, buffers, uses             program_writer.h
 //   offload      tiles, fetches and stores             offload_writer.h

@@ -1,5 +1,5 @@
-// What gxp train would build for a run, without its data, its ranks or a device. The trainer makes
-// the same from the same functions, so what is told of a plan holds for the run. Pure.
+// What gxp train runs, without its data, its ranks or a device: the trainer executes this very
+// plan, so a plan's predictions hold for the run. Pure.
 #pragma once
 
 #include <optional>

@@ -151,8 +151,8 @@ struct OpParameters {
   FlatView own;       // of the unit or wrap
   FlatView borrowed;  // of the unit that a tied head borrows from
   FlatView shard;     // of kGatherParameters from shards: this rank's shard
-  // Of kGatherParameters: it gathers into the persistent buffer, which is out of date since the last
-  // update.
+  // kGatherParameters only: it gathers into the persistent buffer, which is out of date since the
+  // last update.
   bool publishes = false;
 };
 
@@ -163,7 +163,7 @@ struct OpGradients {
   FlatView earlier;   // of kAddGradients; none: own = added
   // The gradients are added to those of an earlier micro-batch.
   bool accumulate = false;
-  // Of kReduceGradients: the sum is complete and goes to the persistent buffer.
+  // kReduceGradients only: the sum is complete and goes to the persistent buffer.
   bool keeps = false;
 };
 
@@ -176,11 +176,11 @@ struct OpCollective {
 };
 
 struct OpUpdate {
-  // Of kUpdate: elements of the optimizer's flat buffers, which hold this rank's shard of each unit
-  // in forward order; in a tile, where they are offloaded.
+  // kUpdate only: elements of the optimizer's flat buffers, which hold this rank's shard of each
+  // unit in forward order; in a tile, where they are offloaded.
   Range elements;
   Tile tile;
-  // Of the updates of tensors that are seen whole.
+  // Only for tensors that the optimizer sees whole.
   BufferId directions = kNoBuffer;  // the wrap's
   BufferId workspace = kNoBuffer;   // the optimizer's
 };

@@ -13,8 +13,8 @@ class UpdateWriter {
   UpdateWriter(ProgramWriter& writer, const StepInputs& inputs, OffloadWriter& offload)
       : writer_(writer), inputs_(inputs), offload_(offload) {}
 
-  // Makes the master weights, the optimizer's state and the norm's parts; once the program knows its
-  // optimizer_shards.
+  // Makes the master weights, the optimizer's state and the norm's parts; once the program knows
+  // its optimizer_shards.
   void make_buffers();
 
   // The sums of squares that a rank computes, and those of the other ranks where gradients are

@@ -9,10 +9,10 @@
 
 namespace gxp {
 
-// Where the state of each of the parts lies; of count 0 where none is kept. State of all tensors
-// lies as they do, so that it can be worked on in flat ranges; other state lies closely, each part
-// at a multiple of kTensorAlignment. `parts` are make_parts()', of `shards` shards, or all tensors
-// for state that is everywhere.
+// Where the state of each part lies; a range of count 0 where none is kept. State of all tensors
+// lies as the tensors do, so that it can be worked on in flat ranges; other state lies closely,
+// each part at a multiple of kTensorAlignment. `parts` are those that make_parts() cuts for
+// `shards` shards, or all tensors whole for state that every rank holds.
 std::vector<Range> place_state(const Architecture& architecture, const ParameterLayout& layout,
                                const KeptState& state, std::span<const TensorPart> parts,
                                int shards);

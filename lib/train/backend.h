@@ -19,7 +19,7 @@ struct Backend {
   std::unique_ptr<ThreadPool> pool;     // of what the host computes
   std::unique_ptr<ThreadPool> comm_pool;
   std::unique_ptr<Ops> ops;       // of the compute lane
-  std::unique_ptr<Ops> comm_ops;  // of the comm lane, beside those
+  std::unique_ptr<Ops> comm_ops;  // of the comm lane; may run at the same time as `ops`
   std::unique_ptr<Ops> host_ops;  // null: `ops` are the host's
   bool has_cudnn = false;         // which computes attention
   int ranks_on_device = 1;

@@ -13,10 +13,10 @@ struct GraphChoice {
   std::string reason;  // for the log
 };
 
-// As train.cuda_graphs says. auto: where a block's forward pass of a micro-batch takes less than
-// 1 ms at `flops_per_s`, the GPU's rate. It has about ten kernels, and to start one takes the host a
-// few microseconds: beyond that the GPU is never out of work, and recordings, which take memory of
-// the driver's, gain a few hundredths at most.
+// Follows train.cuda_graphs. auto: records where a block's forward pass of a micro-batch takes less
+// than 1 ms at `flops_per_s`, the GPU's rate. It has about ten kernels, and to start one takes the
+// host a few microseconds: beyond that the GPU is never out of work, and recordings, which take
+// memory of the driver's, gain a few hundredths at most.
 GraphChoice choose_graphs(const RunConfig& config, const Architecture& architecture,
                           size_t positions, double flops_per_s);
 

@@ -19,7 +19,7 @@ namespace gxp {
 namespace {
 
 constexpr int kBlocks = 3;
-constexpr int kLeastSteps = 4;  // beside the first, which does not count
+constexpr int kLeastSteps = 4;  // besides the first, which does not count
 constexpr double kLeastSeconds = 0.5;
 
 // Rows of random tokens, in a file that is gone with it.

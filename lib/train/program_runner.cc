@@ -40,7 +40,7 @@ ProgramRunner::ProgramRunner(Lanes& lanes, const StepProgram& program, const Pro
 }
 
 ProgramRunner::~ProgramRunner() {
-  // Of a run that has thrown before it waited: its works must not outlive this.
+  // The works of a run that has thrown before it waited must not outlive this.
   if (running_) settle_or_leave(streams_, Deadline::after(kSettleTimeout), nullptr);
 }
 

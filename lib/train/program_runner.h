@@ -15,8 +15,7 @@ namespace gxp {
 // Everything is made in the constructor; run() allocates nothing.
 //   Threads  one at a time; operations run on the streams' threads.
 //   Errors   run() throws the first error of an operation; the operations that would have followed
-//   on
-//            that lane are skipped.
+//            on that lane are skipped.
 class ProgramRunner {
  public:
   // `bind` gives, for each operation, the function that carries it out. `lanes`, on which nothing
@@ -35,13 +34,13 @@ class ProgramRunner {
   // From now on the operations that `which` holds for, which start the same kernels and copies in
   // every run, are repeated by their streams (Stream::repeat).
   void repeat(const std::function<bool(const Op&)>& which);
-  // Of the last run, the operations that a stream has repeated without calling them.
+  // How many operations of the last run a stream has repeated without calling them.
   [[nodiscard]] int repeated_count() const;
-  // Those of a lane, summed.
+  // The seconds of a lane's operations, summed.
   [[nodiscard]] double busy_seconds(Lane lane) const;
 
  private:
-  // Of an operation that is repeated; used by its lane's thread.
+  // The state of an operation that may be repeated; used by its lane's thread.
   struct Repeated {
     bool on = false;
     std::unique_ptr<Recording> recording;

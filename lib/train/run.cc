@@ -181,7 +181,7 @@ class Run {
     }
   }
 
-  // Beside what was planned, which the tracker counts.
+  // What the driver counts in addition to the planned memory, which the tracker counts.
   void report_driver(StepMetrics& metrics) {
     const uint64_t free = backend_.device->free_bytes();
     metrics.driver_bytes = backend_.free_at_start - std::min(free, backend_.free_at_start);

@@ -8,12 +8,10 @@
 #include "lib/model/initialise.h"
 #include "lib/optim/lr_schedule.h"
 #include "lib/optim/optimizer.h"
-#include "lib/program/run_plan.h"
 #include "lib/shard/state_layout.h"
 #include "lib/train/batch_place.h"
 #include "lib/train/weights_file.h"
 #include "lib/zero/flat_tensors.h"
-#include "lib/zero/gradients.h"
 
 namespace gxp {
 namespace {
@@ -33,53 +31,49 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
     : config_(config),
       communicator_(communicator),
       backend_(backend),
-      architecture_(run_architecture(config)),
-      shape_(step_shape(config, communicator.world_size())),
-      layout_(make_layout(architecture_, shape_.norm_parts, first_units(config, architecture_))),
-      groups_(groups_of(shape_)),
-      model_(make_model(architecture_, *backend.ops)),
-      data_(open_data(config, shape_, false)),
-      valid_(open_data(config, shape_, true)),
+      plan_(plan_run(config, communicator.world_size())),
+      groups_(groups_of(plan_.shape)),
+      model_(make_model(plan_.architecture, *backend.ops)),
+      data_(open_data(config, plan_.shape, false)),
+      valid_(open_data(config, plan_.shape, true)),
       optimizer_(make_optimizer({*backend.device, compute(), *backend.ops}, config.optim)),
       rounding_(*backend.ops, config.train),
       host_rounding_(backend.on_host(), config.train),
-      calls_(*backend.device, (*backend.lanes)[Lane::kComm]),
-      strategy_(find_strategy(config.parallel.strategy)) {
+      calls_(*backend.device, (*backend.lanes)[Lane::kComm]) {
   const SampleOrder order(config.data.order, config.train.seed, data_->sample_count());
   const BatchShare share{.rank = communicator.rank(),
                          .world_size = communicator.world_size(),
                          .rows = config.train.micro_batch,
-                         .in_a_row = shape_.add_in_pairs ? shape_.grad_accum : 1};
+                         .in_a_row = plan_.shape.add_in_pairs ? plan_.shape.grad_accum : 1};
   loader_ = std::make_unique<BatchLoader>(*data_, order, share);
   loader_->start(0);
   if (config.train.precision == "fp16") scaler_.emplace(config.fp16);
-  built_ = build_train_step(architecture_, layout_, strategy_, shape_);
   const int rank = communicator.rank();
   if (groups_.replicas() > 1) {
     shard_group_ = communicator.split(groups_.group_of(rank), rank);
     replica_group_ = communicator.split(groups_.shard_of(rank, groups_.shard_size), rank);
   }
-  for (int part = 0; part < shape_.norm_parts; ++part)
-    norm_parts_.push_back(
-        trainable_parts(architecture_, make_parts(layout_, shape_.norm_parts, part)));
-  const int shards = built_.program.optimizer_shards;
-  own_parts_ = make_parts(layout_, shards, groups_.shard_of(rank, shards));
-  stale_ = built_.program.parameter_shards != shards;
-  all_parts_ = make_parts(layout_, 1, 0);
-  for (const KeptState& kept : shape_.optimizer.kept) {
+  for (int part = 0; part < plan_.shape.norm_parts; ++part)
+    norm_parts_.push_back(trainable_parts(plan_.architecture,
+                                          make_parts(plan_.layout, plan_.shape.norm_parts, part)));
+  const int shards = plan_.step.program.optimizer_shards;
+  own_parts_ = make_parts(plan_.layout, shards, groups_.shard_of(rank, shards));
+  stale_ = plan_.step.program.parameter_shards != shards;
+  all_parts_ = make_parts(plan_.layout, 1, 0);
+  for (const KeptState& kept : plan_.shape.optimizer.kept) {
     const auto& parts = kept.everywhere ? all_parts_ : own_parts_;
-    kept_places_.push_back(place_state(architecture_, layout_, kept, parts, shards));
+    kept_places_.push_back(place_state(plan_.architecture, plan_.layout, kept, parts, shards));
   }
-  memory_ = std::make_unique<ProgramMemory>(*backend.device, built_.program);
+  memory_ = std::make_unique<ProgramMemory>(*backend.device, plan_.step.program);
   const FileStoreOptions file{config.offload.path, fmt::format("rank {}'s state", rank),
                               config.offload.io};
-  offloaded_ = std::make_unique<OffloadedMemory>(built_.program, *memory_, file, *backend.device,
-                                                 (*backend.lanes)[Lane::kOffload]);
-  loss_sum_ = Mirror(*backend.device, flat(built_.program.loss_sum));
-  norm_sums_ = Mirror(*backend.device, flat(built_.program.norm_parts));
-  all_losses_ = backend.device->allocate_host(sizeof(float) * size_t(shape_.grad_accum) *
-                                              shape_.rows * shape_.positions);
-  runner_ = std::make_unique<ProgramRunner>(*backend.lanes, built_.program, *memory_,
+  offloaded_ = std::make_unique<OffloadedMemory>(plan_.step.program, *memory_, file,
+                                                 *backend.device, (*backend.lanes)[Lane::kOffload]);
+  loss_sum_ = Mirror(*backend.device, flat(plan_.step.program.loss_sum));
+  norm_sums_ = Mirror(*backend.device, flat(plan_.step.program.norm_parts));
+  all_losses_ = backend.device->allocate_host(sizeof(float) * size_t(plan_.shape.grad_accum) *
+                                              plan_.shape.rows * plan_.shape.positions);
+  runner_ = std::make_unique<ProgramRunner>(*backend.lanes, plan_.step.program, *memory_,
                                             [this](const Op& op) { return bind_train(op); });
 }
 
@@ -96,21 +90,15 @@ Communicator& Trainer::members(RankGroup group) {
   return communicator_;
 }
 
-// Of a whole wrap, flat, the part that this rank holds where there are `shards`.
+// This rank's shard of a flat wrap that is cut into `shards` equal parts.
 Tensor Trainer::own_part(const Tensor& wrap, int shards) const {
   const size_t count = wrap.count() / size_t(shards);
   return wrap.rows(count * size_t(groups_.shard_of(communicator_.rank(), shards)), count);
 }
 
-Range Trainer::own_share(size_t count) const {
-  const int holders = groups_.world_size / built_.program.optimizer_shards;
-  const int rank = communicator_.rank();
-  return owned_range(count, holders, is_sharded() ? groups_.group_of(rank) % holders : rank);
-}
-
 uint64_t Trainer::tokens_per_step() const {
-  return uint64_t{shape_.rows} * shape_.positions * uint64_t(shape_.grad_accum) *
-         uint64_t(shape_.world_size);
+  return uint64_t{plan_.shape.rows} * plan_.shape.positions * uint64_t(plan_.shape.grad_accum) *
+         uint64_t(plan_.shape.world_size);
 }
 
 void Trainer::initialise_weights() {
@@ -167,7 +155,7 @@ StepResult Trainer::step(bool wish_to_stop) {
   if (unrounded_) round_offloaded();
   runner_->run(Deadline::after(kComputeTimeout));
   ++step_;
-  samples_ += tokens_per_step() / shape_.positions;
+  samples_ += tokens_per_step() / plan_.shape.positions;
   result_.wire_bytes = communicator_.counters().bytes_sent - sent_before;
   result_.comm_seconds = runner_->busy_seconds(Lane::kComm);
   result_.offload_seconds = runner_->busy_seconds(Lane::kOffload);
@@ -211,15 +199,16 @@ std::function<void()> Trainer::bind_train(const Op& op) {
   if (!on_unit) {
     return [this, op] { run_op(op, {}); };
   }
-  const BindingContext context{architecture_, layout_, *memory_, shape_.rows, shape_.positions};
+  const BindingContext context{plan_.architecture, plan_.layout, *memory_, plan_.shape.rows,
+                               plan_.shape.positions};
   return [this, op, tensors = bind_unit(context, op)] { run_op(op, tensors); };
 }
 
 std::function<void()> Trainer::bind_next_batch(const Op& op) {
   // Owned by the function, which can be copied.
-  const auto place =
-      std::make_shared<BatchPlace>(*backend_.device, flat(op.buffers.tokens),
-                                   flat(op.buffers.targets), Shape{shape_.rows, shape_.positions});
+  const auto place = std::make_shared<BatchPlace>(*backend_.device, flat(op.buffers.tokens),
+                                                  flat(op.buffers.targets),
+                                                  Shape{plan_.shape.rows, plan_.shape.positions});
   return [this, place] {
     loader_->next(place->tokens(), place->targets(), Deadline::after(kDataTimeout));
     place->send(compute());
@@ -266,7 +255,7 @@ void Trainer::run_op(const Op& op, const UnitTensors& tensors) {
 }
 
 void Trainer::run_comm(const Op& op) {
-  const StepProgram& program = built_.program;
+  const StepProgram& program = plan_.step.program;
   switch (op.kind) {
     case OpKind::kGatherParameters:
       return gather(program, *memory_, op);
@@ -289,20 +278,20 @@ void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, co
   const int shards = program.parameter_shards;
   const auto find_shard = [&] {
     if (shards == 1)
-      return own_part(tensor_of_wrap(layout_, memory, op.wrap, op.parameters.own),
+      return own_part(tensor_of_wrap(plan_.layout, memory, op.wrap, op.parameters.own),
                       groups_.shard_size)
           .memory;
-    const size_t count = layout_.wraps[size_t(op.wrap)].flat.count / size_t(shards);
+    const size_t count = plan_.layout.wraps[size_t(op.wrap)].flat.count / size_t(shards);
     if (op.parameters.shard.buffer != kNoBuffer)
       return memory.tensor(op.parameters.shard.buffer)
           .rows(op.parameters.shard.begin, count)
           .memory;
-    return shard_of_wrap(layout_, memory.tensor(program.parameters), op.wrap, shards).memory;
+    return shard_of_wrap(plan_.layout, memory.tensor(program.parameters), op.wrap, shards).memory;
   };
   const Memory shard = find_shard();
   if (op.collective.group == RankGroup::kReplicas)
-    return calls_.all_gather(group, shard, architecture_.compute);
-  const Tensor whole = tensor_of_wrap(layout_, memory, op.wrap, op.parameters.own);
+    return calls_.all_gather(group, shard, plan_.architecture.compute);
+  const Tensor whole = tensor_of_wrap(plan_.layout, memory, op.wrap, op.parameters.own);
   if (shards == 1) return calls_.all_gather(group, whole.memory, whole.dtype);
   const Call call{
       .collective = Collective::kAllGather, .dtype = whole.dtype, .count = whole.count()};
@@ -312,11 +301,11 @@ void Trainer::gather(const StepProgram& program, const ProgramMemory& memory, co
 // For passes between steps.
 void Trainer::publish_parameters() {
   if (unrounded_) round_offloaded();
-  for (const Op& op : built_.program.ops) {
+  for (const Op& op : plan_.step.program.ops) {
     if (op.kind == OpKind::kRoundParameters) round_parameters(op.wrap);
     if (!stale_ || !op.parameters.publishes) continue;
     finish_compute();  // what the comm lane sends
-    gather(built_.program, *memory_, op);
+    gather(plan_.step.program, *memory_, op);
   }
   finish_compute();
   stale_ = false;
@@ -324,7 +313,7 @@ void Trainer::publish_parameters() {
 
 // On the host, of a micro-batch.
 Tensor Trainer::losses_of(int micro) const {
-  const size_t count = shape_.rows * shape_.positions;
+  const size_t count = plan_.shape.rows * plan_.shape.positions;
   const size_t bytes = count * sizeof(float);
   return {all_losses_.memory().slice(size_t(micro) * bytes, bytes), DType::kF32, Shape{count}};
 }
@@ -333,12 +322,12 @@ Tensor Trainer::losses_of(int micro) const {
 // to stop travels with them, so that all ranks stop after the same step.
 void Trainer::finish_loss(const Op& op, const UnitTensors& tensors) {
   compute().copy(losses_of(op.micro).memory, tensors.losses.memory);
-  if (op.micro + 1 < shape_.grad_accum) return;
+  if (op.micro + 1 < plan_.shape.grad_accum) return;
   finish_compute();
   std::vector<double> waiting;  // sums that wait for others
-  for (int micro = 0; micro < shape_.grad_accum; ++micro) {
+  for (int micro = 0; micro < plan_.shape.grad_accum; ++micro) {
     waiting.push_back(backend_.on_host().sum(losses_of(micro)));
-    const int completed = shape_.add_in_pairs ? sums_completed(micro) : int(micro > 0);
+    const int completed = plan_.shape.add_in_pairs ? sums_completed(micro) : int(micro > 0);
     for (int i = 0; i < completed; ++i) {
       const double newest = waiting.back();
       waiting.pop_back();

@@ -2,13 +2,17 @@
 // changes them. Logging, saving, validating and stopping are the caller's (run.h).
 //
 //   Order     construct; load or initialise the weights; step() and the others as often as wanted.
-//   Ranks     every rank calls the same functions in the same order; those marked [collective] wait
-//   for
-//             the others.
+//   Ranks     every rank calls the same functions in the same order; those marked [collective]
+//             wait for the others.
 //   Threads   one at a time.
 //   Errors    kPeer, kDevice: a rank or a device failed. kMismatch: the loss or a gradient is not
-//   finite;
-//             the weights are those of the step before. kIo, kCorrupt: the data.
+//             finite; the weights are those of the step before. kIo, kCorrupt: the data.
+//   Program   the run's plan (run_plan.h), with which memcalc and shard-plan predict, is what runs.
+//
+// The bodies: trainer.cc the step and the operations of forward and backward; trainer_gradients.cc
+// sums and the norm; trainer_clip.cc clipping and the loss scale; trainer_update.cc the optimizer;
+// trainer_state.cc what checkpoints and weight files read and write; trainer_offload.cc what lies
+// beside the device; trainer_forward.cc validation and generated text.
 #pragma once
 
 #include <chrono>
@@ -29,7 +33,7 @@
 #include "lib/model/model.h"
 #include "lib/optim/loss_scaler.h"
 #include "lib/optim/optimizer.h"
-#include "lib/program/build.h"
+#include "lib/program/run_plan.h"
 #include "lib/train/backend.h"
 #include "lib/train/program_runner.h"
 #include "lib/train/unit_binding.h"
@@ -75,8 +79,8 @@ struct StateTensor {
   // In the order of OptimizerSpec::kept, of the same elements; empty where none is kept, every
   // rank holds all, or some is offloaded.
   std::vector<Tensor> optimizer;
-  // Of the last step, summed over the ranks, not clipped, times the step's loss_scale; of the type
-  // in which gradients are kept. Empty of a frozen tensor.
+  // The last step's gradient, summed over the ranks, not clipped, times the step's loss_scale, in
+  // the type in which gradients are kept. Empty for a frozen tensor.
   Tensor gradient;
 };
 
@@ -110,7 +114,7 @@ class Trainer {
   void fill_weights(const std::function<void(const StateTensor&, const Tensor& weight)>& fill);
   [[nodiscard]] const OffloadedMemory& offloaded() const { return *offloaded_; }
   // Whether state() is a shard.
-  [[nodiscard]] bool is_sharded() const { return built_.program.optimizer_shards > 1; }
+  [[nodiscard]] bool is_sharded() const { return plan_.step.program.optimizer_shards > 1; }
   // The elements of a state() tensor of `count` for which this rank stands: the ranks that hold the
   // same share them out.
   [[nodiscard]] Range own_share(size_t count) const;
@@ -134,21 +138,21 @@ class Trainer {
   std::vector<int32_t> generate(std::vector<int32_t> tokens, int count, double temperature);
 
   // The program of a step, and by OpId the seconds that each operation took in the last one.
-  [[nodiscard]] const StepProgram& program() const { return built_.program; }
+  [[nodiscard]] const StepProgram& program() const { return plan_.step.program; }
   [[nodiscard]] const std::vector<double>& op_seconds() const { return runner_->seconds(); }
   // From now on the kernels of each operation are waited for, so that these seconds are theirs.
   void finish_each_op() { runner_->finish_each(); }
   // From now on a GPU's kernels are recorded as CUDA graphs, one for each operation that starts the
   // same ones in every step; the bits stay as they are. Before the first step.
   void record_graphs();
-  // Of the operations of the last step, those that were such graphs.
+  // How many operations of the last step were such graphs.
   [[nodiscard]] int graphs_launched() const { return runner_->repeated_count(); }
 
   [[nodiscard]] int64_t steps_done() const { return step_; }
   [[nodiscard]] int64_t steps_skipped() const { return skipped_; }  // of those done
   [[nodiscard]] uint64_t samples_consumed() const { return samples_; }
-  [[nodiscard]] const Architecture& architecture() const { return architecture_; }
-  [[nodiscard]] size_t positions() const { return shape_.positions; }
+  [[nodiscard]] const Architecture& architecture() const { return plan_.architecture; }
+  [[nodiscard]] size_t positions() const { return plan_.shape.positions; }
   [[nodiscard]] bool has_validation() const { return valid_ != nullptr; }
 
  private:
@@ -187,7 +191,7 @@ class Trainer {
   [[nodiscard]] Tensor kept_of(size_t state, size_t place) const;
   std::function<void()> bind_train(const Op& op);
   std::function<void()> bind_next_batch(const Op& op);
-  std::unique_ptr<Pass> make_forward(const StepShape& shape, OpKind ending);
+  std::unique_ptr<Pass> make_forward(const StepShape& shape, StepProgram program);
   std::function<void()> bind_forward(const Pass& pass, const Op& op);
   Memory flat(BufferId buffer) const;
   [[nodiscard]] Stream& compute() const;
@@ -200,9 +204,7 @@ class Trainer {
   const RunConfig config_;
   Communicator& communicator_;
   Backend& backend_;
-  const Architecture architecture_;
-  const StepShape shape_;
-  const ParameterLayout layout_;
+  const RunPlan plan_;
   const RankGroups groups_;
   std::unique_ptr<Communicator> shard_group_;    // null: all ranks
   std::unique_ptr<Communicator> replica_group_;  // null: this rank alone
@@ -214,8 +216,6 @@ class Trainer {
   const WeightRounding rounding_;
   const WeightRounding host_rounding_;
   DeviceCalls calls_;
-  const Strategy& strategy_;
-  BuiltStep built_;
   std::vector<std::vector<TensorPart>> norm_parts_;
   std::vector<TensorPart> own_parts_;            // of the optimizer's tensors
   std::vector<TensorPart> all_parts_;            // every tensor whole

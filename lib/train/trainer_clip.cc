@@ -10,7 +10,7 @@
 
 namespace gxp {
 
-// Beside the sums of losses, the only place of a step where the host waits for the device.
+// Besides the sums of losses, the only place of a step where the host waits for the device.
 void Trainer::clip() {
   loss_sum_.fetch(compute());
   norm_sums_.fetch(compute());
@@ -38,15 +38,16 @@ void Trainer::clip() {
 
 // [collective] where gradients are sharded: the first such tensor of all ranks is named.
 void Trainer::fail_non_finite() {
-  const std::vector<TensorPart> trained = trainable_parts(architecture_, own_parts_);
+  const std::vector<TensorPart> trained = trainable_parts(plan_.architecture, own_parts_);
   const TensorPart* found = find_non_finite(*backend_.ops, trained, gradients());
   std::array<int64_t, 1> first = {INT64_MAX};
   if (found != nullptr) first[0] = int64_t{found->unit} << 32 | found->tensor;
   if (is_sharded()) communicator_.all_reduce(memory_of(first), DType::kI64, ReduceOp::kMin);
   std::string tensor = "none";
   if (first[0] != INT64_MAX)
-    tensor =
-        architecture_.units[size_t(first[0] >> 32)].tensors[size_t(first[0] & 0xffffffff)].name;
+    tensor = plan_.architecture.units[size_t(first[0] >> 32)]
+                 .tensors[size_t(first[0] & 0xffffffff)]
+                 .name;
   const auto unsigned_nan = [](double x) { return std::isnan(x) ? std::fabs(x) : x; };
   if (scaler_) {
     fail(ErrorKind::kMismatch,

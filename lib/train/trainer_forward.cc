@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "lib/train/batch_place.h"
 #include "lib/train/trainer.h"
@@ -33,10 +34,10 @@ struct Trainer::Pass {
   std::function<void(const UnitTensors& head)> finish;
 };
 
-std::unique_ptr<Trainer::Pass> Trainer::make_forward(const StepShape& shape, OpKind ending) {
+std::unique_ptr<Trainer::Pass> Trainer::make_forward(const StepShape& shape, StepProgram program) {
   auto pass = std::make_unique<Pass>();
   pass->shape = shape;
-  pass->program = build_forward(architecture_, layout_, strategy_, shape, ending);
+  pass->program = std::move(program);
   pass->memory = std::make_unique<ProgramMemory>(*backend_.device, pass->program, *memory_);
   pass->runner =
       std::make_unique<ProgramRunner>(*backend_.lanes, pass->program, *pass->memory,
@@ -58,7 +59,7 @@ std::function<void()> Trainer::bind_forward(const Pass& pass, const Op& op) {
   if (op.kind == OpKind::kGatherParameters)
     return [this, &pass, op] { gather(pass.program, *pass.memory, op); };
   if (op.lane == Lane::kOffload) return offloaded_->bind(op, pass.program, *pass.memory);
-  const BindingContext context{architecture_, layout_, *pass.memory, pass.shape.rows,
+  const BindingContext context{plan_.architecture, plan_.layout, *pass.memory, pass.shape.rows,
                                pass.shape.positions};
   return [this, &pass, op, tensors = bind_unit(context, op)] {
     if (op.kind == OpKind::kForward) {
@@ -74,7 +75,7 @@ std::function<void()> Trainer::bind_forward(const Pass& pass, const Op& op) {
 double Trainer::validate() {
   GXP_ASSERT(has_validation());
   publish_parameters();
-  const std::unique_ptr<Pass> pass = make_forward(shape_, OpKind::kEvaluateLoss);
+  const std::unique_ptr<Pass> pass = make_forward(plan_.shape, plan_.validation.value());
   const SampleOrder order("sequential", 0, valid_->sample_count());
   BatchLoader loader(*valid_, order,
                      {communicator_.rank(), communicator_.world_size(), config_.train.micro_batch});
@@ -105,10 +106,11 @@ std::vector<int32_t> Trainer::generate(std::vector<int32_t> tokens, int count, d
     // see.
     const size_t window = std::min(tokens.size(), context);
     if (pass == nullptr || pass->shape.positions != window) {
-      StepShape shape = shape_;
+      StepShape shape = plan_.shape;
       shape.rows = 1;
       shape.positions = window;
-      pass = make_forward(shape, OpKind::kLogits);
+      pass = make_forward(shape, build_forward(plan_.architecture, plan_.layout, plan_.strategy,
+                                               shape, OpKind::kLogits));
     }
     pass->fill = [&](const Tensor& input, const Tensor&) {
       std::copy(tokens.end() - std::ptrdiff_t(window), tokens.end(), input.data<int32_t>());

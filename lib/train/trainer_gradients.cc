@@ -5,24 +5,24 @@
 namespace gxp {
 
 FlatShards Trainer::gradients() const {
-  const StepProgram& program = built_.program;
-  return {ShardPlaces::of_gradients(layout_, program.gradient_shards),
+  const StepProgram& program = plan_.step.program;
+  return {ShardPlaces::of_gradients(plan_.layout, program.gradient_shards),
           memory_->tensor(program.gradients)};
 }
 
 void Trainer::reduce_bucket(const Op& op) {
-  const Range& bucket = built_.buckets[size_t(op.bucket)].flat;
+  const Range& bucket = plan_.step.buckets[size_t(op.bucket)].flat;
   const Tensor sum =
       memory_->tensor(op.gradients.own.buffer).rows(op.gradients.own.begin, bucket.count);
   calls_.all_reduce(communicator_, sum.memory, sum.dtype, ReduceOp::kSum);
   if (!op.gradients.keeps) return;
   backend_.comm_ops->convert(
-      memory_->tensor(built_.program.gradients).rows(bucket.begin, bucket.count), sum);
+      memory_->tensor(plan_.step.program.gradients).rows(bucket.begin, bucket.count), sum);
 }
 
 void Trainer::scatter_gradients(const Op& op) {
-  const StepProgram& program = built_.program;
-  const Tensor whole = tensor_of_wrap(layout_, *memory_, op.wrap, op.gradients.own);
+  const StepProgram& program = plan_.step.program;
+  const Tensor whole = tensor_of_wrap(plan_.layout, *memory_, op.wrap, op.gradients.own);
   const bool all = op.collective.group == RankGroup::kShards;
   const Tensor theirs = all ? whole : own_part(whole, groups_.shard_size);
   if (op.collective.scatter)
@@ -42,7 +42,7 @@ void Trainer::scatter_gradients(const Op& op) {
 
 void Trainer::add_gradients(const Op& op) {
   const auto view = [&](const FlatView& at) {
-    return tensor_of_wrap(layout_, *memory_, op.wrap, at);
+    return tensor_of_wrap(plan_.layout, *memory_, op.wrap, at);
   };
   if (op.gradients.earlier.buffer == kNoBuffer)
     backend_.ops->convert(view(op.gradients.own), view(op.gradients.added));
@@ -53,7 +53,7 @@ void Trainer::add_gradients(const Op& op) {
 // One sum for each part of all parameters, whoever holds it, added up in their order: so the norm
 // has the same bits under every strategy.
 void Trainer::measure() {
-  const StepProgram& program = built_.program;
+  const StepProgram& program = plan_.step.program;
   const Memory sums = flat(program.norm_parts);
   const size_t each = norm_parts_.size() / size_t(groups_.world_size);
   for (size_t part = 0; part < norm_parts_.size(); ++part) {
@@ -64,7 +64,7 @@ void Trainer::measure() {
   }
 }
 
-// Those of rank 0's shard come first.
+// The parts of rank 0's shard come first.
 size_t Trainer::place_of_norm_part(size_t part) const {
   const size_t each = norm_parts_.size() / size_t(groups_.world_size);
   return size_t(groups_.owner_of(int(part / each))) * each + part % each;

@@ -24,8 +24,7 @@ struct HeldTensor {
   bool everywhere;  // every rank holds these elements
 };
 
-// What is copied at a time between a trainer, some of whose state may lie beside its device, and a
-// file.
+// Copied at a time between a file and a trainer, some of whose state may be offloaded.
 constexpr size_t kSentElements = size_t{4} << 20;
 
 // act(piece, memory) for `share` of what is held, piece by piece, in order.
@@ -97,7 +96,7 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
        checkpoint.path(), list(held), optim.name, list(kept));
 }
 
-// Of each tensor: what was frozen has left none.
+// A tensor that was frozen has left no optimizer state.
 void check_kept_of(const Checkpoint& checkpoint, const HeldTensor& held) {
   if (held.info.role == Role::kWeight) return;
   if (checkpoint.find(held.info.name, held.info.role) != nullptr) return;

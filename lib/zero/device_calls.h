@@ -6,8 +6,9 @@
 
 namespace gxp {
 
-// As the communicator's functions of the same names. Where its engine reaches the memory, that is
-// all; else a call goes through pinned memory of the host, as large as the largest so far.
+// The communicator's functions of the same names, for memory of a device. Where the communicator's
+// engine reaches that memory, it works there; else a call goes through pinned memory of the host,
+// which is as large as the largest call so far.
 //   Order    after what the stream was given: each call is a Work of the stream, or the caller's
 //            while nothing is queued. When it returns, the device holds the result.
 //   Cost     two copies over the link to the device, before and after the call. They are not cut

@@ -11,8 +11,8 @@ namespace gxp {
 
 // Allocates each persistent buffer of the device by its kind, and one arena for all others. Nothing
 // is allocated later. Offloaded buffers have no memory here (offloaded_memory.h).
-//   Ownership  owns what it allocated; shared memory belongs to the ProgramMemory it was taken
-//   from.
+//   Ownership  owns what it allocated; shared memory belongs to the ProgramMemory that it was taken
+//              from.
 class ProgramMemory {
  public:
   ProgramMemory(Device& device, const StepProgram& program);

@@ -17,7 +17,7 @@
 namespace gxp {
 namespace {
 
-// Of one read or write: several are under way, and more bytes each gain nothing.
+// The size of one read or write: several are under way, and more bytes each gain nothing.
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
 struct Free {

@@ -1,5 +1,5 @@
-// What a step program keeps beside the device, behind its buffers: whole ones and the rest of
-// others.
+// The offloaded memory of a step program: whole persistent buffers, and the rest of buffers of
+// which a part is on the device.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace gxp {
 
-// Of a program without offloaded buffers it is empty, and read() and write() copy memory.
+// For a program without offloaded buffers this is empty, and read() and write() copy memory.
 //   Threads   one at a time.
 //   Errors    as OffloadStore.
 class OffloadedMemory {
