@@ -30,12 +30,12 @@
 #define GXP_VEC_BYTES 32
 namespace gxp::avx2 {
 namespace {
+// The order matters: each file uses those above it.
+// clang-format off
 #include "kernels/cpu/vec.inc"
 // The families need the vectors, some of them half types, attention the products too.
 #include "kernels/cpu/half.inc"
-// Behind it.
 #include "kernels/cpu/attention/product.inc"
-// Behind it.
 #include "kernels/cpu/attention/attention.inc"
 #include "kernels/cpu/classifier.inc"
 #include "kernels/cpu/convert.inc"
@@ -44,6 +44,7 @@ namespace {
 #include "kernels/cpu/fold.inc"
 #include "kernels/cpu/quantize.inc"
 #include "kernels/cpu/rows.inc"
+// clang-format on
 }  // namespace
 
 const CpuKernels kCpuKernels = {kElementwiseKernels, kRowKernels,   kClassifierKernels,

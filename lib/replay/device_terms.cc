@@ -3,76 +3,96 @@
 #include <algorithm>
 
 #include "kernels/cudnn_workspace.h"
-#include "lib/base/bytes.h"
+#include "kernels/product_scratch.h"
 
 namespace gxp {
 namespace {
 
-// cuBLASLt's workspace (kernels/cuda/gemm/cublas_products.h), of the compute lane.
-constexpr uint64_t kProductWorkspace = uint64_t{32} << 20;
-
-// Of an operand of an 8-bit product (kernels/cuda/gemm/cuda_float8.cc): its scale, and its codes as they
-// are, or transposed with rows up to a multiple of 16.
-constexpr uint64_t kFloat8Alignment = 256;
-uint64_t codes(uint64_t rows, uint64_t columns) {
-  return round_up(rows * columns, kFloat8Alignment);
-}
-uint64_t transposed_codes(uint64_t rows, uint64_t columns) {
-  return codes(round_up(rows, 16), columns);
+// A tensor of which only shape and type are looked at, and that it is there.
+Tensor planned(DType type, size_t rows, size_t columns) {
+  static std::byte place;
+  return {{&place, rows * columns * size_of(type), MemorySpace::kCuda}, type, {rows, columns}};
 }
 
-// The most that products with a matrix of a block take for operands. Backward makes the codes of
-// dout both ways, then those of the weight, then in their place those of the input. But where an
-// activation comes between the two products, in Llama's last one, dout has them apart.
-uint64_t float8_operands(uint64_t tokens, const TensorSpec& weight, bool inputs_first,
-                         bool has_backward, bool is_apart) {
-  const uint64_t in = weight.shape[inputs_first ? 0 : 1];
-  const uint64_t out = weight.shape[inputs_first ? 1 : 0];
-  const uint64_t scales = 2 * kFloat8Alignment;
-  const uint64_t matrix = codes(in, out);
-  const uint64_t forward = scales + codes(tokens, in) + matrix;
-  if (!has_backward) return forward;
-  const uint64_t dout = codes(tokens, out);
-  const uint64_t of_input = scales + dout + matrix;
-  if (weight.frozen) return std::max(forward, of_input);
-  const uint64_t turned = transposed_codes(tokens, out);
-  const uint64_t turned_in = transposed_codes(tokens, in);
-  const uint64_t backward = is_apart ? std::max(of_input, scales + turned + turned_in)
-                                     : scales + dout + turned + std::max(matrix, turned_in);
-  return std::max(forward, backward);
-}
+// The products of one micro-batch with a matrix of a block (lib/model).
+class MatrixScratch {
+ public:
+  MatrixScratch(const Architecture& architecture, const TensorSpec& matrix, size_t tokens)
+      : is_outputs_first_(!architecture.inputs_first),
+        float8_(architecture.float8),
+        is_frozen_(matrix.frozen),
+        input_(matrix.input) {
+    const DType type = architecture.compute;
+    const size_t inputs = matrix.shape[is_outputs_first_ ? 1 : 0];
+    const size_t outputs = matrix.shape[is_outputs_first_ ? 0 : 1];
+    // The gradient of the residual stream is f32, and a matrix as wide may get it.
+    const bool is_of_stream = outputs == size_t(architecture.config.hidden);
+    in_ = planned(type, tokens, inputs);
+    out_ = planned(type, tokens, outputs);
+    dout_ = planned(is_of_stream ? DType::kF32 : type, tokens, outputs);
+    weight_ = planned(type, matrix.shape[0], matrix.shape[1]);
+    dweight_ = planned(DType::kF32, matrix.shape[0], matrix.shape[1]);
+  }
 
-uint64_t float8_operands(const RunPlan& plan) {
+  [[nodiscard]] size_t forward() const {
+    return scratch_of_matmul(
+        out_, in_, weight_,
+        {.transpose_b = is_outputs_first_, .float8 = operands_of_forward(float8_)});
+  }
+
+  // What is made again is the argument of the GELU; nobody wants its value.
+  [[nodiscard]] size_t recompute() const {
+    if (input_ != ProductInput::kGelu) return 0;
+    return scratch_of({.x = in_, .in = out_, .weight = weight_, .bias = {}, .float8 = float8_});
+  }
+
+  [[nodiscard]] size_t backward() const {
+    if (input_ == ProductInput::kGated) return gated_backward();
+    return scratch_of({.dx = in_,
+                       .dweight = is_frozen_ ? Tensor() : dweight_,
+                       .dout = dout_,
+                       .in = in_,
+                       .weight = weight_,
+                       .outputs_first = is_outputs_first_,
+                       .float8 = float8_});
+  }
+
+ private:
+  // Two products, between which the activation's backward is.
+  [[nodiscard]] size_t gated_backward() const {
+    const Float8Operands float8 =
+        float8_ ? Float8Operands{Float8::kE5M2, Float8::kE4M3} : Float8Operands{};
+    const size_t of_input = scratch_of_matmul(
+        in_, dout_, weight_, {.transpose_b = !is_outputs_first_, .float8 = float8});
+    if (is_frozen_) return of_input;
+    return std::max(
+        of_input, scratch_of_matmul(dweight_, dout_, in_, {.transpose_a = true, .float8 = float8}));
+  }
+
+  Tensor in_, out_, dout_, weight_, dweight_;
+  bool is_outputs_first_, float8_, is_frozen_;
+  ProductInput input_;
+};
+
+// The most that a product of a block takes. One is run after the other, in the same memory.
+uint64_t product_scratch(const RunPlan& plan) {
   const Architecture& architecture = plan.architecture;
+  const bool recomputes = std::ranges::any_of(
+      plan.step.program.ops, [](const Op& op) { return op.kind == OpKind::kRecompute; });
   const auto lowest = size_t(architecture.lowest_trained_unit());
-  uint64_t most = 0;
+  size_t most = kProductWorkspaceBytes;
   for (size_t u = 0; u < architecture.units.size(); ++u) {
     const UnitSpec& unit = architecture.units[u];
     if (unit.kind != UnitKind::kBlock) continue;
-    for (const TensorSpec& weight : unit.tensors) {
-      if (weight.shape.size() != 2) continue;
-      const bool is_apart = !architecture.inputs_first && &weight == &unit.tensors.back();
-      most = std::max(most, float8_operands(plan.shape.rows * plan.shape.positions, weight,
-                                            architecture.inputs_first, u >= lowest, is_apart));
+    for (const TensorSpec& tensor : unit.tensors) {
+      if (tensor.shape.size() != 2) continue;
+      const MatrixScratch matrix(architecture, tensor, plan.shape.rows * plan.shape.positions);
+      most = std::max(most, matrix.forward());
+      if (recomputes) most = std::max(most, matrix.recompute());
+      if (u >= lowest) most = std::max(most, matrix.backward());
     }
   }
   return most;
-}
-
-// In half precision, the copy of a gradient of the residual stream that is multiplied.
-uint64_t copied_stream(const RunPlan& plan, const RunConfig& config) {
-  if (config.train.precision == "fp32") return 0;
-  const uint64_t tokens = plan.shape.rows * plan.shape.positions;
-  return tokens * uint64_t(config.model.hidden) * sizeof(uint16_t);
-}
-
-// In half precision, a GELU that nobody wants where its argument is made again.
-uint64_t gelu_made_again(const RunPlan& plan, const RunConfig& config) {
-  const auto is_recompute = [](const Op& op) { return op.kind == OpKind::kRecompute; };
-  if (config.train.precision == "fp32" || config.model.family != "gpt2") return 0;
-  if (std::ranges::none_of(plan.step.program.ops, is_recompute)) return 0;
-  const uint64_t tokens = plan.shape.rows * plan.shape.positions;
-  return tokens * 4 * uint64_t(config.model.hidden) * sizeof(uint16_t);
 }
 
 // What attention by cuDNN takes, where it may be computed so (kernels/cuda/attention/cuda_attention.h).
@@ -98,13 +118,7 @@ DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan, bool o
   const uint64_t width = measured_width(on_gpu);
   DeviceTerms terms{.start_bytes = 3 * width * width * sizeof(float)};
   if (!on_gpu) return terms;
-  // One after the other, in the same memory.
-  const uint64_t beside_product =
-      plan.architecture.float8
-          ? float8_operands(plan)
-          : std::max(copied_stream(plan, config), gelu_made_again(plan, config));
-  terms.workspace_bytes =
-      std::max(kProductWorkspace + beside_product, attention_workspace(plan, config));
+  terms.workspace_bytes = std::max(product_scratch(plan), attention_workspace(plan, config));
   terms.holds_collectives = false;
   return terms;
 }

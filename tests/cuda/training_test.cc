@@ -134,13 +134,16 @@ TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {
 }
 
 TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some kilobytes") {
-  // Operands of 8 bits of more than some kilobytes.
+  // Copies of operands of more than some kilobytes.
   const Settings large = {"model.init=normal", "model.hidden=128", "train.micro_batch=8"};
   const auto [folder, types] = GENERATE_COPY(table<std::string, Settings>(
       {{"gpt2-tiny", {}},
        {"llama-tiny", {}},
        {"gpt2-tiny", kBf16},
        {"llama-tiny", kBf16},
+       {"gpt2-tiny", kBf16 + large},
+       {"llama-tiny", kBf16 + large + Settings{"model.mlp_hidden=512"}},
+       {"gpt2-tiny", kBf16 + large + Settings{"train.recompute=full"}},
        {"gpt2-tiny", kFloat8 + large},
        {"llama-tiny", kFloat8Llama + large + Settings{"model.mlp_hidden=512"}},
        {"gpt2-tiny", kFloat8 + large + Settings{"train.frozen=[\"h.*.weight\"]"}}}));

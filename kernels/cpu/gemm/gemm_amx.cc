@@ -16,15 +16,16 @@
 #define GXP_VEC_BYTES 64
 namespace gxp::amx {
 namespace {
+// The order matters: each file uses those above it.
+// clang-format off
 #include "kernels/cpu/vec.inc"
 // Panels are packed from vectors, and from half types.
 #include "kernels/cpu/half.inc"
 // What is packed, how it is multiplied, and how products are cut into tiles.
 #include "kernels/cpu/gemm/gemm_source.inc"
-// Behind it.
 #include "kernels/cpu/gemm/gemm_out.inc"
-// Behind it.
 #include "kernels/cpu/gemm/gemm_pairs.inc"
+// clang-format on
 
 // LDTILECFG's operand: palette 1 has eight tiles of up to 16 rows of 64 bytes.
 struct TileConfiguration {
@@ -63,10 +64,11 @@ class Tiles {
   }
 };
 
-// Behind it.
+// The order matters: each file uses those above it.
+// clang-format off
 #include "kernels/cpu/gemm/gemm_tiles.inc"
-// Behind it.
 #include "kernels/cpu/gemm/gemm.inc"
+// clang-format on
 }  // namespace
 
 const GemmKernel kGemmKernel = {"amx",    compute_part, kScratchElements,

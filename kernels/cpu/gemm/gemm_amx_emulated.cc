@@ -15,15 +15,16 @@
 #define GXP_VEC_BYTES 16
 namespace gxp::amx_emulated {
 namespace {
+// The order matters: each file uses those above it.
+// clang-format off
 #include "kernels/cpu/vec.inc"
 // Panels are packed from vectors, and from half types.
 #include "kernels/cpu/half.inc"
 // What is packed, how it is multiplied, and how products are cut into tiles.
 #include "kernels/cpu/gemm/gemm_source.inc"
-// Behind it.
 #include "kernels/cpu/gemm/gemm_out.inc"
-// Behind it.
 #include "kernels/cpu/gemm/gemm_pairs.inc"
+// clang-format on
 
 // The instructions' flags are fixed: round to nearest, denormals are zero on the way in and out.
 float without_denormal(float x) {
@@ -89,10 +90,11 @@ class Tiles {
   std::array<Tile, 8> tiles_ = {};
 };
 
-// Behind it.
+// The order matters: each file uses those above it.
+// clang-format off
 #include "kernels/cpu/gemm/gemm_tiles.inc"
-// Behind it.
 #include "kernels/cpu/gemm/gemm.inc"
+// clang-format on
 }  // namespace
 
 const GemmKernel kGemmKernel = {"amx-emulated", compute_part, kScratchElements,

@@ -16,25 +16,27 @@
 #define GXP_VEC_BYTES 64
 namespace gxp::avx512_bf16 {
 namespace {
+// The order matters: each file uses those above it.
+// clang-format off
 #include "kernels/cpu/vec.inc"
 // Panels are packed from vectors, and from half types.
 #include "kernels/cpu/half.inc"
 // What is packed, how it is multiplied, and how products are cut into tiles.
 #include "kernels/cpu/gemm/gemm_source.inc"
-// Behind it.
 #include "kernels/cpu/gemm/gemm_out.inc"
-// Behind it.
 #include "kernels/cpu/gemm/gemm_pairs.inc"
+// clang-format on
 
 // The sums are f32; denormal operands and results count as zero, whatever the thread's settings.
 GXP_INLINE Vec multiply_add(Vec sum, IVec a, IVec b) {
   return Vec(_mm512_dpbf16_ps(__m512(sum), __m512bh(a), __m512bh(b)));
 }
 
-// Behind it.
+// The order matters: each file uses those above it.
+// clang-format off
 #include "kernels/cpu/gemm/gemm_registers.inc"
-// Behind it.
 #include "kernels/cpu/gemm/gemm.inc"
+// clang-format on
 }  // namespace
 
 const GemmKernel kGemmKernel = {"avx512-bf16", compute_part, kScratchElements,

@@ -12,6 +12,7 @@
 
 #include "kernels/cuda/cuda_queue.h"
 #include "kernels/ops.h"
+#include "kernels/product_scratch.h"
 #include "lib/base/dtype.h"
 
 namespace gxp {
@@ -56,8 +57,7 @@ struct FusionTrial {
 
 class CublasProducts {
  public:
-  // What NVIDIA advises for Hopper.
-  static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+  static constexpr size_t kWorkspaceBytes = kProductWorkspaceBytes;
 
   // `cache`: the file of gemm_cache.h, for which each product's algorithms are timed once; "": the
   // one that cuBLASLt holds for the best. `queue` outlives it.

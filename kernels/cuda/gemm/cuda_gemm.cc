@@ -10,8 +10,7 @@ namespace gxp {
 namespace {
 
 // Copies of operands lie behind cuBLASLt's workspace.
-constexpr size_t kFirstCopy = CublasProducts::kWorkspaceBytes;
-constexpr size_t kCopyAlignment = 256;
+constexpr size_t kFirstCopy = kProductWorkspaceBytes;
 
 // The largest power of two that divides the address, up to that of every buffer of a step program
 // (lib/program/step_program.h): so a product has one algorithm wherever its matrices are placed,
@@ -27,17 +26,6 @@ bool is_there(const AnyTensor& tensor) {
   return tensor.memory.data != nullptr;
 }
 
-// cuBLASLt multiplies operands of one type: the half type, if one of them is f32.
-DType type_of_product(const ConstTensor& a, const ConstTensor& b) {
-  return a.dtype == DType::kF32 ? b.dtype : a.dtype;
-}
-
-size_t copy_bytes(const ConstTensor& tensor, DType type) {
-  if (!is_there(tensor) || tensor.dtype == type) return 0;
-  const size_t bytes = tensor.count() * size_of(type);
-  return (bytes + kCopyAlignment - 1) / kCopyAlignment * kCopyAlignment;
-}
-
 // cuBLASLt reads and stores a GELU's argument as rows of halves, each a multiple of 8.
 constexpr uint32_t kArgumentAlignment = 16;
 bool is_argument_of_cublas(const Tensor& x, size_t columns) {
@@ -50,7 +38,7 @@ bool is_argument_of_cublas(const Tensor& x, size_t columns) {
 // The tensor, or its copy of another type in scratch memory, which has room for it behind
 // `scratch_used`.
 ConstTensor CudaGemm::converted(const ConstTensor& tensor, DType type, size_t& scratch_used) {
-  const size_t bytes = copy_bytes(tensor, type);
+  const size_t bytes = converted_bytes(tensor, type);
   if (bytes == 0) return tensor;
   const Memory copy = {queue_.scratch(scratch_used + bytes) + scratch_used,
                        tensor.count() * size_of(type), MemorySpace::kCuda};
@@ -77,8 +65,7 @@ void CudaGemm::matmul(const Tensor& out, const ConstTensor& a, const ConstTensor
   GXP_ASSERT(a.count() == product.m * product.k && b.count() == product.k * product.n);
   GXP_ASSERT(!options.accumulate || !has_residual);
   if (out.count() == 0) return;
-  queue_.scratch(kFirstCopy + copy_bytes(a, product.operands) + copy_bytes(b, product.operands) +
-                 copy_bytes(options.bias, out.dtype));
+  queue_.scratch(scratch_of_matmul(out, a, b, options));
   size_t used = kFirstCopy;
   const ConstTensor left = converted(a, product.operands, used);
   const ConstTensor right = converted(b, product.operands, used);
@@ -124,7 +111,7 @@ void CudaGemm::linear_gelu(const LinearGelu& layer) {
       layer.weight.dtype != x.dtype || layer.bias.dtype != x.dtype)
     return gelu_apart(layer);
   // One product, whether its GELU is wanted or not: another one's x might have other bits.
-  std::byte* const scratch = queue_.scratch(kFirstCopy + x.count() * size_of(x.dtype));
+  std::byte* const scratch = queue_.scratch(scratch_of(layer));
   void* const out =
       is_there(layer.activated) ? array_of(layer.activated).data : scratch + kFirstCopy;
   const ProductPlaces places = {array_of(layer.in).data,
@@ -162,7 +149,7 @@ void CudaGemm::linear_backward(const LinearBackward& layer) {
   if (layer.float8) return linear_backward_float8(layer);
   GXP_ASSERT(layer.in.dtype == layer.weight.dtype);  // else its copy would replace that of dout
   size_t used = kFirstCopy;
-  queue_.scratch(kFirstCopy + copy_bytes(layer.dout, layer.weight.dtype));
+  queue_.scratch(scratch_of(layer));
   const ConstTensor dout = converted(layer.dout, layer.weight.dtype, used);
   if (layer.of_gelu)
     differentiate_gelu(layer, dout);
@@ -225,8 +212,7 @@ void CudaGemm::multiply_float8(const Tensor& out, const ConstTensor& a, const Co
                                const MatmulOptions& options) {
   const Float8Ways a_ways{.as_stored = !options.transpose_a, .transposed = options.transpose_a};
   const Float8Ways b_ways{.as_stored = options.transpose_b, .transposed = !options.transpose_b};
-  const size_t bytes = float8_bytes(a, a_ways) + float8_bytes(b, b_ways);
-  std::byte* at = queue_.scratch(kFirstCopy + bytes) + kFirstCopy;
+  std::byte* at = queue_.scratch(scratch_of_matmul(out, a, b, options)) + kFirstCopy;
   const Float8Matrix left = make_float8(queue_, at, a, options.float8.a, a_ways);
   const Float8Matrix right = make_float8(queue_, at, b, options.float8.b, b_ways);
   const size_t k = options.transpose_a ? a.shape.rows() : a.shape.columns();
@@ -276,10 +262,7 @@ void CudaGemm::linear_backward_float8(const LinearBackward& layer) {
   const Float8Ways dout_ways{.as_stored = true, .transposed = trains};
   const Float8Ways weight_ways{.as_stored = !turned, .transposed = turned};
   const Float8Ways in_ways{.as_stored = false, .transposed = true};
-  const size_t second = std::max(float8_bytes(layer.weight, weight_ways),
-                                 trains ? float8_bytes(layer.in, in_ways) : 0);
-  std::byte* at =
-      queue_.scratch(kFirstCopy + float8_bytes(layer.dout, dout_ways) + second) + kFirstCopy;
+  std::byte* at = queue_.scratch(scratch_of(layer)) + kFirstCopy;
   const Float8Matrix dout = make_float8(queue_, at, layer.dout, Float8::kE5M2, dout_ways);
   std::byte* place = at;
   const Float8Matrix weight = make_float8(queue_, place, layer.weight, Float8::kE4M3, weight_ways);

@@ -11,7 +11,7 @@
 
 namespace gxp {
 
-// Of one matrix, in the GPU's memory: nobody on the host waits for it.
+// The scale of one matrix, in the GPU's memory: nobody on the host waits for it.
 struct Float8Scale {
   uint32_t largest;  // the bits of its largest |x|
   float factor;      // times a code's number is what the matrix has
@@ -25,8 +25,6 @@ struct Float8Codes {
   uint8_t* as_stored = nullptr;   // (rows, columns); none if null
   uint8_t* transposed = nullptr;  // (columns, float8_rows(rows)); none if null
 };
-// With zeros up to a multiple of 16: rows that a product sums over.
-constexpr size_t float8_rows(size_t rows) { return (rows + 15) / 16 * 16; }
 
 // Makes the codes of x(rows, columns), in one read of it, and sets `scale->factor`, from `largest`.
 // Columns are a multiple of 4 and x lies in fours.
