@@ -32,8 +32,8 @@ struct CostedPlan {
   std::vector<ChangedSetting> changes = {};
 };
 
-// The Pareto front: from the smallest plan on, those that are faster than all smaller ones; of equal
-// plans the first.
+// The Pareto front: from the smallest plan on, those that are faster than all smaller ones; the
+// first of equal plans.
 template <class Plan>
 std::vector<CostedPlan<Plan>> pareto_of(std::vector<CostedPlan<Plan>> plans) {
   std::ranges::stable_sort(plans, [](const auto& a, const auto& b) {
@@ -62,8 +62,8 @@ using MemorySaving = std::vector<PlanVariant<Plan>> (*)(const Plan& plan);
 template <class Plan>
 struct PlanSpace {
   std::vector<MemorySaving<Plan>> savings;  // from the cheapest to the dearest
-  // Completes a plan with what follows from its settings; its cost, or nothing if it is not possible
-  // or does not fit.
+  // Completes a plan with the values that follow from its settings. Returns its cost, or nothing if
+  // the plan is not possible or does not fit.
   std::function<std::optional<PlanCost>(Plan& plan)> cost_if_it_fits;
 };
 

@@ -134,8 +134,8 @@ uint64_t Stage::recomputed() const {
   return bytes;
 }
 
-// DTensor's loss over a vocabulary cut over GPUs has one more float32 copy. PyTorch's pipeline keeps
-// the logits of all micro-batches, and concatenates copies of them.
+// DTensor's loss over a vocabulary cut over GPUs has one more float32 copy. PyTorch's pipeline
+// keeps the logits of all micro-batches, and concatenates copies of them.
 uint64_t Stage::bytes_per_logit() const {
   auto each = uint64_t(software_.logit_bytes);
   if (is_fsdp2() && plan_.tensor > 1) each += 4;
@@ -163,11 +163,11 @@ Bytes Stage::deepspeed_buffers() const {
           "DeepSpeed stage_1_and_2.py: two reduce buckets, a flattened one, float32 gradients"};
 }
 
-// A unit U that runs has two 16-bit copies of its parameters, the next unit one, and the gradients
+// The unit U that runs has two 16-bit copies of its parameters and the next unit one; the gradients
 // to reduce are float32.
-// FSDP2 holds 16-bit copies of the root module R (all that is outside the blocks) and of two blocks,
-// plus all-gather buffers. Those belong to a stream of their own, so the allocator cannot reuse them
-// for anything else; the reduce-scatter's input lies where activations were.
+// FSDP2 holds 16-bit copies of the root module R (all that is outside the blocks) and of two
+// blocks, plus all-gather buffers. Those belong to a stream of their own, so the allocator cannot
+// reuse them; the reduce-scatter's input takes memory that activations have left.
 // A pipeline keeps all that it has gathered, and float32 gradients of one piece until its last
 // micro-batch.
 Bytes Stage::buffers() const {

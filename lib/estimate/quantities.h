@@ -1,4 +1,5 @@
-// What a model on a GPU may have more of until the memory is full, and the GPUs that it needs. Pure.
+// What a model on a GPU may have more of until the memory is full, and the fewest GPUs that it
+// needs. Pure.
 #pragma once
 
 #include <optional>

@@ -85,22 +85,40 @@ RunVariants offload_states(const RunConfig& config) {
   return variants;
 }
 
+// A run of the same peak whose program is short: from the third micro-batch on, none takes more
+// memory than the one before, unless all their sums are kept apart.
+RunConfig with_few_micro_batches(RunConfig run) {
+  if (run.train.deterministic != "any-world-size")
+    run.train.grad_accum = std::min(run.train.grad_accum, 3);
+  return run;
+}
+
 }  // namespace
 
 std::vector<CostedPlan<RunConfig>> runs_that_fit(
     const RunConfig& config, int world_size, uint64_t limit_bytes,
     const std::function<uint64_t(const RunConfig&)>& peak_of) {
   constexpr size_t kMostWays = 3;
+  const auto is_possible = [&](const RunConfig& run) {
+    return run.offload.parameters == "none" || can_offload_parameters(run.parallel, world_size);
+  };
   const auto cost_if_it_fits = [&](const RunConfig& run) -> std::optional<PlanCost> {
-    const bool offloads = run.offload.parameters != "none";
-    if (offloads && !can_offload_parameters(run.parallel, world_size)) return std::nullopt;
-    const uint64_t bytes = peak_of(run);
+    if (!is_possible(run)) return std::nullopt;
+    const uint64_t bytes = peak_of(with_few_micro_batches(run));
     if (bytes > limit_bytes) return std::nullopt;
     return PlanCost{bytes};
   };
   PlanSpace<RunConfig> space{{recompute_more_units, accumulate_more, offload_states},
                              cost_if_it_fits};
   if (world_size > 1) space.savings.insert(space.savings.begin(), shard_more);
+  // A plan takes milliseconds, and there are hundreds: if all savings together do not suffice, none
+  // is searched for.
+  RunConfig smallest = config;
+  for (const auto& saving : space.savings) {
+    for (const auto& variant : saving(smallest))
+      if (is_possible(variant.plan)) smallest = variant.plan;
+  }
+  if (!cost_if_it_fits(smallest)) return {};
   return plans_that_fit(space, config, kMostWays);
 }
 

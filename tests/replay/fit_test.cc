@@ -30,6 +30,12 @@ TEST_CASE("every way that is offered fits, and there are up to three", "[forecas
   for (const auto& way : found) CHECK(way.cost.bytes <= limit);
 }
 
+TEST_CASE("the bytes of a way are the peak of the run with all its micro-batches", "[forecast]") {
+  const RunConfig config = small_run({"train.micro_batch=8", "train.grad_accum=3"});
+  for (const auto& way : ways(config, 2, peak_on(config, 2) * 8 / 10))
+    CHECK(peak_on(way.plan, 2) == way.cost.bytes);
+}
+
 TEST_CASE("nothing fits into nothing", "[forecast]") {
   CHECK(ways(small_run({}), 2, 1000).empty());
 }
