@@ -2,6 +2,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -106,21 +108,25 @@ TEST_CASE("a verdict of the store wakes every waiter", "[peer_loss]") {
 }
 
 TEST_CASE("a peer that ends when it has all it waited for fails nobody", "[peer_loss]") {
-  constexpr int kRounds = 300;
-  std::vector<std::string> failed;
-  for (int i = 0; i < kRounds; ++i) {
-    InprocWorld world(2);
-    const auto errors = run_all(2, [&](int rank) {
+  constexpr int kRanks = 5;
+  constexpr int kWorlds = 3000;
+  std::vector<std::string> failures;
+  for (int i = 0; i < kWorlds; ++i) {
+    InprocWorld world(kRanks);
+    const auto errors = run_all(kRanks, [&](int rank) {
       const auto transport = world.make_transport(rank);
-      const auto out = payload(64, rank, 1 - rank);
-      const Ticket send = transport->send(1 - rank, 1, memory_of(out));
-      if (rank == 0) receive(*transport, 1, 64);
-      transport->wait(send, soon());
-      if (rank == 1) receive(*transport, 0, 64);
+      const auto out = payload(64, rank, 0);
+      std::vector<Ticket> sends;
+      for (int peer = 0; peer < kRanks; ++peer) {
+        if (peer != rank) sends.push_back(transport->send(peer, 1, memory_of(out)));
+      }
+      for (int peer = 0; peer < kRanks; ++peer) {
+        if (peer != rank) receive(*transport, peer, 64);
+      }
+      for (const Ticket send : sends) transport->wait(send, soon());
     });
-    for (const std::string& error : errors) {
-      if (!error.empty()) failed.push_back(error);
-    }
+    std::ranges::copy_if(errors, std::back_inserter(failures),
+                         [](const std::string& error) { return !error.empty(); });
   }
-  CHECK(failed == std::vector<std::string>{});
+  CHECK(failures == std::vector<std::string>{});
 }
