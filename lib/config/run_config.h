@@ -116,9 +116,11 @@ struct CommConfig {
             "Algorithm of those operations that have one of this name; auto: the one predicted to "
             "be fastest. direct, between ranks that share memory, goes by the fastest of three "
             "ways: copied, kernel, tiles; these names ask for one of them."),
-        field("channels", &S::channels,
-              "Parallel rings of the ring algorithm; 0: as many as are predicted to be fastest.",
-              between(0, 64)),
+        field(
+            "channels", &S::channels,
+            "Parallel rings of the algorithms that have them, ring and hierarchical; 0: as many as "
+            "are predicted to be fastest.",
+            between(0, 64)),
         field("segment_bytes", &S::segment_bytes,
               "Bytes of one step of the pipeline; 0: chosen by the cost model.",
               between(0, 1u << 30)),
