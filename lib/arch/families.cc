@@ -6,6 +6,7 @@
 #include "lib/arch/gpt2.h"
 #include "lib/arch/llama.h"
 #include "lib/base/error.h"
+#include "lib/base/find_row.h"
 
 namespace gxp {
 
@@ -19,20 +20,12 @@ const std::vector<Family>& families() {
 
 bool Family::has(std::string_view key) const { return std::ranges::find(keys, key) != keys.end(); }
 
-std::vector<std::string_view> family_names() {
-  std::vector<std::string_view> names;
-  for (const Family& family : families()) names.push_back(family.name);
-  return names;
-}
+std::vector<std::string_view> family_names() { return row_names(families()); }
 
 std::string families_in_words() { return fmt::format("{}", fmt::join(family_names(), " or ")); }
 
 std::vector<std::string_view> families_with(std::string_view key) {
-  std::vector<std::string_view> names;
-  for (const Family& family : families()) {
-    if (family.has(key)) names.push_back(family.name);
-  }
-  return names;
+  return rows_with(families(), key);
 }
 
 const Family& find_family(std::string_view name) {

@@ -8,6 +8,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/base/find_row.h"
 
 namespace gxp {
 namespace {
@@ -87,18 +88,10 @@ bool OptimizerRow::has(std::string_view key) const {
   return std::ranges::find(keys, key) != keys.end();
 }
 
-std::vector<std::string_view> optimizer_names() {
-  std::vector<std::string_view> names;
-  for (const OptimizerRow& row : optimizers()) names.push_back(row.name);
-  return names;
-}
+std::vector<std::string_view> optimizer_names() { return row_names(optimizers()); }
 
 std::vector<std::string_view> optimizers_with(std::string_view key) {
-  std::vector<std::string_view> names;
-  for (const OptimizerRow& row : optimizers()) {
-    if (row.has(key)) names.push_back(row.name);
-  }
-  return names;
+  return rows_with(optimizers(), key);
 }
 
 const OptimizerRow& find_optimizer(std::string_view name) {

@@ -189,15 +189,6 @@ std::vector<std::vector<TensorShape>> unit_shapes(const PublishedModel& model) {
   return units;
 }
 
-uint64_t parameters_in_small_tensors(const PublishedModel& model, uint64_t elements) {
-  uint64_t parameters = 0;
-  for (const auto& unit : unit_shapes(model)) {
-    for (const TensorShape& shape : unit)
-      if (count_of(shape) < elements) parameters += count_of(shape);
-  }
-  return parameters;
-}
-
 uint64_t largest_module(const PublishedModel& model) {
   const uint64_t embedding = model.vocabulary * model.hidden;
   const uint64_t mlp = model.mlp * model.hidden;

@@ -55,9 +55,6 @@ uint64_t block_parameter_count(const PublishedModel& model);
 using TensorShape = std::vector<uint64_t>;
 std::vector<std::vector<TensorShape>> unit_shapes(const PublishedModel& model);
 
-// Parameters in tensors of less than `elements`.
-uint64_t parameters_in_small_tensors(const PublishedModel& model, uint64_t elements);
-
 // Parameters of the largest module that has any of its own: an embedding, or one linear layer with
 // its bias. DeepSpeed's "largest layer", which is no transformer block.
 uint64_t largest_module(const PublishedModel& model);

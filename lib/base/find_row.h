@@ -1,4 +1,4 @@
-// The row of a table that a user has named.
+// Rows of a table by their names: the one that a user has named, and all.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,6 +24,23 @@ const auto& find_row(const Table& table, std::string_view name, std::string_view
   }
   fail(ErrorKind::kUsage, "{} '{}' is unknown{}; use one of: {}", option, name,
        did_you_mean(name, names), fmt::join(names, ", "));
+}
+
+template <class Table>
+std::vector<std::string_view> row_names(const Table& table) {
+  std::vector<std::string_view> names;
+  for (const auto& row : table) names.push_back(row.name);
+  return names;
+}
+
+// The names of those rows that have a setting of this key.
+template <class Table>
+std::vector<std::string_view> rows_with(const Table& table, std::string_view key) {
+  std::vector<std::string_view> names;
+  for (const auto& row : table) {
+    if (row.has(key)) names.push_back(row.name);
+  }
+  return names;
 }
 
 }  // namespace gxp

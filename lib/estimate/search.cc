@@ -149,6 +149,10 @@ Variants take_more_gpus(const TrainPlan& plan) {
   return variants;
 }
 
+double seconds_of(const TrainCase& question) {
+  return question.hardware == nullptr ? 0 : predict_time(question).seconds();
+}
+
 // Whether `sequences` of a step can be dealt out to the copies of the model; if so, in as many
 // micro-batches as that takes.
 bool deal_out(uint64_t sequences, TrainPlan& plan) {
@@ -173,8 +177,7 @@ PlanGrid full_grid(const TrainCase& base, uint64_t global_batch) {
 }
 
 PlanCost cost_of(const TrainCase& question) {
-  return {predict_memory(question).total(),
-          question.hardware == nullptr ? 0 : predict_time(question).seconds()};
+  return {predict_memory(question).total(), seconds_of(question)};
 }
 
 SearchResult search_plans(const TrainCase& base, const PlanGrid& grid, uint64_t limit_bytes) {
@@ -184,7 +187,7 @@ SearchResult search_plans(const TrainCase& base, const PlanGrid& grid, uint64_t 
     ++result.tried;
     const uint64_t bytes = predict_memory(question).total();
     if (bytes > limit_bytes) return;
-    fitting.push_back({question.plan, {bytes, predict_time(question).seconds()}});
+    fitting.push_back({question.plan, {bytes, seconds_of(question)}});
   });
   walk.cut_model();
   result.fitting = fitting.size();
@@ -200,8 +203,9 @@ std::vector<CostedPlan<TrainPlan>> plans_that_fit(const TrainCase& question, uin
     changed.plan = plan;
     if (!is_possible(changed) || (sequences > 0 && !deal_out(sequences, plan))) return std::nullopt;
     changed.plan = plan;
-    if (predict_memory(changed).total() > limit_bytes) return std::nullopt;
-    return cost_of(changed);
+    const uint64_t bytes = predict_memory(changed).total();
+    if (bytes > limit_bytes) return std::nullopt;
+    return PlanCost{bytes, seconds_of(changed)};
   };
   const PlanSpace<TrainPlan> space{{raise_stage, shard_over_all, recompute_more, cut_micro_batch,
                                     cut_layers, cut_model, offload_more, take_more_gpus},

@@ -14,16 +14,8 @@ using enum Collective;
 
 // Whether this rank takes something from `rank`.
 bool needs(const Call& call, int mine, int rank) {
-  switch (call.collective) {
-    case kReduce:
-    case kGather:
-      return mine == call.root;
-    case kBroadcast:
-    case kScatter:
-      return rank == call.root;
-    default:
-      return true;
-  }
+  if (root_gives(call.collective)) return rank == call.root;
+  return !has_root(call.collective) || mine == call.root;
 }
 
 }  // namespace

@@ -101,6 +101,7 @@ class SharedExecutor {
     Deadline deadline;
 
     [[nodiscard]] const SharedCall& shape() const { return known.shape; }
+    [[nodiscard]] size_t bytes() const { return call.count * size_of(call.dtype); }
     [[nodiscard]] Range own_input() const { return known.shape.inputs[size_t(rank)]; }
     [[nodiscard]] Range own_output() const { return known.shape.outputs[size_t(rank)]; }
     [[nodiscard]] Range part_of(int member) const { return known.shape.parts[size_t(member)]; }

@@ -72,8 +72,7 @@ bool SharedExecutor::run_placed(const Job& job, const SharedWays& ways) {
   settle_trial(job, direct);
   if (trial != nullptr && direct == expected) {
     trial->advance();
-    const size_t bytes = job.call.count * size_of(job.call.dtype);
-    if (timed) timed_.emplace(Timed{*trial, way, bytes, entered});
+    if (timed) timed_.emplace(Timed{*trial, way, job.bytes(), entered});
   }
   if (copies && (expects_placed || direct == 0)) {
     take_from_copies(job);
@@ -84,7 +83,7 @@ bool SharedExecutor::run_placed(const Job& job, const SharedWays& ways) {
   return true;
 }
 
-// Of which not all ranks have copied their inputs. False: by messages.
+// Runs a call whose inputs not all ranks have copied. False: messages are to be sent.
 bool SharedExecutor::run_by(SharedWay way, const Job& job, size_t direct, bool copied) {
   using enum SharedWay;
   if (const Buffers* const buffers = find_buffers(job, direct, way == kKernel)) {
@@ -130,10 +129,9 @@ WayTrial* SharedExecutor::find_trial(const Job& job, const SharedWays& ways) {
   add(kPlaced, placed);
   add(kKernel, !placed && ways.kernel);
   add(kTiles, !placed);
-  const size_t bytes = job.call.count * size_of(job.call.dtype);
   const std::array key = {int(job.call.collective), int(known.memory), int(small),
-                          int(std::bit_width(bytes))};
-  trial = &trials_.try_emplace(key, candidates, bytes).first->second;
+                          int(std::bit_width(job.bytes()))};
+  trial = &trials_.try_emplace(key, candidates, job.bytes()).first->second;
   return trial;
 }
 
