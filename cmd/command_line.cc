@@ -11,7 +11,7 @@
 #include "cmd/manual.h"
 #include "lib/base/ending.h"
 #include "lib/base/error.h"
-#include "lib/base/near_match.h"
+#include "lib/base/text/near_match.h"
 
 namespace gxp {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/base/near_match.h"
+#include "lib/base/text/near_match.h"
 #include "lib/collective/tune/choice.h"
 #include "lib/config/settings.h"
 

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "lib/base/error.h"
-#include "lib/base/visible_text.h"
+#include "lib/base/text/visible_text.h"
 
 namespace gxp {
 

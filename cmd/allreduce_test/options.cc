@@ -9,7 +9,7 @@
 
 #include "cmd/options.h"
 #include "cmd/refused_flags.h"
-#include "lib/base/near_match.h"
+#include "lib/base/text/near_match.h"
 
 namespace gxp {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "cmd/allreduce_test/options.h"
 #include "lib/base/error.h"
-#include "lib/base/near_match.h"
+#include "lib/base/text/near_match.h"
 #include "lib/collective/compress/codec.h"
 #include "lib/config/print.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/base/near_match.h"
+#include "lib/base/text/near_match.h"
 
 namespace gxp {
 namespace {

@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "lib/base/error.h"
-#include "lib/base/visible_text.h"
+#include "lib/base/text/visible_text.h"
 
 namespace gxp {
 namespace {

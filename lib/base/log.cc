@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "lib/base/visible_text.h"
+#include "lib/base/text/visible_text.h"
 
 namespace gxp {
 namespace {

@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "lib/base/error.h"
-#include "lib/base/near_match.h"
+#include "lib/base/text/near_match.h"
 #include "lib/ckpt/checkpoint.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/format.h"

@@ -13,7 +13,7 @@
 #include "lib/arch/family.h"
 #include "lib/arch/optimizers.h"
 #include "lib/base/bytes.h"
-#include "lib/base/near_match.h"
+#include "lib/base/text/near_match.h"
 
 namespace gxp {
 namespace {

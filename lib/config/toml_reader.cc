@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "lib/base/toml_library.h"
-#include "lib/base/toml_text.h"
+#include "lib/base/text/toml_library.h"
+#include "lib/base/text/toml_text.h"
 
 namespace gxp {
 namespace {

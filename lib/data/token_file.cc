@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/base/text_file.h"
+#include "lib/base/text/text_file.h"
 
 namespace gxp {
 namespace {

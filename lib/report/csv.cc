@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "lib/base/visible_text.h"
+#include "lib/base/text/visible_text.h"
 #include "lib/report/report.h"
 
 namespace gxp {

@@ -1,6 +1,6 @@
 #include "lib/report/svg.h"
 
-#include "lib/base/xml_escape.h"
+#include "lib/base/text/xml_escape.h"
 
 namespace gxp {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "lib/base/bytes.h"
-#include "lib/base/utf8.h"
-#include "lib/base/visible_text.h"
+#include "lib/base/text/utf8.h"
+#include "lib/base/text/visible_text.h"
 #include "lib/report/report.h"
 
 namespace gxp {

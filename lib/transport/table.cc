@@ -6,7 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/near_match.h"
+#include "lib/base/text/near_match.h"
 #include "lib/transport/peer_transport.h"
 #include "lib/transport/shm/shm.h"
 #include "lib/transport/tcp/tcp.h"

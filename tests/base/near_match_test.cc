@@ -1,4 +1,4 @@
-#include "lib/base/near_match.h"
+#include "lib/base/text/near_match.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "lib/base/toml_text.h"
+#include "lib/base/text/toml_text.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "lib/base/visible_text.h"
+#include "lib/base/text/visible_text.h"
 
 #include "tests/catch.h"
 

@@ -1,4 +1,4 @@
-#include "lib/base/xml_escape.h"
+#include "lib/base/text/xml_escape.h"
 
 #include "tests/catch.h"
 

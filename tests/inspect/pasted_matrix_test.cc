@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "lib/base/text_file.h"
+#include "lib/base/text/text_file.h"
 #include "lib/inspect/view/device_matrix.h"
 #include "lib/topo/read/smi_matrix.h"
 #include "tests/catch.h"

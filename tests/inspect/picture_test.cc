@@ -8,7 +8,7 @@
 #include <pugixml.hpp>
 #include <sstream>
 
-#include "lib/base/text_file.h"
+#include "lib/base/text/text_file.h"
 #include "lib/inspect/view/diagram.h"
 #include "lib/inspect/view/fabric.h"
 #include "lib/inspect/view/topology_picture.h"

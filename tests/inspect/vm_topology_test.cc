@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "lib/base/text_file.h"
+#include "lib/base/text/text_file.h"
 #include "lib/topo/nccl/nccl_paths.h"
 #include "lib/topo/read/nccl_xml.h"
 #include "lib/topo/read/xml_text.h"

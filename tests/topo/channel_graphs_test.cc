@@ -1,6 +1,6 @@
 #include "lib/topo/read/channel_graphs.h"
 
-#include "lib/base/text_file.h"
+#include "lib/base/text/text_file.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 #include "tests/topo/same_xml.h"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lib/base/text_file.h"
+#include "lib/base/text/text_file.h"
 #include "lib/topo/read/nccl_xml.h"
 #include "lib/topo/read/xml_text.h"
 #include "tests/catch.h"

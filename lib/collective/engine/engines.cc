@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/base/log.h"
-#include "lib/base/near_match.h"
+#include "lib/base/text/near_match.h"
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/engine/native/native_engine.h"
 #include "lib/transport/table.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lib/base/plural.h"
+#include "lib/base/text/plural.h"
 #include "lib/inspect/check/doctor_checks.h"
 #include "lib/inspect/view/part_words.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "lib/base/bytes.h"
-#include "lib/base/plural.h"
+#include "lib/base/text/plural.h"
 #include "lib/inspect/check/doctor_checks.h"
 #include "lib/inspect/view/part_words.h"
 #include "lib/topo/model/cpu_set.h"

@@ -5,7 +5,7 @@
 #include <array>
 #include <map>
 
-#include "lib/base/plural.h"
+#include "lib/base/text/plural.h"
 #include "lib/inspect/check/lint_rules.h"
 #include "lib/inspect/view/part_words.h"
 

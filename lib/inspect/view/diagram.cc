@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "lib/base/bytes.h"
-#include "lib/base/plural.h"
+#include "lib/base/text/plural.h"
 #include "lib/inspect/view/diagram_links.h"
 #include "lib/inspect/view/part_words.h"
 #include "lib/topo/nccl/nccl_rules.h"

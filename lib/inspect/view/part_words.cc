@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lib/base/bytes.h"
-#include "lib/base/plural.h"
+#include "lib/base/text/plural.h"
 #include "lib/topo/model/cpu_set.h"
 
 namespace gxp {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/base/plural.h"
+#include "lib/base/text/plural.h"
 #include "lib/inspect/view/part_words.h"
 
 namespace gxp {

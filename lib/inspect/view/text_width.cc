@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "lib/base/utf8.h"
+#include "lib/base/text/utf8.h"
 
 namespace gxp {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/base/plural.h"
+#include "lib/base/text/plural.h"
 #include "lib/inspect/view/diagram.h"
 #include "lib/inspect/view/fabric.h"
 #include "lib/inspect/view/host_picture.h"

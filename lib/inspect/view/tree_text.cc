@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/plural.h"
+#include "lib/base/text/plural.h"
 #include "lib/inspect/view/part_words.h"
 
 namespace gxp {

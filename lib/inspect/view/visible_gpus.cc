@@ -8,8 +8,8 @@
 #include <string_view>
 #include <tuple>
 
-#include "lib/base/ascii.h"
 #include "lib/base/error.h"
+#include "lib/base/text/ascii.h"
 
 namespace gxp {
 namespace {

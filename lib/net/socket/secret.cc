@@ -4,11 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/base/ascii.h"
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/host_name.h"
-#include "lib/base/text_file.h"
+#include "lib/base/text/ascii.h"
+#include "lib/base/text/text_file.h"
 
 namespace gxp {
 namespace {

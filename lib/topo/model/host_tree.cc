@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
-#include "lib/base/ascii.h"
 #include "lib/base/error.h"
+#include "lib/base/text/ascii.h"
 
 namespace gxp {
 namespace {

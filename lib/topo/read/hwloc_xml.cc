@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "lib/base/ascii.h"
+#include "lib/base/text/ascii.h"
 #include "lib/topo/read/hwloc_objects.h"
 
 namespace gxp {

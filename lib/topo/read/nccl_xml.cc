@@ -7,8 +7,8 @@
 #include <set>
 #include <sstream>
 
-#include "lib/base/ascii.h"
 #include "lib/base/error.h"
+#include "lib/base/text/ascii.h"
 #include "lib/topo/read/nccl_fields.h"
 #include "lib/topo/read/xml_text.h"
 

@@ -6,9 +6,9 @@
 #include <array>
 #include <map>
 
-#include "lib/base/ascii.h"
 #include "lib/base/error.h"
 #include "lib/base/shared_library.h"
+#include "lib/base/text/ascii.h"
 
 namespace gxp {
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 #include <vector>
 
-#include "lib/base/ascii.h"
 #include "lib/base/error.h"
+#include "lib/base/text/ascii.h"
 
 namespace gxp {
 namespace {

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "lib/base/plural.h"
+#include "lib/base/text/plural.h"
 #include "lib/topo/model/cpu_set.h"
 #include "lib/topo/read/smi_matrix.h"
 

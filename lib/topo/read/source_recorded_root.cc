@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "lib/base/text_file.h"
+#include "lib/base/text/text_file.h"
 #include "lib/topo/read/sysfs_host.h"
 #include "lib/topo/read/system_archive.h"
 

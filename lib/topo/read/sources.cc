@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/base/near_match.h"
-#include "lib/base/text_file.h"
+#include "lib/base/text/near_match.h"
+#include "lib/base/text/text_file.h"
 #include "lib/topo/model/synthetic.h"
 #include "lib/topo/read/cluster_file.h"
 #include "lib/topo/read/hwloc_xml.h"

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <set>
 
-#include "lib/base/ascii.h"
+#include "lib/base/text/ascii.h"
 #include "lib/topo/read/sysfs_host.h"
 
 namespace gxp {

@@ -8,7 +8,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/base/xml_escape.h"
+#include "lib/base/text/xml_escape.h"
 #include "lib/topo/read/xml_fields.h"
 
 namespace gxp {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "lib/base/error.h"
-#include "lib/base/plural.h"
+#include "lib/base/text/plural.h"
 #include "lib/topo/nccl/nccl_host_routes.h"
 
 namespace gxp {

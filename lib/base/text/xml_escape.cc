@@ -1,6 +1,6 @@
-#include "lib/base/xml_escape.h"
+#include "lib/base/text/xml_escape.h"
 
-#include "lib/base/utf8.h"
+#include "lib/base/text/utf8.h"
 
 namespace gxp {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/base/utf8.h"
+#include "lib/base/text/utf8.h"
 
 namespace gxp {
 

@@ -1,4 +1,4 @@
-#include "lib/base/ascii.h"
+#include "lib/base/text/ascii.h"
 
 namespace gxp {
 

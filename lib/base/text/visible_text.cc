@@ -1,8 +1,8 @@
-#include "lib/base/visible_text.h"
+#include "lib/base/text/visible_text.h"
 
 #include <fmt/format.h>
 
-#include "lib/base/utf8.h"
+#include "lib/base/text/utf8.h"
 
 namespace gxp {
 namespace {
