@@ -76,7 +76,7 @@ class Bench {
     const CostModel model({.world_size = comm_.world_size(),
                            .hosts = comm_.hosts(),
                            .transport = comm_.transport_name(),
-                           .shared_space = shared_.shared()},
+                           .shared_arena = shared_.shared()},
                           profile);
     for (int pass = 0; pass < options_.passes; ++pass) {
       for (const Collective collective : collectives()) {

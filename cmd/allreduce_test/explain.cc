@@ -51,7 +51,7 @@ void explain_cases(const AllreduceOptions& options, const JobSettings& job,
   const GroupTopology topology{.world_size = world_size,
                                .hosts = {},
                                .transport = transport,
-                               .shared_space = transports.shares_memory(),
+                               .shared_arena = transports.shares_memory(),
                                .orders = orders_of(plan)};
   const bool measures = transports.shares_memory() && options.launch.nnodes == 1;
   const std::string measured =

@@ -275,7 +275,7 @@ void add_link(Profile& profile, Communicator& group, bool inside, size_t most_by
   const CostModel model({.world_size = group.world_size(),
                          .hosts = group.hosts(),
                          .transport = group.transport_name(),
-                         .shared_space = shared != nullptr},
+                         .shared_arena = shared != nullptr},
                         profile);
   for (int i = 0; i < kPasses; ++i) calibration.measure_algorithms(model, shared);
   profile.links.back().curves = calibration.curves();

@@ -23,7 +23,7 @@ class GroupTraffic {
         topology_{.world_size = world_size,
                   .hosts = hosts_,
                   .transport = network.transport,
-                  .shared_space = network.shared_space && world_size > 1 && hosts_.empty(),
+                  .shared_arena = network.shared_arena && world_size > 1 && hosts_.empty(),
                   .orders = orders_of(plan_)},
         model_(topology_, network.profile) {}
 

@@ -20,7 +20,7 @@ struct Network {
   int world_size = 1;
   std::vector<int> hosts{};       // of each rank, numbered from 0; empty: all on one
   std::string transport = "shm";  // names the link class
-  bool shared_space = true;       // ranks of one host see each other's memory
+  bool shared_arena = true;       // ranks of one host see each other's memory
   ChoiceSettings choice{};
   Profile profile = builtin_profile();
   RankPlan plan{};  // of comm.topology

@@ -51,7 +51,7 @@ struct TransportContext {
   std::string master_addr = "127.0.0.1";
   std::string host = host_identity();
   TcpOptions tcp{};
-  bool kernel_copies = true;  // peer_memory.h
+  bool kernel_copies = true;  // cross_memory_attach.h
   Hosts hosts{};              // of all ranks; make_transport() gathers them
   int host_cpus = 0;          // that the ranks of this host have together; 0: as many as this one
 };

@@ -35,7 +35,7 @@ class ForwardingTransport : public Transport {
     inner_->on_unexpected(std::move(handler));
   }
   std::span<const int> hosts() const override { return inner_->hosts(); }
-  SharedSpace* shared_space() override { return inner_->shared_space(); }
+  SharedArena* shared_arena() override { return inner_->shared_arena(); }
   WireCounters counters() const override { return inner_->counters(); }
   uint64_t bytes_sent_to(int peer) const override { return inner_->bytes_sent_to(peer); }
 

@@ -21,7 +21,7 @@
 
 namespace gxp {
 
-class SharedSpace;
+class SharedArena;
 
 // Moves messages to and from one peer. A link posts whole messages, so it may hand the user's memory
 // to the hardware; links over a stream of bytes share StreamLink (stream/stream_link.h).
@@ -77,7 +77,7 @@ class LinkGroup {
 
   [[nodiscard]] virtual Patience patience() const = 0;
   // Memory that this rank shares with the ranks of its host, if the row makes any.
-  [[nodiscard]] virtual SharedSpace* shared_space() { return nullptr; }
+  [[nodiscard]] virtual SharedArena* shared_arena() { return nullptr; }
   // Called before each look at the `open` links, of all groups, that have operations.
   virtual void before_look(size_t /*open*/) {}
 

@@ -30,9 +30,9 @@ PeerTransport::PeerTransport(PeerTransportParts parts)
     : parts_(std::move(parts)), traffic_(parts_.world_size), waiter_(pointers_to(parts_.groups)) {
   add_peers();
   for (const auto& group : parts_.groups) {
-    if (space_ == nullptr) space_ = group->shared_space();
+    if (arena_ == nullptr) arena_ = group->shared_arena();
   }
-  if (space_ != nullptr) space_->attach(*this);
+  if (arena_ != nullptr) arena_->attach(*this);
   if (parts_.store != nullptr) listen_to_store();
 }
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "lib/net/store/store.h"
-#include "lib/transport/arena/shared_space.h"
+#include "lib/transport/arena/shared_arena.h"
 #include "lib/transport/link.h"
 #include "lib/transport/link_waiter.h"
 #include "lib/transport/pending_message.h"
@@ -32,7 +32,7 @@ struct PeerTransportParts {
   Store* store = nullptr;  // may be null: then failures have no first cause to name
 };
 
-class PeerTransport : public Transport, private SpaceWaiter {
+class PeerTransport : public Transport, private ArenaWaiter {
  public:
   explicit PeerTransport(PeerTransportParts parts);
   ~PeerTransport() override;
@@ -49,7 +49,7 @@ class PeerTransport : public Transport, private SpaceWaiter {
     traffic_.unexpected = std::move(handler);
   }
   std::span<const int> hosts() const override { return parts_.hosts; }
-  SharedSpace* shared_space() override { return space_; }
+  SharedArena* shared_arena() override { return arena_; }
   WireCounters counters() const override { return traffic_.counters.read(); }
   uint64_t bytes_sent_to(int peer) const override { return traffic_.counters.bytes_sent_to(peer); }
 
@@ -62,7 +62,7 @@ class PeerTransport : public Transport, private SpaceWaiter {
 
   void wait_until(const std::function<bool()>& ready, std::span<const int> peers,
                   Deadline deadline) override;
-  void ring(int peer) override { peers_[size_t(peer)].link->wake_peer(); }
+  void wake(int peer) override { peers_[size_t(peer)].link->wake_peer(); }
   void add_peers();
   Peer& peer_for(int rank, MemorySpace space);
   Ticket start_receive(const PendingMessage& receive);
@@ -81,7 +81,7 @@ class PeerTransport : public Transport, private SpaceWaiter {
   OperationTable operations_;
   LinkWaiter waiter_;
   std::vector<Interest> interests_;
-  SharedSpace* space_ = nullptr;
+  SharedArena* arena_ = nullptr;
   struct Alarm;
   std::shared_ptr<Alarm> alarm_;  // owners: this transport and the store, which may outlive it
   std::atomic<bool> aborted_{false};

@@ -22,7 +22,7 @@ struct Reach {
 struct TransportRow {
   std::string_view name;
   std::string_view summary;
-  // Whether the ranks that it joins also map each other's memory: Transport::shared_space().
+  // Whether the ranks that it joins also map each other's memory: Transport::shared_arena().
   bool shares_memory;
   // Looks at context.hosts and context.master_addr alone, so the answer is the same on every rank,
   // and for all ranks of a host. A rank may be asked about itself.

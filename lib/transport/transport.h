@@ -46,7 +46,7 @@ struct Combiner {
 // ranks that do different things find out before the deadline.
 using UnexpectedMessage = std::function<void(int peer, Tag tag)>;
 
-class SharedSpace;
+class SharedArena;
 
 // Payload bytes and messages that this rank sent and received, headers and handshakes not counted.
 // A message counts when its last byte has been handed over; an empty one counts nothing.
@@ -80,8 +80,8 @@ class Transport {
   virtual void on_unexpected(UnexpectedMessage handler) = 0;
   // The host of each rank, numbered from 0 in order of appearance; empty: all on one.
   [[nodiscard]] virtual std::span<const int> hosts() const { return {}; }
-  // Memory that this rank shares with the ranks of its host, if any (shared_space.h).
-  [[nodiscard]] virtual SharedSpace* shared_space() { return nullptr; }
+  // Memory that this rank shares with the ranks of its host, if any (shared_arena.h).
+  [[nodiscard]] virtual SharedArena* shared_arena() { return nullptr; }
   // Threads: any.
   [[nodiscard]] virtual WireCounters counters() const = 0;
   // What of bytes_sent went to `peer`. Threads: any.

@@ -175,7 +175,7 @@ TEST_CASE("where memory is shared, direct takes what was measured", "[collective
   Profile profile = simple_profile();
   profile.links[0].curves["direct-all-reduce"] = {{{8, 3e-9}}};
   profile.links[0].curves["staged-all-reduce"] = {{{8, 5e-9}}};
-  const GroupTopology shared{.world_size = 2, .transport = "shm", .shared_space = true};
+  const GroupTopology shared{.world_size = 2, .transport = "shm", .shared_arena = true};
   const CostModel model(shared, profile);
   const Plan direct = choose(Collective::kAllReduce, DType::kF32, 8, {}, model);
   CHECK(direct.algorithm->name == "direct");
@@ -217,9 +217,9 @@ TEST_CASE("a measured time holds for the ranks, hosts and memory it was taken wi
   // Where ranks shared memory, "direct" was not by messages.
   profile.links[0].curves["staged-all-reduce"] = {{{8, 5e-6}}};
   CHECK_FALSE(all_measured({.world_size = 2, .transport = "shm"}));
-  CHECK(all_measured({.world_size = 2, .transport = "shm", .shared_space = true}));
+  CHECK(all_measured({.world_size = 2, .transport = "shm", .shared_arena = true}));
   profile.links[0].curves.erase("one-shot-all-reduce");
-  CHECK_FALSE(all_measured({.world_size = 2, .transport = "shm", .shared_space = true}));
+  CHECK_FALSE(all_measured({.world_size = 2, .transport = "shm", .shared_arena = true}));
 }
 
 TEST_CASE("more ranks than were measured share the cores", "[collective]") {

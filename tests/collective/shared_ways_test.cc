@@ -74,7 +74,7 @@ TEST_CASE("a profile with ways predicts the least of them", "[collective]") {
 
 TEST_CASE("ranks that share memory send messages only where those were measured to be faster",
           "[collective]") {
-  const GroupTopology two{.world_size = 2, .transport = "shm", .shared_space = true};
+  const GroupTopology two{.world_size = 2, .transport = "shm", .shared_arena = true};
   const WayLimits limits{.ranks = 2, .kernel = true};
   const Call call{.collective = kAllReduce, .dtype = DType::kF32, .count = 4096};
   const auto plan = [&](const Profile& profile) {

@@ -58,7 +58,7 @@ TEST_CASE("where ranks share memory, a calibration times every way, and they dec
   const LinkClass* const ways = find_ways(profile, "shm", 2);
   REQUIRE(ways != nullptr);
   CHECK(messages_compete(profile, "shm", 2));
-  const GroupTopology two{.world_size = 2, .transport = "shm", .shared_space = true};
+  const GroupTopology two{.world_size = 2, .transport = "shm", .shared_arena = true};
   const Call call{.collective = Collective::kAllReduce, .dtype = DType::kF32, .count = 16384};
   double least = 1;
   for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles}) {

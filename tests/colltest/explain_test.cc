@@ -12,7 +12,7 @@ Explanation explain_all_reduce(std::vector<size_t> counts, const std::string& al
   for (const size_t count : counts)
     cases.push_back({find_operation("all_reduce"), DType::kF32, ReduceOp::kSum, 0, count});
   const GroupTopology topology{
-      .world_size = 4, .hosts = {}, .transport = "shm", .shared_space = true};
+      .world_size = 4, .hosts = {}, .transport = "shm", .shared_arena = true};
   return explain(cases, topology, {.algorithm = algorithm}, builtin_profile(), true);
 }
 
@@ -35,7 +35,7 @@ TEST_CASE("the steps are those of the last size's algorithm", "[bench]") {
 TEST_CASE("send/recv has nothing to choose", "[bench]") {
   const BenchCase bench{find_operation("sendrecv"), DType::kF32, ReduceOp::kSum, 0, 4};
   const GroupTopology topology{
-      .world_size = 2, .hosts = {}, .transport = "tcp", .shared_space = false};
+      .world_size = 2, .hosts = {}, .transport = "tcp", .shared_arena = false};
   const Explanation explanation = explain({&bench, 1}, topology, {}, builtin_profile(), true);
   CHECK(explanation.plans.tables.at(0).rows.empty());
   CHECK(explanation.steps.empty());

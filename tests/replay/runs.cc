@@ -68,7 +68,7 @@ RunMeasure measure_run(const RunConfig& config, int world_size, bool validates) 
 Network network_of(const std::string& transport, int world_size) {
   return {.world_size = world_size,
           .transport = transport,
-          .shared_space = transport.starts_with("shm")};
+          .shared_arena = transport.starts_with("shm")};
 }
 
 void check_as_planned(const RunConfig& config, int world_size) {

@@ -3,7 +3,7 @@
 
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
-#include "lib/transport/arena/shared_space.h"
+#include "lib/transport/arena/shared_arena.h"
 
 namespace gxp {
 
@@ -11,18 +11,18 @@ namespace gxp {
 class CommunicatorMemory {
  public:
   CommunicatorMemory() = default;
-  // Of a space that peers see, or the device's.
-  CommunicatorMemory(SharedSpace& space, size_t bytes);
+  // Of an arena that peers see, or the device's.
+  CommunicatorMemory(SharedArena& arena, size_t bytes);
   explicit CommunicatorMemory(Buffer buffer);
   CommunicatorMemory(CommunicatorMemory&& other) noexcept;
   CommunicatorMemory& operator=(CommunicatorMemory&& other) noexcept;
   ~CommunicatorMemory();
   [[nodiscard]] Memory memory() const { return memory_; }
   // Whether peers of this host work on it directly; false where there are none.
-  [[nodiscard]] bool shared() const { return space_ != nullptr; }
+  [[nodiscard]] bool shared() const { return arena_ != nullptr; }
 
  private:
-  SharedSpace* space_ = nullptr;
+  SharedArena* arena_ = nullptr;
   Memory memory_;
   Buffer buffer_;
 };

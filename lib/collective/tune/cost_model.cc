@@ -337,7 +337,7 @@ std::optional<double> CostModel::measured(const Algorithm& algorithm, double byt
 }
 
 bool CostModel::in_shared_memory(const Algorithm& algorithm) const {
-  return topology_.shared_space && algorithm.medium == Medium::kSharedMemory;
+  return topology_.shared_arena && algorithm.medium == Medium::kSharedMemory;
 }
 
 double CostModel::seconds_of(std::span<const Round> rounds, const Amount& amount) const {

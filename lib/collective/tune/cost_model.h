@@ -28,7 +28,7 @@ struct GroupTopology {
   int world_size = 1;
   std::span<const int> hosts{};  // the host of each rank, numbered from 0; empty: all on one
   std::string_view transport{};  // "shm", "tcp", ...: names the link class in the profile
-  bool shared_space = false;  // all ranks see each other's memory (transport/arena/shared_space.h)
+  bool shared_arena = false;  // all ranks see each other's memory (transport/arena/shared_arena.h)
   RankOrders orders{};
 };
 

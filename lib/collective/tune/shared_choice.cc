@@ -31,7 +31,7 @@ Plan choose_sharing(const Call& call, const ChoiceSettings& settings, const Cost
     return choose(call.collective, call.dtype, bytes, how, model, staged);
   };
   Plan plan = choose_with(settings);
-  if (!topology.shared_space) return plan;
+  if (!topology.shared_arena) return plan;
   const LinkClass* const ways = find_ways(profile, topology.transport, topology.world_size);
   const Algorithm* const shared_row = find_shared_algorithm(call.collective);
   if (!model.in_shared_memory(*plan.algorithm) && shared_row != nullptr && leaves_open(settings)) {

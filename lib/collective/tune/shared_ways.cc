@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lib/collective/algorithm/call.h"
-#include "lib/transport/arena/shared_space.h"
+#include "lib/transport/arena/shared_arena.h"
 
 namespace gxp {
 namespace {
@@ -111,7 +111,7 @@ size_t largest_input(Collective collective, size_t bytes, int ranks) {
 }
 
 // Each rank reads all copies: more ranks, smaller copies.
-size_t most_copied(int ranks) { return 2 * SharedSlots::kSmallBytes / size_t(std::max(ranks, 2)); }
+size_t most_copied(int ranks) { return 2 * SharedSlots::kCopiedBytes / size_t(std::max(ranks, 2)); }
 
 std::string way_curve_name(SharedWay way, Collective collective) {
   return fmt::format("{}-{}", to_string(way), to_string(collective));

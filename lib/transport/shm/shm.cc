@@ -19,14 +19,14 @@ class ShmLinks final : public LinkGroup {
  public:
   // `streams` by rank, those of the links.
   ShmLinks(std::vector<std::unique_ptr<PeerLink>> links, std::vector<ShmStream*> streams,
-           ShmSegment mine, std::unique_ptr<SharedSpace> space)
+           ShmSegment mine, std::unique_ptr<SharedArena> arena)
       : LinkGroup(std::move(links)),
         streams_(std::move(streams)),
         mine_(std::move(mine)),
-        space_(std::move(space)) {}
+        arena_(std::move(arena)) {}
 
-  Patience patience() const override { return {space_->crowded(), kYieldTime}; }
-  SharedSpace* shared_space() override { return space_.get(); }
+  Patience patience() const override { return {arena_->crowded(), kYieldTime}; }
+  SharedArena* shared_arena() override { return arena_.get(); }
   void arm(Wake how) override {
     armed_ = bell().prepare(how == Wake::kBell ? ShmDoorbell::kOnFutex : ShmDoorbell::kOnSockets);
   }
@@ -42,7 +42,7 @@ class ShmLinks final : public LinkGroup {
 
   std::vector<ShmStream*> streams_;
   ShmSegment mine_;
-  std::unique_ptr<SharedSpace> space_;
+  std::unique_ptr<SharedArena> arena_;
   std::vector<pollfd> entries_;
   uint32_t armed_ = 0;
 };
@@ -94,7 +94,7 @@ std::unique_ptr<LinkGroup> connect_shm(const TransportContext& context, const Jo
     links[peer] = std::make_unique<StreamLink>(std::move(peers.streams[peer]));
   }
   return std::make_unique<ShmLinks>(std::move(links), std::move(streams), std::move(peers.mine),
-                                    std::move(peers.space));
+                                    std::move(peers.arena));
 }
 
 }  // namespace gxp

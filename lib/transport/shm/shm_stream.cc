@@ -47,15 +47,15 @@ std::vector<Fd> connect_locally(const TransportContext& context, const JoinedPai
 std::string name_of(size_t rank) { return fmt::format("rank {}", rank); }
 
 // `sockets[rank]` leads to each rank of this host; invalid for this one and for those elsewhere.
-std::unique_ptr<SharedSpace> share_space(const TransportContext& context,
+std::unique_ptr<SharedArena> share_arena(const TransportContext& context,
                                          const std::vector<Fd>& sockets) {
   const auto peers =
       std::count_if(sockets.begin(), sockets.end(), [](const Fd& s) { return s.valid(); });
   const int ranks = int(peers) + 1;
-  const size_t bytes = SharedSpace::segment_bytes(ranks);
+  const size_t bytes = SharedArena::segment_bytes(ranks);
   std::vector<ShmSegment> segments(sockets.size());
   segments[size_t(context.rank)] = ShmSegment::create(bytes);
-  if (context.kernel_copies) SharedSpace::sign(segments[size_t(context.rank)], ranks);
+  if (context.kernel_copies) SharedArena::sign(segments[size_t(context.rank)], ranks);
   std::vector<pid_t> processes(sockets.size());
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
     if (!sockets[peer].valid()) continue;
@@ -68,7 +68,7 @@ std::unique_ptr<SharedSpace> share_space(const TransportContext& context,
         ShmSegment::map(receive_fd(sockets[peer].get(), name_of(peer), context.deadline), bytes);
     if (context.kernel_copies) processes[peer] = peer_process(sockets[peer].get());
   }
-  return std::make_unique<SharedSpace>(context.rank, std::move(segments), processes,
+  return std::make_unique<SharedArena>(context.rank, std::move(segments), processes,
                                        is_crowded(context));
 }
 
@@ -141,7 +141,7 @@ ShmPeers connect_shm_streams(const TransportContext& context, const JoinedPairs&
     theirs[peer] = ShmSegment::map(receive_fd(sockets[peer].get(), name_of(peer), context.deadline),
                                    layout.bytes);
   }
-  peers.space = share_space(context, sockets);
+  peers.arena = share_arena(context, sockets);
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
     if (!sockets[peer].valid()) continue;
     const size_t out = layout.ring_offset(places[size_t(context.rank)]);

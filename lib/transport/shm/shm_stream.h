@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/base/fd.h"
-#include "lib/transport/arena/shared_space.h"
+#include "lib/transport/arena/shared_arena.h"
 #include "lib/transport/arena/shm_segment.h"
 #include "lib/transport/context.h"
 #include "lib/transport/shm/shm_ring.h"
@@ -59,7 +59,7 @@ class ShmStream : public ByteStream {
 struct ShmPeers {
   ShmSegment mine;                                  // outlives the streams
   std::vector<std::unique_ptr<ShmStream>> streams;  // by rank, null where there is none
-  std::unique_ptr<SharedSpace> space;
+  std::unique_ptr<SharedArena> arena;
 };
 
 // All ranks call it; those that `joins` are of one host. Errors: kPeer, kIo.

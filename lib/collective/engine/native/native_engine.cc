@@ -7,7 +7,7 @@
 #include "lib/base/log.h"
 #include "lib/collective/algorithm/recorder.h"
 #include "lib/collective/engine/shared_memory/rehearsal.h"
-#include "lib/transport/arena/shared_space.h"
+#include "lib/transport/arena/shared_arena.h"
 #include "lib/transport/context.h"
 
 namespace gxp {
@@ -27,9 +27,9 @@ std::vector<int> hosts_of(const Transport& transport, const std::vector<int>& me
   return number_hosts(hosts);
 }
 
-bool all_share(SharedSpace* space, const std::vector<int>& members) {
-  if (space == nullptr || members.size() < 2) return false;
-  const auto ranks = space->ranks();
+bool all_share(SharedArena* arena, const std::vector<int>& members) {
+  if (arena == nullptr || members.size() < 2) return false;
+  const auto ranks = arena->ranks();
   return std::all_of(members.begin(), members.end(), [&](int member) {
     return std::find(ranks.begin(), ranks.end(), member) != ranks.end();
   });
@@ -87,20 +87,20 @@ NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& set
       executor_(*link_->transport, link_->device, link_->recorder, members_, rank_),
       message_numbers_(members_.size()) {
   link_->recorder.define_group(uint8_t(group_), members_.front(), int(members_.size()));
-  SharedSpace* space = link_->transport->shared_space();
-  if (all_share(space, members_)) {
-    if (group_ < SharedSpace::kGroups) {
-      shared_.emplace(*space, link_->recorder, members_, rank_, group_);
+  SharedArena* arena = link_->transport->shared_arena();
+  if (all_share(arena, members_)) {
+    if (group_ < SharedArena::kGroups) {
+      shared_.emplace(*arena, link_->recorder, members_, rank_, group_);
     } else if (rank_ == 0) {
       log_warn(
           "communicator: more than {} groups; this one sends messages instead of sharing memory",
-          SharedSpace::kGroups);
+          SharedArena::kGroups);
     }
   }
   if (costs_.profile == nullptr) costs_.profile = link_->profile;
   if (shared_) {
     shared_->use_tiles_of(costs_.tile_bytes);
-    limits_ = {.ranks = world_size(), .kernel = costs_.kernel, .crowded = space->crowded()};
+    limits_ = {.ranks = world_size(), .kernel = costs_.kernel, .crowded = arena->crowded()};
   }
   use(settings);
   make_model();
@@ -110,7 +110,7 @@ void NativeEngine::make_model() {
   model_.emplace(GroupTopology{.world_size = world_size(),
                                .hosts = hosts_,
                                .transport = link_->transport->name(),
-                               .shared_space = shared_.has_value(),
+                               .shared_arena = shared_.has_value(),
                                .orders = orders_of(rank_plan_)},
                  *costs_.profile);
 }
@@ -124,7 +124,7 @@ void NativeEngine::meet(Deadline deadline) {
       messages_compete(known, transport, world_size()) && known.machine.cpu == this_machine().cpu;
   FlightRecorder unseen(link_->recorder.rank(), link_->transport->world_size());
   shared_->report_to(unseen);
-  Rehearsal done = rehearse(*shared_, *link_->transport->shared_space(), rank_, world_size(),
+  Rehearsal done = rehearse(*shared_, *link_->transport->shared_arena(), rank_, world_size(),
                             calibrated ? 0 : kRehearsalSeconds, deadline);
   shared_->report_to(link_->recorder);
   done.ways.transport = std::string(transport);
@@ -272,7 +272,7 @@ std::unique_ptr<Engine> NativeEngine::split(int color, int key, uint32_t sequenc
 }
 
 CommunicatorMemory NativeEngine::allocate(size_t bytes) {
-  if (SharedSpace* space = link_->transport->shared_space()) return {*space, bytes};
+  if (SharedArena* arena = link_->transport->shared_arena()) return {*arena, bytes};
   return CommunicatorMemory(link_->device.allocate(bytes, MemoryKind::kCommunication));
 }
 

@@ -52,8 +52,8 @@ constexpr std::array kAlike = {std::pair(kReduce, kAllReduce), std::pair(kGather
 
 class Trials {
  public:
-  Trials(SharedExecutor& executor, SharedSpace& space, int rank, int world_size, Deadline deadline)
-      : executor_(executor), space_(space), rank_(rank), ranks_(world_size), deadline_(deadline) {}
+  Trials(SharedExecutor& executor, SharedArena& arena, int rank, int world_size, Deadline deadline)
+      : executor_(executor), arena_(arena), rank_(rank), ranks_(world_size), deadline_(deadline) {}
 
   // Seconds since run() began; 0 before.
   [[nodiscard]] double seconds() const {
@@ -78,7 +78,7 @@ class Trials {
     const auto device = make_cpu_device();
     const Buffer huge_pages = device->allocate(most_, MemoryKind::kWorkspace);
     std::memset(huge_pages.memory().data, 0, most_);  // its pages come now
-    const CommunicatorMemory placed(space_, kLargestPlaced);
+    const CommunicatorMemory placed(arena_, kLargestPlaced);
     const auto buffers = [&](size_t bytes) {
       return Buffers{bytes <= kSmallPages ? memory_of(small_pages) : huge_pages.memory(),
                      placed.memory()};
@@ -114,7 +114,7 @@ class Trials {
   [[nodiscard]] Sizes sizes() const {
     Sizes sizes;
     // Ranks that share CPUs have no time for the largest in small pages.
-    const size_t small = space_.crowded() ? kSmallPages - 1 : kSmallPages;
+    const size_t small = arena_.crowded() ? kSmallPages - 1 : kSmallPages;
     for (size_t bytes = kSmallestCall; bytes <= small; bytes *= 4) sizes.push_back(bytes);
     sizes.push_back(most_);
     return sizes;
@@ -222,7 +222,7 @@ class Trials {
       std::vector<double> taken;
       for (int i = 0; i < turns; ++i) {
         for (const SharedWay way : ways) {
-          if (!space_.crowded()) time(call, way, buffers);
+          if (!arena_.crowded()) time(call, way, buffers);
           taken.push_back(time(call, way, buffers));
         }
       }
@@ -235,7 +235,7 @@ class Trials {
     const auto one_turn = [&] {
       double sum = 0;
       for (const SharedWay way : ways) sum += least_.at({collective, way}).at(bytes);
-      return (space_.crowded() ? 1 : 2) * std::max(sum, 1e-9);
+      return (arena_.crowded() ? 1 : 2) * std::max(sum, 1e-9);
     };
     take_turns(1);
     const int more = std::clamp(int(seconds / one_turn()), bytes < most_ ? 1 : 0, kMostTimes);
@@ -249,7 +249,7 @@ class Trials {
   }
 
   SharedExecutor& executor_;
-  SharedSpace& space_;
+  SharedArena& arena_;
   int rank_;
   int ranks_;
   Deadline deadline_;
@@ -261,7 +261,7 @@ class Trials {
 };
 
 // Waits without sleeping: for threads that are there for some milliseconds.
-class Yields : public SpaceWaiter {
+class Yields : public ArenaWaiter {
  public:
   void wait_until(const std::function<bool()>& ready, std::span<const int> /*peers*/,
                   Deadline deadline) override {
@@ -270,7 +270,7 @@ class Yields : public SpaceWaiter {
       yield_cpu();
     }
   }
-  void ring(int /*peer*/) override {}
+  void wake(int /*peer*/) override {}
 };
 
 void run_on_cpu(int place) {
@@ -288,14 +288,14 @@ void run_on_cpu(int place) {
 
 }  // namespace
 
-Rehearsal rehearse(SharedExecutor& executor, SharedSpace& space, int rank, int world_size,
+Rehearsal rehearse(SharedExecutor& executor, SharedArena& arena, int rank, int world_size,
                    double budget_s, Deadline deadline) {
-  Trials trials(executor, space, rank, world_size, deadline);
+  Trials trials(executor, arena, rank, world_size, deadline);
   // What goes through staging, up to three tiles of it at once, shares the L2 cache with the
   // caller.
   const size_t tile = std::min(SharedExecutor::kMostTileBytes, own_caches().l2_bytes / 4);
   Rehearsal done;
-  done.kernel = trials.least_of_all(space.reaches_all_memory() ? 1 : 0) > 0;
+  done.kernel = trials.least_of_all(arena.reaches_all_memory() ? 1 : 0) > 0;
   done.tile_bytes = size_t(trials.least_of_all(double(tile))) / 4096 * 4096;
   executor.use_tiles_of(done.tile_bytes);
   if (budget_s > 0) trials.run(done.kernel, budget_s);
@@ -306,11 +306,11 @@ Rehearsal rehearse(SharedExecutor& executor, SharedSpace& space, int rank, int w
 }
 
 Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
-  const size_t bytes = SharedSpace::segment_bytes(world_size);
+  const size_t bytes = SharedArena::segment_bytes(world_size);
   std::vector<ShmSegment> segments;
   for (int rank = 0; rank < world_size; ++rank) {
     segments.push_back(ShmSegment::create(bytes));
-    if (kernel_copies) SharedSpace::sign(segments.back(), world_size);
+    if (kernel_copies) SharedArena::sign(segments.back(), world_size);
   }
   std::vector<int> members;
   std::vector<pid_t> processes;
@@ -328,12 +328,12 @@ Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
       std::vector<ShmSegment> mapped;
       for (const ShmSegment& segment : segments)
         mapped.push_back(ShmSegment::map(Fd(dup(segment.fd())), bytes));
-      SharedSpace space(rank, std::move(mapped), processes, crowded);
+      SharedArena arena(rank, std::move(mapped), processes, crowded);
       Yields waiter;
-      space.attach(waiter);
+      arena.attach(waiter);
       FlightRecorder recorder(rank, world_size);
-      SharedExecutor executor(space, recorder, members, rank, 0);
-      done[size_t(rank)] = rehearse(executor, space, rank, world_size, budget_s, deadline);
+      SharedExecutor executor(arena, recorder, members, rank, 0);
+      done[size_t(rank)] = rehearse(executor, arena, rank, world_size, budget_s, deadline);
     } catch (...) {
       errors[size_t(rank)] = std::current_exception();
     }

@@ -8,7 +8,7 @@
 #include "lib/base/deadline.h"
 #include "lib/collective/engine/shared_memory/shared_executor.h"
 #include "lib/collective/tune/profile.h"
-#include "lib/transport/arena/shared_space.h"
+#include "lib/transport/arena/shared_arena.h"
 
 namespace gxp {
 
@@ -25,7 +25,7 @@ constexpr double kRehearsalSeconds = 0.0045;
 // Measures for `budget_s`; 0: only finds out whether the kernel copies, and the bytes of a tile. No
 // curves: the machine was too busy for as much as is needed. The ranks that `executor` is for call
 // it, between calls, and get the same. Memory: 5 MiB at most, while it runs. Errors: kPeer, kIo.
-Rehearsal rehearse(SharedExecutor& executor, SharedSpace& space, int rank, int world_size,
+Rehearsal rehearse(SharedExecutor& executor, SharedArena& arena, int rank, int world_size,
                    double budget_s, Deadline deadline);
 
 // The same among threads of this process that stand for the ranks, each on a CPU of its own where

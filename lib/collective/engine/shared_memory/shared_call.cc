@@ -62,14 +62,14 @@ SharedCall::SharedCall(const Call& call_in, int world_size)
   hash ^= uint64_t(call.collective) << 40 | uint64_t(call.dtype) << 48 | uint64_t(call.op) << 56;
 }
 
-uint64_t SharedCall::word(uint32_t sequence, uint32_t turn) const {
+uint64_t SharedCall::stamp(uint32_t sequence, uint32_t call_index) const {
   const uint64_t mixed = (hash ^ uint64_t{sequence} << 8) * kMix;
-  return uint64_t{turn + 1} << 32 | mixed >> 32;
+  return uint64_t{call_index + 1} << 32 | mixed >> 32;
 }
 
 // Field by field: stores that are joined and copied wait for those before them.
-void write_note(const Call& call, uint32_t turn, SharedSlots& slots) {
-  auto* const note = new (slots.notes[turn % SharedSlots::kLines]) Note;
+void write_note(const Call& call, uint32_t call_index, SharedSlots& slots) {
+  auto* const note = new (slots.notes[call_index % SharedSlots::kLines]) Note;
   note->count = call.count;
   note->sequence = call.sequence;
   note->root = call.root;
@@ -78,9 +78,9 @@ void write_note(const Call& call, uint32_t turn, SharedSlots& slots) {
   note->op = uint8_t(call.op);
 }
 
-Call read_note(const SharedSlots& slots, uint32_t turn) {
+Call read_note(const SharedSlots& slots, uint32_t call_index) {
   Note note;
-  std::memcpy(&note, slots.notes[turn % SharedSlots::kLines], sizeof note);
+  std::memcpy(&note, slots.notes[call_index % SharedSlots::kLines], sizeof note);
   return {.collective = Collective(note.collective),
           .dtype = DType(note.dtype),
           .op = ReduceOp(note.op),

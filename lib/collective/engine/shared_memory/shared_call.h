@@ -1,5 +1,5 @@
-// What follows from a call alone, for a rank that shares memory with the others
-// (shared_executor.h). Callers repeat their calls, so it is worth keeping. All ranges are bytes of
+// One call among ranks that share memory: what follows from the call alone, which is worth keeping
+// since callers repeat their calls, and the call as it runs on this rank. All ranges are bytes of
 // the logical buffer.
 #pragma once
 
@@ -7,17 +7,18 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/deadline.h"
 #include "lib/base/range.h"
 #include "lib/collective/algorithm/call.h"
-#include "lib/transport/arena/shared_space.h"
+#include "lib/transport/arena/shared_lines.h"
 
 namespace gxp {
 
 struct SharedCall {
-  // Holds for all calls that are alike.
+  // Holds for all calls with the same signature.
   SharedCall(const Call& call, int world_size);
-  // What a line says: how many calls came before here, and a hash of this one.
-  [[nodiscard]] uint64_t word(uint32_t sequence, uint32_t turn) const;
+  // What a rank's line says: how many calls came before, and a hash of this one.
+  [[nodiscard]] uint64_t stamp(uint32_t sequence, uint32_t call_index) const;
 
   Call call;
   // By rank:
@@ -31,14 +32,43 @@ struct SharedCall {
   std::string_view algorithm;  // which row of the table this is
 };
 
-// Whether `word` is of this turn or a later one; turns wrap around.
-constexpr bool has_reached(uint64_t word, uint32_t turn) {
-  return int32_t(uint32_t(word >> 32) - turn) > 0;
+// A call that runs, with this rank's buffers.
+struct Invocation {
+  const Call& call;
+  const SharedCall& shape;
+  int rank = 0;
+  uint32_t index = 0;  // GroupSync::begin()
+  uint64_t stamp = 0;
+  const std::byte* input_data = nullptr;
+  std::byte* output_data = nullptr;
+  Deadline deadline;
+
+  [[nodiscard]] size_t bytes() const { return call.count * size_of(call.dtype); }
+  [[nodiscard]] Range own_input() const { return shape.inputs[size_t(rank)]; }
+  [[nodiscard]] Range own_output() const { return shape.outputs[size_t(rank)]; }
+  [[nodiscard]] Range part_of(int other) const { return shape.parts[size_t(other)]; }
+  [[nodiscard]] const std::byte* input(Range range) const {
+    return input_data + (range.begin - own_input().begin);
+  }
+  [[nodiscard]] std::byte* output(Range range) const {
+    return output_data + (range.begin - own_output().begin);
+  }
+  [[nodiscard]] bool in_place(Range range) const { return input(range) == output(range); }
+  // Inputs are scaled before they are folded, so never folded where they are.
+  [[nodiscard]] bool is_scaled() const {
+    return call.op == ReduceOp::kPreMulSum && reduces(call.collective);
+  }
+  // Over in some 10 us, if nobody is late.
+  [[nodiscard]] bool is_quick() const { return shape.largest_input <= size_t{64} << 10; }
+};
+
+// Whether a stamp is of this call or a later one; indices wrap around.
+constexpr bool has_reached(uint64_t stamp, uint32_t call_index) {
+  return int32_t(uint32_t(stamp >> 32) - call_index) > 0;
 }
 
-// All that ranks must agree on, beside a line: for whoever expected another call. Turns count as
-// the lines do.
-void write_note(const Call& call, uint32_t turn, SharedSlots& slots);
-Call read_note(const SharedSlots& slots, uint32_t turn);
+// All that ranks must agree on, for a peer that expected another call.
+void write_note(const Call& call, uint32_t call_index, SharedSlots& slots);
+Call read_note(const SharedSlots& slots, uint32_t call_index);
 
 }  // namespace gxp

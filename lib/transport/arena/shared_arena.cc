@@ -1,4 +1,4 @@
-#include "lib/transport/arena/shared_space.h"
+#include "lib/transport/arena/shared_arena.h"
 
 #include <fcntl.h>
 #include <linux/membarrier.h>
@@ -21,7 +21,7 @@ size_t group_bytes(size_t ranks) {
 }
 // As many ranks as have a place in the first page: 1,024.
 size_t control_bytes(size_t ranks, size_t page) {
-  return round_up(page + SharedSpace::kGroups * group_bytes(ranks) + sizeof(uint64_t), page);
+  return round_up(page + SharedArena::kGroups * group_bytes(ranks) + sizeof(uint64_t), page);
 }
 
 // Its own address in the process that owns the segment: nothing else there holds that.
@@ -35,19 +35,19 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 }  // namespace
 
-size_t SharedSpace::segment_bytes(int ranks) {
+size_t SharedArena::segment_bytes(int ranks) {
   const size_t host = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
   return control_bytes(size_t(ranks), kPageBytes) + kGroups * sizeof(SharedSlots) +
          round_up(2 * host / size_t(std::max(ranks, 2)), kPageBytes);
 }
 
-void SharedSpace::sign(const ShmSegment& mine, int ranks) {
+void SharedArena::sign(const ShmSegment& mine, int ranks) {
   uint64_t& mark = signature(mine, control_bytes(size_t(ranks), kPageBytes));
   mark = uint64_t(&mark);
-  permit_siblings();
+  allow_siblings_to_attach();
 }
 
-SharedSpace::SharedSpace(int rank, std::vector<ShmSegment> segments,
+SharedArena::SharedArena(int rank, std::vector<ShmSegment> segments,
                          std::span<const pid_t> processes, bool crowded)
     : rank_(rank),
       segments_(std::move(segments)),
@@ -68,7 +68,7 @@ SharedSpace::SharedSpace(int rank, std::vector<ShmSegment> segments,
   });
 }
 
-void SharedSpace::prefault(int group) const {
+void SharedArena::prefault(int group) const {
   GXP_ASSERT(0 <= group && group < kGroups);
   segments_[size_t(ranks_.front())].prefault(0, kPageBytes + size_t(group + 1) * group_bytes_);
   for (const int rank : ranks_) {
@@ -77,12 +77,12 @@ void SharedSpace::prefault(int group) const {
   }
 }
 
-uint64_t SharedSpace::heap_offset() const {
+uint64_t SharedArena::heap_offset() const {
   return round_up(control_bytes_ + kGroups * sizeof(SharedSlots), kPageBytes);
 }
 
 // First fit; there are few pieces, and they are large.
-Memory SharedSpace::allocate(size_t bytes) {
+Memory SharedArena::allocate(size_t bytes) {
   const ShmSegment& mine = segments_[size_t(rank_)];
   const size_t size = round_up(std::max<size_t>(bytes, 1), kPageBytes);
   uint64_t offset = heap_offset();
@@ -100,7 +100,7 @@ Memory SharedSpace::allocate(size_t bytes) {
 }
 
 // The pages go back to the system, and are zero when they come again.
-void SharedSpace::release(Memory memory) noexcept {
+void SharedArena::release(Memory memory) noexcept {
   const ShmSegment& mine = segments_[size_t(rank_)];
   const auto piece = used_.find(uint64_t(memory.data - mine.memory().data));
   if (piece == used_.end()) return;
@@ -109,7 +109,7 @@ void SharedSpace::release(Memory memory) noexcept {
   used_.erase(piece);
 }
 
-uint64_t SharedSpace::offset_of(const std::byte* data, size_t bytes) const {
+uint64_t SharedArena::offset_of(const std::byte* data, size_t bytes) const {
   const ShmSegment& mine = segments_[size_t(rank_)];
   const size_t size = mine.memory().bytes;
   const auto offset = uintptr_t(data) - uintptr_t(mine.memory().data);
@@ -117,7 +117,7 @@ uint64_t SharedSpace::offset_of(const std::byte* data, size_t bytes) const {
   return inside && bytes <= size - offset ? offset : 0;
 }
 
-std::byte* SharedSpace::at(int rank, uint64_t offset, size_t bytes) {
+std::byte* SharedArena::at(int rank, uint64_t offset, size_t bytes) {
   const ShmSegment& segment = segments_[size_t(rank)];
   const size_t size = segment.memory().bytes;
   if (offset < heap_offset() || offset > size || bytes > size - offset) {
@@ -137,15 +137,15 @@ std::byte* SharedSpace::at(int rank, uint64_t offset, size_t bytes) {
 // A rank that is about to sleep must see what was published, or its publisher must see that it
 // sleeps: between the store and the load of either side there is a fence. It costs some 20 ns in
 // each publish(), so where the kernel can, the rare sleeper fences the processes of all ranks.
-void SharedSpace::publish(std::atomic<uint64_t>& word, uint64_t value, std::span<const int> peers) {
+void SharedArena::publish(std::atomic<uint64_t>& word, uint64_t value, std::span<const int> peers) {
   word.store(value, std::memory_order_release);
   if (!fenced_by_sleepers_) std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const int peer : peers) {
-    if (asleep()[peer].load() != 0 && peer != rank_) waiter_->ring(peer);
+    if (asleep()[peer].load() != 0 && peer != rank_) waiter_->wake(peer);
   }
 }
 
-void SharedSpace::sleep(const std::function<bool()>& ready, std::span<const int> peers,
+void SharedArena::sleep(const std::function<bool()>& ready, std::span<const int> peers,
                         Deadline deadline) {
   struct Asleep {
     explicit Asleep(std::atomic<uint32_t>& flag_in) : flag(flag_in) { flag.store(1); }

@@ -1,4 +1,4 @@
-#include "lib/transport/arena/peer_memory.h"
+#include "lib/transport/arena/cross_memory_attach.h"
 
 #include <sys/prctl.h>
 #include <sys/uio.h>
@@ -36,11 +36,11 @@ void move_all(VmCall call, const char* verb, pid_t process, int rank, uint64_t a
 }  // namespace
 
 // EINVAL: the kernel asks for none.
-void permit_siblings() noexcept {
+void allow_siblings_to_attach() noexcept {
   static_cast<void>(prctl(PR_SET_PTRACER, static_cast<unsigned long>(getppid()), 0, 0, 0));
 }
 
-bool PeerMemory::holds(uint64_t address, uint64_t expected) const noexcept {
+bool CrossMemoryAttach::holds(uint64_t address, uint64_t expected) const noexcept {
   uint64_t found = 0;
   const iovec mine{&found, sizeof found};
   const iovec theirs{place(address), sizeof found};
@@ -48,11 +48,11 @@ bool PeerMemory::holds(uint64_t address, uint64_t expected) const noexcept {
          found == expected;
 }
 
-void PeerMemory::read(uint64_t address, Memory into) const {
+void CrossMemoryAttach::read(uint64_t address, Memory into) const {
   move_all(process_vm_readv, "read", process_, rank_, address, into.data, into.bytes);
 }
 
-void PeerMemory::write(uint64_t address, ConstMemory from) const {
+void CrossMemoryAttach::write(uint64_t address, ConstMemory from) const {
   move_all(process_vm_writev, "write", process_, rank_, address, const_cast<std::byte*>(from.data),
            from.bytes);
 }

@@ -3,23 +3,15 @@
 //
 // Each rank has one segment (shm_segment.h), twice its even share of the host's memory, of which
 // only what is used exists. It holds slots for each group of ranks, and a heap for communicator
-// memory. What ranks signal to each other lies together in the segment of the host's first rank,
-// since a rank looks at all of it in each call and every page more is a TLB miss (8 ranks on 2
-// cores, 8 bytes: 14.5 us with the lines in 8 segments, see docs/RESULTS.md for what it is now):
-//   line    each call of a group publishes one line per rank: a word that names the call, and up to
-//           kBytes with it, so that word and payload are one cache miss. A note about the call, for
-//           whoever expected another, is elsewhere: a line that a peer has looked at comes back
-//           before it is written, and stores wait for those before them.
-//   phase   a counter that the rank advances inside a call.
-// Memory that is not in the segments is reached through the kernel, if it lets a rank
-// (peer_memory.h).
-// Only the owner writes its lines, phase and slots. What they mean is for the collectives
-// (collective/engine/shared_memory/shared_executor.h).
+// memory. The lines by which ranks meet (shared_lines.h) lie together in the segment of the host's
+// first rank, since a rank looks at all of them in each call and every page more is a TLB miss (8
+// ranks on 2 cores, 8 bytes: 14.5 us with the lines in 8 segments, see docs/RESULTS.md for what it
+// is now). Memory outside the segments is reached through the kernel, if it lets a rank
+// (cross_memory_attach.h).
 //   Threads  one at a time.
 //   Errors   kPeer: a peer is lost, late, or has published what cannot be; kIo: no memory.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -31,63 +23,25 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
-#include "lib/transport/arena/peer_memory.h"
+#include "lib/transport/arena/cross_memory_attach.h"
+#include "lib/transport/arena/shared_lines.h"
 #include "lib/transport/arena/shm_segment.h"
 #include "lib/transport/backoff.h"
 
 namespace gxp {
 
-// Lets a rank wait for what peers write, and wakes them: the transport beside the space.
-class SpaceWaiter {
+// Lets a rank wait for what peers write, and wakes them: the transport beside the arena.
+class ArenaWaiter {
  public:
-  virtual ~SpaceWaiter() = default;
+  virtual ~ArenaWaiter() = default;
   // Returns when ready(); throws kPeer at the deadline, on abort, or if one of `peers` is lost.
   virtual void wait_until(const std::function<bool()>& ready, std::span<const int> peers,
                           Deadline deadline) = 0;
   // Wakes `peer` if it sleeps. Call it after the store that it may wait for.
-  virtual void ring(int peer) = 0;
+  virtual void wake(int peer) = 0;
 };
 
-// Two cache lines, since processors fetch them in pairs; up to 56 bytes are on the word's own.
-struct alignas(128) SharedLine {
-  static constexpr size_t kBytes = 120;
-  std::atomic<uint64_t> word;
-  std::byte payload[kBytes];
-};
-
-struct alignas(128) SharedPhase {
-  std::atomic<uint64_t> count;
-};
-
-// A rank's memory for one group: a note and a slot per line, for what does not fit it, and staging,
-// for what goes through in tiles.
-struct SharedSlots {
-  static constexpr size_t kLines = 8;
-  static constexpr size_t kSmallBytes = 64 << 10;
-  static constexpr size_t kStagingBytes = 1 << 20;
-  static constexpr size_t kNoteBytes = 64;
-  alignas(64) std::byte notes[kLines][kNoteBytes];
-  std::byte small[kLines][kSmallBytes];
-  std::byte staging[kStagingBytes];
-};
-
-// Brings a cache line here, and takes it from the peers' caches, before it is written: what is
-// published behind it is seen sooner by as much as that takes.
-inline void prefetch_to_write(const void* line) {
-#if defined(__x86_64__)
-  // The compiler would only fetch it, since not every x86-64 obeys this; those ignore it.
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
-#else
-  __builtin_prefetch(line, 1);
-#endif
-}
-// All of its lines, but no more than can be on their way at once, or some more.
-inline void prefetch_to_write(const std::byte* data, size_t bytes) {
-  constexpr size_t kMost = 4 << 10;
-  for (size_t at = 0; at < std::min(bytes, kMost); at += 64) prefetch_to_write(data + at);
-}
-
-class SharedSpace {
+class SharedArena {
  public:
   static constexpr int kGroups = 32;  // that have lines and slots here
 
@@ -97,10 +51,10 @@ class SharedSpace {
   static void sign(const ShmSegment& mine, int ranks);
   // `segments[rank]` for every rank of this host, this one's own among them; empty for others.
   // `processes[rank]`: who has signed it, as this process knows it; 0: unknown.
-  SharedSpace(int rank, std::vector<ShmSegment> segments, std::span<const pid_t> processes,
+  SharedArena(int rank, std::vector<ShmSegment> segments, std::span<const pid_t> processes,
               bool crowded);
   // Before the first publish() or wait(); `waiter` outlives them.
-  void attach(SpaceWaiter& waiter) { waiter_ = &waiter; }
+  void attach(ArenaWaiter& waiter) { waiter_ = &waiter; }
 
   // The ranks that see each other, this one among them, ascending.
   [[nodiscard]] std::span<const int> ranks() const { return ranks_; }
@@ -133,7 +87,9 @@ class SharedSpace {
 
   // Whether the kernel copies between this rank's memory and any of its peers'. Peers may differ.
   [[nodiscard]] bool reaches_all_memory() const { return reaches_all_memory_; }
-  [[nodiscard]] const PeerMemory& memory_of_peer(int rank) const { return peers_[size_t(rank)]; }
+  [[nodiscard]] const CrossMemoryAttach& memory_of_rank(int rank) const {
+    return peers_[size_t(rank)];
+  }
 
   // Stores and wakes the ranks of `peers` that sleep.
   void publish(std::atomic<uint64_t>& word, uint64_t value, std::span<const int> peers);
@@ -187,9 +143,9 @@ class SharedSpace {
   int rank_;
   std::vector<ShmSegment> segments_;
   std::vector<int> ranks_;
-  SpaceWaiter* waiter_ = nullptr;
+  ArenaWaiter* waiter_ = nullptr;
   bool crowded_;
-  std::vector<PeerMemory> peers_;  // by rank
+  std::vector<CrossMemoryAttach> peers_;  // by rank
   bool reaches_all_memory_;
   bool fenced_by_sleepers_;  // else publish() has a fence of its own
   size_t group_bytes_;       // of lines and phases

@@ -15,13 +15,13 @@ namespace gxp {
 
 // Lets the processes that this one's parent has started, and theirs, reach its memory, where that
 // takes a permission.
-void permit_siblings() noexcept;
+void allow_siblings_to_attach() noexcept;
 
-class PeerMemory {
+class CrossMemoryAttach {
  public:
-  PeerMemory() = default;  // of no process
+  CrossMemoryAttach() = default;  // of no process
   // `rank` is for errors.
-  PeerMemory(pid_t process, int rank) : process_(process), rank_(rank) {}
+  CrossMemoryAttach(pid_t process, int rank) : process_(process), rank_(rank) {}
 
   // Whether the 8 bytes at `address` there can be read and are `expected`.
   [[nodiscard]] bool holds(uint64_t address, uint64_t expected) const noexcept;

@@ -1,0 +1,74 @@
+// How ranks tell each other where the buffers of a call lie: on their lines, as offsets in
+// communicator memory, else as addresses that the kernel may reach.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lib/collective/engine/shared_memory/group_sync.h"
+#include "lib/collective/engine/shared_memory/part_mover.h"
+
+namespace gxp {
+
+// Offsets in the heap of the rank's segment; 0: not in communicator memory.
+struct BufferPlacement {
+  uint64_t input = 0;
+  uint64_t output = 0;
+  [[nodiscard]] bool everywhere() const { return input != 0 && output != 0; }
+};
+
+// When a rank entered and left a call that was timed.
+struct CallTimes {
+  int64_t entered_ns = 0;
+  int64_t left_ns = 0;
+};
+
+// Where the ranks' buffers of a repeated call were the last time.
+struct KnownPlacements {
+  std::vector<BufferPlacement> by_rank;
+  RankBuffers buffers{};  // all of them; empty: not resolved
+};
+
+class BufferExchange {
+ public:
+  explicit BufferExchange(GroupSync& sync) : sync_(sync) {}
+
+  [[nodiscard]] BufferPlacement place(const Invocation& inv) const;
+  // Enters the call. `last_timed`: of the call before that was timed, if its times are not yet told.
+  void publish(const Invocation& inv, const BufferPlacement& mine,
+               const std::optional<CallTimes>& last_timed);
+  // Returns how many ranks have all of their buffers in communicator memory, when all have entered.
+  size_t gather(const Invocation& inv, const BufferPlacement& mine, KnownPlacements& known);
+
+  // After gather(). The buffers in this process, if all ranks' are in communicator memory.
+  const RankBuffers& resolve(const Invocation& inv, KnownPlacements& known) const;
+  // The buffers as the kernel reaches them; null: it does not let all ranks reach each other's.
+  // None of the ranks has all of its buffers in communicator memory.
+  const RankBuffers* find_by_kernel(const Invocation& inv);
+  // Whether rank 0's call is in place, under the same condition.
+  [[nodiscard]] bool is_in_place(const Invocation& inv) const;
+  // The last rank's entry and the last exit, of the call whose times all lines tell.
+  [[nodiscard]] CallTimes times(const Invocation& inv, CallTimes mine) const;
+
+ private:
+  // On a line behind the placement, unless that is everywhere() and no times are told.
+  struct Addresses {
+    uint64_t input = 0;
+    uint64_t output = 0;
+    uint64_t reaches_all = 0;  // whether the rank can copy from and to any peer's memory
+    CallTimes times;
+  };
+  [[nodiscard]] const BufferPlacement& placement_on(const Invocation& inv, int rank) const {
+    return *reinterpret_cast<const BufferPlacement*>(sync_.line(rank, inv.index).payload);
+  }
+  [[nodiscard]] const Addresses& addresses_on(const Invocation& inv, int rank) const {
+    return *reinterpret_cast<const Addresses*>(sync_.line(rank, inv.index).payload +
+                                               sizeof(BufferPlacement));
+  }
+
+  GroupSync& sync_;
+  RankBuffers by_kernel_{.mapped = false};
+};
+
+}  // namespace gxp

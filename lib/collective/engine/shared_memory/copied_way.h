@@ -1,0 +1,36 @@
+// The way of small inputs (shared_executor.h): each rank copies its whole input beside its line and
+// takes from the peers' copies what it needs. One synchronisation. The smallest inputs fit the line
+// itself.
+#pragma once
+
+#include "lib/collective/engine/shared_memory/group_sync.h"
+#include "lib/collective/engine/shared_memory/part_mover.h"
+
+namespace gxp {
+
+class CopiedWay {
+ public:
+  CopiedWay(GroupSync& sync, PartMover& mover);
+
+  // Whether all inputs are small enough.
+  [[nodiscard]] bool fits(const Invocation& inv) const {
+    return inv.shape.largest_input <= most_copied_;
+  }
+  void run(const Invocation& inv);
+
+  // The parts of run(), for calls whose lines carry other things: copy() before the line is
+  // published, prefetch_next() after it, take() when the peers have copied.
+  void copy(const Invocation& inv);
+  void prefetch_next(const Invocation& inv);
+  void take(const Invocation& inv);
+
+ private:
+  [[nodiscard]] std::byte* copy_of(const Invocation& inv, int rank) const;
+
+  GroupSync& sync_;
+  PartMover& mover_;
+  RankBuffers copies_;
+  size_t most_copied_;  // bytes of an input
+};
+
+}  // namespace gxp

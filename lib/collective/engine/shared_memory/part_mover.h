@@ -1,0 +1,48 @@
+// Takes, gives and folds parts of the ranks' buffers: what the ways of a call have in common
+// (shared_executor.h).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "lib/collective/engine/shared_memory/group_sync.h"
+#include "lib/collective/engine/shared_memory/shared_call.h"
+
+namespace gxp {
+
+// By rank; null where a rank has no such buffer, or nobody touches it.
+struct RankBuffers {
+  bool mapped = true;  // here; else they are addresses in the ranks' processes
+  std::vector<const std::byte*> inputs{};
+  std::vector<std::byte*> outputs{};
+};
+
+// Folds one version of each rank, in the order of reduction_tree.h, into one or more targets.
+struct VersionFold {
+  std::vector<const std::byte*> sources{};  // by rank
+  std::vector<std::byte*> targets{};
+  // An average is divided while in L1. To the first target; to the others as well, or `by_copies`.
+  void run(const Call& call, size_t bytes, bool by_copies = false);
+};
+
+class PartMover {
+ public:
+  explicit PartMover(GroupSync& sync) : sync_(sync) {
+    fold.sources.resize(size_t(sync.world_size()));
+  }
+
+  // Takes all that this rank's output needs from the ranks' inputs.
+  void take(const Invocation& inv, const RankBuffers& buffers);
+  // Copies this rank's input to its output.
+  static void keep_own(const Invocation& inv, Range range);
+  // To here and from here, where `there` is one of the rank's buffers.
+  void fetch(bool mapped, int rank, const std::byte* there, std::byte* here, size_t bytes) const;
+  void store(bool mapped, int rank, std::byte* there, const std::byte* here, size_t bytes) const;
+
+  VersionFold fold;  // for whoever needs one; none lasts
+
+ private:
+  GroupSync& sync_;
+};
+
+}  // namespace gxp

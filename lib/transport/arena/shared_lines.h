@@ -1,0 +1,59 @@
+// What ranks of one host signal to each other in shared memory, and the slots in which they leave
+// data. Each is written by its owner only; what it means is for the collectives
+// (collective/engine/shared_memory/group_sync.h).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace gxp {
+
+// What one rank publishes at its entry to a call: a word that names the call, and a payload that
+// arrives with it in one cache miss. Two cache lines, since processors fetch them in pairs; up to 56
+// bytes are on the word's own.
+struct alignas(128) SharedLine {
+  static constexpr size_t kBytes = 120;
+  std::atomic<uint64_t> word;
+  std::byte payload[kBytes];
+};
+
+// Counts a rank's synchronisations inside calls.
+struct alignas(128) SharedPhase {
+  std::atomic<uint64_t> count;
+};
+
+// A rank's memory for one group. The notes describe the calls for a peer that expected another; they
+// are not on the lines, because a line that a peer has read must come back before it is written, and
+// stores wait for those before them.
+struct SharedSlots {
+  // By as many calls a rank may be ahead of its peers: a broadcast's root, for one. Ranks that share
+  // a CPU then take turns once in so many calls.
+  static constexpr size_t kLines = 32;
+  static constexpr size_t kCopies = 8;  // likewise with inputs that a line has no room for
+  static constexpr size_t kCopiedBytes = 64 << 10;
+  static constexpr size_t kStagingBytes = 1 << 20;
+  static constexpr size_t kNoteBytes = 64;
+  alignas(64) std::byte notes[kLines][kNoteBytes];
+  std::byte copies[kCopies][kCopiedBytes];
+  std::byte staging[kStagingBytes];  // for tiles
+};
+
+// Brings a cache line here, and takes it from the peers' caches, before it is written: what is
+// published behind it is seen sooner by as much as that takes.
+inline void prefetch_to_write(const void* line) {
+#if defined(__x86_64__)
+  // The compiler would only fetch it, since not every x86-64 obeys this; those ignore it.
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+// All of its lines, but no more than can be on their way at once, or some more.
+inline void prefetch_to_write(const std::byte* data, size_t bytes) {
+  constexpr size_t kMost = 4 << 10;
+  for (size_t at = 0; at < std::min(bytes, kMost); at += 64) prefetch_to_write(data + at);
+}
+
+}  // namespace gxp
