@@ -27,7 +27,7 @@ constexpr size_t kCopiedCrowded = 8 << 10;
 bool is_possible(SharedWay way, Collective collective, size_t bytes, const WayLimits& limits) {
   if (way == kKernel) return limits.kernel;
   return way != kCopied ||
-         largest_input(collective, bytes, limits.ranks) <= most_copied(limits.ranks);
+         largest_input(collective, bytes, limits.ranks) <= most_copied(collective, limits.ranks);
 }
 
 SharedWays unmeasured_ways(Collective collective, size_t bytes, const WayLimits& limits) {
@@ -35,7 +35,7 @@ SharedWays unmeasured_ways(Collective collective, size_t bytes, const WayLimits&
   const size_t most_beside_placed =
       limits.crowded || has_root(collective) ? kCopiedCrowded : kCopiedPlaced;
   return {.communicator = input <= most_beside_placed ? kCopied : kPlaced,
-          .ordinary = input <= most_copied(limits.ranks) ? kCopied : kTiles};
+          .ordinary = input <= most_copied(collective, limits.ranks) ? kCopied : kTiles};
 }
 
 template <size_t kCount>
@@ -110,8 +110,11 @@ size_t largest_input(Collective collective, size_t bytes, int ranks) {
   }
 }
 
-// Each rank reads all copies: more ranks, smaller copies.
-size_t most_copied(int ranks) { return 2 * SharedSlots::kCopiedBytes / size_t(std::max(ranks, 2)); }
+// To reduce, each rank reads all copies: more ranks, smaller copies. Else it reads what it keeps.
+size_t most_copied(Collective collective, int ranks) {
+  const int readers = reduces(collective) ? std::max(ranks, 2) : 2;
+  return 2 * SharedSlots::kCopiedBytes / size_t(readers);
+}
 
 std::string way_curve_name(SharedWay way, Collective collective) {
   return fmt::format("{}-{}", to_string(way), to_string(collective));

@@ -43,7 +43,7 @@ struct SharedWays {
 
 // The largest of the ranks' inputs, and the largest that is copied beside a line.
 size_t largest_input(Collective collective, size_t bytes, int ranks);
-size_t most_copied(int ranks);
+size_t most_copied(Collective collective, int ranks);
 
 std::string way_curve_name(SharedWay way, Collective collective);  // "tiles-all-reduce"
 

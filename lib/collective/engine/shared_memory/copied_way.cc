@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "lib/collective/tune/shared_ways.h"
-
 namespace gxp {
 namespace {
 
@@ -15,8 +13,7 @@ bool needs(const Call& call, int mine, int rank) {
 
 }  // namespace
 
-CopiedWay::CopiedWay(GroupSync& sync, PartMover& mover)
-    : sync_(sync), mover_(mover), most_copied_(most_copied(sync.world_size())) {
+CopiedWay::CopiedWay(GroupSync& sync, PartMover& mover) : sync_(sync), mover_(mover) {
   copies_.inputs.resize(size_t(sync.world_size()));
 }
 

@@ -5,6 +5,7 @@
 
 #include "lib/collective/engine/shared_memory/group_sync.h"
 #include "lib/collective/engine/shared_memory/part_mover.h"
+#include "lib/collective/tune/shared_ways.h"
 
 namespace gxp {
 
@@ -14,7 +15,7 @@ class CopiedWay {
 
   // Whether all inputs are small enough.
   [[nodiscard]] bool fits(const Invocation& inv) const {
-    return inv.shape.largest_input <= most_copied_;
+    return inv.shape.largest_input <= most_copied(inv.call.collective, sync_.world_size());
   }
   void run(const Invocation& inv);
 
@@ -30,7 +31,6 @@ class CopiedWay {
   GroupSync& sync_;
   PartMover& mover_;
   RankBuffers copies_;
-  size_t most_copied_;  // bytes of an input
 };
 
 }  // namespace gxp

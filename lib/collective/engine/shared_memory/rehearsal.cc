@@ -190,7 +190,7 @@ class Trials {
   }
 
   [[nodiscard]] bool is_possible(SharedWay way, Collective collective, size_t bytes) const {
-    if (way == kCopied) return largest_input(collective, bytes, ranks_) <= most_copied(ranks_);
+    if (way == kCopied) return largest_input(collective, bytes, ranks_) <= most_copied(collective, ranks_);
     if (way == kPlaced) return bytes <= kLargestPlaced;
     return way != kKernel || kernel_;
   }
