@@ -38,7 +38,7 @@
 #include "lib/collective/engine/communicator_memory.h"
 #include "lib/collective/engine/engine.h"
 #include "lib/collective/flight/flight_recorder.h"
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
 #include "lib/net/store/store.h"

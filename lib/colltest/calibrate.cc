@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/collective/tune/shared_ways.h"
 #include "lib/device/device.h"
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "lib/base/bytes.h"
-#include "lib/collective/algorithm/recorder.h"
-#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/algorithm/schedule.h"
+#include "lib/collective/tune/shared_selection.h"
 #include "lib/collective/verify/drawing.h"
 
 namespace gxp {

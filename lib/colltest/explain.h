@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/colltest/cases.h"
 #include "lib/report/report.h"
 

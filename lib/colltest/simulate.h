@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/colltest/cases.h"
 #include "lib/report/report.h"
 #include "lib/topo/model/cluster.h"

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "lib/base/error.h"
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 #include "lib/collective/tune/cost_model.h"
-#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/tune/shared_selection.h"
 #include "lib/transport/context.h"
 
 namespace gxp {

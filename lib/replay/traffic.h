@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lib/collective/algorithm/call.h"
-#include "lib/collective/tune/choice.h"
 #include "lib/collective/tune/profile.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/program/step_program.h"
 #include "lib/topo/rings/rank_plan.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/collective/algorithm/rank_subset.h"
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 #include "tests/catch.h"
 
 using namespace gxp;

@@ -1,6 +1,6 @@
 #include "lib/collective/tune/shared_ways.h"
 
-#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/tune/shared_selection.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
 

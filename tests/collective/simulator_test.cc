@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/error.h"
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 #include "lib/collective/simulate/simulation_trace.h"
 #include "lib/topo/read/cluster_file.h"
 #include "tests/catch.h"

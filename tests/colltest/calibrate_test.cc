@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/tune/shared_selection.h"
 #include "lib/transport/faulty.h"
 #include "tests/catch.h"
 #include "tests/collective/on_hosts.h"

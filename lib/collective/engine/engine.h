@@ -14,7 +14,7 @@
 #include "lib/base/deadline.h"
 #include "lib/collective/algorithm/call.h"
 #include "lib/collective/engine/communicator_memory.h"
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
 #include "lib/transport/transport.h"

@@ -10,7 +10,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/collective/flight/situation.h"
+#include "lib/collective/flight/wait_graph.h"
 #include "lib/net/store/rank_list.h"
 
 namespace gxp {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 
 namespace gxp {
 namespace {

@@ -1,7 +1,7 @@
 // What algorithms take, from the constants of a profile, and what they took where it was measured.
 // Pure.
 //
-// An algorithm is recorded once for the group (recorder.h) and its steps are sorted into rounds: a
+// An algorithm is recorded once for the group (schedule.h) and its steps are sorted into rounds: a
 // message belongs to the first round in which its sender can send it, knowing all that it received
 // before. A round lasts as long as the most loaded rank, or as the cores of the host need for the
 // messages of all ranks, whichever is more:

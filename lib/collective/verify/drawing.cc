@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/collective/verify/timeline.h"
+#include "lib/collective/verify/one_port_replay.h"
 #include "lib/report/svg.h"
 
 namespace gxp {

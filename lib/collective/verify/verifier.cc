@@ -9,8 +9,8 @@
 #include "lib/base/error.h"
 #include "lib/collective/algorithm/hosts.h"
 #include "lib/collective/algorithm/reduction_tree.h"
+#include "lib/collective/verify/one_port_replay.h"
 #include "lib/collective/verify/symbolic_buffer.h"
-#include "lib/collective/verify/timeline.h"
 
 namespace gxp {
 namespace {

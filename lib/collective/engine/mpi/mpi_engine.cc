@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/collective/engine/direct_exchange.h"
 #include "lib/collective/engine/mpi/mpi_job.h"
 #include "lib/collective/engine/mpi/mpi_reduction.h"
+#include "lib/collective/engine/pairwise.h"
 #include "lib/transport/context.h"
 
 namespace gxp {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "lib/base/deadline.h"
-#include "lib/collective/engine/stop_sign.h"
+#include "lib/collective/engine/abort_flag.h"
 
 namespace gxp {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lib/base/log.h"
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 #include "lib/collective/engine/shared_memory/rehearsal.h"
 #include "lib/transport/arena/shared_space.h"
 #include "lib/transport/context.h"

@@ -14,7 +14,7 @@
 #include "lib/collective/engine/native/executor.h"
 #include "lib/collective/engine/shared_memory/shared_executor.h"
 #include "lib/collective/flight/flight_recorder.h"
-#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/tune/shared_selection.h"
 #include "lib/device/device.h"
 #include "lib/topo/rings/rank_plan.h"
 

@@ -8,9 +8,9 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/collective/engine/direct_exchange.h"
+#include "lib/collective/engine/abort_flag.h"
 #include "lib/collective/engine/nccl/nccl_reduction.h"
-#include "lib/collective/engine/stop_sign.h"
+#include "lib/collective/engine/pairwise.h"
 
 namespace gxp {
 namespace {

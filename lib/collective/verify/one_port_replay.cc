@@ -1,4 +1,4 @@
-#include "lib/collective/verify/timeline.h"
+#include "lib/collective/verify/one_port_replay.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

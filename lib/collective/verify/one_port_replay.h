@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 
 namespace gxp {
 

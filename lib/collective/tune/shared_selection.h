@@ -1,11 +1,11 @@
-// choose() for ranks that may share memory (choice.h): they take the ways of shared memory, unless
+// choose() for ranks that may share memory (selection.h): they take the ways of shared memory, unless
 // messages were measured to be faster, with what it costs to find out that they are wanted.
 #pragma once
 
 #include <optional>
 
 #include "lib/collective/algorithm/call.h"
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/collective/tune/shared_ways.h"
 
 namespace gxp {

@@ -1,4 +1,4 @@
-#include "lib/colltest/gates.h"
+#include "lib/colltest/pass_criteria.h"
 
 #include <unistd.h>
 #include <cstdio>

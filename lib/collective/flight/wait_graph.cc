@@ -1,4 +1,4 @@
-#include "lib/collective/flight/situation.h"
+#include "lib/collective/flight/wait_graph.h"
 
 #include <algorithm>
 

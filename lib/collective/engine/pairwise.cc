@@ -1,4 +1,4 @@
-#include "lib/collective/engine/direct_exchange.h"
+#include "lib/collective/engine/pairwise.h"
 
 namespace gxp {
 

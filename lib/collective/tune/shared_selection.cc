@@ -1,4 +1,4 @@
-#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/tune/shared_selection.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 
 #include <fmt/format.h>
 
