@@ -56,7 +56,7 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
     table.add_row(plan_row(bench, plan, topology.world_size));
     if (&bench != &cases.back()) continue;
     const CallShape shape = shape_of(call, plan, topology);
-    const Schedule schedule = record(*plan.algorithm, shape);
+    const Schedule schedule = record_schedule(*plan.algorithm, shape);
     result.steps_head =
         fmt::format("{} of {} {} by {} on {} ranks; ranges are in elements", bench.operation->name,
                     format_bytes(bench.size_bytes()), to_string(bench.dtype), plan.algorithm->name,

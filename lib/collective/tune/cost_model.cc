@@ -226,7 +226,7 @@ std::map<int, int> ranks_by_host(const GroupTopology& topology) {
 
 std::vector<Round> rounds_of(const Algorithm& algorithm, const CallShape& shape) {
   if (shape.world_size > kMostRecorded) return rounds_by_formula(algorithm, shape);
-  return RoundCounter(record(algorithm, shape), shape).count();
+  return RoundCounter(record_schedule(algorithm, shape), shape).count();
 }
 
 CostModel::CostModel(const GroupTopology& topology, const Profile& profile) : topology_(topology) {
