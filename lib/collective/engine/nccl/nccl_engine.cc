@@ -21,9 +21,9 @@ class NcclEngine final : public LibraryEngine {
   struct Link {
     NcclLibrary library;
     std::unique_ptr<NcclQueue> queue;
-    Device& device;                  // of allocate()
-    std::shared_ptr<StopSign> stop;  // owners: this and the store's alarm
-    int host = 0;                    // of this rank
+    Device& device;                      // of allocate()
+    std::shared_ptr<AbortFlag> aborted;  // owners: this and the store's alarm
+    int host = 0;                        // of this rank
   };
   // Takes the communicator, which may still be in progress.
   NcclEngine(std::shared_ptr<Link> link, NcclComm* comm, Deadline deadline);
@@ -37,7 +37,7 @@ class NcclEngine final : public LibraryEngine {
   void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
-  void abort(std::string_view reason) noexcept override { link_->stop->raise(reason); }
+  void abort(std::string_view reason) noexcept override { link_->aborted->set(reason); }
 
  private:
   [[nodiscard]] const NcclFunctions& nccl() const { return link_->library.functions(); }
@@ -86,7 +86,7 @@ void NcclEngine::find_place(Deadline deadline) {
 NcclEngine::~NcclEngine() {
   constexpr auto kPatience = std::chrono::seconds(5);
   try {
-    if (!failed_ && !link_->stop->raised()) {
+    if (!failed_ && !link_->aborted->is_set()) {
       check(nccl().finalize(comm_));
       wait(Deadline::after(kPatience));
       nccl().destroy(comm_);
@@ -109,7 +109,7 @@ bool NcclEngine::settled() {
 void NcclEngine::wait(Deadline deadline) {
   failed_ = true;
   wait_for_ranks(
-      "NCCL", *link_->stop, [this] { return settled(); }, deadline);
+      "NCCL", *link_->aborted, [this] { return settled(); }, deadline);
   failed_ = false;
 }
 
@@ -297,9 +297,9 @@ std::unique_ptr<Engine> make_nccl_engine(const NcclLibrary& library,
                                          const TransportContext& ranks) {
   const Hosts hosts = ranks.store->gather("hosts of NCCL's ranks", ranks.host, ranks.deadline);
   const std::vector<int> numbers = number_hosts(hosts);
-  auto stop = std::make_shared<StopSign>();
-  ranks.store->on_abort([stop](const Verdict& verdict) {
-    stop->raise(fmt::format("rank {}: {}", verdict.rank, verdict.reason));
+  auto aborted = std::make_shared<AbortFlag>();
+  ranks.store->on_abort([aborted](const Verdict& verdict) {
+    aborted->set(fmt::format("rank {}: {}", verdict.rank, verdict.reason));
   });
   const NcclUniqueId id = exchange_unique_id(library, *ranks.store, ranks.deadline);
   static_cast<void>(queue->stream());  // the GPU is this thread's
@@ -308,7 +308,7 @@ std::unique_ptr<Engine> make_nccl_engine(const NcclLibrary& library,
   library.check(library.functions().init_rank(&comm, ranks.world_size, id, ranks.rank, &config),
                 fmt::format("join NCCL {} as rank {}", to_string(library.version()), ranks.rank));
   auto link = std::shared_ptr<NcclEngine::Link>(
-      new NcclEngine::Link{library, std::move(queue), device, std::move(stop),
+      new NcclEngine::Link{library, std::move(queue), device, std::move(aborted),
                            numbers.empty() ? 0 : numbers[size_t(ranks.rank)]});
   return std::make_unique<NcclEngine>(std::move(link), comm, ranks.deadline);
 }
