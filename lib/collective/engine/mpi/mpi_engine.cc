@@ -203,9 +203,9 @@ void MpiEngine::move(const Call& call, ConstMemory input, Memory output, Deadlin
   const bool apart = call.collective != Collective::kAllToAll || input.data != output.data;
   const ConstMemory from = apart ? input : copy_of(input);
   if (call.count <= link_->most) return move_at_once(call, from, output, deadline);
-  const DirectExchange direct = direct_exchange(call, rank_, world_size_, from, output);
-  copy(direct.own_to, direct.own_from);
-  exchange(direct.messages, deadline);
+  const PairwiseExchange pairwise = pairwise_exchange(call, rank_, world_size_, from, output);
+  copy(pairwise.own_to, pairwise.own_from);
+  exchange(pairwise.messages, deadline);
 }
 
 void MpiEngine::broadcast(const Call& call, ConstMemory input, Memory output, Deadline deadline) {

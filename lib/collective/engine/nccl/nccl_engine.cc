@@ -49,7 +49,7 @@ class NcclEngine final : public LibraryEngine {
   void start_reduction(const Call& call, ConstMemory input, Memory output, NcclOp op);
   void start_reduce_scatter(const Call& call, ConstMemory input, Memory output, NcclOp op);
   void start_all_gather(const Call& call, ConstMemory input, Memory output);
-  void start_direct(const Call& call, ConstMemory input, Memory output);
+  void start_pairwise(const Call& call, ConstMemory input, Memory output);
   void start_messages(std::span<const PeerMessage> messages);
   [[nodiscard]] Memory staging(Buffer& buffer, size_t bytes);
   [[nodiscard]] ConstMemory on_gpu(ConstMemory input, bool always);
@@ -161,7 +161,7 @@ void NcclEngine::start(const Call& call, ConstMemory input, Memory output) {
     case Collective::kGather:
     case Collective::kScatter:
     case Collective::kAllToAll:
-      return start_direct(call, input, output);
+      return start_pairwise(call, input, output);
     case Collective::kBarrier: {
       const Memory word = staging(staged_output_, 1);
       return check(nccl().all_reduce(word.data, word.data, 1, NcclType::kUint8, NcclOp::kMax, comm_,
@@ -217,11 +217,11 @@ void NcclEngine::start_all_gather(const Call& call, ConstMemory input, Memory ou
   group.end();
 }
 
-void NcclEngine::start_direct(const Call& call, ConstMemory input, Memory output) {
-  const DirectExchange direct = direct_exchange(call, rank_, world_size_, input, output);
-  if (direct.own_to.bytes > 0 && direct.own_to.data != direct.own_from.data)
-    link_->queue->copy(direct.own_to, direct.own_from);
-  start_messages(direct.messages);
+void NcclEngine::start_pairwise(const Call& call, ConstMemory input, Memory output) {
+  const PairwiseExchange pairwise = pairwise_exchange(call, rank_, world_size_, input, output);
+  if (pairwise.own_to.bytes > 0 && pairwise.own_to.data != pairwise.own_from.data)
+    link_->queue->copy(pairwise.own_to, pairwise.own_from);
+  start_messages(pairwise.messages);
 }
 
 void NcclEngine::start_messages(std::span<const PeerMessage> messages) {
