@@ -58,7 +58,8 @@ class PeerLink {
 
 // How long a rank waits for such links before it sleeps (backoff.h).
 struct Patience {
-  bool crowded = false;  // pauses would keep a peer from its CPU, or a look costs more than a pause
+  bool oversubscribed =
+      false;  // pauses would keep a peer from its CPU, or a look costs more than a pause
   std::chrono::microseconds yield_time{0};
 };
 

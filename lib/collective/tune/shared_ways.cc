@@ -33,7 +33,7 @@ bool is_possible(SharedWay way, Collective collective, size_t bytes, const WayLi
 SharedWays unmeasured_ways(Collective collective, size_t bytes, const WayLimits& limits) {
   const size_t input = largest_input(collective, bytes, limits.ranks);
   const size_t most_beside_placed =
-      limits.crowded || has_root(collective) ? kCopiedCrowded : kCopiedPlaced;
+      limits.oversubscribed || has_root(collective) ? kCopiedCrowded : kCopiedPlaced;
   return {.communicator = input <= most_beside_placed ? kCopied : kPlaced,
           .ordinary = input <= most_copied(limits.ranks) ? kCopied : kTiles};
 }

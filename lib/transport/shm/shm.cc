@@ -25,7 +25,7 @@ class ShmLinks final : public LinkGroup {
         mine_(std::move(mine)),
         space_(std::move(space)) {}
 
-  Patience patience() const override { return {space_->crowded(), kYieldTime}; }
+  Patience patience() const override { return {space_->oversubscribed(), kYieldTime}; }
   SharedSpace* shared_space() override { return space_.get(); }
   void arm(Wake how) override {
     armed_ = bell().prepare(how == Wake::kBell ? ShmDoorbell::kOnFutex : ShmDoorbell::kOnSockets);

@@ -100,7 +100,8 @@ NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& set
   if (costs_.profile == nullptr) costs_.profile = link_->profile;
   if (shared_) {
     shared_->use_tiles_of(costs_.tile_bytes);
-    limits_ = {.ranks = world_size(), .kernel = costs_.kernel, .crowded = space->crowded()};
+    limits_ = {
+        .ranks = world_size(), .kernel = costs_.kernel, .oversubscribed = space->oversubscribed()};
   }
   use(settings);
   make_model();

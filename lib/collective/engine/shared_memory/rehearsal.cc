@@ -114,7 +114,7 @@ class Trials {
   [[nodiscard]] Sizes sizes() const {
     Sizes sizes;
     // Ranks that share CPUs have no time for the largest in small pages.
-    const size_t small = space_.crowded() ? kSmallPages - 1 : kSmallPages;
+    const size_t small = space_.oversubscribed() ? kSmallPages - 1 : kSmallPages;
     for (size_t bytes = kSmallestCall; bytes <= small; bytes *= 4) sizes.push_back(bytes);
     sizes.push_back(most_);
     return sizes;
@@ -222,7 +222,7 @@ class Trials {
       std::vector<double> taken;
       for (int i = 0; i < turns; ++i) {
         for (const SharedWay way : ways) {
-          if (!space_.crowded()) time(call, way, buffers);
+          if (!space_.oversubscribed()) time(call, way, buffers);
           taken.push_back(time(call, way, buffers));
         }
       }
@@ -235,7 +235,7 @@ class Trials {
     const auto one_turn = [&] {
       double sum = 0;
       for (const SharedWay way : ways) sum += least_.at({collective, way}).at(bytes);
-      return (space_.crowded() ? 1 : 2) * std::max(sum, 1e-9);
+      return (space_.oversubscribed() ? 1 : 2) * std::max(sum, 1e-9);
     };
     take_turns(1);
     const int more = std::clamp(int(seconds / one_turn()), bytes < most_ ? 1 : 0, kMostTimes);
@@ -318,17 +318,17 @@ Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
     members.push_back(rank);
     processes.push_back(kernel_copies ? getpid() : 0);
   }
-  const bool crowded = world_size > usable_cpus();
+  const bool oversubscribed = world_size > usable_cpus();
   std::vector<Rehearsal> done(members.size());
   std::vector<std::exception_ptr> errors(members.size());
   const Deadline deadline = Deadline::after(std::chrono::seconds(5));
   const auto take_part = [&](int rank) {
     try {
-      if (!crowded) run_on_cpu(rank);
+      if (!oversubscribed) run_on_cpu(rank);
       std::vector<ShmSegment> mapped;
       for (const ShmSegment& segment : segments)
         mapped.push_back(ShmSegment::map(Fd(dup(segment.fd())), bytes));
-      SharedSpace space(rank, std::move(mapped), processes, crowded);
+      SharedSpace space(rank, std::move(mapped), processes, oversubscribed);
       Yields waiter;
       space.attach(waiter);
       FlightRecorder recorder(rank, world_size);

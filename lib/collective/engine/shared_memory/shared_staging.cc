@@ -46,7 +46,7 @@ void SharedExecutor::run_staged(const Job& job) {
   const bool whole = collective == kBroadcast || collective == kAllGather || collective == kGather;
   // Ranks that share CPUs cannot work on one tile while another is on its way.
   const size_t tile_bytes =
-      space_.crowded() ? tile_bytes_ : std::clamp(job.bytes() / 4, kMinTileBytes, tile_bytes_);
+      space_.oversubscribed() ? tile_bytes_ : std::clamp(job.bytes() / 4, kMinTileBytes, tile_bytes_);
   Tiling tiling{.parts = whole ? 1 : uint64_t(world_size())};
   tiling.piece_bytes = std::max<size_t>(tile_bytes / tiling.parts / 64 * 64, 64);
   size_t longest = 0;
