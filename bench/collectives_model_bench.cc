@@ -113,12 +113,12 @@ class Bench {
     const Call call = trial_call(collective, bytes, comm_.world_size());
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.collective != collective) continue;
-      const ChoiceSettings settings{.algorithm = std::string(algorithm.name)};
+      const SelectionSettings settings{.algorithm = std::string(algorithm.name)};
       comm_.use(settings);
       for (const bool staged : {true, false}) {
         if (!staged && !model.in_shared_memory(algorithm)) continue;
-        const Plan plan =
-            choose(collective, call.dtype, call.count * sizeof(float), settings, model, staged);
+        const AlgorithmPlan plan = select_algorithm(
+            collective, call.dtype, call.count * sizeof(float), settings, model, staged);
         const Memory data = staged ? memory_of(ordinary_) : shared_.memory();
         const TimedBody body = [&] { run_in_place(comm_, call, data); };
         keep_least(rows, {.algorithm = &algorithm,
@@ -210,8 +210,8 @@ class Bench {
 
   static Verdict judge(const CaseKey& key, const std::vector<Measured>& rows,
                        const CostModel& model, bool invariant) {
-    const Plan plan =
-        choose(key.first, DType::kF32, key.second, {.layout_invariant = invariant}, model, true);
+    const AlgorithmPlan plan = select_algorithm(key.first, DType::kF32, key.second,
+                                                {.layout_invariant = invariant}, model, true);
     return {&*std::ranges::find(rows, plan.algorithm, &Measured::algorithm),
             &*std::ranges::min_element(rows, {}, &Measured::seconds)};
   }

@@ -59,7 +59,7 @@ class Communicator::Impl {
   void begin_group();
   void end_group();
   [[nodiscard]] std::unique_ptr<Impl> split(int color, int key);
-  void use(const ChoiceSettings& settings);
+  void use(const SelectionSettings& settings);
 
  private:
   // By reference: a copy of what was just written field by field costs as much as a cache miss.
@@ -167,7 +167,7 @@ void Communicator::Impl::execute(const Call& call, const ConstMemory& input, con
         [&](Deadline deadline) { engine_->execute(numbered, input, output, deadline); });
 }
 
-void Communicator::Impl::use(const ChoiceSettings& settings) {
+void Communicator::Impl::use(const SelectionSettings& settings) {
   shared_->queue.drain();
   engine_->use(settings);
 }
@@ -199,7 +199,7 @@ std::unique_ptr<Communicator::Impl> Communicator::Impl::split(int color, int key
   return part ? std::make_unique<Impl>(shared_, std::move(part), timeout_) : nullptr;
 }
 
-ChoiceSettings choice_of(const CommunicatorOptions& options) {
+SelectionSettings selection_of(const CommunicatorOptions& options) {
   return {.algorithm = options.algorithm,
           .layout_invariant = options.layout_invariant,
           .channels = options.channels,
@@ -209,7 +209,7 @@ ChoiceSettings choice_of(const CommunicatorOptions& options) {
 Communicator::Communicator(std::unique_ptr<Transport> transport, Device& device,
                            const CommunicatorOptions& options)
     : Communicator(
-          std::make_unique<NativeEngine>(std::move(transport), device, choice_of(options),
+          std::make_unique<NativeEngine>(std::move(transport), device, selection_of(options),
                                          options.profile, options.witnesses.recorder, options.plan),
           options.timeout, options.witnesses) {}
 Communicator::Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout,
@@ -229,7 +229,7 @@ bool Communicator::share_host(int rank, int other) const {
   const std::span<const int> of = hosts();
   return of.empty() || of[size_t(rank)] == of[size_t(other)];
 }
-void Communicator::use(const ChoiceSettings& settings) { impl_->use(settings); }
+void Communicator::use(const SelectionSettings& settings) { impl_->use(settings); }
 std::string_view Communicator::engine_name() const { return impl_->engine().name(); }
 std::string_view Communicator::transport_name() const { return impl_->engine().transport_name(); }
 WireCounters Communicator::counters() const { return impl_->engine().counters(); }
@@ -305,7 +305,7 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
 }
 
 CommunicatorMemory Communicator::allocate(size_t bytes) { return impl_->engine().allocate(bytes); }
-Plan Communicator::plan(const Call& call, bool staged) const {
+AlgorithmPlan Communicator::plan(const Call& call, bool staged) const {
   return impl_->engine().plan(call, staged);
 }
 

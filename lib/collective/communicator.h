@@ -64,7 +64,7 @@ struct CommunicatorOptions {
   Witnesses witnesses{};
 };
 
-ChoiceSettings choice_of(const CommunicatorOptions& options);
+SelectionSettings selection_of(const CommunicatorOptions& options);
 
 // An operation that was started. wait() returns when it is done or throws what it threw; once,
 // after that and on an empty handle it returns at once. The memory must live, untouched, until
@@ -105,7 +105,7 @@ class Communicator {
   [[nodiscard]] bool share_host(int rank, int other) const;
   // How calls are chosen from now on; all ranks call it with the same. Throws kConfig if there is
   // no such algorithm.
-  void use(const ChoiceSettings& settings);
+  void use(const SelectionSettings& settings);
 
   // Any collective, blocking or started; `input` and `output` have the sizes of extents_of().
   void run(const Call& call, ConstMemory input, Memory output);
@@ -147,7 +147,7 @@ class Communicator {
 
   // What such a call runs here, and why; `staged`: not all of its memory is from allocate(), which
   // changes the predicted time only.
-  [[nodiscard]] Plan plan(const Call& call, bool staged = true) const;
+  [[nodiscard]] AlgorithmPlan plan(const Call& call, bool staged = true) const;
   // Of the transport, with that of all groups; bytes_sent counts what is given in shared memory as
   // the algorithm's formula does.
   [[nodiscard]] WireCounters counters() const;

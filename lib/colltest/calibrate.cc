@@ -230,8 +230,8 @@ class Calibration {
   }
 
   void measure_by_messages(Collective collective, size_t bytes, const CostModel& model) {
-    const Plan best =
-        choose(collective, DType::kF32, bytes, {.layout_invariant = false}, model, true);
+    const AlgorithmPlan best =
+        select_algorithm(collective, DType::kF32, bytes, {.layout_invariant = false}, model, true);
     if (bytes > kSmallest && best.predicted_seconds > kLongest) return;
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.collective == collective && !model.in_shared_memory(algorithm))
@@ -241,8 +241,9 @@ class Calibration {
 
   void measure(const Algorithm& algorithm, size_t bytes, const CostModel& model) {
     const Call call = trial_call(algorithm.collective, bytes, comm_.world_size());
-    ChoiceSettings settings{.algorithm = std::string(algorithm.name)};
-    const Plan plan = choose(algorithm.collective, call.dtype, bytes, settings, model, true);
+    SelectionSettings settings{.algorithm = std::string(algorithm.name)};
+    const AlgorithmPlan plan =
+        select_algorithm(algorithm.collective, call.dtype, bytes, settings, model, true);
     settings.segment_bytes = plan.segment_bytes;
     comm_.use(settings);
     const auto body = [&] { run_in_place(comm_, call, ordinary(bytes)); };

@@ -10,7 +10,7 @@
 namespace gxp {
 namespace {
 
-std::vector<Cell> plan_row(const BenchCase& bench, const Plan& plan, int world_size) {
+std::vector<Cell> plan_row(const BenchCase& bench, const AlgorithmPlan& plan, int world_size) {
   const Bandwidth expected =
       bandwidth(*bench.operation, bench.size_bytes(), plan.predicted_seconds, world_size);
   return {std::string(bench.operation->name),
@@ -27,7 +27,8 @@ std::vector<Cell> plan_row(const BenchCase& bench, const Plan& plan, int world_s
 }  // namespace
 
 Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topology,
-                    const ChoiceSettings& settings, const Profile& profile, bool ordinary_memory) {
+                    const SelectionSettings& settings, const Profile& profile,
+                    bool ordinary_memory) {
   const CostModel model(topology, profile);
   // Whether the kernel copies is known from the profile, if at all.
   const WayLimits limits{
@@ -52,7 +53,8 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
                     .dtype = bench.dtype,
                     .count = bench.count,
                     .root = bench.root};
-    const Plan plan = choose_sharing(call, settings, model, profile, limits, ordinary_memory);
+    const AlgorithmPlan plan =
+        select_with_sharing(call, settings, model, profile, limits, ordinary_memory);
     table.add_row(plan_row(bench, plan, topology.world_size));
     if (&bench != &cases.back()) continue;
     const CallShape shape = shape_of(call, plan, topology);

@@ -19,6 +19,7 @@ struct Explanation {
 
 // `ordinary_memory`: not from Communicator::allocate(). At least one case.
 Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topology,
-                    const ChoiceSettings& settings, const Profile& profile, bool ordinary_memory);
+                    const SelectionSettings& settings, const Profile& profile,
+                    bool ordinary_memory);
 
 }  // namespace gxp

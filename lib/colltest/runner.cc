@@ -206,7 +206,7 @@ CaseResult CaseRunner::run(const BenchCase& bench) {
     result.algorithm = bench.codec->name;
     result.reason = "encoded between hosts";
   } else if (bench.operation->collective) {
-    const Plan plan =
+    const AlgorithmPlan plan =
         communicator_.plan(call_of(bench, communicator_.rank()), !options_.communicator_memory);
     result.algorithm = communicator_.engine_name();  // of an engine that tells no more
     if (plan.algorithm != nullptr) {

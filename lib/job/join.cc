@@ -106,10 +106,11 @@ void run_joined_rank(const LaunchRequest& request, const Environment& environmen
   const TransportContext ranks{.rank = identity.rank,
                                .world_size = identity.world_size,
                                .deadline = after_seconds(request.join_timeout_s)};
-  Communicator communicator(
-      engine.make(
-          {.ranks = ranks, .comm = settings.comm, .device = device, .choice = choice_of(options)}),
-      options.timeout);
+  Communicator communicator(engine.make({.ranks = ranks,
+                                         .comm = settings.comm,
+                                         .device = device,
+                                         .selection = selection_of(options)}),
+                            options.timeout);
   if (identity.rank == 0)
     log_info("{} ranks, identity from: {}; engine: {}", identity.world_size, identity.source,
              engine.name);
@@ -219,7 +220,7 @@ void run_rank_over(const std::vector<std::string>& transports, const LaunchReque
       communicators.emplace_back(engine.make({.ranks = context,
                                               .comm = comm,
                                               .device = device,
-                                              .choice = choice_of(options),
+                                              .selection = selection_of(options),
                                               .profile = options.profile,
                                               .local_rank = identity.local_rank,
                                               .recorder = &recorder}),

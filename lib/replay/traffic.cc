@@ -38,10 +38,10 @@ class GroupTraffic {
   using Key = std::array<uint64_t, 3>;
 
   // The trainer's buffers are ordinary memory: staged.
-  [[nodiscard]] Plan plan_of(const Call& call) const {
+  [[nodiscard]] AlgorithmPlan plan_of(const Call& call) const {
     const WayLimits limits{
         .ranks = topology_.world_size, .kernel = true, .wanted = wanted_way(network_.choice)};
-    return choose_sharing(call, network_.choice, model_, network_.profile, limits, true);
+    return select_with_sharing(call, network_.choice, model_, network_.profile, limits, true);
   }
 
   // Formulas do not tell hosts apart.

@@ -78,11 +78,11 @@ TEST_CASE("ranks that share memory send messages only where those were measured 
   const WayLimits limits{.ranks = 2, .kernel = true};
   const Call call{.collective = kAllReduce, .dtype = DType::kF32, .count = 4096};
   const auto plan = [&](const Profile& profile) {
-    return choose_sharing(call, {}, CostModel(two, profile), profile, limits, true);
+    return select_with_sharing(call, {}, CostModel(two, profile), profile, limits, true);
   };
   LinkClass slow = measured_ways();
   for (auto& [name, curve] : slow.curves) curve = {{{8, 1}}};
-  const Plan unmeasured = plan(with_ways(builtin_profile(), slow, true));
+  const AlgorithmPlan unmeasured = plan(with_ways(builtin_profile(), slow, true));
   CHECK(unmeasured.algorithm->name == "direct");
   CHECK(contains(unmeasured.reason, "by "));
   CHECK(plan(profile_for_messages()).algorithm->name == "recursive-doubling");

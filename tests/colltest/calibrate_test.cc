@@ -67,8 +67,9 @@ TEST_CASE("where ranks share memory, a calibration times every way, and they dec
     REQUIRE(seconds);
     least = std::min(least, *seconds);
   }
-  const Plan plan = choose_sharing(call, {.algorithm = "direct"}, CostModel(two, profile), profile,
-                                   {.ranks = 2, .kernel = true}, true);
+  const AlgorithmPlan plan =
+      select_with_sharing(call, {.algorithm = "direct"}, CostModel(two, profile), profile,
+                          {.ranks = 2, .kernel = true}, true);
   CHECK(plan.predicted_seconds == Approx(least));
   CHECK(contains(plan.reason, "measured"));
 }

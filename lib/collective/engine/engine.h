@@ -53,8 +53,8 @@ class Engine {
   [[nodiscard]] virtual CommunicatorMemory allocate(size_t bytes) = 0;
 
   // How calls are chosen from now on. kConfig: there is no such algorithm.
-  virtual void use(const ChoiceSettings& settings) = 0;
-  [[nodiscard]] virtual Plan plan(const Call& call, bool staged) = 0;
+  virtual void use(const SelectionSettings& settings) = 0;
+  [[nodiscard]] virtual AlgorithmPlan plan(const Call& call, bool staged) = 0;
   // Of all groups that were split from one.
   [[nodiscard]] virtual WireCounters counters() const = 0;
   // What of bytes_sent went to other hosts.
@@ -73,8 +73,8 @@ class LibraryEngine : public Engine {
   [[nodiscard]] int world_size() const override { return world_size_; }
   [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
-  void use(const ChoiceSettings& settings) override;
-  [[nodiscard]] Plan plan(const Call& call, bool staged) override;
+  void use(const SelectionSettings& settings) override;
+  [[nodiscard]] AlgorithmPlan plan(const Call& call, bool staged) override;
   [[nodiscard]] WireCounters counters() const override { return {}; }
   [[nodiscard]] uint64_t bytes_sent_between_hosts() const override { return 0; }
 
@@ -94,6 +94,6 @@ class LibraryEngine : public Engine {
 };
 
 // For engines that choose by themselves how to do a call. kConfig: a setting says how.
-void require_own_choice(std::string_view engine, const ChoiceSettings& settings);
+void require_own_choice(std::string_view engine, const SelectionSettings& settings);
 
 }  // namespace gxp

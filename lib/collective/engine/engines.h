@@ -22,7 +22,7 @@ struct EngineContext {
   const TransportContext& ranks;  // no store and no secret where the engine needs none
   const CommConfig& comm;
   Device& device;  // gives scratch and communicator memory
-  ChoiceSettings choice{};
+  SelectionSettings selection{};
   Profile profile = builtin_profile();
   int local_rank = 0;
   FlightRecorder* recorder = nullptr;  // which the native engine writes

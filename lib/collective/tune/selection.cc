@@ -42,7 +42,7 @@ struct Candidate {
 };
 
 Candidate best_segment(const Algorithm& algorithm, size_t bytes, size_t element_bytes,
-                       const ChoiceSettings& settings, const CostModel& model, bool staged) {
+                       const SelectionSettings& settings, const CostModel& model, bool staged) {
   const auto with = [&](size_t segment) {
     const size_t whole_elements = round_up(segment, element_bytes);
     return Candidate{&algorithm, whole_elements,
@@ -89,7 +89,7 @@ std::string reason_of(const Candidate& best, const Candidate& next, bool wanted)
 
 }  // namespace
 
-CallShape shape_of(const Call& call, const Plan& plan, const GroupTopology& topology) {
+CallShape shape_of(const Call& call, const AlgorithmPlan& plan, const GroupTopology& topology) {
   return {.world_size = topology.world_size,
           .count = call.count,
           .root = call.root,
@@ -99,8 +99,9 @@ CallShape shape_of(const Call& call, const Plan& plan, const GroupTopology& topo
           .orders = topology.orders};
 }
 
-Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettings& settings,
-            const CostModel& model, bool staged) {
+AlgorithmPlan select_algorithm(Collective collective, DType dtype, size_t bytes,
+                               const SelectionSettings& settings, const CostModel& model,
+                               bool staged) {
   const Algorithm* wanted = parse_shared_way(settings.algorithm)
                                 ? find_shared_algorithm(collective)
                                 : find_algorithm(settings.algorithm, collective);
@@ -124,18 +125,19 @@ Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettin
     }
   }
   GXP_ASSERT(best.algorithm != nullptr);  // every collective has a layout-invariant algorithm
-  Plan plan{.algorithm = best.algorithm,
-            .segment_bytes = best.segment_bytes,
-            .predicted_seconds = best.seconds,
-            .reason = reason_of(best, next, wanted != nullptr)};
+  AlgorithmPlan plan{.algorithm = best.algorithm,
+                     .segment_bytes = best.segment_bytes,
+                     .predicted_seconds = best.seconds,
+                     .reason = reason_of(best, next, wanted != nullptr)};
   // More channels only pay where a rank has several links, which no transport here has.
   if (best.algorithm->uses.channels && settings.channels > 0) plan.channels = settings.channels;
   return plan;
 }
 
-Plan choose(Collective collective, DType dtype, size_t bytes, const GroupTopology& topology,
-            const ChoiceSettings& settings, const Profile& profile) {
-  return choose(collective, dtype, bytes, settings, CostModel(topology, profile));
+AlgorithmPlan select_algorithm(Collective collective, DType dtype, size_t bytes,
+                               const GroupTopology& topology, const SelectionSettings& settings,
+                               const Profile& profile) {
+  return select_algorithm(collective, dtype, bytes, settings, CostModel(topology, profile));
 }
 
 std::vector<std::string> algorithm_choices() {

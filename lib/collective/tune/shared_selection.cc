@@ -13,31 +13,32 @@ double meeting_seconds(const LinkClass* measured) {
   return barrier == nullptr ? 0 : barrier->at(0);
 }
 
-bool leaves_open(const ChoiceSettings& settings) {
+bool leaves_open(const SelectionSettings& settings) {
   return settings.algorithm == "auto" || wanted_way(settings);
 }
 
 }  // namespace
 
-std::optional<SharedWay> wanted_way(const ChoiceSettings& settings) {
+std::optional<SharedWay> wanted_way(const SelectionSettings& settings) {
   return parse_shared_way(settings.algorithm);
 }
 
-Plan choose_sharing(const Call& call, const ChoiceSettings& settings, const CostModel& model,
-                    const Profile& profile, const WayLimits& limits, bool staged) {
+AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& settings,
+                                  const CostModel& model, const Profile& profile,
+                                  const WayLimits& limits, bool staged) {
   const size_t bytes = call.count * size_of(call.dtype);
   const GroupTopology& topology = model.topology();
-  const auto choose_with = [&](const ChoiceSettings& how) {
-    return choose(call.collective, call.dtype, bytes, how, model, staged);
+  const auto choose_with = [&](const SelectionSettings& how) {
+    return select_algorithm(call.collective, call.dtype, bytes, how, model, staged);
   };
-  Plan plan = choose_with(settings);
+  AlgorithmPlan plan = choose_with(settings);
   if (!topology.shared_space) return plan;
   const LinkClass* const ways = find_ways(profile, topology.transport, topology.world_size);
   const Algorithm* const shared_row = find_shared_algorithm(call.collective);
   if (!model.in_shared_memory(*plan.algorithm) && shared_row != nullptr && leaves_open(settings)) {
-    ChoiceSettings shared = settings;
+    SelectionSettings shared = settings;
     shared.algorithm = shared_row->name;
-    Plan without_messages = choose_with(shared);
+    AlgorithmPlan without_messages = choose_with(shared);
     const bool comparable = messages_compete(profile, topology.transport, topology.world_size);
     const double meeting = staged ? meeting_seconds(ways) : 0;
     if (comparable && plan.predicted_seconds + meeting < without_messages.predicted_seconds)

@@ -12,10 +12,11 @@ namespace gxp {
 
 // `profile`: the model's. It tells the way, and so does its reason. Cost: as choose(); twice, where
 // messages lose.
-Plan choose_sharing(const Call& call, const ChoiceSettings& settings, const CostModel& model,
-                    const Profile& profile, const WayLimits& limits, bool staged);
+AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& settings,
+                                  const CostModel& model, const Profile& profile,
+                                  const WayLimits& limits, bool staged);
 
 // What `wanted` of the limits is by the settings' algorithm.
-std::optional<SharedWay> wanted_way(const ChoiceSettings& settings);
+std::optional<SharedWay> wanted_way(const SelectionSettings& settings);
 
 }  // namespace gxp

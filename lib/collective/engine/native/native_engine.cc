@@ -69,12 +69,12 @@ NativeEngine::Link::Link(std::unique_ptr<Transport> transport_in, Device& device
                    : own_recorder.emplace(transport->rank(), transport->world_size())) {}
 
 NativeEngine::NativeEngine(std::unique_ptr<Transport> transport, Device& device,
-                           const ChoiceSettings& settings, const Profile& profile,
+                           const SelectionSettings& settings, const Profile& profile,
                            FlightRecorder* recorder, RankPlan plan)
     : NativeEngine(std::make_shared<Link>(std::move(transport), device, profile, recorder),
                    settings, {}, 0, std::move(plan), {}) {}
 
-NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings,
+NativeEngine::NativeEngine(std::shared_ptr<Link> link, const SelectionSettings& settings,
                            std::vector<int> members, int group, RankPlan rank_plan, Costs costs)
     : link_(std::move(link)),
       settings_(settings),
@@ -164,7 +164,7 @@ bool NativeEngine::execute_shared(const Call& call, ConstMemory input, Memory ou
 
 void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
   if (shared_ && execute_shared(call, input, output, deadline)) return;
-  const Plan& chosen = find_known(call).ordinary->plan;
+  const AlgorithmPlan& chosen = find_known(call).ordinary->plan;
   link_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), Deadline::Clock::now());
   executor_.execute(
       {.algorithm = chosen.algorithm,
@@ -195,13 +195,14 @@ const NativeEngine::Chosen& NativeEngine::find_plan(const Call& call, bool stage
                                        uint64_t(call.root), uint64_t{staged}};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
-  Plan plan = choose_sharing(call, settings_, *model_, *costs_.profile, limits_, staged);
+  AlgorithmPlan plan =
+      select_with_sharing(call, settings_, *model_, *costs_.profile, limits_, staged);
   const CallShape shape = shape_of(call, plan, model_->topology());
   const uint64_t sent = elements_sent(*plan.algorithm, rank_, shape) * size_of(call.dtype);
   return plans_.emplace(key, Chosen{std::move(plan), sent}).first->second;
 }
 
-void NativeEngine::use(const ChoiceSettings& settings) {
+void NativeEngine::use(const SelectionSettings& settings) {
   check_algorithm_name(settings.algorithm);
   settings_ = settings;
   limits_.wanted = wanted_way(settings);

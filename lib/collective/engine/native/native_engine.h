@@ -25,8 +25,9 @@ class NativeEngine final : public Engine {
   // All ranks of the transport. Borrows the device, which gives the scratch memory and counts it as
   // kCommunication, and the recorder; null: it has one of its own. An empty plan: rings go by rank,
   // groups are hosts. kConfig: there is no such algorithm.
-  NativeEngine(std::unique_ptr<Transport> transport, Device& device, const ChoiceSettings& settings,
-               const Profile& profile, FlightRecorder* recorder = nullptr, RankPlan plan = {});
+  NativeEngine(std::unique_ptr<Transport> transport, Device& device,
+               const SelectionSettings& settings, const Profile& profile,
+               FlightRecorder* recorder = nullptr, RankPlan plan = {});
 
   // Finds out what is faster here where ranks share memory (rehearsal.h), unless the profile knows:
   // some 5 ms. All ranks call it before their first call; groups that are split off know it too.
@@ -43,8 +44,8 @@ class NativeEngine final : public Engine {
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
-  void use(const ChoiceSettings& settings) override;
-  [[nodiscard]] Plan plan(const Call& call, bool staged) override {
+  void use(const SelectionSettings& settings) override;
+  [[nodiscard]] AlgorithmPlan plan(const Call& call, bool staged) override {
     const Known& known = find_known(call);
     return (staged ? known.ordinary : known.communicator)->plan;
   }
@@ -75,11 +76,11 @@ class NativeEngine final : public Engine {
     size_t tile_bytes = SharedExecutor::kMostTileBytes;
   };
   // No members: all ranks of the transport.
-  NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings, std::vector<int> members,
-               int group, RankPlan rank_plan, Costs costs);
+  NativeEngine(std::shared_ptr<Link> link, const SelectionSettings& settings,
+               std::vector<int> members, int group, RankPlan rank_plan, Costs costs);
   void make_model();
   struct Chosen {
-    Plan plan;
+    AlgorithmPlan plan;
     uint64_t bytes_sent = 0;  // by this rank
   };
   // For a call on ordinary memory, and on the communicator's.
@@ -95,7 +96,7 @@ class NativeEngine final : public Engine {
   [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
 
   std::shared_ptr<Link> link_;  // owners: this engine and those split from it
-  ChoiceSettings settings_;
+  SelectionSettings settings_;
   std::vector<int> members_;  // ranks of the transport
   int rank_;                  // among them
   int group_;
