@@ -48,7 +48,7 @@
 namespace gxp {
 
 // What tells a failed call who is to blame (diagnosis.h); all outlive the communicator.
-struct Witnesses {
+struct FailureReporting {
   FlightRecorder* recorder = nullptr;  // what the engine writes; null: one of its own
   Store* store = nullptr;  // with the recorder; null: an error says what this rank has seen
 };
@@ -61,7 +61,7 @@ struct CommunicatorOptions {
   size_t segment_bytes = 0;  // unit of pipelining inside a chunk, same on all ranks; 0: chosen
   Profile profile = builtin_profile();  // of the cost model; the same on all ranks
   RankPlan plan{};  // the same on all ranks; empty: rings go by rank, groups are hosts
-  Witnesses witnesses{};
+  FailureReporting reporting{};
 };
 
 SelectionSettings selection_of(const CommunicatorOptions& options);
@@ -89,7 +89,7 @@ class Communicator {
                const CommunicatorOptions& options);
   // `timeout`: of one operation.
   Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout,
-               const Witnesses& witnesses = {});
+               const FailureReporting& reporting = {});
   Communicator(Communicator&&) noexcept;
   ~Communicator();
 
@@ -99,7 +99,7 @@ class Communicator {
   [[nodiscard]] std::string_view transport_name() const;
 
   // Whether the memory of calls may lie there.
-  [[nodiscard]] bool reaches(MemorySpace space) const;
+  [[nodiscard]] bool supports_memory(MemorySpace space) const;
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] std::span<const int> hosts() const;
   [[nodiscard]] bool share_host(int rank, int other) const;

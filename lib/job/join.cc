@@ -212,7 +212,7 @@ void run_rank_over(const std::vector<std::string>& transports, const LaunchReque
     Profile profile = shared_profile(*job.store, settings, environment, joined);
     check_configuration(*job.store, agreed_configuration(settings, profile), joined);
     CommunicatorOptions options = communicator_options(settings, std::move(profile));
-    options.witnesses = {&recorder, job.store.get()};
+    options.reporting = {&recorder, job.store.get()};
     CommConfig comm = settings.comm;
     for (const std::string& transport : transports) {
       comm.transport = transport;
@@ -224,7 +224,7 @@ void run_rank_over(const std::vector<std::string>& transports, const LaunchReque
                                               .profile = options.profile,
                                               .local_rank = identity.local_rank,
                                               .recorder = &recorder}),
-                                 options.timeout, options.witnesses);
+                                 options.timeout, options.reporting);
       work(communicators.back());
     }
     job.close(after_seconds(request.join_timeout_s));

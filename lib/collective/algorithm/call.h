@@ -24,7 +24,7 @@ struct Call {
 };
 
 // Whether they differ in nothing but factor and sequence.
-inline bool is_alike(const Call& a, const Call& b) {
+inline bool same_signature(const Call& a, const Call& b) {
   return a.count == b.count && a.collective == b.collective && a.dtype == b.dtype && a.op == b.op &&
          a.root == b.root;
 }

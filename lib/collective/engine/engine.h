@@ -38,7 +38,7 @@ class Engine {
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] virtual std::span<const int> hosts() const = 0;
   // Whether the memory of calls and messages may lie there.
-  [[nodiscard]] virtual bool reaches(MemorySpace space) const {
+  [[nodiscard]] virtual bool supports_memory(MemorySpace space) const {
     return space == MemorySpace::kHost;
   }
 

@@ -46,8 +46,8 @@ class NativeEngine final : public Engine {
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
   void use(const SelectionSettings& settings) override;
   [[nodiscard]] AlgorithmPlan plan(const Call& call, bool staged) override {
-    const Known& known = find_known(call);
-    return (staged ? known.ordinary : known.communicator)->plan;
+    const CachedPlans& plans = plans_for(call);
+    return (staged ? plans.ordinary : plans.communicator)->plan;
   }
   [[nodiscard]] WireCounters counters() const override;
   [[nodiscard]] uint64_t bytes_sent_between_hosts() const override;
@@ -55,9 +55,9 @@ class NativeEngine final : public Engine {
 
  private:
   // What the engines of all groups have in common.
-  struct Link {
-    Link(std::unique_ptr<Transport> transport_in, Device& device_in, Profile profile_in,
-         FlightRecorder* recorder_in);
+  struct EngineState {
+    EngineState(std::unique_ptr<Transport> transport_in, Device& device_in, Profile profile_in,
+                FlightRecorder* recorder_in);
     std::unique_ptr<Transport> transport;
     Device& device;
     std::shared_ptr<const Profile> profile;  // owners: the engines
@@ -76,26 +76,26 @@ class NativeEngine final : public Engine {
     size_t tile_bytes = SharedExecutor::kMostTileBytes;
   };
   // No members: all ranks of the transport.
-  NativeEngine(std::shared_ptr<Link> link, const SelectionSettings& settings,
+  NativeEngine(std::shared_ptr<EngineState> state, const SelectionSettings& settings,
                std::vector<int> members, int group, RankPlan rank_plan, Costs costs);
   void make_model();
-  struct Chosen {
+  struct CachedPlan {
     AlgorithmPlan plan;
     uint64_t bytes_sent = 0;  // by this rank
   };
   // For a call on ordinary memory, and on the communicator's.
-  struct Known {
+  struct CachedPlans {
     Call call{.root = -1};
-    const Chosen* ordinary = nullptr;
-    const Chosen* communicator = nullptr;
+    const CachedPlan* ordinary = nullptr;
+    const CachedPlan* communicator = nullptr;
     SharedWays ways{};
   };
-  const Known& find_known(const Call& call);
-  const Chosen& find_plan(const Call& call, bool staged);
+  const CachedPlans& plans_for(const Call& call);
+  const CachedPlan& plan_for(const Call& call, bool staged);
   bool execute_shared(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
 
-  std::shared_ptr<Link> link_;  // owners: this engine and those split from it
+  std::shared_ptr<EngineState> state_;  // owners: this engine and those split from it
   SelectionSettings settings_;
   std::vector<int> members_;  // ranks of the transport
   int rank_;                  // among them
@@ -108,8 +108,8 @@ class NativeEngine final : public Engine {
   Executor executor_;
   std::optional<SharedExecutor> shared_;
   std::vector<std::array<uint32_t, 2>> message_numbers_;  // by member: sent to it, received from it
-  std::map<std::array<uint64_t, 5>, Chosen> plans_;
-  Known last_;  // callers repeat their calls
+  std::map<std::array<uint64_t, 5>, CachedPlan> plans_;
+  CachedPlans last_;  // callers repeat their calls
 };
 
 }  // namespace gxp

@@ -40,7 +40,7 @@ SharedExecutor::SharedExecutor(SharedSpace& space, FlightRecorder& recorder,
 
 SharedExecutor::Known& SharedExecutor::find(const Call& call) {
   for (auto& known : known_) {
-    if (known && is_alike(known->shape.call, call)) return *known;
+    if (known && same_signature(known->shape.call, call)) return *known;
   }
   auto& known = known_[next_known_++ % known_.size()];
   known.emplace(Known{SharedCall(call, world_size()), std::vector<Placement>(members_.size())});
