@@ -62,8 +62,8 @@ void explain_cases(const AllreduceOptions& options, const JobSettings& job,
   if (!measured.empty()) explanation.plans.facts.push_back({{"shared_memory"}, measured});
   print(explanation.plans, options.format);
   if (options.format == Format::kText && !explanation.steps.empty())
-    write_stdout(fmt::format("\n{}:\n{}", explanation.steps_head, explanation.steps));
-  if (!options.svg.empty()) write_file(options.svg, explanation.picture);
+    write_stdout(fmt::format("\n{}:\n{}", explanation.title, explanation.steps));
+  if (!options.svg.empty()) write_file(options.svg, explanation.svg);
 }
 
 }  // namespace gxp

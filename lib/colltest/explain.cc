@@ -59,12 +59,11 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
     if (&bench != &cases.back()) continue;
     const CallShape shape = shape_of(call, plan, topology);
     const Schedule schedule = record_schedule(*plan.algorithm, shape);
-    result.steps_head =
-        fmt::format("{} of {} {} by {} on {} ranks; ranges are in elements", bench.operation->name,
-                    format_bytes(bench.size_bytes()), to_string(bench.dtype), plan.algorithm->name,
-                    topology.world_size);
+    result.title = fmt::format("{} of {} {} by {} on {} ranks; ranges are in elements",
+                               bench.operation->name, format_bytes(bench.size_bytes()),
+                               to_string(bench.dtype), plan.algorithm->name, topology.world_size);
     result.steps = schedule_table(schedule);
-    result.picture = schedule_svg(*plan.algorithm, shape, schedule);
+    result.svg = schedule_svg(*plan.algorithm, shape, schedule);
   }
   return result;
 }

@@ -11,10 +11,10 @@
 namespace gxp {
 
 struct Explanation {
-  Report plans;            // a row per case: algorithm, channels, segment, predicted time, reason
-  std::string steps;       // of the last case, as a table; "" if it has none
-  std::string picture;     // the same as an SVG document
-  std::string steps_head;  // "all_reduce of 64 MiB f32 by ring on 4 ranks"
+  Report plans;       // a row per case: algorithm, channels, segment, predicted time, reason
+  std::string steps;  // of the last case, as a table; "" if it has none
+  std::string svg;    // the same as an SVG document
+  std::string title;  // "all_reduce of 64 MiB f32 by ring on 4 ranks"
 };
 
 // `ordinary_memory`: not from Communicator::allocate(). At least one case.
