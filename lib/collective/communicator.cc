@@ -308,8 +308,8 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
 }
 
 CommunicatorMemory Communicator::allocate(size_t bytes) { return impl_->engine().allocate(bytes); }
-AlgorithmPlan Communicator::plan(const Call& call, bool staged) const {
-  return impl_->engine().plan(call, staged);
+AlgorithmPlan Communicator::plan(const Call& call, MemoryOrigin origin) const {
+  return impl_->engine().plan(call, origin);
 }
 
 }  // namespace gxp

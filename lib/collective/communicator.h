@@ -145,9 +145,10 @@ class Communicator {
   // it. Throws kIo or kDevice.
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes);
 
-  // What such a call runs here, and why; `staged`: not all of its memory is from allocate(), which
-  // changes the predicted time only.
-  [[nodiscard]] AlgorithmPlan plan(const Call& call, bool staged = true) const;
+  // What such a call runs here, and why; `origin` changes the way of shared memory and the
+  // predicted time only.
+  [[nodiscard]] AlgorithmPlan plan(const Call& call,
+                                   MemoryOrigin origin = MemoryOrigin::kOrdinary) const;
   // Of the transport, with that of all groups; bytes_sent counts what is given in shared memory as
   // the algorithm's formula does.
   [[nodiscard]] WireCounters counters() const;

@@ -216,8 +216,8 @@ class Calibration {
     };
     if (collective == Collective::kBarrier) {
       const double seconds = seconds_in(shared);
-      for (const bool staged : {false, true})
-        add(native_curve_name(collective, staged), bytes, seconds);
+      for (const MemoryOrigin origin : kMemoryOrigins)
+        add(shared_curve_name(collective, origin), bytes, seconds);
       return;
     }
     for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles}) {
@@ -230,8 +230,9 @@ class Calibration {
   }
 
   void measure_by_messages(Collective collective, size_t bytes, const CostModel& model) {
-    const AlgorithmPlan best =
-        select_algorithm(collective, DType::kF32, bytes, {.layout_invariant = false}, model, true);
+    const AlgorithmPlan best = select_algorithm(
+        {.collective = collective, .dtype = DType::kF32, .count = bytes / sizeof(float)},
+        {.layout_invariant = false}, model, MemoryOrigin::kOrdinary);
     if (bytes > kSmallest && best.predicted_seconds > kLongest) return;
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.collective == collective && !model.in_shared_memory(algorithm))
@@ -242,8 +243,7 @@ class Calibration {
   void measure(const Algorithm& algorithm, size_t bytes, const CostModel& model) {
     const Call call = trial_call(algorithm.collective, bytes, comm_.world_size());
     SelectionSettings settings{.algorithm = std::string(algorithm.name)};
-    const AlgorithmPlan plan =
-        select_algorithm(algorithm.collective, call.dtype, bytes, settings, model, true);
+    const AlgorithmPlan plan = select_algorithm(call, settings, model, MemoryOrigin::kOrdinary);
     settings.segment_bytes = plan.segment_bytes;
     comm_.use(settings);
     const auto body = [&] { run_in_place(comm_, call, ordinary(bytes)); };

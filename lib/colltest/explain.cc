@@ -53,8 +53,9 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
                     .dtype = bench.dtype,
                     .count = bench.count,
                     .root = bench.root};
-    const AlgorithmPlan plan =
-        select_with_sharing(call, settings, model, profile, limits, ordinary_memory);
+    const AlgorithmPlan plan = select_with_sharing(
+        call, settings, model, limits,
+        ordinary_memory ? MemoryOrigin::kOrdinary : MemoryOrigin::kCommunicator);
     table.add_row(plan_row(bench, plan, topology.world_size));
     if (&bench != &cases.back()) continue;
     const CallShape shape = shape_of(call, plan, topology);

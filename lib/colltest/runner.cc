@@ -206,8 +206,9 @@ CaseResult CaseRunner::run(const BenchCase& bench) {
     result.algorithm = bench.codec->name;
     result.reason = "encoded between hosts";
   } else if (bench.operation->collective) {
-    const AlgorithmPlan plan =
-        communicator_.plan(call_of(bench, communicator_.rank()), !options_.communicator_memory);
+    const AlgorithmPlan plan = communicator_.plan(
+        call_of(bench, communicator_.rank()),
+        options_.communicator_memory ? MemoryOrigin::kCommunicator : MemoryOrigin::kOrdinary);
     result.algorithm = communicator_.engine_name();  // of an engine that tells no more
     if (plan.algorithm != nullptr) {
       result.algorithm = plan.algorithm->name;

@@ -42,18 +42,25 @@ Profile measured_profile() {
   return profile;
 }
 
+AlgorithmPlan select(Collective collective, size_t bytes, const SelectionSettings& settings,
+                     const CostModel& model, MemoryOrigin origin = MemoryOrigin::kCommunicator) {
+  return select_algorithm({.collective = collective, .dtype = DType::kF32, .count = bytes / 4},
+                          settings, model, origin);
+}
+
 AlgorithmPlan plan_for(Collective collective, size_t bytes, int world_size,
                        const SelectionSettings& settings = {}) {
-  return select_algorithm(collective, DType::kF32, bytes,
-                          {.world_size = world_size, .transport = "shm"}, settings,
-                          simple_profile());
+  const Profile profile = simple_profile();
+  return select(collective, bytes, settings,
+                CostModel({.world_size = world_size, .transport = "shm"}, profile));
 }
 
 double seconds(std::string_view name, Collective collective, double bytes,
                const GroupTopology& topology) {
   const Profile profile = simple_profile();
   const CostModel model(topology, profile);
-  return model.seconds(*find_algorithm(name, collective), bytes, bytes, false);
+  return model.seconds(*find_algorithm(name, collective), bytes, bytes,
+                       MemoryOrigin::kCommunicator);
 }
 
 }  // namespace
@@ -122,7 +129,7 @@ TEST_CASE("the predicted time does not fall with size", "[collective]") {
         for (const double segment : {1e9, 65536.0}) {
           double before = 0;
           for (double bytes = 1; bytes < 1e9; bytes *= 1.7) {
-            const double now = model.seconds(algorithm, bytes, segment, true);
+            const double now = model.seconds(algorithm, bytes, segment, MemoryOrigin::kOrdinary);
             CAPTURE(algorithm.name, to_string(algorithm.collective), world_size, bytes, segment);
             CHECK(now >= before * (1 - 1e-12));
             before = now;
@@ -146,8 +153,9 @@ TEST_CASE("an order that depends on the layout is taken only where that is allow
   const auto plan = [&](const std::vector<int>& hosts, bool invariant) {
     const GroupTopology topology{
         .world_size = int(hosts.size()), .hosts = hosts, .transport = "tcp"};
-    return select_algorithm(Collective::kAllReduce, DType::kF32, 64 << 20, topology,
-                            {.layout_invariant = invariant}, simple_profile());
+    const Profile profile = simple_profile();
+    return select(Collective::kAllReduce, 64 << 20, {.layout_invariant = invariant},
+                  CostModel(topology, profile));
   };
   const std::vector<int> threes = {0, 0, 0, 1, 1, 1};
   CHECK(plan(threes, true).algorithm->layout_invariant);
@@ -178,12 +186,11 @@ TEST_CASE("where memory is shared, direct takes what was measured", "[collective
   profile.links[0].curves["staged-all-reduce"] = {{{8, 5e-9}}};
   const GroupTopology shared{.world_size = 2, .transport = "shm", .shared_space = true};
   const CostModel model(shared, profile);
-  const AlgorithmPlan direct = select_algorithm(Collective::kAllReduce, DType::kF32, 8, {}, model);
+  const AlgorithmPlan direct = select(Collective::kAllReduce, 8, {}, model);
   CHECK(direct.algorithm->name == "direct");
   CHECK(direct.predicted_seconds == 3e-9);
-  CHECK(
-      select_algorithm(Collective::kAllReduce, DType::kF32, 8, {}, model, true).predicted_seconds ==
-      5e-9);
+  CHECK(select(Collective::kAllReduce, 8, {}, model, MemoryOrigin::kOrdinary).predicted_seconds ==
+        5e-9);
 }
 
 TEST_CASE("measured times decide where all that may run have one", "[collective]") {
@@ -191,7 +198,7 @@ TEST_CASE("measured times decide where all that may run have one", "[collective]
   const GroupTopology two{.world_size = 2, .transport = "shm"};
   const CostModel model(two, profile);
   const auto plan = [&](const SelectionSettings& settings) {
-    return select_algorithm(Collective::kAllReduce, DType::kF32, 4096, settings, model);
+    return select(Collective::kAllReduce, 4096, settings, model);
   };
   CHECK(plan({}).algorithm->name == "one-shot");  // which the model finds slower
   CHECK(plan({}).predicted_seconds == Approx(5e-6));
@@ -209,8 +216,7 @@ TEST_CASE("a measured time holds for the ranks, hosts and memory it was taken wi
   const std::vector<int> apart = {0, 1};
   const std::vector<int> together = {0, 0, 1, 1};
   const auto all_measured = [&](const GroupTopology& topology) {
-    const AlgorithmPlan plan =
-        select_algorithm(Collective::kAllReduce, DType::kF32, 64, topology, {}, profile);
+    const AlgorithmPlan plan = select(Collective::kAllReduce, 64, {}, CostModel(topology, profile));
     return contains(plan.reason, "measured");
   };
   CHECK(all_measured({.world_size = 2, .transport = "shm"}));
@@ -230,7 +236,7 @@ TEST_CASE("more ranks than were measured share the cores", "[collective]") {
   const Profile two_cores = simple_profile(2);
   const Algorithm& ring = *find_algorithm("ring", Collective::kAllGather);
   const CostModel eight({.world_size = 8, .transport = "shm"}, two_cores);
-  CHECK(eight.seconds(ring, 8, 8, false) == Approx(7 * 4 * 1e-6));
+  CHECK(eight.seconds(ring, 8, 8, MemoryOrigin::kCommunicator) == Approx(7 * 4 * 1e-6));
 }
 
 TEST_CASE("an algorithm that does not exist is refused with those that do", "[collective]") {

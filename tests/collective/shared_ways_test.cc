@@ -78,7 +78,7 @@ TEST_CASE("ranks that share memory send messages only where those were measured 
   const WayLimits limits{.ranks = 2, .kernel = true};
   const Call call{.collective = kAllReduce, .dtype = DType::kF32, .count = 4096};
   const auto plan = [&](const Profile& profile) {
-    return select_with_sharing(call, {}, CostModel(two, profile), profile, limits, true);
+    return select_with_sharing(call, {}, CostModel(two, profile), limits, MemoryOrigin::kOrdinary);
   };
   LinkClass slow = measured_ways();
   for (auto& [name, curve] : slow.curves) curve = {{{8, 1}}};

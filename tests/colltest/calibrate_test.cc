@@ -68,8 +68,8 @@ TEST_CASE("where ranks share memory, a calibration times every way, and they dec
     least = std::min(least, *seconds);
   }
   const AlgorithmPlan plan =
-      select_with_sharing(call, {.algorithm = "direct"}, CostModel(two, profile), profile,
-                          {.ranks = 2, .kernel = true}, true);
+      select_with_sharing(call, {.algorithm = "direct"}, CostModel(two, profile),
+                          {.ranks = 2, .kernel = true}, MemoryOrigin::kOrdinary);
   CHECK(plan.predicted_seconds == Approx(least));
   CHECK(contains(plan.reason, "measured"));
 }

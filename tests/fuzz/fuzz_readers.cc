@@ -48,7 +48,7 @@ void use(const Topology& topology) {
   }
 }
 
-bool select_algorithm(std::string_view name) {
+bool choose(std::string_view name) {
   if (name == "any") return true;
   for (const TopologySource& source : topology_sources()) {
     if (source.name == name) reader = &source;

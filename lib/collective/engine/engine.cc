@@ -12,7 +12,7 @@ CommunicatorMemory LibraryEngine::allocate(size_t bytes) {
 
 void LibraryEngine::use(const SelectionSettings& settings) { require_own_choice(name_, settings); }
 
-AlgorithmPlan LibraryEngine::plan(const Call& /*call*/, bool /*staged*/) {
+AlgorithmPlan LibraryEngine::plan(const Call& /*call*/, MemoryOrigin /*origin*/) {
   return {.reason = fmt::format("{} chooses", library_)};
 }
 

@@ -54,7 +54,7 @@ class Engine {
 
   // How calls are chosen from now on. kConfig: there is no such algorithm.
   virtual void use(const SelectionSettings& settings) = 0;
-  [[nodiscard]] virtual AlgorithmPlan plan(const Call& call, bool staged) = 0;
+  [[nodiscard]] virtual AlgorithmPlan plan(const Call& call, MemoryOrigin origin) = 0;
   // Of all groups that were split from one.
   [[nodiscard]] virtual WireCounters counters() const = 0;
   // What of bytes_sent went to other hosts.
@@ -74,7 +74,7 @@ class LibraryEngine : public Engine {
   [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
   void use(const SelectionSettings& settings) override;
-  [[nodiscard]] AlgorithmPlan plan(const Call& call, bool staged) override;
+  [[nodiscard]] AlgorithmPlan plan(const Call& call, MemoryOrigin origin) override;
   [[nodiscard]] WireCounters counters() const override { return {}; }
   [[nodiscard]] uint64_t bytes_sent_between_hosts() const override { return 0; }
 

@@ -41,13 +41,15 @@ struct Candidate {
   bool measured = false;
 };
 
-Candidate best_segment(const Algorithm& algorithm, size_t bytes, size_t element_bytes,
-                       const SelectionSettings& settings, const CostModel& model, bool staged) {
+Candidate best_segment(const Algorithm& algorithm, const Call& call,
+                       const SelectionSettings& settings, const CostModel& model,
+                       MemoryOrigin origin) {
+  const size_t bytes = call.bytes();
   const auto with = [&](size_t segment) {
-    const size_t whole_elements = round_up(segment, element_bytes);
+    const size_t whole_elements = round_up(segment, size_of(call.dtype));
     return Candidate{&algorithm, whole_elements,
                      model.seconds(algorithm, static_cast<double>(bytes),
-                                   static_cast<double>(whole_elements), staged)};
+                                   static_cast<double>(whole_elements), origin)};
   };
   if (settings.segment_bytes > 0) return with(settings.segment_bytes);
   Candidate best = with(std::max<size_t>(bytes, 1));
@@ -61,11 +63,12 @@ Candidate best_segment(const Algorithm& algorithm, size_t bytes, size_t element_
 }
 
 // A prediction and a measured time are not compared: all candidates have one, or none is taken.
-void take_measured(std::vector<Candidate>& candidates, size_t bytes, const CostModel& model,
-                   bool staged) {
+void take_measured(std::vector<Candidate>& candidates, const Call& call, const CostModel& model,
+                   MemoryOrigin origin) {
   std::vector<Candidate> taken = candidates;
   for (Candidate& candidate : taken) {
-    const auto seconds = model.measured(*candidate.algorithm, static_cast<double>(bytes), staged);
+    const auto seconds =
+        model.measured(*candidate.algorithm, static_cast<double>(call.bytes()), origin);
     if (!seconds) return;
     candidate.seconds = *seconds;
     candidate.measured = true;
@@ -99,9 +102,9 @@ CallShape shape_of(const Call& call, const AlgorithmPlan& plan, const GroupTopol
           .orders = topology.orders};
 }
 
-AlgorithmPlan select_algorithm(Collective collective, DType dtype, size_t bytes,
-                               const SelectionSettings& settings, const CostModel& model,
-                               bool staged) {
+AlgorithmPlan select_algorithm(const Call& call, const SelectionSettings& settings,
+                               const CostModel& model, MemoryOrigin origin) {
+  const Collective collective = call.collective;
   const Algorithm* wanted = parse_shared_way(settings.algorithm)
                                 ? find_shared_algorithm(collective)
                                 : find_algorithm(settings.algorithm, collective);
@@ -109,10 +112,10 @@ AlgorithmPlan select_algorithm(Collective collective, DType dtype, size_t bytes,
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != collective || (wanted != nullptr && &algorithm != wanted)) continue;
     if (wanted == nullptr && settings.layout_invariant && !algorithm.layout_invariant) continue;
-    candidates.push_back(best_segment(algorithm, bytes, size_of(dtype), settings, model, staged));
+    candidates.push_back(best_segment(algorithm, call, settings, model, origin));
   }
   if (settings.segment_bytes == 0 && settings.channels == 0) {
-    take_measured(candidates, bytes, model, staged);
+    take_measured(candidates, call, model, origin);
   }
   Candidate best;
   Candidate next;
@@ -132,12 +135,6 @@ AlgorithmPlan select_algorithm(Collective collective, DType dtype, size_t bytes,
   // More channels only pay where a rank has several links, which no transport here has.
   if (best.algorithm->uses.channels && settings.channels > 0) plan.channels = settings.channels;
   return plan;
-}
-
-AlgorithmPlan select_algorithm(Collective collective, DType dtype, size_t bytes,
-                               const GroupTopology& topology, const SelectionSettings& settings,
-                               const Profile& profile) {
-  return select_algorithm(collective, dtype, bytes, settings, CostModel(topology, profile));
 }
 
 std::vector<std::string> algorithm_choices() {

@@ -25,7 +25,7 @@ struct SelectionSettings {
   size_t segment_bytes = 0;        // unit of pipelining; 0: chosen
 };
 
-struct Plan {
+struct AlgorithmPlan {
   const Algorithm* algorithm = nullptr;
   int channels = 1;
   size_t segment_bytes = 1;      // unit of pipelining; all of the buffer where that does not pay
@@ -38,17 +38,10 @@ struct Plan {
 // cache lines.
 CallShape shape_of(const Call& call, const AlgorithmPlan& plan, const GroupTopology& topology);
 
-// `bytes` of the logical buffer. A collective that has no algorithm of the wanted name takes its
-// best. `staged`: the call's memory is not from Communicator::allocate().
+// A collective that has no algorithm of the wanted name takes its best.
 // Cost: a few microseconds, and the reason's text.
-AlgorithmPlan select_algorithm(Collective collective, DType dtype, size_t bytes,
-                               const SelectionSettings& settings, const CostModel& model,
-                               bool staged = false);
-
-// The same for a caller without a model of its own. Cost: the model's.
-AlgorithmPlan select_algorithm(Collective collective, DType dtype, size_t bytes,
-                               const GroupTopology& topology, const SelectionSettings& settings,
-                               const Profile& profile);
+AlgorithmPlan select_algorithm(const Call& call, const SelectionSettings& settings,
+                               const CostModel& model, MemoryOrigin origin);
 
 // What a user may ask for: "auto", the algorithms, and the ways of shared memory.
 std::vector<std::string> algorithm_choices();

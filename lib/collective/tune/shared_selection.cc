@@ -8,8 +8,9 @@ namespace {
 // A synchronisation, in which the ranks learn where the others' memory is.
 double meeting_seconds(const LinkClass* measured) {
   const CostCurve* const barrier =
-      measured == nullptr ? nullptr
-                          : measured->curve(native_curve_name(Collective::kBarrier, true));
+      measured == nullptr
+          ? nullptr
+          : measured->curve(shared_curve_name(Collective::kBarrier, MemoryOrigin::kOrdinary));
   return barrier == nullptr ? 0 : barrier->at(0);
 }
 
@@ -24,23 +25,25 @@ std::optional<SharedWay> wanted_way(const SelectionSettings& settings) {
 }
 
 AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& settings,
-                                  const CostModel& model, const Profile& profile,
-                                  const WayLimits& limits, bool staged) {
-  const size_t bytes = call.count * size_of(call.dtype);
+                                  const CostModel& model, const WayLimits& limits,
+                                  MemoryOrigin origin) {
+  const size_t bytes = call.bytes();
+  const bool ordinary = origin == MemoryOrigin::kOrdinary;
   const GroupTopology& topology = model.topology();
-  const auto choose_with = [&](const SelectionSettings& how) {
-    return select_algorithm(call.collective, call.dtype, bytes, how, model, staged);
+  const auto select = [&](const SelectionSettings& how) {
+    return select_algorithm(call, how, model, origin);
   };
-  AlgorithmPlan plan = choose_with(settings);
+  AlgorithmPlan plan = select(settings);
   if (!topology.shared_space) return plan;
-  const LinkClass* const ways = find_ways(profile, topology.transport, topology.world_size);
+  const LinkClass* const ways = find_ways(model.profile(), topology.transport, topology.world_size);
   const Algorithm* const shared_row = find_shared_algorithm(call.collective);
   if (!model.in_shared_memory(*plan.algorithm) && shared_row != nullptr && leaves_open(settings)) {
     SelectionSettings shared = settings;
     shared.algorithm = shared_row->name;
-    AlgorithmPlan without_messages = choose_with(shared);
-    const bool comparable = messages_compete(profile, topology.transport, topology.world_size);
-    const double meeting = staged ? meeting_seconds(ways) : 0;
+    AlgorithmPlan without_messages = select(shared);
+    const bool comparable =
+        messages_compete(model.profile(), topology.transport, topology.world_size);
+    const double meeting = ordinary ? meeting_seconds(ways) : 0;
     if (comparable && plan.predicted_seconds + meeting < without_messages.predicted_seconds)
       return plan;
     plan = std::move(without_messages);
@@ -49,8 +52,8 @@ AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& set
   }
   if (model.in_shared_memory(*plan.algorithm)) {
     const SharedWays taken = fastest_ways(ways, call.collective, bytes, limits);
-    plan.way = staged ? taken.ordinary : taken.communicator;
-    plan.reason += "; by " + describe_ways(ways, call.collective, bytes, limits, !staged);
+    plan.way = ordinary ? taken.ordinary : taken.communicator;
+    plan.reason += "; by " + describe_ways(ways, call.collective, bytes, limits, !ordinary);
   }
   return plan;
 }

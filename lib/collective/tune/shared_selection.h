@@ -10,11 +10,11 @@
 
 namespace gxp {
 
-// `profile`: the model's. It tells the way, and so does its reason. Cost: as choose(); twice, where
+// It tells the way, and so does its reason. Cost: as choose(); twice, where
 // messages lose.
 AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& settings,
-                                  const CostModel& model, const Profile& profile,
-                                  const WayLimits& limits, bool staged);
+                                  const CostModel& model, const WayLimits& limits,
+                                  MemoryOrigin origin);
 
 // What `wanted` of the limits is by the settings' algorithm.
 std::optional<SharedWay> wanted_way(const SelectionSettings& settings);

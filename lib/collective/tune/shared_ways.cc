@@ -196,9 +196,9 @@ Profile with_ways(Profile profile, const LinkClass& ways, bool kernel) {
     CostCurve direct = least_curve(link, collective, kOfCommunicator, limits);
     CostCurve staged = least_curve(link, collective, kOfOrdinary, limits);
     if (!direct.points.empty())
-      link.curves[native_curve_name(collective, false)] = std::move(direct);
+      link.curves[shared_curve_name(collective, MemoryOrigin::kCommunicator)] = std::move(direct);
     if (!staged.points.empty())
-      link.curves[native_curve_name(collective, true)] = std::move(staged);
+      link.curves[shared_curve_name(collective, MemoryOrigin::kOrdinary)] = std::move(staged);
   }
   std::erase_if(profile.links, [&](const LinkClass& other) {
     return other.transport == link.transport && other.ranks == link.ranks && other.hosts == 1;

@@ -180,7 +180,9 @@ void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, D
 
 const NativeEngine::CachedPlans& NativeEngine::plans_for(const Call& call) {
   if (same_signature(last_.call, call)) return last_;
-  last_ = {.call = call, .ordinary = &plan_for(call, true), .communicator = &plan_for(call, false)};
+  last_ = {.call = call,
+           .ordinary = &plan_for(call, MemoryOrigin::kOrdinary),
+           .communicator = &plan_for(call, MemoryOrigin::kCommunicator)};
   last_.ways = {.communicator = last_.communicator->plan.way,
                 .ordinary = last_.ordinary->plan.way,
                 .kernel = limits_.kernel,
@@ -188,14 +190,12 @@ const NativeEngine::CachedPlans& NativeEngine::plans_for(const Call& call) {
   return last_;
 }
 
-const NativeEngine::CachedPlan& NativeEngine::plan_for(const Call& call, bool staged) {
-  const size_t bytes = call.count * size_of(call.dtype);
-  const std::array<uint64_t, 5> key = {uint64_t(call.collective), uint64_t(call.dtype), bytes,
-                                       uint64_t(call.root), uint64_t{staged}};
+const NativeEngine::CachedPlan& NativeEngine::plan_for(const Call& call, MemoryOrigin origin) {
+  const std::array<uint64_t, 5> key = {uint64_t(call.collective), uint64_t(call.dtype),
+                                       call.bytes(), uint64_t(call.root), uint64_t(origin)};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
-  AlgorithmPlan plan =
-      select_with_sharing(call, settings_, *model_, *costs_.profile, limits_, staged);
+  AlgorithmPlan plan = select_with_sharing(call, settings_, *model_, limits_, origin);
   const CallShape shape = shape_of(call, plan, model_->topology());
   const uint64_t sent = elements_sent(*plan.algorithm, rank_, shape) * size_of(call.dtype);
   return plans_.emplace(key, CachedPlan{std::move(plan), sent}).first->second;

@@ -45,9 +45,9 @@ class NativeEngine final : public Engine {
                                               Deadline deadline) override;
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
   void use(const SelectionSettings& settings) override;
-  [[nodiscard]] AlgorithmPlan plan(const Call& call, bool staged) override {
+  [[nodiscard]] AlgorithmPlan plan(const Call& call, MemoryOrigin origin) override {
     const CachedPlans& plans = plans_for(call);
-    return (staged ? plans.ordinary : plans.communicator)->plan;
+    return (origin == MemoryOrigin::kOrdinary ? plans.ordinary : plans.communicator)->plan;
   }
   [[nodiscard]] WireCounters counters() const override;
   [[nodiscard]] uint64_t bytes_sent_between_hosts() const override;
@@ -91,7 +91,7 @@ class NativeEngine final : public Engine {
     SharedWays ways{};
   };
   const CachedPlans& plans_for(const Call& call);
-  const CachedPlan& plan_for(const Call& call, bool staged);
+  const CachedPlan& plan_for(const Call& call, MemoryOrigin origin);
   bool execute_shared(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
 
