@@ -114,7 +114,7 @@ class Bench {
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.collective != collective) continue;
       const SelectionSettings settings{.algorithm = std::string(algorithm.name)};
-      comm_.use(settings);
+      comm_.set_selection(settings);
       for (const MemoryOrigin origin : {MemoryOrigin::kOrdinary, MemoryOrigin::kCommunicator}) {
         if (origin == MemoryOrigin::kCommunicator && !model.in_shared_memory(algorithm)) continue;
         const AlgorithmPlan plan = select_algorithm(call, settings, model, origin);

@@ -60,7 +60,7 @@ class Communicator::Impl {
   void begin_group();
   void end_group();
   [[nodiscard]] std::unique_ptr<Impl> split(int color, int key);
-  void use(const SelectionSettings& settings);
+  void set_selection(const SelectionSettings& settings);
 
  private:
   // By reference: a copy of what was just written field by field costs as much as a cache miss.
@@ -168,9 +168,9 @@ void Communicator::Impl::execute(const Call& call, const ConstMemory& input, con
         [&](Deadline deadline) { engine_->execute(numbered, input, output, deadline); });
 }
 
-void Communicator::Impl::use(const SelectionSettings& settings) {
+void Communicator::Impl::set_selection(const SelectionSettings& settings) {
   state_->queue.drain();
-  engine_->use(settings);
+  engine_->set_selection(settings);
 }
 
 void Communicator::Impl::note_message(bool sends, int peer, ConstMemory data) {
@@ -232,7 +232,7 @@ bool Communicator::share_host(int rank, int other) const {
   const std::span<const int> of = hosts();
   return of.empty() || of[size_t(rank)] == of[size_t(other)];
 }
-void Communicator::use(const SelectionSettings& settings) { impl_->use(settings); }
+void Communicator::set_selection(const SelectionSettings& settings) { impl_->set_selection(settings); }
 std::string_view Communicator::engine_name() const { return impl_->engine().name(); }
 std::string_view Communicator::transport_name() const { return impl_->engine().transport_name(); }
 WireCounters Communicator::counters() const { return impl_->engine().counters(); }

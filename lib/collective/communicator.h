@@ -105,7 +105,7 @@ class Communicator {
   [[nodiscard]] bool share_host(int rank, int other) const;
   // How calls are chosen from now on; all ranks call it with the same. Throws kConfig if there is
   // no such algorithm.
-  void use(const SelectionSettings& settings);
+  void set_selection(const SelectionSettings& settings);
 
   // Any collective, blocking or started; `input` and `output` have the sizes of extents_of().
   void run(const Call& call, ConstMemory input, Memory output);

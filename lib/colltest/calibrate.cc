@@ -92,13 +92,13 @@ class Calibration {
   // the other, so that what competes for them is measured in the same moment.
   void measure_constants() {
     measure_swap();
-    comm_.use({.algorithm = "ring"});
+    comm_.set_selection({.algorithm = "ring"});
     for (const size_t bytes : sizes_up_to(most_message_)) {
       measure_exchange(bytes);
       measure_hop(bytes);
       measure_work(bytes);
     }
-    comm_.use({});
+    comm_.set_selection({});
   }
 
   // Likewise all algorithms, as the model would run them. `shared`: null, or what the ranks reach
@@ -111,7 +111,7 @@ class Calibration {
         if (is_trial_size(bytes)) measure_by_messages(collective, bytes, model);
       }
     }
-    comm_.use({});
+    comm_.set_selection({});
   }
 
   [[nodiscard]] Curves curves() const {
@@ -160,7 +160,7 @@ class Calibration {
   }
 
   void measure_swap() {
-    comm_.use({.algorithm = std::string(kRounds)});
+    comm_.set_selection({.algorithm = std::string(kRounds)});
     const Memory data = part(0, small_shape().count * sizeof(float));
     const std::vector<double> times =
         medians({[&] { comm_.all_gather(data, DType::kF32); },
@@ -221,7 +221,7 @@ class Calibration {
       return;
     }
     for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles}) {
-      comm_.use({.algorithm = std::string(to_string(way))});
+      comm_.set_selection({.algorithm = std::string(to_string(way))});
       if (comm_.plan(call).way != way) continue;  // the kernel may refuse, and not all is copied
       add(way_curve_name(way, collective), bytes, seconds_in(ordinary(bytes)));
       if (way != SharedWay::kTiles) continue;  // then communicator memory is not copied
@@ -245,7 +245,7 @@ class Calibration {
     SelectionSettings settings{.algorithm = std::string(algorithm.name)};
     const AlgorithmPlan plan = select_algorithm(call, settings, model, MemoryOrigin::kOrdinary);
     settings.segment_bytes = plan.segment_bytes;
-    comm_.use(settings);
+    comm_.set_selection(settings);
     const auto body = [&] { run_in_place(comm_, call, ordinary(bytes)); };
     add(message_curve_name(algorithm), bytes, medians({body})[0]);
   }

@@ -53,7 +53,7 @@ class Engine {
   [[nodiscard]] virtual CommunicatorMemory allocate(size_t bytes) = 0;
 
   // How calls are chosen from now on. kConfig: there is no such algorithm.
-  virtual void use(const SelectionSettings& settings) = 0;
+  virtual void set_selection(const SelectionSettings& settings) = 0;
   [[nodiscard]] virtual AlgorithmPlan plan(const Call& call, MemoryOrigin origin) = 0;
   // Of all groups that were split from one.
   [[nodiscard]] virtual WireCounters counters() const = 0;
@@ -73,7 +73,7 @@ class LibraryEngine : public Engine {
   [[nodiscard]] int world_size() const override { return world_size_; }
   [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
-  void use(const SelectionSettings& settings) override;
+  void set_selection(const SelectionSettings& settings) override;
   [[nodiscard]] AlgorithmPlan plan(const Call& call, MemoryOrigin origin) override;
   [[nodiscard]] WireCounters counters() const override { return {}; }
   [[nodiscard]] uint64_t bytes_sent_between_hosts() const override { return 0; }

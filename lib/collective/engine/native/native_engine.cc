@@ -103,7 +103,7 @@ NativeEngine::NativeEngine(std::shared_ptr<EngineState> state, const SelectionSe
     limits_ = {
         .ranks = world_size(), .kernel = costs_.kernel, .oversubscribed = space->oversubscribed()};
   }
-  use(settings);
+  set_selection(settings);
   make_model();
 }
 
@@ -139,7 +139,7 @@ void NativeEngine::meet(Deadline deadline) {
             .tile_bytes = done.tile_bytes};
   limits_.kernel = done.kernel;
   make_model();
-  use(settings_);
+  set_selection(settings_);
   if (rank_ == 0 && !calibrated)
     log_info("{} ranks share memory; measured in {:.1f} ms: {}", world_size(), done.seconds * 1e3,
              summary(done));
@@ -201,7 +201,7 @@ const NativeEngine::CachedPlan& NativeEngine::plan_for(const Call& call, MemoryO
   return plans_.emplace(key, CachedPlan{std::move(plan), sent}).first->second;
 }
 
-void NativeEngine::use(const SelectionSettings& settings) {
+void NativeEngine::set_selection(const SelectionSettings& settings) {
   check_algorithm_name(settings.algorithm);
   settings_ = settings;
   limits_.wanted = wanted_way(settings);

@@ -44,7 +44,7 @@ class NativeEngine final : public Engine {
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
-  void use(const SelectionSettings& settings) override;
+  void set_selection(const SelectionSettings& settings) override;
   [[nodiscard]] AlgorithmPlan plan(const Call& call, MemoryOrigin origin) override {
     const CachedPlans& plans = plans_for(call);
     return (origin == MemoryOrigin::kOrdinary ? plans.ordinary : plans.communicator)->plan;
