@@ -48,7 +48,7 @@ Deadline soon() { return Deadline::after(std::chrono::seconds(600)); }
 struct Measured {
   const Algorithm* algorithm = nullptr;
   size_t bytes = 0;
-  bool staged = true;
+  MemoryOrigin origin = MemoryOrigin::kOrdinary;
   size_t segment_bytes = 0;
   double seconds = 0;
   double predicted = 0;
@@ -113,17 +113,17 @@ class Bench {
     const Call call = trial_call(collective, bytes, comm_.world_size());
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.collective != collective) continue;
-      const ChoiceSettings settings{.algorithm = std::string(algorithm.name)};
-      comm_.use(settings);
-      for (const bool staged : {true, false}) {
-        if (!staged && !model.in_shared_memory(algorithm)) continue;
-        const Plan plan =
-            choose(collective, call.dtype, call.count * sizeof(float), settings, model, staged);
-        const Memory data = staged ? memory_of(ordinary_) : shared_.memory();
+      const SelectionSettings settings{.algorithm = std::string(algorithm.name)};
+      comm_.set_selection(settings);
+      for (const MemoryOrigin origin : {MemoryOrigin::kOrdinary, MemoryOrigin::kCommunicator}) {
+        if (origin == MemoryOrigin::kCommunicator && !model.in_shared_memory(algorithm)) continue;
+        const AlgorithmPlan plan = select_algorithm(call, settings, model, origin);
+        const Memory data =
+            origin == MemoryOrigin::kOrdinary ? memory_of(ordinary_) : shared_.memory();
         const TimedBody body = [&] { run_in_place(comm_, call, data); };
         keep_least(rows, {.algorithm = &algorithm,
                           .bytes = call.count * sizeof(float),
-                          .staged = staged,
+                          .origin = origin,
                           .segment_bytes = plan.segment_bytes,
                           .seconds = median_seconds(comm_, {&body, 1}, kBudget)[0]});
       }
@@ -133,7 +133,7 @@ class Bench {
   static void keep_least(std::vector<Measured>& rows, const Measured& row) {
     const auto same = [&](const Measured& known) {
       return known.algorithm == row.algorithm && known.bytes == row.bytes &&
-             known.staged == row.staged;
+             known.origin == row.origin;
     };
     const auto known = std::ranges::find_if(rows, same);
     if (known == rows.end()) {
@@ -145,7 +145,7 @@ class Bench {
 
   void predict(const CostModel& model) {
     for (Measured& m : measured_) {
-      m.predicted = model.seconds(*m.algorithm, double(m.bytes), double(m.segment_bytes), m.staged);
+      m.predicted = model.seconds(*m.algorithm, double(m.bytes), double(m.segment_bytes), m.origin);
     }
   }
 
@@ -170,8 +170,9 @@ class Bench {
     std::map<std::string, std::vector<double>> predicted;
     std::map<std::string, std::vector<double>> simulated;
     for (const Measured& m : measured_) {
-      const std::string name = fmt::format("{} {}{}", to_string(m.algorithm->collective),
-                                           m.algorithm->name, m.staged ? "" : " shared");
+      const std::string name =
+          fmt::format("{} {}{}", to_string(m.algorithm->collective), m.algorithm->name,
+                      m.origin == MemoryOrigin::kOrdinary ? "" : " shared");
       if (!options_.quiet) {
         fmt::print("{:<36} {:>9} {:>11.2f} us measured {:>11.2f} predicted {:>11.2f} simulated\n",
                    name, format_bytes(m.bytes), m.seconds * 1e6, m.predicted * 1e6,
@@ -201,7 +202,7 @@ class Bench {
   static Cases cases_of(const std::vector<Measured>& rows, bool invariant) {
     Cases cases;
     for (const Measured& m : rows) {
-      if (m.staged && (m.algorithm->layout_invariant || !invariant)) {
+      if (m.origin == MemoryOrigin::kOrdinary && (m.algorithm->layout_invariant || !invariant)) {
         cases[{m.algorithm->collective, m.bytes}].push_back(m);
       }
     }
@@ -210,8 +211,9 @@ class Bench {
 
   static Verdict judge(const CaseKey& key, const std::vector<Measured>& rows,
                        const CostModel& model, bool invariant) {
-    const Plan plan =
-        choose(key.first, DType::kF32, key.second, {.layout_invariant = invariant}, model, true);
+    const AlgorithmPlan plan = select_algorithm(
+        {.collective = key.first, .dtype = DType::kF32, .count = key.second / sizeof(float)},
+        {.layout_invariant = invariant}, model, MemoryOrigin::kOrdinary);
     return {&*std::ranges::find(rows, plan.algorithm, &Measured::algorithm),
             &*std::ranges::min_element(rows, {}, &Measured::seconds)};
   }

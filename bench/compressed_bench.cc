@@ -51,10 +51,10 @@ void measure(Communicator& comm, Device& device, size_t bytes, int rounds) {
   };
   if (comm.rank() == 0) fmt::print("{:>12} {:>13} {:>12}\n", "codec", "time", "rank 0 sends");
   for (const char* algorithm : {"auto", "hierarchical"}) {
-    comm.use({.algorithm = algorithm, .layout_invariant = false});
+    comm.set_selection({.algorithm = algorithm, .layout_invariant = false});
     time(algorithm, [&] { comm.all_reduce(memory_of(data), DType::kF32, ReduceOp::kAvg); });
   }
-  comm.use({});
+  comm.set_selection({});
   HostGroups groups = split_by_host(comm);
   for (const Codec& codec : codecs()) {
     CompressedAllReduce compressed(codec, {}, data.size(), DType::kF32, groups, device);

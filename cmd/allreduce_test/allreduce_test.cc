@@ -48,10 +48,11 @@ RunFacts facts_of(const Options& options, const Communicator& communicator) {
 
 // Returns what makes the run fail, on rank 0.
 std::vector<std::string> measure(const Options& options, std::span<const BenchCase> cases,
-                                 const Gates& gates, Communicator& communicator, Device& device) {
+                                 const PassCriteria& criteria, Communicator& communicator,
+                                 Device& device) {
   const RunFacts facts = facts_of(options, communicator);
   const bool first = communicator.rank() == 0;
-  if (first && gates.baseline != nullptr) gates.baseline->check_comparable(facts, cases);
+  if (first && criteria.baseline != nullptr) criteria.baseline->check_comparable(facts, cases);
   SessionOptions session = session_options(options);
   session.table.world_size = facts.world_size;
   session.table.summary =
@@ -64,7 +65,7 @@ std::vector<std::string> measure(const Options& options, std::span<const BenchCa
   if (!text) print(report, options.format);
   const std::string& path = options.output_file;
   if (!path.empty()) write_file(path, path.ends_with(".csv") ? to_csv(report) : to_json(report));
-  return failures(gates, facts, done.results);
+  return violations(criteria, facts, done.results);
 }
 
 bool measures(const Options& options) {
@@ -88,14 +89,14 @@ int run_measurement(const Options& options, const JobSettings& job, const Enviro
   if (!options.baseline.empty() && identity.rank == 0) baseline.emplace(options.baseline);
   if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
 
-  const Gates gates{.min_busbw = options.min_busbw,
-                    .average = options.session.table.average,
-                    .baseline = baseline ? &*baseline : nullptr,
-                    .tolerance = options.tolerance};
+  const PassCriteria criteria{.min_busbw = options.min_busbw,
+                              .average = options.session.table.average,
+                              .baseline = baseline ? &*baseline : nullptr,
+                              .tolerance = options.tolerance};
   std::vector<std::string> reasons;
   const std::unique_ptr<Device> device = make_cpu_device();
   run_rank(options.launch, environment, job, *device, [&](Communicator& communicator) {
-    reasons = measure(options, cases, gates, communicator, *device);
+    reasons = measure(options, cases, criteria, communicator, *device);
   });
   if (!reasons.empty()) fail(ErrorKind::kMismatch, "{}", fmt::join(reasons, "; "));
   return kExitOk;

@@ -58,12 +58,12 @@ void explain_cases(const AllreduceOptions& options, const JobSettings& job,
       measures ? measure_here(communicator.profile, transport, world_size, job.comm.kernel_copies)
                : "";
   Explanation explanation =
-      explain(cases, topology, choice_of(communicator), communicator.profile, ordinary);
+      explain(cases, topology, selection_of(communicator), communicator.profile, ordinary);
   if (!measured.empty()) explanation.plans.facts.push_back({{"shared_memory"}, measured});
   print(explanation.plans, options.format);
   if (options.format == Format::kText && !explanation.steps.empty())
-    write_stdout(fmt::format("\n{}:\n{}", explanation.steps_head, explanation.steps));
-  if (!options.svg.empty()) write_file(options.svg, explanation.picture);
+    write_stdout(fmt::format("\n{}:\n{}", explanation.title, explanation.steps));
+  if (!options.svg.empty()) write_file(options.svg, explanation.svg);
 }
 
 }  // namespace gxp

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cmd/launch_options.h"
-#include "lib/colltest/gates.h"
+#include "lib/colltest/pass_criteria.h"
 #include "lib/colltest/session.h"
 #include "lib/report/report.h"
 

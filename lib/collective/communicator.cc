@@ -19,19 +19,20 @@ struct Done {
 };
 
 // What a communicator and all that were split from it have in common.
-struct Shared {
-  Shared(int rank, const Witnesses& witnesses_in) : witnesses(witnesses_in), queue(rank) {}
+struct CommunicatorState {
+  CommunicatorState(int rank, const FailureReporting& reporting_in)
+      : reporting(reporting_in), queue(rank) {}
   std::string explain(const Error& error, const std::string& what);
 
-  Witnesses witnesses;
+  FailureReporting reporting;
   std::string failure;  // of the first call that failed
   CallQueue queue;      // its thread and the caller's take turns with the engine
 };
 
 // Why a call has failed, which the store learns before this rank closes its connections: so nobody
 // takes that for the cause. `what`: what this rank has seen.
-std::string Shared::explain(const Error& error, const std::string& what) {
-  const auto [recorder, store] = witnesses;
+std::string CommunicatorState::explain(const Error& error, const std::string& what) {
+  const auto [recorder, store] = reporting;
   if (store == nullptr) return what;
   if (error.kind() != ErrorKind::kPeer) {
     store->abort(store->rank(), what);
@@ -47,9 +48,9 @@ std::string Shared::explain(const Error& error, const std::string& what) {
 
 class Communicator::Impl {
  public:
-  Impl(std::shared_ptr<Shared> shared, std::unique_ptr<Engine> engine,
+  Impl(std::shared_ptr<CommunicatorState> state, std::unique_ptr<Engine> engine,
        std::chrono::milliseconds timeout)
-      : shared_(std::move(shared)), engine_(std::move(engine)), timeout_(timeout) {}
+      : state_(std::move(state)), engine_(std::move(engine)), timeout_(timeout) {}
   ~Impl();
 
   [[nodiscard]] Engine& engine() const { return *engine_; }
@@ -59,7 +60,7 @@ class Communicator::Impl {
   void begin_group();
   void end_group();
   [[nodiscard]] std::unique_ptr<Impl> split(int color, int key);
-  void use(const ChoiceSettings& settings);
+  void set_selection(const SelectionSettings& settings);
 
  private:
   // By reference: a copy of what was just written field by field costs as much as a cache miss.
@@ -68,7 +69,7 @@ class Communicator::Impl {
   template <class What, class Act>
   void guard(const What& what, const Act& act);
 
-  std::shared_ptr<Shared> shared_;  // owners: this communicator and those split from it
+  std::shared_ptr<CommunicatorState> state_;  // owners: this communicator and those split from it
   std::unique_ptr<Engine> engine_;
   std::chrono::milliseconds timeout_;
   struct Checked {
@@ -102,14 +103,14 @@ void check_kind(const Call& call, int world_size) {
 Communicator::Impl::~Impl() {
   if (started_ == 0) return;
   engine_->abort("the communicator was destroyed before its calls were done");
-  shared_->queue.drain();
+  state_->queue.drain();
 }
 
 // On the caller's thread, before anything has begun. What was checked last needs no check: callers
 // repeat their calls.
 void Communicator::Impl::check(const Call& call, const ConstMemory& input, const Memory& output) {
   const bool host = input.space == MemorySpace::kHost && output.space == MemorySpace::kHost;
-  if (!host && !engine_->reaches(MemorySpace::kCuda)) {
+  if (!host && !engine_->supports_memory(MemorySpace::kCuda)) {
     fail(ErrorKind::kUnavailable,
          "{}: device memory is not supported by engine '{}'; copy it to the host first",
          to_string(call.collective), engine_->name());
@@ -119,7 +120,7 @@ void Communicator::Impl::check(const Call& call, const ConstMemory& input, const
     GXP_ASSERT(input.bytes == 0 && output.bytes == 0);
     return;
   }
-  if (!checked_ || !is_alike(checked_->call, call)) {
+  if (!checked_ || !same_signature(checked_->call, call)) {
     check_kind(call, engine_->world_size());
     const size_t element_bytes = size_of(call.dtype);
     const Extents extents = extents_of(call, engine_->rank(), engine_->world_size());
@@ -130,14 +131,14 @@ void Communicator::Impl::check(const Call& call, const ConstMemory& input, const
 
 void Communicator::Impl::run(const Call& call, const ConstMemory& input, const Memory& output) {
   check(call, input, output);
-  shared_->queue.drain();
+  state_->queue.drain();
   execute(call, input, output);
 }
 
 Pending Communicator::Impl::start(const Call& call, ConstMemory input, Memory output) {
   check(call, input, output);
   ++started_;
-  return shared_->queue.push([this, call, input, output] {
+  return state_->queue.push([this, call, input, output] {
     const Done done{started_};
     execute(call, input, output);
   });
@@ -146,14 +147,14 @@ Pending Communicator::Impl::start(const Call& call, ConstMemory input, Memory ou
 // Calls act(deadline). `what` becomes text only if something is wrong.
 template <class What, class Act>
 void Communicator::Impl::guard(const What& what, const Act& act) {
-  std::string& failure = shared_->failure;
+  std::string& failure = state_->failure;
   if (!failure.empty()) {
     fail(ErrorKind::kPeer, "{}: not started, an earlier call failed: {}", what(), failure);
   }
   try {
     act(Deadline::roughly_after(timeout_));
   } catch (const Error& error) {
-    failure = shared_->explain(
+    failure = state_->explain(
         error, fmt::format("{} at rank {}: {}", what(), engine_->rank(), error.what()));
     engine_->abort(failure);
     throw Error(error.kind(), failure);
@@ -167,9 +168,9 @@ void Communicator::Impl::execute(const Call& call, const ConstMemory& input, con
         [&](Deadline deadline) { engine_->execute(numbered, input, output, deadline); });
 }
 
-void Communicator::Impl::use(const ChoiceSettings& settings) {
-  shared_->queue.drain();
-  engine_->use(settings);
+void Communicator::Impl::set_selection(const SelectionSettings& settings) {
+  state_->queue.drain();
+  engine_->set_selection(settings);
 }
 
 void Communicator::Impl::note_message(bool sends, int peer, ConstMemory data) {
@@ -185,21 +186,21 @@ void Communicator::Impl::begin_group() {
 
 void Communicator::Impl::end_group() {
   grouping_ = false;
-  shared_->queue.drain();
+  state_->queue.drain();
   const auto messages = std::exchange(messages_, {});
   guard([] { return "send and receive"; },
         [&](Deadline deadline) { engine_->exchange(messages, deadline); });
 }
 
 std::unique_ptr<Communicator::Impl> Communicator::Impl::split(int color, int key) {
-  shared_->queue.drain();
+  state_->queue.drain();
   std::unique_ptr<Engine> part;
   guard([] { return "split"; },
         [&](Deadline deadline) { part = engine_->split(color, key, sequence_++, deadline); });
-  return part ? std::make_unique<Impl>(shared_, std::move(part), timeout_) : nullptr;
+  return part ? std::make_unique<Impl>(state_, std::move(part), timeout_) : nullptr;
 }
 
-ChoiceSettings choice_of(const CommunicatorOptions& options) {
+SelectionSettings selection_of(const CommunicatorOptions& options) {
   return {.algorithm = options.algorithm,
           .layout_invariant = options.layout_invariant,
           .channels = options.channels,
@@ -209,13 +210,13 @@ ChoiceSettings choice_of(const CommunicatorOptions& options) {
 Communicator::Communicator(std::unique_ptr<Transport> transport, Device& device,
                            const CommunicatorOptions& options)
     : Communicator(
-          std::make_unique<NativeEngine>(std::move(transport), device, choice_of(options),
-                                         options.profile, options.witnesses.recorder, options.plan),
-          options.timeout, options.witnesses) {}
+          std::make_unique<NativeEngine>(std::move(transport), device, selection_of(options),
+                                         options.profile, options.reporting.recorder, options.plan),
+          options.timeout, options.reporting) {}
 Communicator::Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout,
-                           const Witnesses& witnesses) {
-  auto shared = std::make_shared<Shared>(engine->rank(), witnesses);
-  impl_ = std::make_unique<Impl>(std::move(shared), std::move(engine), timeout);
+                           const FailureReporting& reporting) {
+  auto state = std::make_shared<CommunicatorState>(engine->rank(), reporting);
+  impl_ = std::make_unique<Impl>(std::move(state), std::move(engine), timeout);
 }
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
@@ -223,13 +224,17 @@ Communicator::~Communicator() = default;
 
 int Communicator::rank() const { return impl_->engine().rank(); }
 int Communicator::world_size() const { return impl_->engine().world_size(); }
-bool Communicator::reaches(MemorySpace space) const { return impl_->engine().reaches(space); }
+bool Communicator::supports_memory(MemorySpace space) const {
+  return impl_->engine().supports_memory(space);
+}
 std::span<const int> Communicator::hosts() const { return impl_->engine().hosts(); }
 bool Communicator::share_host(int rank, int other) const {
   const std::span<const int> of = hosts();
   return of.empty() || of[size_t(rank)] == of[size_t(other)];
 }
-void Communicator::use(const ChoiceSettings& settings) { impl_->use(settings); }
+void Communicator::set_selection(const SelectionSettings& settings) {
+  impl_->set_selection(settings);
+}
 std::string_view Communicator::engine_name() const { return impl_->engine().name(); }
 std::string_view Communicator::transport_name() const { return impl_->engine().transport_name(); }
 WireCounters Communicator::counters() const { return impl_->engine().counters(); }
@@ -305,8 +310,8 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
 }
 
 CommunicatorMemory Communicator::allocate(size_t bytes) { return impl_->engine().allocate(bytes); }
-Plan Communicator::plan(const Call& call, bool staged) const {
-  return impl_->engine().plan(call, staged);
+AlgorithmPlan Communicator::plan(const Call& call, MemoryOrigin origin) const {
+  return impl_->engine().plan(call, origin);
 }
 
 }  // namespace gxp

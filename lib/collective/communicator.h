@@ -38,7 +38,7 @@
 #include "lib/collective/engine/communicator_memory.h"
 #include "lib/collective/engine/engine.h"
 #include "lib/collective/flight/flight_recorder.h"
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
 #include "lib/net/store/store.h"
@@ -48,7 +48,7 @@
 namespace gxp {
 
 // What tells a failed call who is to blame (diagnosis.h); all outlive the communicator.
-struct Witnesses {
+struct FailureReporting {
   FlightRecorder* recorder = nullptr;  // what the engine writes; null: one of its own
   Store* store = nullptr;  // with the recorder; null: an error says what this rank has seen
 };
@@ -61,10 +61,10 @@ struct CommunicatorOptions {
   size_t segment_bytes = 0;  // unit of pipelining inside a chunk, same on all ranks; 0: chosen
   Profile profile = builtin_profile();  // of the cost model; the same on all ranks
   RankPlan plan{};  // the same on all ranks; empty: rings go by rank, groups are hosts
-  Witnesses witnesses{};
+  FailureReporting reporting{};
 };
 
-ChoiceSettings choice_of(const CommunicatorOptions& options);
+SelectionSettings selection_of(const CommunicatorOptions& options);
 
 // An operation that was started. wait() returns when it is done or throws what it threw; once,
 // after that and on an empty handle it returns at once. The memory must live, untouched, until
@@ -89,7 +89,7 @@ class Communicator {
                const CommunicatorOptions& options);
   // `timeout`: of one operation.
   Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout,
-               const Witnesses& witnesses = {});
+               const FailureReporting& reporting = {});
   Communicator(Communicator&&) noexcept;
   ~Communicator();
 
@@ -99,13 +99,13 @@ class Communicator {
   [[nodiscard]] std::string_view transport_name() const;
 
   // Whether the memory of calls may lie there.
-  [[nodiscard]] bool reaches(MemorySpace space) const;
+  [[nodiscard]] bool supports_memory(MemorySpace space) const;
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] std::span<const int> hosts() const;
   [[nodiscard]] bool share_host(int rank, int other) const;
   // How calls are chosen from now on; all ranks call it with the same. Throws kConfig if there is
   // no such algorithm.
-  void use(const ChoiceSettings& settings);
+  void set_selection(const SelectionSettings& settings);
 
   // Any collective, blocking or started; `input` and `output` have the sizes of extents_of().
   void run(const Call& call, ConstMemory input, Memory output);
@@ -145,9 +145,10 @@ class Communicator {
   // it. Throws kIo or kDevice.
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes);
 
-  // What such a call runs here, and why; `staged`: not all of its memory is from allocate(), which
-  // changes the predicted time only.
-  [[nodiscard]] Plan plan(const Call& call, bool staged = true) const;
+  // What such a call runs here, and why; `origin` changes the way of shared memory and the
+  // predicted time only.
+  [[nodiscard]] AlgorithmPlan plan(const Call& call,
+                                   MemoryOrigin origin = MemoryOrigin::kOrdinary) const;
   // Of the transport, with that of all groups; bytes_sent counts what is given in shared memory as
   // the algorithm's formula does.
   [[nodiscard]] WireCounters counters() const;

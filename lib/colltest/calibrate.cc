@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/collective/tune/shared_ways.h"
 #include "lib/device/device.h"
 
@@ -92,13 +92,13 @@ class Calibration {
   // the other, so that what competes for them is measured in the same moment.
   void measure_constants() {
     measure_swap();
-    comm_.use({.algorithm = "ring"});
+    comm_.set_selection({.algorithm = "ring"});
     for (const size_t bytes : sizes_up_to(most_message_)) {
       measure_exchange(bytes);
       measure_hop(bytes);
       measure_work(bytes);
     }
-    comm_.use({});
+    comm_.set_selection({});
   }
 
   // Likewise all algorithms, as the model would run them. `shared`: null, or what the ranks reach
@@ -111,7 +111,7 @@ class Calibration {
         if (is_trial_size(bytes)) measure_by_messages(collective, bytes, model);
       }
     }
-    comm_.use({});
+    comm_.set_selection({});
   }
 
   [[nodiscard]] Curves curves() const {
@@ -160,7 +160,7 @@ class Calibration {
   }
 
   void measure_swap() {
-    comm_.use({.algorithm = std::string(kRounds)});
+    comm_.set_selection({.algorithm = std::string(kRounds)});
     const Memory data = part(0, small_shape().count * sizeof(float));
     const std::vector<double> times =
         medians({[&] { comm_.all_gather(data, DType::kF32); },
@@ -216,12 +216,12 @@ class Calibration {
     };
     if (collective == Collective::kBarrier) {
       const double seconds = seconds_in(shared);
-      for (const bool staged : {false, true})
-        add(native_curve_name(collective, staged), bytes, seconds);
+      for (const MemoryOrigin origin : kMemoryOrigins)
+        add(shared_curve_name(collective, origin), bytes, seconds);
       return;
     }
     for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles}) {
-      comm_.use({.algorithm = std::string(to_string(way))});
+      comm_.set_selection({.algorithm = std::string(to_string(way))});
       if (comm_.plan(call).way != way) continue;  // the kernel may refuse, and not all is copied
       add(way_curve_name(way, collective), bytes, seconds_in(ordinary(bytes)));
       if (way != SharedWay::kTiles) continue;  // then communicator memory is not copied
@@ -230,8 +230,9 @@ class Calibration {
   }
 
   void measure_by_messages(Collective collective, size_t bytes, const CostModel& model) {
-    const Plan best =
-        choose(collective, DType::kF32, bytes, {.layout_invariant = false}, model, true);
+    const AlgorithmPlan best = select_algorithm(
+        {.collective = collective, .dtype = DType::kF32, .count = bytes / sizeof(float)},
+        {.layout_invariant = false}, model, MemoryOrigin::kOrdinary);
     if (bytes > kSmallest && best.predicted_seconds > kLongest) return;
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.collective == collective && !model.in_shared_memory(algorithm))
@@ -241,10 +242,10 @@ class Calibration {
 
   void measure(const Algorithm& algorithm, size_t bytes, const CostModel& model) {
     const Call call = trial_call(algorithm.collective, bytes, comm_.world_size());
-    ChoiceSettings settings{.algorithm = std::string(algorithm.name)};
-    const Plan plan = choose(algorithm.collective, call.dtype, bytes, settings, model, true);
+    SelectionSettings settings{.algorithm = std::string(algorithm.name)};
+    const AlgorithmPlan plan = select_algorithm(call, settings, model, MemoryOrigin::kOrdinary);
     settings.segment_bytes = plan.segment_bytes;
-    comm_.use(settings);
+    comm_.set_selection(settings);
     const auto body = [&] { run_in_place(comm_, call, ordinary(bytes)); };
     add(message_curve_name(algorithm), bytes, medians({body})[0]);
   }

@@ -19,7 +19,7 @@ Pattern pattern_of(const BenchCase& bench, int world_size) {
 
 }  // namespace
 
-CheckedData::CheckedData(const BenchCase& bench, int rank, int world_size)
+ExpectedData::ExpectedData(const BenchCase& bench, int rank, int world_size)
     : bench_(bench),
       rank_(rank),
       world_size_(world_size),
@@ -42,7 +42,7 @@ CheckedData::CheckedData(const BenchCase& bench, int rank, int world_size)
   }
 }
 
-void CheckedData::add_piece(Range into, int source, size_t from) {
+void ExpectedData::add_piece(Range into, int source, size_t from) {
   if (into.count == 0) return;
   pieces_.push_back({{into.begin - extents_.output.begin, into.count},
                      from,
@@ -50,19 +50,19 @@ void CheckedData::add_piece(Range into, int source, size_t from) {
                                           : pattern_input(pattern_, source, bench_.count)});
 }
 
-void CheckedData::add_pieces_of_all_to_all() {
+void ExpectedData::add_pieces_of_all_to_all() {
   const Chunks chunks(bench_.count, world_size_);
   for (int source = 0; source < world_size_; ++source)
     add_piece(chunks[source], source, chunks[rank_].begin);
 }
 
-void CheckedData::add_chunks() {
+void ExpectedData::add_chunks() {
   const Chunks chunks(bench_.count, world_size_);
   for (int source = 0; source < world_size_; ++source)
     add_piece(chunks[source], source, chunks[source].begin);
 }
 
-void CheckedData::fill_input(Memory input) const {
+void ExpectedData::fill_input(Memory input) const {
   const size_t element = size_of(bench_.dtype);
   size_t i = extents_.input.begin;
   for (size_t at = 0; at < input.bytes;) {
@@ -74,14 +74,14 @@ void CheckedData::fill_input(Memory input) const {
   }
 }
 
-WrongElements CheckedData::compare(ConstMemory output) const {
+WrongElements ExpectedData::compare(ConstMemory output) const {
   WrongElements wrong;
   for (const Piece& piece : pieces_) compare_piece(piece, output, wrong);
   return wrong;
 }
 
-void CheckedData::compare_piece(const Piece& piece, ConstMemory output,
-                                WrongElements& wrong) const {
+void ExpectedData::compare_piece(const Piece& piece, ConstMemory output,
+                                 WrongElements& wrong) const {
   const size_t element = size_of(bench_.dtype);
   const auto compare_one = [&](size_t index, const std::byte* want) {
     const std::byte* got = output.data + index * element;

@@ -21,9 +21,9 @@ struct WrongElements {
 
 // One rank's data of one case. Pure but for the memory it is given.
 // Cost: 16381 elements times the ranks once, then a copy or a comparison of the memory.
-class CheckedData {
+class ExpectedData {
  public:
-  CheckedData(const BenchCase& bench, int rank, int world_size);
+  ExpectedData(const BenchCase& bench, int rank, int world_size);
 
   // The pattern, for the elements of the logical buffer that this rank's input holds.
   void fill_input(Memory input) const;

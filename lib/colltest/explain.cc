@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include "lib/base/bytes.h"
-#include "lib/collective/algorithm/recorder.h"
-#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/algorithm/schedule.h"
+#include "lib/collective/tune/shared_selection.h"
 #include "lib/collective/verify/drawing.h"
 
 namespace gxp {
 namespace {
 
-std::vector<Cell> plan_row(const BenchCase& bench, const Plan& plan, int world_size) {
+std::vector<Cell> plan_row(const BenchCase& bench, const AlgorithmPlan& plan, int world_size) {
   const Bandwidth expected =
       bandwidth(*bench.operation, bench.size_bytes(), plan.predicted_seconds, world_size);
   return {std::string(bench.operation->name),
@@ -27,7 +27,8 @@ std::vector<Cell> plan_row(const BenchCase& bench, const Plan& plan, int world_s
 }  // namespace
 
 Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topology,
-                    const ChoiceSettings& settings, const Profile& profile, bool ordinary_memory) {
+                    const SelectionSettings& settings, const Profile& profile,
+                    bool ordinary_memory) {
   const CostModel model(topology, profile);
   // Whether the kernel copies is known from the profile, if at all.
   const WayLimits limits{
@@ -52,17 +53,18 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
                     .dtype = bench.dtype,
                     .count = bench.count,
                     .root = bench.root};
-    const Plan plan = choose_sharing(call, settings, model, profile, limits, ordinary_memory);
+    const AlgorithmPlan plan = select_with_sharing(
+        call, settings, model, limits,
+        ordinary_memory ? MemoryOrigin::kOrdinary : MemoryOrigin::kCommunicator);
     table.add_row(plan_row(bench, plan, topology.world_size));
     if (&bench != &cases.back()) continue;
     const CallShape shape = shape_of(call, plan, topology);
-    const Schedule schedule = record(*plan.algorithm, shape);
-    result.steps_head =
-        fmt::format("{} of {} {} by {} on {} ranks; ranges are in elements", bench.operation->name,
-                    format_bytes(bench.size_bytes()), to_string(bench.dtype), plan.algorithm->name,
-                    topology.world_size);
+    const Schedule schedule = record_schedule(*plan.algorithm, shape);
+    result.title = fmt::format("{} of {} {} by {} on {} ranks; ranges are in elements",
+                               bench.operation->name, format_bytes(bench.size_bytes()),
+                               to_string(bench.dtype), plan.algorithm->name, topology.world_size);
     result.steps = schedule_table(schedule);
-    result.picture = schedule_svg(*plan.algorithm, shape, schedule);
+    result.svg = schedule_svg(*plan.algorithm, shape, schedule);
   }
   return result;
 }

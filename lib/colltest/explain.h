@@ -4,21 +4,22 @@
 #include <span>
 #include <string>
 
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/colltest/cases.h"
 #include "lib/report/report.h"
 
 namespace gxp {
 
 struct Explanation {
-  Report plans;            // a row per case: algorithm, channels, segment, predicted time, reason
-  std::string steps;       // of the last case, as a table; "" if it has none
-  std::string picture;     // the same as an SVG document
-  std::string steps_head;  // "all_reduce of 64 MiB f32 by ring on 4 ranks"
+  Report plans;       // a row per case: algorithm, channels, segment, predicted time, reason
+  std::string steps;  // of the last case, as a table; "" if it has none
+  std::string svg;    // the same as an SVG document
+  std::string title;  // "all_reduce of 64 MiB f32 by ring on 4 ranks"
 };
 
 // `ordinary_memory`: not from Communicator::allocate(). At least one case.
 Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topology,
-                    const ChoiceSettings& settings, const Profile& profile, bool ordinary_memory);
+                    const SelectionSettings& settings, const Profile& profile,
+                    bool ordinary_memory);
 
 }  // namespace gxp

@@ -21,7 +21,8 @@ std::string fit(double value, int width) {
 }
 
 // The columns of one half, right-aligned as in the heads below.
-std::string half_columns(const NcclTable& table, const CaseResult& result, const HalfResult* half) {
+std::string half_columns(const NcclTable& table, const CaseResult& result,
+                         const PlacementResult* half) {
   std::string text;
   if (half == nullptr) {
     text = fmt::sprintf("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
@@ -76,7 +77,7 @@ std::string chosen(int number) { return number <= 0 ? "auto" : fmt::format("{}",
 std::string microseconds_text(double seconds) { return fmt::format("{:.2f}", seconds * 1e6); }
 
 // "rank 3, by 4.10 us": who calls last, out of place.
-std::string last_rank(const HalfResult& half) {
+std::string last_rank(const PlacementResult& half) {
   size_t last = 0;
   for (size_t rank = 1; rank < half.ranks.size(); ++rank) {
     if (half.ranks[rank].late_s > half.ranks[last].late_s) last = rank;
@@ -86,7 +87,7 @@ std::string last_rank(const HalfResult& half) {
 }
 
 std::string remark(const NcclTable& table, const CaseResult& result) {
-  const HalfResult& half = result.out_of_place;
+  const PlacementResult& half = result.out_of_place;
   const BenchCase& bench = result.bench;
   std::string predicted = "", expected = "";
   if (result.predicted_s) {

@@ -22,7 +22,7 @@ struct RankTiming {
 };
 
 // One of the two halves of a row: out of place, in place.
-struct HalfResult {
+struct PlacementResult {
   Summary slowest;                              // seconds of the slowest rank, over the iterations
   std::array<double, 4> median_s_by_average{};  // by Average
   std::vector<RankTiming> ranks;
@@ -39,8 +39,8 @@ struct CaseResult {
   size_t segment_bytes = 0;
   std::optional<double> predicted_s;  // by the communicator's cost model
   std::string reason;                 // of the choice
-  HalfResult out_of_place;
-  std::optional<HalfResult> in_place;  // empty: the operation has none
+  PlacementResult out_of_place;
+  std::optional<PlacementResult> in_place;  // empty: the operation has none
 };
 
 // What each rank says about itself once.

@@ -20,16 +20,16 @@ Cell optional_microseconds(const std::optional<T>& seconds) {
 
 struct HalfColumn {
   const char* key;
-  Cell (*cell)(const CaseResult&, const HalfResult&, int world_size);
+  Cell (*cell)(const CaseResult&, const PlacementResult&, int world_size);
 };
 
-Bandwidth rate(const CaseResult& result, const HalfResult& half, int world_size) {
+Bandwidth rate(const CaseResult& result, const PlacementResult& half, int world_size) {
   return bandwidth(*result.bench.operation, result.bench.size_bytes(), half.slowest.median,
                    world_size);
 }
 
 using Result = const CaseResult&;
-using Half = const HalfResult&;
+using Half = const PlacementResult&;
 constexpr HalfColumn kHalfColumns[] = {
     {"time_us", [](Result, Half half, int) { return microseconds(half.slowest.median); }},
     {"algbw", [](Result result, Half half, int n) { return Cell(rate(result, half, n).algbw); }},

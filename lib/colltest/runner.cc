@@ -107,8 +107,8 @@ class Samples {
   size_t ranks_;
 };
 
-HalfResult evaluate(const Samples& samples, bool one_clock, bool keep_times) {
-  HalfResult half;
+PlacementResult evaluate(const Samples& samples, bool one_clock, bool keep_times) {
+  PlacementResult half;
   half.times_s = samples.combined(Average::kMax);
   half.slowest = summarize(half.times_s);
   half.iterations = half.times_s.size();
@@ -173,7 +173,7 @@ CaseRunner::CaseRunner(Communicator& communicator, Device& device, std::span<con
   host_groups_ = split_by_host(communicator);
 }
 
-HalfResult CaseRunner::run_half(const BenchCase& bench, bool in_place) {
+PlacementResult CaseRunner::run_placement(const BenchCase& bench, bool in_place) {
   Trial trial(communicator_, bench, in_place, options_, first_, second_);
   std::optional<CompressedAllReduce> compressed;
   if (bench.codec != nullptr) {
@@ -187,7 +187,7 @@ HalfResult CaseRunner::run_half(const BenchCase& bench, bool in_place) {
   std::vector<Sample> samples = gather_values(communicator_, std::span(mine));
   const auto found = gather_values(communicator_, std::span(&findings, 1));
   if (communicator_.rank() != 0) return {};
-  HalfResult half =
+  PlacementResult half =
       evaluate(Samples(std::move(samples), mine.size()), one_clock_, options_.keep_times);
   uint64_t wrong = 0;
   for (size_t rank = 0; rank < found.size(); ++rank) {
@@ -206,8 +206,9 @@ CaseResult CaseRunner::run(const BenchCase& bench) {
     result.algorithm = bench.codec->name;
     result.reason = "encoded between hosts";
   } else if (bench.operation->collective) {
-    const Plan plan =
-        communicator_.plan(call_of(bench, communicator_.rank()), !options_.communicator_memory);
+    const AlgorithmPlan plan = communicator_.plan(
+        call_of(bench, communicator_.rank()),
+        options_.communicator_memory ? MemoryOrigin::kCommunicator : MemoryOrigin::kOrdinary);
     result.algorithm = communicator_.engine_name();  // of an engine that tells no more
     if (plan.algorithm != nullptr) {
       result.algorithm = plan.algorithm->name;
@@ -218,8 +219,8 @@ CaseResult CaseRunner::run(const BenchCase& bench) {
     result.reason = plan.reason;
   }
   if (result.algorithm.empty()) result.algorithm = "none";
-  result.out_of_place = run_half(bench, false);
-  if (has_in_place(*bench.operation)) result.in_place = run_half(bench, true);
+  result.out_of_place = run_placement(bench, false);
+  if (has_in_place(*bench.operation)) result.in_place = run_placement(bench, true);
   return result;
 }
 

@@ -47,7 +47,7 @@ class CaseRunner {
   CaseResult run(const BenchCase& bench);
 
  private:
-  HalfResult run_half(const BenchCase& bench, bool in_place);
+  PlacementResult run_placement(const BenchCase& bench, bool in_place);
 
   Communicator& communicator_;
   Device& device_;

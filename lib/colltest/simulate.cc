@@ -32,7 +32,7 @@ struct Simulated {
 
 class Search {
  public:
-  Search(const Cluster& cluster, std::vector<int> gpu_of_rank, const ChoiceSettings& settings,
+  Search(const Cluster& cluster, std::vector<int> gpu_of_rank, const SelectionSettings& settings,
          const RankPlan& plan)
       : cluster_(cluster),
         settings_(settings),
@@ -124,7 +124,7 @@ class Search {
   }
 
   const Cluster& cluster_;
-  const ChoiceSettings& settings_;
+  const SelectionSettings& settings_;
   const RankPlan& plan_;
   std::vector<int> gpus_;
   std::vector<int> hosts_;
@@ -151,7 +151,7 @@ std::vector<Cell> row_of(const BenchCase& bench, const Simulated& simulated) {
 }  // namespace
 
 SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster,
-                              std::vector<int> gpu_of_rank, const ChoiceSettings& settings,
+                              std::vector<int> gpu_of_rank, const SelectionSettings& settings,
                               bool trace, const RankPlan& plan) {
   const auto ranks = int64_t(gpu_of_rank.size());
   Search search(cluster, std::move(gpu_of_rank), settings, plan);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/colltest/cases.h"
 #include "lib/report/report.h"
 #include "lib/topo/model/cluster.h"
@@ -25,7 +25,7 @@ struct SimulatedCases {
 // take at most some seconds to simulate: the others are named in `notes`. A case that none of them
 // is left for, or a trace of more than a million steps, is kUsage. At least one case.
 SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster,
-                              std::vector<int> gpu_of_rank, const ChoiceSettings& settings,
+                              std::vector<int> gpu_of_rank, const SelectionSettings& settings,
                               bool trace, const RankPlan& plan = {});
 
 }  // namespace gxp

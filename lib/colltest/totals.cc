@@ -5,7 +5,7 @@ namespace gxp {
 Totals totals_of(std::span<const CaseResult> results, int world_size, Average average) {
   Totals totals;
   size_t halves = 0;
-  const auto add = [&](const CaseResult& result, const HalfResult& half) {
+  const auto add = [&](const CaseResult& result, const PlacementResult& half) {
     totals.wrong += half.wrong.value_or(0);
     totals.out_of_bounds += half.out_of_bounds;
     if (!moves_data(*result.bench.operation)) return;

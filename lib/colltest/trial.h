@@ -70,7 +70,7 @@ class Trial {
   CompressedAllReduce* compressed_ = nullptr;  // null: the communicator
   GuardedMemory& first_;
   GuardedMemory& second_;
-  CheckedData data_;
+  ExpectedData data_;
   Call call_;
   Memory whole_;  // in place: the logical buffer
   Memory input_;

@@ -106,10 +106,11 @@ void run_joined_rank(const LaunchRequest& request, const Environment& environmen
   const TransportContext ranks{.rank = identity.rank,
                                .world_size = identity.world_size,
                                .deadline = after_seconds(request.join_timeout_s)};
-  Communicator communicator(
-      engine.make(
-          {.ranks = ranks, .comm = settings.comm, .device = device, .choice = choice_of(options)}),
-      options.timeout);
+  Communicator communicator(engine.make({.ranks = ranks,
+                                         .comm = settings.comm,
+                                         .device = device,
+                                         .selection = selection_of(options)}),
+                            options.timeout);
   if (identity.rank == 0)
     log_info("{} ranks, identity from: {}; engine: {}", identity.world_size, identity.source,
              engine.name);
@@ -211,7 +212,7 @@ void run_rank_over(const std::vector<std::string>& transports, const LaunchReque
     Profile profile = shared_profile(*job.store, settings, environment, joined);
     check_configuration(*job.store, agreed_configuration(settings, profile), joined);
     CommunicatorOptions options = communicator_options(settings, std::move(profile));
-    options.witnesses = {&recorder, job.store.get()};
+    options.reporting = {&recorder, job.store.get()};
     CommConfig comm = settings.comm;
     for (const std::string& transport : transports) {
       comm.transport = transport;
@@ -219,11 +220,11 @@ void run_rank_over(const std::vector<std::string>& transports, const LaunchReque
       communicators.emplace_back(engine.make({.ranks = context,
                                               .comm = comm,
                                               .device = device,
-                                              .choice = choice_of(options),
+                                              .selection = selection_of(options),
                                               .profile = options.profile,
                                               .local_rank = identity.local_rank,
                                               .recorder = &recorder}),
-                                 options.timeout, options.witnesses);
+                                 options.timeout, options.reporting);
       work(communicators.back());
     }
     job.close(after_seconds(request.join_timeout_s));

@@ -32,7 +32,7 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
 // How the ranks of a job are joined.
 struct JobSettings {
   CommConfig comm;
-  bool layout_invariant = true;     // of the collectives, see lib/collective/tune/choice.h
+  bool layout_invariant = true;     // of the collectives, see lib/collective/tune/selection.h
   FlatConfiguration configuration;  // what all ranks must have been given alike
 };
 

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "lib/base/error.h"
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 #include "lib/collective/tune/cost_model.h"
-#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/tune/shared_selection.h"
 #include "lib/transport/context.h"
 
 namespace gxp {
@@ -37,11 +37,11 @@ class GroupTraffic {
  private:
   using Key = std::array<uint64_t, 3>;
 
-  // The trainer's buffers are ordinary memory: staged.
-  [[nodiscard]] Plan plan_of(const Call& call) const {
+  // The trainer's buffers are ordinary memory.
+  [[nodiscard]] AlgorithmPlan plan_of(const Call& call) const {
     const WayLimits limits{
         .ranks = topology_.world_size, .kernel = true, .wanted = wanted_way(network_.choice)};
-    return choose_sharing(call, network_.choice, model_, network_.profile, limits, true);
+    return select_with_sharing(call, network_.choice, model_, limits, MemoryOrigin::kOrdinary);
   }
 
   // Formulas do not tell hosts apart.

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lib/collective/algorithm/call.h"
-#include "lib/collective/tune/choice.h"
 #include "lib/collective/tune/profile.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/program/step_program.h"
 #include "lib/topo/rings/rank_plan.h"
 
@@ -21,7 +21,7 @@ struct Network {
   std::vector<int> hosts{};       // of each rank, numbered from 0; empty: all on one
   std::string transport = "shm";  // names the link class
   bool shared_arena = true;       // ranks of one host see each other's memory
-  ChoiceSettings choice{};
+  SelectionSettings choice{};
   Profile profile = builtin_profile();
   RankPlan plan{};  // of comm.topology
 };
@@ -34,7 +34,7 @@ struct OpTraffic {
   OpId op = -1;  // -1: of no operation
   RankGroup group = RankGroup::kWorld;
   Call call;
-  Plan plan;                            // where groups differ: that of the slowest
+  AlgorithmPlan plan;                   // where groups differ: that of the slowest
   std::vector<uint64_t> sent;           // bytes, by rank: what the transport's counters count
   std::vector<uint64_t> between_hosts;  // of them, those to other hosts
   // Bytes that each rank needs beside its buffers, kept by the communicator for later calls.

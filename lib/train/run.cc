@@ -113,9 +113,10 @@ class Run {
 
   // "direct: 41 us predicted; ...": of a full bucket.
   std::string describe_all_reduce() const {
-    const Plan plan = communicator_.plan({.collective = Collective::kAllReduce,
-                                          .dtype = DType::kF32,
-                                          .count = config_.parallel.bucket_bytes / sizeof(float)});
+    const AlgorithmPlan plan =
+        communicator_.plan({.collective = Collective::kAllReduce,
+                            .dtype = DType::kF32,
+                            .count = config_.parallel.bucket_bytes / sizeof(float)});
     const auto name =
         plan.algorithm == nullptr ? communicator_.engine_name() : plan.algorithm->name;
     return fmt::format("{}: {}", name, plan.reason);

@@ -51,7 +51,7 @@ int usable_cpus() {
 }
 
 bool Backoff::keep_awake() {
-  if (!crowded_ && turn_ < kPauses) {
+  if (!oversubscribed_ && turn_ < kPauses) {
     ++turn_;
     pause_cpu();
     return true;
@@ -59,13 +59,13 @@ bool Backoff::keep_awake() {
   const auto now = Deadline::Clock::now();
   if (!yielding_) {
     yielding_ = true;
-    const bool yields = crowded_ || waits_without_yields == 0;
+    const bool yields = oversubscribed_ || waits_without_yields == 0;
     sleep_at_ = yields ? now + yield_time_ : now;
     if (!yields) --waits_without_yields;
   }
   if (now >= sleep_at_) return false;
   sched_yield();
-  if (!crowded_ && Deadline::Clock::now() - now > kForeignSlice)
+  if (!oversubscribed_ && Deadline::Clock::now() - now > kForeignSlice)
     waits_without_yields = kWaitsWithoutYields;
   return true;
 }

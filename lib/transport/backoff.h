@@ -24,9 +24,9 @@ void yield_cpu();
 // waits go without (docs/RESULTS.md, collectives in shared memory).
 class Backoff {
  public:
-  // `crowded`: the ranks of this host outnumber its CPUs. `yield_time`: before it is time to sleep.
-  Backoff(bool crowded, std::chrono::microseconds yield_time)
-      : crowded_(crowded), yield_time_(yield_time) {}
+  // `oversubscribed`: the ranks of this host outnumber its CPUs. `yield_time`: before it is time to sleep.
+  Backoff(bool oversubscribed, std::chrono::microseconds yield_time)
+      : oversubscribed_(oversubscribed), yield_time_(yield_time) {}
   // Passes a moment; false when it is time to sleep.
   bool keep_awake();
   // Something moved: starts over.
@@ -37,7 +37,7 @@ class Backoff {
 
  private:
   static constexpr int kPauses = 100;  // 1 to 4 us
-  bool crowded_;
+  bool oversubscribed_;
   std::chrono::microseconds yield_time_;
   int turn_ = 0;
   bool yielding_ = false;

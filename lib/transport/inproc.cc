@@ -60,7 +60,7 @@ class InprocLink final : public PeerLink {
   InprocLink(InprocWorld::State& world, int rank, int peer)
       : world_(world), rank_(rank), peer_(peer) {}
 
-  bool reaches(MemorySpace space) const override { return space == MemorySpace::kHost; }
+  bool supports_memory(MemorySpace space) const override { return space == MemorySpace::kHost; }
   void post_send(PendingMessage& send) override;
   bool progress() override;
   std::string_view closed() const override { return closed_; }
@@ -129,7 +129,7 @@ bool InprocLink::take_offered() {
     lock.lock();
     InprocWorld::State::Offer* offer = next();
     if (offer == nullptr) break;
-    accept(message, {offer->send->source, bytes});
+    deliver(message, {offer->send->source, bytes});
     offer->taken = true;
     world_.ring(peer_);
     lock.unlock();
@@ -146,7 +146,7 @@ class InprocLinks final : public LinkGroup {
   ~InprocLinks() override { world_.close(rank_, "closed its connection"); }
 
   // It sleeps at once: its peers need the CPU.
-  Patience patience() const override { return {.crowded = true}; }
+  Patience patience() const override { return {.oversubscribed = true}; }
   bool has_bell() const override { return true; }
   void arm(Wake /*how*/) override {
     const std::lock_guard lock(world_.mutex);

@@ -32,7 +32,7 @@ class PeerLink {
   void attach(PeerMessages& messages) { messages_ = &messages; }
 
   // Whether messages may lie in this kind of memory.
-  [[nodiscard]] virtual bool reaches(MemorySpace space) const = 0;
+  [[nodiscard]] virtual bool supports_memory(MemorySpace space) const = 0;
   // Starts to send, and does not wait. The link calls messages().finish(send) once the span is free.
   virtual void post_send(PendingMessage& send) = 0;
   // A receive whose message has not come. Only links that let the peer write into it need to know:
@@ -58,7 +58,8 @@ class PeerLink {
 
 // How long a rank waits for such links before it sleeps (backoff.h).
 struct Patience {
-  bool crowded = false;  // pauses would keep a peer from its CPU, or a look costs more than a pause
+  bool oversubscribed =
+      false;  // pauses would keep a peer from its CPU, or a look costs more than a pause
   std::chrono::microseconds yield_time{0};
 };
 

@@ -23,7 +23,7 @@ LinkWaiter::LinkWaiter(std::vector<LinkGroup*> groups)
       patience_(groups_.empty() ? Patience{} : groups_[0]->patience()) {
   for (const LinkGroup* group : groups_) {
     const Patience other = group->patience();
-    patience_.crowded &= other.crowded;
+    patience_.oversubscribed &= other.oversubscribed;
     patience_.yield_time = std::min(patience_.yield_time, other.yield_time);
   }
   if (how_ == LinkGroup::Wake::kBell) return;

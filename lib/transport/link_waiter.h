@@ -25,7 +25,7 @@ class LinkWaiter {
     for (LinkGroup* group : groups_) group->before_look(open);
   }
   // The most patient group decides on pauses, the least patient on yields.
-  [[nodiscard]] Backoff backoff() const { return {patience_.crowded, patience_.yield_time}; }
+  [[nodiscard]] Backoff backoff() const { return {patience_.oversubscribed, patience_.yield_time}; }
   // Sleeps until a peer of interest may have moved or closed, wake() was called, or the deadline;
   // not at all if `found()`, which is asked when what peers do already ends the sleep.
   template <class Found>

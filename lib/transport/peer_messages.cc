@@ -63,7 +63,7 @@ PendingMessage& PeerMessages::park(Tag tag, size_t bytes) {
 }
 
 void PeerMessages::unpark(ParkedMessage parked, PendingMessage& receive) {
-  accept(receive, memory_of(std::as_const(parked->payload)));
+  deliver(receive, memory_of(std::as_const(parked->payload)));
   finish_receive(receive);
   traffic_.parked_bytes -= parked->payload.size();
   parked_.erase(parked);

@@ -21,7 +21,7 @@ std::vector<LinkGroup*> pointers_to(const std::vector<std::unique_ptr<LinkGroup>
 }  // namespace
 
 // Carries the store's verdict to a transport that may be gone by then.
-struct PeerTransport::Alarm {
+struct PeerTransport::AbortRelay {
   std::mutex mutex;  // guards transport
   PeerTransport* transport = nullptr;
 };
@@ -37,9 +37,9 @@ PeerTransport::PeerTransport(PeerTransportParts parts)
 }
 
 PeerTransport::~PeerTransport() {
-  if (!alarm_) return;
-  const std::lock_guard lock(alarm_->mutex);
-  alarm_->transport = nullptr;
+  if (!relay_) return;
+  const std::lock_guard lock(relay_->mutex);
+  relay_->transport = nullptr;
 }
 
 void PeerTransport::add_peers() {
@@ -55,19 +55,19 @@ void PeerTransport::add_peers() {
 }
 
 void PeerTransport::listen_to_store() {
-  alarm_ = std::make_shared<Alarm>();
-  alarm_->transport = this;
-  parts_.store->on_abort([alarm = alarm_](const Verdict& verdict) {
-    const std::lock_guard lock(alarm->mutex);
-    if (alarm->transport == nullptr) return;
-    alarm->transport->abort(fmt::format("rank {}: {}", verdict.rank, verdict.reason));
+  relay_ = std::make_shared<AbortRelay>();
+  relay_->transport = this;
+  parts_.store->on_abort([relay = relay_](const Verdict& verdict) {
+    const std::lock_guard lock(relay->mutex);
+    if (relay->transport == nullptr) return;
+    relay->transport->abort(fmt::format("rank {}: {}", verdict.rank, verdict.reason));
   });
 }
 
 PeerTransport::Peer& PeerTransport::peer_for(int rank, MemorySpace space) {
   Peer& peer = peers_.at(size_t(rank));
   GXP_ASSERT(peer.link != nullptr);
-  GXP_ASSERT(peer.link->reaches(space));
+  GXP_ASSERT(peer.link->supports_memory(space));
   return peer;
 }
 

@@ -82,8 +82,8 @@ class PeerTransport : public Transport, private ArenaWaiter {
   LinkWaiter waiter_;
   std::vector<Interest> interests_;
   SharedArena* arena_ = nullptr;
-  struct Alarm;
-  std::shared_ptr<Alarm> alarm_;  // owners: this transport and the store, which may outlive it
+  struct AbortRelay;
+  std::shared_ptr<AbortRelay> relay_;  // owners: this transport and the store, which may outlive it
   std::atomic<bool> aborted_{false};
   std::mutex reason_mutex_;  // guards reason_
   std::string reason_;

@@ -63,7 +63,7 @@ bool suits(const std::byte* address, size_t element_bytes) {
 
 }  // namespace
 
-void accept(PendingMessage& receive, ConstMemory arrived) {
+void deliver(PendingMessage& receive, ConstMemory arrived) {
   const size_t element = receive.combiner.element_bytes;
   if (receive.combiner.apply == nullptr) {
     std::memcpy(receive.target + receive.moved, arrived.data, arrived.bytes);

@@ -38,7 +38,7 @@ PendingMessage make_combine(int peer, Tag tag, Memory target, const Combiner& co
 
 // Stores or combines the next bytes of a message at their place. Any cut is allowed: what the
 // combiner gets are whole elements at addresses that suit them.
-void accept(PendingMessage& receive, ConstMemory arrived);
+void deliver(PendingMessage& receive, ConstMemory arrived);
 
 // kPeer: "receive from rank 2: 1 MiB with tag 7 not complete after 30 s; ...".
 [[noreturn]] void fail_late(const PendingMessage& operation, Deadline deadline);

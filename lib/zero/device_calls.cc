@@ -31,7 +31,7 @@ void DeviceCalls::run(Communicator& communicator, const Call& call, ConstMemory 
                       Memory output) {
   if (input.space == MemorySpace::kHost && output.space == MemorySpace::kHost)
     return communicator.run(call, input, output);
-  if (communicator.reaches(device_.space())) {
+  if (communicator.supports_memory(device_.space())) {
     stream_.finish(Deadline::after(kComputeTimeout));
     return communicator.run(call, input, output);
   }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/collective/algorithm/rank_subset.h"
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 #include "tests/catch.h"
 
 using namespace gxp;
@@ -80,7 +80,7 @@ TEST_CASE("a group maps its ranks and elements to those outside") {
                             },
                         .rounds = nullptr,
                         .sent = nullptr};
-  const Schedule schedule = record(evens, {.world_size = 5, .count = 20});
+  const Schedule schedule = record_schedule(evens, {.world_size = 5, .count = 20});
   REQUIRE(schedule[4].size() == 1);
   CHECK(to_string(schedule[4][0]) == "send [11, 14) to 2");
   REQUIRE(schedule[2].size() == 1);
@@ -94,7 +94,7 @@ TEST_CASE("hierarchical sends no more between hosts than each host's share needs
   // Elements that leave a host, from all of its ranks together.
   const auto leaving = [&](Collective collective) {
     size_t elements = 0;
-    const Schedule schedule = record(*find_algorithm("hierarchical", collective), shape);
+    const Schedule schedule = record_schedule(*find_algorithm("hierarchical", collective), shape);
     for (size_t rank = 0; rank < 4; ++rank) {
       for (const CollectiveStep& step : schedule[rank]) {
         if (step.to >= 4) elements += step.leaving.count;

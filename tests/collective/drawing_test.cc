@@ -13,7 +13,7 @@ size_t occurrences(std::string_view text, std::string_view word) {
 }
 
 std::string picture_of(const Algorithm& algorithm, const CallShape& shape) {
-  return schedule_svg(algorithm, shape, record(algorithm, shape));
+  return schedule_svg(algorithm, shape, record_schedule(algorithm, shape));
 }
 
 const Algorithm& row_of(std::string_view name, Collective collective) {
@@ -24,7 +24,7 @@ const Algorithm& row_of(std::string_view name, Collective collective) {
 
 TEST_CASE("a table has a line for each step, with the round in which it happens") {
   const CallShape shape{.world_size = 2, .count = 4};
-  CHECK(schedule_table(record(row_of("direct", Collective::kReduceScatter), shape)) ==
+  CHECK(schedule_table(record_schedule(row_of("direct", Collective::kReduceScatter), shape)) ==
         "rank  step  round  what\n"
         "   0     0      1  send [2, 4) to 1\n"
         "   0     1      1  receive [4, 6) from 1\n"

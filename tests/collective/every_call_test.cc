@@ -178,7 +178,8 @@ std::string check_same_bits(Communicator& comm) {
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != Collective::kAllReduce || !algorithm.layout_invariant) continue;
     for (const size_t segment_bytes : {0, 256, 8192}) {
-      comm.use({.algorithm = std::string(algorithm.name), .segment_bytes = segment_bytes});
+      comm.set_selection(
+          {.algorithm = std::string(algorithm.name), .segment_bytes = segment_bytes});
       for (const size_t bucket : {kCount, size_t{9973}}) {
         for (const Memory memory : {shared.memory(), memory_of(own)}) {
           std::memcpy(memory.data, inputs[size_t(comm.rank())].data(), memory.bytes);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
 

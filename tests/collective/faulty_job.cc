@@ -214,7 +214,7 @@ void FaultyJob::take_part(int rank, Fd listener) {
       .channels = 1,
       .timeout = std::chrono::milliseconds(int(1000 * scene_.timeout_s)),
       .segment_bytes = 64 << 10};
-  options.witnesses = {&recorder, &store};
+  options.reporting = {&recorder, &store};
   Communicator comm(std::move(transport), *device, options);
   double entered = now();
   try {

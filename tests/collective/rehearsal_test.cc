@@ -16,7 +16,7 @@ std::vector<std::string> plans_after_meeting(const std::string& transport, int w
   const auto errors = run_all(world_size, [&](int rank) {
     const auto store = world.join_store(rank);
     const auto device = make_cpu_device();
-    auto engine = std::make_unique<NativeEngine>(world.join(*store), *device, ChoiceSettings{},
+    auto engine = std::make_unique<NativeEngine>(world.join(*store), *device, SelectionSettings{},
                                                  builtin_profile());
     engine->meet(soon());
     Communicator comm(std::move(engine), std::chrono::seconds(20));

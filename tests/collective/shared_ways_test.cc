@@ -1,6 +1,6 @@
 #include "lib/collective/tune/shared_ways.h"
 
-#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/tune/shared_selection.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
 
@@ -78,11 +78,11 @@ TEST_CASE("ranks that share memory send messages only where those were measured 
   const WayLimits limits{.ranks = 2, .kernel = true};
   const Call call{.collective = kAllReduce, .dtype = DType::kF32, .count = 4096};
   const auto plan = [&](const Profile& profile) {
-    return choose_sharing(call, {}, CostModel(two, profile), profile, limits, true);
+    return select_with_sharing(call, {}, CostModel(two, profile), limits, MemoryOrigin::kOrdinary);
   };
   LinkClass slow = measured_ways();
   for (auto& [name, curve] : slow.curves) curve = {{{8, 1}}};
-  const Plan unmeasured = plan(with_ways(builtin_profile(), slow, true));
+  const AlgorithmPlan unmeasured = plan(with_ways(builtin_profile(), slow, true));
   CHECK(unmeasured.algorithm->name == "direct");
   CHECK(contains(unmeasured.reason, "by "));
   CHECK(plan(profile_for_messages()).algorithm->name == "recursive-doubling");

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/error.h"
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 #include "lib/collective/simulate/simulation_trace.h"
 #include "lib/topo/read/cluster_file.h"
 #include "tests/catch.h"
@@ -218,7 +218,7 @@ TEST_CASE("every algorithm sends the bytes of its formula in the segments of the
     CAPTURE(algorithm.name, to_string(algorithm.collective), ranks, count);
     const auto result =
         simulate(algorithm, shape, DType::kF64, cluster, gpus, {.segment_bytes = 512});
-    const Schedule schedule = record(algorithm, shape);
+    const Schedule schedule = record_schedule(algorithm, shape);
     for (int rank = 0; rank < ranks; ++rank) {
       uint64_t messages = 0;
       for (const CollectiveStep& step : schedule[size_t(rank)]) {
@@ -311,7 +311,7 @@ TEST_CASE("the step times make a trace with a bar for each step", "[simulator]")
   const auto result = simulate(algorithm, shape, DType::kF32, cluster, gpus, {.keep_steps = true});
   const auto trace = nlohmann::json::parse(to_chrome_trace(result));
   const auto& bars = trace["traceEvents"];
-  const Schedule schedule = record(algorithm, shape);
+  const Schedule schedule = record_schedule(algorithm, shape);
   REQUIRE(bars.size() == 3 * schedule[0].size());
   CHECK(bars[0]["name"] == to_string(schedule[bars[0]["tid"]][0]));
   CHECK(bars.back()["ts"].get<double>() + bars.back()["dur"].get<double>() ==

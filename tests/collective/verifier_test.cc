@@ -111,7 +111,7 @@ std::vector<Case> cases(const Algorithm& algorithm, int world_size) {
 }
 
 Proof prove(const Algorithm& algorithm, const CallShape& shape) {
-  return verify(algorithm, record(algorithm, shape), shape);
+  return verify(algorithm, record_schedule(algorithm, shape), shape);
 }
 
 // The first problem of any algorithm at this world size, or "".
@@ -138,7 +138,7 @@ const Algorithm& row(std::string_view name, Collective collective) {
 template <class Change>
 bool finds(std::string_view words, const Algorithm& algorithm, const CallShape& shape,
            const Change& change) {
-  Schedule schedule = record(algorithm, shape);
+  Schedule schedule = record_schedule(algorithm, shape);
   change(schedule);
   const Proof proof = verify(algorithm, schedule, shape);
   for (const std::string& problem : proof.problems) {
@@ -167,7 +167,7 @@ template <class Change>
 void check_that_all_are_found(const Change& change) {
   for (const Algorithm& algorithm : algorithms()) {
     const CallShape shape = sample(algorithm);
-    const Schedule schedule = record(algorithm, shape);
+    const Schedule schedule = record_schedule(algorithm, shape);
     for (size_t rank = 0; rank < schedule.size(); ++rank) {
       for (size_t i = 0; i < schedule[rank].size(); ++i) {
         Schedule broken = schedule;
@@ -205,7 +205,9 @@ TEST_CASE("the steps of an algorithm depend only on what its row says that it us
       alone.*part = true;
       ShapeUses rest{.hosts = true, .channels = true, .segments = true};
       rest.*part = false;
-      const auto steps = [&](const ShapeUses& u) { return record(algorithm, shape_with(u)); };
+      const auto steps = [&](const ShapeUses& u) {
+        return record_schedule(algorithm, shape_with(u));
+      };
       return steps(alone) != steps({}) || steps({true, true, true}) != steps(rest);
     };
     CAPTURE(algorithm.name, to_string(algorithm.collective));

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/tune/shared_selection.h"
 #include "lib/transport/faulty.h"
 #include "tests/catch.h"
 #include "tests/collective/on_hosts.h"
@@ -67,8 +67,9 @@ TEST_CASE("where ranks share memory, a calibration times every way, and they dec
     REQUIRE(seconds);
     least = std::min(least, *seconds);
   }
-  const Plan plan = choose_sharing(call, {.algorithm = "direct"}, CostModel(two, profile), profile,
-                                   {.ranks = 2, .kernel = true}, true);
+  const AlgorithmPlan plan =
+      select_with_sharing(call, {.algorithm = "direct"}, CostModel(two, profile),
+                          {.ranks = 2, .kernel = true}, MemoryOrigin::kOrdinary);
   CHECK(plan.predicted_seconds == Approx(least));
   CHECK(contains(plan.reason, "measured"));
 }

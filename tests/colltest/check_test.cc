@@ -27,7 +27,7 @@ Elements logical_input(const BenchCase& bench, int rank) {
   Elements whole(kCount);
   const Range has = extents(bench, rank).input;
   const Memory all = memory_of(whole);
-  CheckedData(bench, rank, kRanks).fill_input(all.slice(has.begin * 4, has.count * 4));
+  ExpectedData(bench, rank, kRanks).fill_input(all.slice(has.begin * 4, has.count * 4));
   return whole;
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("what each operation must give is accepted, on every rank", "[bench]")
       CAPTURE(operation.name, rank);
       const BenchCase bench = bench_of(std::string(operation.name));
       const Elements output = right_output(bench, rank);
-      CHECK(CheckedData(bench, rank, kRanks).compare(memory_of(output)).count == 0);
+      CHECK(ExpectedData(bench, rank, kRanks).compare(memory_of(output)).count == 0);
     }
   }
 }
@@ -73,7 +73,7 @@ TEST_CASE("a wrong element is found wherever it is, and shown", "[bench]") {
   const int32_t want = output[place];
   output[place] ^= 1;
   output.back() += 5;
-  const WrongElements wrong = CheckedData(bench, 2, kRanks).compare(memory_of(output));
+  const WrongElements wrong = ExpectedData(bench, 2, kRanks).compare(memory_of(output));
   CHECK(wrong.count == 2);
   CHECK(wrong.first == place);
   CHECK(std::memcmp(wrong.want.data(), &want, 4) == 0);
@@ -86,14 +86,14 @@ TEST_CASE("data that land at a wrong offset are found", "[bench]") {
   Elements output = right_output(bench, 0);
   Elements moved(output.size());
   for (size_t i = 0; i < output.size(); ++i) moved[i] = output[(i + offset) % output.size()];
-  CHECK(CheckedData(bench, 0, kRanks).compare(memory_of(moved)).count > output.size() / 2);
+  CHECK(ExpectedData(bench, 0, kRanks).compare(memory_of(moved)).count > output.size() / 2);
 }
 
 TEST_CASE("no elements are right", "[bench]") {
   for (const BenchOperation& operation : operations()) {
     BenchCase bench = bench_of(std::string(operation.name));
     bench.count = 0;
-    const CheckedData data(bench, 1, kRanks);
+    const ExpectedData data(bench, 1, kRanks);
     data.fill_input({});
     CHECK(data.compare({}).count == 0);
   }

@@ -27,9 +27,9 @@ TEST_CASE("each size has a plan with its reason", "[bench]") {
 
 TEST_CASE("the steps are those of the last size's algorithm", "[bench]") {
   const Explanation explanation = explain_all_reduce({2, 1 << 20}, "ring");
-  CHECK_THAT(explanation.steps_head, Catch::Contains("all_reduce of 4 MiB f32 by ring on 4 ranks"));
+  CHECK_THAT(explanation.title, Catch::Contains("all_reduce of 4 MiB f32 by ring on 4 ranks"));
   CHECK_FALSE(explanation.steps.empty());
-  CHECK_THAT(explanation.picture, Catch::Contains("<svg"));
+  CHECK_THAT(explanation.svg, Catch::Contains("<svg"));
 }
 
 TEST_CASE("send/recv has nothing to choose", "[bench]") {

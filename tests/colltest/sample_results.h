@@ -10,8 +10,8 @@
 namespace gxp {
 
 // Two ranks; every iteration takes `seconds` on rank 1, half as long on rank 0.
-inline HalfResult sample_half(double seconds, std::optional<uint64_t> wrong = 0) {
-  HalfResult half;
+inline PlacementResult sample_half(double seconds, std::optional<uint64_t> wrong = 0) {
+  PlacementResult half;
   const std::vector<double> times(20, seconds);
   half.slowest = summarize(times);
   half.median_s_by_average = {seconds / 2, 0.75 * seconds, seconds / 2, seconds};

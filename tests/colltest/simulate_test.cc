@@ -51,7 +51,7 @@ TEST_CASE("the best of all algorithms is no slower than any", "[bench]") {
   const size_t count = GENERATE(2, 1 << 20);
   const BenchCase bench = all_reduce_of(count);
   const auto time_of = [&](const std::string& algorithm) {
-    const ChoiceSettings settings{.algorithm = algorithm, .layout_invariant = false};
+    const SelectionSettings settings{.algorithm = algorithm, .layout_invariant = false};
     const auto done =
         simulate_cases({&bench, 1}, cluster, place_ranks(cluster, 16), settings, false);
     return std::get<double>(cell(done.report.tables[0], 0, "time_us"));
@@ -87,7 +87,7 @@ TEST_CASE("a ring is four times as fast where neighbouring ranks share a leaf", 
   const Cluster cluster = alternating_leaves();
   const BenchCase bench = all_reduce_of(1 << 24);
   const auto time_of = [&](std::vector<int> gpu_of_rank) {
-    const ChoiceSettings settings{.algorithm = "ring", .layout_invariant = false};
+    const SelectionSettings settings{.algorithm = "ring", .layout_invariant = false};
     const auto done = simulate_cases({&bench, 1}, cluster, std::move(gpu_of_rank), settings, false);
     return std::get<double>(cell(done.report.tables[0], 0, "time_us"));
   };
@@ -112,7 +112,7 @@ TEST_CASE("along the plan's channels a ring uses all links", "[bench]") {
   const std::vector<int> gpus = place_ranks(cluster, 8);
   const BenchCase bench = all_reduce_of(1 << 24);
   const auto time_with = [&](const RankPlan& plan) {
-    const ChoiceSettings settings{.algorithm = "ring", .layout_invariant = false};
+    const SelectionSettings settings{.algorithm = "ring", .layout_invariant = false};
     const auto done = simulate_cases({&bench, 1}, cluster, gpus, settings, false, plan);
     return std::get<double>(cell(done.report.tables[0], 0, "time_us"));
   };

@@ -156,7 +156,7 @@ TEST_CASE("all ranks combine from all others at once", "[combine]") {
   for (const auto& sum : sums) CHECK(sum == want);
 }
 
-TEST_CASE("accept() puts elements together from any cuts", "[combine]") {
+TEST_CASE("deliver() puts elements together from any cuts", "[combine]") {
   const size_t piece = GENERATE(1, 3, 4, 7, 13, 4095);
   const auto sent = numbers<double>(2000, 5);
   auto target = numbers<double>(2000, 1);
@@ -165,7 +165,7 @@ TEST_CASE("accept() puts elements together from any cuts", "[combine]") {
       make_combine(0, 0, memory_of(target), {add<double>, &torn, sizeof(double)});
   const ConstMemory bytes = memory_of(sent);
   for (size_t at = 0; at < bytes.bytes; at += piece) {
-    accept(receive, bytes.slice(at, std::min(piece, bytes.bytes - at)));
+    deliver(receive, bytes.slice(at, std::min(piece, bytes.bytes - at)));
   }
   CHECK(receive.moved == bytes.bytes);
   CHECK(target == sum_of(sent, numbers<double>(2000, 1)));

@@ -107,7 +107,7 @@ struct Algorithm {
   Collective collective;
   bool layout_invariant;  // true also where nothing is reduced
   void (*run)(Primitives&, const CallShape&);
-  // Rounds of the one-port model (timeline.h): in a round a rank sends one message and receives
+  // Rounds of the one-port model (one_port_replay.h): in a round a rank sends one message and receives
   // one. Exact; an upper bound where hosts differ in size.
   int (*rounds)(const CallShape&);
   // Elements that `rank` sends, where to count them (elements_sent()) takes more than some log2(p)

@@ -92,10 +92,10 @@ void binomial_reduce(Primitives& comm, const CallShape& shape) {
   const CoreRanks root(shape.root, shape.world_size);
   const Range all{0, shape.count};
   const auto rank_at = [&](int i) { return i == root.index() ? shape.root : core.rank_at(i); };
-  if (core.in_pair() && comm.rank() != rank_at(core.index())) {
+  if (core.is_paired() && comm.rank() != rank_at(core.index())) {
     return comm.send(core.neighbour(), all);
   }
-  if (core.in_pair()) comm.recv_and_fold(core.neighbour(), all);
+  if (core.is_paired()) comm.recv_and_fold(core.neighbour(), all);
   for (int distance = 1; distance < core.size(); distance *= 2) {
     const int peer = rank_at(core.index() ^ distance);
     if (((core.index() ^ root.index()) & distance) != 0) return comm.send(peer, all);

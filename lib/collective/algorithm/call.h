@@ -2,6 +2,7 @@
 // says about its memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -21,10 +22,15 @@ struct Call {
   size_t count = 0;   // elements of the logical buffer (algorithm.h)
   int root = 0;
   uint32_t sequence = 0;  // how many calls the communicator has had before; set by it
+  [[nodiscard]] size_t bytes() const { return count * size_of(dtype); }  // of the logical buffer
 };
 
+// Where the memory of a call is from: the peers of a host reach what Communicator::allocate() gives.
+enum class MemoryOrigin : uint8_t { kCommunicator, kOrdinary };
+inline constexpr std::array kMemoryOrigins = {MemoryOrigin::kCommunicator, MemoryOrigin::kOrdinary};
+
 // Whether they differ in nothing but factor and sequence.
-inline bool is_alike(const Call& a, const Call& b) {
+inline bool same_signature(const Call& a, const Call& b) {
   return a.count == b.count && a.collective == b.collective && a.dtype == b.dtype && a.op == b.op &&
          a.root == b.root;
 }

@@ -30,18 +30,18 @@ class Core : public CoreRanks {
   Chunks parts_;   // one a core rank
 };
 
-void fold_in(Primitives& comm, const Core& core, Range all) {
-  if (!core.in_pair()) return;
-  if (core.works()) {
+void absorb_pair(Primitives& comm, const Core& core, Range all) {
+  if (!core.is_paired()) return;
+  if (core.is_active()) {
     comm.recv_and_fold(core.neighbour(), all);
   } else {
     comm.send(core.neighbour(), all);
   }
 }
 
-void hand_out(Primitives& comm, const Core& core, Range range) {
-  if (!core.in_pair()) return;
-  if (core.works()) {
+void serve_pair(Primitives& comm, const Core& core, Range range) {
+  if (!core.is_paired()) return;
+  if (core.is_active()) {
     comm.send(core.neighbour(), range);
   } else {
     comm.recv(core.neighbour(), range);
@@ -49,7 +49,7 @@ void hand_out(Primitives& comm, const Core& core, Range range) {
 }
 
 void halve(Primitives& comm, const Core& core) {
-  if (!core.works()) return;
+  if (!core.is_active()) return;
   for (int distance = 1; distance < core.size(); distance *= 2) {
     const int peer = core.index() ^ distance;
     const Range kept = core.share_of(core.index(), 2 * distance);
@@ -60,7 +60,7 @@ void halve(Primitives& comm, const Core& core) {
 
 // As halve(), but core rank i is left with the chunks that it stands for.
 void halve_to_owners(Primitives& comm, const Core& core) {
-  if (!core.works()) return;
+  if (!core.is_active()) return;
   for (int distance = 1; distance < core.size(); distance *= 2) {
     const int peer = core.rank_at(core.index() ^ distance);
     for (int i = core.index() % (2 * distance); i < core.size(); i += 2 * distance)
@@ -69,7 +69,7 @@ void halve_to_owners(Primitives& comm, const Core& core) {
 }
 
 void double_again(Primitives& comm, const Core& core) {
-  if (!core.works()) return;
+  if (!core.is_active()) return;
   for (int distance = core.size() / 2; distance >= 1; distance /= 2) {
     const int peer = core.index() ^ distance;
     const Range held = core.share_of(core.index(), 2 * distance);
@@ -79,7 +79,7 @@ void double_again(Primitives& comm, const Core& core) {
 }
 
 void gather_by_doubling(Primitives& comm, const Core& core) {
-  if (!core.works()) return;
+  if (!core.is_active()) return;
   for (int distance = 1; distance < core.size(); distance *= 2) {
     const int peer = core.index() ^ distance;
     const Range held = core.group_of(core.index(), distance);
@@ -93,49 +93,49 @@ void gather_by_doubling(Primitives& comm, const Core& core) {
 
 void halving_doubling_reduce_scatter(Primitives& comm, const CallShape& shape) {
   const Core core(comm.rank(), shape);
-  fold_in(comm, core, {0, shape.count});
+  absorb_pair(comm, core, {0, shape.count});
   halve_to_owners(comm, core);
-  hand_out(comm, core, core.chunk_of(comm.rank() | 1));
+  serve_pair(comm, core, core.chunk_of(comm.rank() | 1));
 }
 
 void halving_doubling_all_gather(Primitives& comm, const CallShape& shape) {
   const Core core(comm.rank(), shape);
-  if (core.in_pair() && core.works()) {
+  if (core.is_paired() && core.is_active()) {
     comm.recv(core.neighbour(), core.chunk_of(core.neighbour()));
-  } else if (core.in_pair()) {
+  } else if (core.is_paired()) {
     comm.send(core.neighbour(), core.chunk_of(comm.rank()));
   }
   gather_by_doubling(comm, core);
-  hand_out(comm, core, {0, shape.count});
+  serve_pair(comm, core, {0, shape.count});
 }
 
 void halving_doubling_all_reduce(Primitives& comm, const CallShape& shape) {
   const Core core(comm.rank(), shape);
-  fold_in(comm, core, {0, shape.count});
+  absorb_pair(comm, core, {0, shape.count});
   halve(comm, core);
   double_again(comm, core);
-  hand_out(comm, core, {0, shape.count});
+  serve_pair(comm, core, {0, shape.count});
 }
 
 int halving_doubling_reduce_scatter_rounds(const CallShape& shape) {
   const CoreRanks core(0, shape.world_size);
-  return core.size() - 1 + (core.in_pair() ? 2 : 0);
+  return core.size() - 1 + (core.is_paired() ? 2 : 0);
 }
 
 int halving_doubling_all_gather_rounds(const CallShape& shape) {
   const CoreRanks core(0, shape.world_size);
-  return core.log2_size() + (core.in_pair() ? 2 : 0);
+  return core.log2_size() + (core.is_paired() ? 2 : 0);
 }
 
 int halving_doubling_all_reduce_rounds(const CallShape& shape) {
   const CoreRanks core(0, shape.world_size);
-  return 2 * core.log2_size() + (core.in_pair() ? 2 : 0);
+  return 2 * core.log2_size() + (core.is_paired() ? 2 : 0);
 }
 
 uint64_t halving_doubling_reduce_scatter_sent(int rank, const CallShape& shape) {
   const Core core(rank, shape);
-  if (!core.works()) return shape.count;
-  const size_t handed_out = core.in_pair() ? core.chunk_of(core.neighbour()).count : 0;
+  if (!core.is_active()) return shape.count;
+  const size_t handed_out = core.is_paired() ? core.chunk_of(core.neighbour()).count : 0;
   return shape.count - core.group_of(core.index(), 1).count + handed_out;
 }
 

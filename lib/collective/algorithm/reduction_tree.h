@@ -29,8 +29,8 @@ class CoreRanks {
   [[nodiscard]] int log2_size() const { return std::countr_zero(static_cast<unsigned>(size_)); }
   [[nodiscard]] int pairs() const { return pairs_; }  // e
   [[nodiscard]] int index() const { return index_; }
-  [[nodiscard]] bool in_pair() const { return rank_ < 2 * pairs_; }
-  [[nodiscard]] bool works() const { return !in_pair() || rank_ % 2 == 0; }
+  [[nodiscard]] bool is_paired() const { return rank_ < 2 * pairs_; }
+  [[nodiscard]] bool is_active() const { return !is_paired() || rank_ % 2 == 0; }
   [[nodiscard]] int neighbour() const { return rank_ ^ 1; }  // the other member of the pair
   // The rank that works for core rank `index`; for index == size() the end.
   [[nodiscard]] int rank_at(int index) const { return index + std::min(index, pairs_); }

@@ -56,7 +56,8 @@ std::vector<CompressedAllReduce::Piece> CompressedAllReduce::cut_into_pieces() c
                 .all = Chunks(count_, count)[i],
                 .sent_residual = sent,
                 .sum_residual = summed};
-    const Range own = Chunks(piece.all.count, groups_.within->world_size())[groups_.within->rank()];
+    const Range own =
+        Chunks(piece.all.count, groups_.intra_host->world_size())[groups_.intra_host->rank()];
     for (int host = 0; host < hosts(); ++host) {
       const Range part = Chunks(own.count, hosts())[host];
       piece.parts.push_back({piece.all.begin + own.begin + part.begin, part.count});
@@ -94,7 +95,7 @@ void CompressedAllReduce::allocate(Device& device) {
 void CompressedAllReduce::all_reduce(Memory data, ReduceOp op) {
   GXP_ASSERT(data.bytes == count_ * size_of(dtype_));
   GXP_ASSERT(op == ReduceOp::kSum || op == ReduceOp::kAvg);
-  if (hosts() == 1) return groups_.within->all_reduce(data, dtype_, op);
+  if (hosts() == 1) return groups_.intra_host->all_reduce(data, dtype_, op);
   data_ = data;
   factor_ = op == ReduceOp::kAvg ? 1.0 / groups_.all->world_size() : 1;
   guard([&] {
@@ -104,11 +105,11 @@ void CompressedAllReduce::all_reduce(Memory data, ReduceOp op) {
         if (behind <= i && i - behind < pieces_.size())
           act(pieces_[i - behind], flight(i - behind));
       };
-      stage(0, [&](const Piece& piece, Flight& in) { start_within(piece, in); });
+      stage(0, [&](const Piece& piece, Flight& in) { start_intra_host(piece, in); });
       stage(1, [&](const Piece& piece, Flight& in) { start_scatter(piece, in); });
       stage(2, [&](const Piece& piece, Flight& in) { start_gather_of_sums(piece, in); });
       stage(3, [&](const Piece& piece, Flight& in) { finish_gather(piece, in); });
-      stage(4, [&](const Piece&, Flight& in) { in.within.wait(); });
+      stage(4, [&](const Piece&, Flight& in) { in.intra_host.wait(); });
     }
   });
 }
@@ -119,10 +120,10 @@ void CompressedAllReduce::guard(const Act& act) {
   try {
     act();
   } catch (const Error& error) {
-    groups_.within->abort(error.what());
-    groups_.between->abort(error.what());
+    groups_.intra_host->abort(error.what());
+    groups_.inter_host->abort(error.what());
     for (Flight& flight : flights_) {
-      for (Pending* pending : {&flight.within, &flight.scattered, &flight.gathered}) {
+      for (Pending* pending : {&flight.intra_host, &flight.scattered, &flight.gathered}) {
         try {
           pending->wait();
         } catch (const Error&) {
@@ -136,13 +137,13 @@ void CompressedAllReduce::guard(const Act& act) {
 
 // ---- The stages
 
-void CompressedAllReduce::start_within(const Piece& piece, Flight& flight) {
-  flight.within =
-      groups_.within->start_reduce_scatter(memory_of_range(piece.all), dtype_, ReduceOp::kSum);
+void CompressedAllReduce::start_intra_host(const Piece& piece, Flight& flight) {
+  flight.intra_host =
+      groups_.intra_host->start_reduce_scatter(memory_of_range(piece.all), dtype_, ReduceOp::kSum);
 }
 
 void CompressedAllReduce::start_scatter(const Piece& piece, Flight& flight) {
-  flight.within.wait();
+  flight.intra_host.wait();
   size_t at = piece.sent_residual;
   for (int to = 0; to < hosts(); ++to) {
     const Range part = piece.parts[static_cast<size_t>(to)];
@@ -151,7 +152,7 @@ void CompressedAllReduce::start_scatter(const Piece& piece, Flight& flight) {
   }
   const Call call{
       .collective = Collective::kAllToAll, .dtype = DType::kU8, .count = exchanged_bytes()};
-  flight.scattered = groups_.between->start(call, flight.leaving, flight.arriving);
+  flight.scattered = groups_.inter_host->start(call, flight.leaving, flight.arriving);
 }
 
 void CompressedAllReduce::start_gather_of_sums(const Piece& piece, Flight& flight) {
@@ -164,7 +165,7 @@ void CompressedAllReduce::start_gather_of_sums(const Piece& piece, Flight& fligh
     encode(out + codec_.wire_bytes(offset), sum, count, codec_.format,
            residual(sum_residual_, piece.sum_residual + offset));
   });
-  flight.gathered = groups_.between->start_all_gather(flight.sums, DType::kU8);
+  flight.gathered = groups_.inter_host->start_all_gather(flight.sums, DType::kU8);
 }
 
 void CompressedAllReduce::finish_gather(const Piece& piece, Flight& flight) {
@@ -172,7 +173,7 @@ void CompressedAllReduce::finish_gather(const Piece& piece, Flight& flight) {
   for (int from = 0; from < hosts(); ++from) {
     decode_range(piece.parts[static_cast<size_t>(from)], slot(flight.sums, from));
   }
-  flight.within = groups_.within->start_all_gather(memory_of_range(piece.all), dtype_);
+  flight.intra_host = groups_.intra_host->start_all_gather(memory_of_range(piece.all), dtype_);
 }
 
 // ---- Elements

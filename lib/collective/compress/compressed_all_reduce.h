@@ -61,7 +61,7 @@ class CompressedAllReduce {
   // Pieces are in different stages at the same time, each with its own memory.
   struct Flight {
     Memory leaving, arriving, sums;  // one slot for each host
-    Pending within, scattered, gathered;
+    Pending intra_host, scattered, gathered;
   };
   static constexpr size_t kFlights = 5;
 
@@ -71,7 +71,7 @@ class CompressedAllReduce {
   void guard(const Act& act);
 
   // Stages: each waits for the one before it.
-  void start_within(const Piece& piece, Flight& flight);
+  void start_intra_host(const Piece& piece, Flight& flight);
   void start_scatter(const Piece& piece, Flight& flight);
   void start_gather_of_sums(const Piece& piece, Flight& flight);
   void finish_gather(const Piece& piece, Flight& flight);
@@ -84,8 +84,8 @@ class CompressedAllReduce {
   [[nodiscard]] std::byte* slot(Memory slots, int host) const;
   [[nodiscard]] float* residual(const Buffer& buffer, size_t at) const;
   [[nodiscard]] Flight& flight(size_t piece) { return flights_[piece % kFlights]; }
-  [[nodiscard]] int host() const { return groups_.between->rank(); }
-  [[nodiscard]] int hosts() const { return groups_.between->world_size(); }
+  [[nodiscard]] int host() const { return groups_.inter_host->rank(); }
+  [[nodiscard]] int hosts() const { return groups_.inter_host->world_size(); }
   [[nodiscard]] size_t exchanged_bytes() const { return slot_bytes_ * size_t(hosts()); }
 
   const Codec& codec_;

@@ -18,8 +18,8 @@ HostGroups split_by_host(Communicator& comm, std::span<const int> host_of_ranks)
   const int index = hosts.index_of(comm.rank());
   HostGroups groups;
   groups.all = &comm;
-  groups.within = comm.split(host, comm.rank());
-  groups.between = comm.split(index, host);
+  groups.intra_host = comm.split(host, comm.rank());
+  groups.inter_host = comm.split(index, host);
   return groups;
 }
 

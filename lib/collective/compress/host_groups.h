@@ -9,13 +9,13 @@
 
 namespace gxp {
 
-// Ranks are world_size = within * between; this rank is number within.rank() of host
-// between.rank(). If each group owns a transport and a thread, traffic within hosts and between
+// Ranks are world_size = intra_host * inter_host; this rank is number intra_host.rank() of host
+// inter_host.rank(). If each group owns a transport and a thread, traffic within hosts and between
 // hosts overlaps; groups from split_by_host() share one of both.
 struct HostGroups {
   Communicator* all = nullptr;  // borrowed
-  std::unique_ptr<Communicator> within;
-  std::unique_ptr<Communicator> between;
+  std::unique_ptr<Communicator> intra_host;
+  std::unique_ptr<Communicator> inter_host;
 };
 
 // By comm.hosts(), or by `hosts`, the host of each rank numbered from 0. All ranks call it; `comm`

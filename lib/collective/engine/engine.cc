@@ -10,13 +10,15 @@ CommunicatorMemory LibraryEngine::allocate(size_t bytes) {
   return CommunicatorMemory(device_.allocate(bytes, MemoryKind::kCommunication));
 }
 
-void LibraryEngine::use(const ChoiceSettings& settings) { require_own_choice(name_, settings); }
+void LibraryEngine::set_selection(const SelectionSettings& settings) {
+  require_own_choice(name_, settings);
+}
 
-Plan LibraryEngine::plan(const Call& /*call*/, bool /*staged*/) {
+AlgorithmPlan LibraryEngine::plan(const Call& /*call*/, MemoryOrigin /*origin*/) {
   return {.reason = fmt::format("{} chooses", library_)};
 }
 
-void require_own_choice(std::string_view engine, const ChoiceSettings& settings) {
+void require_own_choice(std::string_view engine, const SelectionSettings& settings) {
   const auto refuse = [&](std::string_view setting, std::string_view value, std::string_view none) {
     if (value != none)
       fail(ErrorKind::kConfig,

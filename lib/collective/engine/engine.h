@@ -14,7 +14,7 @@
 #include "lib/base/deadline.h"
 #include "lib/collective/algorithm/call.h"
 #include "lib/collective/engine/communicator_memory.h"
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
 #include "lib/transport/transport.h"
@@ -38,7 +38,7 @@ class Engine {
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] virtual std::span<const int> hosts() const = 0;
   // Whether the memory of calls and messages may lie there.
-  [[nodiscard]] virtual bool reaches(MemorySpace space) const {
+  [[nodiscard]] virtual bool supports_memory(MemorySpace space) const {
     return space == MemorySpace::kHost;
   }
 
@@ -53,8 +53,8 @@ class Engine {
   [[nodiscard]] virtual CommunicatorMemory allocate(size_t bytes) = 0;
 
   // How calls are chosen from now on. kConfig: there is no such algorithm.
-  virtual void use(const ChoiceSettings& settings) = 0;
-  [[nodiscard]] virtual Plan plan(const Call& call, bool staged) = 0;
+  virtual void set_selection(const SelectionSettings& settings) = 0;
+  [[nodiscard]] virtual AlgorithmPlan plan(const Call& call, MemoryOrigin origin) = 0;
   // Of all groups that were split from one.
   [[nodiscard]] virtual WireCounters counters() const = 0;
   // What of bytes_sent went to other hosts.
@@ -73,8 +73,8 @@ class LibraryEngine : public Engine {
   [[nodiscard]] int world_size() const override { return world_size_; }
   [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
-  void use(const ChoiceSettings& settings) override;
-  [[nodiscard]] Plan plan(const Call& call, bool staged) override;
+  void set_selection(const SelectionSettings& settings) override;
+  [[nodiscard]] AlgorithmPlan plan(const Call& call, MemoryOrigin origin) override;
   [[nodiscard]] WireCounters counters() const override { return {}; }
   [[nodiscard]] uint64_t bytes_sent_between_hosts() const override { return 0; }
 
@@ -94,6 +94,6 @@ class LibraryEngine : public Engine {
 };
 
 // For engines that choose by themselves how to do a call. kConfig: a setting says how.
-void require_own_choice(std::string_view engine, const ChoiceSettings& settings);
+void require_own_choice(std::string_view engine, const SelectionSettings& settings);
 
 }  // namespace gxp

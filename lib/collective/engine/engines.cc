@@ -28,8 +28,9 @@ std::unique_ptr<Engine> make_native(const EngineContext& context) {
   auto transport = make_transport(context.comm.transport, ranks);
   RankPlan plan = share_plan_for_job(context.comm.topology, transport->hosts(), *ranks.store,
                                      ranks.world_size, ranks.deadline);
-  auto engine = std::make_unique<NativeEngine>(std::move(transport), context.device, context.choice,
-                                               context.profile, context.recorder, std::move(plan));
+  auto engine =
+      std::make_unique<NativeEngine>(std::move(transport), context.device, context.selection,
+                                     context.profile, context.recorder, std::move(plan));
   engine->meet(ranks.deadline);
   return engine;
 }
@@ -45,7 +46,7 @@ std::unique_ptr<Engine> make_mpi(const EngineContext& context) {
          "start engine 'mpi': the launcher says rank {} of {}, MPI says {} of {}; is gxp built "
          "with the MPI whose mpirun starts it?",
          ranks.rank, ranks.world_size, engine->rank(), engine->world_size());
-  if (ranks.rank == 0 && context.choice.layout_invariant)
+  if (ranks.rank == 0 && context.selection.layout_invariant)
     log_warn(
         "engine mpi: MPI decides in which order it adds, so the last bits may depend on it and on "
         "the sizes of the calls");

@@ -9,8 +9,8 @@
 #include "lib/base/error.h"
 #include "lib/collective/engine/engine.h"
 #include "lib/collective/flight/flight_recorder.h"
-#include "lib/collective/tune/choice.h"
 #include "lib/collective/tune/profile.h"
+#include "lib/collective/tune/selection.h"
 #include "lib/config/run_config.h"
 #include "lib/device/device.h"
 #include "lib/transport/context.h"
@@ -22,7 +22,7 @@ struct EngineContext {
   const TransportContext& ranks;  // no store and no secret where the engine needs none
   const CommConfig& comm;
   Device& device;  // gives scratch and communicator memory
-  ChoiceSettings choice{};
+  SelectionSettings selection{};
   Profile profile = builtin_profile();
   int local_rank = 0;
   FlightRecorder* recorder = nullptr;  // which the native engine writes

@@ -10,7 +10,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/collective/flight/situation.h"
+#include "lib/collective/flight/wait_graph.h"
 #include "lib/net/store/rank_list.h"
 
 namespace gxp {
@@ -29,7 +29,7 @@ bool same_call(const FlightEntry& a, const FlightEntry& b) {
 }
 
 // The largest first; of equal ones the one with the lowest rank.
-Camps camps_of(const Situation& ranks, const FlightEntry& operation) {
+Camps camps_of(const WaitGraph& ranks, const FlightEntry& operation) {
   Camps camps;
   for (int rank = 0; rank < ranks.size(); ++rank) {
     const FlightEntry* entry = ranks.entry_in(rank, operation);
@@ -63,7 +63,7 @@ std::string describe_camps(const Camps& camps, int culprit) {
 }
 
 // Ranks that have called different things under one number.
-std::optional<Finding> find_mismatch(const Situation& ranks) {
+std::optional<Finding> find_mismatch(const WaitGraph& ranks) {
   std::vector<const FlightEntry*> seen;
   for (int rank = 0; rank < ranks.size(); ++rank) {
     const FlightEntry* operation = ranks.running(rank);
@@ -99,12 +99,12 @@ std::string describe_wait(const FlightEntry& entry, int rank) {
   return text;
 }
 
-std::string last_of(const Situation& ranks, int rank) {
+std::string last_of(const WaitGraph& ranks, int rank) {
   return "its last operation: " + describe_last(*ranks.record(rank));
 }
 
 // Why `culprit`, for whom `operation` waits, is to blame: it waits for nobody.
-std::string headline(const Situation& ranks, int culprit, const FlightEntry& operation,
+std::string headline(const WaitGraph& ranks, int culprit, const FlightEntry& operation,
                      int waiting) {
   const std::string what = describe_sized(operation);
   if (ranks.kind(culprit) == RankAnswer::Kind::kSilent)
@@ -130,7 +130,7 @@ std::string headline(const Situation& ranks, int culprit, const FlightEntry& ope
 }
 
 // Who else is missing, and who waits in what.
-std::string describe_others(const Situation& ranks, int culprit, const FlightEntry& operation) {
+std::string describe_others(const WaitGraph& ranks, int culprit, const FlightEntry& operation) {
   std::string text;
   std::vector<int> absent = ranks.absent_from(operation);
   std::erase(absent, culprit);
@@ -158,7 +158,7 @@ std::string describe_others(const Situation& ranks, int culprit, const FlightEnt
 }
 
 // The ranks of `circle` each wait for the next one, the last for the first.
-Finding describe_circle(const Situation& ranks, std::vector<int> circle) {
+Finding describe_circle(const WaitGraph& ranks, std::vector<int> circle) {
   std::rotate(circle.begin(), std::min_element(circle.begin(), circle.end()), circle.end());
   const FlightEntry& first = *ranks.running(circle[0]);
   const auto in_first = [&](int rank) { return same_operation(*ranks.running(rank), first); };
@@ -183,7 +183,7 @@ Finding describe_circle(const Situation& ranks, std::vector<int> circle) {
 
 // An explicit chain may close although a rank is missing, where a rank that waits for several has
 // named but one.
-std::optional<int> missing_from(const Situation& ranks, std::span<const int> circle, int* waiting) {
+std::optional<int> missing_from(const WaitGraph& ranks, std::span<const int> circle, int* waiting) {
   for (const int rank : circle) {
     for (const int absent : ranks.absent_from(*ranks.running(rank))) {
       if (ranks.running(absent) != nullptr) continue;
@@ -197,7 +197,7 @@ std::optional<int> missing_from(const Situation& ranks, std::span<const int> cir
 }  // namespace
 
 std::optional<Finding> diagnose(std::span<const RankReport> reports, int asked_by) {
-  const Situation ranks(reports);
+  const WaitGraph ranks(reports);
   if (auto mismatch = find_mismatch(ranks)) return mismatch;
   const int start = ranks.first_waiting(asked_by);
   if (start < 0) return std::nullopt;

@@ -7,7 +7,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 #include "lib/collective/simulate/early_arrivals.h"
 #include "lib/collective/simulate/step_source.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 
 namespace gxp {
 namespace {
@@ -226,10 +226,11 @@ std::map<int, int> ranks_by_host(const GroupTopology& topology) {
 
 std::vector<Round> rounds_of(const Algorithm& algorithm, const CallShape& shape) {
   if (shape.world_size > kMostRecorded) return rounds_by_formula(algorithm, shape);
-  return RoundCounter(record(algorithm, shape), shape).count();
+  return RoundCounter(record_schedule(algorithm, shape), shape).count();
 }
 
-CostModel::CostModel(const GroupTopology& topology, const Profile& profile) : topology_(topology) {
+CostModel::CostModel(const GroupTopology& topology, const Profile& profile)
+    : topology_(topology), profile_(&profile) {
   const std::map<int, int> hosts = ranks_by_host(topology);
   for (const auto& [host, ranks] : hosts) host_ranks_ = std::max(host_ranks_, ranks);
   local_ = &find_link(profile, topology.transport, host_ranks_, 1);
@@ -260,20 +261,20 @@ const LinkClass* CostModel::link_of_these_ranks() const {
 }
 
 void CostModel::find_curves(const LinkClass* link_of_these_ranks) {
-  for (const bool staged : {false, true}) {
+  for (const MemoryOrigin origin : kMemoryOrigins) {
     for (const Collective collective : collectives()) {
-      native_[{collective, staged}] = local_->curve(native_curve_name(collective, staged));
+      shared_[{collective, origin}] = local_->curve(shared_curve_name(collective, origin));
     }
     if (link_of_these_ranks == nullptr) continue;
     for (const Algorithm& algorithm : algorithms()) {
       // Whether it went by messages when it was measured.
-      const bool was_native =
-          link_of_these_ranks->curve(native_curve_name(algorithm.collective, true)) != nullptr;
+      const bool was_shared = link_of_these_ranks->curve(shared_curve_name(
+                                  algorithm.collective, MemoryOrigin::kOrdinary)) != nullptr;
       const bool same_way =
-          algorithm.medium == Medium::kMessages || was_native == in_shared_memory(algorithm);
-      measured_[{&algorithm, staged}] =
+          algorithm.medium == Medium::kMessages || was_shared == in_shared_memory(algorithm);
+      measured_[{&algorithm, origin}] =
           !same_way                     ? nullptr
-          : in_shared_memory(algorithm) ? native_[{algorithm.collective, staged}]
+          : in_shared_memory(algorithm) ? shared_[{algorithm.collective, origin}]
                                         : link_of_these_ranks->curve(message_curve_name(algorithm));
     }
   }
@@ -302,10 +303,10 @@ bool CostModel::pipelined(const Algorithm& algorithm) const {
 }
 
 double CostModel::seconds(const Algorithm& algorithm, double bytes, double segment_bytes,
-                          bool staged) const {
+                          MemoryOrigin origin) const {
   if (in_shared_memory(algorithm)) {
-    const CostCurve* native = native_.at({algorithm.collective, staged});
-    if (native != nullptr) return native->at(bytes) * local_scale_;
+    const CostCurve* shared = shared_.at({algorithm.collective, origin});
+    if (shared != nullptr) return shared->at(bytes) * local_scale_;
   }
   const Recorded& recorded = recorded_.at(&algorithm);
   const double placing = placing_seconds(algorithm.collective, bytes);
@@ -330,8 +331,8 @@ double CostModel::placing_seconds(Collective collective, double bytes) const {
 }
 
 std::optional<double> CostModel::measured(const Algorithm& algorithm, double bytes,
-                                          bool staged) const {
-  const auto found = measured_.find({&algorithm, staged});
+                                          MemoryOrigin origin) const {
+  const auto found = measured_.find({&algorithm, origin});
   if (found == measured_.end() || found->second == nullptr) return std::nullopt;
   return found->second->at(bytes);
 }

@@ -1,7 +1,7 @@
 // What algorithms take, from the constants of a profile, and what they took where it was measured.
 // Pure.
 //
-// An algorithm is recorded once for the group (recorder.h) and its steps are sorted into rounds: a
+// An algorithm is recorded once for the group (schedule.h) and its steps are sorted into rounds: a
 // message belongs to the first round in which its sender can send it, knowing all that it received
 // before. A round lasts as long as the most loaded rank, or as the cores of the host need for the
 // messages of all ranks, whichever is more:
@@ -57,19 +57,19 @@ std::vector<Round> rounds_of(const Algorithm& algorithm, const CallShape& shape)
 // Threads: any; it does not change. Cost of making: some 100 us for 4 ranks.
 class CostModel {
  public:
-  // Borrows `topology.hosts` and the profile's curves.
+  // Borrows `topology.hosts` and the profile.
   CostModel(const GroupTopology& topology, const Profile& profile);
   [[nodiscard]] const GroupTopology& topology() const { return topology_; }
+  [[nodiscard]] const Profile& profile() const { return *profile_; }
 
-  // Seconds for `bytes` of the logical buffer. `segment_bytes` 0: not pipelined. `staged`: the
-  // memory is not from Communicator::allocate(). Never falls with `bytes`. Cost: below 1 us.
+  // Seconds for `bytes` of the logical buffer. `segment_bytes` 0: not pipelined. Never falls with `bytes`. Cost: below 1 us.
   [[nodiscard]] double seconds(const Algorithm& algorithm, double bytes, double segment_bytes,
-                               bool staged) const;
+                               MemoryOrigin origin) const;
   // Seconds that the profile has measured for the algorithm itself, if it has: with so many ranks
   // over this transport, all on one host or one on each, and the segment that the model gives it.
   // Never falls with `bytes`. Cost: as seconds().
   [[nodiscard]] std::optional<double> measured(const Algorithm& algorithm, double bytes,
-                                               bool staged) const;
+                                               MemoryOrigin origin) const;
   // Whether the ranks run it in memory that they share, without messages.
   [[nodiscard]] bool in_shared_memory(const Algorithm& algorithm) const;
   // Whether segments make a difference to it.
@@ -110,6 +110,7 @@ class CostModel {
   void find_curves(const LinkClass* link_of_these_ranks);
 
   GroupTopology topology_;
+  const Profile* profile_;
   int host_ranks_ = 1;                  // of the host that has most
   double crowding_ = 1;                 // ranks of that host to a core, here; at least 1
   double local_scale_ = 1;              // from the measured link class to this number of ranks
@@ -117,9 +118,9 @@ class CostModel {
   const LinkClass* between_ = nullptr;  // of hosts; null: there is one
   Curves curves_;                       // of local_
   std::map<const Algorithm*, Recorded> recorded_;
-  // By staged; null: there is none.
-  std::map<std::pair<Collective, bool>, const CostCurve*> native_;
-  std::map<std::pair<const Algorithm*, bool>, const CostCurve*> measured_;
+  // By origin; null: there is none.
+  std::map<std::pair<Collective, MemoryOrigin>, const CostCurve*> shared_;
+  std::map<std::pair<const Algorithm*, MemoryOrigin>, const CostCurve*> measured_;
 };
 
 }  // namespace gxp

@@ -55,8 +55,9 @@ const CostCurve* LinkClass::curve(std::string_view name) const {
   return found == curves.end() ? nullptr : &found->second;
 }
 
-std::string native_curve_name(Collective collective, bool staged) {
-  return fmt::format("{}-{}", staged ? "staged" : "direct", to_string(collective));
+std::string shared_curve_name(Collective collective, MemoryOrigin origin) {
+  return fmt::format("{}-{}", origin == MemoryOrigin::kOrdinary ? "staged" : "direct",
+                     to_string(collective));
 }
 
 std::string message_curve_name(const Algorithm& algorithm) {

@@ -45,7 +45,7 @@
 #include <vector>
 
 #include "lib/base/environment.h"
-#include "lib/collective/algorithm/algorithm.h"
+#include "lib/collective/algorithm/call.h"
 
 namespace gxp {
 
@@ -72,8 +72,8 @@ struct LinkClass {
   [[nodiscard]] const CostCurve* curve(std::string_view name) const;
 };
 
-// "direct-all-reduce", "staged-all-reduce": of the native routine.
-std::string native_curve_name(Collective collective, bool staged);
+// "direct-all-reduce", "staged-all-reduce": of the routine in shared memory.
+std::string shared_curve_name(Collective collective, MemoryOrigin origin);
 // "ring-all-reduce": of the algorithm by messages.
 std::string message_curve_name(const Algorithm& algorithm);
 

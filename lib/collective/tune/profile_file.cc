@@ -31,9 +31,9 @@ constexpr size_t kMaxFileBytes = 4u << 20;  // the built-in one has 25 kB
 
 std::vector<std::string> curve_names() {
   std::vector<std::string> names(kMessageCurves.begin(), kMessageCurves.end());
-  for (const bool staged : {false, true}) {
+  for (const MemoryOrigin origin : kMemoryOrigins) {
     for (const Collective collective : collectives()) {
-      names.push_back(native_curve_name(collective, staged));
+      names.push_back(shared_curve_name(collective, origin));
     }
   }
   for (const SharedWay way :

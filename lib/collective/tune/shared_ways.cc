@@ -33,7 +33,7 @@ bool is_possible(SharedWay way, Collective collective, size_t bytes, const WayLi
 SharedWays unmeasured_ways(Collective collective, size_t bytes, const WayLimits& limits) {
   const size_t input = largest_input(collective, bytes, limits.ranks);
   const size_t most_beside_placed =
-      limits.crowded || has_root(collective) ? kCopiedCrowded : kCopiedPlaced;
+      limits.oversubscribed || has_root(collective) ? kCopiedCrowded : kCopiedPlaced;
   return {.communicator = input <= most_beside_placed ? kCopied : kPlaced,
           .ordinary = input <= most_copied(collective, limits.ranks) ? kCopied : kTiles};
 }
@@ -199,9 +199,9 @@ Profile with_ways(Profile profile, const LinkClass& ways, bool kernel) {
     CostCurve direct = least_curve(link, collective, kOfCommunicator, limits);
     CostCurve staged = least_curve(link, collective, kOfOrdinary, limits);
     if (!direct.points.empty())
-      link.curves[native_curve_name(collective, false)] = std::move(direct);
+      link.curves[shared_curve_name(collective, MemoryOrigin::kCommunicator)] = std::move(direct);
     if (!staged.points.empty())
-      link.curves[native_curve_name(collective, true)] = std::move(staged);
+      link.curves[shared_curve_name(collective, MemoryOrigin::kOrdinary)] = std::move(staged);
   }
   std::erase_if(profile.links, [&](const LinkClass& other) {
     return other.transport == link.transport && other.ranks == link.ranks && other.hosts == 1;

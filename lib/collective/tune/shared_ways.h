@@ -54,7 +54,7 @@ const LinkClass* find_ways(const Profile& profile, std::string_view transport, i
 struct WayLimits {
   int ranks = 1;
   bool kernel = false;                // it copies between the memories of all ranks
-  bool crowded = false;               // ranks outnumber CPUs
+  bool oversubscribed = false;        // ranks outnumber CPUs
   std::optional<SharedWay> wanted{};  // for ordinary memory, where it is possible
 };
 // `measured` null: nobody has measured; then nothing is by the kernel, whose copies may be slow.

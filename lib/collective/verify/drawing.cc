@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/collective/verify/timeline.h"
+#include "lib/collective/verify/one_port_replay.h"
 #include "lib/report/svg.h"
 
 namespace gxp {
@@ -19,10 +19,10 @@ struct StepRounds {
 };
 
 std::vector<std::vector<StepRounds>> rounds_of_steps(const Schedule& schedule,
-                                                     const Timeline& timeline) {
+                                                     const OnePortReplay& replay) {
   std::vector<std::vector<StepRounds>> rounds(schedule.size());
   for (size_t rank = 0; rank < schedule.size(); ++rank) rounds[rank].resize(schedule[rank].size());
-  for (const Message& message : timeline.messages) {
+  for (const Message& message : replay.messages) {
     rounds[static_cast<size_t>(message.from)][message.send_step].sends = message.send_round;
     if (message.recv_round == 0) continue;
     rounds[static_cast<size_t>(message.to)][message.recv_step].receives = message.recv_round;
@@ -77,7 +77,7 @@ class ScheduleDrawing {
       : algorithm_(algorithm),
         shape_(shape),
         schedule_(schedule),
-        timeline_(make_timeline(schedule)),
+        replay_(replay_one_port(schedule)),
         rounds_(last_round()),
         widest_(widest_label()),
         svg_(width(), height(), {}, "", kStyle) {}
@@ -86,11 +86,11 @@ class ScheduleDrawing {
     draw_title();
     for (int rank = 0; rank < shape_.world_size; ++rank) draw_rank(rank);
     for (int round = 1; round <= rounds_; ++round) draw_round(round);
-    for (const Message& message : timeline_.messages) {
+    for (const Message& message : replay_.messages) {
       if (message.recv_round > 0) draw_arrow(message);
     }
     // Text last, so that no arrow crosses it.
-    for (const Message& message : timeline_.messages) draw_labels(message);
+    for (const Message& message : replay_.messages) draw_labels(message);
     for (const Moves& moves : find_moves()) draw_moves(moves);
     draw_legend();
     return std::move(svg_).finish();
@@ -117,13 +117,13 @@ class ScheduleDrawing {
 
   [[nodiscard]] int last_round() const {
     int last = 0;
-    for (const Message& message : timeline_.messages)
+    for (const Message& message : replay_.messages)
       last = std::max({last, message.send_round, message.recv_round});
     return last;
   }
   [[nodiscard]] size_t widest_label() const {
     size_t widest = 0;
-    for (const Message& message : timeline_.messages) {
+    for (const Message& message : replay_.messages) {
       widest = std::max(widest, label_of(step_of(message.from, message.send_step)).size());
       if (message.recv_round == 0) continue;
       widest = std::max(widest, to_string(step_of(message.to, message.recv_step).into).size());
@@ -196,7 +196,7 @@ class ScheduleDrawing {
   }
 
   [[nodiscard]] std::vector<Moves> find_moves() const {
-    const auto rounds = rounds_of_steps(schedule_, timeline_);
+    const auto rounds = rounds_of_steps(schedule_, replay_);
     std::vector<Moves> all;
     for (int rank = 0; rank < shape_.world_size; ++rank) {
       int round = 0;
@@ -247,7 +247,7 @@ class ScheduleDrawing {
   const Algorithm& algorithm_;
   const CallShape& shape_;
   const Schedule& schedule_;
-  Timeline timeline_;
+  OnePortReplay replay_;
   int rounds_;
   size_t widest_;  // letters of a label
   Svg svg_;
@@ -256,7 +256,7 @@ class ScheduleDrawing {
 }  // namespace
 
 std::string schedule_table(const Schedule& schedule) {
-  const auto rounds = rounds_of_steps(schedule, make_timeline(schedule));
+  const auto rounds = rounds_of_steps(schedule, replay_one_port(schedule));
   std::string table = "rank  step  round  what\n";
   for (size_t rank = 0; rank < schedule.size(); ++rank) {
     for (size_t i = 0; i < schedule[rank].size(); ++i) {

@@ -1,10 +1,10 @@
 // A schedule for people: as a table and as a picture. The text depends on the arguments alone.
-// Rounds are those of timeline.h.
+// Rounds are those of one_port_replay.h.
 #pragma once
 
 #include <string>
 
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 
 namespace gxp {
 

@@ -9,8 +9,8 @@
 #include "lib/base/error.h"
 #include "lib/collective/algorithm/hosts.h"
 #include "lib/collective/algorithm/reduction_tree.h"
+#include "lib/collective/verify/one_port_replay.h"
 #include "lib/collective/verify/symbolic_buffer.h"
-#include "lib/collective/verify/timeline.h"
 
 namespace gxp {
 namespace {
@@ -57,8 +57,8 @@ class Verifier {
   Proof run() {
     for (int rank = 0; rank < shape_.world_size; ++rank) check_form(rank);
     if (!proof_.problems.empty()) return proof_;
-    timeline_ = make_timeline(schedule_);
-    proof_.problems = timeline_.problems;
+    replay_ = replay_one_port(schedule_);
+    proof_.problems = replay_.problems;
     if (!proof_.problems.empty()) return proof_;
     follow_contents();
     if (!proof_.problems.empty()) return proof_;
@@ -133,9 +133,9 @@ class Verifier {
       states_.push_back({SymbolicBuffer(buffer_size(rank)), only(rank)});
       state(rank).contents.place(input_of(rank), leaf(rank));
     }
-    std::vector<RankSet> known(timeline_.messages.size());  // to the sender
-    std::vector<std::vector<Stretch>> stretches(timeline_.messages.size());
-    for (const StepEvent& event : timeline_.events) {
+    std::vector<RankSet> known(replay_.messages.size());  // to the sender
+    std::vector<std::vector<Stretch>> stretches(replay_.messages.size());
+    for (const StepEvent& event : replay_.events) {
       const CollectiveStep& step = steps_of(event.rank)[event.step];
       RankState& self = state(event.rank);
       switch (event.kind) {
@@ -261,7 +261,7 @@ class Verifier {
 
   void check_cost() {
     int rounds = 0;
-    for (const Message& message : timeline_.messages) rounds = std::max(rounds, message.recv_round);
+    for (const Message& message : replay_.messages) rounds = std::max(rounds, message.recv_round);
     for (int rank = 0; algorithm_.sent != nullptr && rank < shape_.world_size; ++rank) {
       const uint64_t formula = algorithm_.sent(rank, shape_);
       if (state(rank).elements_sent != formula) {
@@ -288,7 +288,7 @@ class Verifier {
   const Schedule& schedule_;
   const CallShape& shape_;
   RankSet everybody_;
-  Timeline timeline_;
+  OnePortReplay replay_;
   std::vector<RankState> states_;
   SymbolicBuffer results_;    // of the ranks checked so far
   std::set<uint64_t> trees_;  // of all elements of the result

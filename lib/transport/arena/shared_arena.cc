@@ -48,10 +48,10 @@ void SharedArena::sign(const ShmSegment& mine, int ranks) {
 }
 
 SharedArena::SharedArena(int rank, std::vector<ShmSegment> segments,
-                         std::span<const pid_t> processes, bool crowded)
+                         std::span<const pid_t> processes, bool oversubscribed)
     : rank_(rank),
       segments_(std::move(segments)),
-      crowded_(crowded),
+      oversubscribed_(oversubscribed),
       fenced_by_sleepers_(membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)),
       touched_(segments_.size()) {
   for (size_t i = 0; i < segments_.size(); ++i) {

@@ -52,14 +52,14 @@ class SharedArena {
   // `segments[rank]` for every rank of this host, this one's own among them; empty for others.
   // `processes[rank]`: who has signed it, as this process knows it; 0: unknown.
   SharedArena(int rank, std::vector<ShmSegment> segments, std::span<const pid_t> processes,
-              bool crowded);
+              bool oversubscribed);
   // Before the first publish() or wait(); `waiter` outlives them.
   void attach(ArenaWaiter& waiter) { waiter_ = &waiter; }
 
   // The ranks that see each other, this one among them, ascending.
   [[nodiscard]] std::span<const int> ranks() const { return ranks_; }
   // Ranks outnumber CPUs: to spin is to keep the peer from running.
-  [[nodiscard]] bool crowded() const { return crowded_; }
+  [[nodiscard]] bool oversubscribed() const { return oversubscribed_; }
   // `index`: the rank's place in ranks(), since groups of one split have one number; `call`: any
   // number, taken modulo kLines.
   [[nodiscard]] SharedLine& line(int group, int index, uint64_t call) const {
@@ -105,11 +105,11 @@ class SharedArena {
   // not just spun.
   template <class Ready>
   bool wait(const Ready& ready, std::span<const int> peers, Deadline deadline) {
-    for (int i = crowded_ ? 0 : kSpins; i > 0; --i) {
+    for (int i = oversubscribed_ ? 0 : kSpins; i > 0; --i) {
       if (ready()) return true;
       pause_cpu();
     }
-    Backoff backoff(crowded_, kYieldTime);
+    Backoff backoff(oversubscribed_, kYieldTime);
     for (int turns = kTurns; !ready(); --turns) {
       if (turns > 0 && backoff.keep_awake()) continue;
       sleep(ready, peers, deadline);
@@ -144,7 +144,7 @@ class SharedArena {
   std::vector<ShmSegment> segments_;
   std::vector<int> ranks_;
   ArenaWaiter* waiter_ = nullptr;
-  bool crowded_;
+  bool oversubscribed_;
   std::vector<CrossMemoryAttach> peers_;  // by rank
   bool reaches_all_memory_;
   bool fenced_by_sleepers_;  // else publish() has a fence of its own

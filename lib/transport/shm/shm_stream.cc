@@ -103,7 +103,7 @@ size_t ShmStream::read_some(Memory target) {
 size_t ShmStream::deliver_some(PendingMessage& receive) {
   const ConstMemory front = in_.front();
   const size_t count = std::min(front.bytes, receive.bytes - receive.moved);
-  if (count > 0) accept(receive, front.slice(0, count));
+  if (count > 0) deliver(receive, front.slice(0, count));
   release(count);
   return count;
 }

@@ -18,7 +18,7 @@ class StreamLink final : public PeerLink {
  public:
   explicit StreamLink(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {}
 
-  bool reaches(MemorySpace space) const override { return space == MemorySpace::kHost; }
+  bool supports_memory(MemorySpace space) const override { return space == MemorySpace::kHost; }
   void post_send(PendingMessage& send) override;
   bool progress() override;
   std::string_view closed() const override { return stream_->closed(); }

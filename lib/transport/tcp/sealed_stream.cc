@@ -110,7 +110,7 @@ size_t SealedStream::read_some(Memory target) {
 size_t SealedStream::deliver_some(PendingMessage& receive) {
   if (!has_opened()) return 0;
   const ConstMemory taken = take_opened(receive.bytes - receive.moved);
-  accept(receive, taken);
+  deliver(receive, taken);
   return taken.bytes;
 }
 

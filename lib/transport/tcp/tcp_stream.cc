@@ -115,12 +115,12 @@ size_t TcpStream::deliver_some(PendingMessage& receive_op) {
     const size_t count = receive({piece, wanted}, {ahead_.data(), to_the_end ? ahead_.size() : 0});
     ahead_begin_ = 0;
     ahead_end_ = count - std::min(count, wanted);
-    accept(receive_op, {piece, count - ahead_end_});
+    deliver(receive_op, {piece, count - ahead_end_});
     return count - ahead_end_;
   }
   if (ahead == 0) ahead = read_ahead();
   const size_t count = std::min(missing, ahead);
-  accept(receive_op, {ahead_.data() + ahead_begin_, count});
+  deliver(receive_op, {ahead_.data() + ahead_begin_, count});
   ahead_begin_ += count;
   return count;
 }

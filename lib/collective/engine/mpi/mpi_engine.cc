@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/collective/engine/direct_exchange.h"
 #include "lib/collective/engine/mpi/mpi_job.h"
 #include "lib/collective/engine/mpi/mpi_reduction.h"
+#include "lib/collective/engine/pairwise.h"
 #include "lib/transport/context.h"
 
 namespace gxp {
@@ -50,7 +50,7 @@ int first_on_host(MpiJob& job, Deadline deadline) {
 class MpiEngine final : public LibraryEngine {
  public:
   // What the engines of all groups have in common.
-  struct Link {
+  struct EngineState {
     std::shared_ptr<MpiJob> job;
     Device& device;
     size_t most;  // elements of a call
@@ -58,13 +58,13 @@ class MpiEngine final : public LibraryEngine {
     MpiReductions reductions{};
   };
   // Takes the MPI communicator; it is freed by MPI's end.
-  MpiEngine(std::shared_ptr<Link> link, MPI_Comm comm, Deadline deadline);
+  MpiEngine(std::shared_ptr<EngineState> state, MPI_Comm comm, Deadline deadline);
 
   void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
   void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
-  void abort(std::string_view reason) noexcept override { link_->job->stop(reason); }
+  void abort(std::string_view reason) noexcept override { state_->job->stop(reason); }
 
  private:
   template <class Start>
@@ -80,19 +80,19 @@ class MpiEngine final : public LibraryEngine {
   [[nodiscard]] Memory scratch(size_t bytes);
   [[nodiscard]] Memory copy_of(ConstMemory input);
 
-  std::shared_ptr<Link> link_;  // owners: this engine and those split from it
+  std::shared_ptr<EngineState> state_;  // owners: this engine and those split from it
   MPI_Comm comm_;
   Buffer scratch_;
 };
 
-MpiEngine::MpiEngine(std::shared_ptr<Link> link, MPI_Comm comm, Deadline deadline)
-    : LibraryEngine("mpi", "MPI", link->device), link_(std::move(link)), comm_(comm) {
+MpiEngine::MpiEngine(std::shared_ptr<EngineState> state, MPI_Comm comm, Deadline deadline)
+    : LibraryEngine("mpi", "MPI", state->device), state_(std::move(state)), comm_(comm) {
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &world_size_);
   std::vector<int> first(size_t(world_size_), 0);
   run(
       [&](MPI_Request* request) {
-        return MPI_Iallgather(&link_->first_on_host, 1, MPI_INT, first.data(), 1, MPI_INT, comm_,
+        return MPI_Iallgather(&state_->first_on_host, 1, MPI_INT, first.data(), 1, MPI_INT, comm_,
                               request);
       },
       deadline);
@@ -104,21 +104,21 @@ template <class Start>
 void MpiEngine::run(const Start& start, Deadline deadline) {
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(start(&request), "start a call of MPI");
-  link_->job->wait(request, deadline);
+  state_->job->wait(request, deadline);
 }
 
 // start(offset in bytes, count of elements, &request) is a call for part of the logical buffer.
 template <class Start>
 void MpiEngine::run_in_pieces(const Call& call, const Start& start, Deadline deadline) {
-  for (size_t done = 0; done < call.count; done += link_->most) {
-    const int count = int(std::min(link_->most, call.count - done));
+  for (size_t done = 0; done < call.count; done += state_->most) {
+    const int count = int(std::min(state_->most, call.count - done));
     const size_t offset = done * size_of(call.dtype);
     run([&](MPI_Request* request) { return start(offset, count, request); }, deadline);
   }
 }
 
 Memory MpiEngine::scratch(size_t bytes) {
-  return grow(scratch_, bytes, link_->device, MemoryKind::kCommunication);
+  return grow(scratch_, bytes, state_->device, MemoryKind::kCommunication);
 }
 
 Memory MpiEngine::copy_of(ConstMemory input) {
@@ -149,7 +149,7 @@ void MpiEngine::execute(const Call& call, ConstMemory input, Memory output, Dead
 
 // An all-reduce, or a reduce to the root.
 void MpiEngine::reduce(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
-  const MPI_Op op = link_->reductions.get(call.dtype, call.op);
+  const MPI_Op op = state_->reductions.get(call.dtype, call.op);
   const MPI_Datatype type = mpi_type(call.dtype);
   const bool in_place = output.bytes > 0 && input.data == output.data;
   run_in_pieces(
@@ -166,7 +166,7 @@ void MpiEngine::reduce(const Call& call, ConstMemory input, Memory output, Deadl
 
 void MpiEngine::reduce_scatter(const Call& call, ConstMemory input, Memory output,
                                Deadline deadline) {
-  if (call.count > link_->most) return reduce_chunks(call, input, output, deadline);
+  if (call.count > state_->most) return reduce_chunks(call, input, output, deadline);
   const IntChunks chunks(call.count, world_size_);
   const size_t own = size_t(chunks.offsets[size_t(rank_)]) * size_of(call.dtype);
   // MPI's form in place leaves the result at the beginning of the buffer.
@@ -175,8 +175,8 @@ void MpiEngine::reduce_scatter(const Call& call, ConstMemory input, Memory outpu
   run(
       [&](MPI_Request* request) {
         return MPI_Ireduce_scatter(input.data, target.data, chunks.counts.data(),
-                                   mpi_type(call.dtype), link_->reductions.get(call.dtype, call.op),
-                                   comm_, request);
+                                   mpi_type(call.dtype),
+                                   state_->reductions.get(call.dtype, call.op), comm_, request);
       },
       deadline);
   copy(output, target);
@@ -202,10 +202,10 @@ void MpiEngine::move(const Call& call, ConstMemory input, Memory output, Deadlin
   if (call.collective == Collective::kBroadcast) return broadcast(call, input, output, deadline);
   const bool apart = call.collective != Collective::kAllToAll || input.data != output.data;
   const ConstMemory from = apart ? input : copy_of(input);
-  if (call.count <= link_->most) return move_at_once(call, from, output, deadline);
-  const DirectExchange direct = direct_exchange(call, rank_, world_size_, from, output);
-  copy(direct.own_to, direct.own_from);
-  exchange(direct.messages, deadline);
+  if (call.count <= state_->most) return move_at_once(call, from, output, deadline);
+  const PairwiseExchange pairwise = pairwise_exchange(call, rank_, world_size_, from, output);
+  copy(pairwise.own_to, pairwise.own_from);
+  exchange(pairwise.messages, deadline);
 }
 
 void MpiEngine::broadcast(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
@@ -253,8 +253,8 @@ void MpiEngine::exchange(std::span<const PeerMessage> messages, Deadline deadlin
   std::vector<MPI_Request> requests;
   std::vector<Memory> pieces;
   for (const PeerMessage& message : messages) {
-    for (size_t done = 0; done < message.data.bytes; done += link_->most) {
-      const size_t bytes = std::min(link_->most, message.data.bytes - done);
+    for (size_t done = 0; done < message.data.bytes; done += state_->most) {
+      const size_t bytes = std::min(state_->most, message.data.bytes - done);
       const Memory piece = message.data.slice(done, bytes);
       MPI_Request& request = requests.emplace_back(MPI_REQUEST_NULL);
       check_mpi(message.sends
@@ -265,7 +265,7 @@ void MpiEngine::exchange(std::span<const PeerMessage> messages, Deadline deadlin
     }
   }
   std::vector<MPI_Status> statuses(requests.size());
-  link_->job->wait(requests, statuses, deadline);
+  state_->job->wait(requests, statuses, deadline);
   for (size_t i = 0; i < pieces.size(); ++i) {
     int received = 0;
     if (pieces[i].data == nullptr) continue;
@@ -284,7 +284,7 @@ std::unique_ptr<Engine> MpiEngine::split(int color, int key, uint32_t /*sequence
   check_mpi(MPI_Comm_split(comm_, color < 0 ? MPI_UNDEFINED : color, key, &part),
             "split a communicator of MPI");
   if (part == MPI_COMM_NULL) return nullptr;
-  return std::make_unique<MpiEngine>(link_, part, deadline);
+  return std::make_unique<MpiEngine>(state_, part, deadline);
 }
 
 }  // namespace
@@ -296,9 +296,10 @@ std::unique_ptr<Engine> make_mpi_engine(std::shared_ptr<MpiJob> job, Device& dev
   const int first = first_on_host(*job, deadline);
   MPI_Comm comm = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "make a communicator of MPI");
-  return std::make_unique<MpiEngine>(std::shared_ptr<MpiEngine::Link>(new MpiEngine::Link{
-                                         std::move(job), device, most_elements, first}),
-                                     comm, deadline);
+  return std::make_unique<MpiEngine>(
+      std::shared_ptr<MpiEngine::EngineState>(
+          new MpiEngine::EngineState{std::move(job), device, most_elements, first}),
+      comm, deadline);
 }
 
 }  // namespace gxp

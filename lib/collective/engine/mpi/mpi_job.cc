@@ -55,13 +55,13 @@ MpiJob::MpiJob() {
 }
 
 MpiJob::~MpiJob() {
-  if (!failed_ && !stop_.raised()) MPI_Finalize();
+  if (!failed_ && !aborted_.is_set()) MPI_Finalize();
 }
 
 template <class Test>
 void MpiJob::wait_until(const Test& test, Deadline deadline) {
   failed_ = true;
-  wait_for_ranks("MPI", stop_, test, deadline);
+  wait_for_ranks("MPI", aborted_, test, deadline);
   failed_ = false;
 }
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "lib/base/deadline.h"
-#include "lib/collective/engine/stop_sign.h"
+#include "lib/collective/engine/abort_flag.h"
 
 namespace gxp {
 
@@ -36,13 +36,13 @@ class MpiJob {
   // All of them; `statuses` has one for each.
   void wait(std::span<MPI_Request> requests, std::span<MPI_Status> statuses, Deadline deadline);
   // Every wait throws kPeer with this reason from now on; the first one counts.
-  void stop(std::string_view reason) noexcept { stop_.raise(reason); }
+  void stop(std::string_view reason) noexcept { aborted_.set(reason); }
 
  private:
   template <class Test>
   void wait_until(const Test& test, Deadline deadline);
 
-  StopSign stop_;
+  AbortFlag aborted_;
   bool failed_ = false;  // something may be under way that nobody waits for
 };
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lib/base/log.h"
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 #include "lib/collective/engine/shared_memory/rehearsal.h"
 #include "lib/transport/arena/shared_arena.h"
 #include "lib/transport/context.h"
@@ -40,27 +40,27 @@ int place_of(int value, const std::vector<int>& values) {
 }
 
 // What a rank says to a split.
-struct Wish {
+struct SplitRequest {
   int64_t color = 0;
   int64_t key = 0;
   int64_t next_group = 0;
 };
 
 // Group ranks of those with this color, ordered by (key, rank).
-std::vector<int> with_color(int color, const std::vector<Wish>& wishes) {
+std::vector<int> with_color(int color, const std::vector<SplitRequest>& requests) {
   std::vector<int> ranks;
-  for (size_t i = 0; i < wishes.size(); ++i) {
-    if (wishes[i].color == color) ranks.push_back(int(i));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].color == color) ranks.push_back(int(i));
   }
   std::stable_sort(ranks.begin(), ranks.end(),
-                   [&](int a, int b) { return wishes[size_t(a)].key < wishes[size_t(b)].key; });
+                   [&](int a, int b) { return requests[size_t(a)].key < requests[size_t(b)].key; });
   return ranks;
 }
 
 }  // namespace
 
-NativeEngine::Link::Link(std::unique_ptr<Transport> transport_in, Device& device_in,
-                         Profile profile_in, FlightRecorder* recorder_in)
+NativeEngine::EngineState::EngineState(std::unique_ptr<Transport> transport_in, Device& device_in,
+                                       Profile profile_in, FlightRecorder* recorder_in)
     : transport(std::move(transport_in)),
       device(device_in),
       profile(std::make_shared<Profile>(std::move(profile_in))),
@@ -69,47 +69,48 @@ NativeEngine::Link::Link(std::unique_ptr<Transport> transport_in, Device& device
                    : own_recorder.emplace(transport->rank(), transport->world_size())) {}
 
 NativeEngine::NativeEngine(std::unique_ptr<Transport> transport, Device& device,
-                           const ChoiceSettings& settings, const Profile& profile,
+                           const SelectionSettings& settings, const Profile& profile,
                            FlightRecorder* recorder, RankPlan plan)
-    : NativeEngine(std::make_shared<Link>(std::move(transport), device, profile, recorder),
+    : NativeEngine(std::make_shared<EngineState>(std::move(transport), device, profile, recorder),
                    settings, {}, 0, std::move(plan), {}) {}
 
-NativeEngine::NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings,
+NativeEngine::NativeEngine(std::shared_ptr<EngineState> state, const SelectionSettings& settings,
                            std::vector<int> members, int group, RankPlan rank_plan, Costs costs)
-    : link_(std::move(link)),
+    : state_(std::move(state)),
       settings_(settings),
-      members_(members.empty() ? everybody(link_->transport->world_size()) : std::move(members)),
-      rank_(place_of(link_->transport->rank(), members_)),
+      members_(members.empty() ? everybody(state_->transport->world_size()) : std::move(members)),
+      rank_(place_of(state_->transport->rank(), members_)),
       group_(group),
-      hosts_(hosts_of(*link_->transport, members_)),
+      hosts_(hosts_of(*state_->transport, members_)),
       rank_plan_(std::move(rank_plan)),
       costs_(std::move(costs)),
-      executor_(*link_->transport, link_->device, link_->recorder, members_, rank_),
+      executor_(*state_->transport, state_->device, state_->recorder, members_, rank_),
       message_numbers_(members_.size()) {
-  link_->recorder.define_group(uint8_t(group_), members_.front(), int(members_.size()));
-  SharedArena* arena = link_->transport->shared_arena();
+  state_->recorder.define_group(uint8_t(group_), members_.front(), int(members_.size()));
+  SharedArena* arena = state_->transport->shared_arena();
   if (all_share(arena, members_)) {
     if (group_ < SharedArena::kGroups) {
-      shared_.emplace(*arena, link_->recorder, members_, rank_, group_);
+      shared_.emplace(*arena, state_->recorder, members_, rank_, group_);
     } else if (rank_ == 0) {
       log_warn(
           "communicator: more than {} groups; this one sends messages instead of sharing memory",
           SharedArena::kGroups);
     }
   }
-  if (costs_.profile == nullptr) costs_.profile = link_->profile;
+  if (costs_.profile == nullptr) costs_.profile = state_->profile;
   if (shared_) {
     shared_->use_tiles_of(costs_.tile_bytes);
-    limits_ = {.ranks = world_size(), .kernel = costs_.kernel, .crowded = arena->crowded()};
+    limits_ = {
+        .ranks = world_size(), .kernel = costs_.kernel, .oversubscribed = arena->oversubscribed()};
   }
-  use(settings);
+  set_selection(settings);
   make_model();
 }
 
 void NativeEngine::make_model() {
   model_.emplace(GroupTopology{.world_size = world_size(),
                                .hosts = hosts_,
-                               .transport = link_->transport->name(),
+                               .transport = state_->transport->name(),
                                .shared_arena = shared_.has_value(),
                                .orders = orders_of(rank_plan_)},
                  *costs_.profile);
@@ -118,15 +119,15 @@ void NativeEngine::make_model() {
 void NativeEngine::meet(Deadline deadline) {
   costs_.measures = true;
   if (!shared_ || costs_.met) return;
-  const std::string_view transport = link_->transport->name();
+  const std::string_view transport = state_->transport->name();
   const Profile& known = *costs_.profile;
   const bool calibrated =
       messages_compete(known, transport, world_size()) && known.machine.cpu == this_machine().cpu;
-  FlightRecorder unseen(link_->recorder.rank(), link_->transport->world_size());
+  FlightRecorder unseen(state_->recorder.rank(), state_->transport->world_size());
   shared_->report_to(unseen);
-  Rehearsal done = rehearse(*shared_, *link_->transport->shared_arena(), rank_, world_size(),
+  Rehearsal done = rehearse(*shared_, *state_->transport->shared_arena(), rank_, world_size(),
                             calibrated ? 0 : kRehearsalSeconds, deadline);
-  shared_->report_to(link_->recorder);
+  shared_->report_to(state_->recorder);
   done.ways.transport = std::string(transport);
   const LinkClass& ways = calibrated ? *find_ways(known, transport, world_size()) : done.ways;
   costs_ = {.profile = ways.curves.empty()
@@ -138,33 +139,33 @@ void NativeEngine::meet(Deadline deadline) {
             .tile_bytes = done.tile_bytes};
   limits_.kernel = done.kernel;
   make_model();
-  use(settings_);
+  set_selection(settings_);
   if (rank_ == 0 && !calibrated)
     log_info("{} ranks share memory; measured in {:.1f} ms: {}", world_size(), done.seconds * 1e3,
              summary(done));
 }
 
-std::string_view NativeEngine::transport_name() const { return link_->transport->name(); }
+std::string_view NativeEngine::transport_name() const { return state_->transport->name(); }
 
 // Ranks do not know of each other whether their memory is the communicator's until they meet.
 bool NativeEngine::execute_shared(const Call& call, ConstMemory input, Memory output,
                                   Deadline deadline) {
   if (call.collective == Collective::kBarrier)
     return shared_->execute(call, input, output, deadline, {});
-  const Known& known = find_known(call);
-  const bool shares_ordinary = known.ways.ordinary != SharedWay::kMessages;
-  if (!shares_ordinary && known.ways.communicator == SharedWay::kMessages) return false;
-  if (!shared_->execute(call, input, output, deadline, known.ways)) return false;
-  auto& bytes = link_->shared_bytes;  // written by one thread at a time; an atomic add is a fence
-  const uint64_t sent = (shares_ordinary ? known.ordinary : known.communicator)->bytes_sent;
+  const CachedPlans& plans = plans_for(call);
+  const bool shares_ordinary = plans.ways.ordinary != SharedWay::kMessages;
+  if (!shares_ordinary && plans.ways.communicator == SharedWay::kMessages) return false;
+  if (!shared_->execute(call, input, output, deadline, plans.ways)) return false;
+  auto& bytes = state_->shared_bytes;  // written by one thread at a time; an atomic add is a fence
+  const uint64_t sent = (shares_ordinary ? plans.ordinary : plans.communicator)->bytes_sent;
   bytes.store(bytes.load(std::memory_order_relaxed) + sent, std::memory_order_relaxed);
   return true;
 }
 
 void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
   if (shared_ && execute_shared(call, input, output, deadline)) return;
-  const Plan& chosen = find_known(call).ordinary->plan;
-  link_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), Deadline::Clock::now());
+  const AlgorithmPlan& chosen = plans_for(call).ordinary->plan;
+  state_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), Deadline::Clock::now());
   executor_.execute(
       {.algorithm = chosen.algorithm,
        .call = call,
@@ -174,13 +175,14 @@ void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, D
        .input = input,
        .output = output,
        .deadline = deadline});
-  link_->recorder.done();
+  state_->recorder.done();
 }
 
-const NativeEngine::Known& NativeEngine::find_known(const Call& call) {
-  if (is_alike(last_.call, call)) return last_;
-  last_ = {
-      .call = call, .ordinary = &find_plan(call, true), .communicator = &find_plan(call, false)};
+const NativeEngine::CachedPlans& NativeEngine::plans_for(const Call& call) {
+  if (same_signature(last_.call, call)) return last_;
+  last_ = {.call = call,
+           .ordinary = &plan_for(call, MemoryOrigin::kOrdinary),
+           .communicator = &plan_for(call, MemoryOrigin::kCommunicator)};
   last_.ways = {.communicator = last_.communicator->plan.way,
                 .ordinary = last_.ordinary->plan.way,
                 .kernel = limits_.kernel,
@@ -188,19 +190,18 @@ const NativeEngine::Known& NativeEngine::find_known(const Call& call) {
   return last_;
 }
 
-const NativeEngine::Chosen& NativeEngine::find_plan(const Call& call, bool staged) {
-  const size_t bytes = call.count * size_of(call.dtype);
-  const std::array<uint64_t, 5> key = {uint64_t(call.collective), uint64_t(call.dtype), bytes,
-                                       uint64_t(call.root), uint64_t{staged}};
+const NativeEngine::CachedPlan& NativeEngine::plan_for(const Call& call, MemoryOrigin origin) {
+  const std::array<uint64_t, 5> key = {uint64_t(call.collective), uint64_t(call.dtype),
+                                       call.bytes(), uint64_t(call.root), uint64_t(origin)};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
-  Plan plan = choose_sharing(call, settings_, *model_, *costs_.profile, limits_, staged);
+  AlgorithmPlan plan = select_with_sharing(call, settings_, *model_, limits_, origin);
   const CallShape shape = shape_of(call, plan, model_->topology());
   const uint64_t sent = elements_sent(*plan.algorithm, rank_, shape) * size_of(call.dtype);
-  return plans_.emplace(key, Chosen{std::move(plan), sent}).first->second;
+  return plans_.emplace(key, CachedPlan{std::move(plan), sent}).first->second;
 }
 
-void NativeEngine::use(const ChoiceSettings& settings) {
+void NativeEngine::set_selection(const SelectionSettings& settings) {
   check_algorithm_name(settings.algorithm);
   settings_ = settings;
   limits_.wanted = wanted_way(settings);
@@ -209,9 +210,9 @@ void NativeEngine::use(const ChoiceSettings& settings) {
 }
 
 void NativeEngine::exchange(std::span<const PeerMessage> messages, Deadline deadline) {
-  Transport& transport = *link_->transport;
+  Transport& transport = *state_->transport;
   transport.on_unexpected({});
-  link_->recorder.enter(describe(messages), uint8_t(group_), Deadline::Clock::now());
+  state_->recorder.enter(describe(messages), uint8_t(group_), Deadline::Clock::now());
   std::vector<Ticket> tickets;
   for (const PeerMessage& message : messages) {
     const int peer = members_[size_t(message.peer)];
@@ -221,16 +222,16 @@ void NativeEngine::exchange(std::span<const PeerMessage> messages, Deadline dead
                                     : transport.recv(peer, tag, message.data));
   }
   for (size_t i = 0; i < tickets.size(); ++i) {
-    link_->recorder.step(int(i), members_[size_t(messages[i].peer)]);
+    state_->recorder.step(int(i), members_[size_t(messages[i].peer)]);
     transport.wait(tickets[i], deadline);
   }
-  link_->recorder.done();
+  state_->recorder.done();
 }
 
 // For the recorder.
 PeerCall NativeEngine::describe(std::span<const PeerMessage> messages) {
   using enum PeerCall::Kind;
-  PeerCall call{.kind = kMessages, .count = messages.size(), .sequence = link_->exchanges++};
+  PeerCall call{.kind = kMessages, .count = messages.size(), .sequence = state_->exchanges++};
   if (messages.size() > 2) return call;
   for (const PeerMessage& message : messages) {
     int& peer = message.sends ? call.to : call.from;
@@ -245,45 +246,45 @@ PeerCall NativeEngine::describe(std::span<const PeerMessage> messages) {
 
 std::unique_ptr<Engine> NativeEngine::split(int color, int key, uint32_t sequence,
                                             Deadline deadline) {
-  std::vector<Wish> wishes(members_.size());
-  Wish& mine = wishes[size_t(rank_)];
-  mine = {color, key, link_->next_group};
+  std::vector<SplitRequest> requests(members_.size());
+  SplitRequest& mine = requests[size_t(rank_)];
+  mine = {color, key, state_->next_group};
   const Call call{.collective = Collective::kAllGather,
                   .dtype = DType::kU8,
-                  .count = wishes.size() * sizeof mine,
+                  .count = requests.size() * sizeof mine,
                   .sequence = sequence};
-  execute(call, {reinterpret_cast<const std::byte*>(&mine), sizeof mine}, memory_of(wishes),
+  execute(call, {reinterpret_cast<const std::byte*>(&mine), sizeof mine}, memory_of(requests),
           deadline);
   int64_t group = 0;
-  for (const Wish& wish : wishes) group = std::max(group, wish.next_group);
+  for (const SplitRequest& request : requests) group = std::max(group, request.next_group);
   if (group >= kMaxGroups) {
     fail(ErrorKind::kUsage, "split a communicator: {} groups are the most that ranks can have",
          kMaxGroups);
   }
-  link_->next_group = int(group) + 1;
+  state_->next_group = int(group) + 1;
   if (color < 0) return nullptr;
-  std::vector<int> members = with_color(color, wishes);
+  std::vector<int> members = with_color(color, requests);
   RankPlan rank_plan = plan_of_members(rank_plan_, members);
   for (int& member : members) member = members_[size_t(member)];
-  std::unique_ptr<NativeEngine> part(new NativeEngine(link_, settings_, std::move(members),
+  std::unique_ptr<NativeEngine> part(new NativeEngine(state_, settings_, std::move(members),
                                                       int(group), std::move(rank_plan), costs_));
   if (costs_.measures) part->meet(deadline);
   return part;
 }
 
 CommunicatorMemory NativeEngine::allocate(size_t bytes) {
-  if (SharedArena* arena = link_->transport->shared_arena()) return {*arena, bytes};
-  return CommunicatorMemory(link_->device.allocate(bytes, MemoryKind::kCommunication));
+  if (SharedArena* arena = state_->transport->shared_arena()) return {*arena, bytes};
+  return CommunicatorMemory(state_->device.allocate(bytes, MemoryKind::kCommunication));
 }
 
 WireCounters NativeEngine::counters() const {
-  WireCounters counters = link_->transport->counters();
-  counters.bytes_sent += link_->shared_bytes.load(std::memory_order_relaxed);
+  WireCounters counters = state_->transport->counters();
+  counters.bytes_sent += state_->shared_bytes.load(std::memory_order_relaxed);
   return counters;
 }
 
 uint64_t NativeEngine::bytes_sent_between_hosts() const {
-  const Transport& transport = *link_->transport;
+  const Transport& transport = *state_->transport;
   const auto hosts = transport.hosts();
   uint64_t bytes = 0;
   for (size_t peer = 0; peer < hosts.size(); ++peer) {
@@ -292,6 +293,6 @@ uint64_t NativeEngine::bytes_sent_between_hosts() const {
   return bytes;
 }
 
-void NativeEngine::abort(std::string_view reason) noexcept { link_->transport->abort(reason); }
+void NativeEngine::abort(std::string_view reason) noexcept { state_->transport->abort(reason); }
 
 }  // namespace gxp

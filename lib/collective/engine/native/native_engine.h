@@ -14,7 +14,7 @@
 #include "lib/collective/engine/native/executor.h"
 #include "lib/collective/engine/shared_memory/shared_executor.h"
 #include "lib/collective/flight/flight_recorder.h"
-#include "lib/collective/tune/shared_choice.h"
+#include "lib/collective/tune/shared_selection.h"
 #include "lib/device/device.h"
 #include "lib/topo/rings/rank_plan.h"
 
@@ -25,8 +25,9 @@ class NativeEngine final : public Engine {
   // All ranks of the transport. Borrows the device, which gives the scratch memory and counts it as
   // kCommunication, and the recorder; null: it has one of its own. An empty plan: rings go by rank,
   // groups are hosts. kConfig: there is no such algorithm.
-  NativeEngine(std::unique_ptr<Transport> transport, Device& device, const ChoiceSettings& settings,
-               const Profile& profile, FlightRecorder* recorder = nullptr, RankPlan plan = {});
+  NativeEngine(std::unique_ptr<Transport> transport, Device& device,
+               const SelectionSettings& settings, const Profile& profile,
+               FlightRecorder* recorder = nullptr, RankPlan plan = {});
 
   // Finds out what is faster here where ranks share memory (rehearsal.h), unless the profile knows:
   // some 5 ms. All ranks call it before their first call; groups that are split off know it too.
@@ -43,10 +44,10 @@ class NativeEngine final : public Engine {
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes) override;
-  void use(const ChoiceSettings& settings) override;
-  [[nodiscard]] Plan plan(const Call& call, bool staged) override {
-    const Known& known = find_known(call);
-    return (staged ? known.ordinary : known.communicator)->plan;
+  void set_selection(const SelectionSettings& settings) override;
+  [[nodiscard]] AlgorithmPlan plan(const Call& call, MemoryOrigin origin) override {
+    const CachedPlans& plans = plans_for(call);
+    return (origin == MemoryOrigin::kOrdinary ? plans.ordinary : plans.communicator)->plan;
   }
   [[nodiscard]] WireCounters counters() const override;
   [[nodiscard]] uint64_t bytes_sent_between_hosts() const override;
@@ -54,9 +55,9 @@ class NativeEngine final : public Engine {
 
  private:
   // What the engines of all groups have in common.
-  struct Link {
-    Link(std::unique_ptr<Transport> transport_in, Device& device_in, Profile profile_in,
-         FlightRecorder* recorder_in);
+  struct EngineState {
+    EngineState(std::unique_ptr<Transport> transport_in, Device& device_in, Profile profile_in,
+                FlightRecorder* recorder_in);
     std::unique_ptr<Transport> transport;
     Device& device;
     std::shared_ptr<const Profile> profile;  // owners: the engines
@@ -75,27 +76,27 @@ class NativeEngine final : public Engine {
     size_t tile_bytes = SharedExecutor::kMostTileBytes;
   };
   // No members: all ranks of the transport.
-  NativeEngine(std::shared_ptr<Link> link, const ChoiceSettings& settings, std::vector<int> members,
-               int group, RankPlan rank_plan, Costs costs);
+  NativeEngine(std::shared_ptr<EngineState> state, const SelectionSettings& settings,
+               std::vector<int> members, int group, RankPlan rank_plan, Costs costs);
   void make_model();
-  struct Chosen {
-    Plan plan;
+  struct CachedPlan {
+    AlgorithmPlan plan;
     uint64_t bytes_sent = 0;  // by this rank
   };
   // For a call on ordinary memory, and on the communicator's.
-  struct Known {
+  struct CachedPlans {
     Call call{.root = -1};
-    const Chosen* ordinary = nullptr;
-    const Chosen* communicator = nullptr;
+    const CachedPlan* ordinary = nullptr;
+    const CachedPlan* communicator = nullptr;
     SharedWays ways{};
   };
-  const Known& find_known(const Call& call);
-  const Chosen& find_plan(const Call& call, bool staged);
+  const CachedPlans& plans_for(const Call& call);
+  const CachedPlan& plan_for(const Call& call, MemoryOrigin origin);
   bool execute_shared(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
 
-  std::shared_ptr<Link> link_;  // owners: this engine and those split from it
-  ChoiceSettings settings_;
+  std::shared_ptr<EngineState> state_;  // owners: this engine and those split from it
+  SelectionSettings settings_;
   std::vector<int> members_;  // ranks of the transport
   int rank_;                  // among them
   int group_;
@@ -107,8 +108,8 @@ class NativeEngine final : public Engine {
   Executor executor_;
   std::optional<SharedExecutor> shared_;
   std::vector<std::array<uint32_t, 2>> message_numbers_;  // by member: sent to it, received from it
-  std::map<std::array<uint64_t, 5>, Chosen> plans_;
-  Known last_;  // callers repeat their calls
+  std::map<std::array<uint64_t, 5>, CachedPlan> plans_;
+  CachedPlans last_;  // callers repeat their calls
 };
 
 }  // namespace gxp

@@ -8,9 +8,9 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/collective/engine/direct_exchange.h"
+#include "lib/collective/engine/abort_flag.h"
 #include "lib/collective/engine/nccl/nccl_reduction.h"
-#include "lib/collective/engine/stop_sign.h"
+#include "lib/collective/engine/pairwise.h"
 
 namespace gxp {
 namespace {
@@ -18,30 +18,30 @@ namespace {
 class NcclEngine final : public LibraryEngine {
  public:
   // What the engines of all groups have in common.
-  struct Link {
+  struct EngineState {
     NcclLibrary library;
     std::unique_ptr<NcclQueue> queue;
-    Device& device;                  // of allocate()
-    std::shared_ptr<StopSign> stop;  // owners: this and the store's alarm
-    int host = 0;                    // of this rank
+    Device& device;                      // of allocate()
+    std::shared_ptr<AbortFlag> aborted;  // owners: this and the store's alarm
+    int host = 0;                        // of this rank
   };
   // Takes the communicator, which may still be in progress.
-  NcclEngine(std::shared_ptr<Link> link, NcclComm* comm, Deadline deadline);
+  NcclEngine(std::shared_ptr<EngineState> state, NcclComm* comm, Deadline deadline);
   NcclEngine(const NcclEngine&) = delete;
   NcclEngine& operator=(const NcclEngine&) = delete;
   ~NcclEngine() override;
 
-  [[nodiscard]] bool reaches(MemorySpace /*space*/) const override { return true; }
+  [[nodiscard]] bool supports_memory(MemorySpace /*space*/) const override { return true; }
 
   void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
   void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
-  void abort(std::string_view reason) noexcept override { link_->stop->raise(reason); }
+  void abort(std::string_view reason) noexcept override { state_->aborted->set(reason); }
 
  private:
-  [[nodiscard]] const NcclFunctions& nccl() const { return link_->library.functions(); }
-  void check(NcclResult result) const { link_->library.check(result, "call NCCL"); }
+  [[nodiscard]] const NcclFunctions& nccl() const { return state_->library.functions(); }
+  void check(NcclResult result) const { state_->library.check(result, "call NCCL"); }
   void find_place(Deadline deadline);
   void wait(Deadline deadline);
   [[nodiscard]] bool settled();
@@ -49,20 +49,20 @@ class NcclEngine final : public LibraryEngine {
   void start_reduction(const Call& call, ConstMemory input, Memory output, NcclOp op);
   void start_reduce_scatter(const Call& call, ConstMemory input, Memory output, NcclOp op);
   void start_all_gather(const Call& call, ConstMemory input, Memory output);
-  void start_direct(const Call& call, ConstMemory input, Memory output);
+  void start_pairwise(const Call& call, ConstMemory input, Memory output);
   void start_messages(std::span<const PeerMessage> messages);
   [[nodiscard]] Memory staging(Buffer& buffer, size_t bytes);
   [[nodiscard]] ConstMemory on_gpu(ConstMemory input, bool always);
 
-  std::shared_ptr<Link> link_;  // owners: this engine and those split from it
+  std::shared_ptr<EngineState> state_;  // owners: this engine and those split from it
   NcclComm* comm_;
   bool failed_ = true;  // until it works: only an abort ends the communicator
   Buffer staged_input_;
   Buffer staged_output_;
 };
 
-NcclEngine::NcclEngine(std::shared_ptr<Link> link, NcclComm* comm, Deadline deadline)
-    : LibraryEngine("nccl", "NCCL", link->device), link_(std::move(link)), comm_(comm) {
+NcclEngine::NcclEngine(std::shared_ptr<EngineState> state, NcclComm* comm, Deadline deadline)
+    : LibraryEngine("nccl", "NCCL", state->device), state_(std::move(state)), comm_(comm) {
   try {
     find_place(deadline);
   } catch (...) {  // there will be no destructor
@@ -78,7 +78,7 @@ void NcclEngine::find_place(Deadline deadline) {
   std::vector<int> numbers(size_t(world_size_), 0);
   const Call call{
       .collective = Collective::kAllGather, .dtype = DType::kI32, .count = numbers.size()};
-  const ConstMemory mine{reinterpret_cast<const std::byte*>(&link_->host), sizeof(int)};
+  const ConstMemory mine{reinterpret_cast<const std::byte*>(&state_->host), sizeof(int)};
   execute(call, mine, memory_of(numbers), deadline);
   hosts_ = number_hosts(numbers);
 }
@@ -86,7 +86,7 @@ void NcclEngine::find_place(Deadline deadline) {
 NcclEngine::~NcclEngine() {
   constexpr auto kPatience = std::chrono::seconds(5);
   try {
-    if (!failed_ && !link_->stop->raised()) {
+    if (!failed_ && !state_->aborted->is_set()) {
       check(nccl().finalize(comm_));
       wait(Deadline::after(kPatience));
       nccl().destroy(comm_);
@@ -103,25 +103,25 @@ bool NcclEngine::settled() {
   NcclResult state = NcclResult::kSuccess;
   check(nccl().get_async_error(comm_, &state));
   check(state);
-  return state == NcclResult::kSuccess && link_->queue->done();
+  return state == NcclResult::kSuccess && state_->queue->done();
 }
 
 void NcclEngine::wait(Deadline deadline) {
   failed_ = true;
   wait_for_ranks(
-      "NCCL", *link_->stop, [this] { return settled(); }, deadline);
+      "NCCL", *state_->aborted, [this] { return settled(); }, deadline);
   failed_ = false;
 }
 
 Memory NcclEngine::staging(Buffer& buffer, size_t bytes) {
-  return grow(buffer, bytes, link_->queue->device(), MemoryKind::kCommunication);
+  return grow(buffer, bytes, state_->queue->device(), MemoryKind::kCommunication);
 }
 
 // Where it is, or, if it is host memory, a copy.
 ConstMemory NcclEngine::on_gpu(ConstMemory input, bool always) {
   if (!always && input.space != MemorySpace::kHost) return input;
   const Memory copy = staging(staged_input_, input.bytes);
-  if (copy.bytes > 0) link_->queue->copy(copy, input);
+  if (copy.bytes > 0) state_->queue->copy(copy, input);
   return copy;
 }
 
@@ -138,17 +138,17 @@ void NcclEngine::execute(const Call& call, ConstMemory input, Memory output, Dea
   start(call, from, to);
   wait(deadline);
   if (!host || output.bytes == 0) return;
-  link_->queue->copy(output, to);
+  state_->queue->copy(output, to);
   wait(deadline);
 }
 
 void NcclEngine::start(const Call& call, ConstMemory input, Memory output) {
-  const NcclStream stream = link_->queue->stream();
+  const NcclStream stream = state_->queue->stream();
   switch (call.collective) {
     case Collective::kAllReduce:
     case Collective::kReduce:
     case Collective::kReduceScatter: {
-      const NcclReduction reduction(link_->library, comm_, call);
+      const NcclReduction reduction(state_->library, comm_, call);
       if (call.collective == Collective::kReduceScatter)
         return start_reduce_scatter(call, input, output, reduction.get());
       return start_reduction(call, input, output, reduction.get());
@@ -161,7 +161,7 @@ void NcclEngine::start(const Call& call, ConstMemory input, Memory output) {
     case Collective::kGather:
     case Collective::kScatter:
     case Collective::kAllToAll:
-      return start_direct(call, input, output);
+      return start_pairwise(call, input, output);
     case Collective::kBarrier: {
       const Memory word = staging(staged_output_, 1);
       return check(nccl().all_reduce(word.data, word.data, 1, NcclType::kUint8, NcclOp::kMax, comm_,
@@ -173,7 +173,7 @@ void NcclEngine::start(const Call& call, ConstMemory input, Memory output) {
 // An all-reduce, or a reduce to the root.
 void NcclEngine::start_reduction(const Call& call, ConstMemory input, Memory output, NcclOp op) {
   const NcclType type = nccl_type(call.dtype);
-  const NcclStream stream = link_->queue->stream();
+  const NcclStream stream = state_->queue->stream();
   check(
       call.collective == Collective::kAllReduce
           ? nccl().all_reduce(input.data, output.data, call.count, type, op, comm_, stream)
@@ -183,12 +183,12 @@ void NcclEngine::start_reduction(const Call& call, ConstMemory input, Memory out
 void NcclEngine::start_reduce_scatter(const Call& call, ConstMemory input, Memory output,
                                       NcclOp op) {
   const NcclType type = nccl_type(call.dtype);
-  const NcclStream stream = link_->queue->stream();
+  const NcclStream stream = state_->queue->stream();
   const Chunks chunks(call.count, world_size_);
   if (call.count % size_t(world_size_) == 0)
     return check(nccl().reduce_scatter(input.data, output.data, chunks[rank_].count, type, op,
                                        comm_, stream));
-  NcclGroup group(link_->library);
+  NcclGroup group(state_->library);
   for (int root = 0; root < world_size_; ++root) {
     const Range chunk = chunks[root];
     if (chunk.count == 0) continue;
@@ -201,12 +201,12 @@ void NcclEngine::start_reduce_scatter(const Call& call, ConstMemory input, Memor
 
 void NcclEngine::start_all_gather(const Call& call, ConstMemory input, Memory output) {
   const NcclType type = nccl_type(call.dtype);
-  const NcclStream stream = link_->queue->stream();
+  const NcclStream stream = state_->queue->stream();
   const Chunks chunks(call.count, world_size_);
   if (call.count % size_t(world_size_) == 0)
     return check(
         nccl().all_gather(input.data, output.data, chunks[rank_].count, type, comm_, stream));
-  NcclGroup group(link_->library);
+  NcclGroup group(state_->library);
   for (int root = 0; root < world_size_; ++root) {
     const Range chunk = chunks[root];
     if (chunk.count == 0) continue;
@@ -217,16 +217,16 @@ void NcclEngine::start_all_gather(const Call& call, ConstMemory input, Memory ou
   group.end();
 }
 
-void NcclEngine::start_direct(const Call& call, ConstMemory input, Memory output) {
-  const DirectExchange direct = direct_exchange(call, rank_, world_size_, input, output);
-  if (direct.own_to.bytes > 0 && direct.own_to.data != direct.own_from.data)
-    link_->queue->copy(direct.own_to, direct.own_from);
-  start_messages(direct.messages);
+void NcclEngine::start_pairwise(const Call& call, ConstMemory input, Memory output) {
+  const PairwiseExchange pairwise = pairwise_exchange(call, rank_, world_size_, input, output);
+  if (pairwise.own_to.bytes > 0 && pairwise.own_to.data != pairwise.own_from.data)
+    state_->queue->copy(pairwise.own_to, pairwise.own_from);
+  start_messages(pairwise.messages);
 }
 
 void NcclEngine::start_messages(std::span<const PeerMessage> messages) {
-  const NcclStream stream = link_->queue->stream();
-  NcclGroup group(link_->library);
+  const NcclStream stream = state_->queue->stream();
+  NcclGroup group(state_->library);
   for (const PeerMessage& message : messages) {
     const Memory data = message.data;
     if (data.bytes == 0) continue;
@@ -250,13 +250,14 @@ void NcclEngine::exchange(std::span<const PeerMessage> messages, Deadline deadli
     if (data.space != MemorySpace::kHost) continue;
     message.data = room.slice(offset, data.bytes);
     offset += round_up(data.bytes, kAlignment);
-    if (message.sends && data.bytes > 0) link_->queue->copy(message.data, data);
+    if (message.sends && data.bytes > 0) state_->queue->copy(message.data, data);
   }
   start_messages(staged);
   wait(deadline);
   for (size_t i = 0; i < staged.size(); ++i) {
     const bool arrived = !messages[i].sends && staged[i].data.data != messages[i].data.data;
-    if (arrived && messages[i].data.bytes > 0) link_->queue->copy(messages[i].data, staged[i].data);
+    if (arrived && messages[i].data.bytes > 0)
+      state_->queue->copy(messages[i].data, staged[i].data);
   }
   wait(deadline);
 }
@@ -267,11 +268,11 @@ std::unique_ptr<Engine> NcclEngine::split(int color, int key, uint32_t /*sequenc
   NcclComm* part = nullptr;
   NcclConfig config;
   failed_ = true;
-  static_cast<void>(link_->queue->stream());  // the GPU is this thread's
+  static_cast<void>(state_->queue->stream());  // the GPU is this thread's
   check(nccl().split(comm_, color < 0 ? kNoColor : color, key, &part, &config));
   wait(deadline);
   if (part == nullptr) return nullptr;
-  return std::make_unique<NcclEngine>(link_, part, deadline);
+  return std::make_unique<NcclEngine>(state_, part, deadline);
 }
 
 }  // namespace
@@ -297,9 +298,9 @@ std::unique_ptr<Engine> make_nccl_engine(const NcclLibrary& library,
                                          const TransportContext& ranks) {
   const Hosts hosts = ranks.store->gather("hosts of NCCL's ranks", ranks.host, ranks.deadline);
   const std::vector<int> numbers = number_hosts(hosts);
-  auto stop = std::make_shared<StopSign>();
-  ranks.store->on_abort([stop](const Verdict& verdict) {
-    stop->raise(fmt::format("rank {}: {}", verdict.rank, verdict.reason));
+  auto aborted = std::make_shared<AbortFlag>();
+  ranks.store->on_abort([aborted](const Verdict& verdict) {
+    aborted->set(fmt::format("rank {}: {}", verdict.rank, verdict.reason));
   });
   const NcclUniqueId id = exchange_unique_id(library, *ranks.store, ranks.deadline);
   static_cast<void>(queue->stream());  // the GPU is this thread's
@@ -307,10 +308,10 @@ std::unique_ptr<Engine> make_nccl_engine(const NcclLibrary& library,
   NcclConfig config;
   library.check(library.functions().init_rank(&comm, ranks.world_size, id, ranks.rank, &config),
                 fmt::format("join NCCL {} as rank {}", to_string(library.version()), ranks.rank));
-  auto link = std::shared_ptr<NcclEngine::Link>(
-      new NcclEngine::Link{library, std::move(queue), device, std::move(stop),
-                           numbers.empty() ? 0 : numbers[size_t(ranks.rank)]});
-  return std::make_unique<NcclEngine>(std::move(link), comm, ranks.deadline);
+  auto state = std::shared_ptr<NcclEngine::EngineState>(
+      new NcclEngine::EngineState{library, std::move(queue), device, std::move(aborted),
+                                  numbers.empty() ? 0 : numbers[size_t(ranks.rank)]});
+  return std::make_unique<NcclEngine>(std::move(state), comm, ranks.deadline);
 }
 
 }  // namespace gxp

@@ -114,7 +114,7 @@ class Trials {
   [[nodiscard]] Sizes sizes() const {
     Sizes sizes;
     // Ranks that share CPUs have no time for the largest in small pages.
-    const size_t small = arena_.crowded() ? kSmallPages - 1 : kSmallPages;
+    const size_t small = arena_.oversubscribed() ? kSmallPages - 1 : kSmallPages;
     for (size_t bytes = kSmallestCall; bytes <= small; bytes *= 4) sizes.push_back(bytes);
     sizes.push_back(most_);
     return sizes;
@@ -190,7 +190,8 @@ class Trials {
   }
 
   [[nodiscard]] bool is_possible(SharedWay way, Collective collective, size_t bytes) const {
-    if (way == kCopied) return largest_input(collective, bytes, ranks_) <= most_copied(collective, ranks_);
+    if (way == kCopied)
+      return largest_input(collective, bytes, ranks_) <= most_copied(collective, ranks_);
     if (way == kPlaced) return bytes <= kLargestPlaced;
     return way != kKernel || kernel_;
   }
@@ -222,7 +223,7 @@ class Trials {
       std::vector<double> taken;
       for (int i = 0; i < turns; ++i) {
         for (const SharedWay way : ways) {
-          if (!arena_.crowded()) time(call, way, buffers);
+          if (!arena_.oversubscribed()) time(call, way, buffers);
           taken.push_back(time(call, way, buffers));
         }
       }
@@ -235,7 +236,7 @@ class Trials {
     const auto one_turn = [&] {
       double sum = 0;
       for (const SharedWay way : ways) sum += least_.at({collective, way}).at(bytes);
-      return (arena_.crowded() ? 1 : 2) * std::max(sum, 1e-9);
+      return (arena_.oversubscribed() ? 1 : 2) * std::max(sum, 1e-9);
     };
     take_turns(1);
     const int more = std::clamp(int(seconds / one_turn()), bytes < most_ ? 1 : 0, kMostTimes);
@@ -318,17 +319,17 @@ Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
     members.push_back(rank);
     processes.push_back(kernel_copies ? getpid() : 0);
   }
-  const bool crowded = world_size > usable_cpus();
+  const bool oversubscribed = world_size > usable_cpus();
   std::vector<Rehearsal> done(members.size());
   std::vector<std::exception_ptr> errors(members.size());
   const Deadline deadline = Deadline::after(std::chrono::seconds(5));
   const auto take_part = [&](int rank) {
     try {
-      if (!crowded) run_on_cpu(rank);
+      if (!oversubscribed) run_on_cpu(rank);
       std::vector<ShmSegment> mapped;
       for (const ShmSegment& segment : segments)
         mapped.push_back(ShmSegment::map(Fd(dup(segment.fd())), bytes));
-      SharedArena arena(rank, std::move(mapped), processes, crowded);
+      SharedArena arena(rank, std::move(mapped), processes, oversubscribed);
       Yields waiter;
       arena.attach(waiter);
       FlightRecorder recorder(rank, world_size);

@@ -13,7 +13,7 @@ SharedExecutor::SharedExecutor(SharedArena& arena, FlightRecorder& recorder,
 
 SharedExecutor::CachedCall& SharedExecutor::find(const Call& call) {
   for (auto& cached : cached_) {
-    if (cached && is_alike(cached->shape.call, call)) return *cached;
+    if (cached && same_signature(cached->shape.call, call)) return *cached;
   }
   auto& cached = cached_[next_cached_++ % cached_.size()];
   const int ranks = sync_.world_size();

@@ -59,7 +59,7 @@ TiledWay::Tiling TiledWay::cut(const Invocation& inv) const {
   const Collective collective = inv.call.collective;
   const bool whole = collective == kBroadcast || collective == kAllGather || collective == kGather;
   // Ranks that share CPUs cannot work on one tile while another is on its way.
-  const size_t tile_bytes = sync_.arena().crowded()
+  const size_t tile_bytes = sync_.arena().oversubscribed()
                                 ? tile_bytes_
                                 : std::clamp(inv.bytes() / 4, kMinTileBytes, tile_bytes_);
   Tiling tiling{.parts = whole ? 1 : uint64_t(sync_.world_size())};

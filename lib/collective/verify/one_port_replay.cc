@@ -1,4 +1,4 @@
-#include "lib/collective/verify/timeline.h"
+#include "lib/collective/verify/one_port_replay.h"
 
 #include <fmt/format.h>
 
@@ -21,12 +21,12 @@ struct Pair {
   size_t taken = 0;
 };
 
-class Replay {
+class Replayer {
  public:
-  explicit Replay(const Schedule& schedule)
+  explicit Replayer(const Schedule& schedule)
       : schedule_(schedule), states_(schedule.size()), pairs_(schedule.size() * schedule.size()) {}
 
-  Timeline run() {
+  OnePortReplay run() {
     const auto world_size = static_cast<int>(schedule_.size());
     for (bool moved = true; moved;) {
       moved = false;
@@ -36,11 +36,11 @@ class Replay {
       const size_t next = state(rank).next;
       if (next < steps_of(rank).size()) report(rank, next, "waits for ever");
     }
-    for (const Message& one : timeline_.messages) {
+    for (const Message& one : replay_.messages) {
       if (one.recv_round > 0) continue;
       report(one.from, one.send_step, fmt::format("rank {} never receives this", one.to));
     }
-    return std::move(timeline_);
+    return std::move(replay_);
   }
 
  private:
@@ -55,7 +55,7 @@ class Replay {
     return pairs_[static_cast<size_t>(from) * schedule_.size() + static_cast<size_t>(to)];
   }
   void report(int rank, size_t step, std::string_view problem) {
-    timeline_.problems.push_back(where(schedule_, rank, step).append(problem));
+    replay_.problems.push_back(where(schedule_, rank, step).append(problem));
   }
 
   // Goes on with `rank` as far as it can; whether it moved.
@@ -78,20 +78,20 @@ class Replay {
 
   void send(int rank, int to) {
     RankProgress& self = state(rank);
-    const size_t index = timeline_.messages.size();
+    const size_t index = replay_.messages.size();
     self.sent = true;
     self.send_round = std::max(self.send_round, self.recv_round) + 1;
     self.untaken.push_back(index);
     link(rank, to).messages.push_back(index);
-    timeline_.messages.push_back({rank, to, self.next, 0, self.send_round, 0});
-    timeline_.events.push_back({StepEvent::Kind::kSend, rank, self.next, index});
+    replay_.messages.push_back({rank, to, self.next, 0, self.send_round, 0});
+    replay_.events.push_back({StepEvent::Kind::kSend, rank, self.next, index});
   }
 
   // False if it must wait: for an earlier message of its own to be taken, or for the one to come.
   bool fill(int rank, const CollectiveStep& step) {
     if (is_sending_from(rank, step.into)) return false;
     if (step.local) {
-      timeline_.events.push_back({StepEvent::Kind::kMove, rank, state(rank).next});
+      replay_.events.push_back({StepEvent::Kind::kMove, rank, state(rank).next});
       return true;
     }
     Pair& incoming = link(step.from, rank);
@@ -102,11 +102,11 @@ class Replay {
 
   void receive(int rank, const CollectiveStep& step, size_t index) {
     RankProgress& self = state(rank);
-    Message& message = timeline_.messages[index];
+    Message& message = replay_.messages[index];
     self.recv_round = std::max(self.recv_round + 1, message.send_round);
     message.recv_round = self.recv_round;
     message.recv_step = self.next;
-    timeline_.events.push_back({StepEvent::Kind::kReceive, rank, self.next, index});
+    replay_.events.push_back({StepEvent::Kind::kReceive, rank, self.next, index});
     const CollectiveStep& sent = sender_step(message);
     if (sent.leaving.count == step.into.count && sent.token == step.token) return;
     report(rank, self.next,
@@ -116,21 +116,21 @@ class Replay {
 
   bool is_sending_from(int rank, Range range) {
     std::vector<size_t>& untaken = state(rank).untaken;
-    std::erase_if(untaken, [&](size_t i) { return timeline_.messages[i].recv_round > 0; });
+    std::erase_if(untaken, [&](size_t i) { return replay_.messages[i].recv_round > 0; });
     return std::ranges::any_of(untaken, [&](size_t i) {
-      return overlap(sender_step(timeline_.messages[i]).leaving, range);
+      return overlap(sender_step(replay_.messages[i]).leaving, range);
     });
   }
 
   const Schedule& schedule_;
   std::vector<RankProgress> states_;
   std::vector<Pair> pairs_;  // from * world_size + to
-  Timeline timeline_;
+  OnePortReplay replay_;
 };
 
 }  // namespace
 
-Timeline make_timeline(const Schedule& schedule) { return Replay(schedule).run(); }
+OnePortReplay replay_one_port(const Schedule& schedule) { return Replayer(schedule).run(); }
 
 std::string where(const Schedule& schedule, int rank, size_t step) {
   return fmt::format("rank {} step {} ({}): ", rank, step,

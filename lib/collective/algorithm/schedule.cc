@@ -1,13 +1,13 @@
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 
 #include <fmt/format.h>
 
 namespace gxp {
 namespace {
 
-class Recorder final : public Primitives {
+class ScheduleWriter final : public Primitives {
  public:
-  Recorder(int rank, int world_size, std::vector<CollectiveStep>& steps)
+  ScheduleWriter(int rank, int world_size, std::vector<CollectiveStep>& steps)
       : rank_(rank), world_size_(world_size), steps_(steps) {}
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int world_size() const override { return world_size_; }
@@ -48,10 +48,10 @@ std::string payload(const CollectiveStep& step, Range range) {
 
 }  // namespace
 
-Schedule record(const Algorithm& algorithm, const CallShape& shape) {
+Schedule record_schedule(const Algorithm& algorithm, const CallShape& shape) {
   Schedule schedule(static_cast<size_t>(shape.world_size));
   for (int rank = 0; rank < shape.world_size; ++rank) {
-    Recorder recorder(rank, shape.world_size, schedule[static_cast<size_t>(rank)]);
+    ScheduleWriter recorder(rank, shape.world_size, schedule[static_cast<size_t>(rank)]);
     algorithm.run(recorder, shape);
   }
   return schedule;

@@ -14,36 +14,36 @@
 namespace gxp {
 
 //   Threads  any.
-class StopSign {
+class AbortFlag {
  public:
   // The first reason is kept.
-  void raise(std::string_view reason) noexcept {
+  void set(std::string_view reason) noexcept {
     const std::lock_guard lock(mutex_);
-    if (!raised_) reason_ = reason;
-    raised_ = true;
+    if (!set_) reason_ = reason;
+    set_ = true;
   }
-  [[nodiscard]] bool raised() const { return raised_; }
-  // Throws kPeer with the reason once it is raised.
+  [[nodiscard]] bool is_set() const { return set_; }
+  // Throws kPeer with the reason once it is set.
   void check() const {
-    if (!raised_) return;
+    if (!set_) return;
     const std::lock_guard lock(mutex_);
     throw Error(ErrorKind::kPeer, reason_);
   }
 
  private:
-  std::atomic<bool> raised_ = false;
+  std::atomic<bool> set_ = false;
   mutable std::mutex mutex_;
   std::string reason_;  // guarded by mutex_
 };
 
 // Returns when done(): tests it until then, since `library` makes progress only while it is called,
-// and other ranks may need this core. Throws kPeer at the deadline and once the sign is raised.
+// and other ranks may need this core. Throws kPeer at the deadline and once the flag is set.
 template <class Done>
-void wait_for_ranks(std::string_view library, const StopSign& stop, const Done& done,
+void wait_for_ranks(std::string_view library, const AbortFlag& aborted, const Done& done,
                     Deadline deadline) {
   Backoff backoff(false, std::chrono::hours(1));
   while (!done()) {
-    stop.check();
+    aborted.check();
     if (deadline.expired())
       fail(
           ErrorKind::kPeer,

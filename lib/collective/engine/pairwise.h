@@ -9,14 +9,14 @@
 
 namespace gxp {
 
-struct DirectExchange {
+struct PairwiseExchange {
   std::vector<PeerMessage> messages;  // of this rank; between two ranks at most one each way
   ConstMemory own_from;               // what this rank gives itself
   Memory own_to;                      // of the same size; may be the same memory
 };
 
 // Of all-gather, gather, scatter and all-to-all; in an all-to-all input and output are apart.
-DirectExchange direct_exchange(const Call& call, int rank, int world_size, ConstMemory input,
-                               Memory output);
+PairwiseExchange pairwise_exchange(const Call& call, int rank, int world_size, ConstMemory input,
+                                   Memory output);
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-#include "lib/colltest/gates.h"
+#include "lib/colltest/pass_criteria.h"
 
 #include <unistd.h>
 #include <cstdio>
@@ -87,13 +87,13 @@ TEST_CASE("a file that is no baseline is refused with its name", "[bench]") {
 TEST_CASE("wrong values, damage and low bandwidth fail a run", "[bench]") {
   auto run = results(1e-3, 1e-3);
   const double busbw = totals_of(run, 2).busbw;
-  CHECK(failures({}, kFacts, run).empty());
-  CHECK(failures({.min_busbw = busbw}, kFacts, run).empty());
-  CHECK(failures({.min_busbw = busbw / 0.91}, kFacts, run).empty());
-  CHECK_FALSE(failures({.min_busbw = busbw / 0.89}, kFacts, run).empty());
+  CHECK(violations({}, kFacts, run).empty());
+  CHECK(violations({.min_busbw = busbw}, kFacts, run).empty());
+  CHECK(violations({.min_busbw = busbw / 0.91}, kFacts, run).empty());
+  CHECK_FALSE(violations({.min_busbw = busbw / 0.89}, kFacts, run).empty());
   run[0].in_place->wrong = 3;
   run[1].out_of_place.out_of_bounds = 1;
-  const auto lines = failures({}, kFacts, run);
+  const auto lines = violations({}, kFacts, run);
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] == "3 wrong elements");
   CHECK_THAT(lines[1], Catch::Contains("1 words outside"));

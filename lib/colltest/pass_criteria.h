@@ -37,7 +37,7 @@ class Baseline {
   std::map<std::string, Times> rows_;  // by what a case is
 };
 
-struct Gates {
+struct PassCriteria {
   // GB/s, the average of each operation; as with NCCL_TESTS_MIN_BW, 10% below it still pass.
   std::optional<double> min_busbw;
   Average average = Average::kMax;  // by whose time
@@ -46,8 +46,8 @@ struct Gates {
 };
 
 // Everything that is wrong with the run, a line each; empty: it passes.
-std::vector<std::string> failures(const Gates& gates, const RunFacts& facts,
-                                  std::span<const CaseResult> results);
+std::vector<std::string> violations(const PassCriteria& criteria, const RunFacts& facts,
+                                    std::span<const CaseResult> results);
 
 // "15%" or "15": 0.15. Nothing if it is not a percentage from 0 up.
 std::optional<double> parse_percentage(const std::string& text);

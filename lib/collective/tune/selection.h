@@ -18,14 +18,14 @@
 namespace gxp {
 
 // What the user may fix; the defaults leave all to the model.
-struct ChoiceSettings {
+struct SelectionSettings {
   std::string algorithm = "auto";  // auto, or a name in algorithms()
   bool layout_invariant = true;    // auto takes only algorithms whose order ignores the layout
   int channels = 0;                // parallel rings; 0: chosen
   size_t segment_bytes = 0;        // unit of pipelining; 0: chosen
 };
 
-struct Plan {
+struct AlgorithmPlan {
   const Algorithm* algorithm = nullptr;
   int channels = 1;
   size_t segment_bytes = 1;      // unit of pipelining; all of the buffer where that does not pay
@@ -36,17 +36,12 @@ struct Plan {
 
 // The shape of a call that runs by a plan; it borrows the topology's vectors. Segments are whole
 // cache lines.
-CallShape shape_of(const Call& call, const Plan& plan, const GroupTopology& topology);
+CallShape shape_of(const Call& call, const AlgorithmPlan& plan, const GroupTopology& topology);
 
-// `bytes` of the logical buffer. A collective that has no algorithm of the wanted name takes its
-// best. `staged`: the call's memory is not from Communicator::allocate().
+// A collective that has no algorithm of the wanted name takes its best.
 // Cost: a few microseconds, and the reason's text.
-Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettings& settings,
-            const CostModel& model, bool staged = false);
-
-// The same for a caller without a model of its own. Cost: the model's.
-Plan choose(Collective collective, DType dtype, size_t bytes, const GroupTopology& topology,
-            const ChoiceSettings& settings, const Profile& profile);
+AlgorithmPlan select_algorithm(const Call& call, const SelectionSettings& settings,
+                               const CostModel& model, MemoryOrigin origin);
 
 // What a user may ask for: "auto", the algorithms, and the ways of shared memory.
 std::vector<std::string> algorithm_choices();

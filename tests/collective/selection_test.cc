@@ -1,4 +1,4 @@
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 
 #include <map>
 #include <string>
@@ -42,17 +42,25 @@ Profile measured_profile() {
   return profile;
 }
 
-Plan plan_for(Collective collective, size_t bytes, int world_size,
-              const ChoiceSettings& settings = {}) {
-  return choose(collective, DType::kF32, bytes, {.world_size = world_size, .transport = "shm"},
-                settings, simple_profile());
+AlgorithmPlan select(Collective collective, size_t bytes, const SelectionSettings& settings,
+                     const CostModel& model, MemoryOrigin origin = MemoryOrigin::kCommunicator) {
+  return select_algorithm({.collective = collective, .dtype = DType::kF32, .count = bytes / 4},
+                          settings, model, origin);
+}
+
+AlgorithmPlan plan_for(Collective collective, size_t bytes, int world_size,
+                       const SelectionSettings& settings = {}) {
+  const Profile profile = simple_profile();
+  return select(collective, bytes, settings,
+                CostModel({.world_size = world_size, .transport = "shm"}, profile));
 }
 
 double seconds(std::string_view name, Collective collective, double bytes,
                const GroupTopology& topology) {
   const Profile profile = simple_profile();
   const CostModel model(topology, profile);
-  return model.seconds(*find_algorithm(name, collective), bytes, bytes, false);
+  return model.seconds(*find_algorithm(name, collective), bytes, bytes,
+                       MemoryOrigin::kCommunicator);
 }
 
 }  // namespace
@@ -93,7 +101,7 @@ TEST_CASE("every collective has a plan at every size and number of ranks", "[col
   for (const Collective collective : collectives()) {
     for (const int world_size : {1, 2, 3, 5, 8, 100}) {
       for (const size_t bytes : {size_t{0}, size_t{8}, size_t{64} << 20}) {
-        const Plan plan = plan_for(collective, bytes, world_size);
+        const AlgorithmPlan plan = plan_for(collective, bytes, world_size);
         CAPTURE(to_string(collective), world_size, bytes);
         REQUIRE(plan.algorithm != nullptr);
         CHECK(plan.algorithm->collective == collective);
@@ -106,8 +114,8 @@ TEST_CASE("every collective has a plan at every size and number of ranks", "[col
 }
 
 TEST_CASE("the same question has the same answer", "[collective]") {
-  const Plan first = plan_for(Collective::kAllReduce, 4096, 8);
-  const Plan second = plan_for(Collective::kAllReduce, 4096, 8);
+  const AlgorithmPlan first = plan_for(Collective::kAllReduce, 4096, 8);
+  const AlgorithmPlan second = plan_for(Collective::kAllReduce, 4096, 8);
   CHECK(first.algorithm == second.algorithm);
   CHECK(first.reason == second.reason);
   CHECK(first.predicted_seconds == second.predicted_seconds);
@@ -121,7 +129,7 @@ TEST_CASE("the predicted time does not fall with size", "[collective]") {
         for (const double segment : {1e9, 65536.0}) {
           double before = 0;
           for (double bytes = 1; bytes < 1e9; bytes *= 1.7) {
-            const double now = model.seconds(algorithm, bytes, segment, true);
+            const double now = model.seconds(algorithm, bytes, segment, MemoryOrigin::kOrdinary);
             CAPTURE(algorithm.name, to_string(algorithm.collective), world_size, bytes, segment);
             CHECK(now >= before * (1 - 1e-12));
             before = now;
@@ -133,8 +141,8 @@ TEST_CASE("the predicted time does not fall with size", "[collective]") {
 }
 
 TEST_CASE("a wanted algorithm is taken where the collective has it", "[collective]") {
-  const ChoiceSettings ring{.algorithm = "ring"};
-  const Plan all_reduce = plan_for(Collective::kAllReduce, 8, 4, ring);
+  const SelectionSettings ring{.algorithm = "ring"};
+  const AlgorithmPlan all_reduce = plan_for(Collective::kAllReduce, 8, 4, ring);
   CHECK(all_reduce.algorithm->name == "ring");  // although its order depends on the layout
   CHECK(contains(all_reduce.reason, "asked for"));
   CHECK(plan_for(Collective::kBarrier, 0, 4, ring).algorithm->name != "ring");
@@ -145,8 +153,9 @@ TEST_CASE("an order that depends on the layout is taken only where that is allow
   const auto plan = [&](const std::vector<int>& hosts, bool invariant) {
     const GroupTopology topology{
         .world_size = int(hosts.size()), .hosts = hosts, .transport = "tcp"};
-    return choose(Collective::kAllReduce, DType::kF32, 64 << 20, topology,
-                  {.layout_invariant = invariant}, simple_profile());
+    const Profile profile = simple_profile();
+    return select(Collective::kAllReduce, 64 << 20, {.layout_invariant = invariant},
+                  CostModel(topology, profile));
   };
   const std::vector<int> threes = {0, 0, 0, 1, 1, 1};
   CHECK(plan(threes, true).algorithm->layout_invariant);
@@ -163,10 +172,10 @@ TEST_CASE("only a ring has channels", "[collective]") {
 }
 
 TEST_CASE("a pipelined tree gets segments, if it is long enough", "[collective]") {
-  const ChoiceSettings tree{.algorithm = "double-tree"};
+  const SelectionSettings tree{.algorithm = "double-tree"};
   CHECK(plan_for(Collective::kBroadcast, 64 << 20, 8, tree).segment_bytes < (64 << 20));
   CHECK(plan_for(Collective::kBroadcast, 64, 8, tree).segment_bytes == 64);
-  ChoiceSettings fixed = tree;
+  SelectionSettings fixed = tree;
   fixed.segment_bytes = 1000;
   CHECK(plan_for(Collective::kBroadcast, 64 << 20, 8, fixed).segment_bytes == 1000);
 }
@@ -177,18 +186,19 @@ TEST_CASE("where memory is shared, direct takes what was measured", "[collective
   profile.links[0].curves["staged-all-reduce"] = {{{8, 5e-9}}};
   const GroupTopology shared{.world_size = 2, .transport = "shm", .shared_arena = true};
   const CostModel model(shared, profile);
-  const Plan direct = choose(Collective::kAllReduce, DType::kF32, 8, {}, model);
+  const AlgorithmPlan direct = select(Collective::kAllReduce, 8, {}, model);
   CHECK(direct.algorithm->name == "direct");
   CHECK(direct.predicted_seconds == 3e-9);
-  CHECK(choose(Collective::kAllReduce, DType::kF32, 8, {}, model, true).predicted_seconds == 5e-9);
+  CHECK(select(Collective::kAllReduce, 8, {}, model, MemoryOrigin::kOrdinary).predicted_seconds ==
+        5e-9);
 }
 
 TEST_CASE("measured times decide where all that may run have one", "[collective]") {
   const Profile profile = measured_profile();
   const GroupTopology two{.world_size = 2, .transport = "shm"};
   const CostModel model(two, profile);
-  const auto plan = [&](const ChoiceSettings& settings) {
-    return choose(Collective::kAllReduce, DType::kF32, 4096, settings, model);
+  const auto plan = [&](const SelectionSettings& settings) {
+    return select(Collective::kAllReduce, 4096, settings, model);
   };
   CHECK(plan({}).algorithm->name == "one-shot");  // which the model finds slower
   CHECK(plan({}).predicted_seconds == Approx(5e-6));
@@ -206,7 +216,7 @@ TEST_CASE("a measured time holds for the ranks, hosts and memory it was taken wi
   const std::vector<int> apart = {0, 1};
   const std::vector<int> together = {0, 0, 1, 1};
   const auto all_measured = [&](const GroupTopology& topology) {
-    const Plan plan = choose(Collective::kAllReduce, DType::kF32, 64, topology, {}, profile);
+    const AlgorithmPlan plan = select(Collective::kAllReduce, 64, {}, CostModel(topology, profile));
     return contains(plan.reason, "measured");
   };
   CHECK(all_measured({.world_size = 2, .transport = "shm"}));
@@ -226,7 +236,7 @@ TEST_CASE("more ranks than were measured share the cores", "[collective]") {
   const Profile two_cores = simple_profile(2);
   const Algorithm& ring = *find_algorithm("ring", Collective::kAllGather);
   const CostModel eight({.world_size = 8, .transport = "shm"}, two_cores);
-  CHECK(eight.seconds(ring, 8, 8, false) == Approx(7 * 4 * 1e-6));
+  CHECK(eight.seconds(ring, 8, 8, MemoryOrigin::kCommunicator) == Approx(7 * 4 * 1e-6));
 }
 
 TEST_CASE("an algorithm that does not exist is refused with those that do", "[collective]") {

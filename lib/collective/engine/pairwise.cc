@@ -1,9 +1,9 @@
-#include "lib/collective/engine/direct_exchange.h"
+#include "lib/collective/engine/pairwise.h"
 
 namespace gxp {
 
-DirectExchange direct_exchange(const Call& call, int rank, int world_size, ConstMemory input,
-                               Memory output) {
+PairwiseExchange pairwise_exchange(const Call& call, int rank, int world_size, ConstMemory input,
+                                   Memory output) {
   const Chunks chunks(call.count, world_size);
   const Extents extents = extents_of(call, rank, world_size);
   const size_t element_bytes = size_of(call.dtype);
@@ -23,7 +23,7 @@ DirectExchange direct_exchange(const Call& call, int rank, int world_size, Const
     if (call.collective == Collective::kGather && rank != call.root) return {};
     return part(output, extents.output, chunks[spreads ? rank : peer]);
   };
-  DirectExchange exchange{.messages = {}, .own_from = leaving(rank), .own_to = arriving(rank)};
+  PairwiseExchange exchange{.messages = {}, .own_from = leaving(rank), .own_to = arriving(rank)};
   for (int step = 1; step < world_size; ++step) {
     const int to = (rank + step) % world_size;
     const int from = (rank + world_size - step) % world_size;

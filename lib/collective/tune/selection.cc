@@ -1,4 +1,4 @@
-#include "lib/collective/tune/choice.h"
+#include "lib/collective/tune/selection.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,13 +41,15 @@ struct Candidate {
   bool measured = false;
 };
 
-Candidate best_segment(const Algorithm& algorithm, size_t bytes, size_t element_bytes,
-                       const ChoiceSettings& settings, const CostModel& model, bool staged) {
+Candidate best_segment(const Algorithm& algorithm, const Call& call,
+                       const SelectionSettings& settings, const CostModel& model,
+                       MemoryOrigin origin) {
+  const size_t bytes = call.bytes();
   const auto with = [&](size_t segment) {
-    const size_t whole_elements = round_up(segment, element_bytes);
+    const size_t whole_elements = round_up(segment, size_of(call.dtype));
     return Candidate{&algorithm, whole_elements,
                      model.seconds(algorithm, static_cast<double>(bytes),
-                                   static_cast<double>(whole_elements), staged)};
+                                   static_cast<double>(whole_elements), origin)};
   };
   if (settings.segment_bytes > 0) return with(settings.segment_bytes);
   Candidate best = with(std::max<size_t>(bytes, 1));
@@ -61,11 +63,12 @@ Candidate best_segment(const Algorithm& algorithm, size_t bytes, size_t element_
 }
 
 // A prediction and a measured time are not compared: all candidates have one, or none is taken.
-void take_measured(std::vector<Candidate>& candidates, size_t bytes, const CostModel& model,
-                   bool staged) {
+void take_measured(std::vector<Candidate>& candidates, const Call& call, const CostModel& model,
+                   MemoryOrigin origin) {
   std::vector<Candidate> taken = candidates;
   for (Candidate& candidate : taken) {
-    const auto seconds = model.measured(*candidate.algorithm, static_cast<double>(bytes), staged);
+    const auto seconds =
+        model.measured(*candidate.algorithm, static_cast<double>(call.bytes()), origin);
     if (!seconds) return;
     candidate.seconds = *seconds;
     candidate.measured = true;
@@ -89,7 +92,7 @@ std::string reason_of(const Candidate& best, const Candidate& next, bool wanted)
 
 }  // namespace
 
-CallShape shape_of(const Call& call, const Plan& plan, const GroupTopology& topology) {
+CallShape shape_of(const Call& call, const AlgorithmPlan& plan, const GroupTopology& topology) {
   return {.world_size = topology.world_size,
           .count = call.count,
           .root = call.root,
@@ -99,8 +102,9 @@ CallShape shape_of(const Call& call, const Plan& plan, const GroupTopology& topo
           .orders = topology.orders};
 }
 
-Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettings& settings,
-            const CostModel& model, bool staged) {
+AlgorithmPlan select_algorithm(const Call& call, const SelectionSettings& settings,
+                               const CostModel& model, MemoryOrigin origin) {
+  const Collective collective = call.collective;
   const Algorithm* wanted = parse_shared_way(settings.algorithm)
                                 ? find_shared_algorithm(collective)
                                 : find_algorithm(settings.algorithm, collective);
@@ -108,10 +112,10 @@ Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettin
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != collective || (wanted != nullptr && &algorithm != wanted)) continue;
     if (wanted == nullptr && settings.layout_invariant && !algorithm.layout_invariant) continue;
-    candidates.push_back(best_segment(algorithm, bytes, size_of(dtype), settings, model, staged));
+    candidates.push_back(best_segment(algorithm, call, settings, model, origin));
   }
   if (settings.segment_bytes == 0 && settings.channels == 0) {
-    take_measured(candidates, bytes, model, staged);
+    take_measured(candidates, call, model, origin);
   }
   Candidate best;
   Candidate next;
@@ -124,18 +128,13 @@ Plan choose(Collective collective, DType dtype, size_t bytes, const ChoiceSettin
     }
   }
   GXP_ASSERT(best.algorithm != nullptr);  // every collective has a layout-invariant algorithm
-  Plan plan{.algorithm = best.algorithm,
-            .segment_bytes = best.segment_bytes,
-            .predicted_seconds = best.seconds,
-            .reason = reason_of(best, next, wanted != nullptr)};
+  AlgorithmPlan plan{.algorithm = best.algorithm,
+                     .segment_bytes = best.segment_bytes,
+                     .predicted_seconds = best.seconds,
+                     .reason = reason_of(best, next, wanted != nullptr)};
   // More channels only pay where a rank has several links, which no transport here has.
   if (best.algorithm->uses.channels && settings.channels > 0) plan.channels = settings.channels;
   return plan;
-}
-
-Plan choose(Collective collective, DType dtype, size_t bytes, const GroupTopology& topology,
-            const ChoiceSettings& settings, const Profile& profile) {
-  return choose(collective, dtype, bytes, settings, CostModel(topology, profile));
 }
 
 std::vector<std::string> algorithm_choices() {

@@ -13,7 +13,7 @@ namespace gxp {
 // Element r holds the steps of rank r, in order.
 using Schedule = std::vector<std::vector<CollectiveStep>>;
 
-Schedule record(const Algorithm& algorithm, const CallShape& shape);
+Schedule record_schedule(const Algorithm& algorithm, const CallShape& shape);
 
 // Elements that `rank` sends: all of them, and those to other hosts, counted step by step.
 struct SentElements {

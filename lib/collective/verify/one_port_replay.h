@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/collective/algorithm/recorder.h"
+#include "lib/collective/algorithm/schedule.h"
 
 namespace gxp {
 
@@ -29,14 +29,14 @@ struct StepEvent {
   size_t message = 0;  // sent or received
 };
 
-struct Timeline {
+struct OnePortReplay {
   std::vector<Message> messages;      // in the order of sending
   std::vector<StepEvent> events;      // in an order in which they can happen
   std::vector<std::string> problems;  // who waits for ever, what is never received or not as sent
 };
 
 // Peers must exist.
-Timeline make_timeline(const Schedule& schedule);
+OnePortReplay replay_one_port(const Schedule& schedule);
 
 // "rank 3 step 5 (send [0, 4) to 1): "
 std::string where(const Schedule& schedule, int rank, size_t step);

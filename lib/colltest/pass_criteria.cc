@@ -1,4 +1,4 @@
-#include "lib/colltest/gates.h"
+#include "lib/colltest/pass_criteria.h"
 
 #include <fmt/format.h>
 
@@ -57,16 +57,16 @@ std::string slower_line(const std::string& name, const char* half, double now_us
 }
 
 // "" if the operation is fast enough, or was not run.
-std::string low_bandwidth(const BenchOperation& operation, const Gates& gates, int world_size,
-                          std::span<const CaseResult> results) {
+std::string low_bandwidth(const BenchOperation& operation, const PassCriteria& criteria,
+                          int world_size, std::span<const CaseResult> results) {
   std::vector<CaseResult> own;
   std::ranges::copy_if(results, std::back_inserter(own), [&](const CaseResult& result) {
     return result.bench.operation == &operation && moves_data(operation);
   });
-  const double busbw = totals_of(own, world_size, gates.average).busbw;
-  if (own.empty() || busbw >= 0.9 * *gates.min_busbw) return "";
+  const double busbw = totals_of(own, world_size, criteria.average).busbw;
+  if (own.empty() || busbw >= 0.9 * *criteria.min_busbw) return "";
   return fmt::format("the average bus bandwidth of {} is {:.4g} GB/s, below 90% of {:.4g}",
-                     operation.name, busbw, *gates.min_busbw);
+                     operation.name, busbw, *criteria.min_busbw);
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ void Baseline::check_comparable(const RunFacts& facts, std::span<const BenchCase
 std::vector<std::string> Baseline::slower(std::span<const CaseResult> results,
                                           double tolerance) const {
   std::vector<std::string> lines;
-  const auto compare = [&](const std::string& name, const char* half, const HalfResult& now,
+  const auto compare = [&](const std::string& name, const char* half, const PlacementResult& now,
                            const std::optional<double>& then_us) {
     const double now_us = now.slowest.median * 1e6;
     if (then_us && *then_us > 0 && now_us > (1 + tolerance) * *then_us)
@@ -120,8 +120,8 @@ std::vector<std::string> Baseline::slower(std::span<const CaseResult> results,
   return lines;
 }
 
-std::vector<std::string> failures(const Gates& gates, const RunFacts& facts,
-                                  std::span<const CaseResult> results) {
+std::vector<std::string> violations(const PassCriteria& criteria, const RunFacts& facts,
+                                    std::span<const CaseResult> results) {
   std::vector<std::string> lines;
   const Totals totals = totals_of(results, facts.world_size);
   if (totals.wrong > 0) lines.push_back(fmt::format("{} wrong elements", totals.wrong));
@@ -129,14 +129,14 @@ std::vector<std::string> failures(const Gates& gates, const RunFacts& facts,
     lines.push_back(
         fmt::format("{} words outside of the given memory were overwritten", totals.out_of_bounds));
   }
-  if (gates.min_busbw) {
+  if (criteria.min_busbw) {
     for (const BenchOperation& operation : operations()) {
-      const std::string line = low_bandwidth(operation, gates, facts.world_size, results);
+      const std::string line = low_bandwidth(operation, criteria, facts.world_size, results);
       if (!line.empty()) lines.push_back(line);
     }
   }
-  if (gates.baseline == nullptr) return lines;
-  for (std::string& line : gates.baseline->slower(results, gates.tolerance))
+  if (criteria.baseline == nullptr) return lines;
+  for (std::string& line : criteria.baseline->slower(results, criteria.tolerance))
     lines.push_back(std::move(line));
   return lines;
 }

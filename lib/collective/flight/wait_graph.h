@@ -13,9 +13,9 @@ bool is_collective(const FlightEntry& entry);
 // Whether both are the same call number of the same group; messages are one only with themselves.
 bool same_operation(const FlightEntry& a, const FlightEntry& b);
 
-class Situation {
+class WaitGraph {
  public:
-  explicit Situation(std::span<const RankReport> reports) : reports_(reports) {}
+  explicit WaitGraph(std::span<const RankReport> reports) : reports_(reports) {}
 
   [[nodiscard]] int size() const { return int(reports_.size()); }
   [[nodiscard]] RankAnswer::Kind kind(int rank) const { return reports_[size_t(rank)].kind; }

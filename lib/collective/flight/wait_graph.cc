@@ -1,4 +1,4 @@
-#include "lib/collective/flight/situation.h"
+#include "lib/collective/flight/wait_graph.h"
 
 #include <algorithm>
 
@@ -16,23 +16,23 @@ bool same_operation(const FlightEntry& a, const FlightEntry& b) {
   return a.group == b.group && a.leader == b.leader && sequence_of(a) == sequence_of(b);
 }
 
-const FlightRecord* Situation::record(int rank) const {
+const FlightRecord* WaitGraph::record(int rank) const {
   const auto& record = reports_[size_t(rank)].record;
   return record ? &*record : nullptr;
 }
 
-const FlightEntry* Situation::running(int rank) const {
+const FlightEntry* WaitGraph::running(int rank) const {
   const FlightRecord* own = record(rank);
   if (own == nullptr || own->entries.empty()) return nullptr;
   const FlightEntry& last = own->entries.back();
   return last.state == FlightEntry::State::kRunning ? &last : nullptr;
 }
 
-double Situation::running_s(int rank) const {
+double WaitGraph::running_s(int rank) const {
   return double(record(rank)->taken_ns - running(rank)->entered_ns) / 1e9;
 }
 
-const FlightEntry* Situation::entry_in(int rank, const FlightEntry& operation) const {
+const FlightEntry* WaitGraph::entry_in(int rank, const FlightEntry& operation) const {
   if (!is_collective(operation) || record(rank) == nullptr) return nullptr;
   const auto group = record(rank)->groups.find(operation.group);
   if (group == record(rank)->groups.end()) return nullptr;
@@ -44,21 +44,21 @@ const FlightEntry* Situation::entry_in(int rank, const FlightEntry& operation) c
   return nullptr;
 }
 
-bool Situation::is_member(int rank, const FlightEntry& operation) const {
+bool WaitGraph::is_member(int rank, const FlightEntry& operation) const {
   if (operation.group == 0) return true;
   if (record(rank) == nullptr) return false;
   const auto group = record(rank)->groups.find(operation.group);
   return group != record(rank)->groups.end() && group->second.leader == operation.leader;
 }
 
-bool Situation::has_entered(int rank, const FlightEntry& operation) const {
+bool WaitGraph::has_entered(int rank, const FlightEntry& operation) const {
   if (entry_in(rank, operation) != nullptr) return true;
   if (record(rank) == nullptr || !is_member(rank, operation)) return false;
   const auto group = record(rank)->groups.find(operation.group);
   return group != record(rank)->groups.end() && group->second.entered > sequence_of(operation);
 }
 
-std::vector<int> Situation::absent_from(const FlightEntry& operation) const {
+std::vector<int> WaitGraph::absent_from(const FlightEntry& operation) const {
   std::vector<int> ranks;
   for (int rank = 0; is_collective(operation) && rank < size(); ++rank) {
     if (is_member(rank, operation) && !has_entered(rank, operation)) ranks.push_back(rank);
@@ -66,17 +66,17 @@ std::vector<int> Situation::absent_from(const FlightEntry& operation) const {
   return ranks;
 }
 
-std::vector<int> Situation::answering(std::vector<int> ranks) const {
+std::vector<int> WaitGraph::answering(std::vector<int> ranks) const {
   std::erase_if(ranks, [&](int rank) { return kind(rank) != RankAnswer::Kind::kState; });
   return ranks;
 }
 
-std::vector<int> Situation::silent(std::vector<int> ranks) const {
+std::vector<int> WaitGraph::silent(std::vector<int> ranks) const {
   std::erase_if(ranks, [&](int rank) { return kind(rank) != RankAnswer::Kind::kSilent; });
   return ranks;
 }
 
-int Situation::waits_for(int rank) const {
+int WaitGraph::waits_for(int rank) const {
   const FlightEntry* entry = running(rank);
   if (entry == nullptr) return -1;
   if (0 <= entry->waits_for && entry->waits_for < size()) return entry->waits_for;
@@ -91,7 +91,7 @@ int Situation::waits_for(int rank) const {
   return absent.empty() ? -1 : absent.front();
 }
 
-int Situation::first_waiting(int wanted) const {
+int WaitGraph::first_waiting(int wanted) const {
   if (0 <= wanted && wanted < size() && running(wanted) != nullptr) return wanted;
   int longest = -1;
   for (int rank = 0; rank < size(); ++rank) {

@@ -1,0 +1,61 @@
+#include "lib/collective/tune/shared_selection.h"
+
+#include <fmt/format.h>
+
+namespace gxp {
+namespace {
+
+// A synchronisation, in which the ranks learn where the others' memory is.
+double meeting_seconds(const LinkClass* measured) {
+  const CostCurve* const barrier =
+      measured == nullptr
+          ? nullptr
+          : measured->curve(shared_curve_name(Collective::kBarrier, MemoryOrigin::kOrdinary));
+  return barrier == nullptr ? 0 : barrier->at(0);
+}
+
+bool leaves_open(const SelectionSettings& settings) {
+  return settings.algorithm == "auto" || wanted_way(settings);
+}
+
+}  // namespace
+
+std::optional<SharedWay> wanted_way(const SelectionSettings& settings) {
+  return parse_shared_way(settings.algorithm);
+}
+
+AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& settings,
+                                  const CostModel& model, const WayLimits& limits,
+                                  MemoryOrigin origin) {
+  const size_t bytes = call.bytes();
+  const bool ordinary = origin == MemoryOrigin::kOrdinary;
+  const GroupTopology& topology = model.topology();
+  const auto select = [&](const SelectionSettings& how) {
+    return select_algorithm(call, how, model, origin);
+  };
+  AlgorithmPlan plan = select(settings);
+  if (!topology.shared_arena) return plan;
+  const LinkClass* const ways = find_ways(model.profile(), topology.transport, topology.world_size);
+  const Algorithm* const shared_row = find_shared_algorithm(call.collective);
+  if (!model.in_shared_memory(*plan.algorithm) && shared_row != nullptr && leaves_open(settings)) {
+    SelectionSettings shared = settings;
+    shared.algorithm = shared_row->name;
+    AlgorithmPlan without_messages = select(shared);
+    const bool comparable =
+        messages_compete(model.profile(), topology.transport, topology.world_size);
+    const double meeting = ordinary ? meeting_seconds(ways) : 0;
+    if (comparable && plan.predicted_seconds + meeting < without_messages.predicted_seconds)
+      return plan;
+    plan = std::move(without_messages);
+    plan.reason =
+        fmt::format("{}; ranks share memory", plan.reason.substr(0, plan.reason.find(';')));
+  }
+  if (model.in_shared_memory(*plan.algorithm)) {
+    const SharedWays taken = fastest_ways(ways, call.collective, bytes, limits);
+    plan.way = ordinary ? taken.ordinary : taken.communicator;
+    plan.reason += "; by " + describe_ways(ways, call.collective, bytes, limits, !ordinary);
+  }
+  return plan;
+}
+
+}  // namespace gxp
