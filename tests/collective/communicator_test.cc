@@ -8,7 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/collective/algorithm/algorithm.h"
-#include "lib/transport/faulty.h"
+#include "tests/transport/faulty.h"
 #include "tests/catch.h"
 #include "tests/collective/error_of.h"
 #include "tests/collective/run_ranks_of.h"

@@ -7,7 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/colltest/session.h"
-#include "lib/transport/faulty.h"
+#include "tests/transport/faulty.h"
 #include "tests/catch.h"
 #include "tests/collective/on_hosts.h"
 #include "tests/collective/run_ranks.h"

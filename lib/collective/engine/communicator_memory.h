@@ -11,7 +11,7 @@ namespace gxp {
 class CommunicatorMemory {
  public:
   CommunicatorMemory() = default;
-  // Of a space that peers see, or the device's.
+  // In a space that peers map, or the device's.
   CommunicatorMemory(SharedSpace& space, size_t bytes);
   explicit CommunicatorMemory(Buffer buffer);
   CommunicatorMemory(CommunicatorMemory&& other) noexcept;

@@ -10,7 +10,9 @@ CommunicatorMemory LibraryEngine::allocate(size_t bytes) {
   return CommunicatorMemory(device_.allocate(bytes, MemoryKind::kCommunication));
 }
 
-void LibraryEngine::set_selection(const SelectionSettings& settings) { require_own_choice(name_, settings); }
+void LibraryEngine::set_selection(const SelectionSettings& settings) {
+  require_own_choice(name_, settings);
+}
 
 AlgorithmPlan LibraryEngine::plan(const Call& /*call*/, MemoryOrigin /*origin*/) {
   return {.reason = fmt::format("{} chooses", library_)};
