@@ -120,7 +120,7 @@ class Bench {
         const AlgorithmPlan plan = select_algorithm(call, settings, model, origin);
         const Memory data =
             origin == MemoryOrigin::kOrdinary ? memory_of(ordinary_) : shared_.memory();
-        const TimedBody body = [&] { run_in_place(comm_, call, data); };
+        const TimedBody body = [&] { comm_.run_in_place(call, data.slice(0, call.bytes())); };
         keep_least(rows, {.algorithm = &algorithm,
                           .bytes = call.count * sizeof(float),
                           .origin = origin,

@@ -40,7 +40,7 @@ Network network_of_run(const RunConfig& config, const PlannedRanks& ranks,
   const TransportChoice transports = transports_of(comm, ranks);
   Network network{.world_size = ranks.world_size(), .transport = transports.name()};
   network.shared_arena = transports.shares_memory();
-  network.choice = selection_of(options);
+  network.choice = options.selection;
   network.profile = options.profile;
   for (int rank = 0; rank < ranks.world_size() && ranks.nnodes > 1; ++rank)
     network.hosts.push_back(rank / ranks.nproc);

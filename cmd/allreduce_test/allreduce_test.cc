@@ -5,11 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cmd/allreduce_test/calibrate.h"
-#include "cmd/allreduce_test/explain.h"
-#include "cmd/allreduce_test/options.h"
-#include "cmd/allreduce_test/record.h"
-#include "cmd/allreduce_test/simulate.h"
+#include "cmd/allreduce_test/modes.h"
 #include "cmd/command.h"
 #include "cmd/exit_codes.h"
 #include "cmd/result_file.h"
@@ -27,23 +23,22 @@ using Options = AllreduceOptions;
 // What can be known to fail before ranks are started, or before this one joins them.
 void check_request(const Options& options, std::span<const BenchCase> cases,
                    const RankIdentity& identity) {
-  if (options.session.cycles == 0 && options.format != Format::kText)
+  if (options.bench.cycles == 0 && options.format != Format::kText)
     fail(ErrorKind::kUsage, "--run_cycles 0: a run without end has no result; use --format text");
   const bool launches = identity.source == "single process";
   if (!launches && identity.local_rank != 0) return;  // they share its host
   if (identity.rank == 0) check_writable(options.output_file);
   if (identity.source == "gxp launcher") return;  // it has checked the memory
   const int ranks_here = launches ? std::max(1, options.launch.nproc) : identity.local_world_size;
-  check_memory(memory_needed(cases, session_options(options).runner), ranks_here,
-               available_memory());
+  check_memory(memory_needed(cases, options.bench), ranks_here, available_memory());
 }
 
 RunFacts facts_of(const Options& options, const Communicator& communicator) {
   return {.world_size = communicator.world_size(),
           .transport = std::string(communicator.transport_name()),
           .engine = std::string(communicator.engine_name()),
-          .memory = options.memory,
-          .keep_times = options.session.table.per_iteration};
+          .memory = std::string(to_string(options.bench.memory)),
+          .keep_times = options.bench.per_iteration};
 }
 
 // Returns what makes the run fail, on rank 0.
@@ -53,12 +48,12 @@ std::vector<std::string> measure(const Options& options, std::span<const BenchCa
   const RunFacts facts = facts_of(options, communicator);
   const bool first = communicator.rank() == 0;
   if (first && criteria.baseline != nullptr) criteria.baseline->check_comparable(facts, cases);
-  SessionOptions session = session_options(options);
-  session.table.world_size = facts.world_size;
-  session.table.summary =
-      fmt::format("{} ranks over {}, {} memory", facts.world_size, facts.transport, facts.memory);
+  const NcclTable table{.summary = fmt::format("{} ranks over {}, {} memory", facts.world_size,
+                                               facts.transport, facts.memory),
+                        .world_size = facts.world_size,
+                        .options = options.bench};
   const bool text = options.format == Format::kText;
-  const Session done = run_session(communicator, device, cases, session,
+  const Session done = run_session(communicator, device, cases, table,
                                    text ? write_stdout : std::function<void(const std::string&)>());
   if (!first) return {};
   const Report report = to_report(facts, done.ranks, done.results);
@@ -89,8 +84,8 @@ int run_measurement(const Options& options, const JobSettings& job, const Enviro
   if (!options.baseline.empty() && identity.rank == 0) baseline.emplace(options.baseline);
   if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
 
-  const PassCriteria criteria{.min_busbw = options.min_busbw,
-                              .average = options.session.table.average,
+  const PassCriteria criteria{.min_busbw = options.bench.min_busbw,
+                              .average = options.bench.average,
                               .baseline = baseline ? &*baseline : nullptr,
                               .tolerance = options.tolerance};
   std::vector<std::string> reasons;

@@ -1,4 +1,4 @@
-#include "cmd/allreduce_test/calibrate.h"
+#include "cmd/allreduce_test/modes.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cmd/allreduce_test/explain.h"
+#include "cmd/allreduce_test/modes.h"
 
 #include <fmt/format.h>
 
@@ -44,7 +44,6 @@ void explain_cases(const AllreduceOptions& options, const JobSettings& job,
   check_writable(options.svg);
   CommunicatorOptions communicator =
       communicator_options(job, find_profile(job.comm.profile, environment));
-  const bool ordinary = options.memory == "ordinary";
   const TransportChoice transports = plan_transports(job.comm.transport, 1, world_size);
   const std::string transport = transports.name();
   const RankPlan plan = plan_for_job(job.comm.topology, world_size, {});
@@ -58,7 +57,7 @@ void explain_cases(const AllreduceOptions& options, const JobSettings& job,
       measures ? measure_here(communicator.profile, transport, world_size, job.comm.kernel_copies)
                : "";
   Explanation explanation =
-      explain(cases, topology, selection_of(communicator), communicator.profile, ordinary);
+      explain(cases, topology, communicator.selection, communicator.profile, options.bench.memory);
   if (!measured.empty()) explanation.plans.facts.push_back({{"shared_memory"}, measured});
   print(explanation.plans, options.format);
   if (options.format == Format::kText && !explanation.steps.empty())

@@ -23,36 +23,40 @@ void add_sweep(CLI::App& app, Sweep& sweep) {
 }
 
 void add_what(CLI::App& app, AllreduceOptions& options) {
-  std::vector<std::string_view> names;
+  std::vector<std::string_view> names, redops;
   for (const BenchOperation& operation : operations()) names.push_back(operation.name);
+  for (const ReduceOp op : reduce_ops()) redops.push_back(to_string(op));
   app.add_option("--op", options.operation, "Operation to measure")
       ->type_name(fmt::format("{}|all", fmt::join(names, "|")))
       ->capture_default_str();
   app.add_option("-o,--redop", options.redop, "Reduction, of operations that reduce")
-      ->type_name("sum|prod|min|max|avg|mulsum|band|bor|bxor|land|lor|lxor|all")
+      ->type_name(fmt::format("{}|all", fmt::join(redops, "|")))
       ->capture_default_str();
   app.add_option("-d,--datatype", options.dtype, "Element type; also f32, bf16, ...")
-      ->type_name("double|float|half|bfloat16|int64|int32|int8|uint8|all")
+      ->type_name(fmt::format("{}|all", fmt::join(nccl_type_names(), "|")))
       ->capture_default_str();
   app.add_option("-r,--root", options.root, "Root rank, of operations that have one, or all")
       ->type_name("RANK|all")
       ->capture_default_str();
 }
 
-void add_memory(CLI::App& app, AllreduceOptions& options) {
-  const std::vector<std::string> words = {"communicator", "ordinary"};
-  const auto check = [words](const std::string& word) -> std::string {
-    if (std::ranges::find(words, word) != words.end()) return "";
-    return fmt::format("must be communicator or ordinary, is '{}'{}", word,
-                       did_you_mean(word, words));
+void add_memory(CLI::App& app, BenchOptions& bench) {
+  const auto parse = [&bench](const std::string& word) {
+    const std::vector<std::string> words = {"communicator", "ordinary"};  // as MemoryOrigin
+    const auto found = std::ranges::find(words, word);
+    if (found == words.end())
+      throw CLI::ValidationError("--memory",
+                                 fmt::format("must be communicator or ordinary, is '{}'{}", word,
+                                             did_you_mean(word, words)));
+    bench.memory = MemoryOrigin(found - words.begin());
   };
-  app.add_option("--memory", options.memory,
-                 "Where buffers come from: the communicator, whose memory peers reach directly, or "
-                 "anywhere")
-      ->check(check)
+  app.add_option_function<std::string>(
+         "--memory", parse,
+         "Where buffers come from: the communicator, whose memory peers reach directly, or "
+         "anywhere")
       ->type_name("communicator|ordinary")
-      ->capture_default_str();
-  add_number_option(app, "-u,--unalign", options.session.runner.unalign, 0, 4096,
+      ->default_str("ordinary");
+  add_number_option(app, "-u,--unalign", bench.unalign, 0, 4096,
                     "Elements by which buffers begin behind a page boundary; 0");
 }
 
@@ -74,18 +78,17 @@ void add_check(CLI::App& app, int& checks) {
       ->type_name("N");
 }
 
-void add_measuring(CLI::App& app, SessionOptions& session) {
-  RunnerOptions& runner = session.runner;
-  add_number_option(app, "-n,--iters", runner.iterations, 1, 1'000'000,
+void add_measuring(CLI::App& app, BenchOptions& bench) {
+  add_number_option(app, "-n,--iters", bench.iterations, 1, 1'000'000,
                     "Timed iterations of each size; without it as many as take half a second");
-  add_number_option(app, "-w,--warmup_iters", runner.warmup, 0, 1'000'000,
+  add_number_option(app, "-w,--warmup_iters", bench.warmup, 0, 1'000'000,
                     "Untimed iterations before them; without it 50 up to 64K, else 5");
-  add_number_option(app, "-m,--agg_iters", runner.calls, 1, 1'000'000,
+  add_number_option(app, "-m,--agg_iters", bench.calls, 1, 1'000'000,
                     "Calls of one iteration, back to back; 1");
-  add_number_option(app, "-N,--run_cycles", session.cycles, 0, 1'000'000,
+  add_number_option(app, "-N,--run_cycles", bench.cycles, 0, 1'000'000,
                     "How often the sizes are run through; 0: until stopped; 1");
-  add_check(app, runner.checks);
-  const auto set_pacing = [&runner](int mode) { runner.pacing = Pacing(mode); };
+  add_check(app, bench.checks);
+  const auto set_pacing = [&bench](int mode) { bench.pacing = Pacing(mode); };
   app.add_option_function<int>(
          "-z,--blocking", set_pacing,
          "Barrier after each call, timed (1), none (2), or before each call, untimed (3); 3")
@@ -105,25 +108,25 @@ void add_switch(CLI::App& app, const char* names, bool& value, const std::string
 }
 
 void add_output(CLI::App& app, AllreduceOptions& options) {
-  NcclTable& table = options.session.table;
-  const auto set_average = [&table](int mode) { table.average = Average(mode); };
+  BenchOptions& bench = options.bench;
+  const auto set_average = [&bench](int mode) { bench.average = Average(mode); };
   app.add_option_function<int>(
          "-a,--average", set_average,
          "Whose time the text shows: rank 0's (0), the mean (1), the fastest's (2), the slowest's "
          "(3); 3")
       ->check(CLI::Range(0, 3))
       ->type_name("0|1|2|3");
-  add_switch(app, "-I,--per_iter_timing", table.per_iteration,
+  add_switch(app, "-I,--per_iter_timing", bench.per_iteration,
              "1: also the fastest, slowest and 99th percentile iteration; in JSON each one's time");
-  add_switch(app, "-S,--report_timestamps", table.timestamps, "1: when each row was done");
+  add_switch(app, "-S,--report_timestamps", bench.timestamps, "1: when each row was done");
   app.add_option("-J,--output_file", options.output_file,
                  "Write the results to this file too: FILE.json or FILE.csv")
       ->type_name("FILE");
   add_format_option(app, options.format);
 }
 
-void add_gates(CLI::App& app, AllreduceOptions& options) {
-  app.add_option("--min-bw", options.min_busbw,
+void add_criteria(CLI::App& app, AllreduceOptions& options) {
+  app.add_option("--min-bw", options.bench.min_busbw,
                  "Fail if the average bus bandwidth is below 90% of this")
       ->check(CLI::PositiveNumber)
       ->type_name("GB/s");
@@ -147,16 +150,16 @@ void define_options(CLI::App& app, AllreduceOptions& options) {
   // As with nccl-tests, so that a script's flags can be followed by one's own.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_what(app, options);
-  add_sweep(app, options.sweep);
-  add_measuring(app, options.session);
-  add_memory(app, options);
+  add_sweep(app, options.bench.sweep);
+  add_measuring(app, options.bench);
+  add_memory(app, options.bench);
   add_comm_options(app, options.comm_sets);
   app.add_flag("--deterministic", options.deterministic,
                "Choose only algorithms whose bits do not depend on where an element lies in a "
                "buffer, as train does");
   add_launch_options(app, options.launch);
   add_modes(app, options);
-  add_gates(app, options);
+  add_criteria(app, options);
   add_output(app, options);
   add_refused_flags(app);
 }

@@ -19,13 +19,10 @@ struct AllreduceOptions {
   std::string dtype = "float";
   std::string redop = "sum";
   std::string root = "0";
-  std::string memory = "ordinary";
-  Sweep sweep;
-  SessionOptions session;              // as far as its own flags go
+  BenchOptions bench;
   std::vector<std::string> comm_sets;  // "comm.transport=tcp"
   bool deterministic = false;
   LaunchRequest launch;
-  std::optional<double> min_busbw;
   std::string baseline;  // file names; "": none
   double tolerance = 0.15;
   std::string output_file;
@@ -53,11 +50,8 @@ void check_modes(const AllreduceOptions& options);
 // match.
 CaseRequest case_request(const AllreduceOptions& options, const CommConfig& comm);
 
-// How the ranks join: all options that were given, and all of [comm], must be alike.
+// How the ranks join: all options that were given, and all of [comm], must be equal.
 JobSettings job_settings(const AllreduceOptions& options, const CLI::App& app,
                          const CommConfig& comm);
-
-// The session's options with what others say about it.
-SessionOptions session_options(const AllreduceOptions& options);
 
 }  // namespace gxp

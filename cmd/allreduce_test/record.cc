@@ -1,8 +1,9 @@
-#include "cmd/allreduce_test/record.h"
+#include "cmd/allreduce_test/modes.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "cmd/result_file.h"
 #include "lib/collective/flight/flight_record.h"
@@ -12,15 +13,8 @@ namespace gxp {
 namespace {
 
 std::string_view name_of(FlightEntry::State state) {
-  switch (state) {
-    case FlightEntry::State::kRunning:
-      return "running";
-    case FlightEntry::State::kDone:
-      return "done";
-    case FlightEntry::State::kFailed:
-      return "failed";
-  }
-  return "";
+  constexpr std::array<std::string_view, 3> kNames = {"running", "done", "failed"};
+  return kNames[size_t(state)];
 }
 
 Cell known(int value) { return value < 0 ? Cell() : Cell(int64_t{value}); }

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 
 #include "cmd/allreduce_test/options.h"
@@ -35,11 +36,9 @@ std::optional<const BenchOperation*> parse_operation(const std::string& name) {
 
 // nccl-tests' name or gxp's.
 std::optional<DType> parse_type(const std::string& name) {
-  for (const DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kI64,
-                            DType::kI32, DType::kI8, DType::kU8}) {
-    if (name == nccl_name(dtype)) return dtype;
-  }
-  return parse_dtype(name);
+  const auto names = nccl_type_names();
+  const auto found = std::ranges::find(names, name);
+  return found == names.end() ? parse_dtype(name) : std::optional(DType(found - names.begin()));
 }
 
 std::vector<int> parse_roots(const std::string& text) {
@@ -60,12 +59,10 @@ bool of_one_host(const CLI::Option& option) {
 }  // namespace
 
 CaseRequest case_request(const AllreduceOptions& options, const CommConfig& comm) {
-  std::vector<std::string> operation_names, redop_names, type_names;
+  std::vector<std::string> operation_names, redop_names;
   for (const BenchOperation& operation : operations()) operation_names.emplace_back(operation.name);
   for (const ReduceOp op : reduce_ops()) redop_names.emplace_back(to_string(op));
-  for (const char* name :
-       {"double", "float", "half", "bfloat16", "int64", "int32", "int8", "uint8"})
-    type_names.emplace_back(name);
+  const std::vector<std::string> type_names(nccl_type_names().begin(), nccl_type_names().end());
   const auto redop = parse_reduce_op(options.operation);
   if (redop) {
     fail(ErrorKind::kUsage,
@@ -80,7 +77,7 @@ CaseRequest case_request(const AllreduceOptions& options, const CommConfig& comm
       .redops = values_of<ReduceOp>("--redop", options.redop, redop_names,
                                     [](const std::string& name) { return parse_reduce_op(name); }),
       .roots = parse_roots(options.root),
-      .sizes = sizes_of(options.sweep),
+      .sizes = sizes_of(options.bench.sweep),
       .codec = find_codec(comm.codec),
       .skip_unsupported = options.dtype == "all" || options.redop == "all"};
 }
@@ -101,20 +98,6 @@ JobSettings job_settings(const AllreduceOptions& options, const CLI::App& app,
   return {.comm = comm,
           .layout_invariant = options.deterministic,
           .configuration = std::move(configuration)};
-}
-
-SessionOptions session_options(const AllreduceOptions& options) {
-  SessionOptions session = options.session;
-  session.runner.communicator_memory = options.memory == "communicator";
-  session.runner.keep_times = session.table.per_iteration;
-  session.min_busbw = options.min_busbw;
-  session.table.sweep = options.sweep;
-  session.table.warmup = session.runner.warmup;
-  session.table.iterations = session.runner.iterations;
-  session.table.calls = session.runner.calls;
-  session.table.checks = session.runner.checks;
-  session.table.unalign = session.runner.unalign;
-  return session;
 }
 
 }  // namespace gxp

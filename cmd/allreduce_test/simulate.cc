@@ -1,4 +1,4 @@
-#include "cmd/allreduce_test/simulate.h"
+#include "cmd/allreduce_test/modes.h"
 
 #include "cmd/result_file.h"
 #include "lib/base/log.h"
@@ -14,10 +14,7 @@ void simulate_cases(const AllreduceOptions& options, const JobSettings& job) {
   check_algorithm_name(job.comm.algorithm);
   const Cluster cluster(load_cluster(options.simulate));
   const int ranks = options.ranks > 0 ? options.ranks : cluster.gpus();
-  const SelectionSettings settings{.algorithm = job.comm.algorithm,
-                                   .layout_invariant = job.layout_invariant,
-                                   .channels = job.comm.channels,
-                                   .segment_bytes = job.comm.segment_bytes};
+  const SelectionSettings settings = selection_of(job);
   const bool planned = options.rank_order == RankOrder::kPlanned;
   const std::vector<int> gpu_of_rank =
       planned ? plan_ranks(cluster, ranks) : place_ranks(cluster, ranks);

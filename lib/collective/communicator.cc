@@ -200,17 +200,10 @@ std::unique_ptr<Communicator::Impl> Communicator::Impl::split(int color, int key
   return part ? std::make_unique<Impl>(state_, std::move(part), timeout_) : nullptr;
 }
 
-SelectionSettings selection_of(const CommunicatorOptions& options) {
-  return {.algorithm = options.algorithm,
-          .layout_invariant = options.layout_invariant,
-          .channels = options.channels,
-          .segment_bytes = options.segment_bytes};
-}
-
 Communicator::Communicator(std::unique_ptr<Transport> transport, Device& device,
                            const CommunicatorOptions& options)
     : Communicator(
-          std::make_unique<NativeEngine>(std::move(transport), device, selection_of(options),
+          std::make_unique<NativeEngine>(std::move(transport), device, options.selection,
                                          options.profile, options.reporting.recorder, options.plan),
           options.timeout, options.reporting) {}
 Communicator::Communicator(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout,
@@ -250,45 +243,37 @@ Pending Communicator::start(const Call& call, ConstMemory input, Memory output) 
   return impl_->start(call, input, output);
 }
 
+void Communicator::run_in_place(const Call& call, Memory data) {
+  const InPlace placed = in_place(call, data, rank(), world_size());
+  impl_->run(placed.call, placed.input, placed.output);
+}
+Pending Communicator::start_in_place(const Call& call, Memory data) {
+  const InPlace placed = in_place(call, data, rank(), world_size());
+  return impl_->start(placed.call, placed.input, placed.output);
+}
 void Communicator::all_reduce(Memory data, DType dtype, ReduceOp op) {
-  const InPlace c = in_place({.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data,
-                             rank(), world_size());
-  impl_->run(c.call, c.input, c.output);
+  run_in_place({.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data);
 }
 Pending Communicator::start_all_reduce(Memory data, DType dtype, ReduceOp op) {
-  const InPlace c = in_place({.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data,
-                             rank(), world_size());
-  return impl_->start(c.call, c.input, c.output);
+  return start_in_place({.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data);
 }
 void Communicator::reduce_scatter(Memory data, DType dtype, ReduceOp op) {
-  const InPlace c = in_place({.collective = Collective::kReduceScatter, .dtype = dtype, .op = op},
-                             data, rank(), world_size());
-  impl_->run(c.call, c.input, c.output);
+  run_in_place({.collective = Collective::kReduceScatter, .dtype = dtype, .op = op}, data);
 }
 Pending Communicator::start_reduce_scatter(Memory data, DType dtype, ReduceOp op) {
-  const InPlace c = in_place({.collective = Collective::kReduceScatter, .dtype = dtype, .op = op},
-                             data, rank(), world_size());
-  return impl_->start(c.call, c.input, c.output);
+  return start_in_place({.collective = Collective::kReduceScatter, .dtype = dtype, .op = op}, data);
 }
 void Communicator::all_gather(Memory data, DType dtype) {
-  const InPlace c =
-      in_place({.collective = Collective::kAllGather, .dtype = dtype}, data, rank(), world_size());
-  impl_->run(c.call, c.input, c.output);
+  run_in_place({.collective = Collective::kAllGather, .dtype = dtype}, data);
 }
 Pending Communicator::start_all_gather(Memory data, DType dtype) {
-  const InPlace c =
-      in_place({.collective = Collective::kAllGather, .dtype = dtype}, data, rank(), world_size());
-  return impl_->start(c.call, c.input, c.output);
+  return start_in_place({.collective = Collective::kAllGather, .dtype = dtype}, data);
 }
 void Communicator::broadcast(Memory data, int root) {
-  const InPlace c =
-      in_place({.collective = Collective::kBroadcast, .root = root}, data, rank(), world_size());
-  impl_->run(c.call, c.input, c.output);
+  run_in_place({.collective = Collective::kBroadcast, .root = root}, data);
 }
 Pending Communicator::start_broadcast(Memory data, int root) {
-  const InPlace c =
-      in_place({.collective = Collective::kBroadcast, .root = root}, data, rank(), world_size());
-  return impl_->start(c.call, c.input, c.output);
+  return start_in_place({.collective = Collective::kBroadcast, .root = root}, data);
 }
 void Communicator::barrier() { impl_->run({}, {}, {}); }
 

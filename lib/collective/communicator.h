@@ -47,24 +47,19 @@
 
 namespace gxp {
 
-// What tells a failed call who is to blame (diagnosis.h); all outlive the communicator.
+// Where a failed call finds the culprit (diagnosis.h); all outlive the communicator.
 struct FailureReporting {
   FlightRecorder* recorder = nullptr;  // what the engine writes; null: one of its own
-  Store* store = nullptr;  // with the recorder; null: an error says what this rank has seen
+  Store* store = nullptr;  // with the recorder; null: errors report this rank's view only
 };
 
 struct CommunicatorOptions {
-  std::string algorithm = "auto";  // auto, or a name in algorithms()
-  bool layout_invariant = true;    // auto picks only algorithms whose order ignores the layout
-  int channels = 0;                // of a ring; 0: chosen
+  SelectionSettings selection{};             // the same on all ranks
   std::chrono::milliseconds timeout{60000};  // of one operation
-  size_t segment_bytes = 0;  // unit of pipelining inside a chunk, same on all ranks; 0: chosen
-  Profile profile = builtin_profile();  // of the cost model; the same on all ranks
+  Profile profile = builtin_profile();       // of the cost model; the same on all ranks
   RankPlan plan{};  // the same on all ranks; empty: rings go by rank, groups are hosts
   FailureReporting reporting{};
 };
-
-SelectionSettings selection_of(const CommunicatorOptions& options);
 
 // An operation that was started. wait() returns when it is done or throws what it threw; once,
 // after that and on an empty handle it returns at once. The memory must live, untouched, until
@@ -98,7 +93,7 @@ class Communicator {
   [[nodiscard]] std::string_view engine_name() const;
   [[nodiscard]] std::string_view transport_name() const;
 
-  // Whether the memory of calls may lie there.
+  // Whether calls accept memory in this space.
   [[nodiscard]] bool supports_memory(MemorySpace space) const;
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] std::span<const int> hosts() const;
@@ -111,7 +106,9 @@ class Communicator {
   void run(const Call& call, ConstMemory input, Memory output);
   [[nodiscard]] Pending start(const Call& call, ConstMemory input, Memory output);
 
-  // The same, in place: `data` is the whole logical buffer.
+  // The same, in place: `data` is the whole logical buffer, and says its count.
+  void run_in_place(const Call& call, Memory data);
+  [[nodiscard]] Pending start_in_place(const Call& call, Memory data);
   void all_reduce(Memory data, DType dtype, ReduceOp op);
   // Afterwards chunk `rank()` is reduced; the other chunks hold unspecified values.
   void reduce_scatter(Memory data, DType dtype, ReduceOp op);
@@ -149,10 +146,10 @@ class Communicator {
   // predicted time only.
   [[nodiscard]] AlgorithmPlan plan(const Call& call,
                                    MemoryOrigin origin = MemoryOrigin::kOrdinary) const;
-  // Of the transport, with that of all groups; bytes_sent counts what is given in shared memory as
-  // the algorithm's formula does.
+  // The transport's, all groups together; bytes_sent counts shared memory by the algorithm's
+  // formula.
   [[nodiscard]] WireCounters counters() const;
-  // What of bytes_sent went to other hosts.
+  // The part of bytes_sent that went to other hosts.
   [[nodiscard]] uint64_t bytes_sent_between_hosts() const;
   // Wakes everything that waits with kPeer and this reason. Any thread, any number of times.
   void abort(std::string_view reason) noexcept;

@@ -42,7 +42,7 @@ std::vector<size_t> sizes_up_to(size_t most) {
 
 double median_of_slowest(Communicator& comm, std::vector<double>& times) {
   comm.all_reduce(memory_of(times), DType::kF64, ReduceOp::kMax);
-  const auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+  const auto middle = times.begin() + ptrdiff_t(times.size() / 2);
   std::ranges::nth_element(times, middle);
   return *middle;
 }
@@ -60,7 +60,7 @@ void make_ascend(CostCurve& curve) {
   struct Pool {
     double sum = 0;
     size_t count = 0;
-    [[nodiscard]] double mean() const { return sum / static_cast<double>(count); }
+    [[nodiscard]] double mean() const { return sum / double(count); }
   };
   std::vector<Pool> pools;
   for (const CostCurve::Point& point : curve.points) {
@@ -212,7 +212,7 @@ class Calibration {
   void measure_shared(Collective collective, size_t bytes, Memory shared) {
     const Call call = trial_call(collective, bytes, comm_.world_size());
     const auto seconds_in = [&](Memory memory) {
-      return medians({[&] { run_in_place(comm_, call, memory); }})[0];
+      return medians({[&] { comm_.run_in_place(call, memory.slice(0, call.bytes())); }})[0];
     };
     if (collective == Collective::kBarrier) {
       const double seconds = seconds_in(shared);
@@ -246,7 +246,7 @@ class Calibration {
     const AlgorithmPlan plan = select_algorithm(call, settings, model, MemoryOrigin::kOrdinary);
     settings.segment_bytes = plan.segment_bytes;
     comm_.set_selection(settings);
-    const auto body = [&] { run_in_place(comm_, call, ordinary(bytes)); };
+    const auto body = [&] { comm_.run_in_place(call, ordinary(bytes).slice(0, call.bytes())); };
     add(message_curve_name(algorithm), bytes, medians({body})[0]);
   }
 
@@ -283,12 +283,6 @@ void add_link(Profile& profile, Communicator& group, bool inside, size_t most_by
   if (shared != nullptr) profile = with_ways(profile, profile.links.back(), true);
 }
 
-std::vector<int> hosts_of(const Communicator& comm) {
-  const std::span<const int> hosts = comm.hosts();
-  if (hosts.empty()) return std::vector<int>(static_cast<size_t>(comm.world_size()));
-  return {hosts.begin(), hosts.end()};
-}
-
 Profile take_from_rank_0(Communicator& comm, const Profile& profile) {
   std::string text = to_toml(profile);
   uint64_t bytes = text.size();
@@ -299,14 +293,6 @@ Profile take_from_rank_0(Communicator& comm, const Profile& profile) {
 }
 
 }  // namespace
-
-void run_in_place(Communicator& comm, const Call& call, Memory data) {
-  const auto bytes_of = [&](Range range) {
-    return data.slice(range.begin * sizeof(float), range.count * sizeof(float));
-  };
-  const Extents extents = extents_of(call, comm.rank(), comm.world_size());
-  comm.run(call, bytes_of(extents.input), bytes_of(extents.output));
-}
 
 std::vector<double> median_seconds(Communicator& comm, std::span<const TimedBody> bodies,
                                    double budget_s) {
@@ -326,10 +312,10 @@ std::vector<double> median_seconds(Communicator& comm, std::span<const TimedBody
 }
 
 Profile calibrate(Communicator& comm, size_t most_bytes) {
-  const std::vector<int> hosts = hosts_of(comm);
-  const int host = hosts[static_cast<size_t>(comm.rank())];
-  const bool leads = std::ranges::find(hosts, host) - hosts.begin() == comm.rank();
-  const std::unique_ptr<Communicator> inside = comm.split(host == hosts[0] ? 0 : -1, 0);
+  bool leads = true;  // its host's ranks
+  for (int rank = 0; rank < comm.rank(); ++rank) leads &= !comm.share_host(rank, comm.rank());
+  const std::unique_ptr<Communicator> inside =
+      comm.split(comm.share_host(0, comm.rank()) ? 0 : -1, 0);
   const std::unique_ptr<Communicator> between = comm.split(leads ? 0 : -1, 0);
   Profile profile{.machine = this_machine()};
   const auto add = [&](Communicator* group, bool is_inside) {

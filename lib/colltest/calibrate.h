@@ -20,9 +20,6 @@ using TimedBody = std::function<void()>;
 std::vector<double> median_seconds(Communicator& comm, std::span<const TimedBody> bodies,
                                    double budget_s);
 
-// Runs it in place at the front of `data`.
-void run_in_place(Communicator& comm, const Call& call, Memory data);
-
 // The link classes of this communicator: its transport inside the host of rank 0, with as many
 // ranks as are there, and between hosts if there are several. Buffers up to `most_bytes`, at least
 // 64 KiB. All ranks call it, alone on their machines, and get the same. 5 to 20 s; memory:

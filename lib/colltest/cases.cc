@@ -1,5 +1,6 @@
 #include "lib/colltest/cases.h"
 
+#include <array>
 #include <numeric>
 
 #include "lib/base/bytes.h"
@@ -8,6 +9,8 @@
 namespace gxp {
 namespace {
 
+constexpr std::array<std::string_view, 8> kTypeNames = {"double", "float", "half", "bfloat16",
+                                                        "int64",  "int32", "int8", "uint8"};
 constexpr size_t kMaxSizes = 1'000'000;
 
 // An operation with what it does not have left at one value.
@@ -19,7 +22,7 @@ std::vector<int> roots_of(const BenchOperation& operation, const CaseRequest& re
                           int world_size) {
   if (!has_root(operation)) return {0};
   if (!request.roots.empty()) return request.roots;
-  std::vector<int> all(static_cast<size_t>(world_size));
+  std::vector<int> all(size_t(world_size), 0);
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
@@ -113,27 +116,8 @@ Call call_of(const BenchCase& bench, int rank) {
           .root = bench.root};
 }
 
-std::string_view nccl_name(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return "double";
-    case DType::kF32:
-      return "float";
-    case DType::kF16:
-      return "half";
-    case DType::kBF16:
-      return "bfloat16";
-    case DType::kI64:
-      return "int64";
-    case DType::kI32:
-      return "int32";
-    case DType::kI8:
-      return "int8";
-    case DType::kU8:
-      return "uint8";
-  }
-  return "";
-}
+std::span<const std::string_view> nccl_type_names() { return kTypeNames; }
+std::string_view nccl_name(DType dtype) { return kTypeNames[size_t(dtype)]; }
 
 std::string_view nccl_redop(const BenchCase& bench) {
   return reduces(*bench.operation) ? to_string(bench.redop) : "none";

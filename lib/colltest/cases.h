@@ -3,22 +3,15 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "lib/collective/compress/codec.h"
+#include "lib/colltest/bench_options.h"
 #include "lib/colltest/operation.h"
 
 namespace gxp {
-
-// Sizes from `min_bytes` to `max_bytes`: times `factor` where that is at least 2, else plus
-// `step_bytes`.
-struct Sweep {
-  size_t min_bytes = 32 << 20;
-  size_t max_bytes = 32 << 20;
-  size_t step_bytes = 1 << 20;
-  int factor = 0;  // 0: by steps
-};
 
 // Throws kUsage: an empty or endless range, more than a million sizes.
 std::vector<size_t> sizes_of(const Sweep& sweep);
@@ -54,6 +47,7 @@ Call call_of(const BenchCase& bench, int rank);
 
 // nccl-tests' words for a case: "float", "none" and -1 where an operation has no reduction or root,
 // the elements of one chunk of a chunked operation.
+std::span<const std::string_view> nccl_type_names();  // in the order of DType
 std::string_view nccl_name(DType dtype);
 std::string_view nccl_redop(const BenchCase& bench);
 int nccl_root(const BenchCase& bench);

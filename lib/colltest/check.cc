@@ -21,8 +21,6 @@ Pattern pattern_of(const BenchCase& bench, int world_size) {
 
 ExpectedData::ExpectedData(const BenchCase& bench, int rank, int world_size)
     : bench_(bench),
-      rank_(rank),
-      world_size_(world_size),
       pattern_(pattern_of(bench, world_size)),
       extents_(extents_of(*bench.operation, call_of(bench, rank), rank, world_size)),
       own_(pattern_input(pattern_, rank, bench.count)) {
@@ -35,10 +33,12 @@ ExpectedData::ExpectedData(const BenchCase& bench, int rank, int world_size)
     add_piece(output, kReduction, output.begin);
   } else if (has_root(*collective) && collective != Collective::kGather) {
     add_piece(output, bench.root, output.begin);
-  } else if (collective == Collective::kAllToAll) {
-    add_pieces_of_all_to_all();
-  } else {
-    add_chunks();
+  } else {  // a chunk of each rank, of an all-to-all the one for this rank
+    const Chunks chunks(bench.count, world_size);
+    for (int source = 0; source < world_size; ++source) {
+      const int from = collective == Collective::kAllToAll ? rank : source;
+      add_piece(chunks[source], source, chunks[from].begin);
+    }
   }
 }
 
@@ -48,18 +48,6 @@ void ExpectedData::add_piece(Range into, int source, size_t from) {
                      from,
                      source == kReduction ? pattern_reduced(pattern_, bench_.count)
                                           : pattern_input(pattern_, source, bench_.count)});
-}
-
-void ExpectedData::add_pieces_of_all_to_all() {
-  const Chunks chunks(bench_.count, world_size_);
-  for (int source = 0; source < world_size_; ++source)
-    add_piece(chunks[source], source, chunks[rank_].begin);
-}
-
-void ExpectedData::add_chunks() {
-  const Chunks chunks(bench_.count, world_size_);
-  for (int source = 0; source < world_size_; ++source)
-    add_piece(chunks[source], source, chunks[source].begin);
 }
 
 void ExpectedData::fill_input(Memory input) const {

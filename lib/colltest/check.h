@@ -38,13 +38,9 @@ class ExpectedData {
     std::vector<std::byte> period;
   };
   void add_piece(Range into, int source, size_t from);
-  void add_pieces_of_all_to_all();
-  void add_chunks();
   void compare_piece(const Piece& piece, ConstMemory output, WrongElements& wrong) const;
 
   BenchCase bench_;
-  int rank_;
-  int world_size_;
   Pattern pattern_;
   Extents extents_;
   std::vector<std::byte> own_;  // a period of this rank's input

@@ -28,7 +28,7 @@ std::vector<Cell> plan_row(const BenchCase& bench, const AlgorithmPlan& plan, in
 
 Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topology,
                     const SelectionSettings& settings, const Profile& profile,
-                    bool ordinary_memory) {
+                    MemoryOrigin memory) {
   const CostModel model(topology, profile);
   // Whether the kernel copies is known from the profile, if at all.
   const WayLimits limits{
@@ -37,7 +37,7 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
   result.plans.schema = "gxp.allreduce-test.plan/1";
   result.plans.facts = {{{"world_size", "ranks"}, int64_t{topology.world_size}},
                         {{"transport"}, std::string(topology.transport)},
-                        {{"memory"}, std::string(ordinary_memory ? "ordinary" : "communicator")}};
+                        {{"memory"}, std::string(to_string(memory))}};
   Table& table = result.plans.add_table("plans", {{"op"},
                                                   {"size", "size", Style::kBytes},
                                                   {"type"},
@@ -49,13 +49,8 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
                                                   {"reason"}});
   for (const BenchCase& bench : cases) {
     if (!bench.operation->collective) continue;  // one message each; nothing to choose
-    const Call call{.collective = *bench.operation->collective,
-                    .dtype = bench.dtype,
-                    .count = bench.count,
-                    .root = bench.root};
-    const AlgorithmPlan plan = select_with_sharing(
-        call, settings, model, limits,
-        ordinary_memory ? MemoryOrigin::kOrdinary : MemoryOrigin::kCommunicator);
+    const Call call = call_of(bench, 0);
+    const AlgorithmPlan plan = select_with_sharing(call, settings, model, limits, memory);
     table.add_row(plan_row(bench, plan, topology.world_size));
     if (&bench != &cases.back()) continue;
     const CallShape shape = shape_of(call, plan, topology);

@@ -17,9 +17,8 @@ struct Explanation {
   std::string title;  // "all_reduce of 64 MiB f32 by ring on 4 ranks"
 };
 
-// `ordinary_memory`: not from Communicator::allocate(). At least one case.
+// At least one case.
 Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topology,
-                    const SelectionSettings& settings, const Profile& profile,
-                    bool ordinary_memory);
+                    const SelectionSettings& settings, const Profile& profile, MemoryOrigin memory);
 
 }  // namespace gxp

@@ -1,26 +1,24 @@
 // Small plain data of every rank, brought to rank 0 through the communicator itself.
 #pragma once
 
-#include <algorithm>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "lib/collective/communicator.h"
 
 namespace gxp {
 
-// All ranks give equally many bytes; rank 0 gets them in order of rank, the others nothing.
-std::vector<std::byte> gather_bytes(Communicator& communicator, ConstMemory mine);
-
+// All ranks give equally many values; rank 0 gets them in order of rank, the others nothing.
 template <class T>
 std::vector<T> gather_values(Communicator& communicator, std::span<const T> mine) {
   static_assert(std::is_trivially_copyable_v<T>);
-  const auto bytes = std::as_bytes(mine);
-  const std::vector<std::byte> all =
-      gather_bytes(communicator, {bytes.data(), bytes.size(), MemorySpace::kHost});
-  std::vector<T> values(all.size() / sizeof(T));
-  std::copy_n(all.data(), all.size(), std::as_writable_bytes(std::span(values)).data());
+  const auto ranks = size_t(communicator.world_size());
+  std::vector<T> values(communicator.rank() == 0 ? mine.size() * ranks : 0);
+  communicator.run(
+      {.collective = Collective::kGather, .dtype = DType::kU8, .count = mine.size_bytes() * ranks},
+      memory_of(std::as_const(mine)), memory_of(values));
   return values;
 }
 

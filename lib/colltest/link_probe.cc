@@ -14,11 +14,11 @@
 namespace gxp {
 namespace {
 
-// Of each packet: Ethernet beside the MTU; IP, TCP and its timestamps within it.
+// Headers of each packet: Ethernet outside the MTU; IP, TCP and its timestamps inside.
 constexpr double kOutsideBytes = 14;
 constexpr double kInsideBytes = 20 + 20 + 12;
 
-// Of bandwidth. Whatever else the hosts do makes some slower; the first of all, which meets a full
+// Of bandwidth. Other work on the hosts makes some slower; the first of all, which meets a full
 // token bucket where there is one, may be too fast.
 constexpr int kTrials = 6;
 constexpr int kRoundTrips = 50;  // for the latency, after as many that are not counted

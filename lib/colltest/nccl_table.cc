@@ -26,17 +26,17 @@ std::string half_columns(const NcclTable& table, const CaseResult& result,
   std::string text;
   if (half == nullptr) {
     text = fmt::sprintf("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
-    if (table.per_iteration)
+    if (table.options.per_iteration)
       text += fmt::sprintf("  %7s  %7s  %7s  %7s", "N/A", "N/A", "N/A", "N/A");
     return text;
   }
-  const double seconds = half->median_s_by_average[size_t(table.average)];
+  const double seconds = half->median_s_by_average[size_t(table.options.average)];
   const Bandwidth rate =
       bandwidth(*result.bench.operation, result.bench.size_bytes(), seconds, table.world_size);
   text = fmt::sprintf("  %7s  %6s  %6s", fit(seconds * 1e6, 7), fit(rate.algbw, 6),
                       fit(rate.busbw, 6));
   text += half->wrong ? fmt::sprintf("  %6g", double(*half->wrong)) : "     N/A";
-  if (!table.per_iteration) return text;
+  if (!table.options.per_iteration) return text;
   const Summary& times = half->slowest;
   return text + fmt::sprintf("  %7s  %7s  %7s  %7s", fit(times.min * 1e6, 7),
                              fit(times.max * 1e6, 7), fit(times.p99 * 1e6, 7),
@@ -50,20 +50,20 @@ std::string head_line(const NcclTable& table, bool units) {
   for (int half = 0; half < 2; ++half) {
     text += units ? fmt::sprintf("  %7s  %6s  %6s  %6s", "(us)", "(GB/s)", "(GB/s)", "")
                   : fmt::sprintf("  %7s  %6s  %6s  %6s", "time", "algbw", "busbw", "#wrong");
-    if (!table.per_iteration) continue;
+    if (!table.options.per_iteration) continue;
     text += units ? fmt::sprintf("  %7s  %7s  %7s  %7s", "(us)", "(us)", "(us)", "(%)")
                   : fmt::sprintf("  %7s  %7s  %7s  %7s", "i_min", "i_max", "i_p99", "i_cv%");
   }
-  text += fmt::sprintf(" %*s\n", table.timestamps ? 19 : 0,
-                       !table.timestamps ? ""
-                       : units           ? "%Y-%m-%d %H:%M:%S"
-                                         : "timestamp");
+  text += fmt::sprintf(" %*s\n", table.options.timestamps ? 19 : 0,
+                       !table.options.timestamps ? ""
+                       : units                   ? "%Y-%m-%d %H:%M:%S"
+                                                 : "timestamp");
   return text;
 }
 
 std::string middle_of_halves(const NcclTable& table) {
   const std::string front = fmt::sprintf("# %10s  %12s  %8s  %6s  %6s", "", "", "", "", "");
-  const int width = table.per_iteration ? 69 : 33;
+  const int width = table.options.per_iteration ? 69 : 33;
   return front + fmt::format("{:^{}}{:^{}}\n", "out-of-place", width, "in-place", width);
 }
 
@@ -110,15 +110,17 @@ std::string remark(const NcclTable& table, const CaseResult& result) {
 }  // namespace
 
 std::string nccl_head(const NcclTable& table, std::span<const RankInfo> ranks) {
-  const bool by_factor = table.sweep.factor > 1;
+  const bool by_factor = table.options.sweep.factor > 1;
   std::string text = fmt::format("# gxp allreduce-test: {}\n", table.summary);
   text += fmt::format("# Collective test starting: {}\n", table.operation);
   text += fmt::format(
       "# nThread 1 nGpus 1 minBytes {} maxBytes {} step: {}({}) warmup iters: {} iters: {} agg "
       "iters: {} validation: {} graph: 0 unalign: {}\n#\n# Using devices\n",
-      table.sweep.min_bytes, table.sweep.max_bytes,
-      by_factor ? table.sweep.factor : table.sweep.step_bytes, by_factor ? "factor" : "bytes",
-      chosen(table.warmup), chosen(table.iterations), table.calls, table.checks, table.unalign);
+      table.options.sweep.min_bytes, table.options.sweep.max_bytes,
+      by_factor ? table.options.sweep.factor : table.options.sweep.step_bytes,
+      by_factor ? "factor" : "bytes", chosen(table.options.warmup),
+      chosen(table.options.iterations), table.options.calls, table.options.checks,
+      table.options.unalign);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const auto same_host = [&](const RankInfo& other) {
       return other.host_number == ranks[rank].host_number;
@@ -139,7 +141,7 @@ std::string nccl_row(const NcclTable& table, const CaseResult& result,
                                   nccl_redop(bench), nccl_root(bench));
   text += half_columns(table, result, &result.out_of_place);
   text += half_columns(table, result, result.in_place ? &*result.in_place : nullptr);
-  return text + (table.timestamps ? fmt::format("{:>21}\n", timestamp) : "\n");
+  return text + (table.options.timestamps ? fmt::format("{:>21}\n", timestamp) : "\n");
 }
 
 std::string nccl_remarks(const NcclTable& table, std::span<const CaseResult> results) {
@@ -153,9 +155,9 @@ std::string nccl_remarks(const NcclTable& table, std::span<const CaseResult> res
   return text + "#\n";
 }
 
-std::string nccl_foot(const NcclTable& table, std::span<const CaseResult> results,
-                      std::optional<double> min_busbw) {
-  const Totals totals = totals_of(results, table.world_size, table.average);
+std::string nccl_foot(const NcclTable& table, std::span<const CaseResult> results) {
+  const std::optional<double> min_busbw = table.options.min_busbw;
+  const Totals totals = totals_of(results, table.world_size, table.options.average);
   const uint64_t bad = totals.wrong + totals.out_of_bounds;
   std::string verdict;
   if (min_busbw) verdict = totals.busbw < 0.9 * *min_busbw ? "FAILED" : "OK";

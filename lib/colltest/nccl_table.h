@@ -7,7 +7,6 @@
 // on which algorithm ran, its predicted and measured time, and the ranks.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 
@@ -17,28 +16,18 @@
 namespace gxp {
 
 struct NcclTable {
-  std::string operation;  // "all_reduce"
-  std::string summary;    // of the ranks: "2 ranks over shm, ordinary memory"
+  std::string operation{};  // "all_reduce"
+  std::string summary{};    // of the ranks: "2 ranks over shm, ordinary memory"
   int world_size = 1;
-  Sweep sweep = {};
-  int warmup = -1;     // -1: chosen by size
-  int iterations = 0;  // 0: chosen by size
-  int calls = 1;
-  int checks = 1;
-  int unalign = 0;
-  Average average = Average::kMax;
-  bool per_iteration = false;  // -I: columns i_min i_max i_p99 i_cv%
-  bool timestamps = false;
+  BenchOptions options{};
 };
 
 std::string nccl_head(const NcclTable& table, std::span<const RankInfo> ranks);
 // `timestamp`: "2026-01-31 12:00:00"; ignored unless the table has them.
 std::string nccl_row(const NcclTable& table, const CaseResult& result,
                      const std::string& timestamp);
-// Remarks: what ran, what was predicted, and who was slow.
+// Remarks: what ran, what was predicted, and which ranks were slow.
 std::string nccl_remarks(const NcclTable& table, std::span<const CaseResult> results);
-// `min_busbw`: what the average is held against, if anything.
-std::string nccl_foot(const NcclTable& table, std::span<const CaseResult> results,
-                      std::optional<double> min_busbw);
+std::string nccl_foot(const NcclTable& table, std::span<const CaseResult> results);
 
 }  // namespace gxp

@@ -1,8 +1,8 @@
 // The operations that `gxp allreduce-test` measures, as nccl-tests knows them: what of a size each
 // rank has, and what the bandwidth columns mean.
 //
-//   size     bytes of the logical buffer (collective/algorithm/algorithm.h): what the largest of a rank's two
-//            buffers holds. Where ranks have a chunk each, it is rounded down to equal chunks.
+//   size     bytes of the logical buffer (algorithm.h): what the larger of a rank's two buffers
+//            holds. Where ranks have a chunk each, it is rounded down to equal chunks.
 //   count    elements; of chunked operations those of one chunk.
 //   algbw    size / time, in GB/s of 10^9 bytes.
 //   busbw    algbw * factor: what a link carries if the algorithm is optimal, so that the figure

@@ -164,9 +164,9 @@ uint64_t combine(ReduceOp op, uint64_t a, uint64_t b) {
     case ReduceOp::kProd:
       return a * b;
     case ReduceOp::kMin:
-      return static_cast<uint64_t>(std::min(static_cast<T>(a), static_cast<T>(b)));
+      return uint64_t(std::min(static_cast<T>(a), static_cast<T>(b)));
     case ReduceOp::kMax:
-      return static_cast<uint64_t>(std::max(static_cast<T>(a), static_cast<T>(b)));
+      return uint64_t(std::max(static_cast<T>(a), static_cast<T>(b)));
     case ReduceOp::kBitAnd:
       return a & b;
     case ReduceOp::kBitOr:
@@ -188,7 +188,7 @@ template <class T>
 T reduced_integer(Place place) {
   uint64_t result = 0;
   for (place.rank = 0; place.rank < place.world_size; ++place.rank) {
-    auto value = static_cast<uint64_t>(integer_value<T>(place));
+    auto value = uint64_t(integer_value<T>(place));
     if (place.op == ReduceOp::kPreMulSum) value *= uint64_t(1 + place.rank % 2);
     result = place.rank == 0 ? value : combine<T>(place.op, result, value);
   }
@@ -289,7 +289,7 @@ std::string element_text(DType dtype, const std::byte* element) {
     if constexpr (std::is_integral_v<decltype(value)>)
       return fmt::format("{}", int64_t(value));
     else
-      return fmt::format("{}", static_cast<double>(widen(value)));
+      return fmt::format("{}", double(widen(value)));
   });
 }
 

@@ -12,16 +12,13 @@
 
 namespace gxp {
 
-// nccl-tests' -a: which rank's time counts in an iteration.
-enum class Average { kRank0, kMean, kMin, kMax };
-
 struct RankTiming {
   double median_s = 0;
   // Median of how much later than the first rank it called; empty if the ranks share no clock.
   std::optional<double> late_s;
 };
 
-// One of the two halves of a row: out of place, in place.
+// One of a row's two placements: out of place, in place.
 struct PlacementResult {
   Summary slowest;                              // seconds of the slowest rank, over the iterations
   std::array<double, 4> median_s_by_average{};  // by Average

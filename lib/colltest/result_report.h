@@ -2,10 +2,9 @@
 //
 // Facts: world_size, transport, ..., wrong, out_of_bounds, average_bus_bandwidth. Tables:
 //   results     a row per case: size, count, type, op, redop, root, algorithm, ..., and for each
-//   half
-//               time_us (median of the slowest rank), algbw, busbw, wrong, p99_us, ...; null where
-//               the operation has no such half or nothing was checked
-//   ranks       a row per case and rank: median and lateness of each half
+//               placement time_us (median of the slowest rank), algbw, busbw, wrong, p99_us,
+//               ...; null where the operation has no such placement or nothing was checked
+//   ranks       a row per case and rank: median and lateness of each placement
 //   devices     a row per rank: host, process, processor
 #pragma once
 

@@ -25,10 +25,10 @@ size_t largest_size(std::span<const BenchCase> cases) {
 constexpr size_t kWidest = 8;
 
 GuardedMemory make_memory(Communicator& communicator, Device& device, size_t bytes,
-                          const RunnerOptions& options) {
+                          const BenchOptions& options) {
   const size_t room = bytes + size_t(options.unalign) * kWidest;
-  return options.communicator_memory ? GuardedMemory(communicator, room)
-                                     : GuardedMemory(device, room);
+  return options.memory == MemoryOrigin::kCommunicator ? GuardedMemory(communicator, room)
+                                                       : GuardedMemory(device, room);
 }
 
 // The value after "NAME:" in a file of /proc; "" if it is not there.
@@ -133,7 +133,7 @@ void log_wrong(const BenchCase& bench, bool in_place, size_t rank, const WrongEl
 
 }  // namespace
 
-size_t memory_needed(std::span<const BenchCase> cases, const RunnerOptions& options) {
+size_t memory_needed(std::span<const BenchCase> cases, const BenchOptions& options) {
   return 2 * (largest_size(cases) + size_t(options.unalign) * kWidest);
 }
 
@@ -156,7 +156,7 @@ std::vector<RankInfo> gather_rank_info(Communicator& communicator) {
 }
 
 CaseRunner::CaseRunner(Communicator& communicator, Device& device, std::span<const BenchCase> cases,
-                       const RunnerOptions& options)
+                       const BenchOptions& options)
     : communicator_(communicator),
       device_(device),
       options_(options),
@@ -188,7 +188,7 @@ PlacementResult CaseRunner::run_placement(const BenchCase& bench, bool in_place)
   const auto found = gather_values(communicator_, std::span(&findings, 1));
   if (communicator_.rank() != 0) return {};
   PlacementResult half =
-      evaluate(Samples(std::move(samples), mine.size()), one_clock_, options_.keep_times);
+      evaluate(Samples(std::move(samples), mine.size()), one_clock_, options_.per_iteration);
   uint64_t wrong = 0;
   for (size_t rank = 0; rank < found.size(); ++rank) {
     wrong += found[rank].wrong.count;
@@ -206,9 +206,8 @@ CaseResult CaseRunner::run(const BenchCase& bench) {
     result.algorithm = bench.codec->name;
     result.reason = "encoded between hosts";
   } else if (bench.operation->collective) {
-    const AlgorithmPlan plan = communicator_.plan(
-        call_of(bench, communicator_.rank()),
-        options_.communicator_memory ? MemoryOrigin::kCommunicator : MemoryOrigin::kOrdinary);
+    const AlgorithmPlan plan =
+        communicator_.plan(call_of(bench, communicator_.rank()), options_.memory);
     result.algorithm = communicator_.engine_name();  // of an engine that tells no more
     if (plan.algorithm != nullptr) {
       result.algorithm = plan.algorithm->name;

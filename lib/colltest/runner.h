@@ -25,7 +25,7 @@
 namespace gxp {
 
 // Bytes that each rank allocates for these cases.
-size_t memory_needed(std::span<const BenchCase> cases, const RunnerOptions& options);
+size_t memory_needed(std::span<const BenchCase> cases, const BenchOptions& options);
 
 // Throws kIo, with the numbers and a remedy, if `ranks_here` times `bytes_per_rank` is more than
 // `available`.
@@ -40,7 +40,7 @@ class CaseRunner {
   // All three outlive the runner. Allocates the memory for the largest of `cases`. With a codec:
   // kConfig, all ranks are on one host; kUnavailable, hosts have unequal numbers of ranks.
   CaseRunner(Communicator& communicator, Device& device, std::span<const BenchCase> cases,
-             const RunnerOptions& options);
+             const BenchOptions& options);
 
   // All ranks together. The result is whole on rank 0; elsewhere nothing is measured in it. Rank 0
   // logs the first wrong element of each rank.
@@ -51,7 +51,7 @@ class CaseRunner {
 
   Communicator& communicator_;
   Device& device_;
-  RunnerOptions options_;
+  BenchOptions options_;
   bool one_clock_;  // all ranks are on one host
   GuardedMemory first_;
   GuardedMemory second_;

@@ -31,60 +31,37 @@ bool differ_in_size(const BenchCase& a, const BenchCase& b) {
   return a.dtype == b.dtype && a.redop == b.redop && a.root == b.root;
 }
 
-// One operation's table on its way.
-class Block {
- public:
-  Block(const SessionOptions& options, std::string_view operation,
-        const std::function<void(const std::string&)>& write)
-      : options_(options), table_(options.table), write_(write) {
-    table_.operation = operation;
-  }
-
-  void open(std::span<const RankInfo> ranks) const { write_(nccl_head(table_, ranks)); }
-  void row(const CaseResult& result) const {
-    write_(nccl_row(table_, result, table_.timestamps ? timestamp() : ""));
-  }
-  void close(std::span<const CaseResult> results) const {
-    write_(nccl_remarks(table_, results) + nccl_foot(table_, results, options_.min_busbw));
-  }
-
- private:
-  const SessionOptions& options_;
-  NcclTable table_;
-  const std::function<void(const std::string&)>& write_;
-};
-
 }  // namespace
 
 Session run_session(Communicator& communicator, Device& device, std::span<const BenchCase> cases,
-                    const SessionOptions& options,
-                    const std::function<void(const std::string&)>& write) {
+                    NcclTable table, const std::function<void(const std::string&)>& write) {
   Session session{.ranks = gather_rank_info(communicator), .results = {}};
-  CaseRunner runner(communicator, device, cases, options.runner);
-  const bool writes = write && communicator.rank() == 0;
-  const auto run_sizes = [&](std::span<const BenchCase> sizes, const Block& block) {
+  CaseRunner runner(communicator, device, cases, table.options);
+  const auto write_text = [&](const auto& text) {
+    if (write && communicator.rank() == 0) write(text());
+  };
+  const int cycles = table.options.cycles;
+  const auto run_sizes = [&](std::span<const BenchCase> sizes) {
     for (const BenchCase& bench : sizes) {
       CaseResult result = runner.run(bench);
-      if (writes) block.row(result);
-      if (options.cycles > 0) session.results.push_back(std::move(result));
-    }
-  };
-  const auto run_operation = [&](std::span<const BenchCase> operation, const Block& block) {
-    while (!operation.empty()) {
-      const auto sizes = front(operation, differ_in_size);
-      operation = operation.subspan(sizes.size());
-      for (int cycle = 0; options.cycles == 0 || cycle < options.cycles; ++cycle)
-        run_sizes(sizes, block);
+      write_text(
+          [&] { return nccl_row(table, result, table.options.timestamps ? timestamp() : ""); });
+      if (cycles > 0) session.results.push_back(std::move(result));
     }
   };
   while (!cases.empty()) {
-    const auto operation = front(cases, same_operation);
+    auto operation = front(cases, same_operation);
     cases = cases.subspan(operation.size());
-    const Block block(options, operation.front().operation->name, write);
-    if (writes) block.open(session.ranks);
+    table.operation = operation.front().operation->name;
+    write_text([&] { return nccl_head(table, session.ranks); });
     const size_t first = session.results.size();
-    run_operation(operation, block);
-    if (writes) block.close(std::span(session.results).subspan(first));
+    while (!operation.empty()) {
+      const auto sizes = front(operation, differ_in_size);
+      operation = operation.subspan(sizes.size());
+      for (int cycle = 0; cycles == 0 || cycle < cycles; ++cycle) run_sizes(sizes);
+    }
+    const auto results = std::span<const CaseResult>(session.results).subspan(first);
+    write_text([&] { return nccl_remarks(table, results) + nccl_foot(table, results); });
   }
   return session;
 }

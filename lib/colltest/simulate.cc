@@ -17,7 +17,7 @@ namespace {
 // About 5 s: a packet takes up to four events of 0.3 us.
 constexpr double kMostPackets = 6e6;
 constexpr double kMostTraced = 1e6;                                // steps: some 200 MB of JSON
-constexpr std::array<size_t, 2> kSegments = {256 << 10, 1 << 20};  // of trees, beside all at once
+constexpr std::array<size_t, 2> kSegments = {256 << 10, 1 << 20};  // of trees, besides all at once
 
 std::string name_of(const Algorithm& algorithm, const BenchCase& bench) {
   return fmt::format("{} of {} by {}", bench.operation->name, format_bytes(bench.size_bytes()),

@@ -1,4 +1,4 @@
-// What cases would take on a cluster: simulated (collective/simulate/simulator.h) instead of run. Pure.
+// What cases would take on a cluster: simulated (simulate/simulator.h) instead of run. Pure.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ struct SimulatedCases {
 
 // Rank r on gpu_of_rank[r] (place_ranks(), plan_ranks()). With a plan of these ranks
 // (plan_of_ranks), rings have its channels unless `settings` say how many, and groups are its
-// groups. `auto` stands for the fastest algorithm and segment of all that `settings` admit and that
+// groups. `auto` means the fastest algorithm and segment of all that `settings` admit and that
 // take at most some seconds to simulate: the others are named in `notes`. A case that none of them
 // is left for, or a trace of more than a million steps, is kUsage. At least one case.
 SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster,

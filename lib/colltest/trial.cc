@@ -28,7 +28,7 @@ Memory part(Memory whole, Range range, size_t element) {
 }  // namespace
 
 Trial::Trial(Communicator& communicator, const BenchCase& bench, bool in_place,
-             const RunnerOptions& options, GuardedMemory& first, GuardedMemory& second)
+             const BenchOptions& options, GuardedMemory& first, GuardedMemory& second)
     : communicator_(communicator),
       bench_(bench),
       options_(options),

@@ -6,25 +6,12 @@
 
 #include "lib/collective/communicator.h"
 #include "lib/collective/compress/compressed_all_reduce.h"
+#include "lib/colltest/bench_options.h"
 #include "lib/colltest/cases.h"
 #include "lib/colltest/check.h"
 #include "lib/colltest/guarded_memory.h"
 
 namespace gxp {
-
-// Where the barrier of a timed iteration is: nccl-tests' -z 1 to 3.
-enum class Pacing { kBarrierTimed = 1, kNoBarrier = 2, kBarrierBefore = 3 };
-
-struct RunnerOptions {
-  int iterations = 0;  // 0: as many as take half a second, from 15 to 20000
-  int warmup = -1;     // -1: 50 up to 64 KiB, else 5
-  int calls = 1;       // of one timed iteration, back to back; its time is divided by them
-  Pacing pacing = Pacing::kBarrierBefore;
-  int checks = 1;   // before the timing; 0: none after it either
-  int unalign = 0;  // elements by which the memory is moved from a page boundary
-  bool communicator_memory = false;
-  bool keep_times = false;
-};
 
 // One timed iteration of one rank.
 struct Sample {
@@ -43,7 +30,7 @@ class Trial {
  public:
   // In place only `second` is used. All references outlive the trial.
   Trial(Communicator& communicator, const BenchCase& bench, bool in_place,
-        const RunnerOptions& options, GuardedMemory& first, GuardedMemory& second);
+        const BenchOptions& options, GuardedMemory& first, GuardedMemory& second);
 
   // From now on calls go through it; it outlives the trial.
   void use(CompressedAllReduce& compressed) { compressed_ = &compressed; }
@@ -65,7 +52,7 @@ class Trial {
 
   Communicator& communicator_;
   const BenchCase& bench_;
-  const RunnerOptions& options_;
+  const BenchOptions& options_;
   const bool in_place_;
   CompressedAllReduce* compressed_ = nullptr;  // null: the communicator
   GuardedMemory& first_;

@@ -109,7 +109,7 @@ void run_joined_rank(const LaunchRequest& request, const Environment& environmen
   Communicator communicator(engine.make({.ranks = ranks,
                                          .comm = settings.comm,
                                          .device = device,
-                                         .selection = selection_of(options)}),
+                                         .selection = options.selection}),
                             options.timeout);
   if (identity.rank == 0)
     log_info("{} ranks, identity from: {}; engine: {}", identity.world_size, identity.source,
@@ -127,14 +127,18 @@ void run_joined_rank(const LaunchRequest& request, const Environment& environmen
 
 }  // namespace
 
+SelectionSettings selection_of(const JobSettings& settings) {
+  return {.algorithm = settings.comm.algorithm,
+          .layout_invariant = settings.layout_invariant,
+          .channels = settings.comm.channels,
+          .segment_bytes = settings.comm.segment_bytes};
+}
+
 CommunicatorOptions communicator_options(const JobSettings& settings, Profile profile) {
   const CommConfig& comm = settings.comm;
   check_algorithm_name(comm.algorithm);
-  return {.algorithm = comm.algorithm,
-          .layout_invariant = settings.layout_invariant,
-          .channels = comm.channels,
+  return {.selection = selection_of(settings),
           .timeout = std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(comm.timeout_s)),
-          .segment_bytes = comm.segment_bytes,
           .profile = std::move(profile)};
 }
 
@@ -220,7 +224,7 @@ void run_rank_over(const std::vector<std::string>& transports, const LaunchReque
       communicators.emplace_back(engine.make({.ranks = context,
                                               .comm = comm,
                                               .device = device,
-                                              .selection = selection_of(options),
+                                              .selection = options.selection,
                                               .profile = options.profile,
                                               .local_rank = identity.local_rank,
                                               .recorder = &recorder}),

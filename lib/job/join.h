@@ -37,6 +37,7 @@ struct JobSettings {
 };
 
 // kConfig: the algorithm's name.
+SelectionSettings selection_of(const JobSettings& settings);
 CommunicatorOptions communicator_options(const JobSettings& settings, Profile profile);
 
 // What can be wrong with a job's settings, before ranks are started: the same, and the profile's

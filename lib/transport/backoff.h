@@ -24,7 +24,8 @@ void yield_cpu();
 // waits go without (docs/RESULTS.md, collectives in shared memory).
 class Backoff {
  public:
-  // `oversubscribed`: the ranks of this host outnumber its CPUs. `yield_time`: before it is time to sleep.
+  // `oversubscribed`: the ranks of this host outnumber its CPUs. `yield_time`: before it is time to
+  // sleep.
   Backoff(bool oversubscribed, std::chrono::microseconds yield_time)
       : oversubscribed_(oversubscribed), yield_time_(yield_time) {}
   // Passes a moment; false when it is time to sleep.

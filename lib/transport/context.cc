@@ -45,7 +45,7 @@ int count_cpus(const std::vector<std::string>& cpus_of_ranks, const Hosts& hosts
   return int(together.count());
 }
 
-bool is_crowded(const TransportContext& context) {
+bool is_oversubscribed(const TransportContext& context) {
   const int cpus = context.host_cpus > 0 ? context.host_cpus : usable_cpus();
   return std::count(context.hosts.begin(), context.hosts.end(), context.host) > cpus;
 }

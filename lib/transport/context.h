@@ -29,11 +29,11 @@ std::vector<int> number_hosts(std::span<const int> hosts);
 // How ranks talk TCP; the same on all ranks but for the interface.
 struct TcpOptions {
   int streams = 0;  // connections per peer; 0: a probe decides
-  // Of each socket, each way; 0: as the kernel sees fit; none: a probe decides.
+  // Each socket's, each way; 0: as the kernel sees fit; none: a probe decides.
   std::optional<size_t> buffer_bytes{};
   // With several connections: longer messages are cut over them.
   size_t stripe_bytes = size_t{128} << 10;
-  // Of all that travels between ranks (sealed_stream.h); the probe's bytes too.
+  // For all bytes between ranks (sealed_stream.h), the probe's too.
   Protection protect = Protection::kAuthenticate;
   // Where this host is reached (interfaces.h); empty: on the interface that reaches rank 0.
   std::string interface {};
@@ -65,6 +65,6 @@ std::string cpus_of_this_rank();
 int count_cpus(const std::vector<std::string>& cpus_of_ranks, const Hosts& hosts,
                const std::string& host);
 // Whether the ranks of this host outnumber its CPUs.
-bool is_crowded(const TransportContext& context);
+bool is_oversubscribed(const TransportContext& context);
 
 }  // namespace gxp

@@ -23,8 +23,8 @@ namespace gxp {
 
 class SharedArena;
 
-// Moves messages to and from one peer. A link posts whole messages, so it may hand the user's memory
-// to the hardware; links over a stream of bytes share StreamLink (stream/stream_link.h).
+// Moves messages to and from one peer. A link posts whole messages, so it may hand the user's
+// memory to the hardware; links over a stream of bytes share StreamLink (stream/stream_link.h).
 class PeerLink {
  public:
   virtual ~PeerLink() = default;
@@ -33,7 +33,7 @@ class PeerLink {
 
   // Whether messages may lie in this kind of memory.
   [[nodiscard]] virtual bool supports_memory(MemorySpace space) const = 0;
-  // Starts to send, and does not wait. The link calls messages().finish(send) once the span is free.
+  // Starts to send without waiting. The link calls messages().finish(send) once the span is free.
   virtual void post_send(PendingMessage& send) = 0;
   // A receive whose message has not come. Only links that let the peer write into it need to know:
   // the others learn from messages().begin() where a message belongs.
@@ -41,8 +41,8 @@ class PeerLink {
   // Moves what can be moved now: sends, and messages of the peer as long as messages().awaits().
   // Returns whether anything moved.
   virtual bool progress() = 0;
-  // "closed its connection": why nothing will move any more, once a progress() that came after it was
-  // set has moved nothing; "" while the peer is there.
+  // "closed its connection": why nothing will move any more, once a later progress() has moved
+  // nothing; "" while the peer is there.
   [[nodiscard]] virtual std::string_view closed() const = 0;
   // Lets the peer see the end. Any thread, also during the other calls.
   virtual void shut_down(std::string_view reason) noexcept = 0;
@@ -58,13 +58,14 @@ class PeerLink {
 
 // How long a rank waits for such links before it sleeps (backoff.h).
 struct Patience {
-  bool oversubscribed =
-      false;  // pauses would keep a peer from its CPU, or a look costs more than a pause
+  // Pauses would keep a peer from its CPU, or a look costs more than a pause.
+  bool oversubscribed = false;
   std::chrono::microseconds yield_time{0};
 };
 
 // The links of one row, and how to sleep until a peer moves (link_waiter.h):
-//   on the bell   if the job has no other links and has_bell(): arm(kBell), sleep_on_bell(), disarm()
+//   on the bell   if the job has no other links and has_bell(): arm(kBell), sleep_on_bell(),
+//                 disarm()
 //   on handles    arm(kHandles), one poll() over those of all groups, after_poll(), disarm()
 // What a peer does after arm() ends the sleep.
 class LinkGroup {

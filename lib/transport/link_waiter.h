@@ -1,5 +1,5 @@
-// Waits for the peers of a rank, whatever links lead to them: it pauses, yields, and then sleeps, on
-// the bell of the only group of links or in one poll() over the handles of all.
+// Waits for the peers of a rank, whatever links lead to them: it pauses, yields, and then sleeps on
+// the bell of the only group of links, or in one poll() over the handles of all.
 #pragma once
 
 #include <poll.h>

@@ -4,7 +4,7 @@
 //   - A message whose receive is posted goes straight into the user's memory.
 //   - A message that comes while only others are awaited is parked in memory until its receive is
 //     posted. Without that, receiving in another order than sent would block.
-//   - A link takes no message while awaits() is false, so what nobody asked for stays with the peer,
+//   - A link takes no message while awaits() is false, so unasked-for data stay with the peer,
 //     whose sends wait.
 #pragma once
 

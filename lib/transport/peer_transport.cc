@@ -1,6 +1,7 @@
 #include "lib/transport/peer_transport.h"
 
 #include <chrono>
+#include <mutex>
 
 #include "lib/base/error.h"
 #include "lib/net/socket/seal.h"
@@ -104,7 +105,7 @@ void PeerTransport::wait(Ticket ticket, Deadline deadline) {
   PendingMessage& operation = operations_[ticket];
   Backoff backoff = waiter_.backoff();
   while (!operation.done) {
-    check_aborted();
+    aborted_.check();
     if (progress()) {
       backoff.reset();
     } else if (backoff.keep_awake()) {
@@ -122,7 +123,7 @@ void PeerTransport::wait_until(const std::function<bool()>& ready, std::span<con
                                Deadline deadline) {
   Backoff backoff = waiter_.backoff();
   while (!ready()) {
-    check_aborted();
+    aborted_.check();
     if (backoff.keep_awake()) continue;
     for (const int peer : peers) {
       const PeerLink* link = peers_[size_t(peer)].link;
@@ -132,7 +133,7 @@ void PeerTransport::wait_until(const std::function<bool()>& ready, std::span<con
     for (const int peer : peers) {
       if (peer != rank()) interests_.push_back({peer, true, false});
     }
-    waiter_.sleep(interests_, deadline, [&] { return aborted_ || ready(); });
+    waiter_.sleep(interests_, deadline, [&] { return aborted_.is_set() || ready(); });
     if (deadline.expired() && !ready()) {
       fail(ErrorKind::kPeer, "not complete after {:.3g} s", deadline.seconds());
     }
@@ -175,34 +176,24 @@ void PeerTransport::sleep(Deadline deadline) {
   for (const Peer& peer : peers_) {
     if (peer.messages.has_operations()) interests_.push_back(peer.messages.interest());
   }
-  waiter_.sleep(interests_, deadline, [&] { return aborted_ || progress(); });
+  waiter_.sleep(interests_, deadline, [&] { return aborted_.is_set() || progress(); });
 }
 
 void PeerTransport::abort(std::string_view reason) noexcept {
-  {
-    const std::lock_guard lock(reason_mutex_);
-    if (reason_.empty()) reason_ = reason;
-  }
-  aborted_ = true;
+  aborted_.set(reason);
   for (const Peer& peer : peers_) {
     if (peer.link != nullptr) peer.link->shut_down(reason);
   }
   waiter_.wake();
 }
 
-void PeerTransport::check_aborted() {
-  if (!aborted_) return;
-  const std::lock_guard lock(reason_mutex_);
-  throw Error(ErrorKind::kPeer, reason_);
-}
-
 // A peer that reacts to the first failure closes its connections too, so the store, which knows the
 // first cause, is asked before the peer is blamed.
 void PeerTransport::fail_lost(const Peer& peer) {
-  check_aborted();
+  aborted_.check();
   if (parts_.store != nullptr) {
     const auto verdict = parts_.store->wait_verdict(Deadline::after(kVerdictTime));
-    check_aborted();
+    aborted_.check();
     if (verdict) fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
   }
   fail(ErrorKind::kPeer, "rank {} {}", peer.messages.peer(), peer.link->closed());

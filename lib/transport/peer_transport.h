@@ -1,12 +1,10 @@
-// The transport of a job: to each peer it has the link that the table chose for it (table.h), and it
-// owns what all links share: tags and parking (peer_messages.h), waiting (link_waiter.h), deadlines,
+// The transport of a job: it has a link to each peer, which the table chose (table.h), and owns
+// what all links share: tags and parking (peer_messages.h), waiting (link_waiter.h), deadlines,
 // abort, the store's verdicts, counters.
 // Cost: a loop over the peers with operations per look; no lock.
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "lib/net/store/store.h"
+#include "lib/transport/abort_flag.h"
 #include "lib/transport/arena/shared_arena.h"
 #include "lib/transport/link.h"
 #include "lib/transport/link_waiter.h"
@@ -70,7 +69,6 @@ class PeerTransport : public Transport, private ArenaWaiter {
   bool progress();  // whether anything moved
   bool progress(Peer& peer);
   void sleep(Deadline deadline);
-  void check_aborted();
   void listen_to_store();
   [[noreturn]] void fail_lost(const Peer& peer);
 
@@ -84,9 +82,7 @@ class PeerTransport : public Transport, private ArenaWaiter {
   SharedArena* arena_ = nullptr;
   struct AbortRelay;
   std::shared_ptr<AbortRelay> relay_;  // owners: this transport and the store, which may outlive it
-  std::atomic<bool> aborted_{false};
-  std::mutex reason_mutex_;  // guards reason_
-  std::string reason_;
+  AbortFlag aborted_;
 };
 
 }  // namespace gxp

@@ -56,8 +56,8 @@ std::string reason_of(const TransportRow* chosen, const Rows& rows, const Transp
   return reason;
 }
 
-// One pair for each two hosts, and one inside each host that has two ranks: ranks of a host are
-// alike to the rows.
+// One pair for each two hosts, and one inside each host that has two ranks: rows treat
+// ranks of a host the same.
 std::vector<std::pair<int, int>> pairs_of_hosts(const Hosts& hosts) {
   if (hosts.size() == 1) return {{0, 0}};
   std::vector<int> numbers = number_hosts(hosts);

@@ -13,7 +13,8 @@
 
 namespace gxp {
 
-// Whether a row can join two ranks, and why (not): "same host", "are on different hosts". A literal.
+// Whether a row can join two ranks, and why (not): "same host", "are on different hosts", a
+// literal.
 struct Reach {
   bool joins = false;
   std::string_view reason;

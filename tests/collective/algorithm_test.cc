@@ -68,18 +68,13 @@ TEST_CASE("collectives have names, and say whether they reduce and have a root")
 }
 
 TEST_CASE("a group maps its ranks and elements to those outside") {
-  const Algorithm evens{.name = "evens",
-                        .collective = Collective::kBroadcast,
-                        .layout_invariant = true,
-                        .run =
-                            [](Primitives& comm, const CallShape&) {
-                              if (comm.rank() % 2 != 0) return;
-                              RankSubset group(comm, {4, 0, 2}, 10);
-                              if (group.rank() == 0) group.send(group.world_size() - 1, {1, 3});
-                              if (group.rank() == 2) group.recv(0, {1, 3});
-                            },
-                        .rounds = nullptr,
-                        .sent = nullptr};
+  Algorithm evens = *find_algorithm("direct", Collective::kBroadcast);
+  evens.run = [](Primitives& comm, const CallShape&) {
+    if (comm.rank() % 2 != 0) return;
+    RankSubset group(comm, {4, 0, 2}, 10);
+    if (group.rank() == 0) group.send(group.world_size() - 1, {1, 3});
+    if (group.rank() == 2) group.recv(0, {1, 3});
+  };
   const Schedule schedule = record_schedule(evens, {.world_size = 5, .count = 20});
   REQUIRE(schedule[4].size() == 1);
   CHECK(to_string(schedule[4][0]) == "send [11, 14) to 2");
@@ -115,4 +110,15 @@ TEST_CASE("each collective has one algorithm for ranks that share memory", "[col
             return row.collective == collective && row.medium == Medium::kSharedMemory;
           }) == 1);
   }
+}
+
+TEST_CASE("a step reads as a sentence") {
+  CHECK(to_string(
+            CollectiveStep{.to = 1, .leaving = {0, 4}, .from = 3, .into = {4, 4}, .fold = true}) ==
+        "send [0, 4) to 1, fold [4, 8) from 3");
+  CHECK(to_string(CollectiveStep{.from = 3, .into = {4, 4}}) == "receive [4, 8) from 3");
+  CHECK(to_string(CollectiveStep{.leaving = {0, 4}, .into = {4, 4}, .local = true}) ==
+        "copy [0, 4) to [4, 8)");
+  CHECK(to_string(CollectiveStep{.to = 1, .from = 2, .token = true}) ==
+        "send a token to 1, receive a token from 2");
 }

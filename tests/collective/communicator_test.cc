@@ -8,10 +8,10 @@
 
 #include "lib/base/error.h"
 #include "lib/collective/algorithm/algorithm.h"
-#include "lib/transport/faulty.h"
 #include "tests/catch.h"
 #include "tests/collective/error_of.h"
 #include "tests/collective/run_ranks_of.h"
+#include "tests/transport/faulty.h"
 
 using namespace gxp;
 
@@ -172,7 +172,7 @@ TEST_CASE("device memory is refused") {
   CHECK(contains(errors.front(), "device memory is not supported"));
 }
 
-TEST_CASE("groups of one split work beside each other") {
+TEST_CASE("groups of one split work next to each other") {
   const std::string transport = GENERATE("shm", "tcp", "shm+tcp");
   CAPTURE(transport);
   const auto act = [](Communicator& comm) {

@@ -207,22 +207,22 @@ TEST_CASE("every algorithm gives every operation's result over every transport",
   const std::string transport = GENERATE("inproc", "shm", "shm mapped", "tcp");
   const int world_size = GENERATE(1, 2, 3, 4, 5, 7, 8);
   CommunicatorOptions options;
-  options.algorithm = GENERATE(from_range(auto_and_all_algorithms()));
-  options.segment_bytes = 1024;
-  options.channels = 1 + world_size % 3;
-  CAPTURE(transport, world_size, options.algorithm);
+  options.selection.algorithm = GENERATE(from_range(auto_and_all_algorithms()));
+  options.selection.segment_bytes = 1024;
+  options.selection.channels = 1 + world_size % 3;
+  CAPTURE(transport, world_size, options.selection.algorithm);
   require_no_problem(run_over_ranks(transport, world_size, options, [&](Communicator& comm) {
-    return check_everything(comm, options.algorithm);
+    return check_everything(comm, options.selection.algorithm);
   }));
 }
 
 TEST_CASE("every way of shared memory gives every operation's result") {
   const std::string transport = GENERATE("shm", "shm mapped");
   CommunicatorOptions options;
-  options.algorithm = GENERATE("copied", "kernel", "tiles");
-  CAPTURE(transport, options.algorithm);
+  options.selection.algorithm = GENERATE("copied", "kernel", "tiles");
+  CAPTURE(transport, options.selection.algorithm);
   require_none(run_over_ranks(transport, 3, options, [&](Communicator& comm) {
-    return check_everything(comm, options.algorithm);
+    return check_everything(comm, options.selection.algorithm);
   }));
 }
 
@@ -238,8 +238,8 @@ TEST_CASE("large calls go through tiles and segments unharmed") {
   const std::string transport = GENERATE("shm", "shm mapped", "tcp");
   const int world_size = GENERATE(2, 3, 4);
   CommunicatorOptions options;
-  options.algorithm = GENERATE("auto", "direct");
-  CAPTURE(transport, world_size, options.algorithm);
+  options.selection.algorithm = GENERATE("auto", "direct");
+  CAPTURE(transport, world_size, options.selection.algorithm);
   require_no_problem(run_over_ranks(transport, world_size, options, check_large));
 }
 
@@ -255,15 +255,15 @@ TEST_CASE("random calls in a row give exact results") {
 TEST_CASE("rings in any order and groups give exact results, in parts of the ranks too") {
   const int world_size = GENERATE(2, 3, 5, 8);
   CommunicatorOptions options;
-  options.algorithm = GENERATE("ring", "hierarchical");
-  options.channels = 3;
+  options.selection.algorithm = GENERATE("ring", "hierarchical");
+  options.selection.channels = 3;
   RankPlan& plan = options.plan;
   plan.ranks = world_size;
   for (const int step : {1, world_size - 1}) {
     for (int i = 0; i < world_size; ++i) plan.rings.push_back((2 + i * step) % world_size);
   }
   for (int rank = 0; rank < world_size; ++rank) plan.groups.push_back(rank % 2);
-  CAPTURE(world_size, options.algorithm);
+  CAPTURE(world_size, options.selection.algorithm);
   require_no_problem(run_over_ranks("inproc", world_size, options, [](Communicator& comm) {
     const std::string problem = check_random_calls(comm, 42, 60);
     const auto part = comm.split(comm.rank() % 3 == 0 ? 0 : 1, -comm.rank());
@@ -277,8 +277,8 @@ TEST_CASE("a million random calls give exact results", "[.long]") {
   CAPTURE(transport, world_size);
   for (uint64_t seed = 0; seed < 25; ++seed) {
     CommunicatorOptions options;
-    options.layout_invariant = seed % 2 == 0;
-    options.segment_bytes = seed % 3 == 0 ? 4096 : 0;
+    options.selection.layout_invariant = seed % 2 == 0;
+    options.selection.segment_bytes = seed % 3 == 0 ? 4096 : 0;
     require_no_problem(run_over_ranks(transport, world_size, options, [&](Communicator& comm) {
       return check_random_calls(comm, seed, 10000);
     }));

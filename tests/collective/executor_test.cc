@@ -13,8 +13,8 @@ namespace {
 // Small segments, so that few elements already need several.
 CommunicatorOptions options_of(std::string_view algorithm) {
   CommunicatorOptions options;
-  options.algorithm = algorithm;
-  options.segment_bytes = 1024;
+  options.selection.algorithm = algorithm;
+  options.selection.segment_bytes = 1024;
   return options;
 }
 

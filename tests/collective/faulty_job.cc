@@ -17,8 +17,8 @@
 #include "lib/base/log.h"
 #include "lib/collective/communicator.h"
 #include "lib/collective/flight/diagnosis.h"
-#include "lib/transport/faulty.h"
 #include "lib/transport/table.h"
+#include "tests/transport/faulty.h"
 #include "tests/transport/worlds.h"
 
 namespace {
@@ -208,14 +208,22 @@ void FaultyJob::take_part(int rank, Fd listener) {
   before_copy = [&striker] { striker.count(1); };
   const bool by_kernel = in_shared_memory(scene_) && !through_tiles(scene_) &&
                          scene_.algorithm->collective != Collective::kBarrier;
-  CommunicatorOptions options{
-      .algorithm = std::string(by_kernel ? "kernel" : scene_.algorithm->name),
-      .layout_invariant = false,
-      .channels = 1,
+  const CommunicatorOptions options{
+      .selection = {.algorithm = std::string(by_kernel ? "kernel" : scene_.algorithm->name),
+                    .layout_invariant = false,
+                    .channels = 1,
+                    .segment_bytes = 64 << 10},
       .timeout = std::chrono::milliseconds(int(1000 * scene_.timeout_s)),
-      .segment_bytes = 64 << 10};
-  options.reporting = {&recorder, &store};
+      .reporting = {&recorder, &store}};
   Communicator comm(std::move(transport), *device, options);
+  act(rank, comm, striker);
+  ending.ended = true;
+  store.close();
+  if (server) server->wait_goodbyes(Deadline::after(500ms));
+}
+
+void FaultyJob::act(int rank, Communicator& comm, Striker& striker) {
+  Ending& ending = board_->ranks[size_t(rank)];
   double entered = now();
   try {
     comm.barrier();
@@ -230,9 +238,6 @@ void FaultyJob::take_part(int rank, Fd listener) {
     const std::string text = error.what();
     text.copy(ending.text.data(), ending.text.size() - 1);
   }
-  ending.ended = true;
-  store.close();
-  if (server) server->wait_goodbyes(Deadline::after(500ms));
 }
 
 void FaultyJob::call(int rank, Communicator& comm, double& entered) {

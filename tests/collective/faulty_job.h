@@ -74,7 +74,8 @@ class FaultyJob {
   class Striker;
   [[noreturn]] void be_rank(int rank, Fd listener);
   void take_part(int rank, Fd listener);
-  void call(int rank, class Communicator& comm, double& entered);
+  void act(int rank, class Communicator& comm, Striker& striker);
+  void call(int rank, Communicator& comm, double& entered);
   [[nodiscard]] bool survives(int rank) const;
 
   Scene scene_;

@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "lib/base/error.h"
-#include "lib/transport/faulty.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks.h"
+#include "tests/transport/faulty.h"
 
 namespace gxp {
 namespace {

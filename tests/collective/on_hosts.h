@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/transport/faulty.h"
+#include "tests/transport/faulty.h"
 
 namespace gxp {
 

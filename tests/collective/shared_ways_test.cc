@@ -92,7 +92,7 @@ TEST_CASE("what is chosen is what runs, also where it is messages", "[collective
   CommunicatorOptions options;
   options.profile = profile_for_messages();
   const auto ran = [&](const std::string& algorithm) {
-    options.algorithm = algorithm;
+    options.selection.algorithm = algorithm;
     const auto records = run_ranks_of(
         "shm", 2,
         [](Communicator& comm) {

@@ -46,7 +46,7 @@ int no_rounds(const CallShape&) { return 0; }
 uint64_t nothing(int, const CallShape&) { return 0; }
 
 Algorithm algorithm_of(void (*run)(Primitives&, const CallShape&)) {
-  return {"of the test", Collective::kBroadcast, true, run, no_rounds, nothing};
+  return {{.sent = nothing}, "of the test", Collective::kBroadcast, run, no_rounds};
 }
 
 void chain(Primitives& comm, const CallShape& shape) {

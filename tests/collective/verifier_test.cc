@@ -99,9 +99,9 @@ std::vector<Case> cases(const Algorithm& algorithm, int world_size) {
     for (const int root : some(roots(algorithm, world_size), world_size)) {
       for (const size_t count : counts(algorithm, static_cast<size_t>(world_size))) {
         for (const size_t segment : segments(algorithm, count)) {
-          for (const int lanes : some(channels(algorithm), world_size)) {
+          for (const int channel_count : some(channels(algorithm), world_size)) {
             for (const std::vector<int>& orders : rings(algorithm, world_size))
-              all.push_back({{world_size, count, root, lanes, segment, {}}, hosts, orders});
+              all.push_back({{world_size, count, root, channel_count, segment, {}}, hosts, orders});
           }
         }
       }
@@ -217,7 +217,7 @@ TEST_CASE("the steps of an algorithm depend only on what its row says that it us
   }
 }
 
-TEST_CASE("all layout-invariant reductions combine ranks alike") {
+TEST_CASE("all layout-invariant reductions combine ranks in one order") {
   for (int world_size = 1; world_size <= 64; ++world_size) {
     std::set<uint64_t> associations;
     for (const Algorithm& algorithm : algorithms()) {
@@ -401,15 +401,4 @@ TEST_CASE("storing where an algorithm folds, or folding where it stores, is foun
     steps[i].fold = !steps[i].fold;
     return steps[i].into.count > 0;
   });
-}
-
-TEST_CASE("a step reads as a sentence") {
-  CHECK(to_string(
-            CollectiveStep{.to = 1, .leaving = {0, 4}, .from = 3, .into = {4, 4}, .fold = true}) ==
-        "send [0, 4) to 1, fold [4, 8) from 3");
-  CHECK(to_string(CollectiveStep{.from = 3, .into = {4, 4}}) == "receive [4, 8) from 3");
-  CHECK(to_string(CollectiveStep{.leaving = {0, 4}, .into = {4, 4}, .local = true}) ==
-        "copy [0, 4) to [4, 8)");
-  CHECK(to_string(CollectiveStep{.to = 1, .from = 2, .token = true}) ==
-        "send a token to 1, receive a token from 2");
 }

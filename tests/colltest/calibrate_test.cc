@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "lib/collective/tune/shared_selection.h"
-#include "lib/transport/faulty.h"
 #include "tests/catch.h"
 #include "tests/collective/on_hosts.h"
 #include "tests/collective/run_ranks.h"
 #include "tests/collective/run_ranks_of.h"
+#include "tests/transport/faulty.h"
 
 using namespace gxp;
 

@@ -13,7 +13,8 @@ Explanation explain_all_reduce(std::vector<size_t> counts, const std::string& al
     cases.push_back({find_operation("all_reduce"), DType::kF32, ReduceOp::kSum, 0, count});
   const GroupTopology topology{
       .world_size = 4, .hosts = {}, .transport = "shm", .shared_arena = true};
-  return explain(cases, topology, {.algorithm = algorithm}, builtin_profile(), true);
+  return explain(cases, topology, {.algorithm = algorithm}, builtin_profile(),
+                 MemoryOrigin::kOrdinary);
 }
 
 TEST_CASE("each size has a plan with its reason", "[bench]") {
@@ -36,7 +37,8 @@ TEST_CASE("send/recv has nothing to choose", "[bench]") {
   const BenchCase bench{find_operation("sendrecv"), DType::kF32, ReduceOp::kSum, 0, 4};
   const GroupTopology topology{
       .world_size = 2, .hosts = {}, .transport = "tcp", .shared_arena = false};
-  const Explanation explanation = explain({&bench, 1}, topology, {}, builtin_profile(), true);
+  const Explanation explanation =
+      explain({&bench, 1}, topology, {}, builtin_profile(), MemoryOrigin::kOrdinary);
   CHECK(explanation.plans.tables.at(0).rows.empty());
   CHECK(explanation.steps.empty());
 }

@@ -52,13 +52,13 @@ TEST_CASE("-a takes the time of the ranks that it names", "[bench]") {
                                                                      {Average::kMean, "750.00"},
                                                                      {Average::kMin, "500.00"},
                                                                      {Average::kMax, "1000.00"}}));
-  averaged.average = average;
+  averaged.options.average = average;
   CHECK(words(nccl_row(averaged, sample_result("all_reduce", 4, 1e-3), ""))[5] == time);
 }
 
 TEST_CASE("-I and -S add their columns", "[bench]") {
   NcclTable wide = plain();
-  wide.per_iteration = wide.timestamps = true;
+  wide.options.per_iteration = wide.options.timestamps = true;
   const CaseResult result = sample_result("all_reduce", 4, 1e-3);
   const auto row = words(nccl_row(wide, result, "2026-01-31 12:00:00"));
   CHECK(row.size() == 23);
@@ -72,13 +72,13 @@ TEST_CASE("-I and -S add their columns", "[bench]") {
 TEST_CASE("all lines but rows are remarks", "[bench]") {
   const std::vector<CaseResult> results = {sample_result("all_reduce", 4, 1e-3)};
   std::istringstream text(nccl_head(plain(), sample_ranks()) + nccl_remarks(plain(), results) +
-                          nccl_foot(plain(), results, {}));
+                          nccl_foot(plain(), results));
   for (std::string line; std::getline(text, line);) CHECK(line.starts_with('#'));
 }
 
 TEST_CASE("the head has nccl-tests' lines", "[bench]") {
   NcclTable all = plain();
-  all.sweep = {.min_bytes = 8, .max_bytes = 64, .factor = 2};
+  all.options.sweep = {.min_bytes = 8, .max_bytes = 64, .factor = 2};
   const std::string head = nccl_head(all, sample_ranks());
   for (const char* line :
        {"# Collective test starting: all_reduce\n", "minBytes 8 maxBytes 64 step: 2(factor) ",
@@ -93,13 +93,16 @@ TEST_CASE("the head has nccl-tests' lines", "[bench]") {
 
 TEST_CASE("the foot judges values and bandwidth", "[bench]") {
   std::vector<CaseResult> results = {sample_result("all_reduce", 1 << 20, 1e-3)};
-  CHECK_THAT(nccl_foot(plain(), results, {}),
+  CHECK_THAT(nccl_foot(plain(), results),
              Catch::Contains("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 3.14573 \n"));
-  CHECK_THAT(nccl_foot(plain(), results, 3.4), Catch::Contains(": 3.14573 OK\n"));
-  CHECK_THAT(nccl_foot(plain(), results, 3.6), Catch::Contains(": 3.14573 FAILED\n"));
+  NcclTable fast = plain();
+  fast.options.min_busbw = 3.4;
+  CHECK_THAT(nccl_foot(fast, results), Catch::Contains(": 3.14573 OK\n"));
+  fast.options.min_busbw = 3.6;
+  CHECK_THAT(nccl_foot(fast, results), Catch::Contains(": 3.14573 FAILED\n"));
   results[0].out_of_place.wrong = 2;
   results[0].in_place->out_of_bounds = 1;
-  CHECK_THAT(nccl_foot(plain(), results, {}), Catch::Contains(" : 3 FAILED\n"));
+  CHECK_THAT(nccl_foot(plain(), results), Catch::Contains(" : 3 FAILED\n"));
 }
 
 TEST_CASE("one rank is told why its bandwidth is 0", "[bench]") {

@@ -7,21 +7,21 @@
 
 #include "lib/base/error.h"
 #include "lib/colltest/session.h"
-#include "lib/transport/faulty.h"
 #include "tests/catch.h"
 #include "tests/collective/on_hosts.h"
 #include "tests/collective/run_ranks.h"
+#include "tests/transport/faulty.h"
 
 namespace gxp {
 namespace {
 
-RunnerOptions few() { return {.iterations = 3, .warmup = 1}; }
+BenchOptions few() { return {.iterations = 3, .warmup = 1}; }
 
 BenchCase small_bench(const std::string& operation, size_t count = 300) {
   return {find_operation(operation), DType::kF32, ReduceOp::kSum, 0, count};
 }
 
-CaseResult run_case(Communicator& comm, const BenchCase& bench, const RunnerOptions& options) {
+CaseResult run_case(Communicator& comm, const BenchCase& bench, const BenchOptions& options) {
   const std::unique_ptr<Device> device = make_cpu_device();
   CaseResult result = CaseRunner(comm, *device, {&bench, 1}, options).run(bench);
   comm.barrier();  // nobody hangs up on a rank that still works
@@ -30,7 +30,7 @@ CaseResult run_case(Communicator& comm, const BenchCase& bench, const RunnerOpti
 
 // Rank 0's result.
 CaseResult run_over_inproc(int world_size, const BenchCase& bench,
-                           const RunnerOptions& options = few()) {
+                           const BenchOptions& options = few()) {
   return run_ranks(world_size,
                    [&](Communicator& comm) { return run_case(comm, bench, options); })[0];
 }
@@ -51,8 +51,8 @@ TEST_CASE("every operation is timed and right on every number of ranks", "[bench
 }
 
 TEST_CASE("odd memory, several calls and all paces are right too", "[bench]") {
-  RunnerOptions options = few();
-  options.communicator_memory = GENERATE(false, true);
+  BenchOptions options = few();
+  options.memory = GENERATE(MemoryOrigin::kOrdinary, MemoryOrigin::kCommunicator);
   options.pacing = GENERATE(Pacing::kBarrierTimed, Pacing::kNoBarrier, Pacing::kBarrierBefore);
   options.unalign = 3;
   options.calls = 2;
@@ -64,7 +64,7 @@ TEST_CASE("odd memory, several calls and all paces are right too", "[bench]") {
 
 TEST_CASE("without a number of iterations there are as many as a fast call allows", "[bench]") {
   const CaseResult result =
-      run_over_inproc(1, small_bench("all_reduce", 4), {.checks = 0, .keep_times = true});
+      run_over_inproc(1, small_bench("all_reduce", 4), {.checks = 0, .per_iteration = true});
   CHECK(result.out_of_place.iterations >= 15);
   CHECK(result.out_of_place.times_s.size() == result.out_of_place.iterations);
   CHECK_FALSE(result.out_of_place.wrong.has_value());
@@ -85,7 +85,7 @@ TEST_CASE("a bit that is flipped on the way is a wrong element", "[bench]") {
       [&](Communicator& comm) {
         return run_case(comm, bench, {.iterations = 1, .warmup = 0, .calls = 1, .checks = 5});
       },
-      {.algorithm = "ring"});
+      {.selection = {.algorithm = "ring"}});
   CHECK(*results[0].out_of_place.wrong == 1);  // each check sends one message
 }
 
@@ -118,14 +118,13 @@ TEST_CASE("a codec among ranks of one host is refused", "[bench]") {
 TEST_CASE("a session writes a table per operation and keeps all rows", "[bench]") {
   const std::vector<BenchCase> cases = {small_bench("broadcast", 1), small_bench("broadcast", 2),
                                         small_bench("barrier", 0)};
-  SessionOptions options;
-  options.runner = few();
-  options.cycles = 2;
+  NcclTable table{.options = few()};
+  table.options.cycles = 2;
   std::string text;
   const auto rows = run_ranks(1, [&](Communicator& comm) {
     const std::unique_ptr<Device> device = make_cpu_device();
     const auto write = [&](const std::string& piece) { text += piece; };
-    return run_session(comm, *device, cases, options, write).results.size();
+    return run_session(comm, *device, cases, table, write).results.size();
   });
   CHECK(rows[0] == 6);
   const auto has = [&](const std::string& part) { return text.find(part) != std::string::npos; };

@@ -146,7 +146,7 @@ TEST_CASE("split makes groups of MPI ranks with the same color, ordered by key")
 
 TEST_CASE("an algorithm cannot be asked of MPI") {
   Rank rank;
-  CHECK_THROWS_WITH(rank.comm.use({.algorithm = "ring"}),
+  CHECK_THROWS_WITH(rank.comm.set_selection({.algorithm = "ring"}),
                     "comm.algorithm = ring: engine 'mpi' chooses for itself; leave it at auto, or "
                     "use engine 'native'");
 }

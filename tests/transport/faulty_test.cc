@@ -1,4 +1,4 @@
-#include "lib/transport/faulty.h"
+#include "tests/transport/faulty.h"
 
 #include <string>
 #include <vector>

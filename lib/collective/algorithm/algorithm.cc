@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "lib/base/error.h"
 #include "lib/collective/algorithm/binomial.h"
@@ -19,217 +20,86 @@ namespace gxp {
 namespace {
 
 using enum Collective;
+using enum Medium;
 
 constexpr std::array kCollectives = {kAllReduce, kReduceScatter, kAllGather, kBroadcast, kReduce,
                                      kGather,    kScatter,       kAllToAll,  kBarrier};
 
+using Run = void (*)(Primitives&, const CallShape&);
+using Rounds = int (*)(const CallShape&);
+
+constexpr Algorithm row(std::string_view name, Collective collective, Run run, Rounds rounds,
+                        const AlgorithmTraits& traits = {}) {
+  return {traits, name, collective, run, rounds};
+}
+
 constexpr std::array kAlgorithms = {
-    Algorithm{.name = "halving-doubling",
-              .collective = kAllReduce,
-              .layout_invariant = true,
-              .run = halving_doubling_all_reduce,
-              .rounds = halving_doubling_all_reduce_rounds},
-    Algorithm{.name = "ring",
-              .collective = kAllReduce,
-              .layout_invariant = false,
-              .run = ring_all_reduce,
-              .rounds = ring_all_reduce_rounds,
-              .sent = ring_all_reduce_sent,
-              .uses = {.channels = true}},
-    Algorithm{.name = "direct",
-              .collective = kAllReduce,
-              .layout_invariant = true,
-              .run = direct_all_reduce,
-              .rounds = direct_all_reduce_rounds,
-              .sent = direct_all_reduce_sent,
-              .scratch = direct_chunks_scratch,
-              .medium = Medium::kSharedMemory},
-    Algorithm{.name = "recursive-doubling",
-              .collective = kAllReduce,
-              .layout_invariant = true,
-              .run = recursive_doubling_all_reduce,
-              .rounds = recursive_doubling_rounds,
-              .scratch = recursive_doubling_scratch},
-    Algorithm{.name = "one-shot",
-              .collective = kAllReduce,
-              .layout_invariant = true,
-              .run = one_shot_all_reduce,
-              .rounds = direct_rounds,
-              .sent = one_shot_sent,
-              .scratch = one_shot_scratch},
-    Algorithm{.name = "double-tree",
-              .collective = kAllReduce,
-              .layout_invariant = false,
-              .run = double_tree_all_reduce,
-              .rounds = double_tree_all_reduce_rounds,
-              .uses = {.segments = true}},
-    Algorithm{.name = "hierarchical",
-              .collective = kAllReduce,
-              .layout_invariant = false,
-              .run = hierarchical_all_reduce,
-              .rounds = hierarchical_all_reduce_rounds,
-              .uses = {.hosts = true, .channels = true}},
+    row("halving-doubling", kAllReduce, halving_doubling_all_reduce,
+        halving_doubling_all_reduce_rounds),
+    row("ring", kAllReduce, ring_all_reduce, ring_all_reduce_rounds,
+        {.layout_invariant = false, .sent = ring_all_reduce_sent, .uses = {.channels = true}}),
+    row("direct", kAllReduce, direct_all_reduce, direct_all_reduce_rounds,
+        {.sent = direct_all_reduce_sent,
+         .scratch = direct_chunks_scratch,
+         .medium = kSharedMemory}),
+    row("recursive-doubling", kAllReduce, recursive_doubling_all_reduce, recursive_doubling_rounds,
+        {.scratch = recursive_doubling_scratch}),
+    row("one-shot", kAllReduce, one_shot_all_reduce, direct_rounds,
+        {.sent = one_shot_sent, .scratch = one_shot_scratch}),
+    row("double-tree", kAllReduce, double_tree_all_reduce, double_tree_all_reduce_rounds,
+        {.layout_invariant = false, .uses = {.segments = true}}),
+    row("hierarchical", kAllReduce, hierarchical_all_reduce, hierarchical_all_reduce_rounds,
+        {.layout_invariant = false, .uses = {.hosts = true, .channels = true}}),
 
-    Algorithm{.name = "halving-doubling",
-              .collective = kReduceScatter,
-              .layout_invariant = true,
-              .run = halving_doubling_reduce_scatter,
-              .rounds = halving_doubling_reduce_scatter_rounds,
-              .sent = halving_doubling_reduce_scatter_sent},
-    Algorithm{.name = "ring",
-              .collective = kReduceScatter,
-              .layout_invariant = false,
-              .run = ring_reduce_scatter,
-              .rounds = ring_half_rounds,
-              .sent = ring_reduce_scatter_sent,
-              .uses = {.channels = true}},
-    Algorithm{.name = "direct",
-              .collective = kReduceScatter,
-              .layout_invariant = true,
-              .run = direct_reduce_scatter,
-              .rounds = direct_rounds,
-              .sent = direct_chunk_to_each_sent,
-              .scratch = direct_chunks_scratch,
-              .medium = Medium::kSharedMemory},
-    Algorithm{.name = "hierarchical",
-              .collective = kReduceScatter,
-              .layout_invariant = false,
-              .run = hierarchical_reduce_scatter,
-              .rounds = hierarchical_relay_rounds,
-              .sent = hierarchical_reduce_scatter_sent,
-              .uses = {.hosts = true}},
+    row("halving-doubling", kReduceScatter, halving_doubling_reduce_scatter,
+        halving_doubling_reduce_scatter_rounds, {.sent = halving_doubling_reduce_scatter_sent}),
+    row("ring", kReduceScatter, ring_reduce_scatter, ring_half_rounds,
+        {.layout_invariant = false, .sent = sent_all_but_own_chunk, .uses = {.channels = true}}),
+    row("direct", kReduceScatter, direct_reduce_scatter, direct_rounds,
+        {.sent = sent_all_but_own_chunk,
+         .scratch = direct_chunks_scratch,
+         .medium = kSharedMemory}),
+    row("hierarchical", kReduceScatter, hierarchical_reduce_scatter, hierarchical_relay_rounds,
+        {.layout_invariant = false, .sent = sent_all_but_own_chunk, .uses = {.hosts = true}}),
 
-    Algorithm{.name = "halving-doubling",
-              .collective = kAllGather,
-              .layout_invariant = true,
-              .run = halving_doubling_all_gather,
-              .rounds = halving_doubling_all_gather_rounds},
-    Algorithm{.name = "ring",
-              .collective = kAllGather,
-              .layout_invariant = true,
-              .run = ring_all_gather,
-              .rounds = ring_half_rounds,
-              .sent = ring_all_gather_sent,
-              .uses = {.channels = true}},
-    Algorithm{.name = "direct",
-              .collective = kAllGather,
-              .layout_invariant = true,
-              .run = direct_all_gather,
-              .rounds = direct_rounds,
-              .sent = direct_own_to_all_sent,
-              .medium = Medium::kSharedMemory},
-    Algorithm{.name = "bruck",
-              .collective = kAllGather,
-              .layout_invariant = true,
-              .run = bruck_all_gather,
-              .rounds = bruck_rounds,
-              .scratch = bruck_all_gather_scratch},
-    Algorithm{.name = "hierarchical",
-              .collective = kAllGather,
-              .layout_invariant = true,
-              .run = hierarchical_all_gather,
-              .rounds = hierarchical_relay_rounds,
-              .sent = hierarchical_all_gather_sent,
-              .uses = {.hosts = true}},
+    row("halving-doubling", kAllGather, halving_doubling_all_gather,
+        halving_doubling_all_gather_rounds),
+    row("ring", kAllGather, ring_all_gather, ring_half_rounds,
+        {.sent = ring_all_gather_sent, .uses = {.channels = true}}),
+    row("direct", kAllGather, direct_all_gather, direct_rounds,
+        {.sent = direct_own_to_all_sent, .medium = kSharedMemory}),
+    row("bruck", kAllGather, bruck_all_gather, log2_rounds, {.scratch = bruck_all_gather_scratch}),
+    row("hierarchical", kAllGather, hierarchical_all_gather, hierarchical_relay_rounds,
+        {.sent = hierarchical_all_gather_sent, .uses = {.hosts = true}}),
 
-    Algorithm{.name = "binomial",
-              .collective = kBroadcast,
-              .layout_invariant = true,
-              .run = binomial_broadcast,
-              .rounds = binomial_rounds},
-    Algorithm{.name = "double-tree",
-              .collective = kBroadcast,
-              .layout_invariant = true,
-              .run = double_tree_broadcast,
-              .rounds = double_tree_broadcast_rounds,
-              .uses = {.segments = true}},
-    Algorithm{.name = "direct",
-              .collective = kBroadcast,
-              .layout_invariant = true,
-              .run = direct_broadcast,
-              .rounds = direct_rounds,
-              .sent = direct_broadcast_sent,
-              .medium = Medium::kSharedMemory},
-    Algorithm{.name = "hierarchical",
-              .collective = kBroadcast,
-              .layout_invariant = true,
-              .run = hierarchical_broadcast,
-              .rounds = hierarchical_tree_rounds,
-              .uses = {.hosts = true}},
+    row("binomial", kBroadcast, binomial_broadcast, log2_rounds),
+    row("double-tree", kBroadcast, double_tree_broadcast, double_tree_broadcast_rounds,
+        {.uses = {.segments = true}}),
+    row("direct", kBroadcast, direct_broadcast, direct_rounds, {.medium = kSharedMemory}),
+    row("hierarchical", kBroadcast, hierarchical_broadcast, hierarchical_tree_rounds,
+        {.uses = {.hosts = true}}),
 
-    Algorithm{.name = "binomial",
-              .collective = kReduce,
-              .layout_invariant = true,
-              .run = binomial_reduce,
-              .rounds = binomial_rounds},
-    Algorithm{.name = "double-tree",
-              .collective = kReduce,
-              .layout_invariant = false,
-              .run = double_tree_reduce,
-              .rounds = double_tree_reduce_rounds,
-              .uses = {.segments = true}},
-    Algorithm{.name = "direct",
-              .collective = kReduce,
-              .layout_invariant = true,
-              .run = direct_reduce,
-              .rounds = direct_rounds,
-              .sent = direct_reduce_sent,
-              .scratch = direct_reduce_scratch,
-              .medium = Medium::kSharedMemory},
-    Algorithm{.name = "hierarchical",
-              .collective = kReduce,
-              .layout_invariant = false,
-              .run = hierarchical_reduce,
-              .rounds = hierarchical_tree_rounds,
-              .uses = {.hosts = true}},
+    row("binomial", kReduce, binomial_reduce, log2_rounds),
+    row("double-tree", kReduce, double_tree_reduce, double_tree_reduce_rounds,
+        {.layout_invariant = false, .uses = {.segments = true}}),
+    row("direct", kReduce, direct_reduce, direct_rounds,
+        {.scratch = direct_reduce_scratch, .medium = kSharedMemory}),
+    row("hierarchical", kReduce, hierarchical_reduce, hierarchical_tree_rounds,
+        {.layout_invariant = false, .uses = {.hosts = true}}),
 
-    Algorithm{.name = "binomial",
-              .collective = kGather,
-              .layout_invariant = true,
-              .run = binomial_gather,
-              .rounds = binomial_chunks_rounds},
-    Algorithm{.name = "direct",
-              .collective = kGather,
-              .layout_invariant = true,
-              .run = direct_gather,
-              .rounds = direct_rounds,
-              .sent = direct_gather_sent,
-              .medium = Medium::kSharedMemory},
+    row("binomial", kGather, binomial_gather, binomial_chunks_rounds),
+    row("direct", kGather, direct_gather, direct_rounds, {.medium = kSharedMemory}),
 
-    Algorithm{.name = "binomial",
-              .collective = kScatter,
-              .layout_invariant = true,
-              .run = binomial_scatter,
-              .rounds = binomial_chunks_rounds},
-    Algorithm{.name = "direct",
-              .collective = kScatter,
-              .layout_invariant = true,
-              .run = direct_scatter,
-              .rounds = direct_rounds,
-              .sent = direct_scatter_sent,
-              .medium = Medium::kSharedMemory},
+    row("binomial", kScatter, binomial_scatter, binomial_chunks_rounds),
+    row("direct", kScatter, direct_scatter, direct_rounds, {.medium = kSharedMemory}),
 
-    Algorithm{.name = "direct",
-              .collective = kAllToAll,
-              .layout_invariant = true,
-              .run = direct_all_to_all,
-              .rounds = direct_rounds,
-              .sent = direct_chunk_to_each_sent,
-              .scratch = direct_chunks_scratch,
-              .medium = Medium::kSharedMemory},
-    Algorithm{.name = "bruck",
-              .collective = kAllToAll,
-              .layout_invariant = true,
-              .run = bruck_all_to_all,
-              .rounds = bruck_rounds,
-              .scratch = bruck_all_to_all_scratch},
+    row("direct", kAllToAll, direct_all_to_all, direct_rounds,
+        {.sent = sent_all_but_own_chunk,
+         .scratch = direct_chunks_scratch,
+         .medium = kSharedMemory}),
+    row("bruck", kAllToAll, bruck_all_to_all, log2_rounds, {.scratch = bruck_all_to_all_scratch}),
 
-    Algorithm{.name = "dissemination",
-              .collective = kBarrier,
-              .layout_invariant = true,
-              .run = dissemination_barrier,
-              .rounds = dissemination_rounds,
-              .medium = Medium::kSharedMemory},
+    row("dissemination", kBarrier, dissemination_barrier, log2_rounds, {.medium = kSharedMemory}),
 };
 
 }  // namespace
@@ -240,7 +110,7 @@ std::string_view to_string(Collective collective) {
   constexpr std::array<std::string_view, kCollectives.size()> kNames = {
       "all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce",
       "gather",     "scatter",        "all-to-all", "barrier"};
-  return kNames[static_cast<size_t>(collective)];
+  return kNames[size_t(collective)];
 }
 
 std::span<const Collective> collectives() { return kCollectives; }
@@ -259,8 +129,8 @@ bool root_gives(Collective collective) {
 }
 
 size_t Chunks::begin_of(int index) const {
-  const auto i = static_cast<size_t>(index);
-  const auto n = static_cast<size_t>(world_size_);
+  const auto i = size_t(index);
+  const auto n = size_t(world_size_);
   return count_ / n * i + std::min(i, count_ % n);
 }
 
@@ -274,20 +144,26 @@ Range Chunks::span(int first, int last) const {
   return {begin_of(first), begin_of(last) - begin_of(first)};
 }
 
+int log2_rounds(const CallShape& shape) { return std::bit_width(unsigned(shape.world_size) - 1); }
+
+uint64_t sent_all_but_own_chunk(int rank, const CallShape& shape) {
+  return shape.count - Chunks(shape)[rank].count;
+}
+
 std::span<const Algorithm> algorithms() { return kAlgorithms; }
 
 const Algorithm* find_algorithm(std::string_view name, Collective collective) {
-  const auto* row = std::find_if(kAlgorithms.begin(), kAlgorithms.end(), [&](const Algorithm& a) {
-    return a.name == name && a.collective == collective;
-  });
-  return row == kAlgorithms.end() ? nullptr : row;
+  for (const Algorithm& row : kAlgorithms) {
+    if (row.name == name && row.collective == collective) return &row;
+  }
+  return nullptr;
 }
 
 const Algorithm* find_shared_algorithm(Collective collective) {
-  const auto* row = std::find_if(kAlgorithms.begin(), kAlgorithms.end(), [&](const Algorithm& a) {
-    return a.medium == Medium::kSharedMemory && a.collective == collective;
-  });
-  return row == kAlgorithms.end() ? nullptr : row;
+  for (const Algorithm& row : kAlgorithms) {
+    if (row.medium == Medium::kSharedMemory && row.collective == collective) return &row;
+  }
+  return nullptr;
 }
 
 std::vector<std::string_view> algorithm_names() {

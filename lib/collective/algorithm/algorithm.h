@@ -52,7 +52,7 @@ bool has_root(Collective collective);
 // Broadcast and scatter: ranks take from the root alone.
 bool root_gives(Collective collective);
 
-// What a plan says of the ranks (topo/rings/rank_plan.h, whose vectors it borrows).
+// What a plan says about the ranks (topo/rings/rank_plan.h, whose vectors it borrows).
 struct RankOrders {
   std::span<const int> rings{};   // orders of channels, one after the other, each of all ranks;
                                   // empty: one, by rank
@@ -70,6 +70,8 @@ struct CallShape {
   size_t segment = 0;  // elements that a pipelined tree passes on at a time; 0: all at once
   std::span<const int> hosts{};  // the host of each rank, numbered from 0; empty: all on one
   RankOrders orders{};
+
+  [[nodiscard]] int host_of(int rank) const { return hosts.empty() ? 0 : hosts[size_t(rank)]; }
 };
 
 // `count` elements cut into world_size chunks; the first count % world_size are one longer.
@@ -88,8 +90,8 @@ class Chunks {
   int world_size_;
 };
 
-// What a schedule depends on besides rank, world size, count and root. Whoever makes a CallShape for
-// an algorithm need not care: a shape may hold more than the algorithm uses.
+// What a schedule depends on besides rank, world size, count and root. A CallShape may hold more
+// than its algorithm uses.
 struct ShapeUses {
   bool hosts = false;     // CallShape::hosts, or the plan's groups
   bool channels = false;  // CallShape::channels, and the plan's rings
@@ -99,25 +101,32 @@ struct ShapeUses {
 // How the ranks' data travel where the ranks share memory.
 enum class Medium : uint8_t {
   kMessages,
-  kSharedMemory,  // without messages (engine/shared_memory/); by messages where memory is not shared
+  kSharedMemory,  // no messages (engine/shared_memory/) where memory is shared, else messages
 };
 
-struct Algorithm {
-  std::string_view name;
-  Collective collective;
-  bool layout_invariant;  // true also where nothing is reduced
-  void (*run)(Primitives&, const CallShape&);
-  // Rounds of the one-port model (one_port_replay.h): in a round a rank sends one message and receives
-  // one. Exact; an upper bound where hosts differ in size.
-  int (*rounds)(const CallShape&);
+struct AlgorithmTraits {
+  bool layout_invariant = true;  // also where nothing is reduced
   // Elements that `rank` sends, where to count them (elements_sent()) takes more than some log2(p)
-  // steps a rank; null: they are counted.
+  // steps at most ranks; null: they are counted.
   uint64_t (*sent)(int rank, const CallShape&) = nullptr;
   // Elements that `rank` needs behind `count`; null: none.
   size_t (*scratch)(int rank, const CallShape&) = nullptr;
   ShapeUses uses{};
   Medium medium = Medium::kMessages;
 };
+
+struct Algorithm : AlgorithmTraits {
+  std::string_view name;
+  Collective collective;
+  void (*run)(Primitives&, const CallShape&);
+  // Rounds of the one-port model (one_port_replay.h): in a round a rank sends one message and
+  // receives one. Exact; an upper bound where hosts differ in size.
+  int (*rounds)(const CallShape&);
+};
+
+// Formulas of several rows: the logarithm of world_size, rounded up; all chunks but the rank's own.
+int log2_rounds(const CallShape& shape);
+uint64_t sent_all_but_own_chunk(int rank, const CallShape& shape);
 
 // In order of preference, all of one collective together.
 std::span<const Algorithm> algorithms();

@@ -23,7 +23,7 @@ class Tree {
   [[nodiscard]] int rank_of(int number) const { return (number + root_) % world_size_; }
   // Children are number() + 2^i for i < children().
   [[nodiscard]] int children() const {
-    const auto behind = static_cast<unsigned>(world_size_ - 1 - number_);
+    const auto behind = unsigned(world_size_ - 1 - number_);
     return std::min<int>(std::bit_width(behind), free_bits(number_));
   }
   [[nodiscard]] int child(int i) const { return number_ + (1 << i); }
@@ -45,8 +45,8 @@ class Tree {
   }
   // Bits below the lowest one that is set; those of the whole tree for the root.
   [[nodiscard]] int free_bits(int number) const {
-    return number == 0 ? std::bit_width(static_cast<unsigned>(world_size_ - 1))
-                       : std::countr_zero(static_cast<unsigned>(number));
+    return number == 0 ? std::bit_width(unsigned(world_size_ - 1))
+                       : std::countr_zero(unsigned(number));
   }
 
   int world_size_;
@@ -103,10 +103,6 @@ void binomial_reduce(Primitives& comm, const CallShape& shape) {
   }
 }
 
-int binomial_rounds(const CallShape& shape) {
-  return std::bit_width(static_cast<unsigned>(shape.world_size) - 1);
-}
-
 // A rank has its subtree's chunks after a round for each child, and one more for a child whose
 // subtree wraps around, or more if that one is late itself. Only the ancestors of the last rank can
 // have such a child: from that rank up to the root.
@@ -117,7 +113,7 @@ int binomial_chunks_rounds(const CallShape& shape) {
     const Tree tree((number + shape.root) % shape.world_size, shape);
     const int rounds = tree.children() + delay;
     if (number == 0) return rounds;
-    const int bit = std::countr_zero(static_cast<unsigned>(number));
+    const int bit = std::countr_zero(unsigned(number));
     if (tree.wraps()) delay = 1 + std::max(0, rounds - bit);
   }
 }

@@ -19,7 +19,6 @@ void binomial_reduce(Primitives& comm, const CallShape& shape);
 void binomial_gather(Primitives& comm, const CallShape& shape);
 void binomial_scatter(Primitives& comm, const CallShape& shape);
 
-int binomial_rounds(const CallShape& shape);  // broadcast and reduce
 int binomial_chunks_rounds(const CallShape& shape);
 
 }  // namespace gxp

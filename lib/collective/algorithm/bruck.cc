@@ -77,7 +77,7 @@ void bruck_all_to_all(Primitives& comm, const CallShape& shape) {
   comm.copy(blocks.tail(), blocks.span(blocks.until_wrap(), p));
   for (int distance = 1; distance < p; distance *= 2) {
     // At most half of the blocks move; they leave from the third buffer and arrive in it.
-    const size_t moving = static_cast<size_t>(moving_blocks(distance, p)) * chunks[0].count;
+    const size_t moving = size_t(moving_blocks(distance, p)) * chunks[0].count;
     const Range leaving{2 * shape.count, moving};
     const Range arriving{leaving.end(), moving};
     for_each_moving_run(blocks, distance, p, leaving.begin,
@@ -88,10 +88,6 @@ void bruck_all_to_all(Primitives& comm, const CallShape& shape) {
   }
   // Block i has come from rank - i.
   for (int i = 1; i < p; ++i) comm.copy(blocks.span(i, i + 1), chunks[rank - i]);
-}
-
-int bruck_rounds(const CallShape& shape) {
-  return std::bit_width(static_cast<unsigned>(shape.world_size) - 1);
 }
 
 size_t bruck_all_gather_scratch(int /*rank*/, const CallShape& shape) {

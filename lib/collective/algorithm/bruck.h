@@ -16,7 +16,6 @@ namespace gxp {
 void bruck_all_gather(Primitives& comm, const CallShape& shape);
 void bruck_all_to_all(Primitives& comm, const CallShape& shape);
 
-int bruck_rounds(const CallShape& shape);
 size_t bruck_all_gather_scratch(int rank, const CallShape& shape);
 size_t bruck_all_to_all_scratch(int rank, const CallShape& shape);
 

@@ -59,8 +59,12 @@ Extents extents_of(const Call& call, int rank, int world_size) {
   return {};
 }
 
+std::string_view to_string(MemoryOrigin origin) {
+  return origin == MemoryOrigin::kOrdinary ? "ordinary" : "communicator";
+}
+
 Call trial_call(Collective collective, size_t bytes, int world_size) {
-  const auto ranks = static_cast<size_t>(world_size);
+  const auto ranks = size_t(world_size);
   const size_t count = std::max<size_t>(1, bytes / sizeof(float) / ranks) * ranks;
   return {.collective = collective,
           .dtype = DType::kF32,
@@ -69,16 +73,16 @@ Call trial_call(Collective collective, size_t bytes, int world_size) {
 
 Tag tag_of(const Call& call, const Algorithm& algorithm, int channels, size_t segment_bytes,
            int group) {
-  const std::array<uint64_t, 8> agreed = {static_cast<uint64_t>(call.collective),
-                                          static_cast<uint64_t>(call.dtype),
-                                          static_cast<uint64_t>(call.op),
+  const std::array<uint64_t, 8> agreed = {uint64_t(call.collective),
+                                          uint64_t(call.dtype),
+                                          uint64_t(call.op),
                                           call.count,
-                                          static_cast<uint64_t>(call.root),
-                                          static_cast<uint64_t>(channels),
+                                          uint64_t(call.root),
+                                          uint64_t(channels),
                                           segment_bytes,
                                           hash64(std::as_bytes(std::span(algorithm.name)))};
   const uint64_t hash = hash64(std::as_bytes(std::span(agreed)));
-  return tag_with(group, call.sequence, static_cast<uint32_t>(hash));
+  return tag_with(group, call.sequence, uint32_t(hash));
 }
 
 Tag message_tag(uint32_t number, int group) { return kMessageBit | tag_with(group, number, 0); }

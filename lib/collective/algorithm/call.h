@@ -25,8 +25,9 @@ struct Call {
   [[nodiscard]] size_t bytes() const { return count * size_of(dtype); }  // of the logical buffer
 };
 
-// Where the memory of a call is from: the peers of a host reach what Communicator::allocate() gives.
+// Where a call's memory is from: peers of a host reach what Communicator::allocate() gives.
 enum class MemoryOrigin : uint8_t { kCommunicator, kOrdinary };
+std::string_view to_string(MemoryOrigin origin);  // "ordinary"
 inline constexpr std::array kMemoryOrigins = {MemoryOrigin::kCommunicator, MemoryOrigin::kOrdinary};
 
 // Whether they differ in nothing but factor and sequence.
@@ -71,7 +72,7 @@ Call trial_call(Collective collective, size_t bytes, int world_size);
 // What messages carry. Of a collective: 7 bits of the group, 24 of the sequence, 32 of a hash of
 // the rest and of the plan. So the messages of consecutive calls never mix, and ranks that call
 // different things, even of equal size, never take each other's bytes: their messages do not match.
-// Of send and recv: the group and the number of the message between these two ranks.
+// For send and recv: the group and the number of the message between these two ranks.
 Tag tag_of(const Call& call, const Algorithm& algorithm, int channels, size_t segment_bytes,
            int group);
 Tag message_tag(uint32_t number, int group);

@@ -19,12 +19,10 @@ void for_each_before(const Primitives& comm, const Act& act) {
 
 // Where rank `rank` keeps what belongs to `peer`: slots of `count` elements behind the buffer.
 Range slot_of(int peer, int rank, const CallShape& shape, size_t count) {
-  const auto index = static_cast<size_t>(peer < rank ? peer : peer - 1);
+  const auto index = size_t(peer < rank ? peer : peer - 1);
   return {shape.count + index * count, count};
 }
-size_t slots(const CallShape& shape, size_t count) {
-  return static_cast<size_t>(shape.world_size - 1) * count;
-}
+size_t slots(const CallShape& shape, size_t count) { return size_t(shape.world_size - 1) * count; }
 
 // Receives every other rank's version of `mine` and folds them all into it.
 void receive_and_fold_versions(Primitives& comm, const CallShape& shape, Range mine) {
@@ -97,29 +95,13 @@ void direct_all_to_all(Primitives& comm, const CallShape& shape) {
 int direct_rounds(const CallShape& shape) { return shape.world_size - 1; }
 int direct_all_reduce_rounds(const CallShape& shape) { return 2 * direct_rounds(shape); }
 
-uint64_t direct_chunk_to_each_sent(int rank, const CallShape& shape) {
-  return shape.count - Chunks(shape)[rank].count;
-}
 uint64_t direct_own_to_all_sent(int rank, const CallShape& shape) {
   return slots(shape, Chunks(shape)[rank].count);
 }
 uint64_t direct_all_reduce_sent(int rank, const CallShape& shape) {
-  return direct_chunk_to_each_sent(rank, shape) + direct_own_to_all_sent(rank, shape);
+  return sent_all_but_own_chunk(rank, shape) + direct_own_to_all_sent(rank, shape);
 }
 uint64_t one_shot_sent(int /*rank*/, const CallShape& shape) { return slots(shape, shape.count); }
-uint64_t direct_broadcast_sent(int rank, const CallShape& shape) {
-  return rank == shape.root ? slots(shape, shape.count) : 0;
-}
-uint64_t direct_reduce_sent(int rank, const CallShape& shape) {
-  return rank == shape.root ? 0 : shape.count;
-}
-uint64_t direct_gather_sent(int rank, const CallShape& shape) {
-  return rank == shape.root ? 0 : Chunks(shape)[rank].count;
-}
-uint64_t direct_scatter_sent(int rank, const CallShape& shape) {
-  return rank == shape.root ? direct_chunk_to_each_sent(rank, shape) : 0;
-}
-
 size_t direct_chunks_scratch(int rank, const CallShape& shape) {
   return slots(shape, Chunks(shape)[rank].count);
 }

@@ -8,9 +8,9 @@
 //   broadcast, scatter, gather, reduce       p - 1 rounds, all at the root.
 // one-shot all-reduce: all ranks send their whole buffer to all and fold all for themselves: p - 1
 // rounds, (p - 1) * bytes, for the smallest buffers.
-// Association: that of reduction_tree.h; the versions are folded when all have arrived. Scratch: the
-// p - 1 versions of a chunk (one-shot and reduce: of the buffer). all-to-all: the p - 1 leaving
-// chunks, so that what arrives can take their places.
+// Association: that of reduction_tree.h; the versions are folded when all have arrived.
+// Scratch: the p - 1 versions of a chunk (one-shot and reduce: of the buffer). all-to-all: the p -
+// 1 leaving chunks, so that what arrives can take their places.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,7 @@ void one_shot_all_reduce(Primitives& comm, const CallShape& shape);
 int direct_rounds(const CallShape& shape);
 int direct_all_reduce_rounds(const CallShape& shape);
 uint64_t direct_all_reduce_sent(int rank, const CallShape& shape);
-uint64_t direct_chunk_to_each_sent(int rank, const CallShape& shape);  // reduce-scatter, all-to-all
-uint64_t direct_own_to_all_sent(int rank, const CallShape& shape);     // all-gather
-uint64_t direct_broadcast_sent(int rank, const CallShape& shape);
-uint64_t direct_reduce_sent(int rank, const CallShape& shape);
-uint64_t direct_gather_sent(int rank, const CallShape& shape);
-uint64_t direct_scatter_sent(int rank, const CallShape& shape);
+uint64_t direct_own_to_all_sent(int rank, const CallShape& shape);  // all-gather
 uint64_t one_shot_sent(int rank, const CallShape& shape);
 size_t direct_chunks_scratch(int rank, const CallShape& shape);  // of chunk `rank`
 size_t direct_reduce_scratch(int rank, const CallShape& shape);

@@ -1,7 +1,5 @@
 #include "lib/collective/algorithm/dissemination.h"
 
-#include <bit>
-
 namespace gxp {
 
 void dissemination_barrier(Primitives& comm, const CallShape& /*shape*/) {
@@ -9,10 +7,6 @@ void dissemination_barrier(Primitives& comm, const CallShape& /*shape*/) {
   for (int distance = 1; distance < p; distance *= 2) {
     comm.send_and_recv_token((comm.rank() + distance) % p, (comm.rank() + p - distance) % p);
   }
-}
-
-int dissemination_rounds(const CallShape& shape) {
-  return std::bit_width(static_cast<unsigned>(shape.world_size) - 1);
 }
 
 }  // namespace gxp

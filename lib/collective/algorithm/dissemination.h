@@ -9,6 +9,4 @@ namespace gxp {
 
 void dissemination_barrier(Primitives& comm, const CallShape& shape);
 
-int dissemination_rounds(const CallShape& shape);
-
 }  // namespace gxp

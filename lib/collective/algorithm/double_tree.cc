@@ -39,7 +39,7 @@ class OneTree {
   }
   [[nodiscard]] Range segment(int64_t index) const {
     if (segment_ == 0) return half_;
-    const size_t offset = std::min(half_.count, static_cast<size_t>(index) * segment_);
+    const size_t offset = std::min(half_.count, size_t(index) * segment_);
     return {half_.begin + offset, std::min(segment_, half_.count - offset)};
   }
 
@@ -90,7 +90,7 @@ class DoubleTree {
 
 // Rounds that all segments but the first take.
 int rounds_behind_the_first(const CallShape& shape) {
-  return static_cast<int>(2 * (OneTree(0, shape, 0).segments() - 1));
+  return int(2 * (OneTree(0, shape, 0).segments() - 1));
 }
 
 }  // namespace
@@ -118,14 +118,14 @@ void double_tree_all_reduce(Primitives& comm, const CallShape& shape) {
 
 int double_tree_broadcast_rounds(const CallShape& shape) {
   if (shape.world_size == 1) return 0;
-  const auto p = static_cast<unsigned>(shape.world_size);
+  const auto p = unsigned(shape.world_size);
   const int first = std::bit_width(p) - 1 + std::bit_width(p - 1);  // log2 p down and up
   return first + rounds_behind_the_first(shape);
 }
 
 int double_tree_reduce_rounds(const CallShape& shape) {
   if (shape.world_size == 1) return 0;
-  const auto below = static_cast<unsigned>(shape.world_size - 1);
+  const auto below = unsigned(shape.world_size - 1);
   // One less if the last of them is alone on the lowest level.
   const int first = 2 * std::bit_width(below) - (below > 1 && std::has_single_bit(below) ? 1 : 0);
   return first + rounds_behind_the_first(shape);

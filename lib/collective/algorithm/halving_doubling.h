@@ -1,7 +1,7 @@
 // Vector halving with distance doubling, and back: Rabenseifner, "Optimization of Collective
 // Reduction Operations", ICCS 2004; Thakur, Rabenseifner & Gropp, Int. J. High Perform. Comput.
-// Appl. 19(1), 2005; for any world size over the c core ranks and e pairs of reduction_tree.h, which
-// also gives the association.
+// Appl. 19(1), 2005; for any world size over the c core ranks and e pairs of reduction_tree.h, as
+// is the association.
 //   fold in     each odd member sends its whole buffer to its even neighbour.
 //   halving     core ranks at distance 1, 2, ... c/2 exchange and fold halves of what they hold.
 //               Of a reduce-scatter a half is every other chunk, each a message of its own.

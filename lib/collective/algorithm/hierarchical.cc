@@ -29,7 +29,7 @@ struct Levels {
         host(hosts.host_of(rank)),
         index(hosts.index_of(rank)),
         leaders(hosts.leaders(shape.root)),
-        leader(leaders[static_cast<size_t>(host)]),
+        leader(leaders[size_t(host)]),
         rings(rings_within(hosts, host, shape.orders.rings)),
         inside{.world_size = hosts.size(host),
                .count = shape.count,
@@ -130,13 +130,12 @@ int hierarchical_all_reduce_rounds(const CallShape& shape) {
   const int across = halving_doubling_all_reduce_rounds({.world_size = hosts.count()});
   const CallShape inside{.world_size = hosts.largest(), .channels = shape.channels};
   if (hosts.are_equal()) return ring_all_reduce_rounds(inside) + across;
-  return 2 * binomial_rounds(inside) + across;
+  return 2 * log2_rounds(inside) + across;
 }
 
 int hierarchical_tree_rounds(const CallShape& shape) {
   const HostsOfCall hosts(shape);
-  return binomial_rounds({.world_size = hosts.count()}) +
-         binomial_rounds({.world_size = hosts.largest()});
+  return log2_rounds({.world_size = hosts.count()}) + log2_rounds({.world_size = hosts.largest()});
 }
 
 // As if all hosts took each step together: inside, as many rounds as the busiest relay serves
@@ -153,11 +152,6 @@ int hierarchical_relay_rounds(const CallShape& shape) {
     inside = std::max(inside, (size - 1) * served);
   }
   return inside + (hosts.count() - 1) * divide_up(hosts.largest(), hosts.smallest());
-}
-
-// Every chunk but its own: inside the host those of others to their relays, then the rest.
-uint64_t hierarchical_reduce_scatter_sent(int rank, const CallShape& shape) {
-  return shape.count - Chunks(shape)[rank].count;
 }
 
 uint64_t hierarchical_all_gather_sent(int rank, const CallShape& shape) {

@@ -32,7 +32,6 @@ void hierarchical_reduce(Primitives& comm, const CallShape& shape);
 int hierarchical_all_reduce_rounds(const CallShape& shape);
 int hierarchical_relay_rounds(const CallShape& shape);  // reduce-scatter, all-gather
 int hierarchical_tree_rounds(const CallShape& shape);   // broadcast, reduce
-uint64_t hierarchical_reduce_scatter_sent(int rank, const CallShape& shape);
 uint64_t hierarchical_all_gather_sent(int rank, const CallShape& shape);
 
 }  // namespace gxp

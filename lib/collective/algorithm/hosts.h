@@ -11,22 +11,18 @@ namespace gxp {
 class HostsOfCall {
  public:
   explicit HostsOfCall(const CallShape& shape);
-  [[nodiscard]] int count() const { return static_cast<int>(members_.size()); }
-  [[nodiscard]] const std::vector<int>& members(int host) const {
-    return members_[static_cast<size_t>(host)];
-  }
-  [[nodiscard]] int member(int host, int index) const {
-    return members(host)[static_cast<size_t>(index)];
-  }
-  [[nodiscard]] int size(int host) const { return static_cast<int>(members(host).size()); }
+  [[nodiscard]] int count() const { return int(members_.size()); }
+  [[nodiscard]] const std::vector<int>& members(int host) const { return members_[size_t(host)]; }
+  [[nodiscard]] int member(int host, int index) const { return members(host)[size_t(index)]; }
+  [[nodiscard]] int size(int host) const { return int(members(host).size()); }
   [[nodiscard]] int smallest() const { return smallest_; }  // sizes
   [[nodiscard]] int largest() const { return largest_; }
   [[nodiscard]] bool are_equal() const { return smallest_ == largest_; }
-  [[nodiscard]] int host_of(int rank) const { return hosts_[static_cast<size_t>(rank)]; }
-  [[nodiscard]] int index_of(int rank) const { return indices_[static_cast<size_t>(rank)]; }
-  // Of each host the rank with that index, modulo the host's size.
+  [[nodiscard]] int host_of(int rank) const { return hosts_[size_t(rank)]; }
+  [[nodiscard]] int index_of(int rank) const { return indices_[size_t(rank)]; }
+  // Each host's rank with that index, modulo the host's size.
   [[nodiscard]] std::vector<int> across(int index) const;
-  // Of each host its first rank; of the root's host the root.
+  // Each host's first rank; on the root's host the root.
   [[nodiscard]] std::vector<int> leaders(int root) const;
 
  private:

@@ -11,11 +11,11 @@ RankSubset::RankSubset(Primitives& comm, std::vector<int> ranks, size_t offset)
     : comm_(comm), ranks_(std::move(ranks)), offset_(offset) {
   const auto self = std::find(ranks_.begin(), ranks_.end(), comm.rank());
   GXP_ASSERT(self != ranks_.end());
-  rank_ = static_cast<int>(self - ranks_.begin());
+  rank_ = int(self - ranks_.begin());
 }
 
 int RankSubset::outer(int member) const {
-  return member == kNobody ? kNobody : ranks_[static_cast<size_t>(member)];
+  return member == kNobody ? kNobody : ranks_[size_t(member)];
 }
 
 void RankSubset::run(const CollectiveStep& step) {

@@ -1,5 +1,5 @@
-// Some of the ranks, as ranks 0 .. size - 1 of their own: an algorithm that runs over a RankSubset works
-// among these, on the elements from `offset` on. So algorithms can be composed of others.
+// Some of the ranks, as ranks 0 .. size - 1 of their own: an algorithm that runs over a RankSubset
+// works among these, on the elements from `offset` on. So algorithms can be composed of others.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class RankSubset final : public Primitives {
   // `ranks` are the members' ranks in `comm`, which is borrowed; its own is among them.
   RankSubset(Primitives& comm, std::vector<int> ranks, size_t offset = 0);
   [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int world_size() const override { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] int world_size() const override { return int(ranks_.size()); }
 
  private:
   void run(const CollectiveStep& step) override;

@@ -20,13 +20,13 @@ namespace gxp {
 class CoreRanks {
  public:
   CoreRanks(int rank, int world_size)
-      : size_(static_cast<int>(std::bit_floor(static_cast<unsigned>(world_size)))),
+      : size_(int(std::bit_floor(unsigned(world_size)))),
         pairs_(world_size - size_),
         rank_(rank),
         index_(rank < 2 * pairs_ ? rank / 2 : rank - pairs_) {}
 
   [[nodiscard]] int size() const { return size_; }  // c
-  [[nodiscard]] int log2_size() const { return std::countr_zero(static_cast<unsigned>(size_)); }
+  [[nodiscard]] int log2_size() const { return std::countr_zero(unsigned(size_)); }
   [[nodiscard]] int pairs() const { return pairs_; }  // e
   [[nodiscard]] int index() const { return index_; }
   [[nodiscard]] bool is_paired() const { return rank_ < 2 * pairs_; }

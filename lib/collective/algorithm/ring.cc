@@ -81,17 +81,15 @@ void ring_all_reduce(Primitives& comm, const CallShape& shape) {
 int ring_half_rounds(const CallShape& shape) { return shape.channels * (shape.world_size - 1); }
 int ring_all_reduce_rounds(const CallShape& shape) { return 2 * ring_half_rounds(shape); }
 
-// Each phase sends every chunk but one: the rank's own, then its successor's.
-uint64_t ring_reduce_scatter_sent(int rank, const CallShape& shape) {
-  return shape.count - Chunks(shape)[rank].count;
-}
+// Each phase sends every chunk but one: the reduce-scatter the rank's own, the all-gather its
+// successor's.
 uint64_t ring_all_gather_sent(int rank, const CallShape& shape) {
   uint64_t sent = shape.count;
   for (const ChannelRing& ring : rings_of(rank, shape)) sent -= ring.part_behind(-1).count;
   return sent;
 }
 uint64_t ring_all_reduce_sent(int rank, const CallShape& shape) {
-  return ring_reduce_scatter_sent(rank, shape) + ring_all_gather_sent(rank, shape);
+  return sent_all_but_own_chunk(rank, shape) + ring_all_gather_sent(rank, shape);
 }
 
 }  // namespace gxp

@@ -25,7 +25,6 @@ void ring_all_gather(Primitives& comm, const CallShape& shape);
 int ring_all_reduce_rounds(const CallShape& shape);
 int ring_half_rounds(const CallShape& shape);
 uint64_t ring_all_reduce_sent(int rank, const CallShape& shape);
-uint64_t ring_reduce_scatter_sent(int rank, const CallShape& shape);
 uint64_t ring_all_gather_sent(int rank, const CallShape& shape);
 
 }  // namespace gxp

@@ -5,43 +5,6 @@
 namespace gxp {
 namespace {
 
-class ScheduleWriter final : public Primitives {
- public:
-  ScheduleWriter(int rank, int world_size, std::vector<CollectiveStep>& steps)
-      : rank_(rank), world_size_(world_size), steps_(steps) {}
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int world_size() const override { return world_size_; }
-
- private:
-  void run(const CollectiveStep& step) override { steps_.push_back(step); }
-
-  int rank_;
-  int world_size_;
-  std::vector<CollectiveStep>& steps_;
-};
-
-class SentCounter final : public Primitives {
- public:
-  SentCounter(int rank, const CallShape& shape) : rank_(rank), shape_(shape) {}
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int world_size() const override { return shape_.world_size; }
-  [[nodiscard]] const SentElements& sent() const { return sent_; }
-
- private:
-  [[nodiscard]] int host_of(int rank) const {
-    return shape_.hosts.empty() ? 0 : shape_.hosts[size_t(rank)];
-  }
-  void run(const CollectiveStep& step) override {
-    if (step.to == kNobody) return;
-    sent_.all += step.leaving.count;
-    if (host_of(step.to) != host_of(rank_)) sent_.between_hosts += step.leaving.count;
-  }
-
-  int rank_;
-  const CallShape& shape_;
-  SentElements sent_;
-};
-
 std::string payload(const CollectiveStep& step, Range range) {
   return step.token ? "a token" : to_string(range);
 }
@@ -49,18 +12,22 @@ std::string payload(const CollectiveStep& step, Range range) {
 }  // namespace
 
 Schedule record_schedule(const Algorithm& algorithm, const CallShape& shape) {
-  Schedule schedule(static_cast<size_t>(shape.world_size));
+  Schedule schedule;
   for (int rank = 0; rank < shape.world_size; ++rank) {
-    ScheduleWriter recorder(rank, shape.world_size, schedule[static_cast<size_t>(rank)]);
-    algorithm.run(recorder, shape);
+    std::vector<CollectiveStep>& steps = schedule.emplace_back();
+    for_each_step(algorithm, rank, shape, [&](const auto& step) { steps.push_back(step); });
   }
   return schedule;
 }
 
 SentElements count_sent(const Algorithm& algorithm, int rank, const CallShape& shape) {
-  SentCounter counter(rank, shape);
-  algorithm.run(counter, shape);
-  return counter.sent();
+  SentElements sent;
+  for_each_step(algorithm, rank, shape, [&](const CollectiveStep& step) {
+    if (step.to == kNobody) return;
+    sent.all += step.leaving.count;
+    if (shape.host_of(step.to) != shape.host_of(rank)) sent.between_hosts += step.leaving.count;
+  });
+  return sent;
 }
 
 uint64_t elements_sent(const Algorithm& algorithm, int rank, const CallShape& shape) {

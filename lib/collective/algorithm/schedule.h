@@ -10,6 +10,29 @@
 
 namespace gxp {
 
+// The steps of one rank, each given to act(step) instead of being done.
+template <class Act>
+class StepVisitor final : public Primitives {
+ public:
+  StepVisitor(int rank, int world_size, const Act& act)
+      : rank_(rank), world_size_(world_size), act_(act) {}
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int world_size() const override { return world_size_; }
+
+ private:
+  void run(const CollectiveStep& step) override { act_(step); }
+
+  int rank_;
+  int world_size_;
+  const Act& act_;
+};
+
+template <class Act>
+void for_each_step(const Algorithm& algorithm, int rank, const CallShape& shape, const Act& act) {
+  StepVisitor<Act> visitor(rank, shape.world_size, act);
+  algorithm.run(visitor, shape);
+}
+
 // Element r holds the steps of rank r, in order.
 using Schedule = std::vector<std::vector<CollectiveStep>>;
 

@@ -47,7 +47,7 @@ CompressedAllReduce::CompressedAllReduce(const Codec& codec, const CompressionOp
 std::vector<CompressedAllReduce::Piece> CompressedAllReduce::cut_into_pieces() const {
   GXP_ASSERT(options_.piece_bytes > 0);
   const size_t bytes = count_ * size_of(dtype_);
-  const auto count = static_cast<int>((bytes + options_.piece_bytes - 1) / options_.piece_bytes);
+  const auto count = int((bytes + options_.piece_bytes - 1) / options_.piece_bytes);
   std::vector<Piece> pieces;
   size_t sent = 0;
   size_t summed = 0;
@@ -63,7 +63,7 @@ std::vector<CompressedAllReduce::Piece> CompressedAllReduce::cut_into_pieces() c
       piece.parts.push_back({piece.all.begin + own.begin + part.begin, part.count});
       sent += part.count;
     }
-    summed += piece.parts[static_cast<size_t>(host())].count;
+    summed += piece.parts[size_t(host())].count;
     pieces.push_back(std::move(piece));
   }
   return pieces;
@@ -76,7 +76,7 @@ void CompressedAllReduce::allocate(Device& device) {
   for (const Piece& piece : pieces_) {
     const size_t most = largest_part(piece.parts);
     slot_bytes_ = std::max(slot_bytes_, codec_.wire_bytes(most));
-    sent = std::max(sent, piece.sent_residual + most * static_cast<size_t>(hosts()));
+    sent = std::max(sent, piece.sent_residual + most * size_t(hosts()));
     summed = std::max(summed, piece.sum_residual + most);
   }
   slots_ = device.allocate(3 * kFlights * exchanged_bytes(), MemoryKind::kCommunication);
@@ -146,7 +146,7 @@ void CompressedAllReduce::start_scatter(const Piece& piece, Flight& flight) {
   flight.intra_host.wait();
   size_t at = piece.sent_residual;
   for (int to = 0; to < hosts(); ++to) {
-    const Range part = piece.parts[static_cast<size_t>(to)];
+    const Range part = piece.parts[size_t(to)];
     if (to != host()) encode_range(slot(flight.leaving, to), part, residual(sent_residual_, at));
     at += part.count;
   }
@@ -157,7 +157,7 @@ void CompressedAllReduce::start_scatter(const Piece& piece, Flight& flight) {
 
 void CompressedAllReduce::start_gather_of_sums(const Piece& piece, Flight& flight) {
   flight.scattered.wait();
-  const Range own = piece.parts[static_cast<size_t>(host())];
+  const Range own = piece.parts[size_t(host())];
   std::byte* const out = slot(flight.sums, host());
   for_each_tile(own.count, [&](size_t offset, size_t count) {
     float sum[kTile];
@@ -171,7 +171,7 @@ void CompressedAllReduce::start_gather_of_sums(const Piece& piece, Flight& fligh
 void CompressedAllReduce::finish_gather(const Piece& piece, Flight& flight) {
   flight.gathered.wait();
   for (int from = 0; from < hosts(); ++from) {
-    decode_range(piece.parts[static_cast<size_t>(from)], slot(flight.sums, from));
+    decode_range(piece.parts[size_t(from)], slot(flight.sums, from));
   }
   flight.intra_host = groups_.intra_host->start_all_gather(memory_of_range(piece.all), dtype_);
 }
@@ -216,7 +216,7 @@ Memory CompressedAllReduce::memory_of_range(Range range) const {
 }
 
 std::byte* CompressedAllReduce::slot(Memory slots, int host) const {
-  return slots.data + static_cast<size_t>(host) * slot_bytes_;
+  return slots.data + size_t(host) * slot_bytes_;
 }
 
 float* CompressedAllReduce::residual(const Buffer& buffer, size_t at) const {

@@ -1,5 +1,5 @@
 // An all-reduce whose parts travel between hosts in a codec (codec.h): fewer bytes, at the price of
-// precision; off unless asked for. Within a host nothing is encoded: there the links are faster than
+// precision; off unless asked for. Nothing is encoded within a host, whose links are faster than
 // the codecs.
 //
 //   Within each host   exact reduce-scatter.
@@ -43,7 +43,7 @@ struct CompressionOptions {
 class CompressedAllReduce {
  public:
   // For buffers of `count` elements of f32, f16 or bf16; kUnavailable for other types. `codec`,
-  // `groups` and `device` outlive the object; objects may share them. All ranks make it alike.
+  // `groups` and `device` outlive the object; objects may share them. All ranks pass the same.
   CompressedAllReduce(const Codec& codec, const CompressionOptions& options, size_t count,
                       DType dtype, HostGroups& groups, Device& device);
 
@@ -99,7 +99,7 @@ class CompressedAllReduce {
   Buffer slots_;
   Buffer sent_residual_;  // f32; empty without error feedback
   Buffer sum_residual_;
-  // Of the call that runs:
+  // The call that runs:
   Memory data_;
   double factor_ = 1;
 };

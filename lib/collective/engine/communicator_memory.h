@@ -11,7 +11,7 @@ namespace gxp {
 class CommunicatorMemory {
  public:
   CommunicatorMemory() = default;
-  // Of an arena that peers see, or the device's.
+  // In an arena that peers map, or the device's.
   CommunicatorMemory(SharedArena& arena, size_t bytes);
   explicit CommunicatorMemory(Buffer buffer);
   CommunicatorMemory(CommunicatorMemory&& other) noexcept;

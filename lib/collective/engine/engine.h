@@ -1,4 +1,4 @@
-// Who carries out the calls of a group of ranks: gxp's own algorithms over a transport
+// What carries out the calls of a group of ranks: gxp's own algorithms over a transport
 // (native_engine.h), or a library that has collectives of its own. A Communicator has one; it
 // checks the calls, numbers and orders them, and deals with their failures.
 //   Threads  one at a time, except abort() and counters().
@@ -37,7 +37,7 @@ class Engine {
   [[nodiscard]] virtual int world_size() const = 0;                   // of the group
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] virtual std::span<const int> hosts() const = 0;
-  // Whether the memory of calls and messages may lie there.
+  // Whether calls and messages accept memory in this space.
   [[nodiscard]] virtual bool supports_memory(MemorySpace space) const {
     return space == MemorySpace::kHost;
   }
@@ -55,16 +55,15 @@ class Engine {
   // How calls are chosen from now on. kConfig: there is no such algorithm.
   virtual void set_selection(const SelectionSettings& settings) = 0;
   [[nodiscard]] virtual AlgorithmPlan plan(const Call& call, MemoryOrigin origin) = 0;
-  // Of all groups that were split from one.
+  // All groups that were split from one, together.
   [[nodiscard]] virtual WireCounters counters() const = 0;
-  // What of bytes_sent went to other hosts.
+  // The part of bytes_sent that went to other hosts.
   [[nodiscard]] virtual uint64_t bytes_sent_between_hosts() const = 0;
   // Wakes everything that waits with kPeer and this reason. Any thread, any number of times.
   virtual void abort(std::string_view reason) noexcept = 0;
 };
 
-// What engines over a library have in common: it chooses how to do a call, and does not say what it
-// moves.
+// Base of vendor-library engines: the library selects algorithms and exposes no counters.
 class LibraryEngine : public Engine {
  public:
   [[nodiscard]] std::string_view name() const override { return name_; }
@@ -93,7 +92,7 @@ class LibraryEngine : public Engine {
   Device& device_;
 };
 
-// For engines that choose by themselves how to do a call. kConfig: a setting says how.
+// For engines that select algorithms themselves. kConfig: a setting names one.
 void require_own_choice(std::string_view engine, const SelectionSettings& settings);
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-// The plan (topo/rings/rank_plan.h) for the ranks of a job, from the topology that comm.topology names.
+// The plan (topo/rings/rank_plan.h) for a job's ranks, from the topology that comm.topology names.
 #pragma once
 
 #include <span>

@@ -15,7 +15,7 @@ struct PairwiseExchange {
   Memory own_to;                      // of the same size; may be the same memory
 };
 
-// Of all-gather, gather, scatter and all-to-all; in an all-to-all input and output are apart.
+// For all-gather, gather, scatter and all-to-all; in an all-to-all input and output are apart.
 PairwiseExchange pairwise_exchange(const Call& call, int rank, int world_size, ConstMemory input,
                                    Memory output);
 

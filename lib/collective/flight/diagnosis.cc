@@ -75,7 +75,8 @@ std::optional<Finding> find_mismatch(const WaitGraph& ranks) {
     const Camps camps = camps_of(ranks, *operation);
     if (camps.size() < 2) continue;
     const bool tied = camps[0].second.size() == camps[1].second.size();
-    const bool more_to_come = !ranks.answering(ranks.absent_from(*operation)).empty();
+    const bool more_to_come =
+        !ranks.of_kind(RankAnswer::Kind::kState, ranks.absent_from(*operation)).empty();
     // The last camp is told first: it holds the culprit.
     const int culprit = camps.back().second.front();
     return Finding{{culprit, describe_camps(camps, culprit)}, !(tied && more_to_come)};
@@ -129,12 +130,12 @@ std::string headline(const WaitGraph& ranks, int culprit, const FlightEntry& ope
   return fmt::format("it has not entered {}; {}", what, last_of(ranks, culprit));
 }
 
-// Who else is missing, and who waits in what.
+// Which other ranks are missing, and in which operations ranks wait.
 std::string describe_others(const WaitGraph& ranks, int culprit, const FlightEntry& operation) {
   std::string text;
   std::vector<int> absent = ranks.absent_from(operation);
   std::erase(absent, culprit);
-  std::vector<int> silent = ranks.silent(absent);
+  std::vector<int> silent = ranks.of_kind(RankAnswer::Kind::kSilent, absent);
   for (const int rank : silent) std::erase(absent, rank);
   if (!absent.empty()) text += fmt::format("; {}: not in it either", to_text(absent));
   if (!silent.empty()) text += fmt::format("; {}: no response either", to_text(silent));

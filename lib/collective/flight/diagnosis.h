@@ -1,10 +1,11 @@
 // Why ranks wait: from what every rank's flight record says, the one rank that is to blame and one
 // text, the same for all.
 //
-// The chain of waiting is followed from the rank that asked: who waits for whom, until a rank that
-// waits for nobody, is not in the operation, does not answer or has left; or until it closes in a
-// circle. Ranks that are in the same operation of the same group but have called different things
-// come before all that. Texts name ranks of the world; roots are the group's ranks, as called.
+// The chain of waiting is followed from the rank that asked, from each rank to the one that it
+// waits for, until a rank that waits for nobody, is not in the operation, does not answer or has
+// left; or until it closes in a circle. Ranks that are in the same operation of the same group but
+// have called different things come before all that. Texts name ranks of the world; roots are the
+// group's ranks, as called.
 //
 // A communicator whose call has failed with kPeer asks with Store::inquire(), before it closes its
 // connections: the ranks are judged by the state that they are stuck in.

@@ -9,7 +9,7 @@
 //   Memory    24 KiB, all touched by the constructor. A file stays behind: the next recorder of the
 //             same rank and directory replaces it. A directory in memory (/dev/shm) is best: on a
 //             disk, writing pages back may hold a rank up.
-//   Threads   one writes at a time: who calls the communicator, or its own thread. image() may be
+//   Threads   one writes at a time: the communicator's caller, or its own thread. image() may be
 //             called by any, at the same time.
 //
 // The engine of a communicator (engine.h) tells what it does, as native_engine.cc, executor.cc and
@@ -61,12 +61,12 @@ class FlightRecorder {
   void step(int index, int waits_for) noexcept {
     put(entry_ + flight::kProgress, flight::join(uint32_t(index), uint32_t(waits_for)));
   }
-  // The operation is over. At once: within microseconds, so that no clock need be read; for who
-  // knows that it has only spun for a moment.
+  // The operation is over. done_at_once() is for callers that only spun: it ended within
+  // microseconds, and no clock is read.
   void done_at_once() noexcept { put(entry_ + flight::kLeft, flight::kAtOnce); }
   void done() noexcept { put(entry_ + flight::kLeft, now(left_tick_)); }
   void failed() noexcept { put(entry_ + flight::kLeft, now(left_tick_) | flight::kFailed); }
-  // Whom step() named last in this operation; -1: nobody. For the writer.
+  // The rank that step() named last in this operation; -1: none. For the writer.
   [[nodiscard]] int waits_for() const noexcept {
     return int(flight::high(entry_[flight::kProgress]));
   }

@@ -24,11 +24,11 @@ struct StragglerRanking {
   bool by_duration = false;      // see rank_stragglers()
 };
 
-// Of the collectives that every rank of their group still has in its record, with exact times
-// (flight_recorder.h). On one host entry times are compared. With ranks on several hosts, whose
-// clocks are not: who stayed in an operation for the shortest time is taken to have come last, by
-// as much as it stayed shorter than who stayed longest; right where all ranks leave at the same
-// time, as all-reduce, all-gather and barrier do, and only these count then. Pure.
+// Compares the collectives that every rank of their group still has in its record, with exact times
+// (flight_recorder.h). On one host it compares entry times. Clocks of several hosts differ, so
+// there the rank that stayed in an operation for the shortest time is taken to have come last, by
+// as much as it stayed shorter than the longest. That is right where all ranks leave at the same
+// time, as from all-reduce, all-gather and barrier; only these count then. Pure.
 StragglerRanking rank_stragglers(std::span<const FlightRecord> records);
 
 // One line a rank, the worst first: "rank 2: last in 31 of 40, late by 1.2 ms (median), 7.8 ms

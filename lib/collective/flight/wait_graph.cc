@@ -66,13 +66,8 @@ std::vector<int> WaitGraph::absent_from(const FlightEntry& operation) const {
   return ranks;
 }
 
-std::vector<int> WaitGraph::answering(std::vector<int> ranks) const {
-  std::erase_if(ranks, [&](int rank) { return kind(rank) != RankAnswer::Kind::kState; });
-  return ranks;
-}
-
-std::vector<int> WaitGraph::silent(std::vector<int> ranks) const {
-  std::erase_if(ranks, [&](int rank) { return kind(rank) != RankAnswer::Kind::kSilent; });
+std::vector<int> WaitGraph::of_kind(RankAnswer::Kind wanted, std::vector<int> ranks) const {
+  std::erase_if(ranks, [&](int rank) { return kind(rank) != wanted; });
   return ranks;
 }
 

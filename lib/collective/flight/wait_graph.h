@@ -1,5 +1,5 @@
-// All ranks' flight records side by side: who is in which operation, and waits for whom. Ranks are
-// the world's. Pure; borrows the reports.
+// All ranks' flight records together: which operation each rank is in, and which rank it waits for.
+// Ranks are the world's. Pure; borrows the reports.
 #pragma once
 
 #include <span>
@@ -30,11 +30,10 @@ class WaitGraph {
   // Members of the operation's group that have not entered it, as far as they are known: all ranks
   // for the world's group, else those that answer.
   [[nodiscard]] std::vector<int> absent_from(const FlightEntry& operation) const;
-  [[nodiscard]] std::vector<int> answering(std::vector<int> ranks) const;
-  [[nodiscard]] std::vector<int> silent(std::vector<int> ranks) const;
-  // Whom a rank that is in an operation waits for: whom it says; of a message its
-  // peer; else the first that is absent, one that is in no operation before others. -1: nobody, or
-  // the rank is in none.
+  // Those of `ranks` that gave this kind of answer.
+  [[nodiscard]] std::vector<int> of_kind(RankAnswer::Kind wanted, std::vector<int> ranks) const;
+  // The rank that it waits for: the recorded one; else the message's peer; else the first absent
+  // member, idle ones first. -1: none, or the rank is in no operation.
   [[nodiscard]] int waits_for(int rank) const;
   // `wanted` if it is in an operation, else the rank that has been in one longest; -1: none.
   [[nodiscard]] int first_waiting(int wanted) const;

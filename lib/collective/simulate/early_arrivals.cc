@@ -6,13 +6,13 @@ namespace gxp {
 
 void EarlyArrivals::put(int rank, int from, const Item& item) {
   if (free_nodes_.empty()) {
-    free_nodes_.push_back(static_cast<uint32_t>(nodes_.size()));
+    free_nodes_.push_back(uint32_t(nodes_.size()));
     nodes_.emplace_back();
   }
   const uint32_t node = free_nodes_.back();
   free_nodes_.pop_back();
   nodes_[node].item = item;
-  std::vector<Queue>& queues = queues_[static_cast<size_t>(rank)];
+  std::vector<Queue>& queues = queues_[size_t(rank)];
   const auto queue = std::ranges::find(queues, from, &Queue::from);
   if (queue == queues.end()) {
     queues.push_back({from, node, node});
@@ -23,7 +23,7 @@ void EarlyArrivals::put(int rank, int from, const Item& item) {
 }
 
 std::optional<EarlyArrivals::Item> EarlyArrivals::take(int rank, int from) {
-  std::vector<Queue>& queues = queues_[static_cast<size_t>(rank)];
+  std::vector<Queue>& queues = queues_[size_t(rank)];
   const auto queue = std::ranges::find(queues, from, &Queue::from);
   if (queue == queues.end()) return std::nullopt;
   const uint32_t node = queue->first;

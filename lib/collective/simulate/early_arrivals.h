@@ -16,7 +16,7 @@ class EarlyArrivals {
     uint32_t segments = 0;
   };
 
-  explicit EarlyArrivals(int ranks) : queues_(static_cast<size_t>(ranks)) {}
+  explicit EarlyArrivals(int ranks) : queues_(size_t(ranks)) {}
   void put(int rank, int from, const Item& item);
   // The first of what has arrived at `rank` from `from`.
   std::optional<Item> take(int rank, int from);

@@ -18,7 +18,7 @@ void LinkSimulation::send(double time, const Packet& packet, std::span<const uin
            "algorithm that sends fewer at a time",
            moving_.size());
     }
-    free_slots_.push_back(static_cast<uint32_t>(moving_.size()));
+    free_slots_.push_back(uint32_t(moving_.size()));
     moving_.emplace_back();
   }
   const uint32_t slot = free_slots_.back();
@@ -27,7 +27,7 @@ void LinkSimulation::send(double time, const Packet& packet, std::span<const uin
   moving.packet = packet;
   moving.tail = time;
   moving.hop = 0;
-  moving.hops = static_cast<uint8_t>(route.size());
+  moving.hops = uint8_t(route.size());
   std::ranges::copy(route, moving.route.begin());
   if (links_[route.front()].follows) {
     travel(slot, time);
@@ -62,7 +62,7 @@ std::optional<LinkSimulation::Arrival> LinkSimulation::next() {
   while (!events_due_.empty()) {
     const Event event = events_due_.top();
     events_due_.pop();
-    const auto slot = static_cast<uint32_t>(event.key & ((uint64_t{1} << kSlotBits) - 1));
+    const auto slot = uint32_t(event.key & ((uint64_t{1} << kSlotBits) - 1));
     const Moving& moving = moving_[slot];
     if (moving.hop == moving.hops) {
       free_slots_.push_back(slot);

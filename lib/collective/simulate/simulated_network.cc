@@ -127,10 +127,7 @@ class FlatNetwork final : public SimulatedNetwork {
   [[nodiscard]] double inside(const char* name, double bytes, int at_once) const {
     const CostCurve* curve = flat_.inside.curve(name);
     if (curve == nullptr) return 0;
-    const double most = buffer_bytes_ / at_once;
-    double seconds = curve->at(bytes);
-    if (bytes > 0 && most > bytes) seconds = std::max(seconds, curve->at(most) * bytes / most);
-    return flat_.inside_scale * seconds;
+    return flat_.inside_scale * curve->at_part(bytes, buffer_bytes_ / at_once);
   }
   [[nodiscard]] uint32_t host_of(int rank) const {
     return hosts_.empty() ? 0 : uint32_t(hosts_[size_t(rank)]);

@@ -1,6 +1,7 @@
 #include "lib/collective/simulate/step_source.h"
 
 #include "lib/base/error.h"
+#include "lib/collective/algorithm/schedule.h"
 
 namespace gxp {
 namespace {
@@ -8,43 +9,15 @@ namespace {
 // Leaves an algorithm's function early.
 struct WindowIsFull {};
 
-class WindowRecorder final : public Primitives {
- public:
-  WindowRecorder(int rank, int world_size, size_t skip, size_t most,
-                 std::vector<CollectiveStep>& steps)
-      : rank_(rank), world_size_(world_size), skip_(skip), most_(most), steps_(steps) {}
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int world_size() const override { return world_size_; }
-
- private:
-  void run(const CollectiveStep& step) override {
-    if (skip_ > 0) {
-      --skip_;
-      return;
-    }
-    if (steps_.size() == most_) throw WindowIsFull{};
-    steps_.push_back(step);
-  }
-
-  int rank_;
-  int world_size_;
-  size_t skip_;
-  size_t most_;
-  std::vector<CollectiveStep>& steps_;
-};
-
 }  // namespace
 
 StepSource::StepSource(const Algorithm& algorithm, const CallShape& shape, size_t window)
-    : algorithm_(algorithm),
-      shape_(shape),
-      window_(window),
-      ranks_(static_cast<size_t>(shape.world_size)) {
+    : algorithm_(algorithm), shape_(shape), window_(window), ranks_(size_t(shape.world_size)) {
   GXP_ASSERT(window > 0);
 }
 
 const CollectiveStep* StepSource::next(int rank) {
-  Window& window = ranks_[static_cast<size_t>(rank)];
+  Window& window = ranks_[size_t(rank)];
   if (window.used == window.steps.size() && !window.is_last) {
     record(rank, window.first + window.used);
   }
@@ -52,13 +25,17 @@ const CollectiveStep* StepSource::next(int rank) {
 }
 
 void StepSource::record(int rank, size_t first) {
-  Window& window = ranks_[static_cast<size_t>(rank)];
+  Window& window = ranks_[size_t(rank)];
   window.steps.clear();
   window.first = first;
   window.used = 0;
-  WindowRecorder recorder(rank, shape_.world_size, first, window_, window.steps);
+  size_t skipped = 0;
   try {
-    algorithm_.run(recorder, shape_);
+    for_each_step(algorithm_, rank, shape_, [&](const CollectiveStep& step) {
+      if (skipped++ < first) return;
+      if (window.steps.size() == window_) throw WindowIsFull{};
+      window.steps.push_back(step);
+    });
     window.is_last = true;
   } catch (const WindowIsFull&) {  // the rest comes with the next window
   }

@@ -24,7 +24,7 @@ struct Load {
   uint64_t copied = 0;
   uint64_t sent_away = 0;  // to other hosts
   uint64_t received_from_away = 0;
-  bool opens = false;          // sends what no earlier message of its own held up
+  bool after_wait = false;     // sends what no earlier message of its own held up
   bool answers = false;        // sends what waited for a message of the round before
   bool hears_another = false;  // receives from one that is not the first, nor heard before
   int to = kNobody;
@@ -58,9 +58,7 @@ class RoundCounter {
   }
 
  private:
-  [[nodiscard]] int host_of(size_t rank) const {
-    return shape_.hosts.empty() ? 0 : shape_.hosts[rank];
-  }
+  [[nodiscard]] int host_of(size_t rank) const { return shape_.host_of(int(rank)); }
   Load& load(size_t round, size_t rank) {
     if (loads_.size() <= round) loads_.resize(round + 1, std::vector<Load>(ranks_));
     return loads_[round][rank];
@@ -84,12 +82,12 @@ class RoundCounter {
 
   void send(size_t rank, const CollectiveStep& step) {
     if (step.leaving.count == 0 && !step.token) return;
-    const auto to = static_cast<size_t>(step.to);
+    const auto to = size_t(step.to);
     const size_t round = std::max(ready_[rank], can_send_[rank]);
     Load& mine = load(round, rank);
     (host_of(rank) == host_of(to) ? mine.sent : mine.sent_away) += step.leaving.count;
     if (ready_[rank] >= can_send_[rank]) {
-      mine.opens = true;
+      mine.after_wait = true;
       mine.answers = round > 0;
     }
     mine.to = step.to;
@@ -99,7 +97,7 @@ class RoundCounter {
 
   bool receive(size_t rank, const CollectiveStep& step) {
     if (step.from == kNobody || (step.into.count == 0 && !step.token)) return true;
-    const auto from = static_cast<size_t>(step.from);
+    const auto from = size_t(step.from);
     std::deque<size_t>& messages = under_way_[from * ranks_ + rank];
     if (messages.empty()) return false;
     const size_t round = std::max(messages.front(), can_receive_[rank]);
@@ -139,12 +137,12 @@ class RoundCounter {
       uint64_t received = 0, folded = 0, out = 0, in = 0;
     };
     std::map<int, Host> hosts;
-    const double whole = std::max<double>(1, static_cast<double>(shape_.count));
+    const double whole = std::max<double>(1, double(shape_.count));
     const auto raise = [whole](double& most, uint64_t elements) {
-      most = std::max(most, static_cast<double>(elements) / whole);
+      most = std::max(most, double(elements) / whole);
     };
     Round round;
-    bool turns = true;
+    bool all_relay = true;
     bool everybody = true;
     for (size_t rank = 0; rank < ranks_; ++rank) {
       const Load& load = loads[rank];
@@ -153,10 +151,10 @@ class RoundCounter {
       raise(round.folded_later, load.folded_later);
       raise(round.copied, load.copied);
       round.messages = round.messages || load.from != kNobody;
-      round.opens = round.opens || load.opens;
+      round.after_wait = round.after_wait || load.after_wait;
       everybody = everybody && load.from != kNobody;
       round.hears_another = round.hears_another || load.hears_another;
-      turns = turns && load.answers && load.from != kNobody && load.from != load.to;
+      all_relay = all_relay && load.answers && load.from != kNobody && load.from != load.to;
       Host& host = hosts[host_of(rank)];
       host.received += load.received;
       host.folded += load.folded;
@@ -168,7 +166,7 @@ class RoundCounter {
       raise(round.folded_total, host.folded);
       raise(round.crossing, std::max(host.out, host.in));
     }
-    round.turns = turns;
+    round.all_relay = all_relay;
     round.everybody = everybody;
     return round;
   }
@@ -188,7 +186,7 @@ class RoundCounter {
   std::vector<std::vector<Load>> loads_;       // by round and rank
 };
 
-// What a host sees of a group, for more ranks than are recorded: rounds that are all alike.
+// What a host sees of a group, for more ranks than are recorded: equal rounds.
 std::vector<Round> rounds_by_formula(const Algorithm& algorithm, const CallShape& shape) {
   uint64_t most = 0;
   uint64_t total = 0;
@@ -198,12 +196,12 @@ std::vector<Round> rounds_by_formula(const Algorithm& algorithm, const CallShape
     total += sent;
   }
   const int times = std::max(1, algorithm.rounds(shape));
-  const double unit = 1.0 / (static_cast<double>(std::max<size_t>(1, shape.count)) * times);
+  const double unit = 1.0 / (double(std::max<size_t>(1, shape.count)) * times);
   Round round{.times = times,
-              .busiest = static_cast<double>(most) * unit,
-              .moved = static_cast<double>(total) * unit,
+              .busiest = double(most) * unit,
+              .moved = double(total) * unit,
               .messages = true,
-              .opens = true,
+              .after_wait = true,
               .everybody = true};
   // Half of what an all-reduce moves is partial sums.
   const double sums = !reduces(algorithm.collective)                   ? 0
@@ -235,10 +233,10 @@ CostModel::CostModel(const GroupTopology& topology, const Profile& profile)
   for (const auto& [host, ranks] : hosts) host_ranks_ = std::max(host_ranks_, ranks);
   local_ = &find_link(profile, topology.transport, host_ranks_, 1);
   if (hosts.size() > 1) {
-    between_ = &find_link(profile, topology.transport, 1, static_cast<int>(hosts.size()));
+    between_ = &find_link(profile, topology.transport, 1, int(hosts.size()));
   }
   const auto ranks_per_core = [&](int ranks) {
-    return std::max(1.0, static_cast<double>(ranks) / profile.machine.cores);
+    return std::max(1.0, double(ranks) / profile.machine.cores);
   };
   crowding_ = ranks_per_core(host_ranks_);
   local_scale_ = crowding_ / ranks_per_core(local_->ranks);
@@ -282,11 +280,11 @@ void CostModel::find_curves(const LinkClass* link_of_these_ranks) {
 
 CostModel::Recorded CostModel::record_all(const Algorithm& algorithm) const {
   CallShape shape{.world_size = topology_.world_size,
-                  .count = kElementsPerRank * static_cast<size_t>(topology_.world_size),
+                  .count = kElementsPerRank * size_t(topology_.world_size),
                   .hosts = topology_.hosts,
                   .orders = topology_.orders};
   const auto rounds_with = [&](double segments) {
-    shape.segment = static_cast<size_t>(static_cast<double>(shape.count) / segments);
+    shape.segment = size_t(double(shape.count) / segments);
     return rounds_of(algorithm, shape);
   };
   Recorded recorded{.whole = rounds_with(1), .in_few = rounds_with(kFew), .in_many = {}};
@@ -343,9 +341,9 @@ bool CostModel::in_shared_memory(const Algorithm& algorithm) const {
 
 double CostModel::seconds_of(std::span<const Round> rounds, const Amount& amount) const {
   if (rounds.empty()) return 0;
-  const bool turns = std::ranges::any_of(rounds, &Round::turns);
-  double sum = turns ? 0 : curves_.start->at(0) * local_scale_;
-  const double first_byte = (turns ? curves_.exchange : curves_.swap)->at(0);
+  const bool all_relay = std::ranges::any_of(rounds, &Round::all_relay);
+  double sum = all_relay ? 0 : curves_.start->at(0) * local_scale_;
+  const double first_byte = (all_relay ? curves_.exchange : curves_.swap)->at(0);
   for (const Round& round : rounds) sum += round.times * seconds_of(round, first_byte, amount);
   return sum;
 }
@@ -361,7 +359,7 @@ double CostModel::seconds_of(const Round& round, double first_byte, const Amount
   }
   // Else it follows the round before at once; but where ranks share cores, one that has not been
   // heard from may not have run yet.
-  if (round.opens || (round.hears_another && crowding_ > 1)) {
+  if (round.after_wait || (round.hears_another && crowding_ > 1)) {
     local += round.everybody ? first_byte : std::min(first_byte, curves_.hop->at(0));
   }
   if (round.folded > 0) {
@@ -376,15 +374,6 @@ double CostModel::seconds_of(const Round& round, double first_byte, const Amount
     local = std::max(local, between_->curve("exchange")->at(amount.bytes * round.crossing));
   }
   return local;
-}
-
-// A small part of a large buffer does not come from the cache. `parts`: how many such messages the
-// curve's measurement had in use.
-double CostModel::Amount::at(const CostCurve& curve, double part, double parts) const {
-  const double mine = bytes * part;
-  const double most = whole / parts;
-  if (mine <= 0 || most <= mine) return curve.at(mine);
-  return std::max(curve.at(mine), curve.at(most) * mine / most);
 }
 
 }  // namespace gxp

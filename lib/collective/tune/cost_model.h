@@ -3,8 +3,9 @@
 //
 // An algorithm is recorded once for the group (schedule.h) and its steps are sorted into rounds: a
 // message belongs to the first round in which its sender can send it, knowing all that it received
-// before. A round lasts as long as the most loaded rank, or as the cores of the host need for the
-// messages of all ranks, whichever is more:
+// before. (The algorithm's own rounds, of one_port_replay.h, are others.) A round lasts as long as
+// the most loaded rank, or as the cores of the host need for the messages of all ranks, whichever
+// is more:
 //   max(hop(most that a rank sends or receives), exchange(bytes of all messages / ranks))
 //   + fold(likewise, of what is folded) + copy(most that a rank copies)
 // so a ring's round, in which all ranks do the same, is exactly one exchange. Between hosts a round
@@ -32,7 +33,7 @@ struct GroupTopology {
   RankOrders orders{};
 };
 
-// Rounds that are alike. Parts of the logical buffer: 1 is all of it.
+// Equal rounds. Amounts are parts of the logical buffer: 1 is all of it.
 struct Round {
   int times = 1;
   double busiest = 0;       // most that a rank sends to its host, or receives from there
@@ -43,11 +44,11 @@ struct Round {
   double copied = 0;        // most that a rank copies within its memory
   double crossing = 0;      // most that leaves or reaches a host
   bool messages = false;    // there are some, if only empty ones
-  bool opens = false;       // some are the first after a wait, not just the next that are sent
-  bool hears_another =
-      false;  // some rank receives from one that it has not received from yet, not its first
+  bool after_wait = false;  // some rank had to wait before it could send
+  // Some rank receives from one that it has not received from before, and it is not its first.
+  bool hears_another = false;
   bool everybody = false;  // all ranks receive
-  bool turns = false;      // all ranks waited, and receive from another rank than they send to
+  bool all_relay = false;  // every rank had to wait, and its source is not its destination
   bool operator==(const Round&) const = default;
 };
 
@@ -62,7 +63,8 @@ class CostModel {
   [[nodiscard]] const GroupTopology& topology() const { return topology_; }
   [[nodiscard]] const Profile& profile() const { return *profile_; }
 
-  // Seconds for `bytes` of the logical buffer. `segment_bytes` 0: not pipelined. Never falls with `bytes`. Cost: below 1 us.
+  // Seconds for `bytes` of the logical buffer. `segment_bytes` 0: not pipelined. Never falls
+  // with `bytes`. Cost: below 1 us.
   [[nodiscard]] double seconds(const Algorithm& algorithm, double bytes, double segment_bytes,
                                MemoryOrigin origin) const;
   // Seconds that the profile has measured for the algorithm itself, if it has: with so many ranks
@@ -98,7 +100,10 @@ class CostModel {
   struct Amount {
     double bytes = 0;
     double whole = 0;
-    [[nodiscard]] double at(const CostCurve& curve, double part, double parts) const;
+    // `parts`: how many such messages the curve's measurement had in use.
+    [[nodiscard]] double at(const CostCurve& curve, double part, double parts) const {
+      return curve.at_part(bytes * part, whole / parts);
+    }
   };
 
   [[nodiscard]] Recorded record_all(const Algorithm& algorithm) const;

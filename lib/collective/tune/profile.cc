@@ -55,6 +55,11 @@ const CostCurve* LinkClass::curve(std::string_view name) const {
   return found == curves.end() ? nullptr : &found->second;
 }
 
+double CostCurve::at_part(double bytes, double whole) const {
+  if (bytes <= 0 || whole <= bytes) return at(bytes);
+  return std::max(at(bytes), at(whole) * bytes / whole);
+}
+
 std::string shared_curve_name(Collective collective, MemoryOrigin origin) {
   return fmt::format("{}-{}", origin == MemoryOrigin::kOrdinary ? "staged" : "direct",
                      to_string(collective));

@@ -58,6 +58,9 @@ struct CostCurve {
   };
   std::vector<Point> points;  // ascending in both; at least one
   [[nodiscard]] double at(double bytes) const;
+  // The same for a part of `whole` bytes that are in use: a small part of a large buffer does not
+  // come from the cache.
+  [[nodiscard]] double at_part(double bytes, double whole) const;
 };
 
 // What joins so many ranks. With one host: all of them, sharing its cores. With several: one rank
@@ -95,8 +98,8 @@ struct Profile {
 // For machines that have not been calibrated: shm and tcp on 2 cores of a 2023 server CPU.
 const Profile& builtin_profile();
 
-// The link class that is nearest: of that transport, else of what stands for it (any transport of
-// one host: shm; any other: tcp), from `profile`, else built in; of those the one whose ranks are
+// The nearest link class: of that transport, else of its substitute (shm for any transport of one
+// host; tcp for any other), from `profile`, else built in; of those the one whose ranks are
 // nearest.
 const LinkClass& find_link(const Profile& profile, std::string_view transport, int ranks,
                            int hosts);

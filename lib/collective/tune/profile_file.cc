@@ -75,7 +75,7 @@ const T& get(const Place& at, std::string_view wanted) {
 int get_count(const Place& at) {
   const auto value = get<int64_t>(at, "a count");
   if (value < 1 || value > kMostRanks) reject(at, "{} is not between 1 and {}", value, kMostRanks);
-  return static_cast<int>(value);
+  return int(value);
 }
 
 const char* read_number(const char* begin, const char* end, double& number) {
@@ -227,7 +227,7 @@ void save_profile(const Profile& profile, const std::string& path) {
   if (!directory.empty()) fs::create_directories(directory, error);
   if (error) fail(ErrorKind::kIo, "{}: {}", act, error.message());
   std::string partial = path + ".XXXXXX";
-  const Fd fd(static_cast<int>(check_sys(::mkstemp(partial.data()), act)));
+  const Fd fd(int(check_sys(::mkstemp(partial.data()), act)));
   const std::string text = to_toml(profile);
   const bool written = ::write(fd.get(), text.data(), text.size()) == ssize_t(text.size()) &&
                        ::fchmod(fd.get(), 0644) == 0 && ::fsync(fd.get()) == 0 &&

@@ -22,7 +22,7 @@ namespace {
 constexpr std::array<size_t, 4> kSegments = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
 
 // A prediction is off by a tenth or more, so an algorithm must be better by so much to be taken
-// before one that stands above it in the table, in order of preference.
+// before one above it in the table, in order of preference.
 constexpr double kClearlyBetter = 0.93;
 
 // What is under way is searched for overlaps at each step.
@@ -48,8 +48,7 @@ Candidate best_segment(const Algorithm& algorithm, const Call& call,
   const auto with = [&](size_t segment) {
     const size_t whole_elements = round_up(segment, size_of(call.dtype));
     return Candidate{&algorithm, whole_elements,
-                     model.seconds(algorithm, static_cast<double>(bytes),
-                                   static_cast<double>(whole_elements), origin)};
+                     model.seconds(algorithm, double(bytes), double(whole_elements), origin)};
   };
   if (settings.segment_bytes > 0) return with(settings.segment_bytes);
   Candidate best = with(std::max<size_t>(bytes, 1));
@@ -67,8 +66,7 @@ void take_measured(std::vector<Candidate>& candidates, const Call& call, const C
                    MemoryOrigin origin) {
   std::vector<Candidate> taken = candidates;
   for (Candidate& candidate : taken) {
-    const auto seconds =
-        model.measured(*candidate.algorithm, static_cast<double>(call.bytes()), origin);
+    const auto seconds = model.measured(*candidate.algorithm, double(call.bytes()), origin);
     if (!seconds) return;
     candidate.seconds = *seconds;
     candidate.measured = true;
@@ -76,7 +74,7 @@ void take_measured(std::vector<Candidate>& candidates, const Call& call, const C
   candidates = std::move(taken);
 }
 
-// What a candidate must have of the time of one that stands above it.
+// The part of the time of one above it that a candidate may take at most.
 double good_enough(const Candidate& candidate, const CostModel& model) {
   if (candidate.measured) return 1;
   // In shared memory an algorithm is one routine, whose time was measured and not put together.

@@ -1,5 +1,5 @@
-// choose() for ranks that may share memory (selection.h): they take the ways of shared memory, unless
-// messages were measured to be faster, with what it costs to find out that they are wanted.
+// select_algorithm() (selection.h) for ranks that may share memory: they take the ways of shared
+// memory, unless messages were measured to be faster, the cost of agreeing on messages included.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace gxp {
 
-// It tells the way, and so does its reason. Cost: as choose(); twice, where
-// messages lose.
+// The plan and its reason name the way. Cost: that of select_algorithm(), twice where messages
+// lose.
 AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& settings,
                                   const CostModel& model, const WayLimits& limits,
                                   MemoryOrigin origin);

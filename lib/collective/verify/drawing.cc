@@ -23,9 +23,9 @@ std::vector<std::vector<StepRounds>> rounds_of_steps(const Schedule& schedule,
   std::vector<std::vector<StepRounds>> rounds(schedule.size());
   for (size_t rank = 0; rank < schedule.size(); ++rank) rounds[rank].resize(schedule[rank].size());
   for (const Message& message : replay.messages) {
-    rounds[static_cast<size_t>(message.from)][message.send_step].sends = message.send_round;
+    rounds[size_t(message.from)][message.send_step].sends = message.send_round;
     if (message.recv_round == 0) continue;
-    rounds[static_cast<size_t>(message.to)][message.recv_step].receives = message.recv_round;
+    rounds[size_t(message.to)][message.recv_step].receives = message.recv_round;
   }
   return rounds;
 }
@@ -109,7 +109,7 @@ class ScheduleDrawing {
     svg_.add("path", {{"class", "plus"}, {"d", fmt::format("M{} {}h6m-3 -3v6", x - 3, y)}});
   }
   [[nodiscard]] const CollectiveStep& step_of(int rank, size_t step) const {
-    return schedule_[static_cast<size_t>(rank)][step];
+    return schedule_[size_t(rank)][step];
   }
   static std::string label_of(const CollectiveStep& step) {
     return step.token ? "token" : to_string(step.leaving);
@@ -131,9 +131,7 @@ class ScheduleDrawing {
     return widest;
   }
 
-  [[nodiscard]] int column_width() const {
-    return std::max(90, static_cast<int>(widest_) * kLetterWidth + 24);
-  }
+  [[nodiscard]] int column_width() const { return std::max(90, int(widest_) * kLetterWidth + 24); }
   [[nodiscard]] int x_of(int rank) const {
     return kMargin + kRoundNames + rank * column_width() + column_width() / 2;
   }
@@ -157,8 +155,7 @@ class ScheduleDrawing {
     const bool is_root = has_root(algorithm_.collective) && rank == shape_.root;
     add_text("rank", x, kHead - 38, fmt::format("rank {}{}", rank, is_root ? " (root)" : ""));
     if (shape_.hosts.empty()) return;
-    add_text("rank", x, kHead - 24,
-             fmt::format("host {}", shape_.hosts[static_cast<size_t>(rank)]));
+    add_text("rank", x, kHead - 24, fmt::format("host {}", shape_.hosts[size_t(rank)]));
   }
 
   void draw_round(int round) {
@@ -201,10 +198,10 @@ class ScheduleDrawing {
     for (int rank = 0; rank < shape_.world_size; ++rank) {
       int round = 0;
       bool in_a_row = false;
-      for (size_t i = 0; i < schedule_[static_cast<size_t>(rank)].size(); ++i) {
+      for (size_t i = 0; i < schedule_[size_t(rank)].size(); ++i) {
         const CollectiveStep& step = step_of(rank, i);
         if (step.local && step.leaving.count == 0) continue;
-        const StepRounds when = rounds[static_cast<size_t>(rank)][i];
+        const StepRounds when = rounds[size_t(rank)][i];
         round = std::max({round, when.sends, when.receives});
         if (step.local && !in_a_row) all.push_back({rank, round});
         in_a_row = step.local;
@@ -225,7 +222,7 @@ class ScheduleDrawing {
     const std::string text = count_of(moves.copies, "copy") +
                              (moves.copies > 0 && moves.folds > 0 ? ", " : "") +
                              count_of(moves.folds, "fold");
-    const int box_width = static_cast<int>(text.size()) * kLetterWidth + 6;
+    const int box_width = int(text.size()) * kLetterWidth + 6;
     const int x = x_of(moves.rank) - box_width / 2;
     const int y = kHead + moves.round * kRoundHeight - 15;
     svg_.add("rect", {{"class", "local"}, {"x", x}, {"y", y}, {"width", box_width}, {"height", 13}},

@@ -27,7 +27,7 @@ class Replayer {
       : schedule_(schedule), states_(schedule.size()), pairs_(schedule.size() * schedule.size()) {}
 
   OnePortReplay run() {
-    const auto world_size = static_cast<int>(schedule_.size());
+    const auto world_size = int(schedule_.size());
     for (bool moved = true; moved;) {
       moved = false;
       for (int rank = 0; rank < world_size; ++rank) moved |= advance(rank);
@@ -45,15 +45,13 @@ class Replayer {
 
  private:
   [[nodiscard]] const std::vector<CollectiveStep>& steps_of(int rank) const {
-    return schedule_[static_cast<size_t>(rank)];
+    return schedule_[size_t(rank)];
   }
   [[nodiscard]] const CollectiveStep& sender_step(const Message& message) const {
     return steps_of(message.from)[message.send_step];
   }
-  RankProgress& state(int rank) { return states_[static_cast<size_t>(rank)]; }
-  Pair& link(int from, int to) {
-    return pairs_[static_cast<size_t>(from) * schedule_.size() + static_cast<size_t>(to)];
-  }
+  RankProgress& state(int rank) { return states_[size_t(rank)]; }
+  Pair& link(int from, int to) { return pairs_[size_t(from) * schedule_.size() + size_t(to)]; }
   void report(int rank, size_t step, std::string_view problem) {
     replay_.problems.push_back(where(schedule_, rank, step).append(problem));
   }
@@ -133,8 +131,7 @@ class Replayer {
 OnePortReplay replay_one_port(const Schedule& schedule) { return Replayer(schedule).run(); }
 
 std::string where(const Schedule& schedule, int rank, size_t step) {
-  return fmt::format("rank {} step {} ({}): ", rank, step,
-                     to_string(schedule[static_cast<size_t>(rank)][step]));
+  return fmt::format("rank {} step {} ({}): ", rank, step, to_string(schedule[size_t(rank)][step]));
 }
 
 }  // namespace gxp

@@ -1,7 +1,7 @@
 // When the steps of a schedule happen: replays them without bytes, as a transport would, for any
 // number of ranks. Time is counted in rounds of the one-port model: in a round a rank sends one
 // message and receives one, and what it sends leaves after all that it has received in earlier
-// steps. Messages match by their order between two ranks, so that one replay stands for all.
+// steps. Messages match by their order between two ranks, so one replay represents all.
 #pragma once
 
 #include <string>
@@ -30,9 +30,10 @@ struct StepEvent {
 };
 
 struct OnePortReplay {
-  std::vector<Message> messages;      // in the order of sending
-  std::vector<StepEvent> events;      // in an order in which they can happen
-  std::vector<std::string> problems;  // who waits for ever, what is never received or not as sent
+  std::vector<Message> messages;  // in the order of sending
+  std::vector<StepEvent> events;  // in an order in which they can happen
+  std::vector<std::string>
+      problems;  // ranks that wait for ever, messages never received or not as sent
 };
 
 // Peers must exist.

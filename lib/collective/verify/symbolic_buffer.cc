@@ -33,7 +33,7 @@ std::string problem_of_fold(const Stretch& here, const Stretch& arriving) {
 
 }  // namespace
 
-Content leaf(int rank) { return {only(rank), mix64(static_cast<uint64_t>(rank) + 1)}; }
+Content leaf(int rank) { return {only(rank), mix64(uint64_t(rank) + 1)}; }
 uint64_t join(uint64_t a, uint64_t b) { return mix64(std::min(a, b) + mix64(std::max(a, b))); }
 
 SymbolicBuffer::SymbolicBuffer(size_t size) : size_(size) {
@@ -96,7 +96,7 @@ std::string SymbolicBuffer::fold(std::span<const Stretch> stretches, size_t begi
 size_t SymbolicBuffer::cut_at(size_t begin) {
   const auto next = std::ranges::lower_bound(stretches_, begin, {},
                                              [](const Stretch& s) { return s.range.begin; });
-  const auto index = static_cast<size_t>(next - stretches_.begin());
+  const auto index = size_t(next - stretches_.begin());
   if (begin == size_ || (next != stretches_.end() && next->range.begin == begin)) return index;
   Stretch& whole = stretches_[index - 1];
   Stretch rest = whole;

@@ -1,5 +1,5 @@
 // What the elements of one rank's buffer hold, for the verifier: whose contributions to which
-// element of the logical buffer, combined by which tree. Elements alike are one stretch, so that
+// element of the logical buffer, combined by which tree. Equal elements are one stretch, so
 // the cost is that of the steps, whatever the counts.
 #pragma once
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/collective/algorithm/call.h"
 #include "lib/collective/algorithm/hosts.h"
 #include "lib/collective/algorithm/reduction_tree.h"
 #include "lib/collective/verify/one_port_replay.h"
@@ -79,12 +80,12 @@ class Verifier {
                               fmt::format(format, std::forward<Args>(args)...));
   }
   [[nodiscard]] const std::vector<CollectiveStep>& steps_of(int rank) const {
-    return schedule_[static_cast<size_t>(rank)];
+    return schedule_[size_t(rank)];
   }
   [[nodiscard]] size_t buffer_size(int rank) const {
     return shape_.count + (algorithm_.scratch == nullptr ? 0 : algorithm_.scratch(rank, shape_));
   }
-  RankState& state(int rank) { return states_[static_cast<size_t>(rank)]; }
+  RankState& state(int rank) { return states_[size_t(rank)]; }
 
   [[nodiscard]] bool is_peer(int rank, int peer) const {
     return peer == kNobody || (0 <= peer && peer < shape_.world_size && peer != rank);
@@ -108,30 +109,13 @@ class Verifier {
     }
   }
 
-  // Where `rank` has something of its own at the start.
-  [[nodiscard]] Range input_of(int rank) const {
-    switch (algorithm_.collective) {
-      case Collective::kAllReduce:
-      case Collective::kReduceScatter:
-      case Collective::kReduce:
-      case Collective::kAllToAll:
-        return {0, shape_.count};
-      case Collective::kAllGather:
-      case Collective::kGather:
-        return Chunks(shape_)[rank];
-      case Collective::kBroadcast:
-      case Collective::kScatter:
-        return {0, rank == shape_.root ? shape_.count : 0};
-      case Collective::kBarrier:
-        break;
-    }
-    return {};
-  }
-
   void follow_contents() {
+    const Call call{
+        .collective = algorithm_.collective, .count = shape_.count, .root = shape_.root};
     for (int rank = 0; rank < shape_.world_size; ++rank) {
       states_.push_back({SymbolicBuffer(buffer_size(rank)), only(rank)});
-      state(rank).contents.place(input_of(rank), leaf(rank));
+      const Range input = extents_of(call, rank, shape_.world_size).input;
+      state(rank).contents.place(input, leaf(rank));
     }
     std::vector<RankSet> known(replay_.messages.size());  // to the sender
     std::vector<std::vector<Stretch>> stretches(replay_.messages.size());
@@ -298,7 +282,7 @@ class Verifier {
 }  // namespace
 
 Proof verify(const Algorithm& algorithm, const Schedule& schedule, const CallShape& shape) {
-  GXP_ASSERT(schedule.size() == static_cast<size_t>(shape.world_size) && schedule.size() <= 64);
+  GXP_ASSERT(schedule.size() == size_t(shape.world_size) && schedule.size() <= 64);
   return Verifier(algorithm, schedule, shape).run();
 }
 

@@ -6,8 +6,8 @@
 //               heard from all.
 //   Bits        an element's fold tree is the same on every rank that holds it; for a
 //               layout-invariant algorithm it is the one of reduction_tree.h.
-//   Cost        elements sent are those of the formula, and so are the rounds (one_port_replay.h), but for
-//               hosts of unequal size, where the formula is an upper bound.
+//   Cost        elements sent are those of the formula, and so are the rounds of
+//               one_port_replay.h; for hosts of unequal size the formula is an upper bound.
 // Elements are followed as stretches that the steps do not cut, so the cost is that of the steps.
 #pragma once
 

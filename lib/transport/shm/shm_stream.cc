@@ -46,30 +46,39 @@ std::vector<Fd> connect_locally(const TransportContext& context, const JoinedPai
 
 std::string name_of(size_t rank) { return fmt::format("rank {}", rank); }
 
-// `sockets[rank]` leads to each rank of this host; invalid for this one and for those elsewhere.
-std::unique_ptr<SharedArena> share_arena(const TransportContext& context,
+// Every rank's segment of `bytes`, mapped, for `mine`; `sockets[rank]` leads to each rank of this
+// host, and is invalid for this one and for those elsewhere.
+std::vector<ShmSegment> exchange_segments(const TransportContext& context, const ShmSegment& mine,
+                                          const std::vector<Fd>& sockets, size_t bytes) {
+  std::vector<ShmSegment> theirs(sockets.size());
+  for (size_t peer = 0; peer < sockets.size(); ++peer) {
+    if (sockets[peer].valid())
+      send_fd(sockets[peer].get(), mine.fd(), name_of(peer), context.deadline);
+  }
+  for (size_t peer = 0; peer < sockets.size(); ++peer) {
+    if (sockets[peer].valid())
+      theirs[peer] =
+          ShmSegment::map(receive_fd(sockets[peer].get(), name_of(peer), context.deadline), bytes);
+  }
+  return theirs;
+}
+
+std::unique_ptr<SharedArena> share_space(const TransportContext& context,
                                          const std::vector<Fd>& sockets) {
   const auto peers =
       std::count_if(sockets.begin(), sockets.end(), [](const Fd& s) { return s.valid(); });
   const int ranks = int(peers) + 1;
   const size_t bytes = SharedArena::segment_bytes(ranks);
-  std::vector<ShmSegment> segments(sockets.size());
-  segments[size_t(context.rank)] = ShmSegment::create(bytes);
-  if (context.kernel_copies) SharedArena::sign(segments[size_t(context.rank)], ranks);
+  ShmSegment mine = ShmSegment::create(bytes);
+  if (context.kernel_copies) SharedArena::sign(mine, ranks);
+  std::vector<ShmSegment> segments = exchange_segments(context, mine, sockets, bytes);
+  segments[size_t(context.rank)] = std::move(mine);
   std::vector<pid_t> processes(sockets.size());
-  for (size_t peer = 0; peer < sockets.size(); ++peer) {
-    if (!sockets[peer].valid()) continue;
-    send_fd(sockets[peer].get(), segments[size_t(context.rank)].fd(), name_of(peer),
-            context.deadline);
-  }
-  for (size_t peer = 0; peer < sockets.size(); ++peer) {
-    if (!sockets[peer].valid()) continue;
-    segments[peer] =
-        ShmSegment::map(receive_fd(sockets[peer].get(), name_of(peer), context.deadline), bytes);
-    if (context.kernel_copies) processes[peer] = peer_process(sockets[peer].get());
+  for (size_t peer = 0; context.kernel_copies && peer < sockets.size(); ++peer) {
+    if (sockets[peer].valid()) processes[peer] = peer_process(sockets[peer].get());
   }
   return std::make_unique<SharedArena>(context.rank, std::move(segments), processes,
-                                       is_crowded(context));
+                                       is_oversubscribed(context));
 }
 
 }  // namespace
@@ -131,17 +140,8 @@ ShmPeers connect_shm_streams(const TransportContext& context, const JoinedPairs&
   const ShmLayout layout(ranks);
   ShmPeers peers{ShmSegment::create(layout.bytes), {}, nullptr};
   peers.streams.resize(sockets.size());
-  for (size_t peer = 0; peer < sockets.size(); ++peer) {
-    if (!sockets[peer].valid()) continue;
-    send_fd(sockets[peer].get(), peers.mine.fd(), name_of(peer), context.deadline);
-  }
-  std::vector<ShmSegment> theirs(sockets.size());
-  for (size_t peer = 0; peer < sockets.size(); ++peer) {
-    if (!sockets[peer].valid()) continue;
-    theirs[peer] = ShmSegment::map(receive_fd(sockets[peer].get(), name_of(peer), context.deadline),
-                                   layout.bytes);
-  }
-  peers.arena = share_arena(context, sockets);
+  std::vector<ShmSegment> theirs = exchange_segments(context, peers.mine, sockets, layout.bytes);
+  peers.space = share_space(context, sockets);
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
     if (!sockets[peer].valid()) continue;
     const size_t out = layout.ring_offset(places[size_t(context.rank)]);

@@ -161,7 +161,7 @@ void Mesh::accept_one() {
     return;
   }
   const bool no_descriptor = errno == EMFILE || errno == ENFILE;
-  if (!no_descriptor) return;  // who came has gone again
+  if (!no_descriptor) return;  // the caller has gone again
   if (arrivals_.empty())
     fail(ErrorKind::kIo, "accept rank {} by {}: {}; raise the limit of descriptors: ulimit -n",
          fmt::join(missing(), ", "), parts_.name, system_text(errno));

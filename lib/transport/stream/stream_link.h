@@ -1,6 +1,6 @@
-// Messages over a stream of bytes. Each is a header (tag, bytes) and its payload, one after the other.
-// Nothing is read while this rank awaits no message: the stream fills up, and the peer's sends wait.
-// So unasked-for data is bounded by what the stream itself holds.
+// Messages over a stream of bytes, one after the other: each a header (tag, bytes) and its payload.
+// While this rank awaits no message nothing is read: the stream fills up, and the peer's sends
+// wait. So unasked-for data is bounded by what the stream itself holds.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kFewStreams = 4;
 constexpr std::chrono::milliseconds kSilenceLook{500};
 // Before sleeping: several times what a sleep and a wake-up cost (17 to 57 us).
-constexpr std::chrono::microseconds kYieldTime{200};
+constexpr std::chrono::microseconds kTcpYieldTime{200};
 
 // Reported when something new happens, not as long as it lasts.
 constexpr uint32_t kEdges = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
@@ -46,7 +46,7 @@ TcpLinks::TcpLinks(std::vector<TcpPeer> peers, std::unique_ptr<TcpCommon> common
 
 // Each look is a system call, so 100 pauses would be 30 us: where two ranks share a CPU, though not
 // all are taken by ranks, 8 bytes take 66 us with pauses and 13 us without.
-Patience TcpLinks::patience() const { return {true, kYieldTime}; }
+Patience TcpLinks::patience() const { return {true, kTcpYieldTime}; }
 
 void TcpLinks::watch_all() {
   const auto peers =

@@ -5,7 +5,7 @@
 // one host, and those of two hosts. Source of the candidates: one stream with the kernel's buffers
 // is best on loopback where BBR does not pace it (3.8 GB/s each way; 128 KiB: 2.2); several streams
 // use several queues and CPUs on fast networks. Between two namespaces that a veth cable joins, BBR
-// takes 142 ms for an all-reduce of 64 MiB, Reno 44 ms; on a slow link they are alike. So where the
+// takes 142 ms for an all-reduce of 64 MiB, Reno 44 ms; on a slow link they are equal. So where the
 // system would use BBR, that must win clearly to be taken.
 #pragma once
 

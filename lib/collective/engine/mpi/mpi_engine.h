@@ -5,7 +5,8 @@
 //             buffer, the number of ranks and the MPI.
 //   Memory    in place on all ranks of a call or on none, but for the root of a call that has one.
 //   Errors    MPI does not see that ranks call different things: they wait until the deadline, or
-//             get kPeer with MPI's text. kConfig from set_selection(): there are no algorithms to choose.
+//             get kPeer with MPI's text. kConfig from set_selection(): MPI selects its
+//             algorithms itself.
 //   Counters  none; MPI does not say what it moves.
 #pragma once
 

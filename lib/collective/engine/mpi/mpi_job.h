@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "lib/base/deadline.h"
-#include "lib/collective/engine/abort_flag.h"
+#include "lib/collective/engine/library_wait.h"
 
 namespace gxp {
 

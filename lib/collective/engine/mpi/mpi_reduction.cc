@@ -63,24 +63,10 @@ MPI_Op own_op(DType dtype, ReduceOp op) {
 }  // namespace
 
 MPI_Datatype mpi_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return MPI_DOUBLE;
-    case DType::kF32:
-      return MPI_FLOAT;
-    case DType::kF16:
-    case DType::kBF16:
-      return MPI_UINT16_T;
-    case DType::kI64:
-      return MPI_INT64_T;
-    case DType::kI32:
-      return MPI_INT32_T;
-    case DType::kI8:
-      return MPI_INT8_T;
-    case DType::kU8:
-      return MPI_UINT8_T;
-  }
-  return MPI_DATATYPE_NULL;
+  const std::array<MPI_Datatype, kTypes> types = {MPI_DOUBLE,   MPI_FLOAT,   MPI_UINT16_T,
+                                                  MPI_UINT16_T, MPI_INT64_T, MPI_INT32_T,
+                                                  MPI_INT8_T,   MPI_UINT8_T};
+  return types[size_t(dtype)];
 }
 
 MPI_Op MpiReductions::get(DType dtype, ReduceOp op) {

@@ -37,8 +37,8 @@ class Executor final : public Primitives {
     Call call;
     Tag tag = 0;
     CallShape shape;
-    // Of a message at most, the same on all ranks; rounded up to 64: whole elements. 0: a range is
-    // one message.
+    // The largest message, the same on all ranks; rounded up to 64, so to whole elements. 0: a
+    // range is one message.
     size_t segment_bytes = 0;
     ConstMemory input;  // host memory as extents_of() says
     Memory output;
@@ -78,7 +78,7 @@ class Executor final : public Primitives {
   Buffer scratch_;  // elements behind it
   std::vector<Sending> sending_;
   std::vector<Ticket> arriving_;
-  // Of the call that runs:
+  // The call that runs:
   Call call_;
   Tag tag_ = 0;
   int step_ = -1;  // how many came before

@@ -147,7 +147,7 @@ void NativeEngine::meet(Deadline deadline) {
 
 std::string_view NativeEngine::transport_name() const { return state_->transport->name(); }
 
-// Ranks do not know of each other whether their memory is the communicator's until they meet.
+// A rank learns where its peers' buffers lie only when all have published them.
 bool NativeEngine::execute_shared(const Call& call, ConstMemory input, Memory output,
                                   Deadline deadline) {
   if (call.collective == Collective::kBarrier)

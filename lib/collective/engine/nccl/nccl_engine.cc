@@ -8,7 +8,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/collective/engine/abort_flag.h"
+#include "lib/collective/engine/library_wait.h"
 #include "lib/collective/engine/nccl/nccl_reduction.h"
 #include "lib/collective/engine/pairwise.h"
 

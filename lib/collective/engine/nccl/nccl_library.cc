@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <array>
+
 #include "lib/base/shared_library.h"
 
 namespace gxp {
@@ -60,25 +62,10 @@ std::string to_string(const NcclVersion& version) {
 }
 
 NcclType nccl_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return NcclType::kFloat64;
-    case DType::kF32:
-      return NcclType::kFloat32;
-    case DType::kF16:
-      return NcclType::kFloat16;
-    case DType::kBF16:
-      return NcclType::kBfloat16;
-    case DType::kI64:
-      return NcclType::kInt64;
-    case DType::kI32:
-      return NcclType::kInt32;
-    case DType::kI8:
-      return NcclType::kInt8;
-    case DType::kU8:
-      return NcclType::kUint8;
-  }
-  return NcclType::kUint8;
+  using enum NcclType;
+  constexpr std::array kTypes = {kFloat64, kFloat32, kFloat16, kBfloat16,
+                                 kInt64,   kInt32,   kInt8,    kUint8};
+  return kTypes[size_t(dtype)];
 }
 
 NcclLibrary::NcclLibrary(const std::string& file) {

@@ -1,6 +1,6 @@
 // NVIDIA's NCCL as found at run time: nothing links it, and nothing needs its header. What is
 // declared here is the ABI that nccl.h has from 2.18 on, where ncclCommSplit came.
-//   Threads  any; what NCCL says of its own calls holds beside that.
+//   Threads  any; what NCCL says about its own calls holds as well.
 #pragma once
 
 #include <climits>
@@ -52,8 +52,7 @@ struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
   unsigned version = 21800;
-  int blocking =
-      0;  // calls return at once; NcclFunctions::get_async_error tells when they are done
+  int blocking = 0;                // calls return at once; get_async_error tells when they are done
   int cga_cluster_size = INT_MIN;  // INT_MIN: NCCL's default
   int min_ctas = INT_MIN;
   int max_ctas = INT_MIN;

@@ -12,20 +12,10 @@ namespace {
 
 // The operations that NCCL has by itself.
 std::optional<NcclOp> built_in(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kSum:
-      return NcclOp::kSum;
-    case ReduceOp::kProd:
-      return NcclOp::kProd;
-    case ReduceOp::kMin:
-      return NcclOp::kMin;
-    case ReduceOp::kMax:
-      return NcclOp::kMax;
-    case ReduceOp::kAvg:
-      return NcclOp::kAvg;
-    default:
-      return std::nullopt;
-  }
+  constexpr std::array kOps = {NcclOp::kSum, NcclOp::kProd, NcclOp::kMin, NcclOp::kMax,
+                               NcclOp::kAvg};
+  static_assert(size_t(ReduceOp::kAvg) + 1 == kOps.size());
+  return size_t(op) < kOps.size() ? std::optional(kOps[size_t(op)]) : std::nullopt;
 }
 
 struct Scalar {
