@@ -1,6 +1,7 @@
 #include "lib/train/run.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <numeric>
@@ -128,15 +129,23 @@ class Run {
     metrics.result = trainer_.step(wish != 0);
     const StepResult& r = metrics.result;
     summary_.loss = r.loss;
-    if (config_.train.precision == "fp16") metrics.skipped_steps = trainer_.steps_skipped();
+    if (config_.train.precision == "fp16")
+      metrics.skipped_steps = trainer_.clipping().steps_skipped();
     if (r.skipped && leads())
       log_info("step {}: gradients overflow at loss scale {}; no update", r.step, r.loss_scale);
     seconds_.push_back(r.seconds);
-    const int signal = r.stop_wished ? int(trainer_.largest(wish)) : 0;
+    const int signal = r.stop_wished ? largest(wish) : 0;
     if (validation_due()) metrics.valid_loss = summary_.valid_end = trainer_.validate();
     if (leads()) report(metrics);
     if (save_due(signal)) save_state(trainer_, communicator_, config_, options_.settings);
     return signal;
+  }
+
+  // The largest `signal` of any rank.
+  int largest(int signal) {
+    std::array<int32_t, 1> largest = {signal};
+    communicator_.all_reduce(memory_of(largest), DType::kI32, ReduceOp::kMax);
+    return largest[0];
   }
 
   [[nodiscard]] bool validation_due() const {

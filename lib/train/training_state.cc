@@ -39,15 +39,15 @@ void by_pieces(const HeldTensor& held, const Range& share, std::vector<float>& s
   }
 }
 
-std::vector<HeldTensor> held_by(Trainer& trainer) {
+std::vector<HeldTensor> tensors_of(const HeldState& state) {
   const auto info = [](const TensorSpec& spec, Role role, const std::vector<size_t>& shape) {
     return TensorInfo{spec.name, role, StorageDType::kF32, {shape.begin(), shape.end()}};
   };
   std::vector<HeldTensor> held;
-  for (const StateTensor& state : trainer.state())
-    held.push_back({info(*state.spec, Role::kWeight, state.spec->shape), state.elements,
-                    state.weight_at, false});
-  for (const KeptTensor& kept : trainer.kept_state())
+  for (const StateTensor& tensor : state.weights())
+    held.push_back({info(*tensor.spec, Role::kWeight, tensor.spec->shape), tensor.elements,
+                    tensor.weight_at, false});
+  for (const KeptTensor& kept : state.kept())
     held.push_back({info(*kept.spec, parse_role(kept.state->role).value(), kept.shape),
                     kept.elements, kept.at, kept.everywhere});
   return held;
@@ -145,12 +145,12 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
   const auto step = uint64_t(trainer.steps_done());
   CheckpointWriter writer(config.checkpoint.dir, {step, rank, world_size});
   std::vector<float> staged;
-  for (const HeldTensor& held : held_by(trainer)) {
+  for (const HeldTensor& held : tensors_of(trainer.state())) {
     const size_t count = held.elements.count;
     const Range share =
-        held.everywhere ? owned_range(count, world_size, rank) : trainer.own_share(count);
+        held.everywhere ? owned_range(count, world_size, rank) : trainer.state().own_share(count);
     by_pieces(held, share, staged, [&](size_t begin, const HeldRange& at, Memory memory) {
-      trainer.read(at, memory);
+      trainer.state().read(at, memory);
       writer.add(held.info, held.elements.begin + begin, memory);
     });
   }
@@ -164,7 +164,7 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
                               .world_size = world_size,
                               .strategy = config.parallel.strategy,
                               .config = settings,
-                              .state = trainer.scaling()};
+                              .state = trainer.clipping().scaling()};
     const std::string path =
         publish_checkpoint(config.checkpoint.dir, parts, info, config.checkpoint.keep);
     log_info("saved {}", path);
@@ -180,17 +180,17 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   check_agreement(checkpoint, settings);
   check_kept(checkpoint, config.optim, trainer.architecture());
   std::vector<float> staged;
-  for (const HeldTensor& held : held_by(trainer)) {
+  for (const HeldTensor& held : tensors_of(trainer.state())) {
     check_kept_of(checkpoint, held);
     const Range all{0, held.elements.count};
     by_pieces(held, all, staged, [&](size_t begin, const HeldRange& at, Memory memory) {
       checkpoint.read(held.info.name, held.info.role, held.elements.begin + begin, memory);
-      trainer.write(at, memory);
+      trainer.state().write(at, memory);
     });
   }
   const CheckpointInfo& info = checkpoint.manifest().info;
   trainer.continue_from(int64_t(info.step), info.samples_consumed);
-  trainer.continue_scaling(info.state);
+  trainer.clipping().continue_scaling(info.state);
   // Nobody trains on until every rank has verified its files.
   communicator.barrier();
   if (communicator.rank() == 0) {

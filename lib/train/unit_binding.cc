@@ -1,13 +1,17 @@
 #include "lib/train/unit_binding.h"
 
+#include <memory>
+#include <utility>
+
+#include "lib/device/mirror.h"
 #include "lib/zero/flat_tensors.h"
 
 namespace gxp {
 namespace {
 
-Tensor bind(const BindingContext& context, BufferId buffer, DType dtype, const Shape& shape) {
+Tensor bind(const ProgramMemory& memory, BufferId buffer, DType dtype, const Shape& shape) {
   if (buffer == kNoBuffer) return {};
-  return {context.memory.of(buffer), dtype, shape};
+  return {memory.of(buffer), dtype, shape};
 }
 
 // Frozen tensors have no gradient: theirs are empty.
@@ -19,52 +23,59 @@ std::vector<Tensor> gradients_of_trained(const UnitSpec& unit, std::vector<Tenso
   return gradients;
 }
 
-std::vector<Tensor> bind_flat(const BindingContext& context, const std::vector<BufferId>& buffers) {
+std::vector<Tensor> bind_flat(const ProgramMemory& memory, const std::vector<BufferId>& buffers) {
   std::vector<Tensor> tensors;
-  for (const BufferId id : buffers) tensors.push_back(context.memory.tensor(id));
+  for (const BufferId id : buffers) tensors.push_back(memory.tensor(id));
   return tensors;
 }
 
 }  // namespace
 
-Tensor tensor_of_wrap(const ParameterLayout& layout, const ProgramMemory& memory, int wrap,
-                      const FlatView& view) {
-  return memory.tensor(view.buffer).rows(view.begin, layout.wraps[size_t(wrap)].flat.count);
-}
-
-Tensor shard_of_wrap(const ParameterLayout& layout, const Tensor& buffer, int wrap, int shards) {
-  return FlatShards{ShardPlaces::of_parameters(layout, shards), buffer}.wrap(wrap);
-}
-
-UnitTensors bind_unit(const BindingContext& context, const Op& op) {
-  const size_t b = context.rows;
-  const size_t p = context.positions;
-  const auto c = size_t(context.architecture.config.hidden);
-  const auto v = size_t(context.architecture.config.vocab_size);
-  const int lender = context.architecture.units[size_t(op.unit)].borrows_from;
+UnitTensors bind_unit(const RunPlan& plan, const StepShape& shape, const ProgramMemory& memory,
+                      const Op& op) {
+  const size_t b = shape.rows;
+  const size_t p = shape.positions;
+  const auto c = size_t(plan.architecture.config.hidden);
+  const auto v = size_t(plan.architecture.config.vocab_size);
+  const UnitSpec& spec = plan.architecture.units[size_t(op.unit)];
   UnitTensors t;
   const auto tensors_of = [&](int unit, const FlatView& view) -> std::vector<Tensor> {
     if (view.buffer == kNoBuffer) return {};
-    const size_t count = context.layout.units[size_t(unit)].flat.count;
-    return unit_tensors(context.architecture, context.layout, unit,
-                        context.memory.tensor(view.buffer).rows(view.begin, count));
+    const size_t count = plan.layout.units[size_t(unit)].flat.count;
+    return unit_tensors(plan.architecture, plan.layout, unit,
+                        memory.tensor(view.buffer).rows(view.begin, count));
   };
   t.parameters = tensors_of(op.unit, op.parameters.own);
-  t.gradients = gradients_of_trained(context.architecture.units[size_t(op.unit)],
-                                     tensors_of(op.unit, op.gradients.own));
+  t.gradients = gradients_of_trained(spec, tensors_of(op.unit, op.gradients.own));
   const auto first = [](const std::vector<Tensor>& all) { return all.empty() ? Tensor() : all[0]; };
-  t.borrowed = first(tensors_of(lender, op.parameters.borrowed));
-  t.borrowed_gradient = first(tensors_of(lender, op.gradients.borrowed));
-  t.saved = bind_flat(context, op.buffers.saved);
-  t.scratch = bind_flat(context, op.buffers.scratch);
-  t.tokens = bind(context, op.buffers.tokens, DType::kI32, {b, p});
-  t.targets = bind(context, op.buffers.targets, DType::kI32, {b, p});
-  t.losses = bind(context, op.buffers.losses, DType::kF32, {b * p});
-  t.input = bind(context, op.buffers.input, DType::kF32, {b, p, c});
+  t.borrowed = first(tensors_of(spec.borrows_from, op.parameters.borrowed));
+  t.borrowed_gradient = first(tensors_of(spec.borrows_from, op.gradients.borrowed));
+  t.saved = bind_flat(memory, op.buffers.saved);
+  t.scratch = bind_flat(memory, op.buffers.scratch);
+  t.tokens = bind(memory, op.buffers.tokens, DType::kI32, {b, p});
+  t.targets = bind(memory, op.buffers.targets, DType::kI32, {b, p});
+  t.losses = bind(memory, op.buffers.losses, DType::kF32, {b * p});
+  t.input = bind(memory, op.buffers.input, DType::kF32, {b, p, c});
   const bool logits = op.kind == OpKind::kLogits;
-  t.output = bind(context, op.buffers.output, DType::kF32, logits ? Shape{b, v} : Shape{b, p, c});
-  t.stream_gradient = bind(context, op.buffers.stream_gradient, DType::kF32, {b, p, c});
+  t.output = bind(memory, op.buffers.output, DType::kF32, logits ? Shape{b, v} : Shape{b, p, c});
+  t.stream_gradient = bind(memory, op.buffers.stream_gradient, DType::kF32, {b, p, c});
   return t;
+}
+
+std::function<void()> bind_next_batch(Lanes& lanes, const ProgramMemory& memory,
+                                      const StepShape& shape, const Op& op, FillBatch fill) {
+  const Shape sizes{shape.rows, shape.positions};
+  // Each operation has mirrors of its own, so that none is written again before the step's end,
+  // while the device may still copy it. Shared by the function's copies.
+  const auto mirror = [&](BufferId buffer) {
+    return std::make_shared<const Mirror>(lanes.device(), memory.of(buffer));
+  };
+  return [sizes, &compute = lanes[Lane::kCompute], tokens = mirror(op.buffers.tokens),
+          targets = mirror(op.buffers.targets), fill = std::move(fill)] {
+    fill({tokens->host(), DType::kI32, sizes}, {targets->host(), DType::kI32, sizes});
+    tokens->send(compute);
+    targets->send(compute);
+  };
 }
 
 }  // namespace gxp

@@ -37,9 +37,9 @@ void read_as_f32(const NamedTensor& from, size_t begin, const Tensor& to, const 
 
 }  // namespace
 
-void load_weights(const std::string& path, Trainer& trainer) {
+void load_weights(const std::string& path, HeldState& state) {
   const NamedTensors file = read_weights(path);
-  trainer.fill_weights([&](const StateTensor& tensor, const Tensor& weight) {
+  state.fill_weights([&](const StateTensor& tensor, const Tensor& weight) {
     const NamedTensor* found = find_tensor(file, tensor.spec->name);
     if (found == nullptr) {
       fail(ErrorKind::kConfig,

@@ -27,6 +27,21 @@ Staging stage(const ConstMemory& input, const ConstMemory& output) {
 
 }  // namespace
 
+DeviceCalls::DeviceCalls(Device& device, Stream& stream, Communicator& world,
+                         const RankGroups& groups)
+    : device_(device), stream_(stream), world_(world) {
+  if (groups.replicas() == 1) return;
+  const int rank = world.rank();
+  shard_group_ = world.split(groups.group_of(rank), rank);
+  replica_group_ = world.split(groups.shard_of(rank, groups.shard_size), rank);
+}
+
+Communicator& DeviceCalls::members(RankGroup group) {
+  if (group == RankGroup::kShards && shard_group_) return *shard_group_;
+  if (group == RankGroup::kReplicas) return *replica_group_;
+  return world_;
+}
+
 void DeviceCalls::run(Communicator& communicator, const Call& call, ConstMemory input,
                       Memory output) {
   if (input.space == MemorySpace::kHost && output.space == MemorySpace::kHost)
@@ -49,24 +64,31 @@ void DeviceCalls::run(Communicator& communicator, const Call& call, ConstMemory 
   stream_.finish(Deadline::after(kComputeTimeout));
 }
 
-void DeviceCalls::run_in_place(Communicator& communicator, const Call& call, Memory data) {
+void DeviceCalls::run_in_place(RankGroup group, const Call& call, Memory data) {
+  Communicator& communicator = members(group);
   const InPlace c = in_place(call, data, communicator.rank(), communicator.world_size());
   run(communicator, c.call, c.input, c.output);
 }
 
-void DeviceCalls::all_reduce(Communicator& communicator, Memory data, DType dtype, ReduceOp op) {
-  run_in_place(communicator, {.collective = Collective::kAllReduce, .dtype = dtype, .op = op},
+void DeviceCalls::sum(RankGroup group, Memory data, DType dtype) {
+  run_in_place(group, {.collective = Collective::kAllReduce, .dtype = dtype, .op = ReduceOp::kSum},
                data);
 }
 
-void DeviceCalls::reduce_scatter(Communicator& communicator, Memory data, DType dtype,
-                                 ReduceOp op) {
-  run_in_place(communicator, {.collective = Collective::kReduceScatter, .dtype = dtype, .op = op},
+void DeviceCalls::reduce_scatter(RankGroup group, Memory data, DType dtype) {
+  run_in_place(group,
+               {.collective = Collective::kReduceScatter, .dtype = dtype, .op = ReduceOp::kSum},
                data);
 }
 
-void DeviceCalls::all_gather(Communicator& communicator, Memory data, DType dtype) {
-  run_in_place(communicator, {.collective = Collective::kAllGather, .dtype = dtype}, data);
+void DeviceCalls::all_gather(RankGroup group, Memory data, DType dtype) {
+  run_in_place(group, {.collective = Collective::kAllGather, .dtype = dtype}, data);
+}
+
+void DeviceCalls::all_gather(RankGroup group, ConstMemory shard, Memory whole, DType dtype) {
+  const size_t count = whole.bytes / size_of(dtype);
+  run(members(group), {.collective = Collective::kAllGather, .dtype = dtype, .count = count}, shard,
+      whole);
 }
 
 }  // namespace gxp

@@ -1,8 +1,11 @@
-// Collective calls on memory of a device.
+// Collective calls on memory of a device, among groups of ranks.
 #pragma once
+
+#include <memory>
 
 #include "lib/collective/communicator.h"
 #include "lib/device/device.h"
+#include "lib/shard/rank_groups.h"
 
 namespace gxp {
 
@@ -16,19 +19,27 @@ namespace gxp {
 //            other, and a piece of an all-gather is not one part of memory.
 class DeviceCalls {
  public:
-  // Both outlive it.
-  DeviceCalls(Device& device, Stream& stream) : device_(device), stream_(stream) {}
+  // [collective] All arguments outlive it; `world` is the communicator of all ranks.
+  DeviceCalls(Device& device, Stream& stream, Communicator& world, const RankGroups& groups);
 
-  void run(Communicator& communicator, const Call& call, ConstMemory input, Memory output);
-  void all_reduce(Communicator& communicator, Memory data, DType dtype, ReduceOp op);
-  void reduce_scatter(Communicator& communicator, Memory data, DType dtype, ReduceOp op);
-  void all_gather(Communicator& communicator, Memory data, DType dtype);
+  [[nodiscard]] Communicator& world() const { return world_; }
+  // In place, as the communicator's.
+  void sum(RankGroup group, Memory data, DType dtype);
+  void reduce_scatter(RankGroup group, Memory data, DType dtype);
+  void all_gather(RankGroup group, Memory data, DType dtype);
+  // `whole` from the members' shards, which lie apart from it.
+  void all_gather(RankGroup group, ConstMemory shard, Memory whole, DType dtype);
 
  private:
-  void run_in_place(Communicator& communicator, const Call& call, Memory data);
+  Communicator& members(RankGroup group);
+  void run_in_place(RankGroup group, const Call& call, Memory data);
+  void run(Communicator& communicator, const Call& call, ConstMemory input, Memory output);
 
   Device& device_;
   Stream& stream_;
+  Communicator& world_;
+  std::unique_ptr<Communicator> shard_group_;    // null: all ranks
+  std::unique_ptr<Communicator> replica_group_;  // null: this rank alone
   Buffer pinned_;
 };
 

@@ -57,7 +57,7 @@ namespace {
 Values held_values(Trainer& trainer, const StateTensor& held, Tensor StateTensor::*which) {
   if (which != &StateTensor::weight) return values_of(held.*which);
   Values values(held.elements.count);
-  trainer.read(held.weight_at, memory_of(values));
+  trainer.state().read(held.weight_at, memory_of(values));
   return values;
 }
 
@@ -69,7 +69,7 @@ std::vector<Values> whole_tensors(Trainer& trainer, Communicator& communicator,
   for (const UnitSpec& unit : trainer.architecture().units) {
     for (const TensorSpec& spec : unit.tensors) {
       Values& values = whole.emplace_back(spec.count());
-      for (const StateTensor& held : trainer.state()) {
+      for (const StateTensor& held : trainer.state().weights()) {
         if (held.spec->name != spec.name) continue;
         const Values part = held_values(trainer, held, which);
         std::copy(part.begin(), part.end(), values.begin() + std::ptrdiff_t(held.elements.begin));
