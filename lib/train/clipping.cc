@@ -1,7 +1,6 @@
 #include "lib/train/clipping.h"
 
 #include <array>
-#include <chrono>
 #include <cmath>
 
 #include "lib/optim/clip.h"
@@ -18,9 +17,14 @@ Clipping::Clipping(const RunConfig& config, Backend& backend, ShardedMemory& hel
       loss_sum_(*backend.device, held.memory.of(held.program.loss_sum)),
       norm_sums_(*backend.device, held.memory.of(held.program.norm_parts)) {
   const RunPlan& plan = held.plan;
-  for (int part = 0; part < plan.shape.norm_parts; ++part)
-    norm_parts_.push_back(
-        trainable_parts(plan.architecture, make_parts(plan.layout, plan.shape.norm_parts, part)));
+  const int parts = plan.shape.norm_parts;
+  const int each = parts / held.groups.world_size;
+  for (int part = 0; part < parts; ++part) {
+    const int owner = held.groups.owner_of(part / each);
+    norm_parts_.push_back({trainable_parts(plan.architecture, make_parts(plan.layout, parts, part)),
+                           size_t(owner * each + part % each),
+                           !held.is_sharded() || owner == held.rank});
+  }
   if (config.train.precision == "fp16") scaler_.emplace(config.fp16);
 }
 
@@ -53,26 +57,15 @@ std::function<void()> Clipping::bind(const Op& op) {
   if (op.kind == OpKind::kMeasureGradients) return bind_measure();
   if (op.kind == OpKind::kClipGradients) return [this] { clip(); };
   GXP_ASSERT(op.kind == OpKind::kGatherNorm);
-  const Memory sums = held_.memory.of(held_.program.norm_parts);
-  return [this, sums] { held_.calls.all_gather(RankGroup::kWorld, sums, DType::kF64); };
+  return held_.calls.bind(RankGroup::kWorld, Collective::kAllGather,
+                          held_.memory.tensor(held_.program.norm_parts));
 }
 
-// Where a part's sum lies: the parts of rank 0's shard come first.
-size_t Clipping::place_of(size_t part) const {
-  const size_t each = norm_parts_.size() / size_t(held_.groups.world_size);
-  return size_t(held_.groups.owner_of(int(part / each))) * each + part % each;
-}
-
-// The sums of the parts that this rank holds.
 std::function<void()> Clipping::bind_measure() {
   const Tensor sums = held_.memory.tensor(held_.program.norm_parts);
-  const size_t each = norm_parts_.size() / size_t(held_.groups.world_size);
-  return [this, sums, each, gradients = held_.gradients()] {
-    for (size_t part = 0; part < norm_parts_.size(); ++part) {
-      const size_t place = place_of(part);
-      if (held_.is_sharded() && place / each != size_t(held_.rank)) continue;
-      sum_squares(ops_, sums.rows(place, 1), norm_parts_[part], gradients);
-    }
+  return [this, sums, gradients = held_.gradients()] {
+    for (const NormPart& part : norm_parts_)
+      if (part.is_own) sum_squares(ops_, sums.rows(part.place, 1), part.tensors, gradients);
   };
 }
 
@@ -89,14 +82,13 @@ void Clipping::clip() {
   result.loss = sums[0] / double(result.tokens);
   result.stop_wished = sums[1] > 0;
   double all_squares = 0;
-  for (size_t part = 0; part < norm_parts_.size(); ++part) all_squares += squares[place_of(part)];
+  for (const NormPart& part : norm_parts_) all_squares += squares[part.place];
   result.grad_norm = std::sqrt(all_squares) / result.loss_scale;
   step_.gradient_factor =
       clip_coefficient(result.grad_norm, config_.optim.clip) / result.loss_scale;
   const bool finite = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
   // Every rank has the same sums, so all decide the same.
-  const bool goes_on = scaler_ ? scaler_->update(!finite) : finite;
-  if (!goes_on) fail_non_finite();
+  if (scaler_ ? !scaler_->update(!finite) : !finite) fail_non_finite();
   result.skipped = !finite;
   if (result.skipped) ++skipped_;
 }
@@ -114,13 +106,12 @@ void Clipping::fail_non_finite() {
     tensor = held_.spec_of({int(first[0] >> 32), int(first[0] & 0xffffffff), {}}).name;
   const auto unsigned_nan = [](double x) { return std::isnan(x) ? std::fabs(x) : x; };
   const StepResult& result = step_.result;
-  if (scaler_) {
+  if (scaler_)
     fail(ErrorKind::kMismatch,
          "step {}: the loss is {} and gradients overflow at the smallest loss scale, {} (first "
          "non-finite gradient: {}); the weights are those of step {}; use train.precision = "
          "\"bf16\", or a lower optim.lr",
          result.step, unsigned_nan(result.loss), result.loss_scale, tensor, result.step - 1);
-  }
   fail(ErrorKind::kMismatch,
        "step {}: the loss is {} and the gradient norm {} (first non-finite gradient: {}); the "
        "weights are those of step {}; try a lower optim.lr, a longer lr_schedule.warmup_steps or a "

@@ -39,7 +39,12 @@ class Clipping {
   void continue_scaling(const KeyValues& saved);
 
  private:
-  [[nodiscard]] size_t place_of(size_t part) const;
+  // One of as many parts of all parameters as the norm is summed up from.
+  struct NormPart {
+    std::vector<TensorPart> tensors;
+    size_t place;  // of its sum
+    bool is_own;   // this rank measures it
+  };
   std::function<void()> bind_measure();
   void clip();
   [[noreturn]] void fail_non_finite();
@@ -48,7 +53,7 @@ class Clipping {
   Ops& ops_;
   ShardedMemory& held_;
   RunningStep& step_;
-  std::vector<std::vector<TensorPart>> norm_parts_;
+  std::vector<NormPart> norm_parts_;
   const Mirror loss_sum_;             // of the program's buffer
   const Mirror norm_sums_;            // of its norm_parts
   std::optional<LossScaler> scaler_;  // of fp16

@@ -5,17 +5,6 @@
 #include "lib/train/unit_binding.h"
 
 namespace gxp {
-namespace {
-
-BatchShare share_of(const RunConfig& config, const ShardedMemory& held) {
-  const StepShape& shape = held.plan.shape;
-  return {.rank = held.rank,
-          .world_size = shape.world_size,
-          .rows = config.train.micro_batch,
-          .in_a_row = shape.add_in_pairs ? shape.grad_accum : 1};
-}
-
-}  // namespace
 
 ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, ShardedMemory& held,
                                  const RunningStep& step, const Dataset& data)
@@ -24,7 +13,10 @@ ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, Shar
       step_(step),
       model_(make_model(held.plan.architecture, *backend.ops)),
       loader_(data, {config.data.order, config.train.seed, data.sample_count()},
-              share_of(config, held)),
+              {.rank = held.rank,
+               .world_size = held.groups.world_size,
+               .rows = config.train.micro_batch,
+               .in_a_row = held.plan.shape.add_in_pairs ? held.plan.shape.grad_accum : 1}),
       loss_sum_(*backend.device, held.memory.of(held.program.loss_sum)),
       all_losses_(backend.device->allocate_host(sizeof(float) * held.plan.shape.rows *
                                                 held.plan.shape.positions *
@@ -38,26 +30,19 @@ std::function<void()> ForwardBackward::bind(const Op& op) {
                            [this](const Tensor& tokens, const Tensor& targets) {
                              loader_.next(tokens, targets, Deadline::after(kDataTimeout));
                            });
-  if (op.kind == OpKind::kReduceLoss) {
-    const Memory sums = held_.memory.of(held_.program.loss_sum);
-    return [this, sums] { held_.calls.sum(RankGroup::kWorld, sums, DType::kF64); };
-  }
+  if (op.kind == OpKind::kReduceLoss)
+    return held_.calls.bind(RankGroup::kWorld, Collective::kAllReduce,
+                            held_.memory.tensor(held_.program.loss_sum));
   Model& model = *model_;
   const UnitTensors t = bind_unit(held_.plan, held_.plan.shape, held_.memory, op);
   const bool accumulate = op.gradients.accumulate;
-  switch (op.kind) {
-    case OpKind::kForward:
-      return [&model, t, unit = op.unit] { model.forward(unit, t); };
-    case OpKind::kRecompute:
-      return [&model, t, what = op.buffers.recompute] { model.recompute(t, what); };
-    case OpKind::kBackward:
-      return [&model, t, unit = op.unit, accumulate] { model.backward(unit, t, accumulate); };
-    case OpKind::kLoss:
-      return [this, t, micro = op.micro, accumulate] { loss(micro, t, accumulate); };
-    default:
-      GXP_ASSERT(false);
-      return {};
-  }
+  if (op.kind == OpKind::kForward) return [&model, t, unit = op.unit] { model.forward(unit, t); };
+  if (op.kind == OpKind::kRecompute)
+    return [&model, t, what = op.buffers.recompute] { model.recompute(t, what); };
+  if (op.kind == OpKind::kBackward)
+    return [&model, t, unit = op.unit, accumulate] { model.backward(unit, t, accumulate); };
+  GXP_ASSERT(op.kind == OpKind::kLoss);
+  return [this, t, micro = op.micro, accumulate] { loss(micro, t, accumulate); };
 }
 
 void ForwardBackward::loss(int micro, const UnitTensors& tensors, bool accumulate) {
@@ -69,9 +54,9 @@ void ForwardBackward::loss(int micro, const UnitTensors& tensors, bool accumulat
 
 // On the host, of a micro-batch.
 Tensor ForwardBackward::losses_of(int micro) const {
-  const size_t count = held_.plan.shape.rows * held_.plan.shape.positions;
-  const size_t bytes = count * sizeof(float);
-  return {all_losses_.memory().slice(size_t(micro) * bytes, bytes), DType::kF32, Shape{count}};
+  const StepShape& shape = held_.plan.shape;
+  const Shape all = {size_t(shape.grad_accum), shape.rows * shape.positions};
+  return Tensor(all_losses_.memory(), DType::kF32, all).rows(size_t(micro), 1);
 }
 
 // The micro-batches' losses are added in the order of their gradients. The wish to stop travels

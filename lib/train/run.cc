@@ -124,9 +124,9 @@ class Run {
 
   // One step and what is due after it. Returns the signal to stop for, or 0.
   int step() {
-    const int wish = options_.stop_signal();
+    std::array<int32_t, 1> signal = {options_.stop_signal()};
     StepMetrics metrics;
-    metrics.result = trainer_.step(wish != 0);
+    metrics.result = trainer_.step(signal[0] != 0);
     const StepResult& r = metrics.result;
     summary_.loss = r.loss;
     if (config_.train.precision == "fp16")
@@ -134,18 +134,11 @@ class Run {
     if (r.skipped && leads())
       log_info("step {}: gradients overflow at loss scale {}; no update", r.step, r.loss_scale);
     seconds_.push_back(r.seconds);
-    const int signal = r.stop_wished ? largest(wish) : 0;
+    if (r.stop_wished) communicator_.all_reduce(memory_of(signal), DType::kI32, ReduceOp::kMax);
     if (validation_due()) metrics.valid_loss = summary_.valid_end = trainer_.validate();
     if (leads()) report(metrics);
-    if (save_due(signal)) save_state(trainer_, communicator_, config_, options_.settings);
-    return signal;
-  }
-
-  // The largest `signal` of any rank.
-  int largest(int signal) {
-    std::array<int32_t, 1> largest = {signal};
-    communicator_.all_reduce(memory_of(largest), DType::kI32, ReduceOp::kMax);
-    return largest[0];
+    if (save_due(signal[0])) save_state(trainer_, communicator_, config_, options_.settings);
+    return signal[0];
   }
 
   [[nodiscard]] bool validation_due() const {

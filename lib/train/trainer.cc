@@ -12,12 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::unique_ptr<Dataset> open_validation(const RunConfig& config, size_t positions) {
-  if (config.data.valid.empty()) return nullptr;
-  return std::make_unique<Dataset>(config.data.valid, int(positions), config.model.vocab_size,
-                                   "data.valid");
-}
-
 // The kinds of operations that start the same kernels with the same arguments in every step, and do
 // nothing else. The others are next-batch and losses, which copy and wait (and fp16's loss scale
 // changes); rounding, whose random bits are a step's, and updates, whose learning rate is;
@@ -41,15 +35,18 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
     : config_(config),
       backend_(backend),
       plan_(plan_run(config, communicator.world_size())),
-      data_(config.data.train, int(plan_.shape.positions), config.model.vocab_size),
-      valid_(open_validation(config, plan_.shape.positions)),
+      data_(config.data.train, int(positions()), config.model.vocab_size),
+      valid_(config.data.valid.empty()
+                 ? nullptr
+                 : std::make_unique<Dataset>(config.data.valid, int(positions()),
+                                             config.model.vocab_size, "data.valid")),
       held_(plan_, communicator, *backend.lanes, config_.offload),
       parameters_(held_, *backend.ops, backend.on_host(), config_.train),
       forward_backward_(config_, backend, held_, running_, data_),
       clipping_(config_, backend, held_, running_),
       update_(config_.optim, backend, held_, parameters_, running_),
       state_(held_, parameters_),
-      evaluation_(config_, backend, held_, parameters_),
+      evaluation_{config_, backend, held_, parameters_},
       runner_(*backend.lanes, plan_.step.program, held_.memory,
               [this](const Op& op) { return bind(op); }) {}
 
@@ -112,7 +109,7 @@ void Trainer::initialise_weights() {
     return;
   }
   const InitialisationKey key{config_.train.seed, config_.model.layers};
-  state_.fill_weights([&](const StateTensor& tensor, const Tensor& weight) {
+  state_.fill_weights([&](const HeldTensor& tensor, const Tensor& weight) {
     initialise(weight, tensor.elements.begin, *tensor.spec, key, *backend_.pool);
   });
 }
@@ -138,7 +135,6 @@ StepResult Trainer::step(bool wish_to_stop) {
   result.lr =
       learning_rate(config_.lr_schedule, config_.optim.lr, running_.update, config_.train.steps);
   result.loss_scale = clipping_.loss_scale();
-  parameters_.round_written();
   runner_.run(Deadline::after(kComputeTimeout));
   ++held_.steps;
   samples_ += samples;

@@ -17,20 +17,14 @@
 #include <utility>
 #include <vector>
 
-#include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
 #include "lib/data/dataset.h"
-#include "lib/program/run_plan.h"
-#include "lib/train/backend.h"
 #include "lib/train/clipping.h"
 #include "lib/train/evaluation.h"
 #include "lib/train/forward_backward.h"
 #include "lib/train/program_runner.h"
-#include "lib/train/step_result.h"
 #include "lib/train/weight_update.h"
 #include "lib/zero/held_state.h"
-#include "lib/zero/parameters.h"
-#include "lib/zero/sharded_memory.h"
 
 namespace gxp {
 
@@ -61,6 +55,7 @@ class Trainer {
 
   // What this rank holds of the weights and the optimizer state.
   [[nodiscard]] HeldState& state() { return state_; }
+  [[nodiscard]] const ShardedMemory& memory() const { return held_; }
   [[nodiscard]] const OffloadedMemory& offloaded() const { return held_.offloaded; }
   // Whether state() is a shard.
   [[nodiscard]] bool is_sharded() const { return held_.is_sharded(); }

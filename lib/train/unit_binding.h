@@ -4,9 +4,7 @@
 #include <functional>
 
 #include "lib/model/model.h"
-#include "lib/program/run_plan.h"
-#include "lib/zero/lanes.h"
-#include "lib/zero/program_memory.h"
+#include "lib/zero/sharded_memory.h"
 
 namespace gxp {
 

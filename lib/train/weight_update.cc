@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/zero/flat_tensors.h"
-
 namespace gxp {
 namespace {
 
@@ -25,19 +23,11 @@ WeightUpdate::WeightUpdate(const OptimConfig& config, Backend& backend, ShardedM
           make_optimizer({*backend.device, held.lanes[Lane::kCompute], *backend.ops}, config)) {}
 
 std::function<void()> WeightUpdate::bind(const Op& op) {
-  switch (op.kind) {
-    case OpKind::kUpdate:
-      return bind_elements(op);
-    case OpKind::kPrepareUpdate:
-      return bind_prepare(op);
-    case OpKind::kGatherDirections:
-      return bind_gather(op);
-    case OpKind::kUpdateWhole:
-      return bind_whole(op);
-    default:
-      GXP_ASSERT(false);
-      return {};
-  }
+  if (op.kind == OpKind::kUpdate) return bind_elements(op);
+  if (op.kind == OpKind::kPrepareUpdate) return bind_prepare(op);
+  if (op.kind == OpKind::kGatherDirections) return bind_gather(op);
+  GXP_ASSERT(op.kind == OpKind::kUpdateWhole);
+  return bind_whole(op);
 }
 
 UpdateStep WeightUpdate::update_step() const {
@@ -59,9 +49,11 @@ std::function<void()> WeightUpdate::bind_elements(const Op& op) {
     const TensorPart& part = held_.own_parts[i];
     const Range elements = intersection(op.update.elements, held_.places().part(part));
     if (elements.count == 0) continue;
-    if (!sees_whole(part) && !held_.spec_of(part).frozen)
-      ranges.push_back(range_in(op, i, elements));
-    if (rounds) rounded.push_back(rounded_in(op, part, elements));
+    const TensorSpec& spec = held_.spec_of(part);
+    const UpdateRange range = range_in(op, i, elements);
+    if (!sees_whole(part) && !spec.frozen) ranges.push_back(range);
+    const size_t first = part.elements.begin + elements.begin - held_.places().part(part).begin;
+    if (rounds) rounded.push_back({parameters_in(op, part, elements), range.weights, &spec, first});
   }
   return [this, ranges = std::move(ranges), rounded = std::move(rounded)] {
     if (step_.result.skipped) return;
@@ -84,53 +76,51 @@ UpdateRange WeightUpdate::range_in(const Op& op, size_t own_part, const Range& e
   };
   UpdateRange range;
   range.decay = held_.spec_of(part).decays();
-  range.gradients = held_.gradients().part(part).rows(skipped, elements.count);
-  const ShardPlaces weights =
-      ShardPlaces::of_parameters(held_.plan.layout, program.weight_shards());
-  range.weights = op.update.tile.weights == kNoBuffer
-                      ? held_.memory.tensor(program.weights())
-                            .rows(weights.part(part).begin + skipped, elements.count)
-                      : in_tile(op.update.tile.weights);
+  if (!held_.spec_of(part).frozen)
+    range.gradients = held_.gradients().part(part).rows(skipped, elements.count);
+  const size_t weights = held_.places(program.weight_shards()).part(part).begin;
+  range.weights =
+      op.update.tile.weights == kNoBuffer
+          ? held_.memory.tensor(program.weights()).rows(weights + skipped, elements.count)
+          : in_tile(op.update.tile.weights);
   for (size_t s = 0; s < held_.kept_places.size(); ++s) {
-    const KeptState& kept = held_.plan.shape.optimizer.kept[s];
+    const Range& place = held_.kept_places[s][own_part];
+    const BufferId buffer = program.optimizer_states[s];
     if (op.update.tile.number >= 0)
       range.kept.push_back(in_tile(op.update.tile.states[s]));
-    else if (kept.of_all)
-      range.kept.push_back(
-          held_.memory.tensor(program.optimizer_states[s]).rows(elements.begin, elements.count));
+    else if (held_.plan.shape.optimizer.kept[s].everywhere || place.count == 0)
+      range.kept.emplace_back();
     else
-      range.kept.push_back(kept.everywhere ? Tensor() : held_.kept(s, own_part));
+      range.kept.push_back(held_.memory.tensor(buffer).rows(place.begin + skipped, elements.count));
   }
   return range;
 }
 
-// The rounding of the same elements.
-RoundedPart WeightUpdate::rounded_in(const Op& op, const TensorPart& part,
-                                     const Range& elements) const {
-  const Tile& tile = op.update.tile;
-  const size_t in_tile = elements.begin - op.update.elements.begin;
+// The parameters of the same elements.
+Tensor WeightUpdate::parameters_in(const Op& op, const TensorPart& part,
+                                   const Range& elements) const {
+  const BufferId tile = op.update.tile.parameters;
+  if (tile != kNoBuffer)
+    return held_.memory.tensor(tile).rows(elements.begin - op.update.elements.begin,
+                                          elements.count);
   const int wrap = held_.wrap_of(part);
-  const size_t in_wrap = elements.begin - held_.places().wrap(wrap).begin;
-  const auto take = [&](const Tensor& from, size_t begin) {
-    return from.rows(begin, elements.count);
-  };
-  return {
-      tile.parameters == kNoBuffer ? take(parameters_.own(wrap), in_wrap)
-                                   : take(held_.memory.tensor(tile.parameters), in_tile),
-      tile.weights == kNoBuffer ? take(held_.memory.tensor(held_.program.weights()), elements.begin)
-                                : take(held_.memory.tensor(tile.weights), in_tile),
-      &held_.spec_of(part), part.elements.begin + elements.begin - held_.places().part(part).begin};
+  return parameters_.own(wrap).rows(elements.begin - held_.places().wrap(wrap).begin,
+                                    elements.count);
+}
+
+// The direction of a part that lies in the op's wrap.
+Tensor WeightUpdate::direction_of(const Op& op, const TensorPart& part) const {
+  const size_t wrap_begin = held_.plan.layout.wraps[size_t(op.wrap)].flat.begin;
+  return held_.memory.tensor(op.update.directions)
+      .rows(part.in_flat - wrap_begin, part.elements.count);
 }
 
 std::vector<WeightUpdate::WholePart> WeightUpdate::own_parts_of(const Op& op) const {
-  const Tensor directions = held_.memory.tensor(op.update.directions);
-  const size_t wrap_begin = held_.plan.layout.wraps[size_t(op.wrap)].flat.begin;
   std::vector<WholePart> parts;
   for (size_t i = 0; i < held_.own_parts.size(); ++i) {
     const TensorPart& part = held_.own_parts[i];
-    if (held_.wrap_of(part) != op.wrap || !sees_whole(part)) continue;
-    parts.push_back({range_in(op, i, held_.places().part(part)),
-                     directions.rows(part.in_flat - wrap_begin, part.elements.count)});
+    if (held_.wrap_of(part) == op.wrap && sees_whole(part))
+      parts.push_back({range_in(op, i, held_.places().part(part)), direction_of(op, part)});
   }
   return parts;
 }
@@ -149,9 +139,7 @@ std::function<void()> WeightUpdate::bind_prepare(const Op& op) {
 std::function<void()> WeightUpdate::bind_gather(const Op& op) {
   const RankGroup group = op.collective.group;
   const Tensor wrap = held_.memory.tensor(op.update.directions);
-  const Tensor theirs =
-      group == RankGroup::kReplicas ? held_.own_shard(wrap, held_.groups.shard_size) : wrap;
-  return [this, group, theirs] { held_.calls.all_gather(group, theirs.memory, theirs.dtype); };
+  return held_.calls.bind(group, Collective::kAllGather, held_.part_of_group(wrap, group));
 }
 
 std::function<void()> WeightUpdate::bind_whole(const Op& op) {
@@ -173,17 +161,19 @@ std::function<void()> WeightUpdate::bind_whole(const Op& op) {
 WholeTensor WeightUpdate::whole_tensor(const Op& op, size_t tensor) const {
   const RunPlan& plan = held_.plan;
   const TensorPart& part = held_.all_parts[tensor];
-  const Range& unit = plan.layout.units[size_t(part.unit)].flat;
-  const size_t wrap_begin = plan.layout.wraps[size_t(op.wrap)].flat.begin;
-  const Tensor directions =
-      held_.memory.tensor(op.update.directions).rows(unit.begin - wrap_begin, unit.count);
-  const auto tensors = unit_tensors(plan.architecture, plan.layout, part.unit, directions);
   const TensorSpec& spec = held_.spec_of(part);
-  WholeTensor whole{tensors[size_t(part.tensor)], {}, held_.memory.of(op.update.workspace), 1.0};
+  WholeTensor whole{direction_of(op, part).reshape(shape_of(spec)),
+                    {},
+                    held_.memory.of(op.update.workspace),
+                    1.0};
   if (spec.shape.size() == 2) whole.outputs_per_input = outputs_per_input(plan.architecture, spec);
-  for (size_t s = 0; s < held_.kept_places.size(); ++s)
-    whole.kept.push_back(plan.shape.optimizer.kept[s].everywhere ? held_.kept(s, tensor)
-                                                                 : Tensor());
+  for (size_t s = 0; s < held_.kept_places.size(); ++s) {
+    Tensor& kept = whole.kept.emplace_back();
+    if (!plan.shape.optimizer.kept[s].everywhere) continue;
+    const Range& place = held_.kept_places[s][tensor];
+    if (place.count > 0)
+      kept = held_.memory.tensor(held_.program.optimizer_states[s]).rows(place.begin, place.count);
+  }
   return whole;
 }
 

@@ -8,7 +8,6 @@
 #include "lib/train/backend.h"
 #include "lib/train/step_result.h"
 #include "lib/zero/parameters.h"
-#include "lib/zero/sharded_memory.h"
 
 namespace gxp {
 
@@ -34,8 +33,9 @@ class WeightUpdate {
   std::function<void()> bind_gather(const Op& op);
   std::function<void()> bind_whole(const Op& op);
   [[nodiscard]] UpdateRange range_in(const Op& op, size_t own_part, const Range& elements) const;
-  [[nodiscard]] RoundedPart rounded_in(const Op& op, const TensorPart& part,
-                                       const Range& elements) const;
+  [[nodiscard]] Tensor parameters_in(const Op& op, const TensorPart& part,
+                                     const Range& elements) const;
+  [[nodiscard]] Tensor direction_of(const Op& op, const TensorPart& part) const;
   [[nodiscard]] std::vector<WholePart> own_parts_of(const Op& op) const;
   [[nodiscard]] WholeTensor whole_tensor(const Op& op, size_t tensor) const;
   [[nodiscard]] bool sees_whole(const TensorPart& part) const;

@@ -1,17 +1,18 @@
 // Collective calls on memory of a device, among groups of ranks.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "lib/collective/communicator.h"
 #include "lib/device/device.h"
 #include "lib/shard/rank_groups.h"
+#include "lib/tensor/tensor.h"
 
 namespace gxp {
 
-// The communicator's functions of the same names, for memory of a device. Where the communicator's
-// engine reaches that memory, it works there; else a call goes through pinned memory of the host,
-// which is as large as the largest call so far.
+// Where the communicator's engine reaches the device's memory, it works there; else a call goes
+// through pinned memory of the host, which is as large as the largest call so far.
 //   Order    after what the stream was given: each call is a Work of the stream, or the caller's
 //            while nothing is queued. When it returns, the device holds the result.
 //   Cost     two copies over the link to the device, before and after the call. They are not cut
@@ -23,17 +24,18 @@ class DeviceCalls {
   DeviceCalls(Device& device, Stream& stream, Communicator& world, const RankGroups& groups);
 
   [[nodiscard]] Communicator& world() const { return world_; }
-  // In place, as the communicator's.
-  void sum(RankGroup group, Memory data, DType dtype);
-  void reduce_scatter(RankGroup group, Memory data, DType dtype);
-  void all_gather(RankGroup group, Memory data, DType dtype);
-  // `whole` from the members' shards, which lie apart from it.
-  void all_gather(RankGroup group, ConstMemory shard, Memory whole, DType dtype);
+  // In place: `data` is the whole logical buffer. What is reduced is summed. A rank's input may lie
+  // `apart`.
+  void run(RankGroup group, Collective collective, const Tensor& data,
+           const ConstTensor& apart = {});
+  // The same, later.
+  std::function<void()> bind(RankGroup group, Collective collective, const Tensor& data,
+                             const ConstTensor& apart = {}) {
+    return [=, this] { run(group, collective, data, apart); };
+  }
 
  private:
   Communicator& members(RankGroup group);
-  void run_in_place(RankGroup group, const Call& call, Memory data);
-  void run(Communicator& communicator, const Call& call, ConstMemory input, Memory output);
 
   Device& device_;
   Stream& stream_;

@@ -13,7 +13,7 @@ std::function<void()> bind_bucket(ShardedMemory& held, Ops& ops, const Op& op) {
   const Tensor sum = held.memory.tensor(at.own.buffer).rows(at.own.begin, bucket.count);
   const Tensor kept = held.gradients().at(bucket);
   return [&held, &ops, sum, kept, keeps = at.keeps] {
-    held.calls.sum(RankGroup::kWorld, sum.memory, sum.dtype);
+    held.calls.run(RankGroup::kWorld, Collective::kAllReduce, sum);
     if (keeps) ops.convert(kept, sum);
   };
 }
@@ -22,18 +22,17 @@ std::function<void()> bind_bucket(ShardedMemory& held, Ops& ops, const Op& op) {
 std::function<void()> bind_wrap(ShardedMemory& held, Ops& ops, const Op& op) {
   const StepProgram& program = held.program;
   const Tensor whole = held.wrap_at(op.wrap, op.gradients.own);
-  const bool all = op.collective.group == RankGroup::kShards;
-  const Tensor theirs = all ? whole : held.own_shard(whole, held.groups.shard_size);
+  const RankGroup group = op.collective.group;
+  const Tensor theirs = held.part_of_group(whole, group);
   const Tensor mine = held.own_shard(whole, program.optimizer_shards);
   Tensor kept = held.gradients().wrap(op.wrap);
   if (program.gradient_shards == 1) kept = held.own_shard(kept, program.optimizer_shards);
-  return [&held, &ops, op, theirs, mine, kept] {
-    if (op.collective.scatter)
-      held.calls.reduce_scatter(op.collective.group, theirs.memory, theirs.dtype);
-    else
-      held.calls.sum(op.collective.group, theirs.memory, theirs.dtype);
-    if (!op.gradients.keeps) return;
-    if (op.gradients.accumulate)
+  const Collective collective =
+      op.collective.scatter ? Collective::kReduceScatter : Collective::kAllReduce;
+  return [=, &held, &ops, keeps = op.gradients.keeps, accumulate = op.gradients.accumulate] {
+    held.calls.run(group, collective, theirs);
+    if (!keeps) return;
+    if (accumulate)
       ops.add(kept, kept, mine);
     else
       ops.convert(kept, mine);

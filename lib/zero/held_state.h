@@ -6,36 +6,20 @@
 #include <vector>
 
 #include "lib/zero/parameters.h"
-#include "lib/zero/sharded_memory.h"
 
 namespace gxp {
 
-// Elements of one of the optimizer's f32 buffers, on the device or beside it.
-struct HeldRange {
+// What a rank holds of one tensor: of its weights, or of what the optimizer keeps of it. Flat, f32;
+// weights are the master weights where the model reads rounded ones.
+struct HeldTensor {
+  const TensorSpec* spec = nullptr;
+  const KeptState* state = nullptr;  // null: the weights
+  std::vector<size_t> shape;         // of all of it
+  Range elements;                    // of that
+  bool everywhere = false;           // every rank holds these elements
+  int wrap = -1;
   BufferId buffer = kNoBuffer;
-  Range elements;
-};
-
-// What a rank holds of one logical tensor: all of it, or the part in its shard. Flat; weights are
-// f32: the master weights where the model reads rounded ones.
-struct StateTensor {
-  const TensorSpec* spec = nullptr;
-  Range elements;  // of the tensor
-  HeldRange weight_at;
-  Tensor weight;  // empty where some of it is offloaded
-  // The last step's gradient, summed over the ranks, not clipped, times the step's loss_scale, in
-  // the type in which gradients are kept. Empty for a frozen tensor.
-  Tensor gradient;
-};
-
-// What a rank holds of one kind of optimizer state of one tensor.
-struct KeptTensor {
-  const TensorSpec* spec = nullptr;
-  const KeptState* state = nullptr;
-  std::vector<size_t> shape;  // of all of it
-  Range elements;             // of that
-  HeldRange at;
-  bool everywhere = false;  // every rank holds these elements
+  size_t begin = 0;  // in the buffer, some of which may be offloaded
 };
 
 class HeldState {
@@ -43,20 +27,20 @@ class HeldState {
   // Both outlive it.
   HeldState(ShardedMemory& held, Parameters& parameters) : held_(held), parameters_(parameters) {}
 
-  // In forward order, to be read or overwritten: every tensor, or this rank's shard of each. All
-  // ranks together hold all.
-  [[nodiscard]] std::vector<StateTensor> weights() const;
+  // In forward order: every tensor, or this rank's shard of each. All ranks together hold all.
+  [[nodiscard]] std::vector<HeldTensor> weights() const;
   // The optimizer state, likewise.
-  [[nodiscard]] std::vector<KeptTensor> kept() const;
-  // The elements of a tensor of `count` for which this rank stands: the ranks that hold the same
-  // share them out.
-  [[nodiscard]] Range own_share(size_t count) const;
+  [[nodiscard]] std::vector<HeldTensor> kept() const;
+  // The elements, counted from the first held one, for which this rank stands: the ranks that hold
+  // the same share them out.
+  [[nodiscard]] Range own_share(const HeldTensor& tensor) const;
 
-  // What these name, wherever it lies.
-  void read(const HeldRange& at, Memory out) const;
-  void write(const HeldRange& at, ConstMemory in);
-  // Has `fill` write the elements of each tensor of weights().
-  void fill_weights(const std::function<void(const StateTensor&, const Tensor& weight)>& fill);
+  // Elements from `first` on, counted from the first held one.
+  void read(const HeldTensor& tensor, size_t first, Memory out) const;
+  // The next step is then number ShardedMemory::steps + 1: weights may be rounded for it here.
+  void write(const HeldTensor& tensor, size_t first, ConstMemory in);
+  // Has `fill` write all elements of each tensor of weights().
+  void fill_weights(const std::function<void(const HeldTensor&, const Tensor& weight)>& fill);
 
  private:
   ShardedMemory& held_;

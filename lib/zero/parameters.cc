@@ -1,6 +1,5 @@
 #include "lib/zero/parameters.h"
 
-#include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>
@@ -9,8 +8,6 @@
 
 namespace gxp {
 namespace {
-
-constexpr size_t kRoundedElements = size_t{1} << 20;  // offloaded, at a time
 
 // Tells this use of the seed from the others.
 constexpr uint64_t kRounding = 0x726f756e64696e67;  // "rounding"
@@ -27,8 +24,7 @@ Parameters::Parameters(ShardedMemory& held, Ops& ops, Ops& host_ops, const Train
       ops_(ops),
       host_ops_(host_ops),
       is_stochastic_(train.rounding == "stochastic"),
-      seed_(train.seed),
-      stale_(held.program.parameter_shards != held.program.optimizer_shards) {}
+      seed_(train.seed) {}
 
 void Parameters::round_with(Ops& ops, const RoundedPart& part, int64_t step) const {
   if (is_stochastic_ && !part.tensor->frozen)
@@ -39,8 +35,7 @@ void Parameters::round_with(Ops& ops, const RoundedPart& part, int64_t step) con
 
 Tensor Parameters::held_wrap(int wrap) const {
   const StepProgram& program = held_.program;
-  return FlatShards{ShardPlaces::of_parameters(held_.plan.layout, program.parameter_shards),
-                    held_.memory.tensor(program.parameters)}
+  return FlatShards{held_.places(program.parameter_shards), held_.memory.tensor(program.parameters)}
       .wrap(wrap);
 }
 
@@ -71,7 +66,6 @@ std::function<void()> Parameters::bind_round(const Op& op) {
 
 std::function<void()> Parameters::bind_gather(const Op& op, const StepProgram& program,
                                               const ProgramMemory& memory) {
-  DeviceCalls& calls = held_.calls;
   const RankGroup group = op.collective.group;
   const size_t count = held_.plan.layout.wraps[size_t(op.wrap)].flat.count;
   const auto view = [&](const FlatView& at, int shards) {
@@ -80,48 +74,27 @@ std::function<void()> Parameters::bind_gather(const Op& op, const StepProgram& p
   if (op.parameters.shard.buffer != kNoBuffer) {
     const Tensor shard = view(op.parameters.shard, program.parameter_shards);
     const Tensor whole = view(op.parameters.own, 1);
-    return [=, &calls] { calls.all_gather(group, shard.memory, whole.memory, whole.dtype); };
+    return held_.calls.bind(group, Collective::kAllGather, whole, shard);
   }
   // In place, from the ranks that own the parts.
-  Tensor data = program.parameter_shards > 1 ? held_wrap(op.wrap) : view(op.parameters.own, 1);
-  if (program.parameter_shards == 1 && group == RankGroup::kReplicas)
-    data = held_.own_shard(data, held_.groups.shard_size);
-  return [=, &calls] { calls.all_gather(group, data.memory, data.dtype); };
+  const Tensor data = program.parameter_shards > 1
+                          ? held_wrap(op.wrap)
+                          : held_.part_of_group(view(op.parameters.own, 1), group);
+  return held_.calls.bind(group, Collective::kAllGather, data);
 }
 
-void Parameters::set_written() {
-  written_ = held_.program.master_weights != kNoBuffer && !held_.offloaded.is_empty();
-}
-
-void Parameters::round_written() {
-  if (!std::exchange(written_, false)) return;
-  const StepProgram& program = held_.program;
-  const ShardPlaces places = held_.places();
-  std::vector<float> staged(kRoundedElements);
-  std::vector<uint16_t> halves(kRoundedElements);
-  for (const TensorPart& part : held_.own_parts) {
-    const int wrap = held_.wrap_of(part);
-    const size_t begin = places.part(part).begin;
-    for (size_t done = 0; done < part.elements.count; done += kRoundedElements) {
-      const Range piece{begin + done, std::min(kRoundedElements, part.elements.count - done)};
-      const Tensor from(memory_of(staged).slice(0, piece.count * sizeof(float)), DType::kF32,
-                        Shape{piece.count});
-      const Tensor to(memory_of(halves).slice(0, piece.count * sizeof(uint16_t)),
-                      held_.plan.architecture.compute, Shape{piece.count});
-      held_.offloaded.read(program.master_weights, piece, from.memory);
-      round_with(host_ops_, {to, from, &held_.spec_of(part), part.elements.begin + done},
-                 held_.steps + 1);
-      if (held_.plan.shape.offload.parameters != Storage::kDevice)
-        held_.offloaded.write(program.parameters, piece, to.memory);
-      else
-        held_.lanes.device().copy(
-            own(wrap).rows(piece.begin - places.wrap(wrap).begin, piece.count).memory, to.memory);
-    }
-  }
+void Parameters::write(int wrap, size_t begin, RoundedPart part) {
+  const size_t count = part.from.count();
+  std::vector<uint16_t> halves(count);
+  part.to = Tensor(memory_of(halves), held_.plan.architecture.compute, Shape{count});
+  round_with(host_ops_, part, held_.steps + 1);
+  if (held_.plan.shape.offload.parameters != Storage::kDevice)
+    return held_.offloaded.write(held_.program.parameters, {begin, count}, part.to.memory);
+  const size_t in_wrap = begin - held_.places().wrap(wrap).begin;
+  held_.lanes.device().copy(own(wrap).rows(in_wrap, count).memory, part.to.memory);
 }
 
 void Parameters::publish() {
-  round_written();
   const auto finish = [this] {
     held_.lanes[Lane::kCompute].finish(Deadline::after(kComputeTimeout));
   };

@@ -15,7 +15,7 @@ namespace gxp {
 // Elements of one tensor that are rounded together.
 struct RoundedPart {
   Tensor to;
-  Tensor from;
+  ConstTensor from;
   const TensorSpec* tensor = nullptr;
   size_t first = 0;  // of the tensor's elements
 };
@@ -36,12 +36,11 @@ class Parameters {
   // The parameters of a wrap that this rank updates.
   [[nodiscard]] Tensor own(int wrap) const;
 
+  // Between steps, for the next one: rounds `part`, which is on the host and has no `to`, to this
+  // rank's parameters of a wrap. `begin`: its place in the optimizer's flat buffers.
+  void write(int wrap, size_t begin, RoundedPart part);
   // An update has changed the weights: parameters outside of own() are those of the step before.
-  void set_updated() { stale_ = held_.program.parameter_shards != held_.program.optimizer_shards; }
-  // Weights were written between steps.
-  void set_written();
-  // Before a step: rounds what a step does not round itself, offloaded weights that were written.
-  void round_written();
+  void set_updated() { stale_ = true; }
   // [collective] Between steps: makes the parameters those that the next step begins with.
   void publish();
 
@@ -55,8 +54,7 @@ class Parameters {
   Ops& host_ops_;
   const bool is_stochastic_;
   const uint64_t seed_;
-  bool stale_;
-  bool written_ = false;  // offloaded weights
+  bool stale_ = true;
 };
 
 }  // namespace gxp

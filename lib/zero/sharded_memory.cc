@@ -39,11 +39,4 @@ FlatShards ShardedMemory::gradients() const {
           memory.tensor(program.gradients)};
 }
 
-Tensor ShardedMemory::kept(size_t state, size_t place) const {
-  const Range& range = kept_places[state][place];
-  const Tensor buffer = memory.tensor(program.optimizer_states[state]);
-  if (range.count == 0 || range.end() > buffer.count()) return {};
-  return buffer.rows(range.begin, range.count);
-}
-
 }  // namespace gxp

@@ -6,16 +6,33 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
 #include "lib/program/run_plan.h"
 #include "lib/zero/device_calls.h"
-#include "lib/zero/flat_tensors.h"
 #include "lib/zero/lanes.h"
 #include "lib/zero/offload/offloaded_memory.h"
 #include "lib/zero/program_memory.h"
 
 namespace gxp {
+
+// One or two dimensions.
+inline Shape shape_of(const TensorSpec& tensor) {
+  const auto& sizes = tensor.shape;
+  GXP_ASSERT(sizes.size() == 1 || sizes.size() == 2);
+  return sizes.size() == 1 ? Shape{sizes[0]} : Shape{sizes[0], sizes[1]};
+}
+
+// A flat buffer of one shard of every wrap, in memory: `memory` has one dimension.
+struct FlatShards {
+  ShardPlaces places;
+  Tensor memory;
+
+  [[nodiscard]] Tensor wrap(int wrap) const { return at(places.wrap(wrap)); }
+  [[nodiscard]] Tensor part(const TensorPart& part) const { return at(places.part(part)); }
+  [[nodiscard]] Tensor at(const Range& elements) const {
+    return memory.rows(elements.begin, elements.count);
+  }
+};
 
 struct ShardedMemory {
   // [collective] All arguments but `offload` outlive it. Errors: as its fields'.
@@ -38,15 +55,17 @@ struct ShardedMemory {
   [[nodiscard]] Tensor wrap_at(int wrap, const FlatView& view) const;
   // This rank's shard of a flat wrap that is cut into `shards` equal parts.
   [[nodiscard]] Tensor own_shard(const Tensor& wrap, int shards) const;
+  // What a call among `group` is about: a flat wrap, or the shard that the replicas share.
+  [[nodiscard]] Tensor part_of_group(const Tensor& wrap, RankGroup group) const {
+    return group == RankGroup::kReplicas ? own_shard(wrap, groups.shard_size) : wrap;
+  }
   // The persistent buffer of gradients.
   [[nodiscard]] FlatShards gradients() const;
-  // The places of own parts in the optimizer's flat buffers.
-  [[nodiscard]] ShardPlaces places() const {
-    return ShardPlaces::of_parameters(plan.layout, program.optimizer_shards);
+  // The places of own parts in a buffer of `shards`; in the optimizer's flat buffers.
+  [[nodiscard]] ShardPlaces places(int shards) const {
+    return ShardPlaces::of_parameters(plan.layout, shards);
   }
-  // Optimizer state `state` (OptimizerSpec::kept) of a tensor: `place` indexes kept_places[state].
-  // Empty where none is kept, or some is offloaded.
-  [[nodiscard]] Tensor kept(size_t state, size_t place) const;
+  [[nodiscard]] ShardPlaces places() const { return places(program.optimizer_shards); }
 
   const RunPlan& plan;
   const StepProgram& program;  // of a step

@@ -88,12 +88,13 @@ TEST_CASE("sums over groups and their replicas have the bits of sums over all ra
     const std::unique_ptr<Stream> stream = device->make_stream("comm");
     const RankGroups groups{ranks.world_size, ranks.shard_size};
     DeviceCalls calls(*device, *stream, communicator, groups);
-    calls.sum(RankGroup::kWorld, whole.tensor({kCount}).memory, dtype);
-    calls.reduce_scatter(RankGroup::kShards, parts.tensor({kCount}).memory, dtype);
+    calls.run(RankGroup::kWorld, Collective::kAllReduce, whole.tensor({kCount}));
+    calls.run(RankGroup::kShards, Collective::kReduceScatter, parts.tensor({kCount}));
     const size_t part = kCount / size_t(ranks.shard_size);
     const size_t begin = part * size_t(rank % ranks.shard_size);
     if (groups.replicas() > 1)
-      calls.sum(RankGroup::kReplicas, parts.tensor({kCount}).rows(begin, part).memory, dtype);
+      calls.run(RankGroup::kReplicas, Collective::kAllReduce,
+                parts.tensor({kCount}).rows(begin, part));
     const auto own = [&](const HalfArray& from) {
       const Floats values = from.floats();
       return Floats(values.begin() + long(begin), values.begin() + long(begin + part));
