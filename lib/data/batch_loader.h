@@ -7,6 +7,7 @@
 // contiguous: of each a micro-batches, the j-th begins at base + (k - j)*N*b + (r*a + j)*b.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -20,6 +21,9 @@
 #include "lib/tensor/tensor.h"
 
 namespace gxp {
+
+// Reading ahead keeps up or has failed; a disk that hangs longer than this is broken.
+inline constexpr std::chrono::seconds kDataTimeout{300};
 
 struct BatchShare {
   int rank = 0;

@@ -8,7 +8,7 @@
 #include "lib/config/run_config.h"
 #include "lib/device/device.h"
 #include "lib/device/thread_pool.h"
-#include "lib/train/lanes.h"
+#include "lib/zero/lanes.h"
 
 namespace gxp {
 

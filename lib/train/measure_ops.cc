@@ -70,7 +70,7 @@ std::vector<OpCost> train_alone(const RunConfig& config, int ranks_here, int ran
   InprocWorld world(1);
   Communicator communicator(world.make_transport(0), backend.host(), {});
   Trainer trainer(config, communicator, backend);
-  trainer.finish_each_op();
+  trainer.runner().finish_each();
   trainer.initialise_weights();
   trainer.continue_from(0, 0);
   trainer.step(false);
@@ -78,7 +78,7 @@ std::vector<OpCost> train_alone(const RunConfig& config, int ranks_here, int ran
   double seconds = 0;
   for (int step = 0; step < kLeastSteps || seconds < kLeastSeconds; ++step) {
     seconds += trainer.step(false).seconds;
-    add_costs(costs, trainer.architecture(), trainer.program(), trainer.op_seconds());
+    add_costs(costs, trainer.architecture(), trainer.program(), trainer.runner().seconds());
   }
   return costs;
 }

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "lib/device/tracker.h"
-#include "lib/train/trainer.h"
+#include "lib/train/step_result.h"
 
 namespace gxp {
 

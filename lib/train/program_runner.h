@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/program/step_program.h"
-#include "lib/train/lanes.h"
+#include "lib/zero/lanes.h"
 #include "lib/zero/program_memory.h"
 
 namespace gxp {

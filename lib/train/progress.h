@@ -1,7 +1,6 @@
 // The lines that tell a user how a run is going.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 

@@ -1,6 +1,7 @@
 #include "lib/train/run.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <numeric>
@@ -124,20 +125,21 @@ class Run {
 
   // One step and what is due after it. Returns the signal to stop for, or 0.
   int step() {
-    const int wish = options_.stop_signal();
+    std::array<int32_t, 1> signal = {options_.stop_signal()};
     StepMetrics metrics;
-    metrics.result = trainer_.step(wish != 0);
+    metrics.result = trainer_.step(signal[0] != 0);
     const StepResult& r = metrics.result;
     summary_.loss = r.loss;
-    if (config_.train.precision == "fp16") metrics.skipped_steps = trainer_.steps_skipped();
+    if (config_.train.precision == "fp16")
+      metrics.skipped_steps = trainer_.clipping().steps_skipped();
     if (r.skipped && leads())
       log_info("step {}: gradients overflow at loss scale {}; no update", r.step, r.loss_scale);
     seconds_.push_back(r.seconds);
-    const int signal = r.stop_wished ? int(trainer_.largest(wish)) : 0;
+    if (r.stop_wished) communicator_.all_reduce(memory_of(signal), DType::kI32, ReduceOp::kMax);
     if (validation_due()) metrics.valid_loss = summary_.valid_end = trainer_.validate();
     if (leads()) report(metrics);
-    if (save_due(signal)) save_state(trainer_, communicator_, config_, options_.settings);
-    return signal;
+    if (save_due(signal[0])) save_state(trainer_, communicator_, config_, options_.settings);
+    return signal[0];
   }
 
   [[nodiscard]] bool validation_due() const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <string_view>
 
@@ -16,41 +17,29 @@
 namespace gxp {
 namespace {
 
-// What this rank holds of a tensor of the checkpoint.
-struct HeldTensor {
-  TensorInfo info;
-  Range elements;
-  HeldRange at;
-  bool everywhere;  // every rank holds these elements
-};
-
-// Copied at a time between a file and a trainer, some of whose state may be offloaded.
+// Copied at a time between a file and the state, some of which may be offloaded.
 constexpr size_t kSentElements = size_t{4} << 20;
 
-// act(piece, memory) for `share` of what is held, piece by piece, in order.
+// act(begin, memory) for the elements of `share`, piece by piece, in order.
 template <class Act>
-void by_pieces(const HeldTensor& held, const Range& share, std::vector<float>& staged, Act act) {
+void by_pieces(const Range& share, std::vector<float>& staged, Act act) {
   for (size_t done = 0; done < share.count; done += kSentElements) {
-    const size_t begin = share.begin + done;
-    const size_t count = std::min(kSentElements, share.count - done);
-    staged.resize(count);
-    act(begin, HeldRange{held.at.buffer, {held.at.elements.begin + begin, count}},
-        memory_of(staged));
+    staged.resize(std::min(kSentElements, share.count - done));
+    act(share.begin + done, memory_of(staged));
   }
 }
 
-std::vector<HeldTensor> held_by(Trainer& trainer) {
-  const auto info = [](const TensorSpec& spec, Role role, const std::vector<size_t>& shape) {
-    return TensorInfo{spec.name, role, StorageDType::kF32, {shape.begin(), shape.end()}};
-  };
-  std::vector<HeldTensor> held;
-  for (const StateTensor& state : trainer.state())
-    held.push_back({info(*state.spec, Role::kWeight, state.spec->shape), state.elements,
-                    state.weight_at, false});
-  for (const KeptTensor& kept : trainer.kept_state())
-    held.push_back({info(*kept.spec, parse_role(kept.state->role).value(), kept.shape),
-                    kept.elements, kept.at, kept.everywhere});
-  return held;
+// The checkpoint's tensors: the weights, then the optimizer state.
+std::vector<HeldTensor> all_of(const HeldState& state) {
+  std::vector<HeldTensor> all = state.weights();
+  std::ranges::move(state.kept(), std::back_inserter(all));
+  return all;
+}
+
+TensorInfo info_of(const HeldTensor& tensor) {
+  const Role role =
+      tensor.state == nullptr ? Role::kWeight : parse_role(tensor.state->role).value();
+  return {tensor.spec->name, role, StorageDType::kF32, {tensor.shape.begin(), tensor.shape.end()}};
 }
 
 // Settings that a resumed run must share with the one that it continues: those that decide the
@@ -97,13 +86,12 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
 }
 
 // A tensor that was frozen has left no optimizer state.
-void check_kept_of(const Checkpoint& checkpoint, const HeldTensor& held) {
-  if (held.info.role == Role::kWeight) return;
-  if (checkpoint.find(held.info.name, held.info.role) != nullptr) return;
+void check_kept_of(const Checkpoint& checkpoint, const TensorInfo& info) {
+  if (info.role == Role::kWeight || checkpoint.find(info.name, info.role) != nullptr) return;
   fail(ErrorKind::kConfig,
        "resume from {}: it has no optimizer state of {}, which was frozen; set train.frozen as it "
        "was, or start without --resume from its weights",
-       checkpoint.path(), held.info.name);
+       checkpoint.path(), info.name);
 }
 
 // The newest checkpoint's name, which all ranks see; "": they see none.
@@ -145,26 +133,23 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
   const auto step = uint64_t(trainer.steps_done());
   CheckpointWriter writer(config.checkpoint.dir, {step, rank, world_size});
   std::vector<float> staged;
-  for (const HeldTensor& held : held_by(trainer)) {
-    const size_t count = held.elements.count;
-    const Range share =
-        held.everywhere ? owned_range(count, world_size, rank) : trainer.own_share(count);
-    by_pieces(held, share, staged, [&](size_t begin, const HeldRange& at, Memory memory) {
-      trainer.read(at, memory);
-      writer.add(held.info, held.elements.begin + begin, memory);
+  const HeldState& state = trainer.state();
+  for (const HeldTensor& tensor : all_of(state)) {
+    by_pieces(state.own_share(tensor), staged, [&](size_t first, Memory memory) {
+      state.read(tensor, first, memory);
+      writer.add(info_of(tensor), tensor.elements.begin + first, memory);
     });
   }
   std::vector<FilePart> parts;
-  for (const std::string& text : gather_texts(communicator, to_json(writer.finish()))) {
+  for (const std::string& text : gather_texts(communicator, to_json(writer.finish())))
     parts.push_back(parse_file_part(text));
-  }
   if (rank == 0) {
     const CheckpointInfo info{.step = step,
                               .samples_consumed = trainer.samples_consumed(),
                               .world_size = world_size,
                               .strategy = config.parallel.strategy,
                               .config = settings,
-                              .state = trainer.scaling()};
+                              .state = trainer.clipping().scaling()};
     const std::string path =
         publish_checkpoint(config.checkpoint.dir, parts, info, config.checkpoint.keep);
     log_info("saved {}", path);
@@ -179,24 +164,23 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   const Checkpoint checkpoint = open_verified(config.checkpoint.dir, newest, communicator);
   check_agreement(checkpoint, settings);
   check_kept(checkpoint, config.optim, trainer.architecture());
-  std::vector<float> staged;
-  for (const HeldTensor& held : held_by(trainer)) {
-    check_kept_of(checkpoint, held);
-    const Range all{0, held.elements.count};
-    by_pieces(held, all, staged, [&](size_t begin, const HeldRange& at, Memory memory) {
-      checkpoint.read(held.info.name, held.info.role, held.elements.begin + begin, memory);
-      trainer.write(at, memory);
-    });
-  }
   const CheckpointInfo& info = checkpoint.manifest().info;
   trainer.continue_from(int64_t(info.step), info.samples_consumed);
-  trainer.continue_scaling(info.state);
+  std::vector<float> staged;
+  for (const HeldTensor& tensor : all_of(trainer.state())) {
+    const TensorInfo named = info_of(tensor);
+    check_kept_of(checkpoint, named);
+    by_pieces({0, tensor.elements.count}, staged, [&](size_t first, Memory memory) {
+      checkpoint.read(named.name, named.role, tensor.elements.begin + first, memory);
+      trainer.state().write(tensor, first, memory);
+    });
+  }
+  trainer.clipping().continue_scaling(info.state);
   // Nobody trains on until every rank has verified its files.
   communicator.barrier();
-  if (communicator.rank() == 0) {
+  if (communicator.rank() == 0)
     log_info("resumed from {} (written by {} ranks, now {})", checkpoint.path(), info.world_size,
              communicator.world_size());
-  }
   return true;
 }
 

@@ -1,70 +1,73 @@
 #include "lib/train/unit_binding.h"
 
-#include "lib/zero/flat_tensors.h"
+#include <memory>
+#include <utility>
+
+#include "lib/device/mirror.h"
 
 namespace gxp {
-namespace {
 
-Tensor bind(const BindingContext& context, BufferId buffer, DType dtype, const Shape& shape) {
-  if (buffer == kNoBuffer) return {};
-  return {context.memory.of(buffer), dtype, shape};
-}
-
-// Frozen tensors have no gradient: theirs are empty.
-std::vector<Tensor> gradients_of_trained(const UnitSpec& unit, std::vector<Tensor> gradients) {
-  gradients.resize(unit.tensors.size());
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    if (unit.tensors[i].frozen) gradients[i] = {};
-  }
-  return gradients;
-}
-
-std::vector<Tensor> bind_flat(const BindingContext& context, const std::vector<BufferId>& buffers) {
-  std::vector<Tensor> tensors;
-  for (const BufferId id : buffers) tensors.push_back(context.memory.tensor(id));
-  return tensors;
-}
-
-}  // namespace
-
-Tensor tensor_of_wrap(const ParameterLayout& layout, const ProgramMemory& memory, int wrap,
-                      const FlatView& view) {
-  return memory.tensor(view.buffer).rows(view.begin, layout.wraps[size_t(wrap)].flat.count);
-}
-
-Tensor shard_of_wrap(const ParameterLayout& layout, const Tensor& buffer, int wrap, int shards) {
-  return FlatShards{ShardPlaces::of_parameters(layout, shards), buffer}.wrap(wrap);
-}
-
-UnitTensors bind_unit(const BindingContext& context, const Op& op) {
-  const size_t b = context.rows;
-  const size_t p = context.positions;
-  const auto c = size_t(context.architecture.config.hidden);
-  const auto v = size_t(context.architecture.config.vocab_size);
-  const int lender = context.architecture.units[size_t(op.unit)].borrows_from;
-  UnitTensors t;
-  const auto tensors_of = [&](int unit, const FlatView& view) -> std::vector<Tensor> {
-    if (view.buffer == kNoBuffer) return {};
-    const size_t count = context.layout.units[size_t(unit)].flat.count;
-    return unit_tensors(context.architecture, context.layout, unit,
-                        context.memory.tensor(view.buffer).rows(view.begin, count));
+UnitTensors bind_unit(const RunPlan& plan, const StepShape& shape, const ProgramMemory& memory,
+                      const Op& op) {
+  const Shape tokens = {shape.rows, shape.positions};
+  const Shape stream = {shape.rows, shape.positions, size_t(plan.architecture.config.hidden)};
+  const UnitSpec& spec = plan.architecture.units[size_t(op.unit)];
+  const auto flat = [&](const std::vector<BufferId>& buffers) {
+    std::vector<Tensor> tensors;
+    for (const BufferId id : buffers) tensors.push_back(memory.tensor(id));
+    return tensors;
   };
-  t.parameters = tensors_of(op.unit, op.parameters.own);
-  t.gradients = gradients_of_trained(context.architecture.units[size_t(op.unit)],
-                                     tensors_of(op.unit, op.gradients.own));
+  const auto shaped = [&](BufferId id, const Shape& sizes) {
+    return id == kNoBuffer ? Tensor() : memory.tensor(id).reshape(sizes);
+  };
+  const auto tensors_of = [&](int unit, const FlatView& view) {
+    std::vector<Tensor> tensors;
+    if (view.buffer == kNoBuffer) return tensors;
+    const Tensor buffer = memory.tensor(view.buffer);
+    const UnitLayout& layout = plan.layout.units[size_t(unit)];
+    for (const TensorSpec& tensor : plan.architecture.units[size_t(unit)].tensors) {
+      const Range& place = layout.tensors[tensors.size()];
+      tensors.push_back(buffer.rows(view.begin + place.begin - layout.flat.begin, place.count)
+                            .reshape(shape_of(tensor)));
+    }
+    return tensors;
+  };
   const auto first = [](const std::vector<Tensor>& all) { return all.empty() ? Tensor() : all[0]; };
-  t.borrowed = first(tensors_of(lender, op.parameters.borrowed));
-  t.borrowed_gradient = first(tensors_of(lender, op.gradients.borrowed));
-  t.saved = bind_flat(context, op.buffers.saved);
-  t.scratch = bind_flat(context, op.buffers.scratch);
-  t.tokens = bind(context, op.buffers.tokens, DType::kI32, {b, p});
-  t.targets = bind(context, op.buffers.targets, DType::kI32, {b, p});
-  t.losses = bind(context, op.buffers.losses, DType::kF32, {b * p});
-  t.input = bind(context, op.buffers.input, DType::kF32, {b, p, c});
-  const bool logits = op.kind == OpKind::kLogits;
-  t.output = bind(context, op.buffers.output, DType::kF32, logits ? Shape{b, v} : Shape{b, p, c});
-  t.stream_gradient = bind(context, op.buffers.stream_gradient, DType::kF32, {b, p, c});
+  UnitTensors t;
+  t.parameters = tensors_of(op.unit, op.parameters.own);
+  t.gradients = tensors_of(op.unit, op.gradients.own);
+  t.gradients.resize(spec.tensors.size());
+  for (size_t i = 0; i < t.gradients.size(); ++i)
+    if (spec.tensors[i].frozen) t.gradients[i] = {};  // they have none
+  t.borrowed = first(tensors_of(spec.borrows_from, op.parameters.borrowed));
+  t.borrowed_gradient = first(tensors_of(spec.borrows_from, op.gradients.borrowed));
+  t.saved = flat(op.buffers.saved);
+  t.scratch = flat(op.buffers.scratch);
+  t.tokens = shaped(op.buffers.tokens, tokens);
+  t.targets = shaped(op.buffers.targets, tokens);
+  t.losses = shaped(op.buffers.losses, {tokens.count()});
+  t.input = shaped(op.buffers.input, stream);
+  const auto vocabulary = size_t(plan.architecture.config.vocab_size);
+  t.output = shaped(op.buffers.output,
+                    op.kind == OpKind::kLogits ? Shape{shape.rows, vocabulary} : stream);
+  t.stream_gradient = shaped(op.buffers.stream_gradient, stream);
   return t;
+}
+
+std::function<void()> bind_next_batch(Lanes& lanes, const ProgramMemory& memory,
+                                      const StepShape& shape, const Op& op, FillBatch fill) {
+  const Shape sizes{shape.rows, shape.positions};
+  // Each operation has mirrors of its own, so that none is written again before the step's end,
+  // while the device may still copy it. Shared by the function's copies.
+  const auto mirror = [&](BufferId buffer) {
+    return std::make_shared<const Mirror>(lanes.device(), memory.of(buffer));
+  };
+  return [sizes, &compute = lanes[Lane::kCompute], tokens = mirror(op.buffers.tokens),
+          targets = mirror(op.buffers.targets), fill = std::move(fill)] {
+    fill({tokens->host(), DType::kI32, sizes}, {targets->host(), DType::kI32, sizes});
+    tokens->send(compute);
+    targets->send(compute);
+  };
 }
 
 }  // namespace gxp

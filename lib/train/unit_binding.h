@@ -1,30 +1,22 @@
 // From the step program's buffer numbers to the tensors that the model's code works on.
 #pragma once
 
-#include "lib/arch/architecture.h"
+#include <functional>
+
 #include "lib/model/model.h"
-#include "lib/program/build.h"
-#include "lib/zero/program_memory.h"
+#include "lib/zero/sharded_memory.h"
 
 namespace gxp {
 
-// What all operations of a program share.
-struct BindingContext {
-  const Architecture& architecture;
-  const ParameterLayout& layout;
-  const ProgramMemory& memory;
-  size_t rows;       // of a micro-batch
-  size_t positions;  // of a row
-};
+// The tensors of an operation on a unit, in micro-batches of `shape`. They stay valid as long as
+// `memory`.
+UnitTensors bind_unit(const RunPlan& plan, const StepShape& shape, const ProgramMemory& memory,
+                      const Op& op);
 
-// A wrap's parameters or gradients, flat.
-Tensor tensor_of_wrap(const ParameterLayout& layout, const ProgramMemory& memory, int wrap,
-                      const FlatView& view);
-
-// This rank's shard of a wrap, in a flat `buffer` that holds its shard of every wrap.
-Tensor shard_of_wrap(const ParameterLayout& layout, const Tensor& buffer, int wrap, int shards);
-
-// The tensors of an operation on a unit. They stay valid as long as context.memory.
-UnitTensors bind_unit(const BindingContext& context, const Op& op);
+// What carries out kNextBatch: `fill` writes tokens and targets on the host, which go to the device
+// in order with what its compute lane does next.
+using FillBatch = std::function<void(const Tensor& tokens, const Tensor& targets)>;
+std::function<void()> bind_next_batch(Lanes& lanes, const ProgramMemory& memory,
+                                      const StepShape& shape, const Op& op, FillBatch fill);
 
 }  // namespace gxp

@@ -1,13 +1,11 @@
 #include "lib/train/weights_file.h"
 
+#include <algorithm>
+
 #include "lib/ckpt/format.h"
 
 namespace gxp {
 namespace {
-
-std::vector<uint64_t> to_sizes(const std::vector<size_t>& shape) {
-  return {shape.begin(), shape.end()};
-}
 
 template <class Half>
 void widen(const NamedTensor& from, size_t begin, const Tensor& to) {
@@ -37,21 +35,19 @@ void read_as_f32(const NamedTensor& from, size_t begin, const Tensor& to, const 
 
 }  // namespace
 
-void load_weights(const std::string& path, Trainer& trainer) {
+void load_weights(const std::string& path, HeldState& state) {
   const NamedTensors file = read_weights(path);
-  trainer.fill_weights([&](const StateTensor& tensor, const Tensor& weight) {
+  state.fill_weights([&](const HeldTensor& tensor, const Tensor& weight) {
     const NamedTensor* found = find_tensor(file, tensor.spec->name);
-    if (found == nullptr) {
+    if (found == nullptr)
       fail(ErrorKind::kConfig,
            "load weights from {}: it has no tensor {}; does model.* describe this model?", path,
            tensor.spec->name);
-    }
-    if (found->info.shape != to_sizes(tensor.spec->shape)) {
+    if (!std::ranges::equal(found->info.shape, tensor.spec->shape))
       fail(ErrorKind::kConfig,
            "load weights from {}: tensor {} has shape ({}), model.* asks for ({})", path,
            tensor.spec->name, fmt::join(found->info.shape, ", "),
            fmt::join(tensor.spec->shape, ", "));
-    }
     read_as_f32(*found, tensor.elements.begin, weight, path);
   });
 }

@@ -1,72 +1,48 @@
 #include "lib/zero/device_calls.h"
 
-#include "lib/base/bytes.h"
-
 namespace gxp {
-namespace {
 
-constexpr size_t kAlignment = 64;  // of what follows another in pinned memory
-
-bool contains(const ConstMemory& outer, const ConstMemory& inner) {
-  return outer.data <= inner.data && inner.data + inner.bytes <= outer.data + outer.bytes;
+DeviceCalls::DeviceCalls(Device& device, Stream& stream, Communicator& world,
+                         const RankGroups& groups)
+    : device_(device), stream_(stream), world_(world) {
+  if (groups.replicas() == 1) return;
+  const int rank = world.rank();
+  shard_group_ = world.split(groups.group_of(rank), rank);
+  replica_group_ = world.split(groups.shard_of(rank, groups.shard_size), rank);
 }
 
-// Where input and output begin in pinned memory: one within the other, as they are, or apart.
-struct Staging {
-  size_t input = 0;
-  size_t output = 0;
-  size_t bytes = 0;
-};
-
-Staging stage(const ConstMemory& input, const ConstMemory& output) {
-  if (contains(output, input)) return {size_t(input.data - output.data), 0, output.bytes};
-  if (contains(input, output)) return {0, size_t(output.data - input.data), input.bytes};
-  const size_t second = round_up(input.bytes, kAlignment);
-  return {0, second, second + output.bytes};
+Communicator& DeviceCalls::members(RankGroup group) {
+  if (group == RankGroup::kShards && shard_group_) return *shard_group_;
+  if (group == RankGroup::kReplicas) return *replica_group_;
+  return world_;
 }
 
-}  // namespace
-
-void DeviceCalls::run(Communicator& communicator, const Call& call, ConstMemory input,
-                      Memory output) {
-  if (input.space == MemorySpace::kHost && output.space == MemorySpace::kHost)
-    return communicator.run(call, input, output);
-  if (communicator.supports_memory(device_.space())) {
-    stream_.finish(Deadline::after(kComputeTimeout));
-    return communicator.run(call, input, output);
+void DeviceCalls::run(RankGroup group, Collective collective, const Tensor& data,
+                      const ConstTensor& apart) {
+  Communicator& communicator = members(group);
+  const auto call_on = [&](Memory whole) {
+    return in_place({.collective = collective, .dtype = data.dtype}, whole, communicator.rank(),
+                    communicator.world_size());
+  };
+  InPlace there = call_on(data.memory);
+  if (apart.memory.data != nullptr) there.input = apart.memory;
+  const bool on_host = data.memory.space == MemorySpace::kHost;
+  if (on_host || communicator.supports_memory(data.memory.space)) {
+    if (!on_host) stream_.finish(Deadline::after(kComputeTimeout));
+    return communicator.run(there.call, there.input, there.output);
   }
-  const Staging staging = stage(input, output);
-  if (pinned_.memory().bytes < staging.bytes) {
+  const size_t bytes = data.memory.bytes;
+  if (pinned_.memory().bytes < bytes) {
     pinned_ = {};  // not both at a time
-    pinned_ = device_.allocate_host(staging.bytes);
+    pinned_ = device_.allocate_host(bytes);
   }
-  const Memory from = pinned_.memory().slice(staging.input, input.bytes);
-  const Memory to = pinned_.memory().slice(staging.output, output.bytes);
-  stream_.copy(from, input);
+  const Memory whole = pinned_.memory().slice(0, bytes);
+  const InPlace here = call_on(whole);
+  stream_.copy(whole.slice(size_t(here.input.data - whole.data), here.input.bytes), there.input);
   stream_.finish(Deadline::after(kComputeTimeout));
-  communicator.run(call, from, to);
-  stream_.copy(output, to);
+  communicator.run(here.call, here.input, here.output);
+  stream_.copy(there.output, here.output);
   stream_.finish(Deadline::after(kComputeTimeout));
-}
-
-void DeviceCalls::run_in_place(Communicator& communicator, const Call& call, Memory data) {
-  const InPlace c = in_place(call, data, communicator.rank(), communicator.world_size());
-  run(communicator, c.call, c.input, c.output);
-}
-
-void DeviceCalls::all_reduce(Communicator& communicator, Memory data, DType dtype, ReduceOp op) {
-  run_in_place(communicator, {.collective = Collective::kAllReduce, .dtype = dtype, .op = op},
-               data);
-}
-
-void DeviceCalls::reduce_scatter(Communicator& communicator, Memory data, DType dtype,
-                                 ReduceOp op) {
-  run_in_place(communicator, {.collective = Collective::kReduceScatter, .dtype = dtype, .op = op},
-               data);
-}
-
-void DeviceCalls::all_gather(Communicator& communicator, Memory data, DType dtype) {
-  run_in_place(communicator, {.collective = Collective::kAllGather, .dtype = dtype}, data);
 }
 
 }  // namespace gxp

@@ -1,14 +1,18 @@
-// Collective calls on memory of a device.
+// Collective calls on memory of a device, among groups of ranks.
 #pragma once
+
+#include <functional>
+#include <memory>
 
 #include "lib/collective/communicator.h"
 #include "lib/device/device.h"
+#include "lib/shard/rank_groups.h"
+#include "lib/tensor/tensor.h"
 
 namespace gxp {
 
-// The communicator's functions of the same names, for memory of a device. Where the communicator's
-// engine reaches that memory, it works there; else a call goes through pinned memory of the host,
-// which is as large as the largest call so far.
+// Where the communicator's engine reaches the device's memory, it works there; else a call goes
+// through pinned memory of the host, which is as large as the largest call so far.
 //   Order    after what the stream was given: each call is a Work of the stream, or the caller's
 //            while nothing is queued. When it returns, the device holds the result.
 //   Cost     two copies over the link to the device, before and after the call. They are not cut
@@ -16,19 +20,28 @@ namespace gxp {
 //            other, and a piece of an all-gather is not one part of memory.
 class DeviceCalls {
  public:
-  // Both outlive it.
-  DeviceCalls(Device& device, Stream& stream) : device_(device), stream_(stream) {}
+  // [collective] All arguments outlive it; `world` is the communicator of all ranks.
+  DeviceCalls(Device& device, Stream& stream, Communicator& world, const RankGroups& groups);
 
-  void run(Communicator& communicator, const Call& call, ConstMemory input, Memory output);
-  void all_reduce(Communicator& communicator, Memory data, DType dtype, ReduceOp op);
-  void reduce_scatter(Communicator& communicator, Memory data, DType dtype, ReduceOp op);
-  void all_gather(Communicator& communicator, Memory data, DType dtype);
+  [[nodiscard]] Communicator& world() const { return world_; }
+  // In place: `data` is the whole logical buffer. What is reduced is summed. A rank's input may lie
+  // `apart`.
+  void run(RankGroup group, Collective collective, const Tensor& data,
+           const ConstTensor& apart = {});
+  // The same, later.
+  std::function<void()> bind(RankGroup group, Collective collective, const Tensor& data,
+                             const ConstTensor& apart = {}) {
+    return [=, this] { run(group, collective, data, apart); };
+  }
 
  private:
-  void run_in_place(Communicator& communicator, const Call& call, Memory data);
+  Communicator& members(RankGroup group);
 
   Device& device_;
   Stream& stream_;
+  Communicator& world_;
+  std::unique_ptr<Communicator> shard_group_;    // null: all ranks
+  std::unique_ptr<Communicator> replica_group_;  // null: this rank alone
   Buffer pinned_;
 };
 

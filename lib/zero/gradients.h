@@ -1,14 +1,20 @@
-// What a rank computes of the gradients that it holds, once they are summed over the ranks.
-// Each rank has scaled its loss by 1 / (tokens of the step on all ranks), so the sum is the
-// gradient of the mean loss. Gradients are f32, bf16 or f16.
+// Gradients between backward and the optimizer: added over a rank's micro-batches, summed over the
+// ranks, and measured. Each rank has scaled its loss by 1 / (tokens of the step on all ranks), so
+// the sum is the gradient of the mean loss. Gradients are f32, bf16 or f16. Which buffers an
+// operation adds or sends is decided in lib/program/gradient_writer.h.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "kernels/ops.h"
-#include "lib/zero/flat_tensors.h"
+#include "lib/zero/sharded_memory.h"
 
 namespace gxp {
+
+// What carries out kAddGradients or kReduceGradients; `ops` are those of its lane.
+std::function<void()> bind_add_gradients(const ShardedMemory& held, Ops& ops, const Op& op);
+std::function<void()> bind_reduce_gradients(ShardedMemory& held, Ops& ops, const Op& op);
 
 // total (one f64) = the sum of squares of the gradients of `parts`: in f64, for each part over a
 // fixed tree, then in the order of the parts. Its bits depend on the gradients and the parts alone.

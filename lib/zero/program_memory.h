@@ -15,10 +15,14 @@ namespace gxp {
 //              from.
 class ProgramMemory {
  public:
-  ProgramMemory(Device& device, const StepProgram& program);
+  // `program` outlives it.
+  ProgramMemory(Device& device, const StepProgram& program) : program_(program) { place(device); }
   // A second program over the same model, run between the steps of the first: takes `base`'s
   // parameters, and its arena if that is large enough.
-  ProgramMemory(Device& device, const StepProgram& program, const ProgramMemory& base);
+  ProgramMemory(Device& device, const StepProgram& program, const ProgramMemory& base)
+      : program_(program), parameters_(base.parameters_), arena_(base.arena_) {
+    place(device);
+  }
 
   [[nodiscard]] Memory of(BufferId buffer) const { return places_[size_t(buffer)]; }
   // All elements of a buffer.
@@ -28,12 +32,11 @@ class ProgramMemory {
   [[nodiscard]] Access access(const BufferUse& use) const;
 
  private:
-  void place(Device& device, const StepProgram& program, Memory arena);
+  void place(Device& device);
 
+  const StepProgram& program_;
   std::vector<Buffer> owned_;
   std::vector<Memory> places_;  // by BufferId
-  std::vector<DType> dtypes_;   // likewise
-  std::vector<bool> is_offloaded_;
   Memory parameters_;
   Memory arena_;
 };

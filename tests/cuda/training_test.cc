@@ -42,7 +42,7 @@ bool launches_graphs(const Trainer& trainer) {
            op.kind == OpKind::kMeasureGradients;
   };
   const auto all = std::count_if(ops.begin(), ops.end(), can_be);
-  return trainer.graphs_launched() == (trainer.steps_done() == kSteps ? all : 0);
+  return trainer.runner().repeated_count() == (trainer.steps_done() == kSteps ? all : 0);
 }
 
 // The first steps of a golden run on ranks that share GPU 0.

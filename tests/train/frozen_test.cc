@@ -35,7 +35,7 @@ RunConfig config_of(const Case& run, int world_size, const Settings& more = {}) 
   return golden_config(run.folder, world_size, sets);
 }
 
-// By tensor, in the order of whole_tensors().
+// By tensor, in the order of weights_of().
 std::vector<bool> is_frozen(const RunConfig& config) {
   std::vector<bool> frozen;
   for (const UnitSpec& unit : run_architecture(config).units)

@@ -53,26 +53,17 @@ Values values_of(const Tensor& tensor) {
 
 namespace {
 
-// Of what a rank holds of a tensor, wherever that lies.
-Values held_values(Trainer& trainer, const StateTensor& held, Tensor StateTensor::*which) {
-  if (which != &StateTensor::weight) return values_of(held.*which);
-  Values values(held.elements.count);
-  trainer.read(held.weight_at, memory_of(values));
-  return values;
-}
-
-}  // namespace
-
+// `held`: by tensor that the rank holds.
 std::vector<Values> whole_tensors(Trainer& trainer, Communicator& communicator,
-                                  Tensor StateTensor::*which) {
+                                  const std::vector<Values>& held) {
   std::vector<Values> whole;
   for (const UnitSpec& unit : trainer.architecture().units) {
     for (const TensorSpec& spec : unit.tensors) {
       Values& values = whole.emplace_back(spec.count());
-      for (const StateTensor& held : trainer.state()) {
-        if (held.spec->name != spec.name) continue;
-        const Values part = held_values(trainer, held, which);
-        std::copy(part.begin(), part.end(), values.begin() + std::ptrdiff_t(held.elements.begin));
+      const std::vector<HeldTensor> tensors = trainer.state().weights();
+      for (size_t i = 0; i < tensors.size(); ++i) {
+        if (tensors[i].spec->name != spec.name) continue;
+        std::ranges::copy(held[i], values.begin() + std::ptrdiff_t(tensors[i].elements.begin));
       }
       // Zeros or-ed with bits are these bits.
       if (trainer.is_sharded())
@@ -82,8 +73,25 @@ std::vector<Values> whole_tensors(Trainer& trainer, Communicator& communicator,
   return whole;
 }
 
+}  // namespace
+
 std::vector<Values> weights_of(Trainer& trainer, Communicator& communicator) {
-  return whole_tensors(trainer, communicator, &StateTensor::weight);
+  std::vector<Values> held;
+  for (const HeldTensor& tensor : trainer.state().weights()) {
+    Values& values = held.emplace_back(tensor.elements.count);
+    trainer.state().read(tensor, 0, memory_of(values));
+  }
+  return whole_tensors(trainer, communicator, held);
+}
+
+std::vector<Values> gradients_of(Trainer& trainer, Communicator& communicator) {
+  const ShardedMemory& memory = trainer.memory();
+  std::vector<Values> held;
+  for (const TensorPart& part : memory.own_parts) {
+    const bool frozen = memory.spec_of(part).frozen;
+    held.push_back(frozen ? Values() : values_of(memory.gradients().part(part)));
+  }
+  return whole_tensors(trainer, communicator, held);
 }
 
 bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b) {
@@ -109,7 +117,7 @@ Trained train(const RunConfig& config, Communicator& communicator, Backend backe
   while (trainer.steps_done() < config.train.steps) {
     trained.steps.push_back(trainer.step(false));
     if (trainer.steps_done() == 1 && backend.device->space() == MemorySpace::kHost)
-      trained.first_gradients = whole_tensors(trainer, communicator, &StateTensor::gradient);
+      trained.first_gradients = gradients_of(trainer, communicator);
   }
   trained.weights = weights_of(trainer, communicator);
   return trained;

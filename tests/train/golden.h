@@ -31,10 +31,10 @@ RunConfig golden_config(const std::string& name, int world_size,
 
 Values values_of(const Tensor& tensor);
 
-// The whole tensors behind what the ranks hold. [collective] if that is sharded.
-std::vector<Values> whole_tensors(Trainer& trainer, Communicator& communicator,
-                                  Tensor StateTensor::*which);
+// The whole tensors behind what the ranks hold, and the last step's gradients, which are zero for
+// frozen tensors. [collective] if that is sharded.
 std::vector<Values> weights_of(Trainer& trainer, Communicator& communicator);
+std::vector<Values> gradients_of(Trainer& trainer, Communicator& communicator);
 
 bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b);
 

@@ -72,7 +72,7 @@ std::vector<std::vector<Values>> gradients_of_rows(int count, const std::string&
     std::vector<std::vector<Values>> gradients;
     for (int row = 0; row < count; ++row) {
       trainer.step(false);
-      gradients.push_back(whole_tensors(trainer, c, &StateTensor::gradient));
+      gradients.push_back(gradients_of(trainer, c));
     }
     return gradients;
   })[0];

@@ -69,7 +69,7 @@ TEST_CASE("a step whose gradients overflow changes nothing but the scale", "[tra
       all.kept_weights = all.kept_weights && weights_of(trainer, c) == before;
     }
     all.moved = weights_of(trainer, c) != before;
-    all.skipped = trainer.steps_skipped();
+    all.skipped = trainer.clipping().steps_skipped();
     all.lr = result.lr;
     return all;
   });
@@ -111,7 +111,7 @@ TEST_CASE("a resumed fp16 run goes on with its loss scale, to the same bits", "[
       if (!resume || !resume_state(trainer, c, config, {})) trainer.initialise_weights();
       while (trainer.steps_done() < until) trainer.step(false);
       if (until < 20) save_state(trainer, c, config, {});
-      return std::pair(weights_of(trainer, c), trainer.scaling());
+      return std::pair(weights_of(trainer, c), trainer.clipping().scaling());
     });
   };
   run_until(7, false);

@@ -18,7 +18,8 @@ TEST_CASE("a loss that is not finite ends the run and leaves the weights alone",
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
     trainer.step(false);
-    trainer.state()[5].weight.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    Values nan = {std::numeric_limits<float>::quiet_NaN()};
+    trainer.state().write(trainer.state().weights()[5], 0, memory_of(nan));
     const std::vector<Values> before = weights_of(trainer, communicator);
     CHECK_THROWS_WITH(trainer.step(false), Catch::Contains("step 2: the loss is nan"));
     CHECK(weights_of(trainer, communicator)[0] == before[0]);

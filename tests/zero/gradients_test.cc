@@ -84,19 +84,17 @@ TEST_CASE("sums over groups and their replicas have the bits of sums over all ra
     Floats mine(kCount);
     for (size_t i = 0; i < kCount; ++i) mine[i] = addend(rank, i);
     HalfArray whole(mine, dtype), parts(mine, dtype);
-    const auto group = communicator.split(rank / ranks.shard_size, rank);
-    const auto replicas = communicator.split(rank % ranks.shard_size, rank);
     const std::unique_ptr<Device> device = make_cpu_device();
     const std::unique_ptr<Stream> stream = device->make_stream("comm");
-    DeviceCalls calls(*device, *stream);
-    const auto all_reduce = [&](Communicator& ranks, const Tensor& sum) {
-      calls.all_reduce(ranks, sum.memory, dtype, ReduceOp::kSum);
-    };
-    all_reduce(communicator, whole.tensor({kCount}));
-    calls.reduce_scatter(*group, parts.tensor({kCount}).memory, dtype, ReduceOp::kSum);
+    const RankGroups groups{ranks.world_size, ranks.shard_size};
+    DeviceCalls calls(*device, *stream, communicator, groups);
+    calls.run(RankGroup::kWorld, Collective::kAllReduce, whole.tensor({kCount}));
+    calls.run(RankGroup::kShards, Collective::kReduceScatter, parts.tensor({kCount}));
     const size_t part = kCount / size_t(ranks.shard_size);
     const size_t begin = part * size_t(rank % ranks.shard_size);
-    all_reduce(*replicas, parts.tensor({kCount}).rows(begin, part));
+    if (groups.replicas() > 1)
+      calls.run(RankGroup::kReplicas, Collective::kAllReduce,
+                parts.tensor({kCount}).rows(begin, part));
     const auto own = [&](const HalfArray& from) {
       const Floats values = from.floats();
       return Floats(values.begin() + long(begin), values.begin() + long(begin + part));

@@ -63,7 +63,7 @@ std::vector<ShmSegment> exchange_segments(const TransportContext& context, const
   return theirs;
 }
 
-std::unique_ptr<SharedArena> share_space(const TransportContext& context,
+std::unique_ptr<SharedArena> share_arena(const TransportContext& context,
                                          const std::vector<Fd>& sockets) {
   const auto peers =
       std::count_if(sockets.begin(), sockets.end(), [](const Fd& s) { return s.valid(); });
@@ -141,7 +141,7 @@ ShmPeers connect_shm_streams(const TransportContext& context, const JoinedPairs&
   ShmPeers peers{ShmSegment::create(layout.bytes), {}, nullptr};
   peers.streams.resize(sockets.size());
   std::vector<ShmSegment> theirs = exchange_segments(context, peers.mine, sockets, layout.bytes);
-  peers.space = share_space(context, sockets);
+  peers.arena = share_arena(context, sockets);
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
     if (!sockets[peer].valid()) continue;
     const size_t out = layout.ring_offset(places[size_t(context.rank)]);

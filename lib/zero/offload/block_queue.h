@@ -26,8 +26,7 @@ class BlockQueue {
   virtual ~BlockQueue() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;
   // Returns when all blocks are read into their memory, or written from it.
-  virtual void read(std::span<const Block> blocks) = 0;
-  virtual void write(std::span<const Block> blocks) = 0;
+  virtual void copy(std::span<const Block> blocks, bool writes) = 0;
 };
 
 // pread and pwrite on the caller's thread. `fd` outlives the queue.
@@ -37,6 +36,6 @@ std::unique_ptr<BlockQueue> make_plain_queue(int fd);
 std::unique_ptr<BlockQueue> make_uring_queue(int fd, Support& support);
 
 // What both say when a block fails: `error` is an errno value, 0 at the end of the file.
-[[noreturn]] void fail_block(std::string_view act, const Block& block, int error);
+[[noreturn]] void fail_block(bool writes, const Block& block, int error);
 
 }  // namespace gxp

@@ -73,34 +73,18 @@ class FileStore final : public OffloadStore {
   }
   [[nodiscard]] uint64_t bytes() const override { return bytes_; }
 
-  void read(std::span<const Transfer> pieces) override {
-    or_name([&] {
-      queue_->read(cut(pieces));
-      for (const Transfer& piece : pieces) {
-        if (!is_aligned(piece)) bounce(piece, false);
-      }
-    });
-  }
-  void write(std::span<const Transfer> pieces) override {
-    or_name([&] {
-      queue_->write(cut(pieces));
-      for (const Transfer& piece : pieces) {
-        if (!is_aligned(piece)) bounce(piece, true);
-      }
-    });
-  }
-
- private:
-  // Adds to an error whose file it is.
-  template <class Act>
-  void or_name(Act act) {
+  void copy(std::span<const Transfer> pieces, bool writes) override {
     try {
-      act();
+      queue_->copy(cut(pieces), writes);
+      for (const Transfer& piece : pieces) {
+        if (!is_aligned(piece)) bounce(piece, writes);
+      }
     } catch (const Error& error) {
       fail(error.kind(), "offload {} to {}: {}", options_.name, options_.directory, error.what());
     }
   }
 
+ private:
   // Some file systems take the flag, and refuse the first write.
   [[nodiscard]] bool make_direct() {
     const int flags = ::fcntl(fd_.get(), F_GETFL);
@@ -148,11 +132,11 @@ class FileStore final : public OffloadStore {
       const size_t skip = size_t(piece.offset + done - begin);
       const size_t bytes = std::min(piece.memory.bytes - done, kPieceBytes - skip);
       const Block whole{begin, bounce_.get(), round_up(skip + bytes, kBlockBytes)};
-      queue_->read({&whole, 1});
+      queue_->copy({&whole, 1}, false);
       std::byte* outside = piece.memory.data + done;
       std::byte* inside = bounce_.get() + skip;
       std::memcpy(writes ? inside : outside, writes ? outside : inside, bytes);
-      if (writes) queue_->write({&whole, 1});
+      if (writes) queue_->copy({&whole, 1}, true);
       done += bytes;
     }
   }

@@ -26,18 +26,14 @@ class MemoryStore final : public OffloadStore {
   [[nodiscard]] std::string description() const override { return "host memory"; }
   [[nodiscard]] uint64_t bytes() const override { return buffer_.memory().bytes; }
 
-  void read(std::span<const Transfer> pieces) override {
-    for (const Transfer& piece : pieces) stream_.copy(piece.memory, at(piece));
-  }
-  void write(std::span<const Transfer> pieces) override {
-    for (const Transfer& piece : pieces) stream_.copy(at(piece), piece.memory);
+  void copy(std::span<const Transfer> pieces, bool writes) override {
+    for (const Transfer& piece : pieces) {
+      const Memory at = buffer_.memory().slice(piece.offset, piece.memory.bytes);
+      stream_.copy(writes ? at : piece.memory, writes ? piece.memory : at);
+    }
   }
 
  private:
-  [[nodiscard]] Memory at(const Transfer& piece) const {
-    return buffer_.memory().slice(piece.offset, piece.memory.bytes);
-  }
-
   Stream& stream_;
   Buffer buffer_;
 };

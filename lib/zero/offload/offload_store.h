@@ -17,16 +17,13 @@ struct Transfer {
 };
 
 //   Order     a Work of the stream that it was made with, or the caller while nothing is queued.
-//   What
-//             was read is there for what the stream does next; the host waits for it, and for what
-//             was written, with Stream::finish().
+//             What was read is there for what the stream does next; the host waits for it, and for
+//             what was written, with Stream::finish().
 //   Content   zero where nothing was written; gone with the store.
 //   Threads   one at a time.
 //   Errors    kIo, naming the store, the place and the system's reason.
-//   Cost      of a file: one system call and one copy where offset, size and address of a piece of
-//   a file are
-//             multiples of kBlockBytes; any others are copied block by block. Neither function
-//             allocates.
+//   Cost      of a file: one system call and one copy where offset, size and address of a piece are
+//             multiples of kBlockBytes; any others are copied block by block. Nothing is allocated.
 class OffloadStore {
  public:
   static constexpr size_t kBlockBytes = 4096;
@@ -36,8 +33,9 @@ class OffloadStore {
   [[nodiscard]] virtual std::string description() const = 0;
   [[nodiscard]] virtual uint64_t bytes() const = 0;
   // Return when all pieces are copied.
-  virtual void read(std::span<const Transfer> pieces) = 0;
-  virtual void write(std::span<const Transfer> pieces) = 0;
+  void read(std::span<const Transfer> pieces) { copy(pieces, false); }
+  void write(std::span<const Transfer> pieces) { copy(pieces, true); }
+  virtual void copy(std::span<const Transfer> pieces, bool writes) = 0;
 };
 
 // In pinned memory of the device's host. kDevice: not that much memory.

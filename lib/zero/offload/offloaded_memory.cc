@@ -22,41 +22,23 @@ OffloadedMemory::OffloadedMemory(const StepProgram& program, const ProgramMemory
     in_files = make_staged_store(std::move(in_files), device, stream);
 }
 
-template <class OnDevice, class Beside>
-void OffloadedMemory::split(BufferId buffer, const Range& elements, OnDevice on_device,
-                            Beside beside) {
+// First what is on the device, then the rest.
+void OffloadedMemory::copy(BufferId buffer, const Range& elements, Memory host, bool writes) {
   const BufferSpec& spec = program_.buffers[size_t(buffer)];
-  const size_t size = size_of(spec.dtype);
-  const size_t begin = elements.begin * size;
-  const size_t end = elements.end() * size;
+  const size_t begin = elements.begin * size_of(spec.dtype);
+  const size_t end = elements.end() * size_of(spec.dtype);
   const size_t border = std::clamp(spec.bytes, begin, end);
-  if (begin < border) on_device(memory_.of(buffer).slice(begin, border - begin));
+  if (begin < border) {
+    const Memory held = memory_.of(buffer).slice(begin, border - begin);
+    const Memory part = host.slice(0, held.bytes);
+    device_.copy(writes ? held : part, writes ? part : held);
+  }
   if (border == end) return;
   GXP_ASSERT(spec.rest != kNoBuffer);
   const BufferSpec& rest = program_.buffers[size_t(spec.rest)];
-  beside(store(rest.storage), rest.offset + border - spec.bytes, border - begin);
-}
-
-void OffloadedMemory::read(BufferId buffer, const Range& elements, Memory out) {
-  split(
-      buffer, elements, [&](Memory held) { device_.copy(out.slice(0, held.bytes), held); },
-      [&](OffloadStore& store, uint64_t offset, size_t done) {
-        const Transfer piece{offset, out.slice(done, out.bytes - done)};
-        store.read({&piece, 1});
-        stream_.finish(Deadline::after(kComputeTimeout));
-      });
-}
-
-void OffloadedMemory::write(BufferId buffer, const Range& elements, ConstMemory in) {
-  split(
-      buffer, elements, [&](Memory held) { device_.copy(held, in.slice(0, held.bytes)); },
-      [&](OffloadStore& store, uint64_t offset, size_t done) {
-        // A store reads what it is to write.
-        const Transfer piece{offset,
-                             {const_cast<std::byte*>(in.data) + done, in.bytes - done, in.space}};
-        store.write({&piece, 1});
-        stream_.finish(Deadline::after(kComputeTimeout));
-      });
+  const Transfer piece{rest.offset + border - spec.bytes, host.slice(border - begin, end - border)};
+  store(rest.storage).copy({&piece, 1}, writes);
+  stream_.finish(Deadline::after(kComputeTimeout));
 }
 
 std::function<void()> OffloadedMemory::bind(const Op& op, const StepProgram& program,
@@ -67,14 +49,10 @@ std::function<void()> OffloadedMemory::bind(const Op& op, const StepProgram& pro
     pieces[size_t(offloaded.storage)].push_back(
         {offloaded.offset + move.from, memory.of(move.buffer).slice(0, move.bytes)});
   }
-  return [this, pieces = std::move(pieces), fetches = op.kind == OpKind::kFetch] {
+  return [this, pieces = std::move(pieces), stores = op.kind == OpKind::kStore] {
     for (const Storage storage : {Storage::kHost, Storage::kFile}) {
       const std::vector<Transfer>& own = pieces[size_t(storage)];
-      if (own.empty()) continue;
-      if (fetches)
-        store(storage).read(own);
-      else
-        store(storage).write(own);
+      if (!own.empty()) store(storage).copy(own, stores);
     }
   };
 }

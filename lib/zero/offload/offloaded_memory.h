@@ -25,8 +25,12 @@ class OffloadedMemory {
 
   // Elements of a persistent buffer that go on in its rest, wherever each lies, to and from the
   // host's memory; while nothing is queued on any stream.
-  void read(BufferId buffer, const Range& elements, Memory out);
-  void write(BufferId buffer, const Range& elements, ConstMemory in);
+  void read(BufferId buffer, const Range& elements, Memory out) {
+    copy(buffer, elements, out, false);
+  }
+  void write(BufferId buffer, const Range& elements, ConstMemory in) {
+    copy(buffer, elements, {const_cast<std::byte*>(in.data), in.bytes, in.space}, true);
+  }
 
   // What carries out a fetch or a store of `program`, whose device memory is `memory`: the same as
   // this one's, or another over the same model, which has the same offloaded parameters. It
@@ -40,10 +44,7 @@ class OffloadedMemory {
 
  private:
   OffloadStore& store(Storage storage) { return *stores_[size_t(storage)]; }
-  // Calls on_device and beside with the parts of `elements`, in bytes of the buffer, or of its
-  // rest.
-  template <class OnDevice, class Beside>
-  void split(BufferId buffer, const Range& elements, OnDevice on_device, Beside beside);
+  void copy(BufferId buffer, const Range& elements, Memory host, bool writes);
 
   const StepProgram& program_;
   const ProgramMemory& memory_;

@@ -17,40 +17,38 @@ class StagedStore final : public OffloadStore {
   [[nodiscard]] std::string description() const override { return store_->description(); }
   [[nodiscard]] uint64_t bytes() const override { return store_->bytes(); }
 
-  void read(std::span<const Transfer> pieces) override {
+  void copy(std::span<const Transfer> pieces, bool writes) override {
     for (const Transfer& piece : pieces) {
-      if (is_host(piece)) {
-        store_->read({&piece, 1});
-        continue;
-      }
-      for (size_t done = 0; done < piece.memory.bytes; done += kHalfBytes) {
-        const Transfer half = staged(piece, done);
-        store_->read({&half, 1});
-        finish();  // the half before is copied
-        stream_.copy(piece.memory.slice(done, half.memory.bytes), half.memory);
-      }
-      finish();
-    }
-  }
-
-  void write(std::span<const Transfer> pieces) override {
-    for (const Transfer& piece : pieces) {
-      if (is_host(piece)) {
-        store_->write({&piece, 1});
-        continue;
-      }
-      fetch(piece, 0);
-      for (size_t done = 0; done < piece.memory.bytes; done += kHalfBytes) {
-        finish();
-        fetch(piece, done + kHalfBytes);
-        const Transfer half = staged(piece, done);
-        store_->write({&half, 1});
-      }
+      if (piece.memory.space == MemorySpace::kHost)
+        store_->copy({&piece, 1}, writes);
+      else if (writes)
+        write_staged(piece);
+      else
+        read_staged(piece);
     }
   }
 
  private:
-  static bool is_host(const Transfer& piece) { return piece.memory.space == MemorySpace::kHost; }
+  void read_staged(const Transfer& piece) {
+    for (size_t done = 0; done < piece.memory.bytes; done += kHalfBytes) {
+      const Transfer half = staged(piece, done);
+      store_->read({&half, 1});
+      finish();  // the half before is copied
+      stream_.copy(piece.memory.slice(done, half.memory.bytes), half.memory);
+    }
+    finish();
+  }
+
+  void write_staged(const Transfer& piece) {
+    fetch(piece, 0);
+    for (size_t done = 0; done < piece.memory.bytes; done += kHalfBytes) {
+      finish();
+      fetch(piece, done + kHalfBytes);
+      const Transfer half = staged(piece, done);
+      store_->write({&half, 1});
+    }
+  }
+
   void finish() { stream_.finish(Deadline::after(kComputeTimeout)); }
 
   // From byte `done` of a piece, as much as one half takes.

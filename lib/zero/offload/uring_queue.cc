@@ -33,11 +33,7 @@ class UringQueue final : public BlockQueue {
   }
 
   [[nodiscard]] std::string_view name() const override { return "io_uring"; }
-  void read(std::span<const Block> blocks) override { transfer(blocks, false); }
-  void write(std::span<const Block> blocks) override { transfer(blocks, true); }
-
- private:
-  void transfer(std::span<const Block> blocks, bool writes) {
+  void copy(std::span<const Block> blocks, bool writes) override {
     size_t next = 0;
     unsigned under_way = 0;
     first_error_ = 0;
@@ -54,10 +50,10 @@ class UringQueue final : public BlockQueue {
         --under_way;
       }
     }
-    if (first_error_ != 0)
-      fail_block(writes ? "write" : "read", failed_, first_error_ == kEnd ? 0 : first_error_);
+    if (first_error_ != 0) fail_block(writes, failed_, first_error_ == kEnd ? 0 : first_error_);
   }
 
+ private:
   void start(unsigned slot, const Block& block, bool writes) {
     slots_[slot] = block;
     io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
@@ -80,7 +76,7 @@ class UringQueue final : public BlockQueue {
       error = -::io_uring_wait_cqe_timeout(&ring_, &done, &silence);
     } while (error == EINTR);
     // The kernel may still use the memory; there is no way to go on.
-    if (error != 0) fail_block(writes ? "write" : "read", slots_[0], error);
+    if (error != 0) fail_block(writes, slots_[0], error);
     const auto slot = unsigned(::io_uring_cqe_get_data64(done));
     note(slots_[slot], done->res);
     ::io_uring_cqe_seen(&ring_, done);

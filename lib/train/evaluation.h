@@ -1,0 +1,28 @@
+// Passes between steps that only run forward: validation and generated text.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/config/run_config.h"
+#include "lib/data/dataset.h"
+#include "lib/train/backend.h"
+#include "lib/zero/parameters.h"
+
+namespace gxp {
+
+// What they work on.
+struct Evaluation {
+  // [collective] Mean loss per token over `data`, train.valid_batches micro-batches per rank.
+  double validate(const Dataset& data) const;
+  // [collective] if the memory is sharded. `tokens` continued by `count` tokens, drawn by
+  // softmax(logits / temperature), seeded.
+  std::vector<int32_t> generate(std::vector<int32_t> tokens, int count, double temperature) const;
+
+  const RunConfig& config;
+  Backend& backend;
+  ShardedMemory& held;
+  Parameters& parameters;
+};
+
+}  // namespace gxp

@@ -1,0 +1,60 @@
+// How the parameters that the model reads come from the weights that the optimizer changes: f32
+// master weights are rounded to a half type, and ranks gather what others hold or have updated.
+// When a step does so is decided in lib/program/parameter_writer.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "kernels/ops.h"
+#include "lib/config/run_config.h"
+#include "lib/zero/sharded_memory.h"
+
+namespace gxp {
+
+// Elements of one tensor that are rounded together.
+struct RoundedPart {
+  Tensor to;
+  ConstTensor from;
+  const TensorSpec* tensor = nullptr;
+  size_t first = 0;  // of the tensor's elements
+};
+
+//   Threads  one at a time, but what bind functions return: on the lane of its operation.
+class Parameters {
+ public:
+  // `ops` of the compute lane; `host_ops` for the host's memory. All but `train` outlive it.
+  Parameters(ShardedMemory& held, Ops& ops, Ops& host_ops, const TrainConfig& train);
+
+  std::function<void()> bind_round(const Op& op);
+  // `op` is of `program`, the step or another over the same model, whose memory is `memory`.
+  std::function<void()> bind_gather(const Op& op, const StepProgram& program,
+                                    const ProgramMemory& memory);
+  // to = from, for step `step` (from 1), on the compute lane. The bits depend on tensor, elements,
+  // step and settings alone, however a tensor is cut. Frozen ones are rounded to nearest.
+  void round(const RoundedPart& part, int64_t step) const { round_with(ops_, part, step); }
+  // The parameters of a wrap that this rank updates.
+  [[nodiscard]] Tensor own(int wrap) const;
+
+  // Between steps, for the next one: rounds `part`, which is on the host and has no `to`, to this
+  // rank's parameters of a wrap. `begin`: its place in the optimizer's flat buffers.
+  void write(int wrap, size_t begin, RoundedPart part);
+  // An update has changed the weights: parameters outside of own() are those of the step before.
+  void set_updated() { stale_ = true; }
+  // [collective] Between steps: makes the parameters those that the next step begins with.
+  void publish();
+
+ private:
+  // What the persistent buffer has of a wrap.
+  [[nodiscard]] Tensor held_wrap(int wrap) const;
+  void round_with(Ops& ops, const RoundedPart& part, int64_t step) const;
+
+  ShardedMemory& held_;
+  Ops& ops_;
+  Ops& host_ops_;
+  const bool is_stochastic_;
+  const uint64_t seed_;
+  bool stale_ = true;
+};
+
+}  // namespace gxp

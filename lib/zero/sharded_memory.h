@@ -1,0 +1,87 @@
+// This rank's share of a run's memory: parameters, gradients and optimizer state of the plan's step
+// program, on the device and beside it; where each tensor lies in them; and the calls between the
+// ranks that share them. What carries out the program's operations works on it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/config/run_config.h"
+#include "lib/program/run_plan.h"
+#include "lib/zero/device_calls.h"
+#include "lib/zero/lanes.h"
+#include "lib/zero/offload/offloaded_memory.h"
+#include "lib/zero/program_memory.h"
+
+namespace gxp {
+
+// One or two dimensions.
+inline Shape shape_of(const TensorSpec& tensor) {
+  const auto& sizes = tensor.shape;
+  GXP_ASSERT(sizes.size() == 1 || sizes.size() == 2);
+  return sizes.size() == 1 ? Shape{sizes[0]} : Shape{sizes[0], sizes[1]};
+}
+
+// A flat buffer of one shard of every wrap, in memory: `memory` has one dimension.
+struct FlatShards {
+  ShardPlaces places;
+  Tensor memory;
+
+  [[nodiscard]] Tensor wrap(int wrap) const { return at(places.wrap(wrap)); }
+  [[nodiscard]] Tensor part(const TensorPart& part) const { return at(places.part(part)); }
+  [[nodiscard]] Tensor at(const Range& elements) const {
+    return memory.rows(elements.begin, elements.count);
+  }
+};
+
+struct ShardedMemory {
+  // [collective] All arguments but `offload` outlive it. Errors: as its fields'.
+  ShardedMemory(const RunPlan& plan, Communicator& communicator, Lanes& lanes,
+                const OffloadConfig& offload);
+  ShardedMemory(const ShardedMemory&) = delete;
+
+  // Whether ranks hold shards of the optimizer state.
+  [[nodiscard]] bool is_sharded() const { return program.optimizer_shards > 1; }
+  [[nodiscard]] const UnitSpec& unit_of(const TensorPart& part) const {
+    return plan.architecture.units[size_t(part.unit)];
+  }
+  [[nodiscard]] const TensorSpec& spec_of(const TensorPart& part) const {
+    return unit_of(part).tensors[size_t(part.tensor)];
+  }
+  [[nodiscard]] int wrap_of(const TensorPart& part) const {
+    return plan.layout.wrap_of[size_t(part.unit)];
+  }
+  // A wrap's parameters or gradients, flat.
+  [[nodiscard]] Tensor wrap_at(int wrap, const FlatView& view) const;
+  // This rank's shard of a flat wrap that is cut into `shards` equal parts.
+  [[nodiscard]] Tensor own_shard(const Tensor& wrap, int shards) const;
+  // What a call among `group` is about: a flat wrap, or the shard that the replicas share.
+  [[nodiscard]] Tensor part_of_group(const Tensor& wrap, RankGroup group) const {
+    return group == RankGroup::kReplicas ? own_shard(wrap, groups.shard_size) : wrap;
+  }
+  // The persistent buffer of gradients.
+  [[nodiscard]] FlatShards gradients() const;
+  // The places of own parts in a buffer of `shards`; in the optimizer's flat buffers.
+  [[nodiscard]] ShardPlaces places(int shards) const {
+    return ShardPlaces::of_parameters(plan.layout, shards);
+  }
+  [[nodiscard]] ShardPlaces places() const { return places(program.optimizer_shards); }
+
+  const RunPlan& plan;
+  const StepProgram& program;  // of a step
+  Lanes& lanes;
+  const RankGroups groups;
+  const int rank;
+  DeviceCalls calls;  // on the comm lane
+  ProgramMemory memory;
+  OffloadedMemory offloaded;
+  // What the optimizer changes here, in forward order: this rank's shard of each tensor, or all.
+  const std::vector<TensorPart> own_parts;
+  const std::vector<TensorPart> all_parts;  // every tensor whole
+  // By kind of state: where that of each own part lies in its buffer; of each of all_parts for
+  // state that every rank holds.
+  std::vector<std::vector<Range>> kept_places;
+  int64_t steps = 0;  // that the weights have behind them; the trainer counts
+};
+
+}  // namespace gxp
