@@ -1,5 +1,5 @@
-// What of the GPU's memory attention by cuDNN takes, and the parts of a batch that it is cut into
-// to keep within it. Pure: plans ask it without a GPU.
+// The GPU memory that attention by cuDNN takes, and the parts into which a batch is cut to keep
+// within it. Pure: plans ask it without a GPU.
 #pragma once
 
 #include <vector>

@@ -6,16 +6,15 @@
 //   Shapes     are asserted; a wrong one is a bug of the caller.
 //   DTypes     f32, and bf16 or f16 (one of them in a program) wherever *, below, marks it.
 //              Arithmetic is f32; a result is rounded once, to its tensor's type.
-//              * parameters that are read; operands and outputs of matmul, but `residual`; what
-//              norms give and get back (out, dout); inputs, outputs and their gradients of
-//              attention, activation functions and rotations; logits. dout of bias_backward.
+//              * parameters that are read; operands and outputs of matmul, but not `residual`; out
+//              and dout of norms; inputs, outputs and their gradients of attention, activation
+//              functions and rotations; logits; dout of bias_backward.
 //   Threads    one at a time per Ops object; the CPU backend runs on its ThreadPool.
 //   Order      sums have a fixed order for given shapes and thread count: same input, same bits.
 //   Aliasing   no output overlaps an input unless the operation says so.
-//   Gradients  of parameters are ADDED to their tensor (they accumulate over micro-batches and
-//   uses);
-//              gradients of activations are stored. Of norms and embeddings those of parameters may
-//              be left out: an empty tensor (memory.data == nullptr).
+//   Gradients  of parameters are ADDED to their tensor (they accumulate over micro-batches and uses);
+//              gradients of activations are stored. A parameter gradient of a norm or an embedding
+//              may be left out: an empty tensor (memory.data == nullptr).
 #pragma once
 
 #include <compare>
@@ -31,16 +30,16 @@
 
 namespace gxp {
 
-// The types, of kernels/math/float8.h, to which the operands of a product are rounded: both of 8
-// bits, not both e5m2; or none. Each tensor has one scale, of what it holds when it is multiplied.
-// Rounded from f32 or bf16 as they are; one that holds a NaN or an infinity becomes NaNs. N is a
-// multiple of 16; so is M where `a` is transposed, and K unless `a` is and `b` is not. `out` and
+// The types (kernels/math/float8.h) to which the operands of a product are rounded: both of 8
+// bits, not both e5m2; or none. Each tensor has one scale, from its values when it is multiplied.
+// Operands are f32 or bf16; a tensor that holds a NaN or an infinity becomes NaNs. N is a multiple
+// of 16; so is M where `a` is transposed, and K unless `a` is transposed and `b` is not. `out` and
 // bias are not f16.
 struct Float8Operands {
   Float8 a = Float8::kNone, b = Float8::kNone;
   auto operator<=>(const Float8Operands&) const = default;
 };
-// Of a product in a forward pass.
+// Those of a product in a forward pass.
 constexpr Float8Operands operands_of_forward(bool float8) {
   return float8 ? Float8Operands{Float8::kE4M3, Float8::kE4M3} : Float8Operands{};
 }
@@ -78,10 +77,10 @@ struct LionStep {
   double gradient_scale;  // multiplied into the gradient first (clipping)
 };
 
-// A linear layer and the GELU behind it: x(N, M) = in(N, K) weight(K, M) + bias, which backward
-// needs, and activated(N, M) = gelu(x). Of half types a backend may take the GELU of x before it is
-// rounded. x has the same bits where activated is left out (empty), and so is all that is made
-// again from it.
+// A linear layer and the GELU after it: x(N, M) = in(N, K) weight(K, M) + bias, which backward
+// needs, and activated(N, M) = gelu(x). With half types a backend may take the GELU of x before it is
+// rounded. x has the same bits where activated is left out (empty), and so has all that is
+// recomputed from it.
 struct LinearGelu {
   Tensor activated = {};
   Tensor x;
@@ -94,7 +93,7 @@ struct LinearGelu {
 struct LinearBackward {
   Tensor dx;            // (N, K), stored: the gradient of the input, or of the GELU's argument
   Tensor dweight = {};  // (K, M) and (M), stored, or added if `accumulate`; each may be empty
-  Tensor dbias = {};    // of dout as it is given
+  Tensor dbias = {};    // from dout before any rounding
   ConstTensor dout;
   Tensor in;  // if `of_gelu` the GELU's argument, which becomes its value
   ConstTensor weight;
@@ -105,13 +104,15 @@ struct LinearBackward {
   bool float8 = false;  // dout is rounded to e5m2, in and weight to e4m3, as MatmulOptions has it
 };
 
-// Queries (B, T, H * D), keys and values (B, T, G * D), each an array of its own: query head j
+// Queries (B, T, H * D), keys and values (B, T, G * D), each in an array of its own: query head j
 // reads head j / (H / G) of keys and values, and G divides H (Ainslie et al., arXiv:2305.13245).
 template <class AnyTensor>
 struct GroupedHeads {
   AnyTensor queries, keys, values;
   int heads, kv_heads;  // H, G
 };
+
+struct ElementwiseCall;  // kernels/elementwise.h
 
 class Ops {
  public:
@@ -122,7 +123,7 @@ class Ops {
   virtual void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) = 0;
   // dbias(N) += column sums of dout(M, N).
   virtual void bias_backward(Tensor dbias, ConstTensor dout) = 0;
-  // Here by the operations around them; a backend may do them in fewer passes over memory.
+  // By default these call the operations around them; a backend may make fewer passes over memory.
   virtual void linear_gelu(const LinearGelu& layer);
   virtual void linear_backward(const LinearBackward& layer);
 
@@ -130,8 +131,7 @@ class Ops {
   // out(N, C) = (x - mean) * rstd * weight + bias; mean(N), rstd(N) are outputs.
   virtual void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x,
                                  ConstTensor weight, ConstTensor bias, float eps) = 0;
-  // out as above from given statistics: what backward needs again of a forward that did not keep
-  // it.
+  // out as above from given statistics: backward needs it again if forward did not keep it.
   virtual void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
                                ConstTensor weight, ConstTensor bias) = 0;
   // dx(N, C) += gradient through the norm (ADDED: dx already holds the residual path's gradient);
@@ -150,30 +150,61 @@ class Ops {
   virtual void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
                                 ConstTensor rstd, ConstTensor weight) = 0;
 
+  // Element-wise operations: all tensors have the same number of elements, in any shape. A backend
+  // has one function for all of them, apply(); kernels/math/elementwise.h has their arithmetic.
+  virtual void apply(const ElementwiseCall& call) = 0;
+
   // GELU, tanh form (arXiv:1606.08415). out may be x.
-  virtual void gelu_forward(Tensor out, ConstTensor x) = 0;
+  void gelu_forward(Tensor out, ConstTensor x);
   // One pass: activated = gelu(x) and dx = dout * gelu'(x). dx may be dout; activated may be x.
-  virtual void gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x) = 0;
+  void gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x);
 
   // SwiGLU (Shazeer, arXiv:2002.05202): out = silu(gate) * up, silu(x) = x / (1 + e^-x). out may be
   // either input.
-  virtual void swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up) = 0;
-  // One pass and in place: dout, gate, up become what the forward's output was, dgate and dup.
-  virtual void swiglu_backward(Tensor dout, Tensor gate, Tensor up) = 0;
+  void swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up);
+  // One pass and in place: dout, gate, up become the forward pass's output, dgate and dup.
+  void swiglu_backward(Tensor dout, Tensor gate, Tensor up);
+
+  // out = a + b, each of any of the three types. out may be a or b.
+  void add(Tensor out, ConstTensor a, ConstTensor b);
+  void fill(Tensor out, float value);
+
+  // Optimizers work on a flat range: weights and optimizer state (N) f32 are updated, gradients
+  // (N), of any of the three types, are read, and an element's bits do not depend on how the range
+  // is cut.
+  //
+  // AdamW (Loshchilov & Hutter, arXiv:1711.05101), decoupled decay first; with l2 for
+  // weight_decay, Adam (Kingma & Ba, arXiv:1412.6980).
+  void adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
+             const AdamWStep& step);
+  // Gradient descent: g = gradient_scale * gradient + weight_decay * weight, weight -= lr *
+  // direction, where the direction is that of MomentumStep, or g if `momentum` is empty
+  // (memory.data == nullptr).
+  void sgd(Tensor weights, Tensor momentum, ConstTensor gradients, const SgdStep& step);
+  // Lion (Chen et al., arXiv:2302.06675): weight -= lr * (sign(beta1 * momentum + (1 - beta1) * g)
+  // + weight_decay * weight), momentum = beta2 * momentum + (1 - beta2) * g.
+  void lion(Tensor weights, Tensor momentum, ConstTensor gradients, const LionStep& step);
+  // The direction alone, of MomentumStep. direction may be gradients, or momentum where the step
+  // makes them the same (x = kept * x + fresh * y).
+  void momentum(Tensor direction, Tensor momentum, ConstTensor gradients, const MomentumStep& step);
 
   // Rotary positions (Su et al., arXiv:2104.09864) in the half-split form of Llama, in place:
   // in each head of x(B, T, heads * D), channels i and i + D / 2 turn by the angle
   // position * theta^(-2i / D), position 0 first. D = head_size is even.
-  virtual void rope_forward(Tensor x, int head_size, double theta) = 0;
+  void rope_forward(Tensor x, int head_size, double theta) { rotate(x, head_size, theta, 1.0f); }
   // Its gradient, in place: the same angles backwards.
-  virtual void rope_backward(Tensor dx, int head_size, double theta) = 0;
+  void rope_backward(Tensor dx, int head_size, double theta) {
+    rotate(dx, head_size, theta, -1.0f);
+  }
+  // Both: `direction` times the angle.
+  virtual void rotate(Tensor x, int head_size, double theta, float direction) = 0;
 
   // Causal self-attention, scores scaled by 1 / sqrt(D); tiles with online softmax (Milakov &
   // Gimelshein, arXiv:1805.02867; Dao, arXiv:2307.08691), so T x T never exists for the batch.
   // qkv(B, T, 3C): queries, keys, values of all heads side by side. out(B, T, C).
   // lse(B, H, T): log of the softmax's denominator, kept for backward.
-  // Of half types a backend may round probabilities, and gradients of scores, to their type before
-  // it multiplies with them.
+  // With half types a backend may round probabilities, and gradients of scores, to the tensors'
+  // type before it multiplies with them.
   virtual void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) = 0;
   // dqkv(B, T, 3C) is stored; scratch(B, H, T) is overwritten (row sums of dout * out).
   virtual void attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout, ConstTensor qkv,
@@ -201,27 +232,6 @@ class Ops {
   // losses only; logits are left alone.
   virtual void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) = 0;
 
-  // Optimizers work on a flat range: weights and what is kept of them (N) f32 are updated,
-  // gradients (N), of any of the three types, are read, and an element's bits do not depend on how
-  // the range is cut.
-  //
-  // AdamW (Loshchilov & Hutter, arXiv:1711.05101), decoupled decay first; with l2 for
-  // weight_decay, Adam (Kingma & Ba, arXiv:1412.6980).
-  virtual void adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
-                     const AdamWStep& step) = 0;
-  // Gradient descent: g = gradient_scale * gradient + weight_decay * weight, weight -= lr *
-  // direction, where the direction is that of MomentumStep, or g if `momentum` is empty
-  // (memory.data == nullptr).
-  virtual void sgd(Tensor weights, Tensor momentum, ConstTensor gradients, const SgdStep& step) = 0;
-  // Lion (Chen et al., arXiv:2302.06675): weight -= lr * (sign(beta1 * momentum + (1 - beta1) * g)
-  // + weight_decay * weight), momentum = beta2 * momentum + (1 - beta2) * g.
-  virtual void lion(Tensor weights, Tensor momentum, ConstTensor gradients,
-                    const LionStep& step) = 0;
-  // The direction alone, of MomentumStep. direction may be gradients, or momentum where the step
-  // makes them the same (x = kept * x + fresh * y).
-  virtual void momentum(Tensor direction, Tensor momentum, ConstTensor gradients,
-                        const MomentumStep& step) = 0;
-
   // Sums of squares of each row (R) and of each column (C) of x(R, C), in f64; none where the
   // tensor is empty.
   virtual void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) = 0;
@@ -231,7 +241,7 @@ class Ops {
   // Sum of squares in f64 over a fixed tree that depends on the count alone, not on the thread
   // count. x of any of the three types.
   virtual double sum_of_squares(ConstTensor x) = 0;
-  // total (one f64) += sum_of_squares(x), which nobody waits for.
+  // total (one f64) += sum_of_squares(x); does not wait for the result.
   virtual void add_sum_of_squares(Tensor total, ConstTensor x) = 0;
   // Sum in f64, the same way.
   virtual double sum(ConstTensor x) = 0;
@@ -240,9 +250,6 @@ class Ops {
   // out (bf16) = x (f32), each element rounded up or down so that it is right on average, by random
   // bits that depend on nothing but `bits` and the element's number (kernels/math/stochastic.h).
   virtual void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) = 0;
-  // out = a + b, each of any of the three types. out may be a or b.
-  virtual void add(Tensor out, ConstTensor a, ConstTensor b) = 0;
-  virtual void fill(Tensor out, float value) = 0;
 };
 
 // Runs on `pool`, which must outlive it. The instruction set (avx512, avx2 or the compiler's

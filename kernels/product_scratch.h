@@ -1,7 +1,7 @@
-// What products take of a GPU's memory beside their operands and results: cuBLASLt's workspace, then
-// copies of operands in the product's type. The kernels (kernels/cuda/gemm) take what these
-// functions say, and plans ask them without a GPU. Of a tensor, shape, type and whether it is there
-// are looked at, nothing else. Pure.
+// The GPU memory that products take in addition to operands and results: cuBLASLt's workspace, then
+// copies of operands in the product's type. The kernels (kernels/cuda/gemm) and plans, which need
+// no GPU, ask the same functions. These look at a tensor's shape, its type and whether it is empty.
+// Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace gxp {
 
-// cuBLASLt's, in front of the copies: what NVIDIA advises for Hopper.
+// cuBLASLt's, before the copies: what NVIDIA advises for Hopper.
 inline constexpr size_t kProductWorkspaceBytes = size_t{32} << 20;
-// Of each copy behind it.
+// The alignment of each copy after it.
 inline constexpr size_t kProductCopyAlignment = 256;
 
 // Which copies of a matrix's codes products need: cuBLASLt's have the elements that are multiplied

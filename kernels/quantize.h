@@ -12,9 +12,8 @@
 //   Tail       the last block is filled up with zeros and travels whole.
 //   Not finite a block with a NaN or an infinity decodes to NaN throughout; a value within 1% of
 //              the largest float may decode to an infinity. f16 overflows to infinity at 65520.
-//   Residual   if not null, it is added to x first, and becomes what encoding has lost: x +
-//   residual
-//              - decoded; 0 where that is not finite.
+//   Residual   if not null, it is added to x first, and becomes the loss of encoding:
+//              x + residual - decoded; 0 where that is not finite.
 //   Memory     host; `x`, `residual` and outputs do not overlap. Any alignment of encoded bytes.
 //   Threads    run on the caller's, with the CPU's widest vectors.
 #pragma once

@@ -44,7 +44,7 @@ const float* CpuNorms::sum_blocks(const ConstTensor& dout, const RowBlocks& bloc
   return partial;
 }
 
-void CpuNorms::add_columns(const Tensor& dbias, const ConstTensor& dout) {
+void CpuNorms::bias_backward(Tensor dbias, ConstTensor dout) {
   const size_t columns = dout.shape.columns();
   const RowBlocks blocks(dout.shape.rows());
   const float* partial = sum_blocks(dout, blocks, columns,
@@ -54,9 +54,8 @@ void CpuNorms::add_columns(const Tensor& dbias, const ConstTensor& dout) {
   add_partial_sums(dbias, partial, blocks, {0, columns, columns});
 }
 
-void CpuNorms::layernorm_forward(const Tensor& out, const Tensor& mean, const Tensor& rstd,
-                                 const ConstTensor& x, const ConstTensor& weight,
-                                 const ConstTensor& bias, float eps) {
+void CpuNorms::layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x,
+                                 ConstTensor weight, ConstTensor bias, float eps) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
   const float* const from = matrix_of(x, rows, columns);
@@ -72,9 +71,8 @@ void CpuNorms::layernorm_forward(const Tensor& out, const Tensor& mean, const Te
   layernorm_apply(out, x, mean, rstd, weight, bias);
 }
 
-void CpuNorms::layernorm_apply(const Tensor& out, const ConstTensor& x, const ConstTensor& mean,
-                               const ConstTensor& rstd, const ConstTensor& weight,
-                               const ConstTensor& bias) {
+void CpuNorms::layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
+                               ConstTensor weight, ConstTensor bias) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
   GXP_ASSERT(out.shape.rows() == rows && out.shape.columns() == columns);
@@ -94,10 +92,9 @@ void CpuNorms::layernorm_apply(const Tensor& out, const ConstTensor& x, const Co
   });
 }
 
-void CpuNorms::layernorm_backward(const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
-                                  const ConstTensor& dout, const ConstTensor& x,
-                                  const ConstTensor& mean, const ConstTensor& rstd,
-                                  const ConstTensor& weight) {
+void CpuNorms::layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout,
+                                  ConstTensor x, ConstTensor mean, ConstTensor rstd,
+                                  ConstTensor weight) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
   GXP_ASSERT(dout.shape.rows() == rows && dout.shape.columns() == columns);
@@ -123,8 +120,8 @@ void CpuNorms::layernorm_backward(const Tensor& dx, const Tensor& dweight, const
   add_partial_sums(dbias, partial, blocks, {columns, columns, 2 * columns});
 }
 
-void CpuNorms::rmsnorm_forward(const Tensor& out, const Tensor& rstd, const ConstTensor& x,
-                               const ConstTensor& weight, float eps) {
+void CpuNorms::rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
+                               float eps) {
   const size_t columns = x.shape.columns();
   const float* const from = matrix_of(x, x.shape.rows(), columns);
   float* const rstds = vector_of(rstd, x.shape.rows());
@@ -135,8 +132,7 @@ void CpuNorms::rmsnorm_forward(const Tensor& out, const Tensor& rstd, const Cons
   rmsnorm_apply(out, x, rstd, weight);
 }
 
-void CpuNorms::rmsnorm_apply(const Tensor& out, const ConstTensor& x, const ConstTensor& rstd,
-                             const ConstTensor& weight) {
+void CpuNorms::rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
   GXP_ASSERT(out.shape.rows() == rows && out.shape.columns() == columns);
@@ -153,9 +149,8 @@ void CpuNorms::rmsnorm_apply(const Tensor& out, const ConstTensor& x, const Cons
   });
 }
 
-void CpuNorms::rmsnorm_backward(const Tensor& dx, const Tensor& dweight, const ConstTensor& dout,
-                                const ConstTensor& x, const ConstTensor& rstd,
-                                const ConstTensor& weight) {
+void CpuNorms::rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
+                                ConstTensor rstd, ConstTensor weight) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
   GXP_ASSERT(dout.shape.rows() == rows && dout.shape.columns() == columns);

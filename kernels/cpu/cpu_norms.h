@@ -2,38 +2,32 @@
 // CPU's threads. Names, shapes and formulas are those of ops.h.
 #pragma once
 
-#include "kernels/cpu/convert.h"
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/thread_buffers.h"
-#include "lib/device/thread_pool.h"
-#include "lib/tensor/tensor.h"
+#include "kernels/ops.h"
 
 namespace gxp {
 
 // `pool` outlives it. Sums over rows are made of blocks that depend on the number of rows alone:
 // the same bits for any number of threads.
-class CpuNorms {
+class CpuNorms : public virtual Ops {
  public:
-  CpuNorms(ThreadPool& pool, const RowKernels& kernels, const ConvertKernels& convert)
-      : pool_(pool), kernels_(kernels), convert_(convert), buffers_(pool) {}
+  CpuNorms(ThreadPool& pool, const CpuKernels& kernels)
+      : pool_(pool), kernels_(kernels.rows), convert_(kernels.convert), buffers_(pool) {}
 
-  // Ops::bias_backward.
-  void add_columns(const Tensor& dbias, const ConstTensor& dout);
-  void layernorm_forward(const Tensor& out, const Tensor& mean, const Tensor& rstd,
-                         const ConstTensor& x, const ConstTensor& weight, const ConstTensor& bias,
-                         float eps);
-  void layernorm_apply(const Tensor& out, const ConstTensor& x, const ConstTensor& mean,
-                       const ConstTensor& rstd, const ConstTensor& weight, const ConstTensor& bias);
-  void layernorm_backward(const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
-                          const ConstTensor& dout, const ConstTensor& x, const ConstTensor& mean,
-                          const ConstTensor& rstd, const ConstTensor& weight);
-  void rmsnorm_forward(const Tensor& out, const Tensor& rstd, const ConstTensor& x,
-                       const ConstTensor& weight, float eps);
-  void rmsnorm_apply(const Tensor& out, const ConstTensor& x, const ConstTensor& rstd,
-                     const ConstTensor& weight);
-  void rmsnorm_backward(const Tensor& dx, const Tensor& dweight, const ConstTensor& dout,
-                        const ConstTensor& x, const ConstTensor& rstd, const ConstTensor& weight);
+  void bias_backward(Tensor dbias, ConstTensor dout) override;
+  void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
+                         ConstTensor bias, float eps) override;
+  void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
+                       ConstTensor weight, ConstTensor bias) override;
+  void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
+                          ConstTensor mean, ConstTensor rstd, ConstTensor weight) override;
+  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
+                       float eps) override;
+  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override;
+  void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
+                        ConstTensor rstd, ConstTensor weight) override;
 
  private:
   struct RowBlocks;

@@ -9,14 +9,13 @@
 #include "kernels/cpu/attention/cpu_attention.h"
 #include "kernels/cpu/cpu_float8.h"
 #include "kernels/cpu/cpu_norms.h"
-#include "kernels/cpu/cpu_updates.h"
 #include "kernels/cpu/float_pieces.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/gemm_choice.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/rope_table.h"
 #include "kernels/cpu/thread_buffers.h"
-#include "kernels/ops_of_parts.h"
+#include "kernels/elementwise.h"
 #include "kernels/tensor_data.h"
 #include "lib/base/error.h"
 
@@ -37,19 +36,62 @@ auto positions_of(const AnyTensor& table, size_t positions, size_t columns) {
   return has_table ? matrix_of(table, table.shape.rows(), columns) : nullptr;
 }
 
-class CpuOps final : public OpsOfParts<CpuOps> {
+double* doubles_of(const Tensor& tensor, size_t count) {
+  GXP_ASSERT(tensor.dtype == DType::kF64 && tensor.count() == count);
+  return tensor.data<double>();
+}
+
+// Where pieces of the arrays of an element-wise operation are floats: in L1.
+using Buffers = float[4][kGrain];
+
+// The arrays of an element-wise operation as pieces of floats (float_pieces.h).
+class Elements {
+ public:
+  Elements(const ElementwiseCall& call, const ConvertKernels& kernels) : form_(form_of(call.math)) {
+    for (size_t i = 0; i < form_.written; ++i) {
+      out_[i] = OutPieces(kernels, call.written[i]);
+      in_[i] = InPieces(kernels, call.written[i]);
+    }
+    for (size_t i = form_.written; i < form_.arrays; ++i)
+      in_[i] = InPieces(kernels, call.read[i - form_.written]);
+  }
+  [[nodiscard]] bool need_buffers() const {
+    return std::ranges::any_of(in_, [](const InPieces& in) { return in.needs_buffer(); });
+  }
+  // Elements [begin, begin + count) of each array: those that are read, and places for the others.
+  std::array<float*, 4> read(size_t begin, size_t count, Buffers& buffers) const {
+    std::array<float*, 4> places{};
+    for (size_t i = 0; i < form_.arrays; ++i) {
+      const bool is_written = i < form_.written;
+      if (is_written) places[i] = out_[i].place(begin, buffers[i]);
+      if (i < form_.first_read) continue;
+      const float* const values = in_[i].read(begin, count, buffers[i]);
+      if (!is_written) places[i] = const_cast<float*>(values);  // the kernel only reads them
+    }
+    return places;
+  }
+  void finish(size_t begin, size_t count, const Buffers& buffers) const {
+    for (size_t i = 0; i < form_.written; ++i) out_[i].finish(begin, count, buffers[i]);
+  }
+
+ private:
+  ElementwiseForm form_;
+  std::array<OutPieces, 4> out_;
+  std::array<InPieces, 4> in_;
+};
+
+class CpuOps final : public CpuNorms, public CpuAttention {
  public:
   CpuOps(ThreadPool& pool, Isa isa, const GemmKernels& products)
-      : pool_(pool),
+      : CpuNorms(pool, cpu_kernels(isa)),
+        CpuAttention(pool, cpu_kernels(isa).attention),
+        pool_(pool),
         products_(products.description),
         kernels_(cpu_kernels(isa)),
         gemm_(pool, products),
         left_(pool, kernels_.float8, kernels_.convert),
         right_(pool, kernels_.float8, kernels_.convert),
-        buffers_(pool),
-        norms_(pool, kernels_.rows, kernels_.convert),
-        attention_(pool, kernels_.attention),
-        updates_(pool, kernels_.elementwise, kernels_.convert) {}
+        buffers_(pool) {}
 
   [[nodiscard]] std::string description() const override {
     const int threads = pool_.thread_count();
@@ -89,69 +131,40 @@ class CpuOps final : public OpsOfParts<CpuOps> {
     gemm_.run(args);
   }
 
-  void bias_backward(Tensor dbias, ConstTensor dout) override { norms_.add_columns(dbias, dout); }
-
-  void gelu_forward(Tensor out, ConstTensor x) override {
-    GXP_ASSERT(out.count() == x.count());
-    const InPieces from(kernels_.convert, x);
-    const OutPieces to(kernels_.convert, out);
-    for_pieces(x.count(), [&](size_t at, size_t count, Buffers& buffers) {
-      kernels_.elementwise.gelu_forward(to.place(at, buffers[0]), from.read(at, count, buffers[1]),
-                                        count);
-      to.finish(at, count, buffers[0]);
-    });
-  }
-
-  void gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x) override {
-    GXP_ASSERT(dx.count() == x.count() && activated.count() == x.count());
-    GXP_ASSERT(dout.count() == x.count());
-    const InPieces from(kernels_.convert, x);
-    const InPieces upstream(kernels_.convert, dout);
-    const OutPieces gradient(kernels_.convert, dx);
-    const OutPieces value(kernels_.convert, activated);
-    for_pieces(x.count(), [&](size_t at, size_t count, Buffers& buffers) {
-      const float* const inputs = from.read(at, count, buffers[0]);
-      const float* const gradients = upstream.read(at, count, buffers[1]);
-      kernels_.elementwise.gelu_backward(gradient.place(at, buffers[2]),
-                                         value.place(at, buffers[3]), gradients, inputs, count);
-      gradient.finish(at, count, buffers[2]);
-      value.finish(at, count, buffers[3]);
-    });
-  }
-
-  void swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up) override {
-    GXP_ASSERT(gate.count() == out.count() && up.count() == out.count());
-    const InPieces gates(kernels_.convert, gate);
-    const InPieces ups(kernels_.convert, up);
-    const OutPieces to(kernels_.convert, out);
-    for_pieces(out.count(), [&](size_t at, size_t count, Buffers& buffers) {
-      kernels_.elementwise.swiglu_forward(to.place(at, buffers[0]),
-                                          gates.read(at, count, buffers[1]),
-                                          ups.read(at, count, buffers[2]), count);
-      to.finish(at, count, buffers[0]);
-    });
-  }
-
-  void swiglu_backward(Tensor dout, Tensor gate, Tensor up) override {
-    const std::array<Tensor, 3> tensors = {dout, gate, up};
-    for (const Tensor& tensor : tensors) GXP_ASSERT(tensor.count() == dout.count());
-    for_pieces(dout.count(), [&](size_t at, size_t count, Buffers& buffers) {
-      std::array<float*, 3> pieces{};
-      for (size_t i = 0; i < 3; ++i) {
-        InPieces(kernels_.convert, tensors[i]).read(at, count, buffers[i]);
-        pieces[i] = OutPieces(kernels_.convert, tensors[i]).place(at, buffers[i]);
+  void apply(const ElementwiseCall& call) override {
+    const Elements elements(call, kernels_.convert);
+    const auto kernel = kernels_.elementwise.apply[call.math.index()];
+    const void* const settings =
+        std::visit([](const auto& math) -> const void* { return &math; }, call.math);
+    pool_.parallel_for(call.count(), kGrain, [&](size_t begin, size_t end) {
+      alignas(64) Buffers buffers;
+      const size_t piece = elements.need_buffers() ? kGrain : end - begin;
+      for (size_t at = begin; at < end; at += piece) {
+        const size_t count = std::min(piece, end - at);
+        kernel(elements.read(at, count, buffers).data(), count, settings);
+        elements.finish(at, count, buffers);
       }
-      kernels_.elementwise.swiglu_backward(pieces[0], pieces[1], pieces[2], count);
-      for (size_t i = 0; i < 3; ++i)
-        OutPieces(kernels_.convert, tensors[i]).finish(at, count, buffers[i]);
     });
   }
 
-  void rope_forward(Tensor x, int head_size, double theta) override {
-    rotate(x, head_size, theta, 1.0f);
-  }
-  void rope_backward(Tensor dx, int head_size, double theta) override {
-    rotate(dx, head_size, theta, -1.0f);
+  void rotate(Tensor x, int head_size, double theta, float direction) override {
+    GXP_ASSERT(x.shape.rank() == 3 && head_size > 0 && head_size % 2 == 0);
+    const size_t positions = x.shape[1];
+    const size_t columns = x.shape.columns();
+    const size_t heads = columns / static_cast<size_t>(head_size);
+    GXP_ASSERT(heads * static_cast<size_t>(head_size) == columns);
+    const InPieces from(kernels_.convert, x);
+    const OutPieces to(kernels_.convert, x);
+    rope_.prepare(positions, static_cast<size_t>(head_size), theta);
+    buffers_.parallel_for(x.shape.rows(), columns, [&](size_t begin, size_t end, float* buffer) {
+      for (size_t row = begin; row < end; ++row) {
+        Rotation rotation = rope_.at(row % positions);
+        rotation.direction = direction;
+        from.read(row * columns, columns, buffer);
+        kernels_.rows.rotate(to.place(row * columns, buffer), heads, rotation);
+        to.finish(row * columns, columns, buffer);
+      }
+    });
   }
 
   void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
@@ -255,16 +268,55 @@ class CpuOps final : public OpsOfParts<CpuOps> {
   }
   double sum(ConstTensor x) override { return sum_blocks(x, kernels_.elementwise.sum); }
 
+  void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) override {
+    const size_t rows = x.shape.rows();
+    const size_t columns = x.shape.columns();
+    const float* const from = matrix_of(x, rows, columns);
+    if (of_rows.memory.data != nullptr) {
+      double* const sums = doubles_of(of_rows, rows);
+      pool_.parallel_for(rows, 1, [&](size_t begin, size_t end) {
+        for (size_t row = begin; row < end; ++row)
+          sums[row] = kernels_.elementwise.sum_of_squares(from + row * columns, columns);
+      });
+    }
+    if (of_columns.memory.data == nullptr) return;
+    double* const sums = doubles_of(of_columns, columns);
+    pool_.parallel_for(columns, kLineFloats, [&](size_t begin, size_t end) {
+      std::fill(sums + begin, sums + end, 0.0);
+      for (size_t row = 0; row < rows; ++row)
+        kernels_.elementwise.add_squares(sums + begin, from + row * columns + begin, end - begin);
+    });
+  }
+
+  void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
+                              ConstTensor columns) override {
+    const size_t height = x.shape.rows();
+    const size_t width = x.shape.columns();
+    const float* const from = matrix_of(x, height, width);
+    const float* const by_row = vector_of(rows, height);
+    const float* const by_column = vector_of(columns, width);
+    float* const to = matrix_of(out, height, width);
+    pool_.parallel_for(height, 1, [&](size_t begin, size_t end) {
+      for (size_t row = begin; row < end; ++row)
+        kernels_.elementwise.scale(to + row * width, from + row * width, by_column, by_row[row],
+                                   width);
+    });
+  }
+
   void convert(Tensor out, ConstTensor x) override {
     GXP_ASSERT(out.count() == x.count());
     const InPieces from(kernels_.convert, x);
     const OutPieces to(kernels_.convert, out);
-    for_pieces(x.count(), [&](size_t at, size_t count, Buffers& buffers) {
-      const float* const values = from.read(at, count, buffers[0]);
-      if (to.needs_buffer())
-        to.finish(at, count, values);
-      else
-        std::copy_n(values, count, to.place(at, nullptr));
+    pool_.parallel_for(x.count(), kGrain, [&](size_t begin, size_t end) {
+      alignas(64) float buffer[kGrain];
+      for (size_t at = begin; at < end; at += kGrain) {
+        const size_t count = std::min(kGrain, end - at);
+        const float* const values = from.read(at, count, buffer);
+        if (to.needs_buffer())
+          to.finish(at, count, values);
+        else
+          std::copy_n(values, count, to.place(at, nullptr));
+      }
     });
   }
 
@@ -284,65 +336,10 @@ class CpuOps final : public OpsOfParts<CpuOps> {
     });
   }
 
-  void add(Tensor out, ConstTensor a, ConstTensor b) override {
-    GXP_ASSERT(out.count() == a.count() && out.count() == b.count());
-    const InPieces left(kernels_.convert, a);
-    const InPieces right(kernels_.convert, b);
-    const OutPieces to(kernels_.convert, out);
-    for_pieces(out.count(), [&](size_t at, size_t count, Buffers& buffers) {
-      const float* const x = left.read(at, count, buffers[0]);
-      const float* const y = right.read(at, count, buffers[1]);
-      float* const sums = to.place(at, buffers[2]);
-      for (size_t i = 0; i < count; ++i) sums[i] = x[i] + y[i];
-      to.finish(at, count, sums);
-    });
-  }
-
-  void fill(Tensor out, float value) override {
-    float* to = vector_of(out, out.count());
-    pool_.parallel_for(out.count(), kGrain,
-                       [&](size_t begin, size_t end) { std::fill(to + begin, to + end, value); });
-  }
-
  private:
-  friend class OpsOfParts<CpuOps>;
-
-  // Where pieces of halves are floats: in L1.
-  using Buffers = float[4][kGrain];
-
-  // body(begin, count, buffers) for pieces of [0, count), on all threads.
-  template <class Body>
-  void for_pieces(size_t count, const Body& body) {
-    pool_.parallel_for(count, kGrain, [&](size_t begin, size_t end) {
-      alignas(64) Buffers buffers;
-      for (size_t at = begin; at < end; at += kGrain) body(at, std::min(kGrain, end - at), buffers);
-    });
-  }
-
   static const void* data_of(const ConstTensor& matrix, size_t rows) {
     GXP_ASSERT(matrix.shape.rows() == rows && matrix.memory.space == MemorySpace::kHost);
     return matrix.memory.data;
-  }
-
-  // `direction` is 1 or -1.
-  void rotate(const Tensor& x, int head_size, double theta, float direction) {
-    GXP_ASSERT(x.shape.rank() == 3 && head_size > 0 && head_size % 2 == 0);
-    const size_t positions = x.shape[1];
-    const size_t columns = x.shape.columns();
-    const size_t heads = columns / static_cast<size_t>(head_size);
-    GXP_ASSERT(heads * static_cast<size_t>(head_size) == columns);
-    const InPieces from(kernels_.convert, x);
-    const OutPieces to(kernels_.convert, x);
-    rope_.prepare(positions, static_cast<size_t>(head_size), theta);
-    buffers_.parallel_for(x.shape.rows(), columns, [&](size_t begin, size_t end, float* buffer) {
-      for (size_t row = begin; row < end; ++row) {
-        Rotation rotation = rope_.at(row % positions);
-        rotation.direction = direction;
-        from.read(row * columns, columns, buffer);
-        kernels_.rows.rotate(to.place(row * columns, buffer), heads, rotation);
-        to.finish(row * columns, columns, buffer);
-      }
-    });
   }
 
   double sum_blocks(const ConstTensor& x, double (*sum_block)(const float*, size_t)) {
@@ -369,9 +366,6 @@ class CpuOps final : public OpsOfParts<CpuOps> {
   CpuFloat8 left_, right_;  // operands of products
   ThreadBuffers buffers_;
   Scratch bias_;
-  CpuNorms norms_;
-  CpuAttention attention_;
-  CpuUpdates updates_;
   RopeTable rope_;
   std::vector<double> block_sums_;
 };

@@ -1,13 +1,13 @@
 // The CPU's instruction sets that kernels are compiled for, and the choice among them at run time.
 //
-// How one source serves all of them: a family of kernels (gemm, rows, ...) is written once in
-// FAMILY.inc with the generic vector types of kernels/cpu/vec.inc. FAMILY_avx512.cc and
-// FAMILY_avx2.cc include every standard header first, then switch the target with `#pragma GCC
-// target`, then include FAMILY.inc inside their own namespace; FAMILY_baseline.cc does the same
-// without a pragma (SSE2 on x86-64, NEON on arm64). The pragma, not a compiler flag: with a flag,
-// inline functions of the standard library could be compiled for AVX-512 and then be the copy that
-// the linker keeps for everybody. For bf16 products alone there are units with more instructions,
-// gemm_avx512_bf16.cc and gemm_amx.cc; gemm_choice.h says where they are used.
+// One source serves all of them: kernels are written with the generic vector types of vec.inc, in
+// .inc files. kernels_avx512.cc and kernels_avx2.cc include every standard header first, switch the
+// target with `#pragma GCC target`, and then include kernels.inc, which puts all families in the
+// namespace of the instruction set; kernels_baseline.cc does the same without a pragma (SSE2 on
+// x86-64, NEON on arm64). The pragma, not a compiler flag: with a flag, inline functions of the
+// standard library could be compiled for AVX-512 and then be the copy that the linker keeps for
+// everybody. gemm_*.cc do the same for matrix products; for bf16 there are units with more
+// instructions, gemm_avx512_bf16.cc and gemm_amx.cc, which gemm_choice.h chooses.
 #pragma once
 
 #include <string>

@@ -38,7 +38,7 @@ struct RmsNormGradients {
   size_t columns;
 };
 
-// Of one position: head_size / 2 pairs. A positive `direction` is forward, a negative one backward.
+// The rotation of one position: head_size / 2 pairs. A positive `direction` is forward, a negative one backward.
 struct Rotation {
   const float* cosines;
   const float* sines;

@@ -1,5 +1,4 @@
-// Arrays in a GPU's memory whose element type is known at run time: what crosses the border between
-// g++ and nvcc, which does not compile fmt's format strings.
+// Arrays in a GPU's memory whose element type is known at run time.
 #pragma once
 
 #include "lib/base/dtype.h"

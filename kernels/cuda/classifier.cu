@@ -4,14 +4,22 @@
 #include <cmath>
 #include <type_traits>
 
-#include "kernels/cuda/classifier_launch.h"
+#include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/typed.cuh"
 #include "kernels/math/softmax.h"
+#include "lib/device/cuda_check.h"
 
 namespace gxp {
 namespace {
+
+struct Targets {
+  size_t rows, columns;
+  const int32_t* targets;  // (rows)
+  float* losses;           // (rows); NaN where the target lies beyond the columns
+  int* outside;            // becomes 1 where one does
+};
 
 // body(i, n), n an integral constant: elements [i, i + n) of the row. Groups of four are read where
 // they lie so, whatever the row begins with: a row of an odd number of halves does not lie in
@@ -76,7 +84,7 @@ __device__ void clear_row(T* row, size_t columns) {
 }
 
 // A row without a loss: its target is negative, or lies outside.
-__device__ void store_no_loss(const CudaTargets& rows, bool lies_outside) {
+__device__ void store_no_loss(const Targets& rows, bool lies_outside) {
   if (threadIdx.x != 0) return;
   if (lies_outside) *rows.outside = 1;
   rows.losses[blockIdx.x] = lies_outside ? nanf("") : 0.0f;
@@ -84,8 +92,7 @@ __device__ void store_no_loss(const CudaTargets& rows, bool lies_outside) {
 
 // T: const where there is no gradient.
 template <class T>
-__global__ void __launch_bounds__(1024)
-    classifier_kernel(CudaTargets rows, T* logits, float scale) {
+__global__ void __launch_bounds__(1024) classifier_kernel(Targets rows, T* logits, float scale) {
   const int32_t target = rows.targets[blockIdx.x];
   T* const row = logits + blockIdx.x * rows.columns;
   const bool lies_outside = target >= 0 && size_t(target) >= rows.columns;
@@ -101,28 +108,32 @@ __global__ void __launch_bounds__(1024)
     store_gradient(row, rows.columns, whole, size_t(target), scale);
 }
 
-template <class T>
-cudaError_t launch(cudaStream_t stream, const CudaTargets& rows, T* logits, float scale) {
-  if (rows.rows == 0) return cudaSuccess;
-  const auto config =
-      config_of(stream, dim3(unsigned(rows.rows)), dim3(whole_warps((rows.columns + 3) / 4, 1024)));
-  return cudaLaunchKernelEx(&config, classifier_kernel<T>, rows, logits, scale);
+// `Logits`: Tensor, or ConstTensor where there is no gradient.
+template <class Logits>
+void launch(CudaQueue& queue, const Logits& logits, const Tensor& losses,
+            const ConstTensor& targets, float scale) {
+  const Targets rows = {logits.shape.rows(), logits.shape.columns(),
+                        cuda_indices(targets, logits.shape.rows()),
+                        cuda_vector<float>(losses, logits.shape.rows()), queue.outside_flag()};
+  if (rows.rows == 0) return;
+  const auto config = config_of(queue.stream(), dim3(unsigned(rows.rows)),
+                                dim3(whole_warps((rows.columns + 3) / 4, 1024)));
+  const cudaError_t result = with_element(logits.dtype, [&](auto element) {
+    auto* const data = elements<decltype(element)>(array_of(logits));
+    return cudaLaunchKernelEx(&config, classifier_kernel<std::remove_pointer_t<decltype(data)>>,
+                              rows, data, scale);
+  });
+  check_cuda(result, "launch classifier");
 }
 
 }  // namespace
 
-cudaError_t launch_classifier(cudaStream_t stream, const CudaTargets& rows, CudaArray logits,
-                              float scale) {
-  return with_element(logits.type, [&](auto element) {
-    return launch(stream, rows, elements<decltype(element)>(logits), scale);
-  });
+void CudaTokens::classifier(Tensor logits, Tensor losses, ConstTensor targets, float scale) {
+  launch(queue_, logits, losses, targets, scale);
 }
 
-cudaError_t launch_classifier_loss(cudaStream_t stream, const CudaTargets& rows,
-                                   ConstCudaArray logits) {
-  return with_element(logits.type, [&](auto element) {
-    return launch(stream, rows, elements<decltype(element)>(logits), 0.0f);
-  });
+void CudaTokens::classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) {
+  launch(queue_, logits, losses, targets, 0.0f);
 }
 
 }  // namespace gxp

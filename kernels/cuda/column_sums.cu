@@ -1,7 +1,8 @@
 // Sums over the rows of a matrix, in two stages: of blocks of rows, then of the blocks.
+#include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
-#include "kernels/cuda/norms_launch.h"
 #include "kernels/cuda/typed.cuh"
+#include "lib/device/cuda_check.h"
 
 namespace gxp {
 namespace {
@@ -55,8 +56,6 @@ cudaError_t launch(cudaStream_t stream, size_t blocks, const Columns<T>& matrix)
   return cudaLaunchKernelEx(&config, column_sums_kernel<N, T>, matrix);
 }
 
-}  // namespace
-
 // Eight blocks of threads for each of an H100's multiprocessors, where there are rows enough.
 size_t column_sum_blocks(size_t rows, size_t columns) {
   constexpr size_t kRowsPerBlock = 64;
@@ -66,21 +65,29 @@ size_t column_sum_blocks(size_t rows, size_t columns) {
   return std::clamp(rows / kRowsPerBlock, size_t{1}, most);
 }
 
-cudaError_t launch_partial_columns(cudaStream_t stream, size_t rows, size_t columns, float* partial,
-                                   ConstCudaArray x) {
+}  // namespace
+
+void CudaNorms::bias_backward(Tensor dbias, ConstTensor dout) {
+  const size_t rows = dout.shape.rows();
+  const size_t columns = dout.shape.columns();
   const size_t blocks = column_sum_blocks(rows, columns);
-  return with_element(x.type, [&](auto element) {
+  auto* const partial = queue_.scratch_of<float>(blocks * columns);
+  const cudaError_t result = with_element(dout.dtype, [&](auto element) {
     using T = decltype(element);
-    const Columns<T> matrix{rows, columns, columns, partial, elements<T>(x), false};
+    const Columns<T> matrix{rows, columns, columns, partial, elements<T>(array_of(dout)), false};
     const bool in_fours = columns % 4 == 0 && lie_in_fours(matrix.x);
-    return in_fours ? launch<4>(stream, blocks, matrix) : launch<1>(stream, blocks, matrix);
+    return in_fours ? launch<4>(queue_.stream(), blocks, matrix)
+                    : launch<1>(queue_.stream(), blocks, matrix);
   });
+  check_cuda(result, "launch bias_backward");
+  add_columns(queue_, blocks, columns, columns, cuda_vector<float>(dbias, columns), partial);
 }
 
 // One column a thread: there are few rows, and so more blocks share them.
-cudaError_t launch_add_columns(cudaStream_t stream, size_t rows, size_t columns, size_t stride,
-                               float* out, const float* partial) {
-  return launch<1>(stream, 1, Columns<float>{rows, columns, stride, out, partial, true});
+void add_columns(const CudaQueue& queue, size_t rows, size_t columns, size_t stride, float* out,
+                 const float* partial) {
+  const Columns<float> matrix{rows, columns, stride, out, partial, true};
+  check_cuda(launch<1>(queue.stream(), 1, matrix), "launch add_columns");
 }
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-// Where the operations of one CudaOps are queued, and what they share.
+// The stream on which one CudaOps queues its operations, and the memory that they share.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,16 +13,17 @@
 
 namespace gxp {
 
-// Both outlive it. One thread at a time, which the stream's GPU becomes current for.
+// The stream and the device outlive it. One thread at a time, whose current GPU becomes the
+// stream's.
 class CudaQueue {
  public:
   CudaQueue(Stream& stream, Device& device) : stream_(stream), device_(device) {}
 
   // Makes the stream's GPU current.
   cudaStream_t stream() const;
-  // "NVIDIA H100 80GB HBM3, ...": what its device says of itself, but which one it is.
+  // "NVIDIA H100 80GB HBM3, ...": the device's description without its number.
   [[nodiscard]] std::string gpu_name() const;
-  // Memory of the GPU for the kernels of one operation; what was there before is lost. Aligned to
+  // Memory of the GPU for the kernels of one operation; its earlier content is lost. Aligned to
   // 256 bytes. Waits for the stream where it must grow.
   std::byte* scratch(size_t bytes);
   template <class T>
@@ -37,7 +38,7 @@ class CudaQueue {
   // In the GPU's memory, 0 at first: a kernel that is given an index outside of its table reads and
   // writes nothing there, and stores 1.
   int* outside_flag();
-  // A copy of `host` in the GPU's memory, for what is queued from now on. Waits for what was.
+  // A copy of `host` in the GPU's memory, for operations queued from now on. Waits for earlier ones.
   Buffer upload(const std::vector<float>& host);
 
  private:
@@ -47,7 +48,7 @@ class CudaQueue {
   Buffer outside_;
 };
 
-// Of a tensor in a GPU's memory; an empty one (memory.data == nullptr) is null.
+// The array of a tensor in a GPU's memory; that of an empty one (memory.data == nullptr) is null.
 inline CudaArray array_of(const Tensor& tensor) {
   GXP_ASSERT(tensor.memory.data == nullptr || tensor.memory.space == MemorySpace::kCuda);
   return {tensor.memory.data, tensor.dtype};
@@ -73,6 +74,11 @@ template <class T, class AnyTensor>
 auto* cuda_vector_or_null(const AnyTensor& tensor, size_t count) {
   using Pointer = decltype(cuda_vector<T>(tensor, count));
   return tensor.memory.data == nullptr ? Pointer(nullptr) : cuda_vector<T>(tensor, count);
+}
+
+inline const int32_t* cuda_indices(const ConstTensor& tensor, size_t count) {
+  GXP_ASSERT(tensor.dtype == DType::kI32);
+  return cuda_vector<int32_t>(tensor, count);
 }
 
 }  // namespace gxp

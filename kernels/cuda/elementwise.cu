@@ -1,82 +1,80 @@
-#include "kernels/cuda/elementwise_launch.h"
+#include "kernels/elementwise.h"
 
+#include <tuple>
+#include <utility>
+
+#include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
 #include "kernels/cuda/typed.cuh"
-#include "kernels/math/gelu.h"
-#include "kernels/math/silu.h"
 #include "kernels/math/stochastic.h"
+#include "lib/device/cuda_check.h"
 
 namespace gxp {
 namespace {
 
-template <class T>
-struct GeluForward {
-  T* out;
-  const T* x;
-  template <int N>
-  __device__ void run(size_t i) const {
-    Floats<N> at = load<N>(x + i);
-    for (int j = 0; j < N; ++j) at.at[j] = gelu(at.at[j]);
-    store(out + i, at);
-  }
-};
+template <class Math>
+using ArraysOf = std::array<void*, Math::kForm.arrays>;
 
-template <class T>
-struct GeluBackward {
-  T* dx;
-  T* activated;
-  const T* dout;
-  const T* x;
+// One operation of kernels/math/elementwise.h, whose arrays have elements of types T.
+template <class Math, class... T>
+struct Elementwise {
+  Math math;
+  void* arrays[sizeof...(T)];
   template <int N>
-  __device__ void run(size_t i) const {
-    Floats<N> value = load<N>(x + i);
-    Floats<N> gradient = load<N>(dout + i);
+  __device__ void run(size_t at) const {
+    run<N>(at, std::index_sequence_for<T...>());
+  }
+  template <int N, size_t... i>
+  __device__ __forceinline__ void run(size_t at, std::index_sequence<i...>) const {
+    Floats<N> values[] = {read<N, i, T>(at)...};
     for (int j = 0; j < N; ++j) {
-      const auto at = gelu_and_slope(value.at[j]);
-      gradient.at[j] *= at.slope;
-      value.at[j] = at.value;
+      float element[] = {values[i].at[j]...};
+      math(element);
+      ((values[i].at[j] = element[i]), ...);
     }
-    store(dx + i, gradient);
-    store(activated + i, value);
+    (write<N, i, T>(at, values[i]), ...);
+  }
+  template <int N, size_t i, class Element>
+  __device__ __forceinline__ Floats<N> read(size_t at) const {
+    if constexpr (i < Math::kForm.first_read)
+      return {};
+    else
+      return load<N>(static_cast<const Element*>(arrays[i]) + at);
+  }
+  template <int N, size_t i, class Element>
+  __device__ __forceinline__ void write(size_t at, const Floats<N>& values) const {
+    if constexpr (i < Math::kForm.written) store(static_cast<Element*>(arrays[i]) + at, values);
   }
 };
 
-template <class T>
-struct SwigluForward {
-  T* out;
-  const T* gate;
-  const T* up;
-  template <int N>
-  __device__ void run(size_t i) const {
-    Floats<N> at = load<N>(gate + i);
-    const Floats<N> factor = load<N>(up + i);
-    for (int j = 0; j < N; ++j) at.at[j] = silu(at.at[j]) * factor.at[j];
-    store(out + i, at);
-  }
-};
+template <class Math, class... T, size_t... i>
+cudaError_t launch(cudaStream_t stream, size_t count, const Math& math,
+                   const ArraysOf<Math>& arrays, std::index_sequence<i...>) {
+  return for_each(stream, count, lie_in_fours(static_cast<const T*>(arrays[i])...),
+                  Elementwise<Math, T...>{math, {arrays[i]...}});
+}
 
-template <class T>
-struct SwigluBackward {
-  T* dout;
-  T* gate;
-  T* up;
-  template <int N>
-  __device__ void run(size_t i) const {
-    Floats<N> upstream = load<N>(dout + i);
-    Floats<N> gates = load<N>(gate + i);
-    Floats<N> factors = load<N>(up + i);
-    for (int j = 0; j < N; ++j) {
-      const auto at = silu_and_slope(gates.at[j]);
-      const float gradient = upstream.at[j];
-      upstream.at[j] = at.value * factors.at[j];
-      gates.at[j] = gradient * factors.at[j] * at.slope;
-      factors.at[j] = gradient * at.value;
-    }
-    store(dout + i, upstream);
-    store(gate + i, gates);
-    store(up + i, factors);
+// With the types T of the first arrays known.
+template <class Math, class... T>
+cudaError_t launch_typed(cudaStream_t stream, const Math& math, const ElementwiseCall& call,
+                         const ArraysOf<Math>& arrays) {
+  constexpr ElementwiseForm kForm = Math::kForm;
+  constexpr size_t kKnown = sizeof...(T);
+  if constexpr (kKnown == kForm.arrays) {
+    return launch<Math, T...>(stream, call.count(), math, arrays, std::index_sequence_for<T...>());
+  } else if constexpr (kForm.types == ElementTypes::kOne && kKnown > 0) {
+    using First = std::tuple_element_t<0, std::tuple<T...>>;
+    return launch_typed<Math, T..., First>(stream, math, call, arrays);
+  } else if constexpr (kForm.types == ElementTypes::kGradient && kKnown + 1 < kForm.arrays) {
+    return launch_typed<Math, T..., float>(stream, math, call, arrays);
+  } else {
+    const DType type = kKnown < kForm.written ? call.written[kKnown].dtype
+                                              : call.read[kKnown - kForm.written].dtype;
+    return with_element(type, [&](auto element) {
+      return launch_typed<Math, T..., decltype(element)>(stream, math, call, arrays);
+    });
   }
-};
+}
 
 template <class To, class From>
 struct Convert {
@@ -85,20 +83,6 @@ struct Convert {
   template <int N>
   __device__ void run(size_t i) const {
     store(out + i, load<N>(x + i));
-  }
-};
-
-template <class To, class A, class B>
-struct Sum {
-  To* out;
-  const A* a;
-  const B* b;
-  template <int N>
-  __device__ void run(size_t i) const {
-    Floats<N> sum = load<N>(a + i);
-    const Floats<N> other = load<N>(b + i);
-    for (int j = 0; j < N; ++j) sum.at[j] += other.at[j];
-    store(out + i, sum);
   }
 };
 
@@ -130,101 +114,76 @@ struct RoundStochastically {
   }
 };
 
-struct Fill {
+struct Scale {
   float* out;
-  float value;
+  const float* x;
+  const float* by_row;
+  const float* by_column;
+  size_t columns;
   template <int N>
   __device__ void run(size_t i) const {
-    Floats<N> all;
-    for (int j = 0; j < N; ++j) all.at[j] = value;
-    store(out + i, all);
+    Floats<N> at = load<N>(x + i);
+    for (int j = 0; j < N; ++j)
+      at.at[j] *= by_column[(i + size_t(j)) % columns] * by_row[(i + size_t(j)) / columns];
+    store(out + i, at);
   }
 };
 
 }  // namespace
 
-cudaError_t launch_gelu_forward(cudaStream_t stream, size_t count, CudaArray out,
-                                ConstCudaArray x) {
-  return with_element(x.type, [&](auto element) {
-    using T = decltype(element);
-    const GeluForward<T> body{elements<T>(out), elements<T>(x)};
-    return for_each(stream, count, lie_in_fours(body.out, body.x), body);
-  });
+void CudaElementwise::apply(const ElementwiseCall& call) {
+  const cudaError_t result = std::visit(
+      [&]<class Math>(const Math& math) {
+        ArraysOf<Math> arrays;
+        for (size_t i = 0; i < arrays.size(); ++i)
+          arrays[i] = i < Math::kForm.written
+                          ? array_of(call.written[i]).data
+                          : const_cast<void*>(array_of(call.read[i - Math::kForm.written]).data);
+        return launch_typed(queue_.stream(), math, call, arrays);
+      },
+      call.math);
+  check_cuda(result, "launch an element-wise operation");
 }
 
-cudaError_t launch_gelu_backward(cudaStream_t stream, size_t count, CudaArray dx,
-                                 CudaArray activated, ConstCudaArray dout, ConstCudaArray x) {
-  return with_element(x.type, [&](auto element) {
-    using T = decltype(element);
-    const GeluBackward<T> body{elements<T>(dx), elements<T>(activated), elements<T>(dout),
-                               elements<T>(x)};
-    const bool in_fours = lie_in_fours(body.dx, body.activated, body.dout, body.x);
-    return for_each(stream, count, in_fours, body);
-  });
-}
-
-cudaError_t launch_swiglu_forward(cudaStream_t stream, size_t count, CudaArray out,
-                                  ConstCudaArray gate, ConstCudaArray up) {
-  return with_element(out.type, [&](auto element) {
-    using T = decltype(element);
-    const SwigluForward<T> body{elements<T>(out), elements<T>(gate), elements<T>(up)};
-    const bool in_fours = lie_in_fours(body.out, body.gate, body.up);
-    return for_each(stream, count, in_fours, body);
-  });
-}
-
-cudaError_t launch_swiglu_backward(cudaStream_t stream, size_t count, CudaArray dout,
-                                   CudaArray gate, CudaArray up) {
-  return with_element(dout.type, [&](auto element) {
-    using T = decltype(element);
-    const SwigluBackward<T> body{elements<T>(dout), elements<T>(gate), elements<T>(up)};
-    const bool in_fours = lie_in_fours(body.dout, body.gate, body.up);
-    return for_each(stream, count, in_fours, body);
-  });
-}
-
-cudaError_t launch_convert(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray x) {
-  return with_element(out.type, [&](auto to) {
-    return with_element(x.type, [&](auto from) {
-      const Convert<decltype(to), decltype(from)> body{elements<decltype(to)>(out),
-                                                       elements<decltype(from)>(x)};
-      return for_each(stream, count, lie_in_fours(body.out, body.x), body);
+void CudaElementwise::convert(Tensor out, ConstTensor x) {
+  GXP_ASSERT(out.count() == x.count());
+  const cudaError_t result = with_element(out.dtype, [&](auto to) {
+    return with_element(x.dtype, [&](auto from) {
+      const Convert<decltype(to), decltype(from)> body{elements<decltype(to)>(array_of(out)),
+                                                       elements<decltype(from)>(array_of(x))};
+      return for_each(queue_.stream(), x.count(), lie_in_fours(body.out, body.x), body);
     });
   });
+  check_cuda(result, "launch convert");
 }
 
-cudaError_t launch_add_row(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray row,
-                           size_t columns) {
-  return with_element(out.type, [&](auto to) {
+void CudaElementwise::round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) {
+  GXP_ASSERT(out.dtype == DType::kBF16 && out.count() == x.count());
+  const RoundStochastically body{elements<Bf16>(array_of(out)), cuda_vector<float>(x, x.count()),
+                                 bits};
+  check_cuda(for_each(queue_.stream(), x.count(), true, body), "launch round_stochastically");
+}
+
+void CudaElementwise::scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
+                                             ConstTensor columns) {
+  const size_t height = x.shape.rows();
+  const size_t width = x.shape.columns();
+  const Scale body{cuda_vector<float>(out, height * width), cuda_vector<float>(x, height * width),
+                   cuda_vector<float>(rows, height), cuda_vector<float>(columns, width), width};
+  check_cuda(for_each(queue_.stream(), height * width, lie_in_fours(body.out, body.x), body),
+             "launch scale_rows_and_columns");
+}
+
+void add_row(const CudaQueue& queue, CudaArray out, ConstCudaArray row, size_t rows,
+             size_t columns) {
+  const cudaError_t result = with_element(out.type, [&](auto to) {
     return with_element(row.type, [&](auto from) {
       const AddRow<decltype(to), decltype(from)> body{elements<decltype(to)>(out),
                                                       elements<decltype(from)>(row), columns};
-      return for_each(stream, count, lie_in_fours(body.out), body);
+      return for_each(queue.stream(), rows * columns, lie_in_fours(body.out), body);
     });
   });
-}
-
-cudaError_t launch_add(cudaStream_t stream, size_t count, CudaArray out, ConstCudaArray a,
-                       ConstCudaArray b) {
-  return with_element(out.type, [&](auto to) {
-    return with_element(a.type, [&](auto left) {
-      return with_element(b.type, [&](auto right) {
-        const Sum<decltype(to), decltype(left), decltype(right)> body{
-            elements<decltype(to)>(out), elements<decltype(left)>(a), elements<decltype(right)>(b)};
-        const bool in_fours = lie_in_fours(body.out, body.a, body.b);
-        return for_each(stream, count, in_fours, body);
-      });
-    });
-  });
-}
-
-cudaError_t launch_round_stochastically(cudaStream_t stream, size_t count, void* out,
-                                        const float* x, const RandomBits& bits) {
-  return for_each(stream, count, true, RoundStochastically{static_cast<Bf16*>(out), x, bits});
-}
-
-cudaError_t launch_fill(cudaStream_t stream, size_t count, float* out, float value) {
-  return for_each(stream, count, lie_in_fours(out), Fill{out, value});
+  check_cuda(result, "launch add_row");
 }
 
 }  // namespace gxp

@@ -1,9 +1,10 @@
 #include <cmath>
 
-#include "kernels/cuda/embedding_launch.h"
+#include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
-#include "kernels/cuda/token_key.cuh"
+#include "kernels/cuda/token_order.cuh"
 #include "kernels/cuda/typed.cuh"
+#include "lib/device/cuda_check.h"
 
 namespace gxp {
 namespace {
@@ -17,7 +18,7 @@ struct Tables {
 
 // A block has a row.
 template <int N, class Token, class Position>
-__global__ void embedding_kernel(CudaTokenRows rows, float* out, Tables<Token, Position> tables) {
+__global__ void embedding_kernel(TokenRows rows, float* out, Tables<Token, Position> tables) {
   const uint32_t token = token_key(rows, blockIdx.x);
   const bool lies_outside = token == rows.vocabulary;
   if (lies_outside && threadIdx.x == 0) *rows.outside = 1;
@@ -40,7 +41,7 @@ __global__ void embedding_kernel(CudaTokenRows rows, float* out, Tables<Token, P
 }
 
 // The end of the run of rows with the key of order[begin]: steps that double, then halves.
-__device__ size_t end_of_run(const CudaTokenRows& rows, const int32_t* order, size_t begin,
+__device__ size_t end_of_run(const TokenRows& rows, const int32_t* order, size_t begin,
                              uint32_t key) {
   const auto belongs = [&](size_t i) {
     return i < rows.rows && token_key(rows, size_t(order[i])) == key;
@@ -74,7 +75,7 @@ __device__ Floats<N> add_run(Floats<N> sum, const float* dout, size_t columns, c
 
 // The block at a run's first row adds the run; the blocks at its other rows have nothing to do.
 template <int N>
-__global__ void add_token_rows_kernel(CudaTokenRows rows, float* dtable, const float* dout,
+__global__ void add_token_rows_kernel(TokenRows rows, float* dtable, const float* dout,
                                       const int32_t* order) {
   const size_t begin = blockIdx.x;
   const uint32_t key = token_key(rows, size_t(order[begin]));
@@ -105,11 +106,10 @@ struct AddPositions {
   }
 };
 
-}  // namespace
-
-cudaError_t launch_embedding_forward(cudaStream_t stream, const CudaTokenRows& rows, float* out,
-                                     ConstCudaArray token_table, ConstCudaArray position_table,
-                                     size_t positions) {
+// NaN where a token lies outside.
+cudaError_t launch_forward(cudaStream_t stream, const TokenRows& rows, float* out,
+                           ConstCudaArray token_table, ConstCudaArray position_table,
+                           size_t positions) {
   if (rows.rows == 0) return cudaSuccess;
   constexpr size_t kMostThreads = 256;
   return with_element(token_table.type, [&](auto of_token) {
@@ -131,7 +131,9 @@ cudaError_t launch_embedding_forward(cudaStream_t stream, const CudaTokenRows& r
   });
 }
 
-cudaError_t launch_add_token_rows(cudaStream_t stream, const CudaTokenRows& rows, float* dtable,
+// dtable(vocabulary, columns) += each token's rows of dout(rows, columns), one by one in their
+// order.
+cudaError_t launch_add_token_rows(cudaStream_t stream, const TokenRows& rows, float* dtable,
                                   const float* dout, const int32_t* order) {
   if (rows.rows == 0) return cudaSuccess;
   constexpr size_t kMostThreads = 128;
@@ -145,10 +147,49 @@ cudaError_t launch_add_token_rows(cudaStream_t stream, const CudaTokenRows& rows
              : cudaLaunchKernelEx(&config, add_token_rows_kernel<1>, rows, dtable, dout, order);
 }
 
-cudaError_t launch_add_position_rows(cudaStream_t stream, size_t batch, size_t elements,
-                                     float* dtable, const float* dout) {
-  const bool in_fours = elements % 4 == 0 && lie_in_fours(dtable, dout);
-  return for_each(stream, elements, in_fours, AddPositions{dtable, dout, batch, elements});
+}  // namespace
+
+void CudaTokens::embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
+                                   ConstTensor position_table) {
+  const size_t rows = out.shape.rows();
+  const size_t columns = out.shape.columns();
+  const size_t positions = tokens.shape.columns();
+  GXP_ASSERT(token_table.shape.columns() == columns);
+  GXP_ASSERT(position_table.memory.data == nullptr || (position_table.shape.rows() >= positions &&
+                                                       position_table.shape.columns() == columns));
+  const TokenRows which = {rows, columns, cuda_indices(tokens, rows), token_table.shape.rows(),
+                           queue_.outside_flag()};
+  check_cuda(launch_forward(queue_.stream(), which, cuda_vector<float>(out, rows * columns),
+                            array_of(token_table), array_of(position_table), positions),
+             "launch embedding_forward");
+}
+
+void CudaTokens::embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
+                                    ConstTensor tokens) {
+  const size_t rows = dout.shape.rows();
+  const size_t columns = dout.shape.columns();
+  const size_t positions = tokens.shape.columns();
+  const float* const from = cuda_vector<float>(dout, rows * columns);
+  if (dtoken_table.memory.data != nullptr) {
+    const size_t vocabulary = dtoken_table.shape.rows();
+    const TokenRows which = {rows, columns, cuda_indices(tokens, rows), vocabulary,
+                             queue_.outside_flag()};
+    auto* const order = queue_.scratch_of<int32_t>(token_order_elements(rows));
+    check_cuda(launch_sort_tokens(queue_.stream(), which, order), "launch embedding_backward");
+    check_cuda(
+        launch_add_token_rows(queue_.stream(), which,
+                              cuda_vector<float>(dtoken_table, vocabulary * columns), from, order),
+        "launch embedding_backward");
+  }
+  if (dposition_table.memory.data != nullptr && rows > 0) {
+    const size_t known = dposition_table.shape.rows();
+    GXP_ASSERT(known >= positions);
+    const size_t elements = positions * columns;
+    const AddPositions body{cuda_vector<float>(dposition_table, known * columns), from,
+                            rows / positions, elements};
+    const bool in_fours = elements % 4 == 0 && lie_in_fours(body.sums, from);
+    check_cuda(for_each(queue_.stream(), elements, in_fours, body), "launch embedding_backward");
+  }
 }
 
 }  // namespace gxp

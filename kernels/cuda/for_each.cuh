@@ -1,5 +1,5 @@
-// One call per element, four at a time where they lie so: the shape of every kernel that sees
-// arrays element by element.
+// One call per element, four at a time where the arrays are aligned: the shape of every kernel that
+// sees arrays element by element.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -18,8 +18,8 @@ inline cudaLaunchConfig_t config_of(cudaStream_t stream, const dim3& blocks, con
   return config;
 }
 
-// Of a grid-stride kernel over `count`: more blocks than an H100's 132 multiprocessors hold at once
-// (2048 threads each) add nothing.
+// The blocks of a grid-stride kernel over `count`: more than an H100's 132 multiprocessors hold at
+// once (2048 threads each) add nothing.
 inline dim3 blocks_for(size_t count, unsigned threads) {
   const size_t resident = size_t{132} * 2048 / threads;
   return {static_cast<unsigned>(std::clamp((count + threads - 1) / threads, size_t{1}, resident))};

@@ -2,12 +2,13 @@
 // cache: a grid never has more rows in work than L1 holds.
 #include <cmath>
 
+#include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
-#include "kernels/cuda/norms_launch.h"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/shared_memory.cuh"
 #include "kernels/cuda/typed.cuh"
 #include "kernels/math/layernorm.h"
+#include "lib/device/cuda_check.h"
 
 namespace gxp {
 namespace {
@@ -111,6 +112,36 @@ __global__ void norm_kernel(Norm<Out, Weight> norm, Source source) {
       store(out + i, values);
     });
   }
+}
+
+// An RMS norm is a layer norm whose means and biases are zero: it has no `bias`, and its means are
+// null.
+struct CudaNorm {
+  size_t rows, columns;
+  CudaArray out;          // (rows, columns)
+  const float* x;         // likewise
+  ConstCudaArray weight;  // (columns)
+  ConstCudaArray bias;    // (columns), of weight's type
+};
+
+CudaNorm norm_of(const Tensor& out, const ConstTensor& x, const ConstTensor& weight,
+                 const ConstTensor& bias) {
+  const size_t rows = x.shape.rows();
+  const size_t columns = x.shape.columns();
+  GXP_ASSERT(out.shape.rows() == rows && out.shape.columns() == columns);
+  GXP_ASSERT(weight.count() == columns);
+  return {rows,
+          columns,
+          array_of(out),
+          cuda_vector<float>(x, rows * columns),
+          array_of(weight),
+          array_of(bias)};
+}
+
+CudaNorm layernorm_of(const Tensor& out, const ConstTensor& x, const ConstTensor& weight,
+                      const ConstTensor& bias) {
+  GXP_ASSERT(bias.count() == weight.count() && bias.dtype == weight.dtype);
+  return norm_of(out, x, weight, bias);
 }
 
 template <class Source>
@@ -240,16 +271,30 @@ __global__ void __launch_bounds__(kMostThreads)
   if (sums != of_block) for_sums([&](size_t i) { store(of_block + i, load<N>(sums + i)); });
 }
 
-}  // namespace
+struct CudaNormBackward {
+  size_t rows, columns;
+  float* dx;            // (rows, columns), added to
+  ConstCudaArray dout;  // (rows, columns)
+  const float* x;       // likewise
+  const float* mean;    // (rows); null for an RMS norm
+  const float* rstd;    // (rows)
+  ConstCudaArray weight;
+};
 
-cudaError_t launch_norm_forward(cudaStream_t stream, const CudaNorm& norm, float* mean, float* rstd,
-                                float eps) {
-  return launch_norm(stream, norm, MakeStatistics{mean, rstd, eps});
-}
-
-cudaError_t launch_norm_apply(cudaStream_t stream, const CudaNorm& norm, const float* mean,
-                              const float* rstd) {
-  return launch_norm(stream, norm, ReadStatistics{mean, rstd});
+CudaNormBackward backward_of(const Tensor& dx, const ConstTensor& dout, const ConstTensor& x,
+                             const ConstTensor& rstd, const ConstTensor& weight) {
+  const size_t rows = x.shape.rows();
+  const size_t columns = x.shape.columns();
+  GXP_ASSERT(dout.shape.rows() == rows && dout.shape.columns() == columns);
+  GXP_ASSERT(weight.count() == columns);
+  return {rows,
+          columns,
+          cuda_vector<float>(dx, rows * columns),
+          array_of(dout),
+          cuda_vector<float>(x, rows * columns),
+          nullptr,
+          cuda_vector<float>(rstd, rows),
+          array_of(weight)};
 }
 
 // Enough to fill the GPU, and few enough that their sums are a small part of what is read.
@@ -260,6 +305,7 @@ size_t norm_backward_blocks(size_t rows, size_t columns) {
   return std::min((rows + kRowsPerBlock - 1) / kRowsPerBlock, most);
 }
 
+// dx, and partial(blocks, 2, columns): each block's sums for dweight, then for dbias. Null: none.
 cudaError_t launch_norm_backward(cudaStream_t stream, const CudaNormBackward& norm,
                                  float* partial) {
   if (norm.rows == 0) return cudaSuccess;
@@ -285,6 +331,66 @@ cudaError_t launch_norm_backward(cudaStream_t stream, const CudaNormBackward& no
                                            partial, in_shared);
     });
   });
+}
+
+void launch_backward(CudaQueue& queue, const CudaNormBackward& norm, const Tensor& dweight,
+                     const Tensor& dbias) {
+  const size_t columns = norm.columns;
+  const size_t blocks = norm_backward_blocks(norm.rows, columns);
+  auto* const to_weight = cuda_vector_or_null<float>(dweight, columns);
+  auto* const to_bias = cuda_vector_or_null<float>(dbias, columns);
+  const bool sums = to_weight != nullptr || to_bias != nullptr;
+  float* const partial = sums ? queue.scratch_of<float>(blocks * 2 * columns) : nullptr;
+  check_cuda(launch_norm_backward(queue.stream(), norm, partial), "launch a norm's backward");
+  const auto add = [&](float* to, size_t first) {
+    if (to != nullptr) add_columns(queue, blocks, columns, 2 * columns, to, partial + first);
+  };
+  add(to_weight, 0);
+  add(to_bias, columns);
+}
+
+}  // namespace
+
+void CudaNorms::layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x,
+                                  ConstTensor weight, ConstTensor bias, float eps) {
+  const CudaNorm norm = layernorm_of(out, x, weight, bias);
+  const MakeStatistics source{cuda_vector<float>(mean, norm.rows),
+                              cuda_vector<float>(rstd, norm.rows), eps};
+  check_cuda(launch_norm(queue_.stream(), norm, source), "launch layernorm_forward");
+}
+
+void CudaNorms::layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
+                                ConstTensor weight, ConstTensor bias) {
+  const CudaNorm norm = layernorm_of(out, x, weight, bias);
+  const ReadStatistics source{cuda_vector<float>(mean, norm.rows),
+                              cuda_vector<float>(rstd, norm.rows)};
+  check_cuda(launch_norm(queue_.stream(), norm, source), "launch layernorm_apply");
+}
+
+void CudaNorms::layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout,
+                                   ConstTensor x, ConstTensor mean, ConstTensor rstd,
+                                   ConstTensor weight) {
+  CudaNormBackward norm = backward_of(dx, dout, x, rstd, weight);
+  norm.mean = cuda_vector<float>(mean, norm.rows);
+  launch_backward(queue_, norm, dweight, dbias);
+}
+
+void CudaNorms::rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
+                                float eps) {
+  const CudaNorm norm = norm_of(out, x, weight, {});
+  const MakeStatistics source{nullptr, cuda_vector<float>(rstd, norm.rows), eps};
+  check_cuda(launch_norm(queue_.stream(), norm, source), "launch rmsnorm_forward");
+}
+
+void CudaNorms::rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) {
+  const CudaNorm norm = norm_of(out, x, weight, {});
+  const ReadStatistics source{nullptr, cuda_vector<float>(rstd, norm.rows)};
+  check_cuda(launch_norm(queue_.stream(), norm, source), "launch rmsnorm_apply");
+}
+
+void CudaNorms::rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
+                                 ConstTensor rstd, ConstTensor weight) {
+  launch_backward(queue_, backward_of(dx, dout, x, rstd, weight), dweight, {});
 }
 
 }  // namespace gxp

@@ -1,13 +1,26 @@
+#include <cmath>
+#include <vector>
+
+#include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
-#include "kernels/cuda/rope_launch.h"
 #include "kernels/cuda/typed.cuh"
+#include "kernels/math/rope.h"
+#include "lib/device/cuda_check.h"
 
 namespace gxp {
 namespace {
 
-// A block has a row, a thread N neighbouring pairs of a head.
+struct Rotation {
+  size_t rows, positions;  // row r has position r % positions
+  size_t heads, pairs;
+  const float* cosines;  // (positions, pairs)
+  const float* sines;    // likewise
+  float direction;       // 1 or -1
+};
+
+// In place on x(rows, heads, 2, pairs). A block has a row, a thread N neighbouring pairs of a head.
 template <int N, class T>
-__global__ void rotate_kernel(CudaRotation rotation, T* x) {
+__global__ void rotate_kernel(Rotation rotation, T* x) {
   const size_t pairs = rotation.pairs;
   const size_t position = blockIdx.x % rotation.positions;
   const float* const cosines = rotation.cosines + position * pairs;
@@ -35,19 +48,45 @@ __global__ void rotate_kernel(CudaRotation rotation, T* x) {
 
 }  // namespace
 
-cudaError_t launch_rotate(cudaStream_t stream, const CudaRotation& rotation) {
-  if (rotation.rows == 0) return cudaSuccess;
+void CudaTokens::rotate(Tensor x, int head_size, double theta, float direction) {
+  GXP_ASSERT(x.shape.rank() == 3 && head_size > 0 && head_size % 2 == 0);
+  const size_t positions = x.shape[1];
+  const size_t pairs = static_cast<size_t>(head_size) / 2;
+  const size_t heads = x.shape.columns() / (2 * pairs);
+  GXP_ASSERT(heads * 2 * pairs == x.shape.columns());
+  const float* const cosines = prepare_angles({positions, pairs, theta});
+  const float* const sines = cosines + angles_of_.positions * pairs;
+  const Rotation rotation = {x.shape.rows(), positions, heads, pairs, cosines, sines, direction};
+  if (rotation.rows == 0) return;
   constexpr size_t kMostThreads = 256;
-  return with_element(rotation.x.type, [&](auto element) {
+  const cudaError_t result = with_element(x.dtype, [&](auto element) {
     using T = decltype(element);
-    T* const x = elements<T>(rotation.x);
-    const bool in_fours = rotation.pairs % 4 == 0 && lie_in_fours(x);
-    const size_t groups = rotation.heads * rotation.pairs / (in_fours ? 4 : 1);
-    const auto config =
-        config_of(stream, dim3(unsigned(rotation.rows)), dim3(whole_warps(groups, kMostThreads)));
-    return in_fours ? cudaLaunchKernelEx(&config, rotate_kernel<4, T>, rotation, x)
-                    : cudaLaunchKernelEx(&config, rotate_kernel<1, T>, rotation, x);
+    T* const data = elements<T>(array_of(x));
+    const bool in_fours = pairs % 4 == 0 && lie_in_fours(data);
+    const size_t groups = heads * pairs / (in_fours ? 4 : 1);
+    const auto config = config_of(queue_.stream(), dim3(unsigned(rotation.rows)),
+                                  dim3(whole_warps(groups, kMostThreads)));
+    return in_fours ? cudaLaunchKernelEx(&config, rotate_kernel<4, T>, rotation, data)
+                    : cudaLaunchKernelEx(&config, rotate_kernel<1, T>, rotation, data);
   });
+  check_cuda(result, "launch rope");
+}
+
+const float* CudaTokens::prepare_angles(const Angles& wanted) {
+  const bool are_same = angles_of_.pairs == wanted.pairs && angles_of_.theta == wanted.theta;
+  if (are_same && angles_of_.positions >= wanted.positions)
+    return reinterpret_cast<const float*>(angles_.memory().data);
+  const size_t count = wanted.positions * wanted.pairs;
+  std::vector<float> table(2 * count);  // the cosines, then the sines
+  for (size_t i = 0; i < count; ++i) {
+    const double angle =
+        rope_angle(i / wanted.pairs, i % wanted.pairs, 2 * wanted.pairs, wanted.theta);
+    table[i] = float(std::cos(angle));
+    table[count + i] = float(std::sin(angle));
+  }
+  angles_ = queue_.upload(table);
+  angles_of_ = wanted;
+  return reinterpret_cast<const float*>(angles_.memory().data);
 }
 
 }  // namespace gxp

@@ -9,14 +9,9 @@ set(gxp_cuda_sources
   column_sums.cu
   gemm/cublas_products.cc
   attention/cuda_attention.cc
-  cuda_elementwise.cc
-  gemm/cuda_float8.cc
   gemm/cuda_gemm.cc
-  cuda_norms.cc
   cuda_ops.cc
   cuda_queue.cc
-  cuda_tokens.cc
-  cuda_updates.cc
   cudnn/cudnn_attention.cc
   cudnn/cudnn_attention_graph.cc
   cudnn/cudnn_graph.cc
@@ -30,5 +25,4 @@ set(gxp_cuda_sources
   quantize.cu
   rope.cu
   sums.cu
-  token_order.cu
-  updates.cu)
+  token_order.cu)

@@ -1,10 +1,10 @@
-#include "kernels/cuda/sums_launch.h"
-
 #include <algorithm>
 
+#include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/typed.cuh"
+#include "lib/device/cuda_check.h"
 
 namespace gxp {
 namespace {
@@ -53,36 +53,54 @@ __global__ void square_columns(size_t rows, size_t columns, double* sums, const 
   sums[column] = sum;
 }
 
-}  // namespace
-
+// How many partial sums a sum of `count` elements has.
 size_t partial_sums_of(size_t count) { return (count + kSumBlock - 1) / kSumBlock; }
 
-cudaError_t launch_add_sum(cudaStream_t stream, size_t count, double* total, double* partial,
-                           ConstCudaArray x, bool of_squares) {
-  const size_t blocks = partial_sums_of(count);
-  if (blocks == 0) return cudaSuccess;
-  return with_element(x.type, [&](auto element) {
+}  // namespace
+
+void CudaSums::add_sum(double* total, double* partial, const ConstTensor& x, bool of_squares) {
+  const size_t blocks = partial_sums_of(x.count());
+  if (blocks == 0) return;
+  const cudaError_t result = with_element(x.dtype, [&](auto element) {
     using T = decltype(element);
-    auto config = config_of(stream, unsigned(blocks), kThreads);
-    const cudaError_t result =
-        cudaLaunchKernelEx(&config, sum_blocks<T>, count, partial, elements<T>(x), of_squares);
+    auto config = config_of(queue_.stream(), unsigned(blocks), kThreads);
+    const cudaError_t result = cudaLaunchKernelEx(&config, sum_blocks<T>, x.count(), partial,
+                                                  elements<T>(array_of(x)), of_squares);
     if (result != cudaSuccess) return result;
     config.gridDim = dim3(1);
     return cudaLaunchKernelEx(&config, add_partial_sums, blocks, total,
                               static_cast<const double*>(partial));
   });
+  check_cuda(result, "launch a sum");
 }
 
-cudaError_t launch_row_squares(cudaStream_t stream, size_t rows, size_t columns, double* sums,
-                               const float* x) {
-  const auto config = config_of(stream, unsigned(rows), kThreads);
-  return cudaLaunchKernelEx(&config, square_rows, columns, sums, x);
+void CudaSums::add_sum_of_squares(Tensor total, ConstTensor x) {
+  auto* const partial = queue_.scratch_of<double>(partial_sums_of(x.count()));
+  add_sum(cuda_vector<double>(total, 1), partial, x, true);
 }
 
-cudaError_t launch_column_squares(cudaStream_t stream, size_t rows, size_t columns, double* sums,
-                                  const float* x) {
-  const auto config = config_of(stream, unsigned((columns + kThreads - 1) / kThreads), kThreads);
-  return cudaLaunchKernelEx(&config, square_columns, rows, columns, sums, x);
+double CudaSums::sum(const ConstTensor& x, bool of_squares) {
+  auto* const total = queue_.scratch_of<double>(1 + partial_sums_of(x.count()));
+  check_cuda(cudaMemsetAsync(total, 0, sizeof *total, queue_.stream()), "clear a sum");
+  add_sum(total, total + 1, x, of_squares);
+  return queue_.read(total);
+}
+
+void CudaSums::sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) {
+  const size_t rows = x.shape.rows();
+  const size_t columns = x.shape.columns();
+  const float* const from = cuda_vector<float>(x, rows * columns);
+  if (double* const sums = cuda_vector_or_null<double>(of_rows, rows); sums != nullptr) {
+    const auto config = config_of(queue_.stream(), unsigned(rows), kThreads);
+    check_cuda(cudaLaunchKernelEx(&config, square_rows, columns, sums, from),
+               "launch sums_of_squares");
+  }
+  if (double* const sums = cuda_vector_or_null<double>(of_columns, columns); sums != nullptr) {
+    const auto blocks = unsigned((columns + kThreads - 1) / kThreads);
+    const auto config = config_of(queue_.stream(), blocks, kThreads);
+    check_cuda(cudaLaunchKernelEx(&config, square_columns, rows, columns, sums, from),
+               "launch sums_of_squares");
+  }
 }
 
 }  // namespace gxp

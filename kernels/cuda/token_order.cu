@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce.cuh"
-#include "kernels/cuda/token_key.cuh"
+#include "kernels/cuda/token_order.cuh"
 
 namespace gxp {
 namespace {
@@ -21,7 +21,7 @@ constexpr unsigned kScanThreads = 1024;
 size_t tiles_of(size_t count) { return (count + kTile - 1) / kTile; }
 
 struct Pass {
-  CudaTokenRows rows;
+  TokenRows rows;
   int shift;
   const int32_t* from;  // the order so far; null: as they are numbered
   int32_t* to;
@@ -120,7 +120,7 @@ cudaError_t launch_pass(cudaStream_t stream, const Pass& pass) {
 
 size_t token_order_elements(size_t count) { return 2 * count + tiles_of(count) * kDigits; }
 
-cudaError_t launch_sort_tokens(cudaStream_t stream, const CudaTokenRows& rows, int32_t* scratch) {
+cudaError_t launch_sort_tokens(cudaStream_t stream, const TokenRows& rows, int32_t* scratch) {
   if (rows.rows == 0) return cudaSuccess;
   const int passes = (int(std::bit_width(rows.vocabulary)) + kDigitBits - 1) / kDigitBits;
   int32_t* const orders[2] = {scratch, scratch + rows.rows};  // the last pass writes the first

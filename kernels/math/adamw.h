@@ -23,10 +23,8 @@ struct AdamWElement {
   F weight, first, second;
 };
 
-// `square_root` is passed because a vector type has no operator for it.
-template <class F, class SquareRoot>
-GXP_HOST_DEVICE AdamWElement<F> adamw_update(AdamWElement<F> e, F gradient, const AdamWFactors& f,
-                                             SquareRoot square_root) {
+template <class F>
+GXP_HOST_DEVICE AdamWElement<F> adamw_update(AdamWElement<F> e, F gradient, const AdamWFactors& f) {
   const F g = gradient * f.gradient_scale + e.weight * f.l2;
   const F decayed = e.weight - e.weight * f.decay;
   const F first = e.first * f.beta1 + g * f.fresh1;

@@ -28,8 +28,8 @@ GXP_HOST_DEVICE float float8_power_of_two(int exponent) {
   return bits_as<float>(uint32_t(exponent + 127) << 23);
 }
 
-// Of a tensor whose largest |x| has these bits; NaN if that is NaN or infinite. At most 2^63, so
-// that what undoes two of them, 2^-126, is a normal number.
+// The scale of a tensor whose largest |x| has these bits; NaN if that is NaN or infinite. At most
+// 2^63, so that the inverse of two scales, 2^-126, is a normal number.
 GXP_HOST_DEVICE float float8_scale(uint32_t largest, Float8 type) {
   constexpr int kMostPower = 63;
   if (largest >= 0x7f800000u) return bits_as<float>(0x7fc00000u);

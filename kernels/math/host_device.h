@@ -8,7 +8,9 @@
 // a copy compiled for AVX-512 must never be the one the linker keeps for everybody.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <utility>
 
 #ifdef __CUDACC__
 #define GXP_HOST_DEVICE __host__ __device__ __forceinline__
@@ -35,6 +37,19 @@ GXP_HOST_DEVICE To bits_as(From from) {
   To to;
   __builtin_memcpy(&to, &from, sizeof to);
   return to;
+}
+
+template <class F, size_t... lane>
+GXP_HOST_DEVICE F square_root_of_lanes(F x, std::index_sequence<lane...>) {
+  ((x[lane] = __builtin_sqrtf(x[lane])), ...);  // becomes one instruction
+  return x;
+}
+template <class F>
+GXP_HOST_DEVICE F square_root(F x) {
+  if constexpr (sizeof(F) == sizeof(float))
+    return sqrtf(x);
+  else
+    return square_root_of_lanes(x, std::make_index_sequence<sizeof(F) / sizeof(float)>());
 }
 
 }  // namespace gxp

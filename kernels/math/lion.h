@@ -19,10 +19,15 @@ struct LionElement {
   F weight, momentum;
 };
 
-// `signed_like(x, v)` is x > 0 with the sign of v, 0 where v is 0, and NaN where v is.
-template <class F, class SignedLike>
-GXP_HOST_DEVICE LionElement<F> lion_update(LionElement<F> e, F gradient, const LionFactors& f,
-                                           SignedLike signed_like) {
+// x > 0 with the sign of v; v itself where that is 0 or NaN.
+template <class F>
+GXP_HOST_DEVICE F signed_like(float x, F v) {
+  const F negative = v < F{} ? -x - F{} : v;
+  return v > F{} ? x - F{} : negative;
+}
+
+template <class F>
+GXP_HOST_DEVICE LionElement<F> lion_update(LionElement<F> e, F gradient, const LionFactors& f) {
   const F g = gradient * f.gradient_scale;
   const F decayed = e.weight - e.weight * f.decay;
   const F blend = e.momentum * f.beta1 + g * f.fresh1;

@@ -8,8 +8,8 @@ namespace gxp {
 // What all elements of a step share: computed in double, used in float.
 struct MomentumFactors {
   float gradient_scale;  // multiplied into the gradient first (clipping)
-  float kept, fresh;     // of the momentum and of the gradient in the new momentum
-  float carried, ahead;  // of the new momentum and of the gradient in the direction (Nesterov)
+  float kept, fresh;     // weights of the momentum and the gradient in the new momentum
+  float carried, ahead;  // weights of both in the direction (Nesterov)
 };
 
 template <class F>
@@ -24,12 +24,16 @@ GXP_HOST_DEVICE MomentumElement<F> momentum_update(F momentum, F g, const Moment
   return {updated, updated * f.carried + g * f.ahead};
 }
 
-// Of gradient descent, which decays the weight either way: as a part of the gradient that the
-// momentum keeps, or (no momentum) of the step, which is the same.
 struct SgdFactors {
   MomentumFactors momentum;
   float lr;
   float decay;
 };
+
+// Gradient descent decays the weight as a part of the gradient, with and without momentum.
+template <class F>
+GXP_HOST_DEVICE F decayed_gradient(F weight, F gradient, const SgdFactors& f) {
+  return gradient * f.momentum.gradient_scale + weight * f.decay;
+}
 
 }  // namespace gxp

@@ -1,6 +1,6 @@
 // Which random bits an element gets: a key, which names everything that the bits depend on but the
-// element (the seed, the step, the tensor), and the element's number. So they do not depend on who
-// rounds it, or when, or what with it.
+// element (the seed, the step, the tensor), and the element's number. So they do not depend on
+// which rank rounds it, or when, or with which others.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct RandomBlock {
   uint32_t offset, twist;
 };
 
-// Of elements block * kRandomBlock and on.
+// The key of the elements from block * kRandomBlock on.
 constexpr RandomBlock random_block(uint64_t key, uint64_t block) {
   const uint64_t bits = mix64(mix64(key) + block * 0x9e3779b97f4a7c15u);
   return {uint32_t(bits >> 32), uint32_t(bits)};

@@ -11,8 +11,8 @@ struct SoftmaxPart {
   F maximum, sum;
 };
 
-// What e^(x - old) must be multiplied with to become e^(x - new), new >= old. An empty part has
-// `old` = -infinity and gets 0; `now` must be finite.
+// The factor that turns e^(x - old) into e^(x - now), now >= old. An empty part has `old` =
+// -infinity and gets 0; `now` must be finite.
 template <class F>
 GXP_HOST_DEVICE F rescale(F old, F now) {
   return exp_of_nonpositive(old - now);

@@ -6,15 +6,10 @@
 #include <string_view>
 
 #include "lib/base/error.h"
-
 namespace gxp {
 
 // Throws kDevice with the runtime's own text, "ACT: out of memory (cudaErrorMemoryAllocation)". An
 // error of a kernel may show at a later call, so `act` can name the wrong one.
-inline void check_cuda(cudaError_t result, std::string_view act) {
-  if (result == cudaSuccess) return;
-  fail(ErrorKind::kDevice, "{}: {} ({})", act, cudaGetErrorString(result),
-       cudaGetErrorName(result));
-}
+void check_cuda(cudaError_t result, std::string_view act);
 
 }  // namespace gxp

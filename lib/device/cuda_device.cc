@@ -10,7 +10,7 @@
 namespace gxp {
 namespace {
 
-// bf16 and asynchronous copies to shared memory came with it (A100).
+// The first with bf16 and asynchronous copies to shared memory (A100).
 constexpr int kLeastMajor = 8;
 
 std::string version_text(int version) {  // 13000 is 13.0
@@ -81,7 +81,7 @@ class CudaDevice final : public Device {
     return memory;
   }
 
-  // Pinned: of the pages that the GPU reaches itself.
+  // Pinned: pages that the GPU accesses itself.
   Memory allocate_host_raw(size_t bytes) override {
     if (bytes == 0) return {};
     const std::string act = fmt::format("pin {} of host memory", format_bytes(bytes));
@@ -111,6 +111,12 @@ class CudaDevice final : public Device {
 };
 
 }  // namespace
+
+void check_cuda(cudaError_t result, std::string_view act) {
+  if (result == cudaSuccess) return;
+  fail(ErrorKind::kDevice, "{}: {} ({})", act, cudaGetErrorString(result),
+       cudaGetErrorName(result));
+}
 
 Support cuda_support() {
   int driver = 0;

@@ -12,9 +12,9 @@ namespace gxp {
 
 class CudaGraph {
  public:
-  // Calls `start`, which queues on `stream` alone: nothing of that runs, all of it is kept, its
-  // arguments as they are now. Until it returns this thread may not wait for the GPU, nor take or
-  // give back its memory: kDevice, or what `start` throws. Source: CUDA C++ Programming Guide, CUDA
+  // Records the work that `start` queues, on `stream` alone, with its arguments as they are now;
+  // nothing runs. Until it returns this thread may neither wait for the GPU nor allocate or free
+  // its memory: kDevice, or an exception of `start`. Source: CUDA C++ Programming Guide, CUDA
   // Graphs, Stream Capture.
   CudaGraph(cudaStream_t stream, const std::function<void()>& start);
   // Queues it. It may be destroyed before it is done.

@@ -1,4 +1,4 @@
-// CUDA's streams and events behind Stream and Event: a stream is a thread with a queue
+// CUDA's streams and events as Stream and Event: a stream is a thread with a queue
 // (work_queue.h) that starts kernels on a cudaStream_t.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace gxp {
 
-// Both are of GPU `index`; a stream waits for no other (cudaStreamNonBlocking). Events outlive what
-// was queued with them.
+// Both are of GPU `index`; a stream waits for no other (cudaStreamNonBlocking). Events outlive the
+// works that use them.
 std::unique_ptr<Stream> make_cuda_stream(int index, std::string_view name);
 std::unique_ptr<Event> make_cuda_event(int index);
 
@@ -21,8 +21,8 @@ std::unique_ptr<Event> make_cuda_event(int index);
 // make_cuda_stream().
 cudaStream_t native_stream(Stream& stream);
 
-// What was recorded of `stream`'s kernels is not queued again: memory whose place is among their
-// arguments is about to go. Called like native_stream(), but not while recording.
+// Discards the recordings of `stream`: memory that their kernels' arguments point to is about to be
+// freed. Called like native_stream(), but not while recording.
 void forget_recordings(Stream& stream);
 
 }  // namespace gxp

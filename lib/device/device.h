@@ -43,23 +43,23 @@ class Device {
   [[nodiscard]] Buffer allocate(const MemoryUse& use);
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream(std::string_view name) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
-  // Where its memory lies.
+  // The space of its memory.
   [[nodiscard]] virtual MemorySpace space() const { return MemorySpace::kHost; }
   // Zeroed memory of the host, which a GPU copies to and from at full speed while it computes. Not
   // counted. Throws kDevice.
   [[nodiscard]] Buffer allocate_host(size_t bytes);
-  // Copies between any two spaces, and returns when it is done. Equal sizes; whoever wrote `from`
-  // or uses `to` on a stream has been synchronised.
+  // Copies between any two spaces, and returns when it is done. Equal sizes; streams that write
+  // `from` or use `to` have been synchronised.
   virtual void copy(Memory to, ConstMemory from) { copy_on_host(to, from); }
-  // What its driver says is free now; 0: nobody says.
+  // Free bytes according to its driver; 0: unknown.
   [[nodiscard]] virtual uint64_t free_bytes() const { return 0; }
-  // From now on no more than so many bytes are given out at a time; 0: as many as there are.
+  // Limits the bytes that are allocated at the same time; 0: no limit.
   void set_limit(uint64_t bytes) { limit_bytes_ = bytes; }
   [[nodiscard]] MemoryTracker& tracker() { return tracker_; }
 
  protected:
   friend class Buffer;
-  // No data: not that much memory.
+  // Without data if there is not enough memory.
   virtual Memory allocate_raw(size_t bytes) = 0;
   virtual Memory allocate_host_raw(size_t bytes) { return allocate_raw(bytes); }
   virtual void free_raw(Memory memory) noexcept = 0;  // of either
@@ -69,8 +69,8 @@ class Device {
   uint64_t limit_bytes_ = 0;
 };
 
-// The front of `buffer`, which is replaced by a larger one of the device if it is too small: for
-// scratch memory; what it held is lost then.
+// The first `bytes` of `buffer`, which is replaced by a larger one if it is too small; its content
+// is lost then. For scratch memory.
 Memory grow(Buffer& buffer, size_t bytes, Device& device, MemoryKind kind);
 
 // The CPU: memory from the system, streams that are threads named after their lane.

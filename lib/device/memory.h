@@ -36,7 +36,7 @@ struct Memory {
   }
 };
 
-// Equal sizes, both the host's.
+// Both are host memory, of equal size.
 inline void copy_on_host(Memory to, ConstMemory from) {
   GXP_ASSERT(to.bytes == from.bytes);
   GXP_ASSERT(to.space == MemorySpace::kHost && from.space == MemorySpace::kHost);

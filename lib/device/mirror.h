@@ -5,8 +5,8 @@
 
 namespace gxp {
 
-// The bytes themselves where they are the host's, else pinned memory that they are copied from and
-// to. The device and `memory` outlive it.
+// The memory itself if it is the host's, else a copy in pinned memory of the host. The device and
+// `memory` outlive it.
 class Mirror {
  public:
   Mirror() = default;

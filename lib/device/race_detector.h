@@ -2,9 +2,9 @@
 //
 // Each stream counts its works; a vector clock says how many works of every stream are over when a
 // work starts (Mattern, Parallel and Distributed Algorithms, 1989). Per byte range only the last
-// write and each stream's last read after it are kept: whoever is ordered after those is ordered
-// after all earlier ones, too, or there was a race before (FastTrack: Flanagan & Freund, PLDI
-// 2009). The verdict depends on the order of submission and the events alone, not on who ran first.
+// write and each stream's last read after it are kept: an access that is ordered after those is
+// ordered after all earlier ones, too, or there was a race before (FastTrack: Flanagan & Freund, PLDI
+// 2009). The verdict depends on the order of submission and the events alone, not on which ran first.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace gxp {
 
-// How many works of each stream are over; streams are numbered from 0, unknown ones stand at 0.
+// How many works of each stream are over; streams are numbered from 0, unknown ones are at 0.
 class VectorClock {
  public:
   [[nodiscard]] uint64_t operator[](size_t stream) const {
@@ -35,17 +35,17 @@ class VectorClock {
   std::vector<uint64_t> times_;
 };
 
-// Who touched a range, and when by its own stream's count.
+// The work that accessed a range, and when by its own stream's count.
 struct Toucher {
   size_t stream = 0;
-  uint64_t time = 0;  // 0: nobody
+  uint64_t time = 0;  // 0: none
   std::string_view work;
   std::string_view stream_name;
 };
 
 class RaceDetector {
  public:
-  // Adds a work of `stream` that starts when `clock` stands (its own tick included). Returns the
+  // Adds a work of `stream` that starts at `clock` (its own tick included). Returns the
   // report of the first race it is in: both works, the bytes, and the event that is missing.
   // Cost: the pieces that its ranges have been cut into by earlier accesses, times log.
   std::optional<std::string> add(const Work& work, size_t stream, std::string_view stream_name,
@@ -53,7 +53,7 @@ class RaceDetector {
   // What reports call these bytes. Where names overlap, the shortest range's counts, and
   // of equal ones the last.
   void name(ConstMemory memory, std::string text);
-  // The bytes are freed: who touched them no longer matters, nor their names.
+  // The bytes are freed: forgets their accesses and names.
   void forget(ConstMemory memory);
 
  private:

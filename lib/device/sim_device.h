@@ -2,7 +2,7 @@
 //
 // Its streams only queue. When one is synchronised, the works of all streams run in a random order
 // that the events allow, chosen by a seed, on the caller's thread; so a program whose result
-// depends on luck gives different results for different seeds. Beside that, every two accesses
+// depends on luck gives different results for different seeds. In addition, every two accesses
 // (Work::accesses) to the same bytes, at least one of them a write, must be ordered: by their
 // stream, by events, or by a synchronize() between them. If they are not, synchronize() throws
 // kInternal with both works and the bytes, whether or not this seed's order showed any harm.

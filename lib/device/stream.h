@@ -1,8 +1,8 @@
 // Ordered queues of work, and the events that order one queue against another.
 //
 // A step's operations run on lanes; each lane is a Stream. The CPU's stream is a thread with a
-// queue; CUDA's one that queues kernels on a cudaStream_t; the simulated device's records who ran
-// before whom.
+// queue; CUDA's is one that queues kernels on a cudaStream_t; the simulated device's records the
+// order of works.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace gxp {
 
-// Bounds arithmetic, whose length nobody knows; what waits for others has shorter deadlines.
+// Bounds arithmetic, whose duration is unknown; waits for peers have shorter deadlines.
 inline constexpr std::chrono::hours kComputeTimeout{24};
 
 // A range that a piece of work reads or writes. Only the simulated device looks at it.
@@ -41,14 +41,14 @@ class Event {
   virtual ~Event() = default;
 };
 
-// What a stream keeps of one operation that starts the same kernels in every step.
+// A stream's recording of an operation that starts the same kernels in every step.
 class Recording {
  public:
   virtual ~Recording() = default;
 };
 
 // Threads: one thread submits, records, waits and synchronises a given stream.
-// Errors: what a Work throws is kept; the stream skips the work that follows (so that nothing waits
+// Errors: an exception of a Work is kept; the stream skips the work that follows (so that nothing waits
 // for an event that never comes, events are still signalled), and synchronize() throws it, once.
 class Stream {
  public:
@@ -56,9 +56,9 @@ class Stream {
   // Appends `work`, which must stay alive and unchanged until synchronize() returns. It runs on the
   // stream's thread; the kernels that it starts on a GPU are queued, and it need not wait for them.
   virtual void submit(const Work& work) = 0;
-  // Marks the end of all work submitted so far. An event recorded anew stands for the new point.
+  // Marks the end of all work submitted so far. An event recorded again means the new point.
   virtual void record(Event& event) = 0;
-  // Work submitted from now on starts only after the point that `event` stands for at this call.
+  // Work submitted from now on starts only after the point that `event` means at this call.
   // An event that was never recorded is passed.
   virtual void wait(Event& event) = 0;
   // Returns when all work is done; throws kDevice at the deadline, or the first error of a Work.
@@ -73,11 +73,11 @@ class Stream {
   virtual void copy(Memory to, ConstMemory from) { copy_on_host(to, from); }
   // Returns when all kernels and copies started so far are done; throws kDevice at the deadline.
   virtual void finish(Deadline deadline) { static_cast<void>(deadline); }
-  // Calls `start`, or queues what it queued before. A GPU's stream records that the second time
-  // (the first takes what memory it needs) in `recording`, null at first and of this `start` alone,
-  // and has one call to queue it from then on. `start` queues the same kernels and copies, with the
-  // same arguments, each time, on this stream alone; it neither waits nor copies from or to
-  // pageable memory. Whether `start` was not called.
+  // Calls `start`, or queues what it queued before. A GPU's stream records the second call (the
+  // first allocates memory) in `recording`, which is null at first and belongs to this `start`
+  // alone, and queues the recording from then on. `start` queues the same kernels and copies, with
+  // the same arguments, each time, on this stream alone; it neither waits nor copies from or to
+  // pageable memory. Returns whether the recording was queued instead of a call of `start`.
   virtual bool repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& start) {
     static_cast<void>(recording);
     start();

@@ -1,4 +1,4 @@
-// A thread that runs works in order: what the streams of the CPU and of GPUs have in common.
+// A thread that runs works in order: the common part of the CPU's and the GPUs' streams.
 //
 // A point in a queue's order is a number: how many entries were queued before it. Waiting for a
 // point means waiting until that queue has finished so many entries. Waits refer to points that
@@ -26,13 +26,13 @@ struct QueuePoint {
 
 // The thread is named after the queue (the first 15 letters) and logs for the caller's rank.
 //   Threads    one pushes, waits and drains.
-//   Errors     what a Work or an act throws first is kept; works that follow are skipped, acts are
-//              not.
+//   Errors     the first exception of a Work or an act is kept; works that follow are skipped,
+//              acts are not.
 //   Destroying it skips the works that have not started, lets the rest end, and passes its points.
 //   Cost       a mutex per call, and an allocation for every seven entries or so.
 class WorkQueue {
  public:
-  // `at_start` is the first that its thread does.
+  // Its thread calls `at_start` first.
   explicit WorkQueue(std::string_view name, std::function<void()> at_start = {});
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;

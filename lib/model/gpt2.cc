@@ -140,8 +140,8 @@ class Gpt2Model final : public Model {
           as(t.saved[kResidual], matrix(t.input).shape));
   }
 
-  // All of a block's saved activations that `what` does not keep; and the GELU's output, unless it
-  // is left out.
+  // Computes a block's saved activations that `what` does not keep; and the GELU's output, unless
+  // it is left out.
   void make_saved(const UnitTensors& t, Recompute what, const Tensor& activated) {
     const size_t tokens = t.input.shape.rows();
     const size_t c = hidden_;

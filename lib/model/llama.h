@@ -1,4 +1,4 @@
-// Llama's forward and backward, which its kin change in places. Its tensors: lib/arch/llama.h.
+// Llama's forward and backward; related families override parts. Its tensors: lib/arch/llama.h.
 #pragma once
 
 #include <vector>
@@ -66,13 +66,13 @@ class LlamaModel : public Model {
 
   // residual = x + attention(norm(x)); out = residual + down(silu(gate) * up) of norm(residual)
   void block_forward(const UnitTensors& t);
-  // All of a block's saved activations that `what` does not keep.
+  // Computes a block's saved activations that `what` does not keep.
   void make_saved(const UnitTensors& t, Recompute what);
   void attend(const UnitTensors& t, const Tensor& normed, Recompute what);
-  // For Llama's kin: queries and keys, before positions turn them, from the normed stream.
+  // For related families: queries and keys, before positions turn them, from the normed stream.
   virtual void make_heads(const UnitTensors& t, const Tensor& normed, const Tensor& queries,
                           const Tensor& keys);
-  // Their gradients become those of what the two products made, which are returned.
+  // Returns the gradients of the two products' results, which may replace `gradients`.
   struct HeadGradients {
     Tensor queries, keys;
   };

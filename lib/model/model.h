@@ -42,8 +42,8 @@ class Model {
   // differentiated is `scale` times the sum of the losses. The gradients are stored, or added if
   // `accumulate`.
   virtual void loss(const UnitTensors& t, float scale, bool accumulate) = 0;
-  // Those of `saved` that `what` does not keep, as forward has made them, from the others. Units
-  // with saved activations only.
+  // Computes the tensors of `saved` that `what` does not keep again, to forward's bits, from the
+  // others. Units with saved activations only.
   virtual void recompute(const UnitTensors& t, Recompute what) = 0;
   // Any unit but the head. The embedding adds to the token table's gradient in any case: a tied
   // head has stored its part there before.

@@ -1,4 +1,4 @@
-// The part of a head behind its norm, which families share: logits by one matrix (V, C), the loss
+// The part of a head after its norm, common to all families: logits by one matrix (V, C), the loss
 // of each token and its gradient, through pieces of the micro-batch's logits (logits_in_pieces in
 // lib/arch/architecture.h).
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace gxp {
 
-// Of the head's matrix, its own or borrowed. The gradient is empty where none is asked for.
+// The head's matrix, its own or borrowed, and its gradient, empty if it is not wanted.
 struct HeadMatrix {
   Tensor weight;
   Tensor gradient;

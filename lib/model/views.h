@@ -1,4 +1,4 @@
-// Tensors seen in other shapes, and those that are not there.
+// Tensors in other shapes, and absent ones.
 #pragma once
 
 #include "lib/tensor/tensor.h"

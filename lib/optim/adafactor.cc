@@ -93,12 +93,12 @@ class Adafactor final : public WholeOptimizer {
   }
 
  private:
-  // What belongs to a tensor's rows and columns. A vector has columns alone: its rows' mean cancels out.
+  // The sums and factors of a tensor's rows and columns. A vector has columns alone: its rows' mean cancels out.
   struct Sides {
     Tensor row_sums, column_sums, row_factors, column_factors;
   };
 
-  // From the sums, which change what is kept, on the host: they are some thousand numbers.
+  // Updates the state by the sums and makes the factors, on the host: some thousand numbers.
   void write_factors(const WholeTensor& whole, const UpdateStep& step, const Sides& there) {
     const bool is_matrix = whole.direction.shape.rank() == 2;
     const size_t rows = there.row_sums.count();
@@ -125,7 +125,7 @@ class Adafactor final : public WholeOptimizer {
     host_.send(there.column_factors, here.column_factors);
   }
 
-  // Folds means of `count` squares into what is kept of them; returns the mean of that.
+  // Folds means of `count` squares into the running means; returns the mean of those.
   double keep(const Tensor& kept, const Tensor& sums, size_t count, const UpdateStep& step) const {
     const double beta = 1 - std::pow(double(step.step), config_.decay_rate);
     const double to_mean = step.gradient_scale * step.gradient_scale / double(count);

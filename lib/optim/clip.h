@@ -3,8 +3,8 @@
 
 namespace gxp {
 
-// What all gradients are multiplied with so that their norm is at most `clip`; 1 if it is already,
-// or if `clip` is 0. The 1e-6 is PyTorch's (clip_grad_norm_). A norm that is not a number stays
+// The factor of all gradients that makes their norm at most `clip`; 1 if it is already, or if
+// `clip` is 0. The 1e-6 is PyTorch's (clip_grad_norm_). A norm that is not a number stays
 // visible: the coefficient is not a number either.
 double clip_coefficient(double norm, double clip);
 

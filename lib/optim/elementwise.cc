@@ -1,4 +1,4 @@
-// The optimizers that change each weight by what is kept of that weight alone.
+// The optimizers whose update of a weight depends on its own gradient and state alone.
 #include "lib/optim/optimizer.h"
 
 namespace gxp {
@@ -40,8 +40,7 @@ class Adam final : public Elementwise {
   }
 };
 
-// With momentum as PyTorch's SGD has it, where lr is not a part of the momentum and the first
-// gradient is taken in undamped.
+// With PyTorch's momentum: lr is not a part of it, and the first gradient is not dampened.
 class Sgd final : public Elementwise {
  public:
   using Elementwise::Elementwise;

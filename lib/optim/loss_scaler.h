@@ -9,7 +9,7 @@
 
 namespace gxp {
 
-// What a checkpoint keeps.
+// The state in a checkpoint.
 struct LossScalerState {
   double scale = 1;
   int64_t steps = 0;           // decided so far
@@ -24,7 +24,7 @@ class LossScaler {
   LossScaler(const Fp16Config& config, const LossScalerState& state)
       : config_(config), state_(state) {}
 
-  // What this step's loss is to be multiplied by.
+  // The factor of this step's loss.
   [[nodiscard]] double scale() const { return state_.scale; }
   [[nodiscard]] const LossScalerState& state() const { return state_; }
   // After a step, whose gradients overflowed or not. A clean run of fp16.window steps doubles the

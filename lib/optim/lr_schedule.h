@@ -7,7 +7,7 @@
 
 namespace gxp {
 
-// Of step t = `step` >= 1, where w = warmup_steps, T = total_steps (0: `train_steps`):
+// The rate of step t = `step` >= 1, where w = warmup_steps, T = total_steps (0: `train_steps`):
 //   t <= w    peak * t / w
 //   after w   constant, warmup: peak
 //             linear: min_lr + (peak - min_lr) (1 - x), x = (t - w) / (T - w)

@@ -1,6 +1,5 @@
-// The optimizers: what changes the weights, given the gradients. One row each in
-// lib/arch/optimizers.inc, which says what they keep from step to step; their arithmetic is
-// kernels/ops.h.
+// The optimizers update the weights from the gradients. Each has a row in
+// lib/arch/optimizers.inc, which names its state; the arithmetic is in kernels/ops.h.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace gxp {
 
-// What an optimizer computes with. Borrows.
+// The device, stream and operations of an optimizer. Borrows.
 struct ComputeLane {
   Device& device;
   Stream& stream;  // of the device; what `ops` starts is queued there
@@ -45,7 +44,7 @@ struct WholeTensor {
   double outputs_per_input;  // of the linear map, for a matrix of a block
 };
 
-// Updates ranges by what is kept of their elements. Not thread-safe, as Ops is not. Ranges may be
+// Updates ranges from their gradients and optimizer state. Not thread-safe, as Ops is not. Ranges may be
 // cut in any way and may be empty: the bits do not depend on the cuts.
 class RangeOptimizer {
  public:
@@ -54,12 +53,12 @@ class RangeOptimizer {
 };
 
 // Updates tensors that it must see whole, in three steps: each range is prepared, the directions of
-// all ranges are brought together (from all ranks, where they hold shards) and transformed, and each
-// range is moved along its part of the result. Threads and cuts as above.
+// all ranges are gathered (from all ranks, if they hold shards) and transformed, and each range is
+// moved along its part of the result. Threads and cuts as above.
 class WholeOptimizer {
  public:
   virtual ~WholeOptimizer() = default;
-  // direction = what is to be brought together.
+  // direction = the tensor to gather.
   virtual void prepare(const Tensor& direction, const UpdateRange& range,
                        const UpdateStep& step) = 0;
   virtual void transform(const WholeTensor& whole, const UpdateStep& step) = 0;
@@ -74,8 +73,7 @@ struct Optimizer {
   std::unique_ptr<WholeOptimizer> whole = {};
 };
 
-// The one that optim.name names; what `lane` names outlives it. kConfig if there is none of that
-// name.
+// The optimizer called optim.name; the objects of `lane` outlive it. kConfig if the name is unknown.
 Optimizer make_optimizer(const ComputeLane& lane, const OptimConfig& config);
 
 }  // namespace gxp

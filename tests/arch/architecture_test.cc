@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "lib/arch/family.h"
 #include "lib/base/error.h"
 #include "tests/catch.h"
 
@@ -108,7 +109,7 @@ TEST_CASE("an activation that is worked through in pieces is bounded", "[arch]")
 
 TEST_CASE("a head works through as many tokens at a time as it is told", "[arch]") {
   ModelConfig config;
-  config.family = GENERATE("gpt2", "llama");
+  config.family = GENERATE(from_range(families())).name;
   config.vocab_size = 100;
   Architecture architecture = make_architecture(config);
   set_logits_rows(architecture, 7);

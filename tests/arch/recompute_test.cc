@@ -1,5 +1,6 @@
 #include "lib/arch/recompute.h"
 
+#include "lib/arch/family.h"
 #include "lib/base/error.h"
 #include "tests/catch.h"
 
@@ -37,7 +38,7 @@ TEST_CASE("a pattern that chooses no block is refused with the names there are",
 }
 
 TEST_CASE("selective keeps attention's output alone, full nothing", "[arch]") {
-  const std::string family = GENERATE("gpt2", "llama");
+  const std::string family(GENERATE(from_range(families())).name);
   const UnitSpec block = three_blocks(family).units[1];
   for (const ActivationSpec& saved : block.saved) {
     CHECK(keeps(Recompute::kNone, saved));
@@ -48,7 +49,7 @@ TEST_CASE("selective keeps attention's output alone, full nothing", "[arch]") {
 }
 
 TEST_CASE("what a recomputation needs of scratch is what forward has of it first", "[arch]") {
-  const UnitSpec block = three_blocks(GENERATE("gpt2", "llama")).units[1];
+  const UnitSpec block = three_blocks(std::string(GENERATE(from_range(families())).name)).units[1];
   REQUIRE(block.recompute_scratch.size() < block.forward_scratch.size());
   for (size_t i = 0; i < block.recompute_scratch.size(); ++i)
     CHECK(block.recompute_scratch[i].name == block.forward_scratch[i].name);

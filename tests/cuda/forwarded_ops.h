@@ -1,6 +1,7 @@
 // Operations that are carried out by other operations, all in the same way.
 #pragma once
 
+#include "kernels/elementwise.h"
 #include "kernels/ops.h"
 
 namespace gxp {
@@ -18,6 +19,10 @@ class ForwardedOps : public Ops {
   void linear_gelu(const LinearGelu& layer) override { return run(&Ops::linear_gelu, layer); }
   void linear_backward(const LinearBackward& layer) override {
     return run(&Ops::linear_backward, layer);
+  }
+  void apply(const ElementwiseCall& call) override { return run(&Ops::apply, call); }
+  void rotate(Tensor x, int head_size, double theta, float direction) override {
+    return run(&Ops::rotate, x, head_size, theta, direction);
   }
   void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
                          ConstTensor bias, float eps) override {
@@ -41,22 +46,6 @@ class ForwardedOps : public Ops {
   void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
                         ConstTensor rstd, ConstTensor weight) override {
     return run(&Ops::rmsnorm_backward, dx, dweight, dout, x, rstd, weight);
-  }
-  void gelu_forward(Tensor out, ConstTensor x) override { return run(&Ops::gelu_forward, out, x); }
-  void gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x) override {
-    return run(&Ops::gelu_backward, dx, activated, dout, x);
-  }
-  void swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up) override {
-    return run(&Ops::swiglu_forward, out, gate, up);
-  }
-  void swiglu_backward(Tensor dout, Tensor gate, Tensor up) override {
-    return run(&Ops::swiglu_backward, dout, gate, up);
-  }
-  void rope_forward(Tensor x, int head_size, double theta) override {
-    return run(&Ops::rope_forward, x, head_size, theta);
-  }
-  void rope_backward(Tensor dx, int head_size, double theta) override {
-    return run(&Ops::rope_backward, dx, head_size, theta);
   }
   void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) override {
     return run(&Ops::attention_forward, out, lse, qkv, heads);
@@ -88,20 +77,6 @@ class ForwardedOps : public Ops {
   void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) override {
     return run(&Ops::classifier_loss, losses, logits, targets);
   }
-  void adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
-             const AdamWStep& step) override {
-    return run(&Ops::adamw, weights, first, second, gradients, step);
-  }
-  void sgd(Tensor weights, Tensor momentum, ConstTensor gradients, const SgdStep& step) override {
-    return run(&Ops::sgd, weights, momentum, gradients, step);
-  }
-  void lion(Tensor weights, Tensor momentum, ConstTensor gradients, const LionStep& step) override {
-    return run(&Ops::lion, weights, momentum, gradients, step);
-  }
-  void momentum(Tensor direction, Tensor momentum, ConstTensor gradients,
-                const MomentumStep& step) override {
-    return run(&Ops::momentum, direction, momentum, gradients, step);
-  }
   void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) override {
     return run(&Ops::sums_of_squares, of_rows, of_columns, x);
   }
@@ -118,8 +93,6 @@ class ForwardedOps : public Ops {
   void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) override {
     return run(&Ops::round_stochastically, out, x, bits);
   }
-  void add(Tensor out, ConstTensor a, ConstTensor b) override { return run(&Ops::add, out, a, b); }
-  void fill(Tensor out, float value) override { return run(&Ops::fill, out, value); }
 
  private:
   template <class... Arguments>

@@ -55,6 +55,11 @@ class Call {
             .add_dx = layer.add_dx,
             .float8 = layer.float8};
   }
+  ElementwiseCall on_device(ElementwiseCall call) {
+    for (Tensor& tensor : call.written) tensor = on_device(std::as_const(tensor));
+    for (ConstTensor& tensor : call.read) tensor = on_device(std::as_const(tensor));
+    return call;
+  }
   MatmulOptions on_device(const MatmulOptions& options) {
     MatmulOptions there = options;
     there.bias = on_device(options.bias);

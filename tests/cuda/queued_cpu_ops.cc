@@ -35,6 +35,11 @@ LinearBackward there(LinearBackward layer) {
   for (ConstTensor* tensor : {&layer.dout, &layer.weight}) *tensor = there(*tensor);
   return layer;
 }
+ElementwiseCall there(ElementwiseCall call) {
+  for (Tensor& tensor : call.written) tensor = there(tensor);
+  for (ConstTensor& tensor : call.read) tensor = there(tensor);
+  return call;
+}
 MatmulOptions there(MatmulOptions options) {
   options.bias = there(options.bias);
   options.residual = there(options.residual);

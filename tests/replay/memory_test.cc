@@ -1,6 +1,7 @@
 // The memory that is predicted is what the trainer's device counts, kind by kind.
 #include "lib/replay/memory.h"
 
+#include "lib/arch/optimizers.h"
 #include "tests/catch.h"
 #include "tests/replay/runs.h"
 
@@ -16,7 +17,7 @@ RunMemory predicted(const RunConfig& config, int world_size) {
 }
 
 TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", "[forecast]") {
-  const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
+  const std::string folder = GENERATE(from_range(golden_runs()));
   const auto strategy = GENERATE(from_range(all_strategies()));
   const int world_size = GENERATE(1, 2, 3, 4);
   const std::string hold = GENERATE("true", "false");
@@ -82,7 +83,7 @@ TEST_CASE("what is gathered early and kept for reuse is predicted", "[forecast]"
 }
 
 TEST_CASE("every optimizer's memory is predicted", "[forecast]") {
-  const std::string optimizer = GENERATE("adam", "sgd", "lion", "adafactor", "muon");
+  const std::string optimizer(GENERATE(from_range(optimizers())).name);
   const std::string strategy = GENERATE("ddp", "zero2", "zero3");
   CAPTURE(optimizer, strategy);
   const RunConfig config = small_run({"parallel.strategy=" + strategy, "optim.name=" + optimizer});

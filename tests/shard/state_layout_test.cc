@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "lib/arch/optimizers.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -21,7 +22,7 @@ OptimizerSpec spec_of(const std::string& name) {
 }
 
 TEST_CASE("states of parts lie one behind the other, in their buffer", "[shard]") {
-  const std::string name = GENERATE("adamw", "sgd", "lion", "adafactor", "muon");
+  const std::string name(GENERATE(from_range(optimizers())).name);
   const int shards = GENERATE(1, 2, 4);
   CAPTURE(name, shards);
   const ParameterLayout layout = make_layout(sample(), 4);

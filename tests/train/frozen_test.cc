@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "lib/arch/optimizers.h"
 #include "lib/program/run_plan.h"
 #include "lib/shard/state_layout.h"
 #include "tests/catch.h"
@@ -69,7 +70,7 @@ TEST_CASE("with frozen tensors every strategy has the bits of DDP", "[train]") {
 TEST_CASE("what is trained has the gradients of a run without frozen tensors; the rest stays",
           "[train]") {
   const Case run = GENERATE(from_range(kCases));
-  const std::string optimizer = GENERATE("adamw", "sgd", "lion", "muon", "adafactor");
+  const std::string optimizer(GENERATE(from_range(optimizers())).name);
   CAPTURE(run.folder, run.patterns, optimizer);
   const Settings sets = {"optim.name=" + optimizer, "parallel.strategy=zero2"};
   const RunConfig config = config_of(run, 2, sets);

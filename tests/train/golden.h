@@ -23,6 +23,10 @@ inline Settings operator+(Settings a, const Settings& b) {
   return a;
 }
 
+// The golden runs: FAMILY-tiny for each model family; all of them.
+std::vector<std::string> tiny_runs();
+std::vector<std::string> golden_runs();
+
 std::string golden_path(const std::string& name, const std::string& file);
 
 // The run of a folder's spec.json on `world_size` ranks, which divides its batch.

@@ -61,7 +61,7 @@ void compare(const std::string& folder, const std::string& file, const std::vect
 }
 
 TEST_CASE("a model trains as its float64 trace says, on any number of ranks", "[train]") {
-  const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
+  const std::string folder = GENERATE(from_range(golden_runs()));
   const int world_size = GENERATE(1, 2, 4);
   // At once, or in pieces of which the last is smaller.
   const std::string logits_rows = world_size == 4 ? "train.logits_rows=5" : "train.logits_rows=0";
@@ -90,7 +90,7 @@ TEST_CASE("a model trains as its float64 trace says, on any number of ranks", "[
 // 8 bits, which take widths that this Llama has not, have roundings 2^4 times as large.
 TEST_CASE("training in half precision stays near the float64 trace, on any number of ranks",
           "[train]") {
-  const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
+  const std::string folder = GENERATE(from_range(golden_runs()));
   const int world_size = GENERATE(1, 2);
   const auto [types, tolerance] =
       GENERATE(table<Settings, double>({{{"train.precision=bf16"}, 2e-3},

@@ -1,4 +1,5 @@
 // Every optimizer with every strategy: bits, memory, checkpoints.
+#include "lib/arch/optimizers.h"
 #include "lib/estimate/model_states.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
@@ -16,7 +17,7 @@ RunConfig config_with(const std::string& optimizer, int world_size, const Settin
 }
 
 TEST_CASE("every optimizer trains to the bits of DDP under every strategy, and learns", "[train]") {
-  const std::string optimizer = GENERATE("adam", "sgd", "lion", "adafactor", "muon");
+  const std::string optimizer(GENERATE(from_range(optimizers())).name);
   const int world_size = GENERATE(2, 4);
   const auto run = [&](const std::string& strategy) {
     const Settings sets = {"parallel.strategy=" + strategy, "train.steps=6"};
@@ -32,7 +33,7 @@ TEST_CASE("every optimizer trains to the bits of DDP under every strategy, and l
 }
 
 TEST_CASE("every optimizer trains to the bits of DDP with shard groups and replicas", "[train]") {
-  const std::string optimizer = GENERATE("sgd", "adafactor", "muon");
+  const std::string optimizer(GENERATE(from_range(optimizers())).name);
   const std::string over_replicas = GENERATE("true", "false");
   CAPTURE(optimizer, over_replicas);
   const auto run = [&](Settings sets) {
@@ -45,7 +46,7 @@ TEST_CASE("every optimizer trains to the bits of DDP with shard groups and repli
 }
 
 TEST_CASE("an optimizer's state is resumed by another strategy, to the same bits", "[train]") {
-  const std::string optimizer = GENERATE("adam", "sgd", "lion", "adafactor", "muon");
+  const std::string optimizer(GENERATE(from_range(optimizers())).name);
   const std::string first = GENERATE("ddp", "zero3");
   const std::string second = first == "ddp" ? "zero2" : "ddp";
   CAPTURE(optimizer, first, second);
@@ -61,7 +62,7 @@ TEST_CASE("an optimizer's state is resumed by another strategy, to the same bits
 }
 
 TEST_CASE("an optimizer goes on at another world size with nearly the same loss", "[train]") {
-  const std::string optimizer = GENERATE("sgd", "lion", "adafactor", "muon");
+  const std::string optimizer(GENERATE(from_range(optimizers())).name);
   const TemporaryDirectory directory;
   const auto run_until = [&](int world_size, int until) {
     const RunConfig config = config_with(

@@ -14,7 +14,7 @@ RunConfig deeper(const std::string& folder, Settings sets) {
 }
 
 TEST_CASE("every strategy trains to the bits of DDP, whatever it makes again", "[train]") {
-  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const std::string folder = GENERATE(from_range(tiny_runs()));
   const Settings types = GENERATE(values<Settings>({{"train.precision=fp32"},
                                                     {"train.precision=bf16"},
                                                     {"train.precision=fp16"},
@@ -34,7 +34,7 @@ TEST_CASE("every strategy trains to the bits of DDP, whatever it makes again", "
 }
 
 TEST_CASE("any-world-size: recomputation changes no bit on any number of ranks", "[train]") {
-  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const std::string folder = GENERATE(from_range(tiny_runs()));
   const auto train = [&](int world_size, const std::string& strategy, const char* recompute) {
     return train_on_ranks(
         deeper(folder, {"train.deterministic=any-world-size", "parallel.strategy=" + strategy,
@@ -62,7 +62,7 @@ TEST_CASE(
     "a hundred steps end with one set of bits under all strategies, recomputations and "
     "splits into micro-batches",
     "[train][.long]") {
-  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const std::string folder = GENERATE(from_range(tiny_runs()));
   const std::string precision = GENERATE("train.precision=fp32", "train.precision=bf16");
   const int world_size = GENERATE(2, 4);
   const int grad_accum = GENERATE(1, 4);

@@ -30,7 +30,7 @@ const Trained& baseline(const std::string& folder, int world_size, const Setting
 
 TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, bit for bit",
           "[train]") {
-  const std::string folder = GENERATE("gpt2-tiny", "gpt2-accum", "llama-tiny");
+  const std::string folder = GENERATE(from_range(golden_runs()));
   const int world_size = GENERATE(2, 4);
   const std::string strategy = GENERATE(from_range(sharding_strategies()));
   const std::string precision =
@@ -64,7 +64,7 @@ TEST_CASE("groups with replicas have the bits of DDP", "[train]") {
 }
 
 TEST_CASE("any-world-size: 1, 2, 4 and 8 ranks train to the same bits", "[train]") {
-  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const std::string folder = GENERATE(from_range(tiny_runs()));
   const auto sets = [](int world_size, const std::string& strategy) {
     return Settings{"train.deterministic=any-world-size",
                     "train.micro_batch=1",

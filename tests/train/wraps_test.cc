@@ -12,7 +12,7 @@ std::vector<Trained> train(const std::string& folder, std::vector<std::string> s
 }
 
 TEST_CASE("under one wrap policy, every strategy has the bits of DDP", "[train]") {
-  const std::string folder = GENERATE("gpt2-tiny", "llama-tiny");
+  const std::string folder = GENERATE(from_range(tiny_runs()));
   const Settings wrap = GENERATE(
       values<Settings>({{"parallel.wrap=none"},
                         {"parallel.wrap=size", "parallel.wrap_min_params=10000"},

@@ -1,16 +1,9 @@
 // bf16 products by Intel's AMX. Run only where amx_support() is ok.
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
+#include "kernels/cpu/before_target.h"
 #include "kernels/cpu/gemm/gemm_kernel.h"
 #include "lib/base/bytes.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")
 
 #define GXP_VEC_BYTES 64

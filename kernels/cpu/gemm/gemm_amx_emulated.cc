@@ -1,14 +1,6 @@
 // The same algorithm as gemm_amx.cc with the tile registers in memory and their instructions in
 // C++, for CPUs without AMX: what the tests run, and what a CPU's AMX is compared with.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <utility>
-
+#include "kernels/cpu/before_target.h"
 #include "kernels/cpu/gemm/gemm_kernel.h"
 #include "lib/base/bytes.h"
 

@@ -1,36 +1,11 @@
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
+#include "kernels/cpu/before_target.h"
 #include "kernels/cpu/gemm/gemm_kernel.h"
 #include "lib/base/bytes.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
 #pragma GCC target("avx2,fma,f16c")
-
+#define GXP_ISA avx2
+#define GXP_ISA_NAME "avx2"
 #define GXP_VEC_BYTES 32
-namespace gxp::avx2 {
-namespace {
-// The order matters: each file uses those above it.
-// clang-format off
-#include "kernels/cpu/vec.inc"
-// Panels are packed from vectors, and from half types.
-#include "kernels/cpu/half.inc"
-// What is packed, how it is multiplied, and how products are cut into tiles.
-#include "kernels/cpu/gemm/gemm_source.inc"
-#include "kernels/cpu/gemm/gemm_out.inc"
-#include "kernels/cpu/gemm/gemm_floats.inc"
-#include "kernels/cpu/gemm/gemm_registers.inc"
-#include "kernels/cpu/gemm/gemm.inc"
-// clang-format on
-}  // namespace
-
-const GemmKernel kGemmKernel = {"avx2",   compute_part, kScratchElements,
-                                kColumns, kBlockRows,   kBlockElements / kDepth};
-
-}  // namespace gxp::avx2
+#include "kernels/cpu/gemm/gemm_vectors.inc"
 #endif

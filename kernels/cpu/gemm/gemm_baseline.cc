@@ -1,30 +1,8 @@
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
+#include "kernels/cpu/before_target.h"
 #include "kernels/cpu/gemm/gemm_kernel.h"
 #include "lib/base/bytes.h"
 
+#define GXP_ISA baseline
+#define GXP_ISA_NAME "baseline"
 #define GXP_VEC_BYTES 16
-namespace gxp::baseline {
-namespace {
-// The order matters: each file uses those above it.
-// clang-format off
-#include "kernels/cpu/vec.inc"
-// Panels are packed from vectors, and from half types.
-#include "kernels/cpu/half.inc"
-// What is packed, how it is multiplied, and how products are cut into tiles.
-#include "kernels/cpu/gemm/gemm_source.inc"
-#include "kernels/cpu/gemm/gemm_out.inc"
-#include "kernels/cpu/gemm/gemm_floats.inc"
-#include "kernels/cpu/gemm/gemm_registers.inc"
-#include "kernels/cpu/gemm/gemm.inc"
-// clang-format on
-}  // namespace
-
-const GemmKernel kGemmKernel = {"baseline", compute_part, kScratchElements,
-                                kColumns,   kBlockRows,   kBlockElements / kDepth};
-
-}  // namespace gxp::baseline
+#include "kernels/cpu/gemm/gemm_vectors.inc"

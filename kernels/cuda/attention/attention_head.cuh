@@ -24,7 +24,7 @@ __host__ __device__ inline unsigned members_of(const AttentionShape& shape) {
   return unsigned(shape.heads) / unsigned(shape.kv_heads);
 }
 
-// Of queries, outputs and their gradients.
+// A head of queries, outputs or their gradients.
 template <class T, class Void>
 __device__ HeadSlice<T> slice_of_pair(Void* array, size_t stride, const AttentionShape& shape,
                                       unsigned pair) {
@@ -37,7 +37,7 @@ __device__ HeadSlice<T> slice_of_pair(Void* array, const AttentionShape& shape, 
   return slice_of_pair<T>(array, shape.heads * shape.head_size, shape, pair);
 }
 
-// Of keys, values and their gradients.
+// A head of keys, values or their gradients.
 template <class T, class Void>
 __device__ HeadSlice<T> slice_of_group(Void* array, size_t stride, const AttentionShape& shape,
                                        unsigned group) {

@@ -3,7 +3,7 @@
 //   dQ = dS K over the tiles of keys up to the diagonal, by blocks that own queries;
 //   dV = P^T dO and dK = dS^T Q over the tiles of queries from it on, by blocks that own keys.
 // Both compute the scores anew: no sum is shared, so all have a fixed order. A pass that made dQ
-// beside dK and dV would multiply five times instead of seven, and add to dQ in whatever order
+// with dK and dV would multiply five times instead of seven, and add to dQ in whatever order
 // blocks arrive. P and dS are rounded to the elements' type before they are multiplied with.
 #include "kernels/cuda/attention/attention_launch.h"
 #include "kernels/cuda/attention/attention_mma.cuh"

@@ -48,7 +48,7 @@ __device__ __forceinline__ float reduce_row(float value, Fold fold) {
   return fold(value, __shfl_xor_sync(kAllLanes, value, 2));
 }
 
-// Keys behind their query get the score -infinity. `first` is the tile's first key less the warp's
+// Keys after their query get the score -infinity. `first` is the tile's first key less the warp's
 // first query.
 __device__ __forceinline__ void hide_later_keys(SumFragment (&scores)[kSums], int first) {
 #pragma unroll

@@ -5,7 +5,6 @@
 #include <initializer_list>
 #include <iterator>
 
-#include "kernels/attention_tensors.h"
 #include "kernels/cuda/attention/attention_launch.h"
 #include "kernels/cuda/cudnn/cudnn_library.h"
 #include "lib/base/log.h"
@@ -55,7 +54,7 @@ Support cudnn_may_take(DType dtype, size_t head_size, Arrays arrays) {
 }  // namespace
 
 CudaAttention::CudaAttention(CudaQueue& queue, AttentionBy by, size_t most_workspace)
-    : queue_(queue), by_(by) {
+    : AttentionOps(MemorySpace::kCuda), queue_(queue), by_(by) {
   if (by == AttentionBy::kOwn) return;
   const CudnnLibrary& library = cudnn_library();
   Support support = library.support;
@@ -90,29 +89,7 @@ bool CudaAttention::is_computed_by_cudnn(const Args& args, Arrays arrays, Comput
   return false;
 }
 
-void CudaAttention::forward(const Tensor& out, const Tensor& lse, const ConstTensor& qkv,
-                            int heads) {
-  run(attention_args(MemorySpace::kCuda, {out, lse}, qkv, heads));
-}
-
-void CudaAttention::forward(const Tensor& out, const Tensor& lse,
-                            const GroupedHeads<ConstTensor>& in) {
-  run(attention_args(MemorySpace::kCuda, {out, lse}, in));
-}
-
-void CudaAttention::backward(const Tensor& dqkv, const Tensor& scratch, const ConstTensor& dout,
-                             const ConstTensor& qkv, const ConstTensor& out, const ConstTensor& lse,
-                             int heads) {
-  run(attention_args(MemorySpace::kCuda, dqkv, {scratch, dout, out, lse}, qkv, heads));
-}
-
-void CudaAttention::backward(const GroupedHeads<Tensor>& gradients, const Tensor& scratch,
-                             const ConstTensor& dout, const GroupedHeads<ConstTensor>& in,
-                             const ConstTensor& out, const ConstTensor& lse) {
-  run(attention_args(MemorySpace::kCuda, gradients, {scratch, dout, out, lse}, in));
-}
-
-void CudaAttention::run(const AttentionForward& args) {
+void CudaAttention::attend(const AttentionForward& args) {
   const auto& in = args.in;
   const Arrays arrays = {in.queries, in.keys, in.values, args.out};
   const auto compute = [&](CudnnAttention& cudnn) { return cudnn.forward(args); };
@@ -121,7 +98,7 @@ void CudaAttention::run(const AttentionForward& args) {
   check_cuda(path.forward(queue_.stream(), args), "launch attention_forward");
 }
 
-void CudaAttention::run(const AttentionBackward& args) {
+void CudaAttention::attend(const AttentionBackward& args) {
   const auto& in = args.in;
   const auto& to = args.gradients;
   const Arrays arrays = {in.queries, in.keys,    in.values, args.out,

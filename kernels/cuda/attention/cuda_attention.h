@@ -6,10 +6,9 @@
 #include <set>
 #include <string>
 
-#include "kernels/attention_args.h"
+#include "kernels/attention_ops.h"
 #include "kernels/cuda/cuda_queue.h"
 #include "kernels/cuda/cudnn/cudnn_attention.h"
-#include "kernels/ops.h"
 
 namespace gxp {
 
@@ -19,24 +18,16 @@ enum class AttentionBy {
   kAuto,   // cuDNN where it can be loaded and takes the shape, else gxp's, which the log says
 };
 
-class CudaAttention {
+class CudaAttention : public AttentionOps {
  public:
-  // `most_workspace`: of cuDNN, in bytes. kUnavailable: `by` is kCudnn, which cannot be loaded.
+  // `most_workspace`: cuDNN's, in bytes. kUnavailable: `by` is kCudnn, which cannot be loaded.
   CudaAttention(CudaQueue& queue, AttentionBy by, size_t most_workspace);
   // "attention by cuDNN 9.19.0", or why it is not; "" if nobody asked for it.
-  [[nodiscard]] const std::string& description() const { return description_; }
-
-  void forward(const Tensor& out, const Tensor& lse, const ConstTensor& qkv, int heads);
-  void backward(const Tensor& dqkv, const Tensor& scratch, const ConstTensor& dout,
-                const ConstTensor& qkv, const ConstTensor& out, const ConstTensor& lse, int heads);
-  void forward(const Tensor& out, const Tensor& lse, const GroupedHeads<ConstTensor>& in);
-  void backward(const GroupedHeads<Tensor>& gradients, const Tensor& scratch,
-                const ConstTensor& dout, const GroupedHeads<ConstTensor>& in,
-                const ConstTensor& out, const ConstTensor& lse);
+  [[nodiscard]] const std::string& attention_description() const { return description_; }
 
  private:
-  void run(const AttentionForward& args);
-  void run(const AttentionBackward& args);
+  void attend(const AttentionForward& args) override;
+  void attend(const AttentionBackward& args) override;
 
   template <class Args, class Compute>
   bool is_computed_by_cudnn(const Args& args, std::initializer_list<const void*> arrays,

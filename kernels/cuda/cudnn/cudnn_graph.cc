@@ -48,7 +48,7 @@ constexpr CudnnType type_of<void*>() {
   return CudnnType::kObject;
 }
 
-// Of values that outlive it.
+// An attribute whose values outlive it.
 template <class T>
 Value value(Attribute attribute, const T& one) {
   return {attribute, type_of<T>(), 1, &one};

@@ -62,8 +62,8 @@ class CudnnGraph {
     void* object;
     CudnnDims dims, strides;
   };
-  // Where a tensor that is not virtual lies when the graph runs: in the GPU's memory, or, of a
-  // scalar, in the host's.
+  // The memory of a tensor that is not virtual while the graph runs: the GPU's, or for a scalar the
+  // host's.
   struct Place {
     int64_t id;
     const void* data;
@@ -72,14 +72,14 @@ class CudnnGraph {
   CudnnGraph(const CudnnFunctions& functions, const CudnnTarget& target)
       : objects_(functions), target_(target) {}
 
-  // Of memory, begins at a multiple of 16 bytes; ids are from 1 to 99.
+  // A tensor in memory, which begins at a multiple of 16 bytes; ids are from 1 to 99.
   Tensor tensor(int64_t id, CudnnData type, const CudnnDims& dims, const CudnnDims& strides);
   // A float in the host's memory.
   Tensor scalar(int64_t id);
   // Exists within the graph only.
   Tensor between(CudnnData type, const CudnnDims& dims);
 
-  // Of f32 unless `out` says otherwise; dimensions of one element repeat.
+  // The result is f32 unless `out` says otherwise; dimensions of one element repeat.
   Tensor pointwise(CudnnPointwise mode, const Tensor& x, const Tensor& b);
   Tensor pointwise(CudnnPointwise mode, const Tensor& x);
   void pointwise(CudnnPointwise mode, const Tensor& x, const Tensor& b, const Tensor& out);

@@ -43,10 +43,10 @@ class CudnnPlans {
   std::map<std::pair<CudnnDirection, CudnnAttentionShape>, CudnnPlan> plans_;
 };
 
-// The process's for the current GPU, owned by it and by who asked; one that could not be started
-// is not kept. Never destroyed with the process: CUDA may be gone before.
+// The process's plans for the current GPU, owned by it and by the callers; those that could not be
+// started are not kept. Never destroyed with the process: CUDA may be gone before.
 std::shared_ptr<CudnnPlans> cudnn_plans(const CudnnFunctions& functions);
-// Who asks from now on gets new ones: for tests of a cuDNN that changes.
+// Later calls get new ones: for tests of a cuDNN that changes.
 void forget_cudnn_plans();
 
 }  // namespace gxp

@@ -126,7 +126,7 @@ struct Prepared {
   std::string why_not;
 };
 
-// Memory for trials, beside what the run has planned.
+// Memory for trials, in addition to the run's planned memory.
 class TrialMemory {
  public:
   explicit TrialMemory(size_t bytes) {

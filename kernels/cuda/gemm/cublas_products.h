@@ -63,13 +63,13 @@ class CublasProducts {
   // one that cuBLASLt holds for the best. `queue` outlives it.
   CublasProducts(CudaQueue& queue, const std::string& cache);
   ~CublasProducts();
-  // Queues it. kDevice if cuBLASLt knows no way; memory for the trials is beside what is planned.
+  // Queues it. kDevice if cuBLASLt knows no way; memory for the trials is not in the run's plan.
   void multiply(const Product& product, const ProductPlaces& places);
   // Whether cuBLASLt knows a way. It may not know one for some ends, by shapes, alignments and
   // versions.
   bool knows(const Product& product, const ProductPlaces& places);
-  // Whether what the product does on its way out is done so: where cuBLASLt knows a way and, with a
-  // cache, where it was timed to be no slower than apart.
+  // Whether the product's end is fused: if cuBLASLt knows a way and, with a cache, if it was timed
+  // to be no slower than apart.
   bool fuses(const Product& product, const ProductPlaces& places, const FusionTrial& trial);
   // Milliseconds of each of cuBLASLt's algorithms, in its order; of those that fail, none.
   std::vector<float> candidate_times(const Product& product, const ProductPlaces& places);

@@ -10,12 +10,12 @@ namespace gxp {
 struct Float8Matrix {
   const uint8_t* as_stored = nullptr;   // (rows, columns)
   const uint8_t* transposed = nullptr;  // (columns, rows), of zeros up to a multiple of 16 rows
-  const float* factor = nullptr;        // times the codes' numbers are the matrix's
+  const float* factor = nullptr;        // times a code's number is the matrix's element
   Float8 type = Float8::kNone;
 };
 
-// Queues what makes them, in float8_bytes() from `at` on, which is aligned to kProductCopyAlignment;
-// `at` moves behind them.
+// Queues the kernels that make them in float8_bytes() from `at` on, which is aligned to
+// kProductCopyAlignment; `at` moves past them.
 Float8Matrix make_float8(CudaQueue& queue, std::byte*& at, const ConstTensor& x, Float8 type,
                          Float8Ways ways);
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/elementwise_launch.h"
-#include "kernels/cuda/gemm/float8_launch.h"
-#include "lib/device/cuda_check.h"
+#include "kernels/cuda/cuda_parts.h"
 
 namespace gxp {
 namespace {
 
-// Copies of operands lie behind cuBLASLt's workspace.
+// Copies of operands follow cuBLASLt's workspace.
 constexpr size_t kFirstCopy = kProductWorkspaceBytes;
 
 // The largest power of two that divides the address, up to that of every buffer of a step program
@@ -33,23 +31,27 @@ bool is_argument_of_cublas(const Tensor& x, size_t columns) {
          alignment_of(x.memory.data) >= kArgumentAlignment;
 }
 
+Tensor like(const Tensor& tensor, void* place) {
+  return {{static_cast<std::byte*>(place), tensor.memory.bytes, MemorySpace::kCuda},
+          tensor.dtype,
+          tensor.shape};
+}
+
 }  // namespace
 
-// The tensor, or its copy of another type in scratch memory, which has room for it behind
+// The tensor, or its copy of another type in scratch memory, which has room for it after
 // `scratch_used`.
 ConstTensor CudaGemm::converted(const ConstTensor& tensor, DType type, size_t& scratch_used) {
   const size_t bytes = converted_bytes(tensor, type);
   if (bytes == 0) return tensor;
   const Memory copy = {queue_.scratch(scratch_used + bytes) + scratch_used,
                        tensor.count() * size_of(type), MemorySpace::kCuda};
-  check_cuda(launch_convert(queue_.stream(), tensor.count(), {copy.data, type}, array_of(tensor)),
-             "launch convert");
+  convert({copy, type, tensor.shape}, tensor);
   scratch_used += bytes;
   return {copy, type, tensor.shape};
 }
 
-void CudaGemm::matmul(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
-                      const MatmulOptions& options) {
+void CudaGemm::matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) {
   if (options.float8 != Float8Operands{}) return multiply_float8(out, a, b, options);
   const bool has_residual = is_there(options.residual);
   Product product{.m = out.shape.rows(),
@@ -90,19 +92,14 @@ void CudaGemm::multiply(const Product& product, const ProductPlaces& places, DTy
   plain.end = ProductEnd::kPlain;
   plain.alignments.back() = alignment_of(nullptr);
   products_.multiply(plain, places);
-  check_cuda(launch_add_row(queue_.stream(), product.m * product.n, {places.out, product.out},
-                            {places.bias, bias_type}, product.n),
-             "launch add_row");
+  add_row(queue_, {places.out, product.out}, {places.bias, bias_type}, product.m, product.n);
 }
 
 // x by one product, its GELU by a kernel if it is wanted.
 void CudaGemm::gelu_apart(const LinearGelu& layer) {
   matmul(layer.x, layer.in, layer.weight,
          {.bias = layer.bias, .float8 = operands_of_forward(layer.float8)});
-  if (is_there(layer.activated))
-    check_cuda(launch_gelu_forward(queue_.stream(), layer.x.count(), array_of(layer.activated),
-                                   array_of(ConstTensor(layer.x))),
-               "launch gelu_forward");
+  if (is_there(layer.activated)) gelu_forward(layer.activated, layer.x);
 }
 
 void CudaGemm::linear_gelu(const LinearGelu& layer) {
@@ -134,10 +131,8 @@ void CudaGemm::linear_gelu(const LinearGelu& layer) {
                         .alignments = {alignment_of(places.a), alignment_of(places.b),
                                        kArgumentAlignment, alignment_of(x.memory.data)}};
   // Timed as if the GELU were wanted: the choice is one for both.
-  const Tensor activated({static_cast<std::byte*>(out), x.memory.bytes, MemorySpace::kCuda},
-                         x.dtype, x.shape);
   LinearGelu wanted = layer;
-  wanted.activated = activated;
+  wanted.activated = like(x, out);
   const FusionTrial trial{.fused = [&](void*) { products_.multiply(product, places); },
                           .apart = [&](void*) { gelu_apart(wanted); }};
   if (products_.fuses(product, places, trial)) return products_.multiply(product, places);
@@ -146,7 +141,17 @@ void CudaGemm::linear_gelu(const LinearGelu& layer) {
 
 void CudaGemm::linear_backward(const LinearBackward& layer) {
   GXP_ASSERT(!layer.of_gelu || !layer.add_dx);
-  if (layer.float8) return linear_backward_float8(layer);
+  if (layer.float8)
+    differentiate_float8(layer);
+  else
+    differentiate(layer);
+  if (!is_there(layer.dbias)) return;
+  if (!layer.accumulate) fill(layer.dbias, 0.0f);
+  bias_backward(layer.dbias, layer.dout);
+}
+
+// All but dbias.
+void CudaGemm::differentiate(const LinearBackward& layer) {
   GXP_ASSERT(layer.in.dtype == layer.weight.dtype);  // else its copy would replace that of dout
   size_t used = kFirstCopy;
   queue_.scratch(scratch_of(layer));
@@ -183,9 +188,7 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
   // Into `activated`: a trial leaves `in` as it is.
   const auto fused = [&](void* activated) {
     products_.multiply(product, places);
-    check_cuda(launch_gelu_forward(queue_.stream(), in.count(), {activated, in.dtype},
-                                   array_of(ConstTensor(in))),
-               "launch gelu_forward");
+    gelu_forward(like(in, activated), in);
   };
   const auto apart = [&](void* activated) {
     matmul(dx, dout, layer.weight, {.transpose_b = !layer.outputs_first});
@@ -201,11 +204,7 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
 
 // dx *= gelu'(in), and `activated`, which may be in, becomes gelu(in).
 void CudaGemm::slope_of_gelu(const LinearBackward& layer, void* activated) {
-  const Tensor& dx = layer.dx;
-  const Tensor& in = layer.in;
-  check_cuda(launch_gelu_backward(queue_.stream(), dx.count(), array_of(dx), {activated, in.dtype},
-                                  array_of(ConstTensor(dx)), array_of(ConstTensor(in))),
-             "launch gelu_backward");
+  gelu_backward(layer.dx, like(layer.in, activated), layer.dx, layer.in);
 }
 
 void CudaGemm::multiply_float8(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
@@ -221,8 +220,8 @@ void CudaGemm::multiply_float8(const Tensor& out, const ConstTensor& a, const Co
   multiply_codes(out, left, right, is_padded ? float8_rows(k) : k, options);
 }
 
-// Of `a` its codes (m, k), of `b` those of (n, k): the one form that cuBLASLt has for them on Ada
-// and Hopper. Its sums are f32 throughout: what it calls fast accumulation is off.
+// Multiplies the codes a(m, k) and b(n, k): the one form that cuBLASLt has for them on Ada and
+// Hopper. Its sums are f32 throughout: its fast accumulation is off.
 void CudaGemm::multiply_codes(const Tensor& out, const Float8Matrix& a, const Float8Matrix& b,
                               size_t k, const MatmulOptions& options) {
   const bool has_residual = is_there(options.residual);
@@ -256,7 +255,7 @@ void CudaGemm::multiply_codes(const Tensor& out, const Float8Matrix& a, const Fl
            places, DType::kBF16);
 }
 
-void CudaGemm::linear_backward_float8(const LinearBackward& layer) {
+void CudaGemm::differentiate_float8(const LinearBackward& layer) {
   const bool trains = is_there(layer.dweight);
   const bool turned = layer.outputs_first;  // the weight is (M, K)
   const Float8Ways dout_ways{.as_stored = true, .transposed = trains};

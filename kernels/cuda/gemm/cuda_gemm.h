@@ -10,18 +10,17 @@
 
 namespace gxp {
 
-class CudaGemm {
+class CudaGemm : public virtual Ops {
  public:
   // `cache`: as CublasProducts takes it.
   CudaGemm(CudaQueue& queue, const std::string& cache) : queue_(queue), products_(queue, cache) {}
-  void matmul(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
-              const MatmulOptions& options);
+  void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) override;
   // Where types and sizes allow it and CublasProducts::fuses() is for it, the GELU is taken on the
   // way out of the product; into scratch memory if nobody wants it.
-  void linear_gelu(const LinearGelu& layer);
-  // All but dbias. A dout of f32 is rounded to the weight's type once, for both products; one that
-  // is multiplied in 8 bits is read twice, for its largest value and for the codes of both.
-  void linear_backward(const LinearBackward& layer);
+  void linear_gelu(const LinearGelu& layer) override;
+  // A dout of f32 is rounded to the weight's type once, for both products; one that is multiplied
+  // in 8 bits is read twice, for its largest value and for the codes of both.
+  void linear_backward(const LinearBackward& layer) override;
 
  private:
   ConstTensor converted(const ConstTensor& tensor, DType type, size_t& scratch_used);
@@ -34,7 +33,8 @@ class CudaGemm {
                        const MatmulOptions& options);
   void multiply_codes(const Tensor& out, const Float8Matrix& a, const Float8Matrix& b, size_t k,
                       const MatmulOptions& options);
-  void linear_backward_float8(const LinearBackward& layer);
+  void differentiate(const LinearBackward& layer);
+  void differentiate_float8(const LinearBackward& layer);
 
   CudaQueue& queue_;
   CublasProducts products_;

@@ -1,14 +1,29 @@
-#include "kernels/cuda/gemm/float8_launch.h"
+#include <utility>
 
 #include "kernels/cuda/for_each.cuh"
+#include "kernels/cuda/gemm/cuda_float8.h"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/typed.cuh"
 #include "kernels/math/float8.h"
+#include "lib/base/bytes.h"
+#include "lib/device/cuda_check.h"
 
 namespace gxp {
 namespace {
 
 constexpr unsigned kThreads = 256;
+
+// The scale of one matrix, in the GPU's memory: nobody on the host waits for it.
+struct Float8Scale {
+  uint32_t largest;  // the bits of its largest |x|
+  float factor;      // times a code's number is what the matrix has
+};
+
+struct Float8Codes {
+  Float8 type;
+  uint8_t* as_stored = nullptr;   // (rows, columns); none if null
+  uint8_t* transposed = nullptr;  // (columns, float8_rows(rows)); none if null
+};
 
 __device__ __forceinline__ uint32_t magnitude_of(float x) {
   return bits_as<uint32_t>(x) & 0x7fffffffu;
@@ -109,8 +124,7 @@ cudaError_t launch(cudaStream_t stream, const Matrix<T>& matrix, const Float8Cod
   return cudaLaunchKernelEx(&config, float8_kernel<type, T>, matrix, codes, scale);
 }
 
-}  // namespace
-
+// Sets `scale->largest`, which a cudaMemsetAsync() clears first.
 cudaError_t launch_largest(cudaStream_t stream, size_t count, Float8Scale* scale,
                            ConstCudaArray x) {
   const cudaError_t result = cudaMemsetAsync(&scale->largest, 0, sizeof scale->largest, stream);
@@ -127,6 +141,8 @@ cudaError_t launch_largest(cudaStream_t stream, size_t count, Float8Scale* scale
   });
 }
 
+// Makes the codes of x(rows, columns), in one read of it, and sets `scale->factor`, from `largest`.
+// Columns are a multiple of 4 and x lies in fours.
 cudaError_t launch_float8(cudaStream_t stream, size_t rows, size_t columns,
                           const Float8Codes& codes, Float8Scale* scale, ConstCudaArray x) {
   return with_element(x.type, [&](auto element) {
@@ -136,6 +152,26 @@ cudaError_t launch_float8(cudaStream_t stream, size_t rows, size_t columns,
     return codes.type == Float8::kE4M3 ? launch<Float8::kE4M3>(stream, matrix, codes, scale)
                                        : launch<Float8::kE5M2>(stream, matrix, codes, scale);
   });
+}
+
+}  // namespace
+
+Float8Matrix make_float8(CudaQueue& queue, std::byte*& at, const ConstTensor& x, Float8 type,
+                         Float8Ways ways) {
+  const auto take = [&](size_t bytes) {
+    return std::exchange(at, at + round_up(bytes, kProductCopyAlignment));
+  };
+  auto* const scale = reinterpret_cast<Float8Scale*>(take(sizeof(Float8Scale)));
+  Float8Codes codes{.type = type};
+  if (ways.as_stored) codes.as_stored = reinterpret_cast<uint8_t*>(take(x.count()));
+  if (ways.transposed)
+    codes.transposed =
+        reinterpret_cast<uint8_t*>(take(float8_rows(x.shape.rows()) * x.shape.columns()));
+  check_cuda(launch_largest(queue.stream(), x.count(), scale, array_of(x)), "launch largest");
+  check_cuda(
+      launch_float8(queue.stream(), x.shape.rows(), x.shape.columns(), codes, scale, array_of(x)),
+      "launch float8");
+  return {codes.as_stored, codes.transposed, &scale->factor, type};
 }
 
 }  // namespace gxp

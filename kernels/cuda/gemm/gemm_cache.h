@@ -23,10 +23,10 @@ class GemmCache {
  public:
   // `path`: the file; its folder is made.
   explicit GemmCache(std::string path);
-  // What the file says of `key`, else what `time` finds, which is then written there. While one
+  // The file's entry for `key`, else the result of `time`, which is then written there. While one
   // process times, the others wait; `time` asks no cache itself.
   GemmAlgorithm choose(const std::string& key, const std::function<GemmAlgorithm()>& time);
-  // What the file says of `key`, if it does.
+  // The file's entry for `key`, if there is one.
   std::optional<GemmAlgorithm> find(const std::string& key);
 
  private:
@@ -37,7 +37,7 @@ class GemmCache {
   std::map<std::string, GemmAlgorithm> known_;
 };
 
-// Where a user's caches lie: gxp in $XDG_CACHE_HOME, or in ~/.cache; "" without either.
+// The folder of a user's caches: gxp in $XDG_CACHE_HOME, or in ~/.cache; "" without either.
 std::string user_cache_folder(const Environment& environment);
 
 }  // namespace gxp

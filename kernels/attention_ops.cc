@@ -1,4 +1,4 @@
-#include "kernels/attention_tensors.h"
+#include "kernels/attention_ops.h"
 
 #include "lib/base/error.h"
 
@@ -27,7 +27,7 @@ bool is_float(DType dtype) {
 
 // One operation's tensors: of `dtype`, f32 or a half type, in `space`.
 struct Tensors {
-  // Of a tensor with these sizes.
+  // The data of a tensor with these sizes.
   template <class AnyTensor>
   auto data_of(const AnyTensor& tensor, size_t rows, size_t columns) const {
     GXP_ASSERT(tensor.dtype == dtype && is_float(dtype));
@@ -70,46 +70,43 @@ struct Tensors {
   DType dtype;
 };
 
-template <class In>
-AttentionForward forward_args(const Tensors& tensors, const AttentionShape& shape, const In& in,
-                              const AttentionResults& results) {
-  return {shape, tensors.dtype, tensors.rows_of<const void>(in, shape),
-          tensors.outs_of(results.out, shape), tensors.sums_of(results.lse, shape)};
-}
-
-template <class In, class Gradients>
-AttentionBackward backward_args(const Tensors& tensors, const AttentionShape& shape, const In& in,
-                                const Gradients& gradients, const AttentionKept& kept) {
-  return {shape,
-          tensors.dtype,
-          tensors.rows_of<const void>(in, shape),
-          tensors.outs_of(kept.out, shape),
-          tensors.sums_of(kept.lse, shape),
-          tensors.outs_of(kept.dout, shape),
-          tensors.rows_of<void>(gradients, shape),
-          tensors.sums_of(kept.delta, shape)};
-}
-
 }  // namespace
 
-AttentionForward attention_args(MemorySpace space, const AttentionResults& results,
-                                const ConstTensor& qkv, int heads) {
-  return forward_args({space, qkv.dtype}, packed_shape(qkv.shape, heads), qkv, results);
+void AttentionOps::attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) {
+  const AttentionShape shape = packed_shape(qkv.shape, heads);
+  const Tensors tensors = {space_, qkv.dtype};
+  attend(AttentionForward{shape, qkv.dtype, tensors.rows_of<const void>(qkv, shape),
+                          tensors.outs_of(out, shape), tensors.sums_of(lse, shape)});
 }
 
-AttentionForward attention_args(MemorySpace space, const AttentionResults& results,
-                                const GroupedHeads<ConstTensor>& in) {
-  return forward_args({space, in.queries.dtype}, grouped_shape(in), in, results);
+void AttentionOps::grouped_attention_forward(Tensor out, Tensor lse,
+                                             const GroupedHeads<ConstTensor>& in) {
+  const AttentionShape shape = grouped_shape(in);
+  const Tensors tensors = {space_, in.queries.dtype};
+  attend(AttentionForward{shape, tensors.dtype, tensors.rows_of<const void>(in, shape),
+                          tensors.outs_of(out, shape), tensors.sums_of(lse, shape)});
 }
 
-AttentionBackward attention_args(MemorySpace space, const Tensor& dqkv, const AttentionKept& kept,
-                                 const ConstTensor& qkv, int heads) {
-  return backward_args({space, qkv.dtype}, packed_shape(qkv.shape, heads), qkv, dqkv, kept);
+void AttentionOps::attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout,
+                                      ConstTensor qkv, ConstTensor out, ConstTensor lse,
+                                      int heads) {
+  const AttentionShape shape = packed_shape(qkv.shape, heads);
+  const Tensors tensors = {space_, qkv.dtype};
+  attend(AttentionBackward{shape, qkv.dtype, tensors.rows_of<const void>(qkv, shape),
+                           tensors.outs_of(out, shape), tensors.sums_of(lse, shape),
+                           tensors.outs_of(dout, shape), tensors.rows_of<void>(dqkv, shape),
+                           tensors.sums_of(scratch, shape)});
 }
 
-AttentionBackward attention_args(MemorySpace space, const GroupedHeads<Tensor>& gradients,
-                                 const AttentionKept& kept, const GroupedHeads<ConstTensor>& in) {
-  return backward_args({space, in.queries.dtype}, grouped_shape(in), in, gradients, kept);
+void AttentionOps::grouped_attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
+                                              ConstTensor dout, const GroupedHeads<ConstTensor>& in,
+                                              ConstTensor out, ConstTensor lse) {
+  const AttentionShape shape = grouped_shape(in);
+  const Tensors tensors = {space_, in.queries.dtype};
+  attend(AttentionBackward{shape, tensors.dtype, tensors.rows_of<const void>(in, shape),
+                           tensors.outs_of(out, shape), tensors.sums_of(lse, shape),
+                           tensors.outs_of(dout, shape), tensors.rows_of<void>(gradients, shape),
+                           tensors.sums_of(scratch, shape)});
 }
 
 }  // namespace gxp

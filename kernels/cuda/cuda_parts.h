@@ -1,0 +1,95 @@
+// The operations of kernels/ops.h on a GPU, by family. An operation's method is in the .cu file of
+// its kernels; it asserts shapes and queues the kernels. `queue` outlives each part.
+#pragma once
+
+#include "kernels/cuda/cuda_queue.h"
+#include "kernels/ops.h"
+
+namespace gxp {
+
+class CudaElementwise : public virtual Ops {
+ public:
+  explicit CudaElementwise(CudaQueue& queue) : queue_(queue) {}
+
+  void apply(const ElementwiseCall& call) override;
+  void convert(Tensor out, ConstTensor x) override;
+  void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) override;
+  void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
+                              ConstTensor columns) override;
+
+ private:
+  CudaQueue& queue_;
+};
+// out(rows, columns) += row(columns), each of any type.
+void add_row(const CudaQueue& queue, CudaArray out, ConstCudaArray row, size_t rows,
+             size_t columns);
+
+class CudaNorms : public virtual Ops {
+ public:
+  explicit CudaNorms(CudaQueue& queue) : queue_(queue) {}
+
+  void bias_backward(Tensor dbias, ConstTensor dout) override;
+  void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
+                         ConstTensor bias, float eps) override;
+  void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
+                       ConstTensor weight, ConstTensor bias) override;
+  void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
+                          ConstTensor mean, ConstTensor rstd, ConstTensor weight) override;
+  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
+                       float eps) override;
+  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override;
+  void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
+                        ConstTensor rstd, ConstTensor weight) override;
+
+ private:
+  CudaQueue& queue_;
+};
+// out(columns) += the column sums of `rows` rows that are `stride` floats apart.
+void add_columns(const CudaQueue& queue, size_t rows, size_t columns, size_t stride, float* out,
+                 const float* partial);
+
+// A token or a target beyond the vocabulary is found by CudaQueue::read().
+class CudaTokens : public virtual Ops {
+ public:
+  explicit CudaTokens(CudaQueue& queue) : queue_(queue) {}
+
+  void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
+                         ConstTensor position_table) override;
+  void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
+                          ConstTensor tokens) override;
+  void classifier(Tensor logits, Tensor losses, ConstTensor targets, float scale) override;
+  void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) override;
+  void rotate(Tensor x, int head_size, double theta, float direction) override;
+
+ private:
+  struct Angles {
+    size_t positions, pairs;
+    double theta;
+  };
+  // The cosines of all positions and pairs, then the sines.
+  const float* prepare_angles(const Angles& wanted);
+
+  CudaQueue& queue_;
+  Buffer angles_;  // (2, positions, pairs): cosines and sines
+  Angles angles_of_{};
+};
+
+// Sums in f64 whose order depends on the count alone.
+class CudaSums : public virtual Ops {
+ public:
+  explicit CudaSums(CudaQueue& queue) : queue_(queue) {}
+
+  void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) override;
+  double sum_of_squares(ConstTensor x) override { return sum(x, true); }
+  double sum(ConstTensor x) override { return sum(x, false); }
+  void add_sum_of_squares(Tensor total, ConstTensor x) override;
+
+ private:
+  double sum(const ConstTensor& x, bool of_squares);
+  // *total += the sum; `partial` has room for partial_sums_of(count).
+  void add_sum(double* total, double* partial, const ConstTensor& x, bool of_squares);
+
+  CudaQueue& queue_;
+};
+
+}  // namespace gxp

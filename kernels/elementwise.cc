@@ -1,0 +1,109 @@
+// The element-wise operations of kernels/ops.h: their settings, computed in double, and the order
+// of their arrays (kernels/math/elementwise.h).
+#include "kernels/elementwise.h"
+
+#include <cmath>
+
+#include "kernels/ops.h"
+#include "lib/base/error.h"
+
+namespace gxp {
+namespace {
+
+AdamWFactors factors_of(const AdamWStep& step) {
+  const auto t = static_cast<double>(step.step);
+  return {.gradient_scale = float(step.gradient_scale),
+          .decay = float(step.lr * step.weight_decay),
+          .l2 = float(step.l2),
+          .beta1 = float(step.beta1),
+          .beta2 = float(step.beta2),
+          .fresh1 = float(1 - step.beta1),
+          .fresh2 = float(1 - step.beta2),
+          .step_size = float(step.lr / (1 - std::pow(step.beta1, t))),
+          .root_correction = float(1 / std::sqrt(1 - std::pow(step.beta2, t))),
+          .eps = float(step.eps)};
+}
+
+MomentumFactors factors_of(const MomentumStep& step) {
+  return {.gradient_scale = float(step.gradient_scale),
+          .kept = float(step.kept),
+          .fresh = float(step.fresh),
+          .carried = float(step.carried),
+          .ahead = float(step.ahead)};
+}
+
+SgdFactors factors_of(const SgdStep& step) {
+  return {factors_of(step.momentum), float(step.lr), float(step.weight_decay)};
+}
+
+LionFactors factors_of(const LionStep& step) {
+  return {.gradient_scale = float(step.gradient_scale),
+          .lr = float(step.lr),
+          .decay = float(step.lr * step.weight_decay),
+          .beta1 = float(step.beta1),
+          .fresh1 = float(1 - step.beta1),
+          .beta2 = float(step.beta2),
+          .fresh2 = float(1 - step.beta2)};
+}
+
+// Whether array `i` may have this type, where the first has `first`.
+bool is_allowed(const ElementwiseForm& form, size_t i, DType type, DType first) {
+  switch (form.types) {
+    case ElementTypes::kOne:
+      return type == first;
+    case ElementTypes::kGradient:
+      return type == DType::kF32 || i + 1 == form.arrays;
+    case ElementTypes::kEach:
+      return true;
+  }
+  return false;
+}
+
+// Asserts that the tensors are as the operation's form has them.
+ElementwiseCall checked(const ElementwiseCall& call) {
+  const ElementwiseForm form = form_of(call.math);
+  const auto check = [&](size_t i, const ConstTensor& tensor) {
+    GXP_ASSERT(tensor.count() == call.count());
+    GXP_ASSERT(is_allowed(form, i, tensor.dtype, call.written[0].dtype));
+  };
+  for (size_t i = 0; i < form.written; ++i) check(i, call.written[i]);
+  for (size_t i = form.written; i < form.arrays; ++i) check(i, call.read[i - form.written]);
+  return call;
+}
+
+}  // namespace
+
+void Ops::gelu_forward(Tensor out, ConstTensor x) { apply(checked({GeluForward(), {out}, {x}})); }
+void Ops::gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x) {
+  apply(checked({GeluBackward(), {dx, activated}, {dout, x}}));
+}
+void Ops::swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up) {
+  apply(checked({SwigluForward(), {out}, {gate, up}}));
+}
+void Ops::swiglu_backward(Tensor dout, Tensor gate, Tensor up) {
+  apply(checked({SwigluBackward(), {dout, gate, up}}));
+}
+void Ops::add(Tensor out, ConstTensor a, ConstTensor b) {
+  apply(checked({SumOfTwo(), {out}, {a, b}}));
+}
+void Ops::fill(Tensor out, float value) { apply(checked({Fill{value}, {out}})); }
+
+void Ops::adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
+                const AdamWStep& step) {
+  apply(checked({AdamWUpdate{factors_of(step)}, {weights, first, second}, {gradients}}));
+}
+void Ops::sgd(Tensor weights, Tensor momentum, ConstTensor gradients, const SgdStep& step) {
+  if (momentum.memory.data == nullptr)
+    apply(checked({SgdUpdate{factors_of(step)}, {weights}, {gradients}}));
+  else
+    apply(checked({SgdMomentumUpdate{factors_of(step)}, {weights, momentum}, {gradients}}));
+}
+void Ops::lion(Tensor weights, Tensor momentum, ConstTensor gradients, const LionStep& step) {
+  apply(checked({LionUpdate{factors_of(step)}, {weights, momentum}, {gradients}}));
+}
+void Ops::momentum(Tensor direction, Tensor momentum, ConstTensor gradients,
+                   const MomentumStep& step) {
+  apply(checked({MomentumDirection{factors_of(step)}, {direction, momentum}, {gradients}}));
+}
+
+}  // namespace gxp

@@ -1,0 +1,156 @@
+// The element-wise operations of kernels/ops.h: for each the arithmetic of one element, from which
+// both backends make their kernels. One more operation is a struct here, its place in the list at
+// the end, and a function of Ops (kernels/elementwise.cc).
+//
+// A struct holds the settings that all elements share. Its operator() gets one element of each of
+// the operation's arrays, in the order of kForm, and replaces those that are written. F is float or
+// a vector of floats (host_device.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include "kernels/math/adamw.h"
+#include "kernels/math/gelu.h"
+#include "kernels/math/lion.h"
+#include "kernels/math/momentum.h"
+#include "kernels/math/silu.h"
+
+namespace gxp {
+
+enum class ElementTypes : uint8_t {
+  kOne,       // all arrays have the same type
+  kEach,      // each has one of its own
+  kGradient,  // f32, but the last, which has any type
+};
+
+struct ElementwiseForm {
+  size_t arrays;
+  size_t written;     // the first so many are written
+  size_t first_read;  // this one and those after it are read
+  ElementTypes types = ElementTypes::kOne;
+};
+
+struct GeluForward {  // out, x
+  static constexpr ElementwiseForm kForm = {.arrays = 2, .written = 1, .first_read = 1};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[2]) const {
+    at[0] = gelu(at[1]);
+  }
+};
+
+struct GeluBackward {  // dx, activated, dout, x
+  static constexpr ElementwiseForm kForm = {.arrays = 4, .written = 2, .first_read = 2};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[4]) const {
+    const auto known = gelu_and_slope(at[3]);
+    at[0] = at[2] * known.slope;
+    at[1] = known.value;
+  }
+};
+
+struct SwigluForward {  // out, gate, up
+  static constexpr ElementwiseForm kForm = {.arrays = 3, .written = 1, .first_read = 1};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
+    at[0] = silu(at[1]) * at[2];
+  }
+};
+
+struct SwigluBackward {  // dout, gate, up become out, dgate, dup
+  static constexpr ElementwiseForm kForm = {.arrays = 3, .written = 3, .first_read = 0};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
+    const auto known = silu_and_slope(at[1]);
+    const F gradient = at[0];
+    const F factor = at[2];
+    at[0] = known.value * factor;
+    at[1] = gradient * factor * known.slope;
+    at[2] = gradient * known.value;
+  }
+};
+
+struct SumOfTwo {  // out, a, b
+  static constexpr ElementwiseForm kForm = {
+      .arrays = 3, .written = 1, .first_read = 1, .types = ElementTypes::kEach};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
+    at[0] = at[1] + at[2];
+  }
+};
+
+struct Fill {  // out
+  static constexpr ElementwiseForm kForm = {.arrays = 1, .written = 1, .first_read = 1};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[1]) const {
+    at[0] = value - F{};  // keeps the sign of -0
+  }
+  float value;
+};
+
+struct AdamWUpdate {  // weights, first, second, gradients
+  static constexpr ElementwiseForm kForm = {
+      .arrays = 4, .written = 3, .first_read = 0, .types = ElementTypes::kGradient};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[4]) const {
+    const auto after = adamw_update(AdamWElement<F>{at[0], at[1], at[2]}, at[3], factors);
+    at[0] = after.weight;
+    at[1] = after.first;
+    at[2] = after.second;
+  }
+  AdamWFactors factors;
+};
+
+struct SgdUpdate {  // weights, gradients
+  static constexpr ElementwiseForm kForm = {
+      .arrays = 2, .written = 1, .first_read = 0, .types = ElementTypes::kGradient};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[2]) const {
+    at[0] = at[0] - factors.lr * decayed_gradient(at[0], at[1], factors);
+  }
+  SgdFactors factors;
+};
+
+struct SgdMomentumUpdate {  // weights, momentum, gradients
+  static constexpr ElementwiseForm kForm = {
+      .arrays = 3, .written = 2, .first_read = 0, .types = ElementTypes::kGradient};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
+    const auto after =
+        momentum_update(at[1], decayed_gradient(at[0], at[2], factors), factors.momentum);
+    at[0] = at[0] - factors.lr * after.direction;
+    at[1] = after.momentum;
+  }
+  SgdFactors factors;
+};
+
+struct LionUpdate {  // weights, momentum, gradients
+  static constexpr ElementwiseForm kForm = {
+      .arrays = 3, .written = 2, .first_read = 0, .types = ElementTypes::kGradient};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
+    const auto after = lion_update(LionElement<F>{at[0], at[1]}, at[2], factors);
+    at[0] = after.weight;
+    at[1] = after.momentum;
+  }
+  LionFactors factors;
+};
+
+struct MomentumDirection {  // direction, momentum, gradients
+  static constexpr ElementwiseForm kForm = {
+      .arrays = 3, .written = 2, .first_read = 1, .types = ElementTypes::kGradient};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
+    const auto after = momentum_update(at[1], at[2] * factors.gradient_scale, factors);
+    at[0] = after.direction;
+    at[1] = after.momentum;
+  }
+  MomentumFactors factors;
+};
+
+using ElementwiseMath =
+    std::variant<GeluForward, GeluBackward, SwigluForward, SwigluBackward, SumOfTwo, Fill,
+                 AdamWUpdate, SgdUpdate, SgdMomentumUpdate, LionUpdate, MomentumDirection>;
+
+}  // namespace gxp
