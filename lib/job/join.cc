@@ -111,8 +111,8 @@ void run_joined_rank(const LaunchRequest& request, const Environment& environmen
           {.ranks = ranks, .comm = settings.comm, .device = device, .choice = choice_of(options)}),
       options.timeout);
   if (identity.rank == 0)
-    log_info("{} ranks, identity from: {}; engine: {}", identity.world_size, identity.source,
-             engine.name);
+    log_info("{} ranks, identity from: {}; engine: {}", identity.world_size,
+             to_string(identity.launcher), engine.name);
   try {
     check_configuration(
         [&](std::string_view, std::string_view text) { return gather_texts(communicator, text); },
@@ -148,11 +148,11 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
                                 const CommConfig& comm) {
   const bool asked = request.nproc > 1 || request.nnodes > 1;
   const RankIdentity identity = identity_from(environment);
-  if (identity.source == "gxp launcher" || !asked) return std::nullopt;
-  if (identity.source != "single process") {
+  if (identity.launcher == LauncherKind::kGxp || !asked) return std::nullopt;
+  if (identity.launcher != LauncherKind::kNone) {
     fail(ErrorKind::kUsage,
          "--nproc {}: this process is already rank {} of {} ({}); leave --nproc and --nnodes out",
-         request.nproc, identity.rank, identity.world_size, identity.source);
+         request.nproc, identity.rank, identity.world_size, to_string(identity.launcher));
   }
   if (choose_engine(comm).joins_ranks) {
     fail(ErrorKind::kUsage,
@@ -195,7 +195,7 @@ void run_rank_over(const std::vector<std::string>& transports, const LaunchReque
   FlightRecorder recorder(identity.rank, identity.world_size, settings.comm.flight_recorder);
   Rendezvous job = join_job(identity, environment, joined);
   if (identity.rank == 0)
-    log_info("{} ranks, identity from: {}", identity.world_size, identity.source);
+    log_info("{} ranks, identity from: {}", identity.world_size, to_string(identity.launcher));
   const TransportContext context{.rank = identity.rank,
                                  .world_size = identity.world_size,
                                  .store = job.store.get(),

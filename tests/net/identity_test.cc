@@ -71,14 +71,28 @@ Environment merged(Environment base, const Environment& over) {
 
 std::vector<Row> rows() {
   const auto none = Exchange::kNone;
-  const RankIdentity torchrun{3, 4, 1, 2, 1, 2, "host0", 30501, "torchrun", 1, true, none, "none"};
-  const RankIdentity slurm{2, 3, 0, 1, 1, 2, "host0", 29600, "Slurm step", 0, true, none, "7.0"};
-  const RankIdentity open_mpi{1, 4, 1, 2, -1, 2, "host0", 29600, "Open MPI", 0, true, none, ""};
-  const RankIdentity mpich{
-      3, 4, 3, 4, -1, 1, "127.0.0.1", kDefaultMasterPort, "MPICH", 0, false, Exchange::kPmi, ""};
-  const RankIdentity bare{1, 2,    1,    2, -1, 1, "127.0.0.1", 29600, "environment RANK",
+  const RankIdentity torchrun{3, 4,    1,    2,     1, 2, "host0", 30501, LauncherKind::kTorchrun,
+                              1, true, none, "none"};
+  const RankIdentity slurm{2, 3,    0,    1,    1, 2, "host0", 29600, LauncherKind::kSlurm,
+                           0, true, none, "7.0"};
+  const RankIdentity open_mpi{1, 4,    1,    2, -1, 2, "host0", 29600, LauncherKind::kOpenMpi,
+                              0, true, none, ""};
+  const RankIdentity mpich{3,
+                           4,
+                           3,
+                           4,
+                           -1,
+                           1,
+                           "127.0.0.1",
+                           kDefaultMasterPort,
+                           LauncherKind::kMpich,
+                           0,
+                           false,
+                           Exchange::kPmi,
+                           ""};
+  const RankIdentity bare{1, 2,    1,    2, -1, 1, "127.0.0.1", 29600, LauncherKind::kBareRank,
                           0, true, none, ""};
-  const RankIdentity gxp{2, 4, 0, 2, 1, 2, "::1", 4242, "gxp launcher", 5, true, none, ""};
+  const RankIdentity gxp{2, 4, 0, 2, 1, 2, "::1", 4242, LauncherKind::kGxp, 5, true, none, ""};
   RankIdentity slurm_pmi = slurm;
   slurm_pmi.exchange = Exchange::kPmi;
   RankIdentity somewhere = open_mpi;
@@ -145,7 +159,7 @@ TEST_CASE("the innermost launcher's variables give the rank identity", "[net]") 
     CHECK(got.host_count == want.host_count);
     CHECK(got.master_addr == want.master_addr);
     CHECK(got.master_port == want.master_port);
-    CHECK(got.source == want.source);
+    CHECK(got.launcher == want.launcher);
     CHECK(got.restart_count == want.restart_count);
     CHECK(got.port_given == want.port_given);
     CHECK((got.exchange == want.exchange && got.job == want.job));

@@ -39,6 +39,12 @@ enum class Exchange : uint8_t {
   kPmix,  // Open MPI: lib/net/identity/pmix.h
 };
 
+// Who started this process: the rows of the table above.
+enum class LauncherKind : uint8_t {
+  kGxp, kTorchrun, kOpenMpi, kMpich, kSlurm, kBareRank, kNone };
+// "gxp launcher", "torchrun", ...
+std::string_view to_string(LauncherKind launcher);
+
 struct RankIdentity {
   int rank = 0;
   int world_size = 1;
@@ -47,8 +53,8 @@ struct RankIdentity {
   int host_index = -1;       // -1: the launcher does not say
   int host_count = 1;        // -1: the launcher does not say
   std::string master_addr = "127.0.0.1";  // "": the launcher does not say
-  int master_port = 0;                    // 0, of a single process only: any
-  std::string source = "single process";
+  int master_port = 0;                    // 0, without a launcher only: any
+  LauncherKind launcher = LauncherKind::kNone;
   int restart_count = 0;
   bool port_given = false;  // master_port is the user's or launcher's, not one of ours
   Exchange exchange = Exchange::kNone;
