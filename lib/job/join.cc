@@ -60,17 +60,17 @@ Profile own_profile(const JobSettings& settings, const Environment& environment)
 // Rank 0's. A home directory may be one for many kinds of machines.
 Profile shared_profile(Store& store, const JobSettings& settings, const Environment& environment,
                        Deadline deadline) {
-  constexpr std::string_view kKey = "profile";
-  if (store.rank() != 0) return parse_profile(store.get(kKey, deadline), "of rank 0");
-  Profile profile = own_profile(settings, environment);
-  const std::string& cpu = profile.machine.cpu;
-  if (cpu != builtin_profile().machine.cpu && cpu != this_machine().cpu)
-    log_warn(
-        "collectives are chosen by what was measured on another CPU, '{}'; measure here: "
-        "gxp allreduce-test --calibrate",
-        cpu);
-  store.set(kKey, to_toml(profile));
-  return profile;
+  const auto find = [&] {
+    const Profile profile = own_profile(settings, environment);
+    const std::string& cpu = profile.machine.cpu;
+    if (cpu != builtin_profile().machine.cpu && cpu != this_machine().cpu)
+      log_warn(
+          "collectives are chosen by what was measured on another CPU, '{}'; measure here: "
+          "gxp allreduce-test --calibrate",
+          cpu);
+    return to_toml(profile);
+  };
+  return parse_profile(store.from_rank_0("profile", find, deadline), "of rank 0");
 }
 
 // Tells the other ranks, leaves the job, and throws the first cause: of ranks that lose a peer, or

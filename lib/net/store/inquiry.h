@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,13 +48,11 @@ class Inquiry {
   [[nodiscard]] Deadline wake_at() const { return pause_.value_or(end_); }
   [[nodiscard]] int asked_by() const { return asked_by_; }
   [[nodiscard]] const Verdict& suspicion() const { return suspicion_; }
-  // Of each rank, what it has said in this round, or that it has left.
+  // What each rank has said in this round, or that it has left.
   [[nodiscard]] std::vector<RankAnswer> answers(int world_size,
-                                                const std::map<int, bool>& departed) const {
+                                                const std::set<int>& departed) const {
     std::vector<RankAnswer> answers(static_cast<size_t>(world_size));
-    for (const auto& [rank, left] : departed) {
-      if (left) answers[size_t(rank)].kind = RankAnswer::Kind::kLeft;
-    }
+    for (const int rank : departed) answers[size_t(rank)].kind = RankAnswer::Kind::kLeft;
     for (const auto& [rank, state] : states_)
       answers[size_t(rank)] = {RankAnswer::Kind::kState, state};
     return answers;

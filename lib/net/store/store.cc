@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <limits>
+#include <sstream>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -55,10 +55,6 @@ Store::~Store() { stop(); }
 
 std::string Store::server_name() const { return fmt::format("rank 0 at {}", to_string(server_)); }
 
-std::string Store::what_it_sent() const {
-  return fmt::format("what {} sent to rank {}", server_name(), rank_);
-}
-
 // Connects. A server that strangers beset may drop whoever is not done with the handshake, so that
 // is tried again.
 int Store::authenticate(const Secret& secret, Deadline deadline) {
@@ -68,7 +64,9 @@ int Store::authenticate(const Secret& secret, Deadline deadline) {
     try {
       const auto server = authenticate_client(socket_.get(), secret, "store", rank_, deadline);
       sealer_.emplace(server.keys.cipher, server.keys.sending, Protection::kEncrypt);
-      opener_.emplace(server.keys.cipher, server.keys.receiving, Protection::kEncrypt);
+      reader_.emplace(server.keys.cipher, server.keys.receiving,
+                      fmt::format("what {} sent to rank {}", server_name(), rank_),
+                      kMaxAnswerBytes);
       return server.rank;
     } catch (const Dropped& dropped) {
       if (retries == kMaxRetries || deadline.expired())
@@ -80,24 +78,22 @@ int Store::authenticate(const Secret& secret, Deadline deadline) {
   }
 }
 
-// One frame, waiting for it. Used before the watcher reads, so it takes no byte of the next one.
+// Takes in what has arrived; false at the end of the connection.
+bool Store::receive() {
+  std::array<char, kReadBytes> chunk;
+  const ssize_t count = ::recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+  if (count > 0) reader_->add({chunk.data(), size_t(count)});
+  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+// The next frame. The watcher does not run yet.
 Frame Store::read_frame(Deadline deadline) {
-  std::string text;
   for (;;) {
-    std::string record(kRecordHeaderBytes, '\0');
-    const auto fill = [&](size_t at) {
-      read_exact(socket_.get(), std::as_writable_bytes(std::span(record).subspan(at)),
-                 server_name(), deadline);
-    };
-    fill(0);
-    RecordHeader header;
-    std::memcpy(header.data(), record.data(), header.size());
-    record.resize(kRecordHeaderBytes + opener_->open_header(header).value_or(0));
-    fill(kRecordHeaderBytes);
-    size_t offset = 0;
-    open_sealed(record, &offset, *opener_, what_it_sent(), text);
-    offset = 0;
-    if (auto frame = take_frame(text, &offset, kMaxValueBytes)) return *frame;
+    if (auto frame = reader_->next()) return *frame;
+    if (!wait_ready(socket_.get(), POLLIN, deadline))
+      fail(ErrorKind::kPeer, "read from {}: no answer within {:g} s", server_name(),
+           deadline.seconds());
+    if (!receive()) fail(ErrorKind::kPeer, "read from {}: it closed the connection", server_name());
   }
 }
 
@@ -141,6 +137,14 @@ std::string Store::get(std::string_view key, Deadline deadline) {
   return *value;
 }
 
+std::string Store::from_rank_0(std::string_view key, const std::function<std::string()>& make,
+                               Deadline deadline) {
+  if (rank_ != 0) return get(key, deadline);
+  std::string text = make();
+  set(key, text);
+  return text;
+}
+
 std::vector<std::string> Store::gather(std::string_view name, std::string_view value,
                                        Deadline deadline) {
   check_size("gather", name, value);
@@ -153,11 +157,8 @@ std::vector<std::string> Store::gather(std::string_view name, std::string_view v
   const auto names = request({FrameType::kMissing, prefix_ + std::string(name), "", 0, 0},
                              Deadline::after(kVerdictPatience));
   std::vector<int> missing;
-  for (size_t at = 0; names && at < names->size();) {
-    const size_t space = std::min(names->find(' ', at), names->size());
-    missing.push_back(std::stoi(names->substr(at, space - at)));
-    at = space + 1;
-  }
+  std::istringstream numbers(names.value_or(""));
+  for (int rank = 0; numbers >> rank;) missing.push_back(rank);
   const std::string what =
       missing.empty() ? "not all ranks came"
                       : fmt::format("{} of {} did not come", to_text(missing), world_size_);
@@ -257,12 +258,10 @@ void Store::stop() noexcept {
 }
 
 void Store::send(const Frame& frame, Deadline deadline) {
-  std::string plain;
-  append_frame(plain, frame);
   const std::lock_guard lock(write_mutex_);
   if (cut_short_) fail(ErrorKind::kPeer, "write to rank 0's rendezvous store: a write has failed");
   std::string bytes;
-  append_sealed(bytes, plain, *sealer_);
+  append_sealed(bytes, frame, *sealer_);
   cut_short_ = true;
   write_all(socket_.get(), std::as_bytes(std::span(bytes)), "rank 0's rendezvous store", deadline);
   cut_short_ = false;
@@ -317,21 +316,11 @@ void Store::watch() {
 }
 
 void Store::watch_until_end() {
-  std::string inbox, text;
-  size_t taken = 0, read = 0;
-  std::vector<char> chunk(kReadBytes);
-  for (;;) {
-    pollfd entry{socket_.get(), POLLIN, 0};
-    if (::poll(&entry, 1, -1) < 0 && errno != EINTR) check_sys(-1, "wait for the store");
-    const ssize_t count = ::recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (count <= 0) return;
-    inbox.append(chunk.data(), size_t(count));
-    open_sealed(inbox, &taken, *opener_, what_it_sent(), text);
-    while (auto frame = take_frame(text, &read, kMaxAnswerBytes)) handle(std::move(*frame));
-    inbox.erase(0, std::exchange(taken, 0));
-    text.erase(0, std::exchange(read, 0));
-  }
+  do {
+    while (auto frame = reader_->next()) handle(std::move(*frame));
+    while (!wait_ready(socket_.get(), POLLIN, Deadline::after(1h))) {
+    }
+  } while (receive());
 }
 
 void Store::handle(Frame frame) {

@@ -24,10 +24,9 @@
 
 #include "lib/base/deadline.h"
 #include "lib/base/fd.h"
-#include "lib/net/socket/frame.h"
-#include "lib/net/socket/seal.h"
 #include "lib/net/socket/secret.h"
 #include "lib/net/socket/socket.h"
+#include "lib/net/store/sealed_frames.h"
 #include "lib/net/store/verdict.h"
 
 namespace gxp {
@@ -52,6 +51,9 @@ class Store {
   void set(std::string_view key, std::string_view value);
   // Waits until some rank has set `key`.
   std::string get(std::string_view key, Deadline deadline);
+  // What `make` returns on rank 0, which alone calls it, on all ranks.
+  std::string from_rank_0(std::string_view key, const std::function<std::string()>& make,
+                          Deadline deadline);
   // All ranks give a value; each gets all, in order of rank. At the deadline the ranks that have
   // not come are named, and the first of them becomes the culprit: the job has failed for all.
   std::vector<std::string> gather(std::string_view name, std::string_view value, Deadline deadline);
@@ -88,8 +90,8 @@ class Store {
   int authenticate(const Secret& secret, Deadline deadline);
   void join(Deadline deadline);
   Frame read_frame(Deadline deadline);
+  bool receive();
   [[nodiscard]] std::string server_name() const;
-  [[nodiscard]] std::string what_it_sent() const;
   Frame ask_to_join(Deadline deadline);
   void watch();
   void watch_until_end();
@@ -107,8 +109,8 @@ class Store {
   const int world_size_;
   std::string prefix_;
   Fd socket_;
-  std::optional<Opener> opener_;  // of the watcher, once it runs
-  std::mutex write_mutex_;        // one frame at a time; guards sealer_ and cut_short_
+  std::optional<FrameReader> reader_;  // the watcher's, once it runs
+  std::mutex write_mutex_;             // one frame at a time; guards sealer_ and cut_short_
   std::optional<Sealer> sealer_;
   bool cut_short_ = false;  // a frame was: none can follow
   std::mutex inquiry_mutex_;

@@ -1,11 +1,10 @@
 // Rank 0's side of the rendezvous store: a small key-value server that also knows who is alive.
 //
-// One thread serves all clients and never waits for one of them. A client proves itself and joins
-// within 5 s or is dropped; until then it costs its socket and some hundred bytes. Of such
-// strangers there are 64 at most: one more takes the place of the oldest that is silent or slow.
-// Once all ranks have joined nobody is let in any more. What a rank may send is bounded by
-// lib/net/socket/frame.h, and sealed (lib/net/socket/seal.h); one whose bytes were altered on the way is the
-// culprit of a verdict that says so.
+// One thread serves all clients and never waits for one of them. A client that has not proved its
+// rank costs its socket and some hundred bytes (lib/net/store/store_clients.h). Once all ranks have
+// joined, nobody is let in any more. What a rank may send is bounded (lib/net/socket/frame.h) and
+// sealed (lib/net/socket/seal.h); a rank whose bytes were altered on the way is the culprit of a
+// verdict that says so.
 //
 // The verdict. The first cause of a failure is recorded once and pushed to all ranks, also to those
 // that join later. Evidence, best first:

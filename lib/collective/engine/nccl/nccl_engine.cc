@@ -277,14 +277,12 @@ std::unique_ptr<Engine> NcclEngine::split(int color, int key, uint32_t /*sequenc
 }  // namespace
 
 NcclUniqueId exchange_unique_id(const NcclLibrary& library, Store& store, Deadline deadline) {
-  constexpr std::string_view kKey = "NCCL's unique id";
   NcclUniqueId id{};
-  if (store.rank() == 0) {
+  const auto make = [&] {
     library.check(library.functions().get_unique_id(&id), "make NCCL's unique id");
-    store.set(kKey, {id.bytes, sizeof id.bytes});
-    return id;
-  }
-  const std::string bytes = store.get(kKey, deadline);
+    return std::string(id.bytes, sizeof id.bytes);
+  };
+  const std::string bytes = store.from_rank_0("NCCL's unique id", make, deadline);
   if (bytes.size() != sizeof id.bytes)
     fail(ErrorKind::kPeer, "take NCCL's unique id from rank 0: it has {} bytes, not {}",
          bytes.size(), sizeof id.bytes);
