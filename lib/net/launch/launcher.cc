@@ -17,7 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/net/identity/user_secret.h"
 #include "lib/net/launch/child_process.h"
-#include "lib/net/launch/last_words.h"
+#include "lib/net/launch/exit_messages.h"
 #include "lib/net/launch/signals.h"
 #include "lib/net/socket/output.h"
 #include "lib/net/store/rank_list.h"

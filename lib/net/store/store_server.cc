@@ -11,7 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/net/store/first_cause.h"
+#include "lib/net/store/blame_tracker.h"
 #include "lib/net/store/inquiry.h"
 #include "lib/net/store/rank_list.h"
 #include "lib/net/store/store_clients.h"

@@ -1,4 +1,4 @@
-#include "lib/net/launch/last_words.h"
+#include "lib/net/launch/exit_messages.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "lib/net/store/first_cause.h"
+#include "lib/net/store/blame_tracker.h"
 
 #include "tests/catch.h"
 
