@@ -38,7 +38,7 @@ std::string Shared::explain(const Error& error, const std::string& what) {
     return what;
   }
   const int awaited = recorder->waits_for();
-  const Verdict verdict = store->inquire(awaited < 0 ? store->rank() : awaited, what);
+  const FailureVerdict verdict = store->inquire(awaited < 0 ? store->rank() : awaited, what);
   recorder->failed();
   return fmt::format("rank {}: {}", verdict.rank, verdict.reason);
 }

@@ -57,7 +57,7 @@ void PeerTransport::add_peers() {
 void PeerTransport::listen_to_store() {
   alarm_ = std::make_shared<Alarm>();
   alarm_->transport = this;
-  parts_.store->on_abort([alarm = alarm_](const Verdict& verdict) {
+  parts_.store->on_abort([alarm = alarm_](const FailureVerdict& verdict) {
     const std::lock_guard lock(alarm->mutex);
     if (alarm->transport == nullptr) return;
     alarm->transport->abort(fmt::format("rank {}: {}", verdict.rank, verdict.reason));

@@ -20,9 +20,6 @@ struct Launcher {
   const char* world_size;
   const char* local_rank;
   const char* local_world_size;
-  const char* host_index;
-  const char* host_count;
-  const char* restart_count;
   void (*find_master)(const Environment&, RankIdentity&);
   bool bare_names_may_contradict;
 };
@@ -124,27 +121,21 @@ bool has(const Environment& environment, const char* name) {
 // Innermost first.
 constexpr std::array<Launcher, 6> kLaunchers = {{
     {LauncherKind::kGxp, [](const Environment& e) { return has(e, "GXP_RANK"); }, "GXP_RANK",
-     "GXP_WORLD_SIZE", "GXP_LOCAL_RANK", "GXP_LOCAL_WORLD_SIZE", "GXP_HOST_INDEX", "GXP_HOST_COUNT",
-     "GXP_RESTART_COUNT", master_of_gxp, false},
+     "GXP_WORLD_SIZE", "GXP_LOCAL_RANK", "GXP_LOCAL_WORLD_SIZE", master_of_gxp, false},
     {LauncherKind::kTorchrun, [](const Environment& e) { return has(e, "TORCHELASTIC_RUN_ID"); },
-     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
-     "TORCHELASTIC_RESTART_COUNT", master_of_torchrun, false},
+     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", master_of_torchrun, false},
     {LauncherKind::kOpenMpi, [](const Environment& e) { return has(e, "OMPI_COMM_WORLD_RANK"); },
      "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, "OMPI_MCA_orte_num_nodes", nullptr, master_of_open_mpi,
-     true},
+     "OMPI_COMM_WORLD_LOCAL_SIZE", master_of_open_mpi, true},
     {LauncherKind::kMpich,
      [](const Environment& e) {
        return has(e, "PMI_RANK") && has(e, "PMI_FD") && !has(e, "SLURM_MPI_TYPE");
      },
-     "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, nullptr, nullptr,
-     master_of_mpich, true},
+     "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", master_of_mpich, true},
     {LauncherKind::kSlurm, [](const Environment& e) { return has(e, "SLURM_STEP_ID"); },
-     "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "SLURM_NODEID",
-     "SLURM_STEP_NUM_NODES", "SLURM_RESTART_COUNT", master_of_slurm, true},
+     "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, master_of_slurm, true},
     {LauncherKind::kBareRank, [](const Environment& e) { return has(e, "RANK"); }, "RANK",
-     "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", nullptr,
-     master_by_default, false},
+     "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", master_by_default, false},
 }};
 
 // Without LOCAL_RANK a bare RANK on a loopback master shares its host with all ranks; with another
@@ -162,11 +153,12 @@ void read_local(const Environment& environment, const Launcher& launcher, RankId
 void read_slurm_local(const Environment& environment, RankIdentity& identity) {
   const std::string& counts = required(environment, identity, "SLURM_STEP_TASKS_PER_NODE");
   const std::vector<int> tasks = tasks_per_host(counts);
-  if (identity.host_index < 0 || size_t(identity.host_index) >= tasks.size())
+  const int host = number(environment, "SLURM_NODEID").value_or(-1);
+  if (host < 0 || size_t(host) >= tasks.size())
     fail(ErrorKind::kConfig,
          "read the rank identity: SLURM_NODEID={} has no entry in SLURM_STEP_TASKS_PER_NODE={}",
-         identity.host_index, counts);
-  identity.local_world_size = tasks[size_t(identity.host_index)];
+         host, counts);
+  identity.local_world_size = tasks[size_t(host)];
 }
 
 void check_bare(const Environment& environment, const Launcher& launcher, const char* launchers,
@@ -191,12 +183,8 @@ RankIdentity read(const Environment& environment, const Launcher& launcher) {
     required(environment, identity, name);
   identity.rank = *number(environment, launcher.rank);
   identity.world_size = *number(environment, launcher.world_size, 1);
-  identity.host_index = number(environment, launcher.host_index).value_or(-1);
   read_local(environment, launcher, identity);
   if (launcher.kind == LauncherKind::kSlurm) read_slurm_local(environment, identity);
-  const bool one_host = identity.local_world_size == identity.world_size;
-  identity.host_count = number(environment, launcher.host_count, 1).value_or(one_host ? 1 : -1);
-  identity.restart_count = number(environment, launcher.restart_count).value_or(0);
   check_range(launcher, launcher.rank, identity.rank, identity.world_size);
   check_range(launcher, launcher.local_rank, identity.local_rank, identity.local_world_size);
   launcher.find_master(environment, identity);

@@ -11,7 +11,7 @@ constexpr std::string_view kStart = "gxp: error: ";
 
 }  // namespace
 
-bool LastWords::take(int rank, std::string_view line) {
+bool ExitMessages::take(int rank, std::string_view line) {
   if (!line.starts_with(kStart)) return false;
   line.remove_prefix(kStart.size());
   if (line.ends_with('\n')) line.remove_suffix(1);
@@ -19,27 +19,27 @@ bool LastWords::take(int rank, std::string_view line) {
   return true;
 }
 
-bool LastWords::is_echo(const Words& words) const {
-  return std::any_of(all_.begin(), all_.end(), [&](const Words& other) {
-    return (other.told && other.cause == words.cause) ||
-           words.cause == fmt::format("rank {}: {}", other.rank, other.cause);
+bool ExitMessages::is_echo(const Message& message) const {
+  return std::any_of(all_.begin(), all_.end(), [&](const Message& other) {
+    return (other.printed && other.cause == message.cause) ||
+           message.cause == fmt::format("rank {}: {}", other.rank, other.cause);
   });
 }
 
-std::vector<std::string> LastWords::tell(int culprit) {
+std::vector<std::string> ExitMessages::take_new(int culprit) {
   std::stable_partition(all_.begin(), all_.end(),
-                        [culprit](const Words& words) { return words.rank == culprit; });
+                        [culprit](const Message& message) { return message.rank == culprit; });
   std::vector<std::string> lines;
-  for (const Words& words : all_) {
-    if (words.told || is_echo(words)) continue;
+  for (const Message& message : all_) {
+    if (message.printed || is_echo(message)) continue;
     std::vector<int> ranks;
-    for (Words& other : all_) {
-      if (other.cause != words.cause) continue;
-      other.told = true;
+    for (Message& other : all_) {
+      if (other.cause != message.cause) continue;
+      other.printed = true;
       ranks.push_back(other.rank);
     }
     std::sort(ranks.begin(), ranks.end());
-    lines.push_back(fmt::format("[{}] {}{}\n", to_text(ranks), kStart, words.cause));
+    lines.push_back(fmt::format("[{}] {}{}\n", to_text(ranks), kStart, message.cause));
   }
   return lines;
 }

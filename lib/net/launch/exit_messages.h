@@ -1,7 +1,7 @@
-// What the ranks of a job that fails say at their end, told once.
+// The error messages with which the ranks of a failed job end, each printed once. Pure.
 //
 // A gxp process that fails ends with the line "gxp: error: CAUSE"; one that fails because of rank N
-// with "gxp: error: rank N: CAUSE". So many ranks say much the same. Pure.
+// with "gxp: error: rank N: CAUSE". So many ranks print nearly the same.
 #pragma once
 
 #include <string>
@@ -10,25 +10,25 @@
 
 namespace gxp {
 
-class LastWords {
+class ExitMessages {
  public:
-  // Keeps `line`, said by `rank`, if it is such a line; returns whether it is.
+  // Keeps `line`, which `rank` has printed, if it is such a line; returns whether it is.
   bool take(int rank, std::string_view line);
 
-  // The lines kept since the last call, each cause once with all ranks that gave it: "[rank 0, 2]
-  // gxp: error: CAUSE". Those of `culprit` come first. Left out: what was told before, and what
-  // quotes a rank that has said the same itself.
-  std::vector<std::string> tell(int culprit);
+  // The lines taken since the last call, each cause once with all its ranks: "[rank 0, 2] gxp:
+  // error: CAUSE". Those of `culprit` come first. Left out: causes that were returned before, and
+  // lines that quote a rank which has printed the same itself.
+  std::vector<std::string> take_new(int culprit);
 
  private:
-  struct Words {
+  struct Message {
     int rank;
     std::string cause;
-    bool told = false;
+    bool printed = false;
   };
-  [[nodiscard]] bool is_echo(const Words& words) const;
+  [[nodiscard]] bool is_echo(const Message& message) const;
 
-  std::vector<Words> all_;
+  std::vector<Message> all_;
 };
 
 }  // namespace gxp

@@ -42,9 +42,7 @@ struct LaunchOptions {
   int host_count = 1;
   int host_index = 0;                          // of this host: its ranks follow the former's
   Endpoint master = {"", kDefaultMasterPort};  // rank 0's host; unused on one host
-  bool prefix_output = true;
-  bool bind = true;       // to CPUs, where there are enough or ranks can share them evenly
-  int restart_count = 0;  // how often the job was started before
+  bool bind = true;  // to CPUs, where there are enough or ranks can share them evenly
   std::chrono::milliseconds terminate_after{2000};
   std::chrono::milliseconds kill_after{4000};
   std::chrono::milliseconds stopped_after{120000};

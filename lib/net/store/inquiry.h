@@ -22,7 +22,7 @@ class Inquiry {
   static constexpr std::chrono::milliseconds kPause{50};
 
   // `suspicion`: what the asking rank itself believes.
-  Inquiry(int asked_by, Verdict suspicion)
+  Inquiry(int asked_by, FailureVerdict suspicion)
       : asked_by_(asked_by), suspicion_(std::move(suspicion)) {}
 
   // Starts a round and returns its number, which the answers carry.
@@ -47,7 +47,7 @@ class Inquiry {
   }
   [[nodiscard]] Deadline wake_at() const { return pause_.value_or(end_); }
   [[nodiscard]] int asked_by() const { return asked_by_; }
-  [[nodiscard]] const Verdict& suspicion() const { return suspicion_; }
+  [[nodiscard]] const FailureVerdict& suspicion() const { return suspicion_; }
   // What each rank has said in this round, or that it has left.
   [[nodiscard]] std::vector<RankAnswer> answers(int world_size,
                                                 const std::set<int>& departed) const {
@@ -60,7 +60,7 @@ class Inquiry {
 
  private:
   int asked_by_;
-  Verdict suspicion_;
+  FailureVerdict suspicion_;
   Deadline end_ = Deadline::after(kTime);
   uint32_t round_ = 0;
   std::map<int, std::string> states_;  // by rank, of this round

@@ -28,7 +28,7 @@ constexpr size_t kReadBytes = size_t{64} << 10;
 // A gather's answer holds every rank's value, and the server has proved who it is.
 constexpr size_t kMaxAnswerBytes = std::numeric_limits<uint32_t>::max();
 
-std::string to_text(const Verdict& verdict) {
+std::string to_text(const FailureVerdict& verdict) {
   return fmt::format("rank {}: {}", verdict.rank, verdict.reason);
 }
 
@@ -180,7 +180,7 @@ void Store::abort(int culprit, std::string_view reason) noexcept {
   }
 }
 
-Verdict Store::inquire(int suspect, std::string_view reason) {
+FailureVerdict Store::inquire(int suspect, std::string_view reason) {
   if (const auto known = verdict()) return *known;
   try {
     const std::string text(reason.substr(0, kMaxValueBytes));
@@ -189,9 +189,10 @@ Verdict Store::inquire(int suspect, std::string_view reason) {
     // The watcher finds the reason.
   }
   if (const auto verdict = wait_verdict(Deadline::after(kInquiryPatience))) return *verdict;
-  const Verdict silent{0, fmt::format("its rendezvous store at {} does not answer; is its process "
-                                      "stopped, or has it left the job?",
-                                      to_string(server_))};
+  const FailureVerdict silent{
+      0, fmt::format("its rendezvous store at {} does not answer; is its process "
+                     "stopped, or has it left the job?",
+                     to_string(server_))};
   end(silent);
   return verdict().value_or(silent);
 }
@@ -211,18 +212,18 @@ void Store::answer_inquiry(uint32_t round) noexcept {
   }
 }
 
-std::optional<Verdict> Store::verdict() const {
+std::optional<FailureVerdict> Store::verdict() const {
   const std::lock_guard lock(mutex_);
   return verdict_;
 }
 
-std::optional<Verdict> Store::wait_verdict(Deadline deadline) const {
+std::optional<FailureVerdict> Store::wait_verdict(Deadline deadline) const {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.when(), [this] { return verdict_ || ended_; });
   return verdict_;
 }
 
-void Store::on_abort(std::function<void(const Verdict&)> alarm) {
+void Store::on_abort(std::function<void(const FailureVerdict&)> alarm) {
   {
     const std::lock_guard lock(mutex_);
     if (!verdict_) {
@@ -309,10 +310,10 @@ void Store::watch() {
     // The end of the connection alone would not tell rank 0 why.
     const std::string reason = error.what();
     abort(rank_, reason);
-    return end(Verdict{rank_, reason});
+    return end(FailureVerdict{rank_, reason});
   }
-  end(Verdict{0, fmt::format("the rendezvous store at {} is gone; was rank 0 killed?",
-                             to_string(server_))});
+  end(FailureVerdict{0, fmt::format("the rendezvous store at {} is gone; was rank 0 killed?",
+                                    to_string(server_))});
 }
 
 void Store::watch_until_end() {
@@ -324,7 +325,8 @@ void Store::watch_until_end() {
 }
 
 void Store::handle(Frame frame) {
-  if (frame.type == FrameType::kVerdict) return end(Verdict{frame.rank, std::move(frame.value)});
+  if (frame.type == FrameType::kVerdict)
+    return end(FailureVerdict{frame.rank, std::move(frame.value)});
   if (frame.type == FrameType::kGoodbye) return end(std::nullopt);
   if (frame.type == FrameType::kInquire) return answer_inquiry(frame.request);
   const std::lock_guard lock(mutex_);
@@ -335,8 +337,8 @@ void Store::handle(Frame frame) {
 }
 
 // The store serves no more, because of `verdict` or in good order. What comes first counts.
-void Store::end(std::optional<Verdict> verdict) {
-  std::vector<std::function<void(const Verdict&)>> alarms;
+void Store::end(std::optional<FailureVerdict> verdict) {
+  std::vector<std::function<void(const FailureVerdict&)>> alarms;
   {
     const std::lock_guard lock(mutex_);
     if (!ended_ && !closing_) verdict_ = std::move(verdict);

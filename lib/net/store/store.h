@@ -68,20 +68,20 @@ class Store {
   // rank 0's server does not answer even then, that is the verdict. `suspect` and `reason` are this
   // rank's own guess, for when the answers explain nothing. Until it returns this rank should stay
   // as it is: its state and its connections are what the others are judged by.
-  Verdict inquire(int suspect, std::string_view reason);
+  FailureVerdict inquire(int suspect, std::string_view reason);
   // `describe` gives this rank's answer to inquiries, up to kMaxValueBytes; it is called on the
   // store's own thread, soon and often, also while this rank computes, and must not throw. Waits
   // for a call that is under way; an empty function takes the former one away.
   void on_inquiry(std::function<std::string()> describe);
 
   // The first cause, once the job has failed.
-  [[nodiscard]] std::optional<Verdict> verdict() const;
+  [[nodiscard]] std::optional<FailureVerdict> verdict() const;
   // Waits for one: who has lost a peer asks here before it blames anybody.
-  std::optional<Verdict> wait_verdict(Deadline deadline) const;
+  std::optional<FailureVerdict> wait_verdict(Deadline deadline) const;
   // `alarm` is called once, when there is a verdict: from the store's own thread, from one that
   // is in inquire(), or at once from this one if there is a verdict already. It must stay callable
   // until close() and must call neither close() nor the destructor.
-  void on_abort(std::function<void(const Verdict&)> alarm);
+  void on_abort(std::function<void(const FailureVerdict&)> alarm);
 
   // Says goodbye: this rank ends in good order.
   void close() noexcept;
@@ -97,7 +97,7 @@ class Store {
   void watch_until_end();
   void handle(Frame frame);
   void answer_inquiry(uint32_t round) noexcept;
-  void end(std::optional<Verdict> verdict);
+  void end(std::optional<FailureVerdict> verdict);
   void send(const Frame& frame, Deadline deadline);
   std::optional<std::string> request(Frame frame, Deadline deadline);
   [[noreturn]] void fail_late(std::string_view act, const std::string& what, Deadline deadline);
@@ -120,8 +120,8 @@ class Store {
   mutable std::condition_variable changed_;
   uint32_t last_request_ = 0;
   std::map<uint32_t, std::optional<std::string>> answers_;  // empty: still awaited
-  std::optional<Verdict> verdict_;
-  std::vector<std::function<void(const Verdict&)>> alarms_;
+  std::optional<FailureVerdict> verdict_;
+  std::vector<std::function<void(const FailureVerdict&)>> alarms_;
   bool ended_ = false;    // no more answers will come
   bool closing_ = false;  // the end of the connection is our own doing
 

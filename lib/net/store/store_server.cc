@@ -49,7 +49,7 @@ class StoreServer::Loop {
 
   [[nodiscard]] int port() const { return clients_.port(); }
 
-  void set_diagnostics(Diagnostics diagnostics) {
+  void set_diagnostics(DiagnosisHooks diagnostics) {
     const std::lock_guard lock(diagnostics_mutex_);
     diagnostics_ = std::move(diagnostics);
   }
@@ -217,7 +217,7 @@ class StoreServer::Loop {
   }
 
   // Who asks while one is under way, or after the verdict, is told with the others.
-  void inquire(int rank, Verdict suspicion) {
+  void inquire(int rank, FailureVerdict suspicion) {
     if (inquiry_ || cause_.verdict()) return;
     inquiry_.emplace(rank, std::move(suspicion));
     ask_all();
@@ -233,7 +233,7 @@ class StoreServer::Loop {
     if (!inquiry_->complete(members_.size())) return;
     const Finding finding = diagnose();
     if (!finding.settled && !inquiry_->is_last()) return inquiry_->pause();
-    const Verdict& verdict = finding.verdict;
+    const FailureVerdict& verdict = finding.verdict;
     cause_.report(verdict.rank, verdict.rank, verdict.reason);
     follow_cause();
   }
@@ -266,7 +266,7 @@ class StoreServer::Loop {
   }
 
   void send_verdict(StoreConnection& client) {
-    const Verdict& verdict = *cause_.verdict();
+    const FailureVerdict& verdict = *cause_.verdict();
     client.send({FrameType::kVerdict, "", verdict.reason, 0, verdict.rank});
   }
 
@@ -276,14 +276,14 @@ class StoreServer::Loop {
   std::set<int> departed_;                   // said goodbye
   int joined_ = 0;                           // ranks that ever have
   StoreTable table_;
-  FirstCause cause_;
+  BlameTracker cause_;
   bool pushed_ = false;            // the verdict has been sent
   std::optional<Deadline> grace_;  // of an accusation
   std::optional<Inquiry> inquiry_;
   int refusals_ = 0;
 
   std::mutex diagnostics_mutex_;
-  Diagnostics diagnostics_;  // guarded by it
+  DiagnosisHooks diagnostics_;  // guarded by it
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -298,7 +298,7 @@ StoreServer::StoreServer(Fd listener, int world_size, const Secret& secret)
 StoreServer::~StoreServer() = default;
 
 int StoreServer::port() const { return loop_->port(); }
-void StoreServer::set_diagnostics(Diagnostics diagnostics) {
+void StoreServer::set_diagnostics(DiagnosisHooks diagnostics) {
   loop_->set_diagnostics(std::move(diagnostics));
 }
 bool StoreServer::wait_goodbyes(Deadline deadline) { return loop_->wait_goodbyes(deadline); }

@@ -15,7 +15,7 @@
 //
 // The inquiry. A rank that has waited too long asks what all ranks are doing. Each answers from its
 // store's own thread, whatever its other threads do; one that has not within 500 ms counts as
-// silent. Diagnostics make a verdict of the answers; while their finding is not settled the ranks
+// silent. DiagnosisHooks make a verdict of the answers; while their finding is not settled the ranks
 // are asked again every 50 ms within that time. Without diagnostics, or if they find nothing, the
 // asking rank's suspicion is the verdict. Better evidence, as above, ends an inquiry.
 #pragma once
@@ -45,8 +45,8 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   [[nodiscard]] int port() const;
-  // Waits for a call that is under way. Empty Diagnostics take the former ones away.
-  void set_diagnostics(Diagnostics diagnostics);
+  // Waits for a call that is under way. Empty DiagnosisHooks take the former ones away.
+  void set_diagnostics(DiagnosisHooks diagnostics);
   // Waits until all ranks have joined and said goodbye; false if there is a verdict instead or the
   // deadline passes. Rank 0 calls it last, so that nobody loses the store early.
   bool wait_goodbyes(Deadline deadline);

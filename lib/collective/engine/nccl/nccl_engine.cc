@@ -296,7 +296,7 @@ std::unique_ptr<Engine> make_nccl_engine(const NcclLibrary& library,
   const Hosts hosts = ranks.store->gather("hosts of NCCL's ranks", ranks.host, ranks.deadline);
   const std::vector<int> numbers = number_hosts(hosts);
   auto stop = std::make_shared<StopSign>();
-  ranks.store->on_abort([stop](const Verdict& verdict) {
+  ranks.store->on_abort([stop](const FailureVerdict& verdict) {
     stop->raise(fmt::format("rank {}: {}", verdict.rank, verdict.reason));
   });
   const NcclUniqueId id = exchange_unique_id(library, *ranks.store, ranks.deadline);
