@@ -8,8 +8,10 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/enum_names.h"
+#include "lib/base/text/near_match.h"
 
 namespace gxp {
 
@@ -23,7 +25,9 @@ CLI::Option* add_choice_option(CLI::App& app, const char* option, Enum& value,
     const std::optional<Enum> found = find_enumerator<Enum>(names, text);
     if (!found)
       throw CLI::ValidationError(
-          option, fmt::format("must be one of: {}, is '{}'", fmt::join(names, ", "), text));
+          option,
+          fmt::format("must be one of: {}, is '{}'{}", fmt::join(names, ", "), text,
+                      did_you_mean(text, std::vector<std::string>(names.begin(), names.end()))));
     value = *found;
   };
   return app.add_option_function<std::string>(option, parse, description)

@@ -19,8 +19,6 @@ namespace {
 void define_help(CLI::App& app, HelpOptions& options) {
   CLI::App* help = app.add_subcommand("help", "Show the help of gxp or of one command");
   help->add_option("command", options.topic, "The command")->type_name("COMMAND");
-  help->add_flag("--man", options.man, "Print the options as roff")->group("");
-  help->add_flag("--completion", options.completion, "Print the bash completion")->group("");
   help->add_option("--write-docs", options.docs_directory, "Update man/ and completions/ there")
       ->group("");
 }
@@ -43,10 +41,6 @@ int run_help(CommandLine& line, std::span<const Command> commands, std::ostream&
   if (!options.topic.empty()) topic = &find_command(*line.app, options.topic);
   if (!options.docs_directory.empty()) {
     write_documents(options.docs_directory, commands);
-  } else if (options.completion) {
-    out << bash_completion(*line.app);
-  } else if (options.man) {
-    out << options_manual(*topic);
   } else {
     out << topic->help(options.topic.empty() ? "" : line.app->get_name());
   }

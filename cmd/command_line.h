@@ -20,11 +20,8 @@ namespace gxp {
 
 // What `gxp help` was asked for.
 struct HelpOptions {
-  std::string topic;  // a command; "": gxp itself
-  // For the maintainer of man/ and completions/, not shown in any help:
-  bool man = false;
-  bool completion = false;
-  std::string docs_directory;
+  std::string topic;           // a command; "": gxp itself
+  std::string docs_directory;  // whose man/ and completions/ are to be updated; not in any help
 };
 
 // The parser with everything declared, and what each subcommand does.

@@ -6,12 +6,12 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "cmd/command_line.h"
 #include "cmd/manual.h"
+#include "cmd/result_file.h"
 #include "lib/base/error.h"
+#include "lib/base/text/text_file.h"
 #include "lib/config/manual.h"
 
 namespace gxp {
@@ -79,17 +79,6 @@ Document settings_page() {
       {{"settings", settings_manual()}}};
 }
 
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (!file) fail(ErrorKind::kIo, "write {}: the system refused it", path.string());
-}
-
 }  // namespace
 
 std::vector<Document> documents(std::span<const Command> commands) {
@@ -119,12 +108,13 @@ std::string refresh(const Document& document, const std::string& text) {
 }
 
 void write_documents(const std::string& directory, std::span<const Command> commands) {
+  constexpr size_t kMaxBytes = size_t{4} << 20;
   for (const Document& document : documents(commands)) {
     const std::filesystem::path path = std::filesystem::path(directory) / document.path;
-    std::error_code ignored;  // write_text() reports what then goes wrong
+    std::error_code ignored;  // write_file() reports what then goes wrong
     std::filesystem::create_directories(path.parent_path(), ignored);
     const bool exists = std::filesystem::exists(path, ignored);
-    write_text(path, refresh(document, exists ? read_text(path) : document.first));
+    write_file(path, refresh(document, exists ? read_text_file(path, kMaxBytes) : document.first));
   }
 }
 

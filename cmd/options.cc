@@ -8,9 +8,9 @@
 #include <charconv>
 #include <span>
 
+#include "cmd/choice_option.h"
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/base/text/near_match.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/config/settings.h"
 
@@ -47,19 +47,7 @@ std::string doc_of(const Setting& setting) {
 }  // namespace
 
 void add_format_option(CLI::App& app, Format& format) {
-  const auto parse = [&format](const std::string& name) {
-    const std::optional<Format> parsed = parse_format(name);
-    if (!parsed) {
-      const std::vector<std::string> names(kFormatNames.begin(), kFormatNames.end());
-      throw CLI::ValidationError(
-          "--format", fmt::format("must be one of: {}, is '{}'{}", fmt::join(names, ", "), name,
-                                  did_you_mean(name, names)));
-    }
-    format = *parsed;
-  };
-  app.add_option_function<std::string>("--format", parse, "How results are written to stdout")
-      ->type_name(fmt::format("{}", fmt::join(kFormatNames, "|")))
-      ->default_str(std::string(kFormatNames[size_t(format)]));
+  add_choice_option(app, "--format", format, kFormatNames, "How results are written to stdout");
 }
 
 void add_comm_options(CLI::App& app, std::vector<std::string>& sets) {
@@ -73,11 +61,9 @@ void add_comm_options(CLI::App& app, std::vector<std::string>& sets) {
   }
 }
 
-namespace {
-
 template <class Number>
-void add_number(CLI::App& app, const char* names, Number& number, int low, int high,
-                const std::string& description) {
+void add_number_option(CLI::App& app, const char* names, Number& number, int low, int high,
+                       const std::string& description) {
   const auto check = [low, high](const std::string& text) -> std::string {
     int value = 0;
     const char* end = text.data() + text.size();
@@ -87,18 +73,8 @@ void add_number(CLI::App& app, const char* names, Number& number, int low, int h
   };
   app.add_option(names, number, description)->type_name("N")->check(check);
 }
-
-}  // namespace
-
-void add_number_option(CLI::App& app, const char* names, int& number, int low, int high,
-                       const std::string& description) {
-  add_number(app, names, number, low, high, description);
-}
-
-void add_number_option(CLI::App& app, const char* names, uint64_t& number, int low, int high,
-                       const std::string& description) {
-  add_number(app, names, number, low, high, description);
-}
+template void add_number_option(CLI::App&, const char*, int&, int, int, const std::string&);
+template void add_number_option(CLI::App&, const char*, uint64_t&, int, int, const std::string&);
 
 void add_size_option(CLI::App& app, const char* names, size_t& bytes,
                      const std::string& description) {

@@ -31,10 +31,9 @@ std::string names_of(const Table& table) {
   return fmt::format("{}", fmt::join(names, "|"));
 }
 
-// A count from `low` to `high`.
-void add_number_option(CLI::App& app, const char* names, int& number, int low, int high,
-                       const std::string& description);
-void add_number_option(CLI::App& app, const char* names, uint64_t& number, int low, int high,
+// A count from `low` to `high`. Number: int or uint64_t.
+template <class Number>
+void add_number_option(CLI::App& app, const char* names, Number& number, int low, int high,
                        const std::string& description);
 
 // A size as lib/base/bytes.h reads it: 8, 64K, 1G.

@@ -25,10 +25,10 @@ void check_request(const Options& options, std::span<const BenchCase> cases,
                    const RankIdentity& identity) {
   if (options.bench.cycles == 0 && options.format != Format::kText)
     fail(ErrorKind::kUsage, "--run_cycles 0: a run without end has no result; use --format text");
-  const bool launches = identity.source == "single process";
+  const bool launches = identity.launcher == LauncherKind::kNone;
   if (!launches && identity.local_rank != 0) return;  // they share its host
   if (identity.rank == 0) check_writable(options.output_file);
-  if (identity.source == "gxp launcher") return;  // it has checked the memory
+  if (identity.launcher == LauncherKind::kGxp) return;  // it has checked the memory
   const int ranks_here = launches ? std::max(1, options.launch.nproc) : identity.local_world_size;
   check_memory(memory_needed(cases, options.bench), ranks_here, available_memory());
 }
@@ -112,7 +112,7 @@ int run(const CLI::App& app, const Options& options) {
     return kExitOk;
   }
   const RankIdentity identity = identity_from(environment);
-  const bool launches = identity.source == "single process";
+  const bool launches = identity.launcher == LauncherKind::kNone;
   const int world_size =
       launches ? std::max(1, options.launch.nproc) * options.launch.nnodes : identity.world_size;
   if (options.calibrate) return calibrate_ranks(options, job, environment, world_size);

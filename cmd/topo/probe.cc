@@ -123,7 +123,7 @@ int probe_topology(const TopoProbeOptions& options,
   const Environment environment = process_environment();
   const RankIdentity identity = identity_from(environment);
   const CommConfig comm = load_comm_config(options.comm_sets, environment);
-  const bool launches = identity.source == "single process";
+  const bool launches = identity.launcher == LauncherKind::kNone;
   if ((launches ? options.launch.nproc * options.launch.nnodes : identity.world_size) < 2)
     fail(ErrorKind::kUsage, "--probe: one rank has no links; use --nproc 2");
   check_job(job_of(options, comm), environment);

@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 
+#include "lib/base/enum_names.h"
+
 namespace gxp {
 namespace {
 
@@ -14,10 +16,7 @@ constexpr std::array<std::string_view, 8> kNames = {"f64", "f32", "f16", "bf16",
 std::string_view to_string(DType dtype) { return kNames[static_cast<size_t>(dtype)]; }
 
 std::optional<DType> parse_dtype(std::string_view name) {
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) return static_cast<DType>(i);
-  }
-  return std::nullopt;
+  return find_enumerator<DType>(kNames, name);
 }
 
 Float16::Float16(float value) {

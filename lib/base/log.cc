@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 
 #include "lib/base/text/visible_text.h"
@@ -13,19 +14,7 @@ namespace {
 std::atomic<LogLevel> log_level{LogLevel::kInfo};
 thread_local int thread_rank = -1;
 
-std::string_view level_word(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return "debug ";
-    case LogLevel::kInfo:
-      return "";
-    case LogLevel::kWarn:
-      return "warn ";
-    case LogLevel::kError:
-      return "error ";
-  }
-  return "";
-}
+constexpr std::array<std::string_view, 3> kLevelWords = {"", "warn ", "error "};
 
 }  // namespace
 
@@ -35,7 +24,7 @@ void set_log_level(LogLevel level) { log_level = level; }
 
 std::string log_line(LogLevel level, std::string_view message) {
   const std::string origin = thread_rank < 0 ? "gxp" : fmt::format("gxp[rank {}]", thread_rank);
-  return fmt::format("{} {}{}\n", origin, level_word(level), visible(message));
+  return fmt::format("{} {}{}\n", origin, kLevelWords[size_t(level)], visible(message));
 }
 
 void write_log(LogLevel level, std::string_view message) {

@@ -10,7 +10,7 @@
 
 namespace gxp {
 
-enum class LogLevel { kDebug, kInfo, kWarn, kError };
+enum class LogLevel { kInfo, kWarn, kError };
 
 // The rank that the calling thread logs for; -1 (the default) prints no rank. A thread that works
 // for a rank sets it at its start. Ranks may be threads of one process, so this is per thread.
@@ -24,10 +24,6 @@ void write_log(LogLevel level, std::string_view message);
 // The line that write_log() writes, for who must not wait for the reader of stderr.
 std::string log_line(LogLevel level, std::string_view message);
 
-template <class... Args>
-void log_debug(fmt::format_string<Args...> format, Args&&... args) {
-  write_log(LogLevel::kDebug, fmt::format(format, std::forward<Args>(args)...));
-}
 template <class... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {
   write_log(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));

@@ -39,7 +39,7 @@ std::string CommunicatorState::explain(const Error& error, const std::string& wh
     return what;
   }
   const int awaited = recorder->waits_for();
-  const Verdict verdict = store->inquire(awaited < 0 ? store->rank() : awaited, what);
+  const FailureVerdict verdict = store->inquire(awaited < 0 ? store->rank() : awaited, what);
   recorder->failed();
   return fmt::format("rank {}: {}", verdict.rank, verdict.reason);
 }

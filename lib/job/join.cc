@@ -60,17 +60,17 @@ Profile own_profile(const JobSettings& settings, const Environment& environment)
 // Rank 0's. A home directory may be one for many kinds of machines.
 Profile shared_profile(Store& store, const JobSettings& settings, const Environment& environment,
                        Deadline deadline) {
-  constexpr std::string_view kKey = "profile";
-  if (store.rank() != 0) return parse_profile(store.get(kKey, deadline), "of rank 0");
-  Profile profile = own_profile(settings, environment);
-  const std::string& cpu = profile.machine.cpu;
-  if (cpu != builtin_profile().machine.cpu && cpu != this_machine().cpu)
-    log_warn(
-        "collectives are chosen by what was measured on another CPU, '{}'; measure here: "
-        "gxp allreduce-test --calibrate",
-        cpu);
-  store.set(kKey, to_toml(profile));
-  return profile;
+  const auto find = [&] {
+    const Profile profile = own_profile(settings, environment);
+    const std::string& cpu = profile.machine.cpu;
+    if (cpu != builtin_profile().machine.cpu && cpu != this_machine().cpu)
+      log_warn(
+          "collectives are chosen by what was measured on another CPU, '{}'; measure here: "
+          "gxp allreduce-test --calibrate",
+          cpu);
+    return to_toml(profile);
+  };
+  return parse_profile(store.from_rank_0("profile", find, deadline), "of rank 0");
 }
 
 // Tells the other ranks, leaves the job, and throws the first cause: of ranks that lose a peer, or
@@ -112,8 +112,8 @@ void run_joined_rank(const LaunchRequest& request, const Environment& environmen
                                          .selection = options.selection}),
                             options.timeout);
   if (identity.rank == 0)
-    log_info("{} ranks, identity from: {}; engine: {}", identity.world_size, identity.source,
-             engine.name);
+    log_info("{} ranks, identity from: {}; engine: {}", identity.world_size,
+             to_string(identity.launcher), engine.name);
   try {
     check_configuration(
         [&](std::string_view, std::string_view text) { return gather_texts(communicator, text); },
@@ -153,11 +153,11 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
                                 const CommConfig& comm) {
   const bool asked = request.nproc > 1 || request.nnodes > 1;
   const RankIdentity identity = identity_from(environment);
-  if (identity.source == "gxp launcher" || !asked) return std::nullopt;
-  if (identity.source != "single process") {
+  if (identity.launcher == LauncherKind::kGxp || !asked) return std::nullopt;
+  if (identity.launcher != LauncherKind::kNone) {
     fail(ErrorKind::kUsage,
          "--nproc {}: this process is already rank {} of {} ({}); leave --nproc and --nnodes out",
-         request.nproc, identity.rank, identity.world_size, identity.source);
+         request.nproc, identity.rank, identity.world_size, to_string(identity.launcher));
   }
   if (choose_engine(comm).joins_ranks) {
     fail(ErrorKind::kUsage,
@@ -200,7 +200,7 @@ void run_rank_over(const std::vector<std::string>& transports, const LaunchReque
   FlightRecorder recorder(identity.rank, identity.world_size, settings.comm.flight_recorder);
   Rendezvous job = join_job(identity, environment, joined);
   if (identity.rank == 0)
-    log_info("{} ranks, identity from: {}", identity.world_size, identity.source);
+    log_info("{} ranks, identity from: {}", identity.world_size, to_string(identity.launcher));
   const TransportContext context{.rank = identity.rank,
                                  .world_size = identity.world_size,
                                  .store = job.store.get(),

@@ -9,13 +9,6 @@
 
 namespace gxp {
 
-std::optional<Format> parse_format(std::string_view name) {
-  for (size_t i = 0; i < kFormatNames.size(); ++i) {
-    if (kFormatNames[i] == name) return static_cast<Format>(i);
-  }
-  return std::nullopt;
-}
-
 void Table::add_row(std::vector<Cell> row) {
   GXP_ASSERT(row.size() == columns.size());
   rows.push_back(std::move(row));

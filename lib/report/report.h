@@ -27,7 +27,6 @@ enum class Format { kText, kCsv, kJson };
 
 // In the order of the enumerators.
 inline constexpr std::array<std::string_view, 3> kFormatNames = {"text", "csv", "json"};
-std::optional<Format> parse_format(std::string_view name);
 
 enum class Style {
   kPlain,  // doubles with four significant digits

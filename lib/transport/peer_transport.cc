@@ -58,7 +58,7 @@ void PeerTransport::add_peers() {
 void PeerTransport::listen_to_store() {
   relay_ = std::make_shared<AbortRelay>();
   relay_->transport = this;
-  parts_.store->on_abort([relay = relay_](const Verdict& verdict) {
+  parts_.store->on_abort([relay = relay_](const FailureVerdict& verdict) {
     const std::lock_guard lock(relay->mutex);
     if (relay->transport == nullptr) return;
     relay->transport->abort(fmt::format("rank {}: {}", verdict.rank, verdict.reason));

@@ -238,14 +238,14 @@ class FourRanks {
     std::filesystem::remove_all(directory_);
   }
   // Of ranks 0 to 2, which fail at the same time.
-  std::vector<Verdict> find_causes() {
-    std::vector<std::future<Verdict>> finding;
+  std::vector<FailureVerdict> find_causes() {
+    std::vector<std::future<FailureVerdict>> finding;
     for (int rank = 0; rank < 3; ++rank) {
       finding.push_back(std::async(std::launch::async, [this, rank] {
         return stores_[size_t(rank)]->inquire(rank, "no idea");
       }));
     }
-    std::vector<Verdict> verdicts;
+    std::vector<FailureVerdict> verdicts;
     for (auto& verdict : finding) verdicts.push_back(verdict.get());
     return verdicts;
   }
@@ -335,7 +335,7 @@ TEST_CASE("ranks that wait have one verdict: a late, a stopped and a killed rank
                End{SIGSTOP, "it does not respond"},
                End{SIGKILL, "was it killed? Its last operation: in all-reduce 7 (4096 f32"});
   FourRanks ranks(end.signal);
-  for (const Verdict& verdict : ranks.find_causes()) {
+  for (const FailureVerdict& verdict : ranks.find_causes()) {
     CAPTURE(end.signal, verdict.reason);
     CHECK(verdict.rank == 3);
     CHECK(says(verdict.reason, end.reason));

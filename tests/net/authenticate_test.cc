@@ -7,6 +7,7 @@
 #include "lib/base/fd.h"
 #include "lib/net/socket/socket.h"
 #include "tests/catch.h"
+#include "tests/net/authenticate_server.h"
 #include "tests/net/expect_error.h"
 
 using namespace gxp;
@@ -35,12 +36,12 @@ struct Outcome {
 };
 
 Outcome meet(const Secret& client_secret, const Secret& server_secret,
-             std::string_view server_purpose = "test") {
+             const std::string& server_purpose = "test") {
   const Ends ends = make_ends();
   Outcome outcome;
   auto server = std::async(std::launch::async, [&] {
     outcome.server = error_of([&] {
-      outcome.server_sees = authenticate_server(ends.server.get(), server_secret, server_purpose, 0,
+      outcome.server_sees = authenticate_server(ends.server.get(), server_secret, server_purpose,
                                                 Deadline::after(10s))
                                 .rank;
     });

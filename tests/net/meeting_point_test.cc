@@ -62,7 +62,7 @@ TEST_CASE("a given secret is taken as it is", "[net]") {
 TEST_CASE("where nobody says on which host rank 0 is, the remedy is told", "[net]") {
   RankIdentity identity = rank_of_two(1);
   identity.master_addr = "";
-  identity.source = "Open MPI";
+  identity.launcher = LauncherKind::kOpenMpi;
   const Caught caught = error_of([&] { arrange_meeting(identity, {}, soon()); });
   CHECK(caught.kind == ErrorKind::kConfig);
   CHECK((caught.says("Open MPI") && caught.says("mpirun -x MASTER_ADDR")));

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kKinds = {"says", "silent", "left"};
 
 // Blames `culprit`, with all answers as the reason: "asked by 1: says a, silent, left".
-Diagnostics blame(int culprit) {
+DiagnosisHooks blame(int culprit) {
   return {[culprit](const std::vector<RankAnswer>& answers, int asked_by) {
             std::string text = fmt::format("asked by {}:", asked_by);
             for (const RankAnswer& answer : answers)
@@ -49,7 +49,7 @@ TEST_CASE("every rank's answer makes the verdict, which every rank gets", "[net]
   const auto ranks = job.join_all();
   job.server->set_diagnostics(blame(0));
   answer_all(ranks);
-  const Verdict verdict = ranks.back()->inquire(0, "late");
+  const FailureVerdict verdict = ranks.back()->inquire(0, "late");
   std::string want = fmt::format("asked by {}:", world_size - 1);
   for (int rank = 0; rank < world_size; ++rank) want += fmt::format(" says({})", rank);
   CHECK(verdict.reason == want);
@@ -85,7 +85,7 @@ TEST_CASE("without diagnostics, or if they find nothing, the suspicion is the ve
   if (find_nothing) {
     job.server->set_diagnostics({[](const auto&, int) { return std::optional<Finding>(); }, {}});
   }
-  const Verdict verdict = ranks[0]->inquire(1, "rank 1 is late");
+  const FailureVerdict verdict = ranks[0]->inquire(1, "rank 1 is late");
   CHECK(verdict.rank == 1);
   CHECK(verdict.reason == "rank 1 is late");
 }
@@ -108,13 +108,13 @@ TEST_CASE("an unsettled finding is asked again, and stands when time is up", "[n
 TEST_CASE("who asks at the same time or afterwards gets the one verdict", "[net]") {
   const Job job(4);
   const auto ranks = job.join_all();
-  std::vector<std::future<Verdict>> asked;
+  std::vector<std::future<FailureVerdict>> asked;
   for (const auto& rank : ranks) {
     asked.push_back(std::async(std::launch::async, [&rank] {
       return rank->inquire(rank->rank(), fmt::format("rank {} asks", rank->rank()));
     }));
   }
-  const Verdict first = asked[0].get();
+  const FailureVerdict first = asked[0].get();
   for (size_t i = 1; i < asked.size(); ++i) CHECK(asked[i].get().reason == first.reason);
   CHECK(ranks[0]->inquire(3, "again").reason == first.reason);
 }
@@ -133,7 +133,7 @@ TEST_CASE("a rank that dies during an inquiry is the verdict, with what it did l
   auto verdict = std::async(std::launch::async, [&] { return ranks[1]->inquire(0, "late"); });
   started.get_future().wait();
   victim.kill();
-  const Verdict found = verdict.get();
+  const FailureVerdict found = verdict.get();
   CHECK(found.rank == 2);
   // Between them stands how it ended, if the inquiry still lay unread in its socket.
   CHECK(found.reason.starts_with("its connection ended without goodbye"));
@@ -150,8 +150,8 @@ TEST_CASE("a server that does not answer is the verdict, for the alarms too", "[
   welcome_client(server.get(), secret);
   const auto rank = store.get();
   int alarms = 0;
-  rank->on_abort([&](const Verdict& verdict) { alarms += verdict.rank == 0 ? 1 : 100; });
-  const Verdict verdict = rank->inquire(1, "late");
+  rank->on_abort([&](const FailureVerdict& verdict) { alarms += verdict.rank == 0 ? 1 : 100; });
+  const FailureVerdict verdict = rank->inquire(1, "late");
   CHECK(verdict.rank == 0);
   CHECK(verdict.reason.find("does not answer; is its process stopped") != std::string::npos);
   CHECK(alarms == 1);

@@ -45,7 +45,7 @@ struct Job {
 
 // A server's part until a client has joined.
 inline void welcome_client(int socket, const Secret& secret) {
-  const SealKeys keys = authenticate_server(socket, secret, "store", 0, soon()).keys;
+  const SealKeys keys = authenticate_server(socket, secret, "store", soon()).keys;
   Sealer sealer(keys.cipher, keys.sending, Protection::kEncrypt);
   std::string frame, sealed;
   append_frame(frame, {FrameType::kWelcome, "", "", 0, 0});

@@ -140,7 +140,8 @@ TEST_CASE("a killed rank is everybody's verdict, whoever complains about it", "[
   for (const int rank : {0, 1, 3}) ranks.push_back(job.join(rank));
   std::atomic<int> alarms = 0;
   for (auto& rank : ranks) {
-    rank->on_abort([&alarms](const Verdict& verdict) { alarms += verdict.rank == 2 ? 1 : 1000; });
+    rank->on_abort(
+        [&alarms](const FailureVerdict& verdict) { alarms += verdict.rank == 2 ? 1 : 1000; });
   }
   RankProcess victim(job, 2);
   REQUIRE(victim.joined());
@@ -184,7 +185,7 @@ TEST_CASE("an alarm set after the verdict is called at once", "[net]") {
   store->abort(0, "x");
   CHECK(culprit(*store) == 0);
   int calls = 0;
-  store->on_abort([&calls](const Verdict&) { ++calls; });
+  store->on_abort([&calls](const FailureVerdict&) { ++calls; });
   CHECK(calls == 1);
 }
 

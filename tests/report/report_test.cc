@@ -95,11 +95,4 @@ TEST_CASE("a row with a cell too few is our bug", "[report]") {
   CHECK_THROWS_AS(report.add_table("results", {{"a"}, {"b"}}).add_row({int64_t(1)}), Error);
 }
 
-TEST_CASE("formats are known by name", "[report]") {
-  CHECK(parse_format("text") == Format::kText);
-  CHECK(parse_format("csv") == Format::kCsv);
-  CHECK(parse_format("json") == Format::kJson);
-  CHECK_FALSE(parse_format("xml").has_value());
-}
-
 }  // namespace gxp

@@ -74,12 +74,9 @@ RankPlan plan_for_job(const std::string& what, int ranks, std::span<const int> h
 
 RankPlan share_plan_for_job(const std::string& what, std::span<const int> hosts, Store& store,
                             int ranks, Deadline deadline) {
-  constexpr std::string_view kKey = "rank plan";
   if (what.empty()) return {};
-  if (store.rank() != 0) return parse_plan(store.get(kKey, deadline));
-  RankPlan plan = plan_for_job(what, ranks, hosts);
-  store.set(kKey, to_text(plan));
-  return plan;
+  const auto make = [&] { return to_text(plan_for_job(what, ranks, hosts)); };
+  return parse_plan(store.from_rank_0("rank plan", make, deadline));
 }
 
 }  // namespace gxp

@@ -14,15 +14,12 @@ namespace {
 
 // One launcher: its sure sign and its names. A null name: the launcher does not say.
 struct Launcher {
-  const char* source;
+  LauncherKind kind;
   bool (*present)(const Environment&);
   const char* rank;
   const char* world_size;
   const char* local_rank;
   const char* local_world_size;
-  const char* host_index;
-  const char* host_count;
-  const char* restart_count;
   void (*find_master)(const Environment&, RankIdentity&);
   bool bare_names_may_contradict;
 };
@@ -31,8 +28,8 @@ const std::string& required(const Environment& environment, const RankIdentity& 
                             const char* name) {
   const std::string* value = find_variable(environment, name);
   if (value == nullptr)
-    fail(ErrorKind::kConfig, "read the rank identity from {}: {} is not set", identity.source,
-         name);
+    fail(ErrorKind::kConfig, "read the rank identity from {}: {} is not set",
+         to_string(identity.launcher), name);
   return *value;
 }
 
@@ -123,28 +120,22 @@ bool has(const Environment& environment, const char* name) {
 
 // Innermost first.
 constexpr std::array<Launcher, 6> kLaunchers = {{
-    {"gxp launcher", [](const Environment& e) { return has(e, "GXP_RANK"); }, "GXP_RANK",
-     "GXP_WORLD_SIZE", "GXP_LOCAL_RANK", "GXP_LOCAL_WORLD_SIZE", "GXP_HOST_INDEX", "GXP_HOST_COUNT",
-     "GXP_RESTART_COUNT", master_of_gxp, false},
-    {"torchrun", [](const Environment& e) { return has(e, "TORCHELASTIC_RUN_ID"); }, "RANK",
-     "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
-     "TORCHELASTIC_RESTART_COUNT", master_of_torchrun, false},
-    {"Open MPI", [](const Environment& e) { return has(e, "OMPI_COMM_WORLD_RANK"); },
+    {LauncherKind::kGxp, [](const Environment& e) { return has(e, "GXP_RANK"); }, "GXP_RANK",
+     "GXP_WORLD_SIZE", "GXP_LOCAL_RANK", "GXP_LOCAL_WORLD_SIZE", master_of_gxp, false},
+    {LauncherKind::kTorchrun, [](const Environment& e) { return has(e, "TORCHELASTIC_RUN_ID"); },
+     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", master_of_torchrun, false},
+    {LauncherKind::kOpenMpi, [](const Environment& e) { return has(e, "OMPI_COMM_WORLD_RANK"); },
      "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, "OMPI_MCA_orte_num_nodes", nullptr, master_of_open_mpi,
-     true},
-    {"MPICH",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", master_of_open_mpi, true},
+    {LauncherKind::kMpich,
      [](const Environment& e) {
        return has(e, "PMI_RANK") && has(e, "PMI_FD") && !has(e, "SLURM_MPI_TYPE");
      },
-     "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, nullptr, nullptr,
-     master_of_mpich, true},
-    {"Slurm step", [](const Environment& e) { return has(e, "SLURM_STEP_ID"); }, "SLURM_PROCID",
-     "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "SLURM_NODEID", "SLURM_STEP_NUM_NODES",
-     "SLURM_RESTART_COUNT", master_of_slurm, true},
-    {"environment RANK", [](const Environment& e) { return has(e, "RANK"); }, "RANK", "WORLD_SIZE",
-     "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", nullptr, master_by_default,
-     false},
+     "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", master_of_mpich, true},
+    {LauncherKind::kSlurm, [](const Environment& e) { return has(e, "SLURM_STEP_ID"); },
+     "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, master_of_slurm, true},
+    {LauncherKind::kBareRank, [](const Environment& e) { return has(e, "RANK"); }, "RANK",
+     "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", master_by_default, false},
 }};
 
 // Without LOCAL_RANK a bare RANK on a loopback master shares its host with all ranks; with another
@@ -162,11 +153,12 @@ void read_local(const Environment& environment, const Launcher& launcher, RankId
 void read_slurm_local(const Environment& environment, RankIdentity& identity) {
   const std::string& counts = required(environment, identity, "SLURM_STEP_TASKS_PER_NODE");
   const std::vector<int> tasks = tasks_per_host(counts);
-  if (identity.host_index < 0 || size_t(identity.host_index) >= tasks.size())
+  const int host = number(environment, "SLURM_NODEID").value_or(-1);
+  if (host < 0 || size_t(host) >= tasks.size())
     fail(ErrorKind::kConfig,
          "read the rank identity: SLURM_NODEID={} has no entry in SLURM_STEP_TASKS_PER_NODE={}",
-         identity.host_index, counts);
-  identity.local_world_size = tasks[size_t(identity.host_index)];
+         host, counts);
+  identity.local_world_size = tasks[size_t(host)];
 }
 
 void check_bare(const Environment& environment, const Launcher& launcher, const char* launchers,
@@ -175,28 +167,24 @@ void check_bare(const Environment& environment, const Launcher& launcher, const 
   if (other && *other != value)
     fail(ErrorKind::kConfig,
          "read the rank identity: {}={} ({}) but {}={}; unset the one that is stale", launchers,
-         value, launcher.source, bare, *other);
+         value, to_string(launcher.kind), bare, *other);
 }
 
 void check_range(const Launcher& launcher, const char* name, int rank, int size) {
   if (rank < 0 || rank >= size)
     fail(ErrorKind::kConfig, "read the rank identity from {}: {}={} in a size of {}",
-         launcher.source, name == nullptr ? "rank" : name, rank, size);
+         to_string(launcher.kind), name == nullptr ? "rank" : name, rank, size);
 }
 
 RankIdentity read(const Environment& environment, const Launcher& launcher) {
   RankIdentity identity;
-  identity.source = launcher.source;
+  identity.launcher = launcher.kind;
   for (const char* name : {launcher.rank, launcher.world_size})
     required(environment, identity, name);
   identity.rank = *number(environment, launcher.rank);
   identity.world_size = *number(environment, launcher.world_size, 1);
-  identity.host_index = number(environment, launcher.host_index).value_or(-1);
   read_local(environment, launcher, identity);
-  if (launcher.find_master == master_of_slurm) read_slurm_local(environment, identity);
-  const bool one_host = identity.local_world_size == identity.world_size;
-  identity.host_count = number(environment, launcher.host_count, 1).value_or(one_host ? 1 : -1);
-  identity.restart_count = number(environment, launcher.restart_count).value_or(0);
+  if (launcher.kind == LauncherKind::kSlurm) read_slurm_local(environment, identity);
   check_range(launcher, launcher.rank, identity.rank, identity.world_size);
   check_range(launcher, launcher.local_rank, identity.local_rank, identity.local_world_size);
   launcher.find_master(environment, identity);
@@ -208,6 +196,13 @@ RankIdentity read(const Environment& environment, const Launcher& launcher) {
 }
 
 }  // namespace
+
+std::string_view to_string(LauncherKind launcher) {
+  constexpr std::array<std::string_view, 7> kNames = {
+      "gxp launcher", "torchrun",         "Open MPI",      "MPICH",
+      "Slurm step",   "environment RANK", "single process"};
+  return kNames[size_t(launcher)];
+}
 
 RankIdentity identity_from(const Environment& environment) {
   for (const Launcher& launcher : kLaunchers) {

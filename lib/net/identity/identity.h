@@ -39,17 +39,19 @@ enum class Exchange : uint8_t {
   kPmix,  // Open MPI: lib/net/identity/pmix.h
 };
 
+// Who started this process: the rows of the table above.
+enum class LauncherKind : uint8_t { kGxp, kTorchrun, kOpenMpi, kMpich, kSlurm, kBareRank, kNone };
+// "gxp launcher", "torchrun", ...
+std::string_view to_string(LauncherKind launcher);
+
 struct RankIdentity {
   int rank = 0;
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 1;  // of a bare RANK that does not say: what is known, local_rank + 1
-  int host_index = -1;       // -1: the launcher does not say
-  int host_count = 1;        // -1: the launcher does not say
   std::string master_addr = "127.0.0.1";  // "": the launcher does not say
-  int master_port = 0;                    // 0, of a single process only: any
-  std::string source = "single process";
-  int restart_count = 0;
+  int master_port = 0;                    // 0, without a launcher only: any
+  LauncherKind launcher = LauncherKind::kNone;
   bool port_given = false;  // master_port is the user's or launcher's, not one of ours
   Exchange exchange = Exchange::kNone;
   std::string job;  // the launcher's name of it, the same on all ranks; "": it has none

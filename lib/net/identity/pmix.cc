@@ -4,15 +4,14 @@
 
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <future>
 #include <memory>
-#include <mutex>
-#include <optional>
 
 #include "lib/base/error.h"
+#include "lib/base/shared_library.h"
 
 namespace gxp {
 namespace {
@@ -56,13 +55,6 @@ struct Functions {
   const char* (*error_text)(int) = nullptr;
 };
 
-template <class F>
-void find_function(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(::dlsym(library, name));
-  if (function == nullptr)
-    fail(ErrorKind::kUnavailable, "load PMIx from {}: it has no {}", kLibrary, name);
-}
-
 Functions load_functions() {
   void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
@@ -70,13 +62,16 @@ Functions load_functions() {
     fail(ErrorKind::kUnavailable, "load PMIx: {}", why == nullptr ? kLibrary : why);
   }
   Functions functions;
-  find_function(library, "PMIx_Init", functions.init);
-  find_function(library, "PMIx_Finalize", functions.finalize);
-  find_function(library, "PMIx_Put", functions.put);
-  find_function(library, "PMIx_Commit", functions.commit);
-  find_function(library, "PMIx_Fence_nb", functions.fence);
-  find_function(library, "PMIx_Get", functions.get);
-  find_function(library, "PMIx_Error_string", functions.error_text);
+  const auto find = [library](const char* name, auto& function) {
+    find_function(library, "PMIx", kLibrary, name, function);
+  };
+  find("PMIx_Init", functions.init);
+  find("PMIx_Finalize", functions.finalize);
+  find("PMIx_Put", functions.put);
+  find("PMIx_Commit", functions.commit);
+  find("PMIx_Fence_nb", functions.fence);
+  find("PMIx_Get", functions.get);
+  find("PMIx_Error_string", functions.error_text);
   return functions;
 }
 
@@ -87,20 +82,10 @@ Info make_info(std::string_view key, uint16_t type) {
   return info;
 }
 
-// Where the library's thread says that a fence is over. Owned by who waits and by that thread,
-// which may come after the deadline.
-struct FenceEnd {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::optional<int> status;  // guarded by mutex
-};
-
+// Called by a thread of the library, perhaps after the deadline.
 void end_fence(int status, void* context) {
-  const std::unique_ptr<std::shared_ptr<FenceEnd>> end(
-      static_cast<std::shared_ptr<FenceEnd>*>(context));
-  const std::lock_guard lock((*end)->mutex);
-  (*end)->status = status;
-  (*end)->changed.notify_all();
+  const std::unique_ptr<std::promise<int>> ended(static_cast<std::promise<int>*>(context));
+  ended->set_value(status);
 }
 
 class PmixClient {
@@ -127,18 +112,17 @@ class PmixClient {
   void fence() {
     Info collect = make_info("pmix.collect", kFlag);
     collect.value.data.flag = true;
-    const auto end = std::make_shared<FenceEnd>();
-    auto context = std::make_unique<std::shared_ptr<FenceEnd>>(end);
-    const int started = functions_.fence(nullptr, 0, &collect, 1, end_fence, context.get());
-    check(started, "meet the other ranks");
-    context.release();  // end_fence() owns it now
-    std::unique_lock lock(end->mutex);
-    if (!end->changed.wait_until(lock, deadline_.when(), [&] { return end->status.has_value(); }))
+    auto ended = std::make_unique<std::promise<int>>();
+    std::future<int> status = ended->get_future();
+    check(functions_.fence(nullptr, 0, &collect, 1, end_fence, ended.get()),
+          "meet the other ranks");
+    ended.release();  // end_fence() owns it now
+    if (status.wait_until(deadline_.when()) != std::future_status::ready)
       fail(ErrorKind::kPeer,
            "meet the other ranks at the PMIx server: not all came within {:g} s; has one ended, or "
            "do only some have MASTER_ADDR, MASTER_PORT and a job secret set?",
            deadline_.seconds());
-    check(*end->status, "meet the other ranks");
+    check(status.get(), "meet the other ranks");
   }
 
   std::string get_of_rank_0() {

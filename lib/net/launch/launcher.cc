@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +16,8 @@
 #include "lib/base/log.h"
 #include "lib/net/identity/user_secret.h"
 #include "lib/net/launch/child_process.h"
-#include "lib/net/launch/last_words.h"
+#include "lib/net/launch/exit_messages.h"
+#include "lib/net/launch/job_outcome.h"
 #include "lib/net/launch/signals.h"
 #include "lib/net/socket/output.h"
 #include "lib/net/store/rank_list.h"
@@ -62,15 +62,8 @@ SignalFd take_signals_over() {
   return SignalFd{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE};
 }
 
-constexpr int kLostPeer = 5;  // exit code of a rank that ends because of another
-// How long a rank that exits with kLostPeer is not yet named: the cause may end a little later.
+// How long a rank that has lost a peer is not yet named: the peer may end a little later.
 constexpr auto kCausePatience = 1s;
-
-struct Failure {
-  int rank = -1;
-  int status = 0;
-  int weight = 0;  // 3 killed, 2 its own failure, 1 a lost peer
-};
 
 class RankLauncher {
  public:
@@ -82,12 +75,10 @@ class RankLauncher {
     while (any_running()) serve();
     for (ChildProcess& rank : ranks_) finish_output(rank);
     announce();
-    // What ranks say that were asked to end is about that.
-    if (pressed_ == 0) tell_last_words();
+    // Ranks that the launcher has ended only report that.
+    if (steps_taken_ == 0) print_exit_messages();
     drain();
-    if (failure_.weight == 0)
-      return killed_on_request_ ? exit_code(ErrorKind::kPeer) : stopped_code_;
-    return failure_.weight == 3 ? exit_code(ErrorKind::kPeer) : WEXITSTATUS(failure_.status);
+    return outcome_.exit_code();
   }
 
  private:
@@ -129,9 +120,6 @@ class RankLauncher {
     result["GXP_WORLD_SIZE"] = std::to_string(options_.nproc * options_.host_count);
     result["GXP_LOCAL_RANK"] = std::to_string(local_rank);
     result["GXP_LOCAL_WORLD_SIZE"] = std::to_string(options_.nproc);
-    result["GXP_HOST_INDEX"] = std::to_string(options_.host_index);
-    result["GXP_HOST_COUNT"] = std::to_string(options_.host_count);
-    result["GXP_RESTART_COUNT"] = std::to_string(options_.restart_count);
     result["GXP_MASTER_ADDR"] = master.host;
     result["GXP_MASTER_PORT"] = std::to_string(master.port);
     // A rank that reads the user's file itself can name it where another host has another.
@@ -182,7 +170,7 @@ class RankLauncher {
   int timeout_ms() const {
     const bool any_stopped =
         std::any_of(ranks_.begin(), ranks_.end(), [](const auto& r) { return r.stopped(); });
-    return failed_at_ || any_stopped ? 100 : -1;
+    return outcome_.failed_at() || any_stopped ? 100 : -1;
   }
 
   // Until our readers have taken all output. With all ranks gone, one more signal is enough.
@@ -211,44 +199,20 @@ class RankLauncher {
       const std::optional<int> status = rank.reap();
       if (!status) continue;
       finish_output(rank);
-      Failure ending{rank.rank(), *status, 0};
-      if (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL && rank.was_sent(SIGKILL))
-        killed_on_request_ = true;
-      else if (WIFSIGNALED(*status) && rank.was_sent(WTERMSIG(*status)))
-        stopped_code_ = 128 + WTERMSIG(*status);
-      else if (WIFSIGNALED(*status))
-        ending.weight = 3;
-      else if (stopped_on_request(rank, WEXITSTATUS(*status)))
-        stopped_code_ = WEXITSTATUS(*status);
-      else if (WEXITSTATUS(*status) != 0)
-        ending.weight = WEXITSTATUS(*status) == kLostPeer ? 1 : 2;
-      if (ending.weight > 0 && !failed_at_) failed_at_ = Deadline::Clock::now();
-      if (ending.weight > failure_.weight) failure_ = ending;
+      outcome_.add(rank, *status);
     }
   }
 
-  // As shells report signals; a program that ends in good order because of one may do so, too.
-  static bool stopped_on_request(const ChildProcess& rank, int code) {
-    return code > 128 && rank.was_sent(code - 128);
-  }
-
-  // Names the culprit, once: at once if it is certain, else when its consequences have had time.
+  // Names the culprit, once.
   void announce() {
-    if (announced_ || failure_.weight == 0) return;
+    if (announced_ || !outcome_.failed_at()) return;
     announced_ = true;
-    if (failure_.weight == 3) {
-      log(LogLevel::kError,
-          fmt::format("rank {} was killed by signal {} ({})", failure_.rank,
-                      WTERMSIG(failure_.status), signal_name(WTERMSIG(failure_.status))));
-    } else {
-      tell_last_words();
-      log(LogLevel::kError,
-          fmt::format("rank {} exited with code {}", failure_.rank, WEXITSTATUS(failure_.status)));
-    }
+    if (!outcome_.culprit_was_killed()) print_exit_messages();
+    log(LogLevel::kError, outcome_.describe());
   }
 
-  void tell_last_words() {
-    for (const std::string& line : last_words_.tell(failure_.rank)) err_.add(line);
+  void print_exit_messages() {
+    for (const std::string& line : exit_messages_.take_new(outcome_.culprit())) err_.add(line);
   }
 
   // write_log() would wait for the reader.
@@ -256,17 +220,18 @@ class RankLauncher {
 
   // The steps that follow a failure.
   void escalate() {
-    if (!failed_at_) return;
-    const auto since = Deadline::Clock::now() - *failed_at_;
-    if (failure_.weight > 1 || since > kCausePatience) announce();
-    if (since > options_.terminate_after) press(1, SIGTERM);
-    if (since > options_.kill_after) press(2, SIGKILL);
+    if (!outcome_.failed_at()) return;
+    const auto since = Deadline::Clock::now() - *outcome_.failed_at();
+    if (!outcome_.may_be_consequence() || since > kCausePatience) announce();
+    if (since > options_.terminate_after) send_signal(SIGTERM, 1);
+    if (since > options_.kill_after) send_signal(SIGKILL, 2);
   }
 
-  void press(int step, int number) {
-    if (pressed_ >= step) return;
-    if (pressed_ == 0) tell_last_words();
-    pressed_ = step;
+  // To all ranks that still run, if this step has not been taken yet.
+  void send_signal(int number, int step) {
+    if (steps_taken_ >= step) return;
+    if (steps_taken_ == 0) print_exit_messages();
+    steps_taken_ = step;
     std::vector<int> late;
     for (ChildProcess& rank : ranks_) {
       if (rank.running()) late.push_back(rank.rank());
@@ -329,11 +294,10 @@ class RankLauncher {
 
   void write_line(int rank, const RankOutput& stream, std::string line) {
     const bool is_log = stream.sink == STDERR_FILENO;
-    if (line.empty() || (is_log && last_words_.take(rank, line))) return;
+    if (line.empty() || (is_log && exit_messages_.take(rank, line))) return;
     const bool result = rank == 0 && !is_log;
     if (!result && line.back() != '\n') line += '\n';
-    if (!result && options_.prefix_output && !line.starts_with("gxp[rank"))
-      line = fmt::format("[rank {}] {}", rank, line);
+    if (!result && !line.starts_with("gxp[rank")) line = fmt::format("[rank {}] {}", rank, line);
     output_of(stream).add(line);
     output_of(stream).flush();
   }
@@ -344,16 +308,13 @@ class RankLauncher {
   const Environment& environment_;
   SignalFd signals_ = take_signals_over();
   std::list<ChildProcess> ranks_;
-  Failure failure_;  // the weightiest so far; the first of its weight
-  std::optional<Deadline::Clock::time_point> failed_at_;
-  LastWords last_words_;
+  JobOutcome outcome_;
+  ExitMessages exit_messages_;
   bool announced_ = false;
-  int pressed_ = 0;  // steps of escalate() taken
+  int steps_taken_ = 0;  // of escalate()
   bool usr1_sent_ = false;
   bool hangup_sent_ = false;
   int stop_count_ = 0;  // SIGINTs and SIGTERMs
-  bool killed_on_request_ = false;
-  int stopped_code_ = 0;  // 128 + the number of a passed-on signal that ended a rank
   Output out_{STDOUT_FILENO};
   Output err_{STDERR_FILENO};
 };

@@ -9,7 +9,7 @@
 //             that say so themselves ("gxp[rank N] ...") and rank 0's stdout, which carries the
 //             results. Ranks read nothing: their stdin is /dev/null.
 //             The line "gxp: error: CAUSE" with which a rank ends waits until the culprit is known,
-//             and each cause is told once, the culprit's first (lib/net/launch/last_words.h).
+//             and each cause is told once, the culprit's first (lib/net/launch/exit_messages.h).
 //             A slow reader slows down the ranks; one that takes nothing keeps the launcher from
 //             ending until a signal, but from nothing else.
 //   Failure   when a rank fails, the others normally learn it from the store and end. Those that
@@ -42,9 +42,7 @@ struct LaunchOptions {
   int host_count = 1;
   int host_index = 0;                          // of this host: its ranks follow the former's
   Endpoint master = {"", kDefaultMasterPort};  // rank 0's host; unused on one host
-  bool prefix_output = true;
-  bool bind = true;       // to CPUs, where there are enough or ranks can share them evenly
-  int restart_count = 0;  // how often the job was started before
+  bool bind = true;  // to CPUs, where there are enough or ranks can share them evenly
   std::chrono::milliseconds terminate_after{2000};
   std::chrono::milliseconds kill_after{4000};
   std::chrono::milliseconds stopped_after{120000};

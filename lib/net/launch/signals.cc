@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/signalfd.h>
 
-#include <array>
 #include <cstring>
 
 #include "lib/base/error.h"
@@ -35,26 +34,8 @@ std::vector<int> SignalFd::take() {
 }
 
 std::string signal_name(int signal) {
-  constexpr std::array<std::pair<int, const char*>, 16> kNames = {{{SIGHUP, "SIGHUP"},
-                                                                   {SIGINT, "SIGINT"},
-                                                                   {SIGQUIT, "SIGQUIT"},
-                                                                   {SIGILL, "SIGILL"},
-                                                                   {SIGABRT, "SIGABRT"},
-                                                                   {SIGBUS, "SIGBUS"},
-                                                                   {SIGFPE, "SIGFPE"},
-                                                                   {SIGKILL, "SIGKILL"},
-                                                                   {SIGUSR1, "SIGUSR1"},
-                                                                   {SIGSEGV, "SIGSEGV"},
-                                                                   {SIGPIPE, "SIGPIPE"},
-                                                                   {SIGTERM, "SIGTERM"},
-                                                                   {SIGSTOP, "SIGSTOP"},
-                                                                   {SIGTSTP, "SIGTSTP"},
-                                                                   {SIGXCPU, "SIGXCPU"},
-                                                                   {SIGXFSZ, "SIGXFSZ"}}};
-  for (const auto& [number, name] : kNames) {
-    if (number == signal) return name;
-  }
-  return fmt::format("signal {}", signal);
+  const char* name = ::sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
 
 }  // namespace gxp

@@ -24,23 +24,6 @@ static_assert(crypto_scalarmult_BYTES == SealKey::kBytes);
 static_assert(Handshake::kProofBytes == crypto_auth_BYTES);
 static_assert(Secret::kBytes == crypto_auth_KEYBYTES);
 
-Authenticated authenticate(Handshake& handshake, int socket, std::string_view peer,
-                           Deadline deadline) {
-  Handshake::Hello hello{};
-  Handshake::Proof proof{};
-  write_all(socket, std::as_bytes(std::span(handshake.hello())), peer, deadline);
-  read_exact(socket, std::as_writable_bytes(std::span(hello)), peer, deadline);
-  const Handshake::Proof answer = handshake.answer(hello);
-  write_all(socket, std::as_bytes(std::span(answer)), peer, deadline);
-  read_exact(socket, std::as_writable_bytes(std::span(proof)), peer, deadline);
-  const int rank = handshake.verify(proof);
-  return {rank, handshake.keys()};
-}
-
-std::string describe(std::string_view purpose, int socket) {
-  return fmt::format("{} ({} connection)", peer_address(socket), purpose);
-}
-
 }  // namespace
 
 Handshake::Handshake(Role role, const Secret& secret, std::string purpose, int my_rank,
@@ -133,16 +116,17 @@ SealKey Handshake::key_of(Role sender, const SealKey& shared) const {
 
 Authenticated authenticate_client(int socket, const Secret& secret, std::string_view purpose,
                                   int my_rank, Deadline deadline) {
-  const std::string peer = describe(purpose, socket);
+  const std::string peer = fmt::format("{} ({} connection)", peer_address(socket), purpose);
   Handshake handshake(Handshake::Role::kClient, secret, std::string(purpose), my_rank, peer);
-  return authenticate(handshake, socket, peer, deadline);
-}
-
-Authenticated authenticate_server(int socket, const Secret& secret, std::string_view purpose,
-                                  int my_rank, Deadline deadline) {
-  const std::string peer = describe(purpose, socket);
-  Handshake handshake(Handshake::Role::kServer, secret, std::string(purpose), my_rank, peer);
-  return authenticate(handshake, socket, peer, deadline);
+  Handshake::Hello hello{};
+  Handshake::Proof proof{};
+  write_all(socket, std::as_bytes(std::span(handshake.hello())), peer, deadline);
+  read_exact(socket, std::as_writable_bytes(std::span(hello)), peer, deadline);
+  const Handshake::Proof answer = handshake.answer(hello);
+  write_all(socket, std::as_bytes(std::span(answer)), peer, deadline);
+  read_exact(socket, std::as_writable_bytes(std::span(proof)), peer, deadline);
+  const int rank = handshake.verify(proof);
+  return {rank, handshake.keys()};
 }
 
 }  // namespace gxp

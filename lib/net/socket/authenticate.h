@@ -30,20 +30,18 @@
 
 namespace gxp {
 
-// Who is at the other end, and how to talk to it.
+// The peer's rank, and the keys of the connection to it.
 struct Authenticated {
   int rank = -1;
   SealKeys keys;
 };
 
-// `purpose` names the kind of connection ("store", "tcp") and must be the same at both ends. After
-// a throw the socket must be closed.
+// The client's end. `purpose` names the kind of connection ("store", "tcp") and must be the same at
+// both ends. After a throw the socket must be closed.
 Authenticated authenticate_client(int socket, const Secret& secret, std::string_view purpose,
                                   int my_rank, Deadline deadline);
-Authenticated authenticate_server(int socket, const Secret& secret, std::string_view purpose,
-                                  int my_rank, Deadline deadline);
 
-// The same without a socket, for a server that must not wait: send hello(), give it the peer's
+// Either end without a socket, for a server that must not wait: send hello(), give it the peer's
 // hello, send the proof it returns, give it the peer's proof. `peer` is for messages.
 class Handshake {
  public:

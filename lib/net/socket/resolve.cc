@@ -3,12 +3,10 @@
 #include <netdb.h>
 #include <pthread.h>
 
-#include <condition_variable>
 #include <csignal>
 #include <cstring>
+#include <future>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -33,38 +31,27 @@ addrinfo make_hints(int flags) {
   return hints;
 }
 
-// What the thread that asks and the one that waits share.
-struct Query {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::optional<int> error;  // guarded by mutex, as is `found`: getaddrinfo()'s
-  Found found = own(nullptr);
-};
-
-void ask(Query& query, const std::string& host, const std::string& port, int flags) {
-  const addrinfo hints = make_hints(flags);
-  addrinfo* list = nullptr;
-  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
-  const std::lock_guard lock(query.mutex);
-  query.found = own(list);
-  query.error = error;
-  query.changed.notify_all();
-}
-
 // getaddrinfo() waits as long as resolv.conf says, 10 s for a silent server, and cannot be called
 // off: its thread, which takes no signals, is left behind at the deadline.
 int ask_name_servers(const std::string& host, const std::string& port, int flags, Deadline deadline,
                      Found& found) {
-  const auto query = std::make_shared<Query>();
+  using Answer = std::pair<int, Found>;
+  std::promise<Answer> promise;
+  std::future<Answer> answer = promise.get_future();
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([=] { ask(*query, host, port, flags); }).detach();
+  std::thread([host, port, flags, promise = std::move(promise)]() mutable {
+    const addrinfo hints = make_hints(flags);
+    addrinfo* list = nullptr;
+    const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
+    promise.set_value({error, own(list)});
+  }).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  std::unique_lock lock(query->mutex);
-  query->changed.wait_for(lock, deadline.remaining(), [&] { return query->error.has_value(); });
-  found = std::move(query->found);
-  return query->error.value_or(EAI_INPROGRESS);
+  if (answer.wait_for(deadline.remaining()) != std::future_status::ready) return EAI_INPROGRESS;
+  auto [error, list] = answer.get();
+  found = std::move(list);
+  return error;
 }
 
 }  // namespace

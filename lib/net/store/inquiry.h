@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,7 @@ class Inquiry {
   static constexpr std::chrono::milliseconds kPause{50};
 
   // `suspicion`: what the asking rank itself believes.
-  Inquiry(int asked_by, Verdict suspicion)
+  Inquiry(int asked_by, FailureVerdict suspicion)
       : asked_by_(asked_by), suspicion_(std::move(suspicion)) {}
 
   // Starts a round and returns its number, which the answers carry.
@@ -46,14 +47,12 @@ class Inquiry {
   }
   [[nodiscard]] Deadline wake_at() const { return pause_.value_or(end_); }
   [[nodiscard]] int asked_by() const { return asked_by_; }
-  [[nodiscard]] const Verdict& suspicion() const { return suspicion_; }
-  // Of each rank, what it has said in this round, or that it has left.
+  [[nodiscard]] const FailureVerdict& suspicion() const { return suspicion_; }
+  // What each rank has said in this round, or that it has left.
   [[nodiscard]] std::vector<RankAnswer> answers(int world_size,
-                                                const std::map<int, bool>& departed) const {
+                                                const std::set<int>& departed) const {
     std::vector<RankAnswer> answers(static_cast<size_t>(world_size));
-    for (const auto& [rank, left] : departed) {
-      if (left) answers[size_t(rank)].kind = RankAnswer::Kind::kLeft;
-    }
+    for (const int rank : departed) answers[size_t(rank)].kind = RankAnswer::Kind::kLeft;
     for (const auto& [rank, state] : states_)
       answers[size_t(rank)] = {RankAnswer::Kind::kState, state};
     return answers;
@@ -61,7 +60,7 @@ class Inquiry {
 
  private:
   int asked_by_;
-  Verdict suspicion_;
+  FailureVerdict suspicion_;
   Deadline end_ = Deadline::after(kTime);
   uint32_t round_ = 0;
   std::map<int, std::string> states_;  // by rank, of this round

@@ -55,14 +55,15 @@ std::optional<std::string> pass_text(const RankIdentity& identity, const Environ
     const std::string* socket = find_variable(environment, "PMI_FD");
     if (auto got = pass_by_pmi(parse_int(socket == nullptr ? "" : *socket), first, text, deadline))
       return got;
-    if (first) log_info("{}: its PMI is closed, as after an earlier program", identity.source);
+    if (first)
+      log_info("{}: its PMI is closed, as after an earlier program", to_string(identity.launcher));
     return std::nullopt;
   }
   try {
     return pass_by_pmix(first, text, deadline);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUnavailable) throw;
-    if (first) log_info("{}: {}", identity.source, error.what());
+    if (first) log_info("{}: {}", to_string(identity.launcher), error.what());
     return std::nullopt;
   }
 }
@@ -82,7 +83,7 @@ MeetingPoint meet_as_told(const RankIdentity& identity, const Environment& envir
          "read the rank identity from {}: it does not say on which host rank 0 runs; set "
          "MASTER_ADDR for all ranks (mpirun -x MASTER_ADDR=HOST, mpiexec -genv MASTER_ADDR "
          "HOST){}",
-         identity.source, other_remedy(identity.exchange));
+         to_string(identity.launcher), other_remedy(identity.exchange));
   const std::string job = fmt::format("{} {}", identity.job, identity.master_port);
   Secret secret = given ? *given : user_secret(environment).for_job(job);
   return {{identity.master_addr, identity.master_port},

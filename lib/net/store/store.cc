@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <limits>
+#include <sstream>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -28,7 +28,7 @@ constexpr size_t kReadBytes = size_t{64} << 10;
 // A gather's answer holds every rank's value, and the server has proved who it is.
 constexpr size_t kMaxAnswerBytes = std::numeric_limits<uint32_t>::max();
 
-std::string to_text(const Verdict& verdict) {
+std::string to_text(const FailureVerdict& verdict) {
   return fmt::format("rank {}: {}", verdict.rank, verdict.reason);
 }
 
@@ -55,10 +55,6 @@ Store::~Store() { stop(); }
 
 std::string Store::server_name() const { return fmt::format("rank 0 at {}", to_string(server_)); }
 
-std::string Store::what_it_sent() const {
-  return fmt::format("what {} sent to rank {}", server_name(), rank_);
-}
-
 // Connects. A server that strangers beset may drop whoever is not done with the handshake, so that
 // is tried again.
 int Store::authenticate(const Secret& secret, Deadline deadline) {
@@ -68,7 +64,9 @@ int Store::authenticate(const Secret& secret, Deadline deadline) {
     try {
       const auto server = authenticate_client(socket_.get(), secret, "store", rank_, deadline);
       sealer_.emplace(server.keys.cipher, server.keys.sending, Protection::kEncrypt);
-      opener_.emplace(server.keys.cipher, server.keys.receiving, Protection::kEncrypt);
+      reader_.emplace(server.keys.cipher, server.keys.receiving,
+                      fmt::format("what {} sent to rank {}", server_name(), rank_),
+                      kMaxAnswerBytes);
       return server.rank;
     } catch (const Dropped& dropped) {
       if (retries == kMaxRetries || deadline.expired())
@@ -80,24 +78,22 @@ int Store::authenticate(const Secret& secret, Deadline deadline) {
   }
 }
 
-// One frame, waiting for it. Used before the watcher reads, so it takes no byte of the next one.
+// Takes in what has arrived; false at the end of the connection.
+bool Store::receive() {
+  std::array<char, kReadBytes> chunk;
+  const ssize_t count = ::recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+  if (count > 0) reader_->add({chunk.data(), size_t(count)});
+  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+// The next frame. The watcher does not run yet.
 Frame Store::read_frame(Deadline deadline) {
-  std::string text;
   for (;;) {
-    std::string record(kRecordHeaderBytes, '\0');
-    const auto fill = [&](size_t at) {
-      read_exact(socket_.get(), std::as_writable_bytes(std::span(record).subspan(at)),
-                 server_name(), deadline);
-    };
-    fill(0);
-    RecordHeader header;
-    std::memcpy(header.data(), record.data(), header.size());
-    record.resize(kRecordHeaderBytes + opener_->open_header(header).value_or(0));
-    fill(kRecordHeaderBytes);
-    size_t offset = 0;
-    open_sealed(record, &offset, *opener_, what_it_sent(), text);
-    offset = 0;
-    if (auto frame = take_frame(text, &offset, kMaxValueBytes)) return *frame;
+    if (auto frame = reader_->next()) return *frame;
+    if (!wait_ready(socket_.get(), POLLIN, deadline))
+      fail(ErrorKind::kPeer, "read from {}: no answer within {:g} s", server_name(),
+           deadline.seconds());
+    if (!receive()) fail(ErrorKind::kPeer, "read from {}: it closed the connection", server_name());
   }
 }
 
@@ -141,6 +137,14 @@ std::string Store::get(std::string_view key, Deadline deadline) {
   return *value;
 }
 
+std::string Store::from_rank_0(std::string_view key, const std::function<std::string()>& make,
+                               Deadline deadline) {
+  if (rank_ != 0) return get(key, deadline);
+  std::string text = make();
+  set(key, text);
+  return text;
+}
+
 std::vector<std::string> Store::gather(std::string_view name, std::string_view value,
                                        Deadline deadline) {
   check_size("gather", name, value);
@@ -153,11 +157,8 @@ std::vector<std::string> Store::gather(std::string_view name, std::string_view v
   const auto names = request({FrameType::kMissing, prefix_ + std::string(name), "", 0, 0},
                              Deadline::after(kVerdictPatience));
   std::vector<int> missing;
-  for (size_t at = 0; names && at < names->size();) {
-    const size_t space = std::min(names->find(' ', at), names->size());
-    missing.push_back(std::stoi(names->substr(at, space - at)));
-    at = space + 1;
-  }
+  std::istringstream numbers(names.value_or(""));
+  for (int rank = 0; numbers >> rank;) missing.push_back(rank);
   const std::string what =
       missing.empty() ? "not all ranks came"
                       : fmt::format("{} of {} did not come", to_text(missing), world_size_);
@@ -179,7 +180,7 @@ void Store::abort(int culprit, std::string_view reason) noexcept {
   }
 }
 
-Verdict Store::inquire(int suspect, std::string_view reason) {
+FailureVerdict Store::inquire(int suspect, std::string_view reason) {
   if (const auto known = verdict()) return *known;
   try {
     const std::string text(reason.substr(0, kMaxValueBytes));
@@ -188,9 +189,10 @@ Verdict Store::inquire(int suspect, std::string_view reason) {
     // The watcher finds the reason.
   }
   if (const auto verdict = wait_verdict(Deadline::after(kInquiryPatience))) return *verdict;
-  const Verdict silent{0, fmt::format("its rendezvous store at {} does not answer; is its process "
-                                      "stopped, or has it left the job?",
-                                      to_string(server_))};
+  const FailureVerdict silent{
+      0, fmt::format("its rendezvous store at {} does not answer; is its process "
+                     "stopped, or has it left the job?",
+                     to_string(server_))};
   end(silent);
   return verdict().value_or(silent);
 }
@@ -210,18 +212,18 @@ void Store::answer_inquiry(uint32_t round) noexcept {
   }
 }
 
-std::optional<Verdict> Store::verdict() const {
+std::optional<FailureVerdict> Store::verdict() const {
   const std::lock_guard lock(mutex_);
   return verdict_;
 }
 
-std::optional<Verdict> Store::wait_verdict(Deadline deadline) const {
+std::optional<FailureVerdict> Store::wait_verdict(Deadline deadline) const {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.when(), [this] { return verdict_ || ended_; });
   return verdict_;
 }
 
-void Store::on_abort(std::function<void(const Verdict&)> alarm) {
+void Store::on_abort(std::function<void(const FailureVerdict&)> alarm) {
   {
     const std::lock_guard lock(mutex_);
     if (!verdict_) {
@@ -257,12 +259,10 @@ void Store::stop() noexcept {
 }
 
 void Store::send(const Frame& frame, Deadline deadline) {
-  std::string plain;
-  append_frame(plain, frame);
   const std::lock_guard lock(write_mutex_);
   if (cut_short_) fail(ErrorKind::kPeer, "write to rank 0's rendezvous store: a write has failed");
   std::string bytes;
-  append_sealed(bytes, plain, *sealer_);
+  append_sealed(bytes, frame, *sealer_);
   cut_short_ = true;
   write_all(socket_.get(), std::as_bytes(std::span(bytes)), "rank 0's rendezvous store", deadline);
   cut_short_ = false;
@@ -310,32 +310,23 @@ void Store::watch() {
     // The end of the connection alone would not tell rank 0 why.
     const std::string reason = error.what();
     abort(rank_, reason);
-    return end(Verdict{rank_, reason});
+    return end(FailureVerdict{rank_, reason});
   }
-  end(Verdict{0, fmt::format("the rendezvous store at {} is gone; was rank 0 killed?",
-                             to_string(server_))});
+  end(FailureVerdict{0, fmt::format("the rendezvous store at {} is gone; was rank 0 killed?",
+                                    to_string(server_))});
 }
 
 void Store::watch_until_end() {
-  std::string inbox, text;
-  size_t taken = 0, read = 0;
-  std::vector<char> chunk(kReadBytes);
-  for (;;) {
-    pollfd entry{socket_.get(), POLLIN, 0};
-    if (::poll(&entry, 1, -1) < 0 && errno != EINTR) check_sys(-1, "wait for the store");
-    const ssize_t count = ::recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (count <= 0) return;
-    inbox.append(chunk.data(), size_t(count));
-    open_sealed(inbox, &taken, *opener_, what_it_sent(), text);
-    while (auto frame = take_frame(text, &read, kMaxAnswerBytes)) handle(std::move(*frame));
-    inbox.erase(0, std::exchange(taken, 0));
-    text.erase(0, std::exchange(read, 0));
-  }
+  do {
+    while (auto frame = reader_->next()) handle(std::move(*frame));
+    while (!wait_ready(socket_.get(), POLLIN, Deadline::after(1h))) {
+    }
+  } while (receive());
 }
 
 void Store::handle(Frame frame) {
-  if (frame.type == FrameType::kVerdict) return end(Verdict{frame.rank, std::move(frame.value)});
+  if (frame.type == FrameType::kVerdict)
+    return end(FailureVerdict{frame.rank, std::move(frame.value)});
   if (frame.type == FrameType::kGoodbye) return end(std::nullopt);
   if (frame.type == FrameType::kInquire) return answer_inquiry(frame.request);
   const std::lock_guard lock(mutex_);
@@ -346,8 +337,8 @@ void Store::handle(Frame frame) {
 }
 
 // The store serves no more, because of `verdict` or in good order. What comes first counts.
-void Store::end(std::optional<Verdict> verdict) {
-  std::vector<std::function<void(const Verdict&)>> alarms;
+void Store::end(std::optional<FailureVerdict> verdict) {
+  std::vector<std::function<void(const FailureVerdict&)>> alarms;
   {
     const std::lock_guard lock(mutex_);
     if (!ended_ && !closing_) verdict_ = std::move(verdict);

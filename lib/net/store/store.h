@@ -24,10 +24,9 @@
 
 #include "lib/base/deadline.h"
 #include "lib/base/fd.h"
-#include "lib/net/socket/frame.h"
-#include "lib/net/socket/seal.h"
 #include "lib/net/socket/secret.h"
 #include "lib/net/socket/socket.h"
+#include "lib/net/store/sealed_frames.h"
 #include "lib/net/store/verdict.h"
 
 namespace gxp {
@@ -52,6 +51,9 @@ class Store {
   void set(std::string_view key, std::string_view value);
   // Waits until some rank has set `key`.
   std::string get(std::string_view key, Deadline deadline);
+  // What `make` returns on rank 0, which alone calls it, on all ranks.
+  std::string from_rank_0(std::string_view key, const std::function<std::string()>& make,
+                          Deadline deadline);
   // All ranks give a value; each gets all, in order of rank. At the deadline the ranks that have
   // not come are named, and the first of them becomes the culprit: the job has failed for all.
   std::vector<std::string> gather(std::string_view name, std::string_view value, Deadline deadline);
@@ -66,20 +68,20 @@ class Store {
   // rank 0's server does not answer even then, that is the verdict. `suspect` and `reason` are this
   // rank's own guess, for when the answers explain nothing. Until it returns this rank should stay
   // as it is: its state and its connections are what the others are judged by.
-  Verdict inquire(int suspect, std::string_view reason);
+  FailureVerdict inquire(int suspect, std::string_view reason);
   // `describe` gives this rank's answer to inquiries, up to kMaxValueBytes; it is called on the
   // store's own thread, soon and often, also while this rank computes, and must not throw. Waits
   // for a call that is under way; an empty function takes the former one away.
   void on_inquiry(std::function<std::string()> describe);
 
   // The first cause, once the job has failed.
-  [[nodiscard]] std::optional<Verdict> verdict() const;
+  [[nodiscard]] std::optional<FailureVerdict> verdict() const;
   // Waits for one: who has lost a peer asks here before it blames anybody.
-  std::optional<Verdict> wait_verdict(Deadline deadline) const;
+  std::optional<FailureVerdict> wait_verdict(Deadline deadline) const;
   // `alarm` is called once, when there is a verdict: from the store's own thread, from one that
   // is in inquire(), or at once from this one if there is a verdict already. It must stay callable
   // until close() and must call neither close() nor the destructor.
-  void on_abort(std::function<void(const Verdict&)> alarm);
+  void on_abort(std::function<void(const FailureVerdict&)> alarm);
 
   // Says goodbye: this rank ends in good order.
   void close() noexcept;
@@ -88,14 +90,14 @@ class Store {
   int authenticate(const Secret& secret, Deadline deadline);
   void join(Deadline deadline);
   Frame read_frame(Deadline deadline);
+  bool receive();
   [[nodiscard]] std::string server_name() const;
-  [[nodiscard]] std::string what_it_sent() const;
   Frame ask_to_join(Deadline deadline);
   void watch();
   void watch_until_end();
   void handle(Frame frame);
   void answer_inquiry(uint32_t round) noexcept;
-  void end(std::optional<Verdict> verdict);
+  void end(std::optional<FailureVerdict> verdict);
   void send(const Frame& frame, Deadline deadline);
   std::optional<std::string> request(Frame frame, Deadline deadline);
   [[noreturn]] void fail_late(std::string_view act, const std::string& what, Deadline deadline);
@@ -107,8 +109,8 @@ class Store {
   const int world_size_;
   std::string prefix_;
   Fd socket_;
-  std::optional<Opener> opener_;  // of the watcher, once it runs
-  std::mutex write_mutex_;        // one frame at a time; guards sealer_ and cut_short_
+  std::optional<FrameReader> reader_;  // the watcher's, once it runs
+  std::mutex write_mutex_;             // one frame at a time; guards sealer_ and cut_short_
   std::optional<Sealer> sealer_;
   bool cut_short_ = false;  // a frame was: none can follow
   std::mutex inquiry_mutex_;
@@ -118,8 +120,8 @@ class Store {
   mutable std::condition_variable changed_;
   uint32_t last_request_ = 0;
   std::map<uint32_t, std::optional<std::string>> answers_;  // empty: still awaited
-  std::optional<Verdict> verdict_;
-  std::vector<std::function<void(const Verdict&)>> alarms_;
+  std::optional<FailureVerdict> verdict_;
+  std::vector<std::function<void(const FailureVerdict&)>> alarms_;
   bool ended_ = false;    // no more answers will come
   bool closing_ = false;  // the end of the connection is our own doing
 

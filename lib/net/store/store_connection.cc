@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/net/socket/socket.h"
@@ -33,10 +34,17 @@ StoreConnection::StoreConnection(Fd socket, const Secret& secret, Deadline::Dura
 bool StoreConnection::receive() {
   // A stranger can make us keep the 116 bytes of its handshake.
   const size_t room = rank_ < 0 ? kHandshakeBytes : kReceivedBytes;
-  if (rank_ < 0 && inbox_.size() - taken_ >= room) return true;
+  if (rank_ < 0 && handshake_bytes_.size() >= room) return true;
   std::array<char, kReceivedBytes> chunk;
   const ssize_t count = ::recv(fd(), chunk.data(), room, MSG_DONTWAIT);
-  if (count > 0) inbox_.append(chunk.data(), size_t(count));
+  if (count > 0 && !leaving) {
+    const std::string_view bytes(chunk.data(), size_t(count));
+    if (reader_) {
+      reader_->add(bytes);
+    } else {
+      handshake_bytes_ += bytes;
+    }
+  }
   if (count >= 0) return count > 0;
   if (errno == EAGAIN || errno == EINTR) return true;
   why_ = system_text(errno);
@@ -45,9 +53,9 @@ bool StoreConnection::receive() {
 
 template <class Bytes>
 bool StoreConnection::take(Bytes& bytes) {
-  if (inbox_.size() - taken_ < bytes.size()) return false;
-  std::memcpy(bytes.data(), inbox_.data() + taken_, bytes.size());
-  taken_ += bytes.size();
+  if (handshake_bytes_.size() < bytes.size()) return false;
+  std::memcpy(bytes.data(), handshake_bytes_.data(), bytes.size());
+  handshake_bytes_.erase(0, bytes.size());
   return true;
 }
 
@@ -61,31 +69,22 @@ bool StoreConnection::advance_handshake() {
   Handshake::Proof proof;
   if (!has_hello_ || !take(proof)) return false;
   rank_ = handshake_.verify(proof);
+  if (rank_ < 0) return false;
   const SealKeys keys = handshake_.keys();
   sealer_.emplace(keys.cipher, keys.sending, Protection::kEncrypt);
-  opener_.emplace(keys.cipher, keys.receiving, Protection::kEncrypt);
-  return rank_ >= 0;
+  reader_.emplace(keys.cipher, keys.receiving,
+                  fmt::format("what rank {} at {} sent to rank 0", rank_, address_),
+                  kMaxValueBytes);
+  reader_->add(std::exchange(handshake_bytes_, ""));
+  return true;
 }
 
 std::optional<Frame> StoreConnection::next_frame() {
   if (rank_ < 0 && !advance_handshake()) return std::nullopt;
-  const std::string what = fmt::format("what rank {} at {} sent to rank 0", rank_, address_);
-  open_sealed(inbox_, &taken_, *opener_, what, opened_);
-  inbox_.erase(0, taken_);
-  taken_ = 0;
-  auto frame = take_frame(opened_, &read_, kMaxValueBytes);
-  if (!frame) {
-    opened_.erase(0, read_);
-    read_ = 0;
-  }
-  return frame;
+  return reader_->next();
 }
 
-void StoreConnection::send(const Frame& frame) {
-  std::string bytes;
-  append_frame(bytes, frame);
-  append_sealed(outbox_, bytes, *sealer_);
-}
+void StoreConnection::send(const Frame& frame) { append_sealed(outbox_, frame, *sealer_); }
 
 bool StoreConnection::flush() {
   while (has_unsent()) {

@@ -9,8 +9,7 @@
 #include "lib/base/deadline.h"
 #include "lib/base/fd.h"
 #include "lib/net/socket/authenticate.h"
-#include "lib/net/socket/frame.h"
-#include "lib/net/socket/seal.h"
+#include "lib/net/store/sealed_frames.h"
 
 namespace gxp {
 
@@ -25,17 +24,12 @@ class StoreConnection {
   [[nodiscard]] const Deadline& join_by() const { return join_by_; }
   [[nodiscard]] bool has_unsent() const { return sent_ < outbox_.size(); }
 
-  // Takes in what has arrived, a bounded amount. False at the end of the connection; `why()` then
-  // says more if it was not an ordinary one.
+  // Takes in what has arrived, a bounded amount; drops it if the client is `leaving`. False at the
+  // end of the connection; `why()` then says more if the end was not an ordinary one.
   bool receive();
   [[nodiscard]] const std::string& why() const { return why_; }
-  // What came from a client that is not listened to any more.
-  void forget_received() {
-    inbox_.clear();
-    taken_ = 0;
-  }
   // Whether nothing has come from the client yet.
-  [[nodiscard]] bool silent() const { return inbox_.empty() && !has_hello_; }
+  [[nodiscard]] bool silent() const { return handshake_bytes_.empty() && !has_hello_; }
   [[nodiscard]] Deadline::Clock::time_point since() const { return since_; }
   // The next whole message, after the handshake, which this advances. Throws kPeer.
   std::optional<Frame> next_frame();
@@ -62,12 +56,9 @@ class StoreConnection {
   bool has_hello_ = false;
   int rank_ = -1;
   std::string why_;
-  std::string inbox_;
-  size_t taken_ = 0;  // bytes of inbox_ already handled
-  std::optional<Sealer> sealer_;
-  std::optional<Opener> opener_;
-  std::string opened_;  // what inbox_ held
-  size_t read_ = 0;     // bytes of opened_ already handled
+  std::string handshake_bytes_;        // received and not handled yet
+  std::optional<Sealer> sealer_;       // after the handshake
+  std::optional<FrameReader> reader_;  // after the handshake
   std::string outbox_;
   size_t sent_ = 0;  // bytes of outbox_ already written
 };

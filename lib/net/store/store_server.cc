@@ -1,26 +1,20 @@
 #include "lib/net/store/store_server.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <condition_variable>
-#include <list>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/net/socket/socket.h"
-#include "lib/net/store/first_cause.h"
+#include "lib/net/store/blame_tracker.h"
 #include "lib/net/store/inquiry.h"
 #include "lib/net/store/rank_list.h"
-#include "lib/net/store/store_connection.h"
+#include "lib/net/store/store_clients.h"
 #include "lib/net/store/store_table.h"
 
 namespace gxp {
@@ -28,14 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kHandshakeTime = 5s;
 constexpr auto kAccusationGrace = 100ms;
 constexpr auto kFlushTime = 1s;
-constexpr size_t kMaxStrangers = 64;  // clients that have not joined yet
-// How long each may be there when another comes: a rank's hello follows its connection at once, and
-// a handshake takes one round trip and a half.
-constexpr auto kSilentTime = 20ms;
-constexpr auto kBusyTime = 1s;
 constexpr int kMaxWarnings = 8;  // about refused clients: garbage must not fill the log
 
 }  // namespace
@@ -44,30 +32,24 @@ constexpr int kMaxWarnings = 8;  // about refused clients: garbage must not fill
 class StoreServer::Loop {
  public:
   Loop(Fd listener, int world_size, const Secret& secret)
-      : listener_(std::move(listener)),
-        port_(local_endpoint(listener_.get()).port),
-        wake_(int(check_sys(::eventfd(0, EFD_CLOEXEC), "make an event descriptor"))),
+      : clients_(std::move(listener), secret),
         world_size_(world_size),
-        secret_(secret),
         table_(world_size, [this](int rank, uint32_t request, const std::string& value) {
           const auto member = members_.find(rank);
           if (member == members_.end()) return;  // it has left meanwhile
           member->second->send({FrameType::kAnswer, "", value, request, 0});
         }) {
-    // Not to fail where accept() finds that a client went away after poll() had announced it.
-    check_sys(::fcntl(listener_.get(), F_SETFL, O_NONBLOCK), "prepare the store's socket");
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
 
   ~Loop() {
     thread_.request_stop();
-    const uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+    clients_.wake();
   }
 
-  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] int port() const { return clients_.port(); }
 
-  void set_diagnostics(Diagnostics diagnostics) {
+  void set_diagnostics(DiagnosisHooks diagnostics) {
     const std::lock_guard lock(diagnostics_mutex_);
     diagnostics_ = std::move(diagnostics);
   }
@@ -88,8 +70,7 @@ class StoreServer::Loop {
     } catch (const std::exception& error) {
       log_error("store: {}", error.what());  // and the clients see their connections end
     }
-    listener_.reset();
-    connections_.clear();
+    clients_.drop_all();
   }
 
   // The first round takes what has arrived already, which may be a failure of rank 0 itself.
@@ -97,122 +78,45 @@ class StoreServer::Loop {
     serve(Deadline::after(0s));
     if (cause_.pending()) settle_accusations();
     for (auto& [_, member] : members_) member->send({FrameType::kGoodbye, "", "", 0, 0});
-    listener_.reset();
-    const auto unsent = [](const StoreConnection& client) { return client.has_unsent(); };
+    clients_.stop_listening();
     const Deadline deadline = Deadline::after(kFlushTime);
-    while (!deadline.expired() && std::any_of(connections_.begin(), connections_.end(), unsent))
-      serve(deadline);
+    while (!deadline.expired() && clients_.has_unsent()) serve(deadline);
   }
 
   // Waits for work until the deadline, if there is one, and does what there is.
   void serve(std::optional<Deadline> deadline) {
-    std::vector<pollfd> ready = {{deadline ? -1 : wake_.get(), POLLIN, 0},
-                                 {may_accept() ? listener_.get() : -1, POLLIN, 0}};
-    for (const StoreConnection& client : connections_)
-      ready.push_back({client.fd(), short(client.has_unsent() ? POLLIN | POLLOUT : POLLIN), 0});
-    const int count = ::poll(ready.data(), ready.size(), timeout_ms(deadline));
-    if (count < 0 && errno != EINTR) check_sys(count, "wait for the store's clients");
-    size_t i = 2;
-    for (StoreConnection& client : connections_) {
-      const bool arrived = count > 0 && (ready[i].revents & ~POLLOUT) != 0;
-      ++i;
-      if (arrived) guarded(client, [&] { take_requests(client); });
-      if (!client.member && client.join_by().expired()) client.gone = true;
-    }
-    if (count > 0 && ready[1].revents != 0) accept_client();
-    if (listener_.valid() && joined_ == world_size_) stop_listening();
+    for (StoreConnection* client : clients_.wait(earliest(deadline))) serve_client(*client);
+    if (joined_ == world_size_) clients_.stop_listening();
     if (grace_ && grace_->expired()) settle_accusations();
     if (inquiry_) advance_inquiry();
-    for (StoreConnection& client : connections_) {
-      if (!client.gone && !client.flush()) lose(client);
-      if (client.leaving && !client.has_unsent()) client.gone = true;
-    }
-    connections_.remove_if([](const StoreConnection& client) { return client.gone; });
+    clients_.finish_round([this](StoreConnection& client) { lose(client); });
   }
 
-  [[nodiscard]] bool may_accept() const { return listener_.valid() && accept_again_.expired(); }
-
-  // All ranks are there. The launcher has the socket too, so closing it is not enough.
-  void stop_listening() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
-    listener_.reset();
-    for (StoreConnection& client : connections_) {
-      if (!client.member && !client.leaving) client.gone = true;
+  // Of the deadline and what is due by itself.
+  [[nodiscard]] std::optional<Deadline> earliest(std::optional<Deadline> deadline) const {
+    for (const auto& due : {grace_, inquiry_ ? std::optional(inquiry_->wake_at()) : std::nullopt}) {
+      if (due && (!deadline || due->when() < deadline->when())) deadline = due;
     }
+    return deadline;
   }
 
-  // Whether there is room for one more stranger, if need be in the place of another.
-  bool make_room() {
-    const auto is_stranger = [](const StoreConnection& client) {
-      return !client.member && !client.gone;
-    };
-    if (std::count_if(connections_.begin(), connections_.end(), is_stranger) <
-        std::ptrdiff_t(kMaxStrangers))
-      return true;
-    const auto now = Deadline::Clock::now();
-    const auto drop_oldest = [&](bool silent, Deadline::Duration time) {  // they are in order
-      const auto oldest = std::ranges::find_if(connections_, [&](const StoreConnection& client) {
-        return is_stranger(client) && (client.silent() || !silent) && now - client.since() > time;
-      });
-      if (oldest != connections_.end()) oldest->gone = true;
-      return oldest != connections_.end();
-    };
-    return drop_oldest(true, kSilentTime) || drop_oldest(false, kBusyTime);
-  }
-
-  int timeout_ms(const std::optional<Deadline>& deadline) const {
-    int timeout = deadline ? deadline->remaining_ms() : -1;
-    const auto earlier = [&timeout](const Deadline& other) {
-      const int rest = other.remaining_ms();
-      timeout = timeout < 0 ? rest : std::min(timeout, rest);
-    };
-    if (grace_) earlier(*grace_);
-    if (inquiry_) earlier(inquiry_->wake_at());
-    if (!accept_again_.expired()) earlier(accept_again_);
-    for (const StoreConnection& client : connections_) {
-      if (!client.member) earlier(client.join_by());
-    }
-    return timeout;
-  }
-
-  void accept_client() {
-    if (!make_room()) {
-      accept_again_ = Deadline::after(kSilentTime);
-      return;
-    }
-    Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.valid()) {
-      // Out of descriptors: those who are there go on; poll() must not spin on the others.
-      if (errno == EMFILE || errno == ENFILE) accept_again_ = Deadline::after(100ms);
-      return;
-    }
-    detect_silence(socket.get());
-    connections_.emplace_back(std::move(socket), secret_, kHandshakeTime);
-  }
-
-  // Runs `work`; a client that breaks the protocol is dropped, a rank among them is lost.
-  template <class Work>
-  void guarded(StoreConnection& client, Work work) {
+  // A client that breaks the protocol is dropped; if it is a rank, that rank is lost.
+  void serve_client(StoreConnection& client) {
     try {
-      work();
+      take_requests(client);
     } catch (const Tampered& tampered) {
       expel(client, tampered.what());
     } catch (const Error& error) {
-      if (!client.member && ++refusals_ <= kMaxWarnings)
-        log_warn("store: refused a client: {}", error.what());
-      // Our proof may still wait to be sent: with it a client of another secret learns what is
-      // wrong.
-      if (!client.member) (void)client.flush();
-      if (client.member)
-        expel(client, error.what());
-      else
-        lose(client);
+      if (client.member) return expel(client, error.what());
+      if (++refusals_ <= kMaxWarnings) log_warn("store: refused a client: {}", error.what());
+      // Our proof may still wait to be sent: it tells a client of another secret what is wrong.
+      (void)client.flush();
+      lose(client);
     }
   }
 
   void take_requests(StoreConnection& client) {
     const bool open = client.receive();
-    if (client.leaving) client.forget_received();
     while (!client.leaving) {
       const std::optional<Frame> frame = client.next_frame();
       if (!frame) break;
@@ -232,7 +136,7 @@ class StoreServer::Loop {
       why = fmt::format("it was told of {} ranks, rank 0 of {}", frame.rank, world_size_);
     else if (client.rank() >= world_size_)
       why = fmt::format("there are {} ranks", world_size_);
-    else if (members_.contains(client.rank()) || departed_[client.rank()])
+    else if (members_.contains(client.rank()) || departed_.contains(client.rank()))
       why = "that rank has joined already; two processes were given the same rank";
     if (!why.empty()) {
       client.send({FrameType::kRefused, "", why, 0, 0});
@@ -277,7 +181,7 @@ class StoreServer::Loop {
 
   void depart(StoreConnection& client) {
     members_.erase(client.rank());
-    departed_[client.rank()] = true;
+    departed_.insert(client.rank());
     if (inquiry_) inquiry_->forget(client.rank());
     client.leaving = true;
     const std::lock_guard lock(mutex_);
@@ -313,7 +217,7 @@ class StoreServer::Loop {
   }
 
   // Who asks while one is under way, or after the verdict, is told with the others.
-  void inquire(int rank, Verdict suspicion) {
+  void inquire(int rank, FailureVerdict suspicion) {
     if (inquiry_ || cause_.verdict()) return;
     inquiry_.emplace(rank, std::move(suspicion));
     ask_all();
@@ -329,7 +233,7 @@ class StoreServer::Loop {
     if (!inquiry_->complete(members_.size())) return;
     const Finding finding = diagnose();
     if (!finding.settled && !inquiry_->is_last()) return inquiry_->pause();
-    const Verdict& verdict = finding.verdict;
+    const FailureVerdict& verdict = finding.verdict;
     cause_.report(verdict.rank, verdict.rank, verdict.reason);
     follow_cause();
   }
@@ -362,29 +266,24 @@ class StoreServer::Loop {
   }
 
   void send_verdict(StoreConnection& client) {
-    const Verdict& verdict = *cause_.verdict();
+    const FailureVerdict& verdict = *cause_.verdict();
     client.send({FrameType::kVerdict, "", verdict.reason, 0, verdict.rank});
   }
 
-  Fd listener_;
-  const int port_;
-  Fd wake_;
+  StoreClients clients_;
   const int world_size_;
-  const Secret secret_;
-  std::list<StoreConnection> connections_;   // a list: addresses stay
   std::map<int, StoreConnection*> members_;  // joined and not departed
-  std::map<int, bool> departed_;             // said goodbye
+  std::set<int> departed_;                   // said goodbye
   int joined_ = 0;                           // ranks that ever have
   StoreTable table_;
-  FirstCause cause_;
+  BlameTracker cause_;
   bool pushed_ = false;            // the verdict has been sent
   std::optional<Deadline> grace_;  // of an accusation
   std::optional<Inquiry> inquiry_;
-  Deadline accept_again_ = Deadline::after(0s);
   int refusals_ = 0;
 
   std::mutex diagnostics_mutex_;
-  Diagnostics diagnostics_;  // guarded by it
+  DiagnosisHooks diagnostics_;  // guarded by it
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -399,7 +298,7 @@ StoreServer::StoreServer(Fd listener, int world_size, const Secret& secret)
 StoreServer::~StoreServer() = default;
 
 int StoreServer::port() const { return loop_->port(); }
-void StoreServer::set_diagnostics(Diagnostics diagnostics) {
+void StoreServer::set_diagnostics(DiagnosisHooks diagnostics) {
   loop_->set_diagnostics(std::move(diagnostics));
 }
 bool StoreServer::wait_goodbyes(Deadline deadline) { return loop_->wait_goodbyes(deadline); }

@@ -1,11 +1,10 @@
 // Rank 0's side of the rendezvous store: a small key-value server that also knows who is alive.
 //
-// One thread serves all clients and never waits for one of them. A client proves itself and joins
-// within 5 s or is dropped; until then it costs its socket and some hundred bytes. Of such
-// strangers there are 64 at most: one more takes the place of the oldest that is silent or slow.
-// Once all ranks have joined nobody is let in any more. What a rank may send is bounded by
-// lib/net/socket/frame.h, and sealed (lib/net/socket/seal.h); one whose bytes were altered on the way is the
-// culprit of a verdict that says so.
+// One thread serves all clients and never waits for one of them. A client that has not proved its
+// rank costs its socket and some hundred bytes (lib/net/store/store_clients.h). Once all ranks have
+// joined, nobody is let in any more. What a rank may send is bounded (lib/net/socket/frame.h) and
+// sealed (lib/net/socket/seal.h); a rank whose bytes were altered on the way is the culprit of a
+// verdict that says so.
 //
 // The verdict. The first cause of a failure is recorded once and pushed to all ranks, also to those
 // that join later. Evidence, best first:
@@ -16,7 +15,7 @@
 //
 // The inquiry. A rank that has waited too long asks what all ranks are doing. Each answers from its
 // store's own thread, whatever its other threads do; one that has not within 500 ms counts as
-// silent. Diagnostics make a verdict of the answers; while their finding is not settled the ranks
+// silent. DiagnosisHooks make a verdict of the answers; while their finding is not settled the ranks
 // are asked again every 50 ms within that time. Without diagnostics, or if they find nothing, the
 // asking rank's suspicion is the verdict. Better evidence, as above, ends an inquiry.
 #pragma once
@@ -46,8 +45,8 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   [[nodiscard]] int port() const;
-  // Waits for a call that is under way. Empty Diagnostics take the former ones away.
-  void set_diagnostics(Diagnostics diagnostics);
+  // Waits for a call that is under way. Empty DiagnosisHooks take the former ones away.
+  void set_diagnostics(DiagnosisHooks diagnostics);
   // Waits until all ranks have joined and said goodbye; false if there is a verdict instead or the
   // deadline passes. Rank 0 calls it last, so that nobody loses the store early.
   bool wait_goodbyes(Deadline deadline);

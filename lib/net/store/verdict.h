@@ -9,7 +9,7 @@
 
 namespace gxp {
 
-struct Verdict {
+struct FailureVerdict {
   int rank = 0;        // the culprit
   std::string reason;  // in words that follow "rank 2: "
 };
@@ -22,12 +22,12 @@ struct RankAnswer {
 };
 
 struct Finding {
-  Verdict verdict;
+  FailureVerdict verdict;
   bool settled = true;  // false: worth asking again, as ranks may be on their way
 };
 
 // Both are called on the server's thread, must return soon and must not throw. Either may be empty.
-struct Diagnostics {
+struct DiagnosisHooks {
   // From the answers by rank; `asked_by` is the rank that has waited too long. Nothing: no rank's
   // answer explains it.
   std::function<std::optional<Finding>(const std::vector<RankAnswer>&, int asked_by)> diagnose;

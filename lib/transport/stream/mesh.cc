@@ -176,7 +176,6 @@ bool Mesh::advance(Arrival& arrival, const pollfd& entry) {
     return peer >= 0 || arrival.late();
   } catch (const Error& error) {
     dropped_ = error.what();
-    log_debug("transport: {}: dropped: {}", parts_.name, dropped_);
     return true;
   }
 }

@@ -278,14 +278,12 @@ std::unique_ptr<Engine> NcclEngine::split(int color, int key, uint32_t /*sequenc
 }  // namespace
 
 NcclUniqueId exchange_unique_id(const NcclLibrary& library, Store& store, Deadline deadline) {
-  constexpr std::string_view kKey = "NCCL's unique id";
   NcclUniqueId id{};
-  if (store.rank() == 0) {
+  const auto make = [&] {
     library.check(library.functions().get_unique_id(&id), "make NCCL's unique id");
-    store.set(kKey, {id.bytes, sizeof id.bytes});
-    return id;
-  }
-  const std::string bytes = store.get(kKey, deadline);
+    return std::string(id.bytes, sizeof id.bytes);
+  };
+  const std::string bytes = store.from_rank_0("NCCL's unique id", make, deadline);
   if (bytes.size() != sizeof id.bytes)
     fail(ErrorKind::kPeer, "take NCCL's unique id from rank 0: it has {} bytes, not {}",
          bytes.size(), sizeof id.bytes);
@@ -299,7 +297,7 @@ std::unique_ptr<Engine> make_nccl_engine(const NcclLibrary& library,
   const Hosts hosts = ranks.store->gather("hosts of NCCL's ranks", ranks.host, ranks.deadline);
   const std::vector<int> numbers = number_hosts(hosts);
   auto aborted = std::make_shared<AbortFlag>();
-  ranks.store->on_abort([aborted](const Verdict& verdict) {
+  ranks.store->on_abort([aborted](const FailureVerdict& verdict) {
     aborted->set(fmt::format("rank {}: {}", verdict.rank, verdict.reason));
   });
   const NcclUniqueId id = exchange_unique_id(library, *ranks.store, ranks.deadline);

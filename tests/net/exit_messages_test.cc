@@ -1,4 +1,4 @@
-#include "lib/net/launch/last_words.h"
+#include "lib/net/launch/exit_messages.h"
 
 #include "tests/catch.h"
 
@@ -8,31 +8,31 @@ namespace {
 using Lines = std::vector<std::string>;
 
 TEST_CASE("only the line with which gxp fails is kept", "[net]") {
-  LastWords words;
+  ExitMessages words;
   CHECK_FALSE(words.take(0, "gxp[rank 0] error transport: lost\n"));
   CHECK_FALSE(words.take(0, "loss 3.9\n"));
   CHECK(words.take(0, "gxp: error: no luck\n"));
-  CHECK(words.tell(0) == Lines{"[rank 0] gxp: error: no luck\n"});
-  CHECK(words.tell(0).empty());
+  CHECK(words.take_new(0) == Lines{"[rank 0] gxp: error: no luck\n"});
+  CHECK(words.take_new(0).empty());
 }
 
 TEST_CASE("a cause is told once, with all who gave it, the culprit's first", "[net]") {
-  LastWords words;
+  ExitMessages words;
   for (const int rank : {3, 0}) words.take(rank, "gxp: error: rank 2: it is gone\n");
   words.take(1, "gxp: error: disk full\n");
-  CHECK(words.tell(1) ==
+  CHECK(words.take_new(1) ==
         Lines{"[rank 1] gxp: error: disk full\n", "[rank 0, 3] gxp: error: rank 2: it is gone\n"});
   words.take(4, "gxp: error: rank 2: it is gone\n");
   words.take(5, "gxp: error: something else\n");
-  CHECK(words.tell(1) == Lines{"[rank 5] gxp: error: something else\n"});
+  CHECK(words.take_new(1) == Lines{"[rank 5] gxp: error: something else\n"});
 }
 
 TEST_CASE("who quotes a rank that speaks for itself is not repeated", "[net]") {
-  LastWords words;
+  ExitMessages words;
   words.take(0, "gxp: error: rank 1: disk full\n");
   words.take(1, "gxp: error: disk full\n");
   words.take(2, "gxp: error: rank 12: disk full\n");
-  CHECK(words.tell(1) ==
+  CHECK(words.take_new(1) ==
         Lines{"[rank 1] gxp: error: disk full\n", "[rank 2] gxp: error: rank 12: disk full\n"});
 }
 

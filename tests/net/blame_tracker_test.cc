@@ -1,22 +1,22 @@
-#include "lib/net/store/first_cause.h"
+#include "lib/net/store/blame_tracker.h"
 
 #include "tests/catch.h"
 
 using namespace gxp;
 
 TEST_CASE("a rank that is lost or reports itself is the cause at once and for good", "[net]") {
-  FirstCause lost;
+  BlameTracker lost;
   lost.lost(2, "gone");
   lost.report(1, 1, "late");
   CHECK(lost.verdict()->rank == 2);
-  FirstCause reported;
+  BlameTracker reported;
   reported.report(3, 3, "loss is NaN");
   reported.lost(3, "gone");
   CHECK(reported.verdict()->reason == "loss is NaN");
 }
 
 TEST_CASE("an accusation waits, and first-hand evidence beats it", "[net]") {
-  FirstCause cause;
+  BlameTracker cause;
   cause.report(1, 2, "lost its connection");
   CHECK(cause.pending());
   CHECK_FALSE(cause.verdict().has_value());
@@ -25,7 +25,7 @@ TEST_CASE("an accusation waits, and first-hand evidence beats it", "[net]") {
 }
 
 TEST_CASE("an accused rank that has accused another passes the blame on", "[net]") {
-  FirstCause cause;
+  BlameTracker cause;
   cause.report(0, 1, "silent");
   cause.report(1, 2, "silent");
   cause.lost(1, "gone");  // it ended because of rank 2
@@ -35,7 +35,7 @@ TEST_CASE("an accused rank that has accused another passes the blame on", "[net]
 }
 
 TEST_CASE("a circle of accusations still has a verdict", "[net]") {
-  FirstCause cause;
+  BlameTracker cause;
   cause.report(0, 1, "silent");
   cause.report(1, 0, "silent");
   cause.decide();

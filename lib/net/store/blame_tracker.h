@@ -11,7 +11,7 @@
 
 namespace gxp {
 
-class FirstCause {
+class BlameTracker {
  public:
   // The connection of `rank` ended without goodbye. Not evidence against a rank that has reported
   // another one: it may well end because of that.
@@ -22,7 +22,7 @@ class FirstCause {
   void report(int reporter, int culprit, std::string reason) {
     if (reporter == culprit) return settle({culprit, std::move(reason)});
     if (accusations_.empty()) first_reporter_ = reporter;
-    accusations_.try_emplace(reporter, Verdict{culprit, std::move(reason)});
+    accusations_.try_emplace(reporter, FailureVerdict{culprit, std::move(reason)});
   }
 
   // An accusation waits for better evidence.
@@ -32,7 +32,7 @@ class FirstCause {
   // has accused another rank passes the blame on; a circle stops where it closes.
   void decide() {
     if (!pending()) return;
-    Verdict best = accusations_.at(first_reporter_);
+    FailureVerdict best = accusations_.at(first_reporter_);
     for (size_t steps = 0; steps < accusations_.size(); ++steps) {
       const auto next = accusations_.find(best.rank);
       if (next == accusations_.end()) break;
@@ -41,16 +41,16 @@ class FirstCause {
     settle(std::move(best));
   }
 
-  [[nodiscard]] const std::optional<Verdict>& verdict() const { return verdict_; }
+  [[nodiscard]] const std::optional<FailureVerdict>& verdict() const { return verdict_; }
 
  private:
-  void settle(Verdict verdict) {
+  void settle(FailureVerdict verdict) {
     if (!verdict_) verdict_ = std::move(verdict);
   }
 
-  std::map<int, Verdict> accusations_;  // by reporter, each rank's first
+  std::map<int, FailureVerdict> accusations_;  // by reporter, each rank's first
   int first_reporter_ = -1;
-  std::optional<Verdict> verdict_;
+  std::optional<FailureVerdict> verdict_;
 };
 
 }  // namespace gxp

@@ -1,0 +1,34 @@
+// The error messages with which the ranks of a failed job end, each printed once. Pure.
+//
+// A gxp process that fails ends with the line "gxp: error: CAUSE"; one that fails because of rank N
+// with "gxp: error: rank N: CAUSE". So many ranks print nearly the same.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gxp {
+
+class ExitMessages {
+ public:
+  // Keeps `line`, which `rank` has printed, if it is such a line; returns whether it is.
+  bool take(int rank, std::string_view line);
+
+  // The lines taken since the last call, each cause once with all its ranks: "[rank 0, 2] gxp:
+  // error: CAUSE". Those of `culprit` come first. Left out: causes that were returned before, and
+  // lines that quote a rank which has printed the same itself.
+  std::vector<std::string> take_new(int culprit);
+
+ private:
+  struct Message {
+    int rank;
+    std::string cause;
+    bool printed = false;
+  };
+  [[nodiscard]] bool is_echo(const Message& message) const;
+
+  std::vector<Message> all_;
+};
+
+}  // namespace gxp

@@ -1,0 +1,45 @@
+#include "lib/net/launch/job_outcome.h"
+
+#include <sys/wait.h>
+
+#include "lib/base/error.h"
+#include "lib/net/launch/signals.h"
+
+namespace gxp {
+
+void JobOutcome::add(const ChildProcess& rank, int status) {
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  const int code = signal == 0 ? WEXITSTATUS(status) : 0;
+  Failure failure = Failure::kNone;
+  if (signal == SIGKILL && rank.was_sent(SIGKILL)) {
+    killed_on_request_ = true;
+  } else if (signal != 0 && rank.was_sent(signal)) {
+    stopped_code_ = 128 + signal;
+  } else if (signal != 0) {
+    failure = Failure::kKilled;
+  } else if (code > 128 && rank.was_sent(code - 128)) {
+    stopped_code_ = code;
+  } else if (code != 0) {
+    failure = code == gxp::exit_code(ErrorKind::kPeer) ? Failure::kLostPeer : Failure::kOwn;
+  }
+  if (failure > Failure::kNone && !failed_at_) failed_at_ = Deadline::Clock::now();
+  if (failure <= failure_) return;
+  failure_ = failure;
+  culprit_ = rank.rank();
+  status_ = status;
+}
+
+std::string JobOutcome::describe() const {
+  if (!culprit_was_killed())
+    return fmt::format("rank {} exited with code {}", culprit_, WEXITSTATUS(status_));
+  const int signal = WTERMSIG(status_);
+  return fmt::format("rank {} was killed by signal {} ({})", culprit_, signal, signal_name(signal));
+}
+
+int JobOutcome::exit_code() const {
+  if (failure_ == Failure::kNone && !killed_on_request_) return stopped_code_;
+  if (failure_ == Failure::kNone || culprit_was_killed()) return gxp::exit_code(ErrorKind::kPeer);
+  return WEXITSTATUS(status_);
+}
+
+}  // namespace gxp

@@ -1,0 +1,125 @@
+#include "lib/net/store/store_clients.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "lib/base/error.h"
+#include "lib/net/socket/socket.h"
+
+namespace gxp {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kHandshakeTime = 5s;
+constexpr size_t kMaxStrangers = 64;
+// How long each may be there when another comes: a rank's hello follows its connection at once, and
+// a handshake takes one round trip and a half.
+constexpr auto kSilentTime = 20ms;
+constexpr auto kBusyTime = 1s;
+
+bool is_stranger(const StoreConnection& client) { return !client.member && !client.gone; }
+
+}  // namespace
+
+StoreClients::StoreClients(Fd listener, const Secret& secret)
+    : listener_(std::move(listener)),
+      port_(local_endpoint(listener_.get()).port),
+      wake_(int(check_sys(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "make an event descriptor"))),
+      secret_(secret) {
+  // Not to fail where accept() finds that a client went away after poll() had announced it.
+  check_sys(::fcntl(listener_.get(), F_SETFL, O_NONBLOCK), "prepare the store's socket");
+}
+
+void StoreClients::wake() { ::eventfd_write(wake_.get(), 1); }
+
+std::vector<StoreConnection*> StoreClients::wait(std::optional<Deadline> until) {
+  const auto not_after = [&until](const Deadline& other) {
+    if (!until || other.when() < until->when()) until = other;
+  };
+  std::vector<pollfd> ready = {{wake_.get(), POLLIN, 0},
+                               {may_accept() ? listener_.get() : -1, POLLIN, 0}};
+  if (!accept_again_.expired()) not_after(accept_again_);
+  for (const StoreConnection& client : clients_) {
+    ready.push_back({client.fd(), short(client.has_unsent() ? POLLIN | POLLOUT : POLLIN), 0});
+    if (!client.member) not_after(client.join_by());
+  }
+  const int count = ::poll(ready.data(), ready.size(), until ? until->remaining_ms() : -1);
+  if (count < 0 && errno != EINTR) check_sys(count, "wait for the store's clients");
+  std::vector<StoreConnection*> arrived;
+  if (count <= 0) return arrived;
+  if (eventfd_t times = 0; ready[0].revents != 0) ::eventfd_read(wake_.get(), &times);
+  knocks_ = ready[1].revents != 0;
+  size_t i = 2;
+  for (StoreConnection& client : clients_) {
+    if ((ready[i++].revents & ~POLLOUT) != 0) arrived.push_back(&client);
+  }
+  return arrived;
+}
+
+void StoreClients::finish_round(const std::function<void(StoreConnection&)>& lose) {
+  for (StoreConnection& client : clients_) {
+    if (!client.member && client.join_by().expired()) client.gone = true;
+  }
+  if (std::exchange(knocks_, false) && listener_.valid()) accept_client();
+  for (StoreConnection& client : clients_) {
+    if (!client.gone && !client.flush()) lose(client);
+    if (client.leaving && !client.has_unsent()) client.gone = true;
+  }
+  clients_.remove_if([](const StoreConnection& client) { return client.gone; });
+}
+
+// The launcher has the socket too, so closing it is not enough.
+void StoreClients::stop_listening() {
+  if (!listener_.valid()) return;
+  ::shutdown(listener_.get(), SHUT_RDWR);
+  listener_.reset();
+  for (StoreConnection& client : clients_) {
+    if (!client.member && !client.leaving) client.gone = true;
+  }
+}
+
+void StoreClients::drop_all() {
+  stop_listening();
+  clients_.clear();
+}
+
+bool StoreClients::has_unsent() const {
+  return std::ranges::any_of(clients_, [](const auto& client) { return client.has_unsent(); });
+}
+
+// Whether there is room for one more stranger, if need be in the place of another.
+bool StoreClients::make_room() {
+  if (std::ranges::count_if(clients_, is_stranger) < std::ptrdiff_t(kMaxStrangers)) return true;
+  const auto now = Deadline::Clock::now();
+  const auto drop_oldest = [&](bool silent, Deadline::Duration time) {
+    const auto oldest = std::ranges::find_if(clients_, [&](const StoreConnection& client) {
+      return is_stranger(client) && (client.silent() || !silent) && now - client.since() > time;
+    });
+    if (oldest != clients_.end()) oldest->gone = true;
+    return oldest != clients_.end();
+  };
+  return drop_oldest(true, kSilentTime) || drop_oldest(false, kBusyTime);
+}
+
+void StoreClients::accept_client() {
+  if (!make_room()) {
+    accept_again_ = Deadline::after(kSilentTime);
+    return;
+  }
+  Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.valid()) {
+    // Out of descriptors: those who are there go on; poll() must not spin on the others.
+    if (errno == EMFILE || errno == ENFILE) accept_again_ = Deadline::after(100ms);
+    return;
+  }
+  detect_silence(socket.get());
+  clients_.emplace_back(std::move(socket), secret_, kHandshakeTime);
+}
+
+}  // namespace gxp

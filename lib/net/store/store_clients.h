@@ -1,0 +1,54 @@
+// The clients of the store's server: lets them in, bounds what strangers cost, waits for what clients
+// send, and writes what is queued for them. lib/net/store/store_server.h says what they may ask for.
+//
+// A stranger is a client that has not joined. There are 64 at most: one more takes the place of the
+// oldest that is silent or slow. Each is dropped after 5 s.
+//   Threads  the server's, except port() and wake(), which are anybody's.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <optional>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/base/fd.h"
+#include "lib/net/socket/secret.h"
+#include "lib/net/store/store_connection.h"
+
+namespace gxp {
+
+class StoreClients {
+ public:
+  StoreClients(Fd listener, const Secret& secret);
+
+  [[nodiscard]] int port() const { return port_; }
+  // Ends the wait() that is under way, or the next one.
+  void wake();
+
+  // Waits for bytes, for a new client or for wake(), until `until` if there is one. Returns the
+  // clients of which bytes have arrived; these pointers are valid until finish_round().
+  std::vector<StoreConnection*> wait(std::optional<Deadline> until);
+  // Lets one new client in, writes what the sockets take, and drops the clients that are `gone` or,
+  // with everything sent, `leaving`. Calls `lose` for a client whose connection has ended.
+  void finish_round(const std::function<void(StoreConnection&)>& lose);
+  // Lets nobody in from now on, and drops the strangers.
+  void stop_listening();
+  void drop_all();
+  [[nodiscard]] bool has_unsent() const;
+
+ private:
+  [[nodiscard]] bool may_accept() const { return listener_.valid() && accept_again_.expired(); }
+  bool make_room();
+  void accept_client();
+
+  Fd listener_;
+  const int port_;
+  Fd wake_;
+  const Secret secret_;
+  std::list<StoreConnection> clients_;  // the oldest first; a list: addresses stay
+  bool knocks_ = false;                 // a new client waits at the listener
+  Deadline accept_again_ = Deadline::after(Deadline::Duration::zero());
+};
+
+}  // namespace gxp

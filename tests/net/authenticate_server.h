@@ -1,0 +1,25 @@
+// The server's end of a handshake, waiting for the client. gxp's own servers do not wait.
+#pragma once
+
+#include <string>
+
+#include "lib/net/socket/authenticate.h"
+#include "lib/net/socket/socket.h"
+
+namespace gxp {
+
+inline Authenticated authenticate_server(int socket, const Secret& secret, std::string purpose,
+                                         Deadline deadline) {
+  Handshake handshake(Handshake::Role::kServer, secret, std::move(purpose), 0, "client");
+  Handshake::Hello hello{};
+  Handshake::Proof proof{};
+  write_all(socket, std::as_bytes(std::span(handshake.hello())), "client", deadline);
+  read_exact(socket, std::as_writable_bytes(std::span(hello)), "client", deadline);
+  const Handshake::Proof answer = handshake.answer(hello);
+  write_all(socket, std::as_bytes(std::span(answer)), "client", deadline);
+  read_exact(socket, std::as_writable_bytes(std::span(proof)), "client", deadline);
+  const int rank = handshake.verify(proof);
+  return {rank, handshake.keys()};
+}
+
+}  // namespace gxp
