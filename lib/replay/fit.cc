@@ -7,8 +7,8 @@
 
 #include "lib/arch/optimizer_state.h"
 #include "lib/arch/recompute.h"
+#include "lib/config/strategy.h"
 #include "lib/program/run_plan.h"
-#include "lib/program/strategy.h"
 
 namespace gxp {
 namespace {

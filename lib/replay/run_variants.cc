@@ -7,8 +7,8 @@
 #include "lib/arch/recompute.h"
 #include "lib/base/divisors.h"
 #include "lib/config/rules.h"
+#include "lib/config/strategy.h"
 #include "lib/program/run_plan.h"
-#include "lib/program/strategy.h"
 
 namespace gxp {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/program/strategy.h"
+#include "lib/config/strategy.h"
 
 #include "lib/base/error.h"
 
