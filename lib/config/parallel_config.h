@@ -3,11 +3,16 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/schema.h"
 
 namespace gxp {
+
+// What parallel.strategy may be, in the order of the table (strategy.h); and for the manual.
+std::vector<std::string_view> strategy_names();
+std::string_view strategies_in_words();
 
 struct ParallelConfig {
   std::string strategy = "ddp";
@@ -38,18 +43,7 @@ struct ParallelConfig {
   }
 
   static void declare_sharding(auto& section) {
-    section.field(
-        "strategy", &S::strategy,
-        "ddp or no_shard: every rank holds all parameters, gradients and optimizer state. "
-        "zero1: optimizer state is sharded; zero2: gradients too; zero3 or full_shard: "
-        "parameters too, which are gathered unit by unit, for forward and for backward; "
-        "shard_grad_op: for both at once. hybrid_shard, hybrid_shard_zero2: full_shard, "
-        "shard_grad_op within each group of shard_size ranks, and a copy in every group. "
-        "zero3_hpz: zero3 whose parameters are so copied; gradients and optimizer state are "
-        "shared by all ranks. All train to the same bits (hybrids: where shard_size is a "
-        "power of two).",
-        one_of("ddp", "zero1", "zero2", "zero3", "no_shard", "shard_grad_op", "full_shard",
-               "hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"));
+    section.field("strategy", &S::strategy, strategies_in_words(), one_of(strategy_names()));
     section.field(
         "shard_size", &S::shard_size,
         "Neighbouring ranks that hold one copy of what is sharded between them; a divisor of "
@@ -70,18 +64,19 @@ struct ParallelConfig {
         "the model. gxp shard-plan --units shows it. The same bits under all strategies, but "
         "others than under another wrap.",
         one_of("block", "size", "none", "match"));
-    section.field("wrap_min_params", &S::wrap_min_params, "Of wrap = \"size\".", positive);
+    section.field("wrap_min_params", &S::wrap_min_params,
+                  "With wrap = \"size\": parameters of a wrap, at least.", positive);
     section.field("wrap_units", &S::wrap_units,
-                  "Of wrap = \"match\": patterns of unit names (with *, ? and [...]), such as "
+                  "With wrap = \"match\": patterns of unit names (with *, ? and [...]), such as "
                   "[\"h.*[05]\"].");
   }
 
   static void declare_gathers(auto& section) {
     section.field("forward_prefetch", &S::forward_prefetch,
-                  "Gather what comes next beside a unit's forward; false: when it is needed, which "
+                  "Gather the next wrap during a unit's forward; false: when it is needed, which "
                   "holds less at a time.");
     section.field("backward_prefetch", &S::backward_prefetch,
-                  "Gather what comes next beside a unit's backward (pre), behind it and before its "
+                  "Gather the next wrap during a unit's backward (pre), after it and before its "
                   "gradients leave (post), or when it is needed (none).",
                   one_of("pre", "post", "none"));
     section.field("prefetch_wraps", &S::prefetch_wraps,
@@ -136,7 +131,7 @@ struct OffloadConfig {
   using S = OffloadConfig;
   static void schema(auto& section) {
     section.titled("offload",
-                   "What a rank keeps beside its device. The bits of a run do not depend on it.");
+                   "What a rank keeps outside its device. The bits of a run do not depend on it.");
     section.field(
         "optimizer", &S::optimizer,
         "Optimizer state, and the master weights of bf16 and fp16: on the device, in the "

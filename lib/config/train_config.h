@@ -55,18 +55,19 @@ struct TrainConfig {
   }
 
   static void declare_number_types(auto& section) {
-    section.field("precision", &S::precision,
-                  "Of parameters and operands in the forward and backward pass. bf16 and fp16 keep "
-                  "them in half the bytes and f32 master weights beside them; sums, the residual "
-                  "stream and the optimizer are f32. fp16 scales the loss: see [fp16].",
-                  one_of("fp32", "bf16", "fp16"));
+    section.field(
+        "precision", &S::precision,
+        "Type of parameters and operands in the forward and backward pass. bf16 and fp16 keep "
+        "them in half the bytes and f32 master weights besides; sums, the residual "
+        "stream and the optimizer are f32. fp16 scales the loss: see [fp16].",
+        one_of("fp32", "bf16", "fp16"));
     section.field(
         "matmul", &S::matmul,
-        "Operands of the matrix products of blocks. precision: of train.precision. fp8: "
+        "Operands of the matrix products of blocks. precision: as train.precision. fp8: "
         "rounded to 8 bits, e4m3, gradients to e5m2, with one scale a tensor, made from what "
         "it holds; for bf16 and models whose widths are multiples of 16. On a GPU of compute "
         "capability 8.9 or above they are multiplied so, at twice the rate; a CPU computes "
-        "the same in bf16, more slowly. The head, attention and all that is kept are as "
+        "the same in bf16, more slowly. The head, attention and saved activations are as "
         "without it.",
         one_of("precision", "fp8"));
     section.field(
