@@ -12,7 +12,7 @@
 #include "cmd/command_line.h"
 #include "cmd/manual.h"
 #include "lib/base/error.h"
-#include "lib/config/manual.h"
+#include "lib/config/print.h"
 
 namespace gxp {
 namespace {

@@ -2,15 +2,15 @@
 //
 //   struct OptimConfig {
 //     double lr = 6e-4;  // the member's initialiser is the default
-//     static void schema(auto& section) {
-//       section.titled("optim", "AdamW.");
-//       section.field("lr", &OptimConfig::lr, "Peak rate.", positive);
+//     static void schema(auto& field) {
+//       field.section("optim", "AdamW.");
+//       field("lr", &OptimConfig::lr, "Peak rate.", positive);
 //     }
 //   };
 //
 // A member is a bool, int, uint64_t, double, string or vector of strings. A key that ends in
 // "_bytes" also reads "25MiB". The text after it is full sentences, and says what 0 or "" means
-// where that is special. What `section` is: lib/config/settings.cc.
+// where that is special. What `field` is: lib/config/settings.cc.
 #pragma once
 
 #include <limits>

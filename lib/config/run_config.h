@@ -29,19 +29,17 @@ struct DataConfig {
   std::string order = "shuffled";
 
   using S = DataConfig;
-  static void schema(auto& section) {
-    section.titled("data", "Where tokens come from.");
-    section.field(
-        "train", &S::train,
-        "Files to train on: text, llm.c .bin shards, or .i32 rows of sequence + 1 tokens; "
-        "told apart by content and name. Required.");
-    section.field("valid", &S::valid, "Files to validate on, of the same kinds; may be empty.");
-    section.field("tokenizer", &S::tokenizer, "Turns text files into tokens.", one_of("byte"));
-    section.field("sequence", &S::sequence, "Positions used per row; 0: model.context.",
-                  at_least(0));
-    section.field("order", &S::order,
-                  "Order of the rows: as in the files, or a permutation keyed by train.seed.",
-                  one_of("sequential", "shuffled"));
+  static void schema(auto& field) {
+    field.section("data", "Where tokens come from.");
+    field("train", &S::train,
+          "Files to train on: text, llm.c .bin shards, or .i32 rows of sequence + 1 tokens; told "
+          "apart by content and name. Required.");
+    field("valid", &S::valid, "Files to validate on, of the same kinds; may be empty.");
+    field("tokenizer", &S::tokenizer, "Turns text files into tokens.", one_of("byte"));
+    field("sequence", &S::sequence, "Positions used per row; 0: model.context.", at_least(0));
+    field("order", &S::order,
+          "Order of the rows: as in the files, or a permutation keyed by train.seed.",
+          one_of("sequential", "shuffled"));
   }
 };
 
@@ -53,19 +51,18 @@ struct LrScheduleConfig {
   double decay_fraction = 0.1;  // wsd: the share of total_steps in which the rate falls
 
   using S = LrScheduleConfig;
-  static void schema(auto& section) {
-    section.titled("lr_schedule", "The learning rate over the steps.");
-    section.field(
-        "name", &S::name,
-        "Shape after the warm-up: constant, linear or cosine to min_lr; wsd: constant, then "
-        "linear to min_lr; warmup: constant.",
-        one_of("constant", "linear", "cosine", "wsd", "warmup"));
-    section.field("warmup_steps", &S::warmup_steps, "Steps of linear warm-up from 0.", at_least(0));
-    section.field("total_steps", &S::total_steps, "Steps until min_lr is reached; 0: train.steps.",
-                  at_least(0));
-    section.field("min_lr", &S::min_lr, "Learning rate at total_steps and after.", at_least(0));
-    section.field("decay_fraction", &S::decay_fraction,
-                  "wsd only: the share of total_steps in which the rate falls.", between(0, 1));
+  static void schema(auto& field) {
+    field.section("lr_schedule", "The learning rate over the steps.");
+    field("name", &S::name,
+          "Shape after the warm-up: constant, linear or cosine to min_lr; wsd: constant, then "
+          "linear to min_lr; warmup: constant.",
+          one_of("constant", "linear", "cosine", "wsd", "warmup"));
+    field("warmup_steps", &S::warmup_steps, "Steps of linear warm-up from 0.", at_least(0));
+    field("total_steps", &S::total_steps, "Steps until min_lr is reached; 0: train.steps.",
+          at_least(0));
+    field("min_lr", &S::min_lr, "Learning rate at total_steps and after.", at_least(0));
+    field("decay_fraction", &S::decay_fraction,
+          "wsd only: the share of total_steps in which the rate falls.", between(0, 1));
   }
 };
 
@@ -75,12 +72,11 @@ struct CheckpointConfig {
   int keep = 2;     // newest checkpoints kept; 0: all
 
   using S = CheckpointConfig;
-  static void schema(auto& section) {
-    section.titled("checkpoint", "Saving and resuming.");
-    section.field("dir", &S::dir, "Directory of the checkpoints; \"\": none are written.");
-    section.field("every", &S::every, "Steps between two checkpoints; 0: one at the end.",
-                  at_least(0));
-    section.field("keep", &S::keep, "Newest checkpoints kept; 0: all.", at_least(0));
+  static void schema(auto& field) {
+    field.section("checkpoint", "Saving and resuming.");
+    field("dir", &S::dir, "Directory of the checkpoints; \"\": none are written.");
+    field("every", &S::every, "Steps between two checkpoints; 0: one at the end.", at_least(0));
+    field("keep", &S::keep, "Newest checkpoints kept; 0: all.", at_least(0));
   }
 };
 

@@ -64,17 +64,17 @@ struct Schema {
 
 // Takes down what a section's schema() declares.
 template <class Struct>
-class SectionSchema {
+class FieldReader {
  public:
-  SectionSchema(Struct RunConfig::*part, Schema& schema) : part_(part), schema_(schema) {}
+  FieldReader(Struct RunConfig::*part, Schema& schema) : part_(part), schema_(schema) {}
 
-  void titled(std::string_view name, std::string_view doc) {
+  void section(std::string_view name, std::string_view doc) {
     schema_.sections.push_back({std::string(name), doc});
   }
 
   template <class Member>
-  void field(std::string_view key, Member Struct::*member, std::string_view doc,
-             const Check& check = anything) {
+  void operator()(std::string_view key, Member Struct::*member, std::string_view doc,
+                  const Check& check = anything) {
     Setting setting{.section = schema_.sections.back().name,
                     .key = std::string(key),
                     .doc = std::string(doc),
@@ -99,8 +99,8 @@ class SectionSchema {
 
 template <class Struct>
 void append(Struct RunConfig::*part, Schema& schema) {
-  SectionSchema section(part, schema);
-  Struct::schema(section);
+  FieldReader field(part, schema);
+  Struct::schema(field);
 }
 
 const Schema& schema_of_run() {
