@@ -13,6 +13,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/ckpt/format.h"
+#include "lib/config/strategy.h"
 
 namespace gxp {
 namespace {

@@ -11,8 +11,7 @@
 #include "cmd/manual.h"
 #include "cmd/result_file.h"
 #include "lib/base/error.h"
-#include "lib/base/text/text_file.h"
-#include "lib/config/manual.h"
+#include "lib/config/print.h"
 
 namespace gxp {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cmd/exit_codes.h"
-#include "lib/config/manual.h"
+#include "lib/config/print.h"
 #include "lib/config/settings.h"
 #include "lib/topo/model/synthetic.h"
 #include "lib/topo/read/sources.h"

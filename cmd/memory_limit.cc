@@ -4,8 +4,8 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/replay/fit.h"
 #include "lib/replay/memory.h"
+#include "lib/replay/run_search.h"
 
 namespace gxp {
 namespace {

@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <span>
 
 #include "cmd/choice_option.h"
 #include "lib/base/bytes.h"
@@ -26,8 +25,7 @@ std::string option_of(const Setting& setting) {
 }
 
 std::string type_name_of(const Setting& setting) {
-  const auto words = std::span(setting.check.words).first(setting.check.word_count);
-  if (!words.empty()) return fmt::format("{}", fmt::join(words, "|"));
+  if (!setting.check.words.empty()) return fmt::format("{}", fmt::join(setting.check.words, "|"));
   if (setting.key == "profile") return "FILE";
   if (setting.key == "flight_recorder") return "DIR";
   if (setting.type == SettingType::kText) return "NAME";

@@ -2,8 +2,8 @@
 
 #include "lib/base/error.h"
 #include "lib/collective/engine/job_plan.h"
+#include "lib/config/strategy.h"
 #include "lib/job/join.h"
-#include "lib/program/strategy.h"
 #include "lib/transport/table.h"
 
 namespace gxp {

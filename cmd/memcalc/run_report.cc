@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "lib/replay/explain.h"
-
 namespace gxp {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/replay/memory.h"
-#include "lib/replay/solve.h"
+#include "lib/replay/run_search.h"
 #include "lib/report/report.h"
 
 namespace gxp {

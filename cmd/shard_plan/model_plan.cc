@@ -7,7 +7,8 @@
 #include "cmd/shard_plan/model_plan_report.h"
 #include "lib/base/error.h"
 #include "lib/ckpt/model_file.h"
-#include "lib/estimate/cluster_links.h"
+#include "lib/estimate/hardware.h"
+#include "lib/topo/model/cluster.h"
 #include "lib/topo/read/cluster_file.h"
 
 namespace gxp {

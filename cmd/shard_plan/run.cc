@@ -13,7 +13,7 @@
 #include "lib/config/load.h"
 #include "lib/estimate/plan_search.h"
 #include "lib/replay/drawing.h"
-#include "lib/replay/run_variants.h"
+#include "lib/replay/run_search.h"
 #include "lib/train/backend.h"
 #include "lib/train/measure_ops.h"
 

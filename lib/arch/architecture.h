@@ -34,7 +34,7 @@ struct TensorSpec {
   std::vector<size_t> shape;
   Initial initial = Initial::kNormal;
   ProductInput input = ProductInput::kStored;
-  bool frozen = false;  // read and not trained (frozen.h)
+  bool frozen = false;  // read and not trained: freeze()
 
   [[nodiscard]] size_t count() const;
   // AdamW decays matrices and embeddings, not norms and biases.
@@ -90,7 +90,7 @@ struct Architecture {
   size_t attention_channels = 0;  // heads * head size: the width of queries and of the output
 
   [[nodiscard]] size_t parameter_count() const;
-  // The first unit with a tensor that is not frozen; there is one (frozen.h).
+  // The first unit with a tensor that is not frozen; there is one.
   [[nodiscard]] int lowest_trained_unit() const;
   // Floating-point operations of forward and backward per token: 6 per parameter in a matrix
   // product (all but `looked_up`: a tied embedding counts once, as the head), and 6 * layers *
@@ -111,6 +111,13 @@ DType compute_type(std::string_view precision);
 
 // Throws kConfig if the family is unknown.
 Architecture make_architecture(const ModelConfig& config, DType compute = DType::kF32);
+
+// Marks the tensors whose names one of the patterns (with *, ? and [...]) matches as frozen: a run
+// reads them and does not train them, so they have no gradient of their own, no part in its norm,
+// no optimizer state and no update. A name's "transformer." or "model."
+// (HuggingFaceFamily::prefix) may be left out. Throws kConfig for a pattern that matches none, and
+// if nothing is left to train.
+void freeze(Architecture& architecture, const std::vector<std::string>& patterns);
 
 // The units whose name the pattern (with *, ? and [...]) matches, in order.
 std::vector<int> units_matching(const Architecture& architecture, const std::string& pattern);

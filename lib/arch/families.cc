@@ -1,4 +1,5 @@
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 
@@ -9,6 +10,19 @@
 #include "lib/base/find_row.h"
 
 namespace gxp {
+namespace {
+
+bool matches(const std::string& pattern, const std::string& name) {
+  if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) return true;
+  for (const Family& family : families()) {
+    const std::string_view model = family.huggingface.prefix;
+    if (name.starts_with(model) && fnmatch(pattern.c_str(), name.c_str() + model.size(), 0) == 0)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies = {
@@ -38,6 +52,31 @@ int64_t ModelConfig::mlp_width() const { return find_family(family).mlp_width(*t
 
 Architecture make_architecture(const ModelConfig& config, DType compute) {
   return find_family(config.family).make(config, compute);
+}
+
+void freeze(Architecture& architecture, const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns) {
+    bool found = false;
+    for (UnitSpec& unit : architecture.units) {
+      for (TensorSpec& tensor : unit.tensors) {
+        if (!matches(pattern, tensor.name)) continue;
+        tensor.frozen = true;
+        found = true;
+      }
+    }
+    if (!found)
+      fail(ErrorKind::kConfig,
+           "train.frozen '{}': matches none of the tensors {} to {}; gxp shard-plan --units lists "
+           "them",
+           pattern, architecture.units.front().tensors.front().name,
+           architecture.units.back().tensors.back().name);
+  }
+  for (const UnitSpec& unit : architecture.units) {
+    if (!unit.is_frozen()) return;
+  }
+  fail(ErrorKind::kConfig,
+       "train.frozen: all tensors of the model are frozen, so there is nothing to train; leave out "
+       "a pattern");
 }
 
 }  // namespace gxp

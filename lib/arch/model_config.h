@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "lib/base/schema.h"
@@ -37,41 +36,39 @@ struct ModelConfig {
   [[nodiscard]] int64_t mlp_width() const;  // kConfig if the family is unknown
 
   // The upper limits keep every product of sizes within 64 bits.
-  static auto schema() {
-    using S = ModelConfig;
-    return section(
-        "model", "The shape of the model and its first weights.",
-        field("family", &S::family, "Model family.", one_of_names(family_names())),
-        field("vocab_size", &S::vocab_size, "Token ids the model knows: 0 to vocab_size - 1.",
-              between(1, 1 << 24)),
-        field("context", &S::context, "Positions the model has.", between(1, 1 << 24)),
-        field("hidden", &S::hidden,
-              "Channels of the residual stream; a multiple of heads unless head_size is set.",
-              between(1, 1 << 20)),
-        field("layers", &S::layers, "Transformer blocks.", between(1, 1 << 16)),
-        field("heads", &S::heads,
-              "Attention heads, of queries; they divide hidden unless head_size is set.",
-              between(1, 1 << 20)),
-        field("kv_heads", &S::kv_heads,
-              "heads of keys and values, each for heads / kv_heads heads of queries; "
-              "0: as many as heads.",
-              between(0, 1 << 20)),
-        field("head_size", &S::head_size, "channels of a head, an even number; 0: hidden / heads.",
-              between(0, 1 << 16)),
-        field("mlp_hidden", &S::mlp_hidden,
-              "channels between the projections of the MLP; 0: 8/3 of hidden, rounded up to a "
-              "multiple of 256.",
-              between(0, 1 << 22)),
-        field("rope_theta", &S::rope_theta,
-              "base of the angles by which positions turn queries and keys.", positive),
-        field("tied_head", &S::tied_head,
-              "the output head is the token table, as it always is in a family without this "
-              "setting."),
-        field("norm_eps", &S::norm_eps,
-              "Added to the variance (RMSNorm: the mean square) in each normalisation.", positive),
-        field("init", &S::init,
-              "First weights: \"normal\" draws them from train.seed; anything else is a "
-              ".safetensors file with Hugging Face names."));
+  using S = ModelConfig;
+  static void schema(auto& field) {
+    field.section("model", "The shape of the model and its first weights.");
+    field("family", &S::family, "Model family.", one_of(family_names()));
+    field("vocab_size", &S::vocab_size, "Token ids the model knows: 0 to vocab_size - 1.",
+          between(1, 1 << 24));
+    field("context", &S::context, "Positions the model has.", between(1, 1 << 24));
+    field("hidden", &S::hidden,
+          "Channels of the residual stream; a multiple of heads unless head_size is set.",
+          between(1, 1 << 20));
+    field("layers", &S::layers, "Transformer blocks.", between(1, 1 << 16));
+    field("heads", &S::heads,
+          "Attention heads, of queries; they divide hidden unless head_size is set.",
+          between(1, 1 << 20));
+    field("kv_heads", &S::kv_heads,
+          "heads of keys and values, each for heads / kv_heads heads of queries; 0: as many as "
+          "heads.",
+          between(0, 1 << 20));
+    field("head_size", &S::head_size, "channels of a head, an even number; 0: hidden / heads.",
+          between(0, 1 << 16));
+    field("mlp_hidden", &S::mlp_hidden,
+          "channels between the projections of the MLP; 0: 8/3 of hidden, rounded up to a "
+          "multiple of 256.",
+          between(0, 1 << 22));
+    field("rope_theta", &S::rope_theta,
+          "base of the angles by which positions turn queries and keys.", positive);
+    field("tied_head", &S::tied_head,
+          "the output head is the token table, as it always is in a family without this setting.");
+    field("norm_eps", &S::norm_eps,
+          "Added to the variance (RMSNorm: the mean square) in each normalisation.", positive);
+    field("init", &S::init,
+          "First weights: \"normal\" draws them from train.seed; anything else is a .safetensors "
+          "file with Hugging Face names.");
   }
 };
 

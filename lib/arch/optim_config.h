@@ -6,7 +6,6 @@
 
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "lib/base/schema.h"
@@ -37,40 +36,39 @@ struct OptimConfig {
   double eps1 = 1e-30;
   double clip = 1.0;  // largest global gradient norm; 0: none
 
-  static auto schema() {
-    using S = OptimConfig;
-    return section(
-        "optim", optimizers_in_words(),
-        field("name", &S::name, update_rules_in_words(), one_of_names(optimizer_names())),
-        field("lr", &S::lr, "Peak learning rate.", positive),
-        field("beta1", &S::beta1,
-              "Decay of the first moment; lion: weight of the momentum in the step's sign.",
-              at_least_and_below(0, 1)),
-        field("beta2", &S::beta2, "Decay of the second moment; lion: of the momentum.",
-              at_least_and_below(0, 1)),
-        field("eps", &S::eps, "Added to the root of the second moment.", positive),
-        field("weight_decay", &S::weight_decay,
-              "Weight decay on tensors of two and more dimensions: a part of the gradient for adam "
-              "and sgd, decoupled for the others.",
-              at_least(0)),
-        field("momentum", &S::momentum, "decay of the momentum; sgd: 0: none.",
-              at_least_and_below(0, 1)),
-        field("dampening", &S::dampening,
-              "what is left out of the gradient that the momentum takes in.", between(0, 1)),
-        field("nesterov", &S::nesterov, "the step looks one momentum ahead, as Nesterov's does."),
-        field("ns_steps", &S::ns_steps, "Newton-Schulz iterations.", between(1, 100)),
-        field("adjust_lr", &S::adjust_lr,
-              "what lr is multiplied with for an (n, m) matrix. original: "
-              "sqrt(max(1, n / m)); match_rms_adamw: 0.2 sqrt(max(n, m)), for AdamW's lr.",
-              one_of("original", "match_rms_adamw")),
-        field("adamw_lr_ratio", &S::adamw_lr_ratio,
-              "learning rate of the tensors that AdamW updates, in lr.", positive),
-        field("decay_rate", &S::decay_rate,
-              "in step t, the second moment decays by 1 - t^decay_rate.", between(-1, 0)),
-        field("clip_threshold", &S::clip_threshold,
-              "the largest root mean square of a tensor's update before lr.", positive),
-        field("eps1", &S::eps1, "added to squared gradients.", at_least(0)),
-        field("clip", &S::clip, "Largest global gradient norm; 0: no clipping.", at_least(0)));
+  using S = OptimConfig;
+  static void schema(auto& field) {
+    field.section("optim", optimizers_in_words());
+    field("name", &S::name, update_rules_in_words(), one_of(optimizer_names()));
+    field("lr", &S::lr, "Peak learning rate.", positive);
+    field("beta1", &S::beta1,
+          "Decay of the first moment; lion: weight of the momentum in the step's sign.",
+          at_least_and_below(0, 1));
+    field("beta2", &S::beta2, "Decay of the second moment; lion: of the momentum.",
+          at_least_and_below(0, 1));
+    field("eps", &S::eps, "Added to the root of the second moment.", positive);
+    field("weight_decay", &S::weight_decay,
+          "Weight decay on tensors of two and more dimensions: a part of the gradient for adam "
+          "and sgd, decoupled for the others.",
+          at_least(0));
+    field("momentum", &S::momentum, "decay of the momentum; sgd: 0: none.",
+          at_least_and_below(0, 1));
+    field("dampening", &S::dampening,
+          "what is left out of the gradient that the momentum takes in.", between(0, 1));
+    field("nesterov", &S::nesterov, "the step looks one momentum ahead, as Nesterov's does.");
+    field("ns_steps", &S::ns_steps, "Newton-Schulz iterations.", between(1, 100));
+    field("adjust_lr", &S::adjust_lr,
+          "what lr is multiplied with for an (n, m) matrix. original: sqrt(max(1, n / m)); "
+          "match_rms_adamw: 0.2 sqrt(max(n, m)), for AdamW's lr.",
+          one_of("original", "match_rms_adamw"));
+    field("adamw_lr_ratio", &S::adamw_lr_ratio,
+          "learning rate of the tensors that AdamW updates, in lr.", positive);
+    field("decay_rate", &S::decay_rate, "in step t, the second moment decays by 1 - t^decay_rate.",
+          between(-1, 0));
+    field("clip_threshold", &S::clip_threshold,
+          "the largest root mean square of a tensor's update before lr.", positive);
+    field("eps1", &S::eps1, "added to squared gradients.", at_least(0));
+    field("clip", &S::clip, "Largest global gradient norm; 0: no clipping.", at_least(0));
   }
 };
 

@@ -5,7 +5,6 @@
 #include "lib/arch/architecture.h"
 #include "lib/base/error.h"
 #include "lib/ckpt/file.h"
-#include "lib/ckpt/huggingface_config.h"
 #include "lib/ckpt/safetensors.h"
 
 namespace gxp {

@@ -1,6 +1,6 @@
-// Hugging Face model directories: config.json (huggingface_config.h) beside safetensors. The
+// Hugging Face model directories: config.json and safetensors. The
 // families of lib/arch/family.h are understood as models; others are named tensors only.
-// Source: transformers 5.23, models/{gpt2,llama}/modeling_*.py.
+// Source: transformers 5.23, models/{gpt2,llama}/{modeling,configuration}_*.py.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lib/ckpt/named_tensors.h"
+#include "lib/config/run_config.h"
 
 namespace gxp {
 
@@ -30,5 +31,19 @@ void write_huggingface(const NamedTensors& tensors, const std::string& directory
 // .masked_bias) are dropped, and so is lm_head.weight if it equals transformer.wte.weight; kConfig
 // if not: gxp's GPT-2 ties the two. Names of other models are left alone.
 NamedTensors with_gpt2_names(NamedTensors tensors);
+
+// huggingface_config.cc: what a family calls the settings is in its row (lib/arch/family.h). RoPE's
+// are also read as transformers 4 writes them.
+
+// The model.* settings; none, and a warning that says why, if gxp cannot compute the model. kIo;
+// kCorrupt: no JSON object.
+KeyValues read_model_config(const std::string& path);
+
+// From settings as read_model_config or a run gives them. kConfig: one is missing or makes no
+// model.
+ModelConfig model_of(const KeyValues& settings);
+
+// config.json for weights of type `dtype`.
+std::string make_model_config(const ModelConfig& model, StorageDType dtype);
 
 }  // namespace gxp

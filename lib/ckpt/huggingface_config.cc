@@ -1,4 +1,4 @@
-#include "lib/ckpt/huggingface_config.h"
+#include "lib/ckpt/huggingface.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/json.h"
-#include "lib/config/value.h"
+#include "lib/config/toml_reader.h"
 
 namespace gxp {
 namespace {

@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <map>
 
+#include "lib/arch/family.h"
 #include "lib/base/error.h"
+#include "lib/base/find_row.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/json.h"
 #include "lib/ckpt/safetensors.h"
@@ -25,11 +27,12 @@ struct ConfigReader {
   const Json& json;
   std::string where;
 
-  // A size of the model; `absent` if the key is missing or null, an error if that is 0.
-  [[nodiscard]] uint64_t size(const char* key, uint64_t absent = 0) const {
+  // A size of the model; 0 if it is `optional` and missing or null, an error if it is required.
+  [[nodiscard]] uint64_t size(std::string_view name, bool optional = false) const {
+    const std::string key(name);
     const auto found = json.find(key);
-    if (absent != 0 && (found == json.end() || found->is_null())) return absent;
-    const uint64_t value = to_unsigned(member(json, key, where), where + ": " + key);
+    if (optional && (found == json.end() || found->is_null())) return 0;
+    const uint64_t value = to_unsigned(member(json, key.c_str(), where), where + ": " + key);
     if (value == 0 || value > kMostOfASize)
       fail(ErrorKind::kConfig, "{}: {} is {}; must be from 1 to {}", where, key, value,
            kMostOfASize);
@@ -44,41 +47,41 @@ struct ConfigReader {
   }
 };
 
-PublishedModel read_gpt2(const ConfigReader& config) {
-  const uint64_t hidden = config.size("n_embd");
-  const uint64_t heads = config.size("n_head");
-  return {.kind = BlockKind::kGpt,
-          .layers = config.size("n_layer"),
-          .hidden = hidden,
-          .heads = heads,
-          .key_value_heads = heads,
-          .head_size = hidden / heads,
-          .mlp = config.size("n_inner", 4 * hidden),
-          .vocabulary = config.size("vocab_size"),
-          .positions = config.size("n_positions"),
-          .tied_head = config.flag("tie_word_embeddings", true)};
-}
-
-// What the families of Llama's kin do differently, and what they have where the file is silent.
-struct LlamaKin {
-  bool tied_head = false;
+// A family of Hugging Face's whose config.json has the keys of one that gxp trains, and what it has
+// otherwise.
+struct Kin {
+  std::string_view name;    // model_type
+  std::string_view family;  // of lib/arch/family.h
+  bool tied_head = false;   // where the file is silent
   bool qkv_bias = false;    // always, whatever attention_bias says
   bool norm_heads = false;  // queries and keys
 };
 
-PublishedModel read_llama_kin(const ConfigReader& config, const LlamaKin& kin) {
-  const uint64_t hidden = config.size("hidden_size");
-  const uint64_t heads = config.size("num_attention_heads");
+constexpr std::array kKin = {
+    Kin{.name = "gpt2", .family = "gpt2", .tied_head = true},
+    Kin{.name = "llama", .family = "llama"},
+    Kin{.name = "mistral", .family = "llama"},
+    Kin{.name = "qwen2", .family = "llama", .qkv_bias = true},
+    Kin{.name = "qwen3", .family = "llama", .norm_heads = true},
+    Kin{.name = "gemma", .family = "llama", .tied_head = true},
+};
+
+PublishedModel read_shape(const ConfigReader& config, const Kin& kin) {
+  const HuggingFaceFamily& theirs = find_family(kin.family).huggingface;
+  ModelConfig model{.family = std::string(kin.family)};
+  for (const HuggingFaceFamily::Size& size : theirs.sizes)
+    model.*size.member = int(config.size(size.theirs, size.optional));
+  const uint64_t mlp = theirs.mlp_width.empty() ? 0 : config.size(theirs.mlp_width, true);
   const bool biased = config.flag("attention_bias", false);
-  return {.kind = BlockKind::kLlama,
-          .layers = config.size("num_hidden_layers"),
-          .hidden = hidden,
-          .heads = heads,
-          .key_value_heads = config.size("num_key_value_heads", heads),
-          .head_size = config.size("head_dim", std::max<uint64_t>(hidden / heads, 1)),
-          .mlp = config.size("intermediate_size"),
-          .vocabulary = config.size("vocab_size"),
-          .positions = config.size("max_position_embeddings"),
+  return {.kind = kin.family == "gpt2" ? BlockKind::kGpt : BlockKind::kLlama,
+          .layers = uint64_t(model.layers),
+          .hidden = uint64_t(model.hidden),
+          .heads = uint64_t(model.heads),
+          .key_value_heads = uint64_t(model.kv_head_count()),
+          .head_size = uint64_t(model.channels_per_head()),
+          .mlp = mlp > 0 ? mlp : uint64_t(model.mlp_width()),
+          .vocabulary = uint64_t(model.vocab_size),
+          .positions = uint64_t(model.context),
           .tied_head = config.flag("tie_word_embeddings", kin.tied_head),
           .qkv_bias = kin.qkv_bias || biased,
           .output_bias = biased && !kin.qkv_bias,
@@ -86,36 +89,14 @@ PublishedModel read_llama_kin(const ConfigReader& config, const LlamaKin& kin) {
           .query_key_norm = kin.norm_heads};
 }
 
-template <LlamaKin kKin>
-PublishedModel read_kin(const ConfigReader& config) {
-  return read_llama_kin(config, kKin);
-}
-
-struct Family {
-  std::string_view name;  // model_type
-  PublishedModel (*read)(const ConfigReader& config);
-};
-
-constexpr std::array kNamedFamilies = {
-    Family{"gpt2", read_gpt2},
-    Family{"llama", read_kin<LlamaKin{}>},
-    Family{"mistral", read_kin<LlamaKin{}>},
-    Family{"qwen2", read_kin<LlamaKin{.qkv_bias = true}>},
-    Family{"qwen3", read_kin<LlamaKin{.norm_heads = true}>},
-    Family{"gemma", read_kin<LlamaKin{.tied_head = true}>},
-};
-
-const Family& family_of(const Json& config, const std::string& where) {
+const Kin& kin_of(const Json& config, const std::string& where) {
   const std::string type = to_text(member(config, "model_type", where), where + ": model_type");
-  std::vector<std::string_view> names;
-  for (const Family& family : kNamedFamilies) {
-    if (family.name == type) return family;
-    names.push_back(family.name);
-  }
+  const auto found = std::ranges::find(kKin, type, &Kin::name);
+  if (found != kKin.end()) return *found;
   fail(ErrorKind::kConfig,
        "{}: model_type '{}' is not supported, of Hugging Face's {} are; use --params with the "
        "number of parameters, or the weights' .safetensors",
-       where, type, fmt::join(names, ", "));
+       where, type, fmt::join(row_names(kKin), ", "));
 }
 
 // Refuses what would overflow before it is multiplied.
@@ -135,9 +116,9 @@ ModelFile read_config(const std::string& path) {
   const Json json = parse_json(read_text(path, kMaxModelFileBytes), path);
   const std::string where = "read " + path;
   to_object(json, where);
-  const Family& family = family_of(json, where);
-  ModelFile file{.path = path, .family = std::string(family.name)};
-  file.shape = family.read({json, where});
+  const Kin& kin = kin_of(json, where);
+  ModelFile file{.path = path, .family = std::string(kin.name)};
+  file.shape = read_shape({json, where}, kin);
   check_shape(*file.shape, where);
   file.parameters = parameter_count(*file.shape);
   for (const char* key : {"dtype", "torch_dtype"}) {

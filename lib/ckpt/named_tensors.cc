@@ -14,23 +14,6 @@ constexpr size_t kCopiedBytes = size_t{4} << 20;  // a multiple of every element
 constexpr std::array<std::string_view, 6> kRoles = {"weight",   "adam_m",    "adam_v",
                                                     "momentum", "row_means", "column_means"};
 
-struct StageRow {
-  std::string_view strategy;
-  int stage;
-};
-
-// The FSDP names: PyTorch's ShardingStrategy, by what they shard.
-constexpr std::array<StageRow, 10> kStages = {{{"ddp", 0},
-                                               {"no_shard", 0},
-                                               {"zero1", 1},
-                                               {"zero2", 2},
-                                               {"shard_grad_op", 2},
-                                               {"hybrid_shard_zero2", 2},
-                                               {"zero3", 3},
-                                               {"full_shard", 3},
-                                               {"hybrid_shard", 3},
-                                               {"zero3_hpz", 3}}};
-
 }  // namespace
 
 std::string_view to_string(Role role) { return kRoles[static_cast<size_t>(role)]; }
@@ -97,13 +80,6 @@ std::string sha256_hex(const NamedTensor& tensor) {
   crypto_hash_sha256_final(&state, digest.data());
   std::array<char, 2 * crypto_hash_sha256_BYTES + 1> hex;
   return sodium_bin2hex(hex.data(), hex.size(), digest.data(), digest.size());
-}
-
-std::optional<int> stage_of(std::string_view strategy) {
-  for (const StageRow& row : kStages) {
-    if (row.strategy == strategy) return row.stage;
-  }
-  return std::nullopt;
 }
 
 }  // namespace gxp

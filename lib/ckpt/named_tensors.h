@@ -76,7 +76,4 @@ void stream(const NamedTensor& tensor, const std::function<void(ConstMemory)>& s
 // SHA-256 of the tensor's bytes, 64 lower-case hexadecimal digits.
 std::string sha256_hex(const NamedTensor& tensor);
 
-// The ZeRO stage of a strategy: "zero2" is 2, "ddp" 0, "full_shard" 3; nothing for unknown names.
-std::optional<int> stage_of(std::string_view strategy);
-
 }  // namespace gxp

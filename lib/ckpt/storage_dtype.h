@@ -7,8 +7,6 @@
 #include <optional>
 #include <string_view>
 
-#include "lib/base/dtype.h"
-
 namespace gxp {
 
 // In the order in which safetensors' own writer puts tensors into a file: falling alignment.
@@ -39,8 +37,5 @@ size_t size_of(StorageDType dtype);              // bytes of one element
 std::string_view to_string(StorageDType dtype);  // "F32"
 // By safetensors' name. Types of less than a byte (F4, F6_*) are not among them.
 std::optional<StorageDType> parse_storage_dtype(std::string_view name);
-
-StorageDType to_storage(DType dtype);
-std::optional<DType> to_dtype(StorageDType dtype);  // nothing if gxp does not compute with it
 
 }  // namespace gxp

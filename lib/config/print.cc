@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
-#include "lib/base/hash.h"
 #include "lib/config/settings.h"
 
 namespace gxp {
@@ -28,12 +26,6 @@ std::vector<std::pair<std::string, std::string>> flatten(const RunConfig& run) {
   return list;
 }
 
-std::string config_digest(const RunConfig& run) {
-  std::string text;
-  for (const auto& [name, value] : flatten(run)) text += fmt::format("{} = {}\n", name, value);
-  return hash_hex(std::as_bytes(std::span(text)));
-}
-
 std::string print_config(const LoadedConfig& loaded) {
   constexpr size_t kMaxColumn = 40;  // of the comments; a longer line pushes its own to the right
   std::vector<std::string> lines;
@@ -52,6 +44,38 @@ std::string print_config(const LoadedConfig& loaded) {
     }
     const std::string origin = to_comment(to_string(loaded.origins.at(setting.name())));
     text += fmt::format("{:<{}}  # {}\n", lines[i], column, origin);
+  }
+  return text;
+}
+
+std::string to_roff(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    const bool line_start = escaped.empty() || escaped.back() == '\n';
+    if (line_start && (c == '.' || c == '\'')) escaped += "\\&";
+    if (c == '\\') {
+      escaped += "\\e";
+    } else if (c == '-') {
+      escaped += "\\-";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string settings_manual() {
+  const RunConfig defaults;
+  std::string text;
+  for (const SectionInfo& section : sections()) {
+    text += fmt::format(".SS [{}]\n{}\n", section.name, to_roff(section.doc));
+    for (const Setting& setting : settings()) {
+      if (setting.section != section.name) continue;
+      const std::string rule = to_string(setting.check);
+      text += fmt::format(".TP\n.B {}\n{}\n.br\n", to_roff(setting.key), to_roff(setting.doc));
+      text += to_roff(fmt::format("Type: {}{}. Default: {}\n", to_string(setting.type),
+                                  rule.empty() ? "" : ", " + rule, to_toml(setting.get(defaults))));
+    }
   }
   return text;
 }

@@ -1,7 +1,8 @@
-// A configuration as text: for people, for digests, for the manifest of a checkpoint.
+// Settings as text: for people, for the manifest of a checkpoint, for the man page.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,10 @@ std::string print_config(const LoadedConfig& loaded);
 // Every setting as ("section.key", value as TOML writes it), in the order of declaration.
 std::vector<std::pair<std::string, std::string>> flatten(const RunConfig& run);
 
-// Equal for equal configurations: the hash of what flatten() returns.
-std::string config_digest(const RunConfig& run);
+// One subsection per section; per key: type, default, allowed values, meaning.
+std::string settings_manual();
+
+// `text` with everything escaped that roff would take for its own.
+std::string to_roff(std::string_view text);
 
 }  // namespace gxp

@@ -7,8 +7,9 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <span>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "lib/arch/family.h"
 #include "lib/arch/optimizers.h"
@@ -56,43 +57,59 @@ void add_owners(Setting& setting) {
     setting.doc = fmt::format("{} only: {}", fmt::join(setting.owners, " and "), setting.doc);
 }
 
-template <class Struct, class Member>
-Setting make_setting(Struct RunConfig::*part, std::string_view section,
-                     const Field<Struct, Member>& field) {
-  const auto member = field.member;
-  return {.section = std::string(section),
-          .key = std::string(field.key),
-          .doc = std::string(field.doc),
-          .type = type_of<Member>(field.key),
-          .check = field.check,
-          .largest = largest_of<Member>(),
-          .get = [part, member](const RunConfig& run) -> Value {
-            return Held<Member>(run.*part.*member);
-          },
-          .set =
-              [part, member](RunConfig& run, const Value& value) {
-                run.*part.*member = Member(std::get<Held<Member>>(value));
-              }};
-}
+struct Schema {
+  std::vector<SectionInfo> sections;
+  std::vector<Setting> settings;
+};
 
-template <class Visitor>
-void for_each_section(Visitor visit) {
-  std::apply([&](auto... part) { (visit(part), ...); }, RunConfig::sections());
-}
+// Takes down what a section's schema() declares.
+template <class Struct>
+class FieldReader {
+ public:
+  FieldReader(Struct RunConfig::*part, Schema& schema) : part_(part), schema_(schema) {}
+
+  void section(std::string_view name, std::string_view doc) {
+    schema_.sections.push_back({std::string(name), doc});
+  }
+
+  template <class Member>
+  void operator()(std::string_view key, Member Struct::*member, std::string_view doc,
+                  const Check& check = anything) {
+    Setting setting{.section = schema_.sections.back().name,
+                    .key = std::string(key),
+                    .doc = std::string(doc),
+                    .type = type_of<Member>(key),
+                    .check = check,
+                    .largest = largest_of<Member>(),
+                    .get = [part = part_, member](const RunConfig& run) -> Value {
+                      return Held<Member>(run.*part.*member);
+                    },
+                    .set =
+                        [part = part_, member](RunConfig& run, const Value& value) {
+                          run.*part.*member = Member(std::get<Held<Member>>(value));
+                        }};
+    add_owners(setting);
+    schema_.settings.push_back(std::move(setting));
+  }
+
+ private:
+  Struct RunConfig::*part_;
+  Schema& schema_;
+};
 
 template <class Struct>
-void append_settings(Struct RunConfig::*part, std::vector<Setting>& list) {
-  const auto schema = Struct::schema();
-  const auto append = [&](const auto& field) {
-    list.push_back(make_setting(part, schema.name, field));
-    add_owners(list.back());
-  };
-  std::apply([&](const auto&... field) { (append(field), ...); }, schema.fields);
+void append(Struct RunConfig::*part, Schema& schema) {
+  FieldReader field(part, schema);
+  Struct::schema(field);
 }
 
-template <class Struct>
-SectionInfo section_info(Struct RunConfig::*) {
-  return {std::string(Struct::schema().name), Struct::schema().doc};
+const Schema& schema_of_run() {
+  static const Schema kSchema = [] {
+    Schema schema;
+    std::apply([&](auto... part) { (append(part, schema), ...); }, RunConfig::sections());
+    return schema;
+  }();
+  return kSchema;
 }
 
 // Turns `value` into the alternative of `setting.type`; false if it cannot be one.
@@ -132,7 +149,7 @@ std::string range_problem(const Setting& setting, double number, const Value& va
 }
 
 std::string word_problem(const Check& check, const std::string& word) {
-  const auto words = std::span(check.words).first(check.word_count);
+  const auto& words = check.words;
   if (words.empty() || std::ranges::find(words, word) != words.end()) return "";
   const std::vector<std::string> names(words.begin(), words.end());
   return fmt::format("must be {}, is {}{}", to_string(check), to_toml(word),
@@ -159,23 +176,9 @@ std::string_view to_string(SettingType type) {
   return "";
 }
 
-const std::vector<Setting>& settings() {
-  static const std::vector<Setting> kSettings = [] {
-    std::vector<Setting> list;
-    for_each_section([&](auto part) { append_settings(part, list); });
-    return list;
-  }();
-  return kSettings;
-}
+const std::vector<Setting>& settings() { return schema_of_run().settings; }
 
-const std::vector<SectionInfo>& sections() {
-  static const std::vector<SectionInfo> kSections = [] {
-    std::vector<SectionInfo> list;
-    for_each_section([&](auto part) { list.push_back(section_info(part)); });
-    return list;
-  }();
-  return kSections;
-}
+const std::vector<SectionInfo>& sections() { return schema_of_run().sections; }
 
 std::vector<std::string> section_names() {
   std::vector<std::string> names;
@@ -217,10 +220,7 @@ std::string accept(const Setting& setting, Value& value) {
 }
 
 std::string to_string(const Check& check) {
-  if (check.word_count > 0) {
-    return fmt::format("one of: {}",
-                       fmt::join(std::span(check.words).first(check.word_count), ", "));
-  }
+  if (!check.words.empty()) return fmt::format("one of: {}", fmt::join(check.words, ", "));
   const bool has_low = std::isfinite(check.low);
   const bool has_high = std::isfinite(check.high);
   if (!has_low && !has_high) return "";

@@ -10,7 +10,7 @@
 
 #include "lib/base/schema.h"
 #include "lib/config/run_config.h"
-#include "lib/config/value.h"
+#include "lib/config/toml_reader.h"
 
 namespace gxp {
 

@@ -1,15 +1,22 @@
-// TOML text as a flat list of sections and keys with their lines. What they mean is load.h's
-// matter.
+// TOML text as a flat list of sections and keys with their lines, and values as TOML writes them.
+// What they mean is load.h's matter.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
-#include "lib/config/value.h"
-
 namespace gxp {
+
+// The value of one setting, whatever wrote it: a TOML file, --set or the environment.
+using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+
+// As TOML writes it: true, 25, 0.5, "text", ["a", "b"]. A double keeps every bit and never looks
+// like an integer; strings are escaped, so that the text reads back to the same value.
+std::string to_toml(const Value& value);
 
 struct TomlEntry {
   std::string section;  // "": the key stands before the first section

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <string>
-#include <tuple>
 #include <vector>
 
+#include "lib/arch/recompute.h"
 #include "lib/base/schema.h"
 
 namespace gxp {
@@ -36,105 +36,121 @@ struct TrainConfig {
   int valid_batches = 16;  // micro-batches per rank in one validation
   std::string run_dir;
 
-  static constexpr auto schema() {
-    using S = TrainConfig;
-    return section(
-        "train", "The loop.",
-        field("steps", &S::steps, "Optimizer steps of the whole run.", positive),
-        field("micro_batch", &S::micro_batch, "Rows per rank in one micro-batch.",
-              between(1, 1 << 20)),
-        field("grad_accum", &S::grad_accum, "Micro-batches per step.", positive),
-        field("precision", &S::precision,
-              "Of parameters and operands in the forward and backward pass. bf16 and fp16 keep "
-              "them in half the bytes and f32 master weights beside them; sums, the residual "
-              "stream and the optimizer are f32. fp16 scales the loss: see [fp16].",
-              one_of("fp32", "bf16", "fp16")),
-        field("matmul", &S::matmul,
-              "Operands of the matrix products of blocks. precision: of train.precision. fp8: "
-              "rounded to 8 bits, e4m3, gradients to e5m2, with one scale a tensor, made from what "
-              "it holds; for bf16 and models whose widths are multiples of 16. On a GPU of compute "
-              "capability 8.9 or above they are multiplied so, at twice the rate; a CPU computes "
-              "the same in bf16, more slowly. The head, attention and all that is kept are as "
-              "without it.",
-              one_of("precision", "fp8")),
-        field("rounding", &S::rounding,
-              "How the f32 master weights become bf16 parameters for each step. stochastic: up or "
-              "down, right on average, by random bits that depend on the seed, the step and the "
-              "element alone, so that changes too small for bf16 are seen on average.",
-              one_of("nearest", "stochastic")),
-        field(
-            "grad_accum_dtype", &S::grad_accum_dtype,
-            "Type in which gradients are kept: over micro-batches and for the optimizer. Backward "
-            "computes them in f32; they are added in f32 and rounded once a micro-batch. fp16: "
-            "only with precision = \"fp16\", whose loss scale keeps them in its range.",
-            one_of("fp32", "bf16", "fp16")),
-        field(
-            "recompute", &S::recompute,
-            "What blocks do not keep of their forward pass and make again in their backward pass, "
-            "to the same bits, in less memory and more time. none: only the outputs of norms and "
-            "activation functions. selective: all but attention's output. full: all. The last "
-            "block keeps what none does where that takes no more memory.",
-            one_of("none", "selective", "full")),
-        field("recompute_units", &S::recompute_units,
-              "Units that do so: names, or patterns with *, ? and [...], as \"h.[0-5]\"; gxp "
-              "shard-plan --units lists them."),
-        field(
-            "frozen", &S::frozen,
-            "Tensors that are read and not trained: names, or patterns with *, ? and [...], as "
-            "\"h.[0-5].*\"; a name's transformer. or model. may be left out, and gxp shard-plan "
-            "--units lists them. They have no update, no optimizer state and no part in the "
-            "gradients' norm. Nothing is kept or reduced of the gradients of a wrap that is frozen "
-            "as a whole; one that is not holds those of its frozen tensors too."),
-        field("seed", &S::seed,
-              "Key of the first weights, of the order of the data and of stochastic rounding.",
-              at_least(0)),
-        field("deterministic", &S::deterministic,
-              "Promise about bits: the same weights for a given world size, for any, or none. "
-              "any-world-size: what 1, 2, 4, ... ranks train is the same to the bit, where ranks x "
-              "grad_accum is the same power of two; costs memory for log2(grad_accum) sums of a "
-              "step's gradients.",
-              one_of("world-size", "any-world-size", "off")),
-        field("device", &S::device,
-              "Where the arithmetic runs. cuda: each rank on a GPU, in turn by its number on its "
-              "host. auto: cuda where there is a GPU that can be used, else cpu.",
-              one_of("auto", "cpu", "cuda")),
-        field("threads", &S::threads, "Threads per rank; 0: the rank's share of the CPUs.",
-              between(0, 4096)),
-        field("device_memory_bytes", &S::device_memory_bytes,
-              "Most bytes that a rank takes of its device; on a CPU, of the memory that it has as "
-              "one. A run that would take more does not start, and says what would fit. 0: no "
-              "limit.",
-              at_least(0)),
-        field("gemm_cache", &S::gemm_cache,
-              "The folder of a file in which a GPU's fastest algorithm for each matrix product is "
-              "kept, once they have been timed: later runs then have the same bits. auto: gxp in "
-              "$XDG_CACHE_HOME or ~/.cache. off: nothing is timed, cuBLASLt's first guess."),
-        field(
-            "cuda_graphs", &S::cuda_graphs,
-            "Whether a GPU's kernels that are the same in every step are recorded as CUDA graphs, "
-            "one for each unit and pass, which one call starts: faster where starting kernels "
-            "takes longer than running them, and the same bits. auto: where a block's forward "
-            "pass of a micro-batch takes less than 1 ms at the GPU's rate.",
-            one_of("auto", "on", "off")),
-        field("attention", &S::attention,
-              "By what a GPU computes attention of bf16 and fp16. cudnn: cuDNN 9, which must be "
-              "there. own: gxp's kernels, which compute that of fp32 as well. auto: cuDNN where it "
-              "can be loaded and takes the heads; the log names what is used. Plans count cuDNN's "
-              "workspace, at most 1 GiB, unless it is own.",
-              one_of("auto", "cudnn", "own")),
-        field("logits_rows", &S::logits_rows,
-              "Tokens whose logits exist at a time. 0: as many as have 2^24 logits, on a GPU 2^28, "
-              "which needs large products to be busy.",
-              at_least(0)),
-        field("log_every", &S::log_every, "Steps between two progress lines.", positive),
-        field("valid_every", &S::valid_every,
-              "Steps between two validations; 0: one at the end, if data.valid names files.",
-              at_least(0)),
-        field("valid_batches", &S::valid_batches, "Micro-batches per rank in one validation.",
-              positive),
-        field("run_dir", &S::run_dir,
-              "Directory of the resolved settings and metrics.jsonl; \"\": the one that holds "
-              "checkpoint.dir, or none without it."));
+  using S = TrainConfig;
+  static void schema(auto& field) {
+    field.section("train", "The loop.");
+    declare_steps(field);
+    declare_number_types(field);
+    declare_kept_tensors(field);
+    declare_reproducibility(field);
+    declare_device(field);
+    declare_reports(field);
+  }
+
+  static void declare_steps(auto& field) {
+    field("steps", &S::steps, "Optimizer steps of the whole run.", positive);
+    field("micro_batch", &S::micro_batch, "Rows per rank in one micro-batch.", between(1, 1 << 20));
+    field("grad_accum", &S::grad_accum, "Micro-batches per step.", positive);
+  }
+
+  static void declare_number_types(auto& field) {
+    field("precision", &S::precision,
+          "Type of parameters and operands in the forward and backward pass. bf16 and fp16 keep "
+          "them in half the bytes and f32 master weights besides; sums, the residual stream and "
+          "the optimizer are f32. fp16 scales the loss: see [fp16].",
+          one_of("fp32", "bf16", "fp16"));
+    field("matmul", &S::matmul,
+          "Operands of the matrix products of blocks. precision: as train.precision. fp8: rounded "
+          "to 8 bits, e4m3, gradients to e5m2, with one scale a tensor, made from what it holds; "
+          "for bf16 and models whose widths are multiples of 16. On a GPU of compute capability "
+          "8.9 or above they are multiplied so, at twice the rate; a CPU computes the same in "
+          "bf16, more slowly. The head, attention and saved activations are as without it.",
+          one_of("precision", "fp8"));
+    field("rounding", &S::rounding,
+          "How the f32 master weights become bf16 parameters for each step. stochastic: up or "
+          "down, right on average, by random bits that depend on the seed, the step and the "
+          "element alone, so that changes too small for bf16 are seen on average.",
+          one_of("nearest", "stochastic"));
+    field("grad_accum_dtype", &S::grad_accum_dtype,
+          "Type in which gradients are kept: over micro-batches and for the optimizer. Backward "
+          "computes them in f32; they are added in f32 and rounded once a micro-batch. fp16: only "
+          "with precision = \"fp16\", whose loss scale keeps them in its range.",
+          one_of("fp32", "bf16", "fp16"));
+  }
+
+  static void declare_kept_tensors(auto& field) {
+    field("recompute", &S::recompute,
+          "What blocks do not keep of their forward pass and make again in their backward pass, "
+          "to the same bits, in less memory and more time. none: only the outputs of norms and "
+          "activation functions. selective: all but attention's output. full: all. The last block "
+          "keeps what none does where that takes no more memory.",
+          one_of(kRecomputeNames));
+    field("recompute_units", &S::recompute_units,
+          "Units that do so: names, or patterns with *, ? and [...], as \"h.[0-5]\"; gxp "
+          "shard-plan --units lists them.");
+    field("frozen", &S::frozen,
+          "Tensors that are read and not trained: names, or patterns with *, ? and [...], as "
+          "\"h.[0-5].*\"; a name's transformer. or model. may be left out, and gxp shard-plan "
+          "--units lists them. They have no update, no optimizer state and no part in the "
+          "gradients' norm. Nothing is kept or reduced of the gradients of a wrap that is frozen "
+          "as a whole; one that is not holds those of its frozen tensors too.");
+  }
+
+  static void declare_reproducibility(auto& field) {
+    field("seed", &S::seed,
+          "Key of the first weights, of the order of the data and of stochastic rounding.",
+          at_least(0));
+    field("deterministic", &S::deterministic,
+          "Promise about bits: the same weights for a given world size, for any, or none. "
+          "any-world-size: what 1, 2, 4, ... ranks train is the same to the bit, where ranks x "
+          "grad_accum is the same power of two; costs memory for log2(grad_accum) sums of a "
+          "step's gradients.",
+          one_of("world-size", "any-world-size", "off"));
+  }
+
+  static void declare_device(auto& field) {
+    field("device", &S::device,
+          "Where the arithmetic runs. cuda: each rank on a GPU, in turn by its number on its "
+          "host. auto: cuda where there is a GPU that can be used, else cpu.",
+          one_of("auto", "cpu", "cuda"));
+    field("threads", &S::threads, "Threads per rank; 0: the rank's share of the CPUs.",
+          between(0, 4096));
+    field("device_memory_bytes", &S::device_memory_bytes,
+          "Most bytes that a rank takes of its device; on a CPU, of the memory that it has as "
+          "one. A run that would take more does not start, and says what would fit. 0: no limit.",
+          at_least(0));
+    field("gemm_cache", &S::gemm_cache,
+          "The folder of a file in which a GPU's fastest algorithm for each matrix product is "
+          "kept, once they have been timed: later runs then have the same bits. auto: gxp in "
+          "$XDG_CACHE_HOME or ~/.cache. off: nothing is timed, cuBLASLt's first guess.");
+    field("cuda_graphs", &S::cuda_graphs,
+          "Whether a GPU's kernels that are the same in every step are recorded as CUDA graphs, "
+          "one for each unit and pass, which one call starts: faster where starting kernels takes "
+          "longer than running them, and the same bits. auto: where a block's forward pass of a "
+          "micro-batch takes less than 1 ms at the GPU's rate.",
+          one_of("auto", "on", "off"));
+    field("attention", &S::attention,
+          "By what a GPU computes attention of bf16 and fp16. cudnn: cuDNN 9, which must be "
+          "there. own: gxp's kernels, which compute that of fp32 as well. auto: cuDNN where it "
+          "can be loaded and takes the heads; the log names what is used. Plans count cuDNN's "
+          "workspace, at most 1 GiB, unless it is own.",
+          one_of("auto", "cudnn", "own"));
+    field("logits_rows", &S::logits_rows,
+          "Tokens whose logits exist at a time. 0: as many as have 2^24 logits, on a GPU 2^28, "
+          "which needs large products to be busy.",
+          at_least(0));
+  }
+
+  static void declare_reports(auto& field) {
+    field("log_every", &S::log_every, "Steps between two progress lines.", positive);
+    field("valid_every", &S::valid_every,
+          "Steps between two validations; 0: one at the end, if data.valid names files.",
+          at_least(0));
+    field("valid_batches", &S::valid_batches, "Micro-batches per rank in one validation.",
+          positive);
+    field("run_dir", &S::run_dir,
+          "Directory of the resolved settings and metrics.jsonl; \"\": the one that holds "
+          "checkpoint.dir, or none without it.");
   }
 };
 
@@ -146,21 +162,19 @@ struct Fp16Config {
   bool consecutive_hysteresis = false;
   double min_scale = 1;
 
-  static constexpr auto schema() {
-    using S = Fp16Config;
-    return section(
-        "fp16", "Scaling of the loss, with train.precision = \"fp16\".",
-        field("initial_scale_power", &S::initial_scale_power, "The first scale is 2 to this power.",
-              between(0, 32)),
-        field("window", &S::window, "Steps without overflow after which the scale doubles.",
-              positive),
-        field("hysteresis", &S::hysteresis,
-              "The overflow, counted from the last rise on, that halves the scale, as all after it "
-              "do. Every step with an overflow is left out.",
-              positive),
-        field("consecutive_hysteresis", &S::consecutive_hysteresis,
-              "Count overflows from the last step without one instead."),
-        field("min_scale", &S::min_scale, "Below this scale training fails.", positive));
+  using S = Fp16Config;
+  static void schema(auto& field) {
+    field.section("fp16", "Scaling of the loss, with train.precision = \"fp16\".");
+    field("initial_scale_power", &S::initial_scale_power, "The first scale is 2 to this power.",
+          between(0, 32));
+    field("window", &S::window, "Steps without overflow after which the scale doubles.", positive);
+    field("hysteresis", &S::hysteresis,
+          "The overflow, counted from the last rise on, that halves the scale, as all after it "
+          "do. Every step with an overflow is left out.",
+          positive);
+    field("consecutive_hysteresis", &S::consecutive_hysteresis,
+          "Count overflows from the last step without one instead.");
+    field("min_scale", &S::min_scale, "Below this scale training fails.", positive);
   }
 };
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/estimate/term.h"
+#include "lib/estimate/model_states.h"
 
 namespace gxp {
 

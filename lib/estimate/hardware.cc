@@ -1,8 +1,10 @@
 #include "lib/estimate/hardware.h"
 
+#include <algorithm>
 #include <array>
 
 #include "lib/base/find_row.h"
+#include "lib/topo/model/cluster.h"
 
 namespace gxp {
 namespace {
@@ -60,80 +62,51 @@ constexpr Generation kHopper = {
     .network_share_2021 = 0.08,
 };
 
-constexpr Generation kBlackwell = {
-    .name = "blackwell",
-    .matmul_16 = 0.75,
-    .matmul_8 = 0.4815,
-    .half_width = 121.3,
-    .attention_flash = 0.55,
-    .attention_triton = 0.1815,
-    .score_bytes = 16.0,
-    .eager_bytes = 50.29,
-    .eager_llama_bytes = 175.8,
-    .fused_bytes = 88.58,
-    .megatron_2021_bytes = 35.0,
-    .fp8_bytes = 10.8,
-    .mxfp8_bytes = 24.71,
-    .head_bytes = 56.17,
-    .host_s = 0.001406,
-    .step_s = 0.03985,
-    .exposed = 0.3988,
-    .tensor_exposed = 0.4341,
-    .link_share = 0.8,
-    .network_share = 0.5,
-    .network_share_2021 = 0.08,
+// What Blackwell has been measured at, on top of Hopper.
+struct BlackwellRates {
+  double matmul_8, half_width, fused_bytes, fp8_bytes, mxfp8_bytes, exposed, tensor_exposed;
 };
-
-constexpr Generation kBlackwellUltra = {
-    .name = "blackwell-ultra",
-    .matmul_16 = 0.75,
-    .matmul_8 = 0.591,
-    .half_width = 118.9,
-    .attention_flash = 0.55,
-    .attention_triton = 0.1815,
-    .score_bytes = 16.0,
-    .eager_bytes = 50.29,
-    .eager_llama_bytes = 175.8,
-    .fused_bytes = 46.94,
-    .megatron_2021_bytes = 35.0,
-    .fp8_bytes = 11.44,
-    .mxfp8_bytes = 18.13,
-    .head_bytes = 56.17,
-    .host_s = 0.001406,
-    .step_s = 0.03985,
-    .exposed = 0.5264,
-    .tensor_exposed = 0.4311,
-    .link_share = 0.8,
-    .network_share = 0.5,
-    .network_share_2021 = 0.08,
-};
+constexpr Generation blackwell(std::string_view name, const BlackwellRates& rates) {
+  Generation fitted = kHopper;
+  fitted.name = name;
+  fitted.matmul_16 = 0.75;
+  fitted.matmul_8 = rates.matmul_8;
+  fitted.half_width = rates.half_width;
+  fitted.fused_bytes = rates.fused_bytes;
+  fitted.fp8_bytes = rates.fp8_bytes;
+  fitted.mxfp8_bytes = rates.mxfp8_bytes;
+  fitted.exposed = rates.exposed;
+  fitted.tensor_exposed = rates.tensor_exposed;
+  fitted.network_share = 0.5;
+  return fitted;
+}
+constexpr Generation kBlackwell =
+    blackwell("blackwell", {0.4815, 121.3, 88.58, 10.8, 24.71, 0.3988, 0.4341});
+constexpr Generation kBlackwellUltra =
+    blackwell("blackwell-ultra", {0.591, 118.9, 46.94, 11.44, 18.13, 0.5264, 0.4311});
 
 constexpr double kGB = 1e9;
 constexpr double kTera = 1e12;
 
 constexpr std::array kGpus = {
-    Gpu{"a100-40gb", &kAmpere, 312 * kTera, 0, 1.555 * kTera, 40 * uint64_t{1 << 30}},
-    Gpu{"a100-80gb", &kAmpere, 312 * kTera, 0, 2.039 * kTera, 80 * uint64_t{1 << 30}},
-    Gpu{"h100", &kHopper, 989 * kTera, 1979 * kTera, 3.35 * kTera, 80 * uint64_t{1 << 30}},
-    Gpu{"h100-96gb-500w", &kHopper, 989 * kTera, 1979 * kTera, 2.4 * kTera, 95 * uint64_t{1 << 30},
-        500.0 / 700},
-    Gpu{"h200", &kHopper, 989 * kTera, 1979 * kTera, 4.8 * kTera, 141'000'000'000},
-    Gpu{"b200", &kBlackwell, 2250 * kTera, 4500 * kTera, 8 * kTera, 180'000'000'000},
-    Gpu{"gb200", &kBlackwell, 2500 * kTera, 5000 * kTera, 8 * kTera, 186'000'000'000},
-    Gpu{"b300", &kBlackwellUltra, 2250 * kTera, 4500 * kTera, 8 * kTera, 288'000'000'000},
-    Gpu{"gb300", &kBlackwellUltra, 2500 * kTera, 5000 * kTera, 8 * kTera, 288'000'000'000},
+    Gpu{"a100-40gb", "NVIDIA A100-SXM4-40GB", &kAmpere, 312 * kTera, 0, 1.555 * kTera,
+        40 * uint64_t{1 << 30}},
+    Gpu{"a100-80gb", "NVIDIA A100-SXM4-80GB", &kAmpere, 312 * kTera, 0, 2.039 * kTera,
+        80 * uint64_t{1 << 30}},
+    Gpu{"h100", "NVIDIA H100 80GB HBM3", &kHopper, 989 * kTera, 1979 * kTera, 3.35 * kTera,
+        80 * uint64_t{1 << 30}},
+    Gpu{"h100-96gb-500w", "", &kHopper, 989 * kTera, 1979 * kTera, 2.4 * kTera,
+        95 * uint64_t{1 << 30}, 500.0 / 700},
+    Gpu{"h200", "NVIDIA H200,", &kHopper, 989 * kTera, 1979 * kTera, 4.8 * kTera, 141'000'000'000},
+    Gpu{"b200", "NVIDIA B200,", &kBlackwell, 2250 * kTera, 4500 * kTera, 8 * kTera,
+        180'000'000'000},
+    Gpu{"gb200", "NVIDIA GB200,", &kBlackwell, 2500 * kTera, 5000 * kTera, 8 * kTera,
+        186'000'000'000},
+    Gpu{"b300", "NVIDIA B300,", &kBlackwellUltra, 2250 * kTera, 4500 * kTera, 8 * kTera,
+        288'000'000'000},
+    Gpu{"gb300", "NVIDIA GB300,", &kBlackwellUltra, 2500 * kTera, 5000 * kTera, 8 * kTera,
+        288'000'000'000},
 };
-
-// What a driver calls them.
-struct DeviceName {
-  std::string_view part;
-  const Gpu* gpu;
-};
-constexpr std::array kDeviceNames = {
-    DeviceName{"NVIDIA A100-SXM4-40GB", &kGpus[0]}, DeviceName{"NVIDIA A100-SXM4-80GB", &kGpus[1]},
-    DeviceName{"NVIDIA H100 80GB HBM3", &kGpus[2]}, DeviceName{"NVIDIA H200,", &kGpus[4]},
-    DeviceName{"NVIDIA B200,", &kGpus[5]},          DeviceName{"NVIDIA GB200,", &kGpus[6]},
-    DeviceName{"NVIDIA B300,", &kGpus[7]},          DeviceName{"NVIDIA GB300,", &kGpus[8]}};
 
 // GPUs in a NVLink domain, and GB/s of NVLink, of the NIC and of the link to main memory.
 constexpr Links join(int gpus, double nvlink, double network, double host) {
@@ -172,7 +145,33 @@ constexpr std::array kSoftwares = {
              "DeepSpeed's ZeRO-3 as Megatron-LM's authors measured it"},
 };
 
+double narrowest(const Cluster& cluster, int from, int to) {
+  Cluster::Route route{};
+  const size_t count = cluster.route(from, to, route);
+  double gb_per_s = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double rate = cluster.links()[route[i]].gb_per_s;
+    gb_per_s = i == 0 ? rate : std::min(gb_per_s, rate);
+  }
+  return gb_per_s * 1e9;
+}
+
 }  // namespace
+
+Links links_of(const Cluster& cluster) {
+  const HostGroup& group = cluster.description().groups.front();
+  const int hosts = cluster.hosts();
+  int gpus = 1;  // of the first host
+  while (gpus < cluster.gpus() && cluster.host_of(gpus) == 0) ++gpus;
+  Links links{.gpus_per_domain = gpus, .host_bytes_per_s = 25e9};
+  if (gpus > 1) links.nvlink_bytes_per_s = narrowest(cluster, 0, 1);
+  if (hosts > 1) {
+    const double nics = double(std::max<size_t>(group.inside.nics.size(), 1));
+    links.network_bytes_per_s = narrowest(cluster, 0, gpus) * std::min(1.0, nics / gpus) /
+                                cluster.description().network.oversubscription;
+  }
+  return links;
+}
 
 std::span<const Gpu> gpus() { return kGpus; }
 std::span<const Hardware> hardware_table() { return kHardware; }
@@ -189,8 +188,10 @@ const Software& find_software(std::string_view name) {
 }
 
 const Gpu* find_gpu_of_device(std::string_view description) {
-  for (const DeviceName& name : kDeviceNames)
-    if (description.find(name.part) != std::string_view::npos) return name.gpu;
+  for (const Gpu& gpu : kGpus) {
+    const bool is_known = !gpu.driver_name.empty();
+    if (is_known && description.find(gpu.driver_name) != std::string_view::npos) return &gpu;
+  }
   return nullptr;
 }
 

@@ -54,6 +54,14 @@ struct PlanVariant {
   Plan plan;
 };
 
+// Adds the plan with another value of one setting.
+template <class Plan, class Set>
+void add_variant(std::vector<PlanVariant<Plan>>& variants, const Plan& plan,
+                 std::string_view setting, std::string value, const Set& set) {
+  variants.push_back({{{setting, std::move(value)}}, plan});
+  set(variants.back().plan);
+}
+
 // A plan with less memory through one setting: its variants, the smallest change first.
 template <class Plan>
 using MemorySaving = std::vector<PlanVariant<Plan>> (*)(const Plan& plan);

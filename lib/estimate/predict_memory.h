@@ -14,7 +14,6 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/estimate/term.h"
 #include "lib/estimate/train_plan.h"
 
 namespace gxp {

@@ -11,12 +11,12 @@
 namespace gxp {
 namespace {
 
-// Calls `visit` with each possible plan of the grid.
-template <class Visit>
+using Visit = std::function<void(const TrainCase&)>;
+
 class Walk {
  public:
-  Walk(const TrainCase& base, const PlanGrid& grid, Visit visit)
-      : question_(base), grid_(grid), visit_(std::move(visit)) {}
+  Walk(const TrainCase& base, const PlanGrid& grid, const Visit& visit)
+      : question_(base), grid_(grid), visit_(visit) {}
 
   void cut_model() {
     TrainPlan& plan = question_.plan;
@@ -71,27 +71,44 @@ class Walk {
 
   TrainCase question_;
   const PlanGrid& grid_;
-  Visit visit_;
+  const Visit& visit_;
 };
 
 using Variants = std::vector<PlanVariant<TrainPlan>>;
 
-// The plan with another value of one setting.
-template <class Set>
-void add_variant(Variants& variants, const TrainPlan& plan, std::string_view setting,
-                 std::string value, Set set) {
-  PlanVariant<TrainPlan>& variant = variants.emplace_back();
-  variant.changes = {{setting, std::move(value)}};
-  variant.plan = plan;
-  set(variant.plan);
+// The plan with each of these values of one setting.
+template <class Number>
+Variants vary(const TrainPlan& plan, std::string_view setting, Number TrainPlan::*member,
+              const std::vector<Number>& values) {
+  Variants variants;
+  for (const Number value : values)
+    add_variant(variants, plan, setting, fmt::to_string(value),
+                [&](TrainPlan& p) { p.*member = value; });
+  return variants;
+}
+
+// The plan with each later word of one setting.
+template <class Enum>
+Variants vary_word(const TrainPlan& plan, std::string_view setting, Enum TrainPlan::*member,
+                   const std::array<std::string_view, 3>& words) {
+  Variants variants;
+  for (size_t i = size_t(plan.*member) + 1; i < words.size(); ++i)
+    add_variant(variants, plan, setting, std::string(words[i]),
+                [&](TrainPlan& p) { p.*member = Enum(i); });
+  return variants;
+}
+
+// 2, 4, ... times `value`, up to `most`.
+std::vector<int> doublings(int value, int most) {
+  std::vector<int> values;
+  for (int64_t next = int64_t{2} * value; next <= most; next *= 2) values.push_back(int(next));
+  return values;
 }
 
 Variants raise_stage(const TrainPlan& plan) {
-  Variants variants;
-  for (int stage = plan.stage + 1; stage <= kMostStage; ++stage)
-    add_variant(variants, plan, "stage", fmt::to_string(stage),
-                [=](TrainPlan& p) { p.stage = stage; });
-  return variants;
+  std::vector<int> stages;
+  for (int stage = plan.stage + 1; stage <= kMostStage; ++stage) stages.push_back(stage);
+  return vary(plan, "stage", &TrainPlan::stage, stages);
 }
 
 Variants shard_over_all(const TrainPlan& plan) {
@@ -102,51 +119,30 @@ Variants shard_over_all(const TrainPlan& plan) {
 }
 
 Variants recompute_more(const TrainPlan& plan) {
-  Variants variants;
-  for (size_t i = size_t(plan.recompute) + 1; i < kRecomputeNames.size(); ++i)
-    add_variant(variants, plan, "recompute", std::string(kRecomputeNames[i]),
-                [=](TrainPlan& p) { p.recompute = Recompute(i); });
-  return variants;
+  return vary_word(plan, "recompute", &TrainPlan::recompute, kRecomputeNames);
 }
 
 Variants cut_micro_batch(const TrainPlan& plan) {
-  Variants variants;
-  for (uint64_t size = plan.micro_batch / 2; size >= 1; size /= 2)
-    add_variant(variants, plan, "micro-batch", fmt::to_string(size),
-                [=](TrainPlan& p) { p.micro_batch = size; });
-  return variants;
+  std::vector<uint64_t> sizes;
+  for (uint64_t size = plan.micro_batch / 2; size >= 1; size /= 2) sizes.push_back(size);
+  return vary(plan, "micro-batch", &TrainPlan::micro_batch, sizes);
 }
 
 Variants cut_layers(const TrainPlan& plan) {
-  Variants variants;
-  for (int tensor = 2 * plan.tensor; tensor <= 8; tensor *= 2)
-    add_variant(variants, plan, "tensor-parallel", fmt::to_string(tensor),
-                [=](TrainPlan& p) { p.tensor = tensor; });
-  return variants;
+  return vary(plan, "tensor-parallel", &TrainPlan::tensor, doublings(plan.tensor, 8));
 }
 
 Variants cut_model(const TrainPlan& plan) {
-  Variants variants;
-  for (int pipeline = 2 * plan.pipeline; pipeline <= 16; pipeline *= 2)
-    add_variant(variants, plan, "pipeline-parallel", fmt::to_string(pipeline),
-                [=](TrainPlan& p) { p.pipeline = pipeline; });
-  return variants;
+  return vary(plan, "pipeline-parallel", &TrainPlan::pipeline, doublings(plan.pipeline, 16));
 }
 
 Variants offload_more(const TrainPlan& plan) {
-  Variants variants;
-  for (size_t i = size_t(plan.offload) + 1; i < kOffloadNames.size(); ++i)
-    add_variant(variants, plan, "offload", std::string(kOffloadNames[i]),
-                [=](TrainPlan& p) { p.offload = StateOffload(i); });
-  return variants;
+  return vary_word(plan, "offload", &TrainPlan::offload, kOffloadNames);
 }
 
 Variants take_more_gpus(const TrainPlan& plan) {
-  Variants variants;
-  for (int times = 2; times <= 1024 && plan.gpus <= kMostGpus / times; times *= 2)
-    add_variant(variants, plan, "gpus", fmt::to_string(times * plan.gpus),
-                [=](TrainPlan& p) { p.gpus *= times; });
-  return variants;
+  const int64_t most = std::min<int64_t>(int64_t{1024} * plan.gpus, kMostGpus);
+  return vary(plan, "gpus", &TrainPlan::gpus, doublings(plan.gpus, int(most)));
 }
 
 double seconds_of(const TrainCase& question) {
@@ -180,16 +176,19 @@ PlanCost cost_of(const TrainCase& question) {
   return {predict_memory(question).total(), seconds_of(question)};
 }
 
+void for_each_plan(const TrainCase& base, const PlanGrid& grid, const Visit& visit) {
+  Walk(base, grid, visit).cut_model();
+}
+
 SearchResult search_plans(const TrainCase& base, const PlanGrid& grid, uint64_t limit_bytes) {
   SearchResult result;
   std::vector<CostedPlan<TrainPlan>> fitting;
-  Walk walk(base, grid, [&](const TrainCase& question) {
+  for_each_plan(base, grid, [&](const TrainCase& question) {
     ++result.tried;
     const uint64_t bytes = predict_memory(question).total();
     if (bytes > limit_bytes) return;
     fitting.push_back({question.plan, {bytes, seconds_of(question)}});
   });
-  walk.cut_model();
   result.fitting = fitting.size();
   result.pareto = pareto_of(std::move(fitting));
   return result;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "lib/estimate/plan_search.h"
@@ -27,6 +28,10 @@ struct PlanGrid {
 // Stages 0 to 3, every recomputation and offload, tensor parallelism within a NVLink domain up to
 // 8, pipelines of up to 16 stages, with up to 4 pieces each.
 PlanGrid full_grid(const TrainCase& base, uint64_t global_batch);
+
+// Calls `visit` with each possible plan of the grid, on the model, hardware and software of `base`.
+void for_each_plan(const TrainCase& base, const PlanGrid& grid,
+                   const std::function<void(const TrainCase&)>& visit);
 
 struct SearchResult {
   uint64_t tried = 0;    // possible plans

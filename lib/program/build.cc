@@ -3,10 +3,52 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/program/program_builder.h"
+#include "lib/program/unit_writer.h"
+#include "lib/program/update_writer.h"
 
 namespace gxp {
 namespace {
+
+// The writers of one step program, each of which owns one aspect of it. They are called in the order
+// of the step; each call appends operations, and what they touch follows from the model's units and
+// from where parameters and gradients lie then. Strategy decides what is appended, not how it runs.
+//
+//   writer       operations, buffers, uses             program_writer.h
+//   offload      tiles, fetches and stores             offload_writer.h
+//   parameters   round, publish, gather, release       parameter_writer.h
+//   gradients    accumulate, round, reduce, scatter    gradient_writer.h
+//   units        batch, forward, loss, backward        unit_writer.h
+//   update       norm, clipping, optimizer             update_writer.h
+struct Writers {
+  // `recompute`: by unit. The program has the buffer of the parameters.
+  Writers(const StepInputs& step_inputs, std::vector<Recompute> recompute)
+      : inputs(step_inputs),
+        offload(writer, inputs),
+        parameters(writer, inputs, offload),
+        gradients(writer, inputs),
+        units({writer, parameters, gradients}, inputs, std::move(recompute)),
+        update(writer, inputs, offload) {
+    writer.program.groups = inputs.groups;
+  }
+  // Not copied: the writers refer to each other.
+  Writers(const Writers&) = delete;
+  Writers& operator=(const Writers&) = delete;
+
+  // The program with places, lives and order.
+  StepProgram finish() && {
+    place_buffers(writer.program);
+    derive_order(writer.program);
+    return std::move(writer.program);
+  }
+
+  const StepInputs inputs;
+  ProgramWriter writer;
+  OffloadWriter offload;
+  ParameterWriter parameters;
+  GradientWriter gradients;
+  UnitWriter units;
+  UpdateWriter update;
+};
 
 // Gathers and frees parameters around the operations that read them.
 class Gathers {
@@ -42,7 +84,9 @@ class TrainStep {
         step_(inputs, std::move(recompute)) {}
 
   BuiltStep build() && {
-    step_.make_train_buffers();
+    step_.writer.program.optimizer_shards = inputs_.optimizer_shards();
+    step_.gradients.make_buffer();
+    step_.update.make_buffers();
     const int wraps = int(inputs_.layout.wraps.size());
     for (int wrap = 0; wrap < wraps; ++wrap) {
       step_.parameters.round(wrap);
@@ -103,7 +147,7 @@ class TrainStep {
   const int lowest_;  // there is no backward below it
   Gathers gathers_;
   size_t next_bucket_ = 0;
-  ProgramBuilder step_;
+  Writers step_;
 };
 
 // One rank has nobody to share with. If it has offloaded its parameters, it holds one wrap's at a
@@ -138,7 +182,7 @@ StepProgram build_forward(const Architecture& architecture, const ParameterLayou
   const int head = int(architecture.units.size()) - 1;
   const StepInputs inputs{architecture, layout, strategy_for(strategy, shape), shape};
   Gathers gathers(inputs, 1, false);
-  ProgramBuilder pass(inputs, std::vector<Recompute>(architecture.units.size()));
+  Writers pass(inputs, std::vector<Recompute>(architecture.units.size()));
   pass.units.next_batch(0);
   for (int unit = 0; unit < head; ++unit)
     gathers.around_next(pass.parameters, [&] { pass.units.forward(unit, 0); });

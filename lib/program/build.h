@@ -6,9 +6,9 @@
 
 #include "lib/arch/architecture.h"
 #include "lib/arch/optimizer_state.h"
+#include "lib/config/strategy.h"
 #include "lib/program/gather_schedule.h"
 #include "lib/program/step_program.h"
-#include "lib/program/strategy.h"
 #include "lib/shard/layout.h"
 
 namespace gxp {

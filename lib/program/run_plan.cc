@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "lib/arch/frozen.h"
 #include "lib/base/enum_names.h"
 #include "lib/base/error.h"
 #include "lib/shard/wrap.h"

@@ -7,8 +7,8 @@
 
 #include "lib/arch/architecture.h"
 #include "lib/config/run_config.h"
+#include "lib/config/strategy.h"
 #include "lib/program/build.h"
-#include "lib/program/strategy.h"
 #include "lib/shard/layout.h"
 
 namespace gxp {

@@ -42,9 +42,17 @@ struct StepInputs {
     return layout.units[size_t(unit)].flat.count;
   }
   // Elements of a wrap that a shard group holds together, or the replicas of one of its shards.
-  [[nodiscard]] size_t count_of_members(int wrap, RankGroup group) const;
+  [[nodiscard]] size_t count_of_members(int wrap, RankGroup group) const {
+    const size_t count = this->wrap(wrap).flat.count;
+    return group == RankGroup::kShards ? count : count / size_t(groups.shard_size);
+  }
   // A wrap's units: "h.0", "h.0 to h.3".
-  [[nodiscard]] std::string name_of(int wrap) const;
+  [[nodiscard]] std::string name_of(int wrap) const {
+    const Wrap& place = this->wrap(wrap);
+    const std::string& first = unit(place.first_unit).name;
+    if (place.first_unit == place.last_unit) return first;
+    return first + " to " + unit(place.last_unit).name;
+  }
 };
 
 }  // namespace gxp

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/estimate/model_states.h"
 #include "lib/program/replay.h"
 #include "lib/program/run_plan.h"
 #include "lib/replay/device_terms.h"
@@ -34,5 +35,11 @@ RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
 
 // The `count` largest buffers that live where most lives: "gradients 80 MiB, saved h.3 12 MiB".
 std::string largest_at_peak(const RunPlan& plan, const RunMemory& memory, size_t count);
+
+// What a device holds for a step: each persistent buffer, with the formula of its share (P: the
+// model's parameters and their padding, S: ranks that share one copy); the largest buffers of the
+// arena at the peak, the others, and the gaps; the collectives' scratch. Their sum is the phase
+// "step".
+std::vector<Term> explain_run(const RunPlan& plan, const RunMemory& memory);
 
 }  // namespace gxp

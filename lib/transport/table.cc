@@ -16,8 +16,9 @@ namespace gxp {
 namespace {
 
 constexpr std::array kTransports{
-    TransportRow{"shm", "shared memory, ranks of one host", true, shm_reaches, connect_shm},
-    TransportRow{"tcp", "TCP, ranks anywhere", false, tcp_reaches, connect_tcp_links},
+#define GXP_TRANSPORT(name, ...) TransportRow{#name, __VA_ARGS__},
+#include "lib/config/transports.inc"
+#undef GXP_TRANSPORT
 };
 
 using Rows = std::vector<const TransportRow*>;

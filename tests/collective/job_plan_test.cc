@@ -25,11 +25,11 @@ std::string slurm_file(const TemporaryDirectory& directory) {
 
 }  // namespace
 
-TEST_CASE("without a topology there is no plan", "[plan]") {
+TEST_CASE("without a topology there is no plan", "[estimate]") {
   CHECK(plan_for_job("", 4, {}) == RankPlan{});
 }
 
-TEST_CASE("ranks follow each other by host, and hosts by switch", "[plan]") {
+TEST_CASE("ranks follow each other by host, and hosts by switch", "[estimate]") {
   const TemporaryDirectory directory;
   const Ranks hosts = {0, 0, 1, 1, 2, 2, 3, 3};  // a, c, b, d as Slurm's file names them
   const RankPlan plan = plan_for_job(slurm_file(directory), 8, hosts);
@@ -39,7 +39,7 @@ TEST_CASE("ranks follow each other by host, and hosts by switch", "[plan]") {
   CHECK(plan_for_job(slurm_file(directory), 8, around).groups == around);
 }
 
-TEST_CASE("all hosts are like the topology's one", "[plan]") {
+TEST_CASE("all hosts are like the topology's one", "[estimate]") {
   const RankPlan plan = plan_for_job("dgx-h100", 8, Ranks{0, 1, 0, 1, 0, 1, 0, 1});
   CHECK(plan.groups == Ranks{0, 1, 0, 1, 0, 1, 0, 1});
   REQUIRE(plan.rings.size() % 8 == 0);
@@ -48,7 +48,7 @@ TEST_CASE("all hosts are like the topology's one", "[plan]") {
   }
 }
 
-TEST_CASE("a topology that does not fit the job is refused", "[plan]") {
+TEST_CASE("a topology that does not fit the job is refused", "[estimate]") {
   const TemporaryDirectory directory;
   const std::string file = slurm_file(directory);
   const auto [topology, ranks, hosts, said] =
@@ -61,7 +61,7 @@ TEST_CASE("a topology that does not fit the job is refused", "[plan]") {
         }).find(said) != std::string::npos);
 }
 
-TEST_CASE("all ranks have rank 0's plan", "[plan]") {
+TEST_CASE("all ranks have rank 0's plan", "[estimate]") {
   const Secret secret = Secret::generate();
   const Deadline soon = Deadline::after(std::chrono::seconds(20));
   const StoreServer server(listen_tcp({"127.0.0.1", 0}), 2, secret);

@@ -30,7 +30,7 @@ const std::array<ActivationRow, 6> kRows = {{
     {"22B", {48, 6144, 64, 2048, 4, 8, true}, {1, 2, 2}, {"39.6", "9.56", "0.56"}},
 }};
 
-TEST_CASE("activations are the worked values of Korthikanti's table", "[plan]") {
+TEST_CASE("activations are the worked values of Korthikanti's table", "[estimate]") {
   for (const ActivationRow& row : kRows) {
     for (size_t i = 0; i < kRecomputeNames.size(); ++i) {
       CAPTURE(row.name, kRecomputeNames[i]);
@@ -39,17 +39,17 @@ TEST_CASE("activations are the worked values of Korthikanti's table", "[plan]") 
   }
 }
 
-TEST_CASE("tensor parallelism without sequence parallelism keeps ten bytes whole", "[plan]") {
+TEST_CASE("tensor parallelism without sequence parallelism keeps ten bytes whole", "[estimate]") {
   const ActivationShape shape{48, 6144, 64, 2048, 4, 8, false};
   CHECK(gib(kept_activations(shape, Recompute::kNone), 2) == "59.25");  // figure 1, 22B
 }
 
-TEST_CASE("full recomputation has one layer live", "[plan]") {
+TEST_CASE("full recomputation has one layer live", "[estimate]") {
   CHECK(gib(live_layer(kRows[0].shape, Recompute::kFull), 2) == "2.67");
   CHECK(live_layer(kRows[0].shape, Recompute::kSelective) == 0);
 }
 
-TEST_CASE("selective recomputation saves the share that the scores have", "[plan]") {
+TEST_CASE("selective recomputation saves the share that the scores have", "[estimate]") {
   const auto [heads, hidden, saved] =
       GENERATE(table<uint64_t, uint64_t, std::string>({{96, 12288, "70"},    // 175B
                                                        {128, 20480, "65"},   // 530B

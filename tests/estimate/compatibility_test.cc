@@ -36,7 +36,7 @@ struct Setup {
   std::vector<std::pair<const char*, const char*>> rows;
 };
 
-TEST_CASE("deepspeed: both estimators give their own numbers", "[plan]") {
+TEST_CASE("deepspeed: both estimators give their own numbers", "[estimate]") {
   const auto setup = GENERATE(Setup{1, 1, 2, {{"156.46", "13.04"}, {"39.12", "130.39"}}},
                               Setup{1, 8, 2, {{"312.92", "13.04"}, {"312.92", "27.71"}}},
                               Setup{8, 8, 2, {{"2503.40", "13.04"}, {"312.92", "14.87"}}},
@@ -59,7 +59,7 @@ TEST_CASE("deepspeed: both estimators give their own numbers", "[plan]") {
   }
 }
 
-TEST_CASE("deepspeed: ZeRO-3 with zero_init on several hosts gives its own numbers", "[plan]") {
+TEST_CASE("deepspeed: ZeRO-3 with zero_init on several hosts gives its own numbers", "[estimate]") {
   const auto setup =
       GENERATE(Setup{2, 4, 3, {{"88.01", "0.49"}, {"78.23", "2.12"}, {"2.93", "15.16"}}},
                Setup{8, 8, 3, {{"22.00", "0.49"}, {"19.56", "0.69"}, {"5.86", "2.32"}}});
@@ -72,7 +72,7 @@ TEST_CASE("deepspeed: ZeRO-3 with zero_init on several hosts gives its own numbe
   }
 }
 
-TEST_CASE("deepspeed: lines are printed as the estimators print them", "[plan]") {
+TEST_CASE("deepspeed: lines are printed as the estimators print them", "[estimate]") {
   const auto zero2 = ask("deepspeed", input_of(8, 2));
   CHECK(zero2[0].printed == "  312.92GB |  13.04GB | offload_optimizer=cpu ");
   CHECK(zero2[1].printed == "  312.92GB |  27.71GB | offload_optimizer=none");
@@ -83,7 +83,7 @@ TEST_CASE("deepspeed: lines are printed as the estimators print them", "[plan]")
         "  312.92GB |  15.16GB | offload_param=none, offload_optimizer=none, zero_init=0");
 }
 
-TEST_CASE("paper: stages are printed in decimal GB", "[plan]") {
+TEST_CASE("paper: stages are printed in decimal GB", "[estimate]") {
   const auto [stage, printed] = GENERATE(table<int, std::string>(
       {{0, "120.00 GB"}, {1, "31.41 GB"}, {2, "16.64 GB"}, {3, "1.88 GB"}}));
   CalculatorInput question = input_of(64, stage);
@@ -91,7 +91,7 @@ TEST_CASE("paper: stages are printed in decimal GB", "[plan]") {
   CHECK(ask("paper", question)[0].printed == printed);
 }
 
-TEST_CASE("a tool that has no answer says why and what to ask instead", "[plan]") {
+TEST_CASE("a tool that has no answer says why and what to ask instead", "[estimate]") {
   CalculatorInput question = input_of(8, 1);
   CHECK_THROWS_WITH(ask("deepspeed", question),
                     "compare with deepspeed: it has no answer for stage 1; use --stage 2,3");
@@ -108,7 +108,7 @@ TEST_CASE("a tool that has no answer says why and what to ask instead", "[plan]"
   CHECK_THROWS_WITH(find_calculator("deepsped"), Catch::Contains("did you mean 'deepspeed'"));
 }
 
-TEST_CASE("every tool explains each of its answers for every stage it knows", "[plan]") {
+TEST_CASE("every tool explains each of its answers for every stage it knows", "[estimate]") {
   for (const Calculator& tool : calculators()) {
     for (const int stage : tool.stages) {
       for (const CalculatorAnswer& answer : gxp::ask(tool, input_of(8, stage))) {

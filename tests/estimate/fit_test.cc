@@ -169,7 +169,7 @@ const std::vector<Constant> kMegatron = {&Generation::matmul_8,      &Generation
                                          &Generation::mxfp8_bytes,   &Generation::fused_bytes,
                                          &Generation::tensor_exposed};
 
-TEST_CASE("constants fitted to half of the published runs predict the other half", "[plan]") {
+TEST_CASE("constants fitted to half of the published runs predict the other half", "[estimate]") {
   const PublishedRuns foundry = read_llm_foundry();
   const PublishedRuns titan = read_torchtitan();
   const PublishedRuns bridge = read_megatron_bridge();

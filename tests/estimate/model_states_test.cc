@@ -32,7 +32,7 @@ struct Row {
   std::array<const char*, 4> gb;
 };
 
-TEST_CASE("model states are those of the ZeRO paper's tables", "[plan]") {
+TEST_CASE("model states are those of the ZeRO paper's tables", "[estimate]") {
   const auto row = GENERATE(Row{7'500'000'000, 4, {"120.00", "52.50", "41.25", "30.00"}},
                             Row{7'500'000'000, 16, {"120.00", "35.62", "21.56", "7.50"}},
                             Row{7'500'000'000, 64, {"120.00", "31.41", "16.64", "1.88"}},
@@ -46,19 +46,19 @@ TEST_CASE("model states are those of the ZeRO paper's tables", "[plan]") {
   }
 }
 
-TEST_CASE("a trillion parameters on 1024 GPUs take what the ZeRO paper says", "[plan]") {
+TEST_CASE("a trillion parameters on 1024 GPUs take what the ZeRO paper says", "[estimate]") {
   const auto [stage, expected] = GENERATE(
       table<int, std::string>({{0, "16000.0"}, {1, "4011.7"}, {2, "2013.7"}, {3, "15.6"}}));
   CHECK(gb(total(train(1'000'000'000'000), {stage, 1024}), 1) == expected);
 }
 
-TEST_CASE("GB and GiB of the same states differ as they should", "[plan]") {
+TEST_CASE("GB and GiB of the same states differ as they should", "[estimate]") {
   const auto [stage, expected] =
       GENERATE(table<int, std::string>({{0, "104.31"}, {1, "35.86"}, {2, "24.45"}, {3, "13.04"}}));
   CHECK(gib(total(train(7'000'000'000), {stage, 8})) == expected);
 }
 
-TEST_CASE("each precision and optimizer has its bytes per parameter", "[plan]") {
+TEST_CASE("each precision and optimizer has its bytes per parameter", "[estimate]") {
   const auto [precision, optimizer, bytes] =
       GENERATE(table<const char*, const char*, uint64_t>({{"fp32", "adamw", 16},
                                                           {"fp16", "adam", 16},
@@ -75,7 +75,7 @@ TEST_CASE("each precision and optimizer has its bytes per parameter", "[plan]") 
   CHECK(total(train(1000, precision, optimizer), {0, 1}) == 1000 * bytes);
 }
 
-TEST_CASE("a shard is rounded up to whole elements, and never all of them to bytes", "[plan]") {
+TEST_CASE("a shard is rounded up to whole elements, and never all of them to bytes", "[estimate]") {
   const ModelStates states = model_states(train(10), {.stage = 3, .gpus = 4});
   CHECK(states.parameters == 2 * 3);
   CHECK(states.gradients == 2 * 3);
@@ -84,13 +84,13 @@ TEST_CASE("a shard is rounded up to whole elements, and never all of them to byt
   CHECK(total(train(1), {.stage = 3, .gpus = 64}) == 16);
 }
 
-TEST_CASE("a hybrid has the bytes of its shard group, whatever the replicas", "[plan]") {
+TEST_CASE("a hybrid has the bytes of its shard group, whatever the replicas", "[estimate]") {
   const int stage = GENERATE(0, 1, 2, 3);
   CHECK(total(train(1001), {.stage = stage, .gpus = 64, .shard = 8}) ==
         total(train(1001), {.stage = stage, .gpus = 8}));
 }
 
-TEST_CASE("the lines of an explanation add up to the total", "[plan]") {
+TEST_CASE("the lines of an explanation add up to the total", "[estimate]") {
   const auto& precision = GENERATE(from_range(precisions().begin(), precisions().end()));
   const int stage = GENERATE(0, 1, 2, 3);
   const Training training{1001, precision, find_optimizer_state("adamw")};
@@ -99,7 +99,7 @@ TEST_CASE("the lines of an explanation add up to the total", "[plan]") {
   CHECK(sum == total(training, {stage, 7}));
 }
 
-TEST_CASE("an explanation shows the formula, the numbers and the source", "[plan]") {
+TEST_CASE("an explanation shows the formula, the numbers and the source", "[estimate]") {
   const Term term = explain_model_states(train(7'000'000'000), {.stage = 2, .gpus = 8})[1];
   CHECK(term.component == "gradients");
   CHECK(term.formula == "2 ceil(P / S)");
@@ -108,11 +108,11 @@ TEST_CASE("an explanation shows the formula, the numbers and the source", "[plan
   CHECK(contains(term.source, "arXiv:1910.02054"));
 }
 
-TEST_CASE("the largest job's bytes do not overflow", "[plan]") {
+TEST_CASE("the largest job's bytes do not overflow", "[estimate]") {
   CHECK(total(train(kMostParameters, "bf16-fp32-grads"), {0, 1}) == 18 * kMostParameters);
 }
 
-TEST_CASE("a misspelt precision or optimizer gets the nearest name", "[plan]") {
+TEST_CASE("a misspelt precision or optimizer gets the nearest name", "[estimate]") {
   CHECK_THROWS_WITH(find_precision("pf16"), Catch::Contains("did you mean 'fp16'"));
   CHECK_THROWS_WITH(find_optimizer_state("adamv"), Catch::Contains("did you mean 'adam"));
 }

@@ -15,7 +15,7 @@ struct PaddingRow {
   std::array<const char*, 4> percent;
 };
 
-TEST_CASE("padding is the worked value of each layout", "[plan]") {
+TEST_CASE("padding is the worked value of each layout", "[estimate]") {
   const auto row =
       GENERATE(PaddingRow{"gpt2", 64, {3, 4, 0, 3}, {"0.029", "0.0000", "0", "0.070"}},
                PaddingRow{"gpt2-xl", 64, {3, 4, 0, 3}, {"0.005", "0.0000", "0", "0.012"}},
@@ -32,7 +32,7 @@ TEST_CASE("padding is the worked value of each layout", "[plan]") {
   }
 }
 
-TEST_CASE("nothing is padded for one rank but the units' alignment", "[plan]") {
+TEST_CASE("nothing is padded for one rank but the units' alignment", "[estimate]") {
   for (const ShardLayout& layout : shard_layouts()) {
     CAPTURE(layout.name);
     CHECK(layout.padding(find_published_model("llama3-8b"), 1) == 0);

@@ -40,7 +40,7 @@ struct Bar {
   double worst;
 };
 
-TEST_CASE("steps of published runs take what is predicted", "[plan]") {
+TEST_CASE("steps of published runs take what is predicted", "[estimate]") {
   // The worst of Ampere are two rows whose neighbours in the table are faster by a quarter: MPT 30B
   // at 8192 tokens and 760M at 512, both at the edge of the memory.
   const auto bar = GENERATE(Bar{read_llm_foundry, "ampere", 70, 0.04, 0.245},
@@ -56,7 +56,7 @@ TEST_CASE("steps of published runs take what is predicted", "[plan]") {
   CHECK(errors.worst <= bar.worst);
 }
 
-TEST_CASE("what published runs held fits into their GPUs", "[plan]") {
+TEST_CASE("what published runs held fits into their GPUs", "[estimate]") {
   for (const PublishedRun& run : read_llm_foundry().runs) {
     const double share = double(predict_memory(run.question).total()) /
                          double(run.question.hardware->gpu->memory_bytes);
@@ -67,7 +67,7 @@ TEST_CASE("what published runs held fits into their GPUs", "[plan]") {
 }
 
 // Of the allocator: the context is not its.
-TEST_CASE("torchtitan's runs peak where it is predicted", "[plan]") {
+TEST_CASE("torchtitan's runs peak where it is predicted", "[estimate]") {
   constexpr double kGiB = 1 << 30;
   int count = 0;
   double mean = 0;
@@ -84,7 +84,7 @@ TEST_CASE("torchtitan's runs peak where it is predicted", "[plan]") {
   CHECK(mean / count < 0.02);
 }
 
-TEST_CASE("the lines of an explanation add up to the memory", "[plan]") {
+TEST_CASE("the lines of an explanation add up to the memory", "[estimate]") {
   const auto& software = GENERATE(from_range(softwares().begin(), softwares().end()));
   const int stage = GENERATE(0, 1, 2, 3);
   for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
@@ -106,7 +106,7 @@ TEST_CASE("the lines of an explanation add up to the memory", "[plan]") {
   }
 }
 
-TEST_CASE("DeepSpeed's buckets and the context are the worked values", "[plan]") {
+TEST_CASE("DeepSpeed's buckets and the context are the worked values", "[estimate]") {
   const auto [stage, gb] = GENERATE(table<int, double>({{1, 3 + 4 * 7e9 / 8e9}, {3, 3.1}}));
   const PublishedModel& model = find_published_model("llama2-7b");
   const TrainCase question{
@@ -117,7 +117,7 @@ TEST_CASE("DeepSpeed's buckets and the context are the worked values", "[plan]")
   CHECK(double(memory.context) / (1 << 30) == Approx(0.92 + 1.45));
 }
 
-TEST_CASE("a step is the sum of its parts, and longer with less of a machine", "[plan]") {
+TEST_CASE("a step is the sum of its parts, and longer with less of a machine", "[estimate]") {
   const Hardware hardware = find_hardware("dgx-h100");
   Hardware slow = hardware;
   slow.links.network_bytes_per_s /= 8;
@@ -138,7 +138,7 @@ TEST_CASE("a step is the sum of its parts, and longer with less of a machine", "
 }
 
 // Worked values of 7e9 parameters, GB of a rank and step, on domains of 8 GPUs.
-TEST_CASE("bytes by link class are those of the formulas", "[plan]") {
+TEST_CASE("bytes by link class are those of the formulas", "[estimate]") {
   struct Row {
     int gpus, stage, shard;
     double domain, network;
@@ -158,7 +158,7 @@ TEST_CASE("bytes by link class are those of the formulas", "[plan]") {
   CHECK(sent.network == Approx(row.network * scale).margin(1));
 }
 
-TEST_CASE("communication hides from the published number of tokens on", "[plan]") {
+TEST_CASE("communication hides from the published number of tokens on", "[estimate]") {
   const auto [flops, bandwidth, tokens] =
       GENERATE(table<double, double, int>({{989e12, 450e9, 2198},
                                            {989e12, 50e9, 19780},

@@ -7,7 +7,7 @@
 namespace gxp {
 namespace {
 
-TEST_CASE("an MPT's parameter count is that of each row of llm-foundry's table", "[plan]") {
+TEST_CASE("an MPT's parameter count is that of each row of llm-foundry's table", "[estimate]") {
   for (const CsvRow& row : read_published("mpt-llm-foundry.csv")) {
     PublishedModel model = find_published_model("mpt-" + row.at("model"));
     model.positions = std::stoull(row.at("seq_len"));
@@ -18,7 +18,7 @@ TEST_CASE("an MPT's parameter count is that of each row of llm-foundry's table",
   }
 }
 
-TEST_CASE("Megatron's sizes are those of its papers", "[plan]") {
+TEST_CASE("Megatron's sizes are those of its papers", "[estimate]") {
   const auto [name, billions] = GENERATE(table<std::string, double>(
       {{"megatron-22b", 22.0}, {"megatron-530b", 529.6}, {"megatron-1t", 1008.0}}));
   CHECK(double(parameter_count(find_published_model(name))) / 1e9 ==
@@ -45,7 +45,7 @@ TrainCase case_of_row(const CsvRow& row) {
           .precision = &find_precision("bf16-fp32-grads")};
 }
 
-TEST_CASE("activations and states are those of Korthikanti's figure 1", "[plan]") {
+TEST_CASE("activations and states are those of Korthikanti's figure 1", "[estimate]") {
   constexpr double kGiB = 1 << 30;
   for (const CsvRow& row : read_published("memory-korthikanti.csv")) {
     CAPTURE(row.at("model"), row.at("recompute"));

@@ -17,7 +17,7 @@ TrainCase ask(const char* name, int stage, uint64_t sequence) {
           .plan = {.sequence = sequence, .stage = stage, .recompute = Recompute::kSelective}};
 }
 
-TEST_CASE("the fewest GPUs that fit are so: one copy's fewer do not", "[plan]") {
+TEST_CASE("the fewest GPUs that fit are so: one copy's fewer do not", "[estimate]") {
   const int stage = GENERATE(2, 3);
   const int tensor = GENERATE(1, 4);
   const uint64_t limit = GENERATE(50'000'000'000u, 80'000'000'000u);
@@ -35,14 +35,14 @@ TEST_CASE("the fewest GPUs that fit are so: one copy's fewer do not", "[plan]") 
   if (*gpus > tensor) CHECK(bytes_on(*gpus - tensor) > limit);
 }
 
-TEST_CASE("no number of GPUs makes room for what is not sharded", "[plan]") {
+TEST_CASE("no number of GPUs makes room for what is not sharded", "[estimate]") {
   CHECK_FALSE(least_gpus(states_of(7'000'000'000, 0), 111'999'999'999));
   CHECK(least_gpus(states_of(7'000'000'000, 0), 112'000'000'000) == 1);
   CHECK_FALSE(least_gpus(states_of(7'000'000'000, 2), 14'000'000'000));
   CHECK_FALSE(least_gpus(states_of(1, 3), 15));
 }
 
-TEST_CASE("a model has more of each quantity until the memory is full", "[plan]") {
+TEST_CASE("a model has more of each quantity until the memory is full", "[estimate]") {
   const char* name = GENERATE("gpt2-xl", "llama3-8b");  // with a table of positions, and without
   const TrainCase question = ask(name, 3, 4096);
   const ModelPlan subject{*question.model, question.plan};

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "lib/base/error.h"
-#include "lib/estimate/cluster_links.h"
 #include "lib/estimate/predict_memory.h"
 #include "lib/topo/read/cluster_file.h"
 #include "tests/catch.h"
@@ -18,7 +17,8 @@ TrainCase case_of(const char* model, TrainPlan plan, const char* hardware = "dgx
   return {&find_published_model(model), &find_hardware(hardware), &find_software("fsdp"), plan};
 }
 
-TEST_CASE("the best plans are each faster than all smaller ones, and none is missed", "[plan]") {
+TEST_CASE("the best plans are each faster than all smaller ones, and none is missed",
+          "[estimate]") {
   const TrainCase base = case_of("llama3-8b", {.sequence = 8192, .gpus = 16});
   PlanGrid grid{.global_batch = 32,
                 .stages = {0, 2, 3},
@@ -48,7 +48,7 @@ TEST_CASE("the best plans are each faster than all smaller ones, and none is mis
   CHECK(less.pareto.back().cost.seconds >= result.pareto.back().cost.seconds);
 }
 
-TEST_CASE("a hundred thousand plans are searched in two seconds", "[plan]") {
+TEST_CASE("a hundred thousand plans are searched in two seconds", "[estimate]") {
   const TrainCase base = case_of("llama3-70b", {.sequence = 8192, .gpus = 3072});
   PlanGrid grid = full_grid(base, 3072 * 4);
   grid.interleaves = {1, 2, 3, 4, 5};
@@ -61,7 +61,7 @@ TEST_CASE("a hundred thousand plans are searched in two seconds", "[plan]") {
   CHECK(took.count() < 20);  // two, on a machine that is free and without sanitizers
 }
 
-TEST_CASE("changes make a plan fit, the fastest first, with the same step", "[plan]") {
+TEST_CASE("changes make a plan fit, the fastest first, with the same step", "[estimate]") {
   const TrainCase question =
       case_of("llama3-8b", {.sequence = 8192, .micro_batch = 4, .gpus = 8, .stage = 1});
   const uint64_t limit = 70 * kGiB;
@@ -76,7 +76,7 @@ TEST_CASE("changes make a plan fit, the fastest first, with the same step", "[pl
   CHECK(ways[1].cost.seconds <= ways[2].cost.seconds);
 }
 
-TEST_CASE("several changes at once are each of another setting", "[plan]") {
+TEST_CASE("several changes at once are each of another setting", "[estimate]") {
   const TrainCase question =
       case_of("llama3-70b", {.sequence = 8192, .micro_batch = 4, .gpus = 64, .stage = 0});
   const auto ways = plans_that_fit(question, 40 * kGiB);
@@ -90,7 +90,7 @@ TEST_CASE("several changes at once are each of another setting", "[plan]") {
   CHECK(plans_that_fit(question, kGiB).empty());
 }
 
-TEST_CASE("a change is told by its setting and value, and is needed", "[plan]") {
+TEST_CASE("a change is told by its setting and value, and is needed", "[estimate]") {
   const auto told = [](const TrainCase& question) {
     std::vector<std::string> all;
     for (const auto& way : plans_that_fit(question, 80'000'000'000)) {
@@ -112,13 +112,13 @@ TEST_CASE("a change is told by its setting and value, and is needed", "[plan]") 
   CHECK(told(question)[0] == "stage 3;");
 }
 
-TEST_CASE("nothing makes room for what no change touches", "[plan]") {
+TEST_CASE("nothing makes room for what no change touches", "[estimate]") {
   CHECK(plans_that_fit(
             {.plan = {.sequence = 0, .gpus = 1, .stage = 0}, .parameters = 7'000'000'000}, 1000)
             .empty());
 }
 
-TEST_CASE("the Pareto front has what none beats, and of equals the first", "[plan]") {
+TEST_CASE("the Pareto front has what none beats, and of equals the first", "[estimate]") {
   std::vector<CostedPlan<int>> plans;
   int i = 0;
   for (const PlanCost& cost :
@@ -129,7 +129,7 @@ TEST_CASE("the Pareto front has what none beats, and of equals the first", "[pla
   CHECK(front == std::vector<int>{2, 3, 0, 5});
 }
 
-TEST_CASE("a plan that does not divide is refused with its reason", "[plan]") {
+TEST_CASE("a plan that does not divide is refused with its reason", "[estimate]") {
   const auto [plan, words] = GENERATE(table<TrainPlan, std::string>(
       {{{.gpus = 12, .tensor = 8}, "takes 8 GPUs, which does not divide 12"},
        {{.gpus = 8, .shard = 3}, "3 does not divide 8"},
@@ -152,14 +152,14 @@ TEST_CASE("a plan that does not divide is refused with its reason", "[plan]") {
                     Catch::Contains("has no fp8"));
 }
 
-TEST_CASE("the part that has most is told", "[plan]") {
+TEST_CASE("the part that has most is told", "[estimate]") {
   CHECK(binding_part(predict_memory(case_of("llama3-70b", {.gpus = 8, .stage = 0}))) ==
         "optimizer");
   CHECK(binding_part(predict_memory(case_of("llama3-8b", {.sequence = 8192, .micro_batch = 8}))) ==
         "activations");
 }
 
-TEST_CASE("a cluster file's links are a machine's", "[plan]") {
+TEST_CASE("a cluster file's links are a machine's", "[estimate]") {
   const Links links =
       links_of(Cluster(load_cluster(std::string(GXP_SOURCE_DIR) + "/examples/cluster.toml")));
   CHECK(links.gpus_per_domain == 8);

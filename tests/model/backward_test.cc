@@ -12,7 +12,7 @@ namespace {
 // The loss's slope along one parameter, by central differences of order 4 (the error is h^4 / 30 of
 // the fifth derivative). The step balances that with the rounding of f32 losses.
 double slope(SmallRun& run, float& parameter) {
-  constexpr float kStep = 0x1p-6f;
+  constexpr float kStep = 0x1p-8f;
   const float at = parameter;
   const auto loss_at = [&](float steps) {
     parameter = at + steps * kStep;

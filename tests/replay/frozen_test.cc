@@ -5,7 +5,7 @@
 namespace gxp {
 namespace {
 
-TEST_CASE("memory and traffic of a run with frozen tensors are predicted", "[forecast]") {
+TEST_CASE("memory and traffic of a run with frozen tensors are predicted", "[replay]") {
   const std::string frozen = GENERATE(R"(["w?e.weight", "h.0.*"])", R"(["h.*.attn.*", "*.bias"])",
                                       R"(["h.1.*", "ln_f.*"])", R"(["w?e.weight", "h.*"])");
   const auto strategy = GENERATE(from_range(all_strategies()));

@@ -16,7 +16,7 @@ std::vector<std::vector<std::string>> all_types() {
   return all;
 }
 
-TEST_CASE("memory and traffic of gradients of every type are predicted", "[forecast]") {
+TEST_CASE("memory and traffic of gradients of every type are predicted", "[replay]") {
   const auto strategy = GENERATE(from_range(all_strategies()));
   const auto types = GENERATE(from_range(all_types()));
   const std::string hold = GENERATE("true", "false");

@@ -16,7 +16,7 @@ RunMemory predicted(const RunConfig& config, int world_size) {
   return memory_of_run(plan_run(config, world_size), network_of("inproc", world_size), 0, {});
 }
 
-TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", "[forecast]") {
+TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", "[replay]") {
   const std::string folder = GENERATE(from_range(golden_runs()));
   const auto strategy = GENERATE(from_range(all_strategies()));
   const int world_size = GENERATE(1, 2, 3, 4);
@@ -32,7 +32,7 @@ TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", 
   CHECK(peak_of_run(config, world_size, false) == predicted(config, world_size).peak);
 }
 
-TEST_CASE("recomputation's memory is predicted, and falls with what is not kept", "[forecast]") {
+TEST_CASE("recomputation's memory is predicted, and falls with what is not kept", "[replay]") {
   const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
   const auto strategy = GENERATE(from_range(all_strategies()));
   const std::string precision = GENERATE("fp32", "bf16");
@@ -51,7 +51,7 @@ TEST_CASE("recomputation's memory is predicted, and falls with what is not kept"
   CHECK(peaks[1] > peaks[2]);
 }
 
-TEST_CASE("what wraps and prefetching hold is predicted; smaller wraps hold less", "[forecast]") {
+TEST_CASE("what wraps and prefetching hold is predicted; smaller wraps hold less", "[replay]") {
   const std::string optimizer = GENERATE("adamw", "muon");
   const auto peak_with = [&](const std::vector<std::string>& more) {
     std::vector<std::string> sets = {"model.layers=4", "parallel.strategy=zero3",
@@ -68,7 +68,7 @@ TEST_CASE("what wraps and prefetching hold is predicted; smaller wraps hold less
         each_block);
 }
 
-TEST_CASE("what is gathered early and kept for reuse is predicted", "[forecast]") {
+TEST_CASE("what is gathered early and kept for reuse is predicted", "[replay]") {
   const std::string keeping = GENERATE(from_range(kKeepings));
   const std::string strategy = GENERATE("zero3", "shard_grad_op", "zero3_hpz");
   CAPTURE(keeping, strategy);
@@ -82,7 +82,7 @@ TEST_CASE("what is gathered early and kept for reuse is predicted", "[forecast]"
   if (strategy != "shard_grad_op") CHECK(peak != usual);
 }
 
-TEST_CASE("every optimizer's memory is predicted", "[forecast]") {
+TEST_CASE("every optimizer's memory is predicted", "[replay]") {
   const std::string optimizer(GENERATE(from_range(optimizers())).name);
   const std::string strategy = GENERATE("ddp", "zero2", "zero3");
   CAPTURE(optimizer, strategy);
@@ -90,7 +90,7 @@ TEST_CASE("every optimizer's memory is predicted", "[forecast]") {
   CHECK(peak_of_run(config, 3, false) == predicted(config, 3).peak);
 }
 
-TEST_CASE("what a validation takes beside the step is predicted", "[forecast]") {
+TEST_CASE("what a validation takes beside the step is predicted", "[replay]") {
   const int world_size = GENERATE(1, 3);
   const std::string strategy = GENERATE("ddp", "zero3", "hybrid_shard");
   const RunConfig config = golden_config(
@@ -101,7 +101,7 @@ TEST_CASE("what a validation takes beside the step is predicted", "[forecast]") 
   CHECK(peak_of_run(config, world_size, true) == predicted(config, world_size).peak);
 }
 
-TEST_CASE("what offloaded state leaves on the device is predicted", "[forecast]") {
+TEST_CASE("what offloaded state leaves on the device is predicted", "[replay]") {
   const TemporaryDirectory directory;
   const auto [optimizer, parameters, ratio] =
       GENERATE(table<std::string, std::string, std::string>({{"memory", "none", "1"},
@@ -123,7 +123,7 @@ TEST_CASE("what offloaded state leaves on the device is predicted", "[forecast]"
 }
 
 TEST_CASE("the arena is never fuller than it is large, and the peak names its operation",
-          "[forecast]") {
+          "[replay]") {
   const RunConfig config = small_run({"parallel.strategy=zero3"});
   const StepProgram program = plan_run(config, 4).step.program;
   const RunMemory memory = predicted(config, 4);
@@ -135,7 +135,7 @@ TEST_CASE("the arena is never fuller than it is large, and the peak names its op
   CHECK(memory.peak_at == describe(program.ops[size_t(step.peak)]));
 }
 
-TEST_CASE("what is taken before the first step counts if the step takes less", "[forecast]") {
+TEST_CASE("what is taken before the first step counts if the step takes less", "[replay]") {
   const RunPlan plan = plan_run(small_run({}), 1);
   const Network network = network_of("shm", 1);
   const RunMemory without = memory_of_run(plan, network, 0, {});

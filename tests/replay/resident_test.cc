@@ -179,18 +179,18 @@ double check_runs(const std::vector<Sets>& models, const std::vector<Sets>& runs
 }
 
 TEST_CASE("large runs grow as predicted: to the byte on the device, to 5% in the process",
-          "[forecast][.long]") {
+          "[replay][.long]") {
   const double worst = check_runs(models(3, 8), runs_on_the_device());
   WARN("the furthest from what was predicted grew by " << worst << "% more");
 }
 
 TEST_CASE("large runs that offload grow by what the device and the host hold, not by files",
-          "[forecast][.long]") {
+          "[replay][.long]") {
   const double worst = check_runs(models(16, 36), runs_that_offload());
   WARN("the furthest from what was predicted grew by " << worst << "% more");
 }
 
-TEST_CASE("a run that offloads grows by what the device and the host hold", "[forecast]") {
+TEST_CASE("a run that offloads grows by what the device and the host hold", "[replay]") {
   const Sets parameters = {"offload.parameters=memory", "parallel.strategy=zero3"};
   check_runs({models(3, 8).front()}, {Sets{"offload.optimizer=memory"} + parameters});
 }

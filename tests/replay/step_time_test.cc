@@ -23,14 +23,14 @@ Timed time_of(const std::string& strategy, int world_size, Speed speed = kSpeed)
   return timed;
 }
 
-TEST_CASE("a step on one rank takes the time of its operations, none of it exposed", "[forecast]") {
+TEST_CASE("a step on one rank takes the time of its operations, none of it exposed", "[replay]") {
   const StepTime time = time_of("zero3", 1).time;
   CHECK(time.comm_seconds == 0);
   CHECK(time.seconds == Approx(time.compute_seconds));
   CHECK(time.exposed_seconds == Approx(0).margin(1e-12));
 }
 
-TEST_CASE("operations of a lane do not overlap, and begin after what they wait for", "[forecast]") {
+TEST_CASE("operations of a lane do not overlap, and begin after what they wait for", "[replay]") {
   const std::string strategy = GENERATE("ddp", "zero1", "zero3");
   const auto [plan, time] = time_of(strategy, 4);
   std::array<double, kLaneCount> lane_free{};
@@ -42,7 +42,7 @@ TEST_CASE("operations of a lane do not overlap, and begin after what they wait f
   }
 }
 
-TEST_CASE("offload takes the time of its bytes, and is exposed where it is slow", "[forecast]") {
+TEST_CASE("offload takes the time of its bytes, and is exposed where it is slow", "[replay]") {
   const RunPlan plan = plan_run(
       small_run({"offload.optimizer=file", "offload.path=unused", "offload.step_tile=2048"}), 1);
   const StepTime slow = time_step(plan, {}, at_speed(kSpeed), {}, {.file_bytes_per_s = 1e6});
@@ -54,7 +54,7 @@ TEST_CASE("offload takes the time of its bytes, and is exposed where it is slow"
   CHECK(slow.compute_seconds == Approx(fast.compute_seconds));
 }
 
-TEST_CASE("the arithmetic of a step is the architecture's count", "[forecast]") {
+TEST_CASE("the arithmetic of a step is the architecture's count", "[replay]") {
   const RunPlan plan = plan_run(small_run({"train.grad_accum=2"}), 1);
   double flops = 0;
   for (const Op& op : plan.step.program.ops) flops += flops_of(plan, op);
@@ -63,7 +63,7 @@ TEST_CASE("the arithmetic of a step is the architecture's count", "[forecast]") 
         Approx(plan.architecture.train_flops_per_token(plan.shape.positions)).epsilon(0.001));
 }
 
-TEST_CASE("recomputation costs a block's forward without its last product", "[forecast]") {
+TEST_CASE("recomputation costs a block's forward without its last product", "[replay]") {
   const std::string recompute = GENERATE("selective", "full");
   const RunPlan plan = plan_run(small_run({"model.layers=3", "train.recompute=" + recompute}), 1);
   const double c = plan.architecture.config.hidden;
@@ -80,7 +80,7 @@ TEST_CASE("recomputation costs a block's forward without its last product", "[fo
   CHECK(found == 2 * plan.shape.grad_accum);
 }
 
-TEST_CASE("communication that a slow machine hides is exposed on a fast one", "[forecast]") {
+TEST_CASE("communication that a slow machine hides is exposed on a fast one", "[replay]") {
   const StepTime slow = time_of("zero3", 4, {.flops = 1e7, .bytes_per_s = 1e7}).time;
   const StepTime fast = time_of("zero3", 4, {.flops = 1e15, .bytes_per_s = 1e15}).time;
   CHECK(slow.exposed_seconds < 0.1 * slow.seconds);
@@ -91,7 +91,7 @@ TEST_CASE("communication that a slow machine hides is exposed on a fast one", "[
 // As if every operation of the compute lane took a millisecond.
 double one_millisecond(const RunPlan&, const Op&) { return 1e-3; }
 
-TEST_CASE("lanes that share too few cores take turns", "[forecast]") {
+TEST_CASE("lanes that share too few cores take turns", "[replay]") {
   const RunPlan plan = plan_run(small_run({"parallel.strategy=zero3"}), 4);
   auto traffic = traffic_of(plan.step.program, network_of("shm", 4));
   for (OpTraffic& op : traffic) op.plan.predicted_seconds = 1e-3;
@@ -104,7 +104,7 @@ TEST_CASE("lanes that share too few cores take turns", "[forecast]") {
 }
 
 TEST_CASE("measured operations predict the step that they were measured in, and others by bytes",
-          "[forecast]") {
+          "[replay]") {
   const RunPlan plan = plan_run(small_run({"train.grad_accum=2"}), 1);
   std::vector<double> seconds(plan.step.program.ops.size());
   for (size_t id = 0; id < seconds.size(); ++id)

@@ -37,7 +37,7 @@ std::vector<Sent> predicted(const RunConfig& config, const Network& network) {
   return sent;
 }
 
-TEST_CASE("every rank of every strategy sends the bytes that are predicted", "[forecast]") {
+TEST_CASE("every rank of every strategy sends the bytes that are predicted", "[replay]") {
   const auto strategy = GENERATE(from_range(all_strategies()));
   const int world_size = GENERATE(2, 3, 4, 5, 6, 7, 8, 9);
   const bool accumulates = GENERATE(false, true);
@@ -51,7 +51,7 @@ TEST_CASE("every rank of every strategy sends the bytes that are predicted", "[f
         predicted(config, network_of("inproc", world_size)));
 }
 
-TEST_CASE("bytes are predicted over shared memory and TCP, and between hosts", "[forecast]") {
+TEST_CASE("bytes are predicted over shared memory and TCP, and between hosts", "[replay]") {
   const std::string transport = GENERATE("shm", "tcp", "shm+tcp");
   const int world_size = GENERATE(3, 4, 5, 6);
   const std::string strategy = GENERATE("ddp", "zero1", "zero3", "hybrid_shard");
@@ -65,7 +65,7 @@ TEST_CASE("bytes are predicted over shared memory and TCP, and between hosts", "
   CHECK(sent_in_a_step(config, transport, world_size) == predicted(config, network));
 }
 
-TEST_CASE("what every strategy sends between two hosts is predicted", "[forecast]") {
+TEST_CASE("what every strategy sends between two hosts is predicted", "[replay]") {
   const auto strategy = GENERATE(from_range(all_strategies()));
   const int world_size = GENERATE(3, 4, 6);
   CAPTURE(strategy, world_size);
@@ -80,7 +80,7 @@ TEST_CASE("what every strategy sends between two hosts is predicted", "[forecast
   CHECK(between > 0);
 }
 
-TEST_CASE("groups with replicas send the bytes that are predicted", "[forecast]") {
+TEST_CASE("groups with replicas send the bytes that are predicted", "[replay]") {
   const std::string transport = GENERATE("inproc", "tcp", "shm+tcp");
   const std::string strategy = GENERATE("zero2", "hybrid_shard", "hybrid_shard_zero2");
   const std::string over = GENERATE("false", "true");
@@ -92,7 +92,7 @@ TEST_CASE("groups with replicas send the bytes that are predicted", "[forecast]"
   CHECK(sent_in_a_step(config, transport, 6) == predicted(config, network));
 }
 
-TEST_CASE("what is kept is not sent again, as predicted", "[forecast]") {
+TEST_CASE("what is kept is not sent again, as predicted", "[replay]") {
   const std::string keeping = GENERATE(from_range(kKeepings));
   const std::string strategy = GENERATE("zero3", "shard_grad_op", "hybrid_shard");
   CAPTURE(keeping, strategy);
@@ -111,7 +111,7 @@ TEST_CASE("what is kept is not sent again, as predicted", "[forecast]") {
   CHECK((sent().first < all.first) == saves);
 }
 
-TEST_CASE("what optimizers gather that see whole tensors is predicted", "[forecast]") {
+TEST_CASE("what optimizers gather that see whole tensors is predicted", "[replay]") {
   const std::string optimizer(GENERATE(from_range(optimizers())).name);
   const std::string strategy = GENERATE("ddp", "zero1", "zero3", "hybrid_shard");
   const std::string over = GENERATE("false", "true");
@@ -123,7 +123,7 @@ TEST_CASE("what optimizers gather that see whole tensors is predicted", "[foreca
   CHECK(sent_in_a_step(config, "inproc", 6) == predicted(config, network_of("inproc", 6)));
 }
 
-TEST_CASE("large buffers are predicted too, whatever algorithm they take", "[forecast]") {
+TEST_CASE("large buffers are predicted too, whatever algorithm they take", "[replay]") {
   const std::string transport = GENERATE("inproc", "shm");
   const std::string strategy = GENERATE("ddp", "zero2", "zero3");
   const int world_size = GENERATE(2, 3, 5);
@@ -134,7 +134,7 @@ TEST_CASE("large buffers are predicted too, whatever algorithm they take", "[for
         predicted(config, network_of(transport, world_size)));
 }
 
-TEST_CASE("one rank sends nothing", "[forecast]") {
+TEST_CASE("one rank sends nothing", "[replay]") {
   const RunConfig config = small_run({"parallel.strategy=zero3"});
   CHECK(predicted(config, network_of("shm", 1)) == std::vector<Sent>{{0, 0}});
 }

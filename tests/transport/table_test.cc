@@ -1,10 +1,8 @@
 #include "lib/transport/table.h"
 
-#include <set>
 #include <string>
 #include <vector>
 
-#include "lib/config/settings.h"
 #include "tests/catch.h"
 #include "tests/transport/worlds.h"
 
@@ -87,14 +85,4 @@ TEST_CASE("the name of a transport tells what joins a pair of ranks", "[table]")
   CHECK(transport_of_pair("shm+tcp", false) == "tcp");
   CHECK(transport_of_pair("tcp", true) == "tcp");
   CHECK(transports_for_all_hosts() == std::vector<std::string>{"auto", "tcp"});
-}
-
-TEST_CASE("comm.transport takes auto and the names of the table", "[table]") {
-  const Setting* setting = find_setting("comm", "transport");
-  REQUIRE(setting != nullptr);
-  const auto& words = setting->check.words;
-  const std::set<std::string_view> taken(words.begin(), words.begin() + setting->check.word_count);
-  std::set<std::string_view> known{"auto"};
-  for (const TransportRow& row : transport_rows()) known.insert(row.name);
-  CHECK(taken == known);
 }

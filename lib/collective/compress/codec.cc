@@ -8,12 +8,9 @@ namespace {
 
 // Half a unit in the last place; for the blocks half a step, whose scale may be rounded up by 2^-7.
 constexpr std::array kCodecs = {
-    Codec{"bf16", "bfloat16: half the bytes", WireFormat::kBF16, 0x1p-8},
-    Codec{"f16", "half precision: half the bytes; above 65504 infinite", WireFormat::kF16, 0x1p-11},
-    Codec{"int8", "8-bit integers in blocks of 128 with a scale: a quarter of the bytes",
-          WireFormat::kInt8, 0.504 / 127},
-    Codec{"int4", "4-bit integers in blocks of 128 with a scale: an eighth of the bytes",
-          WireFormat::kInt4, 0.504 / 7},
+#define GXP_CODEC(name, ...) Codec{#name, __VA_ARGS__},
+#include "lib/config/codecs.inc"
+#undef GXP_CODEC
 };
 
 }  // namespace

@@ -82,10 +82,9 @@ std::unique_ptr<Engine> make_nccl(const EngineContext& /*context*/) { return nul
 #endif
 
 constexpr std::array kEngines{
-    EngineRow{"native", "gxp's own algorithms", false, probe_native, make_native},
-    EngineRow{"mpi", "MPI's collectives, among ranks that mpirun has started", true, probe_mpi,
-              make_mpi},
-    EngineRow{"nccl", "NVIDIA's NCCL, among ranks with a GPU each", false, probe_nccl, make_nccl},
+#define GXP_ENGINE(name, ...) EngineRow{#name, __VA_ARGS__},
+#include "lib/config/engines.inc"
+#undef GXP_ENGINE
 };
 
 const EngineRow& find_row(const std::string& name) {

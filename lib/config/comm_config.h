@@ -1,0 +1,107 @@
+// What a user can set about what joins the ranks: the section [comm] of run_config.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/schema.h"
+
+namespace gxp {
+
+// What comm.transport, comm.engine and comm.codec may be: "auto" or "none", then the rows of
+// transports.inc, engines.inc and codecs.inc, of which lib/transport and lib/collective make their
+// tables.
+std::vector<std::string_view> transport_names();
+std::vector<std::string_view> engine_names();
+std::vector<std::string_view> codec_names();
+
+struct CommConfig {
+  std::string transport = "auto";
+  std::string engine = "auto";
+  std::string algorithm = "auto";
+  int channels = 0;
+  uint64_t segment_bytes = 0;
+  std::string profile;
+  std::string topology;
+  std::string codec = "none";
+  int streams = 0;
+  uint64_t socket_buffer_bytes = 0;
+  std::string interface;
+  std::string protect = "authenticate";
+  bool kernel_copies = true;
+  std::string flight_recorder;
+  double timeout_s = 60;  // a collective that waits longer fails and names who is late
+
+  using S = CommConfig;
+  static void schema(auto& field) {
+    field.section("comm", "Bytes between ranks.");
+    declare_collectives(field);
+    declare_links(field);
+    declare_failures(field);
+  }
+
+  static void declare_collectives(auto& field) {
+    field("transport", &S::transport, "How ranks reach each other; auto: the fastest, per peer.",
+          one_of(transport_names()));
+    field("engine", &S::engine,
+          "Who runs the collectives: gxp itself, which is auto; MPI among ranks that mpirun has "
+          "started, in builds with it; NCCL among ranks with a GPU each, in builds with CUDA.",
+          one_of(engine_names()));
+    field("algorithm", &S::algorithm,
+          "Algorithm of those operations that have one of this name; auto: the one predicted to "
+          "be fastest. direct, between ranks that share memory, goes by the fastest of three "
+          "ways: copied, kernel, tiles; these names ask for one of them.");
+    field("channels", &S::channels,
+          "Parallel rings of the algorithms that have them, ring and hierarchical; 0: as many as "
+          "are predicted to be fastest.",
+          between(0, 64));
+    field("segment_bytes", &S::segment_bytes,
+          "Bytes of one step of the pipeline; 0: chosen by the cost model.", between(0, 1u << 30));
+    field("profile", &S::profile,
+          "TOML file with the measured constants of the cost model, on rank 0's host; \"\": the "
+          "one that allreduce-test --calibrate writes, if it has; builtin: those built in.");
+    field("topology", &S::topology,
+          "Whose plan (gxp topo plan) says along which rings ranks send and in which groups the "
+          "hierarchical algorithms see them: a file, a name or live, as gxp topo --from takes "
+          "them, looked at on rank 0's host. The k-th rank of a host has the GPU of local rank k; "
+          "\"\": rings by rank, groups by host.");
+    field("codec", &S::codec,
+          "How sums and averages of floats travel between hosts in allreduce-test: as they are, "
+          "or with fewer bits, at the price of precision. Within a host nothing is encoded; train "
+          "has no codecs.",
+          one_of(codec_names()));
+  }
+
+  static void declare_links(auto& field) {
+    field("streams", &S::streams, "tcp: connections to each peer; 0: a short probe decides.",
+          between(0, 64));
+    field("socket_buffer_bytes", &S::socket_buffer_bytes,
+          "tcp: send and receive buffer of each connection; 0: a short probe decides.",
+          between(0, 1u << 30));
+    field("interface", &S::interface,
+          "tcp: where this host is reached, as NCCL_SOCKET_IFNAME names interfaces: prefixes, or "
+          "=eth0 for one; may differ between hosts; \"\": the one that leads to rank 0.");
+    field("protect", &S::protect,
+          "tcp: what keeps others from changing (authenticate) or reading (encrypt) what ranks "
+          "send each other, at the price of CPU time; none: a network that is trusted.",
+          one_of("none", "authenticate", "encrypt"));
+    field("kernel_copies", &S::kernel_copies,
+          "shm: let the kernel copy between the ranks' ordinary buffers, where it can and is "
+          "measured to be faster. Where ptrace is restricted, each rank permits the processes "
+          "that its parent started to reach its memory.");
+  }
+
+  static void declare_failures(auto& field) {
+    field("flight_recorder", &S::flight_recorder,
+          "Directory of the files rank-N.flight, in which each rank's last operations can be read "
+          "also after it was killed; best in memory, as in /dev/shm; \"\": they are kept in the "
+          "processes only. May differ between hosts.");
+    field("timeout_s", &S::timeout_s,
+          "Seconds after which a collective fails and names the rank that is late.",
+          between(0.001, 1e6));
+  }
+};
+
+}  // namespace gxp

@@ -1,0 +1,106 @@
+#include "lib/config/strategy.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "lib/base/error.h"
+#include "lib/base/find_row.h"
+#include "lib/config/parallel_config.h"
+
+namespace gxp {
+namespace {
+
+constexpr std::array kStrategies = {
+    Strategy{.name = "ddp",
+             .summary = "every rank holds all parameters, gradients and optimizer state"},
+    Strategy{.name = "zero1",
+             .summary = "optimizer state is sharded; gradients are reduce-scattered, updated "
+                        "parameters gathered",
+             .shard_optimizer = true},
+    Strategy{.name = "zero2",
+             .summary = "as zero1, and gradients are sharded",
+             .shard_optimizer = true,
+             .shard_gradients = true},
+    Strategy{.name = "zero3",
+             .summary =
+                 "as zero2, and parameters are sharded, which are gathered unit by unit, for "
+                 "forward and for backward",
+             .shard_optimizer = true,
+             .shard_gradients = true,
+             .shard_parameters = true,
+             .reshard_after_forward = true},
+    Strategy{.name = "full_shard",
+             .summary = "FSDP's name for zero3",
+             .shard_optimizer = true,
+             .shard_gradients = true,
+             .shard_parameters = true,
+             .reshard_after_forward = true},
+    Strategy{.name = "shard_grad_op",
+             .summary = "as zero3, but parameters are gathered for forward and backward at once",
+             .shard_optimizer = true,
+             .shard_gradients = true,
+             .shard_parameters = true},
+    Strategy{.name = "no_shard", .summary = "FSDP's name for ddp"},
+    Strategy{.name = "hybrid_shard",
+             .summary = "full_shard within each group of shard_size ranks, and a copy in every "
+                        "group",
+             .shard_optimizer = true,
+             .shard_gradients = true,
+             .shard_parameters = true,
+             .reshard_after_forward = true,
+             .hybrid = true},
+    Strategy{.name = "hybrid_shard_zero2",
+             .summary = "likewise shard_grad_op",
+             .shard_optimizer = true,
+             .shard_gradients = true,
+             .shard_parameters = true,
+             .hybrid = true},
+    Strategy{.name = "zero3_hpz",
+             .summary = "ZeRO++'s hpZ: zero3 with a copy of the parameters in each group of "
+                        "shard_size ranks; all ranks share gradients and optimizer state",
+             .shard_optimizer = true,
+             .shard_gradients = true,
+             .shard_parameters = true,
+             .reshard_after_forward = true,
+             .hybrid = true,
+             .optimizer_over_replicas = true},
+};
+
+}  // namespace
+
+std::span<const Strategy> strategies() { return kStrategies; }
+
+const Strategy& find_strategy(std::string_view name) {
+  const auto found = std::ranges::find(kStrategies, name, &Strategy::name);
+  if (found == kStrategies.end())
+    fail(ErrorKind::kConfig, "parallel.strategy: '{}' is unknown", name);
+  return *found;
+}
+
+std::optional<int> stage_of(std::string_view strategy) {
+  const auto found = std::ranges::find(kStrategies, strategy, &Strategy::name);
+  if (found == kStrategies.end()) return std::nullopt;
+  return found->shard_optimizer + found->shard_gradients +
+         (found->shard_parameters && found->reshard_after_forward);
+}
+
+std::vector<std::string_view> strategy_names() { return row_names(kStrategies); }
+
+std::string_view strategies_in_words() {
+  static const std::string kWords = [] {
+    std::vector<std::string> rows;
+    for (const Strategy& strategy : kStrategies)
+      rows.push_back(fmt::format("{}: {}", strategy.name, strategy.summary));
+    return fmt::format(
+        "{}. All train to the same bits (hybrids: where shard_size is a power of "
+        "two).",
+        fmt::join(rows, ". "));
+  }();
+  return kWords;
+}
+
+}  // namespace gxp
