@@ -9,7 +9,6 @@
 #include "cmd/documents.h"
 #include "cmd/exit_codes.h"
 #include "cmd/manual.h"
-#include "lib/base/ending.h"
 #include "lib/base/error.h"
 #include "lib/base/text/near_match.h"
 

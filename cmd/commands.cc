@@ -15,14 +15,13 @@ namespace {
 
 constexpr std::array kTable = {
     Command{"train", "Train a GPT-2 or Llama style model on one rank or many", define_train},
-    Command{"allreduce-test", "Run, check and time collectives among ranks", define_allreduce_test},
     Command{"convert-ckpt", "Convert, inspect and verify checkpoints", define_convert_ckpt},
-    Command{"memcalc", "Memory per GPU of a model's states or of a run, before there is one",
-            define_memcalc},
+    Command{"memcalc", "Predict a model's or a run's memory per GPU", define_memcalc},
     Command{"shard-plan",
-            "Who owns which parameter in a run, what moves when, and how long it takes",
+            "Predict which rank owns what, what ranks send, and how long a step takes",
             define_shard_plan},
-    Command{"topo", "See, check and plan over the hardware graph: GPUs, NICs, NUMA, PCIe, NVLink",
+    Command{"allreduce-test", "Run, check and time collectives among ranks", define_allreduce_test},
+    Command{"topo", "Show and check the hardware topology, and plan rings and trees over it",
             define_topo},
 };
 

@@ -108,21 +108,20 @@ int run(const ConvertOptions& options) {
 std::function<int()> define_convert_ckpt(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();  // kept alive by the returned action
   app.add_option("SRC", options->source,
-                 "Checkpoint; of a run's checkpoint directory, the newest complete step")
+                 "Checkpoint to read; for a run's checkpoint directory, its newest complete step")
       ->required();
   app.add_option("OUT", options->target,
-                 "What to write: a directory, or for safetensors one file NAME.safetensors");
+                 "Path to write: a directory, or for safetensors one file NAME.safetensors");
   app.add_option("--to", options->to, "Format of OUT")
       ->type_name(fmt::format("{}", fmt::join(format_names(), "|")));
   app.add_option("--shard-size", options->shard_size,
-                 "Largest file of a directory of safetensors (5GB, 512MiB)")
+                 "Size limit of each file in a directory of safetensors (5GB, 512MiB)")
       ->type_name("BYTES")
       ->capture_default_str();
   app.add_flag("--inspect", options->inspect, "List the tensors of SRC");
   app.add_flag("--hash", options->hash, "With --inspect: the SHA-256 of each tensor's bytes");
-  app.add_flag(
-      "--verify", options->verify,
-      "Compare all contents of SRC with the hashes that were recorded when it was written");
+  app.add_flag("--verify", options->verify,
+               "Compare all contents of SRC with the hashes recorded when it was written");
   app.add_flag("--force", options->force, "Replace OUT if it is a checkpoint");
   add_format_option(app, options->format);
   return [options] { return run(*options); };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <filesystem>
 
@@ -32,13 +31,6 @@ std::string page_head(const std::string& name, int section, const std::string& s
                      to_roff(name), to_roff(summary));
 }
 
-// A generated part that the page of one command has beside those of all.
-struct OwnPart {
-  std::string_view command, part;
-  std::string (*write)();
-};
-constexpr std::array kOwnParts = {OwnPart{"topo", "sources", topology_sources_manual}};
-
 Document command_page(const CLI::App& command) {
   const std::string page = "gxp-" + command.get_name();
   const std::string summary = command.get_description();
@@ -46,10 +38,9 @@ Document command_page(const CLI::App& command) {
   std::vector<std::pair<std::string, std::string>> parts = {
       {"options", options_manual(command) + actions_manual(command)},
       {"exit codes", exit_codes_manual()}};
-  for (const OwnPart& row : kOwnParts) {
-    if (row.command != command.get_name()) continue;
-    own += empty_part(std::string(row.part));
-    parts.emplace_back(row.part, row.write());
+  if (command.get_name() == "topo") {
+    own = empty_part("sources");
+    parts.emplace_back("sources", topology_sources_manual());
   }
   return {"man/" + page + ".1",
           page_head(page, 1, summary) +

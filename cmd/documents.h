@@ -1,5 +1,5 @@
 // The files under man/ and completions/, and their generated parts. A man page is written by hand
-// but for what stands between
+// except for the parts between
 //   .\" begin NAME (generated)
 //   .\" end NAME (generated)
 // A file that has no such parts is generated as a whole.

@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/config/settings.h"
+#include "lib/job/join.h"
 
 namespace gxp {
 namespace {
@@ -42,10 +43,45 @@ std::string doc_of(const Setting& setting) {
   return doc;
 }
 
+// CLI::Range lets nan pass, and a clock cannot count 1e10 s.
+std::string seconds_to_wait(const std::string& text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && seconds >= 0.001 && seconds <= 1e6 ? "" : "must be from 0.001 to 1000000 seconds";
+}
+
 }  // namespace
 
 void add_format_option(CLI::App& app, Format& format) {
   add_choice_option(app, "--format", format, kFormatNames, "How results are written to stdout");
+}
+
+void add_launch_options(CLI::App& app, LaunchRequest& request) {
+  constexpr const char* kGroup = "Starting ranks";
+  app.add_option("--nproc", request.nproc, "Ranks to start on this host")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
+  app.add_option("--nnodes", request.nnodes, "Hosts that run this same command")
+      ->check(CLI::Range(1, 65536))
+      ->group(kGroup)
+      ->type_name("N");
+  app.add_option("--node-rank", request.node_rank, "This host's number among them, from 0")
+      ->check(CLI::NonNegativeNumber)
+      ->group(kGroup)
+      ->type_name("N");
+  app.add_option("--master", request.master, "Address at which rank 0, on the first host, listens")
+      ->group(kGroup)
+      ->type_name("HOST:PORT");
+  app.add_flag("--no-bind", request.no_bind,
+               "Let the system move ranks between CPUs; by default each rank is bound to its share "
+               "of them, if each rank can have one or equally many ranks can share each")
+      ->group(kGroup);
+  app.add_option("--join-timeout", request.join_timeout_s,
+                 "Seconds to wait until all ranks have joined (60)")
+      ->check(seconds_to_wait)
+      ->group(kGroup)
+      ->type_name("SECONDS");
 }
 
 void add_comm_options(CLI::App& app, std::vector<std::string>& sets) {
@@ -55,6 +91,7 @@ void add_comm_options(CLI::App& app, std::vector<std::string>& sets) {
       sets.push_back(name + "=" + value);
     };
     app.add_option_function<std::string>(option_of(setting), add, doc_of(setting))
+        ->group("Settings of [comm], see gxp.toml(5)")
         ->type_name(type_name_of(setting));
   }
 }
@@ -87,7 +124,7 @@ void add_size_option(CLI::App& app, const char* names, size_t& bytes,
 }
 
 void add_set_option(CLI::App& app, std::vector<std::string>& sets) {
-  app.add_option("--set", sets, "Overrides a setting of the run file; may be given often")
+  app.add_option("--set", sets, "Override a setting of the run file; may be repeated")
       ->type_name("SECTION.KEY=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

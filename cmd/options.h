@@ -16,8 +16,13 @@ class App;
 
 namespace gxp {
 
+struct LaunchRequest;
+
 // --format text|csv|json
 void add_format_option(CLI::App& app, Format& format);
+
+// --nproc --nnodes --node-rank --master --no-bind --join-timeout: how a command's ranks start.
+void add_launch_options(CLI::App& app, LaunchRequest& request);
 
 // --transport, --algorithm, ...: an option for each setting of [comm]; each adds "comm.KEY=VALUE"
 // to `sets`, for load_comm_config().

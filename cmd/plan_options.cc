@@ -25,29 +25,29 @@ constexpr std::array<std::string_view, 11> kPlanOptionNames = {"--shard",
 }  // namespace
 
 void add_plan_options(CLI::App& app, TrainPlan& plan, std::string& software) {
-  app.add_option("--software", software, "With a MODEL: what trains it")
+  app.add_option("--software", software, "With a MODEL: the software that trains it")
       ->type_name(names_of(softwares()))
       ->capture_default_str();
   add_number_option(app, "--micro-batch", plan.micro_batch, 1, 1 << 16,
                     "With a MODEL: sequences of a micro-batch (1)");
   add_number_option(app, "--accumulate", plan.accumulation, 1, 1 << 20,
-                    "With a MODEL: micro-batches of a step");
+                    "With a MODEL: micro-batches of one step");
   add_number_option(app, "--shard", plan.shard, 1, kMostGpus,
-                    "Hybrid sharding: data-parallel ranks that share one copy (all)");
+                    "Hybrid sharding: data-parallel ranks of one shard group (all)");
   add_number_option(app, "--tensor-parallel", plan.tensor, 1, 1 << 10,
                     "With a MODEL: GPUs that share each layer (1)");
   add_number_option(app, "--pipeline-parallel", plan.pipeline, 1, 1 << 10,
                     "With a MODEL: stages that the layers are cut into (1)");
   add_number_option(app, "--interleave", plan.interleave, 1, 1 << 10,
-                    "With a MODEL: pieces of the model on each stage (1)");
+                    "With a MODEL: parts of the model on each stage (1)");
   app.add_flag("--no-sequence-parallel{false}", plan.sequence_parallel,
                "With a MODEL: tensor parallelism leaves norms and residuals whole");
   add_number_option(app, "--context-parallel", plan.context, 1, 1 << 10,
                     "With a MODEL: GPUs that share each sequence (1)");
   add_choice_option(app, "--recompute", plan.recompute, kRecomputeNames,
-                    "With a MODEL: activations that are computed again");
+                    "With a MODEL: activations that are recomputed");
   add_choice_option(app, "--offload", plan.offload, kOffloadNames,
-                    "With a MODEL: states that lie in main memory");
+                    "With a MODEL: states in host memory");
 }
 
 std::span<const std::string_view> plan_option_names() { return kPlanOptionNames; }

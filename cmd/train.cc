@@ -9,7 +9,6 @@
 
 #include "cmd/command.h"
 #include "cmd/exit_codes.h"
-#include "cmd/launch_options.h"
 #include "cmd/memory_limit.h"
 #include "cmd/options.h"
 #include "cmd/run_network.h"
@@ -107,25 +106,25 @@ std::function<int()> define_train(CLI::App& app) {
   app.add_option("config", options->config_path, "TOML file of the run; see gxp.toml(5)")
       ->required();
   add_set_option(app, options->sets);
+  app.add_flag("--print-config", options->print_config,
+               "Print every setting with its origin, and exit");
   add_launch_options(app, options->launch);
   app.add_flag("--resume", options->run.resume,
                "Continue from the newest checkpoint in checkpoint.dir");
   app.add_flag("--overwrite", options->run.overwrite,
-               "Replace the checkpoints and metrics that an earlier run has left there");
+               "Replace the checkpoints and metrics of an earlier run");
   app.add_option("--metrics", options->run.metrics_path,
-                 "Write metrics.jsonl's lines to this file too")
+                 "Also write the metrics of each step to this file")
       ->type_name("FILE");
   app.add_option("--generate", options->run.generate, "Tokens of text to generate at the end")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
-  app.add_option("--prompt", options->run.prompt, "Text that the generated text continues")
+  app.add_option("--prompt", options->run.prompt, "Text that --generate continues")
       ->type_name("TEXT");
   app.add_option("--temperature", options->run.temperature,
-                 "Of the generated text; lower is safer; 0.8")
+                 "Sampling temperature of the generated text; lower is more predictable (0.8)")
       ->check(CLI::PositiveNumber)
       ->type_name("T");
-  app.add_flag("--print-config", options->print_config,
-               "Print every setting with its origin, and end");
   add_format_option(app, options->format);
   return [options] { return run(*options); };
 }

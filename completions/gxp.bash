@@ -7,10 +7,10 @@ _gxp() {
     "topo show" | "topo matrix" | "topo path" | "topo diff" | "topo fix" | "topo doctor" | "topo plan" | "topo lint") command+=" ${COMP_WORDS[2]}" ;;
   esac
   case $command in
-    "") words="train allreduce-test convert-ckpt memcalc shard-plan topo help -h --help --version" ;;
-    help) words="train allreduce-test convert-ckpt memcalc shard-plan topo help" ;;
+    "") words="train convert-ckpt memcalc shard-plan allreduce-test topo help -h --help --version" ;;
+    help) words="train convert-ckpt memcalc shard-plan allreduce-test topo help" ;;
     train)
-      words="-h --help --set --nproc --nnodes --node-rank --master --no-bind --join-timeout --resume --overwrite --metrics --generate --prompt --temperature --print-config --format"
+      words="-h --help --set --print-config --nproc --nnodes --node-rank --master --no-bind --join-timeout --resume --overwrite --metrics --generate --prompt --temperature --format"
       case $previous in
         --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.matmul= train.rounding= train.grad_accum_dtype= train.recompute= train.recompute_units= train.frozen= train.seed= train.deterministic= train.device= train.threads= train.device_memory_bytes= train.gemm_cache= train.cuda_graphs= train.attention= train.logits_rows= train.log_every= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.wrap= parallel.wrap_min_params= parallel.wrap_units= parallel.forward_prefetch= parallel.backward_prefetch= parallel.prefetch_wraps= parallel.prefetch_params= parallel.max_live_params= parallel.persist_params= parallel.reuse_params= parallel.hold_parameters= parallel.bucket_bytes= parallel.reduce_dtype= parallel.hold_gradients= offload.optimizer= offload.parameters= offload.ratio= offload.step_tile= offload.path= offload.io= checkpoint.dir= checkpoint.every= checkpoint.keep= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.topology= comm.codec= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.protect= comm.kernel_copies= comm.flight_recorder= comm.timeout_s=" ;;
         --nproc) words="" ;;
@@ -22,62 +22,6 @@ _gxp() {
         --generate) words="" ;;
         --prompt) words="" ;;
         --temperature) words="" ;;
-        --format) words="text csv json" ;;
-      esac ;;
-    allreduce-test)
-      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --streams --socket-buffer-bytes --interface --protect --kernel-copies --flight-recorder -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --rank-order --channel-order --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
-      case $previous in
-        --op) words="all_reduce all_gather reduce_scatter broadcast reduce gather scatter alltoall sendrecv barrier all" ;;
-        -o | --redop) words="sum prod min max avg mulsum band bor bxor land lor lxor all" ;;
-        -d | --datatype) words="double float half bfloat16 int64 int32 int8 uint8 all" ;;
-        -r | --root) words="RANK all" ;;
-        -b | --minbytes) words="" ;;
-        -e | --maxbytes) words="" ;;
-        -i | --stepbytes) words="" ;;
-        -f | --stepfactor) words="" ;;
-        -n | --iters) words="" ;;
-        -w | --warmup_iters) words="" ;;
-        -m | --agg_iters) words="" ;;
-        -N | --run_cycles) words="" ;;
-        -c | --check) words="" ;;
-        -z | --blocking) words="1 2 3" ;;
-        --memory) words="communicator ordinary" ;;
-        -u | --unalign) words="" ;;
-        --transport) words="auto shm tcp" ;;
-        --engine) words="auto native mpi nccl" ;;
-        --algorithm) words="" ;;
-        --channels) words="" ;;
-        --segment-bytes) words="" ;;
-        --profile) words="" ;;
-        --topology) words="" ;;
-        --codec) words="none bf16 f16 int8 int4" ;;
-        --streams) words="" ;;
-        --socket-buffer-bytes) words="" ;;
-        --interface) words="" ;;
-        --protect) words="none authenticate encrypt" ;;
-        --kernel-copies) words="true false" ;;
-        --flight-recorder) words="" ;;
-        -T | --timeout) words="" ;;
-        --nproc) words="" ;;
-        --nnodes) words="" ;;
-        --node-rank) words="" ;;
-        --master) words="" ;;
-        --join-timeout) words="" ;;
-        --svg) words="" ;;
-        --calibrate) words="" ;;
-        --simulate) words="" ;;
-        --ranks) words="" ;;
-        --rank-order) words="given planned" ;;
-        --channel-order) words="given planned" ;;
-        --trace) words="" ;;
-        --show-record) words="" ;;
-        --min-bw) words="" ;;
-        --baseline) words="" ;;
-        --tolerance) words="" ;;
-        -a | --average) words="0 1 2 3:INT in [0 - 3]" ;;
-        -I | --per_iter_timing) words="0 1" ;;
-        -S | --report_timestamps) words="0 1" ;;
-        -J | --output_file) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
     convert-ckpt)
@@ -145,6 +89,62 @@ _gxp() {
         --recompute) words="none selective full" ;;
         --offload) words="none optimizer all" ;;
         --limit) words="" ;;
+        --format) words="text csv json" ;;
+      esac ;;
+    allreduce-test)
+      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --streams --socket-buffer-bytes --interface --protect --kernel-copies --flight-recorder -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --rank-order --channel-order --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
+      case $previous in
+        --op) words="all_reduce all_gather reduce_scatter broadcast reduce gather scatter alltoall sendrecv barrier all" ;;
+        -o | --redop) words="sum prod min max avg mulsum band bor bxor land lor lxor all" ;;
+        -d | --datatype) words="double float half bfloat16 int64 int32 int8 uint8 all" ;;
+        -r | --root) words="RANK all" ;;
+        -b | --minbytes) words="" ;;
+        -e | --maxbytes) words="" ;;
+        -i | --stepbytes) words="" ;;
+        -f | --stepfactor) words="" ;;
+        -n | --iters) words="" ;;
+        -w | --warmup_iters) words="" ;;
+        -m | --agg_iters) words="" ;;
+        -N | --run_cycles) words="" ;;
+        -c | --check) words="" ;;
+        -z | --blocking) words="1 2 3" ;;
+        --memory) words="communicator ordinary" ;;
+        -u | --unalign) words="" ;;
+        --transport) words="auto shm tcp" ;;
+        --engine) words="auto native mpi nccl" ;;
+        --algorithm) words="" ;;
+        --channels) words="" ;;
+        --segment-bytes) words="" ;;
+        --profile) words="" ;;
+        --topology) words="" ;;
+        --codec) words="none bf16 f16 int8 int4" ;;
+        --streams) words="" ;;
+        --socket-buffer-bytes) words="" ;;
+        --interface) words="" ;;
+        --protect) words="none authenticate encrypt" ;;
+        --kernel-copies) words="true false" ;;
+        --flight-recorder) words="" ;;
+        -T | --timeout) words="" ;;
+        --nproc) words="" ;;
+        --nnodes) words="" ;;
+        --node-rank) words="" ;;
+        --master) words="" ;;
+        --join-timeout) words="" ;;
+        --svg) words="" ;;
+        --calibrate) words="" ;;
+        --simulate) words="" ;;
+        --ranks) words="" ;;
+        --rank-order) words="given planned" ;;
+        --channel-order) words="given planned" ;;
+        --trace) words="" ;;
+        --show-record) words="" ;;
+        --min-bw) words="" ;;
+        --baseline) words="" ;;
+        --tolerance) words="" ;;
+        -a | --average) words="0 1 2 3:INT in [0 - 3]" ;;
+        -I | --per_iter_timing) words="0 1" ;;
+        -S | --report_timestamps) words="0 1" ;;
+        -J | --output_file) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
     topo | "topo show")

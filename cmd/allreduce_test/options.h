@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cmd/launch_options.h"
 #include "lib/colltest/pass_criteria.h"
 #include "lib/colltest/session.h"
+#include "lib/job/join.h"
 #include "lib/report/report.h"
 
 namespace gxp {

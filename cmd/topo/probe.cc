@@ -92,14 +92,14 @@ std::vector<MeasuredLink> measure_all(const TopoProbeOptions& options,
     return measured;
   }
   std::string before;
-  run_rank_over(transports_for_all_hosts(), options.launch, environment, job, *device,
-                [&](Communicator& communicator) {
-                  const std::string last = std::exchange(before, communicator.transport_name());
-                  if (last == before) return;
-                  measure(communicator,
-                          {.seconds = options.seconds, .only_within_hosts = !last.empty()},
-                          measured);
-                });
+  run_rank_on_transports(
+      transports_for_all_hosts(), options.launch, environment, job, *device,
+      [&](Communicator& communicator) {
+        const std::string last = std::exchange(before, communicator.transport_name());
+        if (last == before) return;
+        measure(communicator, {.seconds = options.seconds, .only_within_hosts = !last.empty()},
+                measured);
+      });
   return measured;
 }
 

@@ -5,8 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "cmd/launch_options.h"
 #include "lib/inspect/view/measured_links.h"
+#include "lib/job/join.h"
+
+namespace CLI {
+class App;
+}
 
 namespace gxp {
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -28,7 +29,6 @@ enum class ErrorKind {
 
 // Exit codes, in the order of the kinds: 1, 2, 2, 3, 4, 4, 5, 5, 70.
 int exit_code(ErrorKind kind);
-std::string_view to_string(ErrorKind kind);
 
 class Error : public std::runtime_error {
  public:
@@ -57,6 +57,15 @@ long check_sys(long result, std::string_view act);
 
 // The system's text for an errno value; callable from any thread.
 std::string system_text(int error_number);
+
+// How an exception that nothing has handled ends the program.
+struct Ending {
+  std::string line;  // for stderr: "gxp: error: ...\n", as visible() shows it
+  int code;          // exit code
+};
+
+// `cause` is not null.
+Ending ending_of(const std::exception_ptr& cause);
 
 [[noreturn]] void assertion_failed(const char* expression, const char* file, int line);
 

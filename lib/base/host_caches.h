@@ -1,4 +1,4 @@
-// The data caches of a core of this host, by which buffers are cut that shall stay in them.
+// The data caches of a core of this host. Buffers that should stay in a cache are cut to its size.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,9 @@ struct HostCaches {
   size_t l2_bytes = size_t{256} << 10;
 };
 
-// The caches of the first CPU, from the kernel's files in `directory`, else from the C library. What
-// neither tells stays as above; no current server has less. Cost: some 50 us; own_caches() once.
+// The caches of the first CPU, from the kernel's files in `directory`, else from the C library.
+// Sizes that neither has stay as above; no current server has less. Cost: some 50 us; own_caches()
+// pays it once.
 HostCaches read_caches(const std::string& directory = "/sys/devices/system/cpu/cpu0/cache");
 const HostCaches& own_caches();
 

@@ -1,4 +1,4 @@
-// Numbers for values that are compared alone: hosts by their names, sets by their first member.
+// Numbers for values of which only equality matters: hosts by name, sets by their first member.
 #pragma once
 
 #include <map>

@@ -147,8 +147,6 @@ void check_job(const JobSettings& settings, const Environment& environment) {
   communicator_options(settings, own_profile(settings, environment));
 }
 
-namespace {}  // namespace
-
 std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment,
                                 const CommConfig& comm) {
   const bool asked = request.nproc > 1 || request.nnodes > 1;
@@ -187,12 +185,13 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
   if (engine.joins_ranks) return run_joined_rank(request, environment, settings, device, work);
   if (identity_from(environment).world_size == 1 && engine.name == "native")
     return run_alone(environment, settings, device, work);
-  run_rank_over({settings.comm.transport}, request, environment, settings, device, work);
+  run_rank_on_transports({settings.comm.transport}, request, environment, settings, device, work);
 }
 
-void run_rank_over(const std::vector<std::string>& transports, const LaunchRequest& request,
-                   const Environment& environment, const JobSettings& settings, Device& device,
-                   const std::function<void(Communicator&)>& work) {
+void run_rank_on_transports(const std::vector<std::string>& transports,
+                            const LaunchRequest& request, const Environment& environment,
+                            const JobSettings& settings, Device& device,
+                            const std::function<void(Communicator&)>& work) {
   const EngineRow& engine = choose_engine(settings.comm);
   const RankIdentity identity = identity_from(environment);
   set_log_rank(identity.rank);

@@ -1,4 +1,4 @@
-// What every command that runs on ranks has in common: starting them, and joining them to a job.
+// How a command starts its ranks, and how these join their job.
 #pragma once
 
 #include <functional>
@@ -33,19 +33,19 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
 struct JobSettings {
   CommConfig comm;
   bool layout_invariant = true;     // of the collectives, see lib/collective/tune/selection.h
-  FlatConfiguration configuration;  // what all ranks must have been given alike
+  FlatConfiguration configuration;  // must be equal on all ranks
 };
 
 // kConfig: the algorithm's name.
 SelectionSettings selection_of(const JobSettings& settings);
 CommunicatorOptions communicator_options(const JobSettings& settings, Profile profile);
 
-// What can be wrong with a job's settings, before ranks are started: the same, and the profile's
-// file, kIo or kCorrupt.
+// Checks a job's settings before ranks are started. kConfig as communicator_options(); kIo and
+// kCorrupt: the profile's file.
 void check_job(const JobSettings& settings, const Environment& environment);
 
-// Joins this rank to its job and calls `work`. The profile is the one that rank 0 finds
-// (find_profile() of comm.profile), for all ranks, so that all choose alike. A failure of `work` or
+// Joins this rank to its job and calls `work`. All ranks use the profile that rank 0 finds
+// (find_profile() of comm.profile), so that all choose the same algorithms. A failure of `work` or
 // of another rank ends all ranks; the error thrown here then names the first cause.
 void run_rank(const LaunchRequest& request, const Environment& environment,
               const JobSettings& settings, Device& device,
@@ -53,8 +53,9 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
 
 // The same over each of these transports, one after the other, in place of comm.transport; over
 // several with the native engine. Precondition: several ranks, which the engine does not join.
-void run_rank_over(const std::vector<std::string>& transports, const LaunchRequest& request,
-                   const Environment& environment, const JobSettings& settings, Device& device,
-                   const std::function<void(Communicator&)>& work);
+void run_rank_on_transports(const std::vector<std::string>& transports,
+                            const LaunchRequest& request, const Environment& environment,
+                            const JobSettings& settings, Device& device,
+                            const std::function<void(Communicator&)>& work);
 
 }  // namespace gxp

@@ -64,7 +64,7 @@ struct Fact {
 
 struct Report {
   std::string schema;            // names the shape and its version: "gxp.memcalc/1"
-  std::vector<Fact> facts = {};  // stand beside the tables: {"step", ...}
+  std::vector<Fact> facts = {};  // in addition to the tables: {"step", ...}
   std::deque<Table> tables = {};
 
   // The reference stays valid while the report lives.

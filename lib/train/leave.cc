@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <string>
 
-#include "lib/base/ending.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 

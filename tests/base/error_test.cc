@@ -7,18 +7,16 @@
 namespace gxp {
 
 TEST_CASE("every kind of error has its documented exit code", "[base]") {
-  const auto [kind, code, name] =
-      GENERATE(table<ErrorKind, int, std::string>({{ErrorKind::kMismatch, 1, "mismatch"},
-                                                   {ErrorKind::kUsage, 2, "usage"},
-                                                   {ErrorKind::kConfig, 2, "config"},
-                                                   {ErrorKind::kUnavailable, 3, "unavailable"},
-                                                   {ErrorKind::kIo, 4, "io"},
-                                                   {ErrorKind::kCorrupt, 4, "corrupt"},
-                                                   {ErrorKind::kPeer, 5, "peer"},
-                                                   {ErrorKind::kDevice, 5, "device"},
-                                                   {ErrorKind::kInternal, 70, "internal"}}));
+  const auto [kind, code] = GENERATE(table<ErrorKind, int>({{ErrorKind::kMismatch, 1},
+                                                            {ErrorKind::kUsage, 2},
+                                                            {ErrorKind::kConfig, 2},
+                                                            {ErrorKind::kUnavailable, 3},
+                                                            {ErrorKind::kIo, 4},
+                                                            {ErrorKind::kCorrupt, 4},
+                                                            {ErrorKind::kPeer, 5},
+                                                            {ErrorKind::kDevice, 5},
+                                                            {ErrorKind::kInternal, 70}}));
   CHECK(exit_code(kind) == code);
-  CHECK(to_string(kind) == name);
 }
 
 TEST_CASE("a failure carries its kind and its formatted message", "[base]") {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "lib/base/error.h"
+#include "tests/catch.h"
 
 namespace gxp {
 

@@ -7,8 +7,8 @@
 #include "lib/base/fd.h"
 #include "lib/net/socket/socket.h"
 #include "tests/catch.h"
-#include "tests/net/authenticate_server.h"
 #include "tests/net/expect_error.h"
+#include "tests/net/server_side.h"
 
 using namespace gxp;
 using namespace std::chrono_literals;

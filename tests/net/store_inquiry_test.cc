@@ -146,7 +146,7 @@ TEST_CASE("a server that does not answer is the verdict, for the alarms too", "[
   auto store = std::async(std::launch::async, [&] {
     return std::make_unique<Store>(local_endpoint(listener.get()), 1, 2, secret, soon());
   });
-  const Fd server = accept_connection(listener.get(), "rank 1", soon());
+  const Fd server = accept_connection(listener);
   welcome_client(server.get(), secret);
   const auto rank = store.get();
   int alarms = 0;

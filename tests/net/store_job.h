@@ -15,6 +15,7 @@
 #include "lib/net/socket/seal.h"
 #include "lib/net/store/store.h"
 #include "lib/net/store/store_server.h"
+#include "tests/net/server_side.h"
 
 namespace gxp {
 

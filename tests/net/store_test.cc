@@ -216,7 +216,7 @@ TEST_CASE("the death of rank 0's process is a verdict too", "[net]") {
   auto store = std::async(std::launch::async, [&] {
     return std::make_unique<Store>(local_endpoint(listener.get()), 1, 2, secret, soon());
   });
-  Fd server = accept_connection(listener.get(), "rank 1", soon());
+  Fd server = accept_connection(listener);
   welcome_client(server.get(), secret);
   const auto rank = store.get();
   server.reset();

@@ -19,7 +19,7 @@
 //   the port  20000 to 29999 by a hash of the job's name (Slurm's job and step, Open MPI's
 //             PMIX_NAMESPACE), else 29511. All lie below Linux's ephemeral ports (32768).
 // Where the launcher has a key-value exchange, rank 0 takes a free port and tells the others
-// (lib/net/store/meeting_point.h): then this is what they go by if the exchange turns out to be shut.
+// (lib/net/store/meeting_point.h); the address here then serves only if the exchange is closed.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ namespace gxp {
 
 inline constexpr int kDefaultMasterPort = 29511;
 
-// How rank 0 can speak to the others before they can reach it.
+// How rank 0 can pass a text to the other ranks before they can connect to it.
 enum class Exchange : uint8_t {
   kNone,
   kPmi,   // Hydra, srun --mpi=pmi2: lib/net/identity/pmi.h

@@ -21,9 +21,9 @@ class SignalFd {
 
   // For poll(): readable when a signal waits.
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // Those that have come; does not wait. Equal ones that came together count once.
+  // The signals that have arrived; does not wait. Equal ones that arrived together count once.
   std::vector<int> take();
-  // What the mask was, for a child process.
+  // The mask before, for a child process.
   [[nodiscard]] const sigset_t& former_mask() const { return former_; }
 
  private:

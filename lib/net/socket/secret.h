@@ -28,7 +28,8 @@ class Secret {
   // Reads a file of 64 hexadecimal digits. Throws kIo if it cannot be read; kConfig if it is no
   // regular file, malformed, or if anyone but its owner may access it (`chmod 600` mends that).
   static Secret from_file(const std::string& path);
-  // The same of this user's own file (lib/net/identity/user_secret.h); kConfig also if another user's.
+  // The same for this user's own file (lib/net/identity/user_secret.h); kConfig also if another
+  // user owns it.
   static Secret from_users_file(const std::string& path);
 
   Secret(const Secret&) = default;
@@ -38,12 +39,12 @@ class Secret {
   [[nodiscard]] std::span<const uint8_t, kBytes> bytes() const { return bytes_; }
   // For the launcher, which hands it to its ranks. The caller's string is not wiped.
   [[nodiscard]] std::string hex() const;
-  // Another secret, which only who knows this one can make: so that one user's jobs, which may
-  // meet on one port, do not take each other's ranks for their own.
+  // A secret of one job, derived from this one, so that one user's jobs, which may meet on one
+  // port, do not take each other's ranks for their own.
   [[nodiscard]] Secret for_job(std::string_view job) const;
   // Whether it is, or was made from, this user's own file.
   [[nodiscard]] bool is_users() const { return !users_file_.empty(); }
-  // What to do where the peer turns out to have another one.
+  // What to do if the peer has another secret.
   [[nodiscard]] std::string remedy() const;
 
  private:

@@ -179,23 +179,6 @@ Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadlin
   }
 }
 
-Fd accept_connection(int listener, std::string_view expected, Deadline deadline) {
-  for (;;) {
-    if (!wait_ready(listener, POLLIN, deadline))
-      fail(ErrorKind::kPeer, "accept {}: it did not connect within {:g} s", expected,
-           deadline.seconds());
-    Fd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.valid()) {
-      const int on = 1;  // fails on Unix sockets, which need it not
-      (void)setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      return socket;
-    }
-    // Others mean that a connection went away again, or that someone else accepted it.
-    if (errno == EMFILE || errno == ENFILE || errno == EBADF || errno == EINVAL)
-      check_sys(-1, fmt::format("accept {}", expected));
-  }
-}
-
 Endpoint local_endpoint(int socket) { return to_endpoint(local_address(socket)); }
 
 std::string peer_address(int socket) {

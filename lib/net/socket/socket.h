@@ -45,8 +45,6 @@ Fd listen_tcp(const Endpoint& endpoint, int backlog = 1024);
 // `prepare` is called with each socket before it connects, for options that must be set by then.
 Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadline,
                const std::function<void(int socket)>& prepare = {});
-// The next connection, TCP or Unix. `expected` names who was to come.
-Fd accept_connection(int listener, std::string_view expected, Deadline deadline);
 
 // The local address of a socket, with the port that the system chose.
 Endpoint local_endpoint(int socket);

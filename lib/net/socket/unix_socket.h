@@ -1,6 +1,6 @@
 // Unix stream sockets with abstract names (no file, gone with the last descriptor) and the passing
-// of descriptors between processes of one host. Contract as in lib/net/socket/socket.h; accept with
-// accept_connection().
+// of descriptors between processes of one host. The contract is that of
+// lib/net/socket/socket.h.
 #pragma once
 
 #include <sys/types.h>

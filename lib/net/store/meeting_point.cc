@@ -21,6 +21,13 @@ namespace {
 constexpr std::string_view kMeetingVersion = "1";
 constexpr std::string_view kGiven = "given";
 
+// -1: it is no number.
+int parse_int(std::string_view text) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : -1;
+}
+
 // The socket that rank 0's store listens on: the one inherited from gxp's launcher (GXP_STORE_FD),
 // else a new one on identity.master_port: of loopback if master_addr is, else of all interfaces,
 // as a host may not know the address that others know it by. Throws kIo if the port is taken.
@@ -30,8 +37,7 @@ Fd open_store_listener(const RankIdentity& identity, const Environment& environm
     const std::string host = is_loopback(identity.master_addr) ? identity.master_addr : "";
     return listen_tcp({host, identity.master_port});
   }
-  int fd = -1;
-  std::from_chars(text->data(), text->data() + text->size(), fd);
+  const int fd = parse_int(*text);
   int listening = 0;
   socklen_t size = sizeof listening;
   if (fd < 0 || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || !listening)
@@ -39,12 +45,6 @@ Fd open_store_listener(const RankIdentity& identity, const Environment& environm
          kStoreFdVariable, *text);
   check_sys(::fcntl(fd, F_SETFD, FD_CLOEXEC), "take over the store's socket");
   return Fd(fd);
-}
-
-int parse_int(std::string_view text) {
-  int number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : -1;
 }
 
 // Rank 0's text on all ranks; nothing if the launcher's exchange is shut.

@@ -1,15 +1,15 @@
-// Where the ranks of a job meet, and the secret by which they know each other. Nothing need be set:
+// Where the ranks of a job meet, and the secret by which they know each other. The defaults are:
 //
-//   Secret   what the environment gives (lib/net/socket/secret.h). Otherwise, where the launcher has a
-//            key-value exchange, a new one that rank 0 makes and passes on through it; else one
-//            that each rank derives from the user's file (lib/net/identity/user_secret.h) and the job's
-//            name.
+//   Secret   what the environment gives (lib/net/socket/secret.h). Otherwise, where the launcher has
+//            a key-value exchange, a new one that rank 0 makes and passes on through it; else one
+//            that each rank derives from the user's file (lib/net/identity/user_secret.h) and the
+//            job's name.
 //   Address  RankIdentity's. Where the launcher has an exchange, rank 0 takes a free port and tells
 //            the others its address through it, so that jobs on one host do not collide.
 //
 // The exchange is as private as the launcher's own connections: Hydra's and Open MPI's between
-// hosts are neither encrypted nor, Hydra's, authenticated. Who does not trust the network sets
-// GXP_JOB_SECRET_FILE, and then no secret passes through it.
+// hosts are neither encrypted nor, Hydra's, authenticated. Where the network is not trusted, set
+// GXP_JOB_SECRET_FILE; then no secret passes through the exchange.
 #pragma once
 
 #include <optional>

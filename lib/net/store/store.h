@@ -6,9 +6,9 @@
 // All that travels after the handshake is encrypted and authenticated (seal.h): a byte that is
 // altered, left out, repeated or moved ends the job, with a verdict that says so.
 //   Threads  all functions, from any thread, except that close() and the destructor come last.
-//   Errors   kPeer: a rank is late (named) or the job has failed; the message then holds the
-//   verdict. Values   any bytes, up to kMaxValueBytes; keys and names up to kMaxKeyBytes. Cost one
-//   round trip to rank 0; for addresses and settings, not for tensors.
+//   Errors   kPeer: a rank is late (named), or the job has failed (the message has the verdict).
+//   Values   any bytes, up to kMaxValueBytes; keys and names up to kMaxKeyBytes.
+//   Cost     one round trip to rank 0; for addresses and settings, not for tensors.
 #pragma once
 
 #include <condition_variable>
@@ -44,8 +44,8 @@ class Store {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int world_size() const { return world_size_; }
 
-  // What keys and names begin with from now on, so that what was said before is another matter. All
-  // ranks call it with the same; no other call is under way.
+  // Puts `prefix` before all keys and names from now on, so that they do not meet earlier ones. All
+  // ranks call it with the same prefix, while no other call is under way.
   void begin_keys_with(std::string prefix) { prefix_ = std::move(prefix); }
   // Overwrites. Does not wait for the server.
   void set(std::string_view key, std::string_view value);
@@ -60,14 +60,14 @@ class Store {
   // Returns when all ranks have called it.
   void barrier(std::string_view name, Deadline deadline) { gather(name, "", deadline); }
 
-  // Reports a failure to all ranks. `culprit`: this rank, or the one that it cannot reach. Which
-  // report counts is for lib/net/store/store_server.h to say. Later calls have no effect.
+  // Reports a failure to all ranks. `culprit`: this rank, or the one that it cannot reach.
+  // lib/net/store/store_server.h says which report counts. Later calls have no effect.
   void abort(int culprit, std::string_view reason) noexcept;
-  // For who has waited too long for another rank: all ranks are asked what they do, and the verdict
-  // that comes of it (lib/net/store/store_server.h) ends the job for all. Returns it, within 1.5 s; if
-  // rank 0's server does not answer even then, that is the verdict. `suspect` and `reason` are this
-  // rank's own guess, for when the answers explain nothing. Until it returns this rank should stay
-  // as it is: its state and its connections are what the others are judged by.
+  // To be called after waiting too long for another rank: all ranks are asked for their state, and
+  // the resulting verdict (lib/net/store/store_server.h) ends the job for all. Returns it within
+  // 1.5 s; if rank 0's server does not answer even then, that is the verdict. `suspect` and
+  // `reason` are this rank's own guess, for when the answers explain nothing. Until the call
+  // returns, this rank should keep its state and connections: the others are judged by them.
   FailureVerdict inquire(int suspect, std::string_view reason);
   // `describe` gives this rank's answer to inquiries, up to kMaxValueBytes; it is called on the
   // store's own thread, soon and often, also while this rank computes, and must not throw. Waits
@@ -76,7 +76,7 @@ class Store {
 
   // The first cause, once the job has failed.
   [[nodiscard]] std::optional<FailureVerdict> verdict() const;
-  // Waits for one: who has lost a peer asks here before it blames anybody.
+  // Waits for the verdict. To be called after losing a peer, before blaming any rank.
   std::optional<FailureVerdict> wait_verdict(Deadline deadline) const;
   // `alarm` is called once, when there is a verdict: from the store's own thread, from one that
   // is in inquire(), or at once from this one if there is a verdict already. It must stay callable

@@ -1,5 +1,5 @@
-// Why a job ends: the first cause, the same for all ranks; and what rank 0's process contributes to
-// finding it, which the store's server calls but does not understand.
+// Why a job ends: the first cause, the same for all ranks; and the hooks by which rank 0's process
+// helps the store's server to find it.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ struct FailureVerdict {
   std::string reason;  // in words that follow "rank 2: "
 };
 
-// What became of asking one rank what it does.
+// One rank's answer to an inquiry.
 struct RankAnswer {
   enum class Kind { kState, kSilent, kLeft };  // kLeft: it has said goodbye
   Kind kind = Kind::kSilent;
@@ -23,12 +23,12 @@ struct RankAnswer {
 
 struct Finding {
   FailureVerdict verdict;
-  bool settled = true;  // false: worth asking again, as ranks may be on their way
+  bool settled = true;  // false: ask again, as ranks may be on their way
 };
 
 // Both are called on the server's thread, must return soon and must not throw. Either may be empty.
 struct DiagnosisHooks {
-  // From the answers by rank; `asked_by` is the rank that has waited too long. Nothing: no rank's
+  // From the answers by rank; `asked_by` is the rank that has waited too long. Nothing: no
   // answer explains it.
   std::function<std::optional<Finding>(const std::vector<RankAnswer>&, int asked_by)> diagnose;
   // What a rank whose connection has ended did last, in words; "" if that is not known.

@@ -1,5 +1,8 @@
-// The server's end of a handshake, waiting for the client. gxp's own servers do not wait.
+// A server's end of a connection, waiting for the client. gxp's own servers do not wait.
 #pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <string>
 
@@ -7,6 +10,12 @@
 #include "lib/net/socket/socket.h"
 
 namespace gxp {
+
+// The next connection; invalid after 20 s.
+inline Fd accept_connection(const Fd& listener) {
+  wait_ready(listener.get(), POLLIN, Deadline::after(std::chrono::seconds(20)));
+  return Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
 
 inline Authenticated authenticate_server(int socket, const Secret& secret, std::string purpose,
                                          Deadline deadline) {
