@@ -21,7 +21,7 @@
 #include "lib/topo/read/slurm_topology.h"
 #include "lib/topo/read/smi_matrix.h"
 #include "lib/topo/read/source_live.h"
-#include "lib/topo/read/source_recorded_root.h"
+#include "lib/topo/read/source_host.h"
 #include "lib/topo/read/system_archive.h"
 
 namespace gxp {

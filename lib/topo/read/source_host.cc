@@ -1,4 +1,4 @@
-#include "lib/topo/read/source_recorded_root.h"
+#include "lib/topo/read/source_host.h"
 
 #include <algorithm>
 #include <filesystem>
