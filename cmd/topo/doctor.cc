@@ -11,7 +11,6 @@
 #include "lib/base/error.h"
 #include "lib/collective/engine/nccl/nccl_library.h"
 #include "lib/inspect/check/doctor.h"
-#include "lib/topo/read/source_live.h"
 #include "lib/topo/read/source_host.h"
 
 namespace gxp {
