@@ -11,8 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/collective/engine/nccl/nccl_library.h"
 #include "lib/inspect/check/doctor.h"
-#include "lib/topo/read/source_live.h"
-#include "lib/topo/read/source_recorded_root.h"
+#include "lib/topo/read/source_host.h"
 
 namespace gxp {
 namespace {

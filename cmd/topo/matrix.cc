@@ -12,7 +12,7 @@
 #include "cmd/topo/nccl.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/log.h"
-#include "lib/inspect/view/matrix_text.h"
+#include "lib/inspect/view/device_matrix.h"
 #include "lib/report/report.h"
 
 namespace gxp {

@@ -1,11 +1,11 @@
-#include "cmd/topo/rank.h"
-
+// gxp topo show --rank: what a rank has, and how it reaches the others.
+#include <CLI/CLI.hpp>
 #include <limits>
 
 #include "cmd/exit_codes.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/environment.h"
-#include "lib/inspect/view/rank_report.h"
+#include "lib/inspect/view/rank_view.h"
 #include "lib/inspect/view/visible_gpus.h"
 #include "lib/topo/read/sources.h"
 

@@ -7,7 +7,6 @@
 #include "cmd/exit_codes.h"
 #include "cmd/result_file.h"
 #include "cmd/topo/probe.h"
-#include "cmd/topo/rank.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
 #include "lib/inspect/view/topology_picture.h"

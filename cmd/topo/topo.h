@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cmd/command.h"
+#include "lib/report/report.h"
 #include "lib/topo/read/topology.h"
 
 namespace CLI {
@@ -23,16 +24,21 @@ CLI::Option* add_hosts_option(CLI::App& app, int& hosts);
 // As many hosts that are like the topology's one; 0: those that it has. kUsage: it has several.
 void repeat_host(Topology& topology, int hosts);
 
-std::function<int()> define_topo_lint(CLI::App& app);
-std::function<int()> define_topo_show(CLI::App& app);
-std::function<int()> define_topo_doctor(CLI::App& app);
-std::function<int()> define_topo_matrix(CLI::App& app);
-std::function<int()> define_topo_path(CLI::App& app);
-std::function<int()> define_topo_diff(CLI::App& app);
-std::function<int()> define_topo_fix(CLI::App& app);
+struct TopoRankOptions {
+  int rank = -1;  // none was asked for
+  int hosts = 0;  // 0: those of the topology
+};
+// --rank and --hosts. Returns the former.
+CLI::Option* add_rank_options(CLI::App& app, TopoRankOptions& options);
+// `gxp topo show --rank N`: what a rank has, and how it reaches the others; on this host as the CUDA
+// driver would show its GPUs to ranks. Returns the exit code.
+int print_rank(const TopoRankOptions& options, const std::string& from, Format format);
+
+using DefineAction = std::function<int()>(CLI::App& app);
+DefineAction define_topo_show, define_topo_matrix, define_topo_path, define_topo_diff;
+DefineAction define_topo_fix, define_topo_doctor, define_topo_plan, define_topo_lint;
 
 // `gxp topo matrix` without further options; returns the exit code.
 int print_smi_matrix(const std::string& from);
-std::function<int()> define_topo_plan(CLI::App& app);
 
 }  // namespace gxp

@@ -8,6 +8,7 @@
 #include "lib/collective/simulate/simulation_trace.h"
 #include "lib/topo/read/cluster_file.h"
 #include "tests/catch.h"
+#include "tests/topo/regular_host.h"
 
 namespace gxp {
 namespace {

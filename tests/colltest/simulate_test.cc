@@ -3,6 +3,7 @@
 #include "lib/base/error.h"
 #include "lib/topo/rings/rank_plan.h"
 #include "tests/catch.h"
+#include "tests/topo/regular_host.h"
 
 namespace gxp {
 namespace {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "lib/base/text/text_file.h"
-#include "lib/inspect/view/matrix_text.h"
 #include "lib/topo/read/nccl_xml.h"
 #include "lib/topo/read/xml_text.h"
 #include "tests/catch.h"

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "lib/base/error.h"
-#include "lib/inspect/view/rank_report.h"
 #include "lib/topo/read/sources.h"
 #include "lib/topo/rings/cluster_plan.h"
 #include "tests/catch.h"

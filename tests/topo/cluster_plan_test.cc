@@ -4,8 +4,8 @@
 #include <numeric>
 #include <random>
 
-#include "lib/topo/model/host.h"
 #include "tests/catch.h"
+#include "tests/topo/regular_host.h"
 
 namespace gxp {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
+#include "tests/topo/regular_host.h"
 
 namespace gxp {
 namespace {

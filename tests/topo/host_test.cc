@@ -1,11 +1,12 @@
 #include "lib/topo/model/host.h"
 
 #include "tests/catch.h"
+#include "tests/topo/regular_host.h"
 
 namespace gxp {
 namespace {
 
-HostDescription eight_gpus(int nics, int numa_nodes) {
+RegularHost eight_gpus(int nics, int numa_nodes) {
   return {.gpus = 8,
           .nics = nics,
           .numa_nodes = numa_nodes,

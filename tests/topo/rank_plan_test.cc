@@ -2,11 +2,12 @@
 
 #include <set>
 
-#include "lib/topo/read/cluster_topology.h"
+#include "lib/topo/read/cluster_file.h"
 #include "lib/topo/rings/host_order.h"
 
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
+#include "tests/topo/regular_host.h"
 
 namespace gxp {
 namespace {

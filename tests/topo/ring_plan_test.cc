@@ -11,6 +11,7 @@
 #include "lib/topo/read/nccl_xml.h"
 #include "lib/topo/rings/ring_packing.h"
 #include "tests/catch.h"
+#include "tests/topo/regular_host.h"
 
 namespace gxp {
 namespace {

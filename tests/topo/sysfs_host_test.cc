@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
-#include "lib/topo/read/source_live.h"
+#include "lib/topo/read/source_host.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 #include "tests/topo/planted_host.h"

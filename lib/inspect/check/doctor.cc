@@ -8,7 +8,6 @@
 
 #include "lib/base/text/plural.h"
 #include "lib/inspect/check/doctor_checks.h"
-#include "lib/inspect/view/part_words.h"
 
 namespace gxp {
 namespace {
@@ -154,25 +153,25 @@ bool any_problem(const std::vector<Diagnosis>& diagnoses) {
   return number_of(diagnoses, DoctorVerdict::kProblem) > 0;
 }
 
-void DoctorFindings::add(DoctorVerdict verdict, const std::string& reason,
-                         const std::string& name) {
+void DoctorFindings::add(const std::string& name, const Seen& reason) {
   const auto same = std::ranges::find_if(groups_, [&](const Group& group) {
-    return group.verdict == verdict && group.reason == reason;
+    return group.reason.verdict == reason.verdict && group.reason.what == reason.what;
   });
   if (same == groups_.end()) {
-    groups_.push_back({verdict, reason, {name}});
+    groups_.push_back({reason, {name}});
   } else {
     same->names.push_back(name);
   }
 }
 
-Seen DoctorFindings::seen_or(std::string ok) const {
-  if (groups_.empty()) return {DoctorVerdict::kOk, std::move(ok)};
-  const DoctorVerdict worst = std::ranges::min(groups_, {}, &Group::verdict).verdict;
+Seen DoctorFindings::seen_or(std::string otherwise) const {
+  if (groups_.empty()) return ok(std::move(otherwise));
+  DoctorVerdict worst = DoctorVerdict::kOk;
+  for (const Group& group : groups_) worst = std::min(worst, group.reason.verdict);
   std::vector<std::string> lines;
-  for (const Group& group : groups_) {
-    if (group.verdict == worst)
-      lines.push_back(fmt::format("{}: {}", fmt::join(group.names, ", "), group.reason));
+  for (const auto& [reason, names] : groups_) {
+    if (reason.verdict == worst)
+      lines.push_back(fmt::format("{}: {}", fmt::join(names, ", "), reason.what));
   }
   return {worst, fmt::format("{}", fmt::join(lines, "; "))};
 }

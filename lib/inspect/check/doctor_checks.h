@@ -25,51 +25,36 @@ std::vector<DoctorDevice> direct_devices_of(const DoctorSight& sight);
 bool has_rdma(const DoctorSight& sight);
 bool is_virtual_machine(const DoctorSight& sight);
 
-// What was found on several devices: names under each reason, in the order of finding.
+inline Seen ok(std::string what) { return {DoctorVerdict::kOk, std::move(what)}; }
+inline Seen warning(std::string what) { return {DoctorVerdict::kWarning, std::move(what)}; }
+inline Seen problem(std::string what) { return {DoctorVerdict::kProblem, std::move(what)}; }
+inline Seen unseen(std::string what) { return {DoctorVerdict::kUnseen, std::move(what)}; }
+
+// What was found on several devices: their names under each reason, in the order of finding.
 class DoctorFindings {
  public:
-  void add(DoctorVerdict verdict, const std::string& reason, const std::string& name);
-  [[nodiscard]] bool empty() const { return groups_.empty(); }
-  // The worst verdict, and of that all reasons with their names: "GPU0, GPU1: width 8 of 16".
-  [[nodiscard]] Seen seen_or(std::string ok) const;
+  void add(const std::string& name, const Seen& reason);
+  // The worst verdict, and all its reasons with their names: "GPU0, GPU1: width 8 of 16".
+  [[nodiscard]] Seen seen_or(std::string otherwise) const;
 
  private:
   struct Group {
-    DoctorVerdict verdict;
-    std::string reason;
+    Seen reason;
     std::vector<std::string> names;
   };
   std::vector<Group> groups_;
 };
 
 // doctor_system.cc
-Seen look_at_sysfs(const DoctorSight& sight);
-Seen look_at_shared_memory(const DoctorSight& sight);
-Seen look_at_locked_memory(const DoctorSight& sight);
-Seen look_at_open_files(const DoctorSight& sight);
-Seen look_at_cpu_mask(const DoctorSight& sight);
-Seen look_at_cpu_quota(const DoctorSight& sight);
-Seen look_at_numa_balancing(const DoctorSight& sight);
-Seen look_at_nccl(const DoctorSight& sight);
+using LookAtHost = Seen(const DoctorSight& sight);
+LookAtHost look_at_sysfs, look_at_shared_memory, look_at_locked_memory, look_at_open_files;
+LookAtHost look_at_cpu_mask, look_at_cpu_quota, look_at_numa_balancing, look_at_nccl;
 // doctor_gpu.cc
-Seen look_at_driver(const DoctorSight& sight);
-Seen look_at_gpu_direct(const DoctorSight& sight);
-Seen look_at_nvlinks(const DoctorSight& sight);
-Seen look_at_bar(const DoctorSight& sight);
+LookAtHost look_at_driver, look_at_gpu_direct, look_at_nvlinks, look_at_bar;
 // doctor_pcie.cc
-Seen look_at_acs(const DoctorSight& sight);
-Seen look_at_ats(const DoctorSight& sight);
-Seen look_at_iommu(const DoctorSight& sight);
-Seen look_at_link_width(const DoctorSight& sight);
-Seen look_at_link_speed(const DoctorSight& sight);
-Seen look_at_relaxed_ordering(const DoctorSight& sight);
-Seen look_at_pcie_errors(const DoctorSight& sight);
-Seen look_at_numa_nodes(const DoctorSight& sight);
+LookAtHost look_at_acs, look_at_ats, look_at_iommu, look_at_link_width, look_at_link_speed;
+LookAtHost look_at_relaxed_ordering, look_at_pcie_errors, look_at_numa_nodes;
 // doctor_network.cc
-Seen look_at_port_state(const DoctorSight& sight);
-Seen look_at_port_rate(const DoctorSight& sight);
-Seen look_at_gid_table(const DoctorSight& sight);
-Seen look_at_mtu(const DoctorSight& sight);
-Seen look_at_verbs(const DoctorSight& sight);
+LookAtHost look_at_port_state, look_at_port_rate, look_at_gid_table, look_at_mtu, look_at_verbs;
 
 }  // namespace gxp

@@ -51,8 +51,8 @@ Seen look_at_driver(const DoctorSight& sight) {
   for (const DoctorDevice& gpu : nvidia_gpus_of(sight)) {
     const std::string driver = sight.root.link_name(gpu.folder() + "/driver");
     if (driver == "nvidia") continue;
-    findings.add(DoctorVerdict::kProblem,
-                 driver.empty() ? "it has no driver" : "its driver is " + driver, gpu.name);
+    findings.add(gpu.name,
+                 problem(driver.empty() ? "it has no driver" : "its driver is " + driver));
   }
   return findings.seen_or(nvidia_gpus_of(sight).empty() ? "there are no NVIDIA GPUs here"
                                                         : "nvidia, at all GPUs");
@@ -60,24 +60,23 @@ Seen look_at_driver(const DoctorSight& sight) {
 
 Seen look_at_gpu_direct(const DoctorSight& sight) {
   if (nvidia_gpus_of(sight).empty() || !has_rdma(sight))
-    return {DoctorVerdict::kOk, "there are not both NVIDIA GPUs and RDMA NICs here"};
-  if (has_dma_buf(sight))
-    return {DoctorVerdict::kOk, "by DMA-BUF: open driver, Linux 5.12 or later"};
+    return ok("there are not both NVIDIA GPUs and RDMA NICs here");
+  if (has_dma_buf(sight)) return ok("by DMA-BUF: open driver, Linux 5.12 or later");
   for (const char* const module : {"nvidia_peermem", "nv_peer_mem"}) {
     if (!sight.root.exists(fmt::format("/sys/module/{}", module))) continue;
     if (!sight.root.list("/sys/kernel/mm/memory_peers").empty())
-      return {DoctorVerdict::kOk, fmt::format("by {}, which is registered", module)};
-    return {DoctorVerdict::kProblem,
-            fmt::format("{} is loaded, but the RDMA driver does not know it "
-                        "(/sys/kernel/mm/memory_peers is empty)",
-                        module)};
+      return ok(fmt::format("by {}, which is registered", module));
+    return problem(
+        fmt::format("{} is loaded, but the RDMA driver does not know it "
+                    "(/sys/kernel/mm/memory_peers is empty)",
+                    module));
   }
-  return {DoctorVerdict::kProblem, "neither nvidia-peermem nor DMA-BUF is there"};
+  return problem("neither nvidia-peermem nor DMA-BUF is there");
 }
 
 Seen look_at_nvlinks(const DoctorSight& sight) {
   const std::vector<DoctorDevice> gpus = nvidia_gpus_of(sight);
-  if (gpus.empty()) return {DoctorVerdict::kOk, "there are no NVIDIA GPUs here"};
+  if (gpus.empty()) return ok("there are no NVIDIA GPUs here");
   std::map<std::string, int> most;  // by device id
   bool any_driver = false;
   for (const DoctorDevice& gpu : gpus) {
@@ -85,18 +84,17 @@ Seen look_at_nvlinks(const DoctorSight& sight) {
     count = std::max(count, active_nvlinks(sight, gpu.part));
     any_driver = any_driver || std::get<GpuInfo>(sight.host[gpu.part].info).number.has_value();
   }
-  if (!any_driver) return {DoctorVerdict::kUnseen, "only the driver tells the state of NVLinks"};
+  if (!any_driver) return unseen("only the driver tells the state of NVLinks");
   const bool switched = !sight.host.all_of(PartKind::kNvSwitch).empty();
   DoctorFindings findings;
   for (const DoctorDevice& gpu : gpus) {
     const int active = active_nvlinks(sight, gpu.part);
     const int best = most[sight.host[gpu.part].identity.device];
     if (active < best)
-      findings.add(DoctorVerdict::kProblem,
-                   fmt::format("{} NVLinks are active, of its like {}", active, best), gpu.name);
+      findings.add(gpu.name,
+                   problem(fmt::format("{} NVLinks are active, of its like {}", active, best)));
     if (best == 0 && switched)
-      findings.add(DoctorVerdict::kProblem, "no NVLink is active, and there are NVSwitches",
-                   gpu.name);
+      findings.add(gpu.name, problem("no NVLink is active, and there are NVSwitches"));
   }
   return findings.seen_or(
       fmt::format("{} active at each GPU, as at its like", most.begin()->second));
@@ -105,7 +103,7 @@ Seen look_at_nvlinks(const DoctorSight& sight) {
 Seen look_at_bar(const DoctorSight& sight) {
   constexpr uint64_t kSmallBytes = 256u << 20;  // what a GPU without Resizable BAR shows
   if (nvidia_gpus_of(sight).empty() || !has_rdma(sight))
-    return {DoctorVerdict::kOk, "there are not both NVIDIA GPUs and RDMA NICs here"};
+    return ok("there are not both NVIDIA GPUs and RDMA NICs here");
   DoctorFindings findings;
   for (const DoctorDevice& gpu : nvidia_gpus_of(sight)) {
     // A line a BAR: first address, last address, flags. The second is BAR1.
@@ -114,11 +112,10 @@ Seen look_at_bar(const DoctorSight& sight) {
     unsigned long long first = 0, last = 0;
     if (line == std::string::npos ||
         std::sscanf(text.c_str() + line, " %llx %llx", &first, &last) != 2) {
-      findings.add(DoctorVerdict::kUnseen, "its BARs are not in /sys", gpu.name);
+      findings.add(gpu.name, unseen("its BARs are not in /sys"));
     } else if (last - first < kSmallBytes) {
-      findings.add(DoctorVerdict::kWarning,
-                   fmt::format("BAR1 has {}", format_bytes(last == 0 ? 0 : last - first + 1)),
-                   gpu.name);
+      findings.add(gpu.name, warning(fmt::format("BAR1 has {}",
+                                                 format_bytes(last == 0 ? 0 : last - first + 1))));
     }
   }
   return findings.seen_or("BAR1 has more than 256 MiB at all GPUs");

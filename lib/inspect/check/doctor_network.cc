@@ -53,28 +53,25 @@ GidKind best_gid(const DoctorSight& sight, const RdmaPort& port) {
 }  // namespace
 
 Seen look_at_verbs(const DoctorSight& sight) {
-  if (!has_rdma(sight)) return {DoctorVerdict::kOk, kNoRdma};
-  if (!sight.root.exists("/dev/null"))
-    return {DoctorVerdict::kUnseen, "/dev is not recorded; run it on the host"};
+  if (!has_rdma(sight)) return ok(kNoRdma);
+  if (!sight.root.exists("/dev/null")) return unseen("/dev is not recorded; run it on the host");
   const std::vector<std::string> devices = sight.root.list("/dev/infiniband");
   if (std::ranges::any_of(devices, [](const auto& name) { return name.starts_with("uverbs"); }))
-    return {DoctorVerdict::kOk, "/dev/infiniband is there"};
-  return {DoctorVerdict::kProblem,
-          "there are RDMA devices in /sys, but no /dev/infiniband/uverbs*"};
+    return ok("/dev/infiniband is there");
+  return problem("there are RDMA devices in /sys, but no /dev/infiniband/uverbs*");
 }
 
 Seen look_at_port_state(const DoctorSight& sight) {
   const std::vector<RdmaPort> ports = rdma_ports_of(sight);
-  if (ports.empty()) return {DoctorVerdict::kOk, kNoRdma};
+  if (ports.empty()) return ok(kNoRdma);
   const bool any_active = std::ranges::any_of(ports, is_active);
   DoctorFindings findings;
   for (const RdmaPort& port : ports) {
     // Ports without a cable are common beside others.
     if (!is_active(port))
-      findings.add(any_active ? DoctorVerdict::kWarning : DoctorVerdict::kProblem,
-                   fmt::format("it is {}",
-                               port.info->state.empty() ? "in an unknown state" : port.info->state),
-                   port.name);
+      findings.add(port.name, {any_active ? DoctorVerdict::kWarning : DoctorVerdict::kProblem,
+                               "it is " + (port.info->state.empty() ? "in an unknown state"
+                                                                    : port.info->state)});
   }
   return findings.seen_or("all ports are active");
 }
@@ -82,7 +79,7 @@ Seen look_at_port_state(const DoctorSight& sight) {
 // /sys does not tell what a port could do, but ports of the same model do.
 Seen look_at_port_rate(const DoctorSight& sight) {
   const std::vector<RdmaPort> ports = rdma_ports_of(sight);
-  if (ports.empty()) return {DoctorVerdict::kOk, kNoRdma};
+  if (ports.empty()) return ok(kNoRdma);
   std::map<std::string, double> fastest;
   for (const RdmaPort& port : ports) {
     double& most = fastest[port.model];
@@ -92,10 +89,8 @@ Seen look_at_port_rate(const DoctorSight& sight) {
   for (const RdmaPort& port : ports) {
     const double most = fastest[port.model];
     if (is_active(port) && port.info->mbit_per_s < most)
-      findings.add(DoctorVerdict::kProblem,
-                   fmt::format("{:g} Gbit/s, others of its model {:g}",
-                               port.info->mbit_per_s / 1000, most / 1000),
-                   port.name);
+      findings.add(port.name, problem(fmt::format("{:g} Gbit/s, others of its model {:g}",
+                                                  port.info->mbit_per_s / 1000, most / 1000)));
   }
   return findings.seen_or("active ports of a model have the same rate");
 }
@@ -105,15 +100,13 @@ Seen look_at_gid_table(const DoctorSight& sight) {
   for (const RdmaPort& port : rdma_ports_of(sight)) {
     if (!is_roce(port) || !is_active(port)) continue;
     if (sight.root.list(port.folder + "/gids").empty()) {
-      findings.add(DoctorVerdict::kUnseen, "its GIDs are not in /sys (another network namespace)",
-                   port.name);
+      findings.add(port.name, unseen("its GIDs are not in /sys (another network namespace)"));
       continue;
     }
     const GidKind best = best_gid(sight, port);
-    if (best == GidKind::kNone)
-      findings.add(DoctorVerdict::kProblem, "no GID is of RoCE v2", port.name);
+    if (best == GidKind::kNone) findings.add(port.name, problem("no GID is of RoCE v2"));
     if (best == GidKind::kLocal)
-      findings.add(DoctorVerdict::kWarning, "its GIDs of RoCE v2 are link-local only", port.name);
+      findings.add(port.name, warning("its GIDs of RoCE v2 are link-local only"));
   }
   return findings.seen_or("each active RoCE port, if any, has a GID of RoCE v2 with an address");
 }
@@ -126,8 +119,7 @@ Seen look_at_mtu(const DoctorSight& sight) {
     const auto mtu =
         sight.root.read_number(fmt::format("/sys/class/net/{}/mtu", port.info->interface));
     if (mtu && *mtu < kLargePackets)
-      findings.add(DoctorVerdict::kWarning, fmt::format("the MTU is {}", *mtu),
-                   port.info->interface);
+      findings.add(port.info->interface, warning(fmt::format("the MTU is {}", *mtu)));
   }
   return findings.seen_or("large enough at all active RoCE interfaces, if any");
 }

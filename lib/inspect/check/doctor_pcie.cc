@@ -5,38 +5,27 @@
 
 #include "lib/inspect/check/doctor_checks.h"
 #include "lib/inspect/check/pci_config.h"
+#include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/pci_tree.h"
 
 namespace gxp {
 namespace {
 
-// All bridges from a device up to its root.
-std::vector<std::string> bridges_above(const DoctorSight& sight, const DoctorDevice& device) {
-  std::string path = sight.root.resolve(device.folder()).value_or("");
-  std::vector<std::string> ids;
-  for (;;) {
-    const size_t slash = path.rfind('/');
-    if (slash == std::string::npos) return ids;
-    path.resize(slash);
-    const std::string id = path.substr(path.rfind('/') + 1);
-    if (!is_bus_id(id)) return ids;
-    ids.push_back(id);
-  }
-}
-
+// All bridges from a device up to its root, for each device.
 std::set<std::string> bridges_above_all(const DoctorSight& sight) {
-  std::set<std::string> ids;
+  std::set<std::string> all;
   for (const DoctorDevice& device : direct_devices_of(sight)) {
-    for (std::string& id : bridges_above(sight, device)) ids.insert(std::move(id));
+    const auto ids = bus_ids_in(sight.root.resolve(device.folder()).value_or(""));
+    if (!ids.empty()) all.insert(ids.begin(), ids.end() - 1);
   }
-  return ids;
+  return all;
 }
 
 constexpr const char* kNoGpus = "there are no GPUs here";
 
 // A shortfall of a link, of each device and of each bridge above it that the tree shows.
 template <class Shortfall>
-Seen look_at_links(const DoctorSight& sight, const std::string& ok, Shortfall shortfall) {
+Seen look_at_links(const DoctorSight& sight, const std::string& fine, Shortfall shortfall) {
   const std::vector<std::string> names = names_of_parts(sight.host);
   DoctorFindings findings;
   bool known = false;
@@ -48,32 +37,30 @@ Seen look_at_links(const DoctorSight& sight, const std::string& ok, Shortfall sh
       if (link.now.lanes > 0 && link.most.lanes > 0 && link.now.gt_per_s > 0) known = true;
       if (const std::string reason = shortfall(link); !reason.empty()) {
         const bool idle = sight.host[id].kind != PartKind::kNic;
-        findings.add(idle ? DoctorVerdict::kWarning : DoctorVerdict::kProblem, reason, names[id]);
+        findings.add(names[id], idle ? warning(reason) : problem(reason));
       }
     }
   }
-  if (direct_devices_of(sight).empty())
-    return {DoctorVerdict::kOk, "there are no GPUs or RDMA NICs here"};
-  if (!known) return {DoctorVerdict::kUnseen, "the devices do not tell what their links could be"};
-  return findings.seen_or(ok);
+  if (direct_devices_of(sight).empty()) return ok("there are no GPUs or RDMA NICs here");
+  if (!known) return unseen("the devices do not tell what their links could be");
+  return findings.seen_or(fine);
 }
 
 }  // namespace
 
 Seen look_at_acs(const DoctorSight& sight) {
   constexpr uint16_t kRedirects = 0x04 | 0x08;  // requests, completions
-  if (gpus_of(sight).empty()) return {DoctorVerdict::kOk, kNoGpus};
+  if (gpus_of(sight).empty()) return ok(kNoGpus);
   if (is_virtual_machine(sight))
-    return {DoctorVerdict::kOk, "a virtual machine: the hypervisor's ACS keeps it to its devices"};
+    return ok("a virtual machine: the hypervisor's ACS keeps it to its devices");
   DoctorFindings findings;
   for (const std::string& id : bridges_above_all(sight)) {
     const PciConfig config(sight.root, "/sys/bus/pci/devices/" + id);
     const auto acs = config.find(PciConfig::Extended::kAcs);
     if (!config.extended_visible()) {
-      findings.add(DoctorVerdict::kUnseen, "their ACS needs root to be read", id);
+      findings.add(id, unseen("their ACS needs root to be read"));
     } else if (acs && (config.word(*acs + 6).value_or(0) & kRedirects) != 0) {
-      findings.add(DoctorVerdict::kProblem, "ACS redirects what passes between the devices below",
-                   id);
+      findings.add(id, problem("ACS redirects what passes between the devices below"));
     }
   }
   return findings.seen_or("no bridge above GPUs and NICs redirects");
@@ -81,25 +68,23 @@ Seen look_at_acs(const DoctorSight& sight) {
 
 Seen look_at_ats(const DoctorSight& sight) {
   constexpr uint16_t kEnabled = 0x8000;
-  if (!is_virtual_machine(sight))
-    return {DoctorVerdict::kOk, "no virtual machine: it is not needed"};
-  if (gpus_of(sight).empty()) return {DoctorVerdict::kOk, kNoGpus};
+  if (!is_virtual_machine(sight)) return ok("no virtual machine: it is not needed");
+  if (gpus_of(sight).empty()) return ok(kNoGpus);
   DoctorFindings findings;
   for (const DoctorDevice& nic : rdma_nics_of(sight)) {
     const PciConfig config(sight.root, nic.folder());
     const auto ats = config.find(PciConfig::Extended::kAts);
     if (!config.extended_visible()) {
-      findings.add(DoctorVerdict::kUnseen, "its ATS needs root to be read", nic.name);
+      findings.add(nic.name, unseen("its ATS needs root to be read"));
     } else if (!ats || (config.word(*ats + 6).value_or(0) & kEnabled) == 0) {
-      findings.add(DoctorVerdict::kWarning, "ATS is off", nic.name);
+      findings.add(nic.name, warning("ATS is off"));
     }
   }
   return findings.seen_or("ATS is on at all RDMA NICs, if any");
 }
 
 Seen look_at_iommu(const DoctorSight& sight) {
-  if (direct_devices_of(sight).empty())
-    return {DoctorVerdict::kOk, "there are no GPUs or RDMA NICs here"};
+  if (direct_devices_of(sight).empty()) return ok("there are no GPUs or RDMA NICs here");
   const std::string boot = sight.root.read("/proc/cmdline").value_or("");
   const bool passes = boot.find("iommu=pt") != std::string::npos ||
                       boot.find("iommu.passthrough=1") != std::string::npos;
@@ -108,11 +93,11 @@ Seen look_at_iommu(const DoctorSight& sight) {
     if (!sight.root.exists(device.folder() + "/iommu_group")) continue;  // it has none above it
     const auto type = sight.root.read(device.folder() + "/iommu_group/type");
     if (!type && !passes)
-      findings.add(DoctorVerdict::kUnseen, "whether its IOMMU translates is not in /sys",
-                   device.name);
+      findings.add(device.name, unseen("whether its IOMMU translates is not in /sys"));
     if (type && *type != "identity")
-      findings.add(has_rdma(sight) ? DoctorVerdict::kProblem : DoctorVerdict::kWarning,
-                   fmt::format("the IOMMU translates ({})", *type), device.name);
+      findings.add(device.name,
+                   {has_rdma(sight) ? DoctorVerdict::kProblem : DoctorVerdict::kWarning,
+                    fmt::format("the IOMMU translates ({})", *type)});
   }
   return findings.seen_or("off, or passing through");
 }
@@ -142,9 +127,9 @@ Seen look_at_relaxed_ordering(const DoctorSight& sight) {
     const PciConfig config(sight.root, device.folder());
     const auto express = config.find(PciConfig::Capability::kPciExpress);
     if (!config.visible()) {
-      findings.add(DoctorVerdict::kUnseen, "its control word needs root to be read", device.name);
+      findings.add(device.name, unseen("its control word needs root to be read"));
     } else if (express && (config.word(*express + 8).value_or(0) & kRelaxedOrdering) == 0) {
-      findings.add(DoctorVerdict::kWarning, "relaxed ordering is off", device.name);
+      findings.add(device.name, warning("relaxed ordering is off"));
     }
   }
   return findings.seen_or("on at all GPUs and RDMA NICs, if any");
@@ -152,9 +137,7 @@ Seen look_at_relaxed_ordering(const DoctorSight& sight) {
 
 Seen look_at_pcie_errors(const DoctorSight& sight) {
   const auto total = [&](const std::string& path, std::string_view key) {
-    const std::string text = sight.root.read(path).value_or("");
-    const size_t at = text.find(key);
-    return at == std::string::npos ? 0L : std::atol(text.c_str() + at + key.size());
+    return leading_number<long>(value_behind(sight.root.read(path).value_or(""), key));
   };
   constexpr long kMany = 1000;  // some are of the first training of a link
   DoctorFindings findings;
@@ -165,21 +148,18 @@ Seen look_at_pcie_errors(const DoctorSight& sight) {
     const long fatal = total(folder + "/aer_dev_fatal", "TOTAL_ERR_FATAL ") +
                        total(folder + "/aer_dev_nonfatal", "TOTAL_ERR_NONFATAL ");
     const long corrected = total(folder + "/aer_dev_correctable", "TOTAL_ERR_COR ");
-    if (fatal > 0)
-      findings.add(DoctorVerdict::kProblem, fmt::format("{} uncorrected errors", fatal), id);
-    if (corrected > kMany)
-      findings.add(DoctorVerdict::kWarning, fmt::format("{} corrected errors", corrected), id);
+    if (fatal > 0) findings.add(id, problem(fmt::format("{} uncorrected errors", fatal)));
+    if (corrected > kMany) findings.add(id, warning(fmt::format("{} corrected errors", corrected)));
   }
   return findings.seen_or("none counted since the host started");
 }
 
 Seen look_at_numa_nodes(const DoctorSight& sight) {
-  if (sight.host.all_of(PartKind::kNumaNode).size() < 2)
-    return {DoctorVerdict::kOk, "there is one NUMA node"};
+  if (sight.host.all_of(PartKind::kNumaNode).size() < 2) return ok("there is one NUMA node");
   DoctorFindings findings;
   for (const DoctorDevice& device : direct_devices_of(sight)) {
     if (sight.root.read_number(device.folder() + "/numa_node").value_or(-1) < 0)
-      findings.add(DoctorVerdict::kWarning, "the kernel does not say its NUMA node", device.name);
+      findings.add(device.name, warning("the kernel does not say its NUMA node"));
   }
   return findings.seen_or("known of all GPUs and RDMA NICs, if any");
 }

@@ -6,10 +6,10 @@
 #include <array>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/text/plural.h"
 #include "lib/inspect/check/lint_rules.h"
 #include "lib/topo/read/nccl_xml.h"
 #include "lib/topo/read/xml_text.h"
@@ -19,30 +19,15 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kSeverities = {"error", "warning", "note"};
 
-constexpr LintRow kUnreadable = {
-    {"unreadable", Severity::kError, "the file is no topology",
-     "no tool can read it, or an attribute that must be a number is none",
-     "correct what the message names"}};
+constexpr LintRule kUnreadable = {
+    "unreadable", Severity::kError, "the file is no topology",
+    "no tool can read it, or an attribute that must be a number is none",
+    "correct what the message names"};
 
-std::span<const LintRow> lint_rows() {
-  static const std::vector<LintRow> kRows = [] {
-    std::vector<LintRow> all = {kUnreadable};
-    for (const std::span<const LintRow> rows :
-         {lint_tags_rows(), lint_numa_rows(), lint_pcie_rows(), lint_speed_rows(),
-          lint_devices_rows(), lint_links_rows()})
-      all.insert(all.end(), rows.begin(), rows.end());
-    return all;
-  }();
-  return kRows;
-}
-
-void add_host_findings(const HostTree& host, std::vector<LintFinding>& findings) {
-  const LintSubject subject(host);
-  for (const LintRow& row : lint_rows()) {
-    if (row.host == nullptr || (row.of_file && host.dialect.empty())) continue;
-    row.host(subject, [&](SourcePlace place, std::string what) {
-      findings.push_back({&row.rule, place, std::move(what)});
-    });
+void add_findings(const LintSubject& subject, std::vector<LintFinding>& findings) {
+  for (const LintRule& rule : lint_rules()) {
+    const bool applies = !rule.of_file || !subject.host.dialect.empty();
+    if (rule.check != nullptr && applies) rule.check(subject, Say(rule, findings));
   }
 }
 
@@ -53,50 +38,45 @@ void sort_by_place(std::vector<LintFinding>& findings) {
 }
 
 std::string to_line(const LintFinding& finding, const std::string& name) {
-  const std::string at = finding.place.line == 0 ? name
-                                                 : fmt::format("{}:{}:{}", name, finding.place.line,
-                                                               finding.place.column);
-  return fmt::format("{}: {}: {} [{}]\n", at, to_string(finding.rule->severity), finding.what,
-                     finding.rule->id);
-}
-
-std::string counted(size_t count, Severity severity) {
-  return fmt::format("{} {}{}", count, to_string(severity), count == 1 ? "" : "s");
+  return fmt::format("{}: {}: {} [{}]\n", at_place(name, finding.place),
+                     to_string(finding.rule->severity), finding.what, finding.rule->id);
 }
 
 }  // namespace
 
 std::string_view to_string(Severity severity) { return kSeverities[size_t(severity)]; }
 
-std::vector<LintRule> lint_rules() {
-  std::vector<LintRule> rules;
-  for (const LintRow& row : lint_rows()) rules.push_back(row.rule);
-  return rules;
+std::span<const LintRule> lint_rules() {
+  static const std::vector<LintRule> kRules = [] {
+    std::vector<LintRule> all = {kUnreadable};
+    for (const auto rules : {lint_tags_rules(), lint_numa_rules(), lint_pcie_rules(),
+                             lint_speed_rules(), lint_devices_rules(), lint_links_rules()})
+      all.insert(all.end(), rules.begin(), rules.end());
+    return all;
+  }();
+  return kRules;
 }
 
 std::vector<LintFinding> lint_host(const HostTree& host) {
   std::vector<LintFinding> findings;
-  add_host_findings(host, findings);
+  add_findings({host}, findings);
   sort_by_place(findings);
   return findings;
 }
 
 std::vector<LintFinding> lint_nccl_xml(std::string_view text, const std::string& name) {
+  HostTree host;
   std::vector<LintFinding> findings;
-  const std::vector<XmlTag> tags = scan_tags(text);
-  for (const LintRow& row : lint_rows()) {
-    if (row.tags == nullptr) continue;
-    row.tags(tags, [&](SourcePlace place, std::string what) {
-      findings.push_back({&row.rule, place, std::move(what)});
-    });
-  }
+  std::optional<LintFinding> refusal;
   try {
-    add_host_findings(read_nccl_xml(text, name), findings);
+    host = read_nccl_xml(text, name);
   } catch (const XmlError& error) {
-    findings.push_back({&kUnreadable.rule, error.place, error.why});
+    refusal = {&kUnreadable, error.place, error.why};
   } catch (const Error& error) {
-    findings.push_back({&kUnreadable.rule, {}, error.what()});
+    refusal = {&kUnreadable, {}, error.what()};
   }
+  add_findings({host, scan_tags(text)}, findings);
+  if (refusal) findings.push_back(*refusal);
   sort_by_place(findings);
   return findings;
 }
@@ -115,9 +95,9 @@ std::string lint_text(std::span<const LintFinding> findings, const std::string& 
     text += fmt::format("    why: {}\n    fix: {}\n", finding.rule->why, finding.rule->fix);
   }
   using enum Severity;
-  return text + fmt::format("{}: {}, {}, {}\n", name, counted(count_of(findings, kError), kError),
-                            counted(count_of(findings, kWarning), kWarning),
-                            counted(count_of(findings, kNote), kNote));
+  return text + fmt::format("{}: {}, {}, {}\n", name, count_of(count_of(findings, kError), "error"),
+                            count_of(count_of(findings, kWarning), "warning"),
+                            count_of(count_of(findings, kNote), "note"));
 }
 
 Report lint_report(std::span<const LintFinding> findings, const std::string& name) {
@@ -140,8 +120,7 @@ Report lint_report(std::span<const LintFinding> findings, const std::string& nam
 Report lint_rules_report() {
   Report report{.schema = "gxp.topo.lint-rules/1"};
   Table& table = report.add_table("rules", {{"id"}, {"severity"}, {"what"}, {"why"}, {"fix"}});
-  for (const LintRow& row : lint_rows()) {
-    const LintRule& rule = row.rule;
+  for (const LintRule& rule : lint_rules()) {
     table.add_row({std::string(rule.id), std::string(to_string(rule.severity)),
                    std::string(rule.what), std::string(rule.why), std::string(rule.fix)});
   }

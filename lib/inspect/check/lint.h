@@ -21,12 +21,17 @@ namespace gxp {
 enum class Severity : uint8_t { kError, kWarning, kNote };
 std::string_view to_string(Severity severity);
 
+struct LintSubject;
+class Say;
+
 struct LintRule {
   std::string_view id;  // "nvlink-to-itself"
   Severity severity;
   std::string_view what;
   std::string_view why;
   std::string_view fix;
+  void (*check)(const LintSubject& subject, const Say& say) = nullptr;  // none: the reader's own
+  bool of_file = false;  // asks for what NCCL's XML must say, and other sources need not
 };
 
 struct LintFinding {
@@ -35,10 +40,10 @@ struct LintFinding {
   std::string what{};  // here: with names and numbers
 };
 
-// All there are, in the order in which they are checked.
-std::vector<LintRule> lint_rules();
+// All rules, in the order in which they are checked.
+std::span<const LintRule> lint_rules();
 
-// In the order of places, then of rules. A text that cannot be read is a finding as well.
+// Sorted by place, then by rule. A text that cannot be read is a finding as well.
 std::vector<LintFinding> lint_nccl_xml(std::string_view text, const std::string& name);
 std::vector<LintFinding> lint_host(const HostTree& host);
 

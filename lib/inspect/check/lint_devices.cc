@@ -15,94 +15,61 @@ namespace {
 constexpr std::array<int, 20> kCapabilities = {50, 52, 53, 60, 61,  62,  70,  72,  75,  80,
                                                86, 87, 89, 90, 100, 101, 103, 110, 120, 121};
 
-const GpuInfo& gpu_of(const LintSubject& subject, PartId id) {
-  static const GpuInfo kNone;
-  const auto* info = std::get_if<GpuInfo>(&subject.host[id].info);
-  return info == nullptr ? kNone : *info;
+// A file may name GPUs alone, and leave the rest to NCCL.
+bool is_described(const GpuInfo& gpu) {
+  return gpu.number || gpu.rank || gpu.compute_capability || gpu.gpu_direct;
 }
 
-const PortInfo& port_of(const LintSubject& subject, PartId id) {
-  static const PortInfo kNone;
-  const auto* info = std::get_if<PortInfo>(&subject.host[id].info);
-  return info == nullptr ? kNone : *info;
+template <class Info>
+void say_number_twice(const LintSubject& subject, PartKind kind, std::optional<int> Info::*number,
+                      std::string_view what, const Say& say) {
+  using Key = std::optional<std::pair<std::string, std::string>>;
+  const auto key_of = [&](const Part& part) {
+    const int known = (info_of<Info>(part).*number).value_or(-1);
+    return known < 0 ? Key() : Key({std::to_string(known), ""});
+  };
+  say_twice(subject, subject.host.all_of(kind), what, key_of, say);
 }
 
-// GPUs that say anything: a file may name the devices alone, and leave the rest to NCCL.
-std::vector<PartId> described_gpus(const LintSubject& subject) {
-  std::vector<PartId> gpus = subject.host.all_of(PartKind::kGpu);
-  std::erase_if(gpus, [&](PartId id) {
-    const GpuInfo& gpu = gpu_of(subject, id);
-    return !gpu.number && !gpu.rank && !gpu.compute_capability && !gpu.gpu_direct;
-  });
-  return gpus;
-}
-
-// Says of the second and further parts with one number that they have it.
-template <class NumberOf>
-void say_twice(const LintSubject& subject, const std::vector<PartId>& parts, std::string_view what,
-               NumberOf number_of, const Say& say) {
-  std::map<int, PartId> seen;
-  for (const PartId id : parts) {
-    const std::optional<int> number = number_of(id);
-    if (!number || *number < 0) continue;
-    const auto [first, is_new] = seen.try_emplace(*number, id);
-    if (!is_new)
-      say(subject.host[id].place, fmt::format("{} {} stands twice, first in line {}", what, *number,
-                                              subject.host[first->second].place.line));
-  }
-}
-
-// Of NVIDIA's file alone: RCCL has its "sm" for AMD's compute units.
-bool is_nvidia(const LintSubject& subject) { return subject.host.dialect != "2"; }
-
-void check_gpu_rank(const LintSubject& subject, const Say& say) {
-  for (const PartId id : described_gpus(subject)) {
-    const std::optional<int> rank = gpu_of(subject, id).rank;
-    if (rank.value_or(-1) < 0)
-      say(subject.host[id].place, fmt::format("{} has no rank", subject.called(id)));
-  }
+void check_gpu_rank(const LintPart& one, const Say& say) {
+  const auto& gpu = info_of<GpuInfo>(one.part);
+  if (is_described(gpu) && gpu.rank.value_or(-1) < 0)
+    say(one.place(), "{} has no rank", one.called());
 }
 
 void check_gpu_rank_twice(const LintSubject& subject, const Say& say) {
-  say_twice(
-      subject, subject.host.all_of(PartKind::kGpu), "rank",
-      [&](PartId id) { return gpu_of(subject, id).rank; }, say);
+  say_number_twice(subject, PartKind::kGpu, &GpuInfo::rank, "rank", say);
 }
 
-void check_gpu_dev(const LintSubject& subject, const Say& say) {
-  for (const PartId id : described_gpus(subject)) {
-    if (!gpu_of(subject, id).number)
-      say(subject.host[id].place, fmt::format("{} has no dev", subject.called(id)));
-  }
+void check_gpu_dev(const LintPart& one, const Say& say) {
+  const auto& gpu = info_of<GpuInfo>(one.part);
+  if (is_described(gpu) && !gpu.number) say(one.place(), "{} has no dev", one.called());
 }
 
 void check_gpu_dev_twice(const LintSubject& subject, const Say& say) {
-  say_twice(
-      subject, subject.host.all_of(PartKind::kGpu), "dev",
-      [&](PartId id) { return gpu_of(subject, id).number; }, say);
+  say_number_twice(subject, PartKind::kGpu, &GpuInfo::number, "dev", say);
 }
 
-void check_gpu_sm(const LintSubject& subject, const Say& say) {
-  if (!is_nvidia(subject)) return;
-  for (const PartId id : described_gpus(subject)) {
-    const std::optional<int> sm = gpu_of(subject, id).compute_capability;
-    if (!sm) {
-      say(subject.host[id].place, fmt::format("{} has no sm", subject.called(id)));
-    } else if (std::ranges::find(kCapabilities, *sm) == kCapabilities.end()) {
-      say(subject.host[id].place,
-          fmt::format("sm {} of {} is no known compute capability", *sm, subject.called(id)));
-    }
+// For NVIDIA's GPUs alone: RCCL writes the number of AMD's compute units into "sm".
+void check_gpu_sm(const LintPart& one, const Say& say) {
+  const auto& gpu = info_of<GpuInfo>(one.part);
+  const std::optional<int> sm = gpu.compute_capability;
+  if (one.host.dialect == "2" || !is_described(gpu)) return;
+  if (!sm) {
+    say(one.place(), "{} has no sm", one.called());
+  } else if (std::ranges::find(kCapabilities, *sm) == kCapabilities.end()) {
+    say(one.place(), "sm {} of {} is no known compute capability", *sm, one.called());
   }
 }
 
 void check_gpu_gdr(const LintSubject& subject, const Say& say) {
-  const std::vector<PartId> gpus = described_gpus(subject);
-  const auto has = [&](PartId id) { return gpu_of(subject, id).gpu_direct == true; };
+  const std::vector<PartId> gpus = subject.host.all_of(PartKind::kGpu);
+  const auto has = [&](PartId id) { return info_of<GpuInfo>(subject.host[id]).gpu_direct == true; };
   if (std::ranges::none_of(gpus, has)) return;
   for (const PartId id : gpus) {
-    if (!has(id))
-      say(subject.host[id].place,
-          fmt::format("{} has no gdr=\"1\", others have", subject.called(id)));
+    const LintPart one = subject.at(id);
+    if (is_described(info_of<GpuInfo>(one.part)) && !has(id))
+      say(one.place(), "{} has no gdr=\"1\", others have", one.called());
   }
 }
 
@@ -115,113 +82,80 @@ void check_gpu_far(const LintSubject& subject, const Say& say) {
   if (near.empty()) return;
   for (const PartId id : subject.host.all_of(PartKind::kGpu)) {
     if (!near.contains(subject.host.find_above(id, PartKind::kNumaNode)))
-      say(subject.host[id].place,
-          fmt::format("{} has no NIC in its NUMA node", subject.called(id)));
+      say(subject.host[id].place, "{} has no NIC in its NUMA node", subject.at(id).called());
   }
 }
 
-void check_net_dev(const LintSubject& subject, const Say& say) {
-  for (const PartId id : subject.host.all_of(PartKind::kPort)) {
-    if (!port_of(subject, id).number)
-      say(subject.host[id].place, fmt::format("{} has no dev", subject.names[id]));
-  }
+void check_net_dev(const LintPart& one, const Say& say) {
+  if (!info_of<PortInfo>(one.part).number) say(one.place(), "{} has no dev", one.name);
 }
 
 void check_net_dev_twice(const LintSubject& subject, const Say& say) {
-  say_twice(
-      subject, subject.host.all_of(PartKind::kPort), "dev of a <net>",
-      [&](PartId id) { return port_of(subject, id).number; }, say);
+  say_number_twice(subject, PartKind::kPort, &PortInfo::number, "dev of a <net>", say);
 }
 
-void check_net_speed(const LintSubject& subject, const Say& say) {
-  for (const PartId id : subject.host.all_of(PartKind::kPort)) {
-    if (port_of(subject, id).mbit_per_s <= 0)
-      say(subject.host[id].place, fmt::format("{} has no speed above 0", subject.names[id]));
-  }
+void check_net_speed(const LintPart& one, const Say& say) {
+  if (info_of<PortInfo>(one.part).mbit_per_s <= 0)
+    say(one.place(), "{} has no speed above 0", one.name);
 }
 
 void check_net_same_port(const LintSubject& subject, const Say& say) {
   std::map<std::pair<std::string, int>, PartId> seen;
   for (const PartId id : subject.host.all_of(PartKind::kPort)) {
-    const PortInfo& port = port_of(subject, id);
-    const bool is_real = port.guid.find_first_not_of("0x") != std::string::npos;
-    if (!is_real || !port.port) continue;
+    const auto& port = info_of<PortInfo>(subject.host[id]);
+    if (!port.has_guid() || !port.port) continue;
     const auto [first, is_new] = seen.try_emplace({port.guid, *port.port}, id);
     if (!is_new)
-      say(subject.host[id].place,
-          fmt::format("{} has guid {} and port {}, as {} has", subject.names[id],
-                      port.guid.substr(0, 40), *port.port, subject.names[first->second]));
+      say(subject.host[id].place, "{} has guid {} and port {}, as {} has", subject.names[id],
+          port.guid.substr(0, 40), *port.port, subject.names[first->second]);
   }
 }
 
+constexpr auto kDevicesRules = [] {
+  using enum Severity;
+  return std::to_array<LintRule>({
+      {"gpu-rank-missing", kWarning, "a GPU without a rank",
+       "NCCL leaves it out, and stops reading its <pci>",
+       "add rank, or leave out the whole <gpu>, so that NCCL fills it in",
+       each<PartKind::kGpu, check_gpu_rank>, true},
+      {"gpu-rank-twice", kError, "two GPUs of one rank",
+       "NCCL finds the first when it looks for a rank", "give each GPU its own rank",
+       check_gpu_rank_twice},
+      {"gpu-dev-missing", kError, "a GPU without a number",
+       "NCCL stops at a <gpu> that has a rank and no dev", "add dev, the CUDA device number",
+       each<PartKind::kGpu, check_gpu_dev>, true},
+      {"gpu-dev-twice", kError, "two GPUs of one number", "ranks of both would use the same device",
+       "give each GPU its own dev", check_gpu_dev_twice},
+      {"gpu-sm-unknown", kWarning, "a GPU of no known compute capability",
+       "the bandwidth of an NVLink goes by it; without it NCCL stops at the <gpu>",
+       "add sm: 80 for A100, 90 for H100, 100 for B200", each<PartKind::kGpu, check_gpu_sm>, true},
+      {"gpu-gdr-differs", kNote, "a GPU without GPUDirect RDMA beside others that have it",
+       "its traffic to NICs goes through the host's memory",
+       "load nvidia-peermem, or look at gxp topo doctor on the machine", check_gpu_gdr},
+      {"gpu-far-from-nics", kWarning, "a GPU whose NUMA node has no NIC",
+       "all that it sends crosses the link between NUMA nodes, unless NCCL finds it an NVLink "
+       "peer",
+       "use PXN, or move a NIC", check_gpu_far},
+      {"net-dev-missing", kWarning, "a <net> without a number", "NCCL leaves it out",
+       "add dev, counted from 0", each<PartKind::kPort, check_net_dev>, true},
+      {"net-dev-twice", kError, "two <net>s of one number", "both would be the same NIC for NCCL",
+       "give each its own dev", check_net_dev_twice},
+      {"net-speed-missing", kWarning, "a port without a speed", "NCCL takes 10 Gbit/s",
+       "add speed in Mbit/s: 400000 for NDR InfiniBand", each<PartKind::kPort, check_net_speed>,
+       true},
+      {"net-port-twice", kWarning, "two ports of one guid and number",
+       "NCCL takes them for one port, and one of them stays unused (nccl issue 1303)",
+       "number the ports of an adapter 1 and 2", check_net_same_port},
+  });
+}();
+
 }  // namespace
 
-std::string LintSubject::called(PartId id) const {
-  const std::string& bus = host[id].bus_id;
-  if (bus.empty() || names[id].find(bus) != std::string::npos) return names[id];
-  return fmt::format("{} ({})", names[id], bus);
+std::string LintPart::called() const {
+  if (part.bus_id.empty() || name.find(part.bus_id) != std::string::npos) return name;
+  return fmt::format("{} ({})", name, part.bus_id);
 }
 
-std::span<const LintRow> lint_devices_rows() {
-  using enum Severity;
-  static constexpr auto kRows = std::to_array<LintRow>({
-      {{"gpu-rank-missing", kWarning, "a GPU without a rank",
-        "NCCL leaves it out, and stops reading its <pci>",
-        "add rank, or leave out the whole <gpu>, so that NCCL fills it in"},
-       nullptr,
-       check_gpu_rank,
-       true},
-      {{"gpu-rank-twice", kError, "two GPUs of one rank",
-        "NCCL finds the first when it looks for a rank", "give each GPU its own rank"},
-       nullptr,
-       check_gpu_rank_twice},
-      {{"gpu-dev-missing", kError, "a GPU without a number",
-        "NCCL stops at a <gpu> that has a rank and no dev", "add dev, the CUDA device number"},
-       nullptr,
-       check_gpu_dev,
-       true},
-      {{"gpu-dev-twice", kError, "two GPUs of one number",
-        "ranks of both would use the same device", "give each GPU its own dev"},
-       nullptr,
-       check_gpu_dev_twice},
-      {{"gpu-sm-unknown", kWarning, "a GPU of no known compute capability",
-        "the bandwidth of an NVLink goes by it; without it NCCL stops at the <gpu>",
-        "add sm: 80 for A100, 90 for H100, 100 for B200"},
-       nullptr,
-       check_gpu_sm,
-       true},
-      {{"gpu-gdr-differs", kNote, "a GPU without GPUDirect RDMA beside others that have it",
-        "its traffic to NICs goes through the host's memory",
-        "load nvidia-peermem, or look at gxp topo doctor on the machine"},
-       nullptr,
-       check_gpu_gdr},
-      {{"gpu-far-from-nics", kWarning, "a GPU whose NUMA node has no NIC",
-        "all that it sends crosses the link between NUMA nodes, unless NCCL finds it an NVLink "
-        "peer",
-        "use PXN, or move a NIC"},
-       nullptr,
-       check_gpu_far},
-      {{"net-dev-missing", kWarning, "a <net> without a number", "NCCL leaves it out",
-        "add dev, counted from 0"},
-       nullptr,
-       check_net_dev,
-       true},
-      {{"net-dev-twice", kError, "two <net>s of one number", "both would be the same NIC for NCCL",
-        "give each its own dev"},
-       nullptr,
-       check_net_dev_twice},
-      {{"net-speed-missing", kWarning, "a port without a speed", "NCCL takes 10 Gbit/s",
-        "add speed in Mbit/s: 400000 for NDR InfiniBand"},
-       nullptr,
-       check_net_speed,
-       true},
-      {{"net-port-twice", kWarning, "two ports of one guid and number",
-        "NCCL takes them for one port, and one of them stays unused (nccl issue 1303)",
-        "number the ports of an adapter 1 and 2"},
-       nullptr,
-       check_net_same_port},
-  });
-  return kRows;
-}
+std::span<const LintRule> lint_devices_rules() { return kDevicesRules; }
 
 }  // namespace gxp

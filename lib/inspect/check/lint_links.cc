@@ -7,7 +7,6 @@
 
 #include "lib/base/text/plural.h"
 #include "lib/inspect/check/lint_rules.h"
-#include "lib/inspect/view/part_words.h"
 
 namespace gxp {
 namespace {
@@ -19,9 +18,6 @@ bool joins_gpus(const CrossLink& link) {
 std::string links_of(CrossLinkKind kind, int count) {
   return count_of(size_t(count), to_string(kind));
 }
-
-// To an NVSwitch or a CPU, which need not stand in the file.
-bool leaves_tree(const CrossLink& link) { return link.target_class.starts_with("0x0680"); }
 
 struct OneWay {
   int count = 0;
@@ -43,27 +39,31 @@ std::map<std::pair<PartId, PartId>, OneWay> between_gpus(const LintSubject& subj
 void check_link_to_itself(const LintSubject& subject, const Say& say) {
   for (const CrossLink& link : subject.host.cross_links()) {
     if (joins_gpus(link) && link.to == link.from && link.to != kNoPart)
-      say(link.place, fmt::format("{} from {} to itself", links_of(link.kind, link.count),
-                                  subject.called(link.from)));
+      say(link.place, "{} from {} to itself", links_of(link.kind, link.count),
+          subject.at(link.from).called());
   }
 }
 
+// Links to an NVSwitch or a CPU, which need not be in the file, are in order.
 void check_link_to_nothing(const LintSubject& subject, const Say& say) {
   for (const CrossLink& link : subject.host.cross_links()) {
-    if (!joins_gpus(link) || link.to != kNoPart || leaves_tree(link)) continue;
-    say(link.place,
-        link.target.empty()
-            ? fmt::format("{} of {} has no target", to_string(link.kind), subject.called(link.from))
-            : fmt::format("{} of {} leads to {}, which is not here", to_string(link.kind),
-                          subject.called(link.from), link.target.substr(0, kShown)));
+    const bool leaves_tree = link.target_class.starts_with("0x0680");
+    if (!joins_gpus(link) || link.to != kNoPart || leaves_tree) continue;
+    const std::string from = subject.at(link.from).called();
+    if (link.target.empty()) {
+      say(link.place, "{} of {} has no target", to_string(link.kind), from);
+    } else {
+      say(link.place, "{} of {} leads to {}, which is not here", to_string(link.kind), from,
+          link.target.substr(0, kShown));
+    }
   }
 }
 
 void check_link_class(const LintSubject& subject, const Say& say) {
   for (const CrossLink& link : subject.host.cross_links()) {
     if (joins_gpus(link) && link.target_class.empty())
-      say(link.place, fmt::format("{} of {} to {} has no tclass", to_string(link.kind),
-                                  subject.called(link.from), link.target.substr(0, kShown)));
+      say(link.place, "{} of {} to {} has no tclass", to_string(link.kind),
+          subject.at(link.from).called(), link.target.substr(0, kShown));
   }
 }
 
@@ -71,9 +71,9 @@ void check_link_one_way(const LintSubject& subject, const Say& say) {
   const auto ways = between_gpus(subject);
   for (const auto& [pair, way] : ways) {
     if (!ways.contains({pair.second, pair.first}))
-      say(way.first->place,
-          fmt::format("{} lists {} to {}, which lists none back", subject.called(pair.first),
-                      links_of(way.first->kind, way.count), subject.called(pair.second)));
+      say(way.first->place, "{} lists {} to {}, which lists none back",
+          subject.at(pair.first).called(), links_of(way.first->kind, way.count),
+          subject.at(pair.second).called());
   }
 }
 
@@ -82,10 +82,8 @@ void check_link_counts(const LintSubject& subject, const Say& say) {
   for (const auto& [pair, way] : ways) {
     const auto back = ways.find({pair.second, pair.first});
     if (back == ways.end() || pair.first > pair.second || back->second.count == way.count) continue;
-    say(way.first->place,
-        fmt::format("{} lists {} to {}, which lists {} back", subject.called(pair.first),
-                    links_of(way.first->kind, way.count), subject.called(pair.second),
-                    back->second.count));
+    say(way.first->place, "{} lists {} to {}, which lists {} back", subject.at(pair.first).called(),
+        links_of(way.first->kind, way.count), subject.at(pair.second).called(), back->second.count);
   }
 }
 
@@ -104,47 +102,37 @@ void check_link_missing(const LintSubject& subject, const Say& say) {
   if (2 * size_t(often) <= counts.size()) return;
   for (const auto& [id, count] : counts) {
     if (count < most)
-      say(subject.host[id].place,
-          fmt::format("{} has {} links to GPUs and switches, {} of {} GPUs have {}",
-                      subject.called(id), count, often, counts.size(), most));
+      say(subject.host[id].place, "{} has {} links to GPUs and switches, {} of {} GPUs have {}",
+          subject.at(id).called(), count, often, counts.size(), most);
   }
 }
 
+constexpr auto kLinksRules = [] {
+  using enum Severity;
+  return std::to_array<LintRule>({
+      {"nvlink-to-itself", kError, "links of a GPU that lead to itself",
+       "they join nothing; traffic to the peer that was meant goes over PCIe",
+       "write the peer's bus id into target", check_link_to_itself},
+      {"nvlink-to-nothing", kError, "links to a device that is not here",
+       "NCCL drops them without a word", "write the peer's bus id, as in its <pci>",
+       check_link_to_nothing},
+      {"nvlink-class-missing", kError, "a link that does not say what it leads to",
+       "NCCL stops at an <nvlink> without tclass",
+       "add tclass: the peer's class for a GPU, 0x068000 for an NVSwitch", check_link_class, true},
+      {"nvlink-one-way", kError, "links that only one end lists",
+       "NCCL then has a way there and none back, and rings avoid it", "list them at both ends",
+       check_link_one_way},
+      {"nvlink-counts-differ", kError, "links of which both ends list different numbers",
+       "NCCL plans with different bandwidths each way", "list as many at both ends",
+       check_link_counts},
+      {"nvlink-fewer", kWarning, "a GPU with fewer links than the others have",
+       "rings go at the pace of the GPU with the fewest (nccl issue 1182)",
+       "look at nvidia-smi nvlink -s on the machine for links that are down", check_link_missing},
+  });
+}();
+
 }  // namespace
 
-std::span<const LintRow> lint_links_rows() {
-  using enum Severity;
-  static constexpr auto kRows = std::to_array<LintRow>({
-      {{"nvlink-to-itself", kError, "links of a GPU that lead to itself",
-        "they join nothing; traffic to the peer that was meant goes over PCIe",
-        "write the peer's bus id into target"},
-       nullptr,
-       check_link_to_itself},
-      {{"nvlink-to-nothing", kError, "links to a device that is not here",
-        "NCCL drops them without a word", "write the peer's bus id, as in its <pci>"},
-       nullptr,
-       check_link_to_nothing},
-      {{"nvlink-class-missing", kError, "a link that does not say what it leads to",
-        "NCCL stops at an <nvlink> without tclass",
-        "add tclass: the peer's class for a GPU, 0x068000 for an NVSwitch"},
-       nullptr,
-       check_link_class,
-       true},
-      {{"nvlink-one-way", kError, "links that only one end lists",
-        "NCCL then has a way there and none back, and rings avoid it", "list them at both ends"},
-       nullptr,
-       check_link_one_way},
-      {{"nvlink-counts-differ", kError, "links of which both ends list different numbers",
-        "NCCL plans with different bandwidths each way", "list as many at both ends"},
-       nullptr,
-       check_link_counts},
-      {{"nvlink-fewer", kWarning, "a GPU with fewer links than the others have",
-        "rings go at the pace of the GPU with the fewest (nccl issue 1182)",
-        "look at nvidia-smi nvlink -s on the machine for links that are down"},
-       nullptr,
-       check_link_missing},
-  });
-  return kRows;
-}
+std::span<const LintRule> lint_links_rules() { return kLinksRules; }
 
 }  // namespace gxp

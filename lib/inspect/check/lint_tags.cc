@@ -102,115 +102,110 @@ class Scanner {
 
 // The first tag for which `is_wrong`, with the number of them.
 template <class IsWrong, class Describe>
-void say_first(std::span<const XmlTag> tags, const Say& say, IsWrong is_wrong, Describe describe) {
+void say_first(const LintSubject& subject, const Say& say, IsWrong is_wrong, Describe describe,
+               SourcePlace XmlTag::*place = &XmlTag::place) {
+  const std::vector<XmlTag>& tags = subject.tags;
   const auto first = std::ranges::find_if(tags, is_wrong);
   if (first == tags.end()) return;
   const auto times = std::ranges::count_if(tags, is_wrong);
-  say(first->place,
-      times == 1 ? describe(*first) : fmt::format("{} ({} times)", describe(*first), times));
+  say(*first.*place, "{}{}", describe(*first), times == 1 ? "" : fmt::format(" ({} times)", times));
 }
 
 bool is_element(const XmlTag& tag) {
   return tag.kind == XmlTag::Kind::kOpen || tag.kind == XmlTag::Kind::kSingle;
 }
 
-void check_declaration(std::span<const XmlTag> tags, const Say& say) {
+void check_declaration(const LintSubject& subject, const Say& say) {
   say_first(
-      tags, say, [](const XmlTag& tag) { return tag.kind == XmlTag::Kind::kOther; },
+      subject, say, [](const XmlTag& tag) { return tag.kind == XmlTag::Kind::kOther; },
       [](const XmlTag& tag) { return fmt::format("<{}>", tag.name.substr(0, kTagShown)); });
 }
 
-void check_between(std::span<const XmlTag> tags, const Say& say) {
-  const auto is_wrong = [](const XmlTag& tag) { return !tag.before.empty(); };
-  const auto first = std::ranges::find_if(tags, is_wrong);
-  if (first == tags.end()) return;
-  const std::string what =
-      first->before[0] == '\t'
-          ? "a tab between elements"
-          : fmt::format("\"{}\" between elements", first->before.substr(0, kTagShown));
-  const auto times = std::ranges::count_if(tags, is_wrong);
-  say(first->before_place, times == 1 ? what : fmt::format("{} ({} times)", what, times));
+void check_between(const LintSubject& subject, const Say& say) {
+  say_first(
+      subject, say, [](const XmlTag& tag) { return !tag.before.empty(); },
+      [](const XmlTag& tag) {
+        return tag.before[0] == '\t'
+                   ? "a tab between elements"
+                   : fmt::format("\"{}\" between elements", tag.before.substr(0, kTagShown));
+      },
+      &XmlTag::before_place);
 }
 
-void check_broken_tag(std::span<const XmlTag> tags, const Say& say) {
+void check_broken_tag(const LintSubject& subject, const Say& say) {
   say_first(
-      tags, say,
+      subject, say,
       [](const XmlTag& tag) { return tag.is_broken && tag.kind != XmlTag::Kind::kOther; },
       [](const XmlTag& tag) {
         return fmt::format("<{}> has a line break or a tab in it", tag.name.substr(0, kTagShown));
       });
 }
 
-void check_element_count(std::span<const XmlTag> tags, const Say& say) {
-  const auto count = std::ranges::count_if(tags, is_element);
+void check_element_count(const LintSubject& subject, const Say& say) {
+  const auto count = std::ranges::count_if(subject.tags, is_element);
   if (count < kNcclMostXmlNodes) return;
   auto left = kNcclMostXmlNodes;
-  const auto tag =
-      std::ranges::find_if(tags, [&](const XmlTag& one) { return is_element(one) && --left == 0; });
-  say(tag->place, fmt::format("element {} of {}; NCCL gives up here", kNcclMostXmlNodes, count));
+  const auto tag = std::ranges::find_if(
+      subject.tags, [&](const XmlTag& one) { return is_element(one) && --left == 0; });
+  say(tag->place, "element {} of {}; NCCL gives up here", kNcclMostXmlNodes, count);
 }
 
-void check_child_count(std::span<const XmlTag> tags, const Say& say) {
+void check_child_count(const LintSubject& subject, const Say& say) {
   std::vector<size_t> children = {0};
-  for (const XmlTag& tag : tags) {
+  for (const XmlTag& tag : subject.tags) {
     if (tag.kind == XmlTag::Kind::kClose && children.size() > 1) children.pop_back();
     if (!is_element(tag)) continue;
     if (++children.back() == kMostChildren + 1)
-      say(tag.place, fmt::format("child {} of one element", kMostChildren + 1));
+      say(tag.place, "child {} of one element", kMostChildren + 1);
     if (tag.kind == XmlTag::Kind::kOpen) children.push_back(0);
   }
 }
 
-void check_attribute_count(std::span<const XmlTag> tags, const Say& say) {
-  for (const XmlTag& tag : tags) {
+void check_attribute_count(const LintSubject& subject, const Say& say) {
+  for (const XmlTag& tag : subject.tags) {
     if (tag.attributes > kMostAttributes && is_element(tag))
-      say(tag.place, fmt::format("<{}> has {} attributes", tag.name, tag.attributes));
+      say(tag.place, "<{}> has {} attributes", tag.name, tag.attributes);
   }
 }
 
-void check_long_value(std::span<const XmlTag> tags, const Say& say) {
-  for (const XmlTag& tag : tags) {
+void check_long_value(const LintSubject& subject, const Say& say) {
+  for (const XmlTag& tag : subject.tags) {
     if (tag.longest_value > kLongestValue && is_element(tag))
-      say(tag.place, fmt::format("<{}> has a value of {} characters", tag.name.substr(0, kTagShown),
-                                 tag.longest_value));
+      say(tag.place, "<{}> has a value of {} characters", tag.name.substr(0, kTagShown),
+          tag.longest_value);
   }
 }
+
+constexpr auto kTagsRules = [] {
+  using enum Severity;
+  return std::to_array<LintRule>({
+      {"not-an-element", kError, "<?xml ...?>, <!DOCTYPE ...> or the like",
+       "NCCL's own XML reader stops at it: \"expected >\"", "remove it; comments are allowed",
+       check_declaration},
+      {"text-between-elements", kError, "tabs or text between elements",
+       "NCCL's own XML reader stops at them: \"expecting '<'\"; of space it knows blanks and line "
+       "ends",
+       "indent with blanks", check_between},
+      {"broken-tag", kError, "a line break or a tab within a tag",
+       "NCCL's own XML reader stops at it: attributes are to stand in one line, one blank apart",
+       "write the whole tag in one line", check_broken_tag},
+      {"too-many-elements", kError, "256 elements or more",
+       "NCCL reads at most 255 from a topology file and then gives up",
+       "leave out devices that are neither GPU nor NIC nor above one", check_element_count},
+      {"too-many-children", kError, "more than 640 elements in one", "NCCL gives up after 640",
+       "leave out devices that are neither GPU nor NIC nor above one", check_child_count},
+      {"too-many-attributes", kError, "more than 16 attributes",
+       "NCCL keeps the first 16 and passes over the others in silence",
+       "leave out attributes that NCCL does not know", check_attribute_count},
+      {"long-value", kError, "an attribute of more than 253 characters",
+       "NCCL gives up: it has room for no more", "shorten it", check_long_value},
+  });
+}();
 
 }  // namespace
 
 std::vector<XmlTag> scan_tags(std::string_view text) { return Scanner(text).scan(); }
 
-std::span<const LintRow> lint_tags_rows() {
-  using enum Severity;
-  static constexpr auto kRows = std::to_array<LintRow>({
-      {{"not-an-element", kError, "<?xml ...?>, <!DOCTYPE ...> or the like",
-        "NCCL's own XML reader stops at it: \"expected >\"", "remove it; comments are allowed"},
-       check_declaration},
-      {{"text-between-elements", kError, "tabs or text between elements",
-        "NCCL's own XML reader stops at them: \"expecting '<'\"; of space it knows blanks and line "
-        "ends",
-        "indent with blanks"},
-       check_between},
-      {{"broken-tag", kError, "a line break or a tab within a tag",
-        "NCCL's own XML reader stops at it: attributes are to stand in one line, one blank apart",
-        "write the whole tag in one line"},
-       check_broken_tag},
-      {{"too-many-elements", kError, "256 elements or more",
-        "NCCL reads at most 255 from a topology file and then gives up",
-        "leave out devices that are neither GPU nor NIC nor above one"},
-       check_element_count},
-      {{"too-many-children", kError, "more than 640 elements in one", "NCCL gives up after 640",
-        "leave out devices that are neither GPU nor NIC nor above one"},
-       check_child_count},
-      {{"too-many-attributes", kError, "more than 16 attributes",
-        "NCCL keeps the first 16 and passes over the others in silence",
-        "leave out attributes that NCCL does not know"},
-       check_attribute_count},
-      {{"long-value", kError, "an attribute of more than 253 characters",
-        "NCCL gives up: it has room for no more", "shorten it"},
-       check_long_value},
-  });
-  return kRows;
-}
+std::span<const LintRule> lint_tags_rules() { return kTagsRules; }
 
 }  // namespace gxp

@@ -6,7 +6,6 @@
 #include <array>
 #include <map>
 
-#include "lib/inspect/compare/part_matching.h"
 #include "lib/topo/nccl/nccl_paths.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
@@ -16,12 +15,6 @@ namespace {
 constexpr std::array<std::string_view, 7> kChangeNames = {"missing", "added",   "moved", "slower",
                                                           "faster",  "changed", "path"};
 constexpr size_t kPairsShown = 4;
-
-template <class Info>
-Info info_of(const HostTree& host, PartId part) {
-  const auto* info = std::get_if<Info>(&host[part].info);
-  return info == nullptr ? Info{} : *info;
-}
 
 template <class Value>
 std::string text_of(const std::optional<Value>& value) {
@@ -129,20 +122,20 @@ class Comparison {
   void compare_facts(PartId id, PartId other) {
     const bool is_port = a_[id].kind == PartKind::kPort;  // its speed is compared as a number
     if (!is_port) compare_text(id, "is", likeness(a_, id), likeness(b_, other));
-    const auto port_a = info_of<PortInfo>(a_, id);
-    const auto port_b = info_of<PortInfo>(b_, other);
+    const auto& port_a = info_of<PortInfo>(a_[id]);
+    const auto& port_b = info_of<PortInfo>(b_[other]);
     compare_number(id, "port", port_a.mbit_per_s, port_b.mbit_per_s, " Mbit/s");
     compare_text(id, "name", port_a.name, port_b.name);
     compare_text(id, "state", port_a.state, port_b.state);
     compare_text(id, "link layer", port_a.link_layer, port_b.link_layer);
     compare_text(id, "GPUDirect RDMA", text_of(port_a.gpu_direct), text_of(port_b.gpu_direct));
-    const auto gpu_a = info_of<GpuInfo>(a_, id);
-    const auto gpu_b = info_of<GpuInfo>(b_, other);
+    const auto& gpu_a = info_of<GpuInfo>(a_[id]);
+    const auto& gpu_b = info_of<GpuInfo>(b_[other]);
     compare_text(id, "number", text_of(gpu_a.number), text_of(gpu_b.number));
     compare_text(id, "GPUDirect RDMA", text_of(gpu_a.gpu_direct), text_of(gpu_b.gpu_direct));
     compare_text(id, "model", gpu_a.model_name, gpu_b.model_name);
-    const auto node_a = info_of<NumaNodeInfo>(a_, id);
-    const auto node_b = info_of<NumaNodeInfo>(b_, other);
+    const auto& node_a = info_of<NumaNodeInfo>(a_[id]);
+    const auto& node_b = info_of<NumaNodeInfo>(b_[other]);
     compare_text(id, "number", text_of(node_a.number), text_of(node_b.number));
     compare_text(id, "CPUs", node_a.affinity, node_b.affinity);
     compare_text(id, "processor", node_a.vendor, node_b.vendor);
@@ -193,8 +186,7 @@ class Comparison {
   void compare_paths() {
     const NcclPaths first(a_);
     const NcclPaths second(b_);
-    std::vector<PartId> ends = first.gpus();
-    ends.insert(ends.end(), first.ports().begin(), first.ports().end());
+    const std::vector<PartId> ends = first.devices();
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> changed;
     for (const PartId from : ends) {
       for (const PartId to : ends) {

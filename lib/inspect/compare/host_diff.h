@@ -27,4 +27,16 @@ struct HostChange {
 //   Errors  kConfig: NcclPaths' limits.
 std::vector<HostChange> compare_hosts(const HostTree& first, const HostTree& second);
 
+// Its first step: by the parts of `a` that part of `b`, or kNoPart, which belongs to it by what it
+// is and where it lies, not by its bus id, which differs between equal machines.
+//
+// From the NUMA nodes down, among the parts below two that belong together: first those with the
+// same key (a port's guid or name, a GPU's number; of a bridge or NIC what is below it), then those
+// that are alike with all that is below them, then those of one kind, in order. What is left over
+// is looked for anywhere by its port's guid or name, and whatever is alike.
+//   Cost  a few looks at each part.
+std::vector<PartId> match_parts(const HostTree& a, const HostTree& b);
+// Words for what a part is, its bus id and number left out: equal for equal parts.
+std::string likeness(const HostTree& host, PartId part);
+
 }  // namespace gxp

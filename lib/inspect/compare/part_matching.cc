@@ -1,5 +1,4 @@
-#include "lib/inspect/compare/part_matching.h"
-
+// match_parts().
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,17 +8,16 @@
 #include <string>
 #include <utility>
 
+#include "lib/inspect/compare/host_diff.h"
+
 namespace gxp {
 namespace {
-
-// A guid of zeros, or none, belongs to no port.
-bool is_guid(const std::string& guid) { return guid.find_first_not_of("0x") != std::string::npos; }
 
 // What tells a port or GPU from others of its kind, wherever it lies.
 std::string strong_key(const Part& part) {
   const auto* port = std::get_if<PortInfo>(&part.info);
   if (port == nullptr) return "";
-  if (is_guid(port->guid)) return fmt::format("guid {} {}", port->guid, port->port.value_or(0));
+  if (port->has_guid()) return fmt::format("guid {} {}", port->guid, port->port.value_or(0));
   return port->name.empty() ? "" : "port " + port->name;
 }
 

@@ -32,7 +32,7 @@ std::string serial_of(const HostTree& host, PartId part) {
 std::string guids_of(const HostTree& host, PartId part) {
   std::string text;
   for (const PortInfo& port : ports_of(host, part)) {
-    if (port.guid.find_first_not_of("0x") != std::string::npos) text += port.guid + " ";
+    if (port.has_guid()) text += port.guid + " ";
   }
   return text;
 }
@@ -156,6 +156,14 @@ class Matcher {
   std::vector<DeviceMatch> matches_;
 };
 
+// A NIC's path is its first port's that NCCL has.
+PartId end_of(const NcclPaths& paths, PartId device) {
+  for (const PartId below : paths.host()[device].below) {
+    if (paths.distance(below, below).type == PathType::kLoc) return below;
+  }
+  return device;
+}
+
 class VmBuilder {
  public:
   VmBuilder(const HostTree& bare, const HostTree& vm) : bare_(bare), vm_(vm) {
@@ -174,14 +182,120 @@ class VmBuilder {
   }
 
  private:
-  void copy(PartId id, PartId above);
-  void copy_device(PartId id, PartId above);
-  [[nodiscard]] bool leads_to_device(PartId id) const;
-  [[nodiscard]] std::string next_bridge();
-  void take_cpus(NumaNodeInfo& node);
-  void copy_links();
-  void copy_link(CrossLink link, const std::map<PartId, PartId>& copies);
-  void prove();
+  // One that no device has, as clouds write it.
+  [[nodiscard]] std::string next_bridge() {
+    ++bridges_;
+    return fmt::format("ffff:{:02x}:{:02x}.0", 0xff - bridges_ / 32, bridges_ % 32);
+  }
+
+  [[nodiscard]] bool leads_to_device(PartId id) const {
+    return device_.contains(id) || std::ranges::any_of(bare_[id].below, [&](PartId below) {
+             return leads_to_device(below);
+           });
+  }
+
+  void copy(PartId id, PartId above) {
+    if (device_.contains(id)) return copy_device(id, above);
+    const PartKind kind = bare_[id].kind;
+    const bool is_node = kind == PartKind::kNumaNode;
+    if (!is_node && !leads_to_device(id)) return;
+    Part part = bare_[id];
+    part.above = above;
+    part.below.clear();
+    if (part.kind == PartKind::kPcieSwitch) part.bus_id = next_bridge();
+    part.place = {};
+    if (auto* node = std::get_if<NumaNodeInfo>(&part.info)) take_cpus(*node);
+    const PartId copied = result_.host.add(std::move(part));
+    of_bare_[id] = copied;
+    for (const PartId below : bare_[id].below) copy(below, copied);
+  }
+
+  // The VM's, on the bare machine's link.
+  void copy_device(PartId id, PartId above) {
+    const PartId own = device_.at(id);
+    Part part = vm_[own];
+    part.above = above;
+    part.below.clear();
+    part.link = bare_[id].link;
+    if (part.identity.class_code.empty()) part.identity = bare_[id].identity;
+    const PartId copied = result_.host.add(std::move(part));
+    of_bare_[id] = copied;
+    of_vm_[own] = copied;
+    for (const PartId below : vm_[own].below) {
+      Part port = vm_[below];
+      port.above = copied;
+      port.below.clear();
+      result_.host.add(std::move(port));
+    }
+  }
+
+  void take_cpus(NumaNodeInfo& node) {
+    node.host_hash.clear();
+    CpuSet all;
+    for (const PartId id : vm_.all_of(PartKind::kNumaNode)) {
+      const auto& own = info_of<NumaNodeInfo>(vm_[id]);
+      const auto cpus = CpuSet::parse_map(own.affinity);
+      if (!cpus) continue;
+      if (own.number == node.number &&
+          vm_.all_of(PartKind::kNumaNode).size() == bare_.all_of(PartKind::kNumaNode).size()) {
+        node.affinity = own.affinity;
+        return;
+      }
+      for (const int cpu : cpus->cpus()) all.add(cpu);
+    }
+    if (!all.empty()) {
+      node.affinity = all.to_map();
+      result_.notes.push_back(fmt::format(
+          "NUMA node {} of the bare machine has no counterpart in the VM: all CPUs of the VM are "
+          "its affinity",
+          node.number.value_or(-1)));
+    } else {
+      result_.notes.push_back(fmt::format(
+          "{} does not say which CPUs it has: the affinity of NUMA node {} is the bare machine's",
+          vm_.name, node.number.value_or(-1)));
+    }
+  }
+
+  // Of devices the VM's where it says any, else the bare machine's; of bridges always these.
+  void copy_links() {
+    const bool has_own = !vm_.cross_links().empty();
+    for (const CrossLink& link : bare_.cross_links()) {
+      if (!has_own || !device_.contains(link.from)) copy_link(link, of_bare_);
+    }
+    for (const CrossLink& link : vm_.cross_links()) copy_link(link, of_vm_);
+  }
+
+  void copy_link(CrossLink link, const std::map<PartId, PartId>& copies) {
+    const auto start = copies.find(link.from);
+    const auto end = copies.find(link.to);
+    if (start == copies.end()) return;
+    link.from = start->second;
+    link.to = end == copies.end() ? kNoPart : end->second;
+    if (link.to != kNoPart && !link.target.empty()) link.target = result_.host[link.to].bus_id;
+    link.place = {};
+    result_.host.add_cross_link(std::move(link));
+  }
+
+  void prove() {
+    const NcclPaths bare(bare_);
+    const NcclPaths vm(result_.host);
+    for (const auto& [first, own_first] : device_) {
+      for (const auto& [second, own_second] : device_) {
+        if (first >= second) continue;
+        const PathType before = bare.distance(end_of(bare, first), end_of(bare, second)).type;
+        const PathType after =
+            vm.distance(end_of(vm, of_bare_.at(first)), end_of(vm, of_bare_.at(second))).type;
+        if (before != after)
+          fail(ErrorKind::kMismatch,
+               "make a topology of {}: between {} and {} NCCL would find {}, on the bare machine "
+               "{}; "
+               "do both files have a rank, a number or NVLinks for the same devices?",
+               vm_.name, vm_[own_first].bus_id, vm_[own_second].bus_id, to_string(after),
+               to_string(before));
+        ++result_.equal_pairs;
+      }
+    }
+  }
 
   const HostTree& bare_;
   const HostTree& vm_;
@@ -191,127 +305,6 @@ class VmBuilder {
   VmTopology result_;
   int bridges_ = 0;
 };
-
-// One that no device has, as clouds write it.
-std::string VmBuilder::next_bridge() {
-  ++bridges_;
-  return fmt::format("ffff:{:02x}:{:02x}.0", 0xff - bridges_ / 32, bridges_ % 32);
-}
-
-bool VmBuilder::leads_to_device(PartId id) const {
-  return device_.contains(id) ||
-         std::ranges::any_of(bare_[id].below, [&](PartId below) { return leads_to_device(below); });
-}
-
-void VmBuilder::copy(PartId id, PartId above) {
-  if (device_.contains(id)) return copy_device(id, above);
-  const PartKind kind = bare_[id].kind;
-  const bool is_node = kind == PartKind::kNumaNode;
-  if (!is_node && !leads_to_device(id)) return;
-  Part part = bare_[id];
-  part.above = above;
-  part.below.clear();
-  if (part.kind == PartKind::kPcieSwitch) part.bus_id = next_bridge();
-  part.place = {};
-  if (auto* node = std::get_if<NumaNodeInfo>(&part.info)) take_cpus(*node);
-  const PartId copied = result_.host.add(std::move(part));
-  of_bare_[id] = copied;
-  for (const PartId below : bare_[id].below) copy(below, copied);
-}
-
-// The VM's, on the bare machine's link.
-void VmBuilder::copy_device(PartId id, PartId above) {
-  const PartId own = device_.at(id);
-  Part part = vm_[own];
-  part.above = above;
-  part.below.clear();
-  part.link = bare_[id].link;
-  if (part.identity.class_code.empty()) part.identity = bare_[id].identity;
-  const PartId copied = result_.host.add(std::move(part));
-  of_bare_[id] = copied;
-  of_vm_[own] = copied;
-  for (const PartId below : vm_[own].below) {
-    Part port = vm_[below];
-    port.above = copied;
-    port.below.clear();
-    result_.host.add(std::move(port));
-  }
-}
-
-void VmBuilder::take_cpus(NumaNodeInfo& node) {
-  node.host_hash.clear();
-  CpuSet all;
-  for (const PartId id : vm_.all_of(PartKind::kNumaNode)) {
-    const auto* own = std::get_if<NumaNodeInfo>(&vm_[id].info);
-    const auto cpus = CpuSet::parse_map(own == nullptr ? "" : own->affinity);
-    if (!cpus) continue;
-    if (own->number == node.number &&
-        vm_.all_of(PartKind::kNumaNode).size() == bare_.all_of(PartKind::kNumaNode).size()) {
-      node.affinity = own->affinity;
-      return;
-    }
-    for (const int cpu : cpus->cpus()) all.add(cpu);
-  }
-  if (!all.empty()) {
-    node.affinity = all.to_map();
-    result_.notes.push_back(fmt::format(
-        "NUMA node {} of the bare machine has no counterpart in the VM: all CPUs of the VM are "
-        "its affinity",
-        node.number.value_or(-1)));
-  } else {
-    result_.notes.push_back(fmt::format(
-        "{} does not say which CPUs it has: the affinity of NUMA node {} is the bare machine's",
-        vm_.name, node.number.value_or(-1)));
-  }
-}
-
-// Of devices the VM's where it says any, else the bare machine's; of bridges always these.
-void VmBuilder::copy_links() {
-  const bool has_own = !vm_.cross_links().empty();
-  for (const CrossLink& link : bare_.cross_links()) {
-    if (!has_own || !device_.contains(link.from)) copy_link(link, of_bare_);
-  }
-  for (const CrossLink& link : vm_.cross_links()) copy_link(link, of_vm_);
-}
-
-void VmBuilder::copy_link(CrossLink link, const std::map<PartId, PartId>& copies) {
-  const auto start = copies.find(link.from);
-  const auto end = copies.find(link.to);
-  if (start == copies.end()) return;
-  link.from = start->second;
-  link.to = end == copies.end() ? kNoPart : end->second;
-  if (link.to != kNoPart && !link.target.empty()) link.target = result_.host[link.to].bus_id;
-  link.place = {};
-  result_.host.add_cross_link(std::move(link));
-}
-
-// A NIC's path is its first port's that NCCL has.
-PartId end_of(const NcclPaths& paths, PartId device) {
-  for (const PartId below : paths.host()[device].below) {
-    if (paths.distance(below, below).type == PathType::kLoc) return below;
-  }
-  return device;
-}
-
-void VmBuilder::prove() {
-  const NcclPaths bare(bare_);
-  const NcclPaths vm(result_.host);
-  for (const auto& [first, own_first] : device_) {
-    for (const auto& [second, own_second] : device_) {
-      if (first >= second) continue;
-      const PathType before = bare.distance(end_of(bare, first), end_of(bare, second)).type;
-      const PathType after =
-          vm.distance(end_of(vm, of_bare_.at(first)), end_of(vm, of_bare_.at(second))).type;
-      if (before != after)
-        fail(ErrorKind::kMismatch,
-             "make a topology of {}: between {} and {} NCCL would find {}, on the bare machine {}; "
-             "do both files have a rank, a number or NVLinks for the same devices?",
-             vm_.name, vm_[own_first].bus_id, vm_[own_second].bus_id, to_string(after),
-             to_string(before));
-      ++result_.equal_pairs;
-    }
-  }
-}
 
 }  // namespace
 

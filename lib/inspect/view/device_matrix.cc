@@ -64,11 +64,8 @@ class NvLinks {
     for (const CrossLink& link : host.cross_links()) {
       if (link.kind != CrossLinkKind::kNvLink && link.kind != CrossLinkKind::kXgmi) continue;
       const bool to_gpu = link.to != kNoPart && host[link.to].kind == PartKind::kGpu;
-      const bool to_switch = link.target_class.starts_with("0x0680") ||
-                             (link.to != kNoPart && host[link.to].kind == PartKind::kNvSwitch);
       if (to_gpu && link.to != link.from) direct_[{link.from, link.to}] += link.count;
-      if (to_switch && !link.target_class.starts_with("0x068001"))
-        switched_[link.from] += link.count;
+      if (leads_to_nvswitch(host, link)) switched_[link.from] += link.count;
     }
   }
 
@@ -85,16 +82,6 @@ class NvLinks {
   std::map<std::pair<PartId, PartId>, int> direct_;
   std::map<PartId, int> switched_;
 };
-
-// By the driver's numbers where all have one, else in the tree's order.
-void sort_by_number(const HostTree& host, std::vector<PartId>& gpus) {
-  const auto number = [&](PartId part) {
-    const auto* info = std::get_if<GpuInfo>(&host[part].info);
-    return info == nullptr ? std::nullopt : info->number;
-  };
-  if (std::ranges::all_of(gpus, [&](PartId gpu) { return number(gpu).has_value(); }))
-    std::ranges::stable_sort(gpus, {}, number);
-}
 
 DeviceMatrix devices_of(const HostTree& host) {
   DeviceMatrix matrix;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/topo/nccl/nccl_routes.h"
@@ -36,5 +38,14 @@ struct MatrixDifference {
 // `nccl` is of the same host as `smi`.
 std::vector<MatrixDifference> compare(const DeviceMatrix& smi, const DeviceMatrix& nccl,
                                       const NcclPaths& paths, const NcclRoutes& routes);
+
+// As `nvidia-smi topo -m` prints it, for programs that read that: tabs between columns, affinities
+// behind the GPUs' rows, a legend, the NICs' names.
+std::string matrix_text(const HostTree& host, const DeviceMatrix& matrix, std::string_view legend);
+// What the words of smi_matrix() and of nccl_matrix() mean.
+std::string_view smi_legend();
+std::string_view nccl_legend();
+// "GPU0-NIC0, GPU0-NIC1 and 12 more"
+std::string cells_text(const DeviceMatrix& matrix, const MatrixDifference& difference);
 
 }  // namespace gxp

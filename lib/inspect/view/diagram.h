@@ -71,6 +71,9 @@ struct Diagram {
 };
 
 Diagram make_diagram(const HostTree& host);
+// Its step for the links beside the tree: adds bundles, link switches, and lines on the GPUs for
+// links that are neither. `box_of` is by part.
+void add_gpu_links(const HostTree& host, const std::vector<BoxId>& box_of, Diagram& diagram);
 
 // The name of a file without its folders; other names as they are.
 std::string title_of(const std::string& name);

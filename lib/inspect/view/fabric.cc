@@ -24,20 +24,10 @@ size_t breadth(const std::vector<FabricNode>& nodes) {
 class FabricBuilder {
  public:
   FabricBuilder(const Topology& topology, bool joins_alike)
-      : topology_(topology), joins_alike_(joins_alike) {
-    hosts_of_.resize(topology.switches.size());
-    below_.resize(topology.switches.size());
-    for (size_t host = 0; host < topology.hosts.size(); ++host) {
-      for (const size_t leaf : topology.hosts[host].leaves) hosts_of_[leaf].push_back(host);
-    }
-    for (size_t i = 0; i < topology.switches.size(); ++i) {
-      const size_t above = topology.switches[i].above;
-      (above == kNoSwitch ? roots_ : below_[above]).push_back(i);
-    }
-  }
+      : topology_(topology), joins_alike_(joins_alike), switches_(topology) {}
 
   std::vector<FabricNode> build() {
-    std::vector<FabricNode> nodes = nodes_of(roots_, 0);
+    std::vector<FabricNode> nodes = nodes_of(switches_.roots, 0);
     std::vector<size_t> alone;
     for (size_t host = 0; host < topology_.hosts.size(); ++host) {
       if (topology_.hosts[host].leaves.empty()) alone.push_back(host);
@@ -72,8 +62,8 @@ class FabricBuilder {
     if (depth == kMaxDepth) return {};
     std::map<std::tuple<std::vector<size_t>, size_t>, std::vector<size_t>> rails;
     for (const size_t id : switches) {
-      const bool has_hosts = !hosts_of_[id].empty() && below_[id].empty();
-      rails[{hosts_of_[id], has_hosts ? 0 : id + 1}].push_back(id);
+      const bool has_hosts = !switches_.hosts[id].empty() && switches_.below[id].empty();
+      rails[{switches_.hosts[id], has_hosts ? 0 : id + 1}].push_back(id);
     }
     std::map<size_t, std::vector<size_t>> in_order;
     for (auto& [key, group] : rails) in_order[group.front()] = group;
@@ -98,8 +88,8 @@ class FabricBuilder {
                     .rails = rails.size(),
                     .uplink_gb_per_s = first.uplink_gb_per_s};
     for (const size_t id : rails) node.names.push_back(topology_.switches[id].name);
-    node.below = nodes_of(below_[rails.front()], depth + 1);
-    for (FabricNode& hosts : groups_of(hosts_of_[rails.front()]))
+    node.below = nodes_of(switches_.below[rails.front()], depth + 1);
+    for (FabricNode& hosts : groups_of(switches_.hosts[rails.front()]))
       node.below.push_back(std::move(hosts));
     return node;
   }
@@ -118,9 +108,7 @@ class FabricBuilder {
 
   const Topology& topology_;
   bool joins_alike_;
-  std::vector<std::vector<size_t>> hosts_of_;  // by switch
-  std::vector<std::vector<size_t>> below_;     // by switch
-  std::vector<size_t> roots_;
+  SwitchTree switches_;
 };
 
 }  // namespace
@@ -130,11 +118,29 @@ std::vector<FabricNode> make_fabric(const Topology& topology) {
   return breadth(apart) <= kMostEdgesApart ? apart : FabricBuilder(topology, true).build();
 }
 
+SwitchTree::SwitchTree(const Topology& topology)
+    : below(topology.switches.size()), hosts(topology.switches.size()) {
+  for (size_t host = 0; host < topology.hosts.size(); ++host) {
+    for (const size_t leaf : topology.hosts[host].leaves) hosts[leaf].push_back(host);
+  }
+  for (size_t i = 0; i < topology.switches.size(); ++i) {
+    const size_t above = topology.switches[i].above;
+    (above == kNoSwitch ? roots : below[above]).push_back(i);
+  }
+}
+
+std::vector<std::string> names_of_hosts(const Topology& topology, size_t tree) {
+  std::vector<std::string> names;
+  for (const TopologyHost& host : topology.hosts) {
+    if (host.tree == tree) names.push_back(host.name);
+  }
+  return names;
+}
+
 double network_gb_per_s(const HostTree& host) {
   double mbit_per_s = 0;
-  for (const PartId id : host.all_of(PartKind::kPort)) {
-    if (const auto* port = std::get_if<PortInfo>(&host[id].info)) mbit_per_s += port->mbit_per_s;
-  }
+  for (const PartId id : host.all_of(PartKind::kPort))
+    mbit_per_s += info_of<PortInfo>(host[id]).mbit_per_s;
   return mbit_per_s / 8000;
 }
 

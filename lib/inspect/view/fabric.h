@@ -25,6 +25,17 @@ struct FabricNode {
 // deeper than 64, are left out.
 std::vector<FabricNode> make_fabric(const Topology& topology);
 
+// What is below each switch, by its index.
+struct SwitchTree {
+  explicit SwitchTree(const Topology& topology);
+  std::vector<size_t> roots;
+  std::vector<std::vector<size_t>> below;  // switches
+  std::vector<std::vector<size_t>> hosts;
+};
+
+// The hosts that have that tree, by name.
+std::vector<std::string> names_of_hosts(const Topology& topology, size_t tree);
+
 // The bandwidth of all ports of a host; 0: none is known.
 double network_gb_per_s(const HostTree& host);
 

@@ -6,7 +6,6 @@
 namespace gxp {
 namespace {
 
-constexpr Font kNameFont{.size = 12, .bold = true};
 constexpr Font kLineFont{.size = 10};
 constexpr double kNameHeight = 16;
 constexpr double kLineHeight = 13;
@@ -92,14 +91,12 @@ HostLayout::Size HostLayout::measure(const Column& column) const {
 
 HostLayout::Size HostLayout::measure(BoxId container) {
   inside_[container] = arrange(container);
-  double width = -kGap;
   double height = 0;
-  const auto add = [&](const Size& size) {
-    width += size.width + kGap;
-    height = std::max(height, size.height);
-  };
-  for (const BoxId inner : inside_[container].containers) add(measure(inner));
-  for (const Column& column : inside_[container].columns) add(measure(column));
+  for (const BoxId inner : inside_[container].containers)
+    height = std::max(height, measure(inner).height);
+  for (const Column& column : inside_[container].columns)
+    height = std::max(height, measure(column).height);
+  const double width = width_of(inside_[container]);
   const bool empty = width < 0;
   const double head = std::clamp(text_room(diagram_.boxes[container]), kLeastHead, kMostHead);
   sizes_[container] = {std::max(width + 2 * kPad, head),
@@ -107,11 +104,16 @@ HostLayout::Size HostLayout::measure(BoxId container) {
   return sizes_[container];
 }
 
-double HostLayout::width() const {
-  double width = -kGap;
-  for (const BoxId root : diagram_.roots) width += sizes_[root].width + kGap;
-  return std::max(width, 0.0);
+// Of containers and columns side by side; below 0 if there are none.
+double HostLayout::width_of(const Inside& inside) const {
+  const double containers =
+      row_width(inside.containers, kGap, [&](BoxId box) { return sizes_[box].width; });
+  const double columns =
+      row_width(inside.columns, kGap, [&](const Column& column) { return measure(column).width; });
+  return containers + kGap + columns;
 }
+
+double HostLayout::width() const { return std::max(0.0, width_of({.containers = diagram_.roots})); }
 
 double HostLayout::height() const {
   double height = 0;
@@ -157,10 +159,7 @@ void HostLayout::draw_container(BoxId container, const Area& area, Picture& pict
   write_lines(container, head, picture);
 
   const Inside& inside = inside_[container];
-  double width = -kGap;
-  for (const BoxId inner : inside.containers) width += sizes_[inner].width + kGap;
-  for (const Column& column : inside.columns) width += measure(column).width + kGap;
-  double x = area.middle_x() - width / 2;
+  double x = area.middle_x() - width_of(inside) / 2;
   const double top = head.bottom() + kWireGap;
   const double room = area.bottom() - kPad - top;
   for (const BoxId inner : inside.containers) {

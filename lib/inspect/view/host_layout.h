@@ -42,6 +42,7 @@ class HostLayout {
   Size measure(BoxId container);
   [[nodiscard]] Inside arrange(BoxId container) const;
   [[nodiscard]] Size measure(const Column& column) const;
+  [[nodiscard]] double width_of(const Inside& inside) const;
   [[nodiscard]] double head_height(BoxId container) const;
   [[nodiscard]] double device_height(BoxId device) const;
   void draw_container(BoxId container, const Area& area, Picture& picture);

@@ -1,10 +1,9 @@
-#include "lib/inspect/view/matrix_text.h"
-
+// A device matrix as text.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "lib/topo/model/cpu_set.h"
+#include "lib/inspect/view/device_matrix.h"
 
 namespace gxp {
 namespace {
@@ -50,10 +49,8 @@ std::vector<std::string> short_names(const DeviceMatrix& matrix) {
 std::string affinity_columns(const HostTree& host, PartId gpu) {
   const PartId node = host.find_above(gpu, PartKind::kNumaNode);
   if (node == kNoPart) return "\t\t\tN/A";
-  const auto* info = std::get_if<NumaNodeInfo>(&host[node].info);
-  const auto cpus = CpuSet::parse_map(info == nullptr ? "" : info->affinity);
-  const auto number = info == nullptr ? std::nullopt : info->number;
-  return fmt::format("\t{}\t{}\t\tN/A", cpus ? cpus->to_list() : "",
+  const auto& number = info_of<NumaNodeInfo>(host[node]).number;
+  return fmt::format("\t{}\t{}\t\tN/A", cpus_of(host[node]).to_list(),
                      number ? std::to_string(*number) : "");
 }
 

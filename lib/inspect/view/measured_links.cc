@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lib/inspect/view/part_words.h"
-#include "lib/topo/model/cpu_set.h"
 
 namespace gxp {
 namespace {
@@ -18,9 +17,7 @@ PartId node_of_cpu(const HostTree& host, int cpu) {
   CpuSet wanted;
   wanted.add(cpu);
   for (const PartId id : host.all_of(PartKind::kNumaNode)) {
-    const auto* node = std::get_if<NumaNodeInfo>(&host[id].info);
-    const auto cpus = node == nullptr ? std::nullopt : CpuSet::parse_map(node->affinity);
-    if (cpus && wanted.within(*cpus)) return id;
+    if (wanted.within(cpus_of(host[id]))) return id;
   }
   return kNoPart;
 }
@@ -73,10 +70,9 @@ void put_on(HostTree& host, std::span<const MeasuredLink> links) {
     const std::string way = to == kNoPart ? "to other hosts"
                             : to == from  ? "within"
                                           : "to " + names[to];
-    const auto* port = std::get_if<PortInfo>(&host[from].info);
-    const std::string rate = port != nullptr && port->mbit_per_s > 0
-                                 ? fmt::format("; the port: {:.3g} GB/s", port->mbit_per_s / 8000)
-                                 : "";
+    const double mbit_per_s = info_of<PortInfo>(host[from]).mbit_per_s;
+    const std::string rate =
+        mbit_per_s > 0 ? fmt::format("; the port: {:.3g} GB/s", mbit_per_s / 8000) : "";
     host[from].measured.push_back(
         fmt::format("{} {}: {}{}", transport, way, slowest.words(), rate));
   }

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/base/text/plural.h"
-#include "lib/topo/model/cpu_set.h"
+#include "lib/topo/model/text_parts.h"
 
 namespace gxp {
 namespace {
@@ -52,11 +51,8 @@ std::string words_of(const GpuInfo& gpu) {
 std::pair<std::string_view, std::optional<int>> split_number(std::string_view name) {
   const size_t last = name.find_last_not_of("0123456789");
   const size_t digits = last == std::string_view::npos ? 0 : last + 1;
-  int number = 0;
-  const auto [end, error] =
-      std::from_chars(name.data() + digits, name.data() + name.size(), number);
-  if (error != std::errc()) return {name, std::nullopt};
-  return {name.substr(0, digits), number};
+  const auto number = whole_number<int>(name.substr(digits));
+  return {number ? name.substr(0, digits) : name, number};
 }
 
 bool counts_on(std::string_view name, std::string_view next) {
@@ -82,8 +78,8 @@ std::string words_of(const NumaNodeInfo& node) {
   if (node.model_name.empty() && node.family && node.model)
     words.back() += fmt::format(" family {} model {}", *node.family, *node.model);
   if (node.cores > 0) words.push_back(count_of(size_t(node.cores), "core"));
-  const auto cpus = CpuSet::parse_map(node.affinity);
-  if (cpus && !cpus->empty()) words.push_back(words_of(*cpus));
+  const CpuSet cpus = CpuSet::parse_map(node.affinity).value_or(CpuSet());
+  if (!cpus.empty()) words.push_back(words_of(cpus));
   if (node.memory_bytes > 0) words.push_back("memory " + format_bytes(node.memory_bytes));
   for (const CacheInfo& cache : node.caches) {
     words.push_back(fmt::format("L{} {}{}", cache.level,

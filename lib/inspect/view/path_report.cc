@@ -180,8 +180,7 @@ void add_paths(Table& table, const NcclRoutes& routes, size_t tree) {
   const NcclPaths& paths = routes.paths();
   const HostTree& host = paths.host();
   const std::vector<std::string> names = names_of_parts(host);
-  std::vector<PartId> ends = paths.gpus();
-  ends.insert(ends.end(), paths.ports().begin(), paths.ports().end());
+  const std::vector<PartId> ends = paths.devices();
   for (const PartId from : ends) {
     for (const PartId to : ends) {
       if (from == to) continue;

@@ -44,6 +44,13 @@ enum class BoxStyle : uint8_t {
 // Told apart without colour: by being solid, hollow, dotted or dashed.
 enum class LineStyle : uint8_t { kPcie, kGpuLink, kInterNuma, kNetwork, kUnknown };
 
+// What all pictures have.
+inline constexpr Font kTitleFont{.size = 17, .bold = true};
+inline constexpr Font kNameFont{.size = 12, .bold = true};
+inline constexpr Font kTextFont{.size = 11};
+inline constexpr double kMargin = 20;
+inline constexpr double kTitleHeight = 50;
+
 enum class Anchor : uint8_t { kStart, kMiddle };
 
 struct DrawnBox {
@@ -83,6 +90,14 @@ struct Picture {
 };
 
 inline constexpr double kStrandPitch = 3;
+
+// The width of things side by side.
+template <class Things, class WidthOf>
+double row_width(const Things& things, double gap, const WidthOf& width_of) {
+  double width = -gap;
+  for (const auto& one : things) width += width_of(one) + gap;
+  return width;
+}
 
 // One line's width for what it carries each way; a thin one if that is unknown (0).
 double line_width(double gb_per_s);

@@ -1,9 +1,9 @@
-#include "lib/inspect/view/rank_neighbours.h"
-
+// find_neighbours().
 #include <algorithm>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/inspect/view/rank_view.h"
 #include "lib/topo/rings/cluster_plan.h"
 #include "lib/topo/rings/double_binary_tree.h"
 

@@ -1,22 +1,15 @@
-#include "lib/inspect/view/rank_report.h"
-
+// rank_report().
 #include <algorithm>
 #include <utility>
 
 #include "lib/inspect/view/part_words.h"
 #include "lib/inspect/view/path_report.h"
-#include "lib/topo/model/cpu_set.h"
+#include "lib/inspect/view/rank_view.h"
 
 namespace gxp {
 namespace {
 
-std::string cpus_of(const HostTree& host, PartId node) {
-  const auto* info = std::get_if<NumaNodeInfo>(&host[node].info);
-  const auto cpus = CpuSet::parse_map(info == nullptr ? "" : info->affinity);
-  return cpus && !cpus->empty() ? cpus->to_list() : "";
-}
-
-// Of ports, and of NICs of which no port is known.
+// A port, or a NIC of which no port is known.
 bool is_end_of_network(const Part& part) {
   return part.kind == PartKind::kPort || (part.kind == PartKind::kNic && part.below.empty());
 }
@@ -87,7 +80,7 @@ class Writer {
     add_text({"model", "  model"}, words_of_device(gpu));
     if (node != kNoPart) {
       add_fact({"numa_node", "NUMA node"}, names_[node]);
-      add_text({"cpus", "  CPUs"}, cpus_of(host_, node));
+      add_text({"cpus", "  CPUs"}, cpus_of(host_[node]).to_list());
     }
     add_own_nics();
   }
@@ -188,15 +181,14 @@ class Writer {
                                                     {"memory_bytes", "memory", Style::kBytes},
                                                     {"nics", "NICs"}});
     for (const PartId node : host_.all_of(PartKind::kNumaNode)) {
-      const auto* info = std::get_if<NumaNodeInfo>(&host_[node].info);
-      const uint64_t bytes = info == nullptr ? 0 : info->memory_bytes;
+      const uint64_t bytes = info_of<NumaNodeInfo>(host_[node]).memory_bytes;
       std::vector<PartId> nics;
       for (PartId part = 0; part < host_.parts().size(); ++part) {
         if (is_end_of_network(host_[part]) && host_.find_above(part, PartKind::kNumaNode) == node)
           nics.push_back(part);
       }
-      table.add_row({names_[node], cpus_of(host_, node), bytes > 0 ? Cell(int64_t(bytes)) : Cell(),
-                     names_of(nics)});
+      table.add_row({names_[node], cpus_of(host_[node]).to_list(),
+                     bytes > 0 ? Cell(int64_t(bytes)) : Cell(), names_of(nics)});
     }
   }
 

@@ -2,13 +2,43 @@
 // NICs near it, the other GPUs of its host, other hosts, its neighbours in rings and trees.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "lib/inspect/view/rank_neighbours.h"
+#include "lib/report/report.h"
 #include "lib/topo/nccl/nccl_routes.h"
+#include "lib/topo/rings/rank_seats.h"
 
 namespace gxp {
+
+// Whom a rank exchanges data with in the planned rings and trees (lib/topo/rings/cluster_plan.h).
+struct RingNeighbours {
+  std::vector<int64_t> channels{};  // that have the same
+  int previous = 0;
+  int next = 0;
+  std::string previous_by{}, next_by{};  // a path type, or this host's NIC to and from another host
+  double gb_per_s = 0;                   // of all these channels
+};
+
+// Trees of several hosts are two, each with half of a channel's data; one host has a chain.
+struct TreeNeighbours {
+  std::vector<int64_t> channels{};  // that have the same
+  std::vector<int64_t> trees{};     // likewise
+  std::optional<int> parent{};      // none: it is the root
+  std::vector<int64_t> children{};
+};
+
+struct RankNeighbours {
+  std::vector<RingNeighbours> rings{};
+  std::vector<TreeNeighbours> trees{};
+  std::vector<std::string> notes{};  // why there are none, or what the plan changes
+};
+
+// Precondition: a seat of `seats`, which are those of `topology`.
+//   Cost  that of plan_cluster().
+RankNeighbours find_neighbours(const Topology& topology, const RankSeats& seats,
+                               RankSeats::Seat seat);
 
 struct RankPeer {  // another GPU of the host
   int rank = 0;
@@ -48,5 +78,11 @@ struct RankView {
 //           does not say what is a GPU; as RankSeats.
 //   Cost    that of plan_cluster().
 RankView view_rank(const Topology& topology, int rank);
+
+// Facts: rank, ranks, host, host_index, local_rank, gpu, bus_id, model, numa_node, cpus, nics
+// (those that NCCL gives it). gpus[] of {rank, gpu, type, bandwidth_gb_s, via, peer_to_peer,
+// because}, nics[] alike, other_hosts[], rings[] and trees[] of its neighbours, notes[]. Without a
+// GPU numa_nodes[] of the host. What is unknown or does not apply is left out.
+Report rank_report(const Topology& topology, const RankView& view);
 
 }  // namespace gxp

@@ -6,19 +6,12 @@
 #include <utility>
 
 #include "lib/base/text/plural.h"
-#include "lib/inspect/view/diagram.h"
 #include "lib/inspect/view/fabric.h"
-#include "lib/inspect/view/host_picture.h"
 #include "lib/inspect/view/part_words.h"
 
 namespace gxp {
 namespace {
 
-constexpr Font kHostsTitleFont{.size = 17, .bold = true};
-constexpr Font kHostsNameFont{.size = 12, .bold = true};
-constexpr Font kHostsTextFont{.size = 11};
-constexpr double kHostsMargin = 20;
-constexpr double kHostsTitleHeight = 50;
 constexpr double kHostsPad = 9;
 constexpr double kLine = 14;
 constexpr double kHostsGap = 26;  // between neighbours
@@ -37,13 +30,10 @@ class FabricDrawing {
 
   double draw(std::vector<FabricNode> roots, double y) {
     shorten(roots);
-    double width = -kHostsGap;
+    const double width = width_of(roots);
     double height = 0;
-    for (const FabricNode& root : roots) {
-      width += width_of(root) + kHostsGap;
-      height = std::max(height, height_of(root));
-    }
-    picture_.width = std::max(picture_.width, width + 2 * kHostsMargin);
+    for (const FabricNode& root : roots) height = std::max(height, height_of(root));
+    picture_.width = std::max(picture_.width, width + 2 * kMargin);
     double x = (picture_.width - width) / 2;
     for (const FabricNode& root : roots) {
       const double taken = width_of(root);
@@ -93,9 +83,9 @@ class FabricDrawing {
   }
 
   [[nodiscard]] double box_width(const FabricNode& node) const {
-    double widest = text_width(name_of(node), kHostsNameFont);
+    double widest = text_width(name_of(node), kNameFont);
     for (const std::string& line : lines_of(node))
-      widest = std::max(widest, text_width(line, kHostsTextFont));
+      widest = std::max(widest, text_width(line, kTextFont));
     return std::clamp(widest + 2 * kHostsPad, kLeast, kMost);
   }
 
@@ -103,10 +93,12 @@ class FabricDrawing {
     return 2 * kHostsPad + kLine * double(lines_of(node).size() + 1);
   }
 
+  [[nodiscard]] double width_of(const std::vector<FabricNode>& side_by_side) const {
+    return row_width(side_by_side, kHostsGap, [&](const FabricNode& one) { return width_of(one); });
+  }
+
   [[nodiscard]] double width_of(const FabricNode& node) const {
-    double below = -kHostsGap;
-    for (const FabricNode& one : node.below) below += width_of(one) + kHostsGap;
-    return std::max(box_width(node) + kShadow * 2, below);
+    return std::max(box_width(node) + kShadow * 2, width_of(node.below));
   }
 
   [[nodiscard]] double height_of(const FabricNode& node) const {
@@ -118,8 +110,7 @@ class FabricDrawing {
   // A switch over several is a bar over all of them, so that wires go straight down.
   void draw_node(const FabricNode& node, Point corner, const Area* above) {
     const double room = width_of(node);
-    double below = -kHostsGap;
-    for (const FabricNode& one : node.below) below += width_of(one) + kHostsGap;
+    const double below = width_of(node.below);
     double x = corner.x + (room - below) / 2;
     Area box{corner.x + (room - box_width(node)) / 2, corner.y, box_width(node), box_height(node)};
     if (node.below.size() > 1 && below > box.width) {
@@ -147,14 +138,14 @@ class FabricDrawing {
     picture_.boxes.push_back({box, style, name_of(node)});
     double y = box.y + kHostsPad + kLine - 3;
     picture_.texts.push_back({{box.middle_x(), y},
-                              fit_text(name_of(node), box.width - 2 * kHostsPad, kHostsNameFont),
-                              kHostsNameFont,
+                              fit_text(name_of(node), box.width - 2 * kHostsPad, kNameFont),
+                              kNameFont,
                               Anchor::kMiddle});
     for (const std::string& line : lines_of(node)) {
       y += kLine;
       picture_.texts.push_back({{box.middle_x(), y},
-                                fit_text(line, box.width - 2 * kHostsPad, kHostsTextFont),
-                                kHostsTextFont,
+                                fit_text(line, box.width - 2 * kHostsPad, kTextFont),
+                                kTextFont,
                                 Anchor::kMiddle});
     }
   }
@@ -170,27 +161,16 @@ class FabricDrawing {
   Picture& picture_;
 };
 
-// The first host that has the tree, for a title.
-std::string hosts_of(const Topology& topology, size_t tree) {
-  std::vector<std::string> names;
-  for (const TopologyHost& host : topology.hosts) {
-    if (host.tree == tree) names.push_back(host.name);
-  }
-  return words_of_range(names);
-}
-
 void write_title(const Topology& topology, Picture& picture) {
   picture.title = title_of(topology.name);
-  picture.texts.push_back({{kHostsMargin, kHostsMargin + 14}, picture.title, kHostsTitleFont});
-  picture.texts.push_back({{kHostsMargin, kHostsMargin + 32},
-                           fmt::format("{}, {}, {}", count_of(topology.hosts.size(), "host"),
-                                       topology.switches.size() == 1
-                                           ? "1 switch"
-                                           : fmt::format("{} switches", topology.switches.size()),
-                                       topology.source),
-                           kHostsTextFont});
+  picture.texts.push_back({{kMargin, kMargin + 14}, picture.title, kTitleFont});
+  picture.texts.push_back(
+      {{kMargin, kMargin + 32},
+       fmt::format("{}, {}, {}", count_of(topology.hosts.size(), "host"),
+                   count_of(topology.switches.size(), "switch"), topology.source),
+       kTextFont});
   for (const DrawnText& text : picture.texts)
-    picture.width = std::max(picture.width, text.area().right() + kHostsMargin);
+    picture.width = std::max(picture.width, text.area().right() + kMargin);
 }
 
 }  // namespace
@@ -203,17 +183,16 @@ Picture draw_topology(const Topology& topology) {
   write_title(topology, picture);
   for (size_t tree = 0; tree < std::min(topology.trees.size(), kMostTrees); ++tree) {
     Diagram diagram = make_diagram(topology.trees[tree]);
-    diagram.title = "in " + hosts_of(topology, tree);
+    diagram.title = "in " + words_of_range(names_of_hosts(topology, tree));
     insides.push_back(draw_host(diagram));
     picture.width = std::max(picture.width, insides.back().width);
   }
-  double y = FabricDrawing(topology, picture)
-                 .draw(make_fabric(topology), kHostsMargin + kHostsTitleHeight);
+  double y = FabricDrawing(topology, picture).draw(make_fabric(topology), kMargin + kTitleHeight);
   for (const Picture& inside : insides) {
     picture.add(inside, {(picture.width - inside.width) / 2, y});
     y += inside.height;
   }
-  picture.height = y + (insides.empty() ? kHostsMargin : 0);
+  picture.height = y + (insides.empty() ? kMargin : 0);
   return picture;
 }
 

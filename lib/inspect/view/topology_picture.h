@@ -1,12 +1,19 @@
 // The picture of a topology: of one host that host; of a cluster its switches over its hosts, what
 // is alike once, and below that what is in the hosts.
+//
+// A host: NUMA nodes as boxes side by side, PCIe switches as boxes within them, the devices of a
+// switch in columns below its head, GPUs at the bottom of all, and under them what joins GPUs
+// directly. A line is as wide as the root of what it carries.
+//   Cost  linear in the parts, but for bundles: they are laid into rows one by one.
 #pragma once
 
+#include "lib/inspect/view/diagram.h"
 #include "lib/inspect/view/picture.h"
 #include "lib/topo/read/topology.h"
 
 namespace gxp {
 
 Picture draw_topology(const Topology& topology);
+Picture draw_host(const Diagram& diagram);
 
 }  // namespace gxp

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <utility>
 #include <variant>
 
 #include "lib/inspect/view/path_report.h"
-#include "lib/topo/model/cpu_set.h"
 
 namespace gxp {
 namespace {
@@ -24,139 +22,108 @@ Cell positive_or_null(double value) { return value > 0 ? Cell(value) : Cell(); }
 Cell positive_or_null(int value) { return value > 0 ? Cell(int64_t{value}) : Cell(); }
 Cell bytes_or_null(uint64_t bytes) { return bytes > 0 ? Cell(int64_t(bytes)) : Cell(); }
 
-template <class Value>
-Cell cell_of(const std::optional<Value>& value) {
-  if (!value) return {};
-  if constexpr (std::is_same_v<Value, int>)
-    return int64_t{*value};
-  else
-    return *value;
+// Of values of which one at most is known.
+template <class... Values>
+Cell known_of(const std::optional<Values>&... values) {
+  Cell cell;
+  const auto take = [&](const auto& value) {
+    if (!value) return;
+    if constexpr (std::is_same_v<std::decay_t<decltype(*value)>, int>)
+      cell = int64_t{*value};
+    else
+      cell = *value;
+  };
+  (take(values), ...);
+  return cell;
 }
 
-// One part's row: columns that are not named are null, as they do not apply to its kind.
-class DeviceRow {
- public:
-  explicit DeviceRow(const std::vector<Column>& columns)
-      : columns_(columns), cells_(columns.size()) {}
-  Cell& operator[](std::string_view key) {
-    const auto column = std::ranges::find(columns_, key, &Column::key);
-    return cells_[size_t(column - columns_.begin())];
-  }
-  [[nodiscard]] std::vector<Cell> take() && { return std::move(cells_); }
+// One part, and what a row of devices[] is made from.
+struct ReportedPart {
+  const HostTree& host;
+  const std::vector<std::string>& names;
+  size_t tree;
+  PartId id;
+  const Part& part = host[id];
+  const NumaNodeInfo& node = info_of<NumaNodeInfo>(part);
+  const GpuInfo& gpu = info_of<GpuInfo>(part);
+  const PortInfo& port = info_of<PortInfo>(part);
+  const PcieLink& link = part.link;
+  const PcieRate& rate = link.now.gt_per_s > 0 || link.now.lanes > 0 ? link.now : link.most;
 
- private:
-  const std::vector<Column>& columns_;
-  std::vector<Cell> cells_;
+  [[nodiscard]] Cell name_of(PartId other) const {
+    return other == kNoPart ? Cell() : Cell(names[other]);
+  }
+  // A list with an entry for each cache.
+  template <class Value>
+  [[nodiscard]] Cell caches(Value CacheInfo::*value) const {
+    if (!std::holds_alternative<NumaNodeInfo>(part.info)) return {};
+    std::vector<int64_t> list;
+    for (const CacheInfo& cache : node.caches) list.push_back(int64_t(cache.*value));
+    return list;
+  }
 };
 
-void add_own(DeviceRow& row, const NumaNodeInfo& node) {
-  const auto cpus = CpuSet::parse_map(node.affinity);
-  row["number"] = cell_of(node.number);
-  row["model"] = text_or_null(node.model_name.empty() ? node.vendor : node.model_name);
-  row["memory_bytes"] = bytes_or_null(node.memory_bytes);
-  if (cpus && !cpus->empty()) row["cpus"] = cpus->to_list();
-  row["cores"] = positive_or_null(node.cores);
-  std::vector<int64_t> levels, bytes, counts;
-  for (const CacheInfo& cache : node.caches) {
-    levels.push_back(cache.level);
-    bytes.push_back(int64_t(cache.bytes));
-    counts.push_back(cache.count);
-  }
-  row["caches.level"] = std::move(levels);
-  row["caches.bytes"] = std::move(bytes);
-  row["caches.count"] = std::move(counts);
-}
+struct DeviceColumn {
+  const char* key;
+  Cell (*cell)(const ReportedPart& one);
+};
 
-void add_own(DeviceRow& row, const GpuInfo& gpu) {
-  row["number"] = cell_of(gpu.number);
-  row["model"] = text_or_null(gpu.model_name.empty() ? gpu.gcn : gpu.model_name);
-  row["memory_bytes"] = bytes_or_null(gpu.memory_bytes);
-  if (gpu.gcn.empty()) row["compute_capability"] = cell_of(gpu.compute_capability);
-  row["rank"] = cell_of(gpu.rank);
-  row["gpu_direct"] = cell_of(gpu.gpu_direct);
-}
-
-void add_own(DeviceRow& row, const NicInfo& nic) { row["model"] = text_or_null(nic.model_name); }
-
-void add_own(DeviceRow& row, const PortInfo& port) {
-  row["number"] = cell_of(port.number);
-  row["gpu_direct"] = cell_of(port.gpu_direct);
-  row["gbit_per_s"] = positive_or_null(port.mbit_per_s / 1000);
-  row["interface"] = text_or_null(port.interface);
-  row["link_layer"] = text_or_null(port.link_layer);
-  row["state"] = text_or_null(port.state);
-}
-
-void add_own(DeviceRow&, const std::monostate&) {}
-
-const PcieRate& rate_of(const PcieLink& link) {
-  return link.now.gt_per_s > 0 || link.now.lanes > 0 ? link.now : link.most;
-}
-
-std::string name_of(const Part& part, const std::string& id) {
-  if (const auto* port = std::get_if<PortInfo>(&part.info); port != nullptr && !port->name.empty())
-    return port->name;
-  return part.name.empty() ? id : part.name;
-}
-
-std::vector<Column> device_columns() {
-  constexpr std::array kKeys = {"id",
-                                "kind",
-                                "name",
-                                "tree",
-                                "above",
-                                "numa_node",
-                                "bus_id",
-                                "class",
-                                "vendor",
-                                "device",
-                                "pcie.gt_per_s",
-                                "pcie.lanes",
-                                "pcie.most_gt_per_s",
-                                "pcie.most_lanes",
-                                "number",
-                                "model",
-                                "memory_bytes",
-                                "cpus",
-                                "cores",
-                                "caches.level",
-                                "caches.bytes",
-                                "caches.count",
-                                "compute_capability",
-                                "rank",
-                                "gpu_direct",
-                                "gbit_per_s",
-                                "interface",
-                                "link_layer",
-                                "state"};
-  std::vector<Column> columns;
-  for (const char* key : kKeys) columns.push_back({key});
-  return columns;
-}
+// What does not apply to a part's kind is null.
+using One = const ReportedPart&;
+constexpr auto kDeviceColumns = std::to_array<DeviceColumn>({
+    {"id", [](One one) { return one.name_of(one.id); }},
+    {"kind", [](One one) { return Cell(std::string(kind_word(one.part.kind))); }},
+    {"name",
+     [](One one) {
+       const std::string name = given_name(one.part);
+       return name.empty() ? one.name_of(one.id) : Cell(name);
+     }},
+    {"tree", [](One one) { return Cell(int64_t(one.tree)); }},
+    {"above", [](One one) { return one.name_of(one.part.above); }},
+    {"numa_node",
+     [](One one) { return one.name_of(one.host.find_above(one.id, PartKind::kNumaNode)); }},
+    {"bus_id", [](One one) { return text_or_null(one.part.bus_id); }},
+    {"class", [](One one) { return text_or_null(one.part.identity.class_code); }},
+    {"vendor", [](One one) { return text_or_null(one.part.identity.vendor); }},
+    {"device", [](One one) { return text_or_null(one.part.identity.device); }},
+    {"pcie.gt_per_s", [](One one) { return positive_or_null(one.rate.gt_per_s); }},
+    {"pcie.lanes", [](One one) { return positive_or_null(one.rate.lanes); }},
+    {"pcie.most_gt_per_s", [](One one) { return positive_or_null(one.link.most.gt_per_s); }},
+    {"pcie.most_lanes", [](One one) { return positive_or_null(one.link.most.lanes); }},
+    {"number", [](One one) { return known_of(one.node.number, one.gpu.number, one.port.number); }},
+    {"model",
+     [](One one) {
+       const std::string& nic = info_of<NicInfo>(one.part).model_name;
+       for (const std::string& name :
+            {one.node.model_name, one.node.vendor, one.gpu.model_name, one.gpu.gcn, nic}) {
+         if (!name.empty()) return Cell(name);
+       }
+       return Cell();
+     }},
+    {"memory_bytes",
+     [](One one) { return bytes_or_null(one.node.memory_bytes + one.gpu.memory_bytes); }},
+    {"cpus", [](One one) { return text_or_null(cpus_of(one.part).to_list()); }},
+    {"cores", [](One one) { return positive_or_null(one.node.cores); }},
+    {"caches.level", [](One one) { return one.caches(&CacheInfo::level); }},
+    {"caches.bytes", [](One one) { return one.caches(&CacheInfo::bytes); }},
+    {"caches.count", [](One one) { return one.caches(&CacheInfo::count); }},
+    {"compute_capability",
+     [](One one) { return one.gpu.gcn.empty() ? known_of(one.gpu.compute_capability) : Cell(); }},
+    {"rank", [](One one) { return known_of(one.gpu.rank); }},
+    {"gpu_direct", [](One one) { return known_of(one.gpu.gpu_direct, one.port.gpu_direct); }},
+    {"gbit_per_s", [](One one) { return positive_or_null(one.port.mbit_per_s / 1000); }},
+    {"interface", [](One one) { return text_or_null(one.port.interface); }},
+    {"link_layer", [](One one) { return text_or_null(one.port.link_layer); }},
+    {"state", [](One one) { return text_or_null(one.port.state); }},
+});
 
 void add_devices(Table& table, const HostTree& host, const std::vector<std::string>& names,
                  size_t tree) {
-  const auto name_or_null = [&](PartId id) { return id == kNoPart ? Cell() : Cell(names[id]); };
   for (PartId id = 0; id < host.parts().size(); ++id) {
-    const Part& part = host[id];
-    const PcieRate& rate = rate_of(part.link);
-    DeviceRow row(table.columns);
-    row["id"] = names[id];
-    row["kind"] = std::string(kind_word(part.kind));
-    row["name"] = name_of(part, names[id]);
-    row["tree"] = int64_t(tree);
-    row["above"] = name_or_null(part.above);
-    row["numa_node"] = name_or_null(host.find_above(id, PartKind::kNumaNode));
-    row["bus_id"] = text_or_null(part.bus_id);
-    row["class"] = text_or_null(part.identity.class_code);
-    row["vendor"] = text_or_null(part.identity.vendor);
-    row["device"] = text_or_null(part.identity.device);
-    row["pcie.gt_per_s"] = positive_or_null(rate.gt_per_s);
-    row["pcie.lanes"] = positive_or_null(rate.lanes);
-    row["pcie.most_gt_per_s"] = positive_or_null(part.link.most.gt_per_s);
-    row["pcie.most_lanes"] = positive_or_null(part.link.most.lanes);
-    std::visit([&](const auto& info) { add_own(row, info); }, part.info);
-    table.add_row(std::move(row).take());
+    const ReportedPart one{host, names, tree, id};
+    std::vector<Cell> row;
+    for (const DeviceColumn& column : kDeviceColumns) row.push_back(column.cell(one));
+    table.add_row(std::move(row));
   }
 }
 
@@ -185,10 +152,10 @@ void add_channels(Report& report, const std::vector<ChannelGraph>& graphs) {
       std::vector<int64_t> gpus, nets;
       for (const ChannelDevice& device : graph.channels[channel].devices)
         (device.kind == ChannelDevice::Kind::kGpu ? gpus : nets).push_back(device.dev);
-      table.add_row({cell_of(graph.id),
+      table.add_row({known_of(graph.id),
                      graph.pattern ? Cell(std::string(name_of_pattern(*graph.pattern))) : Cell(),
-                     int64_t(channel), gpus, nets, cell_of(graph.speed_intra),
-                     cell_of(graph.speed_inter), text_or_null(graph.type_intra),
+                     int64_t(channel), gpus, nets, known_of(graph.speed_intra),
+                     known_of(graph.speed_inter), text_or_null(graph.type_intra),
                      text_or_null(graph.type_inter)});
     }
   }
@@ -225,7 +192,8 @@ void add_network(Report& report, const Topology& topology) {
 Report topology_report(const Topology& topology) {
   Report report{.schema = "gxp.topo/1"};
   report.facts = {{{"topology"}, topology.name}, {{"source"}, topology.source}};
-  Table& devices = report.add_table("devices", device_columns());
+  Table& devices = report.add_table("devices", {});
+  for (const DeviceColumn& column : kDeviceColumns) devices.columns.push_back({column.key});
   Table& links = report.add_table(
       "links", {{"kind"}, {"from"}, {"to"}, {"target"}, {"count"}, {"gb_per_s_each"}, {"tree"}});
   Table& paths = report.add_table("paths", path_columns());

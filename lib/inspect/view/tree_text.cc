@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/text/plural.h"
+#include "lib/inspect/view/fabric.h"
 #include "lib/inspect/view/part_words.h"
 
 namespace gxp {
@@ -50,18 +51,11 @@ class TreeText {
     return shown;
   }
 
-  void write_all(const std::vector<PartId>& parts, int level);
   // The widths of its neighbours' titles and heads.
   struct Widths {
     size_t title = 0;
     size_t head = 0;
   };
-  void write_part(const Shown& shown, int level, Widths widths);
-  void write_others(const std::vector<Shown>& others, int level, Widths widths);
-  [[nodiscard]] std::string title_of(PartId id) const;
-  [[nodiscard]] std::string head_of(PartId id, size_t width) const;
-  [[nodiscard]] std::string body_of(const Shown& shown) const;
-  [[nodiscard]] std::string ports_of(const Part& nic) const;
   void write_measured(const Part& part, int level) {
     for (const std::string& line : part.measured) write_line(level, "measured: " + line);
   }
@@ -69,178 +63,174 @@ class TreeText {
     text_ += fmt::format("{:{}}{}\n", "", 2 * level, line);
   }
 
-  struct Ends;
-  [[nodiscard]] std::vector<Ends> all_ends(CrossLinkKind kind) const;
-  [[nodiscard]] int links_of_mesh(const std::vector<Ends>& all) const;
-  void write_cross_links(CrossLinkKind kind);
-  [[nodiscard]] std::string target_of(const CrossLink& link) const;
+  // What the links of one kind of one part lead to, and how many of them, in the source's order.
+  struct Ends {
+    PartId from = kNoPart;
+    CrossLinkKind kind = CrossLinkKind::kNvLink;
+    std::vector<std::pair<std::string, int>> targets{};
+    double gb_per_s = 0;  // of each; 0: unknown
+
+    [[nodiscard]] std::string words() const {
+      std::vector<std::string> all;
+      for (const auto& [target, count] : targets)
+        all.push_back(fmt::format("{} to {}", count, target));
+      if (gb_per_s > 0) all.push_back(fmt::format("{:g} GB/s each", gb_per_s));
+      return join_words(all);
+    }
+  };
+
+  // What a part is called, without its bus id.
+  [[nodiscard]] std::string title_of(PartId id) const {
+    switch (host_[id].kind) {
+      case PartKind::kNic:
+        return is_on_pcie(host_, id) ? "NIC" : "virtual NIC";
+      case PartKind::kPcieSwitch:
+        return "switch";
+      case PartKind::kPcieDevice:
+        return "device";
+      default:
+        return names_[id];
+    }
+  }
+
+  [[nodiscard]] std::string head_of(PartId id, size_t width) const {
+    const Part& part = host_[id];
+    const bool has_bus = !part.bus_id.empty() && part.kind != PartKind::kHostBridge;
+    return has_bus ? fmt::format("{:<{}}  {}", title_of(id), width, part.bus_id) : title_of(id);
+  }
+
+  [[nodiscard]] std::string ports_of(const Part& nic) const {
+    std::vector<std::string> words;
+    size_t ports = 0;
+    for (const PartId below : nic.below) {
+      const auto* port = std::get_if<PortInfo>(&host_[below].info);
+      if (port != nullptr && ++ports <= kMostPortsShown) words.push_back(words_of(*port));
+    }
+    if (ports > kMostPortsShown)
+      words.push_back(fmt::format("and {} more", ports - kMostPortsShown));
+    return join_words(words);
+  }
+
+  [[nodiscard]] std::string body_of(const Shown& shown) const {
+    const Part& part = host_[shown.id];
+    if (const auto* node = std::get_if<NumaNodeInfo>(&part.info)) return words_of(*node);
+    if (const auto* port = std::get_if<PortInfo>(&part.info)) return words_of(*port);
+    std::string body = join_words({words_of_device(part), words_of(part.link)});
+    if (shown.bridges > 0) body = join_words({body, "behind " + count_of(shown.bridges, "bridge")});
+    const std::string ports = part.kind == PartKind::kNic ? ports_of(part) : "";
+    return join_words({body, ports}, ": ");
+  }
+
+  void write_part(const Shown& shown, int level, Widths widths) {
+    const Part& part = host_[shown.id];
+    const std::string head = head_of(shown.id, widths.title);
+    const std::string body = body_of(shown);
+    write_line(level, body.empty() ? head : fmt::format("{:<{}}  {}", head, widths.head, body));
+    write_measured(part, level + 1);
+    if (part.kind != PartKind::kNic) return write_all(part.below, level + 1);
+    std::vector<PartId> below;
+    for (const PartId id : part.below) {
+      if (host_[id].kind != PartKind::kPort) below.push_back(id);
+      if (host_[id].kind == PartKind::kPort) write_measured(host_[id], level + 1);
+    }
+    write_all(below, level + 1);
+  }
+
+  void write_all(const std::vector<PartId>& parts, int level) {
+    std::vector<Shown> shown;
+    std::vector<Shown> others;
+    for (const PartId id : parts) {
+      const Shown part = descend(id);
+      const bool is_leaf = host_[part.id].below.empty();
+      const bool is_other =
+          is_leaf && (host_[part.id].kind == PartKind::kPcieDevice || is_bridge(host_[part.id]));
+      (is_other ? others : shown).push_back(part);
+    }
+    std::vector<Shown> lines = shown;
+    if (others.size() <= kMostDevices) lines.insert(lines.end(), others.begin(), others.end());
+    Widths widths;
+    for (const Shown& part : lines) widths.title = std::max(widths.title, title_of(part.id).size());
+    for (const Shown& part : lines)
+      widths.head = std::max(widths.head, head_of(part.id, widths.title).size());
+    for (const Shown& part : shown) write_part(part, level, widths);
+    write_others(others, level, widths);
+  }
+
+  // What is neither GPU nor NIC, nor leads to one.
+  void write_others(const std::vector<Shown>& others, int level, Widths widths) {
+    if (others.size() > kMostDevices)
+      return write_line(level, count_of(others.size(), "other PCIe device"));
+    for (const Shown& part : others) write_part(part, level, widths);
+  }
+
+  [[nodiscard]] std::string target_of(const CrossLink& link) const {
+    if (link.to == kNoPart) {
+      if (link.target_class.starts_with("0x068000")) return "NVSwitches";
+      return link.target_class.starts_with("0x068001") ? "the CPU"
+                                                       : link.target + ", which is not here";
+    }
+    if (link.to == link.from) return "itself";
+    return host_[link.to].kind == PartKind::kNvSwitch ? "NVSwitches" : names_[link.to];
+  }
+
+  [[nodiscard]] std::vector<Ends> all_ends(CrossLinkKind kind) const {
+    std::map<PartId, Ends> by_part;
+    std::map<std::pair<PartId, std::string>, size_t> index;  // among the targets
+    for (const CrossLink& link : host_.cross_links()) {
+      if (link.kind != kind) continue;
+      Ends& ends = by_part.try_emplace(link.from, Ends{link.from, kind}).first->second;
+      const std::string target = target_of(link);
+      const auto [place, is_new] = index.try_emplace({link.from, target}, ends.targets.size());
+      if (is_new) ends.targets.emplace_back(target, 0);
+      ends.targets[place->second].second += link.count;
+      ends.gb_per_s = link.gb_per_s;
+    }
+    std::vector<Ends> all;
+    for (const PartId id : host_.all_of(PartKind::kGpu)) {
+      if (const auto found = by_part.find(id); found != by_part.end()) all.push_back(found->second);
+    }
+    return all;
+  }
+
+  // The links between any two of these, if they are as many everywhere; else 0.
+  [[nodiscard]] int links_of_mesh(const std::vector<Ends>& all) const {
+    if (all.size() < 3 || all[0].targets.empty()) return 0;
+    const int count = all[0].targets[0].second;
+    for (const Ends& ends : all) {
+      if (ends.targets.size() + 1 != all.size()) return 0;
+      for (const Ends& other : all) {
+        const std::pair wanted(names_[other.from], count);
+        if (other.from != ends.from &&
+            std::ranges::find(ends.targets, wanted) == ends.targets.end())
+          return 0;
+      }
+    }
+    return count;
+  }
+
+  // "NVLinks of GPU0-GPU7, each: 18 to NVSwitches".
+  void write_cross_links(CrossLinkKind kind) {
+    const std::vector<Ends> all = all_ends(kind);
+    const int mesh = links_of_mesh(all);
+    for (size_t first = 0; first < all.size();) {
+      std::vector<std::string> names;
+      size_t next = first;
+      const auto alike = [&](const Ends& ends) {
+        return mesh > 0 || ends.words() == all[first].words();
+      };
+      for (; next < all.size() && alike(all[next]); ++next) names.push_back(names_[all[next].from]);
+      const std::string what =
+          mesh > 0 ? fmt::format("{} between any two", mesh) : all[first].words();
+      text_ += fmt::format("{}s of {}{}: {}\n", to_string(kind), words_of_range(names),
+                           mesh == 0 && names.size() > 1 ? ", each" : "", what);
+      first = next;
+    }
+  }
 
   const HostTree& host_;
   std::vector<std::string> names_;
   std::string text_;
 };
-
-// What a part is called, without its bus id.
-std::string TreeText::title_of(PartId id) const {
-  switch (host_[id].kind) {
-    case PartKind::kNic:
-      return is_on_pcie(host_, id) ? "NIC" : "virtual NIC";
-    case PartKind::kPcieSwitch:
-      return "switch";
-    case PartKind::kPcieDevice:
-      return "device";
-    default:
-      return names_[id];
-  }
-}
-
-std::string TreeText::head_of(PartId id, size_t width) const {
-  const Part& part = host_[id];
-  const bool has_bus = !part.bus_id.empty() && part.kind != PartKind::kHostBridge;
-  return has_bus ? fmt::format("{:<{}}  {}", title_of(id), width, part.bus_id) : title_of(id);
-}
-
-std::string TreeText::ports_of(const Part& nic) const {
-  std::vector<std::string> words;
-  size_t ports = 0;
-  for (const PartId below : nic.below) {
-    const auto* port = std::get_if<PortInfo>(&host_[below].info);
-    if (port != nullptr && ++ports <= kMostPortsShown) words.push_back(words_of(*port));
-  }
-  if (ports > kMostPortsShown) words.push_back(fmt::format("and {} more", ports - kMostPortsShown));
-  return join_words(words);
-}
-
-std::string TreeText::body_of(const Shown& shown) const {
-  const Part& part = host_[shown.id];
-  if (const auto* node = std::get_if<NumaNodeInfo>(&part.info)) return words_of(*node);
-  if (const auto* port = std::get_if<PortInfo>(&part.info)) return words_of(*port);
-  std::string body = join_words({words_of_device(part), words_of(part.link)});
-  if (shown.bridges > 0) body = join_words({body, "behind " + count_of(shown.bridges, "bridge")});
-  const std::string ports = part.kind == PartKind::kNic ? ports_of(part) : "";
-  return join_words({body, ports}, ": ");
-}
-
-void TreeText::write_part(const Shown& shown, int level, Widths widths) {
-  const Part& part = host_[shown.id];
-  const std::string head = head_of(shown.id, widths.title);
-  const std::string body = body_of(shown);
-  write_line(level, body.empty() ? head : fmt::format("{:<{}}  {}", head, widths.head, body));
-  write_measured(part, level + 1);
-  if (part.kind != PartKind::kNic) return write_all(part.below, level + 1);
-  std::vector<PartId> below;
-  for (const PartId id : part.below) {
-    if (host_[id].kind != PartKind::kPort) below.push_back(id);
-    if (host_[id].kind == PartKind::kPort) write_measured(host_[id], level + 1);
-  }
-  write_all(below, level + 1);
-}
-
-void TreeText::write_all(const std::vector<PartId>& parts, int level) {
-  std::vector<Shown> shown;
-  std::vector<Shown> others;
-  for (const PartId id : parts) {
-    const Shown part = descend(id);
-    const bool is_leaf = host_[part.id].below.empty();
-    const bool is_other =
-        is_leaf && (host_[part.id].kind == PartKind::kPcieDevice || is_bridge(host_[part.id]));
-    (is_other ? others : shown).push_back(part);
-  }
-  std::vector<Shown> lines = shown;
-  if (others.size() <= kMostDevices) lines.insert(lines.end(), others.begin(), others.end());
-  Widths widths;
-  for (const Shown& part : lines) widths.title = std::max(widths.title, title_of(part.id).size());
-  for (const Shown& part : lines)
-    widths.head = std::max(widths.head, head_of(part.id, widths.title).size());
-  for (const Shown& part : shown) write_part(part, level, widths);
-  write_others(others, level, widths);
-}
-
-// What is neither GPU nor NIC, nor leads to one.
-void TreeText::write_others(const std::vector<Shown>& others, int level, Widths widths) {
-  if (others.size() > kMostDevices)
-    return write_line(level, count_of(others.size(), "other PCIe device"));
-  for (const Shown& part : others) write_part(part, level, widths);
-}
-
-std::string TreeText::target_of(const CrossLink& link) const {
-  if (link.to == kNoPart) {
-    if (link.target_class.starts_with("0x068000")) return "NVSwitches";
-    return link.target_class.starts_with("0x068001") ? "the CPU"
-                                                     : link.target + ", which is not here";
-  }
-  if (link.to == link.from) return "itself";
-  return host_[link.to].kind == PartKind::kNvSwitch ? "NVSwitches" : names_[link.to];
-}
-
-// What the links of one kind of one part lead to, and how many of them, in the source's order.
-struct TreeText::Ends {
-  PartId from = kNoPart;
-  CrossLinkKind kind = CrossLinkKind::kNvLink;
-  std::vector<std::pair<std::string, int>> targets{};
-  double gb_per_s = 0;  // of each; 0: unknown
-
-  [[nodiscard]] std::string words() const {
-    std::vector<std::string> all;
-    for (const auto& [target, count] : targets)
-      all.push_back(fmt::format("{} to {}", count, target));
-    if (gb_per_s > 0) all.push_back(fmt::format("{:g} GB/s each", gb_per_s));
-    return join_words(all);
-  }
-};
-
-std::vector<TreeText::Ends> TreeText::all_ends(CrossLinkKind kind) const {
-  std::map<PartId, Ends> by_part;
-  std::map<std::pair<PartId, std::string>, size_t> index;  // among the targets
-  for (const CrossLink& link : host_.cross_links()) {
-    if (link.kind != kind) continue;
-    Ends& ends = by_part.try_emplace(link.from, Ends{link.from, kind}).first->second;
-    const std::string target = target_of(link);
-    const auto [place, is_new] = index.try_emplace({link.from, target}, ends.targets.size());
-    if (is_new) ends.targets.emplace_back(target, 0);
-    ends.targets[place->second].second += link.count;
-    ends.gb_per_s = link.gb_per_s;
-  }
-  std::vector<Ends> all;
-  for (const PartId id : host_.all_of(PartKind::kGpu)) {
-    if (const auto found = by_part.find(id); found != by_part.end()) all.push_back(found->second);
-  }
-  return all;
-}
-
-// The links between any two of these, if they are as many everywhere; else 0.
-int TreeText::links_of_mesh(const std::vector<Ends>& all) const {
-  if (all.size() < 3 || all[0].targets.empty()) return 0;
-  const int count = all[0].targets[0].second;
-  for (const Ends& ends : all) {
-    if (ends.targets.size() + 1 != all.size()) return 0;
-    for (const Ends& other : all) {
-      const std::pair wanted(names_[other.from], count);
-      if (other.from != ends.from && std::ranges::find(ends.targets, wanted) == ends.targets.end())
-        return 0;
-    }
-  }
-  return count;
-}
-
-// "NVLinks of GPU0-GPU7, each: 18 to NVSwitches".
-void TreeText::write_cross_links(CrossLinkKind kind) {
-  const std::vector<Ends> all = all_ends(kind);
-  const int mesh = links_of_mesh(all);
-  for (size_t first = 0; first < all.size();) {
-    std::vector<std::string> names;
-    size_t next = first;
-    const auto alike = [&](const Ends& ends) {
-      return mesh > 0 || ends.words() == all[first].words();
-    };
-    for (; next < all.size() && alike(all[next]); ++next) names.push_back(names_[all[next].from]);
-    const std::string what =
-        mesh > 0 ? fmt::format("{} between any two", mesh) : all[first].words();
-    text_ += fmt::format("{}s of {}{}: {}\n", to_string(kind), words_of_range(names),
-                         mesh == 0 && names.size() > 1 ? ", each" : "", what);
-    first = next;
-  }
-}
 
 std::string summary_of(const HostTree& host) {
   std::vector<std::string> words;
@@ -252,51 +242,30 @@ std::string summary_of(const HostTree& host) {
   return join_words(words);
 }
 
-std::vector<std::string> host_names(const Topology& topology, size_t tree) {
-  std::vector<std::string> names;
-  for (const TopologyHost& host : topology.hosts) {
-    if (host.tree == tree) names.push_back(host.name);
-  }
-  return names;
-}
-
 class SwitchText {
  public:
-  explicit SwitchText(const Topology& topology)
-      : topology_(topology), below_(topology.switches.size()), hosts_(topology.switches.size()) {
-    for (size_t i = 0; i < topology.switches.size(); ++i) {
-      const size_t above = topology.switches[i].above;
-      if (above == kNoSwitch) {
-        top_.push_back(i);
-      } else {
-        below_[above].push_back(i);
-      }
-    }
-    for (const TopologyHost& host : topology.hosts) {
-      for (const size_t leaf : host.leaves) hosts_[leaf].push_back(host.name);
-    }
-  }
+  explicit SwitchText(const Topology& topology) : topology_(topology), switches_(topology) {}
 
   std::string write() {
-    for (const size_t top : top_) write_switch(top, 0);
+    for (const size_t top : switches_.roots) write_switch(top, 0);
     return std::move(text_);
   }
 
  private:
   void write_switch(size_t index, int level) {
     const NetworkSwitch& one = topology_.switches[index];
-    std::vector<std::string> words = {words_of_range(hosts_[index])};
+    std::vector<std::string> hosts;
+    for (const size_t host : switches_.hosts[index]) hosts.push_back(topology_.hosts[host].name);
+    std::vector<std::string> words = {words_of_range(hosts)};
     if (one.uplink_gb_per_s > 0) words.push_back(fmt::format("up {:g} GB/s", one.uplink_gb_per_s));
     const std::string body = join_words(words, "; ");
     text_ += fmt::format("{:{}}{} {}{}{}\n", "", 2 * level, one.is_block ? "block" : "switch",
                          one.name, body.empty() ? "" : ": ", body);
-    for (const size_t below : below_[index]) write_switch(below, level + 1);
+    for (const size_t below : switches_.below[index]) write_switch(below, level + 1);
   }
 
   const Topology& topology_;
-  std::vector<std::vector<size_t>> below_;
-  std::vector<std::vector<std::string>> hosts_;  // by switch
-  std::vector<size_t> top_;
+  SwitchTree switches_;
   std::string text_;
 };
 
@@ -351,7 +320,7 @@ std::string tree_text(const Topology& topology) {
   }
   for (size_t i = 0; i < topology.trees.size(); ++i) {
     const HostTree& tree = topology.trees[i];
-    const std::vector<std::string> names = host_names(topology, i);
+    const std::vector<std::string> names = names_of_hosts(topology, i);
     const std::string title = is_cluster ? "\n" + words_of_range(names) : tree.name;
     text += fmt::format("{} ({}): {}\n", title, tree.source, summary_of(tree));
     text += tree_text(tree);

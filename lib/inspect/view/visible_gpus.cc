@@ -3,28 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
-#include <string_view>
 #include <tuple>
 
 #include "lib/base/error.h"
 #include "lib/base/text/ascii.h"
+#include "lib/topo/model/text_parts.h"
 
 namespace gxp {
 namespace {
-
-const GpuInfo* gpu_of(const HostTree& host, PartId gpu) {
-  return std::get_if<GpuInfo>(&host[gpu].info);
-}
 
 // The driver's numbers, and NVML's, are by bus id.
 std::vector<PartId> gpus_by_bus(const HostTree& host) {
   std::vector<PartId> gpus = host.all_of(PartKind::kGpu);
   std::ranges::stable_sort(gpus, {}, [&](PartId gpu) {
-    const GpuInfo* info = gpu_of(host, gpu);
-    const bool has_number = info != nullptr && info->number;
-    return std::tuple(!has_number, has_number ? *info->number : 0, host[gpu].bus_id);
+    const auto& number = info_of<GpuInfo>(host[gpu]).number;
+    return std::tuple(!number, number.value_or(0), host[gpu].bus_id);
   });
   return gpus;
 }
@@ -35,31 +28,21 @@ bool are_alike(const HostTree& host, const std::vector<PartId>& gpus) {
     const Part& first = host[gpus[0]];
     return one.identity.vendor == first.identity.vendor &&
            one.identity.device == first.identity.device &&
-           gpu_of(host, gpu)->model_name == gpu_of(host, gpus[0])->model_name;
+           info_of<GpuInfo>(one).model_name == info_of<GpuInfo>(first).model_name;
   });
-}
-
-// No value: it is none of them, at which the driver stops.
-std::optional<size_t> parse_index(std::string_view text, size_t count) {
-  size_t index = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  return is_number && index < count ? std::optional(index) : std::nullopt;
 }
 
 std::vector<PartId> pick(const std::vector<PartId>& gpus, const std::string& list) {
   std::vector<PartId> shown;
-  for (size_t at = 0; at <= list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    const std::string_view word = trimmed(std::string_view(list).substr(at, end - at));
-    at = end + 1;
+  for (const std::string_view piece : split(list, ',')) {
+    const std::string_view word = trimmed(piece);
     if (word.starts_with("GPU-") || word.starts_with("MIG-"))
       fail(ErrorKind::kConfig,
            "read CUDA_VISIBLE_DEVICES={}: {} is a UUID, which gxp cannot match with a GPU; set "
            "numbers for this command",
            list, word);
-    const auto index = parse_index(word, gpus.size());
-    if (!index) break;
+    const auto index = whole_number<size_t>(word);
+    if (!index || *index >= gpus.size()) break;  // as the driver does
     if (std::ranges::find(shown, gpus[*index]) != shown.end())
       fail(ErrorKind::kConfig, "read CUDA_VISIBLE_DEVICES={}: it names GPU {} twice", list, *index);
     shown.push_back(gpus[*index]);

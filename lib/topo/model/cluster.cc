@@ -219,7 +219,7 @@ void Cluster::add_leaves() {
 }
 
 int Cluster::leaf_of(int host, int nic) const {
-  const int pod = *leaf_of_host(host);
+  const int pod = *leaf_of_host(description_.network, host);
   return description_.network.rails ? pod * rails_ + nic : pod;
 }
 

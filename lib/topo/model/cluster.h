@@ -77,10 +77,6 @@ class Cluster {
   [[nodiscard]] int hosts() const { return hosts_; }
   [[nodiscard]] int gpus() const { return gpus_; }
   [[nodiscard]] int host_of(int gpu) const;
-  // The leaf switch of a host (with rails: the set of leaf switches); nothing if there are none.
-  [[nodiscard]] std::optional<int> leaf_of_host(int host) const {
-    return gxp::leaf_of_host(description_.network, host);
-  }
   // What hosts of this one's group have inside.
   [[nodiscard]] const HostTopology& inside_of_host(int host) const {
     return description_.groups[group_of_host_[static_cast<size_t>(host)]].inside;
@@ -127,7 +123,9 @@ class Cluster {
   [[nodiscard]] int leaf_of(const Place& place) const;
   [[nodiscard]] int leaf_of(int host, int nic) const;
   [[nodiscard]] bool has_network() const { return hosts_ > 1; }
-  [[nodiscard]] bool has_leaves() const { return leaf_of_host(0).has_value(); }
+  [[nodiscard]] bool has_leaves() const {
+    return leaf_of_host(description_.network, 0).has_value();
+  }
 
   ClusterDescription description_;
   std::vector<Group> groups_;

@@ -4,36 +4,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
+
+#include "lib/topo/model/text_parts.h"
 
 namespace gxp {
-namespace {
-
-template <class Number>
-std::optional<Number> whole_number(std::string_view text, int base) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::vector<std::string_view> split_at_commas(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-}  // namespace
-
 std::optional<CpuSet> CpuSet::parse_map(std::string_view text) {
   CpuSet set;
-  const auto words = split_at_commas(text);
-  if (text.empty() || words.size() > kMaxCpus / 32) return std::nullopt;
-  for (std::string_view word : words) {
+  const auto commas = std::ranges::count(text, ',');
+  if (text.empty() || commas >= kMaxCpus / 32) return std::nullopt;
+  for (std::string_view word : split(text, ',')) {
     if (word == "0xf...f") continue;
     if (word.starts_with("0x")) word.remove_prefix(2);
     const auto bits = word.empty() ? 0u : whole_number<uint32_t>(word, 16);
@@ -46,10 +25,10 @@ std::optional<CpuSet> CpuSet::parse_map(std::string_view text) {
 std::optional<CpuSet> CpuSet::parse_list(std::string_view text) {
   CpuSet set;
   if (text.empty()) return set;
-  for (const std::string_view range : split_at_commas(text)) {
+  for (const std::string_view range : split(text, ',')) {
     const size_t dash = range.find('-');
-    const auto first = whole_number<int>(range.substr(0, dash), 10);
-    const auto last = dash == range.npos ? first : whole_number<int>(range.substr(dash + 1), 10);
+    const auto first = whole_number<int>(range.substr(0, dash));
+    const auto last = dash == range.npos ? first : whole_number<int>(range.substr(dash + 1));
     if (!first || !last || *first < 0 || *last < *first || *last >= kMaxCpus) return std::nullopt;
     for (int cpu = *first; cpu <= *last; ++cpu) set.add(cpu);
   }

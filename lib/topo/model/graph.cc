@@ -75,8 +75,8 @@ Path path_along(const HardwareGraph& graph, const Arrivals& by, VertexId from, V
 }  // namespace
 
 std::string_view to_string(VertexKind kind) {
-  constexpr std::array<std::string_view, 7> kNames = {
-      "NUMA node", "PCIe switch", "NVSwitch", "GPU", "NIC", "PCIe device", "network switch"};
+  constexpr std::array<std::string_view, 6> kNames = {"NUMA node", "PCIe switch", "NVSwitch",
+                                                      "GPU",       "NIC",         "PCIe device"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -119,14 +119,6 @@ LinkId HardwareGraph::add_cable(const Link& link) {
   std::swap(back.from, back.to);
   add_link(back);
   return id;
-}
-
-std::vector<VertexId> HardwareGraph::all_of(VertexKind kind) const {
-  std::vector<VertexId> found;
-  for (VertexId id = 0; id < vertices_.size(); ++id) {
-    if (vertices_[id].kind == kind) found.push_back(id);
-  }
-  return found;
 }
 
 std::string HardwareGraph::name_of(LinkId link) const {

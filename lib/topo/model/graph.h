@@ -24,7 +24,6 @@ enum class VertexKind : uint8_t {
   kGpu,
   kNic,
   kPcieDevice,  // anything else
-  kNetworkSwitch,
 };
 
 enum class LinkKind : uint8_t { kPcie, kNvLink, kChipToChip, kInterNuma, kNetwork };
@@ -65,7 +64,6 @@ class HardwareGraph {
   [[nodiscard]] const std::vector<Vertex>& vertices() const { return vertices_; }
   [[nodiscard]] const std::vector<Link>& links() const { return links_; }
   [[nodiscard]] std::span<const LinkId> links_from(VertexId vertex) const { return out_[vertex]; }
-  [[nodiscard]] std::vector<VertexId> all_of(VertexKind kind) const;  // by id
   // "GPU 0 -> NVSwitch".
   [[nodiscard]] std::string name_of(LinkId link) const;
 

@@ -4,25 +4,34 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <set>
 
 #include "lib/base/error.h"
 #include "lib/base/text/ascii.h"
+#include "lib/topo/model/text_parts.h"
 
 namespace gxp {
 namespace {
 
-constexpr std::array<std::string_view, 8> kPartNames = {
-    "NUMA node", "host bridge", "PCIe switch", "GPU", "NIC", "port", "NVSwitch", "PCIe device"};
+struct KindName {
+  std::string_view name;
+  std::string_view stem;  // of the names of parts; "": they are named by their bus ids
+};
+constexpr std::array<KindName, 8> kKindNames = {{{"NUMA node", "NUMA"},
+                                                 {"host bridge", ""},
+                                                 {"PCIe switch", ""},
+                                                 {"GPU", "GPU"},
+                                                 {"NIC", ""},
+                                                 {"port", "NIC"},
+                                                 {"NVSwitch", "NVSwitch"},
+                                                 {"PCIe device", ""}}};
 constexpr std::array<std::string_view, 4> kCrossLinkNames = {"NVLink", "xGMI", "C2C", "PCIe link"};
 
 std::optional<int> number_of(const Part& part) {
-  if (const auto* gpu = std::get_if<GpuInfo>(&part.info)) return gpu->number;
-  if (const auto* node = std::get_if<NumaNodeInfo>(&part.info)) return node->number;
-  if (const auto* port = std::get_if<PortInfo>(&part.info)) return port->number;
-  return std::nullopt;
+  if (part.kind == PartKind::kGpu) return info_of<GpuInfo>(part).number;
+  if (part.kind == PartKind::kNumaNode) return info_of<NumaNodeInfo>(part).number;
+  return info_of<PortInfo>(part).number;
 }
 
 // The numbers that the source gives to parts of a kind, if each has one of its own; else the order
@@ -37,47 +46,24 @@ std::vector<int> numbers_of(const HostTree& host, const std::vector<PartId>& par
   return numbers;
 }
 
-std::string given_name(const Part& part) {
-  if (const auto* port = std::get_if<PortInfo>(&part.info); port != nullptr && !port->name.empty())
-    return port->name;
-  return part.name;
-}
-
-std::string name_by_place(const Part& part, std::string_view prefix, int number) {
-  if (!prefix.empty()) return fmt::format("{}{}", prefix, number);
-  if (!part.bus_id.empty()) return fmt::format("{} {}", to_string(part.kind), part.bus_id);
-  return fmt::format("{} {}", to_string(part.kind), number);
-}
-
-std::string_view prefix_of(PartKind kind) {
-  switch (kind) {
-    case PartKind::kNumaNode:
-      return "NUMA";
-    case PartKind::kGpu:
-      return "GPU";
-    case PartKind::kPort:
-      return "NIC";
-    case PartKind::kNvSwitch:
-      return "NVSwitch";
-    default:
-      return "";
-  }
+std::string name_by_place(const Part& part, int number) {
+  const auto& [kind, stem] = kKindNames[size_t(part.kind)];
+  if (!stem.empty()) return fmt::format("{}{}", stem, number);
+  if (!part.bus_id.empty()) return fmt::format("{} {}", kind, part.bus_id);
+  return fmt::format("{} {}", kind, number);
 }
 
 // The n-th port, or NIC where no port is known, for "NICn".
 PartId find_numbered_nic(const HostTree& host, std::string_view name) {
-  size_t index = 0;
-  if (!name.starts_with("nic") || name.size() == 3) return kNoPart;
-  const auto [end, error] = std::from_chars(name.data() + 3, name.data() + name.size(), index);
-  if (error != std::errc() || end != name.data() + name.size()) return kNoPart;
+  const auto index = name.starts_with("nic") ? whole_number<size_t>(name.substr(3)) : std::nullopt;
   std::vector<PartId> nics = host.all_of(PartKind::kPort);
   if (nics.empty()) nics = host.all_of(PartKind::kNic);
-  return index < nics.size() ? nics[index] : kNoPart;
+  return index && *index < nics.size() ? nics[*index] : kNoPart;
 }
 
 }  // namespace
 
-std::string_view to_string(PartKind kind) { return kPartNames[size_t(kind)]; }
+std::string_view to_string(PartKind kind) { return kKindNames[size_t(kind)].name; }
 std::string_view to_string(CrossLinkKind kind) { return kCrossLinkNames[size_t(kind)]; }
 
 PartId HostTree::add(Part part) {
@@ -131,16 +117,37 @@ bool is_on_pcie(const HostTree& host, PartId device) {
          (host[above].kind == PartKind::kHostBridge || host[above].kind == PartKind::kPcieSwitch);
 }
 
+std::string at_place(std::string_view name, SourcePlace place) {
+  return place.line == 0 ? std::string(name)
+                         : fmt::format("{}:{}:{}", name, place.line, place.column);
+}
+
+bool leads_to_nvswitch(const HostTree& host, const CrossLink& link) {
+  return link.target_class.starts_with(kNvSwitchClass) ||
+         (link.to != kNoPart && host[link.to].kind == PartKind::kNvSwitch);
+}
+
+void sort_by_number(const HostTree& host, std::vector<PartId>& gpus) {
+  const auto number = [&](PartId gpu) { return info_of<GpuInfo>(host[gpu]).number; };
+  if (std::ranges::all_of(gpus, [&](PartId gpu) { return number(gpu).has_value(); }))
+    std::ranges::stable_sort(gpus, {}, number);
+}
+
+std::string given_name(const Part& part) {
+  const std::string& port = info_of<PortInfo>(part).name;
+  return port.empty() ? part.name : port;
+}
+
 std::vector<std::string> names_of_parts(const HostTree& host) {
   std::vector<std::string> names(host.parts().size());
   std::map<std::string, int> taken;  // and how often
-  for (size_t kind = 0; kind < kPartNames.size(); ++kind) {
+  for (size_t kind = 0; kind < kKindNames.size(); ++kind) {
     const std::vector<PartId> parts = host.all_of(PartKind(kind));
     const std::vector<int> numbers = numbers_of(host, parts);
     for (size_t i = 0; i < parts.size(); ++i) {
       const Part& part = host[parts[i]];
       std::string name = given_name(part);
-      if (name.empty()) name = name_by_place(part, prefix_of(part.kind), numbers[i]);
+      if (name.empty()) name = name_by_place(part, numbers[i]);
       const std::string stem = name;
       while (!taken.try_emplace(name, 0).second) name = fmt::format("{}.{}", stem, ++taken[stem]);
       names[parts[i]] = name;
@@ -153,8 +160,7 @@ PartId find_part(const HostTree& host, std::string_view name) {
   const std::string wanted = lower_case(name);
   const std::vector<std::string> names = names_of_parts(host);
   for (PartId id = 0; id < names.size(); ++id) {
-    const auto* port = std::get_if<PortInfo>(&host[id].info);
-    const bool is_interface = port != nullptr && lower_case(port->interface) == wanted;
+    const bool is_interface = lower_case(info_of<PortInfo>(host[id]).interface) == wanted;
     if (lower_case(names[id]) == wanted || (is_interface && !wanted.empty())) return id;
   }
   const PartId by_bus = host.find_bus(wanted);

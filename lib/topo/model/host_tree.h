@@ -9,6 +9,7 @@
 //   Limits   kMaxParts, kMaxCrossLinks, kMaxDepth: add...() throw kConfig beyond.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,6 +18,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "lib/topo/model/cpu_set.h"
 
 namespace gxp {
 
@@ -42,12 +45,30 @@ struct SourcePlace {
   int column = 0;
 };
 
+// "NAME:LINE:COLUMN"; NAME where the place is no text.
+std::string at_place(std::string_view name, SourcePlace place);
+
 using Attributes = std::vector<std::pair<std::string, std::string>>;
 
 struct PcieRate {
   double gt_per_s = 0;  // of a lane; 0: unknown
   int lanes = 0;        // 0: unknown
 };
+
+// What a lane carries of a transfer, in GB: headers and the line code take a quarter.
+inline constexpr double kGbPerTransfer = 0.75 / 8;
+
+// PCI Express Base 6.0, from the first generation on.
+struct PcieGeneration {
+  double gt_per_s;
+  double coded_share;  // what the line code leaves: 8b/10b, 128b/130b; of a flit 242 of 256 bytes
+};
+inline constexpr std::array<PcieGeneration, 6> kPcieGenerations = {{{2.5, 0.8},
+                                                                    {5, 0.8},
+                                                                    {8, 128.0 / 130},
+                                                                    {16, 128.0 / 130},
+                                                                    {32, 128.0 / 130},
+                                                                    {64, 242.0 / 256}}};
 
 // From a part up to the one above it.
 struct PcieLink {
@@ -74,8 +95,7 @@ struct NumaNodeInfo {
   std::string vendor{};        // "GenuineIntel"
   std::string model_name{};    // "AMD EPYC 9654 96-Core Processor"
   std::optional<int> family{}, model{};
-  std::string
-      affinity{};  // words of 32 bits in hexadecimal, the highest first, as the kernel's maps
+  std::string affinity{};   // words of 32 bits in hexadecimal, the highest first: a kernel's map
   std::string host_hash{};  // NCCL's
   int package = -1;
   int cores = 0;
@@ -110,6 +130,8 @@ struct PortInfo {
   std::optional<bool> gpu_direct{};
   std::string link_layer{};  // "InfiniBand", "Ethernet"
   std::string state{};       // "active", "down"
+  // Zeros are no port's guid.
+  [[nodiscard]] bool has_guid() const { return guid.find_first_not_of("0x") != guid.npos; }
 };
 
 struct Part {
@@ -129,6 +151,19 @@ struct Part {
   std::vector<PartId> below{};          // in the source's order
 };
 
+// What is known of a part of that kind; nothing is known of another.
+template <class Info>
+const Info& info_of(const Part& part) {
+  static const Info kUnknown;
+  const auto* info = std::get_if<Info>(&part.info);
+  return info == nullptr ? kUnknown : *info;
+}
+
+// The CPUs of a NUMA node; none: they are not known.
+inline CpuSet cpus_of(const Part& node) {
+  return CpuSet::parse_map(info_of<NumaNodeInfo>(node).affinity).value_or(CpuSet());
+}
+
 enum class CrossLinkKind : uint8_t {
   kNvLink,
   kXgmi,
@@ -137,6 +172,10 @@ enum class CrossLinkKind : uint8_t {
 };
 
 std::string_view to_string(CrossLinkKind kind);  // "NVLink"
+
+// PCI classes that a link's end has, as NCCL names them.
+inline constexpr std::string_view kNvSwitchClass = "0x068000";
+inline constexpr std::string_view kCpuBridgeClass = "0x068001";
 
 // Listed by the part that it leaves; the other end may list it too.
 struct CrossLink {
@@ -191,6 +230,14 @@ class HostTree {
 // below a bridge of which its source does not say the bus ids.
 bool is_on_pcie(const HostTree& host, PartId device);
 
+// Whether the link leads to an NVSwitch, which need not be a part.
+bool leads_to_nvswitch(const HostTree& host, const CrossLink& link);
+
+// By the driver's numbers where all have one; else their order stays.
+void sort_by_number(const HostTree& host, std::vector<PartId>& gpus);
+
+// The name that the source gives a part, or its port; "": none.
+std::string given_name(const Part& part);
 // What users call the parts, by id: "GPU0" by the driver's number where all GPUs have one, else in
 // the tree's order; "NIC0" likewise by ports; "NUMA0"; "mlx5_0" of a port that has a name (with a
 // number behind it if another has the same); else kind and bus id. All differ.

@@ -1,9 +1,12 @@
 // How far two devices are apart, in NCCL's words and order: a smaller one is nearer.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+
+#include "lib/base/enum_names.h"
 
 namespace gxp {
 
@@ -22,7 +25,11 @@ enum class PathType : uint8_t {
   kDis,  // no way
 };
 
-std::string_view to_string(PathType type);                       // "NVL"
-std::optional<PathType> parse_path_type(std::string_view name);  // in capitals
+inline constexpr std::array<std::string_view, 12> kPathTypeNames = {
+    "LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
+inline std::string_view to_string(PathType type) { return kPathTypeNames[size_t(type)]; }
+inline std::optional<PathType> parse_path_type(std::string_view name) {  // in capitals
+  return find_enumerator<PathType>(kPathTypeNames, name);
+}
 
 }  // namespace gxp

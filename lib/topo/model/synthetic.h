@@ -1,4 +1,5 @@
-// Hosts by name: machines that many have, and shapes to try things on.
+// Hosts that no source describes: by name, machines that many have and shapes to try things on; and
+// regular hosts by a few numbers.
 #pragma once
 
 #include <span>
@@ -21,5 +22,19 @@ bool is_synthetic(std::string_view name);
 // Bus ids and names of NICs are made up; the notes say so. Precondition: is_synthetic(name).
 // kUsage: a number is out of its range.
 HostTree make_synthetic(const std::string& name);
+
+// A regular host. There are as many PCIe switches as NICs, and at least one per NUMA node; GPUs and
+// NICs are spread over them in order, and they over the NUMA nodes. So neighbouring GPUs share a
+// switch with the NIC nearest to them.
+struct HostDescription {
+  int gpus = 1;
+  int nics = 0;
+  int numa_nodes = 1;
+  double pcie_gb_per_s = 0;    // of each PCIe link, which is shown as transfers on 16 lanes
+  double nvlink_gb_per_s = 0;  // of each GPU to the NVSwitch; 0: there is none
+};
+
+// Precondition: at least one GPU and one NUMA node; bandwidths > 0 where links need them.
+HostTree make_regular_host(const HostDescription& description);
 
 }  // namespace gxp

@@ -2,7 +2,7 @@
 //
 // Bandwidths are NCCL's (nccl_rules.h), but a PCIe speed is read as the number that it is: "32.0
 // GT/s" is 32, where NCCL takes 8. All NVLinks to switches lead to one NVSwitch; every pair of NUMA
-// nodes is joined. What the tree does not say and had to be assumed is added to its notes.
+// nodes is joined. The notes of the tree also say what had to be assumed.
 //   Errors  kCorrupt, with the place in the source: two parts of one bus id. kConfig: the limits of
 //           the graph.
 #pragma once
@@ -14,6 +14,8 @@ namespace gxp {
 
 // GPUs are ordered by their numbers where all have one, NICs as the tree has them; the speeds of a
 // NIC's ports are added up.
-HostTopology host_topology_of(const HostTree& tree, const LinkLatencies& latencies);
+// inter_numa_gb_per_s: between any two NUMA nodes; 0: as NCCL has it for the processor.
+HostTopology host_topology_of(const HostTree& tree, const LinkLatencies& latencies,
+                              double inter_numa_gb_per_s = 0);
 
 }  // namespace gxp

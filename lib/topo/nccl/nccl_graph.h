@@ -47,7 +47,4 @@ struct NcclGraph {
 
 NcclGraph make_nccl_graph(const HostTree& host);
 
-// The NUMA node that a part is attached to by PCIe, or kNoNcclNode.
-NcclNodeId nccl_cpu_above(const HostTree& host, const NcclGraph& graph, PartId part);
-
 }  // namespace gxp

@@ -64,14 +64,8 @@ class RouteReader {
 }  // namespace
 
 std::vector<PartId> places_of_plan(const NcclPaths& paths) {
-  const auto number = [&](PartId gpu) {
-    const auto* info = std::get_if<GpuInfo>(&paths.host()[gpu].info);
-    return info == nullptr ? std::nullopt : info->number;
-  };
   std::vector<PartId> places = paths.gpus();
-  if (std::ranges::all_of(places, [&](PartId gpu) { return number(gpu).has_value(); })) {
-    std::ranges::stable_sort(places, {}, [&](PartId gpu) { return *number(gpu); });
-  }
+  sort_by_number(paths.host(), places);
   places.insert(places.end(), paths.ports().begin(), paths.ports().end());
   return places;
 }

@@ -101,6 +101,12 @@ void NcclPaths::search(PartId base) {
   for (const NcclNodeId node : end_nodes_) found_.push_back(found[node]);
 }
 
+std::vector<PartId> NcclPaths::devices() const {
+  std::vector<PartId> all = gpus_;
+  all.insert(all.end(), ports_.begin(), ports_.end());
+  return all;
+}
+
 uint32_t NcclPaths::end_of(PartId part) const { return part < ends_.size() ? ends_[part] : kNoEnd; }
 
 const NcclPaths::Found* NcclPaths::found(PartId from, PartId to) const {

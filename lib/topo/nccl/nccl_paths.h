@@ -1,7 +1,7 @@
 // Paths between the devices of a host as NCCL finds them: how far, how fast, over which links.
 //
 // Breadth first from every device and NUMA node over NCCL's graph (nccl_graph.h). A path replaces
-// another if its type is nearer, or of the same type and wider, or alike and shorter. Its type is
+// another if its type is nearer, or of the same type and wider, or equally wide and shorter. Its type is
 // its farthest link's: of a PCIe link PIX, between two bridges PXB, at a NUMA node PHB; NVB where
 // a second NVLink follows the first at a GPU, which is as far as GPUs forward.
 // These are the paths by the wiring alone; where NCCL sends data otherwise is in nccl_routes.h.
@@ -47,6 +47,7 @@ class NcclPaths {
   // What NCCL calls nets: ports, and NICs of which no port is known.
   [[nodiscard]] const std::vector<PartId>& ports() const { return ports_; }
   [[nodiscard]] const std::vector<PartId>& numa_nodes() const { return numa_nodes_; }
+  [[nodiscard]] std::vector<PartId> devices() const;  // GPUs, then ports
 
   // Between any two of these; kDis if one is none of them.
   [[nodiscard]] NcclPath find(PartId from, PartId to) const;

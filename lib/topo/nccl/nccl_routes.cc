@@ -16,12 +16,6 @@ constexpr size_t kMaxChannels =
     64;  // NCCL's; the ports that a GPU takes in turn repeat long before
 constexpr size_t kNoRow = ~size_t{0};
 
-template <class Info>
-Info info_of_part(const HostTree& host, PartId part) {
-  const auto* info = std::get_if<Info>(&host[part].info);
-  return info == nullptr ? Info{} : *info;
-}
-
 // The lowest bits of `value` in reverse order, for a count that is a power of two.
 size_t mirror_bits(size_t value, size_t count) {
   size_t mirrored = 0;
@@ -94,8 +88,7 @@ NcclRoutes::NcclRoutes(const NcclPaths& paths, const NcclSettings& settings)
               return l.kind == CrossLinkKind::kXgmi;
             });
   row_.assign(host.parts().size(), kNoRow);
-  std::vector<PartId> ends = paths.gpus();
-  ends.insert(ends.end(), paths.ports().begin(), paths.ports().end());
+  const std::vector<PartId> ends = paths.devices();
   for (const PartId end : ends) row_[end] = rows_++;
   for (const PartId from : ends) {
     for (const PartId to : ends) {
@@ -228,7 +221,7 @@ std::vector<PartId> NcclRoutes::local_ports(PartId gpu) const {
   if (ports.empty()) return {};
   const size_t sharers = std::max<size_t>(1, nearest(ports[0], paths_->gpus()).size());
   const size_t each = (ports.size() + sharers - 1) / sharers;
-  const auto number = info_of_part<GpuInfo>(paths_->host(), gpu).number;
+  const auto number = info_of<GpuInfo>(paths_->host()[gpu]).number;
   size_t first = size_t(number ? std::max(*number, 0) : int(row_[gpu])) % sharers;
   if (std::has_single_bit(ports.size())) first = mirror_bits(first, ports.size());
   std::vector<PartId> taken;
@@ -252,7 +245,7 @@ PathType NcclRoutes::p2p_level() const {
   if (settings_.p2p_disable) return PathType::kLoc;
   if (settings_.p2p_level) return *settings_.p2p_level;
   const CpuVendor vendor =
-      cpu_vendor(info_of_part<NumaNodeInfo>(paths_->host(), paths_->numa_nodes()[0]));
+      cpu_vendor(info_of<NumaNodeInfo>(paths_->host()[paths_->numa_nodes()[0]]));
   if (is_amd_) {
     const bool is_near =
         vendor == CpuVendor::kArm || vendor == CpuVendor::kIntel || vendor == CpuVendor::kZhaoxin;
@@ -288,7 +281,7 @@ RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) co
 
 RouteVerdict NcclRoutes::may_read(PartId gpu) const {
   if (settings_.gdr_read == false) return {RouteAnswer::kNo, "NCCL_NET_GDR_READ=0 forbids reads"};
-  const auto capability = info_of_part<GpuInfo>(paths_->host(), gpu).compute_capability;
+  const auto capability = info_of<GpuInfo>(paths_->host()[gpu]).compute_capability;
   if (is_amd_ || settings_.gdr_read == true || (capability && *capability >= 80))
     return {RouteAnswer::kYes, ""};
   if (!capability)
@@ -323,8 +316,8 @@ RouteVerdict NcclRoutes::within_gdr_level(PartId gpu, PartId port) const {
 RouteVerdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction) const {
   if (paths_->distance(gpu, port).type == PathType::kDis)
     return {RouteAnswer::kNo, "no path joins them"};
-  const auto of_port = info_of_part<PortInfo>(paths_->host(), port).gpu_direct;
-  const auto of_gpu = info_of_part<GpuInfo>(paths_->host(), gpu).gpu_direct;
+  const auto of_port = info_of<PortInfo>(paths_->host()[port]).gpu_direct;
+  const auto of_gpu = info_of<GpuInfo>(paths_->host()[gpu]).gpu_direct;
   if (of_port == false)
     return {RouteAnswer::kNo, name(port) +
                                   " does not offer it (gdr=0): neither nvidia_peermem nor "
@@ -342,7 +335,7 @@ RouteVerdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction
 }
 
 RouteVerdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {
-  const auto capability = info_of_part<GpuInfo>(paths_->host(), gpu).compute_capability;
+  const auto capability = info_of<GpuInfo>(paths_->host()[gpu]).compute_capability;
   if (!capability || is_amd_) return {RouteAnswer::kUnknown, "the GPU's generation is not known"};
   if (*capability < 90)
     return {RouteAnswer::kYes,

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <utility>
+
+#include "lib/topo/model/text_parts.h"
 
 namespace gxp {
 namespace {
@@ -48,16 +50,14 @@ std::string_view gcn_name(std::string_view gcn) {
 
 uint64_t from_hexadecimal(std::string_view text) {
   if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
-  uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return value;
+  return leading_number<uint64_t>(text, nullptr, 16);
 }
 
-// The share of the line rate that is left by the line code: 8b/10b, 128b/130b; with FLITs 242 of
-// 256 bytes.
+// A rate between two generations has the later one's line code.
 double coded_share(double gt_per_s) {
-  if (gt_per_s <= 5) return 0.8;
-  return gt_per_s <= 32 ? 128.0 / 130 : 242.0 / 256;
+  const auto* const row =
+      std::ranges::lower_bound(kPcieGenerations, gt_per_s, {}, &PcieGeneration::gt_per_s);
+  return (row == kPcieGenerations.end() ? kPcieGenerations.back() : *row).coded_share;
 }
 
 const PcieRate& fastest(const PcieLink& link) {
@@ -77,9 +77,7 @@ double nccl_pcie_gb_per_s(const PcieLink& link) {
   const PcieRate& rate = fastest(link);
   const std::string text =
       link.speed_text.empty() ? fmt::format("{:.1f} GT/s PCIe", rate.gt_per_s) : link.speed_text;
-  int lanes = rate.lanes;
-  if (!link.width_text.empty())
-    std::from_chars(link.width_text.data(), link.width_text.data() + link.width_text.size(), lanes);
+  const int lanes = link.width_text.empty() ? rate.lanes : leading_number<int>(link.width_text);
   return (lanes > 0 ? lanes : kUnknownLanes) * nccl_pcie_speed(text).lane_gb_per_s;
 }
 
@@ -154,7 +152,8 @@ double nccl_port_gb_per_s(double mbit_per_s) {
 }
 
 int broadcom_generation(const PciIdentity& identity, SwitchLevel level) {
-  if (from_hexadecimal(identity.vendor) != 0x1000 || from_hexadecimal(identity.subsystem_vendor) != 0x1000)
+  if (from_hexadecimal(identity.vendor) != 0x1000 ||
+      from_hexadecimal(identity.subsystem_vendor) != 0x1000)
     return 0;
   const uint64_t device = from_hexadecimal(identity.device);
   const uint64_t series = from_hexadecimal(identity.subsystem_device) >> 12;

@@ -59,71 +59,68 @@ class GraphsReader {
     return false;
   }
 
-  ChannelGraph read_graph(const pugi::xml_node& node);
-  Channel read_channel(const pugi::xml_node& node);
-  ChannelDevice read_device(const pugi::xml_node& node);
+  ChannelGraph read_graph(const pugi::xml_node& node) {
+    ChannelGraph graph{.place = xml_.place_of(node)};
+    for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
+      const auto field = std::ranges::find(kGraphFields, std::string_view(attribute.name()),
+                                           &XmlField<ChannelGraph>::attribute);
+      if (field == kGraphFields.end() || !set_field(xml_, node, attribute, *field, graph))
+        graph.other.emplace_back(attribute.name(), attribute.value());
+    }
+    for (const pugi::xml_node child : node.children()) {
+      if (is(child, "channel")) graph.channels.push_back(read_channel(child));
+    }
+    for (const std::string& type : {graph.type_intra, graph.type_inter}) {
+      if (!type.empty() && !parse_path_type(type))
+        note(node, fmt::format("\"{}\" is no type of path", type.substr(0, kGraphNameShown)));
+    }
+    if (graph.channel_count && size_t(*graph.channel_count) != graph.channels.size())
+      note(node, fmt::format("nchannels is {}, but there are {} channels", *graph.channel_count,
+                             graph.channels.size()));
+    return graph;
+  }
+
+  Channel read_channel(const pugi::xml_node& node) {
+    Channel channel;
+    for (const pugi::xml_attribute attribute : xml_.attributes(node))
+      channel.other.emplace_back(attribute.name(), attribute.value());
+    for (const pugi::xml_node child : node.children()) {
+      const std::string_view name = child.name();
+      if (name == "gpu" || name == "net") {
+        channel.devices.push_back(read_device(child));
+      } else {
+        is(child, "gpu");
+      }
+    }
+    return channel;
+  }
+
+  ChannelDevice read_device(const pugi::xml_node& node) {
+    ChannelDevice device;
+    if (std::string_view(node.name()) == "net") device.kind = ChannelDevice::Kind::kNet;
+    if (!node.attribute("dev")) xml_.fail_at(node, fmt::format("<{}> has no dev", node.name()));
+    for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
+      const std::string_view name = attribute.name();
+      if (name == "dev") {
+        device.dev = int64_t(xml_.number(node, attribute, {0, double(int64_t{1} << 52)}));
+        const std::string_view text = attribute.value();
+        if (!text.starts_with("0x") && device.dev > 9)
+          note(node,
+               fmt::format("dev=\"{}\" has no 0x; taken as decimal, which NCCL 2.30 would read "
+                           "as hexadecimal",
+                           text));
+      } else if (name == "rank" && *attribute.value() != 0) {
+        device.rank = int(xml_.number(node, attribute, {0, 1 << 30}));
+      } else {
+        device.other.emplace_back(name, attribute.value());
+      }
+    }
+    return device;
+  }
 
   XmlText xml_;
   ChannelGraphs result_;
 };
-
-ChannelGraph GraphsReader::read_graph(const pugi::xml_node& node) {
-  ChannelGraph graph{.place = xml_.place_of(node)};
-  for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
-    const auto field = std::ranges::find(kGraphFields, std::string_view(attribute.name()),
-                                         &XmlField<ChannelGraph>::attribute);
-    if (field == kGraphFields.end() || !set_field(xml_, node, attribute, *field, graph))
-      graph.other.emplace_back(attribute.name(), attribute.value());
-  }
-  for (const pugi::xml_node child : node.children()) {
-    if (is(child, "channel")) graph.channels.push_back(read_channel(child));
-  }
-  for (const std::string& type : {graph.type_intra, graph.type_inter}) {
-    if (!type.empty() && !parse_path_type(type))
-      note(node, fmt::format("\"{}\" is no type of path", type.substr(0, kGraphNameShown)));
-  }
-  if (graph.channel_count && size_t(*graph.channel_count) != graph.channels.size())
-    note(node, fmt::format("nchannels is {}, but there are {} channels", *graph.channel_count,
-                           graph.channels.size()));
-  return graph;
-}
-
-Channel GraphsReader::read_channel(const pugi::xml_node& node) {
-  Channel channel;
-  for (const pugi::xml_attribute attribute : xml_.attributes(node))
-    channel.other.emplace_back(attribute.name(), attribute.value());
-  for (const pugi::xml_node child : node.children()) {
-    const std::string_view name = child.name();
-    if (name == "gpu" || name == "net") {
-      channel.devices.push_back(read_device(child));
-    } else {
-      is(child, "gpu");
-    }
-  }
-  return channel;
-}
-
-ChannelDevice GraphsReader::read_device(const pugi::xml_node& node) {
-  ChannelDevice device;
-  if (std::string_view(node.name()) == "net") device.kind = ChannelDevice::Kind::kNet;
-  if (!node.attribute("dev")) xml_.fail_at(node, fmt::format("<{}> has no dev", node.name()));
-  for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
-    const std::string_view name = attribute.name();
-    if (name == "dev") {
-      device.dev = int64_t(xml_.number(node, attribute, {0, double(int64_t{1} << 52)}));
-      const std::string_view text = attribute.value();
-      if (!text.starts_with("0x") && device.dev > 9)
-        note(node, fmt::format("dev=\"{}\" has no 0x; taken as decimal, which NCCL 2.30 would read "
-                               "as hexadecimal",
-                               text));
-    } else if (name == "rank" && *attribute.value() != 0) {
-      device.rank = int(xml_.number(node, attribute, {0, 1 << 30}));
-    } else {
-      device.other.emplace_back(name, attribute.value());
-    }
-  }
-  return device;
-}
 
 void write_attributes(XmlWriter& xml, const Attributes& attributes) {
   for (const auto& [name, value] : attributes) xml.attribute(name, value);

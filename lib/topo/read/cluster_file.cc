@@ -12,8 +12,8 @@
 #include "lib/base/text/text_file.h"
 #include "lib/base/text/toml_library.h"
 #include "lib/base/text/toml_text.h"
+#include "lib/topo/model/synthetic.h"
 #include "lib/topo/nccl/host_of_tree.h"
-#include "lib/topo/read/cluster_topology.h"
 #include "lib/topo/read/sources.h"
 
 namespace gxp {
@@ -143,7 +143,7 @@ class TableReader {
   std::vector<std::string> known_;
 };
 
-// What is read of a file's groups.
+// The file that is read, and what its groups of hosts come to.
 struct Groups {
   const std::string& path;
   Problems& problems;
@@ -151,35 +151,23 @@ struct Groups {
   std::vector<HostTree> trees{};  // a group's each
 };
 
-// The inside of a group's hosts: as the simulator takes it, and as a tree.
-struct HostInside {
-  HostTopology topology;
-  HostTree tree;
-};
-
-HostInside read_regular_host(TableReader& reader, const LinkLatencies& latencies) {
+HostTree read_regular_host(TableReader& reader) {
   HostDescription host{.gpus = reader.integer("gpus", {1, Cluster::kMaxGpusPerHost}),
                        .nics = reader.integer("nics", {0, Cluster::kMaxGpusPerHost}, 0),
                        .numa_nodes = reader.integer("numa_nodes", {1, 64}, 1),
-                       .pcie_gb_per_s = reader.number("pcie_gb_per_s", kBandwidths),
-                       .latencies = latencies};
-  if (reader.find("nvlink_gb_per_s", true) != nullptr) {
+                       .pcie_gb_per_s = reader.number("pcie_gb_per_s", kBandwidths)};
+  if (reader.find("nvlink_gb_per_s", true) != nullptr)
     host.nvlink_gb_per_s = reader.number("nvlink_gb_per_s", kBandwidths);
-  }
-  if (host.numa_nodes > 1) {
-    host.inter_numa_gb_per_s = reader.number("inter_numa_gb_per_s", kBandwidths);
-  }
-  return {make_host(host), make_host_tree(host)};
+  return make_regular_host(host);
 }
 
-// They are of another file than the one that messages name.
+// Messages name this file, and the places are in another one.
 void forget_places(HostTree& tree) {
   for (PartId id = 0; id < tree.parts().size(); ++id) tree[id].place = {};
   for (CrossLink& link : tree.cross_links()) link.place = {};
 }
 
-HostInside read_host_from_file(TableReader& reader, Groups& groups,
-                               const LinkLatencies& latencies) {
+HostTree read_host_from_file(TableReader& reader, Groups& groups) {
   for (const char* key :
        {"gpus", "nics", "numa_nodes", "pcie_gb_per_s", "nvlink_gb_per_s", "inter_numa_gb_per_s"}) {
     if (reader.find(key, true) != nullptr) reader.complain(key, "stands in the topology file");
@@ -205,9 +193,7 @@ HostInside read_host_from_file(TableReader& reader, Groups& groups,
     reader.complain("topology", fmt::format("has no GPU, by {}", tree.source));
     return {};
   }
-  HostTopology topology = host_topology_of(tree, latencies);
-  forget_places(tree);
-  return {std::move(topology), std::move(tree)};
+  return tree;
 }
 
 // Each NIC's, where it has one port.
@@ -226,16 +212,18 @@ HostGroup read_hosts(const toml::table& table, Groups& groups) {
   LinkLatencies latencies{.pcie_s = reader.seconds("pcie_latency_us")};
   latencies.nvlink_s = reader.seconds("nvlink_latency_us", latencies.pcie_s);
   latencies.inter_numa_s = reader.seconds("inter_numa_latency_us", latencies.pcie_s);
-  HostInside inside = reader.find("topology", true) == nullptr
-                          ? read_regular_host(reader, latencies)
-                          : read_host_from_file(reader, groups, latencies);
-  group.inside = std::move(inside.topology);
+  const bool is_regular = reader.find("topology", true) == nullptr;
+  HostTree tree = is_regular ? read_regular_host(reader) : read_host_from_file(reader, groups);
+  const bool has_inter_numa = is_regular && tree.all_of(PartKind::kNumaNode).size() > 1;
+  group.inside = host_topology_of(
+      tree, latencies, has_inter_numa ? reader.number("inter_numa_gb_per_s", kBandwidths) : 0);
+  forget_places(tree);
   if (reader.find("nic_gb_per_s", true) != nullptr) {
     const double gb_per_s = reader.number("nic_gb_per_s", kBandwidths);
     for (Nic& nic : group.inside.nics) nic.gb_per_s = gb_per_s;
-    set_port_speeds(inside.tree, gb_per_s * kMbitPerGb);
+    set_port_speeds(tree, gb_per_s * kMbitPerGb);
   }
-  groups.trees.push_back(std::move(inside.tree));
+  groups.trees.push_back(std::move(tree));
   group.nic_of_gpu = reader.integers("nic_of_gpu", {0, Cluster::kMaxGpusPerHost - 1});
   reader.finish();
   return group;

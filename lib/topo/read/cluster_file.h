@@ -20,6 +20,9 @@ ClusterDescription load_cluster(const std::string& path);
 // The same file as a topology: a tree for each group of hosts, whose names are "GROUP 0", counted
 // through the cluster, and the switches. Bandwidths of PCIe are shown as transfers on 16 lanes.
 Topology parse_cluster_topology(std::string_view text, const std::string& path);
+// The hosts and switches of a cluster, with the trees of its groups, or with none. With rails, leaf
+// switches are one for each NIC of a host. kConfig: the limits of Topology.
+Topology topology_of(const ClusterDescription& cluster, std::vector<HostTree> trees);
 // `path` is for messages, and topology files are looked for beside it.
 ClusterDescription parse_cluster(std::string_view text, const std::string& path);
 

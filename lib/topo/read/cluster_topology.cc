@@ -1,4 +1,4 @@
-#include "lib/topo/read/cluster_topology.h"
+// topology_of() of a cluster.
 
 #include <fmt/format.h>
 
@@ -6,12 +6,10 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/topo/read/cluster_file.h"
 
 namespace gxp {
 namespace {
-
-constexpr int kLanes = 16;
-constexpr double kGbPerTransfer = 0.75 / 8;  // of a lane, as in host_of_tree.h
 
 double sum_of_nics(const HostGroup& group) {
   double gb_per_s = 0;
@@ -37,7 +35,7 @@ class ClusterBuilder {
     add_switches();
     int64_t host = 0;
     for (size_t group = 0; group < cluster_.groups.size(); ++group) {
-      name_tree(group);
+      if (!topology_.trees.empty()) name_tree(group);
       for (int i = 0; i < cluster_.groups[group].hosts; ++i, ++host) add_host(group, host);
     }
     return std::move(topology_);
@@ -92,40 +90,6 @@ class ClusterBuilder {
 };
 
 }  // namespace
-
-HostTree make_host_tree(const HostDescription& description) {
-  HostTree host;
-  const PcieRate rate{.gt_per_s = description.pcie_gb_per_s / kLanes / kGbPerTransfer,
-                      .lanes = kLanes};
-  std::vector<PartId> switches;
-  const int count = std::max(description.nics, description.numa_nodes);
-  for (int node = 0; node < description.numa_nodes; ++node) {
-    const PartId id = host.add({.kind = PartKind::kNumaNode, .info = NumaNodeInfo{.number = node}});
-    for (int i = 0; i < count; ++i) {
-      if (group_of(i, count, description.numa_nodes) == node)
-        switches.push_back(
-            host.add({.kind = PartKind::kPcieSwitch, .above = id, .link = {.now = rate}}));
-    }
-  }
-  for (int i = 0; i < description.nics; ++i) {
-    const PartId nic = host.add({.kind = PartKind::kNic,
-                                 .above = switches[size_t(group_of(i, description.nics, count))],
-                                 .link = {.now = rate},
-                                 .info = NicInfo{}});
-    host.add({.kind = PartKind::kPort, .above = nic, .info = PortInfo{.number = i}});
-  }
-  const PartId nvswitch =
-      description.nvlink_gb_per_s > 0 ? host.add({.kind = PartKind::kNvSwitch}) : kNoPart;
-  for (int i = 0; i < description.gpus; ++i) {
-    const PartId gpu = host.add({.kind = PartKind::kGpu,
-                                 .above = switches[size_t(group_of(i, description.gpus, count))],
-                                 .link = {.now = rate},
-                                 .info = GpuInfo{.number = i}});
-    if (nvswitch != kNoPart)
-      host.add_cross_link({.from = gpu, .to = nvswitch, .gb_per_s = description.nvlink_gb_per_s});
-  }
-  return host;
-}
 
 Topology topology_of(const ClusterDescription& cluster, std::vector<HostTree> trees) {
   return ClusterBuilder(cluster).build(std::move(trees));

@@ -250,20 +250,10 @@ std::optional<int> parse_small_number(std::string_view text) {
 }
 
 PcieRate pcie_rate_of(double gb_per_s) {
-  struct Generation {
-    double gt_per_s, code;
-  };
-  // PCI Express Base 6.0: 8b/10b, then 128b/130b; 242 of 256 bytes of a flit are left in the sixth.
-  constexpr std::array<Generation, 6> kGenerations = {{{2.5, 0.8},
-                                                       {5, 0.8},
-                                                       {8, 128.0 / 130},
-                                                       {16, 128.0 / 130},
-                                                       {32, 128.0 / 130},
-                                                       {64, 242.0 / 256}}};
   constexpr double kTolerance = 0.005;  // hwloc writes six digits; 2.0 and 1.97 are not the same
   for (const int lanes : {16, 8, 4, 2, 1, 32, 12}) {
-    for (const Generation& each : kGenerations) {
-      const double full = lanes * each.gt_per_s * each.code / 8;
+    for (const PcieGeneration& each : kPcieGenerations) {
+      const double full = lanes * each.gt_per_s * each.coded_share / 8;
       if (std::abs(gb_per_s - full) < kTolerance * full) return {each.gt_per_s, lanes};
     }
   }

@@ -10,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text/ascii.h"
 #include "lib/topo/read/nccl_fields.h"
+#include "lib/topo/read/pci_tree.h"
 #include "lib/topo/read/xml_text.h"
 
 namespace gxp {
@@ -103,30 +104,25 @@ class NcclReader {
                       : fmt::format("text in <{}>", node.parent().name()));
   }
 
+  // Sets the field of that attribute; what no field takes is kept in `other`.
   template <class Info, size_t kFields>
-  bool set_one(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
-               const std::array<XmlField<Info>, kFields>& fields, Info& info, bool& known) {
+  void read_field(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
+                  const std::array<XmlField<Info>, kFields>& fields, Info& info,
+                  std::string_view prefix, Attributes& other) {
     const auto field =
         std::ranges::find(fields, std::string_view(attribute.name()), &XmlField<Info>::attribute);
-    known = field != fields.end();
-    return known && set_field(xml_, node, attribute, *field, info);
+    if (field == fields.end()) return keep(node, attribute, prefix, other);
+    if (!set_field(xml_, node, attribute, *field, info)) keep_value(node, attribute, prefix, other);
   }
 
   template <class Info, size_t kFields>
   void read_fields(const pugi::xml_node& node, const std::array<XmlField<Info>, kFields>& fields,
                    Info& info, std::string_view prefix, Attributes& other) {
-    for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
-      bool known = false;
-      if (set_one(node, attribute, fields, info, known)) continue;
-      if (!known) {
-        keep(node, attribute, prefix, other);
-      } else {
-        keep_value(node, attribute, prefix, other);
-      }
-    }
+    for (const pugi::xml_attribute attribute : xml_.attributes(node))
+      read_field(node, attribute, fields, info, prefix, other);
   }
 
-  // Of an attribute whose field cannot hold it: it is empty, stands twice, or says "unknown".
+  // Keeps an attribute whose field cannot hold it: it is empty, repeated, or says "unknown".
   void keep_value(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
                   std::string_view prefix, Attributes& other) {
     other.emplace_back(fmt::format("{}{}", prefix, attribute.name()), attribute.value());
@@ -162,201 +158,180 @@ class NcclReader {
         {.kind = kind, .above = above, .info = std::move(info), .place = xml_.place_of(node)});
   }
 
-  void read_pci(const pugi::xml_node& pci, PartId above, int depth);
-  void read_pci_children(const pugi::xml_node& pci, PartId id, int depth);
   bool read_link_attribute(const pugi::xml_node& pci, const pugi::xml_attribute& attribute,
-                           Part& part);
-  void note_same_bus(const pugi::xml_node& pci, PartId id);
-  void read_gpu(const pugi::xml_node& gpu, PartId id);
-  void read_nic(const pugi::xml_node& nic, PartId id);
-  void read_net(const pugi::xml_node& net, PartId nic);
-  [[nodiscard]] std::string_view prefix_of(PartId id) const;
-  void keep_within(const pugi::xml_node& node, std::string elements, PartId id);
-  void read_cross_link(const pugi::xml_node& node, const LinkElement& element, PartId from);
+                           Part& part) {
+    const std::string_view name = attribute.name();
+    const std::string_view text = attribute.value();
+    if (text.empty()) return false;
+    if (name == "busid" && part.bus_id.empty()) {
+      part.bus_id = text;
+    } else if (name == "link_speed" && part.link.speed_text.empty()) {
+      part.link.speed_text = text;
+      part.link.now.gt_per_s = parse_gt_per_s(text);
+    } else if (name == "link_width" && part.link.width_text.empty()) {
+      part.link.width_text = text;
+      part.link.now.lanes = int(xml_.number(pci, attribute, {0, 64}));
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void read_pci(const pugi::xml_node& pci, PartId above, int depth) {
+    if (depth > kMaxPciDepth) {
+      xml_.fail_at(
+          pci, fmt::format("<pci> lies more than {} deep; NCCL writes no such file", kMaxPciDepth));
+    }
+    Part part{.above = above, .place = xml_.place_of(pci)};
+    for (const pugi::xml_attribute attribute : xml_.attributes(pci)) {
+      if (read_link_attribute(pci, attribute, part)) continue;
+      const std::string_view name = attribute.name();
+      if (name == "busid" || name == "link_speed" || name == "link_width") {
+        keep_value(pci, attribute, "", part.other);
+      } else {
+        read_field(pci, attribute, kPciFields, part.identity, "", part.other);
+      }
+    }
+    if (part.bus_id.empty()) xml_.fail_at(pci, "<pci> has no busid; every device needs one");
+    part.kind = kind_of(pci, part);
+    if (part.kind == PartKind::kGpu) part.info = GpuInfo{};
+    if (part.kind == PartKind::kNic) part.info = NicInfo{};
+    const PartId id = host_.add(std::move(part));
+    note_same_bus(pci, id);
+    read_pci_children(pci, id, depth);
+  }
+
+  void note_same_bus(const pugi::xml_node& pci, PartId id) {
+    const auto [first, is_new] = by_bus_.emplace(host_[id].bus_id, id);
+    if (is_new) return;
+    host_.notes.push_back(fmt::format("{}: <pci busid=\"{}\"> stands twice, first in line {}",
+                                      xml_.at(pci), host_[id].bus_id.substr(0, kNcclTextShown),
+                                      host_[first->second].place.line));
+  }
+
+  void read_pci_children(const pugi::xml_node& pci, PartId id, int depth) {
+    const PartKind kind = host_[id].kind;
+    bool is_taken = false;  // the <gpu> or <nic> that the <pci> itself is
+    for (const pugi::xml_node child : pci.children()) {
+      const std::string_view name = child.name();
+      const bool is_self = !is_taken && ((name == "gpu" && kind == PartKind::kGpu) ||
+                                         (name == "nic" && kind == PartKind::kNic));
+      is_taken = is_taken || is_self;
+      if (name == "pci") {
+        read_pci(child, id, depth + 1);
+      } else if (name == "gpu") {
+        read_gpu(child, is_self ? id : add_part(child, PartKind::kGpu, id, GpuInfo{}));
+      } else if (name == "nic") {
+        read_nic(child, is_self ? id : add_part(child, PartKind::kNic, id, NicInfo{}));
+      } else if (name == "pcilink") {
+        read_cross_link(child, kLinkElements[3], id);
+      } else {
+        keep(child, host_[id].unknown_elements);
+      }
+    }
+  }
+
+  // Of attributes in the <gpu> or <nic> that a <pci> holds.
+  [[nodiscard]] std::string_view prefix_of(PartId id) const {
+    if (host_[id].bus_id.empty()) return "";
+    return host_[id].kind == PartKind::kGpu ? "gpu/" : "nic/";
+  }
+
+  // What else lies in a <gpu> or <nic>; of one that says nothing at all, that it is there.
+  void keep_within(const pugi::xml_node& node, std::string elements, PartId id) {
+    Part& part = host_[id];
+    if (part.bus_id.empty()) {
+      part.unknown_elements += elements;
+    } else if (!elements.empty() || (!node.first_attribute() && !node.first_child())) {
+      part.other.emplace_back(prefix_of(id), std::move(elements));
+    }
+  }
+
+  void read_gpu(const pugi::xml_node& gpu, PartId id) {
+    GpuInfo info;
+    read_fields(gpu, kGpuFields, info, prefix_of(id), host_[id].other);
+    host_[id].info = std::move(info);
+    std::string unknown;
+    for (const pugi::xml_node child : gpu.children()) {
+      const auto element =
+          std::ranges::find(kLinkElements, std::string_view(child.name()), &LinkElement::element);
+      if (element != kLinkElements.end() && element->kind != CrossLinkKind::kPcie) {
+        read_cross_link(child, *element, id);
+      } else {
+        keep(child, unknown);
+      }
+    }
+    keep_within(gpu, std::move(unknown), id);
+  }
+
+  void read_nic(const pugi::xml_node& nic, PartId id) {
+    for (const pugi::xml_attribute attribute : xml_.attributes(nic))
+      keep(nic, attribute, prefix_of(id), host_[id].other);
+    std::string unknown;
+    for (const pugi::xml_node child : nic.children()) {
+      if (std::string_view(child.name()) == "net") {
+        read_net(child, id);
+      } else {
+        keep(child, unknown);
+      }
+    }
+    keep_within(nic, std::move(unknown), id);
+  }
+
+  void read_net(const pugi::xml_node& net, PartId nic) {
+    Part port{.kind = PartKind::kPort, .above = nic, .place = xml_.place_of(net)};
+    PortInfo info;
+    read_fields(net, kNetFields, info, "", port.other);
+    port.info = std::move(info);
+    for (const pugi::xml_node child : net.children()) keep(child, port.unknown_elements);
+    host_.add(std::move(port));
+  }
+
   bool read_cross_link_attribute(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
-                                 CrossLink& link);
-  void find_targets();
+                                 CrossLink& link) {
+    const std::string_view name = attribute.name();
+    if (*attribute.value() == 0) return false;
+    if (name == "target") {
+      link.target = attribute.value();
+    } else if (name == "tclass") {
+      link.target_class = attribute.value();
+    } else if (name == "count") {
+      link.count = int(xml_.number(node, attribute, {1, 1024}));
+    } else if (name == "bw" && link.kind == CrossLinkKind::kChipToChip) {
+      link.gb_per_s = xml_.number(node, attribute, {1, 1e9}) / 1000;
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void read_cross_link(const pugi::xml_node& node, const LinkElement& element, PartId from) {
+    CrossLink link{.kind = element.kind, .from = from, .place = xml_.place_of(node)};
+    for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
+      if (!read_cross_link_attribute(node, attribute, link)) keep(node, attribute, "", link.other);
+    }
+    if (link.kind == CrossLinkKind::kChipToChip) {
+      if (link.gb_per_s == 0) xml_.fail_at(node, "<c2c> has no bw; it must say MB/s");
+      link.to = host_.find_above(from, PartKind::kNumaNode);
+    }
+    std::string unknown;
+    for (const pugi::xml_node child : node.children()) keep(child, unknown);
+    if (!unknown.empty()) link.other.emplace_back("/", std::move(unknown));
+    host_.add_cross_link(std::move(link));
+  }
+
+  void find_targets() {
+    for (CrossLink& link : host_.cross_links()) {
+      const auto found = by_bus_.find(lower_case(link.target));
+      if (found != by_bus_.end()) link.to = found->second;
+    }
+  }
 
   XmlText xml_;
   HostTree host_;
   std::map<std::string, Seen> unknown_;
   std::map<std::string, PartId> by_bus_;
 };
-
-bool NcclReader::read_link_attribute(const pugi::xml_node& pci,
-                                     const pugi::xml_attribute& attribute, Part& part) {
-  const std::string_view name = attribute.name();
-  const std::string_view text = attribute.value();
-  if (text.empty()) return false;
-  if (name == "busid" && part.bus_id.empty()) {
-    part.bus_id = text;
-  } else if (name == "link_speed" && part.link.speed_text.empty()) {
-    part.link.speed_text = text;
-    const size_t unit = text.find(" GT/s");
-    const double speed = parse_number(text.substr(0, unit)).value_or(0);
-    const bool known = unit != std::string_view::npos && speed >= 1 && speed <= 1024;
-    if (known) part.link.now.gt_per_s = speed;
-  } else if (name == "link_width" && part.link.width_text.empty()) {
-    part.link.width_text = text;
-    part.link.now.lanes = int(xml_.number(pci, attribute, {0, 64}));
-  } else {
-    return false;
-  }
-  return true;
-}
-
-void NcclReader::read_pci(const pugi::xml_node& pci, PartId above, int depth) {
-  if (depth > kMaxPciDepth) {
-    xml_.fail_at(
-        pci, fmt::format("<pci> lies more than {} deep; NCCL writes no such file", kMaxPciDepth));
-  }
-  Part part{.above = above, .place = xml_.place_of(pci)};
-  for (const pugi::xml_attribute attribute : xml_.attributes(pci)) {
-    bool known = false;
-    if (read_link_attribute(pci, attribute, part)) continue;
-    if (set_one(pci, attribute, kPciFields, part.identity, known)) continue;
-    const std::string_view name = attribute.name();
-    if (known || name == "busid" || name == "link_speed" || name == "link_width") {
-      keep_value(pci, attribute, "", part.other);
-    } else {
-      keep(pci, attribute, "", part.other);
-    }
-  }
-  if (part.bus_id.empty()) xml_.fail_at(pci, "<pci> has no busid; every device needs one");
-  part.kind = kind_of(pci, part);
-  if (part.kind == PartKind::kGpu) part.info = GpuInfo{};
-  if (part.kind == PartKind::kNic) part.info = NicInfo{};
-  const PartId id = host_.add(std::move(part));
-  note_same_bus(pci, id);
-  read_pci_children(pci, id, depth);
-}
-
-void NcclReader::note_same_bus(const pugi::xml_node& pci, PartId id) {
-  const auto [first, is_new] = by_bus_.emplace(host_[id].bus_id, id);
-  if (is_new) return;
-  host_.notes.push_back(fmt::format("{}: <pci busid=\"{}\"> stands twice, first in line {}",
-                                    xml_.at(pci), host_[id].bus_id.substr(0, kNcclTextShown),
-                                    host_[first->second].place.line));
-}
-
-void NcclReader::read_pci_children(const pugi::xml_node& pci, PartId id, int depth) {
-  const PartKind kind = host_[id].kind;
-  bool is_taken = false;  // the <gpu> or <nic> that the <pci> itself is
-  for (const pugi::xml_node child : pci.children()) {
-    const std::string_view name = child.name();
-    const bool is_self = !is_taken && ((name == "gpu" && kind == PartKind::kGpu) ||
-                                       (name == "nic" && kind == PartKind::kNic));
-    is_taken = is_taken || is_self;
-    if (name == "pci") {
-      read_pci(child, id, depth + 1);
-    } else if (name == "gpu") {
-      read_gpu(child, is_self ? id : add_part(child, PartKind::kGpu, id, GpuInfo{}));
-    } else if (name == "nic") {
-      read_nic(child, is_self ? id : add_part(child, PartKind::kNic, id, NicInfo{}));
-    } else if (name == "pcilink") {
-      read_cross_link(child, kLinkElements[3], id);
-    } else {
-      keep(child, host_[id].unknown_elements);
-    }
-  }
-}
-
-// Of attributes in the <gpu> or <nic> that a <pci> holds.
-std::string_view NcclReader::prefix_of(PartId id) const {
-  if (host_[id].bus_id.empty()) return "";
-  return host_[id].kind == PartKind::kGpu ? "gpu/" : "nic/";
-}
-
-// What else lies in a <gpu> or <nic>; of one that says nothing at all, that it is there.
-void NcclReader::keep_within(const pugi::xml_node& node, std::string elements, PartId id) {
-  Part& part = host_[id];
-  if (part.bus_id.empty()) {
-    part.unknown_elements += elements;
-  } else if (!elements.empty() || (!node.first_attribute() && !node.first_child())) {
-    part.other.emplace_back(prefix_of(id), std::move(elements));
-  }
-}
-
-void NcclReader::read_gpu(const pugi::xml_node& gpu, PartId id) {
-  GpuInfo info;
-  read_fields(gpu, kGpuFields, info, prefix_of(id), host_[id].other);
-  host_[id].info = std::move(info);
-  std::string unknown;
-  for (const pugi::xml_node child : gpu.children()) {
-    const auto element =
-        std::ranges::find(kLinkElements, std::string_view(child.name()), &LinkElement::element);
-    if (element != kLinkElements.end() && element->kind != CrossLinkKind::kPcie) {
-      read_cross_link(child, *element, id);
-    } else {
-      keep(child, unknown);
-    }
-  }
-  keep_within(gpu, std::move(unknown), id);
-}
-
-void NcclReader::read_nic(const pugi::xml_node& nic, PartId id) {
-  for (const pugi::xml_attribute attribute : xml_.attributes(nic))
-    keep(nic, attribute, prefix_of(id), host_[id].other);
-  std::string unknown;
-  for (const pugi::xml_node child : nic.children()) {
-    if (std::string_view(child.name()) == "net") {
-      read_net(child, id);
-    } else {
-      keep(child, unknown);
-    }
-  }
-  keep_within(nic, std::move(unknown), id);
-}
-
-void NcclReader::read_net(const pugi::xml_node& net, PartId nic) {
-  Part port{.kind = PartKind::kPort, .above = nic, .place = xml_.place_of(net)};
-  PortInfo info;
-  read_fields(net, kNetFields, info, "", port.other);
-  port.info = std::move(info);
-  for (const pugi::xml_node child : net.children()) keep(child, port.unknown_elements);
-  host_.add(std::move(port));
-}
-
-bool NcclReader::read_cross_link_attribute(const pugi::xml_node& node,
-                                           const pugi::xml_attribute& attribute, CrossLink& link) {
-  const std::string_view name = attribute.name();
-  if (*attribute.value() == 0) return false;
-  if (name == "target") {
-    link.target = attribute.value();
-  } else if (name == "tclass") {
-    link.target_class = attribute.value();
-  } else if (name == "count") {
-    link.count = int(xml_.number(node, attribute, {1, 1024}));
-  } else if (name == "bw" && link.kind == CrossLinkKind::kChipToChip) {
-    link.gb_per_s = xml_.number(node, attribute, {1, 1e9}) / 1000;
-  } else {
-    return false;
-  }
-  return true;
-}
-
-void NcclReader::read_cross_link(const pugi::xml_node& node, const LinkElement& element,
-                                 PartId from) {
-  CrossLink link{.kind = element.kind, .from = from, .place = xml_.place_of(node)};
-  for (const pugi::xml_attribute attribute : xml_.attributes(node)) {
-    if (!read_cross_link_attribute(node, attribute, link)) keep(node, attribute, "", link.other);
-  }
-  if (link.kind == CrossLinkKind::kChipToChip) {
-    if (link.gb_per_s == 0) xml_.fail_at(node, "<c2c> has no bw; it must say MB/s");
-    link.to = host_.find_above(from, PartKind::kNumaNode);
-  }
-  std::string unknown;
-  for (const pugi::xml_node child : node.children()) keep(child, unknown);
-  if (!unknown.empty()) link.other.emplace_back("/", std::move(unknown));
-  host_.add_cross_link(std::move(link));
-}
-
-void NcclReader::find_targets() {
-  for (CrossLink& link : host_.cross_links()) {
-    const auto found = by_bus_.find(lower_case(link.target));
-    if (found != by_bus_.end()) link.to = found->second;
-  }
-}
 
 }  // namespace
 

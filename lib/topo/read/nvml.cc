@@ -217,8 +217,8 @@ struct Target {
 };
 
 std::string class_of(const HostTree& host, const Target& target, PartId to) {
-  if (target.end == NvLinkEnd::kSwitch) return "0x068000";
-  if (target.end == NvLinkEnd::kCpu) return "0x068001";
+  if (target.end == NvLinkEnd::kSwitch) return std::string(kNvSwitchClass);
+  if (target.end == NvLinkEnd::kCpu) return std::string(kCpuBridgeClass);
   return to == kNoPart ? "" : host[to].identity.class_code;
 }
 

@@ -1,7 +1,9 @@
 #include "lib/topo/read/pci_tree.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cctype>
+
+#include "lib/topo/model/text_parts.h"
 
 namespace gxp {
 namespace {
@@ -52,10 +54,9 @@ Part part_of(const PciRoot& root, const PciFunction& function, PartId above) {
 }  // namespace
 
 double parse_gt_per_s(std::string_view text) {
-  double speed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), speed);
-  const bool known =
-      error == std::errc() && text.substr(size_t(end - text.data())).starts_with(" GT/s");
+  size_t length = 0;
+  const auto speed = leading_number<double>(text, &length);
+  const bool known = length > 0 && text.substr(length).starts_with(" GT/s");
   return known && speed >= 1 && speed <= 1024 ? speed : 0;
 }
 
@@ -64,11 +65,18 @@ bool is_bus_id(std::string_view text) {
   if (domain == text.npos || domain < 4 || domain > 8 || text.size() != domain + 8) return false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char expected = i == domain || i == domain + 3 ? ':' : i == domain + 6 ? '.' : 'x';
-    const bool is_hex = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f') ||
-                        (text[i] >= 'A' && text[i] <= 'F');
+    const bool is_hex = std::isxdigit(static_cast<unsigned char>(text[i])) != 0;
     if (expected == 'x' ? !is_hex : text[i] != expected) return false;
   }
   return true;
+}
+
+std::vector<std::string> bus_ids_in(std::string_view path) {
+  std::vector<std::string> ids;
+  for (const std::string_view name : split(path, '/')) {
+    if (is_bus_id(name)) ids.emplace_back(name);
+  }
+  return ids;
 }
 
 bool is_bridge(const PciIdentity& identity) { return identity.class_code.starts_with("0x0604"); }

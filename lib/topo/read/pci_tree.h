@@ -7,7 +7,6 @@
 //   Links     what a link could do is the lesser of what its two ends say.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +32,8 @@ struct PciRoot {
 double parse_gt_per_s(std::string_view text);
 // Whether it has the form of "0000:3b:00.0"; the domain may have up to eight digits.
 bool is_bus_id(std::string_view text);
+// Those in a path of devices, from its root down.
+std::vector<std::string> bus_ids_in(std::string_view path);
 bool is_bridge(const PciIdentity& identity);
 // By its class and vendor; kPcieDevice: anything that is not kept, too.
 PartKind kind_of_function(const PciFunction& function);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -12,7 +11,7 @@
 #include <utility>
 
 #include "lib/base/text/plural.h"
-#include "lib/topo/model/cpu_set.h"
+#include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/smi_matrix.h"
 
 namespace gxp {
@@ -64,8 +63,69 @@ class Grouping {
  private:
   using Counts = std::vector<std::vector<int>>;
 
-  void merge_near(int level);
-  void merge_by_affinity();
+  // Joins the two groups of which most cells between them say that they are near, as long as these
+  // are not fewer than those that say otherwise: a matrix need not be a tree's.
+  void merge_near(int level) {
+    Counts agree(size(), std::vector<int>(size(), 0));
+    Counts oppose = agree;
+    for (size_t a = 0; a < size(); ++a) {
+      for (size_t b = 0; b < size(); ++b) {
+        const size_t from = group(level, a), to = group(level, b);
+        if (from == to || near_[a][b] < 0) continue;
+        ++(near_[a][b] <= level ? agree : oppose)[from][to];
+      }
+    }
+    for (;;) {
+      size_t best_a = 0, best_b = 0;
+      for (size_t a = 0; a < size(); ++a) {
+        for (size_t b = a + 1; b < size(); ++b) {
+          const auto margin = [&](size_t i, size_t j) { return agree[i][j] - oppose[i][j]; };
+          if (agree[a][b] == 0 || margin(a, b) < 0) continue;
+          if (best_b == 0 || margin(a, b) > margin(best_a, best_b))
+            std::tie(best_a, best_b) = std::pair(a, b);
+        }
+      }
+      if (best_b == 0) return;
+      join(level, best_a, best_b);
+      for (Counts* counts : {&agree, &oppose}) {
+        for (size_t i = 0; i < size(); ++i) {
+          (*counts)[best_a][i] += std::exchange((*counts)[best_b][i], 0);
+          (*counts)[i][best_a] += std::exchange((*counts)[i][best_b], 0);
+        }
+        (*counts)[best_a][best_a] = 0;
+      }
+    }
+  }
+
+  // NVLinks hide where GPUs lie to each other; those of the same CPUs are taken for neighbours, and
+  // where no CPUs are said, all that are not known to be apart.
+  void merge_by_affinity() {
+    std::vector<std::vector<bool>> apart(size(), std::vector<bool>(size(), false));  // of groups
+    const auto set_apart = [&](size_t a, size_t b) {
+      apart[group(kNumaNode, a)][group(kNumaNode, b)] = true;
+    };
+    const auto affinity = [&](size_t i) {
+      const PastedMatrix::Device& device = matrix_.devices[i];
+      return device.cpu_affinity + ' ' + device.numa_affinity;
+    };
+    for (size_t a = 0; a < size(); ++a) {
+      for (size_t b = 0; b < size(); ++b) {
+        const bool differ = affinity(a) != affinity(b) && affinity(a) != " " && affinity(b) != " ";
+        if (near_[a][b] > kNumaNode || differ) set_apart(a, b);
+      }
+    }
+    for (size_t a = 0; a < size(); ++a) {
+      for (size_t b = a + 1; b < size(); ++b) {
+        const size_t into = group(kNumaNode, a), from = group(kNumaNode, b);
+        if (near_[a][b] >= 0 || into == from || apart[into][from]) continue;
+        join(kNumaNode, into, from);
+        for (size_t i = 0; i < size(); ++i) {
+          if (apart[from][i]) apart[into][i] = apart[i][into] = true;
+        }
+      }
+    }
+  }
+
   void join(int level, size_t into, size_t from) {
     for (size_t& label : levels_[size_t(level)]) label = label == from ? into : label;
   }
@@ -74,69 +134,6 @@ class Grouping {
   std::vector<std::vector<int>> near_;
   std::array<std::vector<size_t>, kLevels> levels_;
 };
-
-// Joins the two groups of which most cells between them say that they are near, as long as these
-// are not fewer than those that say otherwise: a matrix need not be a tree's.
-void Grouping::merge_near(int level) {
-  Counts agree(size(), std::vector<int>(size(), 0));
-  Counts oppose = agree;
-  for (size_t a = 0; a < size(); ++a) {
-    for (size_t b = 0; b < size(); ++b) {
-      const size_t from = group(level, a), to = group(level, b);
-      if (from == to || near_[a][b] < 0) continue;
-      ++(near_[a][b] <= level ? agree : oppose)[from][to];
-    }
-  }
-  for (;;) {
-    size_t best_a = 0, best_b = 0;
-    for (size_t a = 0; a < size(); ++a) {
-      for (size_t b = a + 1; b < size(); ++b) {
-        const auto margin = [&](size_t i, size_t j) { return agree[i][j] - oppose[i][j]; };
-        if (agree[a][b] == 0 || margin(a, b) < 0) continue;
-        if (best_b == 0 || margin(a, b) > margin(best_a, best_b))
-          std::tie(best_a, best_b) = std::pair(a, b);
-      }
-    }
-    if (best_b == 0) return;
-    join(level, best_a, best_b);
-    for (Counts* counts : {&agree, &oppose}) {
-      for (size_t i = 0; i < size(); ++i) {
-        (*counts)[best_a][i] += std::exchange((*counts)[best_b][i], 0);
-        (*counts)[i][best_a] += std::exchange((*counts)[i][best_b], 0);
-      }
-      (*counts)[best_a][best_a] = 0;
-    }
-  }
-}
-
-// NVLinks hide where GPUs lie to each other; those of the same CPUs are taken for neighbours, and
-// where no CPUs are said, all that are not known to be apart.
-void Grouping::merge_by_affinity() {
-  std::vector<std::vector<bool>> apart(size(), std::vector<bool>(size(), false));  // of groups
-  const auto set_apart = [&](size_t a, size_t b) {
-    apart[group(kNumaNode, a)][group(kNumaNode, b)] = true;
-  };
-  const auto affinity = [&](size_t i) {
-    const PastedMatrix::Device& device = matrix_.devices[i];
-    return device.cpu_affinity + ' ' + device.numa_affinity;
-  };
-  for (size_t a = 0; a < size(); ++a) {
-    for (size_t b = 0; b < size(); ++b) {
-      const bool differ = affinity(a) != affinity(b) && affinity(a) != " " && affinity(b) != " ";
-      if (near_[a][b] > kNumaNode || differ) set_apart(a, b);
-    }
-  }
-  for (size_t a = 0; a < size(); ++a) {
-    for (size_t b = a + 1; b < size(); ++b) {
-      const size_t into = group(kNumaNode, a), from = group(kNumaNode, b);
-      if (near_[a][b] >= 0 || into == from || apart[into][from]) continue;
-      join(kNumaNode, into, from);
-      for (size_t i = 0; i < size(); ++i) {
-        if (apart[from][i]) apart[into][i] = apart[i][into] = true;
-      }
-    }
-  }
-}
 
 class SmiBuilder {
  public:
@@ -161,20 +158,155 @@ class SmiBuilder {
   [[nodiscard]] const std::string& column(size_t device) const {
     return matrix_.devices[device].column;
   }
-  // The devices of the group at `level` that are in different groups at the level below.
-  [[nodiscard]] size_t groups_within(int level, size_t device) const;
 
-  void add_device(size_t device);
-  PartId numa_node_of(size_t device);
-  PartId bridge_of(int level, PartKind kind, size_t device, PartId above);
-  [[nodiscard]] NumaNodeInfo numa_info(size_t group) const;
-  [[nodiscard]] int links_between(size_t a, size_t b) const;
-  [[nodiscard]] std::vector<std::vector<int>> links_of_gpus() const;
-  [[nodiscard]] bool has_nvswitch() const;
-  void add_nvlinks();
-  void add_links_to_nvswitch();
-  void note_guesses();
-  void note_differences();
+  // The devices of the group at `level` that are in different groups at the level below.
+  [[nodiscard]] size_t groups_within(int level, size_t device) const {
+    std::set<size_t> within;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (groups_.group(level, i) != groups_.group(level, device)) continue;
+      within.insert(level == 0 ? i : groups_.group(level - 1, i));
+    }
+    return within.size();
+  }
+
+  [[nodiscard]] NumaNodeInfo numa_info(size_t group) const {
+    NumaNodeInfo info;
+    std::set<size_t> groups_of_number;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const PastedMatrix::Device& device = matrix_.devices[i];
+      if (groups_.group(kNumaNode, i) != group) continue;
+      const auto cpus = CpuSet::parse_list(device.cpu_affinity);
+      if (info.affinity.empty() && cpus && !cpus->empty()) info.affinity = cpus->to_map();
+      if (!info.number) info.number = whole_number<int>(device.numa_affinity);
+    }
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const auto number = whole_number<int>(matrix_.devices[i].numa_affinity);
+      if (number && number == info.number) groups_of_number.insert(groups_.group(kNumaNode, i));
+    }
+    if (groups_of_number.size() > 1) info.number.reset();  // it is no NUMA node's own
+    return info;
+  }
+
+  PartId numa_node_of(size_t device) {
+    const size_t group = groups_.group(kNumaNode, device);
+    const auto [node, is_new] = bridges_.try_emplace({kNumaNode, group}, kNoPart);
+    if (is_new) node->second = host_.add({.kind = PartKind::kNumaNode, .info = numa_info(group)});
+    return node->second;
+  }
+
+  PartId bridge_of(int level, PartKind kind, size_t device, PartId above) {
+    const auto [bridge, is_new] =
+        bridges_.try_emplace({level, groups_.group(level, device)}, kNoPart);
+    if (is_new) bridge->second = host_.add({.kind = kind, .above = above});
+    return bridge->second;
+  }
+
+  void add_device(size_t device) {
+    PartId above = bridge_of(kHostBridge, PartKind::kHostBridge, device, numa_node_of(device));
+    const bool has_levels = groups_within(kTopSwitch, device) > 1;
+    if (has_levels) above = bridge_of(kTopSwitch, PartKind::kPcieSwitch, device, above);
+    if (has_levels || groups_within(kSwitch, device) > 1)
+      above = bridge_of(kSwitch, PartKind::kPcieSwitch, device, above);
+    const PastedMatrix::Device& read = matrix_.devices[device];
+    if (read.is_gpu) {
+      parts_[device] =
+          host_.add({.kind = PartKind::kGpu,
+                     .above = above,
+                     .info = GpuInfo{.number = whole_number<int>(read.column.substr(3))},
+                     .place = read.place});
+      return;
+    }
+    const PartId nic =
+        host_.add({.kind = PartKind::kNic, .above = above, .info = NicInfo{}, .place = read.place});
+    PortInfo port{.name = read.name};
+    if (read.column.starts_with("NIC")) port.number = whole_number<int>(read.column.substr(3));
+    parts_[device] = host_.add(
+        {.kind = PartKind::kPort, .above = nic, .info = std::move(port), .place = read.place});
+  }
+
+  // 0: none.
+  [[nodiscard]] int links_between(size_t a, size_t b) const {
+    const std::string& cell = matrix_.cells[a][b];
+    return cell.starts_with("NV") ? whole_number<int>(cell.substr(2)).value_or(0) : 0;
+  }
+
+  // Links of all GPUs to their peers, by GPU; none: there is no NVLink.
+  [[nodiscard]] std::vector<std::vector<int>> links_of_gpus() const {
+    std::vector<std::vector<int>> links;
+    for (size_t a = 0; a < parts_.size(); ++a) {
+      if (!is_gpu(a)) continue;
+      links.emplace_back();
+      for (size_t b = 0; b < parts_.size(); ++b) {
+        if (a != b && is_gpu(b)) links.back().push_back(links_between(a, b));
+      }
+    }
+    return links;
+  }
+
+  [[nodiscard]] bool has_nvswitch() const {
+    std::set<int> counts;
+    const auto links = links_of_gpus();
+    for (const std::vector<int>& of_gpu : links) {
+      if (std::accumulate(of_gpu.begin(), of_gpu.end(), 0) > kMostLinks) return true;
+      counts.insert(of_gpu.begin(), of_gpu.end());
+    }
+    return links.size() > kMostMeshed && counts.size() == 1 && *counts.begin() > 0;
+  }
+
+  void add_links_to_nvswitch() {
+    const PartId nvswitch = host_.add({.kind = PartKind::kNvSwitch});
+    for (size_t a = 0; a < parts_.size(); ++a) {
+      int links = 0;
+      for (size_t b = 0; b < parts_.size(); ++b) links = std::max(links, links_between(a, b));
+      if (links > 0) host_.add_cross_link({.from = parts_[a], .to = nvswitch, .count = links});
+    }
+    note("the NVLinks between GPUs are taken to be those of each GPU to NVSwitches");
+  }
+
+  void add_nvlinks() {
+    if (has_nvswitch()) return add_links_to_nvswitch();
+    for (size_t a = 0; a < parts_.size(); ++a) {
+      for (size_t b = 0; b < parts_.size(); ++b) {
+        if (const int links = links_between(a, b); a != b && links > 0)
+          host_.add_cross_link({.from = parts_[a], .to = parts_[b], .count = links});
+      }
+    }
+  }
+
+  void note_guesses() {
+    note("bus ids, PCIe speeds and the models of devices are not said");
+    if (matrix_.is_p2p) {
+      note(
+          "the matrix says which peers can reach each other, not where they lie: all are taken to "
+          "be below one NUMA node");
+      return;
+    }
+    size_t hidden = 0;
+    for (size_t a = 0; a < parts_.size(); ++a) {
+      for (size_t b = 0; b < a; ++b) hidden += groups_.known(a, b) < 0 ? 1 : 0;
+    }
+    if (hidden > 0)
+      note(
+          fmt::format("not said how they lie on PCIe (NVLink, or a missing row): {}; taken from "
+                      "their CPUs and from other pairs",
+                      count_of(hidden, "pair")));
+  }
+
+  void note_differences() {
+    size_t differences = 0;
+    for (size_t a = 0; a < parts_.size(); ++a) {
+      for (size_t b = a + 1; b < parts_.size(); ++b) {
+        const int known = groups_.known(a, b);
+        const int given = groups_.given(a, b);
+        if (known < 0 || known == given || ++differences > kMostNamedCells) continue;
+        note(fmt::format("{} to {} is {}, but {} by the other cells", column(a), column(b),
+                         kNearnessWords[size_t(known)], kNearnessWords[size_t(given)]));
+      }
+    }
+    if (differences > kMostNamedCells)
+      note(fmt::format("{} more pairs contradict other cells; no tree has this matrix",
+                       differences - kMostNamedCells));
+  }
 
   const PastedMatrix& matrix_;
   Grouping groups_;
@@ -182,161 +314,6 @@ class SmiBuilder {
   std::vector<PartId> parts_;                         // by device
   std::map<std::pair<int, size_t>, PartId> bridges_;  // by level and group
 };
-
-std::optional<int> number_behind(std::string_view text, size_t at) {
-  int number = 0;
-  const auto [end, error] =
-      std::from_chars(text.data() + std::min(at, text.size()), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-size_t SmiBuilder::groups_within(int level, size_t device) const {
-  std::set<size_t> within;
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    if (groups_.group(level, i) != groups_.group(level, device)) continue;
-    within.insert(level == 0 ? i : groups_.group(level - 1, i));
-  }
-  return within.size();
-}
-
-NumaNodeInfo SmiBuilder::numa_info(size_t group) const {
-  NumaNodeInfo info;
-  std::set<size_t> groups_of_number;
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    const PastedMatrix::Device& device = matrix_.devices[i];
-    if (groups_.group(kNumaNode, i) != group) continue;
-    const auto cpus = CpuSet::parse_list(device.cpu_affinity);
-    if (info.affinity.empty() && cpus && !cpus->empty()) info.affinity = cpus->to_map();
-    if (!info.number) info.number = number_behind(device.numa_affinity, 0);
-  }
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    const auto number = number_behind(matrix_.devices[i].numa_affinity, 0);
-    if (number && number == info.number) groups_of_number.insert(groups_.group(kNumaNode, i));
-  }
-  if (groups_of_number.size() > 1) info.number.reset();  // it is no NUMA node's own
-  return info;
-}
-
-PartId SmiBuilder::numa_node_of(size_t device) {
-  const size_t group = groups_.group(kNumaNode, device);
-  const auto [node, is_new] = bridges_.try_emplace({kNumaNode, group}, kNoPart);
-  if (is_new) node->second = host_.add({.kind = PartKind::kNumaNode, .info = numa_info(group)});
-  return node->second;
-}
-
-PartId SmiBuilder::bridge_of(int level, PartKind kind, size_t device, PartId above) {
-  const auto [bridge, is_new] =
-      bridges_.try_emplace({level, groups_.group(level, device)}, kNoPart);
-  if (is_new) bridge->second = host_.add({.kind = kind, .above = above});
-  return bridge->second;
-}
-
-void SmiBuilder::add_device(size_t device) {
-  PartId above = bridge_of(kHostBridge, PartKind::kHostBridge, device, numa_node_of(device));
-  const bool has_levels = groups_within(kTopSwitch, device) > 1;
-  if (has_levels) above = bridge_of(kTopSwitch, PartKind::kPcieSwitch, device, above);
-  if (has_levels || groups_within(kSwitch, device) > 1)
-    above = bridge_of(kSwitch, PartKind::kPcieSwitch, device, above);
-  const PastedMatrix::Device& read = matrix_.devices[device];
-  if (read.is_gpu) {
-    parts_[device] = host_.add({.kind = PartKind::kGpu,
-                                .above = above,
-                                .info = GpuInfo{.number = number_behind(read.column, 3)},
-                                .place = read.place});
-    return;
-  }
-  const PartId nic =
-      host_.add({.kind = PartKind::kNic, .above = above, .info = NicInfo{}, .place = read.place});
-  PortInfo port{.name = read.name};
-  if (read.column.starts_with("NIC")) port.number = number_behind(read.column, 3);
-  parts_[device] = host_.add(
-      {.kind = PartKind::kPort, .above = nic, .info = std::move(port), .place = read.place});
-}
-
-// 0: none.
-int SmiBuilder::links_between(size_t a, size_t b) const {
-  const std::string& cell = matrix_.cells[a][b];
-  return cell.starts_with("NV") ? number_behind(cell, 2).value_or(0) : 0;
-}
-
-// Links of all GPUs to their peers, by GPU; none: there is no NVLink.
-std::vector<std::vector<int>> SmiBuilder::links_of_gpus() const {
-  std::vector<std::vector<int>> links;
-  for (size_t a = 0; a < parts_.size(); ++a) {
-    if (!is_gpu(a)) continue;
-    links.emplace_back();
-    for (size_t b = 0; b < parts_.size(); ++b) {
-      if (a != b && is_gpu(b)) links.back().push_back(links_between(a, b));
-    }
-  }
-  return links;
-}
-
-bool SmiBuilder::has_nvswitch() const {
-  std::set<int> counts;
-  const auto links = links_of_gpus();
-  for (const std::vector<int>& of_gpu : links) {
-    if (std::accumulate(of_gpu.begin(), of_gpu.end(), 0) > kMostLinks) return true;
-    counts.insert(of_gpu.begin(), of_gpu.end());
-  }
-  return links.size() > kMostMeshed && counts.size() == 1 && *counts.begin() > 0;
-}
-
-void SmiBuilder::add_links_to_nvswitch() {
-  const PartId nvswitch = host_.add({.kind = PartKind::kNvSwitch});
-  for (size_t a = 0; a < parts_.size(); ++a) {
-    int links = 0;
-    for (size_t b = 0; b < parts_.size(); ++b) links = std::max(links, links_between(a, b));
-    if (links > 0) host_.add_cross_link({.from = parts_[a], .to = nvswitch, .count = links});
-  }
-  note("the NVLinks between GPUs are taken to be those of each GPU to NVSwitches");
-}
-
-void SmiBuilder::add_nvlinks() {
-  if (has_nvswitch()) return add_links_to_nvswitch();
-  for (size_t a = 0; a < parts_.size(); ++a) {
-    for (size_t b = 0; b < parts_.size(); ++b) {
-      if (const int links = links_between(a, b); a != b && links > 0)
-        host_.add_cross_link({.from = parts_[a], .to = parts_[b], .count = links});
-    }
-  }
-}
-
-void SmiBuilder::note_guesses() {
-  note("bus ids, PCIe speeds and the models of devices are not said");
-  if (matrix_.is_p2p) {
-    note(
-        "the matrix says which peers can reach each other, not where they lie: all are taken to "
-        "be below one NUMA node");
-    return;
-  }
-  size_t hidden = 0;
-  for (size_t a = 0; a < parts_.size(); ++a) {
-    for (size_t b = 0; b < a; ++b) hidden += groups_.known(a, b) < 0 ? 1 : 0;
-  }
-  if (hidden > 0)
-    note(
-        fmt::format("not said how they lie on PCIe (NVLink, or a missing row): {}; taken from "
-                    "their CPUs and from other pairs",
-                    count_of(hidden, "pair")));
-}
-
-void SmiBuilder::note_differences() {
-  size_t differences = 0;
-  for (size_t a = 0; a < parts_.size(); ++a) {
-    for (size_t b = a + 1; b < parts_.size(); ++b) {
-      const int known = groups_.known(a, b);
-      const int given = groups_.given(a, b);
-      if (known < 0 || known == given || ++differences > kMostNamedCells) continue;
-      note(fmt::format("{} to {} is {}, but {} by the other cells", column(a), column(b),
-                       kNearnessWords[size_t(known)], kNearnessWords[size_t(given)]));
-    }
-  }
-  if (differences > kMostNamedCells)
-    note(fmt::format("{} more pairs contradict other cells; no tree has this matrix",
-                     differences - kMostNamedCells));
-}
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/topo/model/text_parts.h"
 
 namespace gxp {
 namespace {
@@ -31,7 +32,7 @@ struct Word {
   int column = 0;  // from 1
 };
 
-std::vector<Word> split(std::string_view line) {
+std::vector<Word> words_in_line(std::string_view line) {
   std::vector<Word> words;
   for (size_t at = 0; at < line.size();) {
     size_t end = at;
@@ -117,14 +118,133 @@ class MatrixReader {
     matrix_.notes.push_back(fmt::format("{}:{}: {}", name_, line + 1, what));
   }
 
-  void read_heading(size_t line);
-  void read_line(size_t line);
-  void read_legend(const std::vector<Word>& words);
-  void read_row(size_t line, size_t row, const std::vector<Word>& words);
-  size_t read_cells(size_t line, size_t row, std::vector<Word>& words);
-  void read_affinity(PastedMatrix::Device& device, const std::vector<Word>& words, size_t first);
-  void finish();
-  void finish_pair(size_t a, size_t b);
+  void read_heading(size_t line) {
+    for (const Word& word : words_in_line(lines_[line])) {
+      if (word.text == "CPU") break;  // "CPU Affinity"
+      if (word.text.size() > 64) fail_at(line + 1, word.column, "the name of a column is too long");
+      const bool is_known = std::ranges::any_of(
+          matrix_.devices, [&](const auto& device) { return device.column == word.text; });
+      if (is_known)
+        fail_at(line + 1, word.column, fmt::format("column {} stands twice", word.text));
+      matrix_.devices.push_back(
+          {.column = std::string(word.text), .is_gpu = is_numbered(word.text, "GPU")});
+      PastedMatrix::Device& device = matrix_.devices.back();
+      if (!device.is_gpu && !is_numbered(word.text, "NIC")) device.name = word.text;
+    }
+    const size_t count = matrix_.devices.size();
+    if (count > kMaxMatrixDevices)
+      fail_at(line + 1, 1,
+              fmt::format("{} columns; at most {} are read", count, kMaxMatrixDevices));
+    matrix_.cells.assign(count, std::vector<std::string>(count));
+  }
+
+  void read_line(size_t line) {
+    const std::vector<Word> words = words_in_line(lines_[line]);
+    if (words.empty()) return;
+    if (words.size() == 2 && words[0].text.ends_with(':')) return read_legend(words);
+    const auto device = std::ranges::find_if(
+        matrix_.devices, [&](const auto& known) { return known.column == words[0].text; });
+    if (device != matrix_.devices.end())
+      return read_row(line, size_t(device - matrix_.devices.begin()), words);
+    const bool is_row = is_numbered(words[0].text, "GPU") || is_numbered(words[0].text, "NIC");
+    if (is_row && words.size() > 1 && words[1].text != "=")
+      fail_at(line + 1, words[0].column, fmt::format("row {} has no column", words[0].text));
+  }
+
+  // "NIC0: mlx5_0".
+  void read_legend(const std::vector<Word>& words) {
+    const std::string_view column = words[0].text.substr(0, words[0].text.size() - 1);
+    for (PastedMatrix::Device& device : matrix_.devices) {
+      if (!device.is_gpu && device.column == column) device.name = words[1].text.substr(0, 64);
+    }
+  }
+
+  // Takes as many cells as there are columns from the front of `words`; the index of the first word
+  // that is left. What has grown together is cut.
+  size_t read_cells(size_t line, size_t row, std::vector<Word>& words) {
+    const size_t count = matrix_.devices.size();
+    size_t next = 1;
+    for (size_t column = 0; column < count; ++column) {
+      if (next == words.size()) {
+        fail_at(
+            line + 1, words[0].column,
+            fmt::format("row {} has {} cells; there are {} columns", words[0].text, column, count));
+      }
+      Word& word = words[next];
+      size_t length = cell_length(word.text);
+      std::string cell(word.text.substr(0, length));
+      if (length == 0 && word.text.starts_with("PH")) {  // "PH0-115", where paste has lost a letter
+        length = 2;
+        cell = "PHB";
+        note(line, fmt::format("\"{}\" is taken as PHB", word.text.substr(0, 16)));
+      }
+      if (length == 0) {
+        fail_at(line + 1, word.column,
+                fmt::format("row {}: \"{}\" is no cell", words[0].text, word.text.substr(0, 40)));
+      }
+      if (cell == "SOC") cell = "SYS";  // as drivers before 384 had it
+      if (cell == "PSB") cell = "PIX";
+      const bool is_peer = std::ranges::find(kPeerStates, cell) != kPeerStates.end();
+      if (cell != "X") ++(is_peer ? peer_cells_ : place_cells_);
+      matrix_.cells[row][column] = std::move(cell);
+      word.text.remove_prefix(length);
+      word.column += int(length);
+      if (word.text.empty()) ++next;
+    }
+    return next;
+  }
+
+  void read_row(size_t line, size_t row, const std::vector<Word>& all) {
+    PastedMatrix::Device& device = matrix_.devices[row];
+    if (device.has_row)
+      fail_at(line + 1, all[0].column, fmt::format("row {} stands twice", all[0].text));
+    device.has_row = true;
+    device.place = {.line = int(line) + 1, .column = all[0].column};
+    std::vector<Word> words = all;
+    const size_t next = read_cells(line, row, words);
+    if (next < words.size() && cell_length(words[next].text) > 0 && words[next].text != "N/A") {
+      fail_at(line + 1, words[next].column,
+              fmt::format("row {} has more cells than the {} columns", words[0].text,
+                          matrix_.devices.size()));
+    }
+    read_affinity(device, words, next);
+  }
+
+  // "0-31,64-95  0  N/A".
+  void read_affinity(PastedMatrix::Device& device, const std::vector<Word>& words, size_t first) {
+    if (first < words.size()) device.cpu_affinity = words[first].text.substr(0, 4096);
+    if (first + 1 < words.size()) device.numa_affinity = words[first + 1].text.substr(0, 64);
+  }
+
+  // One side may say what the other leaves out.
+  void finish_pair(size_t a, size_t b) {
+    std::string& one = matrix_.cells[a][b];
+    std::string& other = matrix_.cells[b][a];
+    if (one.empty()) one = other;
+    if (other.empty()) other = one;
+    if (one == other) return;
+    if (++one_sided_ <= kMostNamedPairs) {
+      matrix_.notes.push_back(fmt::format("{}: {} to {} is {}, and back {}; the first is taken",
+                                          name_, matrix_.devices[a].column,
+                                          matrix_.devices[b].column, one, other));
+    }
+    other = one;
+  }
+
+  void finish() {
+    if (peer_cells_ > 0 && place_cells_ > 0)
+      fail_at(1, 1, "cells of topo -m and of topo -p2p are mixed; read one of them");
+    matrix_.is_p2p = peer_cells_ > 0;
+    for (size_t a = 0; a < matrix_.devices.size(); ++a) {
+      if (matrix_.devices[a].is_gpu && !matrix_.devices[a].has_row)
+        matrix_.notes.push_back(
+            fmt::format("{}: row {} is missing", name_, matrix_.devices[a].column));
+      for (size_t b = 0; b < a; ++b) finish_pair(b, a);
+    }
+    if (one_sided_ > kMostNamedPairs)
+      matrix_.notes.push_back(fmt::format("{}: {} more pairs differ there and back", name_,
+                                          one_sided_ - kMostNamedPairs));
+  }
 
   const std::vector<std::string>& lines_;
   const std::string& name_;
@@ -134,148 +254,17 @@ class MatrixReader {
   size_t one_sided_ = 0;  // pairs
 };
 
-void MatrixReader::read_heading(size_t line) {
-  for (const Word& word : split(lines_[line])) {
-    if (word.text == "CPU") break;  // "CPU Affinity"
-    if (word.text.size() > 64) fail_at(line + 1, word.column, "the name of a column is too long");
-    const bool is_known = std::ranges::any_of(
-        matrix_.devices, [&](const auto& device) { return device.column == word.text; });
-    if (is_known) fail_at(line + 1, word.column, fmt::format("column {} stands twice", word.text));
-    matrix_.devices.push_back(
-        {.column = std::string(word.text), .is_gpu = is_numbered(word.text, "GPU")});
-    PastedMatrix::Device& device = matrix_.devices.back();
-    if (!device.is_gpu && !is_numbered(word.text, "NIC")) device.name = word.text;
-  }
-  const size_t count = matrix_.devices.size();
-  if (count > kMaxMatrixDevices)
-    fail_at(line + 1, 1, fmt::format("{} columns; at most {} are read", count, kMaxMatrixDevices));
-  matrix_.cells.assign(count, std::vector<std::string>(count));
-}
-
-void MatrixReader::read_line(size_t line) {
-  const std::vector<Word> words = split(lines_[line]);
-  if (words.empty()) return;
-  if (words.size() == 2 && words[0].text.ends_with(':')) return read_legend(words);
-  const auto device = std::ranges::find_if(
-      matrix_.devices, [&](const auto& known) { return known.column == words[0].text; });
-  if (device != matrix_.devices.end())
-    return read_row(line, size_t(device - matrix_.devices.begin()), words);
-  const bool is_row = is_numbered(words[0].text, "GPU") || is_numbered(words[0].text, "NIC");
-  if (is_row && words.size() > 1 && words[1].text != "=")
-    fail_at(line + 1, words[0].column, fmt::format("row {} has no column", words[0].text));
-}
-
-// "NIC0: mlx5_0".
-void MatrixReader::read_legend(const std::vector<Word>& words) {
-  const std::string_view column = words[0].text.substr(0, words[0].text.size() - 1);
-  for (PastedMatrix::Device& device : matrix_.devices) {
-    if (!device.is_gpu && device.column == column) device.name = words[1].text.substr(0, 64);
-  }
-}
-
-// Takes as many cells as there are columns from the front of `words`; the index of the first word
-// that is left. What has grown together is cut.
-size_t MatrixReader::read_cells(size_t line, size_t row, std::vector<Word>& words) {
-  const size_t count = matrix_.devices.size();
-  size_t next = 1;
-  for (size_t column = 0; column < count; ++column) {
-    if (next == words.size()) {
-      fail_at(
-          line + 1, words[0].column,
-          fmt::format("row {} has {} cells; there are {} columns", words[0].text, column, count));
-    }
-    Word& word = words[next];
-    size_t length = cell_length(word.text);
-    std::string cell(word.text.substr(0, length));
-    if (length == 0 && word.text.starts_with("PH")) {  // "PH0-115", where paste has lost a letter
-      length = 2;
-      cell = "PHB";
-      note(line, fmt::format("\"{}\" is taken as PHB", word.text.substr(0, 16)));
-    }
-    if (length == 0) {
-      fail_at(line + 1, word.column,
-              fmt::format("row {}: \"{}\" is no cell", words[0].text, word.text.substr(0, 40)));
-    }
-    if (cell == "SOC") cell = "SYS";  // as drivers before 384 had it
-    if (cell == "PSB") cell = "PIX";
-    const bool is_peer = std::ranges::find(kPeerStates, cell) != kPeerStates.end();
-    if (cell != "X") ++(is_peer ? peer_cells_ : place_cells_);
-    matrix_.cells[row][column] = std::move(cell);
-    word.text.remove_prefix(length);
-    word.column += int(length);
-    if (word.text.empty()) ++next;
-  }
-  return next;
-}
-
-void MatrixReader::read_row(size_t line, size_t row, const std::vector<Word>& all) {
-  PastedMatrix::Device& device = matrix_.devices[row];
-  if (device.has_row)
-    fail_at(line + 1, all[0].column, fmt::format("row {} stands twice", all[0].text));
-  device.has_row = true;
-  device.place = {.line = int(line) + 1, .column = all[0].column};
-  std::vector<Word> words = all;
-  const size_t next = read_cells(line, row, words);
-  if (next < words.size() && cell_length(words[next].text) > 0 && words[next].text != "N/A") {
-    fail_at(line + 1, words[next].column,
-            fmt::format("row {} has more cells than the {} columns", words[0].text,
-                        matrix_.devices.size()));
-  }
-  read_affinity(device, words, next);
-}
-
-// "0-31,64-95  0  N/A".
-void MatrixReader::read_affinity(PastedMatrix::Device& device, const std::vector<Word>& words,
-                                 size_t first) {
-  if (first < words.size()) device.cpu_affinity = words[first].text.substr(0, 4096);
-  if (first + 1 < words.size()) device.numa_affinity = words[first + 1].text.substr(0, 64);
-}
-
-// One side may say what the other leaves out.
-void MatrixReader::finish_pair(size_t a, size_t b) {
-  std::string& one = matrix_.cells[a][b];
-  std::string& other = matrix_.cells[b][a];
-  if (one.empty()) one = other;
-  if (other.empty()) other = one;
-  if (one == other) return;
-  if (++one_sided_ <= kMostNamedPairs) {
-    matrix_.notes.push_back(fmt::format("{}: {} to {} is {}, and back {}; the first is taken",
-                                        name_, matrix_.devices[a].column, matrix_.devices[b].column,
-                                        one, other));
-  }
-  other = one;
-}
-
-void MatrixReader::finish() {
-  if (peer_cells_ > 0 && place_cells_ > 0)
-    fail_at(1, 1, "cells of topo -m and of topo -p2p are mixed; read one of them");
-  matrix_.is_p2p = peer_cells_ > 0;
-  for (size_t a = 0; a < matrix_.devices.size(); ++a) {
-    if (matrix_.devices[a].is_gpu && !matrix_.devices[a].has_row)
-      matrix_.notes.push_back(
-          fmt::format("{}: row {} is missing", name_, matrix_.devices[a].column));
-    for (size_t b = 0; b < a; ++b) finish_pair(b, a);
-  }
-  if (one_sided_ > kMostNamedPairs)
-    matrix_.notes.push_back(fmt::format("{}: {} more pairs differ there and back", name_,
-                                        one_sided_ - kMostNamedPairs));
-}
-
 std::vector<std::string> plain_lines(std::string_view text) {
   const std::string plain = without_escapes(text);
   std::vector<std::string> lines;
-  for (size_t at = 0; at < plain.size();) {
-    const size_t end = std::min(plain.find('\n', at), plain.size());
-    lines.push_back(plain.substr(at, end - at));
-    at = end + 1;
-  }
+  for (const std::string_view line : split(plain, '\n')) lines.emplace_back(line);
   return lines;
 }
 
 std::vector<size_t> headings_of(const std::vector<std::string>& lines) {
   std::vector<size_t> headings;
   for (size_t line = 0; line < lines.size(); ++line) {
-    if (is_heading(split(lines[line]))) headings.push_back(line);
+    if (is_heading(words_in_line(lines[line]))) headings.push_back(line);
   }
   return headings;
 }

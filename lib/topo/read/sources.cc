@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <type_traits>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -20,8 +21,7 @@
 #include "lib/topo/read/pci_tree.h"
 #include "lib/topo/read/slurm_topology.h"
 #include "lib/topo/read/smi_matrix.h"
-#include "lib/topo/read/source_live.h"
-#include "lib/topo/read/source_recorded_root.h"
+#include "lib/topo/read/source_host.h"
 #include "lib/topo/read/system_archive.h"
 
 namespace gxp {
@@ -47,8 +47,14 @@ bool is_xml_of(const SourceInput& input, std::string_view element) {
   return input.form == SourceForm::kFile && root_element(input.text) == element;
 }
 
-Topology load_nccl(const SourceInput& input) {
-  return topology_of(read_nccl_xml(input.text, input.name));
+// By a reader of text that makes a host, or a topology.
+template <auto kRead>
+Topology load(const SourceInput& input) {
+  auto read = kRead(input.text, input.name);
+  if constexpr (std::is_same_v<decltype(read), HostTree>)
+    return topology_of(std::move(read));
+  else
+    return read;
 }
 
 bool is_channel_graphs(const SourceInput& input) { return is_xml_of(input, "graphs"); }
@@ -76,21 +82,13 @@ bool is_matrix(const SourceInput& input) {
   return input.form == SourceForm::kFile && looks_like_matrix(input.text) &&
          !has_one_of(input, kRocmSmi);
 }
-Topology load_matrix(const SourceInput& input) {
-  return topology_of(host_of_matrix(read_pasted_matrix(input.text, input.name), input.name));
+HostTree read_matrix(std::string_view text, const std::string& name) {
+  return host_of_matrix(read_pasted_matrix(text, name), name);
 }
 
 bool is_slurm(const SourceInput& input) {
   return input.form == SourceForm::kFile && looks_like_slurm_topology(input.text);
 }
-Topology load_slurm(const SourceInput& input) {
-  return read_slurm_topology(input.text, input.name);
-}
-
-Topology load_cluster_file(const SourceInput& input) {
-  return parse_cluster_topology(input.text, input.name);
-}
-
 bool is_name(const SourceInput& input) {
   return input.form == SourceForm::kName && is_synthetic(input.name);
 }
@@ -112,28 +110,24 @@ Topology load_recorded(const SourceInput& input) {
 }
 
 bool is_hwloc(const SourceInput& input) { return is_xml_of(input, "topology"); }
-Topology load_hwloc(const SourceInput& input) {
-  return topology_of(read_hwloc_xml(input.text, input.name));
-}
-
 constexpr std::array kSources = {
     TopologySource{"nccl-xml", "NCCL's topology XML (NCCL_TOPO_DUMP_FILE) or RCCL's",
-                   "<system version=\"1\">", is_nccl_xml, load_nccl},
+                   "<system version=\"1\">", is_nccl_xml, load<read_nccl_xml>},
     TopologySource{"nccl-graph", "NCCL's graph XML (NCCL_GRAPH_DUMP_FILE): rings and trees alone",
                    "<graphs version=\"1\">", is_channel_graphs, load_channel_graphs},
     TopologySource{"nvidia-smi", "what nvidia-smi topo -m or -p2p printed, pasted",
-                   "its columns, GPU0 GPU1", is_matrix, load_matrix},
+                   "its columns, GPU0 GPU1", is_matrix, load<read_matrix>},
     TopologySource{"slurm", "Slurm's topology.conf, or what scontrol show topology printed",
-                   "SwitchName=NAME", is_slurm, load_slurm},
+                   "SwitchName=NAME", is_slurm, load<read_slurm_topology>},
     TopologySource{"cluster", "gxp's cluster TOML, as allreduce-test --simulate takes it",
-                   "[hosts]", is_cluster_toml, load_cluster_file},
+                   "[hosts]", is_cluster_toml, load<parse_cluster_topology>},
     TopologySource{"name", "a machine or shape by name: dgx-h100, ring:8", "its name", is_name,
                    load_name},
     TopologySource{"live", "this host: /proc, /sys and NVML", "the name live", is_live, load_live},
     TopologySource{"root", "a host's /proc and /sys, recorded by hwloc-gather-topology",
                    "a directory or tar with sys in it", is_recorded, load_recorded},
     TopologySource{"hwloc-xml", "hwloc's XML (lstopo --of xml), version 1, 2 or 3",
-                   "<topology version=\"2.0\">", is_hwloc, load_hwloc},
+                   "<topology version=\"2.0\">", is_hwloc, load<read_hwloc_xml>},
 };
 
 // "3b:00.0 3D controller: ...", "0000:3b:00.0 ...", "-+-[0000:00]-".

@@ -3,13 +3,13 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/topo/model/cpu_set.h"
+#include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/sysfs_host.h"
 
 namespace gxp {
@@ -20,34 +20,20 @@ constexpr const char* kNodes = "/sys/devices/system/node";
 
 // The number of "node3" behind "node"; none if it is something else.
 std::optional<int> number_after(std::string_view prefix, std::string_view name) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  name.remove_prefix(prefix.size());
-  int number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  const bool whole = error == std::errc() && end == name.data() + name.size();
-  return whole && number >= 0 ? std::optional(number) : std::nullopt;
+  const auto number =
+      name.starts_with(prefix) ? whole_number<int>(name.substr(prefix.size())) : std::nullopt;
+  return number.value_or(-1) < 0 ? std::nullopt : number;
 }
 
-// Of the line "KEY : VALUE" that comes first; "" if there is none.
+// The value of the first line "KEY : VALUE"; "" if there is none.
 std::string value_of(std::string_view text, std::string_view key) {
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line = text.substr(begin, end - begin);
-    begin = end + 1;
+  for (const std::string_view line : split(text, '\n')) {
     const size_t colon = line.find(':');
-    if (colon == line.npos || !line.starts_with(key)) continue;
-    if (line.substr(key.size(), colon - key.size()).find_first_not_of(" \t") != line.npos) continue;
+    if (colon == line.npos || trimmed(line.substr(0, colon)) != key) continue;
     const size_t value = line.find_first_not_of(" \t", colon + 1);
     return value == line.npos ? "" : std::string(line.substr(value));
   }
   return "";
-}
-
-std::optional<int> int_value(std::string_view text, std::string_view key) {
-  const std::string value = value_of(text, key);
-  int number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  return error == std::errc() && end != value.data() ? std::optional(number) : std::nullopt;
 }
 
 // As NCCL names them.
@@ -68,27 +54,14 @@ NumaNodeInfo read_model(const std::string& cpuinfo) {
   info.vendor = value_of(cpuinfo, "vendor_id");
   info.model_name = value_of(cpuinfo, info.architecture == "ppc64" ? "cpu" : "model name");
   if (info.architecture != "x86_64") return info;
-  info.model = int_value(cpuinfo, "model");
-  if (const auto family = int_value(cpuinfo, "cpu family")) info.family = family_of_nccl(*family);
+  info.model = whole_number<int>(value_of(cpuinfo, "model"));
+  if (const auto family = whole_number<int>(value_of(cpuinfo, "cpu family")))
+    info.family = family_of_nccl(*family);
   return info;
 }
 
-uint64_t kib_in(const std::string& text, std::string_view key) {
-  const size_t at = text.find(key);
-  if (at == text.npos) return 0;
-  const size_t digit = text.find_first_of("0123456789", at + key.size());
-  uint64_t kib = 0;
-  if (digit != text.npos) std::from_chars(text.data() + digit, text.data() + text.size(), kib);
-  return kib * 1024;
-}
-
-// "48K", "32768K", "2M".
-uint64_t cache_bytes(std::string_view text) {
-  uint64_t bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (error != std::errc()) return 0;
-  const std::string_view unit = text.substr(size_t(end - text.data()));
-  return bytes << (unit == "K" ? 10 : unit == "M" ? 20 : 0);
+uint64_t total_memory_in(std::string_view text) {
+  return leading_number<uint64_t>(value_behind(text, "MemTotal:")) * 1024;
 }
 
 CpuSet read_cpu_list(const SystemRoot& root, const std::string& path) {
@@ -121,7 +94,8 @@ void read_caches(const SystemRoot& root, const CpuSet& cpus, NumaNodeInfo& node)
       const auto size = root.read(path + "size");
       if (!level || !size || root.read(path + "type") == "Instruction") continue;
       const auto shared = root.read(path + "shared_cpu_map");
-      distinct[{int(*level), cache_bytes(*size)}].insert(shared.value_or(std::to_string(cpu)));
+      distinct[{int(*level), parse_bytes(*size).value_or(0)}].insert(
+          shared.value_or(std::to_string(cpu)));
     }
   }
   for (const auto& [cache, users] : distinct)
@@ -182,7 +156,7 @@ void add_numa_nodes(HostTree& host, const SystemRoot& root) {
     const std::string path = fmt::format("{}/{}/", kNodes, name);
     NumaNodeInfo info = model;
     info.number = number;
-    info.memory_bytes = kib_in(root.read(path + "meminfo").value_or(""), "MemTotal:");
+    info.memory_bytes = total_memory_in(root.read(path + "meminfo").value_or(""));
     const CpuSet cpus = read_cpu_map(root, path + "cpumap");
     for (const int cpu : cpus.cpus()) of_nodes.add(cpu);
     // A node without either stands for memory that a device may bring later.
@@ -194,7 +168,7 @@ void add_numa_nodes(HostTree& host, const SystemRoot& root) {
          "read the topology of {}: there are no CPUs below {}; is /sys mounted?", host.name, kCpus);
   }
   model.number = 0;
-  model.memory_bytes = kib_in(root.read("/proc/meminfo").value_or(""), "MemTotal:");
+  model.memory_bytes = total_memory_in(root.read("/proc/meminfo").value_or(""));
   add_node(host, root, online, std::move(model));
   host.absent.push_back(
       "no NUMA nodes (a kernel without NUMA, or a masked /sys): all CPUs are shown as one node");

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "lib/base/text/ascii.h"
+#include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/sysfs_host.h"
 
 namespace gxp {
@@ -24,11 +24,7 @@ std::optional<std::string> device_of(const SystemRoot& root, const std::string& 
 }
 
 // "100 Gb/sec (4X EDR)": 100000.
-double mbit_per_s(std::string_view rate) {
-  double gbit = 0;
-  std::from_chars(rate.data(), rate.data() + rate.size(), gbit);
-  return gbit * 1000;
-}
+double mbit_per_s(std::string_view rate) { return leading_number<double>(rate) * 1000; }
 
 // "4: ACTIVE": "active".
 std::string state_word(std::string_view text) {

@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 
-#include "lib/topo/model/cpu_set.h"
+#include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/pci_tree.h"
 #include "lib/topo/read/sysfs_host.h"
 
@@ -47,17 +46,6 @@ PciFunction read_function(const SystemRoot& root, const std::string& bus_id) {
   return function;
 }
 
-std::vector<std::string> bus_ids_in(std::string_view path) {
-  std::vector<std::string> ids;
-  for (size_t begin = 0; begin < path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view name = path.substr(begin, end - begin);
-    if (is_bus_id(name)) ids.emplace_back(name);
-    begin = end + 1;
-  }
-  return ids;
-}
-
 // "/sys/devices/pci0000:3a/0000:3a:00.0/...": "0000:3a"; else by the first bus id.
 std::string root_name(const std::vector<std::string>& ids) {
   return ids[0].substr(0, ids[0].rfind(':'));
@@ -86,8 +74,7 @@ class Places {
     const auto local = map ? CpuSet::parse_map(*map) : std::nullopt;
     std::vector<PartId> near;
     for (const PartId id : nodes) {
-      const auto cpus = CpuSet::parse_map(std::get<NumaNodeInfo>(host_[id].info).affinity);
-      if (local && cpus && cpus->intersects(*local)) near.push_back(id);
+      if (local && cpus_of(host_[id]).intersects(*local)) near.push_back(id);
     }
     if (near.size() != 1) {
       host_.notes.push_back(fmt::format(
@@ -107,11 +94,7 @@ void add_model_names(HostTree& host, const SystemRoot& root) {
     const std::string path =
         fmt::format("/proc/driver/nvidia/gpus/{}/information", host[id].bus_id);
     const std::string text = root.read(path).value_or("");
-    const size_t key = text.find("Model:");
-    if (key == text.npos) continue;
-    const size_t begin = std::min(text.find_first_not_of(" \t", key + 6), text.size());
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    std::get<GpuInfo>(host[id].info).model_name = text.substr(begin, end - begin);
+    std::get<GpuInfo>(host[id].info).model_name = value_behind(text, "Model:");
   }
 }
 

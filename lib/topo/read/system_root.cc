@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <climits>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
+#include "lib/topo/model/text_parts.h"
 
 namespace gxp {
 namespace {
@@ -173,11 +173,7 @@ std::optional<long> SystemRoot::read_number(std::string_view path) const {
   digits.remove_prefix(std::min(digits.find_first_not_of(' '), digits.size()));
   const bool hexadecimal = digits.starts_with("0x");
   if (hexadecimal) digits.remove_prefix(2);
-  long value = 0;
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
+  return whole_number<long>(digits, hexadecimal ? 16 : 10);
 }
 
 std::vector<std::string> SystemRoot::list(std::string_view path) const {

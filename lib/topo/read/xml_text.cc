@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/text/xml_escape.h"
+#include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/xml_fields.h"
 
 namespace gxp {
@@ -19,15 +19,9 @@ constexpr size_t kMaxShown = 40;  // of a wrong value, in messages
 }  // namespace
 
 std::optional<double> parse_number(std::string_view text) {
-  const char* const last = text.data() + text.size();
-  if (text.starts_with("0x") || text.starts_with("0X")) {
-    uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data() + 2, last, value, 16);
-    return error == std::errc() && end == last ? std::optional(double(value)) : std::nullopt;
-  }
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  return error == std::errc() && end == last ? std::optional(value) : std::nullopt;
+  if (!text.starts_with("0x") && !text.starts_with("0X")) return whole_number<double>(text);
+  const auto value = whole_number<uint64_t>(text.substr(2), 16);
+  return value ? std::optional(double(*value)) : std::nullopt;
 }
 
 std::string to_attribute(std::string_view name, double value) {
@@ -75,13 +69,12 @@ SourcePlace XmlText::place_of(const pugi::xml_node& node) const {
 }
 
 std::string XmlText::at(const pugi::xml_node& node) const {
-  const SourcePlace place = place_of(node);
-  return fmt::format("{}:{}:{}", name_, place.line, place.column);
+  return at_place(name_, place_of(node));
 }
 
 XmlError::XmlError(const std::string& name, SourcePlace where, std::string_view reason)
     : Error(ErrorKind::kCorrupt,
-            fmt::format("read topology {}:{}:{}: {}", name, where.line, where.column, reason)),
+            fmt::format("read topology {}: {}", at_place(name, where), reason)),
       place(where),
       why(reason) {}
 

@@ -73,15 +73,14 @@ class GraphWriter {
  private:
   [[nodiscard]] ChannelDevice device_of(int place) const {
     const PartId part = places_[size_t(place)];
-    std::optional<int> number;
-    if (const auto* gpu = std::get_if<GpuInfo>(&tree_[part].info)) number = gpu->number;
-    if (const auto* port = std::get_if<PortInfo>(&tree_[part].info)) number = port->number;
+    const bool is_gpu = place < routes_.gpus();
+    const std::optional<int> number =
+        is_gpu ? info_of<GpuInfo>(tree_[part]).number : info_of<PortInfo>(tree_[part]).number;
     if (!number) {
       fail(ErrorKind::kConfig,
            "write NCCL's graph of {}: {} has no number (dev), by which the file names it",
            tree_.name, routes_.name(place));
     }
-    const bool is_gpu = place < routes_.gpus();
     return {.kind = is_gpu ? ChannelDevice::Kind::kGpu : ChannelDevice::Kind::kNet, .dev = *number};
   }
   [[nodiscard]] Channel channel_of(const Ring& ring) const {

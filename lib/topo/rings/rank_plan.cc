@@ -1,7 +1,5 @@
 #include "lib/topo/rings/rank_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -12,32 +10,11 @@
 
 #include "lib/base/error.h"
 #include "lib/base/numbering.h"
+#include "lib/topo/read/cluster_file.h"
 #include "lib/topo/rings/host_order.h"
 
 namespace gxp {
 namespace {
-
-// The hosts, their groups as kinds, and the switches.
-Topology network_of(const Cluster& cluster) {
-  Topology topology;
-  topology.name = cluster.description().name;
-  topology.switches.push_back({.name = "spine"});
-  for (const HostGroup& group : cluster.description().groups) {
-    for (int i = 0; i < group.hosts; ++i) {
-      const int host = int(topology.hosts.size());
-      const auto leaf = cluster.leaf_of_host(host);
-      const size_t at = leaf ? size_t(*leaf) + 1 : 0;
-      while (topology.switches.size() <= at) {
-        topology.switches.push_back(
-            {.name = fmt::format("leaf {}", topology.switches.size() - 1), .above = 0});
-      }
-      const size_t kind = size_t(&group - cluster.description().groups.data());
-      topology.hosts.push_back(
-          {.name = fmt::format("host {}", host), .tree = kind, .leaves = {at}});
-    }
-  }
-  return topology;
-}
 
 // The GPUs of a host in the order of its best ring.
 const std::vector<int>& order_inside(const HostTopology& inside,
@@ -167,7 +144,7 @@ std::vector<int> plan_ranks(const Cluster& cluster, int ranks) {
   }
   std::map<const HostTopology*, std::vector<int>> known;
   std::vector<int> gpu_of_rank;
-  for (const size_t host : order_hosts(network_of(cluster))) {
+  for (const size_t host : order_hosts(topology_of(cluster.description(), {}))) {
     const std::vector<int>& gpus = gpus_of_host[host];
     const std::vector<int>& order = order_inside(cluster.inside_of_host(int(host)), known);
     for (const int gpu : order) {
@@ -191,7 +168,7 @@ RankPlan plan_of_ranks(const Cluster& cluster, std::span<const int> gpu_of_rank)
   std::vector<HostRoutes> kinds;
   for (const HostGroup& group : cluster.description().groups)
     kinds.push_back(host_routes(group.inside));
-  const Topology topology = network_of(cluster);
+  const Topology topology = topology_of(cluster.description(), {});
   std::vector<int> first_gpu(size_t(cluster.hosts()), cluster.gpus());
   for (int gpu = cluster.gpus() - 1; gpu >= 0; --gpu) first_gpu[size_t(cluster.host_of(gpu))] = gpu;
   std::vector<RankPlace> places;

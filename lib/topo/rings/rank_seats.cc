@@ -18,8 +18,7 @@ namespace {
 std::vector<int> ranks_of_source(const HostTree& host, const std::vector<PartId>& places) {
   std::vector<int> ranks;
   for (const PartId part : places) {
-    const auto* gpu = std::get_if<GpuInfo>(&host[part].info);
-    if (gpu != nullptr && gpu->rank) ranks.push_back(*gpu->rank);
+    if (const auto& rank = info_of<GpuInfo>(host[part]).rank) ranks.push_back(*rank);
   }
   const std::set<int> distinct(ranks.begin(), ranks.end());
   return distinct.size() == places.size() ? ranks : std::vector<int>{};

@@ -1,26 +1,32 @@
-#include "lib/topo/read/source_recorded_root.h"
+#include "lib/topo/read/source_host.h"
 
-#include <algorithm>
 #include <filesystem>
 
+#include "lib/base/error.h"
+#include "lib/base/host_name.h"
 #include "lib/base/text/text_file.h"
+#include "lib/topo/model/text_parts.h"
+#include "lib/topo/read/nvml.h"
 #include "lib/topo/read/sysfs_host.h"
 #include "lib/topo/read/system_archive.h"
 
 namespace gxp {
-namespace {
 
-// hwloc-gather-topology writes "HostName: cfarm107" here.
-std::string recorded_host_name(const SystemRoot& root) {
-  constexpr std::string_view kKey = "HostName: ";
-  const std::string text = root.read("/proc/hwloc-nofile-info").value_or("");
-  const size_t key = text.find(kKey);
-  if (key == text.npos) return "";
-  const size_t end = std::min(text.find('\n', key), text.size());
-  return text.substr(key + kKey.size(), end - key - kKey.size());
+HostTree probe_host() {
+  HostTree host = read_system(*live_root());
+  host.name = host_name();
+  host.source = "this host";
+  try {
+    add_nvml(host, read_nvml());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUnavailable) throw;
+    host.absent.push_back(
+        std::string("no NVIDIA driver: GPUs that are there are shown as the PCIe devices that they "
+                    "are, without NVLinks (") +
+        error.what() + ")");
+  }
+  return host;
 }
-
-}  // namespace
 
 std::unique_ptr<SystemRoot> open_recorded_root(const std::string& path) {
   std::error_code unreachable;  // which read_text_file() tells
@@ -30,7 +36,9 @@ std::unique_ptr<SystemRoot> open_recorded_root(const std::string& path) {
 
 HostTree read_recorded_root(const SystemRoot& root, const std::string& path) {
   HostTree host = read_system(root);
-  if (host.name.empty()) host.name = recorded_host_name(root);
+  // hwloc-gather-topology writes "HostName: cfarm107" here.
+  const std::string info = root.read("/proc/hwloc-nofile-info").value_or("");
+  if (host.name.empty()) host.name = value_behind(info, "HostName: ");
   if (host.name.empty()) host.name = std::filesystem::path(path).filename();
   host.source = "recorded /proc and /sys, " + path;
   if (!host.all_of(PartKind::kGpu).empty()) {
