@@ -125,7 +125,7 @@ Options parse(int argc, char** argv) {
     if (name == "--rounds") options.rounds = std::max(1, std::atoi(argv[i + 1]));
     if (name == "--transport") options.transport = argv[i + 1];
     if (name == "--protect") options.tcp.protect = parse_protection(argv[i + 1]);
-    if (name == "--streams") options.tcp.streams = std::atoi(argv[i + 1]);
+    if (name == "--streams") options.tcp.connections = std::atoi(argv[i + 1]);
     if (name == "--buffer") options.tcp.buffer_bytes = std::strtoull(argv[i + 1], nullptr, 10);
   }
   return options;

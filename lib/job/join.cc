@@ -36,7 +36,7 @@ std::vector<std::string> own_argv() {
 
 TcpOptions tcp_options(const CommConfig& comm) {
   TcpOptions tcp;
-  tcp.streams = comm.streams;
+  tcp.connections = comm.streams;
   tcp.interface = comm.interface;
   tcp.protect = parse_protection(comm.protect);
   if (comm.socket_buffer_bytes > 0) tcp.buffer_bytes = comm.socket_buffer_bytes;

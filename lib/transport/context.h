@@ -28,7 +28,7 @@ std::vector<int> number_hosts(std::span<const int> hosts);
 
 // How ranks talk TCP; the same on all ranks but for the interface.
 struct TcpOptions {
-  int streams = 0;  // connections per peer; 0: a probe decides
+  int connections = 0;  // per peer; 0: a probe decides
   // Each socket's, each way; 0: as the kernel sees fit; none: a probe decides.
   std::optional<size_t> buffer_bytes{};
   // With several connections: longer messages are cut over them.

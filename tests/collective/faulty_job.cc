@@ -196,7 +196,7 @@ void FaultyJob::take_part(int rank, Fd listener) {
                                  .store = &store,
                                  .secret = &secret_,
                                  .deadline = soon(),
-                                 .tcp = {.streams = 1, .buffer_bytes = 0},
+                                 .tcp = {.connections = 1, .buffer_bytes = 0},
                                  .kernel_copies = scene_.transport == "shm"};
   Ending& ending = board_->ranks[size_t(rank)];
   const bool strikes = blow.struck_s != nullptr && !through_tiles(scene_);

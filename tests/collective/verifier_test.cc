@@ -25,11 +25,8 @@ struct Case {
   std::vector<int> rings;  // if there are any, hosts are a plan's groups
   [[nodiscard]] CallShape with_hosts() const {
     CallShape whole = shape;
-    if (rings.empty()) {
-      whole.hosts = hosts;
-    } else {
-      whole.orders = {.rings = rings, .groups = hosts};
-    }
+    if (rings.empty()) whole.hosts = hosts;
+    if (!rings.empty()) whole.orders = {.rings = rings, .groups = hosts};
     return whole;
   }
 };
@@ -38,9 +35,9 @@ struct Case {
 std::vector<HostMap> host_maps(const Algorithm& algorithm, int world_size) {
   std::vector<HostMap> maps = {{}};
   if (!algorithm.uses.hosts) return maps;
-  maps.resize(6, HostMap(static_cast<size_t>(world_size)));
+  maps.resize(6, HostMap(size_t(world_size)));
   for (int rank = 0; rank < world_size; ++rank) {
-    const auto r = static_cast<size_t>(rank);
+    const auto r = size_t(rank);
     maps[1][r] = rank / 4;
     maps[2][r] = world_size % 2 == 0 ? rank % (world_size / 2) : 0;
     maps[3][r] = rank % 3;
@@ -62,17 +59,16 @@ std::set<size_t> counts(const Algorithm& algorithm, size_t world_size) {
 }
 
 std::set<int> channels(const Algorithm& algorithm) {
-  if (algorithm.uses.channels) return {1, 2, 3};
-  return {1};
+  return algorithm.uses.channels ? std::set{1, 2, 3} : std::set{1};
 }
 
 // None, and two in any order.
 std::vector<std::vector<int>> rings(const Algorithm& algorithm, int world_size) {
   if (channels(algorithm).size() < 2) return {{}};
-  std::mt19937 random(static_cast<unsigned>(world_size));
+  std::mt19937 random{unsigned(world_size)};
   std::vector<int> orders;
   for (int i = 0; i < 2; ++i) {
-    std::vector<int> order(static_cast<size_t>(world_size));
+    std::vector<int> order(size_t(world_size), 0);
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random);
     orders.insert(orders.end(), order.begin(), order.end());
@@ -90,14 +86,14 @@ std::set<size_t> segments(const Algorithm& algorithm, size_t count) {
 template <class Options>
 Options some(const Options& options, int world_size) {
   if (world_size <= 16) return options;
-  return {*std::next(options.begin(), world_size % static_cast<int>(options.size()))};
+  return {*std::next(options.begin(), world_size % int(options.size()))};
 }
 
 std::vector<Case> cases(const Algorithm& algorithm, int world_size) {
   std::vector<Case> all;
   for (const HostMap& hosts : some(host_maps(algorithm, world_size), world_size)) {
     for (const int root : some(roots(algorithm, world_size), world_size)) {
-      for (const size_t count : counts(algorithm, static_cast<size_t>(world_size))) {
+      for (const size_t count : counts(algorithm, size_t(world_size))) {
         for (const size_t segment : segments(algorithm, count)) {
           for (const int channel_count : some(channels(algorithm), world_size)) {
             for (const std::vector<int>& orders : rings(algorithm, world_size))
@@ -140,12 +136,10 @@ bool finds(std::string_view words, const Algorithm& algorithm, const CallShape& 
            const Change& change) {
   Schedule schedule = record_schedule(algorithm, shape);
   change(schedule);
-  const Proof proof = verify(algorithm, schedule, shape);
-  for (const std::string& problem : proof.problems) {
-    if (problem.find(words) != std::string::npos) return true;
-  }
-  UNSCOPED_INFO(fmt::format("problems: {}", fmt::join(proof.problems, "\n")));
-  return false;
+  const std::string problems =
+      fmt::format("{}", fmt::join(verify(algorithm, schedule, shape).problems, "\n"));
+  UNSCOPED_INFO("problems: " << problems);
+  return contains(problems, words);
 }
 
 // In a ring all-reduce of 23 elements; a rank's step 2i sends, and step 2i + 1 receives.
@@ -242,7 +236,7 @@ TEST_CASE("an order that depends on the layout is found from three ranks on") {
     shape.hosts = threes;
     const Proof proof = prove(lie, shape);
     REQUIRE(proof.problems.size() == 1);
-    CHECK(proof.problems.front().find("the order of reduction") != std::string::npos);
+    CHECK(contains(proof.problems.front(), "the order of reduction"));
   }
 }
 
@@ -297,8 +291,8 @@ TEST_CASE("waiting for room that the peer makes only later is found") {
       "waits for ever",
       [](Schedule& s) {
         for (int rank : {0, 1}) {
-          s[static_cast<size_t>(rank)] = {{.to = 1 - rank, .leaving = {0, 23}},
-                                          {.from = 1 - rank, .into = {0, 23}}};
+          s[size_t(rank)] = {{.to = 1 - rank, .leaving = {0, 23}},
+                             {.from = 1 - rank, .into = {0, 23}}};
         }
       },
       2));
@@ -309,9 +303,9 @@ TEST_CASE("moving something over what a peer has not taken is found") {
       "waits for ever",
       [](Schedule& s) {
         for (int rank : {0, 1}) {
-          s[static_cast<size_t>(rank)] = {{.to = 1 - rank, .leaving = {0, 9}},
-                                          {.leaving = {9, 9}, .into = {0, 9}, .local = true},
-                                          {.from = 1 - rank, .into = {9, 9}}};
+          s[size_t(rank)] = {{.to = 1 - rank, .leaving = {0, 9}},
+                             {.leaving = {9, 9}, .into = {0, 9}, .local = true},
+                             {.from = 1 - rank, .into = {9, 9}}};
         }
       },
       2));
@@ -391,7 +385,7 @@ TEST_CASE("a formula that does not fit is found") {
 TEST_CASE("leaving out any one step of any algorithm is found") {
   check_that_all_are_found([](std::vector<CollectiveStep>& steps, size_t i) {
     const bool matters = steps[i].token || steps[i].leaving.count + steps[i].into.count > 0;
-    steps.erase(steps.begin() + static_cast<long>(i));
+    steps.erase(steps.begin() + long(i));
     return matters;
   });
 }

@@ -40,10 +40,10 @@ TEST_CASE("all ranks agree on what the probe has found", "[tcp]") {
 }
 
 TEST_CASE("connections and buffers are as the options say", "[tcp]") {
-  const auto options = GENERATE(TcpOptions{.streams = 1, .buffer_bytes = 0},
-                                TcpOptions{.streams = 2, .buffer_bytes = size_t{64} << 10},
-                                TcpOptions{.streams = 5, .stripe_bytes = 777},
-                                TcpOptions{.streams = 2, .protect = Protection::kEncrypt},
+  const auto options = GENERATE(TcpOptions{.connections = 1, .buffer_bytes = 0},
+                                TcpOptions{.connections = 2, .buffer_bytes = size_t{64} << 10},
+                                TcpOptions{.connections = 5, .stripe_bytes = 777},
+                                TcpOptions{.connections = 2, .protect = Protection::kEncrypt},
                                 TcpOptions{.buffer_bytes = 0, .interface = "=lo"});
   CHECK(run_ring(2, options, 300000) == std::vector<std::string>(2));
 }

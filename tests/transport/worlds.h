@@ -38,7 +38,7 @@ inline std::vector<WorldKind> special_worlds() {
       // Authenticated, over three connections per pair with stripes that cut everything.
       {"tcp x3", "tcp",
        [](TransportContext& context) {
-         context.tcp = {.streams = 3, .buffer_bytes = 0, .stripe_bytes = 1001};
+         context.tcp = {.connections = 3, .buffer_bytes = 0, .stripe_bytes = 1001};
        }},
       // The ranks are on two hosts, the first half on one, or so they say.
       {"shm+tcp", "auto",
@@ -107,7 +107,7 @@ class World {
                              .store = &store,
                              .secret = &secret_,
                              .deadline = soon(),
-                             .tcp = {.streams = 1, .buffer_bytes = 0}};
+                             .tcp = {.connections = 1, .buffer_bytes = 0}};
     if (kind_.adapt != nullptr) kind_.adapt(context);
     return context;
   }

@@ -14,7 +14,7 @@
 //   fold        what it adds that all ranks fold the m bytes as they arrive
 //   fold-later  all ranks fold m bytes with others of their memory
 //   copy        all ranks copy m bytes within their memory
-// Where the ranks see each other's memory a collective is one native routine, not messages. It has
+// Where the ranks see each other's memory a collective is one routine, not messages. It has
 // curves of its own, over the bytes of the logical buffer:
 //   direct-COLLECTIVE  in memory from Communicator::allocate()
 //   staged-COLLECTIVE  in any other memory

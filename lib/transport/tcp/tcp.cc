@@ -163,11 +163,11 @@ std::unique_ptr<LinkGroup> connect_tcp_links(const TransportContext& context,
     return context.hosts[peer] == context.host ? tunings.inside : tunings.between;
   };
   std::vector<std::vector<MeshConnection>> of_peers(context.hosts.size());
-  for (int i = 0; i < std::max(tunings.inside.streams, tunings.between.streams); ++i) {
+  for (int i = 0; i < std::max(tunings.inside.connections, tunings.between.connections); ++i) {
     // Pairs on one host go along: for them pacing is never good.
     const TcpConnections wanted{fmt::format("tcp {}", i), tunings.between.paced};
     auto connections = connect(wanted, [&](int peer) {
-      return joins(context.rank, peer) && i < tuning_for(size_t(peer)).streams;
+      return joins(context.rank, peer) && i < tuning_for(size_t(peer)).connections;
     });
     for (size_t peer = 0; peer < connections.size(); ++peer) {
       const Fd& socket = connections[peer].socket;

@@ -25,7 +25,7 @@ namespace gxp {
 
 namespace {
 
-constexpr std::array kStreams{1, 2, 4};
+constexpr std::array kConnections{1, 2, 4};
 // In this order: a buffer that has once been set does not go back to the kernel.
 constexpr std::array<size_t, 3> kBuffers{0, size_t{512} << 10, size_t{4} << 20};
 // A tuning must beat those before it by this to be worth it; less is noise.
@@ -41,11 +41,11 @@ std::vector<TcpTuning> candidates(const TcpOptions& options, bool on_one_host) {
   const auto add = [&](const TcpTuning& candidate) {
     if (std::find(all.begin(), all.end(), candidate) == all.end()) all.push_back(candidate);
   };
-  for (const int tried : kStreams) {
-    const int streams = options.streams == 0 ? tried : options.streams;
-    for (const size_t bytes : kBuffers) add({streams, options.buffer_bytes.value_or(bytes), true});
+  for (const int tried : kConnections) {
+    const int count = options.connections == 0 ? tried : options.connections;
+    for (const size_t bytes : kBuffers) add({count, options.buffer_bytes.value_or(bytes), true});
     if (on_one_host) continue;
-    for (const size_t bytes : kBuffers) add({streams, options.buffer_bytes.value_or(bytes), false});
+    for (const size_t bytes : kBuffers) add({count, options.buffer_bytes.value_or(bytes), false});
   }
   return all;
 }
@@ -132,9 +132,9 @@ double measure(Bundle& bundle, ConstMemory out, Memory in) {
 
 // Connections that have been made one way cannot become the other.
 struct Making {
-  int streams = 1;
+  int connections = 1;
   bool paced = true;
-  explicit Making(const TcpTuning& tuning) : streams(tuning.streams), paced(tuning.paced) {}
+  explicit Making(const TcpTuning& tuning) : connections(tuning.connections), paced(tuning.paced) {}
   auto operator<=>(const Making&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 using Bundles = std::map<Making, Bundle>;
@@ -149,9 +149,9 @@ Bundles connect_bundles(const TransportContext& context, const Pair& pair,
   std::map<Making, std::vector<MeshConnection>> sockets;
   for (const TcpTuning& candidate : tried) sockets[Making(candidate)];
   for (auto& [making, bundle] : sockets) {
-    for (int i = 0; i < making.streams; ++i) {
+    for (int i = 0; i < making.connections; ++i) {
       const std::string name = fmt::format("tcp probe {}-{} {}{} {}", pair.low, pair.high,
-                                           making.streams, making.paced ? "" : " reno", i);
+                                           making.connections, making.paced ? "" : " reno", i);
       auto by_rank = connect({name, making.paced}, joins);
       bundle.push_back(std::move(by_rank[size_t(pair.other(context.rank))]));
     }
@@ -199,13 +199,13 @@ Result try_out(Bundles& bundles, const std::vector<TcpTuning>& tried, bool decid
 
 // The result travels as text through the store.
 std::string to_text(const Result& result) {
-  return fmt::format("{} {} {} {}", result.tuning.streams, result.tuning.buffer_bytes,
+  return fmt::format("{} {} {} {}", result.tuning.connections, result.tuning.buffer_bytes,
                      int(result.tuning.paced), result.bytes_per_s);
 }
 
 Result read_result(const std::string& text) {
   Result result;
-  std::istringstream(text) >> result.tuning.streams >> result.tuning.buffer_bytes >>
+  std::istringstream(text) >> result.tuning.connections >> result.tuning.buffer_bytes >>
       result.tuning.paced >> result.bytes_per_s;
   return result;
 }
@@ -228,8 +228,8 @@ TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool o
   log_info(
       "transport: tcp {}: {} connection{} per pair, buffers {}{}: {:.2f} GB/s each way, the best "
       "of {} settings",
-      on_one_host ? "inside a host" : "between hosts", result.tuning.streams,
-      result.tuning.streams == 1 ? "" : "s",
+      on_one_host ? "inside a host" : "between hosts", result.tuning.connections,
+      result.tuning.connections == 1 ? "" : "s",
       buffer == 0 ? "as the kernel sees fit" : "of " + format_bytes(buffer),
       result.tuning.paced ? "" : ", Reno", result.bytes_per_s / 1e9, tried.size());
   return result.tuning;

@@ -2,11 +2,11 @@
 // may pace what is sent.
 //
 // What is best differs from link to link, so two ranks of each class of pairs try it out: those of
-// one host, and those of two hosts. Source of the candidates: one stream with the kernel's buffers
-// is best on loopback where BBR does not pace it (3.8 GB/s each way; 128 KiB: 2.2); several streams
-// use several queues and CPUs on fast networks. Between two namespaces that a veth cable joins, BBR
-// takes 142 ms for an all-reduce of 64 MiB, Reno 44 ms; on a slow link they are equal. So where the
-// system would use BBR, that must win clearly to be taken.
+// one host, and those of two hosts. Source of the candidates: one connection with the kernel's
+// buffers is best on loopback where BBR does not pace it (3.8 GB/s each way; 128 KiB: 2.2); several
+// connections use several queues and CPUs on fast networks. Between two namespaces that a veth
+// cable joins, BBR takes 142 ms for an all-reduce of 64 MiB, Reno 44 ms; on a slow link they are
+// equal. So where the system would use BBR, that must win clearly to be taken.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 namespace gxp {
 
 struct TcpTuning {
-  int streams = 1;
+  int connections = 1;
   size_t buffer_bytes = 0;  // of each socket, each way; 0: as the kernel sees fit
   bool paced = true;        // as the system's congestion control does; false: Reno, which does not
   bool operator==(const TcpTuning&) const = default;
