@@ -220,13 +220,13 @@ TEST_CASE("a truncated or missing file is found at once", "[ckpt]") {
   const std::string path = save(dir.path(), 1);
   const std::string data = path + "/shard-00000-of-00001.bin";
   fs::resize_file(data, fs::file_size(data) - 1);
-  CHECK(error_of([&] { Checkpoint::open(path); }).first == ErrorKind::kCorrupt);
+  CHECK(error_of([&] { Checkpoint::open(path); }).kind == ErrorKind::kCorrupt);
   fs::remove(data);
-  CHECK(error_of([&] { Checkpoint::open(path); }).first == ErrorKind::kIo);
+  CHECK(error_of([&] { Checkpoint::open(path); }).kind == ErrorKind::kIo);
   const std::string manifest = read_bytes(path + "/manifest.json");
   for (size_t length = 0; length < manifest.size(); length += 101) {
     write_bytes(path + "/manifest.json", manifest.substr(0, length));
-    CHECK(error_of([&] { Checkpoint::open(path); }).first == ErrorKind::kCorrupt);
+    CHECK(error_of([&] { Checkpoint::open(path); }).kind == ErrorKind::kCorrupt);
   }
 }
 
@@ -299,9 +299,9 @@ TEST_CASE("what a killed save left is ignored by readers and removed by the next
 TEST_CASE("a directory without a complete checkpoint is an error that says so", "[ckpt]") {
   const TemporaryDirectory dir;
   CHECK(complete_steps(dir / "absent").empty());
-  CHECK_THAT(error_of([&] { Checkpoint::open(dir / "absent"); }).second,
+  CHECK_THAT(error_of([&] { Checkpoint::open(dir / "absent"); }).message,
              Catch::Matchers::Contains("no such directory"));
-  CHECK_THAT(error_of([&] { Checkpoint::open(dir.path()); }).second,
+  CHECK_THAT(error_of([&] { Checkpoint::open(dir.path()); }).message,
              Catch::Matchers::Contains("no complete checkpoint"));
 }
 
@@ -312,7 +312,7 @@ TEST_CASE("parts that miss or repeat elements are not published", "[ckpt]") {
   const auto part = write_part(dir.path(), {2, 0, 2});
   std::vector<FilePart> parts = {part};
   if (repeat) parts.push_back(part);
-  CHECK(error_of([&] { publish_checkpoint(dir.path(), parts, info_of(2, 2), 1); }).first ==
+  CHECK(error_of([&] { publish_checkpoint(dir.path(), parts, info_of(2, 2), 1); }).kind ==
         ErrorKind::kInternal);
   CHECK(list(dir.path()) == std::vector<std::string>{"step-00000001"});
 }

@@ -128,7 +128,7 @@ TEST_CASE("the sizes that a Llama's settings leave out are written out", "[ckpt]
       if (name == key) value = name == "model.rope_theta" ? "x" : "0";
     CHECK(error_of([&] {
             write_checkpoint(changed, find_format("huggingface"), dir / "x", {});
-          }).first == ErrorKind::kConfig);
+          }).kind == ErrorKind::kConfig);
   }
 }
 
@@ -199,9 +199,9 @@ TEST_CASE("a missing or misshapen tensor is named", "[ckpt]") {
       if (tensor.info.name == "transformer.wpe.weight") tensor.info.shape = {24, 32};
     }
   });
-  CHECK_THAT(error_of([&] { convert(dir / "short", dir / "x", "huggingface"); }).second,
+  CHECK_THAT(error_of([&] { convert(dir / "short", dir / "x", "huggingface"); }).message,
              Catch::Matchers::Contains("is missing"));
-  CHECK_THAT(error_of([&] { convert(dir / "odd", dir / "x", "huggingface"); }).second,
+  CHECK_THAT(error_of([&] { convert(dir / "odd", dir / "x", "huggingface"); }).message,
              Catch::Matchers::Contains("'transformer.wpe.weight' has the shape (24, 32)"));
   CHECK_FALSE(fs::exists(dir / "x"));
 }
@@ -234,7 +234,7 @@ TEST_CASE("a config.json that gxp cannot compute yields tensors only", "[ckpt]")
     CHECK(read_checkpoint(dir / "m").config.empty());
   }
   write_bytes(dir / "m/config.json", "[]");
-  CHECK(error_of([&] { read_checkpoint(dir / "m"); }).first == ErrorKind::kCorrupt);
+  CHECK(error_of([&] { read_checkpoint(dir / "m"); }).kind == ErrorKind::kCorrupt);
 }
 
 TEST_CASE("an existing path is replaced only by --force, and only if it is a checkpoint",
@@ -242,11 +242,11 @@ TEST_CASE("an existing path is replaced only by --force, and only if it is a che
   const TemporaryDirectory dir;
   const std::string source = kCkptFixtures + "hf_gpt2";
   convert(source, dir / "out", "gxp");
-  CHECK(error_of([&] { convert(source, dir / "out", "gxp"); }).first == ErrorKind::kUsage);
+  CHECK(error_of([&] { convert(source, dir / "out", "gxp"); }).kind == ErrorKind::kUsage);
   CHECK(convert(source, dir / "out/", "huggingface", {.replace = true}).format == "huggingface");
   fs::create_directory(dir / "home");
   write_bytes(dir / "home/letter", "dear");
-  CHECK(error_of([&] { convert(source, dir / "home", "gxp", {.replace = true}); }).first ==
+  CHECK(error_of([&] { convert(source, dir / "home", "gxp", {.replace = true}); }).kind ==
         ErrorKind::kUsage);
   CHECK(read_bytes(dir / "home/letter") == "dear");
   CHECK(list(dir.path()) == std::vector<std::string>{"home", "out"});
@@ -255,10 +255,10 @@ TEST_CASE("an existing path is replaced only by --force, and only if it is a che
 TEST_CASE("what is no checkpoint is said to be none", "[ckpt]") {
   const TemporaryDirectory dir;
   write_bytes(dir / "text", "hello, this is no checkpoint");
-  CHECK(error_of([&] { read_checkpoint(dir / "text"); }).first == ErrorKind::kCorrupt);
-  CHECK(error_of([&] { read_checkpoint(dir / "absent"); }).first == ErrorKind::kIo);
-  CHECK(error_of([&] { read_checkpoint(dir.path()); }).first == ErrorKind::kCorrupt);
-  CHECK_THAT(error_of([] { find_format("safetensor"); }).second,
+  CHECK(error_of([&] { read_checkpoint(dir / "text"); }).kind == ErrorKind::kCorrupt);
+  CHECK(error_of([&] { read_checkpoint(dir / "absent"); }).kind == ErrorKind::kIo);
+  CHECK(error_of([&] { read_checkpoint(dir.path()); }).kind == ErrorKind::kCorrupt);
+  CHECK_THAT(error_of([] { find_format("safetensor"); }).message,
              Catch::Matchers::Contains("did you mean 'safetensors'?"));
 }
 

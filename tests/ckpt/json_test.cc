@@ -22,12 +22,12 @@ TEST_CASE("JSON may be 64 deep, and each number keeps its kind", "[ckpt]") {
     return std::string(depth, '[') + std::string(depth, ']');
   };
   CHECK_NOTHROW(parse_json(nested(65), "deep"));  // the innermost is empty
-  CHECK(error_of([&] { parse_json(nested(66), "deep"); }).first == ErrorKind::kCorrupt);
+  CHECK(error_of([&] { parse_json(nested(66), "deep"); }).kind == ErrorKind::kCorrupt);
   const Json value = parse_json(R"([null, true, -1, 18446744073709551615, 0.5, "x"])", "kinds");
   CHECK(value.dump() == R"([null,true,-1,18446744073709551615,0.5,"x"])");
   CHECK(value[3].is_number_unsigned());
-  CHECK(error_of([] { parse_json("[1] 2", "tail"); }).first == ErrorKind::kCorrupt);
-  CHECK(error_of([] { parse_json("1e999", "huge"); }).first == ErrorKind::kCorrupt);
+  CHECK(error_of([] { parse_json("[1] 2", "tail"); }).kind == ErrorKind::kCorrupt);
+  CHECK(error_of([] { parse_json("1e999", "huge"); }).kind == ErrorKind::kCorrupt);
 }
 
 }  // namespace gxp

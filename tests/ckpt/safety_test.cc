@@ -320,7 +320,7 @@ TEST_CASE("a path that the system refuses is an error of the system, not a bug",
     check_refused(ErrorKind::kIo, {path}, [&] { read_checkpoint(path); });
   }
   for (const std::string& path : {dir / "loop/a", endless})
-    CHECK(error_of([&] { convert("gxp", path, true); }).first == ErrorKind::kIo);
+    CHECK(error_of([&] { convert("gxp", path, true); }).kind == ErrorKind::kIo);
   fs::create_directory(dir / "closed");
   fs::permissions(dir / "closed", fs::perms::none);
   let_everyone_in(dir.path());

@@ -19,6 +19,7 @@
 
 #include "lib/base/error.h"
 #include "lib/ckpt/named_tensors.h"
+#include "tests/error_of.h"
 #include "tests/temporary_directory.h"
 
 namespace gxp {
@@ -39,16 +40,6 @@ inline std::vector<std::string> list(const std::string& directory) {
     names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
-}
-
-// The kind and the text of the error that `act` throws; kInternal and "" if it throws none.
-inline std::pair<ErrorKind, std::string> error_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return {error.kind(), error.what()};
-  }
-  return {ErrorKind::kInternal, ""};
 }
 
 // A tensor in memory whose elements are first, first + 1, ...

@@ -6,6 +6,7 @@
 #include "lib/base/error.h"
 #include "tests/catch.h"
 #include "tests/data/token_samples.h"
+#include "tests/error_of.h"
 
 namespace gxp {
 namespace {
@@ -20,16 +21,6 @@ Sample sample_at(const Dataset& data, uint64_t index) {
   Sample sample{Tokens(size_t(data.sequence())), Tokens(size_t(data.sequence()))};
   data.read(index, sample.tokens.data(), sample.targets.data());
   return sample;
-}
-
-// The kind and the text of the error that `act` throws; fails if it throws none.
-std::pair<ErrorKind, std::string> error_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return {error.kind(), error.what()};
-  }
-  return {ErrorKind::kInternal, "nothing was thrown"};
 }
 
 }  // namespace
@@ -124,7 +115,7 @@ TEST_CASE("each unusable file has its own message", "[data]") {
     CHECK_THAT(text, Catch::Matchers::Contains(each.words));
     CHECK_THAT(text, Catch::Matchers::Contains(each.path));
   }
-  CHECK(error_of([] { Dataset({}, 4, 256); }).first == ErrorKind::kConfig);
+  CHECK(error_of([] { Dataset({}, 4, 256); }).kind == ErrorKind::kConfig);
 }
 
 TEST_CASE("a token outside the vocabulary is named with its file, position and limit", "[data]") {
@@ -154,14 +145,14 @@ TEST_CASE("a file that is cut after it was opened is an error in the samples tha
   CHECK(kind == ErrorKind::kCorrupt);
   CHECK_THAT(text, Catch::Matchers::Contains(path) &&
                        Catch::Matchers::Contains("had 100000 when it was opened"));
-  CHECK(error_of([&] { sample_at(data, 1638); }).first == ErrorKind::kCorrupt);  // the edge
+  CHECK(error_of([&] { sample_at(data, 1638); }).kind == ErrorKind::kCorrupt);  // the edge
 }
 
 TEST_CASE("a 32-bit token above 2^31 is not mistaken for a small one", "[data]") {
   const TokenDirectory dir;
   const std::vector<uint32_t> tokens = {1, 2, 0x80000001u};
   const Dataset data({dir.write_shard("a.bin", {20240801, 7, 3}, tokens)}, 2, 1 << 30);
-  CHECK_THAT(error_of([&] { sample_at(data, 0); }).second,
+  CHECK_THAT(error_of([&] { sample_at(data, 0); }).message,
              Catch::Matchers::Contains("token 2147483649 at position 2"));
 }
 

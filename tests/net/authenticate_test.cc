@@ -7,7 +7,7 @@
 #include "lib/base/fd.h"
 #include "lib/net/socket/socket.h"
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 #include "tests/net/server_side.h"
 
 using namespace gxp;

@@ -5,7 +5,7 @@
 
 #include "lib/net/identity/slurm_list.h"
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 
 using namespace gxp;
 

@@ -5,7 +5,7 @@
 #include "lib/net/identity/own_address.h"
 #include "lib/net/store/rendezvous.h"
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 #include "tests/net/store_job.h"
 #include "tests/temporary_directory.h"
 

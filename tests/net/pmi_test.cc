@@ -12,7 +12,7 @@
 
 #include "lib/base/fd.h"
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 
 using namespace gxp;
 using namespace std::chrono_literals;

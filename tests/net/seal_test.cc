@@ -6,7 +6,7 @@
 
 #include "lib/net/socket/authenticate.h"
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 
 using namespace gxp;
 

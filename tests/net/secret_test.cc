@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 #include "tests/temporary_directory.h"
 
 using namespace gxp;

@@ -11,7 +11,7 @@
 
 #include "lib/net/socket/unix_socket.h"
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 #include "tests/net/server_side.h"
 
 using namespace gxp;

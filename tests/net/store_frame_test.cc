@@ -1,6 +1,6 @@
 #include "lib/net/socket/frame.h"
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 
 using namespace gxp;
 

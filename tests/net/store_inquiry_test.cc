@@ -3,7 +3,7 @@
 
 #include "lib/net/socket/authenticate.h"
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 #include "tests/net/store_job.h"
 
 using namespace gxp;

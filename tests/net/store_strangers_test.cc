@@ -8,7 +8,7 @@
 
 #include "lib/net/store/rendezvous.h"
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 #include "tests/net/store_job.h"
 
 using namespace gxp;

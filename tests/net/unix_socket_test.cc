@@ -8,7 +8,7 @@
 #include <chrono>
 
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 
 namespace gxp {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "lib/net/socket/authenticate.h"
 #include "tests/catch.h"
-#include "tests/net/expect_error.h"
+#include "tests/error_of.h"
 #include "tests/temporary_directory.h"
 
 using namespace gxp;
