@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "lib/base/error.h"
+
 namespace gxp {
 namespace {
 
