@@ -4,7 +4,7 @@
 // steps: s * grad_accum + m) holds on rank r the samples at positions base + k*N*b + r*b + (0..b-1)
 // of the order. So base + k*N*b samples are consumed by all ranks before it, and a run resumes at
 // any world size by start(samples consumed). With `in_a_row` = a > 1 a rank's share of a step is
-// contiguous: of each a micro-batches, the j-th begins at base + (k - j)*N*b + (r*a + j)*b.
+// contiguous: the j-th of every a micro-batches begins at base + (k - j)*N*b + (r*a + j)*b.
 #pragma once
 
 #include <chrono>
@@ -22,8 +22,7 @@
 
 namespace gxp {
 
-// Reading ahead keeps up or has failed; a disk that hangs longer than this is broken.
-inline constexpr std::chrono::seconds kDataTimeout{300};
+inline constexpr std::chrono::seconds kDataTimeout{300};  // a disk that hangs longer is broken
 
 struct BatchShare {
   int rank = 0;

@@ -11,11 +11,11 @@
 namespace gxp {
 namespace {
 
-// Open files of a dataset. Most systems allow a process 1,024, which its connections to peers count
-// as, too; opening a file for each of its samples takes 2 us more on a local disk.
+// Most systems allow a process 1,024 open files, and connections to peers count as such. Opening a
+// file for each of its samples takes 2 us more on a local disk.
 constexpr size_t kMostOpenFiles = 128;
 
-// The paths that match, by name.
+// The paths that match, sorted by name.
 std::vector<std::string> match(const std::string& pattern) {
   glob_t found = {};
   std::vector<std::string> paths;

@@ -21,8 +21,8 @@ class Dataset {
   // `paths` are files, directories (all their files, by name) or patterns with *, ? and [] (all
   // matches, by name); the order of the list is kept. `setting` names the list in messages:
   // "data.train". Errors, besides TokenFile's: kConfig an empty list, a pattern or directory
-  // without a file, a file too short for one sample; kCorrupt a .i32 file that is no multiple of a
-  // row.
+  // without a file, a file too short for one sample; kCorrupt a .i32 file that is not whole
+  // rows.
   Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
           const std::string& setting = "data.train");
 

@@ -1,4 +1,4 @@
-// Which sample stands at which position of the endless sequence that a run reads.
+// Which sample is at each position of the endless sequence that a run reads.
 //
 // Positions count samples over all ranks, so order, resume and world size are independent: a run
 // that has read p samples goes on at position p, whatever its world size. Every epoch (sample_count

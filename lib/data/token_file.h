@@ -19,7 +19,7 @@ namespace gxp {
 // mapping would end the process (SIGBUS). Threads: const functions from any.
 class TokenFile {
  public:
-  // `keep_open`: if not, it is opened for each read, so that thousands of files are no matter.
+  // Without `keep_open` the file is opened for each read: a dataset may have thousands of files.
   // Errors: kIo missing, or no regular file; kCorrupt empty, truncated (the header promises more
   // than there is), or of a version or token width that is not known.
   explicit TokenFile(std::string path, bool keep_open = true);

@@ -16,17 +16,17 @@ struct Backend {
   std::unique_ptr<Device> device;
   std::unique_ptr<Device> host_device;  // null: `device` is the host
   std::unique_ptr<Lanes> lanes;         // of `device`
-  std::unique_ptr<ThreadPool> pool;     // of what the host computes
+  std::unique_ptr<ThreadPool> pool;     // for the host's arithmetic
   std::unique_ptr<ThreadPool> comm_pool;
   std::unique_ptr<Ops> ops;       // of the compute lane
   std::unique_ptr<Ops> comm_ops;  // of the comm lane; may run at the same time as `ops`
   std::unique_ptr<Ops> host_ops;  // null: `ops` are the host's
   bool has_cudnn = false;         // which computes attention
   int ranks_on_device = 1;
-  uint64_t free_at_start = 0;  // of its memory, as its driver says; 0: nobody says
+  uint64_t free_at_start = 0;  // bytes of its memory, by its driver; 0: unknown
   std::string choice;          // why this device, for the log; "" where the settings name it
 
-  // What communicators and the host's own arithmetic have.
+  // For communicators and the host's own arithmetic.
   [[nodiscard]] Device& host() const { return host_device ? *host_device : *device; }
   [[nodiscard]] Ops& on_host() const { return host_ops ? *host_ops : *ops; }
 };

@@ -8,22 +8,22 @@
 
 namespace gxp {
 
-Clipping::Clipping(const RunConfig& config, Backend& backend, ShardedMemory& held,
+Clipping::Clipping(const RunConfig& config, Backend& backend, ShardedMemory& sharded,
                    RunningStep& step)
     : config_(config),
       ops_(*backend.ops),
-      held_(held),
+      sharded_(sharded),
       step_(step),
-      loss_sum_(*backend.device, held.memory.of(held.program.loss_sum)),
-      norm_sums_(*backend.device, held.memory.of(held.program.norm_parts)) {
-  const RunPlan& plan = held.plan;
+      loss_sum_(*backend.device, sharded.memory.of(sharded.program.loss_sum)),
+      norm_sums_(*backend.device, sharded.memory.of(sharded.program.norm_parts)) {
+  const RunPlan& plan = sharded.plan;
   const int parts = plan.shape.norm_parts;
-  const int each = parts / held.groups.world_size;
+  const int each = parts / sharded.groups.world_size;
   for (int part = 0; part < parts; ++part) {
-    const int owner = held.groups.owner_of(part / each);
+    const int owner = sharded.groups.owner_of(part / each);
     norm_parts_.push_back({trainable_parts(plan.architecture, make_parts(plan.layout, parts, part)),
                            size_t(owner * each + part % each),
-                           !held.is_sharded() || owner == held.rank});
+                           !sharded.is_sharded() || owner == sharded.rank});
   }
   if (config.train.precision == "fp16") scaler_.emplace(config.fp16);
 }
@@ -57,13 +57,13 @@ std::function<void()> Clipping::bind(const Op& op) {
   if (op.kind == OpKind::kMeasureGradients) return bind_measure();
   if (op.kind == OpKind::kClipGradients) return [this] { clip(); };
   GXP_ASSERT(op.kind == OpKind::kGatherNorm);
-  return held_.calls.bind(RankGroup::kWorld, Collective::kAllGather,
-                          held_.memory.tensor(held_.program.norm_parts));
+  return sharded_.calls.bind(RankGroup::kWorld, Collective::kAllGather,
+                             sharded_.tensor(sharded_.program.norm_parts));
 }
 
 std::function<void()> Clipping::bind_measure() {
-  const Tensor sums = held_.memory.tensor(held_.program.norm_parts);
-  return [this, sums, gradients = held_.gradients()] {
+  const Tensor sums = sharded_.tensor(sharded_.program.norm_parts);
+  return [this, sums, gradients = sharded_.gradients()] {
     for (const NormPart& part : norm_parts_)
       if (part.is_own) sum_squares(ops_, sums.rows(part.place, 1), part.tensors, gradients);
   };
@@ -71,7 +71,7 @@ std::function<void()> Clipping::bind_measure() {
 
 // Besides the sums of losses, the only place of a step where the host waits for the device.
 void Clipping::clip() {
-  Stream& compute = held_.lanes[Lane::kCompute];
+  Stream& compute = sharded_.lanes[Lane::kCompute];
   loss_sum_.fetch(compute);
   norm_sums_.fetch(compute);
   compute.finish(Deadline::after(kComputeTimeout));
@@ -95,15 +95,16 @@ void Clipping::clip() {
 
 // [collective] where gradients are sharded: the first such tensor of all ranks is named.
 void Clipping::fail_non_finite() {
-  const std::vector<TensorPart> trained = trainable_parts(held_.plan.architecture, held_.own_parts);
-  const TensorPart* found = find_non_finite(ops_, trained, held_.gradients());
+  const std::vector<TensorPart> trained =
+      trainable_parts(sharded_.plan.architecture, sharded_.own_parts);
+  const TensorPart* found = find_non_finite(ops_, trained, sharded_.gradients());
   std::array<int64_t, 1> first = {INT64_MAX};
   if (found != nullptr) first[0] = int64_t{found->unit} << 32 | found->tensor;
-  if (held_.is_sharded())
-    held_.calls.world().all_reduce(memory_of(first), DType::kI64, ReduceOp::kMin);
+  if (sharded_.is_sharded())
+    sharded_.calls.world().all_reduce(memory_of(first), DType::kI64, ReduceOp::kMin);
   std::string tensor = "none";
   if (first[0] != INT64_MAX)
-    tensor = held_.spec_of({int(first[0] >> 32), int(first[0] & 0xffffffff), {}}).name;
+    tensor = sharded_.spec_of({int(first[0] >> 32), int(first[0] & 0xffffffff), {}}).name;
   const auto unsigned_nan = [](double x) { return std::isnan(x) ? std::fabs(x) : x; };
   const StepResult& result = step_.result;
   if (scaler_)

@@ -1,5 +1,5 @@
 // The end of a step's backward pass: the global gradient norm, clipping, fp16's loss scale, and
-// what is said of numbers that are not finite.
+// the error for numbers that are not finite.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,28 @@
 namespace gxp {
 
 // Carries out kMeasureGradients, kGatherNorm and kClipGradients.
-//   Norm     one sum of squares for each part of all parameters, whoever holds it, added up in
-//            their order: so it has the same bits under every strategy.
+//   Norm     one sum of squares for each part of all parameters, whichever rank holds it, added in
+//            their order: so the norm has the same bits under every strategy.
 //   Results  loss, grad_norm, stop_wished and skipped of the step, and its gradient_factor.
 //   Errors   kMismatch: the loss or the norm is not finite, and in fp16 the loss scale is at its
 //            minimum; the message names the first such gradient. No weight has changed.
 class Clipping {
  public:
   // All arguments outlive it.
-  Clipping(const RunConfig& config, Backend& backend, ShardedMemory& held, RunningStep& step);
+  Clipping(const RunConfig& config, Backend& backend, ShardedMemory& sharded, RunningStep& step);
 
   std::function<void()> bind(const Op& op);
 
   // What the loss of the next step is multiplied by.
   [[nodiscard]] double loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
   [[nodiscard]] int64_t steps_skipped() const { return skipped_; }
-  // What a checkpoint keeps of this. Empty but for fp16.
+  // The part of it that checkpoints save. Empty without fp16.
   [[nodiscard]] KeyValues scaling() const;
-  // Goes on with it; what is missing (the checkpoint of a run without) starts anew.
+  // Restores it; missing values, as in a checkpoint of a run without fp16, start anew.
   void continue_scaling(const KeyValues& saved);
 
  private:
-  // One of as many parts of all parameters as the norm is summed up from.
+  // One of the StepShape::norm_parts.
   struct NormPart {
     std::vector<TensorPart> tensors;
     size_t place;  // of its sum
@@ -51,7 +51,7 @@ class Clipping {
 
   const RunConfig& config_;
   Ops& ops_;
-  ShardedMemory& held_;
+  ShardedMemory& sharded_;
   RunningStep& step_;
   std::vector<NormPart> norm_parts_;
   const Mirror loss_sum_;             // of the program's buffer

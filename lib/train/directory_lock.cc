@@ -35,7 +35,7 @@ int try_lock(int fd, Deadline deadline) {
   return 0;
 }
 
-// What the holder has written, without what a terminal would obey.
+// The holder's text without control characters.
 std::string read_holder(int fd) {
   std::array<char, kMostHolderBytes> bytes{};
   const ssize_t count = ::pread(fd, bytes.data(), bytes.size(), 0);

@@ -27,21 +27,21 @@ struct Pass {
   Pass(const Evaluation& evaluation, const StepShape& sizes, StepProgram steps)
       : shape(sizes),
         program(std::move(steps)),
-        memory(*evaluation.backend.device, program, evaluation.held.memory),
-        model(make_model(evaluation.held.plan.architecture, *evaluation.backend.ops)),
-        runner(evaluation.held.lanes, program, memory,
+        memory(*evaluation.backend.device, program, evaluation.sharded.memory),
+        model(make_model(evaluation.sharded.plan.architecture, *evaluation.backend.ops)),
+        runner(evaluation.sharded.lanes, program, memory,
                [&](const Op& op) { return bind(evaluation, op); }) {}
 
   std::function<void()> bind(const Evaluation& evaluation, const Op& op) {
-    ShardedMemory& held = evaluation.held;
-    if (op.lane == Lane::kOffload) return held.offloaded.bind(op, program, memory);
+    ShardedMemory& sharded = evaluation.sharded;
+    if (op.lane == Lane::kOffload) return sharded.offloaded.bind(op, program, memory);
     if (op.kind == OpKind::kGatherParameters)
       return evaluation.parameters.bind_gather(op, program, memory);
     if (op.kind == OpKind::kNextBatch)
       return bind_next_batch(
-          held.lanes, memory, shape, op,
+          sharded.lanes, memory, shape, op,
           [this](const Tensor& tokens, const Tensor& targets) { fill(tokens, targets); });
-    const UnitTensors t = bind_unit(held.plan, shape, memory, op);
+    const UnitTensors t = bind_unit(sharded.plan, shape, memory, op);
     if (op.kind == OpKind::kForward) return [this, t, unit = op.unit] { model->forward(unit, t); };
     return [this, t, is_loss = op.kind == OpKind::kEvaluateLoss] {
       if (is_loss)
@@ -67,9 +67,10 @@ struct Pass {
 
 double Evaluation::validate(const Dataset& data) const {
   parameters.publish();
-  Pass pass(*this, held.plan.shape, held.plan.validation.value());
+  Pass pass(*this, sharded.plan.shape, sharded.plan.validation.value());
   const SampleOrder order("sequential", 0, data.sample_count());
-  BatchLoader loader(data, order, {held.rank, held.groups.world_size, config.train.micro_batch});
+  BatchLoader loader(data, order,
+                     {sharded.rank, sharded.groups.world_size, config.train.micro_batch});
   loader.start(0);
   std::array<double, 2> sums = {0, 0};  // losses, tokens
   pass.fill = [&](const Tensor& tokens, const Tensor& targets) {
@@ -81,7 +82,7 @@ double Evaluation::validate(const Dataset& data) const {
   };
   for (int batch = 0; batch < config.train.valid_batches; ++batch)
     pass.runner.run(Deadline::after(kComputeTimeout));
-  held.calls.world().all_reduce(memory_of(sums), DType::kF64, ReduceOp::kSum);
+  sharded.calls.world().all_reduce(memory_of(sums), DType::kF64, ReduceOp::kSum);
   return sums[0] / sums[1];
 }
 
@@ -96,7 +97,7 @@ std::vector<int32_t> Evaluation::generate(std::vector<int32_t> tokens, int count
     // The window grows to the context, then slides: a token is made from all that the model sees.
     const size_t window = std::min(tokens.size(), context);
     if (pass == nullptr || pass->shape.positions != window) {
-      const RunPlan& plan = held.plan;
+      const RunPlan& plan = sharded.plan;
       StepShape shape = plan.shape;
       shape.rows = 1;
       shape.positions = window;
@@ -109,7 +110,7 @@ std::vector<int32_t> Evaluation::generate(std::vector<int32_t> tokens, int count
     };
     pass->finish = [&](const UnitTensors& head) {
       std::vector<float> logits(head.output.count());
-      Stream& compute = held.lanes[Lane::kCompute];
+      Stream& compute = sharded.lanes[Lane::kCompute];
       compute.copy(memory_of(logits), head.output.memory);
       compute.finish(Deadline::after(kComputeTimeout));
       tokens.push_back(draw(logits.data(), logits.size(), temperature, random));

@@ -1,4 +1,4 @@
-// Passes between steps that only run forward: validation and generated text.
+// Forward passes between steps: validation and generated text.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace gxp {
 
-// What they work on.
+// Borrows.
 struct Evaluation {
   // [collective] Mean loss per token over `data`, train.valid_batches micro-batches per rank.
   double validate(const Dataset& data) const;
@@ -21,7 +21,7 @@ struct Evaluation {
 
   const RunConfig& config;
   Backend& backend;
-  ShardedMemory& held;
+  ShardedMemory& sharded;
   Parameters& parameters;
 };
 

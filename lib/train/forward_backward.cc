@@ -6,35 +6,35 @@
 
 namespace gxp {
 
-ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, ShardedMemory& held,
+ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, ShardedMemory& sharded,
                                  const RunningStep& step, const Dataset& data)
     : host_ops_(backend.on_host()),
-      held_(held),
+      sharded_(sharded),
       step_(step),
-      model_(make_model(held.plan.architecture, *backend.ops)),
+      model_(make_model(sharded.plan.architecture, *backend.ops)),
       loader_(data, {config.data.order, config.train.seed, data.sample_count()},
-              {.rank = held.rank,
-               .world_size = held.groups.world_size,
+              {.rank = sharded.rank,
+               .world_size = sharded.groups.world_size,
                .rows = config.train.micro_batch,
-               .in_a_row = held.plan.shape.add_in_pairs ? held.plan.shape.grad_accum : 1}),
-      loss_sum_(*backend.device, held.memory.of(held.program.loss_sum)),
-      all_losses_(backend.device->allocate_host(sizeof(float) * held.plan.shape.rows *
-                                                held.plan.shape.positions *
-                                                size_t(held.plan.shape.grad_accum))) {
+               .in_a_row = sharded.plan.shape.add_in_pairs ? sharded.plan.shape.grad_accum : 1}),
+      loss_sum_(*backend.device, sharded.memory.of(sharded.program.loss_sum)),
+      all_losses_(backend.device->allocate_host(sizeof(float) * sharded.plan.shape.rows *
+                                                sharded.plan.shape.positions *
+                                                size_t(sharded.plan.shape.grad_accum))) {
   loader_.start(0);
 }
 
 std::function<void()> ForwardBackward::bind(const Op& op) {
   if (op.kind == OpKind::kNextBatch)
-    return bind_next_batch(held_.lanes, held_.memory, held_.plan.shape, op,
+    return bind_next_batch(sharded_.lanes, sharded_.memory, sharded_.plan.shape, op,
                            [this](const Tensor& tokens, const Tensor& targets) {
                              loader_.next(tokens, targets, Deadline::after(kDataTimeout));
                            });
   if (op.kind == OpKind::kReduceLoss)
-    return held_.calls.bind(RankGroup::kWorld, Collective::kAllReduce,
-                            held_.memory.tensor(held_.program.loss_sum));
+    return sharded_.calls.bind(RankGroup::kWorld, Collective::kAllReduce,
+                               sharded_.tensor(sharded_.program.loss_sum));
   Model& model = *model_;
-  const UnitTensors t = bind_unit(held_.plan, held_.plan.shape, held_.memory, op);
+  const UnitTensors t = bind_unit(sharded_.plan, sharded_.plan.shape, sharded_.memory, op);
   const bool accumulate = op.gradients.accumulate;
   if (op.kind == OpKind::kForward) return [&model, t, unit = op.unit] { model.forward(unit, t); };
   if (op.kind == OpKind::kRecompute)
@@ -48,13 +48,13 @@ std::function<void()> ForwardBackward::bind(const Op& op) {
 void ForwardBackward::loss(int micro, const UnitTensors& tensors, bool accumulate) {
   const StepResult& result = step_.result;
   model_->loss(tensors, float(result.loss_scale / double(result.tokens)), accumulate);
-  held_.lanes[Lane::kCompute].copy(losses_of(micro).memory, tensors.losses.memory);
-  if (micro + 1 == held_.plan.shape.grad_accum) send_loss();
+  sharded_.lanes[Lane::kCompute].copy(losses_of(micro).memory, tensors.losses.memory);
+  if (micro + 1 == sharded_.plan.shape.grad_accum) send_loss();
 }
 
 // On the host, of a micro-batch.
 Tensor ForwardBackward::losses_of(int micro) const {
-  const StepShape& shape = held_.plan.shape;
+  const StepShape& shape = sharded_.plan.shape;
   const Shape all = {size_t(shape.grad_accum), shape.rows * shape.positions};
   return Tensor(all_losses_.memory(), DType::kF32, all).rows(size_t(micro), 1);
 }
@@ -62,9 +62,9 @@ Tensor ForwardBackward::losses_of(int micro) const {
 // The micro-batches' losses are added in the order of their gradients. The wish to stop travels
 // with their sum, so that all ranks stop after the same step.
 void ForwardBackward::send_loss() {
-  Stream& compute = held_.lanes[Lane::kCompute];
+  Stream& compute = sharded_.lanes[Lane::kCompute];
   compute.finish(Deadline::after(kComputeTimeout));
-  const StepShape& shape = held_.plan.shape;
+  const StepShape& shape = sharded_.plan.shape;
   std::vector<double> waiting;  // sums that wait for others
   for (int micro = 0; micro < shape.grad_accum; ++micro) {
     waiting.push_back(host_ops_.sum(losses_of(micro)));

@@ -19,11 +19,11 @@ namespace gxp {
 //   Errors   kIo, kCorrupt: the data.
 class ForwardBackward {
  public:
-  // All arguments outlive it. `data` are read from their beginning on.
-  ForwardBackward(const RunConfig& config, Backend& backend, ShardedMemory& held,
+  // All arguments outlive it. `data` are read from position 0.
+  ForwardBackward(const RunConfig& config, Backend& backend, ShardedMemory& sharded,
                   const RunningStep& step, const Dataset& data);
 
-  // The data go on after `samples` samples of their order.
+  // The next step reads the data from position `samples` of their order.
   void continue_from(uint64_t samples) { loader_.start(samples); }
 
   std::function<void()> bind(const Op& op);
@@ -34,7 +34,7 @@ class ForwardBackward {
   void send_loss();
 
   Ops& host_ops_;
-  ShardedMemory& held_;
+  ShardedMemory& sharded_;
   const RunningStep& step_;
   const std::unique_ptr<Model> model_;
   BatchLoader loader_;

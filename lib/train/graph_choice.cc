@@ -13,9 +13,8 @@ constexpr double kLongSeconds = 1e-3;
 // which attention counts the causal half.
 double forward_flops_of_block(const Architecture& architecture, size_t positions, size_t tokens) {
   size_t parameters = 0;
-  for (const UnitSpec& unit : architecture.units) {
+  for (const UnitSpec& unit : architecture.units)
     if (unit.kind == UnitKind::kBlock) parameters = std::max(parameters, unit.parameter_count());
-  }
   const double attention = double(architecture.attention_channels) * double(positions);
   return 2 * (double(parameters) + attention) * double(tokens);
 }

@@ -10,13 +10,13 @@
 namespace gxp {
 
 // A kernel that waits for a peer that is gone never ends, nor does what waits for the kernel: the
-// destructors of streams and of a GPU's memory among them. So long a failed run waits for it.
+// destructors of streams and of a GPU's memory among them. A failed run waits this long.
 inline constexpr std::chrono::seconds kSettleTimeout{10};
 
 // Returns when all streams are done; what their works throw is forgotten. At the deadline it ends
 // the process, without destructors and with the exit code of `cause`, which is written to stderr as
-// main() would, after the stream's own words. Null streams have nothing to do; a null cause is one
-// that nobody can name any more.
+// main() would, after the stream's own words. Null streams have nothing to do; a null cause is
+// unknown.
 void settle_or_leave(std::span<Stream* const> streams, Deadline deadline,
                      const std::exception_ptr& cause);
 

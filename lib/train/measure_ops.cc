@@ -49,7 +49,7 @@ class RandomTokens {
   std::string path_;
 };
 
-// One rank's run of a few blocks, with nobody to share with.
+// The run with a few blocks, on one rank alone.
 RunConfig shortened(RunConfig config, const std::string& tokens) {
   config.model.layers = std::min(config.model.layers, kBlocks);
   config.model.init = "normal";

@@ -1,4 +1,4 @@
-// What the operations of a step take on this machine, for plans of runs of any size and strategy.
+// The time of a step's operations on this machine, for plans of runs of any size and strategy.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 namespace gxp {
 
 // Trains the first blocks of the run's model on random tokens, in `ranks_here` threads at once that
-// do not talk to each other but share this machine as the ranks of a host do. What each kind of
-// operation took, in the steps after the first. Cost: half a second or more, and the memory of
-// three blocks, for each rank. Errors: those of a run.
+// do not talk to each other but share this machine as the ranks of a host do. Returns the times of
+// each kind of operation in the steps after the first. Cost: half a second or more, and the memory
+// of three blocks, for each rank. Errors: those of a run.
 std::vector<OpCost> measure_ops(const RunConfig& config, int ranks_here);
 
 }  // namespace gxp

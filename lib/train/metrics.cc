@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "lib/base/error.h"
+
 namespace gxp {
 namespace {
 
@@ -37,9 +39,8 @@ std::string to_json_line(const StepMetrics& metrics) {
                                  {"wire_bytes", r.wire_bytes},
                                  {"wire_bytes_between_hosts", r.wire_bytes_between_hosts},
                                  {"peak_bytes", metrics.peak.total()}};
-  for (size_t kind = 0; kind < kMemoryKindCount; ++kind) {
+  for (size_t kind = 0; kind < kMemoryKindCount; ++kind)
     json["peak_bytes_by_kind"][std::string(kMemoryKindNames[kind])] = metrics.peak.by_kind[kind];
-  }
   if (r.offload_bytes > 0) {
     json["host_bytes"] = metrics.host_bytes;
     json["file_bytes"] = metrics.file_bytes;

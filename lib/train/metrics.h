@@ -4,7 +4,7 @@
 // comm_ms, update_ms (from the decision on clipping to the end), wire_bytes (sent by rank 0 in the
 // step), wire_bytes_between_hosts (of them to other hosts), peak_bytes, peak_bytes_by_kind {...},
 // and valid_loss in the steps that validated. Where state is offloaded also host_bytes and
-// file_bytes (that rank 0 keeps beside its device), offload_bytes (that it fetched and stored) and
+// file_bytes (offloaded by rank 0), offload_bytes (that it fetched and stored) and
 // offload_ms (in which it did so). On a GPU the last step also has driver_bytes: what its driver
 // counts, without the context. With fp16 also loss_scale and skipped_steps (so far); grad_norm
 // and loss are null where they overflowed.
@@ -24,7 +24,7 @@ struct StepMetrics {
   StepResult result;
   double mfu = 0;           // model FLOP/s over the measured matrix-product rate of all ranks
   MemoryUse peak;           // of rank 0's device
-  uint64_t host_bytes = 0;  // that rank 0 keeps beside it
+  uint64_t host_bytes = 0;  // offloaded by rank 0
   uint64_t file_bytes = 0;
   uint64_t driver_bytes = 0;  // of a GPU, as its driver counts, since the run has opened it
   std::optional<double> valid_loss;
@@ -36,8 +36,8 @@ std::string to_json_line(const StepMetrics& metrics);  // no line feed
 // Appends lines to a file; each is in the file when write() returns. Errors: kIo.
 class MetricsFile {
  public:
-  // Keeps of an existing file the lines of steps up to `last_step` (0: none), which a resumed run
-  // goes on from.
+  // An existing file keeps the lines of steps up to `last_step` (0: none), after which a resumed
+  // run continues.
   MetricsFile(const std::string& path, int64_t last_step);
   void write(const StepMetrics& metrics);
 

@@ -33,9 +33,8 @@ ProgramRunner::ProgramRunner(Lanes& lanes, const StepProgram& program, const Pro
     Work& work =
         works_.emplace_back(Work{describe(op), timed(bind(op), stream, works_.size()), {}});
     for (const BufferUse& use : op.uses) work.accesses.push_back(memory.access(use));
-    for (const OpId before : op.after) {
+    for (const OpId before : op.after)
       if (events_[size_t(before)] == nullptr) events_[size_t(before)] = lanes.device().make_event();
-    }
   }
 }
 
@@ -54,7 +53,7 @@ void ProgramRunner::run(Deadline deadline) {
     if (events_[id] != nullptr) stream.record(*events_[id]);
   }
   // Compute last: when a lane fails, the others go on with what they have, and a failure to
-  // communicate or to fetch is the cause of whatever the compute lane says.
+  // communicate or to fetch causes the compute lane's error.
   try {
     for (const Lane lane : {Lane::kComm, Lane::kOffload, Lane::kCompute})
       if (streams_[size_t(lane)] != nullptr) streams_[size_t(lane)]->synchronize(deadline);
@@ -75,9 +74,8 @@ int ProgramRunner::repeated_count() const {
 
 double ProgramRunner::busy_seconds(Lane lane) const {
   double sum = 0;
-  for (size_t id = 0; id < seconds_.size(); ++id) {
+  for (size_t id = 0; id < seconds_.size(); ++id)
     if (program_.ops[id].lane == lane) sum += seconds_[id];
-  }
   return sum;
 }
 

@@ -7,8 +7,8 @@
 
 namespace gxp {
 
-// [collective] Rank 0 calls `act`. If that throws an Error, every rank throws it, with its kind, so
-// that all end alike. Other errors: the communicator's.
+// [collective] Rank 0 calls `act`. If that throws an Error, every rank throws it, with its kind.
+// Other errors: the communicator's.
 void do_on_rank_zero(Communicator& communicator, const std::function<void()>& act);
 
 }  // namespace gxp

@@ -112,7 +112,7 @@ class Run {
       log_info("CUDA graphs {}: {}", graphs_.records ? "on" : "off", graphs_.reason);
   }
 
-  // "direct: 41 us predicted; ...": of a full bucket.
+  // "direct: 41 us predicted; ...", for a full bucket.
   std::string describe_all_reduce() const {
     const AlgorithmPlan plan =
         communicator_.plan({.collective = Collective::kAllReduce,

@@ -40,9 +40,9 @@ struct RunSummary {
   int signal = 0;             // the largest of all ranks' stop signals; 0: the run is complete
 };
 
-// [collective] Holds the run's directories meanwhile. Errors: as claim_directories (on every rank,
+// [collective] Locks the run's directories meanwhile. Errors: as claim_directories (on every rank,
 // before anything is written), Trainer, save_state, resume_state, and MetricsFile before the first
-// step; after that metrics that cannot be written are told by the summary, and the run goes on.
+// step; after that the summary reports metrics that cannot be written, and the run goes on.
 RunSummary run_training(const RunConfig& config, Communicator& communicator, Backend& backend,
                         const RunOptions& options);
 

@@ -58,9 +58,8 @@ void check_earlier_run(const RunDirectories& directories, EarlierRun wish) {
     found.push_back(fmt::format("{} in {}", describe_steps(steps), directories.checkpoints));
     remedies.insert(remedies.begin(), "go on from it with --resume");
   }
-  for (const std::string& path : directories.metrics) {
+  for (const std::string& path : directories.metrics)
     if (holds_metrics(path)) found.push_back(path);
-  }
   if (wish != EarlierRun::kRefuse || found.empty()) return;
   fail(ErrorKind::kConfig,
        "start at step 1: an earlier run has left {}; {}, or name other directories",

@@ -1,4 +1,4 @@
-// Where a run writes, and what an earlier run has left there: nothing of that is lost unasked.
+// Where a run writes, and an earlier run's files there, which are removed only on request.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ RunDirectories directories_of(const RunConfig& config, const std::string& metric
 // be written there. kIo.
 void prepare_directory(const std::string& path);
 
-// What is to become of an earlier run's checkpoints and metrics.
+// What a run does with an earlier run's checkpoints and metrics.
 enum class EarlierRun {
-  kRefuse,    // the new one does not start
+  kRefuse,    // it does not start
   kContinue,  // it goes on from them
-  kReplace,   // they go
+  kReplace,   // it removes them
 };
 
 // Creates the directories and takes their locks, which the run holds; on one rank. Changes no file

@@ -1,4 +1,4 @@
-// What a step has found, and what its parts tell each other while it runs.
+// The results of a step, and the values that its parts pass on while it runs.
 #pragma once
 
 #include <chrono>
@@ -11,16 +11,16 @@ struct StepResult {
   double loss = 0;       // mean over all tokens of the step, on all ranks
   double grad_norm = 0;  // before clipping
   double lr = 0;
-  double loss_scale = 1;  // that gradients were scaled by; 1 but for fp16
+  double loss_scale = 1;  // of the gradients; 1 without fp16
   bool skipped = false;   // fp16: gradients overflowed, nothing was updated
   uint64_t tokens = 0;    // of the step, on all ranks
   double seconds = 0;
-  double comm_seconds = 0;                // in which this rank's comm lane was busy
+  double comm_seconds = 0;                // busy time of this rank's comm lane
   double update_seconds = 0;              // from the decision on clipping to the step's end
-  double offload_seconds = 0;             // in which this rank's offload lane was busy
-  uint64_t offload_bytes = 0;             // that it fetched and stored
-  uint64_t wire_bytes = 0;                // that this rank sent
-  uint64_t wire_bytes_between_hosts = 0;  // of them, to other hosts
+  double offload_seconds = 0;             // busy time of this rank's offload lane
+  uint64_t offload_bytes = 0;             // fetched and stored by this rank
+  uint64_t wire_bytes = 0;                // sent by this rank
+  uint64_t wire_bytes_between_hosts = 0;  // the part to other hosts
   bool stop_wished = false;               // by any rank
 };
 
@@ -29,8 +29,8 @@ struct StepResult {
 struct RunningStep {
   StepResult result;
   bool wish_to_stop = false;   // this rank's
-  int64_t update = 1;          // the number of this step, those not counted that were skipped
-  double gradient_factor = 1;  // clipping, and the loss scale undone
+  int64_t update = 1;          // number of this update, without skipped steps
+  double gradient_factor = 1;  // clipping, divided by the loss scale
   std::chrono::steady_clock::time_point clipped_at;
 };
 

@@ -40,17 +40,17 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
                  ? nullptr
                  : std::make_unique<Dataset>(config.data.valid, int(positions()),
                                              config.model.vocab_size, "data.valid")),
-      held_(plan_, communicator, *backend.lanes, config_.offload),
-      parameters_(held_, *backend.ops, backend.on_host(), config_.train),
-      forward_backward_(config_, backend, held_, running_, data_),
-      clipping_(config_, backend, held_, running_),
-      update_(config_.optim, backend, held_, parameters_, running_),
-      state_(held_, parameters_),
-      evaluation_{config_, backend, held_, parameters_},
-      runner_(*backend.lanes, plan_.step.program, held_.memory,
+      sharded_(plan_, communicator, *backend.lanes, config_.offload),
+      parameters_(sharded_, *backend.ops, backend.on_host(), config_.train),
+      forward_backward_(config_, backend, sharded_, running_, data_),
+      clipping_(config_, backend, sharded_, running_),
+      update_(config_.optim, backend, sharded_, parameters_, running_),
+      state_(sharded_, parameters_),
+      evaluation_{config_, backend, sharded_, parameters_},
+      runner_(*backend.lanes, plan_.step.program, sharded_.memory,
               [this](const Op& op) { return bind(op); }) {}
 
-// Who carries out an operation.
+// The part that carries out an operation.
 std::function<void()> Trainer::bind(const Op& op) {
   switch (op.kind) {
     case OpKind::kNextBatch:
@@ -63,11 +63,11 @@ std::function<void()> Trainer::bind(const Op& op) {
     case OpKind::kRoundParameters:
       return parameters_.bind_round(op);
     case OpKind::kGatherParameters:
-      return parameters_.bind_gather(op, plan_.step.program, held_.memory);
+      return parameters_.bind_gather(op, plan_.step.program, sharded_.memory);
     case OpKind::kAddGradients:
-      return bind_add_gradients(held_, *backend_.ops, op);
+      return bind_add_gradients(sharded_, *backend_.ops, op);
     case OpKind::kReduceGradients:
-      return bind_reduce_gradients(held_, *backend_.comm_ops, op);
+      return bind_reduce_gradients(sharded_, *backend_.comm_ops, op);
     case OpKind::kMeasureGradients:
     case OpKind::kGatherNorm:
     case OpKind::kClipGradients:
@@ -94,7 +94,7 @@ std::function<void()> Trainer::bind_offload(const Op& op) {
   uint64_t bytes = 0;
   for (const Move& move : op.moves) bytes += move.bytes;
   return [this, bytes, stores = op.kind == OpKind::kStore,
-          copy = held_.offloaded.bind(op, plan_.step.program, held_.memory)] {
+          copy = sharded_.offloaded.bind(op, plan_.step.program, sharded_.memory)] {
     if (stores && running_.result.skipped) return;
     copy();
     running_.result.offload_bytes += bytes;
@@ -115,28 +115,28 @@ void Trainer::initialise_weights() {
 }
 
 void Trainer::continue_from(int64_t steps, uint64_t samples) {
-  held_.steps = steps;
+  sharded_.steps = steps;
   samples_ = samples;
   forward_backward_.continue_from(samples);
 }
 
 StepResult Trainer::step(bool wish_to_stop) {
   const auto start = Clock::now();
-  const Communicator& communicator = held_.calls.world();
+  const Communicator& communicator = sharded_.calls.world();
   const uint64_t sent_before = communicator.counters().bytes_sent;
   const uint64_t between_before = communicator.bytes_sent_between_hosts();
   const StepShape& shape = plan_.shape;
   const uint64_t samples = uint64_t{shape.rows} * uint64_t(shape.grad_accum) *
                            uint64_t(shape.world_size);  // of a step, on all ranks
   StepResult& result = running_.result;
-  result = StepResult{.step = held_.steps + 1, .tokens = samples * shape.positions};
+  result = StepResult{.step = sharded_.steps + 1, .tokens = samples * shape.positions};
   running_.wish_to_stop = wish_to_stop;
   running_.update = result.step - clipping_.steps_skipped();
   result.lr =
       learning_rate(config_.lr_schedule, config_.optim.lr, running_.update, config_.train.steps);
   result.loss_scale = clipping_.loss_scale();
   runner_.run(Deadline::after(kComputeTimeout));
-  ++held_.steps;
+  ++sharded_.steps;
   samples_ += samples;
   result.wire_bytes = communicator.counters().bytes_sent - sent_before;
   result.wire_bytes_between_hosts = communicator.bytes_sent_between_hosts() - between_before;

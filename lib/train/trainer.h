@@ -53,19 +53,19 @@ class Trainer {
   // same ones in every step; the bits stay as they are. Before the first step.
   void record_graphs();
 
-  // What this rank holds of the weights and the optimizer state.
+  // The weights and the optimizer state that this rank holds.
   [[nodiscard]] HeldState& state() { return state_; }
-  [[nodiscard]] const ShardedMemory& memory() const { return held_; }
-  [[nodiscard]] const OffloadedMemory& offloaded() const { return held_.offloaded; }
+  [[nodiscard]] const ShardedMemory& memory() const { return sharded_; }
+  [[nodiscard]] const OffloadedMemory& offloaded() const { return sharded_.offloaded; }
   // Whether state() is a shard.
-  [[nodiscard]] bool is_sharded() const { return held_.is_sharded(); }
+  [[nodiscard]] bool is_sharded() const { return sharded_.is_sharded(); }
   [[nodiscard]] Clipping& clipping() { return clipping_; }
-  // Of the program of a step.
+  // Runs the program of a step.
   [[nodiscard]] ProgramRunner& runner() { return runner_; }
   [[nodiscard]] const ProgramRunner& runner() const { return runner_; }
   [[nodiscard]] const StepProgram& program() const { return plan_.step.program; }
 
-  [[nodiscard]] int64_t steps_done() const { return held_.steps; }
+  [[nodiscard]] int64_t steps_done() const { return sharded_.steps; }
   [[nodiscard]] uint64_t samples_consumed() const { return samples_; }
   [[nodiscard]] const Architecture& architecture() const { return plan_.architecture; }
   [[nodiscard]] size_t positions() const { return plan_.shape.positions; }
@@ -79,7 +79,7 @@ class Trainer {
   const RunPlan plan_;
   const Dataset data_;
   const std::unique_ptr<Dataset> valid_;  // null without data.valid
-  ShardedMemory held_;
+  ShardedMemory sharded_;
   RunningStep running_;
   uint64_t samples_ = 0;
   Parameters parameters_;

@@ -17,7 +17,7 @@
 namespace gxp {
 namespace {
 
-// Copied at a time between a file and the state, some of which may be offloaded.
+// Elements that are copied at a time between a file and the state, which may be offloaded.
 constexpr size_t kSentElements = size_t{4} << 20;
 
 // act(begin, memory) for the elements of `share`, piece by piece, in order.
@@ -70,10 +70,9 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
     if (tensor.info.role != Role::kWeight) held.insert(to_string(tensor.info.role));
   for (const KeptState& state : make_optimizer_spec(optim).kept) {
     kept.insert(state.role);
-    for (const UnitSpec& unit : architecture.units) {
+    for (const UnitSpec& unit : architecture.units)
       for (const TensorSpec& tensor : unit.tensors)
         if (!state.shape(unit, tensor).empty()) needed.insert(state.role);
-    }
   }
   if (std::ranges::includes(held, needed) && std::ranges::includes(kept, held)) return;
   const auto list = [](const auto& roles) {
@@ -176,7 +175,7 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
     });
   }
   trainer.clipping().continue_scaling(info.state);
-  // Nobody trains on until every rank has verified its files.
+  // No rank trains until every rank has verified its files.
   communicator.barrier();
   if (communicator.rank() == 0)
     log_info("resumed from {} (written by {} ranks, now {})", checkpoint.path(), info.world_size,

@@ -13,8 +13,8 @@ namespace gxp {
 UnitTensors bind_unit(const RunPlan& plan, const StepShape& shape, const ProgramMemory& memory,
                       const Op& op);
 
-// What carries out kNextBatch: `fill` writes tokens and targets on the host, which go to the device
-// in order with what its compute lane does next.
+// The function that carries out kNextBatch: `fill` writes tokens and targets on the host, which are
+// then copied to the device on the compute lane.
 using FillBatch = std::function<void(const Tensor& tokens, const Tensor& targets)>;
 std::function<void()> bind_next_batch(Lanes& lanes, const ProgramMemory& memory,
                                       const StepShape& shape, const Op& op, FillBatch fill);

@@ -1,4 +1,4 @@
-// How the optimizer changes the weights that this rank holds.
+// The optimizer's update of the weights that this rank holds.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@
 
 namespace gxp {
 
-// Carries out kUpdate, kPrepareUpdate, kGatherDirections and kUpdateWhole. Nothing is changed in a
-// step that is skipped. All tensors are found before the first step.
+// Carries out kUpdate, kPrepareUpdate, kGatherDirections and kUpdateWhole. A skipped step
+// changes nothing. All tensors are found before the first step.
 class WeightUpdate {
  public:
   // All arguments outlive it.
-  WeightUpdate(const OptimConfig& config, Backend& backend, ShardedMemory& held,
+  WeightUpdate(const OptimConfig& config, Backend& backend, ShardedMemory& sharded,
                Parameters& parameters, const RunningStep& step);
 
   std::function<void()> bind(const Op& op);
@@ -41,7 +41,7 @@ class WeightUpdate {
   [[nodiscard]] bool sees_whole(const TensorPart& part) const;
   [[nodiscard]] UpdateStep update_step() const;
 
-  ShardedMemory& held_;
+  ShardedMemory& sharded_;
   Parameters& parameters_;
   const RunningStep& step_;
   const Optimizer optimizer_;

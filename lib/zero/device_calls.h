@@ -24,11 +24,11 @@ class DeviceCalls {
   DeviceCalls(Device& device, Stream& stream, Communicator& world, const RankGroups& groups);
 
   [[nodiscard]] Communicator& world() const { return world_; }
-  // In place: `data` is the whole logical buffer. What is reduced is summed. A rank's input may lie
-  // `apart`.
+  // In place: `data` is the whole logical buffer. Reductions are sums. If `apart` is not empty, this
+  // rank's input is there instead.
   void run(RankGroup group, Collective collective, const Tensor& data,
            const ConstTensor& apart = {});
-  // The same, later.
+  // A function that calls run().
   std::function<void()> bind(RankGroup group, Collective collective, const Tensor& data,
                              const ConstTensor& apart = {}) {
     return [=, this] { run(group, collective, data, apart); };

@@ -12,9 +12,9 @@
 
 namespace gxp {
 
-// What carries out kAddGradients or kReduceGradients; `ops` are those of its lane.
-std::function<void()> bind_add_gradients(const ShardedMemory& held, Ops& ops, const Op& op);
-std::function<void()> bind_reduce_gradients(ShardedMemory& held, Ops& ops, const Op& op);
+// Return the function that carries out kAddGradients, or kReduceGradients. `ops`: of the op's lane.
+std::function<void()> bind_add_gradients(const ShardedMemory& sharded, Ops& ops, const Op& op);
+std::function<void()> bind_reduce_gradients(ShardedMemory& sharded, Ops& ops, const Op& op);
 
 // total (one f64) = the sum of squares of the gradients of `parts`: in f64, for each part over a
 // fixed tree, then in the order of the parts. Its bits depend on the gradients and the parts alone.

@@ -3,12 +3,12 @@
 namespace gxp {
 
 std::vector<HeldTensor> HeldState::weights() const {
-  const StepProgram& program = held_.program;
-  const ShardPlaces places = held_.places(program.weight_shards());
+  const StepProgram& program = sharded_.program;
+  const ShardPlaces places = sharded_.places(program.weight_shards());
   std::vector<HeldTensor> tensors;
-  for (const TensorPart& part : held_.own_parts) {
-    const TensorSpec& spec = held_.spec_of(part);
-    tensors.push_back({&spec, nullptr, spec.shape, part.elements, false, held_.wrap_of(part),
+  for (const TensorPart& part : sharded_.own_parts) {
+    const TensorSpec& spec = sharded_.spec_of(part);
+    tensors.push_back({&spec, nullptr, spec.shape, part.elements, false, sharded_.wrap_of(part),
                        program.weights(), places.part(part).begin});
   }
   return tensors;
@@ -16,40 +16,41 @@ std::vector<HeldTensor> HeldState::weights() const {
 
 std::vector<HeldTensor> HeldState::kept() const {
   std::vector<HeldTensor> tensors;
-  for (size_t s = 0; s < held_.kept_places.size(); ++s) {
-    const KeptState& state = held_.plan.shape.optimizer.kept[s];
-    const std::vector<TensorPart>& parts = state.everywhere ? held_.all_parts : held_.own_parts;
+  for (size_t s = 0; s < sharded_.kept_places.size(); ++s) {
+    const KeptState& state = sharded_.plan.shape.optimizer.kept[s];
+    const std::vector<TensorPart>& parts =
+        state.everywhere ? sharded_.all_parts : sharded_.own_parts;
     for (size_t i = 0; i < parts.size(); ++i) {
-      const TensorSpec& spec = held_.spec_of(parts[i]);
-      const Range& place = held_.kept_places[s][i];
+      const TensorSpec& spec = sharded_.spec_of(parts[i]);
+      const Range& place = sharded_.kept_places[s][i];
       if (place.count == 0) continue;
-      tensors.push_back({&spec, &state, state.shape(held_.unit_of(parts[i]), spec),
+      tensors.push_back({&spec, &state, state.shape(sharded_.unit_of(parts[i]), spec),
                          state.everywhere ? Range{0, place.count} : parts[i].elements,
-                         state.everywhere, held_.wrap_of(parts[i]),
-                         held_.program.optimizer_states[s], place.begin});
+                         state.everywhere, sharded_.wrap_of(parts[i]),
+                         sharded_.program.optimizer_states[s], place.begin});
     }
   }
   return tensors;
 }
 
 Range HeldState::own_share(const HeldTensor& tensor) const {
-  const RankGroups& groups = held_.groups;
+  const RankGroups& groups = sharded_.groups;
   const int holders =
-      tensor.everywhere ? groups.world_size : groups.world_size / held_.program.optimizer_shards;
-  const bool shard = held_.is_sharded() && !tensor.everywhere;
+      tensor.everywhere ? groups.world_size : groups.world_size / sharded_.program.optimizer_shards;
+  const bool shard = sharded_.is_sharded() && !tensor.everywhere;
   return owned_range(tensor.elements.count, holders,
-                     shard ? groups.group_of(held_.rank) % holders : held_.rank);
+                     shard ? groups.group_of(sharded_.rank) % holders : sharded_.rank);
 }
 
 void HeldState::read(const HeldTensor& tensor, size_t first, Memory out) const {
-  held_.offloaded.read(tensor.buffer, {tensor.begin + first, out.bytes / sizeof(float)}, out);
+  sharded_.offloaded.read(tensor.buffer, {tensor.begin + first, out.bytes / sizeof(float)}, out);
 }
 
 void HeldState::write(const HeldTensor& tensor, size_t first, ConstMemory in) {
   const Range place{tensor.begin + first, in.bytes / sizeof(float)};
-  held_.offloaded.write(tensor.buffer, place, in);
+  sharded_.offloaded.write(tensor.buffer, place, in);
   // A step rounds offloaded weights as it updates them, so it begins with rounded ones.
-  if (tensor.buffer != held_.program.master_weights || held_.offloaded.is_empty()) return;
+  if (tensor.buffer != sharded_.program.master_weights || sharded_.offloaded.is_empty()) return;
   const ConstTensor weights(in, DType::kF32, Shape{place.count});
   parameters_.write(tensor.wrap, place.begin,
                     {{}, weights, tensor.spec, tensor.elements.begin + first});
@@ -57,8 +58,8 @@ void HeldState::write(const HeldTensor& tensor, size_t first, ConstMemory in) {
 
 void HeldState::fill_weights(
     const std::function<void(const HeldTensor&, const Tensor& weight)>& fill) {
-  const Tensor all = held_.memory.tensor(held_.program.weights());
-  const bool in_place = all.memory.space == MemorySpace::kHost && held_.offloaded.is_empty();
+  const Tensor all = sharded_.tensor(sharded_.program.weights());
+  const bool in_place = all.memory.space == MemorySpace::kHost && sharded_.offloaded.is_empty();
   std::vector<float> staged;
   for (const HeldTensor& tensor : weights()) {
     const size_t count = tensor.elements.count;

@@ -9,8 +9,8 @@
 
 namespace gxp {
 
-// One a lane, made when it is first asked for and kept: programs take turns. The device outlives
-// it. Threads: one at a time.
+// One stream per lane, created on first use; programs take turns on it. The device outlives this.
+// Threads: one at a time.
 class Lanes {
  public:
   explicit Lanes(Device& device) : device_(device) {}

@@ -19,8 +19,8 @@ uint64_t key_of(uint64_t seed, const TensorSpec& tensor, int64_t step) {
 
 }  // namespace
 
-Parameters::Parameters(ShardedMemory& held, Ops& ops, Ops& host_ops, const TrainConfig& train)
-    : held_(held),
+Parameters::Parameters(ShardedMemory& sharded, Ops& ops, Ops& host_ops, const TrainConfig& train)
+    : sharded_(sharded),
       ops_(ops),
       host_ops_(host_ops),
       is_stochastic_(train.rounding == "stochastic"),
@@ -33,76 +33,77 @@ void Parameters::round_with(Ops& ops, const RoundedPart& part, int64_t step) con
     ops.convert(part.to, part.from);
 }
 
-Tensor Parameters::held_wrap(int wrap) const {
-  const StepProgram& program = held_.program;
-  return FlatShards{held_.places(program.parameter_shards), held_.memory.tensor(program.parameters)}
+Tensor Parameters::persistent(int wrap) const {
+  const StepProgram& program = sharded_.program;
+  return FlatShards{sharded_.places(program.parameter_shards), sharded_.tensor(program.parameters)}
       .wrap(wrap);
 }
 
 Tensor Parameters::own(int wrap) const {
-  const StepProgram& program = held_.program;
-  const Tensor held = held_wrap(wrap);
+  const StepProgram& program = sharded_.program;
+  const Tensor shard = persistent(wrap);
   const int parts = program.optimizer_shards / program.parameter_shards;
-  const int part = held_.groups.shard_of(held_.rank, program.optimizer_shards) % parts;
-  const size_t count = held.count() / size_t(parts);
-  return held.rows(size_t(part) * count, count);
+  const int part = sharded_.groups.shard_of(sharded_.rank, program.optimizer_shards) % parts;
+  const size_t count = shard.count() / size_t(parts);
+  return shard.rows(size_t(part) * count, count);
 }
 
 std::function<void()> Parameters::bind_round(const Op& op) {
-  const ShardPlaces places = held_.places();
-  const Tensor master = held_.memory.tensor(held_.program.master_weights);
+  const ShardPlaces places = sharded_.places();
+  const Tensor master = sharded_.tensor(sharded_.program.master_weights);
   const Tensor rounded = own(op.wrap);
   std::vector<RoundedPart> parts;
-  for (const TensorPart& part : held_.own_parts) {
-    if (held_.wrap_of(part) != op.wrap) continue;
+  for (const TensorPart& part : sharded_.own_parts) {
+    if (sharded_.wrap_of(part) != op.wrap) continue;
     const Range at = places.part(part);
     parts.push_back({rounded.rows(at.begin - places.wrap(op.wrap).begin, at.count),
-                     master.rows(at.begin, at.count), &held_.spec_of(part), part.elements.begin});
+                     master.rows(at.begin, at.count), &sharded_.spec_of(part),
+                     part.elements.begin});
   }
   return [this, parts = std::move(parts)] {
-    for (const RoundedPart& part : parts) round(part, held_.steps + 1);
+    for (const RoundedPart& part : parts) round(part, sharded_.steps + 1);
   };
 }
 
 std::function<void()> Parameters::bind_gather(const Op& op, const StepProgram& program,
                                               const ProgramMemory& memory) {
   const RankGroup group = op.collective.group;
-  const size_t count = held_.plan.layout.wraps[size_t(op.wrap)].flat.count;
+  const size_t count = sharded_.plan.layout.wraps[size_t(op.wrap)].flat.count;
   const auto view = [&](const FlatView& at, int shards) {
     return memory.tensor(at.buffer).rows(at.begin, count / size_t(shards));
   };
   if (op.parameters.shard.buffer != kNoBuffer) {
     const Tensor shard = view(op.parameters.shard, program.parameter_shards);
     const Tensor whole = view(op.parameters.own, 1);
-    return held_.calls.bind(group, Collective::kAllGather, whole, shard);
+    return sharded_.calls.bind(group, Collective::kAllGather, whole, shard);
   }
   // In place, from the ranks that own the parts.
   const Tensor data = program.parameter_shards > 1
-                          ? held_wrap(op.wrap)
-                          : held_.part_of_group(view(op.parameters.own, 1), group);
-  return held_.calls.bind(group, Collective::kAllGather, data);
+                          ? persistent(op.wrap)
+                          : sharded_.part_of_group(view(op.parameters.own, 1), group);
+  return sharded_.calls.bind(group, Collective::kAllGather, data);
 }
 
 void Parameters::write(int wrap, size_t begin, RoundedPart part) {
   const size_t count = part.from.count();
   std::vector<uint16_t> halves(count);
-  part.to = Tensor(memory_of(halves), held_.plan.architecture.compute, Shape{count});
-  round_with(host_ops_, part, held_.steps + 1);
-  if (held_.plan.shape.offload.parameters != Storage::kDevice)
-    return held_.offloaded.write(held_.program.parameters, {begin, count}, part.to.memory);
-  const size_t in_wrap = begin - held_.places().wrap(wrap).begin;
-  held_.lanes.device().copy(own(wrap).rows(in_wrap, count).memory, part.to.memory);
+  part.to = Tensor(memory_of(halves), sharded_.plan.architecture.compute, Shape{count});
+  round_with(host_ops_, part, sharded_.steps + 1);
+  if (sharded_.plan.shape.offload.parameters != Storage::kDevice)
+    return sharded_.offloaded.write(sharded_.program.parameters, {begin, count}, part.to.memory);
+  const size_t in_wrap = begin - sharded_.places().wrap(wrap).begin;
+  sharded_.lanes.device().copy(own(wrap).rows(in_wrap, count).memory, part.to.memory);
 }
 
 void Parameters::publish() {
   const auto finish = [this] {
-    held_.lanes[Lane::kCompute].finish(Deadline::after(kComputeTimeout));
+    sharded_.lanes[Lane::kCompute].finish(Deadline::after(kComputeTimeout));
   };
-  for (const Op& op : held_.program.ops) {
+  for (const Op& op : sharded_.program.ops) {
     if (op.kind == OpKind::kRoundParameters) bind_round(op)();
     if (!stale_ || !op.parameters.publishes) continue;
     finish();  // what the comm lane sends
-    bind_gather(op, held_.program, held_.memory)();
+    bind_gather(op, sharded_.program, sharded_.memory)();
   }
   finish();
   stale_ = false;

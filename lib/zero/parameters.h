@@ -1,6 +1,6 @@
 // How the parameters that the model reads come from the weights that the optimizer changes: f32
-// master weights are rounded to a half type, and ranks gather what others hold or have updated.
-// When a step does so is decided in lib/program/parameter_writer.h.
+// master weights are rounded to a half type, and ranks gather the parts that others hold or update.
+// Which operations do that, and when: lib/program/parameter_writer.h.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct RoundedPart {
   size_t first = 0;  // of the tensor's elements
 };
 
-//   Threads  one at a time, but what bind functions return: on the lane of its operation.
+//   Threads  one at a time. The functions that are returned run on the lane of their operation.
 class Parameters {
  public:
   // `ops` of the compute lane; `host_ops` for the host's memory. All but `train` outlive it.
-  Parameters(ShardedMemory& held, Ops& ops, Ops& host_ops, const TrainConfig& train);
+  Parameters(ShardedMemory& sharded, Ops& ops, Ops& host_ops, const TrainConfig& train);
 
   std::function<void()> bind_round(const Op& op);
   // `op` is of `program`, the step or another over the same model, whose memory is `memory`.
@@ -36,8 +36,8 @@ class Parameters {
   // The parameters of a wrap that this rank updates.
   [[nodiscard]] Tensor own(int wrap) const;
 
-  // Between steps, for the next one: rounds `part`, which is on the host and has no `to`, to this
-  // rank's parameters of a wrap. `begin`: its place in the optimizer's flat buffers.
+  // Between steps, for the next one: rounds part.from, which is on the host, into this rank's
+  // parameters of a wrap. `begin`: its place in the optimizer's flat buffers.
   void write(int wrap, size_t begin, RoundedPart part);
   // An update has changed the weights: parameters outside of own() are those of the step before.
   void set_updated() { stale_ = true; }
@@ -45,11 +45,11 @@ class Parameters {
   void publish();
 
  private:
-  // What the persistent buffer has of a wrap.
-  [[nodiscard]] Tensor held_wrap(int wrap) const;
+  // The persistent buffer's part of a wrap.
+  [[nodiscard]] Tensor persistent(int wrap) const;
   void round_with(Ops& ops, const RoundedPart& part, int64_t step) const;
 
-  ShardedMemory& held_;
+  ShardedMemory& sharded_;
   Ops& ops_;
   Ops& host_ops_;
   const bool is_stochastic_;

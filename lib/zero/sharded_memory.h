@@ -1,6 +1,6 @@
 // This rank's share of a run's memory: parameters, gradients and optimizer state of the plan's step
-// program, on the device and beside it; where each tensor lies in them; and the calls between the
-// ranks that share them. What carries out the program's operations works on it.
+// program, on the device or offloaded; the place of each tensor in them; and the calls between the
+// ranks that share them. The code that carries out the program's operations works on it.
 #pragma once
 
 #include <cstdint>
@@ -51,37 +51,38 @@ struct ShardedMemory {
   [[nodiscard]] int wrap_of(const TensorPart& part) const {
     return plan.layout.wrap_of[size_t(part.unit)];
   }
+  [[nodiscard]] Tensor tensor(BufferId buffer) const { return memory.tensor(buffer); }
   // A wrap's parameters or gradients, flat.
   [[nodiscard]] Tensor wrap_at(int wrap, const FlatView& view) const;
   // This rank's shard of a flat wrap that is cut into `shards` equal parts.
   [[nodiscard]] Tensor own_shard(const Tensor& wrap, int shards) const;
-  // What a call among `group` is about: a flat wrap, or the shard that the replicas share.
+  // The operand of a call among `group`: the flat wrap, or the shard that the replicas share.
   [[nodiscard]] Tensor part_of_group(const Tensor& wrap, RankGroup group) const {
     return group == RankGroup::kReplicas ? own_shard(wrap, groups.shard_size) : wrap;
   }
   // The persistent buffer of gradients.
   [[nodiscard]] FlatShards gradients() const;
-  // The places of own parts in a buffer of `shards`; in the optimizer's flat buffers.
+  // The places of own parts in a buffer that is cut into `shards`, or in the optimizer's buffers.
   [[nodiscard]] ShardPlaces places(int shards) const {
     return ShardPlaces::of_parameters(plan.layout, shards);
   }
   [[nodiscard]] ShardPlaces places() const { return places(program.optimizer_shards); }
 
   const RunPlan& plan;
-  const StepProgram& program;  // of a step
+  const StepProgram& program;  // plan.step's
   Lanes& lanes;
   const RankGroups groups;
   const int rank;
   DeviceCalls calls;  // on the comm lane
   ProgramMemory memory;
   OffloadedMemory offloaded;
-  // What the optimizer changes here, in forward order: this rank's shard of each tensor, or all.
+  // The parts that the optimizer changes here, in forward order: this rank's shard of each tensor.
   const std::vector<TensorPart> own_parts;
   const std::vector<TensorPart> all_parts;  // every tensor whole
-  // By kind of state: where that of each own part lies in its buffer; of each of all_parts for
-  // state that every rank holds.
+  // By kind of state, the place in its buffer for each of own_parts, or, if every rank holds all of
+  // that state, for each of all_parts.
   std::vector<std::vector<Range>> kept_places;
-  int64_t steps = 0;  // that the weights have behind them; the trainer counts
+  int64_t steps = 0;  // optimizer steps done; the trainer counts them
 };
 
 }  // namespace gxp

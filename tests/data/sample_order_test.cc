@@ -40,7 +40,7 @@ TEST_CASE("epochs and seeds have orders of their own", "[data]") {
   CHECK(epoch_of(order, 0, 100) != epoch_of(SampleOrder("shuffled", 8, 100), 0, 100));
 }
 
-TEST_CASE("a shuffled sample stands anywhere with equal chance", "[data]") {
+TEST_CASE("a shuffled sample is at any position with equal chance", "[data]") {
   constexpr uint64_t kCount = 10;
   constexpr int kEpochs = 10000;
   std::vector<int> hits(kCount * kCount);

@@ -78,7 +78,7 @@ std::vector<std::vector<Values>> gradients_of_rows(int count, const std::string&
   })[0];
 }
 
-TEST_CASE("what departs is rounded once, and the sum once more", "[train]") {
+TEST_CASE("a message is rounded once, and the sum once more", "[train]") {
   const Types types = GENERATE(from_range(kTypes));
   const std::string strategy = GENERATE("ddp", "zero2", "zero3");
   CAPTURE(types.precision, types.kept, types.reduced, strategy);

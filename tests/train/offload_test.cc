@@ -1,4 +1,4 @@
-// State that is kept beside the device: the same bits, whatever lies where.
+// Offloaded state: the same bits, whatever lies where.
 #include <sys/statvfs.h>
 
 #include "lib/device/sim_device.h"
@@ -144,7 +144,7 @@ TEST_CASE("taking any single event out of a step with offloaded state is found",
   }
 }
 
-TEST_CASE("a rank keeps the bytes beside its device that the plan says", "[train]") {
+TEST_CASE("a rank offloads the bytes that the plan says", "[train]") {
   const TemporaryDirectory directory;
   const std::string parameters = GENERATE("none", "memory");
   const Settings sets = offloaded_to("file", directory) +

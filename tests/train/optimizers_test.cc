@@ -8,6 +8,14 @@
 namespace gxp {
 namespace {
 
+// The table's, without AdamW, which the other tests train with.
+std::vector<std::string> other_optimizers() {
+  std::vector<std::string> names;
+  for (const std::string_view name : optimizer_names())
+    if (name != "adamw") names.emplace_back(name);
+  return names;
+}
+
 RunConfig config_with(const std::string& optimizer, int world_size, const Settings& others = {}) {
   Settings sets = {"optim.name=" + optimizer};
   if (optimizer == "sgd") sets.insert(sets.end(), {"optim.momentum=0.9", "optim.lr=0.1"});
@@ -17,7 +25,7 @@ RunConfig config_with(const std::string& optimizer, int world_size, const Settin
 }
 
 TEST_CASE("every optimizer trains to the bits of DDP under every strategy, and learns", "[train]") {
-  const std::string optimizer(GENERATE(from_range(optimizers())).name);
+  const std::string optimizer = GENERATE(from_range(other_optimizers()));
   const int world_size = GENERATE(2, 4);
   const auto run = [&](const std::string& strategy) {
     const Settings sets = {"parallel.strategy=" + strategy, "train.steps=6"};
@@ -46,7 +54,7 @@ TEST_CASE("every optimizer trains to the bits of DDP with shard groups and repli
 }
 
 TEST_CASE("an optimizer's state is resumed by another strategy, to the same bits", "[train]") {
-  const std::string optimizer(GENERATE(from_range(optimizers())).name);
+  const std::string optimizer = GENERATE(from_range(other_optimizers()));
   const std::string first = GENERATE("ddp", "zero3");
   const std::string second = first == "ddp" ? "zero2" : "ddp";
   CAPTURE(optimizer, first, second);
@@ -62,7 +70,7 @@ TEST_CASE("an optimizer's state is resumed by another strategy, to the same bits
 }
 
 TEST_CASE("an optimizer goes on at another world size with nearly the same loss", "[train]") {
-  const std::string optimizer(GENERATE(from_range(optimizers())).name);
+  const std::string optimizer = GENERATE(from_range(other_optimizers()));
   const TemporaryDirectory directory;
   const auto run_until = [&](int world_size, int until) {
     const RunConfig config = config_with(

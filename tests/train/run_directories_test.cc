@@ -67,7 +67,7 @@ std::string refusal(const RunDirectories& directories, EarlierRun wish = Earlier
 
 }  // namespace
 
-TEST_CASE("records lie beside the checkpoints, or where the run says", "[train]") {
+TEST_CASE("records lie next to the checkpoints, or where the run says", "[train]") {
   RunConfig config;
   config.checkpoint.dir = "run/ckpt";
   CHECK(directories_of(config, "").metrics == std::vector<std::string>{"run/metrics.jsonl"});

@@ -32,10 +32,10 @@ class BlockQueue {
 // pread and pwrite on the caller's thread. `fd` outlives the queue.
 std::unique_ptr<BlockQueue> make_plain_queue(int fd);
 
-// Nothing, and the reason in `support`, if gxp was built without liburing or the kernel refuses.
+// Null, with the reason in `support`, if gxp was built without liburing or the kernel refuses.
 std::unique_ptr<BlockQueue> make_uring_queue(int fd, Support& support);
 
-// What both say when a block fails: `error` is an errno value, 0 at the end of the file.
+// The error of both queues for a block that failed. `error`: errno, or 0 at the end of the file.
 [[noreturn]] void fail_block(bool writes, const Block& block, int error);
 
 }  // namespace gxp

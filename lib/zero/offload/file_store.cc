@@ -17,7 +17,7 @@
 namespace gxp {
 namespace {
 
-// The size of one read or write: several are under way, and more bytes each gain nothing.
+// The size of one read or write: several are in flight, so larger ones gain nothing.
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
 struct Free {
@@ -125,7 +125,7 @@ class FileStore final : public OffloadStore {
     return blocks_;
   }
 
-  // Through the whole blocks around it, some at a time.
+  // Copies a piece through the aligned blocks that contain it, some at a time.
   void bounce(const Transfer& piece, bool writes) {
     for (size_t done = 0; done < piece.memory.bytes;) {
       const uint64_t begin = (piece.offset + done) / kBlockBytes * kBlockBytes;
@@ -146,9 +146,9 @@ class FileStore final : public OffloadStore {
   Fd fd_;
   std::unique_ptr<std::byte, Free> bounce_;  // kPieceBytes, aligned
   bool is_direct_ = false;
-  std::string substitute_;  // why it is not io_uring
+  std::string substitute_;  // why not io_uring
   std::unique_ptr<BlockQueue> queue_;
-  std::vector<Block> blocks_;  // kept for its memory
+  std::vector<Block> blocks_;  // reused
 };
 
 }  // namespace

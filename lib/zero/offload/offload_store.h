@@ -1,4 +1,4 @@
-// Bytes that a rank keeps beside its device: in the host's memory, or in a file.
+// Offloaded bytes of a rank: in the host's memory, or in a file.
 #pragma once
 
 #include <cstdint>
@@ -47,14 +47,14 @@ struct FileStoreOptions {
   std::string io = "auto";  // offload.io
 };
 
-// A file without a name, so that nothing is left of it however the process ends. All of its blocks
-// are taken at once: a full disk is found here, not in a step. Errors: kIo, with path, bytes needed
-// and free; kUnavailable: io_uring is asked for and not there. What is used in its place, or in
-// that of O_DIRECT, is in the description.
+// An unlinked file, so that nothing is left of it however the process ends. All of its blocks are
+// allocated at once: a full disk is found here, not in a step. Errors: kIo, with path, bytes needed
+// and free; kUnavailable: io_uring is asked for and not there. The description names a substitute
+// for io_uring or O_DIRECT.
 std::unique_ptr<OffloadStore> make_file_store(const FileStoreOptions& options, uint64_t bytes);
 
-// `store` for pieces in the memory of a device, too: they go through pinned memory, some MiB at a
-// time, of which one half is copied while the other is read or written.
+// Wraps `store` so that pieces may lie in a device's memory: they go through two pinned buffers of
+// some MiB, of which one is copied while the other is read or written.
 std::unique_ptr<OffloadStore> make_staged_store(std::unique_ptr<OffloadStore> store, Device& device,
                                                 Stream& stream);
 

@@ -22,7 +22,7 @@ OffloadedMemory::OffloadedMemory(const StepProgram& program, const ProgramMemory
     in_files = make_staged_store(std::move(in_files), device, stream);
 }
 
-// First what is on the device, then the rest.
+// Copies the part on the device, then the offloaded rest.
 void OffloadedMemory::copy(BufferId buffer, const Range& elements, Memory host, bool writes) {
   const BufferSpec& spec = program_.buffers[size_t(buffer)];
   const size_t begin = elements.begin * size_of(spec.dtype);

@@ -23,8 +23,8 @@ class OffloadedMemory {
   OffloadedMemory(const StepProgram& program, const ProgramMemory& memory,
                   const FileStoreOptions& file, Device& device, Stream& stream);
 
-  // Elements of a persistent buffer that go on in its rest, wherever each lies, to and from the
-  // host's memory; while nothing is queued on any stream.
+  // Copy elements of a persistent buffer, which may continue in its offloaded rest, to or from the
+  // host's memory. Nothing is queued on any stream meanwhile.
   void read(BufferId buffer, const Range& elements, Memory out) {
     copy(buffer, elements, out, false);
   }
@@ -32,8 +32,8 @@ class OffloadedMemory {
     copy(buffer, elements, {const_cast<std::byte*>(in.data), in.bytes, in.space}, true);
   }
 
-  // What carries out a fetch or a store of `program`, whose device memory is `memory`: the same as
-  // this one's, or another over the same model, which has the same offloaded parameters. It
+  // The function that carries out a fetch or a store of `program`, whose device memory is `memory`:
+  // this one's program, or another over the same model with the same offloaded parameters. It
   // allocates nothing.
   std::function<void()> bind(const Op& op, const StepProgram& program, const ProgramMemory& memory);
 

@@ -6,7 +6,7 @@
 namespace gxp {
 namespace {
 
-// A half is longer than a seek and a copy's start, and a multiple of kBlockBytes.
+// A half takes longer than a seek or the start of a copy, and is a multiple of kBlockBytes.
 constexpr size_t kHalfBytes = size_t{8} << 20;
 
 class StagedStore final : public OffloadStore {
@@ -58,7 +58,7 @@ class StagedStore final : public OffloadStore {
     return {piece.offset + done, pinned_.memory().slice(begin, bytes)};
   }
 
-  // Nothing behind its end.
+  // Starts the copy of the half at `done` to pinned memory, if the piece goes that far.
   void fetch(const Transfer& piece, size_t done) {
     if (done >= piece.memory.bytes) return;
     const Memory half = staged(piece, done).memory;
