@@ -59,8 +59,8 @@ bool is_allowed(const ElementwiseForm& form, size_t i, DType type, DType first) 
   return false;
 }
 
-// Asserts that the tensors are as the operation's form has them.
-ElementwiseCall checked(const ElementwiseCall& call) {
+// The call, whose tensors are asserted to be as the form has them.
+const ElementwiseCall& checked(const ElementwiseCall& call) {
   const ElementwiseForm form = form_of(call.math);
   const auto check = [&](size_t i, const ConstTensor& tensor) {
     GXP_ASSERT(tensor.count() == call.count());

@@ -1,5 +1,6 @@
 #include "kernels/elementwise.h"
 
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -142,7 +143,7 @@ void CudaElementwise::apply(const ElementwiseCall& call) {
         return launch_typed(queue_.stream(), math, call, arrays);
       },
       call.math);
-  check_cuda(result, "launch an element-wise operation");
+  if (result != cudaSuccess) check_cuda(result, std::string("launch ") + form_of(call.math).name);
 }
 
 void CudaElementwise::convert(Tensor out, ConstTensor x) {

@@ -26,6 +26,7 @@ enum class ElementTypes : uint8_t {
 };
 
 struct ElementwiseForm {
+  const char* name;  // of the function of Ops
   size_t arrays;
   size_t written;     // the first so many are written
   size_t first_read;  // this one and those after it are read
@@ -33,7 +34,8 @@ struct ElementwiseForm {
 };
 
 struct GeluForward {  // out, x
-  static constexpr ElementwiseForm kForm = {.arrays = 2, .written = 1, .first_read = 1};
+  static constexpr ElementwiseForm kForm = {
+      .name = "gelu_forward", .arrays = 2, .written = 1, .first_read = 1};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[2]) const {
     at[0] = gelu(at[1]);
@@ -41,7 +43,8 @@ struct GeluForward {  // out, x
 };
 
 struct GeluBackward {  // dx, activated, dout, x
-  static constexpr ElementwiseForm kForm = {.arrays = 4, .written = 2, .first_read = 2};
+  static constexpr ElementwiseForm kForm = {
+      .name = "gelu_backward", .arrays = 4, .written = 2, .first_read = 2};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[4]) const {
     const auto known = gelu_and_slope(at[3]);
@@ -51,7 +54,8 @@ struct GeluBackward {  // dx, activated, dout, x
 };
 
 struct SwigluForward {  // out, gate, up
-  static constexpr ElementwiseForm kForm = {.arrays = 3, .written = 1, .first_read = 1};
+  static constexpr ElementwiseForm kForm = {
+      .name = "swiglu_forward", .arrays = 3, .written = 1, .first_read = 1};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
     at[0] = silu(at[1]) * at[2];
@@ -59,7 +63,8 @@ struct SwigluForward {  // out, gate, up
 };
 
 struct SwigluBackward {  // dout, gate, up become out, dgate, dup
-  static constexpr ElementwiseForm kForm = {.arrays = 3, .written = 3, .first_read = 0};
+  static constexpr ElementwiseForm kForm = {
+      .name = "swiglu_backward", .arrays = 3, .written = 3, .first_read = 0};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
     const auto known = silu_and_slope(at[1]);
@@ -73,7 +78,7 @@ struct SwigluBackward {  // dout, gate, up become out, dgate, dup
 
 struct SumOfTwo {  // out, a, b
   static constexpr ElementwiseForm kForm = {
-      .arrays = 3, .written = 1, .first_read = 1, .types = ElementTypes::kEach};
+      .name = "add", .arrays = 3, .written = 1, .first_read = 1, .types = ElementTypes::kEach};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
     at[0] = at[1] + at[2];
@@ -81,7 +86,8 @@ struct SumOfTwo {  // out, a, b
 };
 
 struct Fill {  // out
-  static constexpr ElementwiseForm kForm = {.arrays = 1, .written = 1, .first_read = 1};
+  static constexpr ElementwiseForm kForm = {
+      .name = "fill", .arrays = 1, .written = 1, .first_read = 1};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[1]) const {
     at[0] = value - F{};  // keeps the sign of -0
@@ -90,8 +96,11 @@ struct Fill {  // out
 };
 
 struct AdamWUpdate {  // weights, first, second, gradients
-  static constexpr ElementwiseForm kForm = {
-      .arrays = 4, .written = 3, .first_read = 0, .types = ElementTypes::kGradient};
+  static constexpr ElementwiseForm kForm = {.name = "adamw",
+                                            .arrays = 4,
+                                            .written = 3,
+                                            .first_read = 0,
+                                            .types = ElementTypes::kGradient};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[4]) const {
     const auto after = adamw_update(AdamWElement<F>{at[0], at[1], at[2]}, at[3], factors);
@@ -104,7 +113,7 @@ struct AdamWUpdate {  // weights, first, second, gradients
 
 struct SgdUpdate {  // weights, gradients
   static constexpr ElementwiseForm kForm = {
-      .arrays = 2, .written = 1, .first_read = 0, .types = ElementTypes::kGradient};
+      .name = "sgd", .arrays = 2, .written = 1, .first_read = 0, .types = ElementTypes::kGradient};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[2]) const {
     at[0] = at[0] - factors.lr * decayed_gradient(at[0], at[1], factors);
@@ -114,7 +123,7 @@ struct SgdUpdate {  // weights, gradients
 
 struct SgdMomentumUpdate {  // weights, momentum, gradients
   static constexpr ElementwiseForm kForm = {
-      .arrays = 3, .written = 2, .first_read = 0, .types = ElementTypes::kGradient};
+      .name = "sgd", .arrays = 3, .written = 2, .first_read = 0, .types = ElementTypes::kGradient};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
     const auto after =
@@ -127,7 +136,7 @@ struct SgdMomentumUpdate {  // weights, momentum, gradients
 
 struct LionUpdate {  // weights, momentum, gradients
   static constexpr ElementwiseForm kForm = {
-      .arrays = 3, .written = 2, .first_read = 0, .types = ElementTypes::kGradient};
+      .name = "lion", .arrays = 3, .written = 2, .first_read = 0, .types = ElementTypes::kGradient};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
     const auto after = lion_update(LionElement<F>{at[0], at[1]}, at[2], factors);
@@ -138,8 +147,11 @@ struct LionUpdate {  // weights, momentum, gradients
 };
 
 struct MomentumDirection {  // direction, momentum, gradients
-  static constexpr ElementwiseForm kForm = {
-      .arrays = 3, .written = 2, .first_read = 1, .types = ElementTypes::kGradient};
+  static constexpr ElementwiseForm kForm = {.name = "momentum",
+                                            .arrays = 3,
+                                            .written = 2,
+                                            .first_read = 1,
+                                            .types = ElementTypes::kGradient};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
     const auto after = momentum_update(at[1], at[2] * factors.gradient_scale, factors);

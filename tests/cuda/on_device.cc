@@ -17,54 +17,16 @@ class Call {
  public:
   explicit Call(Device& device) : device_(device) {}
 
-  // The GPU's copy. Tensors that share their memory share the copy.
-  ConstTensor on_device(const ConstTensor& tensor) {
-    if (tensor.memory.data == nullptr) return tensor;
-    return {copy_of(tensor.memory), tensor.dtype, tensor.shape};
-  }
-  Tensor on_device(const Tensor& tensor) {
-    if (tensor.memory.data == nullptr) return tensor;
-    written_[tensor.memory.data] = tensor.memory;
-    return {copy_of(tensor.memory), tensor.dtype, tensor.shape};
-  }
-  template <class AnyTensor>
-  GroupedHeads<AnyTensor> on_device(const GroupedHeads<AnyTensor>& in) {
-    return {on_device(in.queries), on_device(in.keys), on_device(in.values), in.heads, in.kv_heads};
-  }
-  template <class Plain>
-  Plain on_device(const Plain& plain) {
-    return plain;
-  }
-  LinearGelu on_device(const LinearGelu& layer) {
-    return {.activated = on_device(layer.activated),
-            .x = on_device(layer.x),
-            .in = on_device(layer.in),
-            .weight = on_device(layer.weight),
-            .bias = on_device(layer.bias)};
-  }
-  LinearBackward on_device(const LinearBackward& layer) {
-    return {.dx = on_device(layer.dx),
-            .dweight = on_device(layer.dweight),
-            .dbias = on_device(layer.dbias),
-            .dout = on_device(layer.dout),
-            .in = on_device(layer.in),
-            .weight = on_device(layer.weight),
-            .of_gelu = layer.of_gelu,
-            .accumulate = layer.accumulate,
-            .outputs_first = layer.outputs_first,
-            .add_dx = layer.add_dx,
-            .float8 = layer.float8};
-  }
-  ElementwiseCall on_device(ElementwiseCall call) {
-    for (Tensor& tensor : call.written) tensor = on_device(std::as_const(tensor));
-    for (ConstTensor& tensor : call.read) tensor = on_device(std::as_const(tensor));
-    return call;
-  }
-  MatmulOptions on_device(const MatmulOptions& options) {
-    MatmulOptions there = options;
-    there.bias = on_device(options.bias);
-    there.residual = on_device(options.residual);
-    return there;
+  // With the GPU's copies of its tensors. Tensors that share their memory share the copy.
+  template <class Argument>
+  Argument on_device(Argument argument) {
+    for_tensors(argument, [this](auto& tensor) {
+      if (tensor.memory.data == nullptr) return;
+      if constexpr (std::is_same_v<decltype(tensor), Tensor&>)
+        written_[tensor.memory.data] = tensor.memory;
+      tensor.memory = copy_of(tensor.memory);
+    });
+    return argument;
   }
 
   void bring_back() {

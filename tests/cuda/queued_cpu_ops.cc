@@ -12,42 +12,13 @@ namespace gxp {
 namespace {
 
 // The emulated GPU's memory is the host's, by another name.
-template <class AnyTensor>
-AnyTensor seen_by_host(AnyTensor tensor) {
-  GXP_ASSERT(tensor.memory.data == nullptr || tensor.memory.space == MemorySpace::kCuda);
-  tensor.memory.space = MemorySpace::kHost;
-  return tensor;
-}
-Tensor there(const Tensor& tensor) { return seen_by_host(tensor); }
-ConstTensor there(const ConstTensor& tensor) { return seen_by_host(tensor); }
-template <class AnyTensor>
-GroupedHeads<AnyTensor> there(const GroupedHeads<AnyTensor>& in) {
-  return {there(in.queries), there(in.keys), there(in.values), in.heads, in.kv_heads};
-}
-LinearGelu there(LinearGelu layer) {
-  for (Tensor* tensor : {&layer.activated, &layer.x}) *tensor = there(*tensor);
-  for (ConstTensor* tensor : {&layer.in, &layer.weight, &layer.bias}) *tensor = there(*tensor);
-  return layer;
-}
-LinearBackward there(LinearBackward layer) {
-  for (Tensor* tensor : {&layer.dx, &layer.dweight, &layer.dbias, &layer.in})
-    *tensor = there(*tensor);
-  for (ConstTensor* tensor : {&layer.dout, &layer.weight}) *tensor = there(*tensor);
-  return layer;
-}
-ElementwiseCall there(ElementwiseCall call) {
-  for (Tensor& tensor : call.written) tensor = there(tensor);
-  for (ConstTensor& tensor : call.read) tensor = there(tensor);
-  return call;
-}
-MatmulOptions there(MatmulOptions options) {
-  options.bias = there(options.bias);
-  options.residual = there(options.residual);
-  return options;
-}
-template <class Plain>
-Plain there(const Plain& plain) {
-  return plain;
+template <class Argument>
+Argument there(Argument argument) {
+  for_tensors(argument, [](auto& tensor) {
+    GXP_ASSERT(tensor.memory.data == nullptr || tensor.memory.space == MemorySpace::kCuda);
+    tensor.memory.space = MemorySpace::kHost;
+  });
+  return argument;
 }
 
 class QueuedCpuOps final : public ForwardedOps<QueuedCpuOps> {
