@@ -8,7 +8,7 @@
 #include "lib/model/initialise.h"
 #include "lib/optim/lr_schedule.h"
 #include "lib/optim/optimizer.h"
-#include "lib/shard/state_layout.h"
+#include "lib/shard/layout.h"
 #include "lib/train/batch_place.h"
 #include "lib/train/weights_file.h"
 #include "lib/zero/flat_tensors.h"

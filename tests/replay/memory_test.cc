@@ -82,14 +82,14 @@ TEST_CASE("what is gathered early and kept for reuse is predicted", "[replay]") 
 }
 
 TEST_CASE("every optimizer's memory is predicted", "[replay]") {
-  const std::string optimizer = GENERATE("adam", "sgd", "lion", "adafactor", "muon");
+  const std::string optimizer(GENERATE(from_range(optimizer_names())));
   const std::string strategy = GENERATE("ddp", "zero2", "zero3");
   CAPTURE(optimizer, strategy);
   const RunConfig config = small_run({"parallel.strategy=" + strategy, "optim.name=" + optimizer});
   CHECK(peak_of_run(config, 3, false) == predicted(config, 3).peak);
 }
 
-TEST_CASE("what a validation takes beside the step is predicted", "[replay]") {
+TEST_CASE("what a validation takes besides the step is predicted", "[replay]") {
   const int world_size = GENERATE(1, 3);
   const std::string strategy = GENERATE("ddp", "zero3", "hybrid_shard");
   const RunConfig config = golden_config(
