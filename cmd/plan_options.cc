@@ -8,21 +8,6 @@
 #include "cmd/options.h"
 
 namespace gxp {
-namespace {
-
-constexpr std::array<std::string_view, 11> kPlanOptionNames = {"--shard",
-                                                               "--micro-batch",
-                                                               "--accumulate",
-                                                               "--tensor-parallel",
-                                                               "--pipeline-parallel",
-                                                               "--interleave",
-                                                               "--no-sequence-parallel",
-                                                               "--context-parallel",
-                                                               "--recompute",
-                                                               "--offload",
-                                                               "--software"};
-
-}  // namespace
 
 void add_plan_options(CLI::App& app, TrainPlan& plan, std::string& software) {
   app.add_option("--software", software, "With a MODEL: the software that trains it")
@@ -50,7 +35,20 @@ void add_plan_options(CLI::App& app, TrainPlan& plan, std::string& software) {
                     "With a MODEL: states in host memory");
 }
 
-std::span<const std::string_view> plan_option_names() { return kPlanOptionNames; }
+std::vector<std::string> option_names(const std::function<void(CLI::App&)>& add) {
+  CLI::App app;
+  app.set_help_flag();  // none
+  add(app);
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
+  return names;
+}
+
+std::vector<std::string> plan_option_names() {
+  TrainPlan plan;
+  std::string software;
+  return option_names([&](CLI::App& app) { add_plan_options(app, plan, software); });
+}
 
 std::string to_options(const std::vector<ChangedSetting>& changes) {
   std::string text;

@@ -1,9 +1,8 @@
 // The options of a TrainPlan, which gxp memcalc MODEL and gxp shard-plan MODEL share.
 #pragma once
 
-#include <span>
+#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lib/estimate/plan_search.h"
@@ -19,8 +18,10 @@ namespace gxp {
 // --no-sequence-parallel, --context-parallel, --recompute, --offload; and --software.
 void add_plan_options(CLI::App& app, TrainPlan& plan, std::string& software);
 
-// The names of these options.
-std::span<const std::string_view> plan_option_names();
+// The names of the options that `add` gives a command.
+std::vector<std::string> option_names(const std::function<void(CLI::App&)>& add);
+// Those of a TrainPlan.
+std::vector<std::string> plan_option_names();
 
 // What was changed in a plan, as options: "--recompute full --micro-batch 2".
 std::string to_options(const std::vector<ChangedSetting>& changes);

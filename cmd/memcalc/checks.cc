@@ -75,7 +75,7 @@ void check_compat(const CLI::App& app, const MemcalcOptions& options) {
          "every other calculator assumes Adam; leave out --optimizer or --compat");
   const auto names = plan_option_names();
   const bool plan =
-      std::ranges::any_of(names, [&](auto name) { return app.count(std::string(name)) > 0; });
+      std::ranges::any_of(names, [&](const auto& name) { return app.count(name) > 0; });
   refuse(plan || options.sequence > 0,
          "other calculators know no activations and no plan; leave out --compat, or --sequence and "
          "the options of a plan");

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "cmd/exit_codes.h"
-#include "cmd/memcalc/run_report.h"
 #include "cmd/result_file.h"
 #include "cmd/run_network.h"
 #include "lib/base/error.h"

@@ -1,4 +1,4 @@
-#include "cmd/memcalc/run_report.h"
+#include "cmd/memcalc/run.h"
 
 #include <fmt/format.h>
 

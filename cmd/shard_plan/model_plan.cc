@@ -4,7 +4,6 @@
 
 #include "cmd/exit_codes.h"
 #include "cmd/options.h"
-#include "cmd/shard_plan/model_plan_report.h"
 #include "lib/base/error.h"
 #include "lib/ckpt/model_file.h"
 #include "lib/estimate/hardware.h"

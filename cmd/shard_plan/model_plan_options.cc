@@ -13,25 +13,20 @@
 namespace gxp {
 namespace {
 
-// Besides those of plan_option_names().
-constexpr std::array<std::string_view, 7> kModelOptionNames = {
-    "--cluster", "--gpu", "--gpus", "--sequence", "--global-batch", "--stage", "--precision"};
-
 constexpr std::array<std::string_view, 5> kOfBoth = {"config", "--limit", "--search", "--format",
                                                      "--help"};
-
-bool is_of_model(std::string_view name) {
-  return std::ranges::find(kModelOptionNames, name) != kModelOptionNames.end() ||
-         std::ranges::find(plan_option_names(), name) != plan_option_names().end();
-}
 
 }  // namespace
 
 void check_plan_options(const CLI::App& app, const std::string& subject, bool is_run) {
+  ModelPlanOptions unused;
+  const auto of_model =
+      option_names([&](CLI::App& other) { add_model_plan_options(other, unused); });
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_name();
     if (option->count() == 0 || std::ranges::find(kOfBoth, name) != kOfBoth.end()) continue;
-    if (is_of_model(name) == is_run)
+    const bool is_of_model = std::ranges::find(of_model, name) != of_model.end();
+    if (is_of_model == is_run)
       fail(ErrorKind::kUsage, "shard-plan {}: {} goes with a {}; leave it out", subject, name,
            is_run ? "MODEL, not a run file" : "run file, RUN.toml");
   }

@@ -1,4 +1,4 @@
-#include "cmd/shard_plan/model_plan_report.h"
+#include "cmd/shard_plan/model_plan.h"
 
 #include <chrono>
 

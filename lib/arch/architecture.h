@@ -70,7 +70,7 @@ struct UnitSpec {
   std::vector<ActivationSpec> recompute_scratch = {};
   std::vector<ActivationSpec> backward_scratch =
       {};  // live during its backward (the head: its loss) only
-  // Of the last product, which makes the unit's output and nothing of `saved`.
+  // The parameters of the last product, which makes the unit's output and nothing of `saved`.
   size_t output_parameters = 0;
 
   [[nodiscard]] size_t parameter_count() const;
@@ -80,7 +80,7 @@ struct UnitSpec {
 
 struct Architecture {
   ModelConfig config;
-  // Of the parameters that are read and of what goes into and comes out of matrix products; the
+  // The type of the parameters that are read, and of matrix products' operands and outputs; the
   // residual stream, statistics and losses are f32.
   DType compute = DType::kF32;
   bool float8 = false;  // the products of blocks round their operands to 8 bits (kernels/ops.h)
@@ -106,7 +106,7 @@ ActivationSpec logits_in_pieces(size_t vocabulary, DType dtype);
 // The head works through so many tokens at a time instead.
 void set_logits_rows(Architecture& architecture, size_t rows);
 
-// Of train.precision: bf16 and f16 for "bf16" and "fp16", else f32.
+// The type that train.precision names: bf16 and f16 for "bf16" and "fp16", else f32.
 DType compute_type(std::string_view precision);
 
 // Throws kConfig if the family is unknown.

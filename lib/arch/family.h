@@ -22,7 +22,7 @@ struct HuggingFaceFamily {
     const char* theirs;
     const char* ours;
     int ModelConfig::*member;
-    bool optional = false;  // absent or null: 0, which stands for a default
+    bool optional = false;  // absent or null: 0, which means a default
   };
   // What gxp computes and no setting changes: config.json must say so, or nothing.
   struct Fact {

@@ -1,15 +1,47 @@
-// The optimizers: what gxp knows of each but its arithmetic, which is lib/optim's. An optimizer is a
-// row in optimizers.inc and a file in lib/optim; settings, rules, messages, the step program,
+// The optimizers: what each keeps of the parameters from step to step, what it needs for its update,
+// and all else that gxp knows of it but its arithmetic, which is lib/optim's. An optimizer is a row
+// in optimizers.inc and a file in lib/optim; settings, rules, messages, the step program,
 // checkpoints, memcalc and tests read the table. Pure.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
-#include "lib/arch/optimizer_state.h"
+#include "lib/arch/architecture.h"
+#include "lib/arch/optim_config.h"
 #include "lib/base/schema.h"
 
 namespace gxp {
+
+// One kind of state, f32.
+struct KeptState {
+  std::string_view name;  // its buffer's: "first moments"
+  std::string_view role;  // the checkpoint's word for it: "adam_m"
+  // The shape that is kept for a tensor; empty if none is, as for a frozen one.
+  std::vector<size_t> (*shape)(const UnitSpec& unit, const TensorSpec& tensor);
+  bool of_all = true;       // one element per element of every tensor
+  bool everywhere = false;  // replicated: too small to shard, and not shaped like the parameter
+};
+
+struct OptimizerSpec {
+  std::vector<KeptState> kept;  // in the order in which lib/optim/optimizer.h takes them
+  // Whether an update needs the whole tensor, which ranks that hold shards of it gather first.
+  // nullptr: it needs none.
+  bool (*sees_whole)(const UnitSpec& unit, const TensorSpec& tensor) = nullptr;
+  // Bytes of workspace for such a tensor, a multiple of 8.
+  size_t (*workspace_bytes)(const TensorSpec& tensor) = nullptr;
+};
+
+// Nothing is kept of frozen tensors. kConfig if optim.name is unknown.
+OptimizerSpec make_optimizer_spec(const OptimConfig& optim, bool some_are_frozen = false);
+
+// Whether an update needs any of the unit's tensors whole, and the most workspace for one.
+bool sees_whole(const OptimizerSpec& optimizer, const UnitSpec& unit);
+size_t workspace_bytes(const OptimizerSpec& optimizer, const UnitSpec& unit);
+
+// The outputs per input of the linear map that a matrix of a block is.
+double outputs_per_input(const Architecture& architecture, const TensorSpec& matrix);
 
 // A default that differs from OptimConfig's initialiser, which is AdamW's.
 struct OptimizerDefault {
@@ -21,7 +53,6 @@ struct OptimizerRow {
   std::string_view name;  // optim.name
   // Its state follows from the settings, as whether there is a momentum.
   OptimizerSpec (*spec)(const OptimConfig& optim);
-  std::string_view state_in_words;      // for memcalc: "two moments"
   std::string_view rule_in_words = {};  // for the manual, after the name; "": nothing
   std::vector<OptimizerDefault> defaults = {};
   // The settings of [optim] that it has and not all optimizers have.

@@ -142,17 +142,11 @@ std::vector<TensorShape> block_shapes(const PublishedModel& model) {
   return model.kind == BlockKind::kGpt ? gpt_block(model) : llama_block(model);
 }
 
+}  // namespace
+
 uint64_t count_of(const TensorShape& shape) {
   return std::accumulate(shape.begin(), shape.end(), uint64_t{1}, std::multiplies<>());
 }
-
-uint64_t count_of(const std::vector<TensorShape>& shapes) {
-  uint64_t count = 0;
-  for (const TensorShape& shape : shapes) count += count_of(shape);
-  return count;
-}
-
-}  // namespace
 
 std::span<const PublishedModel> published_models() { return kModels; }
 
@@ -169,7 +163,9 @@ const PublishedModel& find_published_model(std::string_view name) {
 }
 
 uint64_t block_parameter_count(const PublishedModel& model) {
-  return count_of(block_shapes(model));
+  uint64_t count = 0;
+  for (const TensorShape& shape : block_shapes(model)) count += count_of(shape);
+  return count;
 }
 
 uint64_t parameter_count(const PublishedModel& model) {

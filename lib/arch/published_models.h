@@ -15,8 +15,7 @@ enum class BlockKind {
   // GPT-2 and GPT-3: learned positions, LayerNorm, biases everywhere, MLP of 4 hidden, tied head.
   kGpt,
   // Llama, Mistral, Qwen, Gemma: rotary positions, RMSNorm, gated MLP of three matrices,
-  // grouped-query
-  // attention.
+  // grouped-query attention.
   kLlama,
 };
 
@@ -34,7 +33,7 @@ struct PublishedModel {
   bool tied_head = true;    // the head is the embedding
   bool qkv_bias = true;
   std::string_view source = {};
-  // Of Llama's kin alone:
+  // kLlama only:
   bool output_bias = false;     // of attention's output
   bool mlp_bias = false;        // of all three matrices
   bool query_key_norm = false;  // an RMSNorm of head_size each for queries and keys
@@ -53,6 +52,7 @@ uint64_t block_parameter_count(const PublishedModel& model);
 // Shapes as torch.nn.Linear has them, (outputs, inputs), by unit in forward order: embedding,
 // blocks, final norm with the head if it is not tied.
 using TensorShape = std::vector<uint64_t>;
+uint64_t count_of(const TensorShape& shape);
 std::vector<std::vector<TensorShape>> unit_shapes(const PublishedModel& model);
 
 // Parameters of the largest module that has any of its own: an embedding, or one linear layer with

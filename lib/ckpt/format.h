@@ -49,7 +49,7 @@ NamedTensors read_checkpoint(const std::string& path);
 // As read_checkpoint(), with the names that gxp's models use: what `model.init` is loaded from.
 NamedTensors read_weights(const std::string& path);
 
-// Writes ".partial-NAME" beside `path` and renames, so that `path` is complete or absent; on an
+// Writes ".partial-NAME" next to `path` and renames, so that `path` is complete or absent; on an
 // error nothing is left. What a killed conversion left there is cleared, or taken back if it is
 // what `path` was before (replace_path() in file.h). kUsage: `path` exists and is not to be
 // replaced, or it, or what lies at one of those names, is no checkpoint or holds something that no

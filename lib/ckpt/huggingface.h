@@ -20,8 +20,8 @@ bool is_huggingface_file(std::string_view name);
 // model that gxp can compute; a warning says why if not.
 NamedTensors read_huggingface(const std::string& path);
 
-// The weights as the family's class (HuggingFaceFamily::architecture) saves them, and config.json. DIR exists.
-// kConfig: the model's settings are not known, or make no model; kCorrupt: a tensor that they ask
+// The weights as the family's class (HuggingFaceFamily::architecture) saves them, and config.json.
+// DIR exists. kConfig: the model's settings are not known, or make no model; kCorrupt: a tensor that they ask
 // for is not there.
 void write_huggingface(const NamedTensors& tensors, const std::string& directory,
                        uint64_t shard_bytes);
@@ -32,11 +32,9 @@ void write_huggingface(const NamedTensors& tensors, const std::string& directory
 // if not: gxp's GPT-2 ties the two. Names of other models are left alone.
 NamedTensors with_gpt2_names(NamedTensors tensors);
 
-// huggingface_config.cc: what a family calls the settings is in its row (lib/arch/family.h). RoPE's
-// are also read as transformers 4 writes them.
-
-// The model.* settings; none, and a warning that says why, if gxp cannot compute the model. kIo;
-// kCorrupt: no JSON object.
+// The model.* settings of a config.json, whose keys are in the family's row (lib/arch/family.h);
+// RoPE's also as transformers 4 writes them. None, and a warning that says why, if gxp cannot
+// compute the model. kIo; kCorrupt: no JSON object.
 KeyValues read_model_config(const std::string& path);
 
 // From settings as read_model_config or a run gives them. kConfig: one is missing or makes no

@@ -1,4 +1,4 @@
-// JSON from files that nobody vouches for: strict, and every error names the file.
+// JSON from untrusted files: strict, and every error names the file.
 // Only the .cc files of this folder and their tests include it.
 #pragma once
 

@@ -29,7 +29,7 @@ struct LogicalTensor {
 };
 
 struct DataFile {
-  std::string name;  // beside the manifest
+  std::string name;  // in the manifest's folder
   uint64_t bytes = 0;
   std::string hash;  // hash_hex() of the content
 };
@@ -60,7 +60,7 @@ std::string to_json(const Manifest& manifest);
 // another format or version, a field of the wrong type, or what check_manifest() refuses.
 Manifest parse_manifest(std::string_view text, const std::string& path);
 
-// Throws `kind` if a file name is no plain name or stands twice, a tensor stands twice or
+// Throws `kind` if a file name is no plain name or occurs twice, a tensor occurs twice or
 // overflows, or the pieces of a tensor overlap, leave a hole, or reach behind their file.
 void check_manifest(const Manifest& manifest, ErrorKind kind, const std::string& path);
 

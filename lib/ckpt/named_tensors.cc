@@ -9,12 +9,36 @@
 namespace gxp {
 namespace {
 
+struct DTypeRow {
+  std::string_view name;
+  size_t bytes;
+};
+
+// In the order of StorageDType.
+constexpr std::array kDTypes = {
+    DTypeRow{"U64", 8},         DTypeRow{"I64", 8},     DTypeRow{"F64", 8},
+    DTypeRow{"C64", 8},         DTypeRow{"F32", 4},     DTypeRow{"U32", 4},
+    DTypeRow{"I32", 4},         DTypeRow{"BF16", 2},    DTypeRow{"F16", 2},
+    DTypeRow{"U16", 2},         DTypeRow{"I16", 2},     DTypeRow{"F8_E5M2FNUZ", 1},
+    DTypeRow{"F8_E4M3FNUZ", 1}, DTypeRow{"F8_E8M0", 1}, DTypeRow{"F8_E4M3", 1},
+    DTypeRow{"F8_E5M2", 1},     DTypeRow{"I8", 1},      DTypeRow{"U8", 1},
+    DTypeRow{"BOOL", 1}};
+
 constexpr size_t kCopiedBytes = size_t{4} << 20;  // a multiple of every element's size
 
 constexpr std::array<std::string_view, 6> kRoles = {"weight",   "adam_m",    "adam_v",
                                                     "momentum", "row_means", "column_means"};
 
 }  // namespace
+
+size_t size_of(StorageDType dtype) { return kDTypes[size_t(dtype)].bytes; }
+std::string_view to_string(StorageDType dtype) { return kDTypes[size_t(dtype)].name; }
+
+std::optional<StorageDType> parse_storage_dtype(std::string_view name) {
+  const auto found = std::ranges::find(kDTypes, name, &DTypeRow::name);
+  if (found == kDTypes.end()) return std::nullopt;
+  return StorageDType(found - kDTypes.begin());
+}
 
 std::string_view to_string(Role role) { return kRoles[static_cast<size_t>(role)]; }
 

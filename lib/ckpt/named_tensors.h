@@ -2,6 +2,7 @@
 // what is known about the run. Formats convert by writing what another one read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,10 +11,41 @@
 #include <utility>
 #include <vector>
 
-#include "lib/ckpt/storage_dtype.h"
 #include "lib/device/memory.h"
 
 namespace gxp {
+
+// Element types that files hold, a superset of what gxp computes with (DType). Bytes are copied,
+// never converted. Names are safetensors' ("F32", "BF16", "F8_E4M3").
+//
+// In the order in which safetensors' own writer puts tensors into a file: falling alignment.
+// Source: huggingface/safetensors 0.8, safetensors/src/tensor.rs (its enum, from the end).
+enum class StorageDType : uint8_t {
+  kU64,
+  kI64,
+  kF64,
+  kC64,
+  kF32,
+  kU32,
+  kI32,
+  kBF16,
+  kF16,
+  kU16,
+  kI16,
+  kF8E5M2Fnuz,
+  kF8E4M3Fnuz,
+  kF8E8M0,
+  kF8E4M3,
+  kF8E5M2,
+  kI8,
+  kU8,
+  kBool,
+};
+
+size_t size_of(StorageDType dtype);              // bytes of one element
+std::string_view to_string(StorageDType dtype);  // "F32"
+// By safetensors' name. Types of less than a byte (F4, F6_*) are not among them.
+std::optional<StorageDType> parse_storage_dtype(std::string_view name);
 
 // What a tensor is to the training: a parameter, or what an optimizer keeps of the parameter with
 // the same name: Adam's first or second moment, a momentum, or Adafactor's means of squares.

@@ -4,9 +4,9 @@
 //
 // Files are hostile until checked: the header lies in the file and has at most 10^8 bytes; names
 // and JSON keys are unique; types and shapes are known and their product does not overflow; the
-// tensors cover the rest of the file exactly, without overlaps, holes or a tail. Beside the
-// reference, gxp refuses a key that stands twice, empty names, names with a NUL and more than 64
-// dimensions.
+// tensors cover the rest of the file exactly, without overlaps, holes or a tail. Unlike the
+// reference, gxp also refuses a key that occurs twice, empty names, names with a NUL and more than
+// 64 dimensions.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t file_
 
 // Whether `path` is a .safetensors file (by name or content), an index, or a directory with
 // model.safetensors or model.safetensors.index.json. Of an index, weight_map tells for each tensor
-// the file beside it that must have it; kCorrupt if it has not.
+// the file in its folder that must have it; kCorrupt if it has not.
 bool is_safetensors(const std::string& path);
 // Whether write_safetensors_directory() gives files such a name.
 bool is_safetensors_file(std::string_view name);

@@ -28,7 +28,7 @@ struct ParallelConfig {
   std::string backward_prefetch = "pre";
   int prefetch_wraps = 1;
   uint64_t prefetch_params = 0;  // 0: no limit
-  uint64_t max_live_params = 0;  // likewise
+  uint64_t max_live_params = 0;  // 0: no limit
   uint64_t persist_params = 0;
   uint64_t reuse_params = 0;
   bool hold_parameters = false;
@@ -129,7 +129,8 @@ struct OffloadConfig {
           "and adafactor, which need whole tensors.",
           one_of("none", "memory", "file"));
     field("parameters", &S::parameters,
-          "Parameters, likewise; fetched unit by unit, for forward and for backward. With several "
+          "Where parameters lie, in the same words; fetched unit by unit, for forward and for "
+          "backward. With several "
           "ranks for strategies that shard parameters. Only with offload.optimizer.",
           one_of("none", "memory", "file"));
     field("ratio", &S::ratio, "Part of the optimizer's state that is offloaded.",

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -159,21 +160,10 @@ std::string word_problem(const Check& check, const std::string& word) {
 }  // namespace
 
 std::string_view to_string(SettingType type) {
-  switch (type) {
-    case SettingType::kBool:
-      return "true or false";
-    case SettingType::kInteger:
-      return "an integer";
-    case SettingType::kBytes:
-      return "bytes, as an integer or like \"25MiB\"";
-    case SettingType::kNumber:
-      return "a number";
-    case SettingType::kText:
-      return "a string";
-    case SettingType::kTextList:
-      return "a list of strings";
-  }
-  return "";
+  constexpr std::array<std::string_view, 6> kTypes = {
+      "true or false", "an integer", "bytes, as an integer or like \"25MiB\"",
+      "a number",      "a string",   "a list of strings"};
+  return kTypes[size_t(type)];
 }
 
 const std::vector<Setting>& settings() { return schema_of_run().settings; }
@@ -232,6 +222,33 @@ std::string to_string(const Check& check) {
   }
   return fmt::format("{} {} and {} {}", check.low_is_open ? "above" : "at least", check.low,
                      check.high_is_open ? "below" : "at most", check.high);
+}
+
+std::vector<std::string_view> transport_names() {
+  return {
+      "auto",
+#define GXP_TRANSPORT(name, ...) #name,
+#include "lib/config/transports.inc"
+#undef GXP_TRANSPORT
+  };
+}
+
+std::vector<std::string_view> engine_names() {
+  return {
+      "auto",
+#define GXP_ENGINE(name, ...) #name,
+#include "lib/config/engines.inc"
+#undef GXP_ENGINE
+  };
+}
+
+std::vector<std::string_view> codec_names() {
+  return {
+      "none",
+#define GXP_CODEC(name, ...) #name,
+#include "lib/config/codecs.inc"
+#undef GXP_CODEC
+  };
 }
 
 }  // namespace gxp

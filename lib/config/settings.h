@@ -28,8 +28,8 @@ struct Setting {
   int64_t largest;  // kInteger, kBytes: the largest value that the member holds
   std::function<Value(const RunConfig&)> get;
   std::function<void(RunConfig&, const Value&)> set;  // takes only what accept() let through
-  // Of a setting that not all families, or optimizers, have: those that do, and the setting that
-  // names one, "model.family".
+  // If not all families, or optimizers, have the setting: those that do, and the setting that names
+  // one, "model.family".
   std::vector<std::string_view> owners = {};
   std::string_view named_by = {};
 

@@ -19,7 +19,7 @@ using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::
 std::string to_toml(const Value& value);
 
 struct TomlEntry {
-  std::string section;  // "": the key stands before the first section
+  std::string section;  // "": the key comes before the first section
   std::string key;
   int line = 0;
   std::optional<Value> value;  // nothing if no setting can have such a value
@@ -40,7 +40,7 @@ struct TomlDocument {
 
 TomlDocument parse_toml(std::string_view text);
 
-// One value as it stands right of "="; nothing if it is none.
+// One value as written right of "="; nothing if it is none.
 std::optional<Value> parse_toml_value(std::string_view text);
 
 }  // namespace gxp

@@ -19,28 +19,18 @@
 
 namespace gxp {
 
-struct ActivationShape {
-  uint64_t layers = 0;
-  uint64_t hidden = 0;
-  uint64_t heads = 0;
+// A micro-batch, and how its layers are shared.
+struct ActivationBatch {
   uint64_t sequence = 0;
   uint64_t micro_batch = 1;
   uint64_t tensor_parallel = 1;
   bool sequence_parallel = false;
   bool dropout = true;  // two masks in a GPT block
-  // Llama's family; 0: a GPT.
-  uint64_t gated_mlp = 0;  // f
-  uint64_t queries = 0;    // q
-  uint64_t keys = 0;       // k
 };
 
-ActivationShape activation_shape(const PublishedModel& model, uint64_t sequence,
-                                 uint64_t micro_batch);
-
-// Bytes that all layers keep.
-uint64_t kept_activations(const ActivationShape& shape, Recompute recompute);
-
-// Bytes of the layer that is being computed again; 0 unless recomputation is full.
-uint64_t live_layer(const ActivationShape& shape, Recompute recompute);
+// Bytes that one layer keeps. With full recomputation a layer that is being computed again takes in
+// addition what it keeps without.
+uint64_t layer_activations(const PublishedModel& model, const ActivationBatch& batch,
+                           Recompute recompute);
 
 }  // namespace gxp

@@ -15,8 +15,8 @@ constexpr std::array kAllStages = {0, 1, 2, 3};
 constexpr std::array k2And3 = {2, 3};
 
 constexpr std::array kCalculators = {
-    Calculator{"paper", "ZeRO paper, figure 1", kAllStages, ask_paper},
-    Calculator{"deepspeed", "DeepSpeed's estimators, as coded", k2And3, ask_deepspeed},
+    Calculator{"paper", kAllStages, ask_paper},
+    Calculator{"deepspeed", k2And3, ask_deepspeed},
 };
 
 // DeepSpeed's main memory is 6 bytes times parameters times GPUs: with more, 64 bits overflow.

@@ -39,8 +39,7 @@ struct CalculatorAnswer {
 };
 
 struct Calculator {
-  std::string_view name;  // "deepspeed"
-  std::string_view meaning;
+  std::string_view name;        // "deepspeed"
   std::span<const int> stages;  // those that it has an answer for
   std::vector<CalculatorAnswer> (*answer)(const CalculatorInput& input);
 };

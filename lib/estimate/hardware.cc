@@ -126,23 +126,27 @@ constexpr std::array kHardware = {
 };
 
 constexpr std::array kSoftwares = {
+    // Megatron-Core and NeMo: fused, tensor parallelism overlapped.
     Software{"megatron", Elementwise::kFused, Attention::kFlash, true, false, false,
-             ShardBuffers::kUnits, 6,
-             "Megatron-Core and NeMo: fused, tensor parallelism overlapped"},
+             ShardBuffers::kUnits, 6},
+    // PyTorch FSDP2, compiled, as torchtitan.
     Software{"fsdp", Elementwise::kFused, Attention::kFlash, false, true, false,
-             ShardBuffers::kFsdp2, 14, "PyTorch FSDP2, compiled, as torchtitan"},
+             ShardBuffers::kFsdp2, 14},
+    // The same with asynchronous tensor parallelism.
     Software{"fsdp-async-tp", Elementwise::kFused, Attention::kFlash, true, true, false,
-             ShardBuffers::kFsdp2, 14, "the same with asynchronous tensor parallelism"},
+             ShardBuffers::kFsdp2, 14},
+    // The same, not compiled.
     Software{"fsdp-eager", Elementwise::kEager, Attention::kFlash, false, true, false,
-             ShardBuffers::kFsdp2, 14, "the same, not compiled"},
+             ShardBuffers::kFsdp2, 14},
+    // MosaicML's MPT of 2023: FSDP, not compiled, attention in Triton.
     Software{"llm-foundry", Elementwise::kEager, Attention::kTriton, false, true, false,
-             ShardBuffers::kUnits, 6,
-             "MosaicML's MPT of 2023: FSDP, not compiled, attention in Triton"},
+             ShardBuffers::kUnits, 6},
+    // Megatron-LM before flash attention.
     Software{"megatron-2021", Elementwise::kMegatron2021, Attention::kStored, false, false, false,
-             ShardBuffers::kUnits, 6, "Megatron-LM before flash attention"},
+             ShardBuffers::kUnits, 6},
+    // DeepSpeed's ZeRO-3 as Megatron-LM's authors measured it.
     Software{"deepspeed-2021", Elementwise::kMegatron2021, Attention::kStored, false, false, true,
-             ShardBuffers::kDeepSpeed, 6,
-             "DeepSpeed's ZeRO-3 as Megatron-LM's authors measured it"},
+             ShardBuffers::kDeepSpeed, 6},
 };
 
 double narrowest(const Cluster& cluster, int from, int to) {

@@ -64,9 +64,9 @@ struct Links {
   double host_bytes_per_s = 0;  // to main memory
 };
 
-// Of a cluster file: a GPU's narrowest link on the way to the next GPU of its host, and to the next host's; NICs that
-// GPUs share, and trunks that are oversubscribed, are divided. A domain is a host of the first
-// group.
+// The links of a cluster file: a GPU's narrowest link on the way to the next GPU of its host, and to
+// the next host's. NICs that GPUs share, and trunks that are oversubscribed, are divided. A domain
+// is a host of the first group.
 Links links_of(const Cluster& cluster);
 
 struct Hardware {
@@ -92,7 +92,6 @@ struct Software {
   // Bytes per logit at the loss. 14: 16-bit logits and their gradient, float32 copy, logarithms and
   // gradient; 6 with a fused loss: 16-bit logits and a float32 gradient.
   int logit_bytes = 6;
-  std::string_view meaning;
 };
 
 std::span<const Gpu> gpus();

@@ -12,11 +12,11 @@ namespace gxp {
 namespace {
 
 constexpr std::array kPrecisions = {
-    Precision{"fp32", 4, 4, 0, 4, "everything in float32"},
-    Precision{"fp16", 2, 2, 4, 4, "float16 with float32 master weights and moments"},
+    Precision{"fp32", 4, 4, 0, 4},
+    Precision{"fp16", 2, 2, 4, 4},
     kBf16,
-    Precision{"bf16-fp32-grads", 2, 4, 4, 4, "bf16, gradients accumulated in float32"},
-    Precision{"pure-bf16", 2, 2, 0, 2, "everything in bfloat16"},
+    Precision{"bf16-fp32-grads", 2, 4, 4, 4},  // gradients accumulated in float32
+    Precision{"pure-bf16", 2, 2, 0, 2},        // master weights and moments too
 };
 
 // What is kept for each element of every tensor.
@@ -30,10 +30,10 @@ std::vector<OptimizerState> make_optimizer_states() {
   std::vector<OptimizerState> states;
   for (const OptimizerRow& row : optimizers()) {
     OptimConfig config;
-    states.push_back({row.name, moments(row.spec(config)), row.state_in_words});
+    states.push_back({row.name, moments(row.spec(config))});
     config.momentum = 0.9;
     if (const uint64_t more = moments(row.spec(config)); more != states.back().moments)
-      states.push_back({"momentum", more, "one: SGD with momentum"});
+      states.push_back({"momentum", more});
   }
   return states;
 }

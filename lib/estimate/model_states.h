@@ -42,19 +42,16 @@ struct Precision {
   uint64_t gradient = 0;
   uint64_t master = 0;  // 0: the parameters are their own master weights
   uint64_t moment = 0;
-  std::string_view meaning;
 };
 
 // What an optimizer keeps besides the master weights.
 struct OptimizerState {
   std::string_view name;
   uint64_t moments = 0;  // elements per parameter
-  std::string_view meaning;
 };
 
-inline constexpr Precision kBf16{"bf16", 2, 2,
-                                 4,      4, "bfloat16 with float32 master weights and moments"};
-inline constexpr OptimizerState kAdamW{"adamw", 2, "two moments"};
+inline constexpr Precision kBf16{"bf16", 2, 2, 4, 4};
+inline constexpr OptimizerState kAdamW{"adamw", 2};
 
 std::span<const Precision> precisions();
 std::span<const OptimizerState> optimizer_states();

@@ -1,37 +1,34 @@
 #include "lib/estimate/padding.h"
 
 #include <array>
-#include <functional>
-#include <numeric>
 
 namespace gxp {
 namespace {
 
-uint64_t elements(const TensorShape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), uint64_t{1}, std::multiplies<>());
-}
-
 // What lifts `count` to a multiple of `step`.
 uint64_t lift(uint64_t count, uint64_t step) { return (step - count % step) % step; }
 
-template <class PerTensor>
-uint64_t sum_over_tensors(const PublishedModel& model, PerTensor per_tensor) {
+template <class OfTensor>
+uint64_t sum_over(const std::vector<TensorShape>& unit, const OfTensor& of_tensor) {
   uint64_t sum = 0;
-  for (const auto& unit : unit_shapes(model)) {
-    for (const TensorShape& shape : unit) sum += per_tensor(shape);
-  }
+  for (const TensorShape& shape : unit) sum += of_tensor(shape);
   return sum;
 }
 
 uint64_t pad_rows(const PublishedModel& model, uint64_t ranks) {
-  return sum_over_tensors(model, [=](const TensorShape& shape) {
-    return lift(shape[0], ranks) * (elements(shape) / shape[0]);
-  });
+  uint64_t sum = 0;
+  for (const auto& unit : unit_shapes(model))
+    sum += sum_over(unit, [=](const TensorShape& shape) {
+      return lift(shape[0], ranks) * (count_of(shape) / shape[0]);
+    });
+  return sum;
 }
 
 uint64_t pad_tensors(const PublishedModel& model, uint64_t ranks) {
-  return sum_over_tensors(model,
-                          [=](const TensorShape& shape) { return lift(elements(shape), ranks); });
+  uint64_t sum = 0;
+  for (const auto& unit : unit_shapes(model))
+    sum += sum_over(unit, [=](const TensorShape& shape) { return lift(count_of(shape), ranks); });
+  return sum;
 }
 
 uint64_t pad_model(const PublishedModel& model, uint64_t ranks) {
@@ -40,11 +37,7 @@ uint64_t pad_model(const PublishedModel& model, uint64_t ranks) {
 
 uint64_t pad_units(const PublishedModel& model, uint64_t ranks) {
   uint64_t sum = 0;
-  for (const auto& unit : unit_shapes(model)) {
-    uint64_t count = 0;
-    for (const TensorShape& shape : unit) count += elements(shape);
-    sum += lift(count, 128 * ranks);
-  }
+  for (const auto& unit : unit_shapes(model)) sum += lift(sum_over(unit, count_of), 128 * ranks);
   return sum;
 }
 

@@ -50,7 +50,11 @@ class Stage {
   [[nodiscard]] bool stores_scores() const { return software_.attention == Attention::kStored; }
   [[nodiscard]] bool is_fsdp2() const { return software_.buffers == ShardBuffers::kFsdp2; }
   [[nodiscard]] uint64_t tensor() const { return uint64_t(plan_.tensor); }
-  [[nodiscard]] ActivationShape shape() const;
+  // Bytes that a layer keeps for one micro-batch.
+  [[nodiscard]] uint64_t of_layer(Recompute recompute) const;
+  [[nodiscard]] uint64_t of_layers(Recompute recompute) const {
+    return model_.layers * of_layer(recompute);
+  }
   [[nodiscard]] uint64_t kept_by_operation() const;
   [[nodiscard]] Bytes deepspeed_buffers() const;
 
@@ -60,13 +64,15 @@ class Stage {
   bool is_last_;
 };
 
-ActivationShape Stage::shape() const {
-  ActivationShape shape =
-      activation_shape(model_, plan_.sequence / uint64_t(plan_.context), plan_.micro_batch);
-  shape.tensor_parallel = tensor();
-  shape.sequence_parallel = plan_.sequence_parallel;
-  shape.dropout = stores_scores();  // software older than fused attention trained with dropout
-  return shape;
+uint64_t Stage::of_layer(Recompute recompute) const {
+  return layer_activations(model_,
+                           {.sequence = plan_.sequence / uint64_t(plan_.context),
+                            .micro_batch = plan_.micro_batch,
+                            .tensor_parallel = tensor(),
+                            .sequence_parallel = plan_.sequence_parallel,
+                            // Software older than fused attention trained with dropout.
+                            .dropout = stores_scores()},
+                           recompute);
 }
 
 // Micro-batches whose activations the stage keeps at a time, over all its pieces; at most the
@@ -103,15 +109,15 @@ Bytes Stage::kept() const {
   constexpr const char* kKorthikanti = "Korthikanti et al., arXiv:2205.05198, table 2";
   const bool gated = model_.kind == BlockKind::kLlama;
   if (plan_.recompute == Recompute::kFull)
-    return {kept_activations(shape(), Recompute::kFull), "s B h L 2", kKorthikanti};
+    return {of_layers(Recompute::kFull), "s B h L 2", kKorthikanti};
   if (plan_.recompute == Recompute::kSelective && !stores_scores())
     return {kept_by_operation(), "the outputs of attention and every second product",
             "torchtitan's policy by operation"};
   if (plan_.recompute == Recompute::kNone && stores_scores())
-    return {kept_activations(shape(), Recompute::kNone),
+    return {of_layers(Recompute::kNone),
             gated ? "s B L (8 h + 4 q + 4 k + 6 f + 2 a s)" : "s B h L (34 + 5 a s / h)",
             kKorthikanti};
-  return {kept_activations(shape(), Recompute::kSelective),
+  return {of_layers(Recompute::kSelective),
           gated             ? "s B L (8 h + 4 q + 4 k + 6 f)"
           : stores_scores() ? "s B h L 34"
                             : "s B h L 32, no dropout",
@@ -123,10 +129,7 @@ uint64_t Stage::recomputed() const {
   const bool again = plan_.recompute == Recompute::kFull ||
                      (plan_.recompute == Recompute::kSelective && !stores_scores());
   if (!again) return 0;
-  ActivationShape block = shape();
-  block.layers = 1;
-  uint64_t bytes = stores_scores() ? live_layer(block, Recompute::kFull)
-                                   : kept_activations(block, Recompute::kSelective);
+  uint64_t bytes = of_layer(stores_scores() ? Recompute::kNone : Recompute::kSelective);
   // The inputs of attention and MLP, gathered over the GPUs that share the block; asynchronous
   // tensor parallelism gathers them piece by piece.
   if (plan_.tensor > 1 && is_fsdp2() && !software_.overlaps_tensor)
@@ -196,7 +199,7 @@ Placement placement_of(const TrainPlan& plan) {
   return {.stage = plan.stage, .gpus = plan.data_ranks(), .shard = plan.shard};
 }
 
-// All but the states, which every stage has alike.
+// All but the states, which are the same for every stage.
 PlanMemory memory_of(const TrainCase& question, const Stage& stage) {
   const bool one = question.plan.gpus == 1;
   return {.states = {},

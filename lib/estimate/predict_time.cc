@@ -133,7 +133,7 @@ double head_seconds(const Rates& r) {
          r.fitted.head_bytes * r.tokens * vocabulary / r.gpu.memory_bytes_per_s;
 }
 
-// Of a collective among `ranks` that are `stride` GPUs apart: each domain's NICs serve the ring of
+// Bandwidth of a collective among `ranks` that are `stride` GPUs apart: each domain's NICs serve the ring of
 // every stride.
 double bandwidth(const Rates& r, int ranks, int stride) {
   const int domain = r.links.gpus_per_domain;

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/arch/optimizer_state.h"
+#include "lib/arch/optimizers.h"
 #include "lib/optim/optimizer.h"
 #include "lib/optim/orthogonalise.h"
 

@@ -150,8 +150,8 @@ class TrainStep {
   Writers step_;
 };
 
-// One rank has nobody to share with. If it has offloaded its parameters, it holds one wrap's at a
-// time, as zero3 does.
+// One rank shards nothing. If it has offloaded its parameters, it holds one wrap's at a time, as
+// zero3 does.
 const Strategy& strategy_for(const Strategy& strategy, const StepShape& shape) {
   if (shape.world_size > 1) return strategy;
   const bool whole = shape.offload.parameters == Storage::kDevice;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/arch/architecture.h"
-#include "lib/arch/optimizer_state.h"
+#include "lib/arch/optimizers.h"
 #include "lib/config/strategy.h"
 #include "lib/program/gather_schedule.h"
 #include "lib/program/step_program.h"

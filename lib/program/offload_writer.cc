@@ -114,7 +114,7 @@ Tile OffloadWriter::make_tile(size_t count) {
   return tile;
 }
 
-// Rounded parameters are made anew in each step, so nobody fetches them.
+// Rounded parameters are made anew in each step, so they are not fetched.
 void OffloadWriter::move_tile(Op& op, int number) {
   const StepProgram& program = writer_.program;
   const Range elements = elements_of_tile(number);

@@ -3,8 +3,8 @@
 //   round     this rank's parameters of a half type, from its f32 master weights
 //   publish   where a rank holds more parameters than it updates: the others' parts, from the ranks
 //             that updated them in the step before
-//   need      where ranks hold shards of the parameters, or keep them beside the device: a wrap's,
-//             gathered or fetched into a buffer of its own; otherwise nothing
+//   need      where ranks hold shards of the parameters, or offload them: a wrap's, gathered or
+//             fetched into a buffer of its own; otherwise nothing
 //   release   that buffer is not read any more
 //
 // A unit may use its parameters between need() and release() of its wrap.

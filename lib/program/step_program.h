@@ -29,7 +29,7 @@ using OpId = int;
 using BufferId = int;
 inline constexpr BufferId kNoBuffer = -1;
 
-// kOffload: copies between the device and what is kept beside it.
+// kOffload: copies between the device and offloaded memory.
 enum class Lane { kCompute, kComm, kOffload };
 inline constexpr int kLaneCount = 3;
 

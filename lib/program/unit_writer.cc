@@ -122,7 +122,7 @@ void UnitWriter::write_stream_gradient(Op& op) {
   writer_.write(op, stream_gradient_);
 }
 
-// Forward writes all; nobody reads what it does not keep, so that memory is free afterwards.
+// Forward writes all of them. What it does not keep is not read, so that memory is free afterwards.
 void UnitWriter::save(Op& op) {
   const UnitSpec& unit = inputs_.unit(op.unit);
   for (const ActivationSpec& spec : unit.saved) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lib/shard/state_layout.h"
+#include "lib/shard/layout.h"
 
 namespace gxp {
 

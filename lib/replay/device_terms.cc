@@ -40,7 +40,7 @@ class MatrixScratch {
         {.transpose_b = is_outputs_first_, .float8 = operands_of_forward(float8_)});
   }
 
-  // What is made again is the argument of the GELU; nobody wants its value.
+  // Only the GELU's argument is made again; the fused epilogue also writes its value, unused.
   [[nodiscard]] size_t recompute() const {
     if (input_ != ProductInput::kGelu) return 0;
     return scratch_of({.x = in_, .in = out_, .weight = weight_, .bias = {}, .float8 = float8_});

@@ -1,4 +1,4 @@
-// What a rank takes of its device beside its step program: the kernels' own memory. Pure.
+// What a rank takes of its device besides its step program: the kernels' own memory. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct DeviceTerms {
 // The width of the matrices whose product is timed at the start of a run (lib/train/backend.h).
 size_t measured_width(bool on_gpu);
 
-// Of a run on a GPU: with train.device = "cuda", or told by `on_gpu`.
+// The terms of a run; on a GPU with train.device = "cuda", or if `on_gpu` says so.
 DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan, bool on_gpu);
 inline DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan) {
   return terms_of_device(config, plan, config.train.device == "cuda");

@@ -25,25 +25,22 @@ constexpr int kRowHeight = 46;
 constexpr std::array<std::string_view, kMemoryKindCount> kKindColours = {
     "#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#edc948", "#b07aa1"};
 
+struct OpColour {
+  OpKind kind;
+  std::string_view colour;
+};
+// In the order of the key; other kinds are grey.
+constexpr std::array kOpColours = {OpColour{OpKind::kForward, "#4e79a7"},
+                                   OpColour{OpKind::kLoss, "#e15759"},
+                                   OpColour{OpKind::kRecompute, "#edc948"},
+                                   OpColour{OpKind::kBackward, "#f28e2b"},
+                                   OpColour{OpKind::kGatherParameters, "#76b7b2"},
+                                   OpColour{OpKind::kReduceGradients, "#b07aa1"},
+                                   OpColour{OpKind::kUpdate, "#59a14f"}};
+
 std::string_view colour_of(OpKind kind) {
-  switch (kind) {
-    case OpKind::kForward:
-      return "#4e79a7";
-    case OpKind::kRecompute:
-      return "#edc948";
-    case OpKind::kBackward:
-      return "#f28e2b";
-    case OpKind::kLoss:
-      return "#e15759";
-    case OpKind::kGatherParameters:
-      return "#76b7b2";
-    case OpKind::kReduceGradients:
-      return "#b07aa1";
-    case OpKind::kUpdate:
-      return "#59a14f";
-    default:
-      return "#9c9c9c";
-  }
+  const auto found = std::ranges::find(kOpColours, kind, &OpColour::kind);
+  return found == kOpColours.end() ? "#9c9c9c" : found->colour;
 }
 
 double between(double value, double all, double low, double high) {
@@ -169,9 +166,8 @@ std::string timeline_svg(const StepProgram& program, const StepTime& time) {
   write(svg, kLeft, bottom + 18, "0");
   write(svg, kRight, bottom + 18, fmt::format("{:.3g} ms", time.seconds * 1e3), "end");
   double x = kLeft + 60;
-  for (const OpKind kind : {OpKind::kForward, OpKind::kLoss, OpKind::kRecompute, OpKind::kBackward,
-                            OpKind::kGatherParameters, OpKind::kReduceGradients, OpKind::kUpdate}) {
-    draw_key(svg, x, bottom + 8, colour_of(kind), to_string(kind));
+  for (const OpColour& op : kOpColours) {
+    draw_key(svg, x, bottom + 8, op.colour, to_string(op.kind));
     x += 150;
   }
   return std::move(svg).finish();

@@ -28,7 +28,7 @@ double forward_flops(const RunPlan& plan, int unit) {
   return spec.kind == UnitKind::kBlock ? products + attention_flops(plan) : products;
 }
 
-// Of the products that make the unit's own gradients: those of its forward but for frozen tensors.
+// FLOPs of the products that make the unit's own gradients: its forward's, without frozen tensors.
 double gradient_flops(const RunPlan& plan, int unit) {
   const Architecture& architecture = plan.architecture;
   const UnitSpec& spec = architecture.units[size_t(unit)];
@@ -39,7 +39,7 @@ double gradient_flops(const RunPlan& plan, int unit) {
   return borrowed.frozen ? flops - tokens_of(plan) * 2 * double(borrowed.count()) : flops;
 }
 
-// Of a block's forward without its last product; attention's where its output is not kept.
+// FLOPs of a block's forward without its last product; with attention's if its output is not kept.
 double recompute_flops(const RunPlan& plan, const Op& op) {
   const size_t left_out = plan.architecture.units[size_t(op.unit)].output_parameters;
   const double products = forward_flops(plan, op.unit) - tokens_of(plan) * 2 * double(left_out);

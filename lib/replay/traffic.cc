@@ -115,7 +115,7 @@ class TrafficModel {
     return std::vector<uint64_t>(size_t(network_.world_size), 0);
   }
 
-  // Groups whose members lie on hosts alike, and send alike, have one.
+  // Groups whose members lie on hosts and send in the same pattern share one.
   GroupTraffic& traffic_among(const std::vector<int>& members) {
     std::vector<int> hosts;
     for (const int rank : members)
@@ -131,6 +131,13 @@ class TrafficModel {
   const Network& network_;
   std::map<Key, GroupTraffic> known_;
 };
+
+uint64_t sum_of_rank(const std::vector<OpTraffic>& traffic,
+                     std::vector<uint64_t> OpTraffic::*by_rank, int rank) {
+  uint64_t sum = 0;
+  for (const OpTraffic& op : traffic) sum += (op.*by_rank)[size_t(rank)];
+  return sum;
+}
 
 }  // namespace
 
@@ -171,15 +178,11 @@ OpTraffic traffic_of(const Call& call, const Network& network) {
 }
 
 uint64_t sent_by(const std::vector<OpTraffic>& traffic, int rank) {
-  uint64_t sent = 0;
-  for (const OpTraffic& op : traffic) sent += op.sent[size_t(rank)];
-  return sent;
+  return sum_of_rank(traffic, &OpTraffic::sent, rank);
 }
 
 uint64_t sent_between_hosts_by(const std::vector<OpTraffic>& traffic, int rank) {
-  uint64_t sent = 0;
-  for (const OpTraffic& op : traffic) sent += op.between_hosts[size_t(rank)];
-  return sent;
+  return sum_of_rank(traffic, &OpTraffic::between_hosts, rank);
 }
 
 uint64_t scratch_of(const std::vector<OpTraffic>& traffic, int rank) {

@@ -37,7 +37,7 @@ struct OpTraffic {
   AlgorithmPlan plan;                   // where groups differ: that of the slowest
   std::vector<uint64_t> sent;           // bytes, by rank: what the transport's counters count
   std::vector<uint64_t> between_hosts;  // of them, those to other hosts
-  // Bytes that each rank needs beside its buffers, kept by the communicator for later calls.
+  // Bytes that each rank needs besides its buffers; the communicator keeps them for later calls.
   std::vector<uint64_t> scratch;
 };
 
@@ -49,8 +49,8 @@ std::vector<OpTraffic> traffic_of(const StepProgram& program, const Network& net
 // One call of all ranks.
 OpTraffic traffic_of(const Call& call, const Network& network);
 
-// Of all of them: what rank `rank` sends, what of that to other hosts, and the most that its
-// communicators need beside its buffers.
+// Sums over all of them: the bytes that rank `rank` sends, and those to other hosts; and the most
+// scratch that its communicators need besides its buffers.
 uint64_t sent_by(const std::vector<OpTraffic>& traffic, int rank);
 uint64_t sent_between_hosts_by(const std::vector<OpTraffic>& traffic, int rank);
 uint64_t scratch_of(const std::vector<OpTraffic>& traffic, int rank);

@@ -11,9 +11,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lib/arch/architecture.h"
+#include "lib/arch/optimizers.h"
 #include "lib/base/range.h"
 
 namespace gxp {
@@ -39,7 +41,7 @@ struct ParameterLayout {
   std::vector<Wrap> wraps;
   std::vector<int> wrap_of;   // by unit
   size_t count = 0;           // of the flat buffer, padding included
-  size_t gradient_count = 0;  // of a buffer of the gradients of all wraps, likewise
+  size_t gradient_count = 0;  // of a buffer of the gradients of all wraps
 
   [[nodiscard]] const Wrap& wrap_of_unit(int unit) const {
     return wraps[size_t(wrap_of[size_t(unit)])];
@@ -113,5 +115,17 @@ class ShardPlaces {
 // The chunk of `count` elements that `rank` owns when they are dealt out evenly: the first
 // count % world_size ranks get one more.
 Range owned_range(size_t count, int world_size, int rank);
+
+// Where the state of each part lies; a range of count 0 where none is kept. State of all tensors
+// lies as the tensors do, so that it can be worked on in flat ranges; other state lies closely,
+// each part at a multiple of kTensorAlignment. `parts` are those that make_parts() cuts for
+// `shards` shards, or all tensors whole for state that every rank holds.
+std::vector<Range> place_state(const Architecture& architecture, const ParameterLayout& layout,
+                               const KeptState& state, std::span<const TensorPart> parts,
+                               int shards);
+
+// Elements of the buffer: of the largest shard, where there are several.
+size_t state_count(const Architecture& architecture, const ParameterLayout& layout,
+                   const KeptState& state, int shards);
 
 }  // namespace gxp

@@ -7,7 +7,7 @@
 namespace gxp {
 namespace {
 
-Architecture three_blocks(const std::string& family) {
+Architecture three_blocks(std::string_view family) {
   ModelConfig config;
   config.family = family;
   config.layers = 3;

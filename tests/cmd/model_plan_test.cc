@@ -1,7 +1,9 @@
 // gxp shard-plan MODEL as it is run.
-#include <map>
 #include <nlohmann/json.hpp>
 
+#include "cmd/memcalc/options.h"
+#include "lib/estimate/predict_memory.h"
+#include "lib/estimate/search.h"
 #include "tests/catch.h"
 #include "tests/cmd/run_gxp.h"
 #include "tests/cmd/run_memcalc.h"
@@ -60,35 +62,29 @@ TEST_CASE("shard-plan and memcalc tell the same memory of a plan, part by part",
   CHECK(memory["total_bytes"] == plan["peak_bytes"]);
 }
 
-TEST_CASE("shard-plan and memcalc tell the same memory of every published model", "[cmd]") {
-  for (const Json& model : memcalc_json({"--list"})["models"]) {
-    const std::string name = model["name"];
-    const Arguments asked = {name, "--gpus", "64", "--stage", "3", "--sequence", "1024"};
-    Arguments planned = asked;
-    planned.insert(planned.end(), {"--cluster", "dgx-h100"});
-    CAPTURE(name);
-    CHECK(memcalc_json(asked)["results"][0]["total_bytes"] == plan_json(planned)["peak_bytes"]);
-  }
-}
-
-TEST_CASE("shard-plan --search and memcalc tell the same memory of each plan", "[cmd]") {
-  const Json report =
-      plan_json({"llama3-70b", "--cluster", "dgx-h100", "--gpus", "64", "--global-batch", "256",
-                 "--sequence", "4096", "--software", "fsdp", "--limit", "400GB", "--search"});
-  for (const Json& plan : report["plans"]) {
-    Arguments asked = {"llama3-70b", "--gpus", "64", "--sequence", "4096", "--software", "fsdp"};
-    for (const auto& [key, option] :
-         std::map<std::string, std::string>{{"stage", "--stage"},
-                                            {"shard", "--shard"},
-                                            {"tensor", "--tensor-parallel"},
-                                            {"pipeline", "--pipeline-parallel"},
-                                            {"interleave", "--interleave"},
-                                            {"micro_batch", "--micro-batch"},
-                                            {"accumulation", "--accumulate"}})
-      asked.insert(asked.end(), {option, plan[key].dump()});
-    asked.insert(asked.end(), {"--recompute", plan["recompute"], "--offload", plan["offload"]});
-    CAPTURE(asked);
-    CHECK(memcalc_json(asked)["results"][0]["total_bytes"] == plan["peak_bytes"]);
+// The same without processes: the plans that shard-plan goes through, asked of memcalc's options.
+TEST_CASE("memcalc tells the memory of every plan that shard-plan searches, of every model",
+          "[cmd]") {
+  for (const PublishedModel& model : published_models()) {
+    TrainCase base{&model, &find_hardware("dgx-h100"), &find_software("fsdp"), {.gpus = 64}};
+    MemcalcOptions asked;
+    asked.model = model.name;
+    asked.gpus = "64";
+    asked.software = "fsdp";
+    asked.sequence = int(base.plan.sequence);
+    uint64_t plans = 0;
+    uint64_t different = 0;
+    for_each_plan(base, full_grid(base, 64), [&](const TrainCase& question) {
+      asked.stages = std::to_string(question.plan.stage);
+      asked.plan = question.plan;
+      ++plans;
+      const std::vector<TrainCase> cases = cases_of(asked);
+      different +=
+          cases.size() != 1 || predict_memory(cases[0]).total() != predict_memory(question).total();
+    });
+    CAPTURE(model.name, plans);
+    CHECK(plans > 1000);
+    CHECK(different == 0);
   }
 }
 

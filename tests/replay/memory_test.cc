@@ -90,7 +90,7 @@ TEST_CASE("every optimizer's memory is predicted", "[replay]") {
   CHECK(peak_of_run(config, 3, false) == predicted(config, 3).peak);
 }
 
-TEST_CASE("what a validation takes beside the step is predicted", "[replay]") {
+TEST_CASE("what a validation takes besides the step is predicted", "[replay]") {
   const int world_size = GENERATE(1, 3);
   const std::string strategy = GENERATE("ddp", "zero3", "hybrid_shard");
   const RunConfig config = golden_config(

@@ -1,4 +1,4 @@
-#include "lib/shard/state_layout.h"
+#include "lib/shard/layout.h"
 
 #include <string>
 

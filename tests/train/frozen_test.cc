@@ -6,7 +6,7 @@
 
 #include "lib/arch/optimizers.h"
 #include "lib/program/run_plan.h"
-#include "lib/shard/state_layout.h"
+#include "lib/shard/layout.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
 
