@@ -20,7 +20,7 @@ struct LintOptions {
   bool rules = false;
 };
 
-// Of other sources than NCCL's XML, which has rules of its own for its text, the hosts.
+// NCCL's XML also has rules for its text; of other sources the hosts are checked.
 std::vector<LintFinding> lint_source(const SourceInput& input) {
   if (is_nccl_xml(input)) return lint_nccl_xml(input.text, input.name);
   std::vector<LintFinding> findings;
@@ -54,10 +54,10 @@ int run(const LintOptions& options) {
 std::function<int()> define_topo_lint(CLI::App& app) {
   auto options = std::make_shared<LintOptions>();  // kept alive by the returned action
   app.add_option("file", options->file,
-                 "A topology of any kind that is known; - for standard input")
+                 "A topology file of any known kind; - for standard input")
       ->type_name("FILE");
   add_format_option(app, options->format);
-  app.add_flag("--strict", options->strict, "Warnings, too, make it fail");
+  app.add_flag("--strict", options->strict, "Fail for warnings as well");
   app.add_flag("--rules", options->rules, "List the rules: what each finds, why, and the remedy");
   return [options] { return run(*options); };
 }

@@ -68,7 +68,7 @@ std::function<int()> define_topo_plan(CLI::App& app) {
   add_choice_option(app, "--format", options->format, kPlanFormats,
                     "What is written to stdout; nccl-xml is a file for NCCL_GRAPH_FILE");
   add_hosts_option(app, options->hosts);
-  app.add_option("--channels", options->channels, "The most channels that there may be")
+  app.add_option("--channels", options->channels, "The largest number of channels")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   return [options] { return run(*options); };

@@ -107,8 +107,8 @@ std::vector<MeasuredLink> measure_all(const TopoProbeOptions& options,
 
 void add_probe_options(CLI::App& app, TopoProbeOptions& options) {
   app.add_flag("--probe", options.on,
-               "Start ranks, or be one, and measure latency and bandwidth from each to each over "
-               "each transport between them, or that of --transport, and show it on the graph of "
+               "Start ranks, or be one, and measure latency and bandwidth between any two over "
+               "each transport that joins them, or --transport's, and show them on the graph of "
                "rank 0's host; with --nproc, --nnodes or under a launcher");
   app.add_option("--probe-seconds", options.seconds,
                  "For each transport and direction of a pair of ranks; 0.05 to 60")

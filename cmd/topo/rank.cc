@@ -14,7 +14,7 @@ namespace gxp {
 CLI::Option* add_rank_options(CLI::App& app, TopoRankOptions& options) {
   CLI::Option* rank =
       app.add_option("--rank", options.rank,
-                     "What this rank has and how it reaches the others: GPU, CPUs, NICs, "
+                     "Print the devices of this rank and its paths to the others: GPU, CPUs, NICs, "
                      "neighbours in rings and trees. Ranks fill the GPUs host by host")
           ->check(CLI::Range(0, std::numeric_limits<int>::max()))
           ->type_name("N");

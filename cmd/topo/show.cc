@@ -1,4 +1,4 @@
-// gxp topo show: what there is in a topology and how it is joined.
+// gxp topo show: the devices of a topology and their links.
 #include <CLI/CLI.hpp>
 #include <array>
 #include <memory>
@@ -47,7 +47,7 @@ const Topology& drawable(const Topology& topology) {
   return topology;
 }
 
-// With what was measured, if anything was, on the graph of the host where it was.
+// With the measurements, if there are any, on the graph of their host.
 void show(const ShowOptions& options, const std::vector<MeasuredLink>& measured) {
   Topology topology = load_topology(options.from);
   HostTree* host =
@@ -73,7 +73,7 @@ void show(const ShowOptions& options, const std::vector<MeasuredLink>& measured)
   }
 }
 
-// What a rank sees is a report. kUsage: the format is one of pictures or of NCCL's files.
+// kUsage: the format is one of pictures or of NCCL's files; a rank's view is a report.
 Format rank_format(TopoFormat format) {
   if (format == TopoFormat::kText) return Format::kText;
   if (format == TopoFormat::kJson) return Format::kJson;

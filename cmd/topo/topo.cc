@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::array kActions = {
     Command{"show", "Print the devices of a topology and what joins them", define_topo_show},
-    Command{"matrix", "Print how every GPU and NIC lies to every other, as nvidia-smi topo -m",
+    Command{"matrix", "Print the path type between any two GPUs and NICs, as nvidia-smi topo -m",
             define_topo_matrix},
     Command{"path", "Print the path between two devices, its limit, and NCCL's verdicts",
             define_topo_path},
-    Command{"diff", "Tell what differs between two hosts, bus ids apart", define_topo_diff},
+    Command{"diff", "Print the differences between two hosts; bus ids do not count", define_topo_diff},
     Command{"fix", "Write the NCCL_TOPO_FILE of a VM from the bare machine's topology",
             define_topo_fix},
     Command{"doctor", "Find what keeps a host's GPUs and NICs from their speed",
@@ -40,14 +40,14 @@ std::string first_given(const CLI::App& app) {
 
 void add_from_option(CLI::App& app, std::string& from) {
   app.add_option("--from", from,
-                 "A file of any kind that is known, - for standard input, the name of a machine, "
+                 "A topology file of any known kind, - for standard input, the name of a machine, "
                  "or live for this host")
       ->type_name("FILE|NAME|live")
       ->capture_default_str();
 }
 
 CLI::Option* add_hosts_option(CLI::App& app, int& hosts) {
-  return app.add_option("--hosts", hosts, "Of as many hosts that are like the one of the topology")
+  return app.add_option("--hosts", hosts, "Repeat the topology's only host: a cluster of N such hosts")
       ->check(CLI::Range(1, int(Topology::kMaxHosts)))
       ->type_name("N");
 }

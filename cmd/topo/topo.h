@@ -30,8 +30,8 @@ struct TopoRankOptions {
 };
 // --rank and --hosts. Returns the former.
 CLI::Option* add_rank_options(CLI::App& app, TopoRankOptions& options);
-// `gxp topo show --rank N`: what a rank has, and how it reaches the others; on this host as the CUDA
-// driver would show its GPUs to ranks. Returns the exit code.
+// `gxp topo show --rank N`: what a rank has, and how it reaches the others; on this host as the
+// CUDA driver would show its GPUs to ranks. Returns the exit code.
 int print_rank(const TopoRankOptions& options, const std::string& from, Format format);
 
 using DefineAction = std::function<int()>(CLI::App& app);

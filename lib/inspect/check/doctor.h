@@ -1,9 +1,9 @@
-// What may keep GPUs and NICs of a host from their speed, or from reaching each other at all: a
-// table of checks over its files, and over what its process may do.
+// Causes that slow down the GPUs and NICs of a host, or keep them from reaching each other: a table
+// of checks over the host's files, and over the limits of the process.
 //
 // One more check is a row in doctor.cc, its function in one of the doctor_*.cc and its rows in the
-// test. A check looks and never changes anything. It needs no privilege: what it cannot see it
-// says, with what would show it.
+// test. A check looks and never changes anything. It needs no privilege: where it cannot see, it
+// says so, and what would show it.
 #pragma once
 
 #include <cstdint>

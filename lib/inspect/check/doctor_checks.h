@@ -1,4 +1,4 @@
-// The checks of `gxp topo doctor`, and what they share. doctor.cc has their table.
+// The checks of `gxp topo doctor`, and their common functions. doctor.cc has the table.
 #pragma once
 
 #include <string>

@@ -67,7 +67,7 @@ Seen look_at_port_state(const DoctorSight& sight) {
   const bool any_active = std::ranges::any_of(ports, is_active);
   DoctorFindings findings;
   for (const RdmaPort& port : ports) {
-    // Ports without a cable are common beside others.
+    // A host often has ports without a cable among others.
     if (!is_active(port))
       findings.add(port.name, {any_active ? DoctorVerdict::kWarning : DoctorVerdict::kProblem,
                                "it is " + (port.info->state.empty() ? "in an unknown state"

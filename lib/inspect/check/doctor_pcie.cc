@@ -1,4 +1,4 @@
-// Checks of PCIe: what GPUs and NICs hang on.
+// Checks of the PCIe links of GPUs and NICs.
 #include <fmt/format.h>
 
 #include <set>
@@ -23,7 +23,7 @@ std::set<std::string> bridges_above_all(const DoctorSight& sight) {
 
 constexpr const char* kNoGpus = "there are no GPUs here";
 
-// A shortfall of a link, of each device and of each bridge above it that the tree shows.
+// Reports the shortfall of the links of each device and of the bridges above it in the tree.
 template <class Shortfall>
 Seen look_at_links(const DoctorSight& sight, const std::string& fine, Shortfall shortfall) {
   const std::vector<std::string> names = names_of_parts(sight.host);

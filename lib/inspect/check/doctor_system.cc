@@ -66,7 +66,7 @@ Seen look_at_sysfs(const DoctorSight& sight) {
   const std::set<std::string> own = own_interfaces(sight);
   if (own.empty()) return unseen("/proc/net/dev is not recorded; run it on the host");
   for (const std::string& name : sight.root.list("/sys/class/net")) {
-    // Bonding's is a file that stands beside interfaces.
+    // Among the interfaces there is a file of bonding's.
     if (!own.contains(name) && sight.root.exists("/sys/class/net/" + name + "/type"))
       return warning(fmt::format("/sys shows {}, which this network namespace lacks", name));
   }

@@ -1,5 +1,5 @@
-// What is wrong with a topology file, or with what a host says of itself: findings with their
-// place, why they matter and what to do. Judged by what NCCL's reader and search make of it.
+// Errors in a topology file, or in what a host reports: findings with their place, why they matter
+// and what to do, judged by NCCL's reader and search.
 //
 // Severities, as compilers have them:
 //   error    NCCL refuses the file, or plans for hardware that cannot be as it says

@@ -23,7 +23,7 @@ bool has_attribute(const Part& part, std::string_view name) {
   return std::ranges::any_of(part.other, [&](const auto& one) { return one.first == name; });
 }
 
-// All field names of all elements; an attribute that stands twice is among Part::other as well.
+// The field names of all elements; Part::other also has attributes that were given twice.
 bool is_known(std::string_view attribute) {
   const size_t slash = attribute.rfind('/');
   if (slash != std::string_view::npos) attribute.remove_prefix(slash + 1);

@@ -1,5 +1,5 @@
 // The checks behind lint's rules. One more rule is a function and a row in one of the lint_*.cc.
-// What the rows say of NCCL is of NCCL 2.30, src/graph/xml.cc and topo.cc.
+// The rules follow NCCL 2.30, src/graph/xml.cc and topo.cc.
 #pragma once
 
 #include <fmt/format.h>
@@ -76,8 +76,8 @@ void each(const LintSubject& subject, const Say& say) {
   for (const PartId id : subject.host.all_of(kKind)) kCheck(subject.at(id), say);
 }
 
-// Of parts with equal keys, says of the second and further ones that it stands twice. `key_of`
-// gives what is shown and what else must be equal; nothing: the part has no key.
+// Reports the second and further parts with one key. `key_of` returns the shown text and what else
+// must be equal; nothing: the part has no key.
 template <class KeyOf>
 void say_twice(const LintSubject& subject, std::span<const PartId> parts, std::string_view what,
                const KeyOf& key_of, const Say& say) {

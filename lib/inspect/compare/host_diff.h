@@ -1,5 +1,5 @@
-// What differs between two hosts, or one host before and after: parts that are missing, added or
-// elsewhere, links that are slower, devices that NCCL finds farther apart. Bus ids do not count.
+// The differences between two hosts, or one host before and after: parts that are missing, added or
+// moved, slower links, devices that NCCL finds farther apart. Bus ids do not count.
 #pragma once
 
 #include <string>
@@ -21,19 +21,19 @@ struct HostChange {
   std::string first, second;
 };
 
-// In the order of the first host's parts; none of equal hosts. Of a part that is missing or added
-// with all below it one change tells. kPath: path types between GPUs and ports that differ though
-// both ends are there, those of one kind of change as one.
+// In the order of the first host's parts; equal hosts have none. A part that is missing or added
+// with all below it is one change. kPath: path types between GPUs and ports that both hosts have;
+// pairs with the same change are one.
 //   Errors  kConfig: NcclPaths' limits.
 std::vector<HostChange> compare_hosts(const HostTree& first, const HostTree& second);
 
 // Its first step: by the parts of `a` that part of `b`, or kNoPart, which belongs to it by what it
 // is and where it lies, not by its bus id, which differs between equal machines.
 //
-// From the NUMA nodes down, among the parts below two that belong together: first those with the
-// same key (a port's guid or name, a GPU's number; of a bridge or NIC what is below it), then those
-// that are alike with all that is below them, then those of one kind, in order. What is left over
-// is looked for anywhere by its port's guid or name, and whatever is alike.
+// The search goes from the NUMA nodes down. Among the parts below two matched parts, it matches
+// first those with the same key (a port's guid or name, a GPU's number; for a bridge or NIC the
+// keys below it), then equal subtrees, then parts of one kind, in order. The rest is matched
+// anywhere, by a port's guid or name and by equal subtrees.
 //   Cost  a few looks at each part.
 std::vector<PartId> match_parts(const HostTree& a, const HostTree& b);
 // Words for what a part is, its bus id and number left out: equal for equal parts.

@@ -49,7 +49,7 @@ class Side {
   }
 
   const HostTree& host;
-  std::vector<std::string> alike;           // equal of subtrees that are alike
+  std::vector<std::string> alike;           // by part: equal for equal subtrees
   std::vector<std::set<std::string>> keys;  // of it and what is below
 };
 

@@ -1,7 +1,7 @@
-// The topology of a virtual machine for NCCL_TOPO_FILE: a VM shows its GPUs and NICs by other bus
-// ids and without the bridges and NUMA nodes between them, so NCCL takes all for far apart.
+// The topology of a virtual machine for NCCL_TOPO_FILE. A VM shows its GPUs and NICs with other bus
+// ids and without the bridges and NUMA nodes between them, so NCCL takes all devices for far apart.
 //
-// It is the bare machine's tree with the VM's devices in the places of its own:
+// It is the bare machine's tree, in which the VM's devices replace the machine's:
 //   Devices   each GPU and NIC of the one is one of the other, by a serial number, a guid or a name
 //             that all of a kind have, else by the order of their bus ids. What NCCL knows of it
 //             (rank, ports, NVLinks) is the VM's.

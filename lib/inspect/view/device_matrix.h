@@ -1,5 +1,5 @@
-// How every GPU and NIC of a host lies to every other, as a matrix: in nvidia-smi's words and in
-// NCCL's, and where and why the two differ.
+// The distance between any two GPUs and NICs of a host, as a matrix: in nvidia-smi's words and in
+// NCCL's, and the cells where the two differ, with the reasons.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ struct DeviceMatrix {
   [[nodiscard]] std::vector<PartId> devices() const;
 };
 
-// As `nvidia-smi topo -m` has it: NV# (NVLinks between the two, or of the lesser of them to
-// NVSwitches), PIX, PXB, PHB, NODE, SYS. GPUs in the order of their numbers; NICs that have no PCIe
-// device are not there. Source: nvidia-smi's legend.
+// As in `nvidia-smi topo -m`: NV# (the NVLinks between the two, or the lower number of their links
+// to NVSwitches), PIX, PXB, PHB, NODE, SYS. GPUs are in the order of their numbers; NICs without a
+// PCIe device are left out. Source: nvidia-smi's legend.
 DeviceMatrix smi_matrix(const HostTree& host);
 // NCCL's path types between the same devices, by the wiring (kWired) or where it sends data
 // (kUsed); DIS for what it leaves out.

@@ -62,6 +62,12 @@ BoxKind box_kind(PartKind kind) {
   }
 }
 
+std::string describe_node(const NumaNodeInfo& node) {
+  return join_words({node.model_name.empty() ? node.vendor : node.model_name,
+                     node.cores > 0 ? fmt::format("{} cores", node.cores) : "",
+                     node.memory_bytes > 0 ? format_bytes(node.memory_bytes) : ""});
+}
+
 class DiagramBuilder {
  public:
   explicit DiagramBuilder(const HostTree& host) : host_(host), names_(names_of_parts(host)) {}
@@ -149,17 +155,7 @@ class DiagramBuilder {
     diagram_.boxes.push_back({.name = fmt::format("{} others", plain), .lines = {"PCIe devices"}});
   }
 
-  [[nodiscard]] std::vector<std::string> lines_of_node(const NumaNodeInfo& node) const {
-    std::vector<std::string> facts;
-    if (!node.model_name.empty()) facts.push_back(node.model_name);
-    if (node.model_name.empty() && !node.vendor.empty()) facts.push_back(node.vendor);
-    if (node.cores > 0) facts.push_back(fmt::format("{} cores", node.cores));
-    if (node.memory_bytes > 0) facts.push_back(format_bytes(node.memory_bytes));
-    if (facts.empty()) return {};
-    return {fmt::format("{}", fmt::join(facts, ", "))};
-  }
-
-  // Bus ids stand on a line of their own, so no name needs one.
+  // Bus ids have a line of their own, so no name needs one.
   [[nodiscard]] std::string name_of(PartId id) const {
     const Part& part = host_[id];
     if (part.kind != PartKind::kNic)
@@ -189,8 +185,9 @@ class DiagramBuilder {
 
   [[nodiscard]] std::vector<std::string> lines_of(const Part& part) const {
     std::vector<std::string> lines;
-    if (const auto* node = std::get_if<NumaNodeInfo>(&part.info)) lines = lines_of_node(*node);
     if (part.kind == PartKind::kNic) lines = lines_of_nic(part);
+    if (const auto* node = std::get_if<NumaNodeInfo>(&part.info))
+      lines.push_back(describe_node(*node));
     if (const auto* port = std::get_if<PortInfo>(&part.info)) lines.push_back(describe_port(*port));
     if (const auto* gpu = std::get_if<GpuInfo>(&part.info)) {
       const bool says_vendor = gpu->model_name.starts_with("NVIDIA ");

@@ -1,10 +1,9 @@
-// What a picture of a host shows, before anything has a place: boxes within boxes, the links beside
-// the tree as bundles, and what is so common that it is said once. Pictures are
-// made from it.
+// The content of a picture of a host, before it has a layout: boxes within boxes, the cross links
+// as bundles, and common facts, which are said once.
 //
-// What it leaves out: host bridges; bridges with a single thing below them, which join that thing's
-// wire; bridges with nothing below; NVSwitches' own places on PCIe. More than four plain
-// PCIe devices of one parent are one box.
+// A diagram leaves out host bridges; bridges with a single part below, which join that part's wire;
+// bridges with nothing below; NVSwitches' own places on PCIe. More than four plain PCIe devices of
+// one parent are one box.
 //   Units  GB/s of one direction, what the wires carry: PCIe and NVLink less their line codes.
 #pragma once
 
@@ -30,24 +29,24 @@ struct Wire {
 
 struct Box {
   BoxKind kind = BoxKind::kDevice;
-  PartId part = kNoPart;             // none: it stands for several, or for what is above all
+  PartId part = kNoPart;             // none: several parts, or what is above all
   std::string name{};                // "GPU0"
-  std::vector<std::string> lines{};  // what matters, one line each
-  std::string tip{};                 // the whole of it
+  std::vector<std::string> lines{};  // the facts that matter
+  std::string tip{};                 // all facts
   Wire wire{};
   std::vector<BoxId> inside{};  // of NUMA nodes and switches
 };
 
 // Links side by side between two GPUs.
 struct Bundle {
-  BoxId from = kNoBox;  // stands before `to` in the picture
+  BoxId from = kNoBox;  // comes before `to` in the picture
   BoxId to = kNoBox;
   CrossLinkKind kind = CrossLinkKind::kNvLink;
   int count = 0;
   double gb_per_s = 0;  // of all; 0: unknown
 };
 
-// What all of some GPUs are joined to: NVSwitches, or one another by as many links for each pair.
+// One thing that joins several GPUs: NVSwitches, or equally many links for each pair.
 struct LinkSwitch {
   struct Port {
     BoxId gpu = kNoBox;
@@ -71,8 +70,8 @@ struct Diagram {
 };
 
 Diagram make_diagram(const HostTree& host);
-// Its step for the links beside the tree: adds bundles, link switches, and lines on the GPUs for
-// links that are neither. `box_of` is by part.
+// A step of make_diagram(): adds bundles and link switches, and for other cross links lines in the
+// GPUs' boxes. `box_of` is by part.
 void add_gpu_links(const HostTree& host, const std::vector<BoxId>& box_of, Diagram& diagram);
 
 // The name of a file without its folders; other names as they are.

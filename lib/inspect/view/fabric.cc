@@ -56,7 +56,7 @@ class FabricBuilder {
     return nodes;
   }
 
-  // Switches of the same hosts are rails; those that look alike, with all below them, are one node.
+  // Switches with the same hosts are rails; switches with equal subtrees are one node.
   [[nodiscard]] std::vector<FabricNode> nodes_of(const std::vector<size_t>& switches,
                                                  int depth) const {
     if (depth == kMaxDepth) return {};

@@ -1,5 +1,5 @@
-// The switches of a cluster and the hosts below them, as a person would draw them: what is alike
-// once, with how often it is there.
+// The switches of a cluster and the hosts below them, as a person would draw them: equal ones once,
+// with their number.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,16 @@ namespace gxp {
 
 struct FabricNode {
   bool is_hosts = false;             // else switches
-  std::vector<std::string> names{};  // of all that it stands for
-  size_t below_each = 1;             // how many of them are below one of the node above
+  std::vector<std::string> names{};  // of all switches or hosts in it
+  size_t below_each = 1;             // how many of them are below each one of the node above
   size_t rails = 1;                  // switches that share their hosts, each for one NIC of a host
   double uplink_gb_per_s = 0;        // of each; of hosts: all NICs; 0: unknown
   size_t tree = kNoTree;             // of hosts
   std::vector<FabricNode> below{};
 };
 
-// From the top. Switches that are alike are one only where boxes side by side would be more than
-// eight. Hosts of no switch come last. Switches that lie below each other in a circle, or
-// deeper than 64, are left out.
+// From the top. Equal switches are one node only where there would be more than eight boxes in a
+// row. Hosts without a switch come last. Switches in a circle, or deeper than 64, are left out.
 std::vector<FabricNode> make_fabric(const Topology& topology);
 
 // What is below each switch, by its index.

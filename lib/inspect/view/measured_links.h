@@ -1,4 +1,4 @@
-// What was measured between ranks, put on the graph of the host that some of them ran on.
+// Measurements between ranks, on the graph of the host that some of the ranks ran on.
 #pragma once
 
 #include <span>
@@ -24,16 +24,16 @@ struct MeasuredLink {
   double link_gb_per_s = 0;  // with headers; 0: no interface
 };
 
-struct LinkEnds {         // none: it is not on this graph
+struct LinkEnds {         // kNoPart: not on this graph
   PartId from = kNoPart;  // the NUMA node, and of a link to another host the port
   PartId to = kNoPart;
 };
 
 LinkEnds ends_of(const HostTree& host, const MeasuredLink& link);
 
-// Says at each part what was measured from it (Part::measured): NUMA nodes within themselves and to
-// one another, by transport, ports to other hosts; of several links the slowest. An interface that
-// is not on the graph becomes one of the host's notes.
+// Adds to each part the measurements from it (Part::measured): from NUMA nodes within themselves
+// and to one another, by transport, and from ports to other hosts; the slowest of several links. A
+// note of the host names an interface that is not on the graph.
 void put_on(HostTree& host, std::span<const MeasuredLink> links);
 
 // measured[] of {from, to, ...}, a row each; from_part and to_part are ids of devices[]. `host`:

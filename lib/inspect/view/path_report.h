@@ -11,8 +11,8 @@
 
 namespace gxp {
 
-// A GPU, port, NIC or NUMA node by what users call it; a NIC is its first port. kUsage: none is
-// called so, or NCCL has no paths to what is.
+// The GPU, port or NUMA node of that name, or the first port of the NIC of that name. kUsage: there
+// is none, or NCCL has no paths to it.
 PartId find_end(const NcclPaths& paths, std::string_view name);
 
 // Sums of NCCL's constants, without what binary fractions add to them.
@@ -25,9 +25,9 @@ std::string explain_type(const HostTree& host, const NcclPath& path);
 // "hops".
 void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to);
 
-// Rows of a table of path_columns(): between any two GPUs and ports from, to, type,
-// bandwidth_gb_s, limiting_hop by the wiring; used.type, used.bandwidth_gb_s, used.via where NCCL
-// sends data. `tree` numbers the host.
+// A row of path_columns() for any two GPUs and ports: from, to; type, bandwidth_gb_s, limiting_hop
+// by the wiring; used.type, used.bandwidth_gb_s, used.via of the route that NCCL takes. `tree`
+// numbers the host.
 std::vector<Column> path_columns();
 void add_paths(Table& table, const NcclRoutes& routes, size_t tree);
 

@@ -100,7 +100,7 @@ std::string style_sheet() {
 Area DrawnText::area() const {
   const double width = text_width(text, font);
   const double left = anchor == Anchor::kMiddle ? at.x - width / 2 : at.x;
-  // What stands above and below the base line, of DejaVu Sans.
+  // Ascent and descent of DejaVu Sans.
   return {left, at.y - 0.76 * font.size, width, font.size};
 }
 

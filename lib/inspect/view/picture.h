@@ -1,5 +1,5 @@
-// A picture that knows where everything lies: boxes, lines and text, before they are SVG. Layouts
-// make it; tests look for text that leaves its box or that a line crosses.
+// A picture with all places: boxes, lines and text, before they are SVG. Layouts make it; tests
+// look for text that leaves its box or that a line crosses.
 //   Units  pixels, y downwards.
 #pragma once
 

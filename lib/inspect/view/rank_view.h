@@ -1,5 +1,5 @@
-// What one rank of a job has, and how it reaches the others: its GPU, the processors, memory and
-// NICs near it, the other GPUs of its host, other hosts, its neighbours in rings and trees.
+// The devices of one rank of a job, and its paths to the others: its GPU, the processors, memory
+// and NICs near it, the other GPUs of its host, other hosts, its neighbours in rings and trees.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace gxp {
 
-// Whom a rank exchanges data with in the planned rings and trees (lib/topo/rings/cluster_plan.h).
+// The neighbours of a rank in the planned rings and trees (lib/topo/rings/cluster_plan.h).
 struct RingNeighbours {
   std::vector<int64_t> channels{};  // that have the same
   int previous = 0;
@@ -54,8 +54,9 @@ struct RankNic {
   RouteVerdict send{}, receive{};  // GPUDirect RDMA
 };
 
-// To these local ranks of other hosts NCCL sends by these ports: those of the GPU here that has the
-// same local rank; where there is none, the rank's own. Source: NCCL 2.30, ncclTopoGetNetDev.
+// NCCL sends to these local ranks of other hosts by these ports: those of the GPU of this host that
+// has the same local rank, or the rank's own if there is none. Source: NCCL 2.30,
+// ncclTopoGetNetDev.
 struct RankRail {
   std::vector<int64_t> local_ranks{};
   std::vector<PartId> ports{};
@@ -81,8 +82,8 @@ RankView view_rank(const Topology& topology, int rank);
 
 // Facts: rank, ranks, host, host_index, local_rank, gpu, bus_id, model, numa_node, cpus, nics
 // (those that NCCL gives it). gpus[] of {rank, gpu, type, bandwidth_gb_s, via, peer_to_peer,
-// because}, nics[] alike, other_hosts[], rings[] and trees[] of its neighbours, notes[]. Without a
-// GPU numa_nodes[] of the host. What is unknown or does not apply is left out.
+// because}, nics[] likewise, other_hosts[], rings[] and trees[] of its neighbours, notes[]. Without
+// a GPU, numa_nodes[] of the host. Facts that are unknown or do not apply are left out.
 Report rank_report(const Topology& topology, const RankView& view);
 
 }  // namespace gxp

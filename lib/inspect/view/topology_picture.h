@@ -1,5 +1,5 @@
-// The picture of a topology: of one host that host; of a cluster its switches over its hosts, what
-// is alike once, and below that what is in the hosts.
+// The picture of a topology: one host; or the switches of a cluster over its hosts, equal ones
+// drawn once, and below them the inside of the hosts.
 //
 // A host: NUMA nodes as boxes side by side, PCIe switches as boxes within them, the devices of a
 // switch in columns below its head, GPUs at the bottom of all, and under them what joins GPUs

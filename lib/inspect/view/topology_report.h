@@ -7,10 +7,10 @@
 namespace gxp {
 
 // devices[] of {id, kind, name, ...}, whose ids are names_of_parts(); a NUMA node's caches are
-// lists side by side: level, bytes of each, count. links[] beside the trees; paths[] between GPUs,
-// ports and NUMA nodes as NCCL finds them, {from, to, type, bandwidth_gb_s, limiting_hop}; hosts[],
-// switches[] of a cluster; channels[] of a file of rings and trees; absent[], notes[]. `tree`
-// numbers the kinds of hosts where there are several.
+// three lists: level, bytes of each, count. links[] are the cross links; paths[] the paths between
+// GPUs and ports as NCCL finds them, {from, to, type, bandwidth_gb_s, limiting_hop}; hosts[] and
+// switches[] a cluster's; channels[] those of a file of rings and trees; absent[], notes[]. `tree`
+// numbers the kinds of hosts.
 Report topology_report(const Topology& topology);
 
 }  // namespace gxp

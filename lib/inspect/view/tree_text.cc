@@ -165,9 +165,9 @@ class TreeText {
 
   [[nodiscard]] std::string target_of(const CrossLink& link) const {
     if (link.to == kNoPart) {
-      if (link.target_class.starts_with("0x068000")) return "NVSwitches";
-      return link.target_class.starts_with("0x068001") ? "the CPU"
-                                                       : link.target + ", which is not here";
+      if (link.target_class.starts_with(kNvSwitchClass)) return "NVSwitches";
+      return link.target_class.starts_with(kCpuBridgeClass) ? "the CPU"
+                                                            : link.target + ", which is not here";
     }
     if (link.to == link.from) return "itself";
     return host_[link.to].kind == PartKind::kNvSwitch ? "NVSwitches" : names_[link.to];

@@ -7,12 +7,12 @@
 
 namespace gxp {
 
-// A line for each NUMA node, switch and device, indented by what it lies below. A bridge with one
-// part below it has no line: the part says how many it lies behind. Then the links beside the tree,
-// those that are alike as one; what is absent; the notes.
+// A line for each NUMA node, switch and device, indented by its depth. A bridge with one part below
+// it has no line: the part says how many bridges are above it. Then the cross links, equal ones in
+// one line; what is absent; the notes.
 std::string tree_text(const HostTree& host);
 
-// Hosts that are alike once; then the switches with the hosts below them.
+// A cluster's switches with the hosts below them, then each kind of hosts once.
 std::string tree_text(const Topology& topology);
 
 }  // namespace gxp

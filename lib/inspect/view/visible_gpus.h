@@ -9,10 +9,10 @@
 
 namespace gxp {
 
-// Gives the GPUs that the driver shows the ranks 0, 1, ... as it would number them, and the others
-// none, so that NCCL leaves them out: by CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER. Returns what
-// was assumed, a sentence each. By its own order the driver puts the fastest first; GPUs are taken
-// by bus id, which is the same if all are alike.
+// Gives the GPUs that the driver shows (CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER) the ranks 0, 1,
+// ... in the driver's order, and the others no rank, so that NCCL leaves them out. Returns the
+// assumptions, a sentence each. The driver's default order begins with the fastest GPU; here it is
+// by bus id, which is the same if all GPUs are equal.
 //   Errors  kConfig: the list shows no GPU, one twice, or names one by its UUID, which is not known
 //           here.
 //   Source  CUDA C++ Programming Guide, environment variables: a list ends at its first number that

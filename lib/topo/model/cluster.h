@@ -1,14 +1,13 @@
-// A cluster: hosts in groups that are alike, the network between them, and the links that a message
-// takes from one GPU to another. A GPU is a place for a rank; hosts without GPUs have as many
-// as they have ranks.
-//
-// Numbers. Hosts and GPUs are numbered through the cluster, in the order of the groups. A link is
-// one direction of a cable. Routes. Within a host, the path that find_paths gives. Between hosts,
-// from the GPU to the NIC that it uses, over the network, and from the NIC of the other GPU to
-// that. A GPU uses one NIC. Network. Either one switch that never blocks, or a fat tree of two
-// stages: leaf switches, each with one trunk to a spine that never blocks. A trunk carries, each
-// way, what the leaf's NICs carry, divided by the oversubscription; that its cables are evenly used
-// is assumed.
+// A cluster: groups of equal hosts, the network between them, and the links that a message takes
+// from one GPU to another. A GPU is a place for a rank; a host without GPUs has a place for each
+// rank.
+//   Numbers  hosts and GPUs are numbered through the cluster, in the order of the groups. A link is
+//            one direction of a cable.
+//   Routes   within a host the path that find_paths gives; between hosts from the GPU to its NIC,
+//            over the network, and from the other GPU's NIC to that GPU. A GPU uses one NIC.
+//   Network  one switch that never blocks, or a fat tree of two stages: leaf switches, each with a
+//            trunk to a spine that never blocks. A trunk carries, each way, what the leaf's NICs
+//            carry, divided by the oversubscription; its cables are taken to be evenly used.
 #pragma once
 
 #include <array>
@@ -49,7 +48,7 @@ struct ClusterDescription {
   std::vector<HostGroup> groups{};
   NetworkDescription network{};
   double message_overhead_s = 0;  // of a rank, for each message that it sends or receives
-  double fold_gb_per_s = 0;       // what arrives, folded by one rank; also copies within a rank
+  double fold_gb_per_s = 0;       // at which one rank reduces arriving data, or copies
 };
 
 struct ClusterLink {

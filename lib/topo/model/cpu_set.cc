@@ -47,13 +47,6 @@ int CpuSet::count() const {
   return total;
 }
 
-int CpuSet::first() const {
-  for (size_t i = 0; i < words_.size(); ++i) {
-    if (words_[i] != 0) return int(i) * 32 + std::countr_zero(words_[i]);
-  }
-  return -1;
-}
-
 bool CpuSet::intersects(const CpuSet& other) const { return !common(other).empty(); }
 bool CpuSet::within(const CpuSet& other) const { return common(other).count() == count(); }
 

@@ -21,7 +21,6 @@ class CpuSet {
   void add(int cpu);
   [[nodiscard]] bool empty() const { return count() == 0; }
   [[nodiscard]] int count() const;
-  [[nodiscard]] int first() const;  // -1: none
   [[nodiscard]] bool intersects(const CpuSet& other) const;
   [[nodiscard]] bool within(const CpuSet& other) const;  // each is in `other`
   [[nodiscard]] CpuSet common(const CpuSet& other) const;

@@ -101,24 +101,21 @@ VertexId HardwareGraph::add_vertex(VertexKind kind, std::string name) {
   return static_cast<VertexId>(vertices_.size() - 1);
 }
 
-LinkId HardwareGraph::add_link(const Link& link) {
+void HardwareGraph::add_link(const Link& link) {
   GXP_ASSERT(link.from < vertices_.size() && link.to < vertices_.size() && link.gb_per_s > 0);
   if (links_.size() == kMaxLinks) {
     fail(ErrorKind::kConfig, "add a link to the hardware graph: it has {}, the most there may be",
          kMaxLinks);
   }
+  out_[link.from].push_back(static_cast<LinkId>(links_.size()));
   links_.push_back(link);
-  const auto id = static_cast<LinkId>(links_.size() - 1);
-  out_[link.from].push_back(id);
-  return id;
 }
 
-LinkId HardwareGraph::add_cable(const Link& link) {
-  const LinkId id = add_link(link);
+void HardwareGraph::add_cable(const Link& link) {
+  add_link(link);
   Link back = link;
   std::swap(back.from, back.to);
   add_link(back);
-  return id;
 }
 
 std::string HardwareGraph::name_of(LinkId link) const {

@@ -1,8 +1,8 @@
-// The hardware graph: devices and what joins them, of one host or of anything else that is wired.
+// The hardware graph: the devices of a host, or of anything else that is wired, and their links.
 //
 // Links are directed; a cable is two of them, since both directions carry their full rate at once.
-// A path's bandwidth is its narrowest link's. GPUs and NICs end paths: they do not forward for
-// others (a NIC does into its network, which is another graph, see cluster.h).
+// A path has the bandwidth of its narrowest link. GPUs and NICs end paths: they do not forward (a
+// NIC forwards into its network, which is another graph: cluster.h).
 //   Units   1 GB/s is 10^9 bytes per second; latencies are in seconds.
 //   Limits  kMaxVertices, kMaxLinks; add_... throw kConfig beyond.
 #pragma once
@@ -55,9 +55,8 @@ class HardwareGraph {
   static constexpr size_t kMaxLinks = 1u << 16;
 
   VertexId add_vertex(VertexKind kind, std::string name);
-  LinkId add_link(const Link& link);
-  // Two links, one each way, that are alike. Returns the first; the second is the next id.
-  LinkId add_cable(const Link& link);
+  void add_link(const Link& link);
+  void add_cable(const Link& link);  // two equal links, one each way
 
   void rename(VertexId vertex, std::string name) { vertices_[vertex].name = std::move(name); }
 

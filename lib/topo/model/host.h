@@ -18,7 +18,7 @@ struct HostTopology {
   HardwareGraph graph;
   std::vector<VertexId> gpus;
   std::vector<Nic> nics;
-  std::vector<std::string> notes;  // what its source did not say or said wrongly: a sentence each
+  std::vector<std::string> notes;  // on gaps and errors of its source: a sentence each
 };
 
 // The latency of one link, by kind; no source of topologies says it.
@@ -28,8 +28,8 @@ struct LinkLatencies {
   double inter_numa_s = 0;  // between NUMA nodes
 };
 
-// For each GPU the NIC that is nearest: reached by the widest path, then by the fewest links, then
-// used by the fewest GPUs so far, then the first. Empty without NICs.
+// The nearest NIC of each GPU: the one with the widest path, then with the fewest links, then with
+// the fewest GPUs so far, then the first. Empty without NICs.
 std::vector<int> nearest_nics(const HostTopology& host);
 
 }  // namespace gxp

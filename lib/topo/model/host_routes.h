@@ -1,8 +1,8 @@
-// What plans are made from: the directed links of one host with what each carries, and the links
-// that traffic takes between its GPUs and NICs.
+// The input of plans: the directed links of one host with their bandwidths, and the links that
+// traffic takes between its GPUs and NICs.
 //
-// Places: GPU i is place i, NIC j is place gpus() + j. Routes that share a link share what it
-// carries. A route from or to a NIC ends with the NIC's link to the network, if it has one.
+// Places: GPU i is place i, NIC j is place gpus() + j. Routes share the bandwidth of a common link.
+// A route from or to a NIC includes the NIC's link to the network, if it has one.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +55,7 @@ class HostRoutes {
   std::vector<std::string> names_;
 };
 
-// By find_paths: the widest path, whatever NCCL would take. As types are NVL, PIX, PXB, PHB, SYS.
+// The widest paths (find_paths), whatever NCCL would take; of types NVL, PIX, PXB, PHB and SYS.
 HostRoutes host_routes(const HostTopology& host);
 
 }  // namespace gxp

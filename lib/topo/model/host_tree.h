@@ -1,10 +1,10 @@
-// One host as a tree of parts: NUMA nodes, PCIe bridges below them, devices below these; and the
-// links that run beside the tree. Every source of topologies makes one, every view, check and plan
-// reads one.
+// One host as a tree of parts: NUMA nodes, PCIe bridges below them, devices below the bridges; and
+// cross links, which are no part of the tree (NVLink, xGMI, chip to chip). Every source of
+// topologies makes one; every view, check and plan reads one.
 //
-// It holds what the source said, in its order, and nothing that a rule added: what is unknown stays
-// so (empty, 0 or no value), and what gxp has no field for is kept as text. So a tree that was read
-// from NCCL's XML is written back as the same topology.
+// The tree holds what the source said, in its order, and nothing that a rule added: unknown facts
+// stay unknown (empty, 0 or no value), and text that gxp has no field for is kept as text. So a
+// tree that was read from NCCL's XML is written back as the same topology.
 //   Names    by their kind's number, see names_of_parts(); bus ids are in lower case.
 //   Limits   kMaxParts, kMaxCrossLinks, kMaxDepth: add...() throw kConfig beyond.
 #pragma once
@@ -142,12 +142,12 @@ struct Part {
   PcieLink link{};
   std::variant<std::monostate, NumaNodeInfo, GpuInfo, NicInfo, PortInfo> info{};  // by `kind`
   std::string name{};  // that its source gives it, "" if none
-  // Of NCCL's XML: attributes that have no field here, those of the <gpu> or <nic> within as
-  // "gpu/arch"; and elements that are not known, as XML; those within the <gpu> are "gpu/" here.
+  // From NCCL's XML: attributes without a field here (those of the <gpu> or <nic> within as
+  // "gpu/arch"), and unknown elements as XML (those within the <gpu> are the attribute "gpu/").
   Attributes other{};
   std::string unknown_elements{};
   SourcePlace place{};
-  std::vector<std::string> measured{};  // by gxp topo --probe: what was found here, a line each
+  std::vector<std::string> measured{};  // by gxp topo --probe: a line for each measurement
   std::vector<PartId> below{};          // in the source's order
 };
 
@@ -177,7 +177,7 @@ std::string_view to_string(CrossLinkKind kind);  // "NVLink"
 inline constexpr std::string_view kNvSwitchClass = "0x068000";
 inline constexpr std::string_view kCpuBridgeClass = "0x068001";
 
-// Listed by the part that it leaves; the other end may list it too.
+// The part at one end lists the link; the part at the other end may list it too.
 struct CrossLink {
   CrossLinkKind kind = CrossLinkKind::kNvLink;
   PartId from = kNoPart;
@@ -204,7 +204,7 @@ class HostTree {
   Attributes other;                 // of NCCL's <system>, as Part::other
   std::string unknown_elements;
 
-  // Appends it below part.above.
+  // Appends the part below part.above.
   PartId add(Part part);
   void add_cross_link(CrossLink link);
 
@@ -214,9 +214,9 @@ class HostTree {
   [[nodiscard]] const Part& operator[](PartId id) const { return parts_[id]; }
   [[nodiscard]] Part& operator[](PartId id) { return parts_[id]; }
   [[nodiscard]] std::vector<CrossLink>& cross_links() { return cross_links_; }
-  // In the order of the tree, from its top.
+  // Depth first, in the order of the tree.
   [[nodiscard]] std::vector<PartId> all_of(PartKind kind) const;
-  // The nearest part of `kind` at or above it, or kNoPart.
+  // The part itself, or the nearest one above it, of `kind`; or kNoPart.
   [[nodiscard]] PartId find_above(PartId id, PartKind kind) const;
   [[nodiscard]] PartId find_bus(std::string_view bus_id) const;  // in any case; or kNoPart
 
@@ -226,8 +226,8 @@ class HostTree {
   std::vector<PartId> roots_;
 };
 
-// Whether a NIC or another device is one on PCIe, not of software alone: it has a bus id, or lies
-// below a bridge of which its source does not say the bus ids.
+// Whether a NIC or another device is on PCIe and not virtual: it has a bus id, or it is below a
+// bridge whose source gives no bus ids.
 bool is_on_pcie(const HostTree& host, PartId device);
 
 // Whether the link leads to an NVSwitch, which need not be a part.
@@ -238,11 +238,11 @@ void sort_by_number(const HostTree& host, std::vector<PartId>& gpus);
 
 // The name that the source gives a part, or its port; "": none.
 std::string given_name(const Part& part);
-// What users call the parts, by id: "GPU0" by the driver's number where all GPUs have one, else in
-// the tree's order; "NIC0" likewise by ports; "NUMA0"; "mlx5_0" of a port that has a name (with a
-// number behind it if another has the same); else kind and bus id. All differ.
+// The names that users know, by part: "GPU0" by the driver's number where all GPUs have one, else
+// by the tree's order; "NIC0" by ports likewise; "NUMA0"; "mlx5_0" for a port with a name (a number
+// follows a name that is taken); else kind and bus id. All names differ.
 std::vector<std::string> names_of_parts(const HostTree& host);
-// By such a name, a port's or interface's name, or a bus id, in any case; or kNoPart.
+// The part with such a name, interface or bus id, in upper or lower case; or kNoPart.
 PartId find_part(const HostTree& host, std::string_view name);
 
 }  // namespace gxp

@@ -36,17 +36,17 @@ struct NicModel {
   std::string_view link_layer;
   double mbit_per_s;
 };
-// What hangs on each PCIe switch; the switches are spread evenly over the NUMA nodes.
+// The devices below each PCIe switch; the switches are spread evenly over the NUMA nodes.
 struct Shape {
   int numa_nodes = 1;
-  int switches = 0;  // 0: the GPUs hang on the NUMA nodes
+  int switches = 0;  // 0: the GPUs are directly below the NUMA nodes
   int gpus = 1;      // of each switch; of each NUMA node if there are none
   int nics = 0;
 };
 enum class Wiring { kNone, kSwitched, kRing, kMesh };
 struct NvLinks {
   Wiring wiring = Wiring::kNone;
-  int links = 0;  // of a GPU to all switches; to each neighbour
+  int links = 0;  // from a GPU to all switches, or to each neighbour
   int switches = 0;
 };
 
@@ -112,7 +112,7 @@ constexpr auto kSyntheticNames = [] {
   return names;
 }();
 
-// "2xnuma:4" in its parts; -1: no number, or none that fits.
+// The parts of "2xnuma:4"; -1: there is no number, or it does not fit an int.
 struct ShapeName {
   const Family* family = nullptr;
   int numa_nodes = 1;

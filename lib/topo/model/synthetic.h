@@ -11,13 +11,13 @@
 namespace gxp {
 
 struct SyntheticName {
-  std::string_view name;     // "dgx-h100", "ring:N"
-  std::string_view summary;  // what it is
+  std::string_view name;  // "dgx-h100", "ring:N"
+  std::string_view summary;
 };
 
 // In the order in which lists have them.
 std::span<const SyntheticName> synthetic_names();
-// Whether it is the name of a machine, or of a shape with whatever numbers.
+// Whether this is the name of a machine, or of a shape with any numbers.
 bool is_synthetic(std::string_view name);
 // Bus ids and names of NICs are made up; the notes say so. Precondition: is_synthetic(name).
 // kUsage: a number is out of its range.

@@ -1,5 +1,5 @@
-// The graph that NCCL makes of a host before it looks for paths: which parts become nodes, and
-// what joins them.
+// The graph that NCCL makes of a host before it searches paths: the parts that become nodes, and
+// their links.
 //   Nodes   NUMA nodes, bridges, GPUs, NICs, their ports, and all NVSwitches as one. Where some
 //           GPUs have a rank, those without are left out; likewise ports without a number where
 //           some have one. NICs without a PCIe device are one below each NUMA node.
@@ -40,8 +40,7 @@ struct NcclNode {
 struct NcclGraph {
   std::vector<NcclNode> nodes;
   std::vector<NcclNodeId> node_of;  // by part; kNoNcclNode: it is left out or inside another node
-  // What NCCL leaves out, or would stop at: a sentence each.
-  std::vector<std::string> notes;
+  std::vector<std::string> notes;   // on parts that NCCL leaves out or stops at: a sentence each
   [[nodiscard]] std::vector<NcclNodeId> all_of(NcclNodeKind kind) const;  // in the tree's order
 };
 

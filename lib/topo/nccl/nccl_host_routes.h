@@ -8,11 +8,11 @@
 
 namespace gxp {
 
-// The parts that are a plan's places: GPUs by number where all have one, else in NCCL's order, and
-// behind them NCCL's ports.
+// The parts that are the places of a plan: GPUs by number where all have one, else in NCCL's order,
+// then NCCL's ports.
 std::vector<PartId> places_of_plan(const NcclPaths& paths);
 
-// Each link as NCCL models it; a port's link to its NIC has the speed of the network.
+// Links have the bandwidths of NCCL's model; a port's link to its NIC has the port's speed.
 // kConfig: the host has no GPU.
 HostRoutes nccl_host_routes(const NcclPaths& paths, const NcclRoutes& routes);
 

@@ -1,13 +1,14 @@
-// Paths between the devices of a host as NCCL finds them: how far, how fast, over which links.
+// Paths between the devices of a host as NCCL finds them: type, bandwidth and links.
 //
-// Breadth first from every device and NUMA node over NCCL's graph (nccl_graph.h). A path replaces
-// another if its type is nearer, or of the same type and wider, or equally wide and shorter. Its type is
-// its farthest link's: of a PCIe link PIX, between two bridges PXB, at a NUMA node PHB; NVB where
-// a second NVLink follows the first at a GPU, which is as far as GPUs forward.
-// These are the paths by the wiring alone; where NCCL sends data otherwise is in nccl_routes.h.
+// A breadth-first search starts at every device and NUMA node of NCCL's graph (nccl_graph.h). A
+// path replaces another if its type is nearer, or if the types are equal and it is wider, or if
+// both are equal and it is shorter. A path has the type of its farthest link: PIX for a PCIe link,
+// PXB for one between two bridges, PHB for one at a NUMA node; NVB where a second NVLink follows
+// the first at a GPU, since GPUs forward no farther. These paths follow the wiring alone;
+// nccl_routes.h says where NCCL sends data otherwise.
 //   Source  NCCL 2.30.7, src/graph/paths.cc. RCCL's search differs: GPUs never forward.
 //   Limits  kMaxEnds, else kConfig.
-//   Cost    ends x links; of a host with 16 GPUs 1 ms.
+//   Cost    ends x links; 1 ms for a host with 16 GPUs.
 #pragma once
 
 #include <string>
@@ -27,10 +28,10 @@ struct PathHop {
 
 struct NcclPath {
   PathType type = PathType::kDis;
-  double gb_per_s = 0;  // of its narrowest hop
+  double gb_per_s = 0;  // that of its narrowest hop
   std::vector<PathHop> hops{};
-  [[nodiscard]] int limiting_hop() const;          // the first of its narrowest; -1: it has none
-  [[nodiscard]] double physical_gb_per_s() const;  // 0: of some hop it is unknown
+  [[nodiscard]] int limiting_hop() const;          // the first of the narrowest; -1: no hop
+  [[nodiscard]] double physical_gb_per_s() const;  // 0: it is unknown for some hop
 };
 
 class NcclPaths {
@@ -49,9 +50,9 @@ class NcclPaths {
   [[nodiscard]] const std::vector<PartId>& numa_nodes() const { return numa_nodes_; }
   [[nodiscard]] std::vector<PartId> devices() const;  // GPUs, then ports
 
-  // Between any two of these; kDis if one is none of them.
+  // The path between two of these parts; kDis if one is none of them.
   [[nodiscard]] NcclPath find(PartId from, PartId to) const;
-  // What find() gives, less the hops.
+  // What find() returns, without the hops.
   struct Distance {
     PathType type = PathType::kDis;
     double gb_per_s = 0;

@@ -1,8 +1,8 @@
-// Where NCCL sends data between two devices, and by what rule: peer-to-peer or through host
-// memory, GPUDirect RDMA or not, through another GPU (PXN).
+// The route that NCCL takes between two devices, and the rule that decides it: peer-to-peer or
+// through host memory, with GPUDirect RDMA or without, through another GPU (PXN).
 //
-// Starts from the paths by the wiring (nccl_paths.h), then changes those that NCCL changes:
-//   GPU-GPU  without peer-to-peer through the NUMA node nearest to the second.
+// Routes are the paths by the wiring (nccl_paths.h), but for those that NCCL changes:
+//   GPU-GPU  without peer-to-peer through the NUMA node nearest to the second GPU.
 //   GPU-NIC  P2C where PCIe and a chip-to-chip link meet and the NIC is the GPU's nearest; from a
 //            GPU to a NIC through the GPU that is nearest to the NIC (PXN) if NVLink leads there
 //            and it is faster, or avoids the processor; without GPUDirect RDMA through the NUMA
@@ -29,14 +29,14 @@ struct NcclSettings {
   bool pxn_c2c = true;                  // NCCL_PXN_C2C
 };
 
-// A level as in NCCL's variables: "PHB", or the older digits, "3". Nothing if it is none.
+// A level as in NCCL's variables: "PHB", or an older digit, "3". Nothing if it is something else.
 std::optional<PathType> parse_nccl_level(std::string_view text);
 
-// As NCCL's variable of this name would set it. kUsage: it is none of those above, or not such a
-// value.
+// Sets what NCCL's variable of this name sets. kUsage: the variable is none of those above, or the
+// value is none of its values.
 void set_nccl_variable(NcclSettings& settings, std::string_view name, std::string_view value);
 
-// By kUnknown the rule says what it hangs on, and NCCL is taken to use it.
+// kUnknown: the rule says what is missing to decide, and NCCL is taken to use the route.
 enum class RouteAnswer : uint8_t { kNo, kYes, kUnknown };
 std::string_view to_string(RouteAnswer answer);  // "yes"
 
@@ -50,7 +50,7 @@ enum class NvmlP2p : uint8_t { kUnknown, kOk, kDisabled };
 struct NcclRoute {
   PathType type = PathType::kDis;
   double gb_per_s = 0;
-  PartId via = kNoPart;  // a NUMA node or GPU that NCCL leads it through; none: the path as wired
+  PartId via = kNoPart;  // the NUMA node or GPU that it leads through; none: the path as wired
 };
 
 class NcclRoutes {
@@ -59,14 +59,14 @@ class NcclRoutes {
   explicit NcclRoutes(const NcclPaths& paths, const NcclSettings& settings = {});
 
   [[nodiscard]] const NcclPaths& paths() const { return *paths_; }
-  // Between two GPUs, or a GPU and a port, in that direction; else the path as wired.
+  // From a GPU to a GPU or port, or back; between other parts the path as wired.
   [[nodiscard]] NcclRoute find(PartId from, PartId to) const;
-  // Over all hops of find().
+  // The hops of find().
   [[nodiscard]] NcclPath path(PartId from, PartId to) const;
 
   [[nodiscard]] RouteVerdict peer_to_peer(PartId gpu, PartId other,
                                           NvmlP2p nvml = NvmlP2p::kUnknown) const;
-  // The NIC writes into the GPU's memory (it receives), or reads from it (it sends).
+  // A NIC that receives writes into the GPU's memory; one that sends reads from it.
   enum class Direction : uint8_t { kReceive, kSend };
   [[nodiscard]] RouteVerdict gpu_direct(PartId gpu, PartId port, Direction direction) const;
   // The ports that NCCL gives a GPU, for its channels in turn: the nearest by find(), shared out

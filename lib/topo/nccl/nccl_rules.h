@@ -1,8 +1,8 @@
-// What NCCL takes a part or a link for: its constants, beside what the link physically is.
+// NCCL's constants for parts and links, and the links' physical bandwidths.
 //   Units    GB/s of one direction.
 //   Sources  NCCL 2.30.7, src/graph/topo.h, topo.cc (Apache-2.0); for xGMI RCCL 2.21, the same
 //            files. Physical figures: PCI Express Base 6.0, table 1-1; NVIDIA's and AMD's data
-//            sheets of the products named beside them.
+//            sheets of the products that are named with the figures.
 #pragma once
 
 #include <string_view>
@@ -18,9 +18,9 @@ inline constexpr double kNcclUnknownPortMbitPerS = 10'000;
 // NCCL refuses topology files of more elements than this.
 inline constexpr int kNcclMostXmlNodes = 256;
 
-// link_speed is compared with the starts of a few texts, in order; all others count as 8 GT/s. So
-// "32 GT/s PCIe/s" is known and "32.0 GT/s" is not. A lane has three quarters of its rate, at 2.5
-// and 5 GT/s three fifths.
+// NCCL compares link_speed with the starts of a few texts, in order, and takes any other for 8
+// GT/s: "32 GT/s PCIe/s" is known and "32.0 GT/s" is not. A lane carries three quarters of its
+// rate, at 2.5 and 5 GT/s three fifths.
 struct NcclPcieSpeed {
   double lane_gb_per_s = 0.75;
   bool known = false;
@@ -29,7 +29,7 @@ NcclPcieSpeed nccl_pcie_speed(std::string_view link_speed);
 // Bandwidth of the whole link. A missing width counts as x16, as in NCCL. Where no source wrote the
 // speed as text, the text that the kernel writes for the link's fastest rate is taken.
 double nccl_pcie_gb_per_s(const PcieLink& link);
-// Line rate less the line code; of the fastest rate if known. 0: rate or width is unknown.
+// The fastest known rate without the line code. 0: rate or width is unknown.
 double physical_pcie_gb_per_s(const PcieLink& link);
 
 // Bandwidth of one NVLink, by compute capability (90: sm_90).
@@ -46,8 +46,8 @@ double nccl_port_gb_per_s(double mbit_per_s);
 enum class CpuVendor { kIntel, kAmd, kZhaoxin, kArm, kPower, kUnknown };
 CpuVendor cpu_vendor(const NumaNodeInfo& node);
 
-// A bridge of a Broadcom switch of PCIe generation 4 or 5, which shows itself as two levels; 0: it
-// is none. In generation 5 the upper and the lower level have different ids.
+// The PCIe generation, 4 or 5, of a bridge that is one level of a Broadcom switch; 0: it is none.
+// In generation 5 the two levels have different ids.
 enum class SwitchLevel { kUpper, kLower };
 int broadcom_generation(const PciIdentity& identity, SwitchLevel level);
 

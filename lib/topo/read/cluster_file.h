@@ -23,7 +23,7 @@ Topology parse_cluster_topology(std::string_view text, const std::string& path);
 // The hosts and switches of a cluster, with the trees of its groups, or with none. With rails, leaf
 // switches are one for each NIC of a host. kConfig: the limits of Topology.
 Topology topology_of(const ClusterDescription& cluster, std::vector<HostTree> trees);
-// `path` is for messages, and topology files are looked for beside it.
+// `path` is for messages; topology files are looked for in its folder.
 ClusterDescription parse_cluster(std::string_view text, const std::string& path);
 
 }  // namespace gxp

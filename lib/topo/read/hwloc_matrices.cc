@@ -27,7 +27,7 @@ std::vector<std::string> words_in(const pugi::xml_node& matrix, const char* elem
   return words;
 }
 
-// Of objects that are alike, the indexes lack the type.
+// The indexes of objects of one type lack the type.
 std::vector<PartId> parts_of(const HwlocHost& host, const pugi::xml_node& matrix) {
   const std::string_view type = matrix.attribute("type").value();
   std::vector<PartId> parts;

@@ -38,33 +38,13 @@ struct HwlocNode {
   CpuSet cpus{};
 };
 
-// From a PCIe device, interface or bridge that hangs on CPU objects, and all below it.
-class HwlocDevices {
- public:
-  explicit HwlocDevices(HwlocHost& host) : host_(host) {}
-  // `object` is a child of an object with CPUs, of which `node` is the nearest.
-  void add(const pugi::xml_node& object, PartId node);
-  // When all are added: speeds that no link has, a note each.
-  void note_odd_speeds();
-
- private:
-  void collect(const pugi::xml_node& object, int above, int depth);
-  void add_function(const pugi::xml_node& object, int above, int depth);
-  PciFunction function_of(const pugi::xml_node& object);
-  void describe(PartId part, const XmlNodes& devices);
-  void describe_gpu(GpuInfo& gpu, const pugi::xml_node& device);
-  void add_ports(PartId nic, const XmlNodes& devices);
-  void add_rdma_ports(PartId nic, const pugi::xml_node& device, const std::string& interface);
-  [[nodiscard]] bool is_network(const pugi::xml_node& device) const;
-  [[nodiscard]] bool is_rdma(const pugi::xml_node& device) const;
-  void name_index(const pugi::xml_node& object, PartId part);
-
-  HwlocHost& host_;
-  PciRoot root_;
-  XmlNodes objects_;                       // of root_'s functions
-  std::vector<XmlNodes> devices_;          // of root_'s functions
-  std::map<double, XmlNodes> odd_speeds_;  // in GB/s
+// A PCIe device, interface or bridge right below an object with CPUs, and the nearest NUMA node.
+struct HwlocDevice {
+  pugi::xml_node object{};
+  PartId node = kNoPart;
 };
+// Adds the devices with all below them; for PCIe speeds that no link has, a note each.
+void add_hwloc_devices(HwlocHost& host, const std::vector<HwlocDevice>& devices);
 
 // Links between GPUs, and to CPUs, from a matrix of bandwidths.
 void read_hwloc_matrices(HwlocHost& host, const pugi::xml_node& topology);

@@ -47,10 +47,10 @@ class HwlocReader {
       xml_.fail_at(topology, "it has no object of type Machine");
     collect(machine_, 1);
     add_nodes();
-    HwlocDevices devices(host_);
+    std::vector<HwlocDevice> devices;
     for (const auto& [device, above] : found_.devices)
-      devices.add(device, node_near(above, device));
-    devices.note_odd_speeds();
+      devices.push_back({device, node_near(above, device)});
+    add_hwloc_devices(host_, devices);
     read_hwloc_matrices(host_, topology);
     HostTree& tree = host_.tree;
     tree.name = cpu_info(machine_, "HostName");
@@ -113,7 +113,7 @@ class HwlocReader {
     return machine_;
   }
 
-  // Of the package, the machine or, in version 3, the whole.
+  // A fact of the package, of the machine or, in version 3, of the whole.
   [[nodiscard]] std::string cpu_info(const pugi::xml_node& package, std::string_view name) const {
     for (const pugi::xml_node& object : {package, machine_, topology_}) {
       if (std::string text = info_of(object, name); !text.empty()) return text;
@@ -189,7 +189,7 @@ class HwlocReader {
     note_stray_threads();
   }
 
-  // As of nodes that lstopo hides because its process was not allowed to use them.
+  // lstopo hides nodes that its process was not allowed to use.
   void note_stray_threads() {
     const auto stray = std::ranges::count_if(found_.threads, [&](const auto& thread) {
       const CpuSet cpus = cpus_of(thread);

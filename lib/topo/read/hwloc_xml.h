@@ -1,11 +1,12 @@
 // Reads hwloc's XML (lstopo --of xml; HWLOC_XMLFILE) of versions 1 to 3, without hwloc.
 //
-// Taken: NUMA nodes with the cores, threads and caches of their CPUs; PCIe below its host bridges
-// (pci_tree.h); network, RDMA and GPU devices; the matrices NVLinkBandwidth and XGMIBandwidth.
-//   Links   hwloc says GB/s as they were when it looked, and not how many lanes they are of; the
-//           lanes shown are the most, up to 16, that make it. An idle GPU's link may be slow.
-//   Notes   objects of types that are not known; a host bridge that is near several NUMA nodes;
-//           threads that are of no node.
+// The reader takes NUMA nodes with the cores, threads and caches of their CPUs; PCIe below its host
+// bridges (pci_tree.h); network, RDMA and GPU devices; the matrices NVLinkBandwidth and
+// XGMIBandwidth.
+//   Links   hwloc gives the GB/s of a link at the time of its run, and no number of lanes; the tree
+//           has the most lanes, up to 16, that give this rate. An idle GPU's link may be slow.
+//   Notes   objects of unknown types; a host bridge that is near several NUMA nodes; threads that
+//           belong to no node.
 //   Limits  those of xml_text.h, kMaxHwlocDepth.
 //   Errors  kCorrupt, with file, line and column.
 #pragma once

@@ -32,7 +32,7 @@ struct NvmlGpu {
 struct NvmlFacts {
   std::string driver;  // "550.54.15"
   std::vector<NvmlGpu> gpus;
-  std::vector<std::string> notes;  // pairs of GPUs that may not read or write one another
+  std::vector<std::string> notes;  // on pairs of GPUs without peer access
 };
 
 // kUnavailable: there is no such library, it lacks a function, or it does not reach a driver.

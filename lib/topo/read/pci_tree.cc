@@ -21,7 +21,7 @@ bool is_kept(const PciFunction& function) {
          type.starts_with("0x0b") || type.starts_with("0x12");
 }
 
-// Of two ends, one of which may not say.
+// Whether the other end of a link gives a lower value; 0: an end gives none.
 template <class Number>
 bool says_less(Number other, Number own) {
   return other > 0 && (own == 0 || other < own);

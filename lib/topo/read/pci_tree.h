@@ -1,10 +1,10 @@
 // From the functions that a kernel or hwloc lists below a PCIe root to the parts of a HostTree, as
 // NCCL would see them.
-//   Kept      GPUs, NICs, NVSwitches, storage, accelerators, and the bridges that lead to them.
-//   Bridges   a switch is a bridge up and, below it, one bridge down for each link; a root port is
-//             a bridge, too. As in NCCL, one part stands for a switch: its bridge up. So, from a
-//             device upwards, every second bridge is kept.
-//   Links     what a link could do is the lesser of what its two ends say.
+//   Parts     GPUs, NICs, NVSwitches, storage, accelerators, and the bridges that lead to them.
+//   Bridges   a switch has an upstream bridge and, below it, a downstream bridge for each link; a
+//             root port is a bridge, too. As in NCCL, a switch is one part: its upstream bridge.
+//             So, from a device upwards, every second bridge is a part.
+//   Links     a link's highest rate is the lower one of its two ends.
 #pragma once
 
 #include <string>

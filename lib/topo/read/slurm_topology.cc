@@ -31,7 +31,7 @@ struct Record {
   Value switch_name{}, block_name{}, switches{}, nodes{}, sum{};
 };
 
-// What scontrol shows beside, and what says nothing of who is near whom.
+// Keys that scontrol also shows, and that say nothing about distances.
 constexpr std::array<std::string_view, 4> kPassedOver = {"level", "blockindex", "blocksize",
                                                          "blocksizes"};
 

@@ -52,7 +52,7 @@ class Grouping {
   }
   // The matrix's cell; -1: none of these.
   [[nodiscard]] int known(size_t a, size_t b) const { return near_[a][b]; }
-  // What the host gives back.
+  // The cell of the host's own matrix.
   [[nodiscard]] int given(size_t a, size_t b) const {
     for (int level = 0; level < kLevels; ++level) {
       if (group(level, a) == group(level, b)) return level;

@@ -1,9 +1,9 @@
-// What people paste of `nvidia-smi topo -m` (or -mp, -p2p), and the host that it tells of.
+// The pasted output of `nvidia-smi topo -m` (or -mp, -p2p), and the host that it describes.
 //
-// Taken as it comes: tabs or spaces, a prompt or text around it, colours, marks of quoting ("> "),
-// of comments ("# ") or of a table ("| "), cells that have grown together ("PIXNODE"), rows of NICs
-// that are missing, columns by NIC numbers with a legend below or by their names. Of several the
-// first is read, and one that says where peers lie (topo -m) before one that does not (-p2p).
+// The reader takes tabs or spaces, a prompt or text around the matrix, colours, marks of quoting
+// ("> "), of comments ("# ") or of a table ("| "), cells that have run together ("PIXNODE"),
+// missing rows of NICs, columns by NIC numbers with a legend below or by names. It reads the first
+// matrix with places of devices (topo -m); without one, the first of peer states (-p2p).
 //   Limits  kMaxMatrixDevices, kMaxMatrixBytes.
 //   Errors  kCorrupt, "read topology FILE:LINE:COLUMN: ...": no row of columns, a cell that is
 //           none, a row of too few or too many, or of a device that has no column.
@@ -17,7 +17,7 @@
 
 namespace gxp {
 
-// Larger than that, and the file is something else.
+// A larger file is no matrix.
 inline constexpr size_t kMaxMatrixDevices = 512;
 inline constexpr size_t kMaxMatrixBytes = 4u << 20;
 
@@ -41,12 +41,11 @@ struct PastedMatrix {
 bool looks_like_matrix(std::string_view text);
 PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name);
 
-// A host with that matrix: devices that are PIX share a switch, those that are PXB switches below
-// one; those that are PHB a host bridge, NODE a NUMA node, and SYS lie in several. NV# are NVLinks,
-// from GPU to GPU, or to NVSwitches: where every pair of more than four GPUs has as many, or a GPU
-// would have more than there are. What
-// the matrix cannot tell, was guessed, or contradicts itself is noted; so is each cell that the
-// host does not give back.
+// A host with that matrix: devices that are PIX share a switch, those that are PXB have switches
+// below a common one; PHB is a common host bridge, NODE a common NUMA node, SYS none. NV# are
+// NVLinks from GPU to GPU, or to NVSwitches: where every pair of more than four GPUs has as many,
+// or a GPU would have more links than exist. Notes name what the matrix does not say, guesses and
+// contradictions, and each cell that differs in the host's own matrix.
 HostTree host_of_matrix(const PastedMatrix& matrix, const std::string& name);
 
 }  // namespace gxp

@@ -1,6 +1,6 @@
-// Hosts by their /proc and /sys (sysfs_host.h): the one that gxp runs on, with what the GPUs' driver
-// tells, and hosts that were recorded, as hwloc-gather-topology does: a directory, or a tar of one.
-// Of a recorded host's GPUs the numbers, memory and NVLinks are not known, which only a driver tells.
+// Hosts by their /proc and /sys (sysfs_host.h): the one that gxp runs on, with the facts of the
+// GPUs' driver, and hosts that hwloc-gather-topology recorded as a directory or a tar of one. A
+// recording lacks what only a driver knows: the GPUs' numbers, memory and NVLinks.
 #pragma once
 
 #include <memory>

@@ -27,8 +27,8 @@ struct SourceInput {
 
 struct TopologySource {
   std::string_view name;     // "nccl-xml"
-  std::string_view summary;  // what it is, for lists
-  std::string_view mark;     // what it is recognised by, for messages
+  std::string_view summary;  // for lists
+  std::string_view mark;     // by which users recognise it, for messages
   bool (*recognises)(const SourceInput& input);
   Topology (*load)(const SourceInput& input);
 };
@@ -36,8 +36,8 @@ struct TopologySource {
 // In the order in which they are asked.
 std::span<const TopologySource> topology_sources();
 
-// Reads what the user named, if it is a file: one in `folder`, where there is one; else "-" is
-// standard input. Names come before files: "./ring:8" is a file. Content decides what a file is.
+// Reads the file that the user named, in `folder` if one is given; otherwise "-" is standard input.
+// Names come before files: "./ring:8" is a file. The content decides the kind of a file.
 SourceInput look_at_source(const std::string& what, const std::string& folder = "");
 Topology load_topology(const SourceInput& input);
 Topology load_topology(const std::string& what);
@@ -45,8 +45,8 @@ Topology load_topology(const std::string& what);
 bool is_nccl_xml(const SourceInput& input);
 // Whether it is a cluster TOML, likewise.
 bool is_cluster_toml(const SourceInput& input);
-// As load_topology(), of one host: of several that are alike, that host; of others the first, which
-// is noted. kCorrupt: nothing is known of what is in the hosts.
+// One host of load_topology(): the first, if there are several kinds of hosts, with a note.
+// kCorrupt: the inside of the hosts is not known.
 HostTree load_host(const SourceInput& input);
 HostTree load_host(const std::string& what);
 

@@ -47,7 +47,7 @@ std::string architecture_of(const std::string& cpuinfo) {
 // The kernel adds the family's extension to 15; NCCL shifts it by four bits.
 int family_of_nccl(int family) { return family > 15 ? 15 + (family - 15) * 16 : family; }
 
-// What /proc/cpuinfo says of all CPUs alike.
+// What /proc/cpuinfo says of the first CPU, and so of all.
 NumaNodeInfo read_model(const std::string& cpuinfo) {
   NumaNodeInfo info;
   info.architecture = architecture_of(cpuinfo);
@@ -113,7 +113,7 @@ void read_cpus(const SystemRoot& root, const CpuSet& cpus, NumaNodeInfo& node) {
   node.affinity = cpus.to_map();
   if (node.threads == 0) return;
   const std::string first =
-      fmt::format("{}/cpu{}/topology/physical_package_id", kCpus, cpus.first());
+      fmt::format("{}/cpu{}/topology/physical_package_id", kCpus, cpus.cpus()[0]);
   node.package = int(root.read_number(first).value_or(-1));
   read_caches(root, cpus, node);
 }
@@ -123,7 +123,7 @@ void add_node(HostTree& host, const SystemRoot& root, const CpuSet& cpus, NumaNo
   host.add({.kind = PartKind::kNumaNode, .info = std::move(info)});
 }
 
-// As where a node is offline and its CPUs are not.
+// A node may be offline while its CPUs are online.
 void note_stray_cpus(HostTree& host, const CpuSet& online, const CpuSet& of_nodes) {
   CpuSet stray;
   const std::vector<int> known = of_nodes.cpus();
@@ -159,7 +159,7 @@ void add_numa_nodes(HostTree& host, const SystemRoot& root) {
     info.memory_bytes = total_memory_in(root.read(path + "meminfo").value_or(""));
     const CpuSet cpus = read_cpu_map(root, path + "cpumap");
     for (const int cpu : cpus.cpus()) of_nodes.add(cpu);
-    // A node without either stands for memory that a device may bring later.
+    // A node without either is for memory that a device may add later.
     if (!cpus.empty() || info.memory_bytes > 0) add_node(host, root, cpus, std::move(info));
   }
   if (!host.roots().empty()) return note_stray_cpus(host, online, of_nodes);

@@ -21,13 +21,13 @@ namespace gxp {
 // kUnavailable: it has neither CPUs nor NUMA nodes below /sys/devices/system.
 HostTree read_system(const SystemRoot& root);
 
-// Its parts, each for one part of the above; they add to `host`.
+// The steps of read_system(); each adds to `host`.
 void add_numa_nodes(HostTree& host, const SystemRoot& root);
 void add_pci_devices(HostTree& host, const SystemRoot& root);
 // Below the NICs that are there; after add_pci_devices().
 void add_network_ports(HostTree& host, const SystemRoot& root);
 
-// The last of the bus ids in a path of devices: that of the PCIe function which it lies below; "".
+// The last bus id in a path of devices: that of the PCIe function that it is below; "": none.
 std::string bus_id_in(std::string_view path);
 // Bus ids of functions with a network interface or an RDMA device.
 std::vector<std::string> network_functions(const SystemRoot& root);

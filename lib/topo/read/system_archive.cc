@@ -104,7 +104,7 @@ class Reader {
     return target;
   }
 
-  // Of the entry that is read; a file's first kMaxFileBytes.
+  // The content of the current entry, up to kMaxFileBytes.
   std::string content() {
     std::string text;
     std::array<char, 1 << 14> piece;

@@ -1,4 +1,4 @@
-// What a source of topologies tells: hosts, the hardware within them, and the switches between
+// A topology as its source describes it: hosts, the hardware within them, and the switches between
 // them. One host is the simple case: one tree, one host, no switch.
 #pragma once
 
@@ -16,8 +16,8 @@ inline constexpr size_t kNoSwitch = ~size_t{0};
 
 struct TopologyHost {
   std::string name;
-  size_t tree = kNoTree;         // index into Topology::trees, which hosts that are alike share
-  std::vector<size_t> leaves{};  // indices of the switches that it is joined to; with rails several
+  size_t tree = kNoTree;         // index into Topology::trees; equal hosts share one
+  std::vector<size_t> leaves{};  // indices of its switches; several with rails
 };
 
 // A switch, or a set of hosts that are near each other (Slurm's block).
@@ -41,12 +41,12 @@ struct Topology {
   std::vector<HostTree> trees{};
   std::vector<TopologyHost> hosts{};
   std::vector<NetworkSwitch> switches{};
-  std::vector<ChannelGraph> channel_graphs{};  // of a source that tells orders of GPUs alone
+  std::vector<ChannelGraph> channel_graphs{};  // from a source of rings and trees alone
   // About the whole; the notes of a host are in its tree.
   std::vector<std::string> notes{};
 };
 
-// That of one host.
+// The topology of one host.
 Topology topology_of(HostTree host);
 
 }  // namespace gxp

@@ -186,7 +186,7 @@ class RingByMoves {
     }
     return false;
   }
-  // Whether the `length` GPUs from position `run` on had better stand behind position `to`.
+  // Whether the ring is cheaper with the `length` GPUs from position `run` on behind position `to`.
   [[nodiscard]] bool pays(std::ptrdiff_t run, std::ptrdiff_t length, std::ptrdiff_t to) const {
     const int first = at(run);
     const int last = at(run + length - 1);

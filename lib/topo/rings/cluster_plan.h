@@ -26,17 +26,16 @@ struct ClusterPlan {
   RingTraffic traffic_as_given{};  // in the order of the topology
 };
 
-// With `kinds`, the routes of Topology::trees; without, NCCL's. Of a topology that knows nothing of
-// the inside of any host, the order of the hosts alone.
-//   Errors  kConfig: no host, or what is in one but not in all is unknown; no ring leads through
-//   all its GPUs; as
-//           plan_rings.
+// `kinds` are the routes of Topology::trees; without them, NCCL's. A topology without the inside of
+// any host gives the order of the hosts alone.
+//   Errors  kConfig: there is no host, or the inside of some hosts alone is known; no ring leads
+//           through all GPUs; as plan_rings.
 ClusterPlan plan_cluster(const Topology& topology, std::vector<HostRoutes> kinds,
                          int most_channels = RingRequest{}.most_channels);
 ClusterPlan plan_cluster(const Topology& topology, int most_channels = RingRequest{}.most_channels);
 
-// What the busiest host receives from other hosts, over the bytes that the trees reduce: twice for
-// a host with two hosts below it. As much is sent. 0 for one host.
+// What the busiest host receives from other hosts, divided by the bytes that the trees reduce: 2
+// for a host with two hosts below it. It sends as much. 0 for one host.
 double busiest_host_of_trees(int hosts);
 
 // Bus bandwidth of an all-reduce by trees whose chains in each of `hosts` hosts follow the channels

@@ -1,5 +1,5 @@
-// The linear program behind plans: how much of each of several ways, which use up capacities,
-// there can be at once, and what a unit of each capacity is worth.
+// The linear program behind plans: the largest amounts of several ways that share capacities, and
+// the price of a unit of each capacity.
 //
 //   most sum of x[w], where sum over w of uses[w][c] x[w] <= capacity[c] for each c, and x >= 0
 //
@@ -27,9 +27,9 @@ class PackingProgram {
   // The capacities that one unit of the way uses, some perhaps several times; at least one.
   void add_way(std::span<const uint32_t> uses);
   [[nodiscard]] size_t ways() const { return ways_.size(); }
-  // Of each capacity, at least 0.
+  // By capacity, at least 0.
   [[nodiscard]] const std::vector<double>& prices() const { return prices_; }
-  // Of each way; they obey the capacities.
+  // By way; they obey the capacities.
   [[nodiscard]] std::vector<double> amounts() const;
 
  private:
@@ -48,7 +48,7 @@ class PackingProgram {
   };
   std::vector<double> capacities_;
   std::vector<std::vector<Use>> ways_;
-  std::vector<int64_t> basis_;   // of each row a way, or ~c for what is left of capacity c
+  std::vector<int64_t> basis_;   // by row: a way, or ~c for the slack of capacity c
   std::vector<double> inverse_;  // of the basis
   std::vector<double> values_;   // of the basis, with the changed capacities
   std::vector<double> prices_;

@@ -10,7 +10,7 @@
 
 namespace gxp {
 
-// Of one kind of hosts.
+// For the plan of one kind of hosts.
 //   Errors  kConfig: a GPU or port has no number, by which the file names it.
 ChannelGraphs channel_graphs_of(const ClusterPlan& plan, const HostTree& tree);
 

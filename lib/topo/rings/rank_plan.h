@@ -1,5 +1,5 @@
-// What the plan of a cluster (cluster_plan.h) says of ranks: on which GPU each is best started, and
-// along which rings and in which groups they talk, wherever they are.
+// The plan of a cluster (cluster_plan.h) for its ranks: the best GPU for each rank, and the rings
+// and groups of ranks wherever they run.
 #pragma once
 
 #include <span>
@@ -13,8 +13,9 @@ namespace gxp {
 
 // As many ranks as place_ranks() takes, on the same GPUs: those of a leaf switch's hosts follow
 // each other (host_order.h), those of a host in the order of its best ring (ring_plan.h).
-// Algorithms combine and pass on between neighbouring ranks first (lib/collective/algorithm/reduction_tree.h),
-// and that order is part of a run's bits: so this changes not what ranks do, but where they are.
+// Algorithms combine and pass on between neighbouring ranks first
+// (lib/collective/algorithm/reduction_tree.h), and that order is part of a run's bits: so this
+// changes not what ranks do, but where they are.
 std::vector<int> plan_ranks(const Cluster& cluster, int ranks);
 
 struct RankPlan {
@@ -34,15 +35,15 @@ struct RankPlace {
   int gpu = 0;      // of the host, as the plan numbers them
 };
 
-// The channels of the plan without the GPUs that have no rank: since channels have equal shares of
-// the data, those that are slow enough to hold up the others are left out. Of a plan that knows the
-// order of hosts alone, one ring, in which the ranks of a host follow each other.
+// The channels of the plan without the GPUs that have no rank. Channels have equal shares of the
+// data, so channels that would slow down the others are left out. A plan that knows the order of
+// hosts alone gives one ring, in which the ranks of a host follow each other.
 // Precondition: places differ, and the plan is that of the topology.
 RankPlan plan_of_ranks(const Topology& topology, const ClusterPlan& plan,
                        std::span<const RankPlace> places);
 RankPlan plan_of_ranks(const Cluster& cluster, std::span<const int> gpu_of_rank);
 
-// The same for some of the ranks, which are numbered by their place in `members` then.
+// The same for some of the ranks, renumbered by their place in `members`.
 RankPlan plan_of_members(const RankPlan& plan, std::span<const int> members);
 
 }  // namespace gxp

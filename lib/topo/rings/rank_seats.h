@@ -1,9 +1,9 @@
 // Which rank sits on which GPU, as torchrun and its like place one process a GPU: rank by rank over
 // the hosts in the topology's order, within a host by local rank.
 //
-// Local ranks follow the ranks that the source gives to the GPUs, where each has one of its own;
-// else the GPUs' numbers, else the tree. Of one host the source's ranks are the ranks themselves:
-// its dump may be that of any host of a job. GPUs that NCCL leaves out have no rank.
+// Local ranks follow the ranks that the source gives to the GPUs, if each GPU has one of its own;
+// else the GPUs' numbers, else the tree. In a topology of one host the source's ranks are the ranks
+// themselves, since the dump may be from any host of a job. GPUs that NCCL leaves out have no rank.
 #pragma once
 
 #include <vector>
@@ -35,7 +35,7 @@ class RankSeats {
   struct Kind {
     std::vector<PartId> gpus{};  // by local rank
     std::vector<int> place{};    // likewise
-    std::vector<int> said{};     // likewise, the source's ranks; none: it does not say them
+    std::vector<int> said{};     // likewise, the source's ranks; empty: it gives none
   };
   static Kind read_kind(const HostTree& host);
   [[nodiscard]] const Kind& kind_of(size_t host) const {

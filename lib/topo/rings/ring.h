@@ -26,7 +26,7 @@ std::vector<int> starts_of_rings(const HostRoutes& routes, bool through_nics);
 Ring make_ring(const HostRoutes& routes, int start, std::vector<int> gpus);
 // The other way round.
 Ring reversed(Ring ring);
-// What it uses, as often as it does. Precondition: all its routes exist.
+// The links that the ring uses, each as often as it is used. Precondition: all its routes exist.
 std::vector<uint32_t> links_of_ring(const HostRoutes& routes, const Ring& ring);
 bool has_routes(const HostRoutes& routes, const Ring& ring);
 

@@ -19,10 +19,10 @@ struct RingPacking {
   std::vector<double> prices{};
 };
 
-// Of each hop the price of its links; nearer types, then fewer links break ties.
+// A hop costs the price of its links; nearer types, then fewer links break ties.
 RingCosts costs_of_routes(const HostRoutes& routes, const std::vector<double>& prices);
 
-// The `most` largest, at the rates at which these carry the most.
+// The `most` largest channels, at the rates at which they together carry the most.
 std::vector<RingChannel> pack_few(const HostRoutes& routes, std::vector<RingChannel> channels,
                                   size_t most);
 
