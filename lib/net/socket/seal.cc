@@ -39,7 +39,8 @@ Nonce nonce_of(uint64_t number) {
   return nonce;
 }
 
-// One key of one cipher.
+}  // namespace
+
 class Aead {
  public:
   Aead(Cipher cipher, const SealKey& key) : cipher_(cipher), key_(key) {
@@ -84,7 +85,7 @@ class Aead {
   crypto_aead_aes256gcm_state aes_{};  // the key's schedule
 };
 
-}  // namespace
+void AeadDeleter::operator()(Aead* aead) const { delete aead; }
 
 std::string_view to_string(Cipher cipher) {
   return cipher == Cipher::kAes256Gcm ? "AES-256-GCM" : "ChaCha20-Poly1305";
@@ -112,67 +113,41 @@ Protection parse_protection(std::string_view text) {
 
 SealKey::~SealKey() { sodium_memzero(bytes_.data(), bytes_.size()); }
 
-struct Sealer::State {
-  Aead aead;
-  bool encrypts;
-  uint64_t next = 0;  // nonce
-};
-
 Sealer::Sealer(Cipher cipher, const SealKey& key, Protection protection)
-    : state_(new State{{cipher, key}, protection == Protection::kEncrypt}) {
+    : aead_(new Aead(cipher, key)), encrypts_(protection == Protection::kEncrypt) {
   GXP_ASSERT(protection != Protection::kNone);
 }
-Sealer::~Sealer() = default;
-Sealer::Sealer(Sealer&&) noexcept = default;
-Sealer& Sealer::operator=(Sealer&&) noexcept = default;
 
 RecordHeader Sealer::seal(Bytes body, std::byte* sealed) {
   GXP_ASSERT(body.size() <= kMaxRecordBytes);
   RecordHeader header{};
   store_u32(u8(header.data()), uint32_t(body.size()));
-  State& state = *state_;
-  const Bytes message = state.encrypts ? body : Bytes();
-  const Bytes known = state.encrypts ? Bytes() : body;
+  const Bytes message = encrypts_ ? body : Bytes();
+  const Bytes known = encrypts_ ? Bytes() : body;
   std::byte nothing{};
-  state.aead.seal(state.next++, message, known, state.encrypts ? sealed : &nothing,
-                  &header[kBodyTagAt]);
-  state.aead.seal(state.next++, {}, Bytes(header).first(kHeaderTagAt), &nothing,
-                  &header[kHeaderTagAt]);
+  aead_->seal(next_++, message, known, encrypts_ ? sealed : &nothing, &header[kBodyTagAt]);
+  aead_->seal(next_++, {}, Bytes(header).first(kHeaderTagAt), &nothing, &header[kHeaderTagAt]);
   return header;
 }
 
-struct Opener::State {
-  Aead aead;
-  bool encrypted;
-  uint64_t next = 0;  // nonce of the body
-  RecordHeader header{};
-};
-
 Opener::Opener(Cipher cipher, const SealKey& key, Protection protection)
-    : state_(new State{{cipher, key}, protection == Protection::kEncrypt}) {
+    : aead_(new Aead(cipher, key)), encrypted_(protection == Protection::kEncrypt) {
   GXP_ASSERT(protection != Protection::kNone);
 }
-Opener::~Opener() = default;
-Opener::Opener(Opener&&) noexcept = default;
-Opener& Opener::operator=(Opener&&) noexcept = default;
 
 std::optional<size_t> Opener::open_header(const RecordHeader& header) {
-  State& state = *state_;
   const Bytes known = Bytes(header).first(kHeaderTagAt);
-  if (!state.aead.open(state.next + 1, {}, known, &header[kHeaderTagAt])) return std::nullopt;
+  if (!aead_->open(next_ + 1, {}, known, &header[kHeaderTagAt])) return std::nullopt;
   const size_t bytes = load_u32(u8(header.data()));
   if (bytes > kMaxRecordBytes) return std::nullopt;
-  state.header = header;
+  header_ = header;
   return bytes;
 }
 
 bool Opener::open(std::span<std::byte> body) {
-  State& state = *state_;
-  const std::byte* tag = &state.header[kBodyTagAt];
-  const uint64_t number = state.next;
-  state.next += 2;
-  return state.encrypted ? state.aead.open(number, body, {}, tag)
-                         : state.aead.open(number, {}, body, tag);
+  const std::byte* tag = &header_[kBodyTagAt];
+  const uint64_t number = std::exchange(next_, next_ + 2);
+  return encrypted_ ? aead_->open(number, body, {}, tag) : aead_->open(number, {}, body, tag);
 }
 
 void append_sealed(std::string& out, std::string_view text, Sealer& sealer) {

@@ -77,13 +77,15 @@ class Tampered : public Error {
 
 using RecordHeader = std::array<std::byte, kRecordHeaderBytes>;
 
+class Aead;  // one key of one cipher
+struct AeadDeleter {
+  void operator()(Aead* aead) const;
+};
+
 class Sealer {
  public:
   // `protection` is not kNone.
   Sealer(Cipher cipher, const SealKey& key, Protection protection);
-  ~Sealer();
-  Sealer(Sealer&&) noexcept;
-  Sealer& operator=(Sealer&&) noexcept;
 
   // Seals `body`, of up to kMaxRecordBytes, as the next record and returns its header. kEncrypt:
   // what follows the header is written to `sealed`, which has room for as many bytes and may be
@@ -91,16 +93,14 @@ class Sealer {
   RecordHeader seal(std::span<const std::byte> body, std::byte* sealed);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<Aead, AeadDeleter> aead_;
+  bool encrypts_;
+  uint64_t next_ = 0;  // nonce
 };
 
 class Opener {
  public:
   Opener(Cipher cipher, const SealKey& key, Protection protection);
-  ~Opener();
-  Opener(Opener&&) noexcept;
-  Opener& operator=(Opener&&) noexcept;
 
   // How long the body behind this header is; nothing if the header is not that of the next record.
   std::optional<size_t> open_header(const RecordHeader& header);
@@ -109,8 +109,10 @@ class Opener {
   [[nodiscard]] bool open(std::span<std::byte> body);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<Aead, AeadDeleter> aead_;
+  bool encrypted_;
+  uint64_t next_ = 0;  // nonce of the body
+  RecordHeader header_{};
 };
 
 // Text over a sealed connection, cut into records and put together again.
