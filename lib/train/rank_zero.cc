@@ -1,7 +1,6 @@
 #include "lib/train/rank_zero.h"
 
 #include <string>
-#include <string_view>
 
 #include "lib/base/error.h"
 #include "lib/collective/gather_texts.h"

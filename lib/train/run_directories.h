@@ -1,7 +1,6 @@
 // Where a run writes, and an earlier run's files there, which are removed only on request.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

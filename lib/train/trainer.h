@@ -57,8 +57,7 @@ class Trainer {
   [[nodiscard]] HeldState& state() { return state_; }
   [[nodiscard]] const ShardedMemory& memory() const { return sharded_; }
   [[nodiscard]] const OffloadedMemory& offloaded() const { return sharded_.offloaded; }
-  // Whether state() is a shard.
-  [[nodiscard]] bool is_sharded() const { return sharded_.is_sharded(); }
+  [[nodiscard]] bool is_sharded() const { return sharded_.is_sharded(); }  // state() is a shard
   [[nodiscard]] Clipping& clipping() { return clipping_; }
   // Runs the program of a step.
   [[nodiscard]] ProgramRunner& runner() { return runner_; }
