@@ -10,6 +10,15 @@ namespace {
 
 constexpr size_t kLineFloats = 16;
 
+// The rows from `first` on, whose part of dout is `upstream`; means stay as they are.
+NormGradients from_row(NormGradients all, size_t first, const float* upstream) {
+  all.dx += first * all.columns;
+  all.dout = upstream;
+  all.x += first * all.columns;
+  all.rstd += first;
+  return all;
+}
+
 }  // namespace
 
 // Rows cut into blocks whose sums are added in order: the blocks depend on the rows alone, so the
@@ -92,27 +101,31 @@ void CpuNorms::layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, Cons
   });
 }
 
-void CpuNorms::layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout,
-                                  ConstTensor x, ConstTensor mean, ConstTensor rstd,
-                                  ConstTensor weight) {
+NormGradients CpuNorms::gradients_of(const Tensor& dx, const ConstTensor& dout,
+                                     const ConstTensor& x, const ConstTensor& rstd,
+                                     const ConstTensor& weight) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
   GXP_ASSERT(dout.shape.rows() == rows && dout.shape.columns() == columns);
-  const LayerNormGradients all = {.dx = matrix_of(dx, rows, columns),
-                                  .dout = nullptr,
-                                  .x = matrix_of(x, rows, columns),
-                                  .mean = vector_of(mean, rows),
-                                  .rstd = vector_of(rstd, rows),
-                                  .weight = floats_of(weight, columns, weight_),
-                                  .columns = columns};
-  const RowBlocks blocks(rows);
+  return {.dx = matrix_of(dx, rows, columns),
+          .dout = nullptr,
+          .x = matrix_of(x, rows, columns),
+          .mean = nullptr,
+          .rstd = vector_of(rstd, rows),
+          .weight = floats_of(weight, columns, weight_),
+          .columns = columns};
+}
+
+void CpuNorms::layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout,
+                                  ConstTensor x, ConstTensor mean, ConstTensor rstd,
+                                  ConstTensor weight) {
+  NormGradients all = gradients_of(dx, dout, x, rstd, weight);
+  all.mean = vector_of(mean, x.shape.rows());
+  const size_t columns = all.columns;
+  const RowBlocks blocks(x.shape.rows());
   const auto of_block = [&](size_t first, size_t count, const float* upstream, float* sums) {
-    auto args = all;
-    args.dx += first * columns;
-    args.dout = upstream;
-    args.x += first * columns;
+    NormGradients args = from_row(all, first, upstream);
     args.mean += first;
-    args.rstd += first;
     kernels_.layernorm_backward(args, 0, count, sums, sums + columns);
   };
   const float* partial = sum_blocks(dout, blocks, 2 * columns, of_block);
@@ -151,26 +164,13 @@ void CpuNorms::rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstT
 
 void CpuNorms::rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
                                 ConstTensor rstd, ConstTensor weight) {
-  const size_t rows = x.shape.rows();
-  const size_t columns = x.shape.columns();
-  GXP_ASSERT(dout.shape.rows() == rows && dout.shape.columns() == columns);
-  const RmsNormGradients all = {.dx = matrix_of(dx, rows, columns),
-                                .dout = nullptr,
-                                .x = matrix_of(x, rows, columns),
-                                .rstd = vector_of(rstd, rows),
-                                .weight = floats_of(weight, columns, weight_),
-                                .columns = columns};
-  const RowBlocks blocks(rows);
+  const NormGradients all = gradients_of(dx, dout, x, rstd, weight);
+  const RowBlocks blocks(x.shape.rows());
   const auto of_block = [&](size_t first, size_t count, const float* upstream, float* sums) {
-    auto args = all;
-    args.dx += first * columns;
-    args.dout = upstream;
-    args.x += first * columns;
-    args.rstd += first;
-    kernels_.rmsnorm_backward(args, 0, count, sums);
+    kernels_.rmsnorm_backward(from_row(all, first, upstream), 0, count, sums);
   };
-  const float* partial = sum_blocks(dout, blocks, columns, of_block);
-  add_partial_sums(dweight, partial, blocks, {0, columns, columns});
+  const float* partial = sum_blocks(dout, blocks, all.columns, of_block);
+  add_partial_sums(dweight, partial, blocks, {0, all.columns, all.columns});
 }
 
 const float* CpuNorms::floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const {

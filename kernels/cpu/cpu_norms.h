@@ -38,6 +38,9 @@ class CpuNorms : public virtual Ops {
 
   // A vector of parameters as floats: its own memory, or `scratch`'s.
   const float* floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const;
+  // What the backward pass of either norm reads and writes, but `dout` and `mean`.
+  NormGradients gradients_of(const Tensor& dx, const ConstTensor& dout, const ConstTensor& x,
+                             const ConstTensor& rstd, const ConstTensor& weight);
   template <class Body>
   const float* sum_blocks(const ConstTensor& dout, const RowBlocks& blocks, size_t width,
                           const Body& body);

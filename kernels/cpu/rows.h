@@ -19,20 +19,11 @@ struct LayerNormRow {
   size_t columns;
 };
 
-struct LayerNormGradients {
+struct NormGradients {
   float* dx;
   const float* dout;
   const float* x;
-  const float* mean;
-  const float* rstd;
-  const float* weight;
-  size_t columns;
-};
-
-struct RmsNormGradients {
-  float* dx;
-  const float* dout;
-  const float* x;
+  const float* mean;  // not read by an RMS norm
   const float* rstd;
   const float* weight;
   size_t columns;
@@ -51,12 +42,12 @@ struct RowKernels {
   RowStatistics (*statistics)(const float* x, size_t columns, float eps);
   void (*layernorm_row)(const LayerNormRow& row, RowStatistics statistics);
   // Rows [begin, end); dweight(columns) and dbias(columns) +=, over these rows.
-  void (*layernorm_backward)(const LayerNormGradients& args, size_t begin, size_t end,
-                             float* dweight, float* dbias);
+  void (*layernorm_backward)(const NormGradients& args, size_t begin, size_t end, float* dweight,
+                             float* dbias);
   float (*rms_rstd)(const float* x, size_t columns, float eps);
   void (*rmsnorm_row)(float* out, const float* x, const float* weight, size_t columns, float rstd);
   // Rows [begin, end); dweight(columns) +=, over these rows.
-  void (*rmsnorm_backward)(const RmsNormGradients& args, size_t begin, size_t end, float* dweight);
+  void (*rmsnorm_backward)(const NormGradients& args, size_t begin, size_t end, float* dweight);
   // Turns `heads` heads of one position, side by side at x.
   void (*rotate)(float* x, size_t heads, const Rotation& rotation);
   // sum(columns) += rows(count, columns), whose rows are `stride` floats apart.
