@@ -32,7 +32,4 @@ std::vector<RunConfig> run_variants(const RunConfig& config, int world_size);
 // batch, seq and layers.
 std::span<const Quantity<RunConfig>> run_quantities();
 
-// kUsage with a near match if there is none of that name.
-const Quantity<RunConfig>& find_run_quantity(std::string_view name);
-
 }  // namespace gxp
