@@ -1,5 +1,6 @@
-// Other ways to train a run: what to change so that it fits into a memory, all settings of who holds
-// what and when it is computed, and what a run may have more of until its memory is full. Pure.
+// Other ways to train a run: what to change so that it fits into a memory, all settings of who
+// holds what and when it is computed, and what a run may have more of until its memory is full.
+// Pure.
 #pragma once
 
 #include <cstdint>
