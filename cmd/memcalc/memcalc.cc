@@ -9,7 +9,7 @@
 #include "cmd/memcalc/report.h"
 #include "cmd/memcalc/run.h"
 #include "cmd/options.h"
-#include "lib/base/error.h"
+#include "lib/base/find_row.h"
 
 namespace gxp {
 namespace {
@@ -52,7 +52,7 @@ void add_prediction(const MemcalcOptions& options, const MemcalcView& view, Repo
   const std::vector<TrainCase> cases = cases_of(options);
   if (options.solve == "gpus") return add_least_gpus(report, cases, view);
   if (!options.solve.empty())
-    return add_most(report, find_model_quantity(options.solve), cases, view);
+    return add_most(report, find_row(model_quantities(), options.solve, "--solve"), cases, view);
   add_memory(report, cases, view);
   if (options.padding) add_padding(report, *model_of(options), gpus_of(options));
 }

@@ -7,7 +7,7 @@
 #include "cmd/exit_codes.h"
 #include "cmd/result_file.h"
 #include "cmd/run_network.h"
-#include "lib/base/error.h"
+#include "lib/base/find_row.h"
 #include "lib/config/load.h"
 #include "lib/replay/drawing.h"
 
@@ -25,7 +25,7 @@ PlannedRun plan_on(const RunConfig& config, int gpus, const Environment& environ
 // The most of a quantity on each number of GPUs.
 void add_solutions(Report& report, const MemcalcOptions& options, const RunConfig& config,
                    const Environment& environment, uint64_t limit_bytes) {
-  const Quantity<RunConfig>& quantity = find_run_quantity(options.solve);
+  const Quantity<RunConfig>& quantity = find_row(run_quantities(), options.solve, "--solve");
   std::vector<RunSolution> solutions;
   for (const int gpus : gpus_of(options)) {
     const Network network = network_of_run(config, {.nproc = gpus}, environment);

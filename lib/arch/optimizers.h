@@ -1,6 +1,6 @@
-// The optimizers: what each keeps of the parameters from step to step, what it needs for its update,
-// and all else that gxp knows of it but its arithmetic, which is lib/optim's. An optimizer is a row
-// in optimizers.inc and a file in lib/optim; settings, rules, messages, the step program,
+// The optimizers: what each keeps of the parameters from step to step, what it needs for its
+// update, and all else that gxp knows of it but its arithmetic, which is lib/optim's. An optimizer
+// is a row in optimizers.inc and a file in lib/optim; settings, rules, messages, the step program,
 // checkpoints, memcalc and tests read the table. Pure.
 #pragma once
 

@@ -21,8 +21,8 @@ bool is_huggingface_file(std::string_view name);
 NamedTensors read_huggingface(const std::string& path);
 
 // The weights as the family's class (HuggingFaceFamily::architecture) saves them, and config.json.
-// DIR exists. kConfig: the model's settings are not known, or make no model; kCorrupt: a tensor that they ask
-// for is not there.
+// DIR exists. kConfig: the model's settings are not known, or make no model; kCorrupt: a tensor
+// that they ask for is not there.
 void write_huggingface(const NamedTensors& tensors, const std::string& directory,
                        uint64_t shard_bytes);
 

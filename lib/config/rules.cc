@@ -67,12 +67,6 @@ std::string fp16_is_scaled(const RunConfig& run, const std::string& dtype) {
   return fmt::format("must not be fp16 with train.precision {}, which does not scale the loss",
                      run.train.precision);
 }
-std::string kept_gradients_are_scaled(const RunConfig& run) {
-  return fp16_is_scaled(run, run.train.grad_accum_dtype);
-}
-std::string reduced_gradients_are_scaled(const RunConfig& run) {
-  return fp16_is_scaled(run, run.parallel.reduce_dtype);
-}
 
 // The tree of sums goes on from micro-batches to ranks, wherever that is.
 std::string one_type_makes_one_tree(const RunConfig& run) {
@@ -171,8 +165,10 @@ constexpr Rule kRules[] = {
     {"train.rounding", "train.precision", bf16_is_rounded},
     {"train.attention", "train.precision", cudnn_attends_to_halves},
     {"train.matmul", "train.precision", fp8_rounds_bf16},
-    {"train.grad_accum_dtype", "train.precision", kept_gradients_are_scaled},
-    {"parallel.reduce_dtype", "train.precision", reduced_gradients_are_scaled},
+    {"train.grad_accum_dtype", "train.precision",
+     [](const RunConfig& run) { return fp16_is_scaled(run, run.train.grad_accum_dtype); }},
+    {"parallel.reduce_dtype", "train.precision",
+     [](const RunConfig& run) { return fp16_is_scaled(run, run.parallel.reduce_dtype); }},
     {"parallel.reduce_dtype", "train.grad_accum_dtype", one_type_makes_one_tree},
     {"offload.optimizer", "optim.name", offloaded_state_is_elementwise},
     {"offload.optimizer", "train.frozen", offloaded_state_is_of_all},

@@ -15,8 +15,8 @@ struct BrokenRule {
 };
 
 // All rules that `run` breaks: those of the table in rules.cc, of its family and of its optimizer
-// (lib/arch), and that a setting which not all of these have is left out of the others. A rule over a setting named
-// in `unusable` ("section.key") is not judged: its value has been refused already.
+// (lib/arch), and that a setting which not all of these have is left out of the others. A rule over
+// a setting named in `unusable` ("section.key") is not judged: its value has been refused already.
 std::vector<BrokenRule> broken_rules(const RunConfig& run,
                                      const std::set<std::string>& unusable = {});
 

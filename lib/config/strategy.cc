@@ -96,8 +96,7 @@ std::string_view strategies_in_words() {
     for (const Strategy& strategy : kStrategies)
       rows.push_back(fmt::format("{}: {}", strategy.name, strategy.summary));
     return fmt::format(
-        "{}. All train to the same bits (hybrids: where shard_size is a power of "
-        "two).",
+        "{}. All train to the same bits (hybrids: where shard_size is a power of two).",
         fmt::join(rows, ". "));
   }();
   return kWords;

@@ -64,9 +64,9 @@ struct Links {
   double host_bytes_per_s = 0;  // to main memory
 };
 
-// The links of a cluster file: a GPU's narrowest link on the way to the next GPU of its host, and to
-// the next host's. NICs that GPUs share, and trunks that are oversubscribed, are divided. A domain
-// is a host of the first group.
+// The links of a cluster file: a GPU's narrowest link on the way to the next GPU of its host, and
+// to the next host's. NICs that GPUs share, and trunks that are oversubscribed, are divided. A
+// domain is a host of the first group.
 Links links_of(const Cluster& cluster);
 
 struct Hardware {

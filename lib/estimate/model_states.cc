@@ -91,12 +91,11 @@ const OptimizerState& find_optimizer_state(std::string_view name) {
 }
 
 ModelStates model_states(const Training& training, const Placement& placement) {
-  std::array<uint64_t, 4> bytes{};
   const auto all = kinds(training);
-  for (size_t i = 0; i < all.size(); ++i) {
-    bytes[i] = all[i].bytes_per_parameter * elements(all[i], training.parameters, placement);
-  }
-  return {bytes[0], bytes[1], bytes[2], bytes[3]};
+  const auto bytes = [&](size_t i) {
+    return all[i].bytes_per_parameter * elements(all[i], training.parameters, placement);
+  };
+  return {bytes(0), bytes(1), bytes(2), bytes(3)};
 }
 
 std::vector<Term> explain_model_states(const Training& training, const Placement& placement) {

@@ -133,8 +133,8 @@ double head_seconds(const Rates& r) {
          r.fitted.head_bytes * r.tokens * vocabulary / r.gpu.memory_bytes_per_s;
 }
 
-// Bandwidth of a collective among `ranks` that are `stride` GPUs apart: each domain's NICs serve the ring of
-// every stride.
+// Bandwidth of a collective among `ranks` that are `stride` GPUs apart: each domain's NICs serve
+// the ring of every stride.
 double bandwidth(const Rates& r, int ranks, int stride) {
   const int domain = r.links.gpus_per_domain;
   if (ranks * stride <= domain) return r.links.nvlink_bytes_per_s * r.fitted.link_share;

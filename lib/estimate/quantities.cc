@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "lib/base/find_row.h"
 #include "lib/estimate/predict_memory.h"
 
 namespace gxp {
@@ -51,10 +50,6 @@ int find_last(const std::function<bool(int)>& holds, int least, int most) {
 }  // namespace
 
 std::span<const Quantity<ModelPlan>> model_quantities() { return kModelQuantities; }
-
-const Quantity<ModelPlan>& find_model_quantity(std::string_view name) {
-  return find_row(kModelQuantities, name, "--solve");
-}
 
 // Copies are added while they do not fit. Two GPUs may take more than one, for what joins them:
 // one copy is asked first.

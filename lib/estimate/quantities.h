@@ -40,8 +40,6 @@ struct ModelPlan {
 
 // batch, seq and layers.
 std::span<const Quantity<ModelPlan>> model_quantities();
-// kUsage with a near match if there is none of that name.
-const Quantity<ModelPlan>& find_model_quantity(std::string_view name);
 
 // The fewest GPUs, in whole copies of the model, on which the plan takes at most `limit_bytes` each
 // when sharded over all of them; nothing if kMostGpus are too few.

@@ -9,9 +9,10 @@
 namespace gxp {
 namespace {
 
-// The writers of one step program, each of which owns one aspect of it. They are called in the order
-// of the step; each call appends operations, and what they touch follows from the model's units and
-// from where parameters and gradients lie then. Strategy decides what is appended, not how it runs.
+// The writers of one step program, each of which owns one aspect of it. They are called in the
+// order of the step; each call appends operations, and what they touch follows from the model's
+// units and from where parameters and gradients lie then. Strategy decides what is appended, not
+// how it runs.
 //
 //   writer       operations, buffers, uses             program_writer.h
 //   offload      tiles, fetches and stores             offload_writer.h

@@ -1,5 +1,6 @@
-// Writes what a step does with offloaded memory: which part of a persistent buffer is offloaded, and how the optimizer works on that part in tiles. A tile is fetched,
-// updated and stored; there are two, so that one travels while the other is updated:
+// Writes what a step does with offloaded memory: which part of a persistent buffer is offloaded,
+// and how the optimizer works on that part in tiles. A tile is fetched, updated and stored; there
+// are two, so that one travels while the other is updated:
 //
 //   offload lane   fetch 0, fetch 1 | store 0, fetch 2 | store 1, fetch 3 | ...
 //   compute lane                    | update 0         | update 1         | ...

@@ -95,7 +95,8 @@ uint64_t product_scratch(const RunPlan& plan) {
   return most;
 }
 
-// What attention by cuDNN takes, where it may be computed so (kernels/cuda/attention/cuda_attention.h).
+// What attention by cuDNN takes, where it may be computed so
+// (kernels/cuda/attention/cuda_attention.h).
 uint64_t attention_workspace(const RunPlan& plan, const RunConfig& config) {
   const ModelConfig& model = config.model;
   const AttentionShape batch = {.batch = plan.shape.rows,

@@ -10,7 +10,6 @@
 
 #include "lib/arch/recompute.h"
 #include "lib/base/divisors.h"
-#include "lib/base/find_row.h"
 #include "lib/config/rules.h"
 #include "lib/config/strategy.h"
 #include "lib/program/run_plan.h"
@@ -251,9 +250,5 @@ std::vector<RunConfig> run_variants(const RunConfig& config, int world_size) {
 }
 
 std::span<const Quantity<RunConfig>> run_quantities() { return kRunQuantities; }
-
-const Quantity<RunConfig>& find_run_quantity(std::string_view name) {
-  return find_row(kRunQuantities, name, "--solve");
-}
 
 }  // namespace gxp

@@ -1,5 +1,6 @@
-// Other ways to train a run: what to change so that it fits into a memory, all settings of who holds
-// what and when it is computed, and what a run may have more of until its memory is full. Pure.
+// Other ways to train a run: what to change so that it fits into a memory, all settings of who
+// holds what and when it is computed, and what a run may have more of until its memory is full.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,5 @@ std::vector<RunConfig> run_variants(const RunConfig& config, int world_size);
 
 // batch, seq and layers.
 std::span<const Quantity<RunConfig>> run_quantities();
-
-// kUsage with a near match if there is none of that name.
-const Quantity<RunConfig>& find_run_quantity(std::string_view name);
 
 }  // namespace gxp

@@ -3,9 +3,9 @@
 // by side. Pure.
 //
 // An operation begins when its lane is free and all that it waits for has ended. Lanes that run at
-// once and want more cores than the rank has all slow down equally. Where the compute lane waits for
-// another one, communication or offload is exposed; so is what is under way when the compute lane
-// has ended.
+// once and want more cores than the rank has all slow down equally. Where the compute lane waits
+// for another one, communication or offload is exposed; so is what is under way when the compute
+// lane has ended.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// The constants of lib/estimate/hardware.cc, fitted again: to all rows that tests/data/plan has, and to
-// random halves of them, which must predict the other half.
+// The constants of lib/estimate/hardware.cc, fitted again: to all rows that tests/data/plan has,
+// and to random halves of them, which must predict the other half.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

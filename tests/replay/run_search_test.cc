@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "lib/base/find_row.h"
 #include "lib/replay/memory.h"
 #include "tests/catch.h"
 #include "tests/replay/runs.h"
@@ -107,7 +108,7 @@ TEST_CASE("layers are looked for from those on that patterns name", "[replay]") 
       small_run({"model.layers=8", "train.recompute=full", R"(train.recompute_units=["h.[1-3]"])",
                  "parallel.wrap=match", R"(parallel.wrap_units=["h.0", "h.4"])"});
   const Network network = network_of("shm", 1);
-  const Quantity<RunConfig>& layers = find_run_quantity("layers");
+  const Quantity<RunConfig>& layers = find_row(run_quantities(), "layers", "--solve");
   CHECK(layers.least(config) == 5);
   std::vector<int> tried;
   const auto bytes_of = [&](int value) {
