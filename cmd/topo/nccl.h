@@ -15,7 +15,7 @@ void add_nccl_option(CLI::App& app, std::vector<std::string>& variables);
 
 // A host with its paths and routes, which refer to it.
 struct NcclHost {
-  // As load_host(); kUsage: a variable that set_nccl_variable() refuses.
+  // Errors as load_host(); kUsage: set_nccl_variable() refuses a variable.
   NcclHost(const std::string& from, const std::vector<std::string>& variables);
   NcclHost(const NcclHost&) = delete;
   NcclHost& operator=(const NcclHost&) = delete;

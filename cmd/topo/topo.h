@@ -21,7 +21,7 @@ void add_from_option(CLI::App& app, std::string& from);
 
 // --hosts N; 0 if it is not given.
 CLI::Option* add_hosts_option(CLI::App& app, int& hosts);
-// As many hosts that are like the topology's one; 0: those that it has. kUsage: it has several.
+// Repeats the topology's only host; 0: leaves the topology as it is. kUsage: it has several hosts.
 void repeat_host(Topology& topology, int hosts);
 
 struct TopoRankOptions {

@@ -197,15 +197,6 @@ TEST_CASE("the topology files of a cluster are bounded together", "[topo]") {
   std::filesystem::remove(file);
 }
 
-TEST_CASE("every prefix of a cluster file is read or refused", "[topo]") {
-  const std::string whole = kRoot + kHosts + kNetwork;
-  for (size_t length = 0; length < whole.size(); ++length) {
-    CAPTURE(length);
-    CHECK_NOTHROW(complaint_of(whole.substr(0, length)));
-    CHECK_NOTHROW(complaint_of(whole.substr(0, length) + "["));
-  }
-}
-
 TEST_CASE("a file that is too large is refused before it is read to its end", "[topo]") {
   const TemporaryDirectory directory;
   const std::string file = directory / "c.toml";

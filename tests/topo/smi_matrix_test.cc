@@ -82,16 +82,4 @@ TEST_CASE("more NVLinks than a GPU has lead to NVSwitches", "[topo]") {
   CHECK(host.cross_links().size() == (switches == 0 ? 12 : 4));
 }
 
-TEST_CASE("every prefix of a matrix is read or refused", "[topo]") {
-  const std::string whole =
-      "\tGPU0\tNIC0\tCPU Affinity\nGPU0\t X \tPIX\t0-7\nNIC0\tPIX\t X \t\nNIC0: mlx5_4\n";
-  for (size_t length = 0; length < whole.size(); ++length) {
-    try {
-      host_of_matrix(read_pasted_matrix(whole.substr(0, length), "m.txt"), "m.txt");
-    } catch (const Error& error) {
-      CHECK(error.kind() == ErrorKind::kCorrupt);
-    }
-  }
-}
-
 }  // namespace gxp

@@ -76,6 +76,33 @@ TEST_CASE("what is no topology is refused, with what it is", "[topo]") {
   CHECK(message.find(said) != std::string::npos);
 }
 
+TEST_CASE("every prefix of a source is read or refused", "[topo]") {
+  const std::string whole = GENERATE(
+      as<std::string>(),
+      "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\"><gpu dev=\"0\">"
+      "<c2c bw=\"9\" count=\"5\"/></gpu></pci></cpu></system>",
+      "<graphs version=\"1\"><graph id=\"0\"><channel><gpu "
+      "dev=\"0x1\"/></channel></graph></graphs>",
+      "<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"0x1\"><object type=\"NUMANode\" "
+      "os_index=\"0\" cpuset=\"0x1\"/></object></topology>",
+      "\tGPU0\tNIC0\tCPU Affinity\nGPU0\t X \tPIX\t0-7\nNIC0\tPIX\t X \t\nNIC0: mlx5_4\n",
+      "SwitchName=leaf0 Nodes=n[08-10,12]\nSwitchName=top \\\nSwitches=leaf[0-1]\n",
+      "message_overhead_us = 1\nfold_gb_per_s = 100\n[hosts]\ncount = 2\ngpus = 4\nnics = 2\n"
+      "nic_gb_per_s = 12.5\npcie_gb_per_s = 24\npcie_latency_us = 1\n[network]\nkind = 'switch'\n"
+      "latency_us = 2\n");
+  for (size_t length = 0; length <= whole.size(); ++length) {
+    for (const char* end : {"", "["}) {
+      try {
+        load_topology({"t", SourceForm::kFile, whole.substr(0, length) + end});
+      } catch (const Error& error) {
+        CAPTURE(length, error.what());
+        CHECK((error.kind() == ErrorKind::kCorrupt || error.kind() == ErrorKind::kConfig));
+      }
+    }
+  }
+  CHECK_NOTHROW(load_topology({"t", SourceForm::kFile, whole}));
+}
+
 TEST_CASE("a name that is neither a file nor known is a wrong command line", "[topo]") {
   CHECK(complaint(ErrorKind::kUsage, [] { load_topology("/nowhere/x"); }).find("no such file") !=
         std::string::npos);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kVerdicts = {"problem", "warning", "could not see", "ok"};
 
-// In the order in which one would look. Sources: NVIDIA's GPUDirect RDMA and NCCL guides
+// In the order in which an engineer would look. Sources: NVIDIA's GPUDirect RDMA and NCCL guides
 // (troubleshooting), DOCA's performance tuning, PCI Express Base 6.0 for ACS and ATS.
 constexpr std::array kChecks = {
     DoctorCheck{"sysfs", "gxp and NCCL learn from /sys which GPU is near which NIC",

@@ -22,7 +22,7 @@ namespace gxp {
 enum class DoctorVerdict { kProblem, kWarning, kUnseen, kOk };  // the worst first
 std::string_view to_string(DoctorVerdict verdict);              // "problem", "could not see"
 
-// What is known of the process, and not in a file.
+// Facts about the process that are in no file.
 struct ProcessFacts {
   std::string nccl_version{};  // "2.21.5"; "": none
   std::string nccl_error{};    // why there is none

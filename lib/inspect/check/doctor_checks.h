@@ -30,7 +30,7 @@ inline Seen warning(std::string what) { return {DoctorVerdict::kWarning, std::mo
 inline Seen problem(std::string what) { return {DoctorVerdict::kProblem, std::move(what)}; }
 inline Seen unseen(std::string what) { return {DoctorVerdict::kUnseen, std::move(what)}; }
 
-// What was found on several devices: their names under each reason, in the order of finding.
+// Findings on several devices: the devices' names by reason, in the order of finding.
 class DoctorFindings {
  public:
   void add(const std::string& name, const Seen& reason);

@@ -11,7 +11,7 @@
 namespace gxp {
 namespace {
 
-// All bridges from a device up to its root, for each device.
+// The bridges between each device and its root.
 std::set<std::string> bridges_above_all(const DoctorSight& sight) {
   std::set<std::string> all;
   for (const DoctorDevice& device : direct_devices_of(sight)) {

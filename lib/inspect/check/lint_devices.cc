@@ -11,7 +11,7 @@
 namespace gxp {
 namespace {
 
-// As nvcc 13's -arch, and what older ones had.
+// The values of -arch in nvcc 13 and in older versions.
 constexpr std::array<int, 20> kCapabilities = {50, 52, 53, 60, 61,  62,  70,  72,  75,  80,
                                                86, 87, 89, 90, 100, 101, 103, 110, 120, 121};
 

@@ -134,11 +134,10 @@ constexpr auto kPcieRules = [] {
        "nothing, if a hidden switch is meant", each_part<check_bus_id_of_none>},
       {"class-missing", kWarning, "a device without a class",
        "NCCL learns it from /sys of the machine that it runs on, and only for GPUs and NICs in "
-       "use; "
-       "of the file alone nobody can tell what it is",
+       "use; of the file alone nobody can tell what it is",
        "add class, as lspci -n shows it: 0x030200, 0x020700, 0x060400",
        each_part<check_class_missing>},
-      {"class-unknown", kWarning, "a class that stands for nothing here",
+      {"class-unknown", kWarning, "a class that is not known",
        "NCCL takes every class that it does not know for a bridge",
        "correct it, or leave the device out", each_part<check_class_unknown>},
       {"class-contradicts", kWarning, "a class that is not what the element says",

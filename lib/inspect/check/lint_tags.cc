@@ -55,7 +55,7 @@ class Scanner {
     while (at_ < stop) step();
   }
 
-  // Up to the next tag, if there is anything but space.
+  // Notes text before the next tag, if it is not space.
   void read_between(XmlTag& next) {
     const char c = text_[at_];
     if (c != ' ' && c != '\n' && c != '\r' && next.before.empty()) {
@@ -187,7 +187,7 @@ constexpr auto kTagsRules = [] {
        "ends",
        "indent with blanks", check_between},
       {"broken-tag", kError, "a line break or a tab within a tag",
-       "NCCL's own XML reader stops at it: attributes are to stand in one line, one blank apart",
+       "NCCL's own XML reader stops at it: attributes must be on one line, one blank apart",
        "write the whole tag in one line", check_broken_tag},
       {"too-many-elements", kError, "256 elements or more",
        "NCCL reads at most 255 from a topology file and then gives up",

@@ -20,7 +20,7 @@ class PciConfig {
   // Whether what lies beyond the header can be read.
   [[nodiscard]] bool visible() const { return bytes_.size() > kHeaderBytes; }
   [[nodiscard]] bool extended_visible() const { return bytes_.size() > kExtendedAt; }
-  // Where it begins; none: it has none, or what can be read ends before.
+  // Where the capability begins; none: there is none, or the readable part ends before it.
   [[nodiscard]] std::optional<size_t> find(Capability wanted) const;
   [[nodiscard]] std::optional<size_t> find(Extended wanted) const;
   [[nodiscard]] std::optional<uint16_t> word(size_t offset) const;

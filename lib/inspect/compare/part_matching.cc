@@ -13,7 +13,7 @@
 namespace gxp {
 namespace {
 
-// What tells a port or GPU from others of its kind, wherever it lies.
+// A key that identifies a port wherever it is.
 std::string strong_key(const Part& part) {
   const auto* port = std::get_if<PortInfo>(&part.info);
   if (port == nullptr) return "";
@@ -72,7 +72,7 @@ class Matching {
     match(a_.host[a].below, b_.host[b].below);
   }
 
-  // In order, each with the first that is left of those with a key of its own.
+  // Matches parts in order, each with the first free part that has one of its keys.
   template <class KeysOf>
   void pair(const std::vector<PartId>& a, const std::vector<PartId>& b, const KeysOf& keys_of) {
     std::map<std::pair<PartKind, std::string>, std::deque<PartId>> right;

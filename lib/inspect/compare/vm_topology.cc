@@ -97,7 +97,7 @@ class Matcher {
 
   using Groups = std::map<std::string, std::pair<std::vector<PartId>, std::vector<PartId>>>;
 
-  // By vendor and device where all say them, else all as one.
+  // Groups by vendor and device if all devices have them, else one group.
   [[nodiscard]] Groups group_by_model(const std::vector<PartId>& bare,
                                       const std::vector<PartId>& vm, std::string_view word) const {
     const auto says = [](const HostTree& host) {
@@ -256,7 +256,7 @@ class VmBuilder {
     }
   }
 
-  // Of devices the VM's where it says any, else the bare machine's; of bridges always these.
+  // Devices get the VM's links if it has any, else the bare machine's; bridges get the latter.
   void copy_links() {
     const bool has_own = !vm_.cross_links().empty();
     for (const CrossLink& link : bare_.cross_links()) {
@@ -288,8 +288,7 @@ class VmBuilder {
         if (before != after)
           fail(ErrorKind::kMismatch,
                "make a topology of {}: between {} and {} NCCL would find {}, on the bare machine "
-               "{}; "
-               "do both files have a rank, a number or NVLinks for the same devices?",
+               "{}; do both files have a rank, a number or NVLinks for the same devices?",
                vm_.name, vm_[own_first].bus_id, vm_[own_second].bus_id, to_string(after),
                to_string(before));
         ++result_.equal_pairs;

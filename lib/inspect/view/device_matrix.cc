@@ -162,7 +162,7 @@ DeviceMatrix smi_matrix(const HostTree& host) {
   });
   if (host.all_of(PartKind::kHostBridge).empty())
     matrix.notes.push_back(
-        "the source names no PCIe host bridges: where nvidia-smi says NODE, PHB stands here");
+        "the source names no PCIe host bridges: where nvidia-smi says NODE, this matrix says PHB");
   return matrix;
 }
 

@@ -42,7 +42,7 @@ std::vector<MatrixDifference> compare(const DeviceMatrix& smi, const DeviceMatri
 // As `nvidia-smi topo -m` prints it, for programs that read that: tabs between columns, affinities
 // behind the GPUs' rows, a legend, the NICs' names.
 std::string matrix_text(const HostTree& host, const DeviceMatrix& matrix, std::string_view legend);
-// What the words of smi_matrix() and of nccl_matrix() mean.
+// The legends of smi_matrix() and of nccl_matrix().
 std::string_view smi_legend();
 std::string_view nccl_legend();
 // "GPU0-NIC0, GPU0-NIC1 and 12 more"

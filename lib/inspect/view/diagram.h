@@ -21,7 +21,7 @@ enum class BoxKind : uint8_t { kNumaNode, kSwitch, kGpu, kNic, kDevice };
 using BoxId = size_t;  // index into Diagram::boxes
 inline constexpr BoxId kNoBox = ~BoxId{0};
 
-// From a box to the one around it.
+// The link from a box to the one around it.
 struct Wire {
   double gb_per_s = 0;  // 0: unknown
   std::string label{};  // "PCIe 5 x16"; "": it is no PCIe link, or nothing is known

@@ -149,7 +149,7 @@ class Links {
     diagram_.link_switches.push_back(std::move(all));
   }
 
-  // What one end lists and the other does not is drawn all the same.
+  // A link that only one end lists is drawn as well.
   void add_bundles() {
     std::map<std::pair<BoxId, BoxId>, Sum> both;
     for (const auto& [pair, sum] : one_way_) {

@@ -24,7 +24,7 @@ struct FabricNode {
 // row. Hosts without a switch come last. Switches in a circle, or deeper than 64, are left out.
 std::vector<FabricNode> make_fabric(const Topology& topology);
 
-// What is below each switch, by its index.
+// The switches and hosts below each switch, by its index.
 struct SwitchTree {
   explicit SwitchTree(const Topology& topology);
   std::vector<size_t> roots;

@@ -35,7 +35,7 @@ bool HostLayout::is_container(BoxId box) const {
   return kind == BoxKind::kNumaNode || kind == BoxKind::kSwitch;
 }
 
-// Of its name and lines, with room to the edges.
+// The width of its name and lines, with room to the edges.
 double HostLayout::text_room(const Box& box) {
   double widest = text_width(box.name, kNameFont);
   for (const std::string& line : box.lines) widest = std::max(widest, text_width(line, kLineFont));
@@ -104,7 +104,7 @@ HostLayout::Size HostLayout::measure(BoxId container) {
   return sizes_[container];
 }
 
-// Of containers and columns side by side; below 0 if there are none.
+// The width of containers and columns in a row; below 0 if there are none.
 double HostLayout::width_of(const Inside& inside) const {
   const double containers =
       row_width(inside.containers, kGap, [&](BoxId box) { return sizes_[box].width; });

@@ -1,4 +1,4 @@
-// Where the boxes of a diagram lie, and the wires from each box to the one around it.
+// The places of a diagram's boxes, and the wires from each box to the one around it.
 #pragma once
 
 #include <map>

@@ -27,7 +27,7 @@ struct LegendItem {
   int strands = 1;
 };
 
-// As many as there are links, if one can count them.
+// One strand a link, if there are few enough to count.
 int strands_of(int links) {
   constexpr int kMostStrands = 4;
   return links <= kMostStrands ? links : 0;

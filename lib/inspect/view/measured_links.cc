@@ -24,7 +24,7 @@ PartId node_of_cpu(const HostTree& host, int cpu) {
 
 bool leaves_host(const MeasuredLink& link) { return link.from_cpu >= 0 && link.to_cpu < 0; }
 
-// Of links between the same places over the same transport.
+// The slowest of the links between the same places over the same transport.
 struct Slowest {
   int links = 0;
   double latency_s = 0;

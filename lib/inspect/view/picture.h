@@ -44,7 +44,7 @@ enum class BoxStyle : uint8_t {
 // Told apart without colour: by being solid, hollow, dotted or dashed.
 enum class LineStyle : uint8_t { kPcie, kGpuLink, kInterNuma, kNetwork, kUnknown };
 
-// What all pictures have.
+// The style of all pictures.
 inline constexpr Font kTitleFont{.size = 17, .bold = true};
 inline constexpr Font kNameFont{.size = 12, .bold = true};
 inline constexpr Font kTextFont{.size = 11};

@@ -92,7 +92,7 @@ bool is_silent_about_devices(const HostTree& host) {
   });
 }
 
-// Where a rank is on hosts without GPUs hangs on how many each of them runs.
+// On hosts without GPUs, the place of a rank depends on the number of ranks of each host.
 RankView view_without_gpu(const Topology& topology, int rank) {
   if (std::ranges::any_of(topology.trees, is_silent_about_devices))
     fail(ErrorKind::kConfig,

@@ -74,7 +74,7 @@ struct RankView {
   std::vector<std::string> notes{};
 };
 
-// Where no host has a GPU, of a topology of one host only.
+// Without GPUs, the topology must have one host.
 //   Errors  kUsage: there is no such rank, or it cannot be known where it is. kConfig: the source
 //           does not say what is a GPU; as RankSeats.
 //   Cost    that of plan_cluster().

@@ -22,7 +22,7 @@ Cell positive_or_null(double value) { return value > 0 ? Cell(value) : Cell(); }
 Cell positive_or_null(int value) { return value > 0 ? Cell(int64_t{value}) : Cell(); }
 Cell bytes_or_null(uint64_t bytes) { return bytes > 0 ? Cell(int64_t(bytes)) : Cell(); }
 
-// Of values of which one at most is known.
+// The known one of several values; at most one is known.
 template <class... Values>
 Cell known_of(const std::optional<Values>&... values) {
   Cell cell;
@@ -68,7 +68,7 @@ struct DeviceColumn {
   Cell (*cell)(const ReportedPart& one);
 };
 
-// What does not apply to a part's kind is null.
+// Columns that do not apply to a part's kind are null.
 using One = const ReportedPart&;
 constexpr auto kDeviceColumns = std::to_array<DeviceColumn>({
     {"id", [](One one) { return one.name_of(one.id); }},

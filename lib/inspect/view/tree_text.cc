@@ -63,7 +63,7 @@ class TreeText {
     text_ += fmt::format("{:{}}{}\n", "", 2 * level, line);
   }
 
-  // What the links of one kind of one part lead to, and how many of them, in the source's order.
+  // The targets of a part's links of one kind, and their numbers, in the source's order.
   struct Ends {
     PartId from = kNoPart;
     CrossLinkKind kind = CrossLinkKind::kNvLink;
@@ -79,7 +79,7 @@ class TreeText {
     }
   };
 
-  // What a part is called, without its bus id.
+  // A part's name without its bus id.
   [[nodiscard]] std::string title_of(PartId id) const {
     switch (host_[id].kind) {
       case PartKind::kNic:
@@ -156,7 +156,7 @@ class TreeText {
     write_others(others, level, widths);
   }
 
-  // What is neither GPU nor NIC, nor leads to one.
+  // Parts that are neither GPU nor NIC, nor lead to one.
   void write_others(const std::vector<Shown>& others, int level, Widths widths) {
     if (others.size() > kMostDevices)
       return write_line(level, count_of(others.size(), "other PCIe device"));

@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kUnseen = ~uint32_t{0};
 constexpr uint32_t kSeveral = ~uint32_t{1};
 
-// What comes before each link of a host on the routes through it.
+// The predecessors of each link of a host on the routes through the host.
 class Predecessors {
  public:
   explicit Predecessors(size_t links) : before_(links, kUnseen) {}

@@ -76,7 +76,7 @@ class Cluster {
   [[nodiscard]] int hosts() const { return hosts_; }
   [[nodiscard]] int gpus() const { return gpus_; }
   [[nodiscard]] int host_of(int gpu) const;
-  // What hosts of this one's group have inside.
+  // The inside of this host, and of all hosts of its group.
   [[nodiscard]] const HostTopology& inside_of_host(int host) const {
     return description_.groups[group_of_host_[static_cast<size_t>(host)]].inside;
   }
@@ -90,7 +90,7 @@ class Cluster {
  private:
   using Hops = std::vector<LinkId>;
 
-  // What the hosts of one group have in common; link ids count from the host's first link. After
+  // The common part of the hosts of one group; link ids count from the host's first link. After
   // the links of the graph come two for each NIC, to and from the network.
   struct Group {
     int first_host = 0;

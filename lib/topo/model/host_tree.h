@@ -39,7 +39,7 @@ std::string_view to_string(PartKind kind);  // "NUMA node"
 using PartId = uint32_t;  // index into parts()
 inline constexpr PartId kNoPart = ~PartId{0};
 
-// Where the source says it, from 1; 0: it is no text.
+// A place in the source, from 1; 0: the source is no text.
 struct SourcePlace {
   int line = 0;
   int column = 0;
@@ -55,7 +55,7 @@ struct PcieRate {
   int lanes = 0;        // 0: unknown
 };
 
-// What a lane carries of a transfer, in GB: headers and the line code take a quarter.
+// The payload of a lane per transfer, in GB: headers and the line code take a quarter.
 inline constexpr double kGbPerTransfer = 0.75 / 8;
 
 // PCI Express Base 6.0, from the first generation on.
@@ -70,7 +70,7 @@ inline constexpr std::array<PcieGeneration, 6> kPcieGenerations = {{{2.5, 0.8},
                                                                     {32, 128.0 / 130},
                                                                     {64, 242.0 / 256}}};
 
-// From a part up to the one above it.
+// The link from a part up to the one above it.
 struct PcieLink {
   PcieRate now{};
   PcieRate most{};           // what both ends could do
@@ -151,7 +151,7 @@ struct Part {
   std::vector<PartId> below{};          // in the source's order
 };
 
-// What is known of a part of that kind; nothing is known of another.
+// The facts of a part of that kind; of a part of another kind no fact is known.
 template <class Info>
 const Info& info_of(const Part& part) {
   static const Info kUnknown;
@@ -233,7 +233,7 @@ bool is_on_pcie(const HostTree& host, PartId device);
 // Whether the link leads to an NVSwitch, which need not be a part.
 bool leads_to_nvswitch(const HostTree& host, const CrossLink& link);
 
-// By the driver's numbers where all have one; else their order stays.
+// Sorts them by the driver's numbers if all have one; else their order stays.
 void sort_by_number(const HostTree& host, std::vector<PartId>& gpus);
 
 // The name that the source gives a part, or its port; "": none.

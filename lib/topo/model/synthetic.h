@@ -15,7 +15,7 @@ struct SyntheticName {
   std::string_view summary;
 };
 
-// In the order in which lists have them.
+// In the order of lists.
 std::span<const SyntheticName> synthetic_names();
 // Whether this is the name of a machine, or of a shape with any numbers.
 bool is_synthetic(std::string_view name);

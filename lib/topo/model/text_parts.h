@@ -40,7 +40,7 @@ inline auto split(std::string_view text, char separator) {
          });
 }
 
-// What follows `key` in its line, without the blanks around it; "" if `text` has no such key.
+// The rest of the line after `key`, without the blanks around it; "" if `text` has no such key.
 inline std::string_view value_behind(std::string_view text, std::string_view key) {
   const size_t at = text.find(key);
   if (at == text.npos) return "";

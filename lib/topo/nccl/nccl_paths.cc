@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kNoEnd = ~uint32_t{0};
 constexpr int kHopsBeforeRelay = 1;  // a GPU forwards only what its first neighbour sends
 
-// What a path is after one more link.
+// The type of a path with one more link.
 PathType type_after(PathType so_far, int hops, const NcclNode& from, const NcclLink& link,
                     const NcclNode& to) {
   PathType type = link.type;

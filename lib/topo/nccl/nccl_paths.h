@@ -45,7 +45,7 @@ class NcclPaths {
   [[nodiscard]] const NcclGraph& graph() const { return graph_; }
   // In NCCL's order.
   [[nodiscard]] const std::vector<PartId>& gpus() const { return gpus_; }
-  // What NCCL calls nets: ports, and NICs of which no port is known.
+  // NCCL's nets: ports, and NICs without a known port.
   [[nodiscard]] const std::vector<PartId>& ports() const { return ports_; }
   [[nodiscard]] const std::vector<PartId>& numa_nodes() const { return numa_nodes_; }
   [[nodiscard]] std::vector<PartId> devices() const;  // GPUs, then ports

@@ -39,7 +39,7 @@ double physical_nvlink_gb_per_s(int compute_capability);  // 0: not known
 double rccl_xgmi_gb_per_s(std::string_view gcn);
 double physical_xgmi_gb_per_s(std::string_view gcn);  // 0: not known
 
-// From this NUMA node to any other of the host.
+// The bandwidth from this NUMA node to any other of the host.
 double nccl_inter_numa_gb_per_s(const NumaNodeInfo& node);
 double nccl_port_gb_per_s(double mbit_per_s);
 

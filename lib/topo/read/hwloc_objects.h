@@ -21,14 +21,14 @@ std::string_view type_of(const pugi::xml_node& object);
 // "" if it has no such <info>.
 std::string info_of(const pugi::xml_node& object, std::string_view name);
 
-// What the whole of it says, from 0 to 2^20; none: it says something else.
+// The number that all of `text` is, from 0 to 2^20; none: it is something else.
 std::optional<int> parse_small_number(std::string_view text);
 
 struct HwlocHost {
   const XmlText& xml;
   int version = 2;  // of the format
   HostTree tree{};
-  // By the numbers that matrices use: "OSDev:332".
+  // Parts by the indexes that matrices use: "OSDev:332".
   std::map<std::string, PartId> by_index{};
 };
 

@@ -121,7 +121,7 @@ class HwlocReader {
     return "";
   }
 
-  // As NCCL names it; by the CPU if it is not said.
+  // NCCL's name of the architecture; by the CPU where the file has none.
   [[nodiscard]] std::string architecture_of(const pugi::xml_node& package) const {
     const std::string said = cpu_info(package, "Architecture");
     const std::string vendor = cpu_info(package, "CPUVendor");

@@ -78,7 +78,7 @@ class NcclReader {
     ++entry->second.times;
   }
 
-  // What has no field.
+  // Keeps an attribute without a field.
   void keep(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
             std::string_view prefix, Attributes& other) {
     other.emplace_back(fmt::format("{}{}", prefix, attribute.name()), attribute.value());
@@ -231,13 +231,13 @@ class NcclReader {
     }
   }
 
-  // Of attributes in the <gpu> or <nic> that a <pci> holds.
+  // The prefix of attributes in the <gpu> or <nic> of a <pci>.
   [[nodiscard]] std::string_view prefix_of(PartId id) const {
     if (host_[id].bus_id.empty()) return "";
     return host_[id].kind == PartKind::kGpu ? "gpu/" : "nic/";
   }
 
-  // What else lies in a <gpu> or <nic>; of one that says nothing at all, that it is there.
+  // Keeps the other elements in a <gpu> or <nic>, and that an empty one was there.
   void keep_within(const pugi::xml_node& node, std::string elements, PartId id) {
     Part& part = host_[id];
     if (part.bus_id.empty()) {

@@ -12,7 +12,7 @@
 namespace gxp {
 namespace {
 
-// Of an NVSwitch whose bus id is not known, as in a virtual machine.
+// The target for an NVSwitch without a known bus id, as in a virtual machine.
 constexpr std::string_view kHiddenSwitch = "fffffff:ff:ff.0";
 constexpr std::string_view kNvSwitchClass = "0x068000";
 
@@ -39,7 +39,7 @@ class Writer {
     if (!value.empty()) xml_.attribute(name, value);
   }
 
-  // Those of `other` that begin with the prefix, without it.
+  // Writes the attributes in `other` that begin with the prefix, without the prefix.
   void write_attributes(const Attributes& other, std::string_view prefix) {
     for (const auto& [name, value] : other) {
       const std::string_view rest =

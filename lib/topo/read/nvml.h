@@ -1,4 +1,4 @@
-// What NVIDIA's management library says of GPUs. It is loaded at run time: nothing links it, and
+// GPUs by NVIDIA's management library. It is loaded at run time: nothing links it, and
 // nothing needs its header; what is declared in nvml.cc is the ABI that nvml.h has since driver
 // 450.
 #pragma once

@@ -32,10 +32,10 @@ struct PciRoot {
 double parse_gt_per_s(std::string_view text);
 // Whether it has the form of "0000:3b:00.0"; the domain may have up to eight digits.
 bool is_bus_id(std::string_view text);
-// Those in a path of devices, from its root down.
+// The bus ids in a path of devices, from its root down.
 std::vector<std::string> bus_ids_in(std::string_view path);
 bool is_bridge(const PciIdentity& identity);
-// By its class and vendor; kPcieDevice: anything that is not kept, too.
+// The kind by class and vendor; kPcieDevice also for functions that become no part.
 PartKind kind_of_function(const PciFunction& function);
 
 // The part of each function in `host`; kNoPart: it is not kept.

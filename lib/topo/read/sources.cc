@@ -47,7 +47,7 @@ bool is_xml_of(const SourceInput& input, std::string_view element) {
   return input.form == SourceForm::kFile && root_element(input.text) == element;
 }
 
-// By a reader of text that makes a host, or a topology.
+// Loads text by a reader that makes a host or a topology.
 template <auto kRead>
 Topology load(const SourceInput& input) {
   auto read = kRead(input.text, input.name);
@@ -200,7 +200,7 @@ std::span<const TopologySource> topology_sources() { return kSources; }
 
 bool is_nccl_xml(const SourceInput& input) { return is_xml_of(input, "system"); }
 
-// By a key that it must have, or where its hosts begin.
+// Recognised by a key that it must have, or by the start of its hosts.
 bool is_cluster_toml(const SourceInput& input) {
   if (input.form != SourceForm::kFile) return false;
   return has_one_of(input, {"\n[hosts]", "\n[[hosts]]", "\nmessage_overhead_us"});

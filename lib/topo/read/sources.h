@@ -1,4 +1,4 @@
-// Where topologies come from: one table, and what a user names found in it.
+// The sources of topologies: one table, and the lookup of what a user named.
 //
 // One more source is a row in sources.cc and a file that makes a HostTree or a Topology.
 //   Errors  kIo: not readable. kUsage: no file and no known name. kCorrupt: of no known kind, or
@@ -18,7 +18,7 @@ inline constexpr size_t kMaxSourceBytes = 64u << 20;
 
 enum class SourceForm { kName, kFile, kDirectory };
 
-// What a user named, and what is there.
+// The user's name of a topology, and what was found there.
 struct SourceInput {
   std::string name;  // "live", "ring:8", or a path
   SourceForm form = SourceForm::kName;

@@ -1,4 +1,4 @@
-// What /proc and /sys under a root say of a host, as a HostTree: NUMA nodes with their CPUs and
+// A host by the /proc and /sys under a root, as a HostTree: NUMA nodes with their CPUs and
 // caches, PCIe from its roots to GPUs and NICs, network interfaces and RDMA devices with their
 // ports. The same for the host that gxp runs on and for one that was recorded.
 //   Places    a PCIe root lies below the NUMA node that the kernel names; where it names none,

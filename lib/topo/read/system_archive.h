@@ -21,7 +21,7 @@ inline constexpr size_t kMaxArchiveBytes = 256u << 20;
 
 // `bytes` is the file's content; `name` is for messages.
 std::unique_ptr<SystemRoot> parse_system_archive(std::string_view bytes, const std::string& name);
-// By a file's first bytes (512 tell a tar).
+// Whether a file with these first bytes (512 for a tar) is an archive.
 bool looks_like_archive(std::string_view bytes);
 
 }  // namespace gxp

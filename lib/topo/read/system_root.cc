@@ -208,7 +208,7 @@ void RecordedRoot::add(std::string_view path, Node node) {
   if (full.empty()) return;
   added_bytes_ += node.text.size();
   make_node(full) = std::move(node);
-  // Up to the first that is there: those above it are, too.
+  // Adds the directories above, up to the first known one: those above that are known, too.
   for (std::string above = parent_of(full); !above.empty(); above = parent_of(above)) {
     const size_t before = nodes_.size();
     make_node(above).kind = Kind::kDirectory;

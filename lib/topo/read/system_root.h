@@ -31,7 +31,7 @@ class SystemRoot {
   [[nodiscard]] bool exists(std::string_view path) const { return resolve(path).has_value(); }
   // A file's content without the white space at its end.
   [[nodiscard]] std::optional<std::string> read(std::string_view path) const;
-  // As it is, for what is not text.
+  // The unchanged content, for files that are not text.
   [[nodiscard]] std::optional<std::string> read_bytes(std::string_view path) const;
   // A file that holds one number, decimal or 0x...
   [[nodiscard]] std::optional<long> read_number(std::string_view path) const;
@@ -87,7 +87,7 @@ class RecordedRoot : public SystemRoot {
   };
   void add(std::string_view path, Node node);
   Node& make_node(const std::string& path);
-  // By path. The directories above an entry are entries, too.
+  // Entries by path. The directories above an entry are entries, too.
   std::map<std::string, Node, std::less<>> nodes_;
   size_t added_bytes_ = 0;
 };

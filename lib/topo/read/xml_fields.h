@@ -57,7 +57,7 @@ inline std::string to_attribute(std::string_view /*name*/, int value) {
 }
 inline std::string to_attribute(std::string_view /*name*/, bool value) { return value ? "1" : "0"; }
 
-// What is known.
+// Writes the known fields.
 template <class Info, size_t kFields>
 void write_fields(XmlWriter& xml, const std::array<XmlField<Info>, kFields>& fields,
                   const Info& info) {

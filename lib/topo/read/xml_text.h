@@ -48,7 +48,7 @@ class XmlText {
   [[noreturn]] void fail_at(const pugi::xml_node& node, std::string_view why) const;
   // Its attributes, no more than that limit.
   [[nodiscard]] std::vector<pugi::xml_attribute> attributes(const pugi::xml_node& node) const;
-  // What the attribute says. If it is no number, or not in the range, that is an error.
+  // The number in the attribute. Anything else, or a number out of the range, is an error.
   [[nodiscard]] double number(const pugi::xml_node& node, const pugi::xml_attribute& attribute,
                               NumberRange range) const;
 

@@ -80,7 +80,7 @@ class SubsetTable {
     }
   }
 
-  // From GPU i + 1 through all of the set, which lacks it, and back to GPU 0.
+  // The cheapest way from GPU i + 1 through the set, which lacks that GPU, and back to GPU 0.
   [[nodiscard]] RingCost& at(uint32_t set, size_t i, bool nic_ahead) {
     return cheapest_[(set * others_ + i) * layers() + (nic_ahead ? 1 : 0)];
   }

@@ -10,7 +10,7 @@
 namespace gxp {
 namespace {
 
-// What is left of the links, in rings.
+// The free bandwidth of the links, in rings.
 class Room {
  public:
   Room(const HostRoutes& routes, double gb_per_s) {
@@ -18,7 +18,7 @@ class Room {
       left_.push_back(link.gb_per_s / gb_per_s * (1 + 1e-9));
     }
   }
-  // All or none.
+  // Takes one ring's share of all these links, or of none.
   bool take(std::span<const uint32_t> links) {
     for (size_t i = 0; i < links.size(); ++i) {
       left_[links[i]] -= 1;

@@ -9,7 +9,7 @@
 
 namespace gxp {
 
-// What a search may take; counted down, and below 0 if it was not enough to tell.
+// The limits of a search; counted down, and below 0 if they ended the search.
 struct SearchBudget {
   int64_t rings = 0;  // found one by one (cheapest_ring.h)
   int64_t hops = 0;   // taken in a search through all rings

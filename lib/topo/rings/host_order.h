@@ -22,7 +22,7 @@ struct RingTraffic {
   // the mean of the rails). As many arrive.
   std::vector<double> hops_up{};
   double hops_between_switches = 0;  // over all links between switches, upwards
-  // What a hop may carry if all carry as much, where a link between switches is the limit.
+  // The rate of each hop if all have the same, where a link between switches is the limit.
   double gb_per_s = 0;  // 0: no link between switches limits it
   size_t limit = kNoSwitch;
 };

@@ -21,15 +21,15 @@ namespace gxp {
 
 class PackingProgram {
  public:
-  // All > 0.
+  // Capacities are > 0.
   explicit PackingProgram(std::vector<double> capacities);
 
   // The capacities that one unit of the way uses, some perhaps several times; at least one.
   void add_way(std::span<const uint32_t> uses);
   [[nodiscard]] size_t ways() const { return ways_.size(); }
-  // By capacity, at least 0.
+  // The price of each capacity, at least 0.
   [[nodiscard]] const std::vector<double>& prices() const { return prices_; }
-  // By way; they obey the capacities.
+  // The amount of each way; they obey the capacities.
   [[nodiscard]] std::vector<double> amounts() const;
 
  private:

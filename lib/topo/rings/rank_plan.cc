@@ -73,7 +73,7 @@ std::vector<size_t> channels_alike(const ClusterPlan& plan) {
   return order;
 }
 
-// What the route carries alone; without one nothing.
+// The bandwidth of the route alone; 0 without a route.
 double rate_of(const HostRoutes& routes, int from, int to) {
   const HostRoute& route = routes.route(from, to);
   double gb_per_s = route.exists ? std::numeric_limits<double>::infinity() : 0;

@@ -14,7 +14,7 @@
 namespace gxp {
 namespace {
 
-// By place; none unless each GPU has one of its own.
+// The source's ranks by place; none unless each GPU has one of its own.
 std::vector<int> ranks_of_source(const HostTree& host, const std::vector<PartId>& places) {
   std::vector<int> ranks;
   for (const PartId part : places) {

@@ -21,7 +21,7 @@ struct RingChannel {
   double gb_per_s = 0;
 };
 
-// Where rings may start: the places of the NICs, or GPU 0 for rings that stay inside.
+// The places where rings may start: the NICs, or GPU 0 for rings that stay inside.
 std::vector<int> starts_of_rings(const HostRoutes& routes, bool through_nics);
 Ring make_ring(const HostRoutes& routes, int start, std::vector<int> gpus);
 // The other way round.

@@ -54,7 +54,7 @@ class RingPacker {
   }
 
  private:
-  // That which is worth most more than the links that it uses; false if there is none.
+  // Adds the ring with the largest gain over the price of its links; false if there is none.
   bool add_ring() {
     std::vector<double> prices = program_.prices();
     for (double& price : prices) price = std::max(0.0, price);

@@ -1,6 +1,6 @@
 // Ring channels through the GPUs of one host.
 //
-// What a plan is good for: a ring all-reduce moves data at the sum of its channels' rates (its bus
+// The value of a plan: a ring all-reduce moves data at the sum of its channels' rates (its bus
 // bandwidth), where a channel is as fast as its slowest link, and channels share what a link
 // carries. Traffic takes the routes that it is given (host_routes.h).
 //
