@@ -1,6 +1,6 @@
 #include "lib/zero/sharded_memory.h"
 
-#include "lib/shard/state_layout.h"
+#include "lib/shard/layout.h"
 
 namespace gxp {
 

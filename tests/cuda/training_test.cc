@@ -25,7 +25,7 @@ constexpr double kFloat8OrderTolerance = 1e-4;
 
 constexpr int kSteps = 4;
 
-const Settings kBf16 = {"train.precision=bf16"};
+const Settings kHalves = {"train.precision=bf16"};
 const Settings kFloat8 = {"train.precision=bf16", "train.matmul=fp8"};
 // Of llama-tiny, whose keys are 24 channels wide.
 const Settings kFloat8Widths = {"model.init=normal", "model.head_size=16"};
@@ -93,8 +93,8 @@ TEST_CASE("every strategy has the bits of DDP on a GPU") {
   const auto [folder, types] =
       GENERATE(table<std::string, Settings>({{"gpt2-accum", {}},
                                              {"llama-tiny", {}},
-                                             {"gpt2-accum", kBf16},
-                                             {"llama-tiny", kBf16},
+                                             {"gpt2-accum", kHalves},
+                                             {"llama-tiny", kHalves},
                                              {"gpt2-accum", kFloat8},
                                              {"llama-tiny", kFloat8Llama}}));
   const int world_size = 2;
@@ -139,11 +139,11 @@ TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some k
   const auto [folder, types] = GENERATE_COPY(table<std::string, Settings>(
       {{"gpt2-tiny", {}},
        {"llama-tiny", {}},
-       {"gpt2-tiny", kBf16},
-       {"llama-tiny", kBf16},
-       {"gpt2-tiny", kBf16 + large},
-       {"llama-tiny", kBf16 + large + Settings{"model.mlp_hidden=512"}},
-       {"gpt2-tiny", kBf16 + large + Settings{"train.recompute=full"}},
+       {"gpt2-tiny", kHalves},
+       {"llama-tiny", kHalves},
+       {"gpt2-tiny", kHalves + large},
+       {"llama-tiny", kHalves + large + Settings{"model.mlp_hidden=512"}},
+       {"gpt2-tiny", kHalves + large + Settings{"train.recompute=full"}},
        {"gpt2-tiny", kFloat8 + large},
        {"llama-tiny", kFloat8Llama + large + Settings{"model.mlp_hidden=512"}},
        {"gpt2-tiny", kFloat8 + large + Settings{"train.frozen=[\"h.*.weight\"]"}}}));
@@ -171,8 +171,8 @@ TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some k
 
 TEST_CASE("training on a GPU in half precision stays near the float64 trace") {
   const auto [folder, types, tolerance] = GENERATE(table<std::string, Settings, double>(
-      {{"gpt2-tiny", kBf16, kHalfLossTolerance},
-       {"llama-tiny", kBf16, kHalfLossTolerance},
+      {{"gpt2-tiny", kHalves, kHalfLossTolerance},
+       {"llama-tiny", kHalves, kHalfLossTolerance},
        {"gpt2-tiny", {"train.precision=fp16"}, kHalfLossTolerance},
        {"llama-tiny", {"train.precision=fp16"}, kHalfLossTolerance},
        {"gpt2-tiny", kFloat8, kFloat8LossTolerance}}));
