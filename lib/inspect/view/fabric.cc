@@ -21,6 +21,14 @@ size_t breadth(const std::vector<FabricNode>& nodes) {
   return sum;
 }
 
+// The bandwidth of all ports of a host; 0: none is known.
+double network_gb_per_s(const HostTree& host) {
+  double mbit_per_s = 0;
+  for (const PartId id : host.all_of(PartKind::kPort))
+    mbit_per_s += info_of<PortInfo>(host[id]).mbit_per_s;
+  return mbit_per_s / 8000;
+}
+
 class FabricBuilder {
  public:
   FabricBuilder(const Topology& topology, bool joins_alike)
@@ -135,13 +143,6 @@ std::vector<std::string> names_of_hosts(const Topology& topology, size_t tree) {
     if (host.tree == tree) names.push_back(host.name);
   }
   return names;
-}
-
-double network_gb_per_s(const HostTree& host) {
-  double mbit_per_s = 0;
-  for (const PartId id : host.all_of(PartKind::kPort))
-    mbit_per_s += info_of<PortInfo>(host[id]).mbit_per_s;
-  return mbit_per_s / 8000;
 }
 
 }  // namespace gxp

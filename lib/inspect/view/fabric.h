@@ -35,7 +35,4 @@ struct SwitchTree {
 // The hosts that have that tree, by name.
 std::vector<std::string> names_of_hosts(const Topology& topology, size_t tree);
 
-// The bandwidth of all ports of a host; 0: none is known.
-double network_gb_per_s(const HostTree& host);
-
 }  // namespace gxp

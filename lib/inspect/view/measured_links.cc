@@ -46,13 +46,18 @@ struct Slowest {
   }
 };
 
-}  // namespace
+struct LinkEnds {         // kNoPart: not on this graph
+  PartId from = kNoPart;  // the NUMA node, and of a link to another host the port
+  PartId to = kNoPart;
+};
 
 LinkEnds ends_of(const HostTree& host, const MeasuredLink& link) {
   if (!leaves_host(link)) return {node_of_cpu(host, link.from_cpu), node_of_cpu(host, link.to_cpu)};
   const PartId port = link.interface.empty() ? kNoPart : find_part(host, link.interface);
   return {port != kNoPart && host[port].kind == PartKind::kPort ? port : kNoPart, kNoPart};
 }
+
+}  // namespace
 
 void put_on(HostTree& host, std::span<const MeasuredLink> links) {
   const std::vector<std::string> names = names_of_parts(host);

@@ -24,13 +24,6 @@ struct MeasuredLink {
   double link_gb_per_s = 0;  // with headers; 0: no interface
 };
 
-struct LinkEnds {         // kNoPart: not on this graph
-  PartId from = kNoPart;  // the NUMA node, and of a link to another host the port
-  PartId to = kNoPart;
-};
-
-LinkEnds ends_of(const HostTree& host, const MeasuredLink& link);
-
 // Adds to each part the measurements from it (Part::measured): from NUMA nodes within themselves
 // and to one another, by transport, and from ports to other hosts; the slowest of several links. A
 // note of the host names an interface that is not on the graph.

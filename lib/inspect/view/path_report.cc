@@ -48,6 +48,37 @@ std::string passed(const HostTree& host, const NcclPath& path, PartKind kind) {
   return list;
 }
 
+// Why a path has its type: "one PCIe switch, PCIe switch 0000:08:00.0".
+std::string explain_type(const HostTree& host, const NcclPath& path) {
+  const std::string switches = passed(host, path, PartKind::kPcieSwitch);
+  const std::string nodes = passed(host, path, PartKind::kNumaNode);
+  switch (path.type) {
+    case PathType::kLoc:
+      return path.hops.empty() ? "the device itself" : "ports of one NIC";
+    case PathType::kNvl:
+      return path.hops.size() == 1 ? "NVLinks join the two" : "NVLinks to NVSwitches";
+    case PathType::kNvb:
+      return "NVLinks through " + passed(host, path, PartKind::kGpu) + ", which relays" +
+             (has_xgmi(host) ? "; RCCL, unlike NCCL, lets no GPU relay" : "");
+    case PathType::kC2c:
+      return "a chip-to-chip link";
+    case PathType::kPix:
+      return switches.empty() ? "the two are on one PCIe device" : "through " + switches;
+    case PathType::kPxb:
+      return "several PCIe switches: " + switches;
+    case PathType::kPhb:
+      return nodes.empty() ? "PCIe to the NUMA node" : "PCIe through " + nodes;
+    case PathType::kSys:
+      return nodes.empty() ? "from one NUMA node to another" : "through " + nodes;
+    case PathType::kP2c:
+      return "PCIe and a chip-to-chip link, through " + nodes;
+    case PathType::kPxn:
+      return "NVLink to " + passed(host, path, PartKind::kGpu) + ", which is beside the NIC";
+    default:
+      return "no links join the two";
+  }
+}
+
 void add_fact(Report& report, std::string key, std::string heading, Cell value) {
   report.facts.push_back({{std::move(key), std::move(heading)}, std::move(value)});
 }
@@ -115,36 +146,6 @@ PartId find_end(const NcclPaths& paths, std::string_view name) {
   fail(ErrorKind::kUsage,
        "find paths of \"{}\": it is a {}; NCCL has paths between GPUs, ports and NUMA nodes", name,
        to_string(host[part].kind));
-}
-
-std::string explain_type(const HostTree& host, const NcclPath& path) {
-  const std::string switches = passed(host, path, PartKind::kPcieSwitch);
-  const std::string nodes = passed(host, path, PartKind::kNumaNode);
-  switch (path.type) {
-    case PathType::kLoc:
-      return path.hops.empty() ? "the device itself" : "ports of one NIC";
-    case PathType::kNvl:
-      return path.hops.size() == 1 ? "NVLinks join the two" : "NVLinks to NVSwitches";
-    case PathType::kNvb:
-      return "NVLinks through " + passed(host, path, PartKind::kGpu) + ", which relays" +
-             (has_xgmi(host) ? "; RCCL, unlike NCCL, lets no GPU relay" : "");
-    case PathType::kC2c:
-      return "a chip-to-chip link";
-    case PathType::kPix:
-      return switches.empty() ? "the two are on one PCIe device" : "through " + switches;
-    case PathType::kPxb:
-      return "several PCIe switches: " + switches;
-    case PathType::kPhb:
-      return nodes.empty() ? "PCIe to the NUMA node" : "PCIe through " + nodes;
-    case PathType::kSys:
-      return nodes.empty() ? "from one NUMA node to another" : "through " + nodes;
-    case PathType::kP2c:
-      return "PCIe and a chip-to-chip link, through " + nodes;
-    case PathType::kPxn:
-      return "NVLink to " + passed(host, path, PartKind::kGpu) + ", which is beside the NIC";
-    default:
-      return "no links join the two";
-  }
 }
 
 void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to) {

@@ -18,9 +18,6 @@ PartId find_end(const NcclPaths& paths, std::string_view name);
 // Sums of NCCL's constants, without what binary fractions add to them.
 double rounded(double gb_per_s);
 
-// Why a path has its type: "one PCIe switch, PCIe switch 0000:08:00.0".
-std::string explain_type(const HostTree& host, const NcclPath& path);
-
 // Facts: from, to, type, bandwidth_gb_s, rule, used (where NCCL sends data), verdicts. Table
 // "hops".
 void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to);

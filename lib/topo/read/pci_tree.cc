@@ -11,6 +11,22 @@ namespace {
 constexpr std::string_view kNvidia = "0x10de";
 constexpr std::string_view kAmd = "0x1002";
 
+// The kind by class and vendor; kPcieDevice also for functions that become no part.
+PartKind kind_of_function(const PciFunction& function) {
+  const PciIdentity& identity = function.part.identity;
+  const std::string_view type = identity.class_code;
+  const bool nvidia = identity.vendor == kNvidia;
+  if (is_bridge(identity)) return PartKind::kPcieSwitch;
+  if (nvidia && type.starts_with("0x0680")) return PartKind::kNvSwitch;
+  // A display of 0x0300 that is not NVIDIA's is a server's own, unless it has AMD's driver.
+  const bool computes = type.starts_with("0x0302") || type.starts_with("0x0380") ||
+                        type.starts_with("0x1200") || function.driver == "amdgpu";
+  if (nvidia && type.starts_with("0x03")) return PartKind::kGpu;
+  if (identity.vendor == kAmd && computes) return PartKind::kGpu;
+  const bool network = type.starts_with("0x02") || type.starts_with("0x0c06");
+  return network || function.has_network ? PartKind::kNic : PartKind::kPcieDevice;
+}
+
 bool is_kept(const PciFunction& function) {
   if (kind_of_function(function) != PartKind::kPcieDevice) return true;
   const std::string_view type = function.part.identity.class_code;
@@ -80,21 +96,6 @@ std::vector<std::string> bus_ids_in(std::string_view path) {
 }
 
 bool is_bridge(const PciIdentity& identity) { return identity.class_code.starts_with("0x0604"); }
-
-PartKind kind_of_function(const PciFunction& function) {
-  const PciIdentity& identity = function.part.identity;
-  const std::string_view type = identity.class_code;
-  const bool nvidia = identity.vendor == kNvidia;
-  if (is_bridge(identity)) return PartKind::kPcieSwitch;
-  if (nvidia && type.starts_with("0x0680")) return PartKind::kNvSwitch;
-  // A display of 0x0300 that is not NVIDIA's is a server's own, unless it has AMD's driver.
-  const bool computes = type.starts_with("0x0302") || type.starts_with("0x0380") ||
-                        type.starts_with("0x1200") || function.driver == "amdgpu";
-  if (nvidia && type.starts_with("0x03")) return PartKind::kGpu;
-  if (identity.vendor == kAmd && computes) return PartKind::kGpu;
-  const bool network = type.starts_with("0x02") || type.starts_with("0x0c06");
-  return network || function.has_network ? PartKind::kNic : PartKind::kPcieDevice;
-}
 
 std::vector<PartId> add_pci_root(HostTree& host, const PciRoot& root) {
   const size_t count = root.functions.size();

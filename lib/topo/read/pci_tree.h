@@ -35,8 +35,6 @@ bool is_bus_id(std::string_view text);
 // The bus ids in a path of devices, from its root down.
 std::vector<std::string> bus_ids_in(std::string_view path);
 bool is_bridge(const PciIdentity& identity);
-// The kind by class and vendor; kPcieDevice also for functions that become no part.
-PartKind kind_of_function(const PciFunction& function);
 
 // The part of each function in `host`; kNoPart: it is not kept.
 std::vector<PartId> add_pci_root(HostTree& host, const PciRoot& root);

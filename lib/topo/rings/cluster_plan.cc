@@ -42,21 +42,8 @@ void add_route(const HostRoutes& routes, int from, int to, double amount,
   for (const uint32_t link : routes.route(from, to).links) used[link] += amount;
 }
 
-}  // namespace
-
-double busiest_host_of_trees(int hosts) {
-  const DoubleBinaryTree trees(hosts);
-  double most = 0;
-  for (int host = 0; host < hosts; ++host) {
-    double received = host == 0 ? 0 : 1;  // the sum, half of it from above in each tree
-    for (const int tree : {0, 1}) {
-      for (const int child : trees.children(tree, host)) received += child == 0 ? 0 : 0.5;
-    }
-    most = std::max(most, received);
-  }
-  return most;
-}
-
+// Bus bandwidth of an all-reduce by trees whose chains in each of `hosts` hosts follow the channels
+// of `plan`.
 // All data go up and down each chain once.
 double tree_rate(const HostRoutes& routes, const RingPlan& plan, int hosts) {
   std::vector<double> used(routes.links().size(), 0);
@@ -80,6 +67,21 @@ double tree_rate(const HostRoutes& routes, const RingPlan& plan, int hosts) {
   }
   const double ranks = double(hosts) * routes.gpus();
   return ranks == 1 ? 0 : 2 * (ranks - 1) / ranks * reduced_gb_per_s;
+}
+
+}  // namespace
+
+double busiest_host_of_trees(int hosts) {
+  const DoubleBinaryTree trees(hosts);
+  double most = 0;
+  for (int host = 0; host < hosts; ++host) {
+    double received = host == 0 ? 0 : 1;  // the sum, half of it from above in each tree
+    for (const int tree : {0, 1}) {
+      for (const int child : trees.children(tree, host)) received += child == 0 ? 0 : 0.5;
+    }
+    most = std::max(most, received);
+  }
+  return most;
 }
 
 ClusterPlan plan_cluster(const Topology& topology, int most_channels) {

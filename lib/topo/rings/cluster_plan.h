@@ -38,8 +38,4 @@ ClusterPlan plan_cluster(const Topology& topology, int most_channels = RingReque
 // for a host with two hosts below it. It sends as much. 0 for one host.
 double busiest_host_of_trees(int hosts);
 
-// Bus bandwidth of an all-reduce by trees whose chains in each of `hosts` hosts follow the channels
-// of `plan`.
-double tree_rate(const HostRoutes& routes, const RingPlan& plan, int hosts);
-
 }  // namespace gxp
