@@ -192,7 +192,7 @@ TEST_CASE("large runs that offload grow by what the device and the host hold, no
 
 TEST_CASE("a run that offloads grows by what the device and the host hold", "[replay]") {
   const Sets parameters = {"offload.parameters=memory", "parallel.strategy=zero3"};
-  check_runs({models(3, 8).front()}, {Sets{"offload.optimizer=memory"} + parameters});
+  check_runs({models(4, 8).front()}, {Sets{"offload.optimizer=memory"} + parameters});
 }
 
 }  // namespace
