@@ -44,9 +44,10 @@ int plan_model(const std::string& model, const ModelPlanOptions& options, Format
 // more_seconds}.
 void add_plan(Report& report, const TrainCase& question, uint64_t limit_bytes);
 
-// Facts: tried, fitting, seconds_of_search; plans[] of {peak_bytes, step_seconds, tokens_per_s_gpu,
-// stage, shard, tensor, pipeline, interleave, micro_batch, accumulation, recompute, offload}: from
-// the smallest on, each faster than all before; the last is the fastest that fits.
+// Facts: global_batch, limit_bytes, tried, fitting, search_seconds; plans[] of {peak_bytes,
+// step_seconds, tokens_per_s_gpu, stage, shard, tensor, pipeline, interleave, micro_batch,
+// accumulation, recompute, offload}: from the smallest on, each faster than all before; the last is
+// the fastest that fits.
 void add_search(Report& report, const TrainCase& question, uint64_t global_batch,
                 uint64_t limit_bytes);
 

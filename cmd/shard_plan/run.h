@@ -28,7 +28,7 @@ struct ShardPlanOptions {
   Format format = Format::kText;
 };
 
-// Prints facts and wire[], and what the options ask for (shard_plan_report.h). Errors: kUsage; as
+// Prints facts and wire[], and what the options ask for (report.h). Errors: kUsage; as
 // load_config() and network_of_run().
 int plan_run_file(const ShardPlanOptions& options);
 
