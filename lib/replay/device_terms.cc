@@ -60,8 +60,7 @@ class MatrixScratch {
  private:
   // Two products, between which the activation's backward is.
   [[nodiscard]] size_t gated_backward() const {
-    const Float8Operands float8 =
-        float8_ ? Float8Operands{Float8::kE5M2, Float8::kE4M3} : Float8Operands{};
+    const Float8Operands float8 = operands_of_backward(float8_);
     const size_t of_input = scratch_of_matmul(
         in_, dout_, weight_, {.transpose_b = !is_outputs_first_, .float8 = float8});
     if (is_frozen_) return of_input;
