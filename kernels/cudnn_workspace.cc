@@ -4,8 +4,6 @@
 #include <charconv>
 #include <cstdint>
 
-#include "lib/base/error.h"
-
 namespace gxp {
 namespace {
 
@@ -22,6 +20,13 @@ std::vector<AttentionSlice> cut(const AttentionShape& batch, size_t rows, size_t
 }
 
 }  // namespace
+
+// cuDNN reads rows of heads 16 bytes at a time.
+Support cudnn_takes(DType dtype, size_t head_size) {
+  if (dtype == DType::kF32) return {false, "it computes in halves"};
+  if (head_size % 8 != 0) return {false, "heads are not a multiple of 8 channels"};
+  return {};
+}
 
 size_t most_cudnn_workspace(const Environment& environment) {
   const std::string* const text = find_variable(environment, "GXP_CUDNN_SLICE_MIB");

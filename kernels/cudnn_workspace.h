@@ -5,9 +5,14 @@
 #include <vector>
 
 #include "kernels/attention_args.h"
+#include "lib/base/dtype.h"
 #include "lib/base/environment.h"
+#include "lib/base/error.h"
 
 namespace gxp {
+
+// Whether cuDNN computes attention of such heads, and else why not.
+Support cudnn_takes(DType dtype, size_t head_size);
 
 // A part of a batch that is one call of cuDNN: rows with all heads, or groups of one row's heads.
 struct AttentionSlice {

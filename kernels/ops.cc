@@ -12,18 +12,15 @@ void Ops::linear_gelu(const LinearGelu& layer) {
 
 void Ops::linear_backward(const LinearBackward& layer) {
   GXP_ASSERT(!layer.of_gelu || !layer.add_dx);
-  const Float8 gradient = layer.float8 ? Float8::kE5M2 : Float8::kNone;
-  const Float8 value = layer.float8 ? Float8::kE4M3 : Float8::kNone;
+  const Float8Operands float8 = operands_of_backward(layer.float8);
   const auto differentiate_input = [&] {
     matmul(layer.dx, layer.dout, layer.weight,
-           {.transpose_b = !layer.outputs_first,
-            .accumulate = layer.add_dx,
-            .float8 = {gradient, value}});
+           {.transpose_b = !layer.outputs_first, .accumulate = layer.add_dx, .float8 = float8});
   };
   const auto differentiate_weight = [&](const ConstTensor& a, const ConstTensor& b,
-                                        const Float8Operands& float8) {
+                                        const Float8Operands& types) {
     matmul(layer.dweight, a, b,
-           {.transpose_a = true, .accumulate = layer.accumulate, .float8 = float8});
+           {.transpose_a = true, .accumulate = layer.accumulate, .float8 = types});
   };
   if (layer.of_gelu) {
     differentiate_input();
@@ -31,9 +28,9 @@ void Ops::linear_backward(const LinearBackward& layer) {
   }
   if (layer.dweight.memory.data != nullptr) {
     if (layer.outputs_first)
-      differentiate_weight(layer.dout, layer.in, {gradient, value});
+      differentiate_weight(layer.dout, layer.in, float8);
     else
-      differentiate_weight(layer.in, layer.dout, {value, gradient});
+      differentiate_weight(layer.in, layer.dout, {float8.b, float8.a});
   }
   if (layer.dbias.memory.data != nullptr) {
     if (!layer.accumulate) fill(layer.dbias, 0.0f);

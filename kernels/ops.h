@@ -43,6 +43,10 @@ struct Float8Operands {
 constexpr Float8Operands operands_of_forward(bool float8) {
   return float8 ? Float8Operands{Float8::kE4M3, Float8::kE4M3} : Float8Operands{};
 }
+// Those of a product in a backward pass whose `a` is the gradient of an output.
+constexpr Float8Operands operands_of_backward(bool float8) {
+  return float8 ? Float8Operands{Float8::kE5M2, Float8::kE4M3} : Float8Operands{};
+}
 
 struct MatmulOptions {
   bool transpose_a = false;   // a is stored (K, M)

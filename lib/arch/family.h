@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/arch/architecture.h"
+#include "lib/arch/published_models.h"
 #include "lib/base/schema.h"
 
 namespace gxp {
@@ -42,6 +43,7 @@ struct HuggingFaceFamily {
 
 struct Family {
   std::string_view name;  // model.family, and config.json's model_type
+  BlockKind block;        // as which its published models are planned
   Architecture (*make)(const ModelConfig&, DType compute);
   // The channels between the projections of the MLP.
   int64_t (*mlp_width)(const ModelConfig&);

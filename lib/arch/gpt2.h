@@ -141,6 +141,7 @@ inline HuggingFaceFamily huggingface() {
 
 inline Family family() {
   return {.name = "gpt2",
+          .block = BlockKind::kGpt,
           .make = make_gpt2,
           .mlp_width = [](const ModelConfig& model) { return int64_t{4} * model.hidden; },
           .huggingface = huggingface()};

@@ -170,6 +170,7 @@ inline HuggingFaceFamily huggingface() {
 
 inline Family family() {
   return {.name = "llama",
+          .block = BlockKind::kLlama,
           .make = make_llama,
           .mlp_width = mlp_width,
           .keys = {"kv_heads", "head_size", "mlp_hidden", "rope_theta", "tied_head"},

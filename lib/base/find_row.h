@@ -13,17 +13,18 @@
 
 namespace gxp {
 
-// The row of `table` whose `name` is that; kUsage, with a near match and all names, if there is
-// none. `option` is what the name was given with.
+// The row of `table` whose `name` is that; an error of this kind, with a near match and all names,
+// if there is none. `option` is what the name was given with.
 template <class Table>
-const auto& find_row(const Table& table, std::string_view name, std::string_view option) {
+const auto& find_row(const Table& table, std::string_view name, std::string_view option,
+                     ErrorKind kind = ErrorKind::kUsage) {
   std::vector<std::string> names;
   for (const auto& row : table) {
     if (row.name == name) return row;
     names.emplace_back(row.name);
   }
-  fail(ErrorKind::kUsage, "{} '{}' is unknown{}; use one of: {}", option, name,
-       did_you_mean(name, names), fmt::join(names, ", "));
+  fail(kind, "{} '{}' is unknown{}; use one of: {}", option, name, did_you_mean(name, names),
+       fmt::join(names, ", "));
 }
 
 template <class Table>

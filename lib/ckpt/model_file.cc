@@ -67,13 +67,14 @@ constexpr std::array kKin = {
 };
 
 PublishedModel read_shape(const ConfigReader& config, const Kin& kin) {
-  const HuggingFaceFamily& theirs = find_family(kin.family).huggingface;
+  const Family& family = find_family(kin.family);
+  const HuggingFaceFamily& theirs = family.huggingface;
   ModelConfig model{.family = std::string(kin.family)};
   for (const HuggingFaceFamily::Size& size : theirs.sizes)
     model.*size.member = int(config.size(size.theirs, size.optional));
   const uint64_t mlp = theirs.mlp_width.empty() ? 0 : config.size(theirs.mlp_width, true);
   const bool biased = config.flag("attention_bias", false);
-  return {.kind = kin.family == "gpt2" ? BlockKind::kGpt : BlockKind::kLlama,
+  return {.kind = family.block,
           .layers = uint64_t(model.layers),
           .hidden = uint64_t(model.hidden),
           .heads = uint64_t(model.heads),

@@ -1,7 +1,6 @@
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 
-#include <array>
 #include <cerrno>
 
 #include "lib/base/error.h"
@@ -41,13 +40,13 @@ void write_huggingface_directory(const NamedTensors& tensors, const std::string&
   write_huggingface(tensors, path, options.shard_bytes);
 }
 
-constexpr std::array<CheckpointFormat, 3> kTable = {
-    {{"gxp", "gxp's own: logical tensors in one directory a step, of any number of ranks",
-      is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, write_gxp, verify_gxp, true},
-     {"huggingface", "a model directory with config.json and safetensors", is_huggingface,
-      is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false},
-     {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
-      is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false}}};
+constexpr CheckpointFormat kTable[] = {
+    {"gxp", "gxp's own: logical tensors in one directory a step, of any number of ranks",
+     is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, write_gxp, verify_gxp, true},
+    {"huggingface", "a model directory with config.json and safetensors", is_huggingface,
+     is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false},
+    {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
+     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false}};
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -43,6 +44,10 @@ struct DataConfig {
   }
 };
 
+// What lr_schedule.name may be: the rows of lr_schedules.inc. For the manual: the shape of each.
+std::vector<std::string_view> lr_schedule_names();
+std::string_view lr_schedules_in_words();
+
 struct LrScheduleConfig {
   std::string name = "cosine";
   int warmup_steps = 0;
@@ -53,10 +58,7 @@ struct LrScheduleConfig {
   using S = LrScheduleConfig;
   static void schema(auto& field) {
     field.section("lr_schedule", "The learning rate over the steps.");
-    field("name", &S::name,
-          "Shape after the warm-up: constant, linear or cosine to min_lr; wsd: constant, then "
-          "linear to min_lr; warmup: constant.",
-          one_of("constant", "linear", "cosine", "wsd", "warmup"));
+    field("name", &S::name, lr_schedules_in_words(), one_of(lr_schedule_names()));
     field("warmup_steps", &S::warmup_steps, "Steps of linear warm-up from 0.", at_least(0));
     field("total_steps", &S::total_steps, "Steps until min_lr is reached; 0: train.steps.",
           at_least(0));

@@ -242,6 +242,22 @@ std::vector<std::string_view> engine_names() {
   };
 }
 
+std::vector<std::string_view> lr_schedule_names() {
+  return {
+#define GXP_LR_SCHEDULE(name, ...) #name,
+#include "lib/config/lr_schedules.inc"
+#undef GXP_LR_SCHEDULE
+  };
+}
+
+std::string_view lr_schedules_in_words() {
+  return "Shape after the warm-up."
+#define GXP_LR_SCHEDULE(name, shape, rate) " " #name ": " shape "."
+#include "lib/config/lr_schedules.inc"
+#undef GXP_LR_SCHEDULE
+      ;
+}
+
 std::vector<std::string_view> codec_names() {
   return {
       "none",

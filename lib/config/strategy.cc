@@ -72,6 +72,13 @@ constexpr std::array kStrategies = {
 
 }  // namespace
 
+bool shard_the_same(Strategy a, const Strategy& b) {
+  a.name = b.name;
+  a.summary = b.summary;
+  a.hybrid = b.hybrid;
+  return a == b;
+}
+
 std::span<const Strategy> strategies() { return kStrategies; }
 
 const Strategy& find_strategy(std::string_view name) {

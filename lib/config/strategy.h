@@ -24,7 +24,11 @@ struct Strategy {
   bool hybrid = false;
   // Replicas share the optimizer's work and memory too, as with parallel.optimizer_over_replicas.
   bool optimizer_over_replicas = false;
+  bool operator==(const Strategy&) const = default;
 };
+
+// Whether the two differ in nothing but names and the size of their shard groups: the flag `hybrid`.
+bool shard_the_same(Strategy a, const Strategy& b);
 
 // Every strategy that the builder knows, the plainest first.
 std::span<const Strategy> strategies();

@@ -136,15 +136,14 @@ void LlamaModel::mlp_backward(const UnitTensors& t, bool accumulate) {
 void LlamaModel::down_backward(const UnitTensors& t, bool accumulate) {
   const Tensor stream = matrix(t.stream_gradient);
   const Tensor hidden = matrix_of(t, t.scratch[kHiddenGradient], s_.mlp_hidden);
-  const Float8 gradient = float8_ ? Float8::kE5M2 : Float8::kNone;
-  const Float8 value = float8_ ? Float8::kE4M3 : Float8::kNone;
-  ops_.matmul(hidden, stream, t.parameters[kDownWeight], {.float8 = {gradient, value}});
+  const Float8Operands float8 = operands_of_backward(float8_);
+  ops_.matmul(hidden, stream, t.parameters[kDownWeight], {.float8 = float8});
   ops_.swiglu_backward(hidden, matrix_of(t, t.saved[kGate], s_.mlp_hidden),
                        matrix_of(t, t.saved[kUp], s_.mlp_hidden));
   const Tensor& activated = hidden;  // from here on
   if (is_trained(t.gradients[kDownWeight]))
     ops_.matmul(t.gradients[kDownWeight], stream, activated,
-                {.transpose_a = true, .accumulate = accumulate, .float8 = {gradient, value}});
+                {.transpose_a = true, .accumulate = accumulate, .float8 = float8});
 }
 
 void LlamaModel::attention_backward(const UnitTensors& t, bool accumulate) {

@@ -4,11 +4,9 @@
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <string>
 #include <string_view>
 
-#include "lib/base/error.h"
-#include "lib/base/text/near_match.h"
+#include "lib/base/find_row.h"
 
 namespace gxp {
 namespace {
@@ -47,27 +45,18 @@ struct ScheduleRow {
   double (*rate)(const Point&);
 };
 
-constexpr std::array<ScheduleRow, 5> kSchedules = {{{"constant", constant},
-                                                    {"linear", linear},
-                                                    {"cosine", cosine},
-                                                    {"wsd", wsd},
-                                                    {"warmup", constant}}};
-
-const ScheduleRow& find_schedule(const std::string& name) {
-  std::vector<std::string> names;
-  for (const ScheduleRow& row : kSchedules) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-  }
-  fail(ErrorKind::kConfig, "lr_schedule.name: '{}' is no schedule{}; choose one of {}", name,
-       did_you_mean(name, names), fmt::join(names, ", "));
-}
+constexpr std::array kSchedules{
+#define GXP_LR_SCHEDULE(name, shape, rate) ScheduleRow{#name, rate},
+#include "lib/config/lr_schedules.inc"
+#undef GXP_LR_SCHEDULE
+};
 
 }  // namespace
 
 double learning_rate(const LrScheduleConfig& schedule, double peak, int64_t step,
                      int64_t train_steps) {
-  const ScheduleRow& row = find_schedule(schedule.name);
+  const ScheduleRow& row =
+      find_row(kSchedules, schedule.name, "lr_schedule.name", ErrorKind::kConfig);
   if (step <= schedule.warmup_steps) return peak * double(step) / schedule.warmup_steps;
   const int64_t total = schedule.total_steps == 0 ? train_steps : schedule.total_steps;
   return row.rate({peak, schedule.min_lr, double(step), double(schedule.warmup_steps),

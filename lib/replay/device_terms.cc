@@ -60,8 +60,7 @@ class MatrixScratch {
  private:
   // Two products, between which the activation's backward is.
   [[nodiscard]] size_t gated_backward() const {
-    const Float8Operands float8 =
-        float8_ ? Float8Operands{Float8::kE5M2, Float8::kE4M3} : Float8Operands{};
+    const Float8Operands float8 = operands_of_backward(float8_);
     const size_t of_input = scratch_of_matmul(
         in_, dout_, weight_, {.transpose_b = !is_outputs_first_, .float8 = float8});
     if (is_frozen_) return of_input;
@@ -104,8 +103,8 @@ uint64_t attention_workspace(const RunPlan& plan, const RunConfig& config) {
                                 .heads = size_t(model.heads),
                                 .kv_heads = size_t(model.kv_head_count()),
                                 .head_size = size_t(model.channels_per_head())};
-  if (config.train.attention == "own" || config.train.precision == "fp32") return 0;
-  if (batch.head_size % 8 != 0) return 0;
+  if (config.train.attention == "own") return 0;
+  if (!cudnn_takes(plan.architecture.compute, batch.head_size)) return 0;
   const std::vector<AttentionSlice> slices =
       attention_slices(batch, most_cudnn_workspace(process_environment()));
   return slices.empty() ? 0 : cudnn_workspace_bytes(shape_of(batch, slices.front()));

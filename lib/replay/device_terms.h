@@ -1,4 +1,6 @@
-// What a rank takes of its device besides its step program: the kernels' own memory. Pure.
+// What a rank takes of its device besides its step program: the kernels' own memory. Pure, but for
+// GXP_CUDNN_SLICE_MIB of the environment, by which a run cuts its batches for cuDNN
+// (kernels/cudnn_workspace.h).
 #pragma once
 
 #include <cstdint>

@@ -19,6 +19,8 @@ namespace {
 
 using RunVariants = std::vector<PlanVariant<RunConfig>>;
 
+bool is_refused(const RunConfig& run) { return !broken_rules(run).empty(); }
+
 std::string quoted(std::string_view text) { return fmt::format("\"{}\"", text); }
 
 int sharded_states(const Strategy& strategy) {
@@ -57,17 +59,9 @@ RunVariants accumulate_more(const RunConfig& config) {
   return variants;
 }
 
-bool can_offload(const RunConfig& config) {
-  const std::vector<KeptState> kept =
-      make_optimizer_spec(config.optim, !config.train.frozen.empty()).kept;
-  const bool elementwise = std::ranges::all_of(kept, &KeptState::of_all);
-  return elementwise && (!kept.empty() || config.train.precision != "fp32");
-}
-
-// The whole optimizer, then parameters too.
+// The whole optimizer, then parameters too, where the rules of a run file allow it.
 RunVariants offload_states(const RunConfig& config) {
   RunVariants variants;
-  if (!can_offload(config)) return variants;
   PlanVariant<RunConfig> variant{{}, config};
   OffloadConfig& offload = variant.plan.offload;
   const auto set = [&](std::string_view setting, std::string& where, const std::string& value) {
@@ -83,6 +77,7 @@ RunVariants offload_states(const RunConfig& config) {
   const size_t before = variant.changes.size();
   set("offload.parameters", offload.parameters, offload.optimizer);
   if (variant.changes.size() > before) variants.push_back(variant);
+  std::erase_if(variants, [](const auto& offloaded) { return is_refused(offloaded.plan); });
   return variants;
 }
 
@@ -94,19 +89,12 @@ RunConfig with_few_micro_batches(RunConfig run) {
   return run;
 }
 
-bool are_alike(const Strategy& a, const Strategy& b) {
-  return a.shard_optimizer == b.shard_optimizer && a.shard_gradients == b.shard_gradients &&
-         a.shard_parameters == b.shard_parameters &&
-         a.reshard_after_forward == b.reshard_after_forward &&
-         a.optimizer_over_replicas == b.optimizer_over_replicas;
-}
-
 // A hybrid is the strategy of the same flags within smaller groups, so neither it nor another name
 // is one more.
 std::vector<const Strategy*> different_strategies() {
   std::vector<const Strategy*> different;
   for (const Strategy& strategy : strategies()) {
-    const auto same = [&](const Strategy* other) { return are_alike(*other, strategy); };
+    const auto same = [&](const Strategy* other) { return shard_the_same(*other, strategy); };
     if (std::ranges::none_of(different, same)) different.push_back(&strategy);
   }
   return different;
@@ -115,7 +103,7 @@ std::vector<const Strategy*> different_strategies() {
 // The name under which groups of this size, or of all ranks, are allowed.
 const Strategy& with_groups(const Strategy& strategy) {
   for (const Strategy& other : strategies())
-    if (other.hybrid && are_alike(other, strategy)) return other;
+    if (other.hybrid && shard_the_same(other, strategy)) return other;
   return strategy;
 }
 
@@ -167,7 +155,7 @@ Configs offloading(const RunConfig& config, int world_size) {
   all[2].offload.ratio = 1;
   all[2].offload.parameters = where;
   if (!can_offload_parameters(config.parallel, world_size)) all.pop_back();
-  std::erase_if(all, [](const RunConfig& variant) { return !broken_rules(variant).empty(); });
+  std::erase_if(all, is_refused);
   return all;
 }
 

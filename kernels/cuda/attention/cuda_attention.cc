@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/attention/attention_launch.h"
 #include "kernels/cuda/cudnn/cudnn_library.h"
+#include "kernels/cudnn_workspace.h"
 #include "lib/base/log.h"
 #include "lib/device/cuda_check.h"
 
@@ -43,12 +44,11 @@ const Path& path_for(const Args& args, Arrays arrays) {
   });
 }
 
-// cuDNN reads rows of heads 16 bytes at a time.
 Support cudnn_may_take(DType dtype, size_t head_size, Arrays arrays) {
-  if (dtype == DType::kF32) return {false, "it computes in halves"};
-  if (head_size % 8 != 0) return {false, "heads are not a multiple of 8 channels"};
-  if (!are_aligned(arrays, 16)) return {false, "arrays do not begin at a multiple of 16 bytes"};
-  return {};
+  Support support = cudnn_takes(dtype, head_size);
+  if (support && !are_aligned(arrays, 16))
+    return {false, "arrays do not begin at a multiple of 16 bytes"};
+  return support;
 }
 
 }  // namespace

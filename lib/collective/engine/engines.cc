@@ -1,12 +1,9 @@
 #include "lib/collective/engine/engines.h"
 
-#include <fmt/ranges.h>
-
 #include <array>
-#include <vector>
 
+#include "lib/base/find_row.h"
 #include "lib/base/log.h"
-#include "lib/base/text/near_match.h"
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/engine/native/native_engine.h"
 #include "lib/transport/table.h"
@@ -87,23 +84,14 @@ constexpr std::array kEngines{
 #undef GXP_ENGINE
 };
 
-const EngineRow& find_row(const std::string& name) {
-  if (name == "auto") return kEngines.front();
-  std::vector<std::string> names{"auto"};
-  for (const EngineRow& row : kEngines) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-  }
-  fail(ErrorKind::kConfig, "comm.engine: there is no '{}', only {}{}", name, fmt::join(names, ", "),
-       did_you_mean(name, names));
-}
-
 }  // namespace
 
 std::span<const EngineRow> engine_rows() { return kEngines; }
 
 const EngineRow& choose_engine(const CommConfig& comm) {
-  const EngineRow& row = find_row(comm.engine);
+  const EngineRow& row = comm.engine == "auto"
+                             ? kEngines.front()
+                             : find_row(kEngines, comm.engine, "comm.engine", ErrorKind::kConfig);
   if (row.name == "native") return row;
   require_own_choice(row.name, {.algorithm = comm.algorithm,
                                 .channels = comm.channels,

@@ -235,11 +235,8 @@ CostModel::CostModel(const GroupTopology& topology, const Profile& profile)
   if (hosts.size() > 1) {
     between_ = &find_link(profile, topology.transport, 1, int(hosts.size()));
   }
-  const auto ranks_per_core = [&](int ranks) {
-    return std::max(1.0, double(ranks) / profile.machine.cores);
-  };
-  crowding_ = ranks_per_core(host_ranks_);
-  local_scale_ = crowding_ / ranks_per_core(local_->ranks);
+  crowding_ = profile.machine.ranks_per_core(host_ranks_);
+  local_scale_ = crowding_ / profile.machine.ranks_per_core(local_->ranks);
   curves_ = {.start = local_->curve("start"),
              .hop = local_->curve("hop"),
              .swap = local_->curve("swap"),

@@ -37,6 +37,7 @@
 //   exchange = ["8 1.1e-06", "4096 1.9e-06", "65536 1.4e-05"]
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -84,6 +85,11 @@ struct Machine {
   std::string cpu{};
   int cores = 1;
   std::string kernel{};
+
+  // With so many ranks on this machine; 1 where every rank has a core.
+  [[nodiscard]] double ranks_per_core(int ranks) const {
+    return std::max(1.0, double(ranks) / cores);
+  }
 };
 Machine this_machine();
 

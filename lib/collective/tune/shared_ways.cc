@@ -79,10 +79,6 @@ CostCurve least_curve(const LinkClass& link, Collective collective, std::span<co
   return least;
 }
 
-double ranks_per_core(const Profile& profile, int ranks) {
-  return std::max(1.0, double(ranks) / profile.machine.cores);
-}
-
 }  // namespace
 
 std::string_view to_string(SharedWay way) {
@@ -184,8 +180,9 @@ std::string describe_ways(const LinkClass* measured, Collective collective, size
 
 Profile with_ways(Profile profile, const LinkClass& ways, bool kernel) {
   LinkClass link = find_link(profile, ways.transport, ways.ranks, 1);
+  const Machine& machine = profile.machine;
   const double scale =
-      ranks_per_core(profile, ways.ranks) / ranks_per_core(profile, std::max(1, link.ranks));
+      machine.ranks_per_core(ways.ranks) / machine.ranks_per_core(std::max(1, link.ranks));
   for (auto& [name, curve] : link.curves) {
     for (CostCurve::Point& point : curve.points) point.seconds *= scale;
   }
