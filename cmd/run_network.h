@@ -20,8 +20,9 @@ struct PlannedRanks {
 // host, of nproc ranks, unless parallel.shard_size says otherwise.
 RunConfig settings_on(RunConfig config, const PlannedRanks& ranks);
 
-// Ranks of one host share memory unless comm.transport is tcp. The profile is this machine's, as
-// for rank 0. kUnavailable: another engine than gxp's own, which decides itself what it sends.
+// Ranks of one host share memory where a chosen transport's row says `shares_memory`. The profile
+// is this machine's, as for rank 0. kUnavailable: another engine than gxp's own, which decides
+// itself what it sends.
 // kConfig, kIo, kCorrupt: comm.algorithm, comm.profile.
 Network network_of_run(const RunConfig& config, const PlannedRanks& ranks,
                        const Environment& environment);

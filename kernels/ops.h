@@ -12,9 +12,9 @@
 //   Threads    one at a time per Ops object; the CPU backend runs on its ThreadPool.
 //   Order      sums have a fixed order for given shapes and thread count: same input, same bits.
 //   Aliasing   no output overlaps an input unless the operation says so.
-//   Gradients  of parameters are ADDED to their tensor (they accumulate over micro-batches and uses);
-//              gradients of activations are stored. A parameter gradient of a norm or an embedding
-//              may be left out: an empty tensor (memory.data == nullptr).
+//   Gradients  of parameters are ADDED to their tensor (they accumulate over micro-batches and
+//              uses); gradients of activations are stored. A parameter gradient of a norm or an
+//              embedding may be left out: an empty tensor (memory.data == nullptr).
 #pragma once
 
 #include <compare>
@@ -64,10 +64,10 @@ struct AdamWStep {
   double l2 = 0;          // times the weight, added to the gradient: Adam's weight decay
 };
 
-// momentum = kept * momentum + fresh * g; direction = carried * momentum + ahead * g.
+// momentum = kept * momentum + fresh * g; then direction = carried * momentum + ahead * g.
 struct MomentumStep {
-  double kept, fresh;
-  double carried = 1, ahead = 0;
+  double kept, fresh;             // weights in the new momentum: of the old one, of the gradient
+  double carried = 1, ahead = 0;  // weights in the direction: of the new one, of the gradient
   double gradient_scale = 1;  // multiplied into the gradient first (clipping)
 };
 
@@ -82,8 +82,8 @@ struct LionStep {
 };
 
 // A linear layer and the GELU after it: x(N, M) = in(N, K) weight(K, M) + bias, which backward
-// needs, and activated(N, M) = gelu(x). With half types a backend may take the GELU of x before it is
-// rounded. x has the same bits where activated is left out (empty), and so has all that is
+// needs, and activated(N, M) = gelu(x). With half types a backend may take the GELU of x before it
+// is rounded. x has the same bits where activated is left out (empty), and so has all that is
 // recomputed from it.
 struct LinearGelu {
   Tensor activated = {};
@@ -221,7 +221,7 @@ class Ops {
                                           ConstTensor dout, const GroupedHeads<ConstTensor>& in,
                                           ConstTensor out, ConstTensor lse) = 0;
 
-  // out(B, T, C) = tokens_table[tokens] + positions_table[0 .. T). tokens(B, T) i32, all below V.
+  // out(B, T, C) = token_table[tokens] + position_table[0 .. T). tokens(B, T) i32, all below V.
   // Without a table of positions (memory.data == nullptr) there is nothing to add, here and below.
   virtual void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
                                  ConstTensor position_table) = 0;
@@ -258,8 +258,8 @@ class Ops {
 
 // Runs on `pool`, which must outlive it. The instruction set (avx512, avx2 or the compiler's
 // baseline) is chosen by what this CPU has; `isa` names one instead ("": the best), and
-// `bf16_products` a kernel (kernels/cpu/gemm/gemm_choice.h); throws kUnavailable if it is unknown or not
-// to be had here.
+// `bf16_products` a kernel (kernels/cpu/gemm/gemm_choice.h); throws kUnavailable if it is unknown
+// or not to be had here.
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, const std::string& isa = "",
                                   const std::string& bf16_products = "");
 

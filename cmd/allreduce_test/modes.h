@@ -9,7 +9,7 @@
 namespace gxp {
 
 // --explain: prints the plans of all cases and the steps of the last, on hosts that share memory
-// unless the transport is tcp; draws the steps if asked to. Starts no ranks.
+// where a chosen transport's row says `shares_memory`; draws the steps if asked to. No ranks start.
 void explain_cases(const AllreduceOptions& options, const JobSettings& job,
                    const Environment& environment, int world_size,
                    std::span<const BenchCase> cases);

@@ -111,7 +111,7 @@ void check_run_options(const CLI::App& app, const MemcalcOptions& options) {
   const bool solve = !options.solve.empty();
   refuse(solve && options.limit.empty(), "--solve lacks the memory to fit in; add --limit 80GB");
   refuse(solve && (options.explain || !options.svg.empty()),
-         "--solve stands alone; leave out --explain and --svg");
+         "--solve goes with neither --explain nor --svg; leave them out");
   for (const int gpus : gpus_of(options)) {
     if (gpus < 1 || gpus > kMostPlannedRanks)
       fail(ErrorKind::kUsage, "plan a run on {} GPUs: give --gpus numbers from 1 to {}", gpus,

@@ -26,8 +26,7 @@ std::map<OpId, double> waited_for(const PlannedStep& step);
 
 // strategy, world_size, parameters, padding, wire_bytes_per_rank_per_step (of the rank),
 // wire_bytes_of_ranks, wire_bytes_between_hosts_of_ranks, step_seconds, compute_seconds,
-// comm_seconds, exposed_comm_seconds,
-// peak_bytes, peak_phase, peak_at.
+// comm_seconds, exposed_comm_seconds, peak_bytes, peak_phase, peak_at.
 void add_step_facts(Report& report, const PlannedStep& step);
 // wire[] of {operation, among, collective, algorithm, calls, bytes, between_hosts_bytes, seconds,
 // exposed_seconds}: a row for each kind of operation and algorithm; bytes are those that the rank

@@ -42,7 +42,8 @@ int run(const FixOptions& options) {
 std::function<int()> define_topo_fix(CLI::App& app) {
   auto options = std::make_shared<FixOptions>();  // kept alive by the returned action
   app.add_option("--for-vm", options->bare,
-                 "The bare machine's topology, as --from takes it; the VM's devices get places in its tree")
+                 "The bare machine's topology, as --from takes it; the VM's devices get places in "
+                 "its tree")
       ->required()
       ->type_name("FILE|NAME");
   app.add_option(

@@ -17,7 +17,8 @@ constexpr std::array kActions = {
             define_topo_matrix},
     Command{"path", "Print the path between two devices, its limit, and NCCL's verdicts",
             define_topo_path},
-    Command{"diff", "Print the differences between two hosts; bus ids do not count", define_topo_diff},
+    Command{"diff", "Print the differences between two hosts; bus ids do not count",
+            define_topo_diff},
     Command{"fix", "Write the NCCL_TOPO_FILE of a VM from the bare machine's topology",
             define_topo_fix},
     Command{"doctor", "Find what keeps a host's GPUs and NICs from their speed",
@@ -47,7 +48,8 @@ void add_from_option(CLI::App& app, std::string& from) {
 }
 
 CLI::Option* add_hosts_option(CLI::App& app, int& hosts) {
-  return app.add_option("--hosts", hosts, "Repeat the topology's only host: a cluster of N such hosts")
+  return app
+      .add_option("--hosts", hosts, "Repeat the topology's only host: a cluster of N such hosts")
       ->check(CLI::Range(1, int(Topology::kMaxHosts)))
       ->type_name("N");
 }
@@ -78,7 +80,7 @@ std::function<int()> define_topo(CLI::App& app) {
     const auto chosen = app.get_subcommands();
     if (chosen.empty()) return show();
     if (const std::string given = first_given(app); !given.empty())
-      fail(ErrorKind::kUsage, "{}: stands before the action; write it behind: gxp topo {} {}",
+      fail(ErrorKind::kUsage, "{}: was given before the action; put it after: gxp topo {} {}",
            given, chosen[0]->get_name(), given);
     return actions->at(chosen[0])();
   };

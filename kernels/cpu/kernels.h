@@ -1,5 +1,5 @@
-// All kernels of the CPU backend but the matrix product (kernels/cpu/gemm/gemm.h), for one instruction
-// set: kernels_avx512.cc, kernels_avx2.cc and kernels_baseline.cc compile the same sources.
+// All kernels of the CPU backend but the matrix product (kernels/cpu/gemm/gemm.h), for one
+// instruction set: kernels_avx512.cc, kernels_avx2.cc and kernels_baseline.cc compile this.
 #pragma once
 
 #include "kernels/cpu/attention/attention.h"

@@ -29,7 +29,7 @@ struct NormGradients {
   size_t columns;
 };
 
-// The rotation of one position: head_size / 2 pairs. A positive `direction` is forward, a negative one backward.
+// The rotation of one position: head_size / 2 pairs. `direction` > 0 is forward, < 0 backward.
 struct Rotation {
   const float* cosines;
   const float* sines;

@@ -59,7 +59,7 @@ cudaError_t launch(cudaStream_t stream, size_t blocks, const Columns<T>& matrix)
 // Eight blocks of threads for each of an H100's multiprocessors, where there are rows enough.
 size_t column_sum_blocks(size_t rows, size_t columns) {
   constexpr size_t kRowsPerBlock = 64;
-  constexpr size_t kBlocks = 8 * 132;
+  constexpr size_t kBlocks = 8 * kMultiprocessors;
   const size_t side_by_side = (columns + 4 * kLanes - 1) / (4 * kLanes);
   const size_t most = (kBlocks + side_by_side - 1) / side_by_side;
   return std::clamp(rows / kRowsPerBlock, size_t{1}, most);

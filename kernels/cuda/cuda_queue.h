@@ -38,7 +38,7 @@ class CudaQueue {
   // In the GPU's memory, 0 at first: a kernel that is given an index outside of its table reads and
   // writes nothing there, and stores 1.
   int* outside_flag();
-  // A copy of `host` in the GPU's memory, for operations queued from now on. Waits for earlier ones.
+  // A copy of `host` in the GPU's memory, for operations queued from now on. Waits for older ones.
   Buffer upload(const std::vector<float>& host);
 
  private:

@@ -8,6 +8,9 @@
 
 namespace gxp {
 
+inline constexpr unsigned kMultiprocessors = 132;  // of an H100
+inline constexpr size_t kResidentThreads = 2048;   // of one of them
+
 inline cudaLaunchConfig_t config_of(cudaStream_t stream, const dim3& blocks, const dim3& threads,
                                     size_t shared_bytes = 0) {
   cudaLaunchConfig_t config{};
@@ -18,10 +21,10 @@ inline cudaLaunchConfig_t config_of(cudaStream_t stream, const dim3& blocks, con
   return config;
 }
 
-// The blocks of a grid-stride kernel over `count`: more than an H100's 132 multiprocessors hold at
-// once (2048 threads each) add nothing.
+// The blocks of a grid-stride kernel over `count`: more than the multiprocessors hold at once add
+// nothing.
 inline dim3 blocks_for(size_t count, unsigned threads) {
-  const size_t resident = size_t{132} * 2048 / threads;
+  const size_t resident = kMultiprocessors * kResidentThreads / threads;
   return {static_cast<unsigned>(std::clamp((count + threads - 1) / threads, size_t{1}, resident))};
 }
 

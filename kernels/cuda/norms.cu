@@ -13,8 +13,6 @@
 namespace gxp {
 namespace {
 
-constexpr unsigned kMultiprocessors = 132;  // of an H100
-constexpr size_t kResidentThreads = 2048;   // of one of them
 constexpr size_t kL1Floats = 192 * 1024 / sizeof(float);
 
 constexpr unsigned kMostThreads = 1024;  // of a block

@@ -21,7 +21,7 @@ __device__ __forceinline__ uint32_t token_key(const TokenRows& rows, size_t row)
   return token < rows.vocabulary ? token : uint32_t(rows.vocabulary);
 }
 
-// Elements of i32 that sort_tokens needs as scratch, the sorted order at their front.
+// Elements of i32 that launch_sort_tokens needs as scratch, the sorted order at their front.
 size_t token_order_elements(size_t count);
 // order(rows): the rows by token, those of one token in their order; those that lie outside last.
 cudaError_t launch_sort_tokens(cudaStream_t stream, const TokenRows& rows, int32_t* scratch);

@@ -21,8 +21,8 @@ namespace gxp {
 // section 2.3): projections back into the residual stream are scaled by 1 / sqrt(2 * layers).
 enum class Initial { kNormal, kResidualNormal, kZeros, kOnes };
 
-// What makes the input of the product that a matrix of a block is in, where the product's backward
-// needs to know: a GPU's kernels take other memory for it (kernels/product_scratch.h).
+// How the input of a block matrix's product is made, where the backward product depends on it: a
+// GPU's kernels then take other memory (kernels/product_scratch.h).
 enum class ProductInput {
   kStored,
   kGelu,   // a GELU, done by the product before and undone by this one (Ops::linear_gelu)

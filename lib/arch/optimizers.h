@@ -40,7 +40,7 @@ OptimizerSpec make_optimizer_spec(const OptimConfig& optim, bool some_are_frozen
 bool sees_whole(const OptimizerSpec& optimizer, const UnitSpec& unit);
 size_t workspace_bytes(const OptimizerSpec& optimizer, const UnitSpec& unit);
 
-// The outputs per input of the linear map that a matrix of a block is.
+// Outputs divided by inputs of a block's matrix.
 double outputs_per_input(const Architecture& architecture, const TensorSpec& matrix);
 
 // A default that differs from OptimConfig's initialiser, which is AdamW's.

@@ -1,5 +1,5 @@
-// Hugging Face model directories: config.json and safetensors. The
-// families of lib/arch/family.h are understood as models; others are named tensors only.
+// Hugging Face model directories: config.json and safetensors. The families of lib/arch/family.h
+// are understood as models; others are named tensors only.
 // Source: transformers 5.23, models/{gpt2,llama}/{modeling,configuration}_*.py.
 #pragma once
 

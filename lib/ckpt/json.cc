@@ -38,7 +38,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     auto& members = open_.back()->get_ref<Json::object_t&>();
     const auto [member, is_new] = members.try_emplace(name);
     if (!is_new)
-      fail(ErrorKind::kCorrupt, "read {}: the key '{}' stands twice in one object", file_, name);
+      fail(ErrorKind::kCorrupt, "read {}: the key '{}' occurs twice in one object", file_, name);
     member_ = &member->second;
     return true;
   }

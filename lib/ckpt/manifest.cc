@@ -108,7 +108,7 @@ void check_files(const Manifest& manifest, ErrorKind kind, const std::string& pa
   for (const DataFile& file : manifest.files) {
     if (!is_plain_name(file.name))
       fail(kind, "{}: '{}' is not the name of a file beside it", path, file.name);
-    if (!names.insert(file.name).second) fail(kind, "{}: file '{}' stands twice", path, file.name);
+    if (!names.insert(file.name).second) fail(kind, "{}: file '{}' occurs twice", path, file.name);
   }
 }
 
@@ -187,7 +187,7 @@ void check_manifest(const Manifest& manifest, ErrorKind kind, const std::string&
   for (const LogicalTensor& tensor : manifest.tensors) {
     const TensorInfo& info = tensor.info;
     const auto where = fmt::format("{}: {} '{}'", path, to_string(info.role), info.name);
-    if (!names.insert({info.name, info.role}).second) fail(kind, "{} stands twice", where);
+    if (!names.insert({info.name, info.role}).second) fail(kind, "{} occurs twice", where);
     check_tensor(tensor, manifest, kind, where);
   }
 }

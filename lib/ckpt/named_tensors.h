@@ -50,8 +50,8 @@ std::optional<StorageDType> parse_storage_dtype(std::string_view name);
 // What a tensor is to the training: a parameter, or what an optimizer keeps of the parameter with
 // the same name: Adam's first or second moment, a momentum, or Adafactor's means of squares.
 enum class Role : uint8_t { kWeight, kAdamM, kAdamV, kMomentum, kRowMeans, kColumnMeans };
-std::string_view to_string(
-    Role role);  // "weight", "adam_m", "adam_v", "momentum", "row_means", ...
+// "weight", "adam_m", "adam_v", "momentum", "row_means", ...
+std::string_view to_string(Role role);
 std::optional<Role> parse_role(std::string_view name);
 
 // The product of the sizes, 1 for no sizes; nothing if it exceeds 2^64 - 1.

@@ -88,8 +88,8 @@ class Calibration {
         data_(device_->allocate(std::max(most_message_ * size_t(comm.world_size()), most_),
                                 MemoryKind::kWorkspace)) {}
 
-  // All constants once; what earlier passes have found stays where it is less. Sizes come one after
-  // the other, so that what competes for them is measured in the same moment.
+  // Measures all constants once; an earlier pass's result remains where it is less. All constants
+  // of one size come before the next size, so that they are compared as of the same moment.
   void measure_constants() {
     measure_swap();
     comm_.set_selection({.algorithm = "ring"});
@@ -101,8 +101,8 @@ class Calibration {
     comm_.set_selection({});
   }
 
-  // Likewise all algorithms, as the model would run them. `shared`: null, or what the ranks reach
-  // without messages.
+  // Measures all algorithms once, as the model would run them. `shared`: memory that the ranks
+  // reach without messages; null if there is none.
   void measure_algorithms(const CostModel& model, const CommunicatorMemory* shared) {
     for (const size_t bytes : sizes_up_to(most_)) {
       for (const Collective collective : collectives()) {

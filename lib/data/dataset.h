@@ -28,7 +28,6 @@ class Dataset {
 
   [[nodiscard]] uint64_t sample_count() const { return first_samples_.back(); }
   [[nodiscard]] int sequence() const { return sequence_; }
-  [[nodiscard]] size_t file_count() const { return files_.size(); }
   // Fills `tokens` and `targets`, `sequence` elements each. `sample` < sample_count(). kCorrupt on
   // a token id that the vocabulary does not have, or a file that has been cut; kIo.
   void read(uint64_t sample, int32_t* tokens, int32_t* targets) const;

@@ -3,8 +3,8 @@
 // Each stream counts its works; a vector clock says how many works of every stream are over when a
 // work starts (Mattern, Parallel and Distributed Algorithms, 1989). Per byte range only the last
 // write and each stream's last read after it are kept: an access that is ordered after those is
-// ordered after all earlier ones, too, or there was a race before (FastTrack: Flanagan & Freund, PLDI
-// 2009). The verdict depends on the order of submission and the events alone, not on which ran first.
+// ordered after all earlier ones, too, or there was a race before (FastTrack: Flanagan & Freund,
+// PLDI 2009). The verdict depends on the order of submission and the events alone, not on timing.
 #pragma once
 
 #include <cstddef>

@@ -48,8 +48,8 @@ class Recording {
 };
 
 // Threads: one thread submits, records, waits and synchronises a given stream.
-// Errors: an exception of a Work is kept; the stream skips the work that follows (so that nothing waits
-// for an event that never comes, events are still signalled), and synchronize() throws it, once.
+// Errors: an exception of a Work is kept; the stream skips the work that follows (but
+// signals events, so that nothing waits for one for ever), and synchronize() throws it, once.
 class Stream {
  public:
   virtual ~Stream() = default;

@@ -1,4 +1,4 @@
-// What a plan may have more of until the memory is full, and the fewest GPUs that it needs. Pure.
+// The largest micro-batch, sequence or layer count that fits in memory, and the fewest GPUs. Pure.
 #pragma once
 
 #include <cstdint>

@@ -93,7 +93,8 @@ class Adafactor final : public WholeOptimizer {
   }
 
  private:
-  // The sums and factors of a tensor's rows and columns. A vector has columns alone: its rows' mean cancels out.
+  // The sums and factors of a tensor's rows and columns. A vector has columns alone: its rows' mean
+  // cancels out.
   struct Sides {
     Tensor row_sums, column_sums, row_factors, column_factors;
   };

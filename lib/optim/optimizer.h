@@ -44,8 +44,8 @@ struct WholeTensor {
   double outputs_per_input;  // of the linear map, for a matrix of a block
 };
 
-// Updates ranges from their gradients and optimizer state. Not thread-safe, as Ops is not. Ranges may be
-// cut in any way and may be empty: the bits do not depend on the cuts.
+// Updates ranges from their gradients and optimizer state. Not thread-safe, as Ops is not. Ranges
+// may be cut in any way and may be empty: the bits do not depend on the cuts.
 class RangeOptimizer {
  public:
   virtual ~RangeOptimizer() = default;
@@ -66,14 +66,14 @@ class WholeOptimizer {
   virtual void apply(const UpdateRange& range, const UpdateStep& step) = 0;
 };
 
-// `whole` for the tensors that OptimizerSpec::sees_whole names, `ranges` for the others; empty where
-// there are none.
+// `whole` for the tensors that OptimizerSpec::sees_whole names, `ranges` for the others; empty
+// where there are none.
 struct Optimizer {
   std::unique_ptr<RangeOptimizer> ranges = {};
   std::unique_ptr<WholeOptimizer> whole = {};
 };
 
-// The optimizer called optim.name; the objects of `lane` outlive it. kConfig if the name is unknown.
+// The optimizer of optim.name; the objects of `lane` outlive it. kConfig if the name is unknown.
 Optimizer make_optimizer(const ComputeLane& lane, const OptimConfig& config);
 
 }  // namespace gxp

@@ -128,6 +128,8 @@ struct Tile {
 //   kReduceGradients                         one of both   collective, gradients
 //   kAddGradients                            yes           gradients
 //   kReduceLoss, kGatherNorm                               collective
+//   kMeasureGradients                                      none: StepProgram's buffers
+//   kClipGradients                                         none: StepProgram's buffers
 //   kUpdate                                                update
 //   kPrepareUpdate, kUpdateWhole             yes           update
 //   kGatherDirections                        yes           collective, update

@@ -90,9 +90,10 @@ bool is_of(const OpCost& cost, const Architecture& architecture, const Op& op) {
 }
 
 // The operations of a program side by side, from one end of an operation to the next.
-class Lanes {
+class LaneTimeline {
  public:
-  Lanes(const StepProgram& program, const std::vector<double>& durations, const RankCores& cores)
+  LaneTimeline(const StepProgram& program, const std::vector<double>& durations,
+               const RankCores& cores)
       : program_(program), durations_(durations), cores_(cores), done_(program.ops.size()) {
     time_.ops.resize(program.ops.size());
     for (size_t id = 0; id < program.ops.size(); ++id)
@@ -233,7 +234,7 @@ StepTime time_step(const RunPlan& plan, const std::vector<OpTraffic>& traffic,
     if (op.lane == Lane::kOffload) durations[id] = offload_seconds(program, op, offload);
     busy[size_t(op.lane)] += durations[id];
   }
-  StepTime time = Lanes(program, durations, cores).run();
+  StepTime time = LaneTimeline(program, durations, cores).run();
   time.compute_seconds = busy[size_t(Lane::kCompute)];
   time.comm_seconds = busy[size_t(Lane::kComm)];
   time.offload_seconds = busy[size_t(Lane::kOffload)];

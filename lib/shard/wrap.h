@@ -1,9 +1,9 @@
-// Wrap policies: which neighbouring units form a wrap, whose parameters are gathered and freed,
-// whose gradients are reduced and which is cut into shards as one. FSDP's auto-wrap policies. Pure.
+// Wrap policies: which neighbouring units form a wrap, whose parameters are gathered and freed and
+// whose gradients are reduced together, and which is cut into shards as one. FSDP's auto-wrap
+// policies. Pure.
 //
-// Larger wraps make fewer, longer messages and hold more at a time. The norm of the gradients is
-// the sum over shards, so its last bits follow the wraps; under one policy all strategies have the
-// same.
+// Larger wraps make fewer, longer messages and hold more at a time. The norm of the gradients is a
+// sum over shards, so its last bits follow the wraps; one policy has one norm for all strategies.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ enum class WrapPolicy {
   kBlock,  // each unit
   kSize,   // as many units as it takes to have so many parameters
   kNone,   // the model
-  kMatch,  // from each unit that is named on
+  kMatch,  // a wrap begins at each named unit
 };
 
 // In the order of the enumerators.

@@ -24,8 +24,8 @@ class DeviceCalls {
   DeviceCalls(Device& device, Stream& stream, Communicator& world, const RankGroups& groups);
 
   [[nodiscard]] Communicator& world() const { return world_; }
-  // In place: `data` is the whole logical buffer. Reductions are sums. If `apart` is not empty, this
-  // rank's input is there instead.
+  // In place: `data` is the whole logical buffer. Reductions are sums. If `apart` is not empty,
+  // this rank's input is there instead.
   void run(RankGroup group, Collective collective, const Tensor& data,
            const ConstTensor& apart = {});
   // A function that calls run().

@@ -55,7 +55,7 @@ std::vector<Hostile> hostile_files() {
       {with_length("{}", "x"), "longer than its header"},
       {with_length("{\"\xff\":1}", ""), "UTF-8"},
       {with_length(std::string(100000, '['), ""), "nested deeper"},
-      {with_length("{\"a\":" + kGood + ",\"a\":" + kGood + "}", eight), "stands twice"},
+      {with_length("{\"a\":" + kGood + ",\"a\":" + kGood + "}", eight), "occurs twice"},
       {with_length("{\"a\":" + kGood + ",\"b\":" + kGood + "}", eight), "tensor 'b' begins"},
       {with_length("{\"\":" + kGood + "}", eight), "a tensor's name is empty"},
       {with_length("{\"a\\u0000\":" + kGood + "}", eight), "NUL"},

@@ -42,7 +42,7 @@ TEST_CASE("a topology that cannot be shown is one error and its exit code", "[cm
            {{"--from", "3xnuma:1355253049"}, 2, "there must be from 1 to 256 GPUs"},
            {{"--from", "dgx-h10"}, 2, "did you mean 'dgx-h100'?"},
            {{"--from", kData + "README.md"}, 4, "it is nothing that gxp knows"},
-           {{"--from", "x", "show"}, 2, "--from: stands before the action"},
+           {{"--from", "x", "show"}, 2, "--from: was given before the action"},
            {{"--from", "dgx-h100", "--rank", "8"}, 2, "it has 8 ranks"},
            {{"--from", "dgx-h100", "--rank", "-1"}, 2, "--rank"},
            {{"--from", "dgx-h100", "--rank", "1", "--format", "svg"},

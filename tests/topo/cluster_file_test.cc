@@ -151,7 +151,7 @@ TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") 
        "hosts.nic_of_gpu must hold integers"},
       {with(good, "nics = 2", "nics = 2\nname = 7"), "hosts.name must be a text"},
       {with(good, "nics = 2", "nics = 2\ntopology = 'oci-H100-topology.xml'"),
-       "c.toml:5: hosts.gpus stands in the topology file"},
+       "c.toml:5: hosts.gpus is read from the topology file"},
       {with(good, "'switch'", "'ring'"), "network.kind is unknown; must be 'switch' or 'fat-tree'"},
       {with(good, "'switch'", "'fat-tree'"), "network.hosts_per_leaf is missing"},
       {with(good, "'switch'", "'fat-tree'\nhosts_per_leaf = 2\nleaf_of_host = [0, 1]"),

@@ -115,7 +115,7 @@ TEST_CASE("two devices of one bus id make no graph", "[topo]") {
     parse(in_system_element(gpu_element("1", "") + gpu_element("1", "")));
   };
   CHECK(complaint(ErrorKind::kCorrupt, convert) ==
-        "read topology t.xml:4:1: <pci busid=\"1\"> stands twice; bus ids are unique in a host");
+        "read topology t.xml:4:1: <pci busid=\"1\"> occurs twice; bus ids are unique in a host");
 }
 
 TEST_CASE("a topology with more devices than a graph holds is an error", "[topo]") {

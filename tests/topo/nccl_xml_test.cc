@@ -91,9 +91,9 @@ TEST_CASE("what nobody knows is noted with its place, once a kind", "[topo]") {
       {"hello", "t.xml:2:1: text in <cpu> is not known; kept, and not used"},
       {"<nic><net speed=\"-1\"/></nic>", "t.xml:3:6: <net speed=\"-1\">: taken as unknown"},
       {"<pci busid=\"1\"/>\n<pci busid=\"1\"/>",
-       "t.xml:4:1: <pci busid=\"1\"> stands twice, first in line 3"},
+       "t.xml:4:1: <pci busid=\"1\"> occurs twice, first in line 3"},
       {"<pci busid=\"1\" class=\"0x03\" class=\"0x02\"/>",
-       "t.xml:3:1: <pci class=\"0x02\">: stands twice; the first counts"},
+       "t.xml:3:1: <pci class=\"0x02\">: occurs twice; the first counts"},
   }));
   CHECK(parse_nccl(in_system(text)).notes == std::vector<std::string>{note});
 }

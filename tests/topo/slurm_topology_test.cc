@@ -86,7 +86,7 @@ TEST_CASE("a broken topology.conf is an error that says where and why", "[topo]"
       {"SwitchName=s Switches=s", "switch s lies below itself"},
       {"SwitchName=a Switches=b\nSwitchName=b Switches=a",
        "t.conf:2:14: switch a lies below itself"},
-      {"SwitchName=s Nodes=a\nSwitchName=s Nodes=b", "t.conf:2:1: s stands twice"},
+      {"SwitchName=s Nodes=a\nSwitchName=s Nodes=b", "t.conf:2:1: s occurs twice"},
       {"SwitchName=s BlockName=b", "SwitchName and BlockName in one line"},
       {"BlockSizes=18", "it names no switch and no block"},
   }));

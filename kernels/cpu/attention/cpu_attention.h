@@ -7,8 +7,8 @@
 
 namespace gxp {
 
-// Shares heads out among the threads of `pool`, which outlives it. Which thread works on a head does
-// not change its bits.
+// Shares heads out among the threads of `pool`, which outlives it. Which thread works on a head
+// does not change its bits.
 class CpuAttention : public AttentionOps {
  public:
   CpuAttention(ThreadPool& pool, const AttentionKernels& kernels)

@@ -9,7 +9,7 @@
 namespace gxp {
 
 // "1 host", "2 hosts", "3 switches".
-inline std::string count_of(size_t count, std::string_view what) {
+inline std::string counted(size_t count, std::string_view what) {
   const bool hisses = what.ends_with("ch");
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : hisses ? "es" : "s");
 }

@@ -58,7 +58,7 @@ void halve(Primitives& comm, const Core& core) {
   }
 }
 
-// As halve(), but core rank i is left with the chunks that it stands for.
+// As halve(), but core rank i is left with the chunks of its members.
 void halve_to_owners(Primitives& comm, const Core& core) {
   if (!core.is_active()) return;
   for (int distance = 1; distance < core.size(); distance *= 2) {

@@ -175,13 +175,13 @@ class RoundCounter {
   const CallShape& shape_;
   size_t ranks_;
   std::vector<size_t> next_step_;
-  // By rank, the first round in which
-  std::vector<size_t> ready_;                  // it knows what its next step sends,
-  std::vector<size_t> can_send_;               // sends nothing else,
-  std::vector<size_t> can_receive_;            // receives nothing else.
-  std::vector<bool> has_sent_;                 // what its next step sends
-  std::vector<bool> has_received_;             // anything
-  std::vector<bool> has_heard_;                // by to and from
+  // By rank:
+  std::vector<size_t> ready_;                  // the first round that can send its next step's data
+  std::vector<size_t> can_send_;               // the first round after its last send
+  std::vector<size_t> can_receive_;            // the first round after its last receive
+  std::vector<bool> has_sent_;                 // whether its next step's data have been sent
+  std::vector<bool> has_received_;             // whether any message has arrived
+  std::vector<bool> has_heard_;                // the same by receiver and sender
   std::vector<std::deque<size_t>> under_way_;  // rounds of the messages, by from and to
   std::vector<std::vector<Load>> loads_;       // by round and rank
 };

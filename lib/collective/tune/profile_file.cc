@@ -188,7 +188,7 @@ Profile parse_profile(std::string_view text, std::string_view origin) {
   bool has_version = false;
   for (const TomlEntry& entry : document.entries) {
     const Place at{origin, entry};
-    if (entry.section.empty()) reject(at, "stands before the first section");
+    if (entry.section.empty()) reject(at, "comes before the first section");
     if (entry.section == kMachineSection) read_machine(at, profile.machine, has_version);
   }
   if (!has_version) fail(ErrorKind::kCorrupt, "read profile {}: no machine.version", origin);

@@ -28,7 +28,7 @@ class WayTrial {
   // bytes.
   WayTrial(const std::vector<SharedWay>& ways, size_t bytes);
 
-  // Of the next call.
+  // The way of the next call, and whether it is to be timed.
   [[nodiscard]] Turn turn() const;
   // The call was made.
   void advance();

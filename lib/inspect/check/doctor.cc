@@ -122,9 +122,9 @@ std::string doctor_text(const HostTree& host, const std::vector<Diagnosis>& diag
   std::vector<Diagnosis> sorted = diagnoses;
   std::ranges::stable_sort(sorted, {}, [](const Diagnosis& each) { return each.seen.verdict; });
   std::string text = fmt::format(
-      "{}: {}, {}, {}, {} could not see\n\n", host.name, count_of(diagnoses.size(), "check"),
-      count_of(size_t(number_of(diagnoses, DoctorVerdict::kProblem)), "problem"),
-      count_of(size_t(number_of(diagnoses, DoctorVerdict::kWarning)), "warning"),
+      "{}: {}, {}, {}, {} could not see\n\n", host.name, counted(diagnoses.size(), "check"),
+      counted(size_t(number_of(diagnoses, DoctorVerdict::kProblem)), "problem"),
+      counted(size_t(number_of(diagnoses, DoctorVerdict::kWarning)), "warning"),
       number_of(diagnoses, DoctorVerdict::kUnseen));
   for (const auto& [check, seen] : sorted) {
     text += fmt::format("{:<13}  {:<16}  {}\n", to_string(seen.verdict), check->id, seen.what);

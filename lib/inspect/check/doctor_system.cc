@@ -139,7 +139,7 @@ Seen look_at_cpu_quota(const DoctorSight& sight) {
   if (quota <= 0 || period <= 0) return ok("none");
   const double cpus = double(quota) / double(period);
   const size_t gpus = gpus_of(sight).size();
-  const std::string has = fmt::format("{:g} CPUs for {}", cpus, count_of(gpus, "GPU"));
+  const std::string has = fmt::format("{:g} CPUs for {}", cpus, counted(gpus, "GPU"));
   return {cpus < 2 * double(gpus) ? DoctorVerdict::kWarning : DoctorVerdict::kOk, has};
 }
 

@@ -95,9 +95,9 @@ std::string lint_text(std::span<const LintFinding> findings, const std::string& 
     text += fmt::format("    why: {}\n    fix: {}\n", finding.rule->why, finding.rule->fix);
   }
   using enum Severity;
-  return text + fmt::format("{}: {}, {}, {}\n", name, count_of(count_of(findings, kError), "error"),
-                            count_of(count_of(findings, kWarning), "warning"),
-                            count_of(count_of(findings, kNote), "note"));
+  return text + fmt::format("{}: {}, {}, {}\n", name, counted(count_of(findings, kError), "error"),
+                            counted(count_of(findings, kWarning), "warning"),
+                            counted(count_of(findings, kNote), "note"));
 }
 
 Report lint_report(std::span<const LintFinding> findings, const std::string& name) {

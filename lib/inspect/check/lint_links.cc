@@ -16,7 +16,7 @@ bool joins_gpus(const CrossLink& link) {
 }
 
 std::string links_of(CrossLinkKind kind, int count) {
-  return count_of(size_t(count), to_string(kind));
+  return counted(size_t(count), to_string(kind));
 }
 
 struct OneWay {

@@ -88,7 +88,7 @@ void say_twice(const LintSubject& subject, std::span<const PartId> parts, std::s
     const SourcePlace place = subject.host[id].place;
     const auto [first, is_new] = lines.try_emplace(*key, place.line);
     if (!is_new)
-      say(place, "{} {} stands twice, first in line {}", what, key->first, first->second);
+      say(place, "{} {} occurs twice, first in line {}", what, key->first, first->second);
   }
 }
 

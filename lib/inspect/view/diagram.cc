@@ -235,7 +235,7 @@ class DiagramBuilder {
     std::vector<std::string> facts;
     for (const PartKind kind : {PartKind::kNumaNode, PartKind::kGpu, PartKind::kNic}) {
       const size_t count = host_.all_of(kind).size();
-      if (count > 0) facts.push_back(count_of(count, to_string(kind)));
+      if (count > 0) facts.push_back(counted(count, to_string(kind)));
     }
     facts.push_back(host_.source);
     diagram_.subtitle = join_words(facts);

@@ -30,9 +30,7 @@ struct Sum {
   }
 };
 
-std::string links(CrossLinkKind kind, int count) {
-  return count_of(size_t(count), to_string(kind));
-}
+std::string links(CrossLinkKind kind, int count) { return counted(size_t(count), to_string(kind)); }
 
 std::string describe(const Sum& sum) {
   if (sum.gb_per_s <= 0) return links(sum.kind, sum.count);

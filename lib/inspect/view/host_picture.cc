@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/base/text/plural.h"
 #include "lib/inspect/view/host_layout.h"
 #include "lib/inspect/view/topology_picture.h"
 
@@ -221,8 +222,7 @@ class Drawing {
     for (const Bundle& bundle : diagram_.bundles)
       bundles[{bundle.kind, bundle.count}] = bundle.gb_per_s;
     for (const auto& [what, gb_per_s] : bundles) {
-      std::string text =
-          fmt::format("{} {}{}", what.second, to_string(what.first), what.second == 1 ? "" : "s");
+      std::string text = counted(size_t(what.second), to_string(what.first));
       if (gb_per_s > 0) text += fmt::format(", {} GB/s", format_gb_per_s(gb_per_s));
       items.push_back({LineStyle::kGpuLink, gb_per_s, text, strands_of(what.second)});
     }

@@ -77,7 +77,7 @@ std::string words_of(const NumaNodeInfo& node) {
   if (node.model_name.empty()) words = {node.vendor.empty() ? node.architecture : node.vendor};
   if (node.model_name.empty() && node.family && node.model)
     words.back() += fmt::format(" family {} model {}", *node.family, *node.model);
-  if (node.cores > 0) words.push_back(count_of(size_t(node.cores), "core"));
+  if (node.cores > 0) words.push_back(counted(size_t(node.cores), "core"));
   const CpuSet cpus = CpuSet::parse_map(node.affinity).value_or(CpuSet());
   if (!cpus.empty()) words.push_back(words_of(cpus));
   if (node.memory_bytes > 0) words.push_back("memory " + format_bytes(node.memory_bytes));

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/base/text/plural.h"
 #include "lib/topo/model/host_tree.h"
 
 namespace gxp {

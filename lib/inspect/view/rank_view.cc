@@ -103,7 +103,7 @@ RankView view_without_gpu(const Topology& topology, int rank) {
     fail(ErrorKind::kUsage,
          "show rank {} of {}: no GPU is known in its {}, and how many processes run on a host is "
          "the launcher's choice",
-         rank, topology.name, count_of(topology.hosts.size(), "host"));
+         rank, topology.name, counted(topology.hosts.size(), "host"));
   return {.rank = rank,
           .seat = {0, rank},
           .notes = {"no GPU is known: ranks are processes, as many as the launcher starts, that "

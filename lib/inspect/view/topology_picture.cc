@@ -64,17 +64,16 @@ class FabricDrawing {
     std::vector<std::string> lines;
     const std::string each = node.names.size() > node.below_each ? " below each switch" : "";
     if (node.is_hosts) {
-      lines.push_back(count_of(node.below_each, "host") + each);
+      lines.push_back(counted(node.below_each, "host") + each);
       if (node.tree != kNoTree) {
         const HostTree& tree = topology_.trees[node.tree];
-        lines.push_back(fmt::format("of {}, {}",
-                                    count_of(tree.all_of(PartKind::kGpu).size(), "GPU"),
-                                    count_of(tree.all_of(PartKind::kNic).size(), "NIC")));
+        lines.push_back(fmt::format("of {}, {}", counted(tree.all_of(PartKind::kGpu).size(), "GPU"),
+                                    counted(tree.all_of(PartKind::kNic).size(), "NIC")));
       }
     } else if (node.names.size() > 1) {
       lines.push_back(
           node.rails > 1 ? fmt::format("{} switches, {} rails{}", node.below_each, node.rails, each)
-                         : count_of(node.below_each, "switch") + each);
+                         : counted(node.below_each, "switch") + each);
     }
     if (node.uplink_gb_per_s > 0)
       lines.push_back(fmt::format("{} GB/s up{}", format_gb_per_s(node.uplink_gb_per_s),
@@ -166,8 +165,8 @@ void write_title(const Topology& topology, Picture& picture) {
   picture.texts.push_back({{kMargin, kMargin + 14}, picture.title, kTitleFont});
   picture.texts.push_back(
       {{kMargin, kMargin + 32},
-       fmt::format("{}, {}, {}", count_of(topology.hosts.size(), "host"),
-                   count_of(topology.switches.size(), "switch"), topology.source),
+       fmt::format("{}, {}, {}", counted(topology.hosts.size(), "host"),
+                   counted(topology.switches.size(), "switch"), topology.source),
        kTextFont});
   for (const DrawnText& text : picture.texts)
     picture.width = std::max(picture.width, text.area().right() + kMargin);

@@ -116,7 +116,7 @@ class TreeText {
     if (const auto* node = std::get_if<NumaNodeInfo>(&part.info)) return words_of(*node);
     if (const auto* port = std::get_if<PortInfo>(&part.info)) return words_of(*port);
     std::string body = join_words({words_of_device(part), words_of(part.link)});
-    if (shown.bridges > 0) body = join_words({body, "behind " + count_of(shown.bridges, "bridge")});
+    if (shown.bridges > 0) body = join_words({body, "behind " + counted(shown.bridges, "bridge")});
     const std::string ports = part.kind == PartKind::kNic ? ports_of(part) : "";
     return join_words({body, ports}, ": ");
   }
@@ -159,7 +159,7 @@ class TreeText {
   // Parts that are neither GPU nor NIC, nor lead to one.
   void write_others(const std::vector<Shown>& others, int level, Widths widths) {
     if (others.size() > kMostDevices)
-      return write_line(level, count_of(others.size(), "other PCIe device"));
+      return write_line(level, counted(others.size(), "other PCIe device"));
     for (const Shown& part : others) write_part(part, level, widths);
   }
 
@@ -237,7 +237,7 @@ std::string summary_of(const HostTree& host) {
   for (const PartKind kind : {PartKind::kNumaNode, PartKind::kGpu, PartKind::kNic, PartKind::kPort,
                               PartKind::kNvSwitch}) {
     const size_t count = host.all_of(kind).size();
-    if (count > 0) words.push_back(count_of(count, to_string(kind)));
+    if (count > 0) words.push_back(counted(count, to_string(kind)));
   }
   return join_words(words);
 }
@@ -284,7 +284,7 @@ std::string head_of(const ChannelGraph& graph) {
   const std::string speeds =
       join_words({speed(graph.speed_intra, graph.type_intra, "between GPUs"),
                   speed(graph.speed_inter, graph.type_inter, "to the network")});
-  return join_words({text + ": " + count_of(graph.channels.size(), "channel"), speeds}, "; ");
+  return join_words({text + ": " + counted(graph.channels.size(), "channel"), speeds}, "; ");
 }
 
 std::string text_of(const ChannelGraph& graph) {
@@ -309,13 +309,13 @@ std::string tree_text(const Topology& topology) {
   const bool is_cluster = topology.hosts.size() > 1 || !topology.switches.empty();
   if (!topology.channel_graphs.empty()) {
     text = fmt::format("{} ({}): {}\n", topology.name, topology.source,
-                       count_of(topology.channel_graphs.size(), "graph"));
+                       counted(topology.channel_graphs.size(), "graph"));
     for (const ChannelGraph& graph : topology.channel_graphs) text += text_of(graph);
   }
   if (is_cluster) {
     text = fmt::format(
-        "{} ({}): {}{}\n", topology.name, topology.source, count_of(topology.hosts.size(), "host"),
-        topology.switches.empty() ? "" : ", " + count_of(topology.switches.size(), "switch"));
+        "{} ({}): {}{}\n", topology.name, topology.source, counted(topology.hosts.size(), "host"),
+        topology.switches.empty() ? "" : ", " + counted(topology.switches.size(), "switch"));
     text += SwitchText(topology).write();
   }
   for (size_t i = 0; i < topology.trees.size(); ++i) {

@@ -2,7 +2,8 @@
 //
 //   Identity  through the GXP_... variables of lib/net/identity/identity.h.
 //   Secret    one host: made here. Several: every host's launcher needs the same one, from the
-//             environment (lib/net/socket/secret.h) or the user's file (lib/net/identity/user_secret.h).
+//             environment (lib/net/socket/secret.h) or the user's file
+//             (lib/net/identity/user_secret.h).
 //   Port      one host: the system chooses it and rank 0 inherits the listening socket, so that
 //             nobody else can take it in between. Several: `master`.
 //   Output    passed on in whole lines, those of ranks with "[rank N] " before them, except lines

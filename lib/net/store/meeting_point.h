@@ -1,9 +1,9 @@
 // Where the ranks of a job meet, and the secret by which they know each other. The defaults are:
 //
-//   Secret   what the environment gives (lib/net/socket/secret.h). Otherwise, where the launcher has
-//            a key-value exchange, a new one that rank 0 makes and passes on through it; else one
-//            that each rank derives from the user's file (lib/net/identity/user_secret.h) and the
-//            job's name.
+//   Secret   what the environment gives (lib/net/socket/secret.h). Otherwise, where the launcher
+//            has a key-value exchange, a new one that rank 0 makes and passes on through it; else
+//            one that each rank derives from the user's file (lib/net/identity/user_secret.h) and
+//            the job's name.
 //   Address  RankIdentity's. Where the launcher has an exchange, rank 0 takes a free port and tells
 //            the others its address through it, so that jobs on one host do not collide.
 //

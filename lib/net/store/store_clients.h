@@ -1,5 +1,5 @@
-// The clients of the store's server: lets them in, bounds what strangers cost, waits for what clients
-// send, and writes what is queued for them. lib/net/store/store_server.h says what they may ask for.
+// The clients of the store's server: lets them in, bounds what strangers cost, waits for what
+// clients send, and writes what is queued for them. store_server.h says what they may ask for.
 //
 // A stranger is a client that has not joined. There are 64 at most: one more takes the place of the
 // oldest that is silent or slow. Each is dropped after 5 s.

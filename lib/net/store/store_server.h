@@ -15,9 +15,9 @@
 //
 // The inquiry. A rank that has waited too long asks what all ranks are doing. Each answers from its
 // store's own thread, whatever its other threads do; one that has not within 500 ms counts as
-// silent. DiagnosisHooks make a verdict of the answers; while their finding is not settled the ranks
-// are asked again every 50 ms within that time. Without diagnostics, or if they find nothing, the
-// asking rank's suspicion is the verdict. Better evidence, as above, ends an inquiry.
+// silent. DiagnosisHooks make a verdict of the answers; while their finding is not settled the
+// ranks are asked again every 50 ms within that time. Without diagnostics, or if they find nothing,
+// the asking rank's suspicion is the verdict. Better evidence, as above, ends an inquiry.
 #pragma once
 
 #include <memory>

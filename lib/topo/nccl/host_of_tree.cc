@@ -104,7 +104,7 @@ class Converter {
   void check_bus(const Part& part) {
     if (!part.bus_id.empty() && !bus_ids_.insert(part.bus_id).second) {
       fail(ErrorKind::kCorrupt,
-           "read topology {}: <pci busid=\"{}\"> stands twice; bus ids are unique in a host",
+           "read topology {}: <pci busid=\"{}\"> occurs twice; bus ids are unique in a host",
            at(part.place), part.bus_id);
     }
   }

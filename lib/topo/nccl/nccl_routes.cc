@@ -12,8 +12,8 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kMaxChannels =
-    64;  // NCCL's; the ports that a GPU takes in turn repeat long before
+// NCCL's limit; the ports that a GPU takes in turn repeat long before it.
+constexpr size_t kMaxChannels = 64;
 constexpr size_t kNoRow = ~size_t{0};
 
 // The lowest bits of `value` in reverse order, for a count that is a power of two.

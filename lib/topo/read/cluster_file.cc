@@ -170,7 +170,7 @@ void forget_places(HostTree& tree) {
 HostTree read_host_from_file(TableReader& reader, Groups& groups) {
   for (const char* key :
        {"gpus", "nics", "numa_nodes", "pcie_gb_per_s", "nvlink_gb_per_s", "inter_numa_gb_per_s"}) {
-    if (reader.find(key, true) != nullptr) reader.complain(key, "stands in the topology file");
+    if (reader.find(key, true) != nullptr) reader.complain(key, "is read from the topology file");
   }
   const std::string folder = std::filesystem::path(groups.path).parent_path();
   const std::string named = reader.text("topology");

@@ -131,7 +131,7 @@ class NcclReader {
         "{}: <{} {}=\"{}\">: {}", xml_.at(node), node.name(), attribute.name(),
         std::string_view(attribute.value()).substr(0, kNcclTextShown),
         node.attribute(attribute.name()) == attribute ? "taken as unknown"
-                                                      : "stands twice; the first counts"));
+                                                      : "occurs twice; the first counts"));
   }
 
   void read_cpu(const pugi::xml_node& cpu) {
@@ -204,7 +204,7 @@ class NcclReader {
   void note_same_bus(const pugi::xml_node& pci, PartId id) {
     const auto [first, is_new] = by_bus_.emplace(host_[id].bus_id, id);
     if (is_new) return;
-    host_.notes.push_back(fmt::format("{}: <pci busid=\"{}\"> stands twice, first in line {}",
+    host_.notes.push_back(fmt::format("{}: <pci busid=\"{}\"> occurs twice, first in line {}",
                                       xml_.at(pci), host_[id].bus_id.substr(0, kNcclTextShown),
                                       host_[first->second].place.line));
   }

@@ -98,7 +98,7 @@ class SlurmReader {
                                                  : nullptr;
     if (field != nullptr) {
       if (!field->text.empty())
-        fail_at(value.place, fmt::format("{} stands twice", key.substr(0, kSlurmTextShown)));
+        fail_at(value.place, fmt::format("{} occurs twice", key.substr(0, kSlurmTextShown)));
       *field = value;
     } else if (std::ranges::find(kPassedOver, wanted) != kPassedOver.end() ||
                !noted_.insert(wanted).second) {
@@ -150,7 +150,7 @@ class SlurmReader {
       fail_at(record.block_name.place, "SwitchName and BlockName in one line");
     const size_t index = switch_of(name.text, name);
     if (!defined_.insert(index).second)
-      fail_at(name.place, fmt::format("{} stands twice", name.text));
+      fail_at(name.place, fmt::format("{} occurs twice", name.text));
     topology_.switches[index].is_block = !record.block_name.text.empty();
     if (!record.switches.text.empty()) {
       for (const std::string& below : expand(record.switches))

@@ -289,7 +289,7 @@ class SmiBuilder {
       note(
           fmt::format("not said how they lie on PCIe (NVLink, or a missing row): {}; taken from "
                       "their CPUs and from other pairs",
-                      count_of(hidden, "pair")));
+                      counted(hidden, "pair")));
   }
 
   void note_differences() {

@@ -125,7 +125,7 @@ class MatrixReader {
       const bool is_known = std::ranges::any_of(
           matrix_.devices, [&](const auto& device) { return device.column == word.text; });
       if (is_known)
-        fail_at(line + 1, word.column, fmt::format("column {} stands twice", word.text));
+        fail_at(line + 1, word.column, fmt::format("column {} occurs twice", word.text));
       matrix_.devices.push_back(
           {.column = std::string(word.text), .is_gpu = is_numbered(word.text, "GPU")});
       PastedMatrix::Device& device = matrix_.devices.back();
@@ -197,7 +197,7 @@ class MatrixReader {
   void read_row(size_t line, size_t row, const std::vector<Word>& all) {
     PastedMatrix::Device& device = matrix_.devices[row];
     if (device.has_row)
-      fail_at(line + 1, all[0].column, fmt::format("row {} stands twice", all[0].text));
+      fail_at(line + 1, all[0].column, fmt::format("row {} occurs twice", all[0].text));
     device.has_row = true;
     device.place = {.line = int(line) + 1, .column = all[0].column};
     std::vector<Word> words = all;

@@ -3,8 +3,8 @@
 // Channel c enters and leaves every host by the same NIC, and goes from host to host in the order
 // of order_hosts(): so traffic stays on its rail, and near in the network. Within a host a ring
 // takes all GPUs (ring_plan.h). A tree is a double binary tree over the hosts; a host's part of it
-// is a chain along the ring, from the GPU that is first behind the NIC: what that has from the
-// hosts below it and from its own chain, it folds and sends on.
+// is a chain along the ring, from the first GPU behind the NIC: this GPU folds what arrives from
+// the hosts below and from its own chain, and sends the result on.
 #pragma once
 
 #include <vector>

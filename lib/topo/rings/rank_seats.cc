@@ -64,11 +64,11 @@ RankSeats::Seat RankSeats::find(int rank) const {
     const auto found = std::ranges::find(kind.said, rank);
     if (found != kind.said.end()) return {0, int(found - kind.said.begin())};
     fail(ErrorKind::kUsage, "show rank {} of {}: it has {}, by its source {}{}", rank,
-         topology_->name, count_of(kind.said.size(), "rank"), fmt::join(kind.said, ", "), remedy);
+         topology_->name, counted(kind.said.size(), "rank"), fmt::join(kind.said, ", "), remedy);
   }
   if (rank < 0 || rank >= ranks())
     fail(ErrorKind::kUsage, "show rank {} of {}: it has {}, from 0 on, one for each GPU of {}{}",
-         rank, topology_->name, count_of(size_t(ranks()), "rank"), count_of(hosts, "host"), remedy);
+         rank, topology_->name, counted(size_t(ranks()), "rank"), counted(hosts, "host"), remedy);
   const auto after = std::upper_bound(first_.begin(), first_.end(), rank);
   return {size_t(after - first_.begin()) - 1, rank - *(after - 1)};
 }

@@ -30,7 +30,7 @@
 
 namespace gxp {
 
-// Lets a rank wait for what peers write, and wakes them: the transport beside the arena.
+// Lets a rank wait for what peers write, and wakes them: the transport that has the arena.
 class ArenaWaiter {
  public:
   virtual ~ArenaWaiter() = default;
@@ -93,7 +93,7 @@ class SharedArena {
 
   // Stores and wakes the ranks of `peers` that sleep.
   void publish(std::atomic<uint64_t>& word, uint64_t value, std::span<const int> peers);
-  // Whether it is, or becomes so within some 50 ns: a pause takes as long.
+  // Whether ready() is true, or becomes true within some 50 ns: a pause takes as long.
   template <class Ready>
   static bool look(const Ready& ready) {
     for (int i = 0; i < kLooks; ++i) {

@@ -11,8 +11,8 @@
 namespace gxp {
 
 // What one rank publishes at its entry to a call: a word that names the call, and a payload that
-// arrives with it in one cache miss. Two cache lines, since processors fetch them in pairs; up to 56
-// bytes are on the word's own.
+// arrives with it in one cache miss. Two cache lines, since processors fetch them in pairs; up to
+// 56 bytes are on the word's own.
 struct alignas(128) SharedLine {
   static constexpr size_t kBytes = 120;
   std::atomic<uint64_t> word;
@@ -24,12 +24,12 @@ struct alignas(128) SharedPhase {
   std::atomic<uint64_t> count;
 };
 
-// A rank's memory for one group. The notes describe the calls for a peer that expected another; they
-// are not on the lines, because a line that a peer has read must come back before it is written, and
-// stores wait for those before them.
+// A rank's memory for one group. The notes describe the calls for a peer that expected another;
+// they are not on the lines, because a line that a peer has read must come back before it is
+// written, and stores wait for those before them.
 struct SharedSlots {
-  // By as many calls a rank may be ahead of its peers: a broadcast's root, for one. Ranks that share
-  // a CPU then take turns once in so many calls.
+  // By as many calls a rank may be ahead of its peers: a broadcast's root, for one. Ranks that
+  // share a CPU then take turns once in so many calls.
   static constexpr size_t kLines = 32;
   static constexpr size_t kCopies = 8;  // likewise with inputs that a line has no room for
   static constexpr size_t kCopiedBytes = 64 << 10;

@@ -16,6 +16,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text/plural.h"
 #include "lib/transport/peer_transport.h"
 #include "lib/transport/tcp/sealed_stream.h"
 #include "lib/transport/tcp/tcp_links.h"
@@ -130,33 +131,34 @@ double measure(Bundle& bundle, ConstMemory out, Memory in) {
   return times[kRepetitions / 2];
 }
 
-// Connections that have been made one way cannot become the other.
-struct Making {
+// What of a tuning is fixed when a connection is made.
+struct ConnectionKind {
   int connections = 1;
   bool paced = true;
-  explicit Making(const TcpTuning& tuning) : connections(tuning.connections), paced(tuning.paced) {}
-  auto operator<=>(const Making&) const = default;  // NOLINT(modernize-use-nullptr)
+  explicit ConnectionKind(const TcpTuning& tuning)
+      : connections(tuning.connections), paced(tuning.paced) {}
+  auto operator<=>(const ConnectionKind&) const = default;  // NOLINT(modernize-use-nullptr)
 };
-using Bundles = std::map<Making, Bundle>;
+using Bundles = std::map<ConnectionKind, Bundle>;
 
-// One for each making that a candidate has. All ranks call it; those that are not of the pair get
-// none.
+// One for each kind of connections that a candidate has. All ranks call it; those that are not of
+// the pair get none.
 Bundles connect_bundles(const TransportContext& context, const Pair& pair,
                         const std::vector<TcpTuning>& tried, const ConnectTcp& connect) {
   const bool takes_part = pair.has(context.rank);
   const auto joins = [&](int peer) { return takes_part && pair.has(peer); };
   Bundles bundles;
-  std::map<Making, std::vector<MeshConnection>> sockets;
-  for (const TcpTuning& candidate : tried) sockets[Making(candidate)];
-  for (auto& [making, bundle] : sockets) {
-    for (int i = 0; i < making.connections; ++i) {
+  std::map<ConnectionKind, std::vector<MeshConnection>> sockets;
+  for (const TcpTuning& candidate : tried) sockets[ConnectionKind(candidate)];
+  for (auto& [kind, bundle] : sockets) {
+    for (int i = 0; i < kind.connections; ++i) {
       const std::string name = fmt::format("tcp probe {}-{} {}{} {}", pair.low, pair.high,
-                                           making.connections, making.paced ? "" : " reno", i);
-      auto by_rank = connect({name, making.paced}, joins);
+                                           kind.connections, kind.paced ? "" : " reno", i);
+      auto by_rank = connect({name, kind.paced}, joins);
       bundle.push_back(std::move(by_rank[size_t(pair.other(context.rank))]));
     }
     if (!takes_part) continue;
-    bundles.try_emplace(making, context, pair.other(context.rank), std::move(bundle));
+    bundles.try_emplace(kind, context, pair.other(context.rank), std::move(bundle));
   }
   return bundles;
 }
@@ -178,16 +180,16 @@ Result try_out(Bundles& bundles, const std::vector<TcpTuning>& tried, bool decid
   std::vector<std::byte> out(kMostBytes);
   std::vector<std::byte> in(kMostBytes);
   const size_t bytes =
-      choose_bytes(bundles.at(Making(tried[0])), decides, memory_of(out), memory_of(in));
+      choose_bytes(bundles.at(ConnectionKind(tried[0])), decides, memory_of(out), memory_of(in));
   std::vector<Result> results;
   for (const TcpTuning& candidate : tried) {
-    Bundle& bundle = bundles.at(Making(candidate));
+    Bundle& bundle = bundles.at(ConnectionKind(candidate));
     bundle.set_all_buffers(candidate.buffer_bytes);
     const double seconds =
         measure(bundle, memory_of(out).slice(0, bytes), memory_of(in).slice(0, bytes));
     results.push_back({candidate, double(bytes) / seconds});
   }
-  if (bundles.at(Making(tried[0])).uses_bbr())
+  if (bundles.at(ConnectionKind(tried[0])).uses_bbr())
     std::stable_partition(results.begin(), results.end(),
                           [](const Result& r) { return !r.tuning.paced; });
   Result best = results[0];
@@ -226,10 +228,10 @@ TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool o
   if (context.rank != 0) return result.tuning;
   const size_t buffer = result.tuning.buffer_bytes;
   log_info(
-      "transport: tcp {}: {} connection{} per pair, buffers {}{}: {:.2f} GB/s each way, the best "
+      "transport: tcp {}: {} per pair, buffers {}{}: {:.2f} GB/s each way, the best "
       "of {} settings",
-      on_one_host ? "inside a host" : "between hosts", result.tuning.connections,
-      result.tuning.connections == 1 ? "" : "s",
+      on_one_host ? "inside a host" : "between hosts",
+      counted(size_t(result.tuning.connections), "connection"),
       buffer == 0 ? "as the kernel sees fit" : "of " + format_bytes(buffer),
       result.tuning.paced ? "" : ", Reno", result.bytes_per_s / 1e9, tried.size());
   return result.tuning;

@@ -67,12 +67,12 @@ class NativeEngine final : public Engine {
     uint32_t exchanges = 0;                 // how many there were
     std::atomic<uint64_t> shared_bytes{0};  // that this rank gave without messages
   };
-  // What a group has learnt, or its parent has.
+  // What a group knows of the costs of its calls; a part that is split from it begins with that.
   struct Costs {
     std::shared_ptr<const Profile> profile;  // owners: the engines of a group and its descendants
-    bool measures = false;                   // groups measure, where they can first
-    bool met = false;                        // a group has
-    bool kernel = true;                      // it copies between the memories of all ranks
+    bool measures = false;                   // meet() was called: parts call it when they are split
+    bool met = false;                        // the shared ways were measured, here or in a parent
+    bool kernel = true;                      // the kernel copies between all ranks' memories
     size_t tile_bytes = SharedExecutor::kMostTileBytes;
   };
   // No members: all ranks of the transport.

@@ -35,7 +35,7 @@ class BufferExchange {
   explicit BufferExchange(GroupSync& sync) : sync_(sync) {}
 
   [[nodiscard]] BufferPlacement place(const Invocation& inv) const;
-  // Enters the call. `last_timed`: of the call before that was timed, if its times are not yet told.
+  // Enters the call. `last_timed`: times of the last timed call, if peers have not seen them yet.
   void publish(const Invocation& inv, const BufferPlacement& mine,
                const std::optional<CallTimes>& last_timed);
   // Returns how many ranks have all of their buffers in communicator memory, when all have entered.

@@ -35,18 +35,18 @@ using Clock = Deadline::Clock;
 using enum Collective;
 using enum SharedWay;
 
-constexpr double kOfAllReduce = 0.6;  // of the budget
+constexpr double kAllReduceShare = 0.6;  // of the budget
 // Budgets that small all-reduces may take where other work on the machine comes in between.
 constexpr double kPatience = 5;
-constexpr int kMostTimes = 9;                // of a call by one way, or one more
+constexpr int kMaxRepeats = 9;               // timings of each way after the first
 constexpr size_t kSmallestCall = 256;        // smaller inputs fit the line
-constexpr size_t kLargestPlaced = 64 << 10;  // larger ones are not copied, so need no comparison
+constexpr size_t kLargestPlaced = 64 << 10;  // larger inputs are not copied, so need no comparison
 constexpr size_t kHugePage = 2 << 20;
 constexpr std::array kWays = {kCopied, kPlaced, kKernel, kTiles};
 // The calls that are run, and those that move as much in the same directions.
 constexpr std::array kRehearsed = {kAllReduce, kAllGather, kAllToAll, kReduceScatter, kBroadcast};
-// All-reduces at fewer sizes do not tell enough to go by.
-constexpr size_t kEnough = 64 << 10;
+// The timings count only if they include an all-reduce of so many bytes.
+constexpr size_t kLeastTellingBytes = 64 << 10;
 constexpr std::array kAlike = {std::pair(kReduce, kAllReduce), std::pair(kGather, kAllGather),
                                std::pair(kScatter, kBroadcast)};
 
@@ -126,8 +126,9 @@ class Trials {
     double last = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       const double growth = i == 0 ? 0 : double(all[i]) / double(all[i - 1]);
-      if (passed_ + growth * last > (all[i] <= kEnough ? kPatience : 1) * budget_s) return;
-      const double share = (kOfAllReduce * budget_s - passed_) / double(all.size() - i);
+      if (passed_ + growth * last > (all[i] <= kLeastTellingBytes ? kPatience : 1) * budget_s)
+        return;
+      const double share = (kAllReduceShare * budget_s - passed_) / double(all.size() - i);
       last = measure(kAllReduce, all[i], share, pages(all[i]));
     }
   }
@@ -137,7 +138,8 @@ class Trials {
   void rehearse_others(double budget_s, const Pages& pages) {
     const Least all_reduces = least_[{kAllReduce, kTiles}];
     const auto others = std::span(kRehearsed).subspan(1);
-    for (auto at = all_reduces.rbegin(); at != all_reduces.rend() && at->first >= kEnough; ++at) {
+    for (auto at = all_reduces.rbegin();
+         at != all_reduces.rend() && at->first >= kLeastTellingBytes; ++at) {
       for (const Collective collective : others) {
         if (passed_ + double(kWays.size()) * at->second > budget_s) return;
         measure(collective, at->first, 0, pages(at->first));
@@ -148,7 +150,8 @@ class Trials {
   // Where there was no time for a call, it is taken to go as an all-reduce does.
   void fill_gaps() {
     const Least& all_reduces = least_[{kAllReduce, kTiles}];
-    if (all_reduces.empty() || all_reduces.rbegin()->first < kEnough) return least_.clear();
+    if (all_reduces.empty() || all_reduces.rbegin()->first < kLeastTellingBytes)
+      return least_.clear();
     for (const Collective collective : std::span(kRehearsed).subspan(1)) {
       const Least known = least_[{collective, kTiles}];
       for (const auto& [bytes, seconds] : all_reduces) {
@@ -239,7 +242,7 @@ class Trials {
       return (arena_.oversubscribed() ? 1 : 2) * std::max(sum, 1e-9);
     };
     take_turns(1);
-    const int more = std::clamp(int(seconds / one_turn()), bytes < most_ ? 1 : 0, kMostTimes);
+    const int more = std::clamp(int(seconds / one_turn()), bytes < most_ ? 1 : 0, kMaxRepeats);
     if (more > 0) take_turns(more);
     return one_turn();
   }

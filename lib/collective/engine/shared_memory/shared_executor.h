@@ -82,7 +82,7 @@ class SharedExecutor {
   BufferExchange exchange_{sync_};
   std::array<std::optional<CachedCall>, 8> cached_;
   size_t next_cached_ = 0;  // to be replaced
-  // Of calls with the same collective, memory, possible ways and order of magnitude.
+  // One for calls with the same collective, memory, possible ways and order of magnitude.
   std::map<std::array<int, 4>, WayTrial> trials_;
   std::optional<TimedCall> timed_;
 };

@@ -1,5 +1,5 @@
-// Tensor cores of an emulated GPU: what kernels/cuda/attention/mma.cuh promises, by lanes that show each
-// other their fragments. A copy is done as late as it may be, so that a wait that lacks shows.
+// Tensor cores of an emulated GPU: what kernels/cuda/attention/mma.cuh promises, by lanes that show
+// each other their fragments. A copy is done as late as it may be, so that a wait that lacks shows.
 #pragma once
 
 #include <cmath>
