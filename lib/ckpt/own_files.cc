@@ -88,12 +88,6 @@ bool is_numbered_file(std::string_view name, std::string_view begin, std::string
          is_number(numbers.substr(middle + kMiddle.size()));
 }
 
-OwnDirectory OwnDirectory::make(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) < 0 && errno != EEXIST)
-    fail(ErrorKind::kIo, "create directory {}: {}", path, system_text(errno));
-  return enter(path);
-}
-
 OwnDirectory OwnDirectory::enter(const std::string& path) {
   OwnDirectory directory;
   directory.path_ = path;

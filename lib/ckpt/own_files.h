@@ -28,10 +28,7 @@ bool is_numbered_file(std::string_view name, std::string_view begin, std::string
 class OwnDirectory {
  public:
   OwnDirectory() = default;
-  // Creates the directory in an existing one, or enters one that is there. kIo: a link or no
-  // directory is there, or the system's reason.
-  static OwnDirectory make(const std::string& path);
-  // kIo as above, or there is none.
+  // kIo: a link or no directory is there, or the system's reason.
   static OwnDirectory enter(const std::string& path);
 
   [[nodiscard]] const std::string& path() const { return path_; }

@@ -141,11 +141,16 @@ auto CheckpointWriter::or_abandon(Act act) {
 CheckpointWriter::CheckpointWriter(const std::string& dir, const WriterRank& rank) {
   part_.file.name = fmt::format("shard-{:05}-of-{:05}.bin", rank.rank, rank.world_size);
   create_directory(dir);
-  directory_ = OwnDirectory::make(partial_directory(dir, rank.step));
+  const std::string partial = partial_directory(dir, rank.step);
+  if (::mkdir(partial.c_str(), 0777) < 0 && errno != EEXIST)
+    fail(ErrorKind::kIo, "create directory {}: {}", partial, system_text(errno));
   try {
+    directory_ = OwnDirectory::enter(partial);
     file_ = directory_.create(part_.file.name);
-  } catch (...) {
-    ::rmdir(directory_.path().c_str());  // if it is new
+  } catch (const Error& error) {
+    if (!path_exists(partial))
+      fail(ErrorKind::kPeer, "{}; a rank that failed has removed the directory", error.what());
+    ::rmdir(partial.c_str());  // if it is new
     throw;
   }
 }

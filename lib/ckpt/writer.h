@@ -33,6 +33,7 @@ struct WriterRank {
 
 // Writes one rank's file. Errors: kIo, naming path, bytes and the system's reason; the partial
 // directory is removed then, with what other ranks have put there: the checkpoint cannot complete.
+// kPeer: another rank that failed has removed the directory before this one had a file in it.
 // Without finish(), the destructor removes the file.
 class CheckpointWriter {
  public:

@@ -83,6 +83,15 @@ void let_everyone_in(const std::string& path) { fs::permissions(path, fs::perms:
 
 }  // namespace
 
+TEST_CASE("a rank whose directory goes away under it leaves the cause to the rank that failed",
+          "[ckpt]") {
+  const TemporaryDirectory dir;
+  lose_directory_at_unlink();
+  check_refused(ErrorKind::kPeer, {"shard-00001-of-00002.bin", "a rank that failed"},
+                [&] { CheckpointWriter(dir.path(), {1, 1, 2}); });
+  CHECK(list(dir.path()).empty());
+}
+
 TEST_CASE("a directory that cannot be listed is no directory without checkpoints", "[ckpt]") {
   const TemporaryDirectory dir;
   write_bytes(dir / "file", "");

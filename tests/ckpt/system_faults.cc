@@ -15,7 +15,13 @@ namespace {
 
 bool exchanges = true;
 int renames_to_live = -1;  // -1: for ever
+bool lose_directory = false;
 std::vector<std::string> synced;
+
+std::string path_of(int fd) {
+  std::error_code error;
+  return std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), error).string();
+}
 
 }  // namespace
 
@@ -23,6 +29,8 @@ NoExchange::NoExchange() { exchanges = false; }
 NoExchange::~NoExchange() { exchanges = true; }
 
 void die_at_rename(int count) { renames_to_live = count; }
+
+void lose_directory_at_unlink() { lose_directory = true; }
 
 std::vector<std::string> take_synced() { return std::exchange(synced, {}); }
 
@@ -43,9 +51,12 @@ extern "C" int rename(const char* from, const char* to) noexcept {
   return int(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
+extern "C" int unlinkat(int directory, const char* name, int flags) noexcept {
+  if (std::exchange(gxp::lose_directory, false)) ::rmdir(gxp::path_of(directory).c_str());
+  return int(::syscall(SYS_unlinkat, directory, name, flags));
+}
+
 extern "C" int fsync(int fd) {
-  std::error_code error;
-  gxp::synced.push_back(
-      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), error).string());
+  gxp::synced.push_back(gxp::path_of(fd));
   return int(::syscall(SYS_fsync, fd));
 }

@@ -19,6 +19,10 @@ class NoExchange {
 void die_at_rename(int count);
 inline constexpr int kDiedAtRename = 99;
 
+// The next unlinkat() of a file removes its directory too, which is empty: another rank does that
+// when it fails before this one has a file there.
+void lose_directory_at_unlink();
+
 // The paths of which fsync() has been called since the last call of this function.
 std::vector<std::string> take_synced();
 
