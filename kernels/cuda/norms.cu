@@ -7,7 +7,7 @@
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/shared_memory.cuh"
 #include "kernels/cuda/typed.cuh"
-#include "kernels/math/layernorm.h"
+#include "kernels/math/norm.h"
 #include "lib/device/cuda_check.h"
 
 namespace gxp {
@@ -55,7 +55,7 @@ __device__ Statistics statistics_of(const float* x, size_t columns, bool has_mea
     for (int j = 0; j < N; ++j) squares += (values.at[j] - mean) * (values.at[j] - mean);
   });
   const float variance = sum_of_team(squares) / float(columns);
-  return {mean, 1.0f / sqrtf(variance + eps)};
+  return {mean, rstd_of(variance, eps)};
 }
 
 // Computes a row's statistics and keeps them.
@@ -241,8 +241,8 @@ __device__ void add_gradients(const NormBackward<Dout, Weight>& norm, size_t row
     for (int j = 0; j < N; ++j) {
       const float normalised = normalise(x.at[j], known.mean, known.rstd);
       dweight.at[j] = dout.at[j] * normalised;
-      dx.at[j] = layernorm_gradient(dout.at[j] * weight.at[j], normalised, means.g, means.g_norm,
-                                    known.rstd);
+      dx.at[j] =
+          norm_gradient(dout.at[j] * weight.at[j], normalised, means.g, means.g_norm, known.rstd);
     }
     add_to(norm.dx + first + i, dx);
     if (sums == nullptr) return;
