@@ -10,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/ckpt/manifest.h"
+#include "lib/ckpt/part_files.h"
 #include "lib/ckpt/step_directory.h"
 
 namespace gxp {
@@ -74,7 +75,7 @@ std::string remove_directory(const std::string& path, OwnsFile owns) {
 }  // namespace
 
 bool is_checkpoint_file(std::string_view name) {
-  return name == kManifestName || is_numbered_file(name, "shard-", ".bin");
+  return name == kManifestName || is_numbered_file(name, "shard-", ".bin") || is_part_file(name);
 }
 
 bool is_numbered_file(std::string_view name, std::string_view begin, std::string_view end) {
@@ -117,6 +118,11 @@ std::unique_ptr<OutputFile> OwnDirectory::create(const std::string& name) const 
 
 void OwnDirectory::sync() const {
   check_sys(::fsync(fd_.get()), fmt::format("sync directory {}", path_));
+}
+
+void blame_a_failed_rank(const std::string& path, const Error& error) {
+  if (!path_exists(path))
+    fail(ErrorKind::kPeer, "{}; a rank that failed has removed the directory", error.what());
 }
 
 std::string find_foreign(const OwnDirectory& directory, OwnsFile owns) {

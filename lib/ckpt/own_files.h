@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/ckpt/file.h"
 
@@ -20,7 +21,7 @@ namespace gxp {
 // (step_directory.h) with files of a checkpoint in them are gxp's.
 using OwnsFile = bool (*)(std::string_view name);
 
-// In a step directory: "manifest.json", "shard-00000-of-00002.bin".
+// In a step directory: "manifest.json", "shard-00000-of-00002.bin", "part-00000-of-00002.json".
 bool is_checkpoint_file(std::string_view name);
 // "BEGIN00001-of-00003END": one file of several.
 bool is_numbered_file(std::string_view name, std::string_view begin, std::string_view end);
@@ -43,6 +44,10 @@ class OwnDirectory {
   std::string path_;
   Fd fd_;
 };
+
+// kPeer if the partial directory `path`, in which `error` occurred, has gone: another rank, which
+// failed, has removed it, and tells the cause.
+void blame_a_failed_rank(const std::string& path, const Error& error);
 
 // The first entry that is not gxp's, by its path in the directory; "" if all are. kIo.
 std::string find_foreign(const OwnDirectory& directory, OwnsFile owns);

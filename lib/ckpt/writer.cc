@@ -148,8 +148,7 @@ CheckpointWriter::CheckpointWriter(const std::string& dir, const WriterRank& ran
     directory_ = OwnDirectory::enter(partial);
     file_ = directory_.create(part_.file.name);
   } catch (const Error& error) {
-    if (!path_exists(partial))
-      fail(ErrorKind::kPeer, "{}; a rank that failed has removed the directory", error.what());
+    blame_a_failed_rank(partial, error);
     ::rmdir(partial.c_str());  // if it is new
     throw;
   }

@@ -72,6 +72,7 @@ struct CheckpointConfig {
   std::string dir;  // "": no checkpoints
   int every = 0;    // steps; 0: at the end only
   int keep = 2;     // newest checkpoints kept; 0: all
+  bool async = false;
 
   using S = CheckpointConfig;
   static void schema(auto& field) {
@@ -79,6 +80,10 @@ struct CheckpointConfig {
     field("dir", &S::dir, "Directory of the checkpoints; \"\": none are written.");
     field("every", &S::every, "Steps between two checkpoints; 0: one at the end.", at_least(0));
     field("keep", &S::keep, "Newest checkpoints kept; 0: all.", at_least(0));
+    field(
+        "async", &S::async,
+        "Write a checkpoint while training goes on. Training waits while each rank copies what it "
+        "saves, in f32, to host memory, which it takes until the run ends.");
   }
 };
 

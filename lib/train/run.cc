@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/median.h"
 #include "lib/train/backend.h"
+#include "lib/train/background_save.h"
 #include "lib/train/graph_choice.h"
 #include "lib/train/metrics.h"
 #include "lib/train/progress.h"
@@ -44,7 +45,8 @@ class Run {
         directories_(directories),
         communicator_(communicator),
         backend_(backend),
-        trainer_(config, communicator, backend) {}
+        trainer_(config, communicator, backend),
+        background_(communicator, config, options.settings) {}
 
   RunSummary run() {
     start();
@@ -138,8 +140,14 @@ class Run {
     if (r.stop_wished) communicator_.all_reduce(memory_of(signal), DType::kI32, ReduceOp::kMax);
     if (validation_due()) metrics.valid_loss = summary_.valid_end = trainer_.validate();
     if (leads()) report(metrics);
-    if (save_due(signal[0])) save_state(trainer_, communicator_, config_, options_.settings);
+    background_.check();
+    if (save_due(signal[0])) save();
     return signal[0];
+  }
+
+  void save() {
+    if (config_.checkpoint.async) return background_.start(trainer_);
+    save_state(trainer_, communicator_, config_, options_.settings);
   }
 
   [[nodiscard]] bool validation_due() const {
@@ -193,6 +201,7 @@ class Run {
   }
 
   RunSummary finish(int signal) {
+    background_.finish();
     summary_.signal = signal;
     summary_.steps = trainer_.steps_done();
     summary_.seconds = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
@@ -218,6 +227,7 @@ class Run {
   Communicator& communicator_;
   Backend& backend_;
   Trainer trainer_;
+  BackgroundSave background_;
   PeakRate peak_;
   GraphChoice graphs_;
   std::vector<MetricsFile> metrics_;  // rank 0 only

@@ -125,6 +125,16 @@ Checkpoint open_verified(const std::string& dir, const std::string& newest,
 
 }  // namespace
 
+CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig& config,
+                               const KeyValues& settings) {
+  return {.step = uint64_t(trainer.steps_done()),
+          .samples_consumed = trainer.samples_consumed(),
+          .world_size = world_size,
+          .strategy = config.parallel.strategy,
+          .config = settings,
+          .state = trainer.clipping().scaling()};
+}
+
 void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                 const KeyValues& settings) {
   const int rank = communicator.rank();
@@ -143,17 +153,29 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
   for (const std::string& text : gather_texts(communicator, to_json(writer.finish())))
     parts.push_back(parse_file_part(text));
   if (rank == 0) {
-    const CheckpointInfo info{.step = step,
-                              .samples_consumed = trainer.samples_consumed(),
-                              .world_size = world_size,
-                              .strategy = config.parallel.strategy,
-                              .config = settings,
-                              .state = trainer.clipping().scaling()};
-    const std::string path =
-        publish_checkpoint(config.checkpoint.dir, parts, info, config.checkpoint.keep);
-    log_info("saved {}", path);
+    const CheckpointInfo info = checkpoint_info(trainer, world_size, config, settings);
+    log_info("saved {}",
+             publish_checkpoint(config.checkpoint.dir, parts, info, config.checkpoint.keep));
   }
   communicator.barrier();
+}
+
+void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& staged) {
+  const HeldState& state = trainer.state();
+  const std::vector<HeldTensor> tensors = all_of(state);
+  size_t total = 0;
+  for (const HeldTensor& tensor : tensors) total += state.own_share(tensor).count;
+  staged.info = info;
+  staged.shares.clear();
+  staged.values.resize(total);
+  Memory left = memory_of(staged.values);
+  for (const HeldTensor& tensor : tensors) {
+    const Range share = state.own_share(tensor);
+    const size_t bytes = share.count * sizeof(float);
+    if (bytes > 0) state.read(tensor, share.begin, left.slice(0, bytes));
+    staged.shares.push_back({info_of(tensor), tensor.elements.begin + share.begin, share.count});
+    left = left.slice(bytes, left.bytes - bytes);
+  }
 }
 
 bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,

@@ -1,7 +1,9 @@
 // Saving and resuming a run: the trainer's state as a checkpoint in gxp's own format.
 #pragma once
 
-#include "lib/ckpt/named_tensors.h"
+#include <vector>
+
+#include "lib/ckpt/manifest.h"
 #include "lib/collective/communicator.h"
 #include "lib/train/trainer.h"
 
@@ -12,6 +14,24 @@ namespace gxp {
 // that cannot write, kPeer on the others; older checkpoints are as they were.
 void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                 const KeyValues& settings);
+
+// What this rank saves, copied to host memory, so that training may go on while it is written.
+struct StagedState {
+  struct Share {  // `count` elements of a tensor, from its element `begin` on
+    TensorInfo tensor;
+    uint64_t begin = 0;
+    size_t count = 0;
+  };
+  std::vector<Share> shares;
+  std::vector<float> values;  // of all shares, one after the other
+  CheckpointInfo info;
+};
+// `staged` keeps its memory from one call to the next. Cost: a copy of the state that this rank saves.
+void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& staged);
+
+// What a checkpoint of the trainer says about the run.
+CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig& config,
+                               const KeyValues& settings);
 
 // [collective] Fills the trainer from the newest complete checkpoint in checkpoint.dir, whatever
 // the world size that wrote it; its files are verified first, each by one rank. Returns false if

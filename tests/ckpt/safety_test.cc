@@ -4,6 +4,7 @@
 
 #include "lib/ckpt/checkpoint.h"
 #include "lib/ckpt/format.h"
+#include "lib/ckpt/part_files.h"
 #include "lib/ckpt/writer.h"
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"
@@ -83,12 +84,37 @@ void let_everyone_in(const std::string& path) { fs::permissions(path, fs::perms:
 
 }  // namespace
 
+TEST_CASE("the part of another save is not taken, and a missing one is told with its rank",
+          "[ckpt]") {
+  const TemporaryDirectory dir;
+  const WriterRank mine{1, 0, 2}, other{1, 1, 2};
+  const FilePart first = write_one_part(dir.path(), mine);
+  const FilePart second = write_one_part(dir.path(), other);
+  leave_part(dir.path(), mine, "new", first);
+  leave_part(dir.path(), other, "old", second);
+  const auto await = [&](const std::stop_token& stop) {
+    return await_parts(dir.path(), mine, "new", stop, Deadline::after(std::chrono::seconds(0)));
+  };
+  check_refused(ErrorKind::kIo, {"part-00001-of-00002.json", "rank 1", "share"},
+                [&] { await({}); });
+  std::stop_source stopped;
+  stopped.request_stop();
+  CHECK(await(stopped.get_token()).empty());
+  leave_part(dir.path(), other, "new", second);
+  const auto parts = await({});
+  REQUIRE(parts.size() == 2);
+  CHECK(to_json(parts[1]) == to_json(second));
+  publish_checkpoint(dir.path(), parts, step_info(1, 2), 1);
+  CHECK(list(dir / "step-00000001").size() == 3);  // the parts have gone
+}
+
 TEST_CASE("a rank whose directory goes away under it leaves the cause to the rank that failed",
           "[ckpt]") {
   const TemporaryDirectory dir;
   lose_directory_at_unlink();
-  check_refused(ErrorKind::kPeer, {"shard-00001-of-00002.bin", "a rank that failed"},
-                [&] { CheckpointWriter(dir.path(), {1, 1, 2}); });
+  check_refused(ErrorKind::kPeer, {"shard-00001-of-00002.bin", "a rank that failed"}, [&] {
+    CheckpointWriter(dir.path(), {1, 1, 2});
+  });
   CHECK(list(dir.path()).empty());
 }
 

@@ -305,11 +305,13 @@ TEST_CASE("a full disk leaves the older checkpoints as they were", "[cmd]") {
     return;
   }
   const std::string checkpoints = run.path("disk/ckpt");
+  const bool async = GENERATE(false, true);
   const Outcome outcome = on_small_disk(
       fmt::format("{0} train {1} --nproc 3 --set checkpoint.dir={2} --set train.run_dir={3} "
-                  "--set checkpoint.every=1 --set checkpoint.keep=0; code=$?; "
-                  "ls -A {2} >&2; {0} convert-ckpt {2} --verify >/dev/null || exit 99; exit $code",
-                  GXP_BINARY, run.path("run.toml"), checkpoints, run.path("run")));
+                  "--set checkpoint.every=1 --set checkpoint.keep=0 --set checkpoint.async={4}; "
+                  "code=$?; ls -A {2} >&2; {0} convert-ckpt {2} --verify >/dev/null || exit 99; "
+                  "exit $code",
+                  GXP_BINARY, run.path("run.toml"), checkpoints, run.path("run"), async));
   check_failure(outcome, 4, {"step-00000003.partial", "No space left on device"});
   CHECK(contains(outcome.err, "\nstep-00000001\nstep-00000002\n"));
 }

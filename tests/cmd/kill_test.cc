@@ -14,10 +14,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kSteps = 150;
 
-std::vector<std::string> arguments() {
+// Ranks with odd numbers die while checkpoints are written in the background.
+std::vector<std::string> arguments(int victim) {
   return {"--nproc", "4",
           "--set",   fmt::format("train.steps={}", kSteps),
-          "--set",   "checkpoint.every=10"};
+          "--set",   "checkpoint.every=10",
+          "--set",   fmt::format("checkpoint.async={}", victim % 2 == 1)};
 }
 
 // A 4-rank run in which `victim` is killed once `steps` steps are done; 0: as soon as it exists.
@@ -30,7 +32,7 @@ struct Murder {
   Murder(int victim, size_t steps) {
     std::filesystem::create_directory(scratch);
     const Surroundings own_scratch{.environment = {{"TMPDIR", scratch}}, .file_bytes = 0};
-    Process launcher(gxp_argv(run.train(arguments())), own_scratch);
+    Process launcher(gxp_argv(run.train(arguments(victim))), own_scratch);
     REQUIRE(poll_until([&] { return run.metrics().size() >= steps; }));
     const auto killed = Clock::now();
     kill_rank(victim);
@@ -86,7 +88,7 @@ void check_blame(const Outcome& outcome, int victim, size_t steps) {
 const std::string& uninterrupted_weights() {
   static const std::string weights = [] {
     const GoldenRun run;
-    REQUIRE(run.run(arguments()).code == 0);
+    REQUIRE(run.run(arguments(0)).code == 0);
     return run.weights();
   }();
   return weights;
@@ -102,7 +104,7 @@ double kill_and_resume(int victim, size_t steps) {
   check_blame(murder.outcome, victim, steps);
   CHECK(shared_memory_files().empty());
   CHECK(std::filesystem::is_empty(murder.scratch));
-  std::vector<std::string> again = arguments();
+  std::vector<std::string> again = arguments(victim);
   again.push_back("--resume");
   const Outcome resumed = murder.run.run(again);
   CAPTURE(resumed.err);

@@ -1,0 +1,87 @@
+#include "lib/ckpt/part_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <thread>
+
+#include "lib/ckpt/own_files.h"
+#include "lib/ckpt/step_directory.h"
+
+namespace gxp {
+namespace {
+
+constexpr std::string_view kBegin = "part-";
+constexpr std::string_view kEnd = ".json";
+constexpr std::string_view kEndWhileWritten = ".json.new";
+constexpr uint64_t kMaxPartBytes = uint64_t{1} << 30;  // as a manifest
+constexpr std::chrono::milliseconds kLookEvery{20};
+
+std::string part_name(int rank, int world_size) {
+  return fmt::format("{}{:05}-of-{:05}{}", kBegin, rank, world_size, kEnd);
+}
+
+std::string partial_path(const std::string& dir, uint64_t step) {
+  return dir + "/" + partial_name(step);
+}
+
+// The text of the part of this save, or "" if it is not there yet.
+std::string read_part(const std::string& path, const std::string& save_id) {
+  if (!path_exists(path)) return "";
+  const std::string text = read_text(path, kMaxPartBytes);
+  const std::string head = save_id + "\n";
+  return text.starts_with(head) ? text.substr(head.size()) : "";
+}
+
+}  // namespace
+
+bool is_part_file(std::string_view name) {
+  return is_numbered_file(name, kBegin, kEnd) || is_numbered_file(name, kBegin, kEndWhileWritten);
+}
+
+void leave_part(const std::string& dir, const WriterRank& rank, const std::string& save_id,
+                const FilePart& part) {
+  const std::string path = partial_path(dir, rank.step);
+  const std::string name = part_name(rank.rank, rank.world_size);
+  const std::string while_written = name + ".new";
+  try {
+    const OwnDirectory partial = OwnDirectory::enter(path);
+    const auto file = partial.create(while_written);
+    file->write(save_id + "\n" + to_json(part));
+    file->close();
+    const int directory = partial.fd().get();
+    check_sys(::renameat(directory, while_written.c_str(), directory, name.c_str()),
+              fmt::format("rename {}/{}", path, while_written));
+    partial.sync();
+  } catch (const Error& error) {
+    blame_a_failed_rank(path, error);
+    throw;
+  }
+}
+
+std::vector<FilePart> await_parts(const std::string& dir, const WriterRank& rank,
+                                  const std::string& save_id, const std::stop_token& stop,
+                                  Deadline deadline) {
+  const std::string partial = partial_path(dir, rank.step);
+  std::vector<FilePart> parts;
+  while (parts.size() < size_t(rank.world_size)) {
+    if (stop.stop_requested()) return {};
+    const std::string path =
+        fmt::format("{}/{}", partial, part_name(int(parts.size()), rank.world_size));
+    if (const std::string text = read_part(path, save_id); !text.empty()) {
+      parts.push_back(parse_file_part(text));
+      continue;
+    }
+    if (deadline.expired())
+      fail(ErrorKind::kIo,
+           "publish checkpoint: {}, with which rank {} tells that its file is complete, did not "
+           "appear within {} s; checkpoint.dir must be one directory that all hosts share",
+           path, parts.size(), deadline.seconds());
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  return parts;
+}
+
+}  // namespace gxp

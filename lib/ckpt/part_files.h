@@ -1,0 +1,30 @@
+// The parts of a checkpoint that ranks write while they train on. Nobody waits, so no gather brings
+// the lists of pieces to rank 0: each rank leaves its list in the partial directory as its last
+// file, and rank 0 looks for them there.
+#pragma once
+
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/ckpt/writer.h"
+
+namespace gxp {
+
+// "part-00000-of-00002.json", and the name under which it is written.
+bool is_part_file(std::string_view name);
+
+// Makes the part durable. `save_id`: of this save alone, the same on all ranks, without a line
+// feed, so that what a killed run has left is not taken for it. Errors: as CheckpointWriter's.
+void leave_part(const std::string& dir, const WriterRank& rank, const std::string& save_id,
+                const FilePart& part);
+
+// The parts of all ranks, in order of rank, when all are there. Looks every 20 ms. Empty if `stop`
+// is requested. kIo at the deadline, naming the first rank whose part is missing; kCorrupt.
+std::vector<FilePart> await_parts(const std::string& dir, const WriterRank& rank,
+                                  const std::string& save_id, const std::stop_token& stop,
+                                  Deadline deadline);
+
+}  // namespace gxp

@@ -1,0 +1,99 @@
+#include "lib/train/background_save.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <utility>
+
+#include "lib/base/log.h"
+#include "lib/ckpt/part_files.h"
+#include "lib/ckpt/writer.h"
+#include "lib/collective/gather_texts.h"
+
+namespace gxp {
+namespace {
+
+// Elements that are written between two looks at whether the run has ended.
+constexpr size_t kWrittenElements = size_t{4} << 20;
+constexpr std::chrono::milliseconds kLookEvery{20};
+
+// [collective] Rank 0's, on every rank.
+std::string make_save_id(Communicator& communicator) {
+  std::random_device random;
+  const std::string mine = fmt::format("{:08x}{:08x}", random(), random());
+  return gather_texts(communicator, mine).front();
+}
+
+// False if the run has ended before all was written.
+bool write_all(const StagedState& staged, const std::stop_token& stop, CheckpointWriter& writer) {
+  ConstMemory left = memory_of(staged.values);
+  for (const StagedState::Share& share : staged.shares) {
+    for (size_t done = 0; done < share.count; done += kWrittenElements) {
+      if (stop.stop_requested()) return false;
+      const size_t bytes = std::min(kWrittenElements, share.count - done) * sizeof(float);
+      writer.add(share.tensor, share.begin + done, left.slice(0, bytes));
+      left = left.slice(bytes, left.bytes - bytes);
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void BackgroundSave::start(Trainer& trainer) {
+  const auto begin = Deadline::Clock::now();
+  finish();
+  stage_state(trainer, checkpoint_info(trainer, communicator_.world_size(), config_, settings_),
+              staged_);
+  const std::string save_id = make_save_id(communicator_);
+  std::promise<void> promise;
+  done_ = promise.get_future();
+  thread_ = std::jthread([this, save_id, stall = seconds_since(begin),
+                          done = std::move(promise)](const std::stop_token& stop) mutable {
+    set_log_rank(communicator_.rank());
+    try {
+      write(stop, save_id, stall);
+      done.set_value();
+    } catch (...) {
+      done.set_exception(std::current_exception());
+    }
+  });
+}
+
+void BackgroundSave::write(const std::stop_token& stop, const std::string& save_id, double stall) {
+  const auto begin = Deadline::Clock::now();
+  const CheckpointInfo& info = staged_.info;
+  const WriterRank rank{info.step, communicator_.rank(), info.world_size};
+  const std::string& dir = config_.checkpoint.dir;
+  CheckpointWriter writer(dir, rank);
+  if (!write_all(staged_, stop, writer)) return;
+  leave_part(dir, rank, save_id, writer.finish());
+  if (rank.rank != 0) return;
+  const auto timeout = std::chrono::duration_cast<Deadline::Duration>(
+      std::chrono::duration<double>(config_.comm.timeout_s));
+  const auto parts = await_parts(dir, rank, save_id, stop, Deadline::after(timeout));
+  if (parts.empty()) return;
+  const std::string path = publish_checkpoint(dir, parts, info, config_.checkpoint.keep);
+  log_info("saved {}; training waited {:.0f} ms, writing took {:.2f} s", path, stall * 1e3,
+           seconds_since(begin));
+}
+
+void BackgroundSave::check() {
+  if (done_.valid() && done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+    done_.get();
+}
+
+void BackgroundSave::finish() {
+  for (;;) {
+    check();
+    std::array<int32_t, 1> in_flight = {done_.valid()};
+    communicator_.all_reduce(memory_of(in_flight), DType::kI32, ReduceOp::kMax);
+    if (in_flight[0] == 0) return;
+    if (done_.valid())
+      done_.wait_for(kLookEvery);
+    else
+      std::this_thread::sleep_for(kLookEvery);
+  }
+}
+
+}  // namespace gxp

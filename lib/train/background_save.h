@@ -1,0 +1,45 @@
+// Saves a run's checkpoints while it trains on. Each rank copies what it saves; a thread of its own
+// writes the copy and leaves the list of its pieces beside it; rank 0's thread waits for all lists
+// and publishes. The bits are those that save_state() would have saved.
+#pragma once
+
+#include <exception>
+#include <future>
+#include <string>
+#include <thread>
+
+#include "lib/collective/communicator.h"
+#include "lib/train/training_state.h"
+
+namespace gxp {
+
+// Threads: one. One checkpoint is in flight at a time.
+class BackgroundSave {
+ public:
+  // All outlive it.
+  BackgroundSave(Communicator& communicator, const RunConfig& config, const KeyValues& settings)
+      : communicator_(communicator), config_(config), settings_(settings) {}
+  // What is in flight is abandoned; the checkpoints before it stay.
+  ~BackgroundSave() = default;
+
+  // [collective] Begins to save the trainer's state. Waits until the save before is complete, and
+  // for the copy. Errors: finish()'s.
+  void start(Trainer& trainer);
+  // Throws what the save in flight has failed with: kIo, as save_state(). For each step.
+  void check();
+  // [collective] Returns when no save is in flight: the last one is complete and durable. Errors:
+  // check()'s; kPeer where another rank's failed.
+  void finish();
+
+ private:
+  void write(const std::stop_token& stop, const std::string& save_id, double stall);
+
+  Communicator& communicator_;
+  const RunConfig& config_;
+  const KeyValues& settings_;
+  StagedState staged_;      // the thread's while a save is in flight
+  std::future<void> done_;  // valid while a save is in flight
+  std::jthread thread_;     // the first to be destroyed
+};
+
+}  // namespace gxp
