@@ -142,7 +142,7 @@ void write_gxp_checkpoint(const NamedTensors& tensors, const std::string& path) 
     });
   }
   const FilePart part = writer.finish();
-  publish_checkpoint(path, std::span(&part, 1), info, 0);
+  publish_checkpoint(path, std::span(&part, 1), info, {});
 }
 
 }  // namespace gxp

@@ -113,14 +113,16 @@ void warn_of(const std::string& left) {
   if (!left.empty()) log_warn("remove an old checkpoint: {}", left);
 }
 
-void prune(const std::string& dir, uint64_t published, int keep) {
+void prune(const std::string& dir, uint64_t published, const Retention& retention) {
   remove_stale(dir);
   auto steps = complete_steps(dir);
   for (const uint64_t step : steps) warn_of(remove_superseded(dir, step));
-  if (keep == 0) return;
+  if (retention.newest == 0) return;
   std::erase(steps, published);
-  const size_t others = std::min(steps.size(), size_t(keep) - 1);
+  const size_t others = std::min(steps.size(), size_t(retention.newest) - 1);
   steps.resize(steps.size() - others);
+  const auto every = uint64_t(retention.multiples_of);
+  if (every > 0) std::erase_if(steps, [=](uint64_t step) { return step % every == 0; });
   for (const uint64_t step : steps) warn_of(remove_checkpoint(dir, step));
 }
 
@@ -192,7 +194,7 @@ FilePart CheckpointWriter::finish() {
 }
 
 std::string publish_checkpoint(const std::string& dir, std::span<const FilePart> parts,
-                               const CheckpointInfo& info, int keep) {
+                               const CheckpointInfo& info, const Retention& retention) {
   const std::string partial = partial_directory(dir, info.step);
   std::string path = fmt::format("{}/{}", dir, step_name(info.step));
   Manifest manifest{info, GXP_VERSION, {}, merge(parts)};
@@ -213,7 +215,7 @@ std::string publish_checkpoint(const std::string& dir, std::span<const FilePart>
   }
   try {
     if (!replaced.empty()) warn_of(remove_own(replaced, is_checkpoint_file));
-    prune(dir, info.step, keep);
+    prune(dir, info.step, retention);
   } catch (const Error& error) {  // the new one is there
     log_warn("remove old checkpoints: {}", error.what());
   }

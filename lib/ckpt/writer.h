@@ -4,7 +4,7 @@
 //   every rank  CheckpointWriter writer(dir, {step, rank, world_size});
 //               writer.add(...) for what this rank owns; FilePart part = writer.finish();
 //   gather      to_json(part) of all ranks to rank 0: this is also the barrier
-//   rank 0      publish_checkpoint(dir, parts, info, keep);
+//   rank 0      publish_checkpoint(dir, parts, info, retention);
 //
 // Files are written to DIR/.step-00000010.partial/, hashed on the way and made durable. Publishing
 // looks whether all of them are there, writes the manifest, makes it and the directory durable,
@@ -56,14 +56,19 @@ class CheckpointWriter {
   std::unique_ptr<OutputFile> file_;
 };
 
-// Completes the checkpoint of info.step and returns its path. Of the complete checkpoints in `dir`,
-// this one and the `keep` - 1 others with the highest steps stay; 0 keeps all. A complete
+// The complete checkpoints that stay when another one is published.
+struct Retention {
+  int newest = 0;        // the new one, and with it so many of the highest steps; 0: all
+  int multiples_of = 0;  // and those whose step is a multiple of this; 0: none
+};
+
+// Completes the checkpoint of info.step and returns its path, then prunes the others. A complete
 // checkpoint of the same step is replaced. Errors: kIo as above, or a file of `parts` is not in the
 // directory with its size, as where hosts do not share it; kInternal if the parts miss or repeat an
 // element or disagree about a tensor. After an error the older checkpoints are as they were. An
 // older one that cannot be removed is a warning.
 std::string publish_checkpoint(const std::string& dir, std::span<const FilePart> parts,
-                               const CheckpointInfo& info, int keep);
+                               const CheckpointInfo& info, const Retention& retention);
 
 // Removes the complete checkpoint of `step`, which loses its name first, so that none is ever seen
 // half. Returns what is left and why, "" if all is gone. kIo if it cannot be looked at.

@@ -69,10 +69,11 @@ struct LrScheduleConfig {
 };
 
 struct CheckpointConfig {
-  std::string dir;  // "": no checkpoints
-  int every = 0;    // steps; 0: at the end only
-  int keep = 2;     // newest checkpoints kept; 0: all
-  bool async = false;
+  std::string dir;     // "": no checkpoints
+  int every = 0;       // steps; 0: at the end only
+  int keep = 2;        // newest checkpoints kept; 0: all
+  int keep_every = 0;  // steps: checkpoints of its multiples are kept, too; 0: none
+  bool async = false;  // written while training goes on
 
   using S = CheckpointConfig;
   static void schema(auto& field) {
@@ -80,10 +81,12 @@ struct CheckpointConfig {
     field("dir", &S::dir, "Directory of the checkpoints; \"\": none are written.");
     field("every", &S::every, "Steps between two checkpoints; 0: one at the end.", at_least(0));
     field("keep", &S::keep, "Newest checkpoints kept; 0: all.", at_least(0));
-    field(
-        "async", &S::async,
-        "Write a checkpoint while training goes on. Training waits while each rank copies what it "
-        "saves, in f32, to host memory, which it takes until the run ends.");
+    field("keep_every", &S::keep_every,
+          "Steps of which each multiple keeps its checkpoint besides the newest; 0: none.",
+          at_least(0));
+    field("async", &S::async,
+          "Write a checkpoint while training goes on. Training waits only for a copy of what each "
+          "rank saves, in f32, which takes host memory until the run ends.");
   }
 };
 

@@ -73,7 +73,7 @@ void BackgroundSave::write(const std::stop_token& stop, const std::string& save_
       std::chrono::duration<double>(config_.comm.timeout_s));
   const auto parts = await_parts(dir, rank, save_id, stop, Deadline::after(timeout));
   if (parts.empty()) return;
-  const std::string path = publish_checkpoint(dir, parts, info, config_.checkpoint.keep);
+  const std::string path = publish_checkpoint(dir, parts, info, retention_of(config_.checkpoint));
   log_info("saved {}; training waited {:.0f} ms, writing took {:.2f} s", path, stall * 1e3,
            seconds_since(begin));
 }

@@ -125,6 +125,10 @@ Checkpoint open_verified(const std::string& dir, const std::string& newest,
 
 }  // namespace
 
+Retention retention_of(const CheckpointConfig& checkpoint) {
+  return {.newest = checkpoint.keep, .multiples_of = checkpoint.keep_every};
+}
+
 CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig& config,
                                const KeyValues& settings) {
   return {.step = uint64_t(trainer.steps_done()),
@@ -154,8 +158,8 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
     parts.push_back(parse_file_part(text));
   if (rank == 0) {
     const CheckpointInfo info = checkpoint_info(trainer, world_size, config, settings);
-    log_info("saved {}",
-             publish_checkpoint(config.checkpoint.dir, parts, info, config.checkpoint.keep));
+    log_info("saved {}", publish_checkpoint(config.checkpoint.dir, parts, info,
+                                            retention_of(config.checkpoint)));
   }
   communicator.barrier();
 }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lib/ckpt/manifest.h"
+#include "lib/ckpt/writer.h"
 #include "lib/collective/communicator.h"
 #include "lib/train/trainer.h"
 
@@ -32,6 +32,8 @@ void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& stag
 // What a checkpoint of the trainer says about the run.
 CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig& config,
                                const KeyValues& settings);
+
+Retention retention_of(const CheckpointConfig& checkpoint);
 
 // [collective] Fills the trainer from the newest complete checkpoint in checkpoint.dir, whatever
 // the world size that wrote it; its files are verified first, each by one rank. Returns false if

@@ -56,11 +56,12 @@ CheckpointInfo info_of(uint64_t step, int world_size) {
           .state = {{"lr", "0.001"}}};
 }
 
-std::string save(const std::string& dir, uint64_t step, int world_size = 1, int keep = 0) {
+std::string save(const std::string& dir, uint64_t step, int world_size = 1,
+                 const Retention& retention = {}) {
   std::vector<FilePart> parts;
   for (int rank = 0; rank < world_size; ++rank)
     parts.push_back(write_part(dir, {step, rank, world_size}));
-  return publish_checkpoint(dir, parts, info_of(step, world_size), keep);
+  return publish_checkpoint(dir, parts, info_of(step, world_size), retention);
 }
 
 // What `world_size` ranks read, each its share, put together.
@@ -140,7 +141,7 @@ TEST_CASE("resharding 1 to 2 to 3 ranks keeps every bit", "[ckpt]") {
       writer.add(kMatrix, begin, memory_of(std::as_const(values)));
       parts.push_back(writer.finish());
     }
-    publish_checkpoint(dir.path(), parts, info_of(step, world_size), 0);
+    publish_checkpoint(dir.path(), parts, info_of(step, world_size), {});
   }
   const auto last = Checkpoint::open(dir.path());
   CHECK(last.manifest().info.world_size == 3);
@@ -168,7 +169,7 @@ TEST_CASE("settings with bytes that are no UTF-8 do not stop a save", "[ckpt]") 
   const auto part = write_part(dir.path(), {1, 0, 1});
   CheckpointInfo info = info_of(1, 1);
   info.config = {{"data.train", "[\"caf\xe9\"]"}};
-  publish_checkpoint(dir.path(), std::span(&part, 1), info, 0);
+  publish_checkpoint(dir.path(), std::span(&part, 1), info, {});
   CHECK(Checkpoint::open(dir.path()).manifest().info.config[0].second == "[\"caf\ufffd\"]");
 }
 
@@ -268,12 +269,19 @@ TEST_CASE("a forged manifest is refused, whatever its hash", "[ckpt]") {
 
 TEST_CASE("only the newest checkpoints are kept, and always the one just written", "[ckpt]") {
   const TemporaryDirectory dir;
-  for (const uint64_t step : {9, 10, 100}) save(dir.path(), step, 1, 2);
+  for (const uint64_t step : {9, 10, 100}) save(dir.path(), step, 1, {2});
   CHECK(list(dir.path()) == std::vector<std::string>{"step-00000010", "step-00000100"});
-  save(dir.path(), 20, 1, 1);  // after a resume from an older step
+  save(dir.path(), 20, 1, {1});  // after a resume from an older step
   CHECK(list(dir.path()) == std::vector<std::string>{"step-00000020"});
-  save(dir.path(), 30, 1, 0);
+  save(dir.path(), 30, 1, {0});
   CHECK(list(dir.path()) == std::vector<std::string>{"step-00000020", "step-00000030"});
+}
+
+TEST_CASE("checkpoints of every k-th step stay besides the newest", "[ckpt]") {
+  const TemporaryDirectory dir;
+  for (uint64_t step = 1; step <= 7; ++step)
+    save(dir.path(), step, 1, {.newest = 1, .multiples_of = 3});
+  CHECK(complete_steps(dir.path()) == std::vector<uint64_t>{3, 6, 7});
 }
 
 TEST_CASE("a step that is written again replaces the old one", "[ckpt]") {
@@ -312,7 +320,7 @@ TEST_CASE("parts that miss or repeat elements are not published", "[ckpt]") {
   const auto part = write_part(dir.path(), {2, 0, 2});
   std::vector<FilePart> parts = {part};
   if (repeat) parts.push_back(part);
-  CHECK(error_of([&] { publish_checkpoint(dir.path(), parts, info_of(2, 2), 1); }).kind ==
+  CHECK(error_of([&] { publish_checkpoint(dir.path(), parts, info_of(2, 2), {1}); }).kind ==
         ErrorKind::kInternal);
   CHECK(list(dir.path()) == std::vector<std::string>{"step-00000001"});
 }

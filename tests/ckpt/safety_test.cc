@@ -35,11 +35,12 @@ FilePart write_one_part(const std::string& dir, const WriterRank& rank) {
   return writer.finish();
 }
 
-std::string save_step(const std::string& dir, uint64_t step, int world_size = 1, int keep = 0) {
+std::string save_step(const std::string& dir, uint64_t step, int world_size = 1,
+                      const Retention& retention = {}) {
   std::vector<FilePart> parts;
   for (int rank = 0; rank < world_size; ++rank)
     parts.push_back(write_one_part(dir, {step, rank, world_size}));
-  return publish_checkpoint(dir, parts, step_info(step, world_size), keep);
+  return publish_checkpoint(dir, parts, step_info(step, world_size), retention);
 }
 
 void convert(const std::string& format, const std::string& to, bool replace) {
@@ -104,7 +105,7 @@ TEST_CASE("the part of another save is not taken, and a missing one is told with
   const auto parts = await({});
   REQUIRE(parts.size() == 2);
   CHECK(to_json(parts[1]) == to_json(second));
-  publish_checkpoint(dir.path(), parts, step_info(1, 2), 1);
+  publish_checkpoint(dir.path(), parts, step_info(1, 2), {1});
   CHECK(list(dir / "step-00000001").size() == 3);  // the parts have gone
 }
 
@@ -163,7 +164,7 @@ TEST_CASE("older checkpoints that cannot be looked at stay when a new one is sav
   const TemporaryDirectory dir;
   save_step(dir.path(), 1);
   write_bytes(dir / "step-00000002", "");
-  save_step(dir.path(), 3, 1, 1);
+  save_step(dir.path(), 3, 1, {1});
   CHECK(list(dir.path()) == Names{"step-00000001", "step-00000002", "step-00000003"});
 }
 
@@ -179,7 +180,7 @@ TEST_CASE("a checkpoint is not published without each rank's file in its size", 
   check_refused(ErrorKind::kIo,
                 {file, shared ? "24 bytes written, 23 found" : "No such file",
                  "one directory that all hosts share"},
-                [&] { publish_checkpoint(dir.path(), parts, step_info(2, 2), 1); });
+                [&] { publish_checkpoint(dir.path(), parts, step_info(2, 2), {1}); });
   CHECK(list(dir.path()) == Names{"step-00000001"});
 }
 
@@ -192,7 +193,7 @@ TEST_CASE("a link in place of a partial directory leads nobody anywhere", "[ckpt
   fs::create_symlink(victim.path(), dir / ".step-00000002.partial");
   check_refused(ErrorKind::kIo, {dir / ".step-00000002.partial", "a link", "move it away"},
                 [&] { save_step(dir.path(), 2); });
-  save_step(dir.path(), 3, 1, 1);  // clears what killed runs have left
+  save_step(dir.path(), 3, 1, {1});  // clears what killed runs have left
   CHECK(list(victim.path()) == before);
   CHECK(list(dir.path()) == Names{".step-00000002.partial", "step-00000003"});
 }
@@ -228,7 +229,7 @@ TEST_CASE("a save removes what gxp wrote and leaves what else lies there", "[ckp
   write_bytes(dir / ".step-00000009.partial/shard-00000-of-00001.bin", "half");
   const TemporaryDirectory elsewhere;
   fs::create_symlink(save_step(elsewhere.path(), 2), dir / "step-00000002");
-  save_step(dir.path(), 3, 1, 1);
+  save_step(dir.path(), 3, 1, {1});
   CHECK(read_bytes(dir / ".step-00000001.partial/notes.txt") == "mine");
   CHECK(list(dir / ".step-00000001.partial") == Names{"notes.txt"});
   CHECK(list(dir / ".step-00000009.partial") == Names{"deep"});
@@ -252,7 +253,7 @@ TEST_CASE("without an exchange of names there is a complete checkpoint at every 
   CHECK(found.manifest().info.world_size == (renames < 2 ? 3 : 1));
   CHECK(is_gxp_checkpoint(dir.path()));
   const uint64_t next = GENERATE(5, 6);
-  save_step(dir.path(), next, 2, 1);  // also of what was left
+  save_step(dir.path(), next, 2, {1});  // also of what was left
   CHECK(list(dir.path()) == Names{step_name(next)});
   CHECK(Checkpoint::open(dir.path()).manifest().info.world_size == 2);
 }

@@ -41,7 +41,7 @@ void put_checkpoint(const std::string& dir, uint64_t step) {
   std::vector<float> one = {1};
   writer.add({"w", Role::kWeight, StorageDType::kF32, {1}}, 0, memory_of(one));
   const FilePart part = writer.finish();
-  publish_checkpoint(dir, std::span(&part, 1), info_of(step, 1), 0);
+  publish_checkpoint(dir, std::span(&part, 1), info_of(step, 1), {});
 }
 
 const std::string kLine = "{\"step\":1,\"loss\":2.5}\n";
