@@ -1,0 +1,92 @@
+// Saves and conversions that are killed at any moment.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/catch.h"
+#include "tests/cmd/golden_run.h"
+
+namespace gxp {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Arguments = std::vector<std::string>;
+
+void kill_after(const Arguments& arguments, std::chrono::microseconds delay) {
+  Process process(gxp_argv(arguments));
+  ::usleep(useconds_t(delay.count()));
+  process.signal(SIGKILL);
+  process.end();
+}
+
+// One run that is killed and resumed again and again while it saves after each step.
+void kill_training(int rounds) {
+  const GoldenRun run;
+  std::mt19937 random(7);
+  int64_t newest = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const Arguments arguments =
+        run.train({"--resume", "--set", "train.steps=1000000", "--set", "checkpoint.every=1",
+                   "--set", fmt::format("checkpoint.async={}", round % 2 == 1)});
+    kill_after(arguments, std::chrono::microseconds(20'000 + random() % 200'000));
+    const Outcome verified =
+        run_gxp({"convert-ckpt", run.path("run/ckpt"), "--verify", "--format", "json"});
+    CAPTURE(round, newest, verified.err);
+    if (newest == 0 && verified.code != 0) continue;  // killed before the first was complete
+    REQUIRE(verified.code == 0);
+    const int64_t step = nlohmann::json::parse(verified.out).at("step");
+    CHECK(step >= newest);
+    newest = step;
+  }
+  CHECK(newest > 0);
+}
+
+std::string inspect(const std::string& path) {
+  const Outcome outcome = run_gxp({"convert-ckpt", path, "--inspect", "--hash", "--verify"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.out;
+}
+
+// Conversions that replace one checkpoint by another.
+void kill_conversion(int rounds, const std::string& format) {
+  const TemporaryDirectory dir;
+  const Arguments models = {GXP_TEST_DATA "/ckpt/hf_gpt2", GXP_TEST_DATA "/ckpt/hf_llama_tied_gqa"};
+  const auto convert = [&](int model) {
+    return Arguments{"convert-ckpt", models[size_t(model)], dir / "out", "--to", format, "--force"};
+  };
+  std::vector<std::string> whole;
+  const auto begin = Clock::now();
+  for (const int model : {0, 1}) {
+    REQUIRE(run_gxp(convert(model)).code == 0);
+    whole.push_back(inspect(dir / "out"));
+  }
+  const auto longest = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
+  std::mt19937 random(11);
+  for (int round = 0; round < rounds; ++round) {
+    kill_after(convert(round % 2), std::chrono::microseconds(random() % longest.count() / 2));
+    const std::string found = inspect(dir / "out");
+    CHECK((found == whole[0] || found == whole[1]));
+  }
+  REQUIRE(run_gxp(convert(0)).code == 0);
+  CHECK(inspect(dir / "out") == whole[0]);
+}
+
+}  // namespace
+
+TEST_CASE("a run that is killed at any moment goes on from its last complete checkpoint", "[cmd]") {
+  kill_training(6);
+}
+
+TEST_CASE("a conversion that is killed at any moment leaves what was there, or its whole result",
+          "[cmd]") {
+  kill_conversion(15, GENERATE("gxp", "huggingface"));
+}
+
+TEST_CASE("two hundred kills of a run that saves, and of a conversion", "[cmd][.long]") {
+  kill_training(200);
+  kill_conversion(200, GENERATE("gxp", "huggingface"));
+}
+
+}  // namespace gxp
