@@ -175,6 +175,8 @@ std::string replace_path(const std::string& from, const std::string& to) {
   } else {
     // Nothing to exchange with; or no exchange here, as on NFS, where a directory has to give way.
     const bool no_exchange = errno == EINVAL || errno == ENOSYS;
+    if (!no_exchange && errno != ENOENT)
+      fail(ErrorKind::kIo, "exchange {} and {}: {}", from, to, system_text(errno));
     const bool in_the_way = is_real_directory(to) || (is_real_directory(from) && path_exists(to));
     if (no_exchange && in_the_way) rename_path(to, old = aside_path(to));
     try {

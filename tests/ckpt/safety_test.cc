@@ -7,7 +7,7 @@
 #include "lib/ckpt/part_files.h"
 #include "lib/ckpt/writer.h"
 #include "tests/catch.h"
-#include "tests/ckpt/samples.h"
+#include "tests/ckpt/small_checkpoints.h"
 #include "tests/ckpt/system_faults.h"
 
 namespace gxp {
@@ -17,36 +17,6 @@ namespace fs = std::filesystem;
 using Catch::Matchers::Contains;
 using Names = std::vector<std::string>;
 using Steps = std::vector<uint64_t>;
-
-const TensorInfo kTensor{"w", Role::kWeight, StorageDType::kF32, {12}};
-
-CheckpointInfo step_info(uint64_t step, int world_size) {
-  CheckpointInfo info;
-  info.step = step;
-  info.world_size = world_size;
-  return info;
-}
-
-// One rank's equal share of kTensor.
-FilePart write_one_part(const std::string& dir, const WriterRank& rank) {
-  const std::vector<float> values(kTensor.count() / uint64_t(rank.world_size));
-  CheckpointWriter writer(dir, rank);
-  writer.add(kTensor, uint64_t(rank.rank) * values.size(), memory_of(values));
-  return writer.finish();
-}
-
-std::string save_step(const std::string& dir, uint64_t step, int world_size = 1,
-                      const Retention& retention = {}) {
-  std::vector<FilePart> parts;
-  for (int rank = 0; rank < world_size; ++rank)
-    parts.push_back(write_one_part(dir, {step, rank, world_size}));
-  return publish_checkpoint(dir, parts, step_info(step, world_size), retention);
-}
-
-void convert(const std::string& format, const std::string& to, bool replace) {
-  const NamedTensors tensors{.tensors = {counting_tensor("w", {3})}};
-  write_checkpoint(tensors, find_format(format), to, {.replace = replace});
-}
 
 void check_refused(ErrorKind expected, const Names& words, const std::function<void()>& act) {
   const auto [kind, text] = error_of(act);
@@ -261,19 +231,19 @@ TEST_CASE("without an exchange of names there is a complete checkpoint at every 
 TEST_CASE("a conversion killed without an exchange of names is taken back", "[ckpt]") {
   const NoExchange here;
   const TemporaryDirectory dir;
-  convert("gxp", dir / "out", false);
+  write_small("gxp", dir / "out", false);
   const int status = status_of_child([&] {
     die_at_rename(2);  // the first publishes the step in OUT
-    convert("gxp", dir / "out", true);
+    write_small("gxp", dir / "out", true);
   });
   CHECK(status == kDiedAtRename);
   CHECK(list(dir.path()) == Names{".partial-out", ".replaced-out"});
   check_refused(ErrorKind::kIo, {dir / "out", "interrupted conversion", ".replaced-out"},
                 [&] { read_checkpoint(dir / "out"); });
   check_refused(ErrorKind::kUsage, {"it exists; --force"},
-                [&] { convert("gxp", dir / "out", false); });
+                [&] { write_small("gxp", dir / "out", false); });
   CHECK(read_checkpoint(dir / "out").tensors.size() == 1);
-  convert("safetensors", dir / "out", true);
+  write_small("safetensors", dir / "out", true);
   CHECK(list(dir.path()) == Names{"out"});
   CHECK(list(dir / "out") == Names{"model.safetensors"});
 }
@@ -283,34 +253,34 @@ TEST_CASE("--force replaces nothing that gxp does not write", "[ckpt]") {
   const std::string format = GENERATE(from_range(format_names()));
   const std::string place =
       GENERATE("notes.txt", "step-00000001/notes.txt", "step-00000001/deep/n");
-  convert(format == "gxp" ? "gxp" : "safetensors", dir / "out", false);
+  write_small(format == "gxp" ? "gxp" : "safetensors", dir / "out", false);
   if (format == "huggingface") write_bytes(dir / "out/config.json", "{}");
   if (format == "gxp") save_step(dir / "out", 1);
   fs::create_directories(fs::path(dir / "out/" + place).parent_path());
   write_bytes(dir / "out/" + place, "mine");
   const std::string entry = place.substr(0, place.find("/n"));
   check_refused(ErrorKind::kUsage, {"write " + dir / "out", entry, "no conversion writes"},
-                [&] { convert("gxp", dir / "out", true); });
+                [&] { write_small("gxp", dir / "out", true); });
   CHECK(read_bytes(dir / "out/" + place) == "mine");
   fs::remove_all(dir / "out/step-00000001");
   fs::remove(dir / "out/notes.txt");
-  convert("gxp", dir / "out", true);
+  write_small("gxp", dir / "out", true);
   CHECK(list(dir.path()) == Names{"out"});
 }
 
 TEST_CASE("--force replaces no link and no file without a checkpoint", "[ckpt]") {
   const TemporaryDirectory dir;
-  convert("gxp", dir / "real", false);
+  write_small("gxp", dir / "real", false);
   fs::create_directory_symlink("real", dir / "link");
   write_bytes(dir / "letter", "dear");
   write_bytes(dir / "letter.json", "{}");
   for (const char* name : {"link", "letter", "letter.json"}) {
     CAPTURE(name);
     check_refused(ErrorKind::kUsage, {dir / name, "not replaced"},
-                  [&] { convert("gxp", dir / name, true); });
+                  [&] { write_small("gxp", dir / name, true); });
   }
-  convert("safetensors", dir / "w.safetensors", false);
-  convert("safetensors", dir / "w.safetensors", true);
+  write_small("safetensors", dir / "w.safetensors", false);
+  write_small("safetensors", dir / "w.safetensors", true);
   CHECK(list(dir.path()) == Names{"letter", "letter.json", "link", "real", "w.safetensors"});
 }
 
@@ -319,14 +289,14 @@ TEST_CASE("what lies where a conversion writes first is removed only if it is gx
   const std::string partial = dir / ".partial-out";
   fs::create_directory(partial);
   write_bytes(partial + "/model.safetensors", "half");
-  convert("safetensors", dir / "out", false);
+  write_small("safetensors", dir / "out", false);
   CHECK(list(dir.path()) == Names{"out"});
   const bool link = GENERATE(false, true);
   fs::create_directory(link ? dir / "mine" : partial);
   if (link) fs::create_directory_symlink("mine", partial);
   write_bytes(partial + "/notes.txt", "mine");
   check_refused(ErrorKind::kUsage, {partial, "in the way", link ? "neither" : "notes.txt"},
-                [&] { convert("safetensors", dir / "out", true); });
+                [&] { write_small("safetensors", dir / "out", true); });
   CHECK(read_bytes(partial + "/notes.txt") == "mine");
 }
 
@@ -339,7 +309,7 @@ TEST_CASE("new parent directories and a conversion's directory are made durable"
     CAPTURE(path);
     CHECK(std::ranges::count(synced, path) > 0);
   }
-  convert("safetensors", dir / "deep/out", false);
+  write_small("safetensors", dir / "deep/out", false);
   synced = take_synced();
   CHECK(std::ranges::count(synced, dir / "deep/.partial-out") == 1);
   CHECK(std::ranges::count(synced, dir / "deep") == 1);
@@ -356,12 +326,12 @@ TEST_CASE("a path that the system refuses is an error of the system, not a bug",
     check_refused(ErrorKind::kIo, {path}, [&] { read_checkpoint(path); });
   }
   for (const std::string& path : {dir / "loop/a", endless})
-    CHECK(error_of([&] { convert("gxp", path, true); }).kind == ErrorKind::kIo);
+    CHECK(error_of([&] { write_small("gxp", path, true); }).kind == ErrorKind::kIo);
   fs::create_directory(dir / "closed");
   fs::permissions(dir / "closed", fs::perms::none);
   let_everyone_in(dir.path());
   CHECK(status_of_stranger([&] { read_checkpoint(dir / "closed/a"); }) == 4);
-  CHECK(status_of_stranger([&] { convert("gxp", dir / "closed/a", true); }) == 4);
+  CHECK(status_of_stranger([&] { write_small("gxp", dir / "closed/a", true); }) == 4);
   fs::permissions(dir / "closed", fs::perms::owner_all);  // without it, only root can remove it
 }
 

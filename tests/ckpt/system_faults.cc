@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -16,6 +17,13 @@ namespace {
 bool exchanges = true;
 int renames_to_live = -1;  // -1: for ever
 bool lose_directory = false;
+bool short_writes = false;
+
+struct {
+  std::string directory;
+  int cause = 0;
+  int calls_to_go = -1;  // -1: none fails
+} disk;
 std::vector<std::string> synced;
 
 std::string path_of(int fd) {
@@ -23,7 +31,24 @@ std::string path_of(int fd) {
   return std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), error).string();
 }
 
+// Whether this call fails; errno tells why.
+bool fails(const std::string& path) {
+  if (disk.calls_to_go < 0 || !path.starts_with(disk.directory) || disk.calls_to_go-- > 0)
+    return false;
+  errno = disk.cause;
+  return true;
+}
+
 }  // namespace
+
+FailingDisk::FailingDisk(std::string directory, int cause, int call) {
+  disk = {std::move(directory), cause, call};
+}
+FailingDisk::~FailingDisk() { disk = {}; }
+bool FailingDisk::has_failed() const { return disk.calls_to_go < 0; }
+
+ShortWrites::ShortWrites() { short_writes = true; }
+ShortWrites::~ShortWrites() { short_writes = false; }
 
 NoExchange::NoExchange() { exchanges = false; }
 NoExchange::~NoExchange() { exchanges = true; }
@@ -42,12 +67,14 @@ extern "C" int renameat2(int from_directory, const char* from, int to_directory,
     errno = EINVAL;
     return -1;
   }
+  if (gxp::fails(to)) return -1;
   return int(::syscall(SYS_renameat2, from_directory, from, to_directory, to, flags));
 }
 
 extern "C" int rename(const char* from, const char* to) noexcept {
   if (gxp::renames_to_live == 0) ::_exit(gxp::kDiedAtRename);
   if (gxp::renames_to_live > 0) --gxp::renames_to_live;
+  if (gxp::fails(to)) return -1;
   return int(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
@@ -56,7 +83,14 @@ extern "C" int unlinkat(int directory, const char* name, int flags) noexcept {
   return int(::syscall(SYS_unlinkat, directory, name, flags));
 }
 
+extern "C" ssize_t write(int fd, const void* data, size_t bytes) {
+  if (gxp::disk.calls_to_go >= 0 && gxp::fails(gxp::path_of(fd))) return -1;
+  if (gxp::short_writes) bytes = std::min<size_t>(bytes, 3);
+  return ssize_t(::syscall(SYS_write, fd, data, bytes));
+}
+
 extern "C" int fsync(int fd) {
+  if (gxp::fails(gxp::path_of(fd))) return -1;
   gxp::synced.push_back(gxp::path_of(fd));
   return int(::syscall(SYS_fsync, fd));
 }

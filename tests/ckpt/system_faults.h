@@ -14,6 +14,22 @@ class NoExchange {
   ~NoExchange();
 };
 
+// While it lives, call number `call` (from 0) of write(), fsync() and the renames of what lies below
+// `directory` fails with `cause`.
+class FailingDisk {
+ public:
+  FailingDisk(std::string directory, int cause, int call);
+  ~FailingDisk();
+  [[nodiscard]] bool has_failed() const;
+};
+
+// While it lives, write() takes up to three bytes at once.
+class ShortWrites {
+ public:
+  ShortWrites();
+  ~ShortWrites();
+};
+
 // From now on the process dies, as by a kill, instead of its rename number `count` (from 0). For a
 // child that fork() made; it ends with kDiedAtRename.
 void die_at_rename(int count);
