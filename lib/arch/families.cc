@@ -43,9 +43,7 @@ std::vector<std::string_view> families_with(std::string_view key) {
 }
 
 const Family& find_family(std::string_view name) {
-  const auto found = std::ranges::find(families(), name, &Family::name);
-  if (found != families().end()) return *found;
-  fail(ErrorKind::kConfig, "model.family: '{}' is unknown; use {}", name, families_in_words());
+  return find_row(families(), name, "model.family", ErrorKind::kConfig);
 }
 
 int64_t ModelConfig::mlp_width() const { return find_family(family).mlp_width(*this); }

@@ -61,7 +61,7 @@ const std::vector<Family>& families();
 const Family& find_family(std::string_view name);
 // "gpt2 or llama".
 std::string families_in_words();
-// Those that have a setting of [model] that not all have; none if all have it.
+// The families that have a setting of [model] that not all have; none if all have it.
 std::vector<std::string_view> families_with(std::string_view key);
 
 }  // namespace gxp

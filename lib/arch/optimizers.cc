@@ -7,7 +7,6 @@
 #include <string>
 
 #include "lib/base/bytes.h"
-#include "lib/base/error.h"
 #include "lib/base/find_row.h"
 
 namespace gxp {
@@ -95,10 +94,7 @@ std::vector<std::string_view> optimizers_with(std::string_view key) {
 }
 
 const OptimizerRow& find_optimizer(std::string_view name) {
-  const auto found = std::ranges::find(optimizers(), name, &OptimizerRow::name);
-  if (found != optimizers().end()) return *found;
-  fail(ErrorKind::kConfig, "optim.name: '{}' is unknown; use {}", name,
-       fmt::join(optimizer_names(), ", "));
+  return find_row(optimizers(), name, "optim.name", ErrorKind::kConfig);
 }
 
 std::string_view optimizers_in_words() {

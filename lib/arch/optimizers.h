@@ -66,7 +66,7 @@ const std::vector<OptimizerRow>& optimizers();
 
 // kConfig, with all names, if there is none of that name.
 const OptimizerRow& find_optimizer(std::string_view name);
-// Those that have a setting of [optim] that not all have; none if all have it.
+// The optimizers that have a setting of [optim] that not all have; none if all have it.
 std::vector<std::string_view> optimizers_with(std::string_view key);
 
 }  // namespace gxp

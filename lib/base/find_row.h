@@ -13,8 +13,16 @@
 
 namespace gxp {
 
+// Throws: there is no `name` among `names`. `option` is what the name was given with.
+[[noreturn]] inline void fail_unknown(ErrorKind kind, std::string_view option,
+                                      std::string_view name,
+                                      const std::vector<std::string>& names) {
+  fail(kind, "{} '{}' is unknown{}; use one of: {}", option, name, did_you_mean(name, names),
+       fmt::join(names, ", "));
+}
+
 // The row of `table` whose `name` is that; an error of this kind, with a near match and all names,
-// if there is none. `option` is what the name was given with.
+// if there is none.
 template <class Table>
 const auto& find_row(const Table& table, std::string_view name, std::string_view option,
                      ErrorKind kind = ErrorKind::kUsage) {
@@ -23,8 +31,7 @@ const auto& find_row(const Table& table, std::string_view name, std::string_view
     if (row.name == name) return row;
     names.emplace_back(row.name);
   }
-  fail(kind, "{} '{}' is unknown{}; use one of: {}", option, name, did_you_mean(name, names),
-       fmt::join(names, ", "));
+  fail_unknown(kind, option, name, names);
 }
 
 template <class Table>

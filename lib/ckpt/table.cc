@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "lib/base/error.h"
-#include "lib/base/text/near_match.h"
+#include "lib/base/find_row.h"
 #include "lib/ckpt/checkpoint.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/format.h"
@@ -59,11 +59,7 @@ std::vector<std::string> format_names() {
 }
 
 const CheckpointFormat& find_format(const std::string& name) {
-  for (const CheckpointFormat& row : kFormats) {
-    if (row.name == name) return row;
-  }
-  fail(ErrorKind::kUsage, "'{}' is no checkpoint format{}", name,
-       did_you_mean(name, format_names()));
+  return find_row(kFormats, name, "--to");
 }
 
 const CheckpointFormat& format_at(const std::string& path) {

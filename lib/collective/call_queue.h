@@ -12,7 +12,7 @@
 
 namespace gxp {
 
-// What a handle and the queue share.
+// Owners: the handle and, until the call is done, the queue's item.
 class Pending::State {
  public:
   void finish(std::exception_ptr error);

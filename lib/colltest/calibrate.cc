@@ -203,7 +203,7 @@ class Calibration {
     add("copy", bytes, times[1]);
   }
 
-  // Those at which algorithms run by messages: the largest, and steps of 4 below.
+  // The sizes at which algorithms run by messages: the largest, and steps of 4 below.
   [[nodiscard]] bool is_trial_size(size_t bytes) const {
     return bytes == most_ || std::countr_zero(bytes / kSmallest) % 2 == 0;
   }

@@ -18,8 +18,8 @@ namespace {
 constexpr double kOutsideBytes = 14;
 constexpr double kInsideBytes = 20 + 20 + 12;
 
-// Of bandwidth. Other work on the hosts makes some slower; the first of all, which meets a full
-// token bucket where there is one, may be too fast.
+// Measurements of bandwidth. Other work on the hosts makes some slower; the first of all, which
+// meets a full token bucket where there is one, may be too fast.
 constexpr int kTrials = 6;
 constexpr int kRoundTrips = 50;  // for the latency, after as many that are not counted
 

@@ -11,7 +11,7 @@ namespace gxp {
 
 struct ProbeOptions {
   double seconds = 0.5;  // of each direction of a pair, about
-  // Of a message. Where messages are shaped by a token bucket, they must be many times its burst.
+  // A message's size: many times the burst where a token bucket shapes messages.
   size_t message_bytes = size_t{4} << 20;
   bool only_within_hosts = false;  // pairs of ranks on one host
 };

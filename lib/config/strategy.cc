@@ -7,7 +7,6 @@
 #include <array>
 #include <string>
 
-#include "lib/base/error.h"
 #include "lib/base/find_row.h"
 #include "lib/config/parallel_config.h"
 
@@ -82,10 +81,7 @@ bool shard_the_same(Strategy a, const Strategy& b) {
 std::span<const Strategy> strategies() { return kStrategies; }
 
 const Strategy& find_strategy(std::string_view name) {
-  const auto found = std::ranges::find(kStrategies, name, &Strategy::name);
-  if (found == kStrategies.end())
-    fail(ErrorKind::kConfig, "parallel.strategy: '{}' is unknown", name);
-  return *found;
+  return find_row(kStrategies, name, "parallel.strategy", ErrorKind::kConfig);
 }
 
 std::optional<int> stage_of(std::string_view strategy) {

@@ -88,41 +88,68 @@ constexpr Generation kBlackwellUltra =
 constexpr double kGB = 1e9;
 constexpr double kTera = 1e12;
 
+// Rates without sparsity: half of what data sheets show "with sparsity".
 constexpr std::array kGpus = {
+    // NVIDIA A100 data sheet 1758950-r4, SXM.
     Gpu{"a100-40gb", "NVIDIA A100-SXM4-40GB", &kAmpere, 312 * kTera, 0, 1.555 * kTera,
         40 * uint64_t{1 << 30}},
     Gpu{"a100-80gb", "NVIDIA A100-SXM4-80GB", &kAmpere, 312 * kTera, 0, 2.039 * kTera,
         80 * uint64_t{1 << 30}},
+    // NVIDIA H100 data sheet, SXM.
     Gpu{"h100", "NVIDIA H100 80GB HBM3", &kHopper, 989 * kTera, 1979 * kTera, 3.35 * kTera,
         80 * uint64_t{1 << 30}},
+    // Memory and power: torchtitan, benchmarks/llama3_h100_202412_torchtitan.md.
     Gpu{"h100-96gb-500w", "", &kHopper, 989 * kTera, 1979 * kTera, 2.4 * kTera,
         95 * uint64_t{1 << 30}, 500.0 / 700},
+    // NVIDIA H200 data sheet, SXM.
     Gpu{"h200", "NVIDIA H200,", &kHopper, 989 * kTera, 1979 * kTera, 4.8 * kTera, 141'000'000'000},
+    // An eighth of NVIDIA's DGX B200 data sheet; memory: 1,440 GB in the DGX B200 user guide.
     Gpu{"b200", "NVIDIA B200,", &kBlackwell, 2250 * kTera, 4500 * kTera, 8 * kTera,
         180'000'000'000},
+    // Half a superchip of NVIDIA's GB200 NVL72 data sheet; memory: MLPerf Inference 6.1's systems.
     Gpu{"gb200", "NVIDIA GB200,", &kBlackwell, 2500 * kTera, 5000 * kTera, 8 * kTera,
         186'000'000'000},
+    // NVIDIA's HGX B300 page; rates as the B200's.
     Gpu{"b300", "NVIDIA B300,", &kBlackwellUltra, 2250 * kTera, 4500 * kTera, 8 * kTera,
         288'000'000'000},
+    // NVIDIA's GB300 NVL72 page; rates as the GB200's.
     Gpu{"gb300", "NVIDIA GB300,", &kBlackwellUltra, 2500 * kTera, 5000 * kTera, 8 * kTera,
         288'000'000'000},
 };
+
+consteval const Gpu* gpu(std::string_view name) {
+  for (const Gpu& row : kGpus) {
+    if (row.name == name) return &row;
+  }
+  throw "kGpus has no row of this name";  // in a constant expression: the compiler refuses it
+}
 
 // GPUs in a NVLink domain, and GB/s of NVLink, of the NIC and of the link to main memory.
 constexpr Links join(int gpus, double nvlink, double network, double host) {
   return {gpus, nvlink * kGB, network * kGB, host * kGB};
 }
 
+// NVLink: half of what the GPUs' data sheets show for both directions. NICs: one for each GPU. To
+// main memory: about four fifths of PCIe 4.0 x16 (31.5 GB/s) or 5.0 x16 (63 GB/s), and nine tenths
+// of a GPU's half of a Grace superchip's NVLink-C2C (900 GB/s for both GPUs and directions).
 constexpr std::array kHardware = {
-    Hardware{"a100-40gb-roce", &kGpus[0], join(8, 300, 25, 25)},
-    Hardware{"dgx-a100", &kGpus[1], join(8, 300, 25, 25)},
-    Hardware{"dgx-h100", &kGpus[2], join(8, 450, 50, 50)},
-    Hardware{"h100-96gb-500w", &kGpus[3], join(8, 450, 50, 50)},
-    Hardware{"dgx-h200", &kGpus[4], join(8, 450, 50, 50)},
-    Hardware{"dgx-b200", &kGpus[5], join(8, 900, 50, 50)},
-    Hardware{"dgx-gb200", &kGpus[6], join(64, 900, 50, 200)},
-    Hardware{"dgx-b300", &kGpus[7], join(8, 900, 100, 50)},
-    Hardware{"dgx-gb300", &kGpus[8], join(64, 900, 100, 200)},
+    // The A100s of llm-foundry's scripts/train/benchmarking/README.md: 1.6 Tb/s RoCE a host.
+    Hardware{"a100-40gb-roce", gpu("a100-40gb"), join(8, 300, 25, 25)},
+    // NVIDIA DGX A100 user guide DU-09821-001: 8 ConnectX-6 of 200 Gb/s.
+    Hardware{"dgx-a100", gpu("a100-80gb"), join(8, 300, 25, 25)},
+    // NVIDIA DGX H100/H200 user guide: 8 ConnectX-7 of 400 Gb/s.
+    Hardware{"dgx-h100", gpu("h100"), join(8, 450, 50, 50)},
+    // As its GPU: 400 Gb/s RDMA for each.
+    Hardware{"h100-96gb-500w", gpu("h100-96gb-500w"), join(8, 450, 50, 50)},
+    Hardware{"dgx-h200", gpu("h200"), join(8, 450, 50, 50)},
+    // NVIDIA DGX B200 user guide: 8 ConnectX-7; 14.4 TB/s of NVLink for 8 GPUs.
+    Hardware{"dgx-b200", gpu("b200"), join(8, 900, 50, 50)},
+    // NVIDIA GB200 NVL72 data sheet: ConnectX-7; 72 GPUs are a domain. The published runs, whose
+    // sizes are powers of two, use 64 of them (tests/data/plan).
+    Hardware{"dgx-gb200", gpu("gb200"), join(64, 900, 50, 200)},
+    // NVIDIA DGX B300 and GB300 NVL72 pages: ConnectX-8 of 800 Gb/s.
+    Hardware{"dgx-b300", gpu("b300"), join(8, 900, 100, 50)},
+    Hardware{"dgx-gb300", gpu("gb300"), join(64, 900, 100, 200)},
 };
 
 constexpr std::array kSoftwares = {

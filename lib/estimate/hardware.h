@@ -3,7 +3,7 @@
 // constants of its generation, fitted to published runs (docs/RESULTS.md tells which, and the
 // errors). Pure.
 //
-// One more GPU, machine or software is one row of a table.
+// One more GPU, machine or software is one row of a table, with its source.
 #pragma once
 
 #include <cstdint>

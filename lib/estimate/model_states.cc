@@ -24,8 +24,8 @@ uint64_t moments(const OptimizerSpec& spec) {
   return uint64_t(std::ranges::count_if(spec.kept, &KeptState::of_all));
 }
 
-// Those of lib/arch/optimizers.h. One whose settings decide whether it has a momentum is two rows:
-// memcalc knows no settings.
+// The states of the optimizers in lib/arch/optimizers.h. An optimizer whose settings decide whether
+// it has a momentum is two rows: memcalc knows no settings.
 std::vector<OptimizerState> make_optimizer_states() {
   std::vector<OptimizerState> states;
   for (const OptimizerRow& row : optimizers()) {

@@ -169,8 +169,8 @@ Bytes Stage::deepspeed_buffers() const {
 // The unit U that runs has two 16-bit copies of its parameters and the next unit one; the gradients
 // to reduce are float32.
 // FSDP2 holds 16-bit copies of the root module R (all that is outside the blocks) and of two
-// blocks, plus all-gather buffers. Those belong to a stream of their own, so the allocator cannot
-// reuse them; the reduce-scatter's input takes memory that activations have left.
+// blocks, plus all-gather buffers. These buffers belong to a stream of their own, so the allocator
+// cannot reuse them; the reduce-scatter's input takes memory that activations have left.
 // A pipeline keeps all that it has gathered, and float32 gradients of one piece until its last
 // micro-batch.
 Bytes Stage::buffers() const {

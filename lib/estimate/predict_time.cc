@@ -161,8 +161,8 @@ struct Transfer {
   }
 };
 
-// Each rank of a ring sends `bytes` to the next one, `stride` GPUs on. Of a domain's ranks the last
-// leaves it; every GPU's share of that is told.
+// Each rank of a ring sends `bytes` to the next one, `stride` GPUs on. Only a domain's
+// last rank sends out of it; the result is the average of its GPUs.
 Transfer pass_on(const Rates& r, double bytes, int ranks, int stride) {
   const int domain = r.links.gpus_per_domain;
   const double leaving = ranks * stride <= domain ? 0 : 1 / std::max(1.0, double(domain / stride));

@@ -1,9 +1,7 @@
-#include <algorithm>
 #include <array>
 #include <string_view>
 
-#include "lib/arch/family.h"
-#include "lib/base/error.h"
+#include "lib/base/find_row.h"
 #include "lib/model/model.h"
 
 namespace gxp {
@@ -15,7 +13,7 @@ MakeModel make_llama_model;
 namespace {
 
 struct Row {
-  std::string_view family;
+  std::string_view name;  // of the family
   MakeModel* make;
 };
 
@@ -27,10 +25,8 @@ constexpr std::array kRows = {
 }  // namespace
 
 std::unique_ptr<Model> make_model(const Architecture& architecture, Ops& ops) {
-  const auto* const row = std::ranges::find(kRows, architecture.config.family, &Row::family);
-  if (row != kRows.end()) return row->make(architecture, ops);
-  fail(ErrorKind::kConfig, "model.family: '{}' is unknown; use {}", architecture.config.family,
-       families_in_words());
+  return find_row(kRows, architecture.config.family, "model.family", ErrorKind::kConfig)
+      .make(architecture, ops);
 }
 
 }  // namespace gxp

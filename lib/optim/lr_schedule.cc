@@ -11,7 +11,8 @@
 namespace gxp {
 namespace {
 
-// A step after the warm-up.
+// A step t = `step` after the warm-up. In the formulas w = warmup, T = total, and x is the share of
+// the steps after w that is over: (t - w) / (T - w), at most 1.
 struct Point {
   double peak, floor;  // learning rates
   double step, warmup, total;
@@ -28,12 +29,17 @@ double fall(const Point& p, double share) { return p.floor + (p.peak - p.floor) 
 
 double constant(const Point& p) { return p.peak; }
 
+// floor + (peak - floor) (1 - x)
 double linear(const Point& p) { return fall(p, 1.0 - share_over(p, p.warmup)); }
 
+// floor + (peak - floor) / 2 (1 + cos(pi x)): Loshchilov & Hutter, arXiv:1608.03983, without
+// restarts.
 double cosine(const Point& p) {
   return fall(p, 0.5 * (1.0 + std::cos(std::numbers::pi * share_over(p, p.warmup))));
 }
 
+// Warm-up, stable, decay: peak, then linear with w replaced by T - decay_fraction T, if that is
+// later: Hu et al., arXiv:2404.06395.
 double wsd(const Point& p) {
   const double begin = std::max(p.warmup, p.total - p.decay_fraction * p.total);
   // floor + (peak - floor) is not always peak in floating point.

@@ -7,16 +7,10 @@
 
 namespace gxp {
 
-// The rate of step t = `step` >= 1, where w = warmup_steps, T = total_steps (0: `train_steps`):
-//   t <= w    peak * t / w
-//   after w   constant, warmup: peak
-//             linear: min_lr + (peak - min_lr) (1 - x), x = (t - w) / (T - w)
-//             cosine: min_lr + (peak - min_lr) / 2 (1 + cos(pi x))
-//             wsd: peak, then linear with w replaced by T - decay_fraction T (if that is later)
-//   t >= T    linear, cosine, wsd: min_lr
+// The rate of step t = `step` >= 1: peak * t / warmup_steps in the warm-up, then the schedule's
+// shape (lib/config/lr_schedules.inc; the formulas are in lr_schedule.cc) up to step T =
+// total_steps (0: `train_steps`), whose rate later steps keep.
 // Throws kConfig if no schedule has that name. Pure.
-// Sources: cosine: Loshchilov & Hutter, arXiv:1608.03983, without restarts; wsd (warm-up, stable,
-// decay): Hu et al., arXiv:2404.06395.
 double learning_rate(const LrScheduleConfig& schedule, double peak, int64_t step,
                      int64_t train_steps);
 

@@ -72,7 +72,7 @@ Term explain_persistent(const RunPlan& plan, BufferId id) {
 
 bool lives_at(const BufferSpec& buffer, OpId op) { return buffer.first <= op && op <= buffer.last; }
 
-// Those that `wanted` takes, the largest first.
+// The buffers that `wanted` takes, the largest first.
 template <class Wanted>
 std::vector<const BufferSpec*> buffers_by_size(const StepProgram& program, const Wanted& wanted) {
   std::vector<const BufferSpec*> found;

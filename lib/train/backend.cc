@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/base/find_row.h"
 #include "lib/estimate/hardware.h"
 #include "lib/replay/device_terms.h"
 #include "lib/tensor/tensor.h"
@@ -68,9 +69,11 @@ int thread_count(const TrainConfig& config, int local_world_size) {
 }
 
 Backend make_backend(const TrainConfig& config, int local_world_size, int local_rank) {
+  const bool any = config.device == "auto";
   std::string refused;  // "cuda: no driver"
+  std::vector<std::string> names{"auto"};
   for (const DeviceRow& row : kDevices) {
-    const bool any = config.device == "auto";
+    names.emplace_back(row.name);
     if (!any && row.name != config.device) continue;
     const Support support = row.probe();
     if (support) {
@@ -87,7 +90,7 @@ Backend make_backend(const TrainConfig& config, int local_world_size, int local_
            support.reason);
     refused += fmt::format("; not {}: {}", row.name, support.reason);
   }
-  fail(ErrorKind::kConfig, "train.device: '{}' is unknown", config.device);
+  fail_unknown(ErrorKind::kConfig, "train.device", config.device, names);
 }
 
 Backend make_host_backend(std::unique_ptr<Device> device, const TrainConfig& config,

@@ -29,6 +29,35 @@ bool repeats(const Op& op) {
   }
 }
 
+// What a step took, from the construction to finish().
+class StepMeter {
+ public:
+  explicit StepMeter(const Communicator& communicator)
+      : communicator_(communicator),
+        sent_(communicator.counters().bytes_sent),
+        sent_between_hosts_(communicator.bytes_sent_between_hosts()) {}
+
+  void finish(RunningStep& step, const ProgramRunner& runner) const {
+    const auto seconds_from = [end = Clock::now()](Clock::time_point begin) {
+      return std::chrono::duration<double>(end - begin).count();
+    };
+    StepResult& result = step.result;
+    result.seconds = seconds_from(start_);
+    result.update_seconds = seconds_from(step.clipped_at);
+    result.comm_seconds = runner.busy_seconds(Lane::kComm);
+    result.offload_seconds = runner.busy_seconds(Lane::kOffload);
+    result.wire_bytes = communicator_.counters().bytes_sent - sent_;
+    result.wire_bytes_between_hosts =
+        communicator_.bytes_sent_between_hosts() - sent_between_hosts_;
+  }
+
+ private:
+  Clock::time_point start_ = Clock::now();
+  const Communicator& communicator_;
+  uint64_t sent_;
+  uint64_t sent_between_hosts_;
+};
+
 }  // namespace
 
 Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& backend)
@@ -121,30 +150,22 @@ void Trainer::continue_from(int64_t steps, uint64_t samples) {
 }
 
 StepResult Trainer::step(bool wish_to_stop) {
-  const auto start = Clock::now();
-  const Communicator& communicator = sharded_.calls.world();
-  const uint64_t sent_before = communicator.counters().bytes_sent;
-  const uint64_t between_before = communicator.bytes_sent_between_hosts();
+  const StepMeter meter(sharded_.calls.world());
   const StepShape& shape = plan_.shape;
   const uint64_t samples = uint64_t{shape.rows} * uint64_t(shape.grad_accum) *
                            uint64_t(shape.world_size);  // of a step, on all ranks
   StepResult& result = running_.result;
-  result = StepResult{.step = sharded_.steps + 1, .tokens = samples * shape.positions};
+  result = StepResult{.step = sharded_.steps + 1,
+                      .loss_scale = clipping_.loss_scale(),
+                      .tokens = samples * shape.positions};
   running_.wish_to_stop = wish_to_stop;
   running_.update = result.step - clipping_.steps_skipped();
   result.lr =
       learning_rate(config_.lr_schedule, config_.optim.lr, running_.update, config_.train.steps);
-  result.loss_scale = clipping_.loss_scale();
   runner_.run(Deadline::after(kComputeTimeout));
   ++sharded_.steps;
   samples_ += samples;
-  result.wire_bytes = communicator.counters().bytes_sent - sent_before;
-  result.wire_bytes_between_hosts = communicator.bytes_sent_between_hosts() - between_before;
-  result.comm_seconds = runner_.busy_seconds(Lane::kComm);
-  result.offload_seconds = runner_.busy_seconds(Lane::kOffload);
-  const auto end = Clock::now();
-  result.seconds = std::chrono::duration<double>(end - start).count();
-  result.update_seconds = std::chrono::duration<double>(end - running_.clipped_at).count();
+  meter.finish(running_, runner_);
   return result;
 }
 

@@ -13,6 +13,9 @@ namespace gxp {
 
 // Carries out kUpdate, kPrepareUpdate, kGatherDirections and kUpdateWhole. A skipped step
 // changes nothing. All tensors are found before the first step.
+//   Threads  one at a time. The functions that are returned run on the lane of their operation.
+//   Errors   kConfig, from the constructor: optim.name is unknown. kPeer, from the functions of
+//            kGatherDirections: a rank failed.
 class WeightUpdate {
  public:
   // All arguments outlive it.

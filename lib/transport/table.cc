@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/find_row.h"
 #include "lib/base/log.h"
-#include "lib/base/text/near_match.h"
 #include "lib/transport/peer_transport.h"
 #include "lib/transport/shm/shm.h"
 #include "lib/transport/tcp/tcp.h"
@@ -23,7 +23,7 @@ constexpr std::array kTransports{
 
 using Rows = std::vector<const TransportRow*>;
 
-// Those that may be chosen.
+// The rows that may be chosen.
 Rows rows_called(std::string_view name) {
   Rows rows;
   std::vector<std::string> names{"auto"};
@@ -32,8 +32,7 @@ Rows rows_called(std::string_view name) {
     if (name == "auto" || name == row.name) rows.push_back(&row);
   }
   if (!rows.empty()) return rows;
-  fail(ErrorKind::kUsage, "choose a transport: there is no '{}', only {}{}", name,
-       fmt::join(names, ", "), did_you_mean(name, names));
+  fail_unknown(ErrorKind::kUsage, "comm.transport", name, names);
 }
 
 // The first row that joins two ranks; null if none does.

@@ -20,7 +20,7 @@ NamedTensors convert(const std::string& from, const std::string& to, const std::
   return read_checkpoint(to);
 }
 
-// The GPT-2 fixture with `change` made to its names, and the config.json beside it.
+// The GPT-2 fixture with `change` made to its names, and the config.json next to it.
 void write_gpt2(const std::string& directory, const std::function<void(NamedTensors&)>& change) {
   NamedTensors tensors = read_checkpoint(kCkptFixtures + "hf_gpt2");
   change(tensors);
@@ -258,8 +258,9 @@ TEST_CASE("what is no checkpoint is said to be none", "[ckpt]") {
   CHECK(error_of([&] { read_checkpoint(dir / "text"); }).kind == ErrorKind::kCorrupt);
   CHECK(error_of([&] { read_checkpoint(dir / "absent"); }).kind == ErrorKind::kIo);
   CHECK(error_of([&] { read_checkpoint(dir.path()); }).kind == ErrorKind::kCorrupt);
-  CHECK_THAT(error_of([] { find_format("safetensor"); }).message,
-             Catch::Matchers::Contains("did you mean 'safetensors'?"));
+  CHECK_THAT(
+      error_of([] { find_format("safetensor"); }).message,
+      Catch::Matchers::Contains("--to 'safetensor' is unknown; did you mean 'safetensors'?"));
 }
 
 }  // namespace gxp

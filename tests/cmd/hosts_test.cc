@@ -29,7 +29,7 @@ bool can_make_hosts() {
   return geteuid() == 0 && Process(on_hosts(1, {"--plain", "true"})).end().code == 0;
 }
 
-// Of "host 0 sent 1234 bytes" for each host.
+// The numbers in "host 0 sent 1234 bytes", for each host.
 std::vector<int64_t> kernel_counts(const std::string& err) {
   std::vector<int64_t> counts;
   std::istringstream lines(err);

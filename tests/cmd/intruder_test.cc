@@ -1,4 +1,4 @@
-// Whole programs beside people who do not know the secret: at the door, and on the line.
+// Whole programs next to people who do not know the secret: at the door, and on the line.
 #include <string>
 #include <vector>
 

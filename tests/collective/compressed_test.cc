@@ -72,7 +72,8 @@ double largest_difference(const Actual& actual, const std::vector<double>& expec
   return most;
 }
 
-// Of a sum whose parts and whole are at most `ranks` in size, with values of at most 1 per rank.
+// The error of a sum whose parts and whole are at most `ranks` in size, with values of at most 1
+// per rank.
 double bound_of(const Codec& codec, const HostsAndRanks& world) {
   return codec.error * 1.1 * (world.hosts + 1) * world.size() + 1e-6 * world.size();
 }

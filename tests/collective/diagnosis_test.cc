@@ -243,7 +243,7 @@ class FourRanks {
     if (child_ != 0) ::waitpid(child_, nullptr, 0);
     std::filesystem::remove_all(directory_);
   }
-  // Of ranks 0 to 2, which fail at the same time.
+  // The causes that ranks 0 to 2 find, which fail at the same time.
   std::vector<FailureVerdict> find_causes() {
     std::vector<std::future<FailureVerdict>> finding;
     for (int rank = 0; rank < 3; ++rank) {

@@ -1,7 +1,7 @@
 // A library with NCCL's functions whose ranks are threads of one process and whose GPU memory is
 // the host's. As the real one does with nonblocking communicators, its calls return at once and
 // ncclCommGetAsyncError() brings them forward. Receives and reductions that no other rank joins
-// stay in progress for ever. Of a collective call it checks nothing.
+// stay in progress for ever. It checks nothing of a collective call.
 #include <cstring>
 #include <functional>
 #include <map>

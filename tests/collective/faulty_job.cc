@@ -197,7 +197,7 @@ void FaultyJob::take_part(int rank, Fd listener) {
                                  .secret = &secret_,
                                  .deadline = soon(),
                                  .tcp = {.connections = 1, .buffer_bytes = 0},
-                                 .kernel_copies = scene_.transport == "shm"};
+                                 .kernel_copies = scene_.transport != "shm mapped"};
   Ending& ending = board_->ranks[size_t(rank)];
   const bool strikes = blow.struck_s != nullptr && !through_tiles(scene_);
   const std::string name = scene_.transport.substr(0, scene_.transport.find(' '));

@@ -244,7 +244,7 @@ TEST_CASE("an algorithm that does not exist is refused with those that do", "[co
   CHECK_NOTHROW(check_algorithm_name("ring"));
   const std::string message = error_of([] { check_algorithm_name("rign"); });
   for (const std::string_view words :
-       {"choose algorithm 'rign'", "halving-doubling", "did you mean 'ring'"}) {
+       {"comm.algorithm 'rign' is unknown", "halving-doubling", "did you mean 'ring'"}) {
     CHECK(contains(message, words));
   }
 }

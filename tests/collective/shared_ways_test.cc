@@ -57,7 +57,7 @@ TEST_CASE("a way that a user asks for is taken where it is possible", "[collecti
   CHECK(ways_of(1024, limits).ordinary == kKernel);
   limits.wanted = kCopied;
   CHECK(ways_of(16384, limits).ordinary == kCopied);
-  CHECK(ways_of(1 << 20, limits).ordinary == kKernel);  // more than fits beside a line
+  CHECK(ways_of(1 << 20, limits).ordinary == kKernel);  // more than fits next to a line
 }
 
 TEST_CASE("a profile with ways predicts the least of them", "[collective]") {

@@ -13,7 +13,7 @@
 namespace gxp {
 namespace {
 
-// Of the clusters below, per second and in seconds.
+// The links and ranks of the clusters below, in bytes per second and in seconds.
 constexpr double kNvLink = 100e9;
 constexpr double kNic = 10e9;
 constexpr double kHop = 1e-6;       // latency of every link

@@ -265,7 +265,7 @@ TEST_CASE("what a capture does not allow is refused and spoils it", "[emulation]
   CHECK(queues.value() == 1);
 }
 
-TEST_CASE("other threads go on as they like beside a capture", "[emulation]") {
+TEST_CASE("other threads go on as they like during a capture", "[emulation]") {
   const Queues queues;
   cudaStreamBeginCapture(queues.first, cudaStreamCaptureModeThreadLocal);
   const auto others = [&] {

@@ -19,7 +19,7 @@ class Gpu {
     return reinterpret_cast<T*>(buffers_.back().memory().data);
   }
   cudaStream_t stream() { return native_stream(*stream_); }
-  // Of the array that was copied first, when all that was launched is done.
+  // Reads the array that was copied first, when all that was launched is done.
   template <class T>
   void read_first(std::vector<T>& array) {
     stream_->synchronize(Deadline::after(std::chrono::seconds(30)));

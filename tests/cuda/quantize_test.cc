@@ -27,7 +27,7 @@ Floats start_of(size_t count, float scale) {
   for (size_t i = 0; i < count; ++i) floats[i] = scale * float(int(i % 11) - 5);
   return floats;
 }
-// Of a size that changes what is encoded, whatever the values.
+// A residual of a size that changes what is encoded, whatever the values.
 Floats residual_for(const Floats& x) {
   const float most = x.empty() ? 0 : std::abs(x[x.size() / 2]);
   return start_of(x.size(), std::isfinite(most) ? most / 64 : 1);

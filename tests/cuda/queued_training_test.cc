@@ -88,7 +88,7 @@ TEST_CASE("a queued run has the CPU's bits with every optimizer") {
   check_like_cpu(few_steps({"optim.name=" + name, "parallel.strategy=" + strategy}), 2);
 }
 
-TEST_CASE("a queued run has the CPU's bits with state beside the GPU") {
+TEST_CASE("a queued run has the CPU's bits with state outside the GPU") {
   const TemporaryDirectory directory;
   const std::string where = GENERATE("memory", "file");
   const std::string precision = GENERATE("fp32", "bf16");

@@ -27,7 +27,7 @@ constexpr int kSteps = 4;
 
 const Settings kHalves = {"train.precision=bf16"};
 const Settings kFloat8 = {"train.precision=bf16", "train.matmul=fp8"};
-// Of llama-tiny, whose keys are 24 channels wide.
+// Changes llama-tiny, whose keys are 24 channels wide.
 const Settings kFloat8Widths = {"model.init=normal", "model.head_size=16"};
 const Settings kFloat8Llama = kFloat8 + kFloat8Widths;
 

@@ -33,7 +33,7 @@ std::vector<Sample> samples_of(const std::vector<const PublishedRuns*>& tables,
   return samples;
 }
 
-// Of the logarithm of the time.
+// The error of the logarithm of the time.
 double error_of(const Sample& sample, const Generation& generation) {
   Gpu gpu = *sample.question.hardware->gpu;
   gpu.generation = &generation;

@@ -66,7 +66,7 @@ TEST_CASE("what published runs held fits into their GPUs", "[estimate]") {
   }
 }
 
-// Of the allocator: the context is not its.
+// The allocator's peak, which is without the context.
 TEST_CASE("torchtitan's runs peak where it is predicted", "[estimate]") {
   constexpr double kGiB = 1 << 30;
   int count = 0;

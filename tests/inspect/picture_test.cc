@@ -114,7 +114,7 @@ std::string colliding_boxes(const Picture& picture) {
   return "";
 }
 
-// Of all kinds; graphs of NCCL's have no hosts.
+// Topologies of all kinds; graphs of NCCL's have no hosts.
 std::vector<Sample> all_topologies() {
   std::vector<Sample> all = samples();
   for (const char* name : {"dgx-a100", "dgx-b200", "ring:16", "mesh:8", "nvswitch:4", "pcie:4"})

@@ -55,7 +55,7 @@ size_t length_of_ring(const std::vector<RankView>& views, int64_t channel) {
   return length + 1;
 }
 
-// Of each channel: the edges of its tree, which has one root.
+// For each channel the edges of its tree, which has one root.
 std::vector<size_t> edges_of_trees(const std::vector<RankView>& views, int64_t tree) {
   const auto in_tree = [&](const RankView& view, int64_t channel) {
     const auto trees = by_channel(view.neighbours.trees);

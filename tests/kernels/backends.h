@@ -74,7 +74,7 @@ std::vector<BackendKind> backend_kinds();
 // Those, and more that differ in attention of halves alone.
 std::vector<BackendKind> attention_kinds();
 
-// Those of one thread: a device each.
+// The kinds of one thread: a device each.
 inline std::vector<BackendKind> of_one_thread(std::vector<BackendKind> kinds) {
   std::erase_if(kinds, [](const BackendKind& kind) { return kind.threads > 1; });
   return kinds;

@@ -87,7 +87,7 @@ struct Problem {
     return std::abs(double(out[at]) - sum) <= eps * size * std::sqrt(double(shape.k + 4));
   }
 
-  // Of all elements, or of every `step`-th; and the gaps between rows are as they were.
+  // The wrong ones of all elements, or of every `step`-th, and of the gaps between rows.
   [[nodiscard]] size_t wrong_elements(const Floats& out, size_t step = 1) const {
     size_t wrong = 0;
     for (size_t at = 0; at < shape.m * shape.n; at += step)

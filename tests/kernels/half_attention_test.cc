@@ -12,10 +12,10 @@ double unit_of(DType dtype) {
   return unit / double(std::numeric_limits<float>::epsilon());
 }
 
-// Of inputs up to 1. A value of out: P, whose sum is 1, may be rounded, and the result is. A
-// gradient (let d = sqrt(D)): delta sums D products with rounded outs, an error of 4 * 2 / 3 d
-// units in four standard deviations; scale * P * K takes it to dQ, at most 8 / 3 units; dS, up to 4
-// / 3 d, may be rounded, which scale takes to 4 / 3; the result is rounded. So does P in dV. Each
+// The bounds for inputs up to 1. A value of out: P, whose sum is 1, may be rounded, and the result
+// is. A gradient (let d = sqrt(D)): delta sums D products with rounded outs, an error of 4 * 2 / 3
+// d units in four standard deviations; scale * P * K takes it to dQ, at most 8 / 3 units; dS, up to
+// 4 / 3 d, may be rounded, which scale takes to 4 / 3; the result is rounded. So does P in dV. Each
 // head that a sum is over adds such an error, independent of the others'.
 struct Allowed {
   explicit Allowed(const GroupedRun& run)

@@ -115,7 +115,7 @@ TEST_CASE("a linear layer and its GELU are the oracle's, its argument with or wi
     value[i] = oracle::gelu(argument[i]);
   }
   CHECK(distance_in_eps(x.floats(), argument, 1) < tolerance(type, s.in, 1));
-  // Of the rounded argument, at a slope of at most 1.13.
+  // The error of the rounded argument, at a slope of at most 1.13.
   CHECK(distance_in_eps(activated.floats(), value, 1) <
         tolerance(type, s.in, 2.2) + of_approximate_tanh(kind, type));
 }

@@ -109,7 +109,7 @@ inline double loss(const Values& logits, size_t row, size_t columns, int32_t tar
   return log_sum_exp(logits, row * columns, columns) - logits[row * columns + size_t(target)];
 }
 
-// Of one row, times `scale`.
+// The gradient of one row's loss, times `scale`.
 inline Values loss_gradient(const Values& logits, size_t row, size_t columns, int32_t target,
                             double scale) {
   Values gradient(columns);

@@ -1,4 +1,5 @@
-// The updates of optimizers beside AdamW's, and the statistics of matrices that some of them need.
+// The updates of optimizers other than AdamW's, and the statistics of matrices that some of them
+// need.
 #include <cmath>
 
 #include "tests/kernels/backends.h"

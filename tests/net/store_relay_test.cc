@@ -58,7 +58,7 @@ TEST_CASE("one altered byte of a store's message ends both ranks, with the cause
   const Way way = GENERATE(Way::kToServer, Way::kToClient);
   const uint64_t record =
       GENERATE(as<uint64_t>{}, kHandshake, kHandshake + kFrame);  // joining, and later
-  // Of the length, of the body's tag, of the header's tag, of the body.
+  // A byte of the length, of the body's tag, of the header's tag, of the body.
   const uint64_t within = GENERATE(as<uint64_t>{}, 0, 10, 35, 40);
   CAPTURE(int(way), record, within);
   check_both_say_so(run(meddle_at(way, record + within)));

@@ -19,7 +19,7 @@ inline OptimConfig optim_config(std::vector<std::string> sets) {
   return load_config("", sets).run.optim;
 }
 
-// Those of a row of tests/data/optim/torch_optimizers.json.
+// The settings of a row of tests/data/optim/torch_optimizers.json.
 inline std::vector<std::string> sets_of(const nlohmann::json& row) {
   std::vector<std::string> sets = {"optim.name=" + row["name"].get<std::string>()};
   for (const auto& [key, value] : row["settings"].items())

@@ -105,7 +105,7 @@ TEST_CASE("what is not needed at once stays within the limit of live parameters"
   const uint64_t block = model.layout.wraps[1].flat.count;
   const uint64_t max_live = GENERATE_COPY(1, block, 2 * block + 5, 4 * block);
   const Played played = play(model, 2, true, {.wraps_ahead = 4, .max_live = max_live});
-  // The first wrap of the backward pass lies beside what the head reads.
+  // The first wrap of the backward pass lies next to what the head reads.
   CHECK(played.most_live <= std::max(max_live, played.most_needed + block));
 }
 

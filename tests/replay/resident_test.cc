@@ -25,16 +25,16 @@ uint64_t most_resident() {
   return 0;
 }
 
-// Of all ranks, which are threads of one process.
+// What all ranks hold, which are threads of one process.
 struct Bytes {
   uint64_t device = 0;
-  uint64_t host = 0;  // beside it
+  uint64_t host = 0;  // next to it
   uint64_t file = 0;
   bool operator==(const Bytes&) const = default;
 };
 
 struct Grown {
-  Bytes counted;          // by the devices, and by what is beside them
+  Bytes counted;          // by the devices, and by what is outside them
   uint64_t resident = 0;  // by the process
 };
 
@@ -120,7 +120,7 @@ std::vector<Sets> runs_on_the_device() {
   return runs;
 }
 
-// The optimizer's state, all of it or half, beside the device; parameters too.
+// The optimizer's state, all of it or half, outside the device; parameters too.
 std::vector<Sets> runs_that_offload() {
   std::vector<Sets> runs;
   for (const std::string where : {"memory", "file"}) {

@@ -28,14 +28,14 @@ std::vector<std::vector<std::string>> all_strategies();
 std::vector<std::string> with_groups(std::vector<std::string> sets, int world_size);
 
 // By rank: the most that the device's tracker counted, what was sent in the last step, and what lay
-// beside the device.
+// outside the device.
 struct RunMeasure {
   std::vector<KindBytes> peaks;
   std::vector<uint64_t> sent;
   std::vector<std::array<uint64_t, kStorageCount>> beside;
 };
 
-// Of two steps, whose ranks' communicators take their scratch from the devices.
+// What two steps take, whose ranks' communicators take their scratch from the devices.
 RunMeasure measure_run(const RunConfig& config, int world_size, bool validates = false);
 
 // "inproc": messages only. "shm": the ranks of a host see each other's memory.

@@ -13,7 +13,7 @@ namespace {
 // What a rank sends in a step: all, and what of it to other hosts.
 using Sent = std::pair<uint64_t, uint64_t>;
 
-// Of each rank, in the second step.
+// What each rank sends in the second step.
 std::vector<Sent> sent_in_a_step(const RunConfig& config, const std::string& transport,
                                  int world_size) {
   const auto train = [&](Communicator& communicator) {

@@ -33,7 +33,7 @@ std::vector<std::string> describe_nodes(const HostTree& host) {
   return lines;
 }
 
-// A line for each part but the NUMA nodes and each link beside the tree.
+// A line for each part but the NUMA nodes and each link outside the tree.
 std::vector<std::string> describe_devices(const HostTree& host) {
   const std::vector<std::string> names = names_of_parts(host);
   std::vector<std::string> lines;

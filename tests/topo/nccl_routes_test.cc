@@ -54,7 +54,7 @@ HostTree two_sockets(const std::string& vendor) {
 
 }  // namespace
 
-TEST_CASE("a far NIC is reached through the GPU beside it", "[topo]") {
+TEST_CASE("a far NIC is reached through the GPU next to it", "[topo]") {
   const HostTree host = oci_h100();
   const NcclPaths paths(host);
   const NcclRoutes routes(paths);
@@ -66,7 +66,7 @@ TEST_CASE("a far NIC is reached through the GPU beside it", "[topo]") {
   CHECK(far.type == PathType::kPxn);
   CHECK(far.via == find_part(host, "GPU5"));
   CHECK(far.gb_per_s == 22.5);
-  // Received data comes to the GPU beside the NIC; the way back stays as wired.
+  // Received data comes to the GPU next to the NIC; the way back stays as wired.
   CHECK(routes.find(find_part(host, "mlx5_13"), gpu0).type == PathType::kSys);
   const NcclRoutes without(paths, {.pxn_disable = true});
   CHECK(without.find(gpu0, find_part(host, "mlx5_13")).type == PathType::kSys);

@@ -19,7 +19,7 @@ TEST_CASE("a PCIe speed is known by the start of its text, in NCCL's order", "[t
   CHECK(nccl_pcie_speed(text).known == known);
 }
 
-TEST_CASE("a PCIe link is as NCCL reads it, and beside that what it is", "[topo]") {
+TEST_CASE("a PCIe link is as NCCL reads it, and also as what it is", "[topo]") {
   const PcieLink written{.now = {32, 16}, .speed_text = "32.0 GT/s", .width_text = "16"};
   CHECK(nccl_pcie_gb_per_s(written) == 12);
   CHECK(physical_pcie_gb_per_s(written) == Approx(63.015));

@@ -214,7 +214,7 @@ TEST_CASE("of rings that carry as much, the plan has that with the nearest hops"
   CHECK(two_sockets().links()[plan.limits[0]].gb_per_s == 10);
 }
 
-TEST_CASE("each NIC of a host carries a ring where GPUs lie beside NICs", "[topo][rings]") {
+TEST_CASE("each NIC of a host carries a ring where GPUs lie next to NICs", "[topo][rings]") {
   const HostRoutes routes = host_routes(make_host(
       {.gpus = 8, .nics = 4, .pcie_gb_per_s = 48, .nvlink_gb_per_s = 370, .latencies = {}}));
   const RingPlan plan = plan_rings(routes, {.through_nics = true});

@@ -83,7 +83,7 @@ TEST_CASE("a rank with another secret is not let in", "[mesh]") {
   CHECK(contains(guest.get(), "authenticate"));
 }
 
-#ifndef __SANITIZE_ADDRESS__  // beside it, a sanitizer of types needs descriptors to look at memory
+#ifndef __SANITIZE_ADDRESS__  // with it, a sanitizer of types needs descriptors to look at memory
 TEST_CASE("a rank without a descriptor left says so itself, and at once", "[mesh]") {
   pid_t child = -1;
   World world("tcp", 2, [&](World& early) {

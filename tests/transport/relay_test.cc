@@ -102,7 +102,8 @@ TEST_CASE("payload that passes a relay unchanged arrives", "[relay]") {
 TEST_CASE("an altered byte of protected payload ends both ranks, with the cause", "[relay]") {
   const auto protection = GENERATE(Protection::kAuthenticate, Protection::kEncrypt);
   const Way way = GENERATE(Way::kToServer, Way::kToClient);
-  // Of a record's length, both tags, the message's header and bytes; in a large one's middle.
+  // A byte of a record's length, both tags, the message's header and bytes; in a large one's
+  // middle.
   const uint64_t at =
       GENERATE(as<uint64_t>{}, kHandshake, kHandshake + 4, kHandshake + 20, kHandshake + 40,
                kHandshake + 65, kSecond + 3000, kLarge + 2, kLarge + 40000);

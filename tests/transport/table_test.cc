@@ -46,7 +46,7 @@ TEST_CASE("a transport that does not exist is an error with the nearest name", "
   std::string names = "auto";
   for (const TransportRow& row : transport_rows()) names.append(", ").append(row.name);
   for (const std::string& error : names_on("tpc", host_identity()))
-    CHECK(contains(error, "there is no 'tpc', only " + names + "; did you mean 'tcp'?"));
+    CHECK(contains(error, "'tpc' is unknown; did you mean 'tcp'?; use one of: " + names));
 }
 
 TEST_CASE("each pair of ranks is joined by the first row that reaches, with the reason",

@@ -27,7 +27,7 @@ struct WorldKind {
   int least_ranks = 1;                         // fewer would not be joined by what it stands for
 };
 
-// Those that have something special. A row of the table needs a line here only if it does.
+// The worlds that have something special. A row of the table needs a line here only if it does.
 inline std::vector<WorldKind> special_worlds() {
   return {
       {"inproc", ""},
@@ -68,6 +68,13 @@ inline std::vector<std::string> worlds_of(int ranks, bool with_inproc = true) {
     const bool wanted = with_inproc || !kind.transport.empty();
     if (wanted && kind.least_ranks <= ranks) names.push_back(kind.name);
   }
+  return names;
+}
+
+// The rows of the table as they are, and these special ones: for tests of what runs over a
+// transport.
+inline std::vector<std::string> rows_and(std::vector<std::string> names) {
+  for (const TransportRow& row : transport_rows()) names.emplace_back(row.name);
   return names;
 }
 

@@ -6,7 +6,7 @@
 
 namespace gxp {
 
-// Thrown by toml::parse() beside toml::parse_error; it does not say where.
+// Thrown by toml::parse() in addition to toml::parse_error; it does not say where.
 struct TomlAssertion {};
 inline constexpr std::string_view kTomlAssertion = "it is no TOML; is a list not closed?";
 

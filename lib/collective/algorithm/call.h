@@ -69,7 +69,7 @@ inline InPlace in_place(Call call, Memory data, int rank, int world_size) {
 // A call to be timed: about `bytes` of floats, as many for each rank, summed where it reduces.
 Call trial_call(Collective collective, size_t bytes, int world_size);
 
-// What messages carry. Of a collective: 7 bits of the group, 24 of the sequence, 32 of a hash of
+// What messages carry. A collective's: 7 bits of the group, 24 of the sequence, 32 of a hash of
 // the rest and of the plan. So the messages of consecutive calls never mix, and ranks that call
 // different things, even of equal size, never take each other's bytes: their messages do not match.
 // For send and recv: the group and the number of the message between these two ranks.

@@ -88,7 +88,6 @@ void gather_by_doubling(Primitives& comm, const Core& core) {
   }
 }
 
-// Halving and doubling: together they send what was held before each halving.
 }  // namespace
 
 void halving_doubling_reduce_scatter(Primitives& comm, const CallShape& shape) {

@@ -12,7 +12,9 @@
 namespace gxp {
 
 // Returns when done(): tests it until then, since `library` makes progress only while it is called,
-// and other ranks may need this core. Throws kPeer at the deadline and once the flag is set.
+// and other ranks may need this core. What done() throws passes through.
+//   Threads  the one that may call the library; the flag is set from any.
+//   Errors   kPeer: the deadline has passed, or the flag is set, whose reason is the message.
 template <class Done>
 void wait_for_ranks(std::string_view library, const AbortFlag& aborted, const Done& done,
                     Deadline deadline) {

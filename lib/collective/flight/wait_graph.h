@@ -30,7 +30,7 @@ class WaitGraph {
   // Members of the operation's group that have not entered it, as far as they are known: all ranks
   // for the world's group, else those that answer.
   [[nodiscard]] std::vector<int> absent_from(const FlightEntry& operation) const;
-  // Those of `ranks` that gave this kind of answer.
+  // The ranks among `ranks` that gave this kind of answer.
   [[nodiscard]] std::vector<int> of_kind(RankAnswer::Kind wanted, std::vector<int> ranks) const;
   // The rank that it waits for: the recorded one; else the message's peer; else the first absent
   // member, idle ones first. -1: none, or the rank is in no operation.

@@ -7,7 +7,8 @@
 
 namespace gxp {
 
-// Cost: O(senders of which something lies at the rank); no allocation but for growth.
+// Threads: one at a time. Cost: O(senders of which something lies at the rank); no allocation but
+// for growth.
 class EarlyArrivals {
  public:
   struct Item {

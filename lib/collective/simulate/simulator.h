@@ -8,7 +8,7 @@
 //              the next still travel. What an earlier step sent is not overwritten before it has
 //              arrived.
 //   Time       of the rank: message_overhead_s for each segment that it sends or receives, and
-//              folds and copies. Of the links: link_simulation.h.
+//              folds and copies. link_simulation.h has the links' time.
 // A rank ends when its steps are done and what it sent has arrived. All start at 0.
 // The result is the same in every run. Memory: about 56 bytes for each step that is kept (options)
 // and 200 for each packet under way; cost: about 0.3 us for each event, of which a packet takes two

@@ -24,9 +24,8 @@ struct Load {
   uint64_t copied = 0;
   uint64_t sent_away = 0;  // to other hosts
   uint64_t received_from_away = 0;
-  bool after_wait = false;     // sends what no earlier message of its own held up
-  bool answers = false;        // sends what waited for a message of the round before
-  bool hears_another = false;  // receives from one that is not the first, nor heard before
+  bool after_wait = false;     // as Round's
+  bool hears_another = false;  // as Round's
   int to = kNobody;
   int from = kNobody;
 };
@@ -86,10 +85,7 @@ class RoundCounter {
     const size_t round = std::max(ready_[rank], can_send_[rank]);
     Load& mine = load(round, rank);
     (host_of(rank) == host_of(to) ? mine.sent : mine.sent_away) += step.leaving.count;
-    if (ready_[rank] >= can_send_[rank]) {
-      mine.after_wait = true;
-      mine.answers = round > 0;
-    }
+    mine.after_wait = ready_[rank] >= can_send_[rank];
     mine.to = step.to;
     can_send_[rank] = round + 1;
     under_way_[rank * ranks_ + to].push_back(round);
@@ -117,8 +113,9 @@ class RoundCounter {
 
   [[nodiscard]] std::vector<Round> summary() const {
     std::vector<Round> rounds;
-    for (const std::vector<Load>& loads : loads_) {
-      const Round round = summary_of(loads);
+    for (size_t number = 0; number < loads_.size(); ++number) {
+      Round round = summary_of(loads_[number]);
+      round.all_relay = round.all_relay && number > 0;
       const auto like = std::ranges::find_if(rounds, [&](Round known) {
         known.times = round.times;
         return known == round;
@@ -141,9 +138,7 @@ class RoundCounter {
     const auto raise = [whole](double& most, uint64_t elements) {
       most = std::max(most, double(elements) / whole);
     };
-    Round round;
-    bool all_relay = true;
-    bool everybody = true;
+    Round round{.everybody = true, .all_relay = true};
     for (size_t rank = 0; rank < ranks_; ++rank) {
       const Load& load = loads[rank];
       raise(round.busiest, std::max(load.sent, load.received));
@@ -152,9 +147,9 @@ class RoundCounter {
       raise(round.copied, load.copied);
       round.messages = round.messages || load.from != kNobody;
       round.after_wait = round.after_wait || load.after_wait;
-      everybody = everybody && load.from != kNobody;
+      round.everybody = round.everybody && load.from != kNobody;
       round.hears_another = round.hears_another || load.hears_another;
-      all_relay = all_relay && load.answers && load.from != kNobody && load.from != load.to;
+      round.all_relay = round.all_relay && load.after_wait && load.from != load.to;
       Host& host = hosts[host_of(rank)];
       host.received += load.received;
       host.folded += load.folded;
@@ -166,8 +161,7 @@ class RoundCounter {
       raise(round.folded_total, host.folded);
       raise(round.crossing, std::max(host.out, host.in));
     }
-    round.all_relay = all_relay;
-    round.everybody = everybody;
+    round.all_relay = round.all_relay && round.everybody;
     return round;
   }
 
@@ -354,8 +348,6 @@ double CostModel::seconds_of(const Round& round, double first_byte, const Amount
     local = std::max(without_first_byte(*curves_.hop, round.busiest, 1),
                      without_first_byte(*curves_.exchange, round.moved / host_ranks_, host_ranks_));
   }
-  // Else it follows the round before at once; but where ranks share cores, one that has not been
-  // heard from may not have run yet.
   if (round.after_wait || (round.hears_another && crowding_ > 1)) {
     local += round.everybody ? first_byte : std::min(first_byte, curves_.hop->at(0));
   }

@@ -5,11 +5,16 @@
 // message belongs to the first round in which its sender can send it, knowing all that it received
 // before. (The algorithm's own rounds, of one_port_replay.h, are others.) A round lasts as long as
 // the most loaded rank, or as the cores of the host need for the messages of all ranks, whichever
-// is more:
-//   max(hop(most that a rank sends or receives), exchange(bytes of all messages / ranks))
-//   + fold(likewise, of what is folded) + copy(most that a rank copies)
+// is more. With the curves of the profile's link class, the amounts and flags of Round, r ranks on
+// the largest host, of which c share a core, and x'(amount) = x(amount) - x(0):
+//   seconds = start, unless some round is all_relay; + the sum over the rounds of
+//     max(hop'(busiest), exchange'(moved / r))           if there are messages
+//     + first, or min(first, hop(0)) without everybody   if after_wait, or hears_another and c > 1
+//     + fold(max(folded / c, folded_total / r)) + fold_later(folded_later) + copy(copied)
+//   first = exchange(0) if some round is all_relay, swap(0) if none
 // so a ring's round, in which all ranks do the same, is exactly one exchange. Between hosts a round
-// takes at least the time of the link that most bytes cross.
+// takes at least the time of the link that most bytes cross: exchange(crossing). All other times
+// are scaled by c over the c of the ranks that were measured.
 #pragma once
 
 #include <map>
@@ -44,11 +49,15 @@ struct Round {
   double copied = 0;        // most that a rank copies within its memory
   double crossing = 0;      // most that leaves or reaches a host
   bool messages = false;    // there are some, if only empty ones
-  bool after_wait = false;  // some rank had to wait before it could send
-  // Some rank receives from one that it has not received from before, and it is not its first.
+  // Some rank's send follows what the rank received, not a send of its own before, behind which
+  // the time of its first byte would be hidden; so do all sends of the first round.
+  bool after_wait = false;
+  // Some rank receives from a rank that is new to it, and not its first: that rank may not have run
+  // yet where ranks share a core.
   bool hears_another = false;
   bool everybody = false;  // all ranks receive
-  bool all_relay = false;  // every rank had to wait, and its source is not its destination
+  // Every rank receives, and sends what follows the round before, to another rank than its source.
+  bool all_relay = false;
   bool operator==(const Round&) const = default;
 };
 

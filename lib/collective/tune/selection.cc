@@ -1,7 +1,6 @@
 #include "lib/collective/tune/selection.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -12,7 +11,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/base/text/near_match.h"
+#include "lib/base/find_row.h"
 #include "lib/collective/tune/shared_ways.h"
 
 namespace gxp {
@@ -146,8 +145,7 @@ std::vector<std::string> algorithm_choices() {
 void check_algorithm_name(std::string_view wanted) {
   const std::vector<std::string> names = algorithm_choices();
   if (std::ranges::find(names, wanted) != names.end()) return;
-  fail(ErrorKind::kConfig, "choose algorithm '{}': there is none of that name; use one of: {}{}",
-       wanted, fmt::join(names, ", "), did_you_mean(wanted, names));
+  fail_unknown(ErrorKind::kConfig, "comm.algorithm", wanted, names);
 }
 
 }  // namespace gxp

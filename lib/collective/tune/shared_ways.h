@@ -20,7 +20,7 @@ namespace gxp {
 
 enum class SharedWay : uint8_t {
   kMessages,  // none: the ranks send each other messages
-  kCopied,    // all of a small input beside its line
+  kCopied,    // all of a small input next to its line
   kPlaced,    // from buffer to buffer, in communicator memory
   kKernel,    // likewise in ordinary memory, by copies that the kernel makes
   kTiles,     // through tiles in shared memory
@@ -41,7 +41,7 @@ struct SharedWays {
   bool open = false;                            // calls may show another to be faster
 };
 
-// The largest of the ranks' inputs, and the largest that is copied beside a line.
+// The largest of the ranks' inputs, and the largest that is copied next to a line.
 size_t largest_input(Collective collective, size_t bytes, int ranks);
 size_t most_copied(Collective collective, int ranks);
 

@@ -47,7 +47,7 @@ rlim_t file_limit() {
   return limit.rlim_cur;
 }
 
-// One byte of data with room for one descriptor beside it.
+// One byte of data with room for one descriptor next to it.
 struct FdMessage {
   char byte = 'f';
   iovec data{&byte, 1};

@@ -18,8 +18,8 @@ Fd listen_unix(std::string_view name, int backlog = 64);
 // Tries again until the deadline while nobody listens.
 Fd connect_unix(std::string_view name, std::string_view peer, Deadline deadline);
 
-// The process at the other end; 0: not seen from here. Of a socket that listen_unix() gave rise to,
-// or that connect_unix() returned.
+// The process at the other end; 0: not seen from here. `socket` was accepted from
+// listen_unix()'s or returned by connect_unix().
 pid_t peer_process(int socket);
 
 // Sends a duplicate of `fd` over a Unix socket; the caller keeps its own.

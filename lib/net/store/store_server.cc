@@ -92,7 +92,7 @@ class StoreServer::Loop {
     clients_.finish_round([this](StoreConnection& client) { lose(client); });
   }
 
-  // Of the deadline and what is due by itself.
+  // The first of the deadline and the times at which this thread acts without a request.
   [[nodiscard]] std::optional<Deadline> earliest(std::optional<Deadline> deadline) const {
     for (const auto& due : {grace_, inquiry_ ? std::optional(inquiry_->wake_at()) : std::nullopt}) {
       if (due && (!deadline || due->when() < deadline->when())) deadline = due;

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <type_traits>
+#include <variant>
 
 #include "lib/base/error.h"
+#include "lib/base/find_row.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {
@@ -30,6 +33,37 @@ std::string limit_text(PathType type, PathType level, std::string_view source) {
                      to_string(level), source);
 }
 
+bool switch_in(std::string_view name, std::string_view value) {
+  if (value != "0" && value != "1")
+    fail(ErrorKind::kUsage, "set {}={}: must be 0 or 1", name, value);
+  return value == "1";
+}
+
+PathType level_in(std::string_view name, std::string_view value) {
+  const auto level = parse_nccl_level(value);
+  if (!level)
+    fail(ErrorKind::kUsage, "set {}={}: must be LOC, NVL, PIX, PXB, PHB, SYS, or 0 to 5", name,
+         value);
+  return *level;
+}
+
+using Level = std::optional<PathType> NcclSettings::*;
+
+struct Variable {
+  std::string_view name;
+  std::variant<Level, bool NcclSettings::*, std::optional<bool> NcclSettings::*> member;
+};
+
+constexpr std::array kVariables = {
+    Variable{"NCCL_P2P_LEVEL", &NcclSettings::p2p_level},
+    Variable{"NCCL_P2P_DISABLE", &NcclSettings::p2p_disable},
+    Variable{"NCCL_NET_GDR_LEVEL", &NcclSettings::gdr_level},
+    Variable{"NCCL_NET_GDR_READ", &NcclSettings::gdr_read},
+    Variable{"NCCL_NET_GDR_C2C", &NcclSettings::gdr_c2c},
+    Variable{"NCCL_PXN_DISABLE", &NcclSettings::pxn_disable},
+    Variable{"NCCL_PXN_C2C", &NcclSettings::pxn_c2c},
+};
+
 }  // namespace
 
 std::string_view to_string(RouteAnswer answer) {
@@ -47,38 +81,19 @@ std::optional<PathType> parse_nccl_level(std::string_view text) {
 }
 
 void set_nccl_variable(NcclSettings& settings, std::string_view name, std::string_view value) {
-  const auto is_set = [&] {
-    if (value != "0" && value != "1")
-      fail(ErrorKind::kUsage, "set {}={}: must be 0 or 1", name, value);
-    return value == "1";
-  };
-  const auto level = [&] {
-    const auto parsed = parse_nccl_level(value);
-    if (!parsed)
-      fail(ErrorKind::kUsage, "set {}={}: must be LOC, NVL, PIX, PXB, PHB, SYS, or 0 to 5", name,
-           value);
-    return parsed;
-  };
-  if (name == "NCCL_P2P_LEVEL") {
-    settings.p2p_level = level();
-  } else if (name == "NCCL_P2P_DISABLE") {
-    settings.p2p_disable = is_set();
-  } else if (name == "NCCL_NET_GDR_LEVEL") {
-    settings.gdr_level = level();
-  } else if (name == "NCCL_NET_GDR_READ") {
-    settings.gdr_read = is_set();
-  } else if (name == "NCCL_NET_GDR_C2C") {
-    settings.gdr_c2c = is_set();
-  } else if (name == "NCCL_PXN_DISABLE") {
-    settings.pxn_disable = is_set();
-  } else if (name == "NCCL_PXN_C2C") {
-    settings.pxn_c2c = is_set();
-  } else {
-    fail(ErrorKind::kUsage,
-         "set {}: of NCCL's variables only NCCL_P2P_LEVEL, NCCL_P2P_DISABLE, NCCL_NET_GDR_LEVEL, "
-         "NCCL_NET_GDR_READ, NCCL_NET_GDR_C2C, NCCL_PXN_DISABLE and NCCL_PXN_C2C decide paths",
-         name);
-  }
+  const auto* const variable = std::ranges::find(kVariables, name, &Variable::name);
+  if (variable == kVariables.end())
+    fail(ErrorKind::kUsage, "set {}: of NCCL's variables only {} decide paths", name,
+         fmt::join(row_names(kVariables), ", "));
+  std::visit(
+      [&](auto member) {
+        if constexpr (std::is_same_v<decltype(member), Level>) {
+          settings.*member = level_in(name, value);
+        } else {
+          settings.*member = switch_in(name, value);
+        }
+      },
+      variable->member);
 }
 
 NcclRoutes::NcclRoutes(const NcclPaths& paths, const NcclSettings& settings)

@@ -1,8 +1,9 @@
 // The files below / that tell of a host's hardware (/proc, /sys): this host's, those of a
 // directory, or those of an archive that `hwloc-gather-topology` made. All paths begin with "/",
 // and symbolic links are followed inside the root: none leads out of it.
-//   Limits   a file's first kMaxFileBytes, kMaxLinks symbolic links on a path. Of another host's:
-//            kMaxWorkBytes in all, since a few links can lead to one large directory many times.
+//   Limits   a file's first kMaxFileBytes, kMaxLinks symbolic links on a path. Another host's
+//            files: kMaxWorkBytes in all, since a few links can lead to one large directory many
+//            times.
 //   Threads  any number may read.
 //   Errors   what is missing or not readable is no value: half of these files need a privilege or a
 //            kernel that has them. kCorrupt: more work than the limit.
@@ -67,8 +68,8 @@ class RecordedRoot : public SystemRoot {
   void add_link(std::string_view path, std::string target);
   // Another name for what is at `other`; false: there is nothing.
   bool add_copy(std::string_view path, std::string_view other);
-  // Of names and content that were added, directories above and copies too, with what an entry
-  // takes besides.
+  // What the names and the content that were added take, with the directories above and copies,
+  // and what each entry takes besides.
   [[nodiscard]] size_t added_bytes() const { return added_bytes_; }
   [[nodiscard]] size_t entry_count() const { return nodes_.size(); }
   // Makes "/" of the directory that holds sys, if that is the root or one directly below it; false:

@@ -14,8 +14,8 @@ struct Interface {
   bool is_loopback = false;
 };
 
-// Those that are up, one entry for each address, without the link-local ones of IPv6: they mean
-// nothing on another host. Errors: kIo.
+// The interfaces that are up, one entry for each address, without the link-local ones of IPv6: they
+// mean nothing on another host. Errors: kIo.
 std::vector<Interface> list_interfaces();
 
 // `pattern` is NCCL_SOCKET_IFNAME's: "eth,ib" are prefixes, "=eth0,eth1" whole names, and a "^" in

@@ -1,5 +1,5 @@
 // A CUDA driver without a GPU, as far as cuDNN needs one to prepare kernels: it takes machine code
-// and never runs it. Found as libcuda.so.1 by the test beside it alone.
+// and never runs it. Found as libcuda.so.1 by the test next to it alone.
 
 namespace {
 

@@ -1,5 +1,5 @@
 // The graphs of attention, planned by the cuDNN that is here for GPUs that are not: cuDNN makes
-// plans from a GPU's properties alone, and the driver beside this test takes what it compiles.
+// plans from a GPU's properties alone, and the driver next to this test takes what it compiles.
 #include <cstdio>
 #include <optional>
 #include <string_view>

@@ -4,7 +4,7 @@
 //
 //   Order    a warp runs until it waits for others; of warps, and of the lanes between two places
 //            where a warp meets, set_thread_order() turns the order round. A kernel that lacks a
-//            barrier gives other results then. (Not one that lacks a __syncwarp() beside a shuffle
+//            barrier gives other results then. (Not one that lacks a __syncwarp() next to a shuffle
 //            or a vote, which are as good as one here.)
 //   Errors   threads that wait for each other for ever, or a shuffle that reads a lane that does
 //            not take part, abort with the place.
@@ -60,7 +60,7 @@ inline constexpr int warpSize = 32;
 namespace gxp::emulation {
 
 enum class ThreadOrder : uint8_t { kUp, kDown };
-// Of all kernels that run from now on.
+// The order holds for all kernels that run from now on.
 void set_thread_order(ThreadOrder order);
 
 struct Grid {

@@ -21,7 +21,7 @@ namespace gxp {
 
 class MpiJob;  // mpi_job.h
 
-// Once in a process. Its ranks are MPI's.
+// Once in a process. Its ranks are MPI's. Owners: the caller and the engines that are made of it.
 std::shared_ptr<MpiJob> start_mpi_job();
 
 // What one call of MPI's takes, whose counts are ints: more goes in several calls.

@@ -16,7 +16,7 @@ std::string text_of(int result) {
   return {text.data(), size_t(length)};
 }
 
-// Of several requests MPI says only that one has failed.
+// For several requests MPI says only that one has failed.
 int first_error(int result, std::span<const MPI_Status> statuses) {
   if (result != MPI_ERR_IN_STATUS) return result;
   for (const MPI_Status& status : statuses) {

@@ -1,6 +1,6 @@
-// The way of small inputs (shared_executor.h): each rank copies its whole input beside its line and
-// takes from the peers' copies what it needs. One synchronisation. The smallest inputs fit the line
-// itself.
+// The way of small inputs (shared_executor.h): each rank copies its whole input next to its line
+// and takes from the peers' copies what it needs. One synchronisation. The smallest inputs fit the
+// line itself.
 #pragma once
 
 #include "lib/collective/engine/shared_memory/group_sync.h"

@@ -19,7 +19,7 @@ struct Rehearsal {
   double seconds = 0;     // that it took
 };
 
-// What a job takes for it; beside other work on the machine up to five times as much.
+// What a job takes for it; during other work on the machine up to five times as much.
 constexpr double kRehearsalSeconds = 0.0045;
 
 // Measures for `budget_s`; 0: only finds out whether the kernel copies, and the bytes of a tile. No

@@ -17,7 +17,7 @@ constexpr size_t kMinTileBytes = 16 << 10;  // a synchronisation costs as much a
 struct TiledWay::Tiling {
   static constexpr uint64_t kInSlots = 3;
   static constexpr uint64_t kSumSlots = 2;
-  // Of two or more ranks; a sum is one part.
+  // A sum is one part of a tile, at most half of it: there are two ranks or more.
   static_assert(kInSlots * kMostTileBytes + kSumSlots * kMostTileBytes / 2 <=
                 SharedSlots::kStagingBytes);
 
