@@ -15,8 +15,8 @@
 
 namespace gxp {
 
-// `names` are the enumerators' in their order, the default's first. `value` and `names` must live
-// until the command's action ends.
+// `names` are the enumerators' in their order; the default is `value`. Both must live until the
+// command's action ends.
 template <class Enum, size_t kCount>
 CLI::Option* add_choice_option(CLI::App& app, const char* option, Enum& value,
                                const std::array<std::string_view, kCount>& names,
@@ -32,7 +32,7 @@ CLI::Option* add_choice_option(CLI::App& app, const char* option, Enum& value,
   };
   return app.add_option_function<std::string>(option, parse, description)
       ->type_name(fmt::format("{}", fmt::join(names, "|")))
-      ->default_str(std::string(names[0]));
+      ->default_str(std::string(names[size_t(value)]));
 }
 
 }  // namespace gxp

@@ -17,13 +17,15 @@ namespace {
 
 void define_help(CLI::App& app, HelpOptions& options) {
   CLI::App* help = app.add_subcommand("help", "Show the help of gxp or of one command");
-  help->add_option("command", options.topic, "The command")->type_name("COMMAND");
+  help->add_option("COMMAND", options.topic, "The command");
   help->add_option("--write-docs", options.docs_directory, "Update man/ and completions/ there")
       ->group("");
 }
 
 std::string explain_unknown_command(const CLI::App& app, const std::string& name) {
-  return fmt::format("unknown command '{}'{}", name, did_you_mean(name, command_names(app)));
+  const std::string near = did_you_mean(name, command_names(app));
+  return fmt::format("unknown command '{}'{}", name,
+                     near.empty() ? "; 'gxp help' lists them" : near);
 }
 
 const CLI::App& find_command(const CLI::App& app, const std::string& name) {
@@ -110,6 +112,7 @@ CommandLine make_command_line(std::span<const Command> commands) {
   line.help = std::make_unique<HelpOptions>();
   line.app = std::make_unique<CLI::App>(
       "Trains GPT-2 and Llama style language models on one rank or many.", "gxp");
+  line.app->formatter(help_formatter());
   line.app->set_help_flag("-h,--help", "Print this help and exit");
   line.app->set_version_flag("--version", "gxp " GXP_VERSION, "Print the version and exit");
   line.app->require_subcommand(0, 1);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cmd/exit_codes.h"
 #include "lib/config/print.h"
@@ -30,6 +31,12 @@ std::vector<std::string> names_of(const CLI::Option& option) {
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
+// "text|csv|json"; "[FILE]" where the value may be left out.
+std::string type_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return option.get_items_expected_min() == 0 ? '[' + type + ']' : type;
+}
+
 // "--format" and its "text|csv|json", or the name of a positional argument.
 std::string option_heading(const CLI::Option& option) {
   const std::vector<std::string> names = names_of(option);
@@ -38,19 +45,47 @@ std::string option_heading(const CLI::Option& option) {
   for (const std::string& name : names) {
     text += fmt::format("{}\\fB{}\\fR", text.empty() ? "" : ", ", to_roff(name));
   }
-  if (takes_value(option)) text += fmt::format(" \\fI{}\\fR", to_roff(option.get_type_name()));
+  if (takes_value(option)) text += fmt::format(" \\fI{}\\fR", to_roff(type_of(option)));
   return text;
 }
 
-std::string option_manual(const CLI::Option& option) {
-  std::string text =
-      fmt::format(".TP\n{}\n{}", option_heading(option), to_roff(option.get_description()));
-  if (!text.ends_with('.')) text += '.';
-  if (option.get_required()) text += " Required.";
-  const std::string standard = option.get_default_str();
-  if (!standard.empty()) text += fmt::format(" Default: {}.", to_roff(standard));
-  return text + '\n';
+std::string names_of(const std::set<CLI::Option*>& options) {
+  std::set<std::string> names;
+  for (const CLI::Option* option : options) names.insert(option->get_name());
+  return fmt::format("{}", fmt::join(names, ", "));
 }
+
+// "Smallest size (default 32M)", without a full stop.
+std::string description_of(const CLI::Option& option) {
+  std::vector<std::string> notes;
+  if (option.get_required() && !option.get_positional()) notes.emplace_back("required");
+  if (!option.get_option_text().empty()) notes.push_back(option.get_option_text());
+  if (!option.get_default_str().empty()) notes.push_back("default " + option.get_default_str());
+  if (!option.get_needs().empty()) notes.push_back("only with " + names_of(option.get_needs()));
+  if (!option.get_excludes().empty())
+    notes.push_back("not with " + names_of(option.get_excludes()));
+  std::string text = option.get_description();
+  if (text.ends_with('.')) text.pop_back();
+  return notes.empty() ? text : fmt::format("{} ({})", text, fmt::join(notes, "; "));
+}
+
+std::string option_manual(const CLI::Option& option) {
+  return fmt::format(".TP\n{}\n{}.\n", option_heading(option), to_roff(description_of(option)));
+}
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    return is_positional ? option->get_name(true, false)
+                         : fmt::format("{}", fmt::join(names_of(*option), ","));
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_positional() || !takes_value(*option) ? "" : ' ' + type_of(*option);
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return description_of(*option);
+  }
+};
 
 std::string setting_names() {
   std::vector<std::string> names;
@@ -143,9 +178,17 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return all;
 }
 
+std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
+
 std::string options_manual(const CLI::App& app) {
   std::string text;
-  for (const CLI::Option* option : app.get_options(visible)) text += option_manual(*option);
+  for (const std::string& group : app.get_groups()) {
+    if (group.empty()) continue;
+    if (group != "Options") text += fmt::format(".PP\n{}:\n", to_roff(group));
+    for (const CLI::Option* option : app.get_options(visible)) {
+      if (option->get_group() == group) text += option_manual(*option);
+    }
+  }
   return text;
 }
 

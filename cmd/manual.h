@@ -1,8 +1,11 @@
-// What the declared options say about themselves, for man pages, completion and near matches.
-// Options and commands of group "" are internal and left out everywhere.
+// What the declared options say about themselves, for --help, man pages, completion and near
+// matches. An option's option_text() is its range in words, its default_str() the default; both are
+// shown after the description. Options and commands of group "" are internal and left out
+// everywhere.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,7 +14,10 @@ namespace gxp {
 std::vector<std::string> command_names(const CLI::App& app);
 std::vector<std::string> option_names(const CLI::App& app);  // "-h", "--help", ...
 
-// roff: arguments and options of one command, each with type, default and meaning.
+// --help.
+std::shared_ptr<CLI::FormatterBase> help_formatter();
+
+// roff: arguments and options of one command, each with type and description, by group.
 std::string options_manual(const CLI::App& app);
 // roff: a subsection for each action of a command, with its options, unless they are the command's
 // own; "" if it has none.

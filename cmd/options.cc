@@ -5,7 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <climits>
+#include <cmath>
 
 #include "cmd/choice_option.h"
 #include "lib/base/bytes.h"
@@ -43,73 +46,102 @@ std::string doc_of(const Setting& setting) {
   return doc;
 }
 
-// CLI::Range lets nan pass, and a clock cannot count 1e10 s.
-std::string seconds_to_wait(const std::string& text) {
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && seconds >= 0.001 && seconds <= 1e6 ? "" : "must be from 0.001 to 1000000 seconds";
+std::string default_of(const Setting& setting) {
+  return std::visit([](const auto& value) { return fmt::format("{}", value); },
+                    setting.get(RunConfig()));
+}
+
+template <class Number>
+std::optional<Number> parse_number(const std::string& text) {
+  Number value{};
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
+}
+
+// "32M", as add_size_option() reads it.
+std::string short_size(size_t bytes) {
+  constexpr std::array<const char*, 4> kUnits = {"", "K", "M", "G"};
+  size_t unit = 0;
+  for (; bytes > 0 && bytes % 1024 == 0 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
+  return fmt::format("{}{}", bytes, kUnits[unit]);
 }
 
 }  // namespace
 
 void add_format_option(CLI::App& app, Format& format) {
-  add_choice_option(app, "--format", format, kFormatNames, "How results are written to stdout");
+  add_choice_option(app, "--format", format, kFormatNames, "Format of the results on stdout");
+}
+
+void add_under(CLI::App& app, const char* heading, const std::function<void()>& add) {
+  const std::string before = app.option_defaults()->get_group();
+  app.option_defaults()->group(heading);
+  add();
+  app.option_defaults()->group(before);
 }
 
 void add_launch_options(CLI::App& app, LaunchRequest& request) {
-  constexpr const char* kGroup = "Starting ranks";
-  app.add_option("--nproc", request.nproc, "Ranks to start on this host")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N");
-  app.add_option("--nnodes", request.nnodes, "Hosts that run this same command")
-      ->check(CLI::Range(1, 65536))
-      ->group(kGroup)
-      ->type_name("N");
-  app.add_option("--node-rank", request.node_rank, "This host's number among them, from 0")
-      ->check(CLI::NonNegativeNumber)
-      ->group(kGroup)
-      ->type_name("N");
-  app.add_option("--master", request.master, "Address at which rank 0, on the first host, listens")
-      ->group(kGroup)
-      ->type_name("HOST:PORT");
-  app.add_flag("--no-bind", request.no_bind,
-               "Let the system move ranks between CPUs; by default each rank is bound to its share "
-               "of them, if each rank can have one or equally many ranks can share each")
-      ->group(kGroup);
-  app.add_option("--join-timeout", request.join_timeout_s,
-                 "Seconds to wait until all ranks have joined (60)")
-      ->check(seconds_to_wait)
-      ->group(kGroup)
-      ->type_name("SECONDS");
+  add_number_option(app, "--nproc", request.nproc, 1, 4096, "Ranks to start on this host");
+  add_under(app, "Starting ranks", [&] {
+    add_number_option(app, "--nnodes", request.nnodes, 1, 65536,
+                      "Hosts that run this same command");
+    add_number_option(app, "--node-rank", request.node_rank, 0, INT_MAX,
+                      "This host's number among these hosts");
+    app.add_option("--master", request.master,
+                   "Address at which rank 0, on the first host, listens")
+        ->type_name("HOST:PORT");
+    app.add_flag("--no-bind", request.no_bind,
+                 "Let the system move ranks between CPUs; by default each rank is bound to its "
+                 "share of the CPUs, unless there are fewer CPUs than ranks and ranks cannot share "
+                 "them evenly");
+    // A clock cannot count 1e10 s.
+    add_number_option(app, "--join-timeout", request.join_timeout_s, 0.001, 1e6,
+                      "Seconds to wait until all ranks have joined")
+        ->type_name("SECONDS");
+  });
 }
 
 void add_comm_options(CLI::App& app, std::vector<std::string>& sets) {
-  for (const Setting& setting : settings()) {
-    if (setting.section != "comm") continue;
-    const auto add = [&sets, name = setting.name()](const std::string& value) {
-      sets.push_back(name + "=" + value);
-    };
-    app.add_option_function<std::string>(option_of(setting), add, doc_of(setting))
-        ->group("Settings of [comm], see gxp.toml(5)")
-        ->type_name(type_name_of(setting));
-  }
+  add_under(app, "Settings of [comm], see gxp.toml(5)", [&] {
+    for (const Setting& setting : settings()) {
+      if (setting.section != "comm") continue;
+      const auto add = [&sets, name = setting.name()](const std::string& value) {
+        sets.push_back(name + "=" + value);
+      };
+      app.add_option_function<std::string>(option_of(setting), add, doc_of(setting))
+          ->type_name(type_name_of(setting))
+          ->default_str(default_of(setting));
+    }
+  });
 }
 
 template <class Number>
-void add_number_option(CLI::App& app, const char* names, Number& number, int low, int high,
-                       const std::string& description) {
-  const auto check = [low, high](const std::string& text) -> std::string {
-    int value = 0;
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc() && rest == end && value >= low && value <= high) return "";
-    return fmt::format("must be from {} to {}, is '{}'", low, high, text);
+CLI::Option* add_number_option(CLI::App& app, const char* names, Number& number,
+                               std::type_identity_t<Number> low, std::type_identity_t<Number> high,
+                               const std::string& description) {
+  const std::string range = high == Number(INT_MAX) ? fmt::format("at least {}", low)
+                                                    : fmt::format("from {} to {}", low, high);
+  const auto fits = [low, high](Number value) { return value >= low && value <= high; };
+  // Not CLI::Range, which nan passes.
+  const auto check = [fits, range](const std::string& text) {
+    const std::optional<Number> value = parse_number<Number>(text);
+    return value && fits(*value) ? "" : fmt::format("must be {}, is '{}'", range, text);
   };
-  app.add_option(names, number, description)->type_name("N")->check(check);
+  CLI::Option* option = app.add_option(names, number, description)->type_name("N")->check(check);
+  if (fits(number)) option->default_str(fmt::format("{}", number));
+  return option->option_text(range);
 }
-template void add_number_option(CLI::App&, const char*, int&, int, int, const std::string&);
-template void add_number_option(CLI::App&, const char*, uint64_t&, int, int, const std::string&);
+template CLI::Option* add_number_option(CLI::App&, const char*, int&, int, int, const std::string&);
+template CLI::Option* add_number_option(CLI::App&, const char*, uint64_t&, uint64_t, uint64_t,
+                                        const std::string&);
+template CLI::Option* add_number_option(CLI::App&, const char*, double&, double, double,
+                                        const std::string&);
+
+std::string check_positive(const std::string& text) {
+  const std::optional<double> value = parse_number<double>(text);
+  const bool fits = value && *value > 0 && std::isfinite(*value);
+  return fits ? "" : fmt::format("must be a number above 0, is '{}'", text);
+}
 
 void add_size_option(CLI::App& app, const char* names, size_t& bytes,
                      const std::string& description) {
@@ -120,7 +152,9 @@ void add_size_option(CLI::App& app, const char* names, size_t& bytes,
                                  fmt::format("must be a size such as 8, 64K or 1G, is '{}'", text));
     bytes = *parsed;
   };
-  app.add_option_function<std::string>(names, parse, description)->type_name("SIZE");
+  app.add_option_function<std::string>(names, parse, description)
+      ->type_name("SIZE")
+      ->default_str(short_size(bytes));
 }
 
 void add_set_option(CLI::App& app, std::vector<std::string>& sets) {

@@ -4,15 +4,18 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "lib/report/report.h"
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace gxp {
 
@@ -36,12 +39,20 @@ std::string names_of(const Table& table) {
   return fmt::format("{}", fmt::join(names, "|"));
 }
 
-// A count from `low` to `high`. Number: int or uint64_t.
-template <class Number>
-void add_number_option(CLI::App& app, const char* names, Number& number, int low, int high,
-                       const std::string& description);
+// Calls add(), whose options help and manual show under `heading`.
+void add_under(CLI::App& app, const char* heading, const std::function<void()>& add);
 
-// A size as lib/base/bytes.h reads it: 8, 64K, 1G.
+// A number from `low` to `high`; INT_MAX is no limit. The default is `number`, if it is in the
+// range. Number: int, uint64_t or double.
+template <class Number>
+CLI::Option* add_number_option(CLI::App& app, const char* names, Number& number,
+                               std::type_identity_t<Number> low, std::type_identity_t<Number> high,
+                               const std::string& description);
+
+// For CLI::Option::check(): a finite number above 0.
+std::string check_positive(const std::string& text);
+
+// A size as lib/base/bytes.h reads it: 8, 64K, 1G. The default is `bytes`.
 void add_size_option(CLI::App& app, const char* names, size_t& bytes,
                      const std::string& description);
 

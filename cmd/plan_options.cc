@@ -10,29 +10,33 @@
 namespace gxp {
 
 void add_plan_options(CLI::App& app, TrainPlan& plan, std::string& software) {
-  app.add_option("--software", software, "With a MODEL: the software that trains it")
-      ->type_name(names_of(softwares()))
-      ->capture_default_str();
-  add_number_option(app, "--micro-batch", plan.micro_batch, 1, 1 << 16,
-                    "With a MODEL: sequences of a micro-batch (1)");
-  add_number_option(app, "--accumulate", plan.accumulation, 1, 1 << 20,
-                    "With a MODEL: micro-batches of one step");
-  add_number_option(app, "--shard", plan.shard, 1, kMostGpus,
-                    "Hybrid sharding: data-parallel ranks of one shard group (all)");
-  add_number_option(app, "--tensor-parallel", plan.tensor, 1, 1 << 10,
-                    "With a MODEL: GPUs that share each layer (1)");
-  add_number_option(app, "--pipeline-parallel", plan.pipeline, 1, 1 << 10,
-                    "With a MODEL: stages that the layers are cut into (1)");
-  add_number_option(app, "--interleave", plan.interleave, 1, 1 << 10,
-                    "With a MODEL: parts of the model on each stage (1)");
-  app.add_flag("--no-sequence-parallel{false}", plan.sequence_parallel,
-               "With a MODEL: tensor parallelism leaves norms and residuals whole");
-  add_number_option(app, "--context-parallel", plan.context, 1, 1 << 10,
-                    "With a MODEL: GPUs that share each sequence (1)");
-  add_choice_option(app, "--recompute", plan.recompute, kRecomputeNames,
-                    "With a MODEL: activations that are recomputed");
-  add_choice_option(app, "--offload", plan.offload, kOffloadNames,
-                    "With a MODEL: states in host memory");
+  add_under(app, kWithModel, [&] {
+    app.add_option("--software", software, "Software that trains the model")
+        ->type_name(names_of(softwares()))
+        ->capture_default_str();
+    add_number_option(app, "--micro-batch", plan.micro_batch, 1, 1 << 16,
+                      "Sequences of a micro-batch");
+    CLI::Option* accumulate = add_number_option(app, "--accumulate", plan.accumulation, 1, 1 << 20,
+                                                "Micro-batches of a step");
+    if (plan.accumulation == 0) accumulate->default_str("as many as fill the pipeline");
+    add_number_option(app, "--shard", plan.shard, 1, kMostGpus,
+                      "Hybrid sharding: data-parallel ranks of a shard group")
+        ->default_str("all");
+    add_number_option(app, "--tensor-parallel", plan.tensor, 1, 1 << 10,
+                      "GPUs that share each layer");
+    add_number_option(app, "--pipeline-parallel", plan.pipeline, 1, 1 << 10,
+                      "Pipeline stages into which the layers are cut");
+    add_number_option(app, "--interleave", plan.interleave, 1, 1 << 10,
+                      "Parts of the model on each pipeline stage");
+    app.add_flag("--no-sequence-parallel{false}", plan.sequence_parallel,
+                 "Keep norms and residuals whole on each tensor-parallel GPU");
+    add_number_option(app, "--context-parallel", plan.context, 1, 1 << 10,
+                      "GPUs that share each sequence");
+    add_choice_option(app, "--recompute", plan.recompute, kRecomputeNames,
+                      "Activations that the backward pass recomputes");
+    add_choice_option(app, "--offload", plan.offload, kOffloadNames,
+                      "States that are in host memory between steps");
+  });
 }
 
 std::vector<std::string> option_names(const std::function<void(CLI::App&)>& add) {

@@ -14,6 +14,15 @@ class App;
 
 namespace gxp {
 
+// The heading of options that go with a model, not with a run file.
+inline constexpr const char* kWithModel = "With a MODEL";
+inline constexpr const char* kWithRunFile = "With a run file";
+
+// Where plans_that_fit() finds nothing.
+inline constexpr const char* kNothingFits =
+    "no other stage, recomputation, micro-batch, parallelism or offload fits; use a smaller model "
+    "or shorter sequences";
+
 // --shard, --micro-batch, --accumulate, --tensor-parallel, --pipeline-parallel, --interleave,
 // --no-sequence-parallel, --context-parallel, --recompute, --offload; and --software.
 void add_plan_options(CLI::App& app, TrainPlan& plan, std::string& software);

@@ -1,8 +1,6 @@
 // gxp train: trains a model on every rank that the launcher started, or starts the ranks itself.
 #include <CLI/CLI.hpp>
-#include <chrono>
-#include <cstdio>
-#include <fstream>
+#include <climits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -103,7 +101,7 @@ int run(TrainOptions& options) {
 
 std::function<int()> define_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();  // kept alive by the returned action
-  app.add_option("config", options->config_path, "TOML file of the run; see gxp.toml(5)")
+  app.add_option("RUN.toml", options->config_path, "TOML file of the run; see gxp.toml(5)")
       ->required();
   add_set_option(app, options->sets);
   app.add_flag("--print-config", options->print_config,
@@ -116,15 +114,15 @@ std::function<int()> define_train(CLI::App& app) {
   app.add_option("--metrics", options->run.metrics_path,
                  "Also write the metrics of each step to this file")
       ->type_name("FILE");
-  app.add_option("--generate", options->run.generate, "Tokens of text to generate at the end")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  add_number_option(app, "--generate", options->run.generate, 0, INT_MAX,
+                    "Tokens of text to generate at the end");
   app.add_option("--prompt", options->run.prompt, "Text that --generate continues")
       ->type_name("TEXT");
   app.add_option("--temperature", options->run.temperature,
-                 "Sampling temperature of the generated text; lower is more predictable (0.8)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("T");
+                 "Sampling temperature of the generated text; lower is more predictable")
+      ->check(check_positive)
+      ->type_name("T")
+      ->capture_default_str();
   add_format_option(app, options->format);
   return [options] { return run(*options); };
 }

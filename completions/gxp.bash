@@ -32,15 +32,17 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     memcalc)
-      words="-h --help --params --stage --gpus --nproc --precision --optimizer --limit --solve --sequence --software --micro-batch --accumulate --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --recompute --offload --padding --compat --largest-layer --gpus-per-host --explain --unit --set --svg --list --format"
+      words="-h --help --params --list --gpus --nproc --limit --solve --explain --unit --format --stage --precision --optimizer --sequence --software --micro-batch --accumulate --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --recompute --offload --padding --compat --largest-layer --gpus-per-host --set --svg"
       case $previous in
         --params) words="" ;;
-        --stage) words="0 1 2 3" ;;
         --gpus | --nproc) words="" ;;
-        --precision) words="fp32 fp16 bf16 bf16-fp32-grads pure-bf16" ;;
-        --optimizer) words="adamw adam sgd momentum lion adafactor muon" ;;
         --limit) words="" ;;
         --solve) words="gpus batch seq layers" ;;
+        --unit) words="GB GiB MB MiB" ;;
+        --format) words="text csv json" ;;
+        --stage) words="0 1 2 3" ;;
+        --precision) words="fp32 fp16 bf16 bf16-fp32-grads pure-bf16" ;;
+        --optimizer) words="adamw adam sgd momentum lion adafactor muon" ;;
         --sequence) words="" ;;
         --software) words="megatron fsdp fsdp-async-tp fsdp-eager llm-foundry megatron-2021 deepspeed-2021" ;;
         --micro-batch) words="" ;;
@@ -55,10 +57,8 @@ _gxp() {
         --compat) words="paper deepspeed" ;;
         --largest-layer) words="" ;;
         --gpus-per-host) words="" ;;
-        --unit) words="GB GiB MB MiB" ;;
         --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.matmul= train.rounding= train.grad_accum_dtype= train.recompute= train.recompute_units= train.frozen= train.seed= train.deterministic= train.device= train.threads= train.device_memory_bytes= train.gemm_cache= train.cuda_graphs= train.attention= train.logits_rows= train.log_every= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.wrap= parallel.wrap_min_params= parallel.wrap_units= parallel.forward_prefetch= parallel.backward_prefetch= parallel.prefetch_wraps= parallel.prefetch_params= parallel.max_live_params= parallel.persist_params= parallel.reuse_params= parallel.hold_parameters= parallel.bucket_bytes= parallel.reduce_dtype= parallel.hold_gradients= offload.optimizer= offload.parameters= offload.ratio= offload.step_tile= offload.path= offload.io= checkpoint.dir= checkpoint.every= checkpoint.keep= checkpoint.keep_every= checkpoint.async= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.topology= comm.codec= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.protect= comm.kernel_copies= comm.flight_recorder= comm.timeout_s=" ;;
         --svg) words="" ;;
-        --format) words="text csv json" ;;
       esac ;;
     shard-plan)
       words="-h --help --set --nproc --nnodes --rank --units --program --compare --svg --measure --gflops --memory-gb-per-s --file-gb-per-s --cluster --gpu --gpus --sequence --global-batch --stage --precision --software --micro-batch --accumulate --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --recompute --offload --limit --search --format"
@@ -141,7 +141,7 @@ _gxp() {
         --min-bw) words="" ;;
         --baseline) words="" ;;
         --tolerance) words="" ;;
-        -a | --average) words="0 1 2 3:INT in [0 - 3]" ;;
+        -a | --average) words="0 1 2 3" ;;
         -I | --per_iter_timing) words="0 1" ;;
         -S | --report_timestamps) words="0 1" ;;
         -J | --output_file) words="" ;;

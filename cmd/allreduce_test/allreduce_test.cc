@@ -37,7 +37,7 @@ RunFacts facts_of(const Options& options, const Communicator& communicator) {
   return {.world_size = communicator.world_size(),
           .transport = std::string(communicator.transport_name()),
           .engine = std::string(communicator.engine_name()),
-          .memory = std::string(to_string(options.bench.memory)),
+          .memory = std::string(kMemoryOriginNames[size_t(options.bench.memory)]),
           .keep_times = options.bench.per_iteration};
 }
 

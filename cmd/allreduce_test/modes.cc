@@ -19,7 +19,8 @@ constexpr std::array<std::string_view, 2> kRankOrders = {"given", "planned"};
 
 void add_explain(CLI::App& app, AllreduceOptions& options) {
   app.add_flag("--explain", options.explain,
-               "Print what would run, why, and the steps of the largest size; starts no ranks");
+               "Print which algorithms would run, why, and the steps of the largest size; start no "
+               "ranks");
   app.add_option("--svg", options.svg, "With --explain: draw the steps into this file")
       ->type_name("FILE");
 }
@@ -28,38 +29,39 @@ void add_calibrate(CLI::App& app, AllreduceOptions& options) {
   app.add_option_function<std::string>(
          "--calibrate",
          [&options](const std::string& file) { options.calibrate = file == "true" ? "" : file; },
-         "Measure what the choice of algorithms goes by, for as many ranks and this transport, "
-         "into "
-         "FILE; without it into the one that allreduce-test and train read unless --profile names "
-         "another: $GXP_PROFILE, else ~/.cache/gxp/profile.toml")
-      ->expected(0, 1)
+         "Measure the constants of the cost model for as many ranks and this transport, and write "
+         "them to FILE; without FILE to that which allreduce-test and train read without "
+         "--profile: $GXP_PROFILE, else ~/.cache/gxp/profile.toml")
+      ->expected(0, 1)  // and so no default_str(), which CLI11 would take for a missing FILE
       ->type_name("FILE");
 }
 
 void add_simulate(CLI::App& app, AllreduceOptions& options) {
-  app.add_option(
-         "--simulate", options.simulate,
-         "Print what it would take on the cluster that this file describes; starts no ranks")
+  app.add_option("--simulate", options.simulate,
+                 "Print what the operations would take on the cluster that this file describes; "
+                 "start no ranks")
       ->type_name("FILE");
-  add_number_option(app, "--ranks", options.ranks, 1, int(Cluster::kMaxGpus),
-                    "With --simulate: ranks, on the first GPUs; without it one on each");
-  add_choice_option(
-      app, "--rank-order", options.rank_order, kRankOrders,
-      "With --simulate: ranks in the order of the file's hosts, or so that neighbours "
-      "are near each other in the network and the host");
-  add_choice_option(app, "--channel-order", options.channel_order, kRankOrders,
-                    "With --simulate: ring channels in the order of the ranks and groups that are "
-                    "hosts, or as the plan of the cluster says (gxp topo plan)");
-  app.add_option("--trace", options.trace,
-                 "With --simulate: write the steps of the largest size into this file, for "
-                 "ui.perfetto.dev")
-      ->type_name("FILE");
+  add_under(app, "With --simulate", [&] {
+    add_number_option(app, "--ranks", options.ranks, 1, int(Cluster::kMaxGpus),
+                      "Number of ranks, on the first GPUs")
+        ->default_str("one on each GPU");
+    add_choice_option(app, "--rank-order", options.rank_order, kRankOrders,
+                      "Order of ranks: as the file lists the hosts, or such that neighbours are "
+                      "near each other in the network and the host");
+    add_choice_option(app, "--channel-order", options.channel_order, kRankOrders,
+                      "Rings and groups: rings in the order of ranks and a group for each host, or "
+                      "as gxp topo plan plans them for the cluster");
+    app.add_option("--trace", options.trace,
+                   "Write the steps of the largest size to this file, for ui.perfetto.dev")
+        ->type_name("FILE");
+  });
 }
 
 void add_record(CLI::App& app, AllreduceOptions& options) {
-  app.add_option("--show-record", options.show_record,
-                 "Print the last operations of each rank, also of a killed one, and who came last, "
-                 "from the files that --flight-recorder keeps in DIR; starts no ranks")
+  app.add_option(
+         "--show-record", options.show_record,
+         "Print the last operations of each rank, even of a killed one, and which rank came "
+         "last, from the files that --flight-recorder keeps in DIR; start no ranks")
       ->type_name("DIR");
 }
 

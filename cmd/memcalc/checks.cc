@@ -98,9 +98,9 @@ void check(const CLI::App& app, const MemcalcOptions& options) {
 }
 
 void check_run_options(const CLI::App& app, const MemcalcOptions& options) {
-  constexpr std::array<std::string_view, 10> kOfRun = {"MODEL",    "--gpus",  "--set",     "--svg",
-                                                       "--limit",  "--solve", "--explain", "--unit",
-                                                       "--format", "--help"};
+  constexpr std::array<std::string_view, 10> kOfRun = {
+      "RUN.toml|MODEL", "--gpus",    "--set",  "--svg",    "--limit",
+      "--solve",        "--explain", "--unit", "--format", "--help"};
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0) continue;
     if (std::ranges::find(kOfRun, option->get_name()) == kOfRun.end())

@@ -74,6 +74,7 @@ void add_changes(Report& report, const TrainCase& question, const MemcalcView& v
   Table& table = report.add_table("changes", {{"change", "change that makes it fit"},
                                               bytes_column("total_bytes", "total", view.unit),
                                               bytes_column("saved_bytes", "saved", view.unit)});
+  table.when_empty = kNothingFits;
   for (const auto& way : plans_that_fit(question, *view.limit_bytes))
     table.add_row(
         {to_options(way.changes), int64_t(way.cost.bytes), int64_t(now) - int64_t(way.cost.bytes)});

@@ -13,8 +13,8 @@
 namespace gxp {
 namespace {
 
-constexpr std::array<std::string_view, 5> kOfBoth = {"config", "--limit", "--search", "--format",
-                                                     "--help"};
+constexpr std::array<std::string_view, 5> kOfBoth = {"RUN.toml|MODEL", "--limit", "--search",
+                                                     "--format", "--help"};
 
 }  // namespace
 
@@ -33,28 +33,29 @@ void check_plan_options(const CLI::App& app, const std::string& subject, bool is
 }
 
 void add_model_plan_options(CLI::App& app, ModelPlanOptions& options) {
-  app.add_option(
-         "--cluster", options.cluster,
-         "With a MODEL: the hardware, of " + names_of(hardware_table()) + "; or a cluster file")
-      ->type_name("NAME");
-  app.add_option("--gpu", options.gpu, "With a cluster file: the GPUs in it")
-      ->type_name(names_of(gpus()));
-  add_number_option(app, "--gpus", options.gpus, 1, kMostGpus,
-                    "With a MODEL: how many GPUs; all of a cluster file, else 8");
-  add_number_option(app, "--sequence", options.sequence, 1, 1 << 20,
-                    "With a MODEL: tokens of a sequence; the model's own, at most 8192");
-  add_number_option(app, "--global-batch", options.global_batch, 1, 1 << 24,
-                    "With a MODEL: sequences of a step, in place of --accumulate");
-  add_number_option(app, "--stage", options.plan.stage, 0, kMostStage,
-                    "With a MODEL: ZeRO stage (3)");
-  add_choice_option(app, "--precision", options.plan.format, kNumberFormatNames,
-                    "With a MODEL: format of the products");
+  add_under(app, kWithModel, [&] {
+    app.add_option("--cluster", options.cluster,
+                   "Hardware: a cluster file, or one of " + names_of(hardware_table()))
+        ->type_name("NAME");
+    app.add_option("--gpu", options.gpu, "With a cluster file: the GPUs of its hosts")
+        ->type_name(names_of(gpus()));
+    add_number_option(app, "--gpus", options.gpus, 1, kMostGpus, "Number of GPUs")
+        ->default_str("all of a cluster file, else 8");
+    add_number_option(app, "--sequence", options.sequence, 1, 1 << 20, "Tokens of a sequence")
+        ->default_str("the model's own, at most 8192");
+    add_number_option(app, "--global-batch", options.global_batch, 1, 1 << 24,
+                      "Sequences of a step, in place of --accumulate");
+    add_number_option(app, "--stage", options.plan.stage, 0, kMostStage, "ZeRO stage");
+    add_choice_option(app, "--precision", options.plan.format, kNumberFormatNames,
+                      "Number format of the matrix products");
+  });
   add_plan_options(app, options.plan, options.software);
-  app.add_option("--limit", options.limit,
-                 "Memory of a GPU; a MODEL's own, of a run train.device_memory_bytes")
-      ->type_name("SIZE");
+  app.add_option("--limit", options.limit, "Memory of a GPU")
+      ->type_name("SIZE")
+      ->default_str("that of the hardware; with a run file train.device_memory_bytes");
   app.add_flag("--search", options.search,
-               "Search all plans of that step, and show the best by memory and time");
+               "Search all plans with as many sequences in a step, and show the best by memory and "
+               "time");
 }
 
 }  // namespace gxp

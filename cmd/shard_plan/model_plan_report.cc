@@ -79,6 +79,7 @@ void add_changes(Report& report, const TrainCase& question, uint64_t limit) {
                                               {"saved_bytes", "saved GiB", Style::kGiB},
                                               {"step_seconds", "seconds of a step"},
                                               {"more_seconds", "more"}});
+  table.when_empty = kNothingFits;
   for (const auto& way : plans_that_fit(question, limit)) {
     table.add_row({to_options(way.changes), int64_t(way.cost.bytes),
                    int64_t(now.bytes) - int64_t(way.cost.bytes), way.cost.seconds,
@@ -122,6 +123,7 @@ void add_search(Report& report, const TrainCase& question, uint64_t global_batch
                                             {"accumulation"},
                                             {"recompute"},
                                             {"offload"}});
+  table.when_empty = "no plan fits; use a larger --limit, more GPUs or a smaller model";
   for (const auto& [plan, cost, changes] : result.pareto) {
     table.add_row({int64_t(cost.bytes), cost.seconds, tokens_per_s_gpu(plan, cost.seconds),
                    int64_t{plan.stage}, int64_t{plan.shards()}, int64_t{plan.tensor},

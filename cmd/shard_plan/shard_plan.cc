@@ -5,6 +5,7 @@
 
 #include "cmd/command.h"
 #include "cmd/options.h"
+#include "cmd/plan_options.h"
 #include "cmd/shard_plan/run.h"
 
 namespace gxp {
@@ -17,42 +18,58 @@ int run(const CLI::App& app, const ShardPlanOptions& options) {
                 : plan_model(options.config_path, options.model, options.format);
 }
 
+void add_ranks(CLI::App& app, ShardPlanOptions& options) {
+  add_number_option(app, "--nproc", options.ranks.nproc, 1, kMostPlannedRanks,
+                    "Ranks on each host");
+  add_number_option(app, "--nnodes", options.ranks.nnodes, 1, kMostPlannedRanks, "Number of hosts");
+  add_number_option(app, "--rank", options.rank, 0, kMostPlannedRanks - 1,
+                    "Rank whose bytes and memory are shown");
+}
+
+void add_speeds(CLI::App& app, ShardPlanOptions& options) {
+  CLI::Option* measure =
+      app.add_flag("--measure", options.measure,
+                   "Measure the times of operations in a few training steps of the model's first "
+                   "blocks on this host");
+  app.add_option("--gflops", options.gflops,
+                 "Speed of a rank's matrix products, in 10^9 operations per second")
+      ->check(check_positive)
+      ->excludes(measure)
+      ->type_name("RATE")
+      ->default_str("measured on this host");
+  app.add_option("--memory-gb-per-s", options.memory_gb_per_s,
+                 "Memory bandwidth of a rank in all other operations, in 10^9 bytes per second")
+      ->check(check_positive)
+      ->excludes(measure)
+      ->type_name("RATE")
+      ->capture_default_str();
+  app.add_option("--file-gb-per-s", options.file_gb_per_s,
+                 "Bandwidth of the files of a rank's offloaded state, in 10^9 bytes per second")
+      ->check(check_positive)
+      ->type_name("RATE")
+      ->capture_default_str();
+}
+
+void add_run_options(CLI::App& app, ShardPlanOptions& options) {
+  add_set_option(app, options.sets);
+  add_ranks(app, options);
+  app.add_flag("--units", options.units, "Show units, tensors, padding and which rank owns what");
+  app.add_flag("--program", options.program, "Show every operation of a step");
+  app.add_flag("--compare", options.compare, "Compare all strategies");
+  app.add_option("--svg", options.svg, "Draw the lanes of a step over time into this file")
+      ->type_name("FILE");
+  add_speeds(app, options);
+}
+
 }  // namespace
 
 std::function<int()> define_shard_plan(CLI::App& app) {
   auto options = std::make_shared<ShardPlanOptions>();  // kept alive by the returned action
-  app.add_option("config", options->config_path,
-                 "TOML file of the run, see gxp.toml(5); or a MODEL: a published one, such as "
-                 "llama3-8b, or a Hugging Face config.json")
+  app.add_option("RUN.toml|MODEL", options->config_path,
+                 "TOML file of the run, see gxp.toml(5); or a published model, such as llama3-8b, "
+                 "or a Hugging Face config.json")
       ->required();
-  add_set_option(app, options->sets);
-  add_number_option(app, "--nproc", options->ranks.nproc, 1, kMostPlannedRanks,
-                    "Ranks on each host (1)");
-  add_number_option(app, "--nnodes", options->ranks.nnodes, 1, kMostPlannedRanks, "Hosts (1)");
-  add_number_option(app, "--rank", options->rank, 0, kMostPlannedRanks - 1,
-                    "Whose bytes and memory are told (0)");
-  app.add_flag("--units", options->units, "Show units, tensors, padding and who owns what");
-  app.add_flag("--program", options->program, "Show every operation of a step");
-  app.add_flag("--compare", options->compare, "Compare all strategies");
-  app.add_option("--svg", options->svg, "Draw the lanes of a step over its time into FILE")
-      ->type_name("FILE");
-  CLI::Option* measure = app.add_flag(
-      "--measure", options->measure,
-      "Take an operation's time from a few steps of the model's first blocks, trained here");
-  app.add_option("--gflops", options->gflops,
-                 "Matrix products of a rank, in 10^9 operations a second; without it measured here")
-      ->check(CLI::PositiveNumber)
-      ->excludes(measure)
-      ->type_name("RATE");
-  app.add_option("--memory-gb-per-s", options->memory_gb_per_s,
-                 "Memory bandwidth of a rank in all other operations, 10^9 bytes a second; 10")
-      ->check(CLI::PositiveNumber)
-      ->excludes(measure)
-      ->type_name("RATE");
-  app.add_option("--file-gb-per-s", options->file_gb_per_s,
-                 "Bandwidth of a rank's files of offloaded state, 10^9 bytes a second; 1")
-      ->check(CLI::PositiveNumber)
-      ->type_name("RATE");
+  add_under(app, kWithRunFile, [&] { add_run_options(app, *options); });
   add_model_plan_options(app, options->model);
   add_format_option(app, options->format);
   return [options, &app] { return run(app, *options); };

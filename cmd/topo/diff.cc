@@ -36,10 +36,10 @@ int run(const DiffOptions& options) {
 
 std::function<int()> define_topo_diff(CLI::App& app) {
   auto options = std::make_shared<DiffOptions>();  // kept alive by the returned action
-  app.add_option("first", options->first,
-                 "The first host: a file, a name or live, as --from takes them")
+  app.add_option("FIRST", options->first,
+                 "First host: a file, a name or live, as for gxp topo --from")
       ->required();
-  app.add_option("second", options->second, "The host to compare it with")->required();
+  app.add_option("SECOND", options->second, "Host to compare it with")->required();
   add_format_option(app, options->format);
   return [options] { return run(*options); };
 }

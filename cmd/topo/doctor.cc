@@ -54,8 +54,8 @@ int run(const DoctorOptions& options) {
 std::function<int()> define_topo_doctor(CLI::App& app) {
   auto options = std::make_shared<DoctorOptions>();  // kept alive by the returned action
   app.add_option("--from", options->from,
-                 "live for this host, or a directory or archive of its /proc and /sys that "
-                 "hwloc-gather-topology recorded")
+                 "Host: live for this one, or a directory or archive with the /proc and /sys of "
+                 "another, as hwloc-gather-topology records them")
       ->type_name("ROOT|live")
       ->capture_default_str();
   add_format_option(app, options->format);

@@ -53,12 +53,11 @@ int run(const LintOptions& options) {
 
 std::function<int()> define_topo_lint(CLI::App& app) {
   auto options = std::make_shared<LintOptions>();  // kept alive by the returned action
-  app.add_option("file", options->file,
-                 "A topology file of any known kind; - for standard input")
-      ->type_name("FILE");
+  app.add_option("FILE", options->file, "Topology file of any known kind; - for standard input");
   add_format_option(app, options->format);
   app.add_flag("--strict", options->strict, "Fail for warnings as well");
-  app.add_flag("--rules", options->rules, "List the rules: what each finds, why, and the remedy");
+  app.add_flag("--rules", options->rules,
+               "List the rules: what each finds, why it matters, and the remedy");
   return [options] { return run(*options); };
 }
 

@@ -66,11 +66,9 @@ std::function<int()> define_topo_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();  // kept alive by the returned action
   add_from_option(app, options->from);
   add_choice_option(app, "--format", options->format, kPlanFormats,
-                    "What is written to stdout; nccl-xml is a file for NCCL_GRAPH_FILE");
+                    "Format of the result on stdout; nccl-xml is a file for NCCL_GRAPH_FILE");
   add_hosts_option(app, options->hosts);
-  app.add_option("--channels", options->channels, "The largest number of channels")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  add_number_option(app, "--channels", options->channels, 1, 1024, "Most channels of the plan");
   return [options] { return run(*options); };
 }
 

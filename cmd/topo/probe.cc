@@ -107,13 +107,12 @@ std::vector<MeasuredLink> measure_all(const TopoProbeOptions& options,
 
 void add_probe_options(CLI::App& app, TopoProbeOptions& options) {
   app.add_flag("--probe", options.on,
-               "Start ranks, or be one, and measure latency and bandwidth between any two over "
-               "each transport that joins them, or --transport's, and show them on the graph of "
-               "rank 0's host; with --nproc, --nnodes or under a launcher");
-  app.add_option("--probe-seconds", options.seconds,
-                 "For each transport and direction of a pair of ranks; 0.05 to 60")
-      ->check(CLI::Range(0.05, 60.0))
-      ->capture_default_str();
+               "Measure latency and bandwidth between any two ranks, over each transport that "
+               "joins them or over --transport, and show them on the graph of rank 0's host; with "
+               "--nproc, --nnodes or under a launcher");
+  add_number_option(app, "--probe-seconds", options.seconds, 0.05, 60,
+                    "Seconds for each transport and direction of a pair of ranks")
+      ->type_name("SECONDS");
   add_launch_options(app, options.launch);
   add_comm_options(app, options.comm_sets);
 }

@@ -1,8 +1,9 @@
 // gxp topo show --rank: what a rank has, and how it reaches the others.
 #include <CLI/CLI.hpp>
-#include <limits>
+#include <climits>
 
 #include "cmd/exit_codes.h"
+#include "cmd/options.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/environment.h"
 #include "lib/inspect/view/rank_view.h"
@@ -12,12 +13,10 @@
 namespace gxp {
 
 CLI::Option* add_rank_options(CLI::App& app, TopoRankOptions& options) {
-  CLI::Option* rank =
-      app.add_option("--rank", options.rank,
-                     "Print the devices of this rank and its paths to the others: GPU, CPUs, NICs, "
-                     "neighbours in rings and trees. Ranks fill the GPUs host by host")
-          ->check(CLI::Range(0, std::numeric_limits<int>::max()))
-          ->type_name("N");
+  CLI::Option* rank = add_number_option(
+      app, "--rank", options.rank, 0, INT_MAX,
+      "Print the GPU, CPUs and NICs of this rank, its neighbours in rings and "
+      "trees, and its paths to the other ranks. Ranks fill the GPUs host by host");
   add_hosts_option(app, options.hosts)->needs(rank);
   return rank;
 }

@@ -100,9 +100,9 @@ std::function<int()> define_topo_show(CLI::App& app) {
   auto options = std::make_shared<ShowOptions>();  // kept alive by the returned action
   add_from_option(app, options->from);
   CLI::Option* format = add_choice_option(app, "--format", options->format, kTopoFormats,
-                                          "What is written to stdout");
+                                          "Format of the result on stdout");
   CLI::Option* rank = add_rank_options(app, options->rank);
-  app.add_flag("-m,--matrix", options->matrix, "As gxp topo matrix")
+  app.add_flag("-m,--matrix", options->matrix, "Print what gxp topo matrix prints")
       ->excludes(format)
       ->excludes(rank);
   add_probe_options(app, options->probe);

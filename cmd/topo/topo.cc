@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "cmd/options.h"
 #include "lib/base/error.h"
 
 namespace gxp {
@@ -41,17 +42,15 @@ std::string first_given(const CLI::App& app) {
 
 void add_from_option(CLI::App& app, std::string& from) {
   app.add_option("--from", from,
-                 "A topology file of any known kind, - for standard input, the name of a machine, "
+                 "Topology: a file of any known kind, - for standard input, the name of a machine, "
                  "or live for this host")
       ->type_name("FILE|NAME|live")
       ->capture_default_str();
 }
 
 CLI::Option* add_hosts_option(CLI::App& app, int& hosts) {
-  return app
-      .add_option("--hosts", hosts, "Repeat the topology's only host: a cluster of N such hosts")
-      ->check(CLI::Range(1, int(Topology::kMaxHosts)))
-      ->type_name("N");
+  return add_number_option(app, "--hosts", hosts, 1, int(Topology::kMaxHosts),
+                           "Repeat the topology's only host, for a cluster of N such hosts");
 }
 
 void repeat_host(Topology& topology, int hosts) {

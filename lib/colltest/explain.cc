@@ -37,7 +37,7 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
   result.plans.schema = "gxp.allreduce-test.plan/1";
   result.plans.facts = {{{"world_size", "ranks"}, int64_t{topology.world_size}},
                         {{"transport"}, std::string(topology.transport)},
-                        {{"memory"}, std::string(to_string(memory))}};
+                        {{"memory"}, std::string(kMemoryOriginNames[size_t(memory)])}};
   Table& table = result.plans.add_table("plans", {{"op"},
                                                   {"size", "size", Style::kBytes},
                                                   {"type"},

@@ -15,7 +15,7 @@ void Table::add_row(std::vector<Cell> row) {
 }
 
 Table& Report::add_table(std::string name, std::vector<Column> columns) {
-  return tables.emplace_back(Table{std::move(name), std::move(columns), {}});
+  return tables.emplace_back(Table{std::move(name), std::move(columns), {}, {}});
 }
 
 void print(const Report& report, Format format) {

@@ -38,7 +38,8 @@ enum class Style {
   kGiB,
 };
 
-// One cell; monostate is "nothing to say": blank in text and CSV, null in JSON.
+// One cell; monostate is "nothing to say": blank in text and CSV, null in JSON. Text leaves such a
+// fact out.
 using Cell = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<int64_t>>;
 
 struct Column {
@@ -52,6 +53,7 @@ struct Table {
   std::string name;  // key of the array of rows in JSON
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
+  std::string when_empty = {};  // what text says in place of a table without rows; "": the headings
 
   // One cell per column, or kInternal.
   void add_row(std::vector<Cell> row);

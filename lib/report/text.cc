@@ -70,6 +70,7 @@ std::vector<std::string> column_text(const Table& table, size_t index) {
 }
 
 std::string table_text(const Table& table) {
+  if (table.rows.empty() && !table.when_empty.empty()) return table.when_empty + '\n';
   std::vector<std::string> lines(table.rows.size() + 1);
   for (size_t column = 0; column < table.columns.size(); ++column) {
     const std::vector<std::string> cells = column_text(table, column);
@@ -87,6 +88,7 @@ std::string table_text(const Table& table) {
 std::string to_text(const Report& report) {
   std::string text;
   for (const Fact& fact : report.facts) {
+    if (std::holds_alternative<std::monostate>(fact.value)) continue;
     const std::string value = std::visit(ToText{fact.column.style}, fact.value);
     text += fmt::format("{}: {}\n", heading_of(fact.column), value);
   }

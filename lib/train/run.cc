@@ -101,10 +101,10 @@ class Run {
   void announce() {
     if (!backend_.choice.empty()) log_info("{}", backend_.choice);
     const MemoryUse use = backend_.device->tracker().live();
-    log_info("{} on {}: {:.2f} M parameters, {} x {} thread(s), {}, transport {}, all-reduce {}",
-             config_.model.family, backend_.ops->description(), double(summary_.parameters) / 1e6,
+    log_info("{} on {}: {:.2f} M parameters, {} x {} thread(s), {}{}", config_.model.family,
+             backend_.ops->description(), double(summary_.parameters) / 1e6,
              communicator_.world_size(), backend_.pool->thread_count(), config_.parallel.strategy,
-             communicator_.transport_name(), describe_all_reduce());
+             describe_communication());
     log_info("memory per rank: {} (parameters {}, gradients {}, optimizer {}, activations {})",
              format_bytes(use.total()), format_bytes(use[MemoryKind::kParameters]),
              format_bytes(use[MemoryKind::kGradients]), format_bytes(use[MemoryKind::kOptimizer]),
@@ -114,15 +114,17 @@ class Run {
       log_info("CUDA graphs {}: {}", graphs_.records ? "on" : "off", graphs_.reason);
   }
 
-  // "direct: 41 us predicted; ...", for a full bucket.
-  std::string describe_all_reduce() const {
+  // ", transport shm, all-reduce direct: 41 us predicted; ...", for a full bucket; "" for one rank.
+  std::string describe_communication() const {
+    if (communicator_.world_size() == 1) return "";
     const AlgorithmPlan plan =
         communicator_.plan({.collective = Collective::kAllReduce,
                             .dtype = DType::kF32,
                             .count = config_.parallel.bucket_bytes / sizeof(float)});
     const auto name =
         plan.algorithm == nullptr ? communicator_.engine_name() : plan.algorithm->name;
-    return fmt::format("{}: {}", name, plan.reason);
+    return fmt::format(", transport {}, all-reduce {}: {}", communicator_.transport_name(), name,
+                       plan.reason);
   }
 
   // One step and what is due after it. Returns the signal to stop for, or 0.

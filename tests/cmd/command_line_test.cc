@@ -43,6 +43,8 @@ TEST_CASE("help and version go to stdout and succeed", "[cmd]") {
                                                 {"help", "  help "},
                                                 {"help brew", "Usage: gxp brew [OPTIONS] kind"},
                                                 {"brew --help", "Usage: gxp brew [OPTIONS] kind"},
+                                                {"help brew", "--strength INT  "},
+                                                {"help brew", "Spoons per cup (default 2)\n"},
                                                 {"help help", "Usage: gxp help"},
                                                 {"--version", "gxp 0."}}));
   const LineOutcome outcome = run(arguments);
@@ -56,7 +58,7 @@ TEST_CASE("a wrong command line is one line on stderr and exit code 2", "[cmd]")
   const auto [arguments, message] = GENERATE(table<std::string, std::string>(
       {{"", "no command given; 'gxp help' lists them"},
        {"brwe tea", "unknown command 'brwe'; did you mean 'brew'?"},
-       {"xyzzy", "unknown command 'xyzzy'"},
+       {"xyzzy", "unknown command 'xyzzy'; 'gxp help' lists them"},
        {"help brwe", "unknown command 'brwe'; did you mean 'brew'?"},
        {"--verison", "unknown option '--verison'; did you mean '--version'?"},
        {"--foo brew tea", "unknown option '--foo'"},

@@ -75,7 +75,7 @@ void check_blame(const Outcome& outcome, int victim, size_t steps) {
   REQUIRE_FALSE(errors.empty());
   CHECK(errors[0] == fmt::format("gxp error {} was killed by signal 9 (SIGKILL)", name));
   for (size_t i = 1; i < errors.size(); ++i) {
-    const size_t cause = errors[i].find("error: ");
+    const size_t cause = errors[i].find(" error ");
     REQUIRE(cause != std::string::npos);
     const std::string text = errors[i].substr(cause + 7);
     const bool never_joined = steps == 0 && (text.starts_with("join rank 0 at ") ||

@@ -100,6 +100,19 @@ TEST_CASE("shard-plan tells three changes where a model does not fit", "[cmd]") 
   }
 }
 
+TEST_CASE("where nothing fits, the planners say so in place of an empty table", "[cmd]") {
+  const auto arguments =
+      GENERATE(std::vector<std::string>{"memcalc", "gpt2", "--limit", "4GB", "--gpus", "1",
+                                        "--stage", "0", "--sequence", "100000"},
+               std::vector<std::string>{"shard-plan", "megatron-1t", "--cluster", "dgx-h100",
+                                        "--limit", "1GB"});
+  const Outcome outcome = run_gxp(arguments);
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.out, "\n\nno other stage, recomputation, "));
+  CHECK_FALSE(contains(outcome.out, "change that makes it fit"));
+}
+
 TEST_CASE("shard-plan --search ends with the fastest plan that fits", "[cmd]") {
   const Json report = plan_json(
       {"llama3-70b", "--cluster", "dgx-h100", "--gpus", "64", "--global-batch", "256", "--search"});

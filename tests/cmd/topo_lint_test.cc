@@ -36,7 +36,7 @@ TEST_CASE("topo lint names the place of each finding, in text and in JSON", "[cm
 
 TEST_CASE("topo lint says what it needs and what it knows", "[cmd][topo]") {
   CHECK(run_gxp({"topo", "lint"}).code == 2);
-  CHECK(run_gxp({"topo", "lint", "nothing.xml"}).code == 2);
+  CHECK(run_gxp({"topo", "lint", "nothing.xml"}).code == 4);
   const Outcome rules = run_gxp({"topo", "lint", "--rules", "--format", "json"});
   CHECK(rules.code == 0);
   CHECK(nlohmann::json::parse(rules.out)["rules"].size() >= 25);

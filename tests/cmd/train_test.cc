@@ -94,6 +94,7 @@ TEST_CASE("gxp train writes the metrics and the weights of the golden traces", "
       run.run({"--nproc", std::to_string(nproc), "--set", "comm.transport=" + transport});
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
+  CHECK(contains(outcome.err, ", all-reduce ") == (nproc > 1));
   const json trace = json::parse(read_file(run.golden("trace.json")))["float64"];
   const std::vector<json> lines = run.metrics();
   REQUIRE(lines.size() == trace.size());

@@ -71,6 +71,17 @@ TEST_CASE("a table without rows keeps its place in every format", "[report]") {
   CHECK(to_text(report) == "a  b\n");
   CHECK(to_csv(report) == "a,b\n");
   CHECK(to_json(report) == "{\n  \"schema\": \"s\",\n  \"results\": []\n}\n");
+  report.tables[0].when_empty = "nothing fits";
+  CHECK(to_text(report) == "nothing fits\n");
+  CHECK(to_csv(report) == "a,b\n");
+}
+
+TEST_CASE("text leaves out a fact that says nothing; programs get a null", "[report]") {
+  Report report{.schema = "s"};
+  report.facts = {{{"loss"}, {}}, {{"step"}, int64_t(7)}};
+  CHECK(to_text(report) == "step: 7\n");
+  CHECK(contains(to_csv(report), "loss,\n"));
+  CHECK(contains(to_json(report), "\"loss\": null"));
 }
 
 TEST_CASE("text that is not UTF-8 does not stop JSON", "[report]") {

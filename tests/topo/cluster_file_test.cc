@@ -168,7 +168,7 @@ TEST_CASE("a topology file that is not there or broken is named", "[topo]") {
   const auto hosts = [](const std::string& topology) {
     return kRoot + "[hosts]\ncount = 1\npcie_latency_us = 1\ntopology = '" + topology + "'\n";
   };
-  CHECK(complaint(ErrorKind::kUsage, [&] {
+  CHECK(complaint(ErrorKind::kIo, [&] {
           cluster_of(hosts("absent.xml"));
         }).find("absent.xml': there is no such file, and no such name") != std::string::npos);
   CHECK(complaint_of(hosts("")).find("hosts.topology names nothing") != std::string::npos);

@@ -103,9 +103,12 @@ TEST_CASE("every prefix of a source is read or refused", "[topo]") {
   CHECK_NOTHROW(load_topology({"t", SourceForm::kFile, whole}));
 }
 
-TEST_CASE("a name that is neither a file nor known is a wrong command line", "[topo]") {
-  CHECK(complaint(ErrorKind::kUsage, [] { load_topology("/nowhere/x"); }).find("no such file") !=
-        std::string::npos);
+TEST_CASE("a missing file is an input error, an unknown name a wrong command line", "[topo]") {
+  const auto [kind, text] = GENERATE(table<ErrorKind, std::string>({{ErrorKind::kIo, "/nowhere/x"},
+                                                                    {ErrorKind::kIo, "nothere.xml"},
+                                                                    {ErrorKind::kUsage, "dgx"}}));
+  CAPTURE(text);
+  CHECK(complaint(kind, [&] { load_topology(text); }).find("no such file") != std::string::npos);
 }
 
 }  // namespace gxp

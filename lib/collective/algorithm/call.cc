@@ -59,10 +59,6 @@ Extents extents_of(const Call& call, int rank, int world_size) {
   return {};
 }
 
-std::string_view to_string(MemoryOrigin origin) {
-  return origin == MemoryOrigin::kOrdinary ? "ordinary" : "communicator";
-}
-
 Call trial_call(Collective collective, size_t bytes, int world_size) {
   const auto ranks = size_t(world_size);
   const size_t count = std::max<size_t>(1, bytes / sizeof(float) / ranks) * ranks;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "kernels/reduce_op.h"
 #include "lib/base/dtype.h"
@@ -27,7 +28,7 @@ struct Call {
 
 // Where a call's memory is from: peers of a host reach what Communicator::allocate() gives.
 enum class MemoryOrigin : uint8_t { kCommunicator, kOrdinary };
-std::string_view to_string(MemoryOrigin origin);  // "ordinary"
+inline constexpr std::array<std::string_view, 2> kMemoryOriginNames = {"communicator", "ordinary"};
 inline constexpr std::array kMemoryOrigins = {MemoryOrigin::kCommunicator, MemoryOrigin::kOrdinary};
 
 // Whether they differ in nothing but factor and sequence.

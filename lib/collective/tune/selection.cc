@@ -12,6 +12,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
+#include "lib/base/text/time_text.h"
 #include "lib/collective/tune/shared_ways.h"
 
 namespace gxp {
@@ -26,12 +27,6 @@ constexpr double kClearlyBetter = 0.93;
 
 // What is under way is searched for overlaps at each step.
 constexpr size_t kMostSegments = 128;
-
-std::string time_text(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} s", seconds);
-}
 
 struct Candidate {
   const Algorithm* algorithm = nullptr;

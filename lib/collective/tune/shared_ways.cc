@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/text/time_text.h"
 #include "lib/collective/algorithm/call.h"
 #include "lib/transport/arena/shared_arena.h"
 
@@ -161,7 +162,7 @@ std::string describe_ways(const LinkClass* measured, Collective collective, size
   std::string text{to_string(first)};
   const auto add_time = [&](SharedWay way) {
     if (const auto seconds = seconds_of(way, measured, collective, bytes))
-      text += fmt::format(" {:.3g} us", *seconds * 1e6);
+      text += ' ' + time_text(*seconds);
   };
   add_time(first);
   const auto add = [&](SharedWay way) {

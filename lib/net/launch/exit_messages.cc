@@ -9,6 +9,17 @@ namespace {
 
 constexpr std::string_view kStart = "gxp: error: ";
 
+// What the message of another rank adds to the fact that `culprit` was killed: after the question
+// of StoreServer, its last operation.
+std::string without_question(const std::string& cause, int culprit) {
+  constexpr std::string_view kQuestion = "; was it killed?";
+  const std::string name = fmt::format("rank {}:", culprit);
+  const size_t question = cause.find(kQuestion);
+  if (!cause.starts_with(name) || question == std::string::npos) return cause;
+  const std::string rest = cause.substr(question + kQuestion.size());
+  return rest.empty() ? "" : name + rest;
+}
+
 }  // namespace
 
 bool ExitMessages::take(int rank, std::string_view line) {
@@ -19,6 +30,10 @@ bool ExitMessages::take(int rank, std::string_view line) {
   return true;
 }
 
+bool ExitMessages::has(int rank) const {
+  return std::ranges::any_of(all_, [rank](const Message& message) { return message.rank == rank; });
+}
+
 bool ExitMessages::is_echo(const Message& message) const {
   return std::any_of(all_.begin(), all_.end(), [&](const Message& other) {
     return (other.printed && other.cause == message.cause) ||
@@ -26,12 +41,15 @@ bool ExitMessages::is_echo(const Message& message) const {
   });
 }
 
-std::vector<std::string> ExitMessages::take_new(int culprit) {
+std::vector<std::string> ExitMessages::take_new(int culprit, bool was_killed) {
+  if (was_killed) {
+    for (Message& message : all_) message.cause = without_question(message.cause, culprit);
+  }
   std::stable_partition(all_.begin(), all_.end(),
                         [culprit](const Message& message) { return message.rank == culprit; });
   std::vector<std::string> lines;
   for (const Message& message : all_) {
-    if (message.printed || is_echo(message)) continue;
+    if (message.printed || message.cause.empty() || is_echo(message)) continue;
     std::vector<int> ranks;
     for (Message& other : all_) {
       if (other.cause != message.cause) continue;
@@ -39,7 +57,7 @@ std::vector<std::string> ExitMessages::take_new(int culprit) {
       ranks.push_back(other.rank);
     }
     std::sort(ranks.begin(), ranks.end());
-    lines.push_back(fmt::format("[{}] {}{}\n", to_text(ranks), kStart, message.cause));
+    lines.push_back(fmt::format("gxp[{}] error {}\n", to_text(ranks), message.cause));
   }
   return lines;
 }

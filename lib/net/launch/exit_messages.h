@@ -15,10 +15,14 @@ class ExitMessages {
   // Keeps `line`, which `rank` has printed, if it is such a line; returns whether it is.
   bool take(int rank, std::string_view line);
 
-  // The lines taken since the last call, each cause once with all its ranks: "[rank 0, 2] gxp:
-  // error: CAUSE". Those of `culprit` come first. Left out: causes that were returned before, and
-  // lines that quote a rank which has printed the same itself.
-  std::vector<std::string> take_new(int culprit);
+  // Whether a line of `rank` was taken.
+  [[nodiscard]] bool has(int rank) const;
+
+  // The lines taken since the last call, each cause once with all its ranks, as the log writes
+  // them: "gxp[rank 0, 2] error CAUSE". Those of `culprit` come first. Left out: causes that were
+  // returned before, lines that quote a rank which has printed the same itself and, if the culprit
+  // was killed, which the launcher tells, that its connection ended.
+  std::vector<std::string> take_new(int culprit, bool was_killed = false);
 
  private:
   struct Message {

@@ -203,16 +203,20 @@ class RankLauncher {
     }
   }
 
-  // Names the culprit, once.
+  // Names the culprit, once: by its own message, if it has left one.
   void announce() {
     if (announced_ || !outcome_.failed_at()) return;
     announced_ = true;
-    if (!outcome_.culprit_was_killed()) print_exit_messages();
-    log(LogLevel::kError, outcome_.describe());
+    const bool killed = outcome_.culprit_was_killed();
+    if (!killed) print_exit_messages();
+    if (killed || !exit_messages_.has(outcome_.culprit()))
+      log(LogLevel::kError, outcome_.describe());
   }
 
   void print_exit_messages() {
-    for (const std::string& line : exit_messages_.take_new(outcome_.culprit())) err_.add(line);
+    const bool killed = outcome_.culprit_was_killed();
+    for (const std::string& line : exit_messages_.take_new(outcome_.culprit(), killed))
+      err_.add(line);
   }
 
   // write_log() would wait for the reader.

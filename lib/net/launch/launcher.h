@@ -10,7 +10,8 @@
 //             that say so themselves ("gxp[rank N] ...") and rank 0's stdout, which carries the
 //             results. Ranks read nothing: their stdin is /dev/null.
 //             The line "gxp: error: CAUSE" with which a rank ends waits until the culprit is known,
-//             and each cause is told once, the culprit's first (lib/net/launch/exit_messages.h).
+//             and each cause is told once, the culprit's first, as "gxp[rank N] error CAUSE"
+//             (lib/net/launch/exit_messages.h). The launcher names a culprit that has left none.
 //             A slow reader slows down the ranks; one that takes nothing keeps the launcher from
 //             ending until a signal, but from nothing else.
 //   Failure   when a rank fails, the others normally learn it from the store and end. Those that

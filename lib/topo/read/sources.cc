@@ -222,7 +222,8 @@ SourceInput look_at_source(const std::string& what, const std::string& folder) {
     if (errno != ENOENT && errno != ENOTDIR) check_sys(-1, fmt::format("read {}", path));
     std::vector<std::string> names;
     for (const SyntheticName& known : synthetic_names()) names.emplace_back(known.name);
-    fail(ErrorKind::kUsage,
+    const bool is_file = what.find_first_of("./") != std::string::npos;
+    fail(is_file ? ErrorKind::kIo : ErrorKind::kUsage,
          "topology '{}': there is no such file, and no such name{}; known are {}", path,
          did_you_mean(what, names), fmt::join(names, ", "));
   }

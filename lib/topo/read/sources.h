@@ -1,7 +1,7 @@
 // The sources of topologies: one table, and the lookup of what a user named.
 //
 // One more source is a row in sources.cc and a file that makes a HostTree or a Topology.
-//   Errors  kIo: not readable. kUsage: no file and no known name. kCorrupt: of no known kind, or
+//   Errors  kIo: not readable, or not there. kUsage: no known name. kCorrupt: of no known kind, or
 //           what its reader says, with file, line and column. kUnavailable: a live host that cannot
 //           be looked at.
 #pragma once
