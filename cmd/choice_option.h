@@ -26,7 +26,7 @@ CLI::Option* add_choice_option(CLI::App& app, const char* option, Enum& value,
     if (!found)
       throw CLI::ValidationError(
           option,
-          fmt::format("must be one of: {}, is '{}'{}", fmt::join(names, ", "), text,
+          fmt::format("must be one of: {}; it is '{}'{}", fmt::join(names, ", "), text,
                       did_you_mean(text, std::vector<std::string>(names.begin(), names.end()))));
     value = *found;
   };

@@ -165,10 +165,15 @@ void add_set_option(CLI::App& app, std::vector<std::string>& sets) {
 }
 
 uint64_t read_limit(const std::string& text) {
+  constexpr uint64_t kLeast = 4096;
   constexpr uint64_t kMost = uint64_t{1} << 50;
   const std::optional<uint64_t> limit = parse_bytes(text);
   if (!limit || *limit == 0)
     fail(ErrorKind::kUsage, "--limit '{}': no size above 0; give one such as 80GB or 80GiB", text);
+  if (*limit < kLeast)
+    fail(ErrorKind::kUsage,
+         "--limit '{}': {} bytes, in which no model fits; give a unit, such as {}GB", text, *limit,
+         text);
   if (*limit > kMost)
     fail(ErrorKind::kUsage, "--limit '{}': more than any GPU has; give at most {}", text,
          format_bytes(kMost));

@@ -64,7 +64,7 @@ std::vector<Column> memory_columns(bool states_alone, const MemcalcView& view) {
                                    bytes_column("buffers_bytes", "buffers", unit),
                                    bytes_column("context_bytes", "context", unit)});
   columns.push_back(bytes_column("total_bytes", "total", unit));
-  if (view.limit_bytes) columns.insert(columns.end(), {{"fits"}, {"binding", "most is of"}});
+  if (view.limit_bytes) columns.insert(columns.end(), {{"fits"}, {"binding", "largest part"}});
   return columns;
 }
 

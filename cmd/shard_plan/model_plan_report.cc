@@ -30,16 +30,16 @@ void add_facts(Report& report, const TrainCase& question, const StepPrediction& 
       {{"step_seconds", "seconds of a step"}, step.seconds()},
       {{"tokens_per_s_gpu", "tokens/s of a GPU"}, tokens_per_s_gpu(plan, step.seconds())},
       {{"model_tflops_gpu", "model TFLOP/s of a GPU, attention's causal half"}, rate / 1e12},
-      {{"mfu_percent", "of its peak, percent"}, 100 * rate / peak_flops(question)},
-      {{"comm_seconds", "seconds of sharding's communication"}, step.communication},
-      {{"exposed_comm_seconds", "of it, exposed"}, step.sharding},
-      {{"domain_bytes", "sent by a GPU in its NVLink domain", Style::kBytes},
+      {{"mfu_percent", "MFU, percent"}, 100 * rate / peak_flops(question)},
+      {{"comm_seconds", "seconds of sharding communication"}, step.communication},
+      {{"exposed_comm_seconds", "seconds of exposed sharding communication"}, step.sharding},
+      {{"domain_bytes", "sent by a GPU within its NVLink domain", Style::kBytes},
        int64_t(step.sent.domain)},
-      {{"network_bytes", "and to others", Style::kBytes}, int64_t(step.sent.network)},
+      {{"network_bytes", "sent by a GPU to other NVLink domains", Style::kBytes},
+       int64_t(step.sent.network)},
       {{"tokens_of_micro_batch", "tokens of a micro-batch on a GPU"}, tokens}};
   if (plan.shards() > 1)
-    facts.push_back({{"tokens_to_hide", "from how many a gather hides behind products"},
-                     tokens_to_hide(question)});
+    facts.push_back({{"tokens_to_hide", "tokens that hide a gather"}, tokens_to_hide(question)});
   report.facts.insert(report.facts.end(), facts.begin(), facts.end());
 }
 
@@ -63,9 +63,9 @@ void add_parts(Report& report, const StepPrediction& step) {
 void add_memory(Report& report, const PlanMemory& memory, uint64_t limit) {
   const std::vector<Fact> facts = {
       {{"peak_bytes", "peak memory", Style::kBytes}, int64_t(memory.total())},
-      {{"limit_bytes", "of", Style::kBytes}, int64_t(limit)},
+      {{"limit_bytes", "memory limit", Style::kBytes}, int64_t(limit)},
       {{"fits"}, memory.total() <= limit},
-      {{"binding", "most is of"}, std::string(binding_part(memory))}};
+      {{"binding", "largest part"}, std::string(binding_part(memory))}};
   report.facts.insert(report.facts.end(), facts.begin(), facts.end());
   Table& table = report.add_table("memory", {{"part"}, {"bytes", "GiB", Style::kGiB}});
   for (const MemoryPart& part : parts_of(memory))

@@ -53,16 +53,16 @@ void add_step_facts(Report& report, const PlannedStep& step) {
         Style::kBytes},
        int64_t(sent_by(step.traffic, step.rank))},
       {{"wire_bytes_of_ranks", "bytes sent by each rank"}, of_each_rank(step, sent_by)},
-      {{"wire_bytes_between_hosts_of_ranks", "of them to other hosts"},
+      {{"wire_bytes_between_hosts_of_ranks", "bytes sent to other hosts by each rank"},
        of_each_rank(step, sent_between_hosts_by)},
       {{"step_seconds", "seconds of a step"}, step.time.seconds},
-      {{"compute_seconds", "of arithmetic"}, step.time.compute_seconds},
-      {{"comm_seconds", "of communication"}, step.time.comm_seconds},
-      {{"exposed_comm_seconds", "of communication, exposed"}, step.time.exposed_seconds},
+      {{"compute_seconds", "seconds of arithmetic"}, step.time.compute_seconds},
+      {{"comm_seconds", "seconds of communication"}, step.time.comm_seconds},
+      {{"exposed_comm_seconds", "seconds of exposed communication"}, step.time.exposed_seconds},
       {{"peak_bytes", fmt::format("peak memory of rank {}", step.rank), Style::kBytes},
        int64_t(total_of(step.memory.peak))},
-      {{"peak_phase", "in its phase"}, step.memory.peak_phase},
-      {{"peak_at", "most lives in a step at"}, step.memory.peak_at}};
+      {{"peak_phase", "phase of the peak"}, step.memory.peak_phase},
+      {{"peak_at", "operation of the peak"}, step.memory.peak_at}};
 }
 
 void add_wire(Report& report, const PlannedStep& step) {

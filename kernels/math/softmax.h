@@ -1,4 +1,4 @@
-// Online softmax: Milakov & Gimelshein, arXiv:1805.02867.
+// Online softmax, Milakov & Gimelshein, arXiv:1805.02867, and its gradient.
 #pragma once
 
 #include "kernels/math/exp.h"
@@ -22,6 +22,13 @@ template <class F>
 GXP_HOST_DEVICE SoftmaxPart<F> merge(SoftmaxPart<F> a, SoftmaxPart<F> b) {
   const F maximum = a.maximum > b.maximum ? a.maximum : b.maximum;
   return {maximum, a.sum * rescale(a.maximum, maximum) + b.sum * rescale(b.maximum, maximum)};
+}
+
+// The gradient of a score, where p is its probability, dp that one's gradient, and `delta` the row's
+// sum of p * dp.
+template <class F>
+GXP_HOST_DEVICE F softmax_gradient(F p, F dp, F delta) {
+  return p * (dp - delta);
 }
 
 }  // namespace gxp

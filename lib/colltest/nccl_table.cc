@@ -147,9 +147,10 @@ std::string nccl_row(const NcclTable& table, const CaseResult& result,
 std::string nccl_remarks(const NcclTable& table, std::span<const CaseResult> results) {
   std::string text = fmt::sprintf(
       "#\n# Out of place: what ran, predicted and measured times of the slowest rank in us, the "
-      "95%% confidence interval of the median, who called last.\n"
+      "predicted bus bandwidth in GB/s, the 95%% confidence interval of the median, who called "
+      "last.\n"
       "# %10s  %8s  %-18s %6s  %10s  %8s  %10s  %21s  %10s  %s\n",
-      "size", "type", "algorithm", "iters", "predicted", "expected", "median", "interval", "p99",
+      "size", "type", "algorithm", "iters", "predicted", "(busbw)", "median", "interval", "p99",
       "last");
   for (const CaseResult& result : results) text += remark(table, result);
   return text + "#\n";

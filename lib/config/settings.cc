@@ -153,7 +153,7 @@ std::string word_problem(const Check& check, const std::string& word) {
   const auto& words = check.words;
   if (words.empty() || std::ranges::find(words, word) != words.end()) return "";
   const std::vector<std::string> names(words.begin(), words.end());
-  return fmt::format("must be {}, is {}{}", to_string(check), to_toml(word),
+  return fmt::format("must be {}; it is {}{}", to_string(check), to_toml(word),
                      did_you_mean(word, names));
 }
 

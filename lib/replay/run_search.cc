@@ -27,13 +27,25 @@ int sharded_states(const Strategy& strategy) {
   return strategy.shard_optimizer + strategy.shard_gradients + strategy.shard_parameters;
 }
 
+// A hybrid is the strategy of the same flags within smaller groups, so neither it nor another name
+// is one more.
+std::vector<const Strategy*> different_strategies() {
+  std::vector<const Strategy*> different;
+  for (const Strategy& strategy : strategies()) {
+    const auto same = [&](const Strategy* other) { return shard_the_same(*other, strategy); };
+    if (std::ranges::none_of(different, same)) different.push_back(&strategy);
+  }
+  return different;
+}
+
 RunVariants shard_more(const RunConfig& config) {
   RunVariants variants;
   const Strategy& now = find_strategy(config.parallel.strategy);
-  for (const char* name : {"zero1", "zero2", "zero3"}) {
-    if (now.hybrid || sharded_states(find_strategy(name)) <= sharded_states(now)) continue;
-    add_variant(variants, config, "parallel.strategy", quoted(name),
-                [&](RunConfig& run) { run.parallel.strategy = name; });
+  if (now.hybrid) return variants;
+  for (const Strategy* more : different_strategies()) {
+    if (more->hybrid || sharded_states(*more) <= sharded_states(now)) continue;
+    add_variant(variants, config, "parallel.strategy", quoted(more->name),
+                [&](RunConfig& run) { run.parallel.strategy = more->name; });
   }
   return variants;
 }
@@ -87,17 +99,6 @@ RunConfig with_few_micro_batches(RunConfig run) {
   if (run.train.deterministic != "any-world-size")
     run.train.grad_accum = std::min(run.train.grad_accum, 3);
   return run;
-}
-
-// A hybrid is the strategy of the same flags within smaller groups, so neither it nor another name
-// is one more.
-std::vector<const Strategy*> different_strategies() {
-  std::vector<const Strategy*> different;
-  for (const Strategy& strategy : strategies()) {
-    const auto same = [&](const Strategy* other) { return shard_the_same(*other, strategy); };
-    if (std::ranges::none_of(different, same)) different.push_back(&strategy);
-  }
-  return different;
 }
 
 // The name under which groups of this size, or of all ranks, are allowed.

@@ -67,7 +67,7 @@ TEST_CASE("a wrong command line is one line on stderr and exit code 2", "[cmd]")
        {"brew", "kind is required"},
        {"brew tea --strength much", "Could not convert: --strength = much"},
        {"brew tea --format jsn",
-        "--format: must be one of: text, csv, json, is 'jsn'; did you mean 'json'?"}}));
+        "--format: must be one of: text, csv, json; it is 'jsn'; did you mean 'json'?"}}));
   const LineOutcome outcome = run(arguments);
   CHECK(outcome.code == 2);
   CHECK(outcome.out.empty());

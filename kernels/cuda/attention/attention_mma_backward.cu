@@ -9,6 +9,7 @@
 #include "kernels/cuda/attention/attention_mma.cuh"
 #include "kernels/cuda/attention/attention_mma_sizes.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/math/softmax.h"
 
 namespace gxp::mma_attention {
 namespace {
@@ -93,7 +94,7 @@ __device__ __forceinline__ void softmax_backward(float& score, float& dscore, fl
                                                  float lse, float delta, bool visible) {
   const float p = visible ? fast_exp2(fmaf(score, scale, -kLog2E * lse)) : 0.0f;
   score = p;
-  dscore = visible ? p * (dscore - delta) : 0.0f;
+  dscore = visible ? softmax_gradient(p, dscore, delta) : 0.0f;
 }
 
 template <class T, int D>

@@ -7,6 +7,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/typed.cuh"
 #include "kernels/math/exp.h"
+#include "kernels/math/softmax.h"
 
 namespace gxp::plain_attention {
 namespace {
@@ -34,7 +35,7 @@ __device__ void softmax_backward(Part& scores, Part& dscores, const Sums& sums, 
       const float delta = visible ? sums.delta[query] : 0.0f;
       const float p = visible ? exp_of_nonpositive(scores.at[i][j] * place.scale - lse) : 0.0f;
       scores.at[i][j] = p;
-      dscores.at[i][j] = visible ? p * (dscores.at[i][j] - delta) : 0.0f;
+      dscores.at[i][j] = visible ? softmax_gradient(p, dscores.at[i][j], delta) : 0.0f;
     }
   }
 }

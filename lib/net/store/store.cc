@@ -312,7 +312,7 @@ void Store::watch() {
     abort(rank_, reason);
     return end(FailureVerdict{rank_, reason});
   }
-  end(FailureVerdict{0, fmt::format("the rendezvous store at {} is gone; was rank 0 killed?",
+  end(FailureVerdict{0, fmt::format("the rendezvous store at {} is gone; was it killed?",
                                     to_string(server_))});
 }
 
