@@ -11,6 +11,7 @@
 #include "lib/ckpt/huggingface.h"
 #include "lib/ckpt/own_files.h"
 #include "lib/ckpt/safetensors.h"
+#include "lib/ckpt/torch/pt_file.h"
 
 namespace gxp {
 namespace {
@@ -40,13 +41,18 @@ void write_huggingface_directory(const NamedTensors& tensors, const std::string&
   write_huggingface(tensors, path, options.shard_bytes);
 }
 
+// For formats that are one file.
+bool owns_nothing(std::string_view) { return false; }
+
 constexpr CheckpointFormat kTable[] = {
     {"gxp", "gxp's own: logical tensors in one directory a step, of any number of ranks",
      is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, write_gxp, verify_gxp, true},
     {"huggingface", "a model directory with config.json and safetensors", is_huggingface,
      is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false},
     {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
-     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false}};
+     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false},
+    {"pt", "PyTorch's torch.save: a state dict, or a dict of model, optimizer and step", is_pt,
+     owns_nothing, read_pt, write_pt, verify_pt, true}};
 
 }  // namespace
 

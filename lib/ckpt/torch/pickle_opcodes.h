@@ -1,0 +1,65 @@
+// The opcodes of pickles that gxp reads or writes. Only the .cc files of this folder and their
+// tests include it. Source: CPython 3.11, Lib/pickletools.py.
+#pragma once
+
+#include <cstdint>
+
+namespace gxp {
+
+enum PickleOpcode : uint8_t {
+  kPickleProto = 0x80,
+  kPickleStop = 0x2e,
+  kPickleMark = 0x28,
+  kPicklePop = 0x30,
+  kPicklePopMark = 0x31,
+  kPickleDup = 0x32,
+  kPickleNone = 0x4e,
+  kPickleNewTrue = 0x88,
+  kPickleNewFalse = 0x89,
+  kPickleBinInt = 0x4a,
+  kPickleBinInt1 = 0x4b,
+  kPickleBinInt2 = 0x4d,
+  kPickleLong1 = 0x8a,
+  kPickleLong4 = 0x8b,
+  kPickleBinFloat = 0x47,
+  kPickleShortBinString = 0x55,
+  kPickleBinString = 0x54,
+  kPickleShortBinUnicode = 0x8c,
+  kPickleBinUnicode = 0x58,
+  kPickleBinUnicode8 = 0x8d,
+  kPickleShortBinBytes = 0x43,
+  kPickleBinBytes = 0x42,
+  kPickleBinBytes8 = 0x8e,
+  kPickleByteArray8 = 0x96,
+  kPickleEmptyTuple = 0x29,
+  kPickleTuple = 0x74,
+  kPickleTuple1 = 0x85,
+  kPickleTuple2 = 0x86,
+  kPickleTuple3 = 0x87,
+  kPickleEmptyList = 0x5d,
+  kPickleList = 0x6c,
+  kPickleAppend = 0x61,
+  kPickleAppends = 0x65,
+  kPickleEmptyDict = 0x7d,
+  kPickleDict = 0x64,
+  kPickleSetItem = 0x73,
+  kPickleSetItems = 0x75,
+  kPickleEmptySet = 0x8f,
+  kPickleAddItems = 0x90,
+  kPickleFrozenSet = 0x91,
+  kPickleBinGet = 0x68,
+  kPickleLongBinGet = 0x6a,
+  kPickleBinPut = 0x71,
+  kPickleLongBinPut = 0x72,
+  kPickleMemoize = 0x94,
+  kPickleFrame = 0x95,
+  kPickleGlobal = 0x63,
+  kPickleStackGlobal = 0x93,
+  kPickleReduce = 0x52,
+  kPickleNewObj = 0x81,
+  kPickleNewObjEx = 0x92,
+  kPickleBuild = 0x62,
+  kPickleBinPersId = 0x51,
+};
+
+}  // namespace gxp
