@@ -108,6 +108,19 @@ void write_text(const std::string& path, std::string_view text) {
   file.close();
 }
 
+void copy_file(const std::string& from, const std::string& to) {
+  constexpr uint64_t kCopiedBytes = 1 << 20;
+  const InputFile source(from);
+  OutputFile file(to);
+  std::vector<std::byte> buffer;
+  for (uint64_t done = 0; done < source.bytes(); done += buffer.size()) {
+    buffer.resize(std::min(source.bytes() - done, kCopiedBytes));
+    source.read(done, memory_of(buffer));
+    file.write(memory_of(std::as_const(buffer)));
+  }
+  file.close();
+}
+
 bool path_exists(const std::string& path) {
   struct stat status = {};
   if (::lstat(path.c_str(), &status) == 0) return true;

@@ -64,6 +64,8 @@ class OutputFile {
 // The whole file as text. kCorrupt if it is larger than `limit`.
 std::string read_text(const std::string& path, uint64_t limit);
 void write_text(const std::string& path, std::string_view text);
+// A new file with the content of another regular one.
+void copy_file(const std::string& from, const std::string& to);
 
 // Whether something has this name, be it a link that leads nowhere. kIo if that cannot be told.
 bool path_exists(const std::string& path);

@@ -16,6 +16,7 @@ namespace gxp {
 struct WriteOptions {
   uint64_t shard_bytes = 5'000'000'000;  // largest file of a sharded directory; 5 GB, as the Hub's
   bool replace = false;                  // an existing checkpoint at that path
+  size_t shards = 0;                     // so many files, whatever their size; 0: by shard_bytes
 };
 
 struct CheckpointFormat {

@@ -87,11 +87,16 @@ struct NamedTensors {
   std::vector<NamedTensor> tensors = {};
   KeyValues config = {};  // empty where the format does not tell; for foreign ones "model.*" only
   KeyValues state = {};   // free pairs that the trainer keeps: gxp's format only
-  std::map<std::string, std::string> metadata = {};  // safetensors' own; not kept by gxp's format
+  // Free pairs of the file's: safetensors' __metadata__; the text of a config.json (kConfigText in
+  // config_json.h).
+  std::map<std::string, std::string> metadata = {};
   std::optional<uint64_t> step = {};
   std::optional<uint64_t> samples_consumed = {};
   std::optional<int> world_size = {};
   std::string strategy = {};  // "zero3"; "" where not known
+  // Paths of the files beside the tensors that belong to the model: a Hugging Face directory's
+  // tokenizer.json, ...
+  std::vector<std::string> companions = {};
 };
 
 // The tensor with this name and role, or nullptr.

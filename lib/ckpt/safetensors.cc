@@ -12,6 +12,7 @@
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/json.h"
 #include "lib/ckpt/own_files.h"
+#include "lib/ckpt/safetensors_shards.h"
 
 namespace gxp {
 namespace fs = std::filesystem;
@@ -239,7 +240,7 @@ void write_file(Selection tensors, const std::map<std::string, std::string>& met
 }
 
 // In the given order; greedy, as huggingface_hub does.
-std::vector<Selection> split(const Selection& tensors, uint64_t shard_bytes) {
+std::vector<Selection> split_by_bytes(const Selection& tensors, uint64_t shard_bytes) {
   std::vector<Selection> shards(1);
   uint64_t bytes = 0;  // of the last shard
   for (const NamedTensor* tensor : tensors) {
@@ -251,6 +252,29 @@ std::vector<Selection> split(const Selection& tensors, uint64_t shard_bytes) {
     bytes += tensor->info.bytes();
   }
   return shards;
+}
+
+// In the given order: a shard ends at its share of the bytes, and each has at least one tensor.
+std::vector<Selection> split_by_count(const Selection& tensors, size_t count) {
+  if (tensors.size() < count)
+    fail(ErrorKind::kUsage, "write safetensors: {} tensors cannot be {} shards", tensors.size(),
+         count);
+  std::vector<Selection> shards;
+  const double share = double(bytes_of(tensors)) / double(count);
+  double bytes = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const bool must_begin = tensors.size() - i == count - shards.size();
+    if (shards.size() < count && (must_begin || bytes >= share * double(shards.size())))
+      shards.emplace_back();
+    shards.back().push_back(tensors[i]);
+    bytes += double(tensors[i]->info.bytes());
+  }
+  return shards;
+}
+
+std::vector<Selection> split(const Selection& tensors, const WriteOptions& options) {
+  return options.shards > 0 ? split_by_count(tensors, options.shards)
+                            : split_by_bytes(tensors, options.shard_bytes);
 }
 
 }  // namespace
@@ -283,7 +307,8 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t file_
 
 bool is_safetensors(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return path_exists(find_root(path));
+  if (fs::is_directory(path, error))
+    return path_exists(find_root(path)) || is_sharded_safetensors(path);
   return path.ends_with(".safetensors") || path.ends_with(".safetensors.index.json") ||
          (fs::is_regular_file(path, error) && begins_like_safetensors(path));
 }
@@ -293,8 +318,9 @@ bool is_safetensors_file(std::string_view name) {
 }
 
 NamedTensors read_safetensors(const std::string& path) {
-  NamedTensors result{.format = "safetensors"};
   const std::string root = find_root(path);
+  if (root != path && !path_exists(root)) return read_sharded_safetensors(path);
+  NamedTensors result{.format = "safetensors"};
   const auto add = root.ends_with(".json") ? add_index : add_file;
   result.metadata = add(root, result.tensors);
   take_own_metadata(result);
@@ -306,9 +332,9 @@ void write_safetensors_file(const NamedTensors& tensors, const std::string& path
 }
 
 void write_safetensors_directory(const NamedTensors& tensors, const std::string& directory,
-                                 uint64_t shard_bytes) {
+                                 const WriteOptions& options) {
   const Selection weights = weights_of(tensors);
-  const auto shards = split(weights, shard_bytes);
+  const auto shards = split(weights, options);
   const auto metadata = metadata_of(tensors);
   if (shards.size() == 1)
     return write_file(weights, metadata, fmt::format("{}/{}", directory, kSingle));

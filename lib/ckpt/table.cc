@@ -31,13 +31,13 @@ void write_safetensors(const NamedTensors& tensors, const std::string& path,
                        const WriteOptions& options) {
   if (path.ends_with(".safetensors")) return write_safetensors_file(tensors, path);
   create_new_directory(path);
-  write_safetensors_directory(tensors, path, options.shard_bytes);
+  write_safetensors_directory(tensors, path, options);
 }
 
 void write_huggingface_directory(const NamedTensors& tensors, const std::string& path,
                                  const WriteOptions& options) {
   create_new_directory(path);
-  write_huggingface(tensors, path, options.shard_bytes);
+  write_huggingface(tensors, path, options);
 }
 
 constexpr CheckpointFormat kTable[] = {

@@ -1,5 +1,6 @@
 // write_checkpoint(): what may be replaced, and how it is.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -70,6 +71,10 @@ void report_left_out(const NamedTensors& tensors, const CheckpointFormat& format
   if (left_out > 0 && !format.keeps_optimizer_state)
     log_info("{} tensors of optimizer state are left out: {} holds weights only", left_out,
              format.name);
+  if (tensors.companions.empty() || format.write == find_format("huggingface").write) return;
+  std::vector<std::string> names;
+  for (const fs::path file : tensors.companions) names.push_back(file.filename());
+  log_info("left out: {}: {} has no place for them", fmt::join(names, ", "), format.name);
 }
 
 }  // namespace
