@@ -33,6 +33,7 @@ struct CheckpointFormat {
   // nullptr: the format records none, and reading has checked all that can be.
   uint64_t (*verify)(const std::string& path);
   bool keeps_optimizer_state;
+  bool takes_shards = false;  // whether write() heeds shard_bytes and shards
 };
 
 // Asked in this order.

@@ -174,13 +174,17 @@ void write_huggingface(const NamedTensors& source, const std::string& directory,
   copy_companions(source.companions, directory);
 }
 
+NamedTensors with_gpt2_prefix(NamedTensors tensors) {
+  if (is_other_model(tensors) || find_tensor(tensors, "wte.weight") == nullptr) return tensors;
+  for (NamedTensor& tensor : tensors.tensors) {
+    if (lacks_prefix(tensor.info.name)) tensor.info.name.insert(0, kPrefix);
+  }
+  return tensors;
+}
+
 NamedTensors with_gpt2_names(NamedTensors tensors) {
   if (is_other_model(tensors)) return tensors;
-  if (find_tensor(tensors, "wte.weight") != nullptr) {
-    for (NamedTensor& tensor : tensors.tensors) {
-      if (lacks_prefix(tensor.info.name)) tensor.info.name.insert(0, kPrefix);
-    }
-  }
+  tensors = with_gpt2_prefix(std::move(tensors));
   const NamedTensor* table = find_tensor(tensors, "transformer.wte.weight");
   if (table == nullptr) return tensors;
   const NamedTensor* head = find_tensor(tensors, "lm_head.weight");

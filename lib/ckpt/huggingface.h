@@ -36,5 +36,7 @@ void write_huggingface(const NamedTensors& tensors, const std::string& directory
 // if not: gxp's GPT-2 ties the two. Other models' names are left alone, also those of a model whose
 // config.json has another model_type.
 NamedTensors with_gpt2_names(NamedTensors tensors);
+// Only adds the prefix.
+NamedTensors with_gpt2_prefix(NamedTensors tensors);
 
 }  // namespace gxp

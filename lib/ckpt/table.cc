@@ -44,9 +44,9 @@ constexpr CheckpointFormat kTable[] = {
     {"gxp", "gxp's own: logical tensors in one directory a step, of any number of ranks",
      is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, write_gxp, verify_gxp, true},
     {"huggingface", "a model directory with config.json and safetensors", is_huggingface,
-     is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false},
+     is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false, true},
     {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
-     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false}};
+     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false, true}};
 
 }  // namespace
 
