@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <future>
 #include <memory>
+#include <thread>
 
 #include "cmd/command.h"
 #include "cmd/convert_ckpt/options.h"
@@ -20,8 +22,13 @@ namespace {
 // Of what --dtype names, in its order, but for the first.
 constexpr std::array kCastTypes = {StorageDType::kF32, StorageDType::kBF16, StorageDType::kF16};
 
-void verify(const CheckpointFormat& format, const std::string& path, Report& report) {
-  const uint64_t files = format.verify == nullptr ? 0 : format.verify(path);
+// The files of `path` with the recorded hash.
+uint64_t verify(const CheckpointFormat& format, const std::string& path) {
+  return format.verify == nullptr ? 0 : format.verify(path);
+}
+
+void add_verified(const CheckpointFormat& format, const std::string& path, uint64_t files,
+                  Report& report) {
   if (files == 0)
     log_info("{}: {} records no hashes: headers and sizes are checked, contents are not", path,
              format.name);
@@ -39,12 +46,29 @@ int diff(const ConvertOptions& options) {
   return equal ? kExitOk : exit_code(ErrorKind::kMismatch);
 }
 
-void convert(NamedTensors tensors, const CheckpointFormat& format, const ConvertOptions& options,
+// Writes while another thread verifies the source: what it finds stops the target from being
+// published, since a damaged source must not become one that looks sound.
+void write_verified(const NamedTensors& tensors, const CheckpointFormat& from,
+                    const CheckpointFormat& to, const ConvertOptions& options, Report& report) {
+  std::packaged_task<uint64_t()> task([&] { return verify(from, options.source); });
+  std::future<uint64_t> files = task.get_future();
+  const std::jthread verifier(std::move(task));
+  WriteOptions writing = write_options(options);
+  writing.confirm = [&] { add_verified(from, options.source, files.get(), report); };
+  write_checkpoint(tensors, to, options.target, writing);
+}
+
+void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOptions& options,
              Report& report) {
+  const CheckpointFormat& from = find_format(tensors.format);
   const auto overflowed = std::make_shared<OverflowCount>(0);  // owners: here and the readers
   if (options.dtype != CastTo::kStored)
     tensors = cast_weights(std::move(tensors), kCastTypes[size_t(options.dtype) - 1], overflowed);
-  write_checkpoint(tensors, format, options.target, write_options(options));
+  if (options.verify || from.verify != nullptr) {
+    write_verified(tensors, from, to, options, report);
+  } else {
+    write_checkpoint(tensors, to, options.target, write_options(options));
+  }
   report.facts.push_back({{"written"}, options.target});
   if (options.dtype != CastTo::kStored)
     report.facts.push_back({{"overflowed", "elements that became infinite"}, int64_t(*overflowed)});
@@ -62,9 +86,8 @@ int run(const ConvertOptions& options) {
   NamedTensors tensors = format.read(options.source);
   Report report{.schema = "gxp.convert-ckpt/1"};
   add_checkpoint_facts(tensors, report);
-  // A damaged source must not become a target that looks sound.
-  if (options.verify || (target != nullptr && format.verify != nullptr))
-    verify(format, options.source, report);
+  if (options.verify && target == nullptr)
+    add_verified(format, options.source, verify(format, options.source), report);
   if (options.inspect) add_inspection(tensors, options.hash, report);
   if (target != nullptr) convert(std::move(tensors), *target, options, report);
   print(report, options.format);

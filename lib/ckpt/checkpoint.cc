@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <span>
 
+#include "lib/ckpt/read_ahead.h"
 #include "lib/ckpt/writer.h"
 
 namespace gxp {
@@ -153,14 +154,16 @@ void write_gxp_checkpoint(const NamedTensors& tensors, const std::string& path) 
                             .config = tensors.config,
                             .state = state_with_metadata(tensors)};
   CheckpointWriter writer(path, {.step = info.step, .rank = 0, .world_size = 1});
-  for (const NamedTensor& tensor : tensors.tensors) {
-    uint64_t begin = 0;
-    writer.add(tensor.info, 0, {});  // an empty tensor is listed, too
-    stream(tensor, [&](ConstMemory block) {
-      writer.add(tensor.info, begin, block);
-      begin += block.bytes / size_of(tensor.info.dtype);
-    });
-  }
+  std::vector<const NamedTensor*> all;
+  for (const NamedTensor& tensor : tensors.tensors) all.push_back(&tensor);
+  uint64_t begin = 0;  // of the next block, in its tensor
+  const NamedTensor* last = nullptr;
+  stream_ahead(all, [&](const NamedTensor& tensor, ConstMemory block) {
+    if (&tensor != last) begin = 0;
+    last = &tensor;
+    writer.add(tensor.info, begin, block);
+    begin += block.bytes / size_of(tensor.info.dtype);
+  });
   const FilePart part = writer.finish();
   publish_checkpoint(path, std::span(&part, 1), info, 0);
 }

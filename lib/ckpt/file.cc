@@ -76,6 +76,17 @@ void OutputFile::write(ConstMemory data) {
   }
   hasher_.update(std::span(data.data, data.bytes));
   bytes_ += data.bytes;
+  start_writeback();
+}
+
+// So that the disk works while the file grows, and close() waits for little. A hint: file systems
+// that do not take it write when they are asked to.
+void OutputFile::start_writeback() {
+  constexpr uint64_t kStep = uint64_t{8} << 20;
+  if (bytes_ - submitted_ < kStep) return;
+  (void)::sync_file_range(fd_.get(), off64_t(submitted_), off64_t(bytes_ - submitted_),
+                          SYNC_FILE_RANGE_WRITE);
+  submitted_ = bytes_;
 }
 
 void OutputFile::write(std::string_view text) { write(memory_of(std::as_const(text))); }

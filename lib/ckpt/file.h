@@ -51,6 +51,7 @@ class OutputFile {
 
  private:
   void remove() const noexcept;
+  void start_writeback();
 
   std::string path_;
   int directory_;
@@ -58,6 +59,7 @@ class OutputFile {
   Fd fd_;
   uint32_t owner_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t submitted_ = 0;  // bytes that the disk has been asked for
   Hasher hasher_;
 };
 

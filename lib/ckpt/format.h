@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@ struct WriteOptions {
   uint64_t shard_bytes = 5'000'000'000;  // largest file of a sharded directory; 5 GB, as the Hub's
   bool replace = false;                  // an existing checkpoint at that path
   size_t shards = 0;                     // so many files, whatever their size; 0: by shard_bytes
+  // Called when all is written, before it has its name. What it throws leaves nothing behind.
+  std::function<void()> confirm = {};
 };
 
 struct CheckpointFormat {
@@ -55,7 +58,8 @@ NamedTensors read_weights(const std::string& path);
 // error nothing is left. What a killed conversion left there is cleared, or taken back if it is
 // what `path` was before (replace_path() in file.h). kUsage: `path` exists and is not to be
 // replaced, or it, or what lies at one of those names, is no checkpoint or holds something that no
-// format writes. Cost: one tensor's buffer of 4 MiB, whatever the size of the checkpoint.
+// format writes. Cost: four buffers of 4 MiB, whatever the size of the checkpoint, and a thread
+// that reads ahead.
 void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
                       const std::string& path, const WriteOptions& options);
 

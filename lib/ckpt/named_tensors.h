@@ -107,7 +107,9 @@ const NamedTensor* find_tensor(const NamedTensors& tensors, std::string_view nam
 const NamedTensor& require_weight(const NamedTensors& tensors, std::string_view name,
                                   const std::vector<uint64_t>& shape, const std::string& file);
 
-// The whole tensor through a buffer of at most 4 MiB, in order.
+// Bytes of a block in which tensors are read: a multiple of every element's size.
+inline constexpr size_t kStreamedBytes = size_t{4} << 20;
+// The whole tensor through a buffer of at most so many bytes, in order.
 void stream(const NamedTensor& tensor, const std::function<void(ConstMemory)>& sink);
 
 // SHA-256 of the tensor's bytes, 64 lower-case hexadecimal digits.

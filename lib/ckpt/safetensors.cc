@@ -12,6 +12,7 @@
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/json.h"
 #include "lib/ckpt/own_files.h"
+#include "lib/ckpt/read_ahead.h"
 #include "lib/ckpt/safetensors_shards.h"
 
 namespace gxp {
@@ -234,8 +235,7 @@ void write_file(Selection tensors, const std::map<std::string, std::string>& met
   OutputFile file(path);
   file.write({reinterpret_cast<const std::byte*>(&length), sizeof(length)});
   file.write(header);
-  for (const NamedTensor* tensor : tensors)
-    stream(*tensor, [&](ConstMemory block) { file.write(block); });
+  stream_ahead(tensors, [&](const NamedTensor&, ConstMemory block) { file.write(block); });
   file.close();
 }
 

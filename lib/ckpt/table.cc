@@ -46,7 +46,8 @@ constexpr CheckpointFormat kTable[] = {
     {"huggingface", "a model directory with config.json and safetensors", is_huggingface,
      is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false, true},
     {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
-     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false, true}};
+     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false,
+     true}};
 
 }  // namespace
 

@@ -95,6 +95,7 @@ void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& forma
   try {
     format.write(tensors, partial, options);
     if (is_real_directory(partial)) sync_directory(partial);
+    if (options.confirm) options.confirm();
     replaced = replace_path(partial, target);
   } catch (...) {
     remove_own(partial, is_any_format_file);

@@ -81,6 +81,17 @@ TEST_CASE("convert-ckpt --dtype tells which numbers have become infinite", "[cmd
   CHECK(json["tensors"][0]["dtype"] == "F16");
 }
 
+TEST_CASE("a damaged checkpoint of gxp's becomes no other one", "[cmd]") {
+  const TemporaryDirectory dir;
+  check_code({kModel, dir / "gxp", "--to", "gxp"}, 0, "");
+  const std::string shard = dir / "gxp/step-00000000/shard-00000-of-00001.bin";
+  std::string bytes = read_bytes(shard);
+  bytes[bytes.size() / 2] ^= 1;
+  write_bytes(shard, bytes);
+  check_code({dir / "gxp", dir / "out", "--to", "safetensors"}, 4, "xxh3-128 expected");
+  CHECK(list(dir.path()) == std::vector<std::string>{"gxp"});
+}
+
 TEST_CASE("options of convert-ckpt that do not belong together end it with code 2", "[cmd]") {
   const auto [words, rest] = GENERATE(table<std::string, std::vector<std::string>>({
       {"give SRC and OUT", {"--diff"}},
