@@ -25,7 +25,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     convert-ckpt)
-      words="-h --help --to --dtype --max-shard-size --shards --inspect --hash --verify --diff --force --format"
+      words="-h --help --to --dtype --max-shard-size --shards --inspect --hash --verify --diff --dry-run --force --format"
       case $previous in
         --to) words="gxp huggingface safetensors" ;;
         --dtype) words="stored f32 bf16 f16" ;;

@@ -64,6 +64,8 @@ void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOpti
   const auto overflowed = std::make_shared<OverflowCount>(0);  // owners: here and the readers
   if (options.dtype != CastTo::kStored)
     tensors = cast_weights(std::move(tensors), kCastTypes[size_t(options.dtype) - 1], overflowed);
+  if (options.dry_run)
+    return add_plan(plan_checkpoint(tensors, to, options.target, write_options(options)), report);
   if (options.verify || from.verify != nullptr) {
     write_verified(tensors, from, to, options, report);
   } else {
@@ -86,7 +88,7 @@ int run(const ConvertOptions& options) {
   NamedTensors tensors = format.read(options.source);
   Report report{.schema = "gxp.convert-ckpt/1"};
   add_checkpoint_facts(tensors, report);
-  if (options.verify && target == nullptr)
+  if (options.verify && (target == nullptr || options.dry_run))
     add_verified(format, options.source, verify(format, options.source), report);
   if (options.inspect) add_inspection(tensors, options.hash, report);
   if (target != nullptr) convert(std::move(tensors), *target, options, report);

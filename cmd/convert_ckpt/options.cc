@@ -30,6 +30,7 @@ void check(const ConvertOptions& options) {
             "nothing to do: give OUT and --to, --inspect, --verify or --diff");
   refuse_if(options.hash && !options.inspect, "--hash goes with --inspect");
   refuse_if(!converts && options.dtype != CastTo::kStored, "--dtype goes with --to");
+  refuse_if(options.dry_run && !converts, "--dry-run goes with --to");
   refuse_if(options.shards > 0 && !options.max_shard_size.empty(),
             "--shards and --max-shard-size are two ways to say one thing: give one");
 }
@@ -77,6 +78,8 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
                "Compare all contents of SRC with the hashes recorded when it was written");
   app.add_flag("--diff", options.diff,
                "Compare the tensors of SRC and OUT, in any formats; exit code 1 if they differ");
+  app.add_flag("--dry-run", options.dry_run,
+               "List the files that would be written, with their sizes, and write nothing");
   app.add_flag("--force", options.force, "Replace OUT if it is a checkpoint");
   add_format_option(app, options.format);
 }

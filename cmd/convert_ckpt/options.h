@@ -31,6 +31,7 @@ struct ConvertOptions {
   bool hash = false;
   bool verify = false;
   bool diff = false;
+  bool dry_run = false;
   bool force = false;
   Format format = Format::kText;
 };

@@ -87,6 +87,18 @@ void add_inspection(const NamedTensors& tensors, bool hash, Report& report) {
   report.facts.push_back({{"optimizer_state", "optimizer state"}, optimizer_state_of(tensors)});
 }
 
+void add_plan(const std::vector<PlannedFile>& files, Report& report) {
+  Table& table =
+      report.add_table("files", {{"file"}, {"tensors"}, {"bytes", "size", Style::kBytes}});
+  uint64_t bytes = 0;
+  for (const PlannedFile& file : files) {
+    table.add_row(
+        {file.name, int64_t(file.tensors), file.bytes ? Cell(int64_t(*file.bytes)) : Cell()});
+    bytes += file.bytes.value_or(0);
+  }
+  report.facts.push_back({{"planned_bytes", "would write", Style::kBytes}, int64_t(bytes)});
+}
+
 void add_comparison(const std::vector<TensorComparison>& rows, Report& report) {
   const auto add_count = [&](const char* key, const char* heading, auto... likeness) {
     const auto counts = [&](const TensorComparison& row) {

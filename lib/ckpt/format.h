@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,13 @@ struct WriteOptions {
   std::function<void()> confirm = {};
 };
 
+// A file that a conversion would write.
+struct PlannedFile {
+  std::string name;  // in the target directory, or the target
+  uint64_t tensors = 0;
+  std::optional<uint64_t> bytes = {};  // nothing where it is known only when it is written
+};
+
 struct CheckpointFormat {
   std::string_view name;
   std::string_view summary;
@@ -37,6 +45,9 @@ struct CheckpointFormat {
   uint64_t (*verify)(const std::string& path);
   bool keeps_optimizer_state;
   bool takes_shards = false;  // whether write() heeds shard_bytes and shards
+  // The files that write() would give; nullptr: it does not tell them one by one.
+  std::vector<PlannedFile> (*plan)(const NamedTensors& tensors, const std::string& path,
+                                   const WriteOptions& options) = nullptr;
 };
 
 // Asked in this order.
@@ -62,5 +73,11 @@ NamedTensors read_weights(const std::string& path);
 // that reads ahead.
 void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
                       const std::string& path, const WriteOptions& options);
+
+// What write_checkpoint() would write. Touches nothing, and fails where that would refuse `path` or
+// the tensors; a full disk and damaged contents it cannot foresee.
+std::vector<PlannedFile> plan_checkpoint(const NamedTensors& tensors,
+                                         const CheckpointFormat& format, const std::string& path,
+                                         const WriteOptions& options);
 
 }  // namespace gxp

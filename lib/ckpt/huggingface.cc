@@ -132,6 +132,28 @@ void copy_companions(const std::vector<std::string>& files, const std::string& d
     log_info("copied from {}: {}", parent_of(files.front()), fmt::join(names, ", "));
 }
 
+// What is written for a source, but for its companions.
+struct ModelDirectory {
+  NamedTensors tensors;
+  std::string config;
+};
+
+ModelDirectory make_directory(const NamedTensors& source) {
+  const std::string original = config_text(source);
+  // A model that gxp cannot compute is written as it was read.
+  const bool as_read = !original.empty() && !find_value(source.config, "model.vocab_size");
+  const ModelConfig model = as_read ? ModelConfig() : model_of(source.config);
+  NamedTensors wanted = {.config = source.config, .metadata = source.metadata, .step = source.step};
+  wanted.metadata.erase(kConfigText);
+  wanted.tensors = as_read ? weights_only(source) : model_tensors(model, with_gpt2_names(source));
+  const auto dtype = main_dtype(wanted.tensors);
+  std::string config = as_read
+                           ? refresh_model_config(original, dtype)
+                           : make_model_config(model, original, dtype.value_or(StorageDType::kF32));
+  check_head(parse_json(config, kConfigText), wanted, "the source");
+  return {std::move(wanted), std::move(config)};
+}
+
 }  // namespace
 
 bool is_huggingface(const std::string& path) {
@@ -157,21 +179,20 @@ NamedTensors read_huggingface(const std::string& path) {
 
 void write_huggingface(const NamedTensors& source, const std::string& directory,
                        const WriteOptions& options) {
-  const std::string original = config_text(source);
-  // A model that gxp cannot compute is written as it was read.
-  const bool as_read = !original.empty() && !find_value(source.config, "model.vocab_size");
-  const ModelConfig model = as_read ? ModelConfig() : model_of(source.config);
-  NamedTensors wanted = {.config = source.config, .metadata = source.metadata, .step = source.step};
-  wanted.metadata.erase(kConfigText);
-  wanted.tensors = as_read ? weights_only(source) : model_tensors(model, with_gpt2_names(source));
-  const auto dtype = main_dtype(wanted.tensors);
-  const std::string config =
-      as_read ? refresh_model_config(original, dtype)
-              : make_model_config(model, original, dtype.value_or(StorageDType::kF32));
-  check_head(parse_json(config, kConfigText), wanted, "the source");
-  write_safetensors_directory(wanted, directory, options);
-  write_text(config_path(directory), config);
+  const ModelDirectory model = make_directory(source);
+  write_safetensors_directory(model.tensors, directory, options);
+  write_text(config_path(directory), model.config);
   copy_companions(source.companions, directory);
+}
+
+std::vector<PlannedFile> plan_huggingface(const NamedTensors& source, const std::string&,
+                                          const WriteOptions& options) {
+  const ModelDirectory model = make_directory(source);
+  std::vector<PlannedFile> files = plan_safetensors(model.tensors, "", options);
+  files.push_back({"config.json", 0, model.config.size()});
+  for (const std::string& file : source.companions)
+    files.push_back({std::filesystem::path(file).filename(), 0, InputFile(file).bytes()});
+  return files;
 }
 
 NamedTensors with_gpt2_prefix(NamedTensors tensors) {

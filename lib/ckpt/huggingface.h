@@ -29,6 +29,9 @@ NamedTensors read_huggingface(const std::string& path);
 // is not there.
 void write_huggingface(const NamedTensors& tensors, const std::string& directory,
                        const WriteOptions& options);
+// The files that it would write, whatever the path. Errors: the same.
+std::vector<PlannedFile> plan_huggingface(const NamedTensors& tensors, const std::string& path,
+                                          const WriteOptions& options);
 
 // The same with the names of GPT2LMHeadModel, which are gxp's own: the prefix "transformer." is
 // added where GPT2Model's names lack it, the mask buffers of old files (h.N.attn.bias,

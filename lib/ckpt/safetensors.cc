@@ -203,6 +203,12 @@ std::map<std::string, std::string> metadata_of(const NamedTensors& tensors) {
   return metadata;
 }
 
+// One file to be written.
+struct ShardPlan {
+  std::string name;
+  Selection tensors;  // in the order of the bytes
+};
+
 // As the reference writes it: keys in this order, no spaces, padded with spaces to 8 bytes.
 std::string make_header(const Selection& tensors,
                         const std::map<std::string, std::string>& metadata) {
@@ -227,15 +233,14 @@ void sort_like_reference(Selection& tensors) {
   });
 }
 
-void write_file(Selection tensors, const std::map<std::string, std::string>& metadata,
+void write_file(const ShardPlan& shard, const std::map<std::string, std::string>& metadata,
                 const std::string& path) {
-  sort_like_reference(tensors);
-  const std::string header = make_header(tensors, metadata);
+  const std::string header = make_header(shard.tensors, metadata);
   const uint64_t length = header.size();
   OutputFile file(path);
   file.write({reinterpret_cast<const std::byte*>(&length), sizeof(length)});
   file.write(header);
-  stream_ahead(tensors, [&](const NamedTensor&, ConstMemory block) { file.write(block); });
+  stream_ahead(shard.tensors, [&](const NamedTensor&, ConstMemory block) { file.write(block); });
   file.close();
 }
 
@@ -272,9 +277,33 @@ std::vector<Selection> split_by_count(const Selection& tensors, size_t count) {
   return shards;
 }
 
-std::vector<Selection> split(const Selection& tensors, const WriteOptions& options) {
-  return options.shards > 0 ? split_by_count(tensors, options.shards)
-                            : split_by_bytes(tensors, options.shard_bytes);
+ShardPlan plan_file(const std::string& name, Selection tensors) {
+  sort_like_reference(tensors);
+  return {name, std::move(tensors)};
+}
+
+std::vector<ShardPlan> plan_shards(const NamedTensors& tensors, const WriteOptions& options) {
+  const Selection weights = weights_of(tensors);
+  std::vector<Selection> parts = options.shards > 0 ? split_by_count(weights, options.shards)
+                                                    : split_by_bytes(weights, options.shard_bytes);
+  if (parts.size() == 1) return {plan_file(kSingle, std::move(parts[0]))};
+  std::vector<ShardPlan> shards;
+  for (size_t i = 0; i < parts.size(); ++i)
+    shards.push_back(plan_file(fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, parts.size()),
+                               std::move(parts[i])));
+  return shards;
+}
+
+std::string make_index(const std::vector<ShardPlan>& shards) {
+  Json index;
+  uint64_t bytes = 0;
+  for (const ShardPlan& shard : shards) {
+    bytes += bytes_of(shard.tensors);
+    for (const NamedTensor* tensor : shard.tensors)
+      index["weight_map"][tensor->info.name] = shard.name;
+  }
+  index["metadata"]["total_size"] = bytes;
+  return index.dump(2) + "\n";
 }
 
 }  // namespace
@@ -328,24 +357,32 @@ NamedTensors read_safetensors(const std::string& path) {
 }
 
 void write_safetensors_file(const NamedTensors& tensors, const std::string& path) {
-  write_file(weights_of(tensors), metadata_of(tensors), path);
+  write_file(plan_file(path, weights_of(tensors)), metadata_of(tensors), path);
 }
 
 void write_safetensors_directory(const NamedTensors& tensors, const std::string& directory,
                                  const WriteOptions& options) {
-  const Selection weights = weights_of(tensors);
-  const auto shards = split(weights, options);
+  const auto shards = plan_shards(tensors, options);
   const auto metadata = metadata_of(tensors);
-  if (shards.size() == 1)
-    return write_file(weights, metadata, fmt::format("{}/{}", directory, kSingle));
-  Json index;
-  index["metadata"]["total_size"] = bytes_of(weights);
-  for (size_t i = 0; i < shards.size(); ++i) {
-    const auto name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
-    write_file(shards[i], metadata, fmt::format("{}/{}", directory, name));
-    for (const NamedTensor* tensor : shards[i]) index["weight_map"][tensor->info.name] = name;
+  for (const ShardPlan& shard : shards)
+    write_file(shard, metadata, fmt::format("{}/{}", directory, shard.name));
+  if (shards.size() > 1) write_text(fmt::format("{}/{}", directory, kIndex), make_index(shards));
+}
+
+std::vector<PlannedFile> plan_safetensors(const NamedTensors& tensors, const std::string& path,
+                                          const WriteOptions& options) {
+  const bool single = path.ends_with(".safetensors");
+  const auto shards = single
+                          ? std::vector{plan_file(fs::path(path).filename(), weights_of(tensors))}
+                          : plan_shards(tensors, options);
+  const auto metadata = metadata_of(tensors);
+  std::vector<PlannedFile> files;
+  for (const ShardPlan& shard : shards) {
+    const uint64_t header = sizeof(uint64_t) + make_header(shard.tensors, metadata).size();
+    files.push_back({shard.name, shard.tensors.size(), header + bytes_of(shard.tensors)});
   }
-  write_text(fmt::format("{}/{}", directory, kIndex), index.dump(2) + "\n");
+  if (shards.size() > 1) files.push_back({kIndex, 0, make_index(shards).size()});
+  return files;
 }
 
 }  // namespace gxp

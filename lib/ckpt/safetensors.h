@@ -53,4 +53,8 @@ void write_safetensors_file(const NamedTensors& tensors, const std::string& path
 void write_safetensors_directory(const NamedTensors& tensors, const std::string& directory,
                                  const WriteOptions& options);
 
+// The files that these two would write; `path` decides, by its end, which of them.
+std::vector<PlannedFile> plan_safetensors(const NamedTensors& tensors, const std::string& path,
+                                          const WriteOptions& options);
+
 }  // namespace gxp

@@ -20,6 +20,15 @@ void write_gxp(const NamedTensors& tensors, const std::string& path, const Write
   write_gxp_checkpoint(with_gpt2_names(tensors), path);
 }
 
+std::vector<PlannedFile> plan_gxp(const NamedTensors& source, const std::string&,
+                                  const WriteOptions&) {
+  const NamedTensors tensors = with_gpt2_names(source);
+  const std::string step = step_name(tensors.step.value_or(0));
+  PlannedFile data{step + "/shard-00000-of-00001.bin", tensors.tensors.size(), 0};
+  for (const NamedTensor& tensor : tensors.tensors) *data.bytes += tensor.info.bytes();
+  return {data, {step + "/" + kManifestName}};
+}
+
 uint64_t verify_gxp(const std::string& path) {
   const auto checkpoint = Checkpoint::open(path);
   checkpoint.verify();
@@ -42,12 +51,14 @@ void write_huggingface_directory(const NamedTensors& tensors, const std::string&
 
 constexpr CheckpointFormat kTable[] = {
     {"gxp", "gxp's own: logical tensors in one directory a step, of any number of ranks",
-     is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, write_gxp, verify_gxp, true},
+     is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, write_gxp, verify_gxp, true, false,
+     plan_gxp},
     {"huggingface", "a model directory with config.json and safetensors", is_huggingface,
-     is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false, true},
+     is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false, true,
+     plan_huggingface},
     {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
-     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false,
-     true}};
+     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false, true,
+     plan_safetensors}};
 
 }  // namespace
 

@@ -65,6 +65,11 @@ void recover(const std::string& target) {
              aside);
 }
 
+fs::path target_of(const std::string& path) {
+  fs::path target = fs::path(path).lexically_normal();
+  return target.has_filename() ? target : target.parent_path();  // "out/" is "out"
+}
+
 void report_left_out(const NamedTensors& tensors, const CheckpointFormat& format) {
   const auto left_out = std::ranges::count_if(
       tensors.tensors, [](const NamedTensor& tensor) { return tensor.info.role != Role::kWeight; });
@@ -79,10 +84,23 @@ void report_left_out(const NamedTensors& tensors, const CheckpointFormat& format
 
 }  // namespace
 
+std::vector<PlannedFile> plan_checkpoint(const NamedTensors& tensors,
+                                         const CheckpointFormat& format, const std::string& path,
+                                         const WriteOptions& options) {
+  const fs::path target = target_of(path);
+  check_target(target, options.replace);
+  report_left_out(tensors, format);
+  if (format.plan != nullptr) return format.plan(tensors, target, options);
+  PlannedFile all{target.filename()};
+  for (const NamedTensor& tensor : tensors.tensors) {
+    if (tensor.info.role == Role::kWeight || format.keeps_optimizer_state) ++all.tensors;
+  }
+  return {all};
+}
+
 void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
                       const std::string& path, const WriteOptions& options) {
-  fs::path target = fs::path(path).lexically_normal();
-  if (!target.has_filename()) target = target.parent_path();  // "out/" is "out"
+  const fs::path target = target_of(path);
   // The name keeps its end, which decides what safetensors writes.
   const fs::path partial = target.parent_path() / (".partial-" + target.filename().string());
   recover(target);

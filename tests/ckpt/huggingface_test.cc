@@ -164,6 +164,28 @@ TEST_CASE("other models that have names of GPT-2's keep their head", "[ckpt]") {
         }).kind == ErrorKind::kCorrupt);
 }
 
+TEST_CASE("a plan names the files that are written, with their sizes, and writes none", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string format = GENERATE("gxp", "huggingface", "safetensors");
+  const std::string name = GENERATE("out", "out.safetensors");
+  const WriteOptions options{.shards = GENERATE(size_t{0}, size_t{3})};
+  CAPTURE(format, name, options.shards);
+  const NamedTensors model = read_checkpoint(kModels + "hf_qwen2");
+  const auto plan = plan_checkpoint(model, find_format(format), dir / name, options);
+  CHECK(list(dir.path()).empty());
+  write_checkpoint(model, find_format(format), dir / name, options);
+  uint64_t tensors = 0;
+  for (const PlannedFile& file : plan) {
+    const bool single = fs::is_regular_file(dir / name);
+    const std::string path = single ? dir / file.name : dir / name + "/" + file.name;
+    CHECK(fs::file_size(path) == file.bytes.value_or(fs::file_size(path)));
+    tensors += file.tensors;
+  }
+  CHECK(tensors == model.tensors.size());
+  CHECK(error_of([&] { plan_checkpoint(model, find_format(format), dir / name, options); }).kind ==
+        ErrorKind::kUsage);
+}
+
 TEST_CASE("shards are as many as asked for, each with its share of the bytes", "[ckpt]") {
   const TemporaryDirectory dir;
   const NamedTensors model = read_checkpoint(kModels + "hf_qwen2");

@@ -81,6 +81,18 @@ TEST_CASE("convert-ckpt --dtype tells which numbers have become infinite", "[cmd
   CHECK(json["tensors"][0]["dtype"] == "F16");
 }
 
+TEST_CASE("convert-ckpt --dry-run tells the files and writes none", "[cmd]") {
+  const TemporaryDirectory dir;
+  const Outcome outcome = run_gxp({"convert-ckpt", kModel, dir / "out", "--to", "huggingface",
+                                   "--shards", "2", "--dry-run", "--format", "json"});
+  CHECK(outcome.code == 0);
+  const auto json = nlohmann::json::parse(outcome.out);
+  CHECK(json["files"].size() == 5);
+  CHECK(json["files"][0]["file"] == "model-00001-of-00002.safetensors");
+  CHECK(json["planned_bytes"].get<int64_t>() > 4 * 16872);
+  CHECK(list(dir.path()).empty());
+}
+
 TEST_CASE("a damaged checkpoint of gxp's becomes no other one", "[cmd]") {
   const TemporaryDirectory dir;
   check_code({kModel, dir / "gxp", "--to", "gxp"}, 0, "");
@@ -102,6 +114,7 @@ TEST_CASE("options of convert-ckpt that do not belong together end it with code 
       {"did you mean 'bf16'", {"out", "--to", "gxp", "--dtype", "b16"}},
       {"did you mean '--max-shard-size'", {"out", "--to", "safetensors", "--shard-size", "1MB"}},
       {"give one", {"out", "--to", "safetensors", "--shards", "2", "--max-shard-size", "1MB"}},
+      {"--dry-run goes with --to", {"--inspect", "--dry-run"}},
       {"gxp is not written so", {"out", "--to", "gxp", "--shards", "2"}},
       {"no size", {"out", "--to", "safetensors", "--max-shard-size", "0"}},
   }));
