@@ -25,10 +25,12 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     convert-ckpt)
-      words="-h --help --to --shard-size --inspect --hash --verify --force --format"
+      words="-h --help --to --dtype --max-shard-size --shards --inspect --hash --verify --diff --dry-run --force --format"
       case $previous in
         --to) words="gxp huggingface safetensors pt" ;;
-        --shard-size) words="" ;;
+        --dtype) words="stored f32 bf16 f16" ;;
+        --max-shard-size) words="" ;;
+        --shards) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
     memcalc)

@@ -10,6 +10,10 @@
 #include "lib/job/join.h"
 #include "lib/report/report.h"
 
+namespace CLI {
+class App;
+}
+
 namespace gxp {
 
 enum class RankOrder { kGiven, kPlanned };

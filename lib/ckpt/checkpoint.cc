@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <span>
 
+#include "lib/ckpt/read_ahead.h"
 #include "lib/ckpt/writer.h"
 
 namespace gxp {
@@ -32,6 +33,25 @@ std::string hash_file(const InputFile& file) {
     hasher.update(buffer);
   }
   return hasher.hex();
+}
+
+// The state's pairs whose keys begin so are a foreign file's metadata.
+constexpr std::string_view kMetadataPrefix = "metadata.";
+
+void split_metadata(NamedTensors& tensors) {
+  for (const auto& [key, value] : tensors.state) {
+    if (key.starts_with(kMetadataPrefix))
+      tensors.metadata.emplace(key.substr(kMetadataPrefix.size()), value);
+  }
+  std::erase_if(tensors.state,
+                [](const auto& pair) { return pair.first.starts_with(kMetadataPrefix); });
+}
+
+KeyValues state_with_metadata(const NamedTensors& tensors) {
+  KeyValues state = tensors.state;
+  for (const auto& [key, value] : tensors.metadata)
+    state.emplace_back(fmt::format("{}{}", kMetadataPrefix, key), value);
+  return state;
 }
 
 }  // namespace
@@ -113,6 +133,7 @@ NamedTensors read_gxp_checkpoint(const std::string& path) {
   const auto checkpoint = std::make_shared<const Checkpoint>(Checkpoint::open(path));
   const CheckpointInfo& info = checkpoint->manifest().info;
   NamedTensors result{.format = "gxp", .config = info.config, .state = info.state};
+  split_metadata(result);
   result.step = info.step;
   result.samples_consumed = info.samples_consumed;
   result.world_size = info.world_size;
@@ -131,16 +152,18 @@ void write_gxp_checkpoint(const NamedTensors& tensors, const std::string& path) 
                             .world_size = tensors.world_size.value_or(1),
                             .strategy = tensors.strategy,
                             .config = tensors.config,
-                            .state = tensors.state};
+                            .state = state_with_metadata(tensors)};
   CheckpointWriter writer(path, {.step = info.step, .rank = 0, .world_size = 1});
-  for (const NamedTensor& tensor : tensors.tensors) {
-    uint64_t begin = 0;
-    writer.add(tensor.info, 0, {});  // an empty tensor is listed, too
-    stream(tensor, [&](ConstMemory block) {
-      writer.add(tensor.info, begin, block);
-      begin += block.bytes / size_of(tensor.info.dtype);
-    });
-  }
+  std::vector<const NamedTensor*> all;
+  for (const NamedTensor& tensor : tensors.tensors) all.push_back(&tensor);
+  uint64_t begin = 0;  // of the next block, in its tensor
+  const NamedTensor* last = nullptr;
+  stream_ahead(all, [&](const NamedTensor& tensor, ConstMemory block) {
+    if (&tensor != last) begin = 0;
+    last = &tensor;
+    writer.add(tensor.info, begin, block);
+    begin += block.bytes / size_of(tensor.info.dtype);
+  });
   const FilePart part = writer.finish();
   publish_checkpoint(path, std::span(&part, 1), info, {});
 }

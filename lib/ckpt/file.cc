@@ -76,6 +76,17 @@ void OutputFile::write(ConstMemory data) {
   }
   hasher_.update(std::span(data.data, data.bytes));
   bytes_ += data.bytes;
+  start_writeback();
+}
+
+// So that the disk works while the file grows, and close() waits for little. A hint: file systems
+// that do not take it write when they are asked to.
+void OutputFile::start_writeback() {
+  constexpr uint64_t kStep = uint64_t{8} << 20;
+  if (bytes_ - submitted_ < kStep) return;
+  (void)::sync_file_range(fd_.get(), off64_t(submitted_), off64_t(bytes_ - submitted_),
+                          SYNC_FILE_RANGE_WRITE);
+  submitted_ = bytes_;
 }
 
 void OutputFile::write(std::string_view text) { write(memory_of(std::as_const(text))); }
@@ -105,6 +116,19 @@ std::string read_text(const std::string& path, uint64_t limit) {
 void write_text(const std::string& path, std::string_view text) {
   OutputFile file(path);
   file.write(text);
+  file.close();
+}
+
+void copy_file(const std::string& from, const std::string& to) {
+  constexpr uint64_t kCopiedBytes = 1 << 20;
+  const InputFile source(from);
+  OutputFile file(to);
+  std::vector<std::byte> buffer;
+  for (uint64_t done = 0; done < source.bytes(); done += buffer.size()) {
+    buffer.resize(std::min(source.bytes() - done, kCopiedBytes));
+    source.read(done, memory_of(buffer));
+    file.write(memory_of(std::as_const(buffer)));
+  }
   file.close();
 }
 

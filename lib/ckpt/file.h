@@ -51,6 +51,7 @@ class OutputFile {
 
  private:
   void remove() const noexcept;
+  void start_writeback();
 
   std::string path_;
   int directory_;
@@ -58,12 +59,15 @@ class OutputFile {
   Fd fd_;
   uint32_t owner_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t submitted_ = 0;  // bytes that the disk has been asked for
   Hasher hasher_;
 };
 
 // The whole file as text. kCorrupt if it is larger than `limit`.
 std::string read_text(const std::string& path, uint64_t limit);
 void write_text(const std::string& path, std::string_view text);
+// A new file with the content of another regular one.
+void copy_file(const std::string& from, const std::string& to);
 
 // Whether something has this name, be it a link that leads nowhere. kIo if that cannot be told.
 bool path_exists(const std::string& path);

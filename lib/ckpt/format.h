@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +18,16 @@ namespace gxp {
 struct WriteOptions {
   uint64_t shard_bytes = 5'000'000'000;  // largest file of a sharded directory; 5 GB, as the Hub's
   bool replace = false;                  // an existing checkpoint at that path
+  size_t shards = 0;                     // so many files, whatever their size; 0: by shard_bytes
+  // Called when all is written, before it has its name. What it throws leaves nothing behind.
+  std::function<void()> confirm = {};
+};
+
+// A file that a conversion would write.
+struct PlannedFile {
+  std::string name;  // in the target directory, or the target
+  uint64_t tensors = 0;
+  std::optional<uint64_t> bytes = {};  // nothing where it is known only when it is written
 };
 
 struct CheckpointFormat {
@@ -32,6 +44,10 @@ struct CheckpointFormat {
   // nullptr: the format records none, and reading has checked all that can be.
   uint64_t (*verify)(const std::string& path);
   bool keeps_optimizer_state;
+  bool takes_shards = false;  // whether write() heeds shard_bytes and shards
+  // The files that write() would give; nullptr: it does not tell them one by one.
+  std::vector<PlannedFile> (*plan)(const NamedTensors& tensors, const std::string& path,
+                                   const WriteOptions& options) = nullptr;
 };
 
 // Asked in this order.
@@ -53,8 +69,15 @@ NamedTensors read_weights(const std::string& path);
 // error nothing is left. What a killed conversion left there is cleared, or taken back if it is
 // what `path` was before (replace_path() in file.h). kUsage: `path` exists and is not to be
 // replaced, or it, or what lies at one of those names, is no checkpoint or holds something that no
-// format writes. Cost: one tensor's buffer of 4 MiB, whatever the size of the checkpoint.
+// format writes. Cost: four buffers of 4 MiB, whatever the size of the checkpoint, and a thread
+// that reads ahead.
 void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
                       const std::string& path, const WriteOptions& options);
+
+// What write_checkpoint() would write. Touches nothing, and fails where that would refuse `path` or
+// the tensors; a full disk and damaged contents it cannot foresee.
+std::vector<PlannedFile> plan_checkpoint(const NamedTensors& tensors,
+                                         const CheckpointFormat& format, const std::string& path,
+                                         const WriteOptions& options);
 
 }  // namespace gxp

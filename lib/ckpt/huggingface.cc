@@ -1,166 +1,34 @@
 #include "lib/ckpt/huggingface.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <variant>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <set>
 
 #include "lib/arch/architecture.h"
-#include "lib/arch/family.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text/plural.h"
+#include "lib/ckpt/config_json.h"
+#include "lib/ckpt/config_spelling.h"
 #include "lib/ckpt/file.h"
-#include "lib/ckpt/json.h"
 #include "lib/ckpt/safetensors.h"
-#include "lib/config/toml_reader.h"
 
 namespace gxp {
 namespace {
 
 constexpr uint64_t kMaxConfigBytes = 16u << 20;
-using OrderedJson = nlohmann::ordered_json;
-
-using Size = HuggingFaceFamily::Size;
-using Fact = HuggingFaceFamily::Fact;
-
-bool is_silent_or(const Json& config, std::string_view key, const Json& wanted) {
-  const auto found = config.find(key);
-  return found == config.end() || found->is_null() || *found == wanted;
-}
-
-Json to_json(const Fact& fact) {
-  return std::visit([](const auto& value) { return Json(value); }, fact.value);
-}
-
-// "hidden_act is not silu", "attention_bias is on"; "" if the fact holds.
-std::string contradiction(const Json& config, const Fact& fact) {
-  if (fact.use == Fact::Use::kWritten || is_silent_or(config, fact.key, to_json(fact))) return "";
-  const auto* const wanted = std::get_if<bool>(&fact.value);
-  if (wanted != nullptr) return fmt::format("{} is {}", fact.key, *wanted ? "off" : "on");
-  const auto* const word = std::get_if<std::string_view>(&fact.value);
-  return fmt::format("{} is not {}", fact.key, word != nullptr ? *word : to_json(fact).dump());
-}
-
-// The object that holds RoPE's settings: transformers 5 has one, transformers 4 the top level.
-const Json& rope_of(const Json& config) {
-  const auto found = config.find("rope_parameters");
-  return found != config.end() && found->is_object() ? *found : config;
-}
-
-std::string rope_obstacle(const Json& config) {
-  const Json scaling = config.value("rope_scaling", Json());
-  if (!is_silent_or(rope_of(config), "rope_type", "default") || !scaling.is_null())
-    return "rotary positions are scaled";
-  return rope_of(config).value("rope_theta", Json(1.0)).is_number() ? ""
-                                                                    : "rope_theta is no number";
-}
-
-// The settings that are no integers and that not all families have, both ways.
-struct OtherKey {
-  std::string_view key;  // in [model]
-  // What keeps gxp from computing the model; "" if nothing does.
-  std::string (*obstacle)(const Json&);
-  std::string (*read)(const Json&);  // as TOML
-  void (*write)(const ModelConfig&, OrderedJson&);
-};
-
-constexpr OtherKey kOtherKeys[] = {
-    {"rope_theta", rope_obstacle,
-     [](const Json& config) { return to_toml(rope_of(config).value("rope_theta", 10000.0)); },
-     [](const ModelConfig& model, OrderedJson& config) {
-       config["rope_theta"] = model.rope_theta;  // transformers 4; 5 has the object
-       config["rope_parameters"] = {{"rope_theta", model.rope_theta}, {"rope_type", "default"}};
-     }},
-    {"tied_head",
-     [](const Json& config) -> std::string {
-       const Json tied = config.value("tie_word_embeddings", Json(false));
-       return tied.is_boolean() ? "" : "tie_word_embeddings is neither true nor false";
-     },
-     [](const Json& config) { return to_toml(config.value("tie_word_embeddings", false)); },
-     [](const ModelConfig& model, OrderedJson& config) {
-       config["tie_word_embeddings"] = model.tied_head;
-     }}};
-
-const Family* known_family(std::string_view name) {
-  const auto found = std::ranges::find(families(), name, &Family::name);
-  return found == families().end() ? nullptr : &*found;
-}
-
-const Family* family_of(const Json& config) {
-  const Json type = config.value("model_type", Json());
-  return type.is_string() ? known_family(type.get_ref<const std::string&>()) : nullptr;
-}
-
-std::string size_obstacle(const Json& config, const Family& family) {
-  const HuggingFaceFamily& theirs = family.huggingface;
-  ModelConfig model;
-  for (const Size& size : theirs.sizes) {
-    const Json value = config.value(size.theirs, Json());
-    if (size.optional && value.is_null()) continue;
-    if (!value.is_number_unsigned() || value > INT32_MAX || value < 1)
-      return fmt::format("{} is no positive number", size.theirs);
-    model.*size.member = value.get<int>();
-  }
-  if (theirs.mlp_width.empty()) return "";
-  const int64_t width = family.mlp_width(model);
-  return is_silent_or(config, theirs.mlp_width, width)
-             ? ""
-             : fmt::format("{} is not {}", theirs.mlp_width, width);
-}
-
-std::string obstacle(const Json& config) {
-  const Family* family = family_of(config);
-  if (family == nullptr) return fmt::format("model_type is not {}", families_in_words());
-  if (std::string problem = size_obstacle(config, *family); !problem.empty()) return problem;
-  const HuggingFaceFamily& theirs = family->huggingface;
-  if (!config.value(theirs.norm_eps, Json(1.0)).is_number())
-    return fmt::format("{} is no number", theirs.norm_eps);
-  for (const Fact& fact : theirs.facts) {
-    if (std::string problem = contradiction(config, fact); !problem.empty()) return problem;
-  }
-  for (const OtherKey& other : kOtherKeys) {
-    if (!family->has(other.key)) continue;
-    if (std::string problem = other.obstacle(config); !problem.empty()) return problem;
-  }
-  return "";
-}
-
-template <class Number>
-Number parse_number(const std::string& key, const std::string& text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size())
-    fail(ErrorKind::kConfig, "write a Hugging Face directory: {} is '{}', no number", key, text);
-  return number;
-}
-
-template <class Number>
-Number parse_setting(const KeyValues& settings, const char* key) {
-  const auto text = find_value(settings, key);
-  if (!text)
-    fail(
-        ErrorKind::kConfig,
-        "write a Hugging Face directory: the source does not tell {}; convert from gxp's format or "
-        "from a directory with a config.json whose model_type is {}",
-        key, families_in_words());
-  return parse_number<Number>(key, *text);
-}
-
-const char* torch_dtype(StorageDType dtype) {
-  switch (dtype) {
-    case StorageDType::kF64:
-      return "float64";
-    case StorageDType::kF16:
-      return "float16";
-    case StorageDType::kBF16:
-      return "bfloat16";
-    default:
-      return "float32";
-  }
-}
-
 constexpr std::string_view kPrefix = "transformer.";
+
+// What a directory may have besides weights and config.json, and every tool looks for.
+constexpr std::array<std::string_view, 9> kCompanions = {
+    "generation_config.json",  "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+    "special_tokens_map.json", "vocab.json",     "merges.txt",      "added_tokens.json",
+    "chat_template.jinja"};
 
 std::string config_path(const std::string& directory) { return directory + "/config.json"; }
 
@@ -179,112 +47,165 @@ bool equal(const NamedTensor& a, const NamedTensor& b) {
          sha256_hex(a) == sha256_hex(b);
 }
 
+// The config.json that the tensors came with; "" if they came with none.
+std::string config_text(const NamedTensors& tensors) {
+  const auto text = tensors.metadata.find(kConfigText);
+  return text == tensors.metadata.end() ? "" : text->second;
+}
+
+// GPT-J, MPT and others have some of GPT-2's names.
+bool is_other_model(const NamedTensors& tensors) {
+  const std::string text = config_text(tensors);
+  if (text.empty()) return false;
+  const Json type = parse_json(text, kConfigText).value("model_type", Json());
+  return type.is_string() && type != "gpt2";
+}
+
+// The type of most elements that are numbers with a fraction, of those that config.json can name.
+std::optional<StorageDType> main_dtype(const std::vector<NamedTensor>& tensors) {
+  std::map<StorageDType, uint64_t> counts;
+  for (const NamedTensor& tensor : tensors) {
+    const StorageDType dtype = tensor.info.dtype;
+    if (dtype == StorageDType::kF64 || dtype == StorageDType::kF32 || dtype == StorageDType::kF16 ||
+        dtype == StorageDType::kBF16)
+      counts[dtype] += tensor.info.count();
+  }
+  if (counts.empty()) return std::nullopt;
+  return std::ranges::max_element(counts, {}, [](const auto& row) { return row.second; })->first;
+}
+
+void report_unused(const NamedTensors& source, const std::vector<NamedTensor>& used) {
+  std::set<std::string_view> names;
+  for (const NamedTensor& tensor : used) names.insert(tensor.info.name);
+  std::vector<std::string_view> unused;
+  for (const NamedTensor& tensor : source.tensors) {
+    const TensorInfo& info = tensor.info;
+    if (info.role == Role::kWeight && !names.contains(info.name)) unused.push_back(info.name);
+  }
+  if (!unused.empty())
+    log_warn("{} that the model has no place for: left out, the first is {}",
+             counted(unused.size(), "tensor"), unused.front());
+}
+
+// The tensors of a model that gxp knows, as its class saves them. A head that is stored although it
+// is tied must be the token table.
+std::vector<NamedTensor> model_tensors(const ModelConfig& model, const NamedTensors& source) {
+  std::vector<NamedTensor> wanted;
+  for (const UnitSpec& unit : make_architecture(model).units) {
+    for (const TensorSpec& spec : unit.tensors)
+      wanted.push_back(
+          require_weight(source, spec.name, {spec.shape.begin(), spec.shape.end()}, "the source"));
+  }
+  const NamedTensor* head = model.tied_head ? find_tensor(source, "lm_head.weight") : nullptr;
+  if (head != nullptr && !equal(*head, wanted.front()))
+    fail(ErrorKind::kConfig,
+         "write a Hugging Face directory: the head is tied, but lm_head.weight is not {}",
+         wanted.front().info.name);
+  report_unused(source, wanted);
+  return wanted;
+}
+
+std::vector<NamedTensor> weights_only(const NamedTensors& source) {
+  std::vector<NamedTensor> weights;
+  std::ranges::copy_if(source.tensors, std::back_inserter(weights),
+                       [](const auto& tensor) { return tensor.info.role == Role::kWeight; });
+  return weights;
+}
+
+std::vector<std::string> find_companions(const std::string& path) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const std::string_view name : kCompanions) {
+    const std::string file = fmt::format("{}/{}", path, name);
+    if (std::filesystem::is_regular_file(file, error)) found.push_back(file);
+  }
+  return found;
+}
+
+void copy_companions(const std::vector<std::string>& files, const std::string& directory) {
+  std::vector<std::string> names;
+  for (const std::string& file : files) {
+    names.push_back(std::filesystem::path(file).filename());
+    copy_file(file, fmt::format("{}/{}", directory, names.back()));
+  }
+  if (!names.empty())
+    log_info("copied from {}: {}", parent_of(files.front()), fmt::join(names, ", "));
+}
+
+// What is written for a source, but for its companions.
+struct ModelDirectory {
+  NamedTensors tensors;
+  std::string config;
+};
+
+ModelDirectory make_directory(const NamedTensors& source) {
+  const std::string original = config_text(source);
+  // A model that gxp cannot compute is written as it was read.
+  const bool as_read = !original.empty() && !find_value(source.config, "model.vocab_size");
+  const ModelConfig model = as_read ? ModelConfig() : model_of(source.config);
+  NamedTensors wanted = {.config = source.config, .metadata = source.metadata, .step = source.step};
+  wanted.metadata.erase(kConfigText);
+  wanted.tensors = as_read ? weights_only(source) : model_tensors(model, with_gpt2_names(source));
+  const auto dtype = main_dtype(wanted.tensors);
+  std::string config = as_read
+                           ? refresh_model_config(original, dtype)
+                           : make_model_config(model, original, dtype.value_or(StorageDType::kF32));
+  check_head(parse_json(config, kConfigText), wanted, "the source");
+  return {std::move(wanted), std::move(config)};
+}
+
 }  // namespace
-
-KeyValues read_model_config(const std::string& path) {
-  const Json config = parse_json(read_text(path, kMaxConfigBytes), path);
-  to_object(config, "read " + path);
-  if (const std::string reason = obstacle(config); !reason.empty()) {
-    log_warn("{}: {}: the tensors are read, the model's settings are not", path, reason);
-    return {};
-  }
-  const Family& family = *family_of(config);
-  const HuggingFaceFamily& theirs = family.huggingface;
-  KeyValues settings = {{"model.family", to_toml(std::string(family.name))}};
-  for (const Size& size : theirs.sizes) {
-    const Json value = config.value(size.theirs, Json());
-    if (!value.is_null()) settings.emplace_back(size.ours, to_toml(value.get<int64_t>()));
-  }
-  settings.emplace_back("model.norm_eps",
-                        to_toml(config.value(theirs.norm_eps, theirs.norm_eps_if_absent)));
-  for (const OtherKey& other : kOtherKeys) {
-    if (family.has(other.key))
-      settings.emplace_back(fmt::format("model.{}", other.key), other.read(config));
-  }
-  return settings;
-}
-
-ModelConfig model_of(const KeyValues& settings) {
-  ModelConfig model;
-  const std::string name =
-      find_value(settings, "model.family").value_or(to_toml(ModelConfig().family));
-  const Family* family =
-      name.size() < 2 ? nullptr : known_family(std::string_view(name).substr(1, name.size() - 2));
-  if (family == nullptr)
-    fail(ErrorKind::kConfig, "write a Hugging Face directory: model.family is {}, not {}", name,
-         families_in_words());
-  model.family = family->name;
-  for (const Size& size : family->huggingface.sizes) {
-    model.*size.member = parse_setting<int>(settings, size.ours);
-    const int least = size.ours == std::string_view("model.mlp_hidden") || size.optional ? 0 : 1;
-    if (model.*size.member < least)
-      fail(ErrorKind::kConfig, "write a Hugging Face directory: {} is {}, at least {} is needed",
-           size.ours, model.*size.member, least);
-  }
-  model.norm_eps = parse_setting<double>(settings, "model.norm_eps");
-  if (family->has("rope_theta"))
-    model.rope_theta = parse_setting<double>(settings, "model.rope_theta");
-  if (family->has("tied_head")) model.tied_head = find_value(settings, "model.tied_head") == "true";
-  return model;
-}
-
-std::string make_model_config(const ModelConfig& model, StorageDType dtype) {
-  const Family& family = find_family(model.family);
-  const HuggingFaceFamily& theirs = family.huggingface;
-  ModelConfig full = model;  // nothing left to a default
-  full.kv_heads = model.kv_head_count();
-  full.head_size = model.channels_per_head();
-  full.mlp_hidden = int(model.mlp_width());
-  OrderedJson config = {{"architectures", {theirs.architecture}}, {"model_type", family.name}};
-  for (const Size& size : theirs.sizes) config[size.theirs] = full.*size.member;
-  config[theirs.norm_eps] = model.norm_eps;
-  for (const Fact& fact : theirs.facts) {
-    if (fact.use != Fact::Use::kRead) config[fact.key] = to_json(fact);
-  }
-  for (const OtherKey& other : kOtherKeys) {
-    if (family.has(other.key)) other.write(full, config);
-  }
-  config["bos_token_id"] = config["eos_token_id"] =
-      nullptr;  // the defaults are other vocabularies'
-  config["dtype"] = config["torch_dtype"] = torch_dtype(dtype);  // transformers 5 and 4
-  return config.dump(2) + "\n";
-}
 
 bool is_huggingface(const std::string& path) {
   return path_exists(config_path(path)) && is_safetensors(path);
 }
 
 bool is_huggingface_file(std::string_view name) {
-  return name == "config.json" || is_safetensors_file(name);
+  return name == "config.json" || is_safetensors_file(name) ||
+         std::ranges::find(kCompanions, name) != kCompanions.end();
 }
 
 NamedTensors read_huggingface(const std::string& path) {
   NamedTensors result = read_safetensors(path);
   result.format = "huggingface";
-  result.config = read_model_config(config_path(path));
+  const std::string file = config_path(path);
+  const std::string text = read_text(file, kMaxConfigBytes);
+  result.config = read_model_config(text, file);
+  check_head(parse_json(text, file), result, file);
+  result.metadata[kConfigText] = text;
+  result.companions = find_companions(path);
   return result;
 }
 
 void write_huggingface(const NamedTensors& source, const std::string& directory,
-                       uint64_t shard_bytes) {
-  const ModelConfig model = model_of(source.config);
-  const NamedTensors tensors = with_gpt2_names(source);
-  NamedTensors wanted = {.tensors = {}, .config = source.config, .step = source.step};
-  for (const UnitSpec& unit : make_architecture(model).units) {
-    for (const TensorSpec& spec : unit.tensors)
-      wanted.tensors.push_back(
-          require_weight(tensors, spec.name, {spec.shape.begin(), spec.shape.end()}, "the source"));
+                       const WriteOptions& options) {
+  const ModelDirectory model = make_directory(source);
+  write_safetensors_directory(model.tensors, directory, options);
+  write_text(config_path(directory), model.config);
+  copy_companions(source.companions, directory);
+}
+
+std::vector<PlannedFile> plan_huggingface(const NamedTensors& source, const std::string&,
+                                          const WriteOptions& options) {
+  const ModelDirectory model = make_directory(source);
+  std::vector<PlannedFile> files = plan_safetensors(model.tensors, "", options);
+  files.push_back({"config.json", 0, model.config.size()});
+  for (const std::string& file : source.companions)
+    files.push_back({std::filesystem::path(file).filename(), 0, InputFile(file).bytes()});
+  return files;
+}
+
+NamedTensors with_gpt2_prefix(NamedTensors tensors) {
+  if (is_other_model(tensors) || find_tensor(tensors, "wte.weight") == nullptr) return tensors;
+  for (NamedTensor& tensor : tensors.tensors) {
+    if (lacks_prefix(tensor.info.name)) tensor.info.name.insert(0, kPrefix);
   }
-  write_safetensors_directory(wanted, directory, shard_bytes);
-  write_text(config_path(directory), make_model_config(model, wanted.tensors.front().info.dtype));
+  return tensors;
 }
 
 NamedTensors with_gpt2_names(NamedTensors tensors) {
-  if (find_tensor(tensors, "wte.weight") != nullptr) {
-    for (NamedTensor& tensor : tensors.tensors) {
-      if (lacks_prefix(tensor.info.name)) tensor.info.name.insert(0, kPrefix);
-    }
-  }
+  if (is_other_model(tensors)) return tensors;
+  tensors = with_gpt2_prefix(std::move(tensors));
   const NamedTensor* table = find_tensor(tensors, "transformer.wte.weight");
   if (table == nullptr) return tensors;
   const NamedTensor* head = find_tensor(tensors, "lm_head.weight");

@@ -129,7 +129,7 @@ ModelFile read_config(const std::string& path) {
   return file;
 }
 
-ModelFile read_weights(const std::string& path) {
+ModelFile read_stored(const std::string& path) {
   ModelFile file{.path = path};
   uint64_t bytes = 0;
   std::map<StorageDType, uint64_t> elements;
@@ -150,7 +150,7 @@ ModelFile read_folder(const std::string& path) {
   const std::string config = fs::path(path) / "config.json";
   const bool weights = is_safetensors(path);
   if (!path_exists(config)) {
-    if (weights) return read_weights(path);
+    if (weights) return read_stored(path);
     fail(ErrorKind::kIo,
          "read {}: the folder has neither config.json nor model.safetensors nor its index; name "
          "one with either",
@@ -158,7 +158,7 @@ ModelFile read_folder(const std::string& path) {
   }
   ModelFile file = read_config(config);
   if (!weights) return file;
-  const ModelFile stored = read_weights(path);
+  const ModelFile stored = read_stored(path);
   file.stored_bytes = stored.stored_bytes;
   file.dtype = stored.dtype;
   return file;
@@ -175,7 +175,7 @@ bool names_model_file(const std::string& text) {
 ModelFile read_model_file(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return read_folder(path);
-  return is_safetensors(path) ? read_weights(path) : read_config(path);
+  return is_safetensors(path) ? read_stored(path) : read_config(path);
 }
 
 }  // namespace gxp

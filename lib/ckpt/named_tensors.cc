@@ -24,8 +24,6 @@ constexpr std::array kDTypes = {
     DTypeRow{"F8_E5M2", 1},     DTypeRow{"I8", 1},      DTypeRow{"U8", 1},
     DTypeRow{"BOOL", 1}};
 
-constexpr size_t kCopiedBytes = size_t{4} << 20;  // a multiple of every element's size
-
 constexpr std::array<std::string_view, 6> kRoles = {"weight",   "adam_m",    "adam_v",
                                                     "momentum", "row_means", "column_means"};
 
@@ -85,9 +83,9 @@ const NamedTensor& require_weight(const NamedTensors& tensors, std::string_view 
 void stream(const NamedTensor& tensor, const std::function<void(ConstMemory)>& sink) {
   const uint64_t bytes = tensor.info.bytes();
   const size_t element = size_of(tensor.info.dtype);
-  std::vector<std::byte> buffer(std::min<uint64_t>(bytes, kCopiedBytes));
+  std::vector<std::byte> buffer(std::min<uint64_t>(bytes, kStreamedBytes));
   for (uint64_t done = 0; done < bytes; done += buffer.size()) {
-    buffer.resize(std::min<uint64_t>(bytes - done, kCopiedBytes));
+    buffer.resize(std::min<uint64_t>(bytes - done, kStreamedBytes));
     tensor.read(done / element, memory_of(buffer));
     sink(memory_of(std::as_const(buffer)));
   }

@@ -87,11 +87,16 @@ struct NamedTensors {
   std::vector<NamedTensor> tensors = {};
   KeyValues config = {};  // empty where the format does not tell; for foreign ones "model.*" only
   KeyValues state = {};   // free pairs that the trainer keeps: gxp's format only
-  std::map<std::string, std::string> metadata = {};  // safetensors' own; not kept by gxp's format
+  // Free pairs of the file's: safetensors' __metadata__; the text of a config.json (kConfigText in
+  // config_json.h).
+  std::map<std::string, std::string> metadata = {};
   std::optional<uint64_t> step = {};
   std::optional<uint64_t> samples_consumed = {};
   std::optional<int> world_size = {};
   std::string strategy = {};  // "zero3"; "" where not known
+  // Paths of the files beside the tensors that belong to the model: a Hugging Face directory's
+  // tokenizer.json, ...
+  std::vector<std::string> companions = {};
 };
 
 // The tensor with this name and role, or nullptr.
@@ -102,7 +107,9 @@ const NamedTensor* find_tensor(const NamedTensors& tensors, std::string_view nam
 const NamedTensor& require_weight(const NamedTensors& tensors, std::string_view name,
                                   const std::vector<uint64_t>& shape, const std::string& file);
 
-// The whole tensor through a buffer of at most 4 MiB, in order.
+// Bytes of a block in which tensors are read: a multiple of every element's size.
+inline constexpr size_t kStreamedBytes = size_t{4} << 20;
+// The whole tensor through a buffer of at most so many bytes, in order.
 void stream(const NamedTensor& tensor, const std::function<void(ConstMemory)>& sink);
 
 // SHA-256 of the tensor's bytes, 64 lower-case hexadecimal digits.

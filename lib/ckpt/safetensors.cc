@@ -12,6 +12,8 @@
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/json.h"
 #include "lib/ckpt/own_files.h"
+#include "lib/ckpt/read_ahead.h"
+#include "lib/ckpt/safetensors_shards.h"
 
 namespace gxp {
 namespace fs = std::filesystem;
@@ -201,6 +203,12 @@ std::map<std::string, std::string> metadata_of(const NamedTensors& tensors) {
   return metadata;
 }
 
+// One file to be written.
+struct ShardPlan {
+  std::string name;
+  Selection tensors;  // in the order of the bytes
+};
+
 // As the reference writes it: keys in this order, no spaces, padded with spaces to 8 bytes.
 std::string make_header(const Selection& tensors,
                         const std::map<std::string, std::string>& metadata) {
@@ -225,21 +233,19 @@ void sort_like_reference(Selection& tensors) {
   });
 }
 
-void write_file(Selection tensors, const std::map<std::string, std::string>& metadata,
+void write_file(const ShardPlan& shard, const std::map<std::string, std::string>& metadata,
                 const std::string& path) {
-  sort_like_reference(tensors);
-  const std::string header = make_header(tensors, metadata);
+  const std::string header = make_header(shard.tensors, metadata);
   const uint64_t length = header.size();
   OutputFile file(path);
   file.write({reinterpret_cast<const std::byte*>(&length), sizeof(length)});
   file.write(header);
-  for (const NamedTensor* tensor : tensors)
-    stream(*tensor, [&](ConstMemory block) { file.write(block); });
+  stream_ahead(shard.tensors, [&](const NamedTensor&, ConstMemory block) { file.write(block); });
   file.close();
 }
 
 // In the given order; greedy, as huggingface_hub does.
-std::vector<Selection> split(const Selection& tensors, uint64_t shard_bytes) {
+std::vector<Selection> split_by_bytes(const Selection& tensors, uint64_t shard_bytes) {
   std::vector<Selection> shards(1);
   uint64_t bytes = 0;  // of the last shard
   for (const NamedTensor* tensor : tensors) {
@@ -251,6 +257,53 @@ std::vector<Selection> split(const Selection& tensors, uint64_t shard_bytes) {
     bytes += tensor->info.bytes();
   }
   return shards;
+}
+
+// In the given order: a shard ends at its share of the bytes, and each has at least one tensor.
+std::vector<Selection> split_by_count(const Selection& tensors, size_t count) {
+  if (tensors.size() < count)
+    fail(ErrorKind::kUsage, "write safetensors: {} tensors cannot be {} shards", tensors.size(),
+         count);
+  std::vector<Selection> shards;
+  const double share = double(bytes_of(tensors)) / double(count);
+  double bytes = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const bool must_begin = tensors.size() - i == count - shards.size();
+    if (shards.size() < count && (must_begin || bytes >= share * double(shards.size())))
+      shards.emplace_back();
+    shards.back().push_back(tensors[i]);
+    bytes += double(tensors[i]->info.bytes());
+  }
+  return shards;
+}
+
+ShardPlan plan_file(const std::string& name, Selection tensors) {
+  sort_like_reference(tensors);
+  return {name, std::move(tensors)};
+}
+
+std::vector<ShardPlan> plan_shards(const NamedTensors& tensors, const WriteOptions& options) {
+  const Selection weights = weights_of(tensors);
+  std::vector<Selection> parts = options.shards > 0 ? split_by_count(weights, options.shards)
+                                                    : split_by_bytes(weights, options.shard_bytes);
+  if (parts.size() == 1) return {plan_file(kSingle, std::move(parts[0]))};
+  std::vector<ShardPlan> shards;
+  for (size_t i = 0; i < parts.size(); ++i)
+    shards.push_back(plan_file(fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, parts.size()),
+                               std::move(parts[i])));
+  return shards;
+}
+
+std::string make_index(const std::vector<ShardPlan>& shards) {
+  Json index;
+  uint64_t bytes = 0;
+  for (const ShardPlan& shard : shards) {
+    bytes += bytes_of(shard.tensors);
+    for (const NamedTensor* tensor : shard.tensors)
+      index["weight_map"][tensor->info.name] = shard.name;
+  }
+  index["metadata"]["total_size"] = bytes;
+  return index.dump(2) + "\n";
 }
 
 }  // namespace
@@ -283,7 +336,8 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t file_
 
 bool is_safetensors(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return path_exists(find_root(path));
+  if (fs::is_directory(path, error))
+    return path_exists(find_root(path)) || is_sharded_safetensors(path);
   return path.ends_with(".safetensors") || path.ends_with(".safetensors.index.json") ||
          (fs::is_regular_file(path, error) && begins_like_safetensors(path));
 }
@@ -293,8 +347,9 @@ bool is_safetensors_file(std::string_view name) {
 }
 
 NamedTensors read_safetensors(const std::string& path) {
-  NamedTensors result{.format = "safetensors"};
   const std::string root = find_root(path);
+  if (root != path && !path_exists(root)) return read_sharded_safetensors(path);
+  NamedTensors result{.format = "safetensors"};
   const auto add = root.ends_with(".json") ? add_index : add_file;
   result.metadata = add(root, result.tensors);
   take_own_metadata(result);
@@ -302,24 +357,32 @@ NamedTensors read_safetensors(const std::string& path) {
 }
 
 void write_safetensors_file(const NamedTensors& tensors, const std::string& path) {
-  write_file(weights_of(tensors), metadata_of(tensors), path);
+  write_file(plan_file(path, weights_of(tensors)), metadata_of(tensors), path);
 }
 
 void write_safetensors_directory(const NamedTensors& tensors, const std::string& directory,
-                                 uint64_t shard_bytes) {
-  const Selection weights = weights_of(tensors);
-  const auto shards = split(weights, shard_bytes);
+                                 const WriteOptions& options) {
+  const auto shards = plan_shards(tensors, options);
   const auto metadata = metadata_of(tensors);
-  if (shards.size() == 1)
-    return write_file(weights, metadata, fmt::format("{}/{}", directory, kSingle));
-  Json index;
-  index["metadata"]["total_size"] = bytes_of(weights);
-  for (size_t i = 0; i < shards.size(); ++i) {
-    const auto name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
-    write_file(shards[i], metadata, fmt::format("{}/{}", directory, name));
-    for (const NamedTensor* tensor : shards[i]) index["weight_map"][tensor->info.name] = name;
+  for (const ShardPlan& shard : shards)
+    write_file(shard, metadata, fmt::format("{}/{}", directory, shard.name));
+  if (shards.size() > 1) write_text(fmt::format("{}/{}", directory, kIndex), make_index(shards));
+}
+
+std::vector<PlannedFile> plan_safetensors(const NamedTensors& tensors, const std::string& path,
+                                          const WriteOptions& options) {
+  const bool single = path.ends_with(".safetensors");
+  const auto shards = single
+                          ? std::vector{plan_file(fs::path(path).filename(), weights_of(tensors))}
+                          : plan_shards(tensors, options);
+  const auto metadata = metadata_of(tensors);
+  std::vector<PlannedFile> files;
+  for (const ShardPlan& shard : shards) {
+    const uint64_t header = sizeof(uint64_t) + make_header(shard.tensors, metadata).size();
+    files.push_back({shard.name, shard.tensors.size(), header + bytes_of(shard.tensors)});
   }
-  write_text(fmt::format("{}/{}", directory, kIndex), index.dump(2) + "\n");
+  if (shards.size() > 1) files.push_back({kIndex, 0, make_index(shards).size()});
+  return files;
 }
 
 }  // namespace gxp

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/ckpt/format.h"
 #include "lib/ckpt/named_tensors.h"
 
 namespace gxp {
@@ -34,8 +35,9 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t file_
                                            const std::string& file);
 
 // Whether `path` is a .safetensors file (by name or content), an index, or a directory with
-// model.safetensors or model.safetensors.index.json. Of an index, weight_map tells for each tensor
-// the file in its folder that must have it; kCorrupt if it has not.
+// model.safetensors, model.safetensors.index.json or the files of safetensors_shards.h. An index's
+// weight_map tells for each tensor the file in its folder that must have it; kCorrupt if it has
+// not.
 bool is_safetensors(const std::string& path);
 // Whether write_safetensors_directory() gives files such a name.
 bool is_safetensors_file(std::string_view name);
@@ -45,9 +47,14 @@ NamedTensors read_safetensors(const std::string& path);
 // is left out. `metadata` gets "format": "pt", which some readers ask for.
 void write_safetensors_file(const NamedTensors& tensors, const std::string& path);
 
-// The weights as DIR/model.safetensors, or, if they exceed `shard_bytes`, as files of up to
-// `shard_bytes` (a larger tensor has a file of its own) and an index. DIR exists.
+// The weights as DIR/model.safetensors, or, if they exceed options.shard_bytes, as files of up to
+// so many bytes of tensors (a larger tensor has a file of its own) and an index; or as exactly
+// options.shards files of about equal size. DIR exists. kUsage: there are fewer tensors than shards.
 void write_safetensors_directory(const NamedTensors& tensors, const std::string& directory,
-                                 uint64_t shard_bytes);
+                                 const WriteOptions& options);
+
+// The files that these two would write; `path` decides, by its end, which of them.
+std::vector<PlannedFile> plan_safetensors(const NamedTensors& tensors, const std::string& path,
+                                          const WriteOptions& options);
 
 }  // namespace gxp

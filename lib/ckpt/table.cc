@@ -21,6 +21,15 @@ void write_gxp(const NamedTensors& tensors, const std::string& path, const Write
   write_gxp_checkpoint(with_gpt2_names(tensors), path);
 }
 
+std::vector<PlannedFile> plan_gxp(const NamedTensors& source, const std::string&,
+                                  const WriteOptions&) {
+  const NamedTensors tensors = with_gpt2_names(source);
+  const std::string step = step_name(tensors.step.value_or(0));
+  PlannedFile data{step + "/shard-00000-of-00001.bin", tensors.tensors.size(), 0};
+  for (const NamedTensor& tensor : tensors.tensors) *data.bytes += tensor.info.bytes();
+  return {data, {step + "/" + kManifestName}};
+}
+
 uint64_t verify_gxp(const std::string& path) {
   const auto checkpoint = Checkpoint::open(path);
   checkpoint.verify();
@@ -32,13 +41,13 @@ void write_safetensors(const NamedTensors& tensors, const std::string& path,
                        const WriteOptions& options) {
   if (path.ends_with(".safetensors")) return write_safetensors_file(tensors, path);
   create_new_directory(path);
-  write_safetensors_directory(tensors, path, options.shard_bytes);
+  write_safetensors_directory(tensors, path, options);
 }
 
 void write_huggingface_directory(const NamedTensors& tensors, const std::string& path,
                                  const WriteOptions& options) {
   create_new_directory(path);
-  write_huggingface(tensors, path, options.shard_bytes);
+  write_huggingface(tensors, path, options);
 }
 
 // For formats that are one file.
@@ -46,11 +55,14 @@ bool owns_nothing(std::string_view) { return false; }
 
 constexpr CheckpointFormat kTable[] = {
     {"gxp", "gxp's own: logical tensors in one directory a step, of any number of ranks",
-     is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, write_gxp, verify_gxp, true},
+     is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, write_gxp, verify_gxp, true, false,
+     plan_gxp},
     {"huggingface", "a model directory with config.json and safetensors", is_huggingface,
-     is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false},
+     is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false, true,
+     plan_huggingface},
     {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
-     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false},
+     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false, true,
+     plan_safetensors},
     {"pt", "PyTorch's torch.save: a state dict, or a dict of model, optimizer and step", is_pt,
      owns_nothing, read_pt, write_pt, verify_pt, true}};
 

@@ -1,5 +1,6 @@
 // write_checkpoint(): what may be replaced, and how it is.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -64,20 +65,42 @@ void recover(const std::string& target) {
              aside);
 }
 
+fs::path target_of(const std::string& path) {
+  fs::path target = fs::path(path).lexically_normal();
+  return target.has_filename() ? target : target.parent_path();  // "out/" is "out"
+}
+
 void report_left_out(const NamedTensors& tensors, const CheckpointFormat& format) {
   const auto left_out = std::ranges::count_if(
       tensors.tensors, [](const NamedTensor& tensor) { return tensor.info.role != Role::kWeight; });
   if (left_out > 0 && !format.keeps_optimizer_state)
     log_info("{} tensors of optimizer state are left out: {} holds weights only", left_out,
              format.name);
+  if (tensors.companions.empty() || format.write == find_format("huggingface").write) return;
+  std::vector<std::string> names;
+  for (const fs::path file : tensors.companions) names.push_back(file.filename());
+  log_info("left out: {}: {} has no place for them", fmt::join(names, ", "), format.name);
 }
 
 }  // namespace
 
+std::vector<PlannedFile> plan_checkpoint(const NamedTensors& tensors,
+                                         const CheckpointFormat& format, const std::string& path,
+                                         const WriteOptions& options) {
+  const fs::path target = target_of(path);
+  check_target(target, options.replace);
+  report_left_out(tensors, format);
+  if (format.plan != nullptr) return format.plan(tensors, target, options);
+  PlannedFile all{target.filename()};
+  for (const NamedTensor& tensor : tensors.tensors) {
+    if (tensor.info.role == Role::kWeight || format.keeps_optimizer_state) ++all.tensors;
+  }
+  return {all};
+}
+
 void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
                       const std::string& path, const WriteOptions& options) {
-  fs::path target = fs::path(path).lexically_normal();
-  if (!target.has_filename()) target = target.parent_path();  // "out/" is "out"
+  const fs::path target = target_of(path);
   // The name keeps its end, which decides what safetensors writes.
   const fs::path partial = target.parent_path() / (".partial-" + target.filename().string());
   recover(target);
@@ -90,6 +113,7 @@ void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& forma
   try {
     format.write(tensors, partial, options);
     if (is_real_directory(partial)) sync_directory(partial);
+    if (options.confirm) options.confirm();
     replaced = replace_path(partial, target);
   } catch (...) {
     remove_own(partial, is_any_format_file);

@@ -84,7 +84,8 @@ TEST_CASE("gxp's format keeps optimizer state and what is known of the run", "[c
 TEST_CASE("a Hugging Face directory has the configuration that GPT2LMHeadModel reads", "[ckpt]") {
   const TemporaryDirectory dir;
   convert(kCkptFixtures + "hf_gpt2", dir / "out", "huggingface");
-  CHECK(list(dir / "out") == std::vector<std::string>{"config.json", "model.safetensors"});
+  CHECK(list(dir / "out") ==
+        std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors"});
   const auto written = nlohmann::json::parse(read_bytes(dir / "out/config.json"));
   const auto original = nlohmann::json::parse(read_bytes(kCkptFixtures + "hf_gpt2/config.json"));
   for (const char* key :
@@ -222,7 +223,7 @@ TEST_CASE("a config.json that gxp cannot compute yields tensors only", "[ckpt]")
   auto config = nlohmann::json::parse(read_bytes(dir / "m/config.json"));
   const std::vector<std::pair<const char*, nlohmann::json>> changes = {
       {"model_type", "gpt3"}, {"activation_function", "gelu"},
-      {"n_inner", 7},         {"tie_word_embeddings", false},
+      {"n_inner", 7},         {"tie_word_embeddings", 1},
       {"n_head", -1},         {"n_embd", "24"},
       {"n_layer", 1e300},     {"layer_norm_epsilon", "x"},
       {"vocab_size", nullptr}};

@@ -124,7 +124,7 @@ TEST_CASE("a directory is split into shards no larger than asked for", "[ckpt]")
   const NamedTensors tensors{.tensors = {counting_tensor("a", {100}), counting_tensor("b", {25}),
                                          counting_tensor("c", {25, 5}), counting_tensor("d", {1}),
                                          counting_tensor("m", {9}, 0, Role::kAdamM)}};
-  write_safetensors_directory(tensors, dir.path(), 500);
+  write_safetensors_directory(tensors, dir.path(), {500});
   CHECK(list(dir.path()) == std::vector<std::string>{"model-00001-of-00003.safetensors",
                                                      "model-00002-of-00003.safetensors",
                                                      "model-00003-of-00003.safetensors",

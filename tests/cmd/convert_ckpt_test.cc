@@ -1,8 +1,10 @@
-// gxp convert-ckpt's exit codes for paths that the system refuses and for what it must not replace.
+// gxp convert-ckpt as a program: its exit codes, and what its options print and write.
 #include <unistd.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "lib/ckpt/format.h"
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"
 #include "tests/cmd/golden_run.h"
@@ -45,6 +47,80 @@ TEST_CASE("convert-ckpt --force keeps a directory with notes in it, with code 2"
   CHECK(read_bytes(dir / "out/notes.txt") == "mine");
   fs::remove(dir / "out/notes.txt");
   check_code({kModel, dir / "out", "--to", "safetensors", "--force"}, 0, "");
+}
+
+TEST_CASE("convert-ckpt --diff ends with 0 for equal tensors and with 1 for others", "[cmd]") {
+  const TemporaryDirectory dir;
+  check_code({kModel, dir / "gxp", "--to", "gxp"}, 0, "");
+  check_code({"--diff", kModel, dir / "gxp"}, 0, "");
+  check_code({kModel, dir / "half.safetensors", "--to", "safetensors", "--dtype", "f16"}, 0, "");
+  const Outcome outcome = run_gxp(
+      {"convert-ckpt", dir / "gxp", dir / "half.safetensors", "--diff", "--format", "json"});
+  CHECK(outcome.code == 1);
+  const auto json = nlohmann::json::parse(outcome.out);
+  CHECK(json["differing"] == 28);
+  CHECK(json["equal"] == 0);
+  const auto& row = json["tensors"][0];
+  CHECK(row["result"] == "dtypes differ");
+  CHECK(row["second_dtype"] == "F16");
+  CHECK(row["max_absolute"].get<double>() > 0);
+  CHECK(row["max_relative"].get<double>() < 1.0 / 1024);
+  check_code({"--diff", kModel, dir / "none"}, 4, "No such file");
+}
+
+TEST_CASE("convert-ckpt --dtype tells which numbers have become infinite", "[cmd]") {
+  const TemporaryDirectory dir;
+  write_checkpoint({.tensors = {counting_tensor("a", {70000})}}, find_format("gxp"), dir / "a", {});
+  check_code({dir / "a", dir / "b", "--to", "gxp", "--dtype", "f16"}, 0,
+             "4480 elements exceed the largest f16");
+  const Outcome outcome = run_gxp({"convert-ckpt", dir / "b", "--inspect", "--format", "json"});
+  const auto json = nlohmann::json::parse(outcome.out);
+  CHECK(json["total_bytes"] == 140000);
+  CHECK(json["parameters"] == 70000);
+  CHECK(json["optimizer_state"] == "none");
+  CHECK(json["tensors"][0]["dtype"] == "F16");
+}
+
+TEST_CASE("convert-ckpt --dry-run tells the files and writes none", "[cmd]") {
+  const TemporaryDirectory dir;
+  const Outcome outcome = run_gxp({"convert-ckpt", kModel, dir / "out", "--to", "huggingface",
+                                   "--shards", "2", "--dry-run", "--format", "json"});
+  CHECK(outcome.code == 0);
+  const auto json = nlohmann::json::parse(outcome.out);
+  CHECK(json["files"].size() == 5);
+  CHECK(json["files"][0]["file"] == "model-00001-of-00002.safetensors");
+  CHECK(json["planned_bytes"].get<int64_t>() > 4 * 16872);
+  CHECK(list(dir.path()).empty());
+}
+
+TEST_CASE("a damaged checkpoint of gxp's becomes no other one", "[cmd]") {
+  const TemporaryDirectory dir;
+  check_code({kModel, dir / "gxp", "--to", "gxp"}, 0, "");
+  const std::string shard = dir / "gxp/step-00000000/shard-00000-of-00001.bin";
+  std::string bytes = read_bytes(shard);
+  bytes[bytes.size() / 2] ^= 1;
+  write_bytes(shard, bytes);
+  check_code({dir / "gxp", dir / "out", "--to", "safetensors"}, 4, "xxh3-128 expected");
+  CHECK(list(dir.path()) == std::vector<std::string>{"gxp"});
+}
+
+TEST_CASE("options of convert-ckpt that do not belong together end it with code 2", "[cmd]") {
+  const auto [words, rest] = GENERATE(table<std::string, std::vector<std::string>>({
+      {"give SRC and OUT", {"--diff"}},
+      {"stands alone", {"out", "--diff", "--to", "gxp"}},
+      {"belong together", {"out"}},
+      {"nothing to do", {}},
+      {"--dtype goes with --to", {"--inspect", "--dtype", "bf16"}},
+      {"did you mean 'bf16'", {"out", "--to", "gxp", "--dtype", "b16"}},
+      {"did you mean '--max-shard-size'", {"out", "--to", "safetensors", "--shard-size", "1MB"}},
+      {"give one", {"out", "--to", "safetensors", "--shards", "2", "--max-shard-size", "1MB"}},
+      {"--dry-run goes with --to", {"--inspect", "--dry-run"}},
+      {"gxp is not written so", {"out", "--to", "gxp", "--shards", "2"}},
+      {"no size", {"out", "--to", "safetensors", "--max-shard-size", "0"}},
+  }));
+  std::vector<std::string> arguments = {kModel};
+  arguments.insert(arguments.end(), rest.begin(), rest.end());
+  check_code(arguments, 2, words);
 }
 
 TEST_CASE("ranks that cannot be started for want of /proc are no bug", "[cmd]") {

@@ -1,0 +1,107 @@
+// gxp convert-ckpt: any checkpoint format to any other; shows, verifies and compares checkpoints.
+// One tensor's buffer of memory, whatever the size of the model.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "cmd/command.h"
+#include "cmd/convert_ckpt/options.h"
+#include "cmd/convert_ckpt/reports.h"
+#include "cmd/exit_codes.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/ckpt/cast.h"
+#include "lib/ckpt/huggingface.h"
+
+namespace gxp {
+namespace {
+
+// Of what --dtype names, in its order, but for the first.
+constexpr std::array kCastTypes = {StorageDType::kF32, StorageDType::kBF16, StorageDType::kF16};
+
+// The files of `path` with the recorded hash.
+uint64_t verify(const CheckpointFormat& format, const std::string& path) {
+  return format.verify == nullptr ? 0 : format.verify(path);
+}
+
+void add_verified(const CheckpointFormat& format, const std::string& path, uint64_t files,
+                  Report& report) {
+  if (files == 0)
+    log_info("{}: {} records no hashes: headers and sizes are checked, contents are not", path,
+             format.name);
+  report.facts.push_back({{"verified_files", "files with the recorded hash"}, int64_t(files)});
+}
+
+int diff(const ConvertOptions& options) {
+  const auto read = [](const std::string& path) { return with_gpt2_prefix(read_checkpoint(path)); };
+  const auto rows = compare_tensors(read(options.source), read(options.target));
+  Report report{.schema = "gxp.convert-ckpt.diff/1"};
+  add_comparison(rows, report);
+  print(report, options.format);
+  const bool equal = std::ranges::all_of(
+      rows, [](const TensorComparison& row) { return row.likeness == Likeness::kEqual; });
+  return equal ? kExitOk : exit_code(ErrorKind::kMismatch);
+}
+
+// Writes while another thread verifies the source: what it finds stops the target from being
+// published, since a damaged source must not become one that looks sound.
+void write_verified(const NamedTensors& tensors, const CheckpointFormat& from,
+                    const CheckpointFormat& to, const ConvertOptions& options, Report& report) {
+  std::packaged_task<uint64_t()> task([&] { return verify(from, options.source); });
+  std::future<uint64_t> files = task.get_future();
+  const std::jthread verifier(std::move(task));
+  WriteOptions writing = write_options(options);
+  writing.confirm = [&] { add_verified(from, options.source, files.get(), report); };
+  write_checkpoint(tensors, to, options.target, writing);
+}
+
+void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOptions& options,
+             Report& report) {
+  const CheckpointFormat& from = find_format(tensors.format);
+  const auto overflowed = std::make_shared<OverflowCount>(0);  // owners: here and the readers
+  if (options.dtype != CastTo::kStored)
+    tensors = cast_weights(std::move(tensors), kCastTypes[size_t(options.dtype) - 1], overflowed);
+  if (options.dry_run)
+    return add_plan(plan_checkpoint(tensors, to, options.target, write_options(options)), report);
+  if (options.verify || from.verify != nullptr) {
+    write_verified(tensors, from, to, options, report);
+  } else {
+    write_checkpoint(tensors, to, options.target, write_options(options));
+  }
+  report.facts.push_back({{"written"}, options.target});
+  if (options.dtype != CastTo::kStored)
+    report.facts.push_back({{"overflowed", "elements that became infinite"}, int64_t(*overflowed)});
+  if (*overflowed > 0)
+    log_warn("{}: {} elements exceed the largest {} and have become infinite", options.target,
+             overflowed->load(), kCastNames[size_t(options.dtype)]);
+}
+
+int run(const ConvertOptions& options) {
+  check(options);
+  if (options.diff) return diff(options);
+  (void)write_options(options);  // wrong ones are told before anything is read
+  const CheckpointFormat* target = target_format(options);
+  const CheckpointFormat& format = format_at(options.source);
+  NamedTensors tensors = format.read(options.source);
+  Report report{.schema = "gxp.convert-ckpt/1"};
+  add_checkpoint_facts(tensors, report);
+  if (options.verify && (target == nullptr || options.dry_run))
+    add_verified(format, options.source, verify(format, options.source), report);
+  if (options.inspect) add_inspection(tensors, options.hash, report);
+  if (target != nullptr) convert(std::move(tensors), *target, options, report);
+  print(report, options.format);
+  return kExitOk;
+}
+
+}  // namespace
+
+std::function<int()> define_convert_ckpt(CLI::App& app) {
+  auto options = std::make_shared<ConvertOptions>();  // kept alive by the returned action
+  add_convert_options(app, *options);
+  return [options] { return run(*options); };
+}
+
+}  // namespace gxp

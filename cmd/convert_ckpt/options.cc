@@ -1,0 +1,88 @@
+#include "cmd/convert_ckpt/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cmd/choice_option.h"
+#include "cmd/options.h"
+#include "lib/base/bytes.h"
+#include "lib/base/error.h"
+
+namespace gxp {
+namespace {
+
+void refuse_if(bool wrong, std::string_view why) {
+  if (wrong) fail(ErrorKind::kUsage, "convert-ckpt: {}", why);
+}
+
+}  // namespace
+
+void check(const ConvertOptions& options) {
+  const bool converts = !options.to.empty();
+  refuse_if(options.diff && options.target.empty(),
+            "--diff compares two checkpoints: give SRC and OUT");
+  refuse_if(options.diff && (converts || options.inspect || options.verify),
+            "--diff writes nothing and stands alone: without --to, --inspect and --verify");
+  refuse_if(!options.diff && options.target.empty() == converts, "OUT and --to belong together");
+  refuse_if(options.target.empty() && !options.inspect && !options.verify,
+            "nothing to do: give OUT and --to, --inspect, --verify or --diff");
+  refuse_if(options.hash && !options.inspect, "--hash goes with --inspect");
+  refuse_if(!converts && options.dtype != CastTo::kStored, "--dtype goes with --to");
+  refuse_if(options.dry_run && !converts, "--dry-run goes with --to");
+  refuse_if(options.shards > 0 && !options.max_shard_size.empty(),
+            "--shards and --max-shard-size are two ways to say one thing: give one");
+}
+
+WriteOptions write_options(const ConvertOptions& options) {
+  WriteOptions writing{.replace = options.force, .shards = options.shards};
+  if (options.max_shard_size.empty()) return writing;
+  const auto bytes = parse_bytes(options.max_shard_size);
+  if (!bytes || *bytes == 0)
+    fail(ErrorKind::kUsage, "convert-ckpt: --max-shard-size '{}' is no size like 5GB or 512MiB",
+         options.max_shard_size);
+  writing.shard_bytes = *bytes;
+  return writing;
+}
+
+const CheckpointFormat* target_format(const ConvertOptions& options) {
+  if (options.to.empty()) return nullptr;
+  const CheckpointFormat& format = find_format(options.to);
+  const bool in_shards = options.shards > 0 || !options.max_shard_size.empty();
+  if (in_shards && !format.takes_shards)
+    fail(ErrorKind::kUsage, "convert-ckpt: --shards and --max-shard-size: {} is not written so",
+         format.name);
+  return &format;
+}
+
+void add_convert_options(CLI::App& app, ConvertOptions& options) {
+  app.add_option("SRC", options.source,
+                 "Checkpoint to read; for a run's checkpoint directory, its newest complete step")
+      ->required();
+  app.add_option(
+      "OUT", options.target,
+      "Path to write: a directory; for safetensors also one file NAME.safetensors, for pt "
+      "always one file; with --diff, the checkpoint to compare with");
+  app.add_option("--to", options.to, "Format of OUT")
+      ->type_name(fmt::format("{}", fmt::join(format_names(), "|")));
+  add_choice_option(app, "--dtype", options.dtype, kCastNames,
+                    "Type to which weights of another floating-point type are rounded");
+  app.add_option("--max-shard-size", options.max_shard_size,
+                 "Size limit of each file in a directory of safetensors (512MiB); by default 5GB")
+      ->type_name("BYTES");
+  add_number_option(app, "--shards", options.shards, 1, 99999,
+                    "Files of about equal size in a directory of safetensors, in place of a limit");
+  app.add_flag("--inspect", options.inspect, "List the tensors of SRC");
+  app.add_flag("--hash", options.hash, "With --inspect: the SHA-256 of each tensor's bytes");
+  app.add_flag("--verify", options.verify,
+               "Compare all contents of SRC with the hashes recorded when it was written");
+  app.add_flag("--diff", options.diff,
+               "Compare the tensors of SRC and OUT, in any formats; exit code 1 if they differ");
+  app.add_flag("--dry-run", options.dry_run,
+               "List the files that would be written, with their sizes, and write nothing");
+  app.add_flag("--force", options.force, "Replace OUT if it is a checkpoint");
+  add_format_option(app, options.format);
+}
+
+}  // namespace gxp
