@@ -9,6 +9,7 @@
 
 #include "cmd/command.h"
 #include "cmd/convert_ckpt/options.h"
+#include "cmd/convert_ckpt/progress.h"
 #include "cmd/convert_ckpt/reports.h"
 #include "cmd/exit_codes.h"
 #include "lib/base/error.h"
@@ -63,6 +64,7 @@ void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOpti
              Report& report) {
   const CheckpointFormat& from = find_format(tensors.format);
   const auto overflowed = std::make_shared<OverflowCount>(0);  // owners: here and the readers
+  if (!options.dry_run) tensors = with_progress(std::move(tensors));
   if (!options.map.empty()) {
     const RenameCounts counts = rename_tensors(tensors, options.map);
     report.facts.push_back({{"renamed", "tensors renamed"}, int64_t(counts.renamed)});
