@@ -25,10 +25,11 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     convert-ckpt)
-      words="-h --help --to --dtype --max-shard-size --shards --inspect --hash --verify --diff --dry-run --force --format"
+      words="-h --help --to --dtype --map --max-shard-size --shards --inspect --hash --verify --diff --dry-run --force --format"
       case $previous in
         --to) words="gxp huggingface safetensors pt" ;;
         --dtype) words="stored f32 bf16 f16" ;;
+        --map) words="" ;;
         --max-shard-size) words="" ;;
         --shards) words="" ;;
         --format) words="text csv json" ;;

@@ -9,12 +9,14 @@
 
 #include "cmd/command.h"
 #include "cmd/convert_ckpt/options.h"
+#include "cmd/convert_ckpt/progress.h"
 #include "cmd/convert_ckpt/reports.h"
 #include "cmd/exit_codes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/ckpt/cast.h"
 #include "lib/ckpt/huggingface.h"
+#include "lib/ckpt/rename.h"
 
 namespace gxp {
 namespace {
@@ -62,6 +64,12 @@ void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOpti
              Report& report) {
   const CheckpointFormat& from = find_format(tensors.format);
   const auto overflowed = std::make_shared<OverflowCount>(0);  // owners: here and the readers
+  if (!options.dry_run) tensors = with_progress(std::move(tensors));
+  if (!options.map.empty()) {
+    const RenameCounts counts = rename_tensors(tensors, options.map);
+    report.facts.push_back({{"renamed", "tensors renamed"}, int64_t(counts.renamed)});
+    report.facts.push_back({{"dropped", "tensors dropped"}, int64_t(counts.dropped)});
+  }
   if (options.dtype != CastTo::kStored)
     tensors = cast_weights(std::move(tensors), kCastTypes[size_t(options.dtype) - 1], overflowed);
   if (options.dry_run)

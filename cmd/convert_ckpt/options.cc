@@ -30,6 +30,7 @@ void check(const ConvertOptions& options) {
             "nothing to do: give OUT and --to, --inspect, --verify or --diff");
   refuse_if(options.hash && !options.inspect, "--hash goes with --inspect");
   refuse_if(!converts && options.dtype != CastTo::kStored, "--dtype goes with --to");
+  refuse_if(!options.map.empty() && !converts, "--map goes with --to");
   refuse_if(options.dry_run && !converts, "--dry-run goes with --to");
   refuse_if(options.shards > 0 && !options.max_shard_size.empty(),
             "--shards and --max-shard-size are two ways to say one thing: give one");
@@ -68,6 +69,9 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
       ->type_name(fmt::format("{}", fmt::join(format_names(), "|")));
   add_choice_option(app, "--dtype", options.dtype, kCastNames,
                     "Type to which weights of another floating-point type are rounded");
+  app.add_option("--map", options.map,
+                 "Rules in TOML that rename and drop tensors, see Renaming in gxp-convert-ckpt(1)")
+      ->type_name("FILE");
   app.add_option("--max-shard-size", options.max_shard_size,
                  "Size limit of each file in a directory of safetensors (512MiB); by default 5GB")
       ->type_name("BYTES");

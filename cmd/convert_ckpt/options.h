@@ -25,6 +25,7 @@ struct ConvertOptions {
   std::string target;
   std::string to;
   CastTo dtype = CastTo::kStored;
+  std::string map;
   std::string max_shard_size;
   uint64_t shards = 0;
   bool inspect = false;

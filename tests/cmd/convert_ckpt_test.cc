@@ -114,6 +114,7 @@ TEST_CASE("options of convert-ckpt that do not belong together end it with code 
       {"did you mean 'bf16'", {"out", "--to", "gxp", "--dtype", "b16"}},
       {"did you mean '--max-shard-size'", {"out", "--to", "safetensors", "--shard-size", "1MB"}},
       {"give one", {"out", "--to", "safetensors", "--shards", "2", "--max-shard-size", "1MB"}},
+      {"--map goes with --to", {"--inspect", "--map", "rules.toml"}},
       {"--dry-run goes with --to", {"--inspect", "--dry-run"}},
       {"gxp is not written so", {"out", "--to", "gxp", "--shards", "2"}},
       {"no size", {"out", "--to", "safetensors", "--max-shard-size", "0"}},

@@ -1,0 +1,29 @@
+// Rules that rename and drop tensors between reading and writing.
+//
+//   [[rename]]
+//   from = "layers\\.(\\d+)\\.(.*)"   # the whole name; ECMAScript's regular expressions
+//   to = "model.layers.$1.$2"         # $1: what the first group has matched
+//   [[drop]]
+//   from = ".*\\.rotary_emb\\.inv_freq"
+//
+// They apply in the order of the file, each to the names that the rules before have made.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lib/ckpt/named_tensors.h"
+
+namespace gxp {
+
+struct RenameCounts {
+  uint64_t renamed = 0;
+  uint64_t dropped = 0;
+};
+
+// Applies the rules in the file `path` to all tensors, optimizer state like the weights. kConfig,
+// with file and line: no such rules, or a rule that matches no tensor; or two tensors would end
+// with one name and role. kIo.
+RenameCounts rename_tensors(NamedTensors& tensors, const std::string& path);
+
+}  // namespace gxp
