@@ -24,7 +24,7 @@ Report make_report(const RunSummary& summary, int world_size) {
       {{"seconds", "seconds of all steps"}, summary.seconds},
       {{"peak_bytes", "peak memory of rank 0", Style::kBytes}, int64_t(summary.peak_bytes)}};
   if (!summary.generated.empty())
-    report.facts.push_back({{"generated", "generated text"}, summary.generated});
+    report.facts.push_back({{"generated", "generated text", Style::kLines}, summary.generated});
   return report;
 }
 

@@ -31,6 +31,7 @@ inline constexpr std::array<std::string_view, 3> kFormatNames = {"text", "csv", 
 enum class Style {
   kPlain,  // doubles with four significant digits
   kBytes,  // a byte count: 64 MiB
+  kLines,  // a text of several lines, whose line feeds and tabs are printed as they are
   // A byte count in one unit for the whole column, two decimals; the heading names the unit.
   kMB,
   kMiB,

@@ -25,6 +25,7 @@ double unit_of(Style style) {
       return 1 << 30;
     case Style::kPlain:
     case Style::kBytes:
+    case Style::kLines:
       break;
   }
   return 0;
@@ -40,7 +41,9 @@ struct ToText {
     return bytes ? format_bytes(uint64_t(value)) : fmt::format("{}", value);
   }
   std::string operator()(double value) const { return fmt::format("{:.4g}", value); }
-  std::string operator()(const std::string& value) const { return visible(value); }
+  std::string operator()(const std::string& value) const {
+    return visible(value, style == Style::kLines ? "\t\n" : "");
+  }
   std::string operator()(const std::vector<int64_t>& values) const {
     return fmt::format("[{}]", fmt::join(values, ", "));
   }

@@ -101,6 +101,13 @@ TEST_CASE("text of files is shown, not obeyed, in every format", "[report]") {
   CHECK(contains(to_json(report), "\"\\u009b\\u007f\uFFFD \u00e9\""));
 }
 
+TEST_CASE("a text of several lines is printed as such where its fact says so", "[report]") {
+  const std::string lines = "one\n\ttwo\x1b[2J";
+  const Report report{.schema = "a/1",
+                      .facts = {{{"name"}, lines}, {{"said", "said", Style::kLines}, lines}}};
+  CHECK(to_text(report) == "name: one\\x0a\\x09two\\x1b[2J\nsaid: one\n\ttwo\\x1b[2J\n");
+}
+
 TEST_CASE("a row with a cell too few is our bug", "[report]") {
   Report report{.schema = "s"};
   CHECK_THROWS_AS(report.add_table("results", {{"a"}, {"b"}}).add_row({int64_t(1)}), Error);
