@@ -26,6 +26,9 @@ struct CheckpointFormat {
   // Whether write() gives files in a directory such a name.
   bool (*owns)(std::string_view name);
   NamedTensors (*read)(const std::string& path);
+  // Throws kConfig if the format cannot hold this model, before anything is written. nullptr: it
+  // holds any.
+  void (*check_fits)(const NamedTensors& tensors);
   // `path` does not exist, its parent does.
   void (*write)(const NamedTensors& tensors, const std::string& path, const WriteOptions& options);
   // Checks the contents of all files against recorded hashes; returns how many files that were.
@@ -51,8 +54,8 @@ NamedTensors read_weights(const std::string& path);
 
 // Writes ".partial-NAME" next to `path` and renames, so that `path` is complete or absent; on an
 // error nothing is left. What a killed conversion left there is cleared, or taken back if it is
-// what `path` was before (replace_path() in file.h). kUsage: `path` exists and is not to be
-// replaced, or it, or what lies at one of those names, is no checkpoint or holds something that no
+// what `path` was before (replace_path() in file.h). kConfig: the format cannot hold the model.
+// kUsage: `path` exists and is not to be replaced, or it, or what lies at one of those names, is no checkpoint or holds something that no
 // format writes. Cost: one tensor's buffer of 4 MiB, whatever the size of the checkpoint.
 void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
                       const std::string& path, const WriteOptions& options);

@@ -9,6 +9,7 @@
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/huggingface.h"
+#include "lib/ckpt/llmc.h"
 #include "lib/ckpt/own_files.h"
 #include "lib/ckpt/safetensors.h"
 
@@ -40,13 +41,24 @@ void write_huggingface_directory(const NamedTensors& tensors, const std::string&
   write_huggingface(tensors, path, options.shard_bytes);
 }
 
+// Of formats that are one file.
+bool owns_nothing(std::string_view) { return false; }
+
+void write_llmc_file(const NamedTensors& tensors, const std::string& path, const WriteOptions&) {
+  write_llmc(tensors, path);
+}
+
 constexpr CheckpointFormat kTable[] = {
     {"gxp", "gxp's own: logical tensors in one directory a step, of any number of ranks",
-     is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, write_gxp, verify_gxp, true},
+     is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, nullptr, write_gxp, verify_gxp,
+     true},
     {"huggingface", "a model directory with config.json and safetensors", is_huggingface,
-     is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false},
+     is_huggingface_file, read_huggingface, nullptr, write_huggingface_directory, nullptr, false},
     {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
-     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false}};
+     is_safetensors, is_safetensors_file, read_safetensors, nullptr, write_safetensors, nullptr,
+     false},
+    {"llmc", "weights: one file for llm.c, of a GPT-2", is_llmc, owns_nothing, read_llmc,
+     check_fits_llmc, write_llmc_file, nullptr, false}};
 
 }  // namespace
 
