@@ -63,7 +63,7 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
       ->required();
   app.add_option(
       "OUT", options.target,
-      "Path to write: a directory; for safetensors also one file NAME.safetensors, for pt "
+      "Path to write: a directory; for safetensors also one file NAME.safetensors, for pt and llmc "
       "always one file; with --diff, the checkpoint to compare with");
   app.add_option("--to", options.to, "Format of OUT")
       ->type_name(fmt::format("{}", fmt::join(format_names(), "|")));

@@ -38,12 +38,15 @@ struct CheckpointFormat {
   // Whether write() gives files in a directory such a name.
   bool (*owns)(std::string_view name);
   NamedTensors (*read)(const std::string& path);
+  // Throws kConfig if the format cannot hold this model, before anything is written. nullptr: it
+  // holds any.
+  void (*check_fits)(const NamedTensors& tensors) = nullptr;
   // `path` does not exist, its parent does.
   void (*write)(const NamedTensors& tensors, const std::string& path, const WriteOptions& options);
   // Checks the contents of all files against recorded hashes; returns how many files that were.
   // nullptr: the format records none, and reading has checked all that can be.
-  uint64_t (*verify)(const std::string& path);
-  bool keeps_optimizer_state;
+  uint64_t (*verify)(const std::string& path) = nullptr;
+  bool keeps_optimizer_state = false;
   bool takes_shards = false;  // whether write() heeds shard_bytes and shards
   // The files that write() would give; nullptr: it does not tell them one by one.
   std::vector<PlannedFile> (*plan)(const NamedTensors& tensors, const std::string& path,
@@ -67,7 +70,8 @@ NamedTensors read_weights(const std::string& path);
 
 // Writes ".partial-NAME" next to `path` and renames, so that `path` is complete or absent; on an
 // error nothing is left. What a killed conversion left there is cleared, or taken back if it is
-// what `path` was before (replace_path() in file.h). kUsage: `path` exists and is not to be
+// what `path` was before (replace_path() in file.h). kConfig: the format cannot hold
+// the model. kUsage: `path` exists and is not to be
 // replaced, or it, or what lies at one of those names, is no checkpoint or holds something that no
 // format writes. Cost: four buffers of 4 MiB, whatever the size of the checkpoint, and a thread
 // that reads ahead.

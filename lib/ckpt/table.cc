@@ -9,6 +9,7 @@
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/huggingface.h"
+#include "lib/ckpt/llmc.h"
 #include "lib/ckpt/own_files.h"
 #include "lib/ckpt/safetensors.h"
 #include "lib/ckpt/torch/pt_file.h"
@@ -53,18 +54,51 @@ void write_huggingface_directory(const NamedTensors& tensors, const std::string&
 // For formats that are one file.
 bool owns_nothing(std::string_view) { return false; }
 
+void write_llmc_file(const NamedTensors& tensors, const std::string& path, const WriteOptions&) {
+  write_llmc(tensors, path);
+}
+
 constexpr CheckpointFormat kTable[] = {
-    {"gxp", "gxp's own: logical tensors in one directory a step, of any number of ranks",
-     is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, write_gxp, verify_gxp, true, false,
-     plan_gxp},
-    {"huggingface", "a model directory with config.json and safetensors", is_huggingface,
-     is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false, true,
-     plan_huggingface},
-    {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
-     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false, true,
-     plan_safetensors},
-    {"pt", "PyTorch's torch.save: a state dict, or a dict of model, optimizer and step", is_pt,
-     owns_nothing, read_pt, write_pt, verify_pt, true}};
+    {.name = "gxp",
+     .summary = "gxp's own: logical tensors in one directory a step, of any number of ranks",
+     .recognises = is_gxp_checkpoint,
+     .owns = is_checkpoint_file,
+     .read = read_gxp_checkpoint,
+     .write = write_gxp,
+     .verify = verify_gxp,
+     .keeps_optimizer_state = true,
+     .plan = plan_gxp},
+    {.name = "huggingface",
+     .summary = "a model directory with config.json and safetensors",
+     .recognises = is_huggingface,
+     .owns = is_huggingface_file,
+     .read = read_huggingface,
+     .write = write_huggingface_directory,
+     .takes_shards = true,
+     .plan = plan_huggingface},
+    {.name = "safetensors",
+     .summary = "weights: one .safetensors file, or a directory of shards with an index",
+     .recognises = is_safetensors,
+     .owns = is_safetensors_file,
+     .read = read_safetensors,
+     .write = write_safetensors,
+     .takes_shards = true,
+     .plan = plan_safetensors},
+    {.name = "pt",
+     .summary = "PyTorch's torch.save: a state dict, or a dict of model, optimizer and step",
+     .recognises = is_pt,
+     .owns = owns_nothing,
+     .read = read_pt,
+     .write = write_pt,
+     .verify = verify_pt,
+     .keeps_optimizer_state = true},
+    {.name = "llmc",
+     .summary = "weights: one file for llm.c, of a GPT-2",
+     .recognises = is_llmc,
+     .owns = owns_nothing,
+     .read = read_llmc,
+     .check_fits = check_fits_llmc,
+     .write = write_llmc_file}};
 
 }  // namespace
 

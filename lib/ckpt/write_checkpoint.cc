@@ -105,6 +105,7 @@ void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& forma
   const fs::path partial = target.parent_path() / (".partial-" + target.filename().string());
   recover(target);
   check_target(target, options.replace);
+  if (format.check_fits != nullptr) format.check_fits(tensors);
   report_left_out(tensors, format);
   clear(partial, target);
   clear(aside_path(target), target);

@@ -1,0 +1,29 @@
+// A tensor's elements in another order or width, computed while they are read: formats store one
+// matrix transposed against each other, with its rows in another order, or a norm in a wider type.
+//
+// A view keeps the names of what it is made from, and reads it when it is read itself. Errors and
+// threads are those of the source.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "lib/ckpt/named_tensors.h"
+
+namespace gxp {
+
+// The matrix with its sizes exchanged. Cost: each block of n rows that is read takes a short read
+// of n elements for each row of the source, and a buffer of sixteen of those; nothing is kept, so
+// that several threads may read several blocks.
+NamedTensor transposed(NamedTensor matrix);
+
+// Row i of the result is row `source_row(i)` of the tensor, which has at least one dimension.
+NamedTensor with_rows(NamedTensor tensor, std::function<uint64_t(uint64_t)> source_row);
+
+// The elements of a BF16 or F16 tensor as F32, which holds all of them.
+NamedTensor widened(NamedTensor tensor);
+// An F32 tensor as the `dtype` (BF16 or F16) that it was widened from. kCorrupt, when it is read:
+// an element does not fit, so that it was not.
+NamedTensor narrowed(NamedTensor tensor, StorageDType dtype);
+
+}  // namespace gxp
