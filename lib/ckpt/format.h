@@ -26,7 +26,8 @@ struct CheckpointFormat {
   // Whether write() gives files in a directory such a name.
   bool (*owns)(std::string_view name);
   NamedTensors (*read)(const std::string& path);
-  // `path` does not exist, its parent does.
+  // `path` does not exist, its parent does. nullptr: gxp only reads the format, and the summary says
+  // what to write instead.
   void (*write)(const NamedTensors& tensors, const std::string& path, const WriteOptions& options);
   // Checks the contents of all files against recorded hashes; returns how many files that were.
   // nullptr: the format records none, and reading has checked all that can be.
@@ -37,8 +38,9 @@ struct CheckpointFormat {
 // Asked in this order.
 extern const std::span<const CheckpointFormat> kFormats;
 
+// Of those that are written.
 std::vector<std::string> format_names();
-// kUsage with a near match for an unknown name.
+// The format to write. kUsage with a near match for an unknown name, and for one that is only read.
 const CheckpointFormat& find_format(const std::string& name);
 // The format of what is at `path`. kIo: nothing is; kCorrupt: no format recognises it.
 const CheckpointFormat& format_at(const std::string& path);

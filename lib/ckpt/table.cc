@@ -6,6 +6,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text/near_match.h"
 #include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/deepspeed/zero_checkpoint.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/huggingface.h"
@@ -40,13 +41,18 @@ void write_huggingface_directory(const NamedTensors& tensors, const std::string&
   write_huggingface(tensors, path, options.shard_bytes);
 }
 
+// For formats that are not written.
+bool owns_no_file(std::string_view) { return false; }
+
 constexpr CheckpointFormat kTable[] = {
     {"gxp", "gxp's own: logical tensors in one directory a step, of any number of ranks",
      is_gxp_checkpoint, is_checkpoint_file, read_gxp_checkpoint, write_gxp, verify_gxp, true},
     {"huggingface", "a model directory with config.json and safetensors", is_huggingface,
      is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false},
     {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
-     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false}};
+     is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false},
+    {"deepspeed", "DeepSpeed's ZeRO, stages 1 to 3; it is only read", is_zero_checkpoint, owns_no_file,
+     read_zero_checkpoint, nullptr, nullptr, true}};
 
 }  // namespace
 
@@ -54,13 +60,18 @@ constinit const std::span<const CheckpointFormat> kFormats = kTable;
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
-  for (const CheckpointFormat& row : kFormats) names.emplace_back(row.name);
+  for (const CheckpointFormat& row : kFormats) {
+    if (row.write != nullptr) names.emplace_back(row.name);
+  }
   return names;
 }
 
 const CheckpointFormat& find_format(const std::string& name) {
   for (const CheckpointFormat& row : kFormats) {
-    if (row.name == name) return row;
+    if (row.name != name) continue;
+    if (row.write == nullptr)
+      fail(ErrorKind::kUsage, "'{}' is a format that gxp does not write: {}", name, row.summary);
+    return row;
   }
   fail(ErrorKind::kUsage, "'{}' is no checkpoint format{}", name,
        did_you_mean(name, format_names()));
@@ -78,8 +89,10 @@ const CheckpointFormat& format_at(const std::string& path) {
   for (const CheckpointFormat& row : kFormats) {
     if (row.recognises(path)) return row;
   }
+  std::vector<std::string_view> names;
+  for (const CheckpointFormat& row : kFormats) names.push_back(row.name);
   fail(ErrorKind::kCorrupt, "open {}: no checkpoint in a format that gxp reads ({})", path,
-       fmt::join(format_names(), ", "));
+       fmt::join(names, ", "));
 }
 
 NamedTensors read_checkpoint(const std::string& path) { return format_at(path).read(path); }
