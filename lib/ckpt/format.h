@@ -41,7 +41,8 @@ struct CheckpointFormat {
   // Throws kConfig if the format cannot hold this model, before anything is written. nullptr: it
   // holds any.
   void (*check_fits)(const NamedTensors& tensors) = nullptr;
-  // `path` does not exist, its parent does.
+  // `path` does not exist, its parent does. nullptr: gxp only reads the format, and the summary says
+  // what to write instead.
   void (*write)(const NamedTensors& tensors, const std::string& path, const WriteOptions& options);
   // Checks the contents of all files against recorded hashes; returns how many files that were.
   // nullptr: the format records none, and reading has checked all that can be.
@@ -56,8 +57,9 @@ struct CheckpointFormat {
 // Asked in this order.
 extern const std::span<const CheckpointFormat> kFormats;
 
+// Of those that are written.
 std::vector<std::string> format_names();
-// kUsage with a near match for an unknown name.
+// The format to write. kUsage with a near match for an unknown name, and for one that is only read.
 const CheckpointFormat& find_format(const std::string& name);
 // The format of what is at `path`. kIo: nothing is; kCorrupt: no format recognises it.
 const CheckpointFormat& format_at(const std::string& path);

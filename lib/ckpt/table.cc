@@ -1,11 +1,13 @@
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
 #include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/deepspeed/zero_checkpoint.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/huggingface.h"
@@ -98,7 +100,14 @@ constexpr CheckpointFormat kTable[] = {
      .owns = owns_nothing,
      .read = read_llmc,
      .check_fits = check_fits_llmc,
-     .write = write_llmc_file}};
+     .write = write_llmc_file},
+    {.name = "deepspeed",
+     .summary = "DeepSpeed's ZeRO, stages 1 to 3; gxp only reads it",
+     .recognises = is_zero_checkpoint,
+     .owns = owns_nothing,
+     .read = read_zero_checkpoint,
+     .write = nullptr,
+     .keeps_optimizer_state = true}};
 
 }  // namespace
 
@@ -106,12 +115,18 @@ constinit const std::span<const CheckpointFormat> kFormats = kTable;
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
-  for (const CheckpointFormat& row : kFormats) names.emplace_back(row.name);
+  for (const CheckpointFormat& row : kFormats) {
+    if (row.write != nullptr) names.emplace_back(row.name);
+  }
   return names;
 }
 
 const CheckpointFormat& find_format(const std::string& name) {
-  return find_row(kFormats, name, "--to");
+  const auto row = std::ranges::find(kFormats, name, &CheckpointFormat::name);
+  if (row == kFormats.end()) fail_unknown(ErrorKind::kUsage, "--to", name, format_names());
+  if (row->write == nullptr)
+    fail(ErrorKind::kUsage, "'{}' is a format that gxp does not write: {}", name, row->summary);
+  return *row;
 }
 
 const CheckpointFormat& format_at(const std::string& path) {
@@ -126,8 +141,10 @@ const CheckpointFormat& format_at(const std::string& path) {
   for (const CheckpointFormat& row : kFormats) {
     if (row.recognises(path)) return row;
   }
+  std::vector<std::string_view> names;
+  for (const CheckpointFormat& row : kFormats) names.push_back(row.name);
   fail(ErrorKind::kCorrupt, "open {}: no checkpoint in a format that gxp reads ({})", path,
-       fmt::join(format_names(), ", "));
+       fmt::join(names, ", "));
 }
 
 NamedTensors read_checkpoint(const std::string& path) { return format_at(path).read(path); }

@@ -8,7 +8,8 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-std::vector<std::string> renamed(const std::vector<std::string>& names, const std::string& rules) {
+std::vector<std::string> names_after(const std::vector<std::string>& names,
+                                     const std::string& rules) {
   const TemporaryDirectory dir;
   write_bytes(dir / "rules.toml", rules);
   NamedTensors tensors;
@@ -23,7 +24,7 @@ std::vector<std::string> renamed(const std::vector<std::string>& names, const st
 
 TEST_CASE("rules rename and drop tensors in the order of their file", "[ckpt]") {
   const std::vector<std::string> names = {"layers.0.w", "layers.10.w", "inv_freq", "other"};
-  CHECK(renamed(names, R"toml(
+  CHECK(names_after(names, R"toml(
 [[rename]]
 from = "layers\\.(\\d+)\\.(.*)"
 to = "h.$1.$2"
@@ -33,7 +34,7 @@ from = ".*freq"
 from = 'h[.]10[.](.*)'
 to = 'last.$1'
 )toml") == std::vector<std::string>{"h.0.w", "last.w", "other"});
-  CHECK(renamed(names, "") == names);
+  CHECK(names_after(names, "") == names);
 }
 
 TEST_CASE("both roles of a name are renamed", "[ckpt]") {
@@ -62,7 +63,7 @@ TEST_CASE("rules that cannot be meant are refused with file and line", "[ckpt]")
       {"empty or holds a NUL", "[[rename]]\nfrom = 'a'\nto = ''"},
   }));
   CAPTURE(words);
-  const auto [kind, text] = error_of([&, rules = rules] { renamed({"a", "b"}, rules); });
+  const auto [kind, text] = error_of([&, rules = rules] { names_after({"a", "b"}, rules); });
   CHECK(kind == ErrorKind::kConfig);
   CHECK_THAT(text, Contains(words));
 }
