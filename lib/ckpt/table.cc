@@ -11,6 +11,7 @@
 #include "lib/ckpt/huggingface.h"
 #include "lib/ckpt/own_files.h"
 #include "lib/ckpt/safetensors.h"
+#include "lib/ckpt/torch/dcp.h"
 #include "lib/ckpt/torch/pt_file.h"
 
 namespace gxp {
@@ -41,6 +42,12 @@ void write_huggingface_directory(const NamedTensors& tensors, const std::string&
   write_huggingface(tensors, path, options.shard_bytes);
 }
 
+void write_dcp_directory(const NamedTensors& tensors, const std::string& path,
+                         const WriteOptions& options) {
+  create_new_directory(path);
+  write_dcp(tensors, path, options);
+}
+
 // For formats that are one file.
 bool owns_nothing(std::string_view) { return false; }
 
@@ -52,7 +59,9 @@ constexpr CheckpointFormat kTable[] = {
     {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
      is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false},
     {"pt", "PyTorch's torch.save: a state dict, or a dict of model, optimizer and step", is_pt,
-     owns_nothing, read_pt, write_pt, verify_pt, true}};
+     owns_nothing, read_pt, write_pt, verify_pt, true},
+    {"dcp", "PyTorch's distributed checkpoint, as FSDP saves it: a directory of .distcp files",
+     is_dcp, is_dcp_file, read_dcp, write_dcp_directory, verify_dcp, true}};
 
 }  // namespace
 
