@@ -14,6 +14,7 @@
 #include "lib/ckpt/llmc.h"
 #include "lib/ckpt/own_files.h"
 #include "lib/ckpt/safetensors.h"
+#include "lib/ckpt/torch/dcp.h"
 #include "lib/ckpt/torch/pt_file.h"
 
 namespace gxp {
@@ -51,6 +52,12 @@ void write_huggingface_directory(const NamedTensors& tensors, const std::string&
                                  const WriteOptions& options) {
   create_new_directory(path);
   write_huggingface(tensors, path, options);
+}
+
+void write_dcp_directory(const NamedTensors& tensors, const std::string& path,
+                         const WriteOptions& options) {
+  create_new_directory(path);
+  write_dcp(tensors, path, options);
 }
 
 // For formats that are one file.
@@ -94,6 +101,15 @@ constexpr CheckpointFormat kTable[] = {
      .write = write_pt,
      .verify = verify_pt,
      .keeps_optimizer_state = true},
+    {.name = "dcp",
+     .summary = "PyTorch's distributed checkpoint, as FSDP saves it: a directory of .distcp files",
+     .recognises = is_dcp,
+     .owns = is_dcp_file,
+     .read = read_dcp,
+     .write = write_dcp_directory,
+     .verify = verify_dcp,
+     .keeps_optimizer_state = true,
+     .takes_shards = true},
     {.name = "llmc",
      .summary = "weights: one file for llm.c, of a GPT-2",
      .recognises = is_llmc,

@@ -1,0 +1,40 @@
+// What the tensors of a DCP checkpoint are: weights, optimizer state, or a count of steps.
+//
+// Optimizer state is what lies under a key "state", as get_optimizer_state_dict() makes it: PATH/
+// state/PARAMETER/exp_avg (optimizer_state.h has the keys), or flattened, PATH/"state.PARAMETER.
+// exp_avg". It goes to the weight of that name. Everything else is a weight, and its name is its
+// path without the part that all weights have in common, or, where they have none ("model" and
+// "ema"), without what leads to the one "model", "state_dict", "model_state_dict" or "module". If
+// names would then meet, the weights keep their whole keys.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/ckpt/torch/dcp_metadata.h"
+
+namespace gxp {
+
+enum class DcpUse : uint8_t {
+  kWeight,
+  kOptimizer,
+  kStep,     // one number: an optimizer's "step", or a "step" (global_step, iteration, iter_num)
+             // that is no model's
+  kLeftOut,  // optimizer state of another kind, or of a parameter that is a number
+};
+
+struct DcpName {
+  DcpUse use = DcpUse::kWeight;
+  Role role = Role::kWeight;
+  std::string name = {};  // of the weight
+};
+
+// As many as there are tensors.
+std::vector<DcpName> name_dcp_tensors(const std::vector<DcpTensor>& tensors);
+
+// Of what is no tensor: whether it counts steps.
+bool is_dcp_step(const std::vector<std::string>& path);
+// Whether it is a part of an optimizer's state.
+bool is_dcp_optimizer_state(const std::vector<std::string>& path);
+
+}  // namespace gxp
