@@ -1,7 +1,8 @@
 // Readers of hostile text, driven by libFuzzer: gxp_fuzz --reader=NAME, NAME one of
 // topology_sources(), or "any": as the content decides. Whatever the bytes, a reader makes a
 // topology or says what is wrong; what it has made can be written and drawn. "pt" reads the bytes
-// as a file of torch.save, and as a pickle; what it has made can be read to its end.
+// as a file of torch.save, and as a pickle; what it has made can be read to its end. "dcp" reads
+// them as the .metadata of a distributed checkpoint, and gives its tensors names.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/ckpt/torch/dcp_metadata.h"
+#include "lib/ckpt/torch/dcp_names.h"
 #include "lib/ckpt/torch/pickle.h"
 #include "lib/ckpt/torch/pt_file.h"
 #include "lib/topo/nccl/nccl_paths.h"
@@ -58,10 +61,20 @@ void use(const Topology& topology) {
 // Of what is read in a test, not more: a tensor may claim more than its file.
 constexpr uint64_t kReadBytes = uint64_t{1} << 20;
 
-void read_torch(const uint8_t* data, size_t size) {
+// The path of a file in memory with these bytes.
+std::string path_of(const uint8_t* data, size_t size) {
   static const int file = ::memfd_create("input", 0);
   if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != ssize_t(size)) std::abort();
-  const std::string path = "/proc/self/fd/" + std::to_string(file);
+  return "/proc/self/fd/" + std::to_string(file);
+}
+
+void read_dcp_input(const uint8_t* data, size_t size) {
+  const DcpMetadata metadata = read_dcp_metadata(FileRange::open(path_of(data, size)));
+  if (name_dcp_tensors(metadata.tensors).size() != metadata.tensors.size()) std::abort();
+}
+
+void read_torch(const uint8_t* data, size_t size) {
+  const std::string path = path_of(data, size);
   if (size > 0 && data[0] == 0x80) {
     try {
       static_cast<void>(Pickle::read(FileRange::open(path)));
@@ -74,12 +87,13 @@ void read_torch(const uint8_t* data, size_t size) {
   }
 }
 
-bool torch = false;
+void (*read_checkpoint_input)(const uint8_t* data, size_t size) = nullptr;  // null: a topology
 
 bool choose(std::string_view name) {
-  torch = name == "pt";
-  if (torch) set_log_level(LogLevel::kError);
-  if (name == "any" || torch) return true;
+  if (name == "pt") read_checkpoint_input = read_torch;
+  if (name == "dcp") read_checkpoint_input = read_dcp_input;
+  if (read_checkpoint_input != nullptr) set_log_level(LogLevel::kError);
+  if (name == "any" || read_checkpoint_input != nullptr) return true;
   for (const TopologySource& source : topology_sources()) {
     if (source.name == name) reader = &source;
   }
@@ -100,8 +114,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
-    if (gxp::torch) {
-      gxp::read_torch(data, size);
+    if (gxp::read_checkpoint_input != nullptr) {
+      gxp::read_checkpoint_input(data, size);
       return 0;
     }
     gxp::use(gxp::read({.name = "input",
