@@ -110,8 +110,10 @@ std::function<int()> define_convert_ckpt(CLI::App& app) {
   app.add_option("SRC", options->source,
                  "Checkpoint to read; for a run's checkpoint directory, its newest complete step")
       ->required();
-  app.add_option("OUT", options->target,
-                 "Path to write: a directory, or for safetensors one file NAME.safetensors");
+  app.add_option(
+      "OUT", options->target,
+      "Path to write: a directory; for safetensors also one file NAME.safetensors, for pt "
+      "always one file");
   app.add_option("--to", options->to, "Format of OUT")
       ->type_name(fmt::format("{}", fmt::join(format_names(), "|")));
   app.add_option("--shard-size", options->shard_size,

@@ -6,12 +6,14 @@
 #include "lib/base/error.h"
 #include "lib/base/text/near_match.h"
 #include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/deepspeed/universal.h"
 #include "lib/ckpt/deepspeed/zero_checkpoint.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/huggingface.h"
 #include "lib/ckpt/own_files.h"
 #include "lib/ckpt/safetensors.h"
+#include "lib/ckpt/torch/pt_file.h"
 
 namespace gxp {
 namespace {
@@ -41,8 +43,8 @@ void write_huggingface_directory(const NamedTensors& tensors, const std::string&
   write_huggingface(tensors, path, options.shard_bytes);
 }
 
-// For formats that are not written.
-bool owns_no_file(std::string_view) { return false; }
+// For formats that are one file, or that are only read.
+bool owns_nothing(std::string_view) { return false; }
 
 constexpr CheckpointFormat kTable[] = {
     {"gxp", "gxp's own: logical tensors in one directory a step, of any number of ranks",
@@ -51,8 +53,13 @@ constexpr CheckpointFormat kTable[] = {
      is_huggingface_file, read_huggingface, write_huggingface_directory, nullptr, false},
     {"safetensors", "weights: one .safetensors file, or a directory of shards with an index",
      is_safetensors, is_safetensors_file, read_safetensors, write_safetensors, nullptr, false},
-    {"deepspeed", "DeepSpeed's ZeRO, stages 1 to 3; it is only read", is_zero_checkpoint, owns_no_file,
-     read_zero_checkpoint, nullptr, nullptr, true}};
+    {"pt", "PyTorch's torch.save: a state dict, or a dict of model, optimizer and step", is_pt,
+     owns_nothing, read_pt, write_pt, verify_pt, true},
+    {"universal", "what DeepSpeed loads with load_universal_checkpoint, at any ZeRO stage",
+     is_universal, is_universal_file, read_universal, write_universal, nullptr, true},
+    {"deepspeed",
+     "DeepSpeed's ZeRO, stages 1 to 3; only read: runs of it load what universal writes",
+     is_zero_checkpoint, owns_nothing, read_zero_checkpoint, nullptr, nullptr, true}};
 
 }  // namespace
 

@@ -57,7 +57,7 @@ TEST_CASE("all storage types survive gxp's format and back", "[ckpt]") {
   CHECK(list(dir.path()) == std::vector<std::string>{"a.safetensors", "gxp"});
 }
 
-TEST_CASE("gxp's format alone keeps optimizer state and what is known of the run", "[ckpt]") {
+TEST_CASE("gxp's format keeps optimizer state and what is known of the run", "[ckpt]") {
   const TemporaryDirectory dir;
   NamedTensors run{
       .tensors = {counting_tensor("a", {3}), counting_tensor("a", {3}, 5, Role::kAdamM),

@@ -229,7 +229,7 @@ TEST_CASE("a changed byte of a payload is found when its CRC is checked", "[ckpt
   for (const auto& error : {error_of([&] { zip.verify(member); }),
                             error_of([&] { static_cast<void>(zip.read(member, 1000)); })}) {
     CHECK(error.kind == ErrorKind::kCorrupt);
-    CHECK_THAT(error.message, Catch::Matchers::Contains("set_crc32_options"));
+    CHECK_THAT(error.message, Catch::Matchers::Contains("the file is damaged"));
   }
   CHECK(error_of([&] { static_cast<void>(zip.read(member, 139)); }).says("more than 139"));
   CHECK(error_of([&] { static_cast<void>(zip.require("no")); }).says("'no' is missing"));

@@ -1,11 +1,18 @@
 // Readers of hostile text, driven by libFuzzer: gxp_fuzz --reader=NAME, NAME one of
 // topology_sources(), or "any": as the content decides. Whatever the bytes, a reader makes a
-// topology or says what is wrong; what it has made can be written and drawn.
+// topology or says what is wrong; what it has made can be written and drawn. "pt" reads the bytes
+// as a file of torch.save, and as a pickle; what it has made can be read to its end.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/ckpt/torch/pickle.h"
+#include "lib/ckpt/torch/pt_file.h"
 #include "lib/topo/nccl/nccl_paths.h"
 #include "lib/topo/read/nccl_xml.h"
 #include "lib/topo/read/sources.h"
@@ -48,8 +55,31 @@ void use(const Topology& topology) {
   }
 }
 
+// Of what is read in a test, not more: a tensor may claim more than its file.
+constexpr uint64_t kReadBytes = uint64_t{1} << 20;
+
+void read_torch(const uint8_t* data, size_t size) {
+  static const int file = ::memfd_create("input", 0);
+  if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != ssize_t(size)) std::abort();
+  const std::string path = "/proc/self/fd/" + std::to_string(file);
+  if (size > 0 && data[0] == 0x80) {
+    try {
+      static_cast<void>(Pickle::read(FileRange::open(path)));
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kInternal) throw;
+    }
+  }
+  for (const NamedTensor& tensor : read_pt(path).tensors) {
+    if (tensor.info.bytes() <= kReadBytes) sha256_hex(tensor);
+  }
+}
+
+bool torch = false;
+
 bool choose(std::string_view name) {
-  if (name == "any") return true;
+  torch = name == "pt";
+  if (torch) set_log_level(LogLevel::kError);
+  if (name == "any" || torch) return true;
   for (const TopologySource& source : topology_sources()) {
     if (source.name == name) reader = &source;
   }
@@ -70,6 +100,10 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
+    if (gxp::torch) {
+      gxp::read_torch(data, size);
+      return 0;
+    }
     gxp::use(gxp::read({.name = "input",
                         .form = gxp::SourceForm::kFile,
                         .text = std::string(reinterpret_cast<const char*>(data), size)}));

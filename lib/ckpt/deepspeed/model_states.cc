@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/ckpt/deepspeed/rank_parts.h"
+#include "lib/ckpt/torch/pt_metadata.h"
 #include "lib/ckpt/torch/torch_archive.h"
 
 namespace gxp {
@@ -178,7 +179,7 @@ PickleValue read_module(const ModelFile& file) {
 
 // Buffers, and what nothing else tells of. `known`: parameters and aliases.
 void take_module(const ModelFile& file, std::set<std::string> known, bool is_stage_3,
-                 ModelStates& model) {
+                 ZeroModel& model) {
   const std::set<std::string> buffers = read_buffer_names(file);
   const PickleValue module = read_module(file);
   for (size_t i = 0; i < module.size(); ++i) {
@@ -197,7 +198,7 @@ void take_module(const ModelFile& file, std::set<std::string> known, bool is_sta
   }
 }
 
-void take_shared(const ModelFile& file, ModelStates& model) {
+void take_shared(const ModelFile& file, ZeroModel& model) {
   const auto shared = optional_member(file, "shared_params");
   if (!shared) return;
   const std::string where = file.where + ": shared_params";
@@ -208,8 +209,8 @@ void take_shared(const ModelFile& file, ModelStates& model) {
 
 }  // namespace
 
-ModelStates read_model_states(const std::vector<std::string>& paths, bool is_stage_3) {
-  ModelStates model;
+ZeroModel read_model_states(const std::vector<std::string>& paths, bool is_stage_3) {
+  ZeroModel model;
   ZeroGroup frozen;
   FrozenParts parts;
   for (const std::string& path : paths) {
@@ -227,6 +228,7 @@ ModelStates read_model_states(const std::vector<std::string>& paths, bool is_sta
     model.groups = std::move(groups);
     frozen = std::move(frozen_here);
     model.run = read_run(file);
+    take_pt_metadata(read_module(file), file.where, model.run);
     take_shared(file, model);
     std::set<std::string> known = names_of(model.groups);
     for (const ZeroParameter& parameter : frozen) known.insert(parameter.name);
@@ -237,7 +239,7 @@ ModelStates read_model_states(const std::vector<std::string>& paths, bool is_sta
   return model;
 }
 
-void finish_weights(const ModelStates& model, const std::string& where,
+void finish_weights(const ZeroModel& model, const std::string& where,
                     std::vector<NamedTensor>& tensors) {
   std::map<std::string, size_t> weights;
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -147,7 +147,7 @@ NamedTensor TorchArchive::tensor(PickleValue value, const std::string& name, Rol
 }
 
 bool TorchArchive::verify() const {
-  if (!zip_) return false;
+  if (!zip_ || !zip_->has_crcs()) return false;
   for (const ZipMember& member : zip_->members()) zip_->verify(member);
   return true;
 }

@@ -41,7 +41,7 @@ class TorchArchive {
   [[nodiscard]] NamedTensor tensor(PickleValue value, const std::string& name,
                                    Role role = Role::kWeight) const;
   // Reads everything and compares it with the recorded CRCs. kCorrupt. Returns whether there are
-  // any: legacy files have none.
+  // any: legacy files have none, nor has what was saved without them (zip_archive.h).
   bool verify() const;
 
  private:

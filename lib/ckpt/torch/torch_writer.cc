@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <limits>
+#include <span>
 
 #include "lib/base/hash.h"
 #include "lib/ckpt/torch/torch_tensors.h"
@@ -29,17 +30,22 @@ void put_torch_storage(PickleWriter& pickle, const TensorInfo& info, std::string
   pickle.persistent();
 }
 
-void put_sizes(PickleWriter& pickle, const std::vector<uint64_t>& sizes) {
+// Of a tensor without elements, a size may exceed what torch can count.
+void put_sizes(PickleWriter& pickle, const std::vector<uint64_t>& sizes, const std::string& name) {
   pickle.begin_tuple();
-  for (const uint64_t size : sizes) pickle.integer(int64_t(size));
+  for (const uint64_t size : sizes) {
+    if (size > uint64_t(std::numeric_limits<int64_t>::max()))
+      fail(ErrorKind::kConfig, "write tensor '{}': torch has no size of {}", name, size);
+    pickle.integer(int64_t(size));
+  }
   pickle.end_tuple();
 }
 
-// As torch counts them: a size of 0 is stepped over like 1.
-std::vector<uint64_t> contiguous_strides(const std::vector<uint64_t>& shape) {
-  std::vector<uint64_t> strides(shape.size(), 1);
-  for (size_t k = shape.size(); k-- > 1;)
-    strides[k - 1] = strides[k] * std::max<uint64_t>(shape[k], 1);
+// Without elements, any will do; the sizes' product may not fit.
+std::vector<uint64_t> contiguous_strides(const TensorInfo& info) {
+  std::vector<uint64_t> strides(info.shape.size(), 1);
+  if (info.count() == 0) return strides;
+  for (size_t k = strides.size(); k-- > 1;) strides[k - 1] = strides[k] * info.shape[k];
   return strides;
 }
 
@@ -63,8 +69,8 @@ void put_tensor(PickleWriter& pickle, const TensorInfo& info, std::string_view k
   pickle.begin_tuple();
   put_torch_storage(pickle, info, key);
   pickle.integer(0);
-  put_sizes(pickle, info.shape);
-  put_sizes(pickle, contiguous_strides(info.shape));
+  put_sizes(pickle, info.shape, info.name);
+  put_sizes(pickle, contiguous_strides(info), info.name);
   pickle.boolean(false);
   pickle.begin_ordered_dict();
   pickle.end_dict();

@@ -13,7 +13,7 @@
 namespace gxp {
 
 // Puts the call that rebuilds a contiguous tensor of this type and shape, alone in the storage
-// `key`, on the CPU.
+// `key`, on the CPU. kConfig: a size of 2^63 or more, which torch does not have.
 void put_tensor(PickleWriter& pickle, const TensorInfo& info, std::string_view key);
 
 // Writes the archive from the file's present end on: the pickle, then each tensor's bytes as the

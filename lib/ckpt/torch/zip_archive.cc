@@ -204,6 +204,7 @@ ZipArchive ZipArchive::open(FileRange range) {
   for (size_t i = 0; i < archive.members_.size(); ++i) {
     ZipMember& member = archive.members_[i];
     end = place_zip_payload(whole, member, end, directory.offset);
+    archive.has_crcs_ = archive.has_crcs_ || member.crc != 0;
     if (!archive.by_name_.emplace(member.name, i).second)
       refuse_zip(whole, member.offset, "member '{}' occurs twice", member.name);
   }
@@ -229,10 +230,9 @@ FileRange ZipArchive::payload(const ZipMember& member) const {
 }
 
 void ZipArchive::check_crc(const ZipMember& member, uint32_t crc) const {
-  if (crc != member.crc)
+  if (has_crcs_ && crc != member.crc)
     refuse_zip(range_, member.offset,
-               "member '{}' has the CRC-32 {:08x}, recorded is {:08x}: the file is damaged, or was "
-               "saved after torch.serialization.set_crc32_options(False)",
+               "member '{}' has the CRC-32 {:08x}, but {:08x} is recorded: the file is damaged",
                member.name, crc, member.crc);
 }
 

@@ -50,6 +50,9 @@ class ZipArchive {
   [[nodiscard]] const ZipMember& require(const std::string& name) const;
   [[nodiscard]] FileRange payload(const ZipMember& member) const;
 
+  // Whether any member has a CRC. All are 0 after torch.serialization.set_crc32_options(False);
+  // then the two functions below check none.
+  [[nodiscard]] bool has_crcs() const { return has_crcs_; }
   // The whole payload. kCorrupt: it has more than `limit` bytes, or another CRC than recorded.
   [[nodiscard]] std::string read(const ZipMember& member, uint64_t limit) const;
   // Reads the payload through a buffer of 1 MiB. kCorrupt: it has another CRC than recorded.
@@ -61,6 +64,7 @@ class ZipArchive {
   FileRange range_;
   std::vector<ZipMember> members_;
   std::unordered_map<std::string, size_t> by_name_;
+  bool has_crcs_ = false;
 };
 
 }  // namespace gxp

@@ -1,0 +1,56 @@
+// What torch.optim's optimizers keep, under the names of the parameters that it is kept of.
+//
+// optimizer.state_dict() is {"state": {index: {"step", "exp_avg", ...}}, "param_groups":
+// [{"params": [index...], settings}]}: parameters are numbers, in the order in which the optimizer
+// got them.
+// Names come, in this order,
+//   - from the keys of "state", if they are texts (as get_optimizer_state_dict makes them);
+//   - from "param_names" of the groups (torch 2.6 and later, an optimizer made of
+//     named_parameters());
+//   - from the weights: each group has its parameters in the model's order, as parameters() and
+//     filters of it give them. Weights that are no parameters are passed over: types that have no
+//     gradient, the statistics of batch norms, and a weight that is another one's again (a tied
+//     head). This counts only if the shapes leave one possibility.
+// Source: torch 2.15, torch/optim/optimizer.py; Adafactor's names: transformers 5.23.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/ckpt/named_tensors.h"
+#include "lib/ckpt/torch/torch_archive.h"
+
+namespace gxp {
+
+struct OptimizerKey {
+  std::string_view key;  // in an entry of "state"
+  Role role;
+};
+constexpr std::array<OptimizerKey, 5> kOptimizerKeys = {{{"exp_avg", Role::kAdamM},
+                                                         {"exp_avg_sq", Role::kAdamV},
+                                                         {"momentum_buffer", Role::kMomentum},
+                                                         {"exp_avg_sq_row", Role::kRowMeans},
+                                                         {"exp_avg_sq_col", Role::kColumnMeans}}};
+
+struct OptimizerTensors {
+  std::vector<NamedTensor> tensors;   // by parameter, then in the order of kOptimizerKeys
+  std::optional<uint64_t> step;       // that all parameters have
+  std::string problem;                // why there are no tensors, "" if there are all
+  std::vector<std::string> left_out;  // other keys than those
+};
+
+// Of a weight: what it is, and whether it lies where an earlier one does.
+struct OptimizerWeight {
+  TensorInfo info;
+  bool is_tied = false;
+};
+
+// `optimizer` is a state_dict() of torch.optim. kCorrupt, naming `where`; kIo.
+OptimizerTensors read_optimizer_state(const TorchArchive& archive, PickleValue optimizer,
+                                      const std::vector<OptimizerWeight>& weights,
+                                      const std::string& where);
+
+}  // namespace gxp

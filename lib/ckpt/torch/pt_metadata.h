@@ -1,0 +1,20 @@
+// What gxp knows of a run, in the _metadata of a state dict: {"gxp": {"step": n,
+// "samples_consumed": n, "config": {key: value}, "state": {key: value}}}. torch keeps the versions
+// of modules there, under the modules' names, and passes over what is no module's.
+#pragma once
+
+#include <string>
+
+#include "lib/ckpt/named_tensors.h"
+#include "lib/ckpt/torch/pickle.h"
+#include "lib/ckpt/torch/pickle_writer.h"
+
+namespace gxp {
+
+// Puts the state {"_metadata": ...} of the dict that was put last, and builds it.
+void put_pt_metadata(PickleWriter& pickle, const NamedTensors& tensors);
+
+// Reads it, if the dict has it. kCorrupt, naming `where`: it is not as above.
+void take_pt_metadata(PickleValue state_dict, const std::string& where, NamedTensors& tensors);
+
+}  // namespace gxp
