@@ -27,7 +27,7 @@ _gxp() {
     convert-ckpt)
       words="-h --help --to --dtype --map --max-shard-size --shards --inspect --hash --verify --diff --dry-run --force --format"
       case $previous in
-        --to) words="gxp huggingface safetensors pt dcp llmc" ;;
+        --to) words="gxp huggingface safetensors pt dcp llmc universal" ;;
         --dtype) words="stored f32 bf16 f16" ;;
         --map) words="" ;;
         --max-shard-size) words="" ;;

@@ -28,38 +28,50 @@ bool is_number(std::string_view text) {
          std::ranges::all_of(text, [](char digit) { return digit >= '0' && digit <= '9'; });
 }
 
-// The first entry of an open directory that is not gxp's or does not go away; "" if there is none.
-std::string sweep(const Fd& directory, const std::string& path, OwnsFile owns, Act act);
+// What is done, and where: `below` is the part of the names that leads to the directory, "" or "a/".
+struct Sweep {
+  OwnsFile owns;
+  Act act;
+  std::string below = "";
+};
 
-std::string sweep_step(const Fd& parent, const std::string& path, const std::string& name,
-                       Act act) {
-  const Fd step = open_real_directory(parent.get(), name.c_str());
-  if (!step.valid()) return name;
-  const std::string left = sweep(step, path + "/" + name, is_checkpoint_file, act);
+// The first entry of an open directory that is not gxp's or does not go away; "" if there is none.
+std::string sweep(const Fd& directory, const std::string& path, const Sweep& rule);
+
+std::string sweep_below(const Fd& parent, const std::string& path, const std::string& name,
+                        const Sweep& rule) {
+  const Fd directory = open_real_directory(parent.get(), name.c_str());
+  if (!directory.valid()) return name;
+  const std::string left = sweep(directory, path + "/" + name, rule);
   if (!left.empty()) return name + "/" + left;
-  const bool gone = act == Act::kLook || ::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0;
+  const bool gone =
+      rule.act == Act::kLook || ::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0;
   return gone ? "" : name;
 }
 
 std::string sweep_entry(const Fd& parent, const std::string& path, const std::string& name,
-                        OwnsFile owns, Act act) {
+                        const Sweep& rule) {
   struct stat status = {};
   if (::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) < 0)
     return errno == ENOENT ? "" : name;
-  if (S_ISDIR(status.st_mode) && owns != is_checkpoint_file && is_step_entry(name))
-    return sweep_step(parent, path, name, act);
-  if (!S_ISREG(status.st_mode) || !owns(name)) return name;
-  const bool gone = act == Act::kLook || ::unlinkat(parent.get(), name.c_str(), 0) == 0;
+  const bool is_top = rule.owns != is_checkpoint_file && rule.below.empty();
+  if (S_ISDIR(status.st_mode) && is_top && is_step_entry(name))
+    return sweep_below(parent, path, name, {is_checkpoint_file, rule.act});
+  const std::string whole = rule.below + name;
+  if (S_ISDIR(status.st_mode) && rule.owns(whole + "/"))
+    return sweep_below(parent, path, name, {rule.owns, rule.act, whole + "/"});
+  if (!S_ISREG(status.st_mode) || !rule.owns(whole)) return name;
+  const bool gone = rule.act == Act::kLook || ::unlinkat(parent.get(), name.c_str(), 0) == 0;
   return gone || errno == ENOENT ? "" : name;
 }
 
-std::string sweep(const Fd& directory, const std::string& path, OwnsFile owns, Act act) {
+std::string sweep(const Fd& directory, const std::string& path, const Sweep& rule) {
   std::vector<std::string> names = list_names(directory.get(), path);
   // A manifest goes first, so that no checkpoint is seen half.
   std::ranges::stable_partition(names, [](const auto& name) { return name == kManifestName; });
   std::string first;
   for (const std::string& name : names) {
-    const std::string left = sweep_entry(directory, path, name, owns, act);
+    const std::string left = sweep_entry(directory, path, name, rule);
     if (first.empty()) first = left;
   }
   return first;
@@ -67,7 +79,7 @@ std::string sweep(const Fd& directory, const std::string& path, OwnsFile owns, A
 
 std::string remove_directory(const std::string& path, OwnsFile owns) {
   const OwnDirectory directory = OwnDirectory::enter(path);
-  const std::string left = sweep(directory.fd(), path, owns, Act::kRemove);
+  const std::string left = sweep(directory.fd(), path, {owns, Act::kRemove});
   if (!left.empty()) return fmt::format("{}/{} is not gxp's, or cannot be removed", path, left);
   return ::rmdir(path.c_str()) == 0 ? "" : fmt::format("remove {}: {}", path, system_text(errno));
 }
@@ -126,7 +138,7 @@ void blame_a_failed_rank(const std::string& path, const Error& error) {
 }
 
 std::string find_foreign(const OwnDirectory& directory, OwnsFile owns) {
-  return sweep(directory.fd(), directory.path(), owns, Act::kLook);
+  return sweep(directory.fd(), directory.path(), {owns, Act::kLook});
 }
 
 std::string remove_own(const std::string& path, OwnsFile owns) noexcept {

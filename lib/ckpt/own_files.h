@@ -17,8 +17,9 @@
 
 namespace gxp {
 
-// Whether a file of that name is one that gxp writes. Besides those, directories of steps
-// (step_directory.h) with files of a checkpoint in them are gxp's.
+// Whether a file of that name is one that gxp writes. A file below the directory has the name
+// "a/b.pt"; a directory is gxp's if "a/" is, and entered only then. Besides those, directories of
+// steps (step_directory.h) with files of a checkpoint in them are gxp's.
 using OwnsFile = bool (*)(std::string_view name);
 
 // In a step directory: "manifest.json", "shard-00000-of-00002.bin", "part-00000-of-00002.json".

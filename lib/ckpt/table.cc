@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
 #include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/deepspeed/universal.h"
 #include "lib/ckpt/deepspeed/zero_checkpoint.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/format.h"
@@ -60,7 +61,7 @@ void write_dcp_directory(const NamedTensors& tensors, const std::string& path,
   write_dcp(tensors, path, options);
 }
 
-// For formats that are one file.
+// For formats that are one file, or that are only read.
 bool owns_nothing(std::string_view) { return false; }
 
 void write_llmc_file(const NamedTensors& tensors, const std::string& path, const WriteOptions&) {
@@ -117,8 +118,15 @@ constexpr CheckpointFormat kTable[] = {
      .read = read_llmc,
      .check_fits = check_fits_llmc,
      .write = write_llmc_file},
+    {.name = "universal",
+     .summary = "what DeepSpeed loads with load_universal_checkpoint, at any ZeRO stage",
+     .recognises = is_universal,
+     .owns = is_universal_file,
+     .read = read_universal,
+     .write = write_universal,
+     .keeps_optimizer_state = true},
     {.name = "deepspeed",
-     .summary = "DeepSpeed's ZeRO, stages 1 to 3; gxp only reads it",
+     .summary = "DeepSpeed's ZeRO, stages 1 to 3; only read: runs of it load what universal writes",
      .recognises = is_zero_checkpoint,
      .owns = owns_nothing,
      .read = read_zero_checkpoint,

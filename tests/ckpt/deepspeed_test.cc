@@ -189,7 +189,7 @@ const ZeroPatch kZeroPatches[] = {
      "K\x02K\x03"
      "e",
      "3 partitions, but the files are of 2"},
-    {"ds_zero2_bf16", kOptim, "K\x02\x85", "K\x05\x85", "zero_stage is 5"},
+    {"ds_zero2_bf16", kOptim, "K\x02\x85", "K\x05\x85", "the stage is 5"},
     {"ds_zero2_bf16", kOptim, "K\x02\x85", "K\x01\x85", "stage 1, but rank 0 has stage 2"},
     {"ds_zero2_bf16", kOptim, "K=", "K<", "60 elements of weight; the shapes ask for 61"},
     {"ds_zero2_bf16", kOptim, "K=", "KA", "reaches beyond its storage"},
@@ -222,6 +222,123 @@ TEST_CASE("pickles of a ZeRO checkpoint that contradict its layout are refused",
     const TemporaryDirectory dir;
     fs::copy(kZeroFixtures + row.fixture, dir / "run", fs::copy_options::recursive);
     patch_pickle(dir / "run/global_step2" + row.file, row.from, row.to);
+    const auto [kind, message] = error_of([&] { read_checkpoint(dir / "run"); });
+    CHECK(kind == ErrorKind::kCorrupt);
+    CHECK_THAT(message, Catch::Matchers::Contains(row.words));
+  }
+}
+
+TEST_CASE("a universal checkpoint has the tensors of the checkpoint that it was made of",
+          "[ckpt][deepspeed]") {
+  const std::string fixture = GENERATE("ds_zero2_bf16", "ds_zero3_bf16");
+  CAPTURE(fixture);
+  const auto original = digests(read_checkpoint(kZeroFixtures + fixture));
+  const NamedTensors universal = read_checkpoint(kZeroFixtures + fixture + "_universal");
+  auto found = digests(universal);
+  CHECK(found.size() == original.size());
+  for (const auto& [name, digest] : original) {
+    CAPTURE(name);
+    // Stage 2's converter writes the frozen weight as f32.
+    if (name != "weight frozen.weight") CHECK(found[name] == digest);
+  }
+  CHECK(universal.format == "universal");
+  CHECK(universal.step == 2);
+  CHECK(universal.samples_consumed == 8);
+  CHECK(universal.world_size == 2);
+  CHECK(universal.strategy == read_checkpoint(kZeroFixtures + fixture).strategy);
+}
+
+TEST_CASE("a ZeRO run survives the way through the universal format", "[ckpt][deepspeed]") {
+  const std::string fixture =
+      GENERATE("ds_zero1_fp32", "ds_zero2_bf16", "ds_zero3_bf16", "ds_zero3_bf16_universal");
+  CAPTURE(fixture);
+  const TemporaryDirectory dir;
+  NamedTensors original = read_checkpoint(kZeroFixtures + fixture);
+  original.config = {{"model.heads", "3"}};
+  original.state = {{"lr", "0.05"}};
+  write_checkpoint(original, find_format("universal"), dir / "out", {});
+  const NamedTensors copy = read_checkpoint(dir / "out");
+  CHECK(digests(copy) == digests(original));
+  CHECK(copy.format == "universal");
+  CHECK(copy.config == original.config);
+  CHECK(copy.state == original.state);
+  CHECK(copy.step == 2);
+  CHECK(copy.samples_consumed == 8);
+  CHECK(copy.world_size == 2);
+  CHECK(copy.strategy == original.strategy);
+  CHECK(read_bytes(dir / "out/latest_universal") == "global_step2");
+  CHECK(digests(read_checkpoint(dir / "out/global_step2")) == digests(original));
+}
+
+TEST_CASE("a universal checkpoint is replaced and removed whole, and nothing else with it",
+          "[ckpt][deepspeed]") {
+  const TemporaryDirectory dir;
+  const NamedTensors run = read_checkpoint(kZeroFixtures + "ds_zero2_bf16");
+  write_checkpoint(run, find_format("universal"), dir / "out", {});
+  write_checkpoint(run, find_format("universal"), dir / "out", {.replace = true});
+  write_checkpoint(run, find_format("gxp"), dir / "out", {.replace = true});
+  CHECK(list(dir.path()) == std::vector<std::string>{"out"});
+  write_checkpoint(run, find_format("universal"), dir / "out", {.replace = true});
+  write_bytes(dir / "out/global_step2/zero/emb.weight/notes.txt", "dear");
+  const auto error =
+      error_of([&] { write_checkpoint(run, find_format("gxp"), dir / "out", {.replace = true}); });
+  CHECK(error.kind == ErrorKind::kUsage);
+  CHECK(error.says("global_step2/zero/emb.weight/notes.txt"));
+  CHECK(read_bytes(dir / "out/global_step2/zero/emb.weight/notes.txt") == "dear");
+}
+
+TEST_CASE("a tensor whose name no directory can have is not written as universal",
+          "[ckpt][deepspeed]") {
+  for (const char* name : {"..", "a/b", "optimizer_state.pt"}) {
+    CAPTURE(name);
+    const TemporaryDirectory dir;
+    const NamedTensors run{.tensors = {counting_tensor(name, {3})}};
+    const auto error =
+        error_of([&] { write_checkpoint(run, find_format("universal"), dir / "out", {}); });
+    CHECK(error.kind == ErrorKind::kConfig);
+    CHECK(list(dir.path()).empty());
+  }
+}
+
+namespace {
+
+const ZeroFileChange kUniversalChanges[] = {
+    {"ds_zero2_bf16_universal",
+     [](const std::string& tag) { write_bytes(tag + "/../latest_universal", "a/b"); },
+     "no name of a directory"},
+    {"ds_zero2_bf16_universal", renamed("/zero/up.weight", "/away"), "'up.weight' is missing"},
+    {"ds_zero2_bf16_universal", renamed("/zero/scale/fp32.pt", "/away"), "fp32.pt is missing"},
+    {"ds_zero2_bf16_universal", added("/zero/file"), "no directory of a parameter"},
+    {"ds_zero2_bf16_universal",
+     [](const std::string& tag) {
+       patch_pickle(tag + "/zero/up.weight/exp_avg.pt", "K\x07K\x05\x86", "K\x05K\x07\x86");
+     },
+     "but (7, 5) in the model states"},
+    {"ds_zero2_bf16_universal",
+     [](const std::string& tag) {
+       patch_pickle(tag + "/zero/up.weight/fp32.pt", "param", "parax");
+     },
+     "'param' is missing"},
+    {"ds_zero3_bf16_universal",
+     [](const std::string& tag) {
+       patch_pickle(tag + "/zero/up.weight/fp32.pt", "K#\x85", "K\"\x85");
+     },
+     "the shape is (34), but (7, 5)"},
+    {"ds_zero3_bf16_universal",
+     [](const std::string& tag) {
+       for (const char* rank : {"0", "1"})
+         fs::remove(fmt::format("{}/zero_pp_rank_{}_mp_rank_00_model_states.pt", tag, rank));
+     },
+     "no model states tell its shape"}};
+
+}  // namespace
+
+TEST_CASE("a universal checkpoint that contradicts itself is refused", "[ckpt][deepspeed]") {
+  for (const ZeroFileChange& row : kUniversalChanges) {
+    CAPTURE(row.words);
+    const TemporaryDirectory dir;
+    fs::copy(kZeroFixtures + row.fixture, dir / "run", fs::copy_options::recursive);
+    row.change(dir / "run/global_step2");
     const auto [kind, message] = error_of([&] { read_checkpoint(dir / "run"); });
     CHECK(kind == ErrorKind::kCorrupt);
     CHECK_THAT(message, Catch::Matchers::Contains(row.words));

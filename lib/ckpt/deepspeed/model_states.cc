@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/ckpt/deepspeed/rank_parts.h"
 #include "lib/ckpt/tensor_views.h"
+#include "lib/ckpt/torch/pt_metadata.h"
 #include "lib/ckpt/torch/torch_archive.h"
 
 namespace gxp {
@@ -179,7 +180,7 @@ PickleValue read_module(const ModelFile& file) {
 
 // Buffers, and what nothing else tells of. `known`: parameters and aliases.
 void take_module(const ModelFile& file, std::set<std::string> known, bool is_stage_3,
-                 ZeroModelStates& model) {
+                 ZeroModel& model) {
   const std::set<std::string> buffers = read_buffer_names(file);
   const PickleValue module = read_module(file);
   for (size_t i = 0; i < module.size(); ++i) {
@@ -200,7 +201,7 @@ void take_module(const ModelFile& file, std::set<std::string> known, bool is_sta
   }
 }
 
-void take_shared(const ModelFile& file, ZeroModelStates& model) {
+void take_shared(const ModelFile& file, ZeroModel& model) {
   const auto shared = optional_member(file, "shared_params");
   if (!shared) return;
   const std::string where = file.where + ": shared_params";
@@ -211,8 +212,8 @@ void take_shared(const ModelFile& file, ZeroModelStates& model) {
 
 }  // namespace
 
-ZeroModelStates read_model_states(const std::vector<std::string>& paths, bool is_stage_3) {
-  ZeroModelStates model;
+ZeroModel read_model_states(const std::vector<std::string>& paths, bool is_stage_3) {
+  ZeroModel model;
   ZeroGroup frozen;
   FrozenParts parts;
   for (const std::string& path : paths) {
@@ -230,6 +231,7 @@ ZeroModelStates read_model_states(const std::vector<std::string>& paths, bool is
     model.groups = std::move(groups);
     frozen = std::move(frozen_here);
     model.run = read_run(file);
+    take_pt_metadata(read_module(file), file.where, model.run);
     take_shared(file, model);
     std::set<std::string> known = names_of(model.groups);
     for (const ZeroParameter& parameter : frozen) known.insert(parameter.name);
@@ -240,7 +242,7 @@ ZeroModelStates read_model_states(const std::vector<std::string>& paths, bool is
   return model;
 }
 
-void finish_weights(const ZeroModelStates& model, const std::string& where,
+void finish_weights(const ZeroModel& model, const std::string& where,
                     std::vector<NamedTensor>& tensors) {
   std::map<std::string, size_t> weights;
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -33,7 +33,7 @@ struct ZeroParameter {
 };
 using ZeroGroup = std::vector<ZeroParameter>;
 
-struct ZeroModelStates {
+struct ZeroModel {
   std::vector<ZeroGroup> groups;                            // of distinct names
   std::vector<NamedTensor> others;                          // weights that are not partitioned
   std::vector<std::pair<std::string, std::string>> shared;  // alias, owner
@@ -46,11 +46,11 @@ struct ZeroModelStates {
 // One path, or in stage 3 one a rank. Errors: kIo; kCorrupt, naming the file and the reason: no
 // such content, ranks that do not agree, a number of ranks that is not dp_world_size, tensor
 // parallelism.
-ZeroModelStates read_model_states(const std::vector<std::string>& paths, bool is_stage_3);
+ZeroModel read_model_states(const std::vector<std::string>& paths, bool is_stage_3);
 
 // Adds the aliases that are not there, as copies of their owners, and puts all in the module's
 // order. kCorrupt, naming `where`: a name twice, an owner that is not there.
-void finish_weights(const ZeroModelStates& model, const std::string& where,
+void finish_weights(const ZeroModel& model, const std::string& where,
                     std::vector<NamedTensor>& tensors);
 
 }  // namespace gxp

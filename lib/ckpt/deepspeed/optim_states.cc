@@ -26,18 +26,6 @@ struct OptimFile {
   std::set<std::string> left_out = {};
 };
 
-int read_stage(PickleValue state, const std::string& where) {
-  auto stage = find_member(state, "zero_stage", where);
-  if (!stage) return 1;
-  if (stage->is_call("deepspeed.runtime.zero.config.ZeroStageEnum") &&
-      stage->arguments().is(PickleKind::kTuple) && stage->arguments().size() == 1)
-    stage = stage->arguments().item(0);
-  const uint64_t number = to_unsigned(*stage, where + ": zero_stage");
-  if (number < 1 || number > 3)
-    fail(ErrorKind::kCorrupt, "{}: zero_stage is {}, not 1 to 3", where, number);
-  return int(number);
-}
-
 NamedTensor read_flat(const OptimFile& file, PickleValue value, const std::string& name,
                       Role role) {
   const std::string where = fmt::format("{}: {}", file.where, name);
@@ -48,33 +36,21 @@ NamedTensor read_flat(const OptimFile& file, PickleValue value, const std::strin
   return file.archive.tensor(value, name, role);
 }
 
-// A number, or a tensor of one.
-uint64_t read_step(const OptimFile& file, PickleValue value) {
-  const std::string where = file.where + ": step";
-  if (value.is(PickleKind::kInteger)) return to_unsigned(value, where);
-  double step = -1;
-  if (value.is(PickleKind::kFloat)) {
-    step = value.real();
-  } else {
-    const NamedTensor tensor = file.archive.tensor(value, "step");
-    if (tensor.info.count() != 1)
-      fail(ErrorKind::kCorrupt, "{}: a tensor of {} elements", where, tensor.info.count());
-    if (tensor.info.dtype == StorageDType::kF32) {
-      float number = 0;
-      tensor.read(0, {reinterpret_cast<std::byte*>(&number), sizeof(number)});
-      step = number;
-    } else if (tensor.info.dtype == StorageDType::kI64) {
-      int64_t number = 0;
-      tensor.read(0, {reinterpret_cast<std::byte*>(&number), sizeof(number)});
-      step = double(number);
-    } else {
-      fail(ErrorKind::kCorrupt, "{}: a tensor of {}", where, to_string(tensor.info.dtype));
-    }
+template <class Number>
+double read_number(const NamedTensor& tensor) {
+  Number number{};
+  tensor.read(0, {reinterpret_cast<std::byte*>(&number), sizeof(number)});
+  return double(number);
+}
+
+double read_scalar(const NamedTensor& tensor, const std::string& where) {
+  if (tensor.info.count() == 1) {
+    if (tensor.info.dtype == StorageDType::kF32) return read_number<float>(tensor);
+    if (tensor.info.dtype == StorageDType::kI64) return read_number<int64_t>(tensor);
+    if (tensor.info.dtype == StorageDType::kI32) return read_number<int32_t>(tensor);
   }
-  constexpr double kMaxStep = 9007199254740992.0;  // 2^53: beyond, doubles skip numbers
-  if (!(step >= 0) || step > kMaxStep || step != std::floor(step))
-    fail(ErrorKind::kCorrupt, "{}: {} is no number of steps", where, step);
-  return uint64_t(step);
+  fail(ErrorKind::kCorrupt, "{}: a tensor of {} elements of {}, no number", where,
+       tensor.info.count(), to_string(tensor.info.dtype));
 }
 
 // What the optimizer keeps of group `g`; nothing if there is none.
@@ -102,7 +78,7 @@ std::optional<uint64_t> take_state(OptimFile& file, PickleValue state, size_t g,
     const std::string key = to_text(state.key(i), fmt::format("{}: state {}", file.where, g));
     const auto* known = std::ranges::find(kFlatKeys, key, &decltype(kFlatKeys)::value_type::first);
     if (key == "step") {
-      step = read_step(file, state.value(i));
+      step = read_step(file.archive, state.value(i), file.where + ": step");
     } else if (known != kFlatKeys.end()) {
       NamedTensor tensor =
           read_flat(file, state.value(i), fmt::format("{} of group {}", key, g), known->second);
@@ -222,7 +198,9 @@ OptimStates read_optim_states(const std::string& path, size_t ranks) {
   OptimStates result{.where = file.where, .partitions = {}, .file_bytes = range.bytes};
   const PickleValue state = to_dict(member(file.archive.root(), "optimizer_state_dict", file.where),
                                     file.where + ": optimizer_state_dict");
-  result.stage = read_stage(state, file.where);
+  // BF16_Optimizer, which is stage 1, does not say so.
+  const auto stage = find_member(state, "zero_stage", file.where);
+  result.stage = stage ? read_zero_stage(*stage, file.where + ": zero_stage") : 1;
   check_counts(state, ranks, file.where);
   take_partitions(file, state, result);
   if (result.stage != 3) take_layout(state, file.where, result.partitions);
@@ -231,6 +209,27 @@ OptimStates read_optim_states(const std::string& path, size_t ranks) {
     log_warn("{}: of the optimizer state, gxp has no place for {}", path,
              fmt::join(file.left_out, ", "));
   return result;
+}
+
+int read_zero_stage(PickleValue value, const std::string& where) {
+  if (value.is_call("deepspeed.runtime.zero.config.ZeroStageEnum") &&
+      value.arguments().is(PickleKind::kTuple) && value.arguments().size() == 1)
+    value = value.arguments().item(0);
+  const uint64_t stage = to_unsigned(value, where);
+  if (stage < 1 || stage > 3)
+    fail(ErrorKind::kCorrupt, "{}: the stage is {}, not 1 to 3", where, stage);
+  return int(stage);
+}
+
+uint64_t read_step(const TorchArchive& archive, PickleValue value, const std::string& where) {
+  if (value.is(PickleKind::kInteger)) return to_unsigned(value, where);
+  const double step = value.is(PickleKind::kFloat)
+                          ? value.real()
+                          : read_scalar(archive.tensor(value, "step"), where);
+  constexpr double kMaxStep = 9007199254740992.0;  // 2^53: beyond, doubles skip numbers
+  if (!(step >= 0) || step > kMaxStep || step != std::floor(step))
+    fail(ErrorKind::kCorrupt, "{}: {} is no number of steps", where, step);
+  return uint64_t(step);
 }
 
 }  // namespace gxp

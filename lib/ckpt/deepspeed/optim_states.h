@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "lib/ckpt/named_tensors.h"
+#include "lib/ckpt/torch/torch_archive.h"
 
 namespace gxp {
 
@@ -50,5 +51,10 @@ struct OptimStates {
 // more bytes than the file has, a group that is split over another number than `ranks`, as the
 // parameters of experts are.
 OptimStates read_optim_states(const std::string& path, size_t ranks);
+
+// ZeroStageEnum(n) or n, 1 to 3. kCorrupt, naming `where`.
+int read_zero_stage(PickleValue value, const std::string& where);
+// A number of steps, or a tensor of the archive that holds one. kCorrupt, naming `where`.
+uint64_t read_step(const TorchArchive& archive, PickleValue value, const std::string& where);
 
 }  // namespace gxp

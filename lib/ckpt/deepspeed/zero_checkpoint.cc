@@ -82,7 +82,7 @@ NamedTensors read_zero_checkpoint(const std::string& path) {
       list_zero_files(has_zero_files(path) ? path : tag_directory(path, kLatest));
   std::vector<OptimStates> ranks = read_ranks(files);
   const int stage = ranks[0].stage;
-  ZeroModelStates model = read_model_states(model_files(files, stage), stage == 3);
+  ZeroModel model = read_model_states(model_files(files, stage), stage == 3);
   const std::string where = "read " + files.directory;
   NamedTensors result = std::move(model.run);
   result.format = "deepspeed";
