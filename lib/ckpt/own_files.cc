@@ -9,9 +9,9 @@
 #include <exception>
 
 #include "lib/base/error.h"
-#include "lib/ckpt/manifest.h"
-#include "lib/ckpt/part_files.h"
-#include "lib/ckpt/step_directory.h"
+#include "lib/ckpt/native/manifest.h"
+#include "lib/ckpt/native/part_files.h"
+#include "lib/ckpt/native/step_directory.h"
 
 namespace gxp {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "lib/base/log.h"
-#include "lib/ckpt/part_files.h"
-#include "lib/ckpt/writer.h"
+#include "lib/ckpt/native/part_files.h"
+#include "lib/ckpt/native/writer.h"
 #include "lib/collective/gather_texts.h"
 
 namespace gxp {

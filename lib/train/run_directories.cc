@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "lib/base/error.h"
-#include "lib/ckpt/checkpoint.h"
-#include "lib/ckpt/writer.h"
+#include "lib/ckpt/native/checkpoint.h"
+#include "lib/ckpt/native/writer.h"
 
 namespace gxp {
 namespace fs = std::filesystem;

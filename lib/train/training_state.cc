@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "lib/base/log.h"
-#include "lib/ckpt/checkpoint.h"
-#include "lib/ckpt/writer.h"
+#include "lib/ckpt/native/checkpoint.h"
+#include "lib/ckpt/native/writer.h"
 #include "lib/collective/gather_texts.h"
 #include "lib/shard/layout.h"
 

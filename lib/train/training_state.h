@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lib/ckpt/writer.h"
+#include "lib/ckpt/native/writer.h"
 #include "lib/collective/communicator.h"
 #include "lib/train/trainer.h"
 

@@ -1,4 +1,4 @@
-#include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/native/checkpoint.h"
 
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "lib/base/hash.h"
-#include "lib/ckpt/writer.h"
+#include "lib/ckpt/native/writer.h"
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"
 

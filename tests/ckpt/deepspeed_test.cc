@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/ckpt/format.h"
-#include "lib/ckpt/torch/zip_archive.h"
-#include "lib/ckpt/torch/zip_writer.h"
+#include "lib/ckpt/zip/zip_archive.h"
+#include "lib/ckpt/zip/zip_writer.h"
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"
 

@@ -2,7 +2,7 @@
 #include <cerrno>
 #include <functional>
 
-#include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/native/checkpoint.h"
 #include "tests/catch.h"
 #include "tests/ckpt/small_checkpoints.h"
 #include "tests/ckpt/system_faults.h"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/native/checkpoint.h"
 #include "lib/config/strategy.h"
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"

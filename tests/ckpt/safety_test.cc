@@ -2,10 +2,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "lib/ckpt/checkpoint.h"
 #include "lib/ckpt/format.h"
-#include "lib/ckpt/part_files.h"
-#include "lib/ckpt/writer.h"
+#include "lib/ckpt/native/checkpoint.h"
+#include "lib/ckpt/native/part_files.h"
+#include "lib/ckpt/native/writer.h"
 #include "tests/catch.h"
 #include "tests/ckpt/small_checkpoints.h"
 #include "tests/ckpt/system_faults.h"

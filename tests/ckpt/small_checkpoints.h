@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lib/ckpt/format.h"
-#include "lib/ckpt/writer.h"
+#include "lib/ckpt/native/writer.h"
 #include "tests/ckpt/samples.h"
 
 namespace gxp {

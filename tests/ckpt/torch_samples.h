@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/ckpt/torch/file_range.h"
 #include "lib/ckpt/torch/pickle.h"
 #include "lib/ckpt/torch/torch_writer.h"
+#include "lib/ckpt/zip/file_range.h"
 #include "tests/ckpt/samples.h"
 
 namespace gxp {

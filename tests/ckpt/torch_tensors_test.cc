@@ -7,7 +7,7 @@
 #include "lib/ckpt/torch/pickle_writer.h"
 #include "lib/ckpt/torch/strided_view.h"
 #include "lib/ckpt/torch/torch_archive.h"
-#include "lib/ckpt/torch/zip_writer.h"
+#include "lib/ckpt/zip/zip_writer.h"
 #include "tests/catch.h"
 #include "tests/ckpt/torch_samples.h"
 

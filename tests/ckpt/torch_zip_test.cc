@@ -1,11 +1,11 @@
-#include "lib/ckpt/torch/zip_archive.h"
+#include "lib/ckpt/zip/zip_archive.h"
 
 #include <sys/stat.h>
 
-#include "lib/ckpt/torch/crc32.h"
-#include "lib/ckpt/torch/little_endian.h"
-#include "lib/ckpt/torch/zip_format.h"
-#include "lib/ckpt/torch/zip_writer.h"
+#include "lib/ckpt/zip/crc32.h"
+#include "lib/ckpt/zip/little_endian.h"
+#include "lib/ckpt/zip/zip_format.h"
+#include "lib/ckpt/zip/zip_writer.h"
 #include "tests/catch.h"
 #include "tests/ckpt/torch_samples.h"
 

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/native/checkpoint.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
 

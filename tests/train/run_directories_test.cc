@@ -5,8 +5,8 @@
 #include <iterator>
 
 #include "lib/base/error.h"
-#include "lib/ckpt/checkpoint.h"
-#include "lib/ckpt/writer.h"
+#include "lib/ckpt/native/checkpoint.h"
+#include "lib/ckpt/native/writer.h"
 #include "lib/train/rank_zero.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks.h"

@@ -1,5 +1,5 @@
 // Same world size, same bits.
-#include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/native/checkpoint.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "lib/ckpt/named_tensors.h"
-#include "lib/ckpt/torch/file_range.h"
 #include "lib/ckpt/torch/tensor_boxes.h"
+#include "lib/ckpt/zip/file_range.h"
 
 namespace gxp {
 

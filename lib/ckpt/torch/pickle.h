@@ -30,7 +30,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/ckpt/torch/file_range.h"
+#include "lib/ckpt/zip/file_range.h"
 
 namespace gxp {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/ckpt/torch/file_range.h"
+#include "lib/ckpt/zip/file_range.h"
 
 namespace gxp {
 

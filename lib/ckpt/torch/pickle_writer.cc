@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "lib/ckpt/torch/little_endian.h"
 #include "lib/ckpt/torch/pickle_opcodes.h"
+#include "lib/ckpt/zip/little_endian.h"
 
 namespace gxp {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/ckpt/torch/file_range.h"
+#include "lib/ckpt/zip/file_range.h"
 #include "lib/device/memory.h"
 
 namespace gxp {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lib/ckpt/torch/little_endian.h"
+#include "lib/ckpt/zip/little_endian.h"
 
 namespace gxp {
 namespace {

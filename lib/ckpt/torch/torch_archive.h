@@ -17,10 +17,10 @@
 #include <string>
 
 #include "lib/ckpt/named_tensors.h"
-#include "lib/ckpt/torch/file_range.h"
 #include "lib/ckpt/torch/pickle.h"
 #include "lib/ckpt/torch/torch_tensors.h"
-#include "lib/ckpt/torch/zip_archive.h"
+#include "lib/ckpt/zip/file_range.h"
+#include "lib/ckpt/zip/zip_archive.h"
 
 namespace gxp {
 

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "lib/ckpt/named_tensors.h"
-#include "lib/ckpt/torch/file_range.h"
 #include "lib/ckpt/torch/pickle.h"
+#include "lib/ckpt/zip/file_range.h"
 
 namespace gxp {
 

@@ -7,7 +7,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/ckpt/torch/torch_tensors.h"
-#include "lib/ckpt/torch/zip_writer.h"
+#include "lib/ckpt/zip/zip_writer.h"
 
 namespace gxp {
 namespace {

@@ -1,11 +1,11 @@
-#include "lib/ckpt/torch/zip_archive.h"
+#include "lib/ckpt/zip/zip_archive.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "lib/ckpt/torch/crc32.h"
-#include "lib/ckpt/torch/little_endian.h"
-#include "lib/ckpt/torch/zip_format.h"
+#include "lib/ckpt/zip/crc32.h"
+#include "lib/ckpt/zip/little_endian.h"
+#include "lib/ckpt/zip/zip_format.h"
 
 namespace gxp {
 namespace {

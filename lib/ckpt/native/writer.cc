@@ -1,4 +1,4 @@
-#include "lib/ckpt/writer.h"
+#include "lib/ckpt/native/writer.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <set>
 
 #include "lib/base/log.h"
-#include "lib/ckpt/step_directory.h"
+#include "lib/ckpt/native/step_directory.h"
 
 namespace gxp {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/ckpt/manifest.h"
+#include "lib/ckpt/native/manifest.h"
 
 #include <algorithm>
 #include <set>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
-#include "lib/ckpt/writer.h"
+#include "lib/ckpt/native/writer.h"
 
 namespace gxp {
 

@@ -1,4 +1,4 @@
-#include "lib/ckpt/part_files.h"
+#include "lib/ckpt/native/part_files.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "lib/ckpt/native/step_directory.h"
 #include "lib/ckpt/own_files.h"
-#include "lib/ckpt/step_directory.h"
 
 namespace gxp {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/ckpt/step_directory.h"
+#include "lib/ckpt/native/step_directory.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/ckpt/file.h"
-#include "lib/ckpt/manifest.h"
+#include "lib/ckpt/native/manifest.h"
 
 namespace gxp {
 namespace {

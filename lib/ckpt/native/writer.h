@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "lib/ckpt/file.h"
-#include "lib/ckpt/manifest.h"
+#include "lib/ckpt/native/manifest.h"
 #include "lib/ckpt/own_files.h"
 
 namespace gxp {

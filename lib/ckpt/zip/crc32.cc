@@ -1,4 +1,4 @@
-#include "lib/ckpt/torch/crc32.h"
+#include "lib/ckpt/zip/crc32.h"
 
 #include <array>
 #include <cstring>

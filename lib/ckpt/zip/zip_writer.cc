@@ -1,12 +1,12 @@
-#include "lib/ckpt/torch/zip_writer.h"
+#include "lib/ckpt/zip/zip_writer.h"
 
 #include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/ckpt/torch/crc32.h"
-#include "lib/ckpt/torch/little_endian.h"
-#include "lib/ckpt/torch/zip_format.h"
+#include "lib/ckpt/zip/crc32.h"
+#include "lib/ckpt/zip/little_endian.h"
+#include "lib/ckpt/zip/zip_format.h"
 
 namespace gxp {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lib/ckpt/file.h"
-#include "lib/ckpt/manifest.h"
-#include "lib/ckpt/step_directory.h"
+#include "lib/ckpt/native/manifest.h"
+#include "lib/ckpt/native/step_directory.h"
 
 namespace gxp {
 

@@ -20,7 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lib/ckpt/torch/file_range.h"
+#include "lib/ckpt/zip/file_range.h"
 
 namespace gxp {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lib/ckpt/file.h"
-#include "lib/ckpt/torch/zip_archive.h"
+#include "lib/ckpt/zip/zip_archive.h"
 
 namespace gxp {
 

@@ -1,4 +1,4 @@
-#include "lib/ckpt/checkpoint.h"
+#include "lib/ckpt/native/checkpoint.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <span>
 
+#include "lib/ckpt/native/writer.h"
 #include "lib/ckpt/read_ahead.h"
-#include "lib/ckpt/writer.h"
 
 namespace gxp {
 namespace {
