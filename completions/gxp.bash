@@ -27,7 +27,7 @@ _gxp() {
     convert-ckpt)
       words="-h --help --to --shard-size --inspect --hash --verify --force --format"
       case $previous in
-        --to) words="gxp huggingface safetensors pt" ;;
+        --to) words="gxp huggingface safetensors pt universal" ;;
         --shard-size) words="" ;;
         --format) words="text csv json" ;;
       esac ;;
