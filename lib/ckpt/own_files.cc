@@ -28,7 +28,7 @@ bool is_number(std::string_view text) {
          std::ranges::all_of(text, [](char digit) { return digit >= '0' && digit <= '9'; });
 }
 
-// What is done, and where: `below` is the part of the names that leads to the directory, "" or "a/".
+// What is done, and where: `below` is the part of the names that leads to the directory: "", "a/".
 struct Sweep {
   OwnsFile owns;
   Act act;

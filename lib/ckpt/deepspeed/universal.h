@@ -7,18 +7,19 @@
 //   DIR/TAG/zero/optimizer_state.pt what the optimizer has beside
 //   DIR/TAG/*_model_states.pt       as in other checkpoints (model_states.h)
 //
-// Two dialects. From stages 1 and 2, a file is {"param": tensor, "cat_dim": 0}, and there are step.pt
-// and the frozen weights, buffers and aliases as well. From stage 3 it is the flat tensor alone: the
-// shapes, frozen weights, buffers and aliases come from the model states, the step from
+// Two dialects. From stages 1 and 2, a file is {"param": tensor, "cat_dim": 0}, and there are
+// step.pt and the frozen weights, buffers and aliases as well. From stage 3 it is the flat tensor
+// alone: the shapes, frozen weights, buffers and aliases come from the model states, the step from
 // optimizer_state.pt. An alias is its owner again in both: the first dialect has it in the
-// training's type, rounded.
+// training's type, rounded. Refused: model states of tensor parallel ranks.
 //
-// Written is the first dialect, with the bytes and types that the tensors have. Model states without
-// a module, as DeepSpeed takes no weights from them, are there for stages 1 and 2 and for stage 3;
+// Written is the first dialect, with the bytes and types that the tensors have. Model states
+// without a module are there for stages 1 and 2 and for stage 3: DeepSpeed takes no weights from
+// them.
 // _metadata of the module keeps what gxp knows of the run (pt_metadata.h). The optimizer's settings
-// stay the run's own: DeepSpeed pairs the groups of the file with the run's and stops at the shorter
-// list, so that there are as many groups as parameters, all without settings. Schedulers of
-// DeepSpeed's own find their last_batch_iteration.
+// stay the run's own: DeepSpeed pairs the groups of the file with the run's and stops at the end of
+// the shorter list, so that there are as many groups as parameters, all without settings.
+// DeepSpeed's own schedulers find their last_batch_iteration.
 //
 // Files are opened for each read, since there may be more of them than a process may open.
 // Source: deepspeed 0.19.8, checkpoint/ds_to_universal.py, checkpoint/universal_checkpoint.py,

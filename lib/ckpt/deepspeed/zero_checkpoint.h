@@ -4,7 +4,8 @@
 // and buffers are as model_states.h says; shared parameters are there under each of their names.
 // exp_avg and exp_avg_sq are Adam's moments, momentum_buffer is a momentum. The step is the
 // optimizer's, or, where its groups do not have the same one, global_steps. Not written: that would
-// take pickled classes of DeepSpeed; a run of DeepSpeed starts from its universal format (universal.h).
+// take pickled classes of DeepSpeed; a run of DeepSpeed starts from its universal format
+// (universal.h).
 //
 // Every rank's file stays open, once. Elements are read from the ranks that have them.
 // Source: deepspeed 0.19.8, utils/zero_to_fp32.py.
