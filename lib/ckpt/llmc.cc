@@ -182,11 +182,13 @@ LlmcPlan plan_llmc(const NamedTensors& source) {
          "write a file of llm.c: the source does not tell its model; convert from gxp's format or "
          "from a directory with a config.json");
   if (family != "gpt2")
-    fail(ErrorKind::kConfig, "write a file of llm.c: it holds GPT-2 models, and the source is a {}", family);
+    fail(ErrorKind::kConfig, "write a file of llm.c: it holds GPT-2 models, and the source is a {}",
+         family);
   LlmcPlan plan;
   plan.model = model_of(source.config);
   if (plan.model.norm_eps != kLlmcNormEps)
-    fail(ErrorKind::kConfig, "write a file of llm.c: it computes with a norm_eps of {}, and the source's is {}",
+    fail(ErrorKind::kConfig,
+         "write a file of llm.c: it computes with a norm_eps of {}, and the source's is {}",
          kLlmcNormEps, plan.model.norm_eps);
   plan.tensors = weights_of_model(source, plan.model);
   const StorageDType dtype = plan.tensors.front().info.dtype;

@@ -9,7 +9,6 @@
 #include "lib/base/error.h"
 #include "lib/base/text/text_file.h"
 #include "lib/base/text/toml_library.h"
-#include "lib/base/text/toml_text.h"
 
 namespace gxp {
 namespace {
@@ -24,18 +23,6 @@ struct RenameRule {
   std::regex from;
   std::optional<std::string> to;  // nothing: drop
 };
-
-toml::table parse_rules(const std::string& text, const std::string& path) {
-  if (const auto flaw = find_toml_flaw(text))
-    fail(ErrorKind::kConfig, "{}:{}: {}", path, flaw->line, flaw->what);
-  try {
-    return toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    fail(ErrorKind::kConfig, "{}:{}: {}", path, error.source().begin.line, error.description());
-  } catch (const TomlAssertion&) {
-    fail(ErrorKind::kConfig, "{}:1: {}", path, kTomlAssertion);
-  }
-}
 
 std::string string_of(const toml::table& table, const char* key, const std::string& where) {
   const auto* text = table[key].as_string();
@@ -62,7 +49,7 @@ RenameRule read_rule(const toml::table& table, bool renames, const std::string& 
 }
 
 std::vector<RenameRule> read_rules(const std::string& path) {
-  const toml::table root = parse_rules(read_text_file(path, kMaxRulesBytes, "rules"), path);
+  const toml::table root = parse_toml_or_fail(read_text_file(path, kMaxRulesBytes, "rules"), path);
   std::vector<RenameRule> rules;
   for (const auto& [key, node] : root) {
     const bool renames = key == "rename";

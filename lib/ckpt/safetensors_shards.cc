@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/json.h"
+#include "lib/ckpt/name_parts.h"
 #include "lib/ckpt/safetensors.h"
 #include "lib/ckpt/tensor_blocks.h"
 
@@ -27,26 +27,13 @@ struct ShardName {
   uint32_t files = 0;
 };
 
-// Removes `word`, or digits, from the front of `text`. Whether it was there.
-bool skip(std::string_view& text, std::string_view word) {
-  if (!text.starts_with(word)) return false;
-  text.remove_prefix(word.size());
-  return true;
-}
-
-bool skip_number(std::string_view& text, uint32_t& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number == 0) return false;
-  text.remove_prefix(size_t(end - text.data()));
-  return true;
-}
-
 std::optional<ShardName> parse_shard_name(std::string_view name) {
   ShardName parsed;
   const bool fits = skip(name, "shard-") && skip_number(name, parsed.shard) &&
                     skip(name, "-model-") && skip_number(name, parsed.file) && skip(name, "-of-") &&
                     skip_number(name, parsed.files) && name == ".safetensors";
-  return fits ? std::optional(parsed) : std::nullopt;
+  const bool counts_from_1 = parsed.shard > 0 && parsed.file > 0 && parsed.files > 0;
+  return fits && counts_from_1 ? std::optional(parsed) : std::nullopt;
 }
 
 std::vector<std::string> shard_files(const std::string& path) {

@@ -17,9 +17,8 @@ struct TensorBlock {
 
 // The whole, read from its blocks when it is asked for. Its shape is `shape`; name, role and dtype
 // are the blocks', of which there is at least one. kCorrupt, beginning with `where`: the blocks
-// have different types or numbers of dimensions, reach out of the shape, overlap, or leave a hole.
-// Cost: n log n for n blocks along the first dimension. A read takes one call for each run of
-// elements that are neighbours in the block and in the whole.
+// have different types or numbers of dimensions, or do not tile the shape (tensor_boxes.h, which
+// has the costs).
 NamedTensor join_blocks(std::vector<TensorBlock> blocks, std::vector<uint64_t> shape,
                         const std::string& where);
 

@@ -38,18 +38,6 @@ std::map<std::string, std::string> expected_dcp() {
   return result;
 }
 
-NamedTensors dcp_run() {
-  return {.tensors = {counting_tensor("w", {2, 3}), counting_tensor("b", {3}, 7),
-                      counting_tensor("w", {2, 3}, 1, Role::kAdamM),
-                      counting_tensor("w", {2, 3}, 2, Role::kAdamV),
-                      counting_tensor("b", {3}, 3, Role::kAdamM),
-                      counting_tensor("b", {3}, 4, Role::kAdamV)},
-          .config = {{"model.heads", "3"}, {"optim.lr", "0.25"}},
-          .state = {{"rng", "1 2"}},
-          .step = 7,
-          .samples_consumed = 99};
-}
-
 // A copy of the fixture, for damaging.
 std::string copy_dcp(const TemporaryDirectory& dir) {
   std::string path = dir / "dcp";
@@ -106,7 +94,7 @@ std::string write_changed(const TemporaryDirectory& dir,
                           const std::function<void(DcpEntries&)>& change) {
   const std::string path = dir / "dcp";
   fs::remove_all(path);
-  write_checkpoint(dcp_run(), find_format("dcp"), path, {});
+  write_checkpoint(training_run(), find_format("dcp"), path, {});
   const DcpMetadata metadata = read_dcp_metadata(FileRange::open(path + "/.metadata"));
   DcpEntries entries;
   for (const DcpTensor& tensor : metadata.tensors)
@@ -203,7 +191,7 @@ TEST_CASE("an FSDP run of two ranks has the values that torch has recorded", "[c
 TEST_CASE("a training run survives DCP and back, bit by bit, in any number of files", "[ckpt]") {
   const TemporaryDirectory dir;
   const uint64_t shard_bytes = GENERATE(uint64_t{1}, uint64_t{4000}, uint64_t{5'000'000'000});
-  const NamedTensors run = dcp_run();
+  const NamedTensors run = training_run();
   write_checkpoint(run, find_format("dcp"), dir / "out", {.shard_bytes = shard_bytes});
   const NamedTensors read = read_checkpoint(dir / "out");
   CHECK(digests(read) == digests(run));
@@ -318,7 +306,7 @@ TEST_CASE("a changed element in a DCP file is found by verification", "[ckpt]") 
 
 TEST_CASE("torch.distributed.checkpoint goes on from what is written", "[ckpt]") {
   const TemporaryDirectory dir;
-  const NamedTensors run = dcp_run();
+  const NamedTensors run = training_run();
   write_checkpoint(run, find_format("dcp"), dir / "out", {});
   const auto lines = load_with_torch(dir / "out");
   if (!lines) {

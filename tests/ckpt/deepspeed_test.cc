@@ -127,19 +127,21 @@ const ZeroFileChange kZeroFileChanges[] = {
      "group_paddings says 0"},
 };
 
+void check_refused_after(const ZeroFileChange& row) {
+  CAPTURE(row.words);
+  const TemporaryDirectory dir;
+  fs::copy(kZeroFixtures + row.fixture, dir / "run", fs::copy_options::recursive);
+  row.change(dir / "run/global_step2");
+  const auto [kind, message] = error_of([&] { read_checkpoint(dir / "run"); });
+  CHECK(kind == ErrorKind::kCorrupt);
+  CHECK_THAT(message, Catch::Matchers::Contains(row.words));
+}
+
 }  // namespace
 
 TEST_CASE("files of a ZeRO checkpoint that do not belong together are refused",
           "[ckpt][deepspeed]") {
-  for (const ZeroFileChange& row : kZeroFileChanges) {
-    CAPTURE(row.words);
-    const TemporaryDirectory dir;
-    fs::copy(kZeroFixtures + row.fixture, dir / "run", fs::copy_options::recursive);
-    row.change(dir / "run/global_step2");
-    const auto [kind, message] = error_of([&] { read_checkpoint(dir / "run"); });
-    CHECK(kind == ErrorKind::kCorrupt);
-    CHECK_THAT(message, Catch::Matchers::Contains(row.words));
-  }
+  for (const ZeroFileChange& row : kZeroFileChanges) check_refused_after(row);
 }
 
 namespace {
@@ -334,15 +336,7 @@ const ZeroFileChange kUniversalChanges[] = {
 }  // namespace
 
 TEST_CASE("a universal checkpoint that contradicts itself is refused", "[ckpt][deepspeed]") {
-  for (const ZeroFileChange& row : kUniversalChanges) {
-    CAPTURE(row.words);
-    const TemporaryDirectory dir;
-    fs::copy(kZeroFixtures + row.fixture, dir / "run", fs::copy_options::recursive);
-    row.change(dir / "run/global_step2");
-    const auto [kind, message] = error_of([&] { read_checkpoint(dir / "run"); });
-    CHECK(kind == ErrorKind::kCorrupt);
-    CHECK_THAT(message, Catch::Matchers::Contains(row.words));
-  }
+  for (const ZeroFileChange& row : kUniversalChanges) check_refused_after(row);
 }
 
 }  // namespace gxp

@@ -64,4 +64,17 @@ inline std::map<std::string, std::string> digests(const NamedTensors& tensors) {
   return result;
 }
 
+// Two weights with Adam's moments, in the middle of a run.
+inline NamedTensors training_run() {
+  return {.tensors = {counting_tensor("w", {2, 3}), counting_tensor("b", {3}, 7),
+                      counting_tensor("w", {2, 3}, 1, Role::kAdamM),
+                      counting_tensor("w", {2, 3}, 2, Role::kAdamV),
+                      counting_tensor("b", {3}, 3, Role::kAdamM),
+                      counting_tensor("b", {3}, 4, Role::kAdamV)},
+          .config = {{"model.heads", "3"}, {"optim.lr", "0.25"}},
+          .state = {{"rng", "1 2"}},
+          .step = 7,
+          .samples_consumed = 99};
+}
+
 }  // namespace gxp

@@ -115,18 +115,6 @@ std::string write_match(const TemporaryDirectory& dir, const MatchCase& match) {
   return sample.write(dir);
 }
 
-NamedTensors training_run() {
-  return {.tensors = {counting_tensor("w", {2, 3}), counting_tensor("b", {3}, 7),
-                      counting_tensor("w", {2, 3}, 1, Role::kAdamM),
-                      counting_tensor("w", {2, 3}, 2, Role::kAdamV),
-                      counting_tensor("b", {3}, 3, Role::kAdamM),
-                      counting_tensor("b", {3}, 4, Role::kAdamV)},
-          .config = {{"model.heads", "3"}, {"optim.lr", "0.25"}},
-          .state = {{"rng", "1 2"}},
-          .step = 7,
-          .samples_consumed = 99};
-}
-
 }  // namespace
 
 TEST_CASE("a training checkpoint of torch has its moments under the parameters' names", "[ckpt]") {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
@@ -66,14 +65,6 @@ std::vector<UniversalParameter> universal_parameters(const NamedTensors& tensors
     parameters[place->second].kept.push_back(&tensor);
   }
   return parameters;
-}
-
-NamedTensor universal_step(uint64_t step) {
-  return {{"step", Role::kWeight, StorageDType::kF32, {}}, [step](uint64_t, Memory out) {
-            const auto value = float(step);
-            GXP_ASSERT(out.bytes == sizeof(value));
-            std::memcpy(out.data, &value, sizeof(value));
-          }};
 }
 
 void write_universal_archive(const std::string& path, PickleWriter& pickle,
@@ -240,7 +231,7 @@ void write_universal(const NamedTensors& tensors, const std::string& path, const
   const std::string tag = fmt::format("{}{}", kTagBegin, tensors.step.value_or(0));
   const std::string directory = path + "/" + tag, zero = directory + "/zero";
   for (const std::string& each : {path, directory, zero}) create_new_directory(each);
-  const NamedTensor step = universal_step(tensors.step.value_or(0));
+  const NamedTensor step = step_tensor(tensors.step.value_or(0));
   for (const UniversalParameter& parameter : parameters)
     write_universal_parameter(parameter, zero, tensors.step ? &step : nullptr);
   write_optimizer_state(tensors, parameters.size(), step, zero + "/optimizer_state.pt");

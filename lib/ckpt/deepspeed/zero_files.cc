@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/ckpt/file.h"
+#include "lib/ckpt/name_parts.h"
 
 namespace gxp {
 namespace {
@@ -25,29 +25,16 @@ struct ZeroFileName {
   bool is_model = false;
 };
 
-bool take(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
-
-bool take_number(std::string_view& text, uint64_t& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return false;
-  text.remove_prefix(size_t(end - text.data()));
-  return true;
-}
-
 // Nothing if it is no such name.
 std::optional<ZeroFileName> parse_zero_name(std::string_view name) {
   ZeroFileName parsed;
-  const bool is_bf16 = take(name, "bf16_");
-  if (take(name, "zero_pp_rank_")) {
+  const bool is_bf16 = skip(name, "bf16_");
+  if (skip(name, "zero_pp_rank_")) {
     uint64_t rank = 0;
-    if (!take_number(name, rank) || !take(name, "_")) return std::nullopt;
+    if (!skip_number(name, rank) || !skip(name, "_")) return std::nullopt;
     parsed.rank = rank;
   }
-  if (!take(name, "mp_rank_") || !take_number(name, parsed.tensor_rank)) return std::nullopt;
+  if (!skip(name, "mp_rank_") || !skip_number(name, parsed.tensor_rank)) return std::nullopt;
   parsed.is_model = name == kModelEnd;
   const bool is_optim = name == kOptimEnd && parsed.rank;
   if (!is_optim && (!parsed.is_model || is_bf16)) return std::nullopt;

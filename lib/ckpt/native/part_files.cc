@@ -23,10 +23,6 @@ std::string part_name(int rank, int world_size) {
   return fmt::format("{}{:05}-of-{:05}{}", kBegin, rank, world_size, kEnd);
 }
 
-std::string partial_path(const std::string& dir, uint64_t step) {
-  return dir + "/" + partial_name(step);
-}
-
 // The text of the part of this save, or "" if it is not there yet.
 std::string read_part(const std::string& path, const std::string& save_id) {
   if (!path_exists(path)) return "";

@@ -48,6 +48,10 @@ std::string partial_name(uint64_t step) {
   return fmt::format(".{}{}", step_name(step), kPartialEnd);
 }
 
+std::string partial_path(const std::string& dir, uint64_t step) {
+  return dir + "/" + partial_name(step);
+}
+
 bool is_partial_name(std::string_view name) {
   if (!name.starts_with('.') || !name.ends_with(kPartialEnd)) return false;
   name.remove_suffix(kPartialEnd.size());

@@ -14,8 +14,9 @@
 
 namespace gxp {
 
-std::string step_name(uint64_t step);     // "step-00000010"
-std::string partial_name(uint64_t step);  // ".step-00000010.partial"
+std::string step_name(uint64_t step);                             // "step-00000010"
+std::string partial_name(uint64_t step);                          // ".step-00000010.partial"
+std::string partial_path(const std::string& dir, uint64_t step);  // "DIR/.step-00000010.partial"
 bool is_partial_name(std::string_view name);
 // Whether it is a name of any of the three kinds.
 bool is_step_entry(std::string_view name);

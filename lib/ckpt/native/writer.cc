@@ -16,10 +16,6 @@
 namespace gxp {
 namespace {
 
-std::string partial_directory(const std::string& dir, uint64_t step) {
-  return dir + "/" + partial_name(step);
-}
-
 // The parts' tensors in the order of first appearance, their pieces in order.
 std::vector<LogicalTensor> merge(std::span<const FilePart> parts) {
   std::vector<LogicalTensor> merged;
@@ -143,7 +139,7 @@ auto CheckpointWriter::or_abandon(Act act) {
 CheckpointWriter::CheckpointWriter(const std::string& dir, const WriterRank& rank) {
   part_.file.name = fmt::format("shard-{:05}-of-{:05}.bin", rank.rank, rank.world_size);
   create_directory(dir);
-  const std::string partial = partial_directory(dir, rank.step);
+  const std::string partial = partial_path(dir, rank.step);
   if (::mkdir(partial.c_str(), 0777) < 0 && errno != EEXIST)
     fail(ErrorKind::kIo, "create directory {}: {}", partial, system_text(errno));
   try {
@@ -195,7 +191,7 @@ FilePart CheckpointWriter::finish() {
 
 std::string publish_checkpoint(const std::string& dir, std::span<const FilePart> parts,
                                const CheckpointInfo& info, const Retention& retention) {
-  const std::string partial = partial_directory(dir, info.step);
+  const std::string partial = partial_path(dir, info.step);
   std::string path = fmt::format("{}/{}", dir, step_name(info.step));
   Manifest manifest{info, GXP_VERSION, {}, merge(parts)};
   for (const FilePart& part : parts) manifest.files.push_back(part.file);
@@ -224,7 +220,7 @@ std::string publish_checkpoint(const std::string& dir, std::span<const FilePart>
 
 std::string remove_checkpoint(const std::string& dir, uint64_t step) {
   const std::string path = step_path(dir, step);
-  const std::string doomed = partial_directory(dir, step);
+  const std::string doomed = partial_path(dir, step);
   if (!is_real_directory(path)) return path + " is no directory";
   for (const std::string& other :
        {doomed, aside_path(fmt::format("{}/{}", dir, step_name(step)))}) {

@@ -23,7 +23,6 @@ namespace {
 
 constexpr const char* kDcpMetadata = ".metadata";
 constexpr uint64_t kMaxDcpObjectBytes = uint64_t{64} << 10;  // larger values are left out unread
-constexpr size_t kMaxDcpText = 4096;
 
 // The rank of "__R_N.distcp"; nothing for other names.
 std::optional<int> dcp_rank(std::string_view name) {
@@ -229,22 +228,6 @@ void check_dcp_moments(const NamedTensors& tensors, const std::string& path) {
   }
 }
 
-std::optional<std::string> dcp_text(PickleValue value) {
-  switch (value.kind()) {
-    case PickleKind::kBool:
-      return value.boolean() ? "true" : "false";
-    case PickleKind::kInteger:
-      return fmt::format("{}", value.integer());
-    case PickleKind::kFloat:
-      return fmt::format("{}", value.real());
-    case PickleKind::kText:
-      return value.text().size() > kMaxDcpText ? std::nullopt
-                                               : std::optional(std::string(value.text()));
-    default:
-      return std::nullopt;
-  }
-}
-
 // One value that is no tensor. Returns whether it is understood.
 bool take_dcp_object(const DcpDirectory& directory, const DcpObject& object, DcpSteps& steps,
                      NamedTensors& result) {
@@ -259,7 +242,7 @@ bool take_dcp_object(const DcpDirectory& directory, const DcpObject& object, Dcp
     take_pt_metadata(value, fmt::format("read {}: 'gxp'", directory.path_of(object.place)), result);
     return true;
   }
-  const auto text = dcp_text(value);
+  const auto text = scalar_text(value);
   if (text) result.metadata.emplace(object.key.text, *text);
   return text || value.is_none();
 }

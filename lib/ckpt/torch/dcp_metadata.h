@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "lib/ckpt/named_tensors.h"
-#include "lib/ckpt/torch/tensor_boxes.h"
+#include "lib/ckpt/tensor_boxes.h"
 #include "lib/ckpt/zip/file_range.h"
 
 namespace gxp {

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
@@ -77,15 +76,6 @@ void DcpOutput::finish() {
   write_text(fmt::format("{}/.metadata", directory_), make_dcp_metadata(entries_, files_));
 }
 
-// torch counts in each parameter's state; scalars of float32.
-NamedTensor dcp_step_tensor(uint64_t step) {
-  return {{"step", Role::kWeight, StorageDType::kF32, {}}, [step](uint64_t, Memory out) {
-            const auto value = float(step);
-            GXP_ASSERT(out.bytes == sizeof(value));
-            std::memcpy(out.data, &value, sizeof(value));
-          }};
-}
-
 // The parameters of which something is kept, and whether they are matrices, which decay.
 struct DcpParameters {
   std::map<std::string, bool> decays;
@@ -132,7 +122,7 @@ void put_dcp_group(DcpOutput& output, const NamedTensors& tensors, const DcpPara
 void put_dcp_optimizer(DcpOutput& output, const NamedTensors& tensors) {
   const DcpParameters parameters = dcp_parameters(tensors);
   if (parameters.decays.empty()) return;
-  const NamedTensor step = dcp_step_tensor(tensors.step.value_or(0));
+  const NamedTensor step = step_tensor(tensors.step.value_or(0));
   for (const auto& [name, decays] : parameters.decays)
     if (parameters.is_adam) output.put({"optim", "state", name, "step"}, step);
   int groups = 0;

@@ -21,14 +21,14 @@ std::vector<OptimizerSetting> adam_settings(const KeyValues& config, bool decays
   };
   const std::array<double, 2> betas = {number("optim.beta1", 0.9), number("optim.beta2", 0.999)};
   return {{"lr", number("optim.lr", 1e-3)},
+          {"weight_decay", decays ? number("optim.weight_decay", 1e-2) : 0},
           {"betas", betas},
           {"eps", number("optim.eps", 1e-8)},
-          {"weight_decay", decays ? number("optim.weight_decay", 1e-2) : 0},
           {"amsgrad", false},
-          {"maximize", false},
-          {"foreach"},
           {"capturable", false},
+          {"maximize", false},
           {"differentiable", false},
+          {"foreach"},
           {"fused"},
           {"decoupled_weight_decay", find_value(config, "optim.name") != "\"adam\""}};
 }
@@ -38,13 +38,13 @@ std::vector<OptimizerSetting> sgd_settings(const KeyValues& config, bool decays)
     return setting_number(config, key, otherwise);
   };
   return {{"lr", number("optim.lr", 1e-3)},
+          {"weight_decay", decays ? number("optim.weight_decay", 0) : 0},
           {"momentum", number("optim.momentum", 0)},
           {"dampening", number("optim.dampening", 0)},
-          {"weight_decay", decays ? number("optim.weight_decay", 0) : 0},
           {"nesterov", find_value(config, "optim.nesterov") == "true"},
           {"maximize", false},
-          {"foreach"},
           {"differentiable", false},
+          {"foreach"},
           {"fused"}};
 }
 

@@ -24,7 +24,6 @@ constexpr std::array<std::string_view, 4> kOptimizerParts = {"optimizer", "optim
                                                              "optim", "optimizer_states"};
 constexpr std::array<std::string_view, 4> kStepKeys = {"step", "global_step", "iteration",
                                                        "iter_num"};
-constexpr size_t kMaxMetadataText = 4096;
 constexpr uint64_t kMaxClaim = 8;  // in the file's bytes
 
 // Which parts of the pickle are what.
@@ -57,23 +56,6 @@ PtParts parts_of(PickleValue root, const std::string& where) {
     break;
   }
   return parts;
-}
-
-// Numbers and texts; nothing for others.
-std::optional<std::string> scalar_text(PickleValue value) {
-  switch (value.kind()) {
-    case PickleKind::kBool:
-      return value.boolean() ? "true" : "false";
-    case PickleKind::kInteger:
-      return fmt::format("{}", value.integer());
-    case PickleKind::kFloat:
-      return fmt::format("{}", value.real());
-    case PickleKind::kText:
-      if (value.text().size() <= kMaxMetadataText) return std::string(value.text());
-      return std::nullopt;
-    default:
-      return std::nullopt;
-  }
 }
 
 // What stands beside the parts.

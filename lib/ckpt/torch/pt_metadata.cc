@@ -3,6 +3,8 @@
 namespace gxp {
 namespace {
 
+constexpr size_t kMaxMetadataText = 4096;
+
 void put_count(PickleWriter& pickle, const char* key, std::optional<uint64_t> count) {
   if (!count) return;
   pickle.text(key);
@@ -57,6 +59,22 @@ void take_pt_metadata(PickleValue state_dict, const std::string& where, NamedTen
     tensors.samples_consumed = to_unsigned(*samples, place);
   tensors.config = to_pairs(member(*own, "config", place), place);
   tensors.state = to_pairs(member(*own, "state", place), place);
+}
+
+std::optional<std::string> scalar_text(PickleValue value) {
+  switch (value.kind()) {
+    case PickleKind::kBool:
+      return value.boolean() ? "true" : "false";
+    case PickleKind::kInteger:
+      return fmt::format("{}", value.integer());
+    case PickleKind::kFloat:
+      return fmt::format("{}", value.real());
+    case PickleKind::kText:
+      if (value.text().size() <= kMaxMetadataText) return std::string(value.text());
+      return std::nullopt;
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace gxp

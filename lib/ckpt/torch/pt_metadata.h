@@ -3,6 +3,7 @@
 // of modules there, under the modules' names, and passes over what is no module's.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lib/ckpt/named_tensors.h"
@@ -16,5 +17,8 @@ void put_pt_metadata(PickleWriter& pickle, const NamedTensors& tensors);
 
 // Reads it, if the dict has it. kCorrupt, naming `where`: it is not as above.
 void take_pt_metadata(PickleValue state_dict, const std::string& where, NamedTensors& tensors);
+
+// A bool, number or text of up to 4096 bytes as metadata has it; nothing for other values.
+std::optional<std::string> scalar_text(PickleValue value);
 
 }  // namespace gxp

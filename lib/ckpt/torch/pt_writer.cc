@@ -1,12 +1,11 @@
 // write_pt().
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <set>
 
 #include "lib/base/error.h"
 #include "lib/ckpt/file.h"
+#include "lib/ckpt/torch/optimizer_settings.h"
 #include "lib/ckpt/torch/optimizer_state.h"
 #include "lib/ckpt/torch/pt_file.h"
 #include "lib/ckpt/torch/pt_metadata.h"
@@ -75,70 +74,6 @@ std::vector<PtParameter> parameters_of(const NamedTensors& tensors) {
   return parameters;
 }
 
-// torch adds 1 to each parameter's own step, so that each has a storage.
-NamedTensor step_tensor(uint64_t step) {
-  return {{"step", Role::kWeight, StorageDType::kF32, {}}, [step](uint64_t, Memory out) {
-            const auto value = float(step);
-            GXP_ASSERT(out.bytes == sizeof(value));
-            std::memcpy(out.data, &value, sizeof(value));
-          }};
-}
-
-// The settings of torch.optim.AdamW or SGD, as a run's configuration has them.
-class PtSettings {
- public:
-  PtSettings(const NamedTensors& tensors, PickleWriter& pickle)
-      : tensors_(tensors), pickle_(pickle) {}
-
-  void put_group(bool decays, bool is_adam) {
-    put("lr", number("optim.lr", 1e-3));
-    put("weight_decay", decays ? number("optim.weight_decay", is_adam ? 1e-2 : 0) : 0);
-    if (is_adam) {
-      pickle_.text("betas");
-      pickle_.begin_tuple();
-      pickle_.real(number("optim.beta1", 0.9));
-      pickle_.real(number("optim.beta2", 0.999));
-      pickle_.end_tuple();
-      put("eps", number("optim.eps", 1e-8));
-      flags({"amsgrad", "capturable"});
-    } else {
-      put("momentum", number("optim.momentum", 0));
-      put("dampening", number("optim.dampening", 0));
-      flag("nesterov", find_value(tensors_.config, "optim.nesterov") == "true");
-    }
-    flags({"maximize", "differentiable"});
-    for (const char* key : {"foreach", "fused"}) {
-      pickle_.text(key);
-      pickle_.none();
-    }
-    if (is_adam)
-      flag("decoupled_weight_decay", find_value(tensors_.config, "optim.name") != "\"adam\"");
-  }
-
- private:
-  [[nodiscard]] double number(std::string_view key, double otherwise) const {
-    const auto value = find_value(tensors_.config, key);
-    if (!value) return otherwise;
-    char* end = nullptr;
-    const double number = std::strtod(value->c_str(), &end);
-    return end == value->c_str() || *end != '\0' ? otherwise : number;
-  }
-  void put(const char* key, double value) {
-    pickle_.text(key);
-    pickle_.real(value);
-  }
-  void flag(const char* key, bool value) {
-    pickle_.text(key);
-    pickle_.boolean(value);
-  }
-  void flags(std::initializer_list<const char*> keys) {
-    for (const char* key : keys) flag(key, false);
-  }
-
-  const NamedTensors& tensors_;
-  PickleWriter& pickle_;
-};
-
 bool keeps(const std::vector<PtParameter>& parameters, Role role) {
   return std::ranges::any_of(parameters, [&](const PtParameter& parameter) {
     return std::ranges::any_of(parameter.kept,
@@ -152,7 +87,7 @@ void put_states(PtContent& content, const std::vector<PtParameter>& parameters,
   for (size_t i = 0; i < parameters.size(); ++i) {
     content.pickle.integer(int64_t(i));
     content.pickle.begin_dict();
-    if (step != nullptr) {
+    if (step != nullptr) {  // in a storage of its own, since torch adds 1 to each
       content.pickle.text("step");
       content.put(*step);
     }
@@ -167,7 +102,7 @@ void put_states(PtContent& content, const std::vector<PtParameter>& parameters,
 }
 
 void put_groups(PtContent& content, const std::vector<PtParameter>& parameters,
-                PtSettings& settings) {
+                const KeyValues& config) {
   PickleWriter& pickle = content.pickle;
   const bool is_adam = keeps(parameters, Role::kAdamV) || !keeps(parameters, Role::kMomentum);
   pickle.begin_list();
@@ -181,7 +116,11 @@ void put_groups(PtContent& content, const std::vector<PtParameter>& parameters,
     };
     if (std::ranges::find(parameters, decays, &PtParameter::decays) == parameters.end()) continue;
     pickle.begin_dict();
-    settings.put_group(decays, is_adam);
+    for (const OptimizerSetting& setting :
+         is_adam ? adam_settings(config, decays) : sgd_settings(config, decays)) {
+      pickle.text(setting.key);
+      put_setting(pickle, setting);
+    }
     put_list("params", [&](size_t i) { pickle.integer(int64_t(i)); });
     put_list("param_names", [&](size_t i) { pickle.text(parameters[i].name); });
     pickle.end_dict();
@@ -199,7 +138,6 @@ void write_pt(const NamedTensors& tensors, const std::string& path, const WriteO
     put_state_dict(content, tensors);
     return content.write(path);
   }
-  PtSettings settings(tensors, content.pickle);
   content.pickle.begin_dict();
   content.pickle.text("model");
   put_state_dict(content, tensors);
@@ -208,7 +146,7 @@ void write_pt(const NamedTensors& tensors, const std::string& path, const WriteO
   content.pickle.text("state");
   put_states(content, parameters, keeps(parameters, Role::kAdamV) ? &step : nullptr);
   content.pickle.text("param_groups");
-  put_groups(content, parameters, settings);
+  put_groups(content, parameters, tensors.config);
   content.pickle.end_dict();
   if (tensors.step) {
     content.pickle.text("step");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <limits>
 #include <span>
 
@@ -77,6 +78,14 @@ void put_tensor(PickleWriter& pickle, const TensorInfo& info, std::string_view k
   if (names_dtype) put_global(pickle, torch_dtype_name(info.dtype));
   pickle.end_tuple();
   pickle.reduce();
+}
+
+NamedTensor step_tensor(uint64_t step) {
+  return {{"step", Role::kWeight, StorageDType::kF32, {}}, [step](uint64_t, Memory out) {
+            const auto value = float(step);
+            GXP_ASSERT(out.bytes == sizeof(value));
+            std::memcpy(out.data, &value, sizeof(value));
+          }};
 }
 
 uint64_t write_torch_archive(OutputFile& file, const std::string& root, std::string_view pickle,

@@ -16,6 +16,9 @@ namespace gxp {
 // `key`, on the CPU. kConfig: a size of 2^63 or more, which torch does not have.
 void put_tensor(PickleWriter& pickle, const TensorInfo& info, std::string_view key);
 
+// A parameter's count of steps as torch's optimizers keep it: a scalar of float32.
+NamedTensor step_tensor(uint64_t step);
+
 // Writes the archive from the file's present end on: the pickle, then each tensor's bytes as the
 // storage with the tensor's index in the list as its key ("0", "1", ...). `root` is the folder in
 // the archive; torch takes "archive", or the file's name without its end. Returns the archive's

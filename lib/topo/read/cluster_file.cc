@@ -11,7 +11,6 @@
 #include "lib/base/text/near_match.h"
 #include "lib/base/text/text_file.h"
 #include "lib/base/text/toml_library.h"
-#include "lib/base/text/toml_text.h"
 #include "lib/topo/model/synthetic.h"
 #include "lib/topo/nccl/host_of_tree.h"
 #include "lib/topo/read/sources.h"
@@ -268,25 +267,13 @@ void read_all_hosts(const toml::node& hosts, ClusterDescription& cluster, Groups
   }
 }
 
-toml::table parse_or_fail(std::string_view text, const std::string& path) {
-  if (const auto flaw = find_toml_flaw(text))
-    fail(ErrorKind::kConfig, "{}:{}: {}", path, flaw->line, flaw->what);
-  try {
-    return toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    fail(ErrorKind::kConfig, "{}:{}: {}", path, error.source().begin.line, error.description());
-  } catch (const TomlAssertion&) {
-    fail(ErrorKind::kConfig, "{}:1: {}", path, kTomlAssertion);
-  }
-}
-
 struct ParsedCluster {
   ClusterDescription description;
   std::vector<HostTree> trees;  // of the groups
 };
 
 ParsedCluster parse(std::string_view text, const std::string& path) {
-  const toml::table root = parse_or_fail(text, path);
+  const toml::table root = parse_toml_or_fail(text, path);
   Problems problems(path);
   TableReader reader(root, "", problems);
   Groups groups{.path = path, .problems = problems};

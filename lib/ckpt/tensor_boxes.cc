@@ -1,4 +1,4 @@
-#include "lib/ckpt/torch/tensor_boxes.h"
+#include "lib/ckpt/tensor_boxes.h"
 
 #include <fmt/ranges.h>
 
