@@ -5,6 +5,7 @@ find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(pugixml REQUIRED)
 find_package(LibArchive REQUIRED)
+find_package(ZLIB REQUIRED)
 # For programs that are carried elsewhere (bench/gpu_bundle.sh): the shared libarchive needs libxml2, which needs ICU's 30 MiB.
 option(GXP_STATIC_ARCHIVE "Link libarchive.a and the four decompressors that gxp reads archives with" OFF)
 if(GXP_STATIC_ARCHIVE)

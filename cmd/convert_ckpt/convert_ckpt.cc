@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cmd/command.h"
+#include "cmd/convert_ckpt/conversion_id.h"
 #include "cmd/convert_ckpt/options.h"
 #include "cmd/convert_ckpt/progress.h"
 #include "cmd/convert_ckpt/reports.h"
@@ -50,19 +51,20 @@ int diff(const ConvertOptions& options) {
 
 // Writes while another thread verifies the source: what it finds stops the target from being
 // published, since a damaged source must not become one that looks sound.
-void write_verified(const NamedTensors& tensors, const CheckpointFormat& from,
-                    const CheckpointFormat& to, const ConvertOptions& options, Report& report) {
+void write_verified(const NamedTensors& tensors, const CheckpointFormat& to,
+                    const ConvertOptions& options, const WriteOptions& writing, Report& report) {
+  const CheckpointFormat& from = format_at(options.source);
   std::packaged_task<uint64_t()> task([&] { return verify(from, options.source); });
   std::future<uint64_t> files = task.get_future();
   const std::jthread verifier(std::move(task));
-  WriteOptions writing = write_options(options);
-  writing.confirm = [&] { add_verified(from, options.source, files.get(), report); };
-  write_checkpoint(tensors, to, options.target, writing);
+  WriteOptions confirmed = writing;
+  confirmed.confirm = [&] { add_verified(from, options.source, files.get(), report); };
+  write_checkpoint(tensors, to, options.target, confirmed);
 }
 
 void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOptions& options,
              Report& report) {
-  const CheckpointFormat& from = find_format(tensors.format);
+  const CheckpointFormat& from = format_at(options.source);
   const auto overflowed = std::make_shared<OverflowCount>(0);  // owners: here and the readers
   if (!options.dry_run) tensors = with_progress(std::move(tensors));
   if (!options.map.empty()) {
@@ -74,11 +76,12 @@ void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOpti
     tensors = cast_weights(std::move(tensors), kCastTypes[size_t(options.dtype) - 1], overflowed);
   if (options.dry_run)
     return add_plan(plan_checkpoint(tensors, to, options.target, write_options(options)), report);
-  if (options.verify || from.verify != nullptr) {
-    write_verified(tensors, from, to, options, report);
-  } else {
-    write_checkpoint(tensors, to, options.target, write_options(options));
-  }
+  WriteOptions writing = write_options(options);
+  writing.conversion = conversion_id(options);
+  if (options.verify || from.verify != nullptr)
+    write_verified(tensors, to, options, writing, report);
+  else
+    write_checkpoint(tensors, to, options.target, writing);
   report.facts.push_back({{"written"}, options.target});
   if (options.dtype != CastTo::kStored)
     report.facts.push_back({{"overflowed", "elements that became infinite"}, int64_t(*overflowed)});
@@ -93,7 +96,7 @@ int run(const ConvertOptions& options) {
   (void)write_options(options);  // wrong ones are told before anything is read
   const CheckpointFormat* target = target_format(options);
   const CheckpointFormat& format = format_at(options.source);
-  NamedTensors tensors = format.read(options.source);
+  NamedTensors tensors = read_checkpoint(options.source);
   Report report{.schema = "gxp.convert-ckpt/1"};
   add_checkpoint_facts(tensors, report);
   if (options.verify && (target == nullptr || options.dry_run))

@@ -32,12 +32,15 @@ void check(const ConvertOptions& options) {
   refuse_if(!converts && options.dtype != CastTo::kStored, "--dtype goes with --to");
   refuse_if(!options.map.empty() && !converts, "--map goes with --to");
   refuse_if(options.dry_run && !converts, "--dry-run goes with --to");
+  refuse_if(options.resume && (!converts || options.dry_run),
+            "--resume goes with --to, and not with --dry-run");
   refuse_if(options.shards > 0 && !options.max_shard_size.empty(),
             "--shards and --max-shard-size are two ways to say one thing: give one");
 }
 
 WriteOptions write_options(const ConvertOptions& options) {
-  WriteOptions writing{.replace = options.force, .shards = options.shards};
+  WriteOptions writing{
+      .replace = options.force, .shards = options.shards, .resume = options.resume};
   if (options.max_shard_size.empty()) return writing;
   const auto bytes = parse_bytes(options.max_shard_size);
   if (!bytes || *bytes == 0)
@@ -61,10 +64,10 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
   app.add_option("SRC", options.source,
                  "Checkpoint to read; for a run's checkpoint directory, its newest complete step")
       ->required();
-  app.add_option(
-      "OUT", options.target,
-      "Path to write: a directory; for safetensors also one file NAME.safetensors, for pt and llmc "
-      "always one file; with --diff, the checkpoint to compare with");
+  app.add_option("OUT", options.target,
+                 "Path to write: a directory; for safetensors also one file NAME.safetensors, for "
+                 "pt, gguf and llmc "
+                 "always one file; with --diff, the checkpoint to compare with");
   app.add_option("--to", options.to, "Format of OUT")
       ->type_name(fmt::format("{}", fmt::join(format_names(), "|")));
   add_choice_option(app, "--dtype", options.dtype, kCastNames,
@@ -73,10 +76,10 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
                  "Rules in TOML that rename and drop tensors, see Renaming in gxp-convert-ckpt(1)")
       ->type_name("FILE");
   app.add_option("--max-shard-size", options.max_shard_size,
-                 "Size limit of each file in a directory of safetensors (512MiB); by default 5GB")
+                 "Size limit of each file of tensors in a directory (512MiB); by default 5GB")
       ->type_name("BYTES");
   add_number_option(app, "--shards", options.shards, 1, 99999,
-                    "Files of about equal size in a directory of safetensors, in place of a limit");
+                    "Files of tensors of about equal size in a directory, in place of a limit");
   app.add_flag("--inspect", options.inspect, "List the tensors of SRC");
   app.add_flag("--hash", options.hash, "With --inspect: the SHA-256 of each tensor's bytes");
   app.add_flag("--verify", options.verify,
@@ -86,6 +89,9 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
   app.add_flag("--dry-run", options.dry_run,
                "List the files that would be written, with their sizes, and write nothing");
   app.add_flag("--force", options.force, "Replace OUT if it is a checkpoint");
+  app.add_flag(
+      "--resume", options.resume,
+      "Go on where the same conversion was interrupted, and keep whole files if this fails");
   add_format_option(app, options.format);
 }
 

@@ -34,6 +34,7 @@ struct ConvertOptions {
   bool diff = false;
   bool dry_run = false;
   bool force = false;
+  bool resume = false;
   Format format = Format::kText;
 };
 

@@ -35,4 +35,7 @@ class Fd {
   int fd_ = -1;
 };
 
+// Lets this process have as many descriptors as the system's hard limit allows it.
+void raise_descriptor_limit();
+
 }  // namespace gxp

@@ -103,6 +103,18 @@ std::string OutputFile::close() {
   return hasher_.hex();
 }
 
+std::string hash_of(const InputFile& file) {
+  constexpr uint64_t kBlockBytes = uint64_t{4} << 20;
+  Hasher hasher;
+  std::vector<std::byte> block;
+  for (uint64_t begin = 0; begin < file.bytes(); begin += block.size()) {
+    block.resize(std::min(kBlockBytes, file.bytes() - begin));
+    file.read(begin, memory_of(block));
+    hasher.update(block);
+  }
+  return hasher.hex();
+}
+
 std::string read_text(const std::string& path, uint64_t limit) {
   const InputFile file(path);
   if (file.bytes() > limit)

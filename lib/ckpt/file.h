@@ -63,6 +63,8 @@ class OutputFile {
   Hasher hasher_;
 };
 
+// hash_hex() of the content. Cost: reads all of it through a buffer of 4 MiB.
+std::string hash_of(const InputFile& file);
 // The whole file as text. kCorrupt if it is larger than `limit`.
 std::string read_text(const std::string& path, uint64_t limit);
 void write_text(const std::string& path, std::string_view text);

@@ -19,6 +19,10 @@ struct WriteOptions {
   uint64_t shard_bytes = 5'000'000'000;  // largest file of a sharded directory; 5 GB, as the Hub's
   bool replace = false;                  // an existing checkpoint at that path
   size_t shards = 0;                     // so many files, whatever their size; 0: by shard_bytes
+  // Go on where an earlier attempt at the same conversion was interrupted, and keep what is complete
+  // if this one fails: whole files, of formats that takes_shards.
+  bool resume = false;
+  std::string conversion = {};  // one line that tells conversions apart: source and options
   // Called when all is written, before it has its name. What it throws leaves nothing behind.
   std::function<void()> confirm = {};
 };
@@ -71,7 +75,7 @@ NamedTensors read_checkpoint(const std::string& path);
 NamedTensors read_weights(const std::string& path);
 
 // Writes ".partial-NAME" next to `path` and renames, so that `path` is complete or absent; on an
-// error nothing is left. What a killed conversion left there is cleared, or taken back if it is
+// error nothing is left, but with options.resume what is complete. What a killed conversion left there is cleared, or taken back if it is
 // what `path` was before (replace_path() in file.h). kConfig: the format cannot hold
 // the model. kUsage: `path` exists and is not to be
 // replaced, or it, or what lies at one of those names, is no checkpoint or holds something that no

@@ -24,7 +24,7 @@ NamedTensors read_huggingface(const std::string& path);
 
 // The weights as the family's class (HuggingFaceFamily::architecture) saves them; config.json, with
 // all that an earlier one said (make_model_config()); and copies of the companions. A model that
-// gxp cannot compute keeps its tensors as they are. DIR exists. kConfig: neither the model's
+// gxp cannot compute keeps its tensors as they are. DIR is made, or entered. kConfig: neither the model's
 // settings nor a config.json are known, or they make no model; kCorrupt: a tensor that they ask for
 // is not there.
 void write_huggingface(const NamedTensors& tensors, const std::string& directory,

@@ -190,6 +190,9 @@ LlmcPlan plan_llmc(const NamedTensors& source) {
     fail(ErrorKind::kConfig,
          "write a file of llm.c: it computes with a norm_eps of {}, and the source's is {}",
          kLlmcNormEps, plan.model.norm_eps);
+  if (plan.model.hidden % plan.model.heads != 0)
+    fail(ErrorKind::kConfig, "write a file of llm.c: {} heads do not divide {} channels",
+         plan.model.heads, plan.model.hidden);
   plan.tensors = weights_of_model(source, plan.model);
   const StorageDType dtype = plan.tensors.front().info.dtype;
   for (const NamedTensor& tensor : plan.tensors) {
@@ -245,6 +248,7 @@ void check_fits_llmc(const NamedTensors& tensors) { plan_llmc(tensors); }
 
 void write_llmc(const NamedTensors& tensors, const std::string& path) {
   const auto [model, weights] = plan_llmc(tensors);
+  report_unused_weights(tensors, weights.size());
   const TensorInfo& table = weights.front().info;
   const LlmcHeader header = make_llmc_header(model, table.dtype);
   OutputFile file(path);

@@ -2,8 +2,8 @@
 // one block over all layers, without padding between them. Little-endian.
 //
 //   header   [0] 20240326   [1] version: 3 F32, 5 BF16   [2] context T   [3] vocabulary V
-//            [4] layers L   [5] heads   [6] channels C   [7] padded vocabulary Vp, a multiple of 128
-//            the others 0
+//            [4] layers L   [5] heads   [6] channels C
+//            [7] padded vocabulary Vp, written as the next multiple of 128   the others 0
 //   wte (Vp, C)   wpe (T, C)
 //   L of each: norm 1 weight (C), bias (C)   qkv weight (3C, C), bias (3C)   attention's projection
 //              weight (C, C), bias (C)   norm 2 weight (C), bias (C)   fc weight (4C, C), bias (4C)
@@ -12,7 +12,7 @@
 //
 // Matrices are (outputs, inputs), transposed against gxp's and Hugging Face's GPT-2; both turn them
 // as they are read. The norm's epsilon is not in the file: llm.c computes with 1e-5.
-// Source: karpathy/llm.c, train_gpt2.py (write_model) and train_gpt2.c (gpt2_build_from_checkpoint).
+// Source: karpathy/llm.c, train_gpt2.py (write_model), train_gpt2.c (gpt2_build_from_checkpoint).
 #pragma once
 
 #include <string>

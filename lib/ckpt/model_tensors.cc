@@ -1,8 +1,12 @@
 #include "lib/ckpt/model_tensors.h"
 
+#include <algorithm>
+
 #include "lib/arch/architecture.h"
 #include "lib/arch/family.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/text/plural.h"
 #include "lib/ckpt/huggingface.h"
 #include "lib/config/toml_reader.h"
 
@@ -38,6 +42,13 @@ std::vector<NamedTensor> weights_of_model(const NamedTensors& source, const Mode
           require_weight(named, spec.name, {spec.shape.begin(), spec.shape.end()}, "the source"));
   }
   return weights;
+}
+
+void report_unused_weights(const NamedTensors& source, size_t used) {
+  const auto weights = size_t(std::ranges::count_if(
+      source.tensors, [](const NamedTensor& tensor) { return tensor.info.role == Role::kWeight; }));
+  if (weights > used)
+    log_warn("{} for which the model has no place: left out", counted(weights - used, "tensor"));
 }
 
 }  // namespace gxp

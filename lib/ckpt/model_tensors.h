@@ -13,11 +13,14 @@ namespace gxp {
 // model.family as the settings tell it; "" if they do not.
 std::string family_told(const KeyValues& settings);
 
-// The model.* settings from which model_of() (huggingface.h) makes the same model.
+// The model.* settings from which model_of() (config_json.h) makes the same model.
 KeyValues settings_of(const ModelConfig& model);
 
 // The weights of `model` under gxp's names, in its order. kCorrupt: one is missing or has another
 // shape. Those that the model does not have are left out.
 std::vector<NamedTensor> weights_of_model(const NamedTensors& source, const ModelConfig& model);
+
+// Warns of how many of the source's weights are not among the `used` ones that are written.
+void report_unused_weights(const NamedTensors& source, size_t used);
 
 }  // namespace gxp

@@ -10,10 +10,12 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/ckpt/file.h"
+#include "lib/ckpt/finished_files.h"
 #include "lib/ckpt/json.h"
 #include "lib/ckpt/own_files.h"
 #include "lib/ckpt/read_ahead.h"
 #include "lib/ckpt/safetensors_shards.h"
+#include "lib/ckpt/shards.h"
 
 namespace gxp {
 namespace fs = std::filesystem;
@@ -177,20 +179,12 @@ bool begins_like_safetensors(const std::string& path) {
   return head[8] == '{' && head[4] + head[5] + head[6] + head[7] == 0;
 }
 
-using Selection = std::vector<const NamedTensor*>;
-
-Selection weights_of(const NamedTensors& tensors) {
-  Selection weights;
+TensorSelection weights_of(const NamedTensors& tensors) {
+  TensorSelection weights;
   for (const NamedTensor& tensor : tensors.tensors) {
     if (tensor.info.role == Role::kWeight) weights.push_back(&tensor);
   }
   return weights;
-}
-
-uint64_t bytes_of(const Selection& tensors) {
-  uint64_t bytes = 0;
-  for (const NamedTensor* tensor : tensors) bytes += tensor->info.bytes();
-  return bytes;
 }
 
 std::map<std::string, std::string> metadata_of(const NamedTensors& tensors) {
@@ -206,11 +200,11 @@ std::map<std::string, std::string> metadata_of(const NamedTensors& tensors) {
 // One file to be written.
 struct ShardPlan {
   std::string name;
-  Selection tensors;  // in the order of the bytes
+  TensorSelection tensors;  // in the order of the bytes
 };
 
 // As the reference writes it: keys in this order, no spaces, padded with spaces to 8 bytes.
-std::string make_header(const Selection& tensors,
+std::string make_header(const TensorSelection& tensors,
                         const std::map<std::string, std::string>& metadata) {
   std::string json = "{\"__metadata__\":" + write_json(metadata);
   uint64_t offset = 0;
@@ -227,65 +221,31 @@ std::string make_header(const Selection& tensors,
 }
 
 // Highest alignment first, so that every tensor is aligned; then by name.
-void sort_like_reference(Selection& tensors) {
+void sort_like_reference(TensorSelection& tensors) {
   std::sort(tensors.begin(), tensors.end(), [](const NamedTensor* a, const NamedTensor* b) {
     return std::tie(a->info.dtype, a->info.name) < std::tie(b->info.dtype, b->info.name);
   });
 }
 
-void write_file(const ShardPlan& shard, const std::map<std::string, std::string>& metadata,
-                const std::string& path) {
+FinishedFiles::File write_file(const ShardPlan& shard,
+                               const std::map<std::string, std::string>& metadata,
+                               const std::string& path) {
   const std::string header = make_header(shard.tensors, metadata);
   const uint64_t length = header.size();
   OutputFile file(path);
   file.write({reinterpret_cast<const std::byte*>(&length), sizeof(length)});
   file.write(header);
   stream_ahead(shard.tensors, [&](const NamedTensor&, ConstMemory block) { file.write(block); });
-  file.close();
+  return {file.bytes(), file.close()};
 }
 
-// In the given order; greedy, as huggingface_hub does.
-std::vector<Selection> split_by_bytes(const Selection& tensors, uint64_t shard_bytes) {
-  std::vector<Selection> shards(1);
-  uint64_t bytes = 0;  // of the last shard
-  for (const NamedTensor* tensor : tensors) {
-    if (bytes + tensor->info.bytes() > shard_bytes && !shards.back().empty()) {
-      shards.emplace_back();
-      bytes = 0;
-    }
-    shards.back().push_back(tensor);
-    bytes += tensor->info.bytes();
-  }
-  return shards;
-}
-
-// In the given order: a shard ends at its share of the bytes, and each has at least one tensor.
-std::vector<Selection> split_by_count(const Selection& tensors, size_t count) {
-  if (tensors.size() < count)
-    fail(ErrorKind::kUsage, "write safetensors: {} tensors cannot be {} shards", tensors.size(),
-         count);
-  std::vector<Selection> shards;
-  const double share = double(bytes_of(tensors)) / double(count);
-  double bytes = 0;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const bool must_begin = tensors.size() - i == count - shards.size();
-    if (shards.size() < count && (must_begin || bytes >= share * double(shards.size())))
-      shards.emplace_back();
-    shards.back().push_back(tensors[i]);
-    bytes += double(tensors[i]->info.bytes());
-  }
-  return shards;
-}
-
-ShardPlan plan_file(const std::string& name, Selection tensors) {
+ShardPlan plan_file(const std::string& name, TensorSelection tensors) {
   sort_like_reference(tensors);
   return {name, std::move(tensors)};
 }
 
 std::vector<ShardPlan> plan_shards(const NamedTensors& tensors, const WriteOptions& options) {
-  const Selection weights = weights_of(tensors);
-  std::vector<Selection> parts = options.shards > 0 ? split_by_count(weights, options.shards)
-                                                    : split_by_bytes(weights, options.shard_bytes);
+  std::vector<TensorSelection> parts = split_into_shards(weights_of(tensors), options);
   if (parts.size() == 1) return {plan_file(kSingle, std::move(parts[0]))};
   std::vector<ShardPlan> shards;
   for (size_t i = 0; i < parts.size(); ++i)
@@ -362,10 +322,14 @@ void write_safetensors_file(const NamedTensors& tensors, const std::string& path
 
 void write_safetensors_directory(const NamedTensors& tensors, const std::string& directory,
                                  const WriteOptions& options) {
+  FinishedFiles finished = FinishedFiles::enter(directory, options);
   const auto shards = plan_shards(tensors, options);
   const auto metadata = metadata_of(tensors);
-  for (const ShardPlan& shard : shards)
-    write_file(shard, metadata, fmt::format("{}/{}", directory, shard.name));
+  for (const ShardPlan& shard : shards) {
+    if (finished.find(shard.name)) continue;
+    const std::string path = fmt::format("{}/{}", directory, shard.name);
+    finished.add(shard.name, write_file(shard, metadata, path));
+  }
   if (shards.size() > 1) write_text(fmt::format("{}/{}", directory, kIndex), make_index(shards));
 }
 

@@ -49,7 +49,8 @@ void write_safetensors_file(const NamedTensors& tensors, const std::string& path
 
 // The weights as DIR/model.safetensors, or, if they exceed options.shard_bytes, as files of up to
 // so many bytes of tensors (a larger tensor has a file of its own) and an index; or as exactly
-// options.shards files of about equal size. DIR exists. kUsage: there are fewer tensors than shards.
+// options.shards files of about equal size. DIR is made, or entered (FinishedFiles). kUsage: there
+// are fewer tensors than shards.
 void write_safetensors_directory(const NamedTensors& tensors, const std::string& directory,
                                  const WriteOptions& options);
 

@@ -5,11 +5,13 @@
 #include <cerrno>
 
 #include "lib/base/error.h"
+#include "lib/base/fd.h"
 #include "lib/base/find_row.h"
 #include "lib/ckpt/deepspeed/universal.h"
 #include "lib/ckpt/deepspeed/zero_checkpoint.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/format.h"
+#include "lib/ckpt/gguf/gguf.h"
 #include "lib/ckpt/huggingface.h"
 #include "lib/ckpt/llmc.h"
 #include "lib/ckpt/native/checkpoint.h"
@@ -21,18 +23,13 @@
 namespace gxp {
 namespace {
 
-void write_gxp(const NamedTensors& tensors, const std::string& path, const WriteOptions&) {
-  create_new_directory(path);
-  write_gxp_checkpoint(with_gpt2_names(tensors), path);
+void write_gxp(const NamedTensors& tensors, const std::string& path, const WriteOptions& options) {
+  write_gxp_checkpoint(with_gpt2_names(tensors), path, options);
 }
 
-std::vector<PlannedFile> plan_gxp(const NamedTensors& source, const std::string&,
-                                  const WriteOptions&) {
-  const NamedTensors tensors = with_gpt2_names(source);
-  const std::string step = step_name(tensors.step.value_or(0));
-  PlannedFile data{step + "/shard-00000-of-00001.bin", tensors.tensors.size(), 0};
-  for (const NamedTensor& tensor : tensors.tensors) *data.bytes += tensor.info.bytes();
-  return {data, {step + "/" + kManifestName}};
+std::vector<PlannedFile> plan_gxp(const NamedTensors& tensors, const std::string&,
+                                  const WriteOptions& options) {
+  return plan_gxp_checkpoint(with_gpt2_names(tensors), options);
 }
 
 uint64_t verify_gxp(const std::string& path) {
@@ -45,20 +42,7 @@ uint64_t verify_gxp(const std::string& path) {
 void write_safetensors(const NamedTensors& tensors, const std::string& path,
                        const WriteOptions& options) {
   if (path.ends_with(".safetensors")) return write_safetensors_file(tensors, path);
-  create_new_directory(path);
   write_safetensors_directory(tensors, path, options);
-}
-
-void write_huggingface_directory(const NamedTensors& tensors, const std::string& path,
-                                 const WriteOptions& options) {
-  create_new_directory(path);
-  write_huggingface(tensors, path, options);
-}
-
-void write_dcp_directory(const NamedTensors& tensors, const std::string& path,
-                         const WriteOptions& options) {
-  create_new_directory(path);
-  write_dcp(tensors, path, options);
 }
 
 // For formats that are one file, or that are only read.
@@ -66,6 +50,10 @@ bool owns_nothing(std::string_view) { return false; }
 
 void write_llmc_file(const NamedTensors& tensors, const std::string& path, const WriteOptions&) {
   write_llmc(tensors, path);
+}
+
+void write_gguf_file(const NamedTensors& tensors, const std::string& path, const WriteOptions&) {
+  write_gguf(tensors, path);
 }
 
 constexpr CheckpointFormat kTable[] = {
@@ -77,13 +65,14 @@ constexpr CheckpointFormat kTable[] = {
      .write = write_gxp,
      .verify = verify_gxp,
      .keeps_optimizer_state = true,
+     .takes_shards = true,
      .plan = plan_gxp},
     {.name = "huggingface",
      .summary = "a model directory with config.json and safetensors",
      .recognises = is_huggingface,
      .owns = is_huggingface_file,
      .read = read_huggingface,
-     .write = write_huggingface_directory,
+     .write = write_huggingface,
      .takes_shards = true,
      .plan = plan_huggingface},
     {.name = "safetensors",
@@ -107,10 +96,17 @@ constexpr CheckpointFormat kTable[] = {
      .recognises = is_dcp,
      .owns = is_dcp_file,
      .read = read_dcp,
-     .write = write_dcp_directory,
+     .write = write_dcp,
      .verify = verify_dcp,
      .keeps_optimizer_state = true,
      .takes_shards = true},
+    {.name = "gguf",
+     .summary = "weights: one file for llama.cpp, of a Llama or a GPT-2, or named tensors",
+     .recognises = is_gguf,
+     .owns = owns_nothing,
+     .read = read_gguf,
+     .check_fits = check_fits_gguf,
+     .write = write_gguf_file},
     {.name = "llmc",
      .summary = "weights: one file for llm.c, of a GPT-2",
      .recognises = is_llmc,
@@ -171,7 +167,10 @@ const CheckpointFormat& format_at(const std::string& path) {
        fmt::join(names, ", "));
 }
 
-NamedTensors read_checkpoint(const std::string& path) { return format_at(path).read(path); }
+NamedTensors read_checkpoint(const std::string& path) {
+  raise_descriptor_limit();  // runs of many ranks have many files, which stay open
+  return format_at(path).read(path);
+}
 
 NamedTensors read_weights(const std::string& path) {
   return with_gpt2_names(read_checkpoint(path));

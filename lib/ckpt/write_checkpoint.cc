@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/ckpt/finished_files.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/own_files.h"
 
@@ -17,7 +18,8 @@ namespace {
 
 // Any format's: a conversion may replace what another one has written.
 bool is_any_format_file(std::string_view name) {
-  return std::ranges::any_of(kFormats, [&](const auto& format) { return format.owns(name); });
+  return name == kFinishedFiles ||
+         std::ranges::any_of(kFormats, [&](const auto& format) { return format.owns(name); });
 }
 
 bool is_any_checkpoint(const std::string& path) {
@@ -54,6 +56,19 @@ void clear(const std::string& path, const std::string& target) {
   if (left.empty()) left = remove_own(path, is_any_format_file);
   if (!left.empty())
     fail(ErrorKind::kUsage, "write {}: {} is in the way: {}; move it away", target, path, left);
+}
+
+// Whether files in the directory in the making are kept.
+bool goes_on(const std::string& partial, const WriteOptions& options) {
+  return options.resume && FinishedFiles::are_of(options.conversion, partial);
+}
+
+void prepare(const std::string& partial, const std::string& target, const WriteOptions& options) {
+  if (goes_on(partial, options))
+    return log_info("{}: the files that are whole already are kept", target);
+  if (options.resume && path_exists(partial))
+    log_info("{}: begins again: no file of the same conversion is whole", target);
+  clear(partial, target);
 }
 
 // An earlier checkpoint that a conversion which was killed has moved aside.
@@ -107,17 +122,18 @@ void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& forma
   check_target(target, options.replace);
   if (format.check_fits != nullptr) format.check_fits(tensors);
   report_left_out(tensors, format);
-  clear(partial, target);
+  prepare(partial, target, options);
   clear(aside_path(target), target);
   create_directory(parent_of(target));
   std::string replaced;
   try {
     format.write(tensors, partial, options);
+    FinishedFiles::forget(partial);
     if (is_real_directory(partial)) sync_directory(partial);
     if (options.confirm) options.confirm();
     replaced = replace_path(partial, target);
   } catch (...) {
-    remove_own(partial, is_any_format_file);
+    if (!goes_on(partial, options)) remove_own(partial, is_any_format_file);
     throw;
   }
   const std::string left = replaced.empty() ? "" : remove_own(replaced, is_any_format_file);

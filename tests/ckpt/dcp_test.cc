@@ -190,7 +190,7 @@ TEST_CASE("an FSDP run of two ranks has the values that torch has recorded", "[c
 
 TEST_CASE("a training run survives DCP and back, bit by bit, in any number of files", "[ckpt]") {
   const TemporaryDirectory dir;
-  const uint64_t shard_bytes = GENERATE(uint64_t{1}, uint64_t{4000}, uint64_t{5'000'000'000});
+  const uint64_t shard_bytes = GENERATE(uint64_t{1}, uint64_t{20}, uint64_t{5'000'000'000});
   const NamedTensors run = training_run();
   write_checkpoint(run, find_format("dcp"), dir / "out", {.shard_bytes = shard_bytes});
   const NamedTensors read = read_checkpoint(dir / "out");

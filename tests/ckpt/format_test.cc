@@ -28,6 +28,12 @@ void write_gpt2(const std::string& directory, const std::function<void(NamedTens
   fs::copy(kCkptFixtures + "hf_gpt2/config.json", directory);
 }
 
+// What a format that keeps weights only leaves.
+NamedTensors weights_only(NamedTensors tensors) {
+  std::erase_if(tensors.tensors, [](const auto& each) { return each.info.role != Role::kWeight; });
+  return tensors;
+}
+
 // How the format refuses the model; "" in `message` if it takes it.
 Caught refusal(const NamedTensors& model, const std::string& format) {
   const auto check_fits = find_format(format).check_fits;
@@ -54,6 +60,29 @@ TEST_CASE("a model survives every chain of two conversions bit by bit", "[ckpt]"
   CHECK(result.format == second);
   CHECK(digests(result) == digests(original));
   for (const auto& [key, value] : original.config) CHECK(find_value(result.config, key) == value);
+}
+
+TEST_CASE("what any checkpoint holds survives every format that takes it, bit by bit", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string source =
+      GENERATE("dcp_fsdp2", "dcp_hf_sharded", "ds_zero1_fp32", "ds_zero2_bf16_paramalign",
+               "ds_zero3_bf16", "ds_zero3_bf16_universal", "gguf/tiny.gguf", "gxp_v1",
+               "hf_gpt_neox", "hf_qwen2", "hf_llama_untied_bf16_sharded", "llmc_bin/gpt2_bf16.bin",
+               "safetensors_single", "torch_pt/new_dtypes.pt", "torch_pt/train_ckpt.pt");
+  const std::string format = GENERATE(from_range(format_names()));
+  CAPTURE(source, format);
+  const NamedTensors original = read_checkpoint(kCkptFixtures + source);
+  const Caught caught = error_of(
+      [&] { write_checkpoint(original, find_format(format), dir / "out", {.shards = 1}); });
+  if (caught.kind) {
+    CHECK(caught.kind == ErrorKind::kConfig);  // a type, a name or a model that it has no place for
+    CHECK(format != "gxp");
+    return;
+  }
+  const bool keeps_all = find_format(format).keeps_optimizer_state;
+  const auto expected = digests(keeps_all ? original : weights_only(original));
+  CHECK(digests(read_checkpoint(dir / "out")) == expected);
+  CHECK(digests(convert(dir / "out", dir / "back", "gxp")) == expected);
 }
 
 TEST_CASE("a format that cannot hold a model says so before it writes", "[ckpt]") {

@@ -121,7 +121,7 @@ TEST_CASE("files of llm.c hold the blocks that the fixture's description tells",
 TEST_CASE("a file of llm.c is written again with the same bytes", "[ckpt]") {
   const TemporaryDirectory dir;
   const std::string file = GENERATE("gpt2_fp32.bin", "gpt2_bf16.bin");
-  const std::string by = GENERATE("gxp", "huggingface", "safetensors");
+  const std::string by = GENERATE("gxp", "huggingface", "safetensors", "gguf");
   CAPTURE(file, by);
   write_checkpoint(read_checkpoint(kLlmcFixtures + file), find_format(by), dir / "one", {});
   write_checkpoint(read_checkpoint(dir / "one"), find_format("llmc"), dir / "two.bin", {});
@@ -160,6 +160,7 @@ TEST_CASE("what llm.c cannot hold is refused, and no file is made", "[ckpt]") {
       {[](auto& model) { set_value(model, "model.family", "\"llama\""); }, "is a llama"},
       {[](auto& model) { set_value(model, "model.norm_eps", "1e-06"); }, "norm_eps of 1e-05"},
       {[](auto& model) { set_value(model, "model.heads", "many"); }, "model.heads is 'many'"},
+      {[](auto& model) { set_value(model, "model.heads", "5"); }, "5 heads do not divide 24"},
       {[](auto& model) {
          for (auto& tensor : model.tensors) tensor.info.dtype = StorageDType::kI32;
        },

@@ -124,17 +124,17 @@ TEST_CASE("a directory is split into shards no larger than asked for", "[ckpt]")
   const NamedTensors tensors{.tensors = {counting_tensor("a", {100}), counting_tensor("b", {25}),
                                          counting_tensor("c", {25, 5}), counting_tensor("d", {1}),
                                          counting_tensor("m", {9}, 0, Role::kAdamM)}};
-  write_safetensors_directory(tensors, dir.path(), {500});
-  CHECK(list(dir.path()) == std::vector<std::string>{"model-00001-of-00003.safetensors",
-                                                     "model-00002-of-00003.safetensors",
-                                                     "model-00003-of-00003.safetensors",
-                                                     "model.safetensors.index.json"});
-  const auto index = nlohmann::json::parse(read_bytes(dir / "model.safetensors.index.json"));
+  write_safetensors_directory(tensors, dir / "out", {500});
+  CHECK(list(dir / "out") ==
+        std::vector<std::string>{
+            ".finished", "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
+            "model-00003-of-00003.safetensors", "model.safetensors.index.json"});
+  const auto index = nlohmann::json::parse(read_bytes(dir / "out/model.safetensors.index.json"));
   CHECK(index["metadata"]["total_size"] == 4 * 251);
   CHECK(index["weight_map"]["b"] == "model-00001-of-00003.safetensors");
   auto expected = digests(tensors);
   expected.erase("adam_m m");
-  CHECK(digests(read_safetensors(dir.path())) == expected);
+  CHECK(digests(read_safetensors(dir / "out")) == expected);
 }
 
 TEST_CASE("scalars, empty tensors, leading and trailing spaces are legal", "[ckpt]") {

@@ -93,6 +93,18 @@ TEST_CASE("convert-ckpt --dry-run tells the files and writes none", "[cmd]") {
   CHECK(list(dir.path()).empty());
 }
 
+TEST_CASE("convert-ckpt converts what lies in each kind of checkpoint", "[cmd]") {
+  const TemporaryDirectory dir;
+  const std::string source =
+      GENERATE("dcp_fsdp2", "dcp_hf_sharded", "ds_zero1_fp32", "ds_zero2_bf16", "ds_zero3_bf16",
+               "ds_zero2_bf16_universal", "gguf/tiny.gguf", "gxp_v1", "hf_qwen2",
+               "llmc_bin/gpt2_bf16.bin", "safetensors_sharded", "torch_pt/train_ckpt.pt");
+  const std::string path = GXP_TEST_DATA "/ckpt/" + source;
+  CAPTURE(source);
+  check_code({path, dir / "out", "--to", "gxp", "--shards", "2", "--resume", "--verify"}, 0, "");
+  check_code({"--diff", path, dir / "out"}, 0, "");
+}
+
 TEST_CASE("a damaged checkpoint of gxp's becomes no other one", "[cmd]") {
   const TemporaryDirectory dir;
   check_code({kModel, dir / "gxp", "--to", "gxp"}, 0, "");
@@ -116,7 +128,8 @@ TEST_CASE("options of convert-ckpt that do not belong together end it with code 
       {"give one", {"out", "--to", "safetensors", "--shards", "2", "--max-shard-size", "1MB"}},
       {"--map goes with --to", {"--inspect", "--map", "rules.toml"}},
       {"--dry-run goes with --to", {"--inspect", "--dry-run"}},
-      {"gxp is not written so", {"out", "--to", "gxp", "--shards", "2"}},
+      {"pt is not written so", {"out", "--to", "pt", "--shards", "2"}},
+      {"--resume goes with --to", {"--inspect", "--resume"}},
       {"no size", {"out", "--to", "safetensors", "--max-shard-size", "0"}},
   }));
   std::vector<std::string> arguments = {kModel};

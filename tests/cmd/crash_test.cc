@@ -1,6 +1,7 @@
 // Saves and conversions that are killed at any moment.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -73,6 +74,31 @@ void kill_conversion(int rounds, const std::string& format) {
   CHECK(inspect(dir / "out") == whole[0]);
 }
 
+// A conversion that is killed and resumed again and again.
+void kill_resumed_conversion(int rounds, const std::string& format) {
+  const TemporaryDirectory dir;
+  Arguments convert = {"convert-ckpt",
+                       GXP_TEST_DATA "/ckpt/hf_gpt2",
+                       dir / "whole",
+                       "--to",
+                       format,
+                       "--shards",
+                       "7"};
+  const auto begin = Clock::now();
+  REQUIRE(run_gxp(convert).code == 0);
+  const auto longest = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
+  convert[2] = dir / "out";
+  convert.emplace_back("--resume");
+  std::mt19937 random(13);
+  for (int round = 0; round < rounds; ++round) {
+    kill_after(convert, std::chrono::microseconds(random() % longest.count()));
+    if (round % 3 != 2) continue;
+    if (!std::filesystem::exists(dir / "out")) REQUIRE(run_gxp(convert).code == 0);
+    CHECK(inspect(dir / "out") == inspect(dir / "whole"));
+    std::filesystem::remove_all(dir / "out");
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a run that is killed at any moment goes on from its last complete checkpoint", "[cmd]") {
@@ -84,9 +110,14 @@ TEST_CASE("a conversion that is killed at any moment leaves what was there, or i
   kill_conversion(15, GENERATE("gxp", "huggingface"));
 }
 
+TEST_CASE("a conversion that is killed and resumed has the whole result", "[cmd]") {
+  kill_resumed_conversion(9, GENERATE("gxp", "safetensors"));
+}
+
 TEST_CASE("two hundred kills of a run that saves, and of a conversion", "[cmd][.long]") {
   kill_training(200);
   kill_conversion(200, GENERATE("gxp", "huggingface"));
+  kill_resumed_conversion(198, GENERATE("gxp", "safetensors"));
 }
 
 }  // namespace gxp

@@ -6,14 +6,15 @@
 #include <filesystem>
 #include <span>
 
+#include "lib/ckpt/finished_files.h"
 #include "lib/ckpt/native/writer.h"
 #include "lib/ckpt/read_ahead.h"
+#include "lib/ckpt/shards.h"
 
 namespace gxp {
 namespace {
 
 constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
-constexpr size_t kBufferBytes = size_t{4} << 20;
 
 std::string find_step_directory(const std::string& path) {
   if (has_manifest(path)) return path;
@@ -22,17 +23,6 @@ std::string find_step_directory(const std::string& path) {
   if (steps.empty())
     fail(ErrorKind::kIo, "open checkpoint {}: it holds no complete checkpoint", path);
   return step_path(path, steps.back());
-}
-
-std::string hash_file(const InputFile& file) {
-  Hasher hasher;
-  std::vector<std::byte> buffer(std::min<uint64_t>(file.bytes(), kBufferBytes));
-  for (uint64_t done = 0; done < file.bytes(); done += buffer.size()) {
-    buffer.resize(std::min<uint64_t>(file.bytes() - done, kBufferBytes));
-    file.read(done, memory_of(buffer));
-    hasher.update(buffer);
-  }
-  return hasher.hex();
 }
 
 // The state's pairs whose keys begin so are a foreign file's metadata.
@@ -114,7 +104,7 @@ void Checkpoint::verify(int part, int parts) const {
   GXP_ASSERT(part >= 0 && part < parts);
   for (auto i = size_t(part); i < manifest_.files.size(); i += size_t(parts)) {
     const InputFile file = open_file(i);
-    const std::string found = hash_file(file);
+    const std::string found = hash_of(file);
     const std::string& expected = manifest_.files[i].hash;
     if (found != expected)
       fail(ErrorKind::kCorrupt, "verify {}: changed: xxh3-128 expected {}, found {}", file.path(),
@@ -146,26 +136,78 @@ NamedTensors read_gxp_checkpoint(const std::string& path) {
   return result;
 }
 
-void write_gxp_checkpoint(const NamedTensors& tensors, const std::string& path) {
+namespace {
+
+std::vector<TensorSelection> gxp_shards(const NamedTensors& tensors, const WriteOptions& options) {
+  TensorSelection all;
+  for (const NamedTensor& tensor : tensors.tensors) all.push_back(&tensor);
+  return split_into_shards(all, options);
+}
+
+FilePart write_shard(const TensorSelection& tensors, const std::string& path,
+                     const WriterRank& rank) {
+  CheckpointWriter writer(path, rank);
+  uint64_t begin = 0;  // of the next block, in its tensor
+  const NamedTensor* last = nullptr;
+  stream_ahead(tensors, [&](const NamedTensor& tensor, ConstMemory block) {
+    if (&tensor != last) begin = 0;
+    last = &tensor;
+    writer.add(tensor.info, begin, block);
+    begin += block.bytes / size_of(tensor.info.dtype);
+  });
+  return writer.finish();
+}
+
+// What write_shard() has returned for a file with these tensors one after the other.
+FilePart part_of(const TensorSelection& tensors, const DataFile& file) {
+  FilePart part{file, {}};
+  uint64_t offset = 0;
+  for (const NamedTensor* tensor : tensors) {
+    const uint64_t count = tensor->info.count();
+    part.tensors.push_back({tensor->info, {}});
+    if (count > 0) part.tensors.back().pieces.push_back({0, offset, 0, count});
+    offset += tensor->info.bytes();
+  }
+  return part;
+}
+
+}  // namespace
+
+void write_gxp_checkpoint(const NamedTensors& tensors, const std::string& path,
+                          const WriteOptions& options) {
   const CheckpointInfo info{.step = tensors.step.value_or(0),
                             .samples_consumed = tensors.samples_consumed.value_or(0),
                             .world_size = tensors.world_size.value_or(1),
                             .strategy = tensors.strategy,
                             .config = tensors.config,
                             .state = state_with_metadata(tensors)};
-  CheckpointWriter writer(path, {.step = info.step, .rank = 0, .world_size = 1});
-  std::vector<const NamedTensor*> all;
-  for (const NamedTensor& tensor : tensors.tensors) all.push_back(&tensor);
-  uint64_t begin = 0;  // of the next block, in its tensor
-  const NamedTensor* last = nullptr;
-  stream_ahead(all, [&](const NamedTensor& tensor, ConstMemory block) {
-    if (&tensor != last) begin = 0;
-    last = &tensor;
-    writer.add(tensor.info, begin, block);
-    begin += block.bytes / size_of(tensor.info.dtype);
-  });
-  const FilePart part = writer.finish();
-  publish_checkpoint(path, std::span(&part, 1), info, {});
+  FinishedFiles finished = FinishedFiles::enter(path, options);
+  const auto shards = gxp_shards(tensors, options);
+  std::vector<FilePart> parts;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const WriterRank rank{info.step, int(i), int(shards.size())};
+    const std::string name = data_file_name(rank.rank, rank.world_size);
+    const std::string place = partial_name(info.step) + "/" + name;
+    if (const auto file = finished.find(place)) {
+      parts.push_back(part_of(shards[i], {name, file->bytes, file->hash}));
+      continue;
+    }
+    parts.push_back(write_shard(shards[i], path, rank));
+    finished.add(place, {parts.back().file.bytes, parts.back().file.hash});
+  }
+  publish_checkpoint(path, parts, info, {});
+}
+
+std::vector<PlannedFile> plan_gxp_checkpoint(const NamedTensors& tensors,
+                                             const WriteOptions& options) {
+  const std::string step = step_name(tensors.step.value_or(0)) + "/";
+  const auto shards = gxp_shards(tensors, options);
+  std::vector<PlannedFile> files;
+  for (size_t i = 0; i < shards.size(); ++i)
+    files.push_back(
+        {step + data_file_name(int(i), int(shards.size())), shards[i].size(), bytes_of(shards[i])});
+  files.push_back({step + kManifestName});
+  return files;
 }
 
 }  // namespace gxp

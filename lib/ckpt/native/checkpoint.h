@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/ckpt/file.h"
+#include "lib/ckpt/format.h"
 #include "lib/ckpt/native/manifest.h"
 #include "lib/ckpt/native/step_directory.h"
 
@@ -49,7 +50,12 @@ class Checkpoint {
 bool is_gxp_checkpoint(const std::string& path);
 NamedTensors read_gxp_checkpoint(const std::string& path);
 
-// `path` becomes a directory with one complete checkpoint, in one file, with all that is known.
-void write_gxp_checkpoint(const NamedTensors& tensors, const std::string& path);
+// `path` becomes a directory with one complete checkpoint with all that is known, in as many files
+// as the options ask for.
+void write_gxp_checkpoint(const NamedTensors& tensors, const std::string& path,
+                          const WriteOptions& options);
+// The files that it would write.
+std::vector<PlannedFile> plan_gxp_checkpoint(const NamedTensors& tensors,
+                                             const WriteOptions& options);
 
 }  // namespace gxp

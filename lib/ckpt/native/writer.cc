@@ -137,7 +137,7 @@ auto CheckpointWriter::or_abandon(Act act) {
 }
 
 CheckpointWriter::CheckpointWriter(const std::string& dir, const WriterRank& rank) {
-  part_.file.name = fmt::format("shard-{:05}-of-{:05}.bin", rank.rank, rank.world_size);
+  part_.file.name = data_file_name(rank.rank, rank.world_size);
   create_directory(dir);
   const std::string partial = partial_path(dir, rank.step);
   if (::mkdir(partial.c_str(), 0777) < 0 && errno != EEXIST)

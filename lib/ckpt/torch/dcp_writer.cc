@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/ckpt/file.h"
+#include "lib/ckpt/shards.h"
 #include "lib/ckpt/torch/dcp.h"
 #include "lib/ckpt/torch/dcp_metadata_writer.h"
 #include "lib/ckpt/torch/optimizer_settings.h"
@@ -21,9 +22,10 @@ namespace {
 // The directory in the making: archives one after the other, and what they are.
 class DcpOutput {
  public:
-  DcpOutput(std::string directory, uint64_t file_bytes)
-      : directory_(std::move(directory)), file_bytes_(file_bytes) {}
+  explicit DcpOutput(std::string directory) : directory_(std::move(directory)) {}
 
+  // What is put from here on lies in a new file.
+  void begin_file();
   void put(const std::vector<std::string>& path, const NamedTensor& tensor) {
     PickleWriter pickle;
     put_tensor(pickle, tensor.info, "0");
@@ -38,10 +40,8 @@ class DcpOutput {
 
  private:
   void add(const std::vector<std::string>& path, PickleWriter& pickle, const NamedTensor* tensor);
-  void begin_file();
 
   std::string directory_;
-  uint64_t file_bytes_;
   std::unique_ptr<OutputFile> file_;
   std::vector<std::string> files_;
   std::vector<DcpWritten> entries_;
@@ -55,10 +55,7 @@ void DcpOutput::begin_file() {
 
 void DcpOutput::add(const std::vector<std::string>& path, PickleWriter& pickle,
                     const NamedTensor* tensor) {
-  const uint64_t bytes = tensor == nullptr ? 0 : tensor->info.bytes();
-  if (!file_ || (file_->bytes() > 0 &&
-                 (file_->bytes() >= file_bytes_ || bytes > file_bytes_ - file_->bytes())))
-    begin_file();
+  if (!file_) begin_file();
   DcpWritten entry{{fmt::format("{}", fmt::join(path, ".")), path}};
   if (entry.key.text.size() > kMaxDcpKeyBytes)
     fail(ErrorKind::kConfig, "write {}: the key '{}' has more than {} bytes", directory_,
@@ -74,6 +71,13 @@ void DcpOutput::add(const std::vector<std::string>& path, PickleWriter& pickle,
 void DcpOutput::finish() {
   if (file_) file_->close();
   write_text(fmt::format("{}/.metadata", directory_), make_dcp_metadata(entries_, files_));
+}
+
+void put_dcp_tensor(DcpOutput& output, const NamedTensor& tensor) {
+  const TensorInfo& info = tensor.info;
+  if (info.role == Role::kWeight) return output.put({"model", info.name}, tensor);
+  const auto row = std::ranges::find(kOptimizerKeys, info.role, &OptimizerKey::role);
+  output.put({"optim", "state", info.name, std::string(row->key)}, tensor);
 }
 
 // The parameters of which something is kept, and whether they are matrices, which decay.
@@ -136,15 +140,13 @@ void put_dcp_optimizer(DcpOutput& output, const NamedTensors& tensors) {
 }  // namespace
 
 void write_dcp(const NamedTensors& tensors, const std::string& path, const WriteOptions& options) {
-  DcpOutput output(path, options.shard_bytes);
-  for (const NamedTensor& tensor : tensors.tensors) {
-    const TensorInfo& info = tensor.info;
-    if (info.role == Role::kWeight) {
-      output.put({"model", info.name}, tensor);
-      continue;
-    }
-    const auto row = std::ranges::find(kOptimizerKeys, info.role, &OptimizerKey::role);
-    output.put({"optim", "state", info.name, std::string(row->key)}, tensor);
+  create_new_directory(path);
+  DcpOutput output(path);
+  TensorSelection all;
+  for (const NamedTensor& tensor : tensors.tensors) all.push_back(&tensor);
+  for (const TensorSelection& shard : split_into_shards(all, options)) {
+    output.begin_file();
+    for (const NamedTensor* tensor : shard) put_dcp_tensor(output, *tensor);
   }
   put_dcp_optimizer(output, tensors);
   PickleWriter pickle;

@@ -242,7 +242,7 @@ std::string ZipArchive::read(const ZipMember& member, uint64_t limit) const {
                member.bytes, limit);
   std::string bytes(member.bytes, '\0');
   payload(member).read(0, memory_of(bytes));
-  check_crc(member, crc32(0, memory_of(std::as_const(bytes))));
+  check_crc(member, zip_crc(0, memory_of(std::as_const(bytes))));
   return bytes;
 }
 
@@ -253,7 +253,7 @@ void ZipArchive::verify(const ZipMember& member) const {
   for (uint64_t done = 0; done < range.bytes; done += buffer.size()) {
     buffer.resize(std::min(range.bytes - done, kZipReadBytes));
     range.read(done, memory_of(buffer));
-    crc = crc32(crc, memory_of(std::as_const(buffer)));
+    crc = zip_crc(crc, memory_of(std::as_const(buffer)));
   }
   check_crc(member, crc);
 }

@@ -111,7 +111,7 @@ void ZipWriter::begin(const std::string& name, uint64_t bytes) {
 }
 
 void ZipWriter::write(ConstMemory data) {
-  members_.back().crc = crc32(members_.back().crc, data);
+  members_.back().crc = zip_crc(members_.back().crc, data);
   file_.write(data);
 }
 

@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -132,13 +131,6 @@ Endpoint parse_endpoint(std::string_view text) {
   if (!whole || port < 0 || port > 65535 || host.empty() || unclear)
     fail(ErrorKind::kUsage, "read the address '{}': expected HOST:PORT or [IPV6]:PORT", text);
   return {std::string(host), port};
-}
-
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)setrlimit(RLIMIT_NOFILE, &limit);  // refused: it stays as it was
 }
 
 Fd listen_tcp(const Endpoint& endpoint, int backlog) {

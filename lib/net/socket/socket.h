@@ -36,9 +36,6 @@ std::string to_string(const Endpoint& endpoint);
 // "host:port", "[v6]:port"; throws kUsage for anything else.
 Endpoint parse_endpoint(std::string_view text);
 
-// Lets this process have as many descriptors as the system's hard limit allows it.
-void raise_descriptor_limit();
-
 // A listening socket. A port in use is a kIo error that says how to choose another.
 Fd listen_tcp(const Endpoint& endpoint, int backlog = 1024);
 // Connects, and tries again until the deadline while nobody listens: ranks start in any order.

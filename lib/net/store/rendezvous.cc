@@ -1,5 +1,6 @@
 #include "lib/net/store/rendezvous.h"
 
+#include "lib/base/fd.h"
 #include "lib/net/store/meeting_point.h"
 
 namespace gxp {
