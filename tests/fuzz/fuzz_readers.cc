@@ -1,29 +1,26 @@
-// Readers of hostile text, driven by libFuzzer: gxp_fuzz --reader=NAME, NAME one of
-// topology_sources(), or "any": as the content decides. Whatever the bytes, a reader makes a
-// topology or says what is wrong; what it has made can be written and drawn. "pt" reads the bytes
-// as a file of torch.save, and as a pickle; what it has made can be read to its end. "dcp" reads
-// them as the .metadata of a distributed checkpoint, and gives its tensors names.
-#include <sys/mman.h>
-#include <unistd.h>
-
+// Readers of hostile input, driven by libFuzzer: gxp_fuzz --reader=NAME, NAME one of
+// topology_sources(), "any" (a topology, as the content decides), or one of kCheckpointInputs.
+// Whatever the bytes, a reader makes something or says what is wrong; what it has made can be used.
+// A topology can be written and drawn.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/ckpt/torch/dcp_metadata.h"
-#include "lib/ckpt/torch/dcp_names.h"
-#include "lib/ckpt/torch/pickle.h"
-#include "lib/ckpt/torch/pt_file.h"
 #include "lib/topo/nccl/nccl_paths.h"
 #include "lib/topo/read/nccl_xml.h"
 #include "lib/topo/read/sources.h"
+#include "tests/fuzz/checkpoint_inputs.h"
+#include "tests/fuzz/pickle_mutator.h"
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 namespace gxp {
 namespace {
 
-const TopologySource* reader = nullptr;  // null: any
+const TopologySource* reader = nullptr;       // null: any
+const CheckpointInput* checkpoint = nullptr;  // null: a topology
 
 Topology read(const SourceInput& input) {
   if (reader != nullptr) return reader->load(input);
@@ -58,46 +55,26 @@ void use(const Topology& topology) {
   }
 }
 
-// Of what is read in a test, not more: a tensor may claim more than its file.
-constexpr uint64_t kReadBytes = uint64_t{1} << 20;
-
-// The path of a file in memory with these bytes.
-std::string path_of(const uint8_t* data, size_t size) {
-  static const int file = ::memfd_create("input", 0);
-  if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != ssize_t(size)) std::abort();
-  return "/proc/self/fd/" + std::to_string(file);
-}
-
-void read_dcp_input(const uint8_t* data, size_t size) {
-  const DcpMetadata metadata = read_dcp_metadata(FileRange::open(path_of(data, size)));
-  if (name_dcp_tensors(metadata.tensors).size() != metadata.tensors.size()) std::abort();
-}
-
-void read_torch(const uint8_t* data, size_t size) {
-  const std::string path = path_of(data, size);
-  if (size > 0 && data[0] == 0x80) {
-    try {
-      static_cast<void>(Pickle::read(FileRange::open(path)));
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kInternal) throw;
-    }
-  }
-  for (const NamedTensor& tensor : read_pt(path).tensors) {
-    if (tensor.info.bytes() <= kReadBytes) sha256_hex(tensor);
-  }
-}
-
-void (*read_checkpoint_input)(const uint8_t* data, size_t size) = nullptr;  // null: a topology
-
 bool choose(std::string_view name) {
-  if (name == "pt") read_checkpoint_input = read_torch;
-  if (name == "dcp") read_checkpoint_input = read_dcp_input;
-  if (read_checkpoint_input != nullptr) set_log_level(LogLevel::kError);
-  if (name == "any" || read_checkpoint_input != nullptr) return true;
+  if (name == "any") return true;
+  for (const CheckpointInput& input : kCheckpointInputs) {
+    if (input.name == name) checkpoint = &input;
+  }
+  if (checkpoint != nullptr) {
+    set_log_level(LogLevel::kError);
+    return true;
+  }
   for (const TopologySource& source : topology_sources()) {
     if (source.name == name) reader = &source;
   }
   return reader != nullptr;
+}
+
+void read_input(const std::string& bytes) {
+  if (checkpoint != nullptr)
+    checkpoint->read(bytes);
+  else
+    use(read({.name = "input", .form = SourceForm::kFile, .text = bytes}));
 }
 
 }  // namespace
@@ -112,15 +89,19 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   std::exit(2);
 }
 
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                          unsigned seed) {
+  constexpr unsigned kBytesAlone = 8;  // one in so many pickles is altered as bytes
+  if (gxp::checkpoint == nullptr || !gxp::checkpoint->is_pickle || seed % kBytesAlone == 0)
+    return LLVMFuzzerMutate(data, size, max_size);
+  const std::string altered = gxp::mutate_pickle({reinterpret_cast<const char*>(data), size}, seed);
+  if (altered.empty() || altered.size() > max_size) return LLVMFuzzerMutate(data, size, max_size);
+  return altered.copy(reinterpret_cast<char*>(data), altered.size());
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
-    if (gxp::read_checkpoint_input != nullptr) {
-      gxp::read_checkpoint_input(data, size);
-      return 0;
-    }
-    gxp::use(gxp::read({.name = "input",
-                        .form = gxp::SourceForm::kFile,
-                        .text = std::string(reinterpret_cast<const char*>(data), size)}));
+    gxp::read_input({reinterpret_cast<const char*>(data), size});
   } catch (const gxp::Error& error) {
     if (error.kind() == gxp::ErrorKind::kInternal) std::abort();
   }

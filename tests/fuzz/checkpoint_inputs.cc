@@ -1,0 +1,79 @@
+#include "tests/fuzz/checkpoint_inputs.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "lib/ckpt/format.h"
+#include "lib/ckpt/gguf/gguf.h"
+#include "lib/ckpt/llmc.h"
+#include "lib/ckpt/native/manifest.h"
+#include "lib/ckpt/safetensors.h"
+#include "lib/ckpt/torch/dcp_metadata.h"
+#include "lib/ckpt/torch/dcp_names.h"
+#include "lib/ckpt/torch/pt_file.h"
+#include "lib/ckpt/torch/torch_writer.h"
+
+namespace gxp {
+namespace {
+
+// As much is read of one input: a view of few bytes may claim many.
+constexpr uint64_t kReadBytes = uint64_t{1} << 20;
+
+// The path of a file in memory with these bytes.
+std::string path_of(const std::string& bytes) {
+  static const int file = ::memfd_create("input", MFD_CLOEXEC);
+  if (::ftruncate(file, 0) != 0 ||
+      ::pwrite(file, bytes.data(), bytes.size(), 0) != ssize_t(bytes.size()))
+    std::abort();
+  return "/proc/self/fd/" + std::to_string(file);
+}
+
+void use(const NamedTensors& tensors) {
+  uint64_t left = kReadBytes;
+  for (const NamedTensor& tensor : tensors.tensors) {
+    if (tensor.info.bytes() > left) continue;
+    left -= tensor.info.bytes();
+    sha256_hex(tensor);
+  }
+}
+
+void read_gguf_input(const std::string& bytes) { use(read_gguf(path_of(bytes))); }
+void read_llmc_input(const std::string& bytes) { use(read_llmc(path_of(bytes))); }
+void read_safetensors_input(const std::string& bytes) { use(read_safetensors(path_of(bytes))); }
+void read_pt_input(const std::string& bytes) { use(read_pt(path_of(bytes))); }
+
+void read_manifest_input(const std::string& bytes) { parse_manifest(bytes, "input"); }
+
+void read_dcp_input(const std::string& bytes) {
+  const DcpMetadata metadata = read_dcp_metadata(FileRange::open(path_of(bytes)));
+  if (name_dcp_tensors(metadata.tensors).size() != metadata.tensors.size()) std::abort();
+}
+
+// The pickle of a file with four storages of 4 KiB: "0" to "3", as torch.save calls them.
+void read_pickle_input(const std::string& bytes) {
+  const NamedTensor storage{
+      {"storage", Role::kWeight, StorageDType::kU8, {4096}},
+      [](uint64_t, Memory out) { std::fill_n(out.data, out.bytes, std::byte{1}); }};
+  const std::string path = path_of("");
+  OutputFile file(path);
+  write_torch_archive(file, "archive", bytes, {&storage, &storage, &storage, &storage});
+  file.close();
+  use(read_pt(path));
+}
+
+constexpr CheckpointInput kInputs[] = {
+    {.name = "gguf", .read = read_gguf_input},
+    {.name = "llmc", .read = read_llmc_input},
+    {.name = "safetensors", .read = read_safetensors_input},
+    {.name = "manifest", .read = read_manifest_input},
+    {.name = "pt", .read = read_pt_input},
+    {.name = "dcp", .is_pickle = true, .read = read_dcp_input},
+    {.name = "pickle", .is_pickle = true, .read = read_pickle_input}};
+
+}  // namespace
+
+constinit const std::span<const CheckpointInput> kCheckpointInputs = kInputs;
+
+}  // namespace gxp
