@@ -85,8 +85,10 @@ std::optional<std::string> find_value(const KeyValues& pairs, std::string_view k
 struct NamedTensors {
   std::string format = {};  // name of the row in kFormats that read it
   std::vector<NamedTensor> tensors = {};
-  KeyValues config = {};  // empty where the format does not tell; for foreign ones "model.*" only
-  KeyValues state = {};   // free pairs that the trainer keeps: gxp's format only
+  // Empty where the format does not tell; for foreign ones "model.*" and "optim.*" only.
+  KeyValues config = {};
+  // Free pairs that the trainer keeps, and what optimizer_settings.h puts there.
+  KeyValues state = {};
   // Free pairs of the file's: safetensors' __metadata__; the text of a config.json (kConfigText in
   // config_json.h).
   std::map<std::string, std::string> metadata = {};

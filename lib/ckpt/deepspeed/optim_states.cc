@@ -176,6 +176,12 @@ void take_partitions(OptimFile& file, PickleValue state, OptimStates& result) {
       to_sequence(member(state, key, file.where), fmt::format("{}: {}", file.where, key));
   const auto kept =
       find_member(state, is_stage_3 ? "optimizer_state_dict" : "base_optimizer_state", file.where);
+  if (kept && kept->is(PickleKind::kDict)) {
+    if (const auto groups = find_member(*kept, "param_groups", file.where))
+      result.settings.add_all(*groups, file.where);
+  }
+  if (const auto clip = find_member(state, "clip_grad", file.where))
+    result.settings.add("clip_grad", *clip);
   std::vector<std::optional<uint64_t>> steps;
   for (size_t g = 0; g < masters.size(); ++g) {
     ZeroPartition& partition = result.partitions.emplace_back();

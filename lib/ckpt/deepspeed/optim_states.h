@@ -6,7 +6,8 @@
 //      stages 1, 2: "single_partition_of_fp32_groups": [1-D tensor a group],
 //                   "base_optimizer_state": {"state": {g: {"step", "exp_avg", "exp_avg_sq"}}}, or,
 //                     as elastic checkpoints have it, the list of those; the partitions' padding
-//                     is not cut off there
+//                     is not cut off there; the dict also has "param_groups", the settings
+//                   "clip_grad"
 //                   "group_paddings", "param_alignment_paddings", "partition_count" (lists),
 //                   "param_slice_mappings": [{name: fragment_address(numel, start)}]
 //      stage 3:     "fp32_flat_groups": [1-D tensor a sub-group], "partition_count" (a number),
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "lib/ckpt/named_tensors.h"
+#include "lib/ckpt/torch/optimizer_settings.h"
 #include "lib/ckpt/torch/torch_archive.h"
 
 namespace gxp {
@@ -44,6 +46,7 @@ struct OptimStates {
   int stage = 0;
   std::vector<ZeroPartition> partitions;  // by group
   std::optional<uint64_t> step = {};      // of the optimizer, where all groups have one
+  OptimizerGroups settings = {};
   uint64_t file_bytes = 0;
 };
 

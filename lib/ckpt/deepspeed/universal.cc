@@ -17,6 +17,7 @@
 #include "lib/ckpt/deepspeed/optim_states.h"
 #include "lib/ckpt/deepspeed/zero_files.h"
 #include "lib/ckpt/file.h"
+#include "lib/ckpt/torch/optimizer_settings.h"
 #include "lib/ckpt/torch/optimizer_state.h"
 #include "lib/ckpt/torch/torch_archive.h"
 
@@ -122,7 +123,7 @@ void take_universal_parameter(const std::string& directory, const std::string& n
   if (!has_weight) fail(ErrorKind::kCorrupt, "read {}: fp32.pt is missing", directory);
 }
 
-// Of optimizer_state.pt: the stage that wrote it, and stage 3's step.
+// Of optimizer_state.pt: the stage that wrote it, the settings, and stage 3's step.
 void take_optimizer_state(const std::string& path, UniversalNotes& notes, NamedTensors& result) {
   if (!path_exists(path)) return;
   const std::string where = "read " + path;
@@ -131,6 +132,12 @@ void take_optimizer_state(const std::string& path, UniversalNotes& notes, NamedT
   if (const auto stage = find_member(root, "zero_stage", where))
     result.strategy = fmt::format("zero{}", read_zero_stage(*stage, where + ": zero_stage"));
   const auto optimizer = find_member(root, "optimizer_state_dict", where);
+  OptimizerGroups settings;
+  for (const auto& dict : {std::optional(root), optimizer}) {
+    const auto groups = dict ? find_member(*dict, "param_groups", where) : std::nullopt;
+    if (groups) settings.add_all(*groups, where);
+  }
+  settings.finish(result);
   if (notes.step || !optimizer) return;
   const PickleValue states = to_dict(member(*optimizer, "state", where), where);
   if (states.size() == 0) return;

@@ -92,6 +92,7 @@ NamedTensors read_zero_checkpoint(const std::string& path) {
          "{}: dp_world_size is {}, but there are *_optim_states.pt of {} ranks", where,
          *result.world_size, ranks.size());
   if (ranks[0].step) result.step = ranks[0].step;
+  ranks[0].settings.finish(result);
   uint64_t file_bytes = model.file_bytes;
   for (const OptimStates& rank : ranks) file_bytes += rank.file_bytes;
   result.tensors = stage == 3 ? merge_zero_3(std::move(ranks), model.groups)

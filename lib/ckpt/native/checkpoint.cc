@@ -124,8 +124,8 @@ NamedTensors read_gxp_checkpoint(const std::string& path) {
   const CheckpointInfo& info = checkpoint->manifest().info;
   NamedTensors result{.format = "gxp", .config = info.config, .state = info.state};
   split_metadata(result);
-  result.step = info.step;
-  result.samples_consumed = info.samples_consumed;
+  if (info.step > 0) result.step = info.step;
+  if (info.samples_consumed > 0) result.samples_consumed = info.samples_consumed;
   result.world_size = info.world_size;
   result.strategy = info.strategy;
   for (const LogicalTensor& tensor : checkpoint->manifest().tensors) {

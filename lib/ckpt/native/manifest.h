@@ -36,8 +36,8 @@ struct DataFile {
 
 // What the trainer says about a checkpoint.
 struct CheckpointInfo {
-  uint64_t step = 0;
-  uint64_t samples_consumed = 0;  // by all ranks: where the data goes on
+  uint64_t step = 0;              // 0: not known, as of converted weights
+  uint64_t samples_consumed = 0;  // by all ranks: where the data goes on; 0: not known
   int world_size = 1;             // of the run that wrote it
   std::string strategy;           // parallel.strategy
   KeyValues config;               // all settings of the run

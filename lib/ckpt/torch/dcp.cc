@@ -14,6 +14,7 @@
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/torch/dcp_metadata.h"
 #include "lib/ckpt/torch/dcp_names.h"
+#include "lib/ckpt/torch/optimizer_settings.h"
 #include "lib/ckpt/torch/pt_metadata.h"
 #include "lib/ckpt/torch/torch_archive.h"
 
@@ -228,12 +229,20 @@ void check_dcp_moments(const NamedTensors& tensors, const std::string& path) {
   }
 }
 
+// Whether it is a setting of the optimizer: PATH/param_groups/0/lr, or PARAMETER's, flattened,
+// PATH/"param_groups.PARAMETER.lr".
+bool is_group_setting(const DcpObject& object) {
+  return object.key.text.find("param_groups.") != std::string::npos;
+}
+
 // One value that is no tensor. Returns whether it is understood.
 bool take_dcp_object(const DcpDirectory& directory, const DcpObject& object, DcpSteps& steps,
-                     NamedTensors& result) {
+                     OptimizerGroups& groups, NamedTensors& result) {
   if (object.place.bytes > kMaxDcpObjectBytes) return false;
   const TorchArchive archive = directory.open(object.place);
   const PickleValue value = archive.root();
+  if (is_group_setting(object))
+    groups.add(object.key.text.substr(object.key.text.rfind('.') + 1), value);
   if (is_dcp_step(object.key.path) && value.is(PickleKind::kInteger)) {
     steps.add(object.key.path, double(value.integer()));
     return true;
@@ -250,11 +259,12 @@ bool take_dcp_object(const DcpDirectory& directory, const DcpObject& object, Dcp
 void take_dcp_objects(const DcpDirectory& directory, const std::string& path, DcpSteps& steps,
                       NamedTensors& result) {
   std::vector<std::string_view> left_out;
+  OptimizerGroups groups;
   for (const DcpObject& object : directory.metadata().objects) {
-    const bool group = std::ranges::find(object.key.path, "param_groups") != object.key.path.end();
-    if (!take_dcp_object(directory, object, steps, result) && !group)
+    if (!take_dcp_object(directory, object, steps, groups, result) && !is_group_setting(object))
       left_out.push_back(object.key.text);
   }
+  groups.finish(result);
   if (!left_out.empty())
     log_info("{}: left out, as it is neither tensors nor a number or text: {}", path,
              fmt::join(left_out, ", "));

@@ -7,11 +7,12 @@
 //
 // Read are tensors of any sharding, under names without what they have in common (dcp_names.h). The
 // step comes from "step" (global_step, iteration, iter_num) in the state dict, or is the one that
-// the states of all parameters have. Numbers and texts become metadata; other values are left out,
-// and the log says which. Refused, besides what dcp_metadata.h and torch_archive.h refuse: places
-// of two values that overlap in a file or reach beyond it, archives that hold another type or shape
-// than .metadata tells, or a tensor of more bytes than the archive; checkpoints whose ranks have
-// written a __R.metadata each (use_collectives=False). Files stay open: one for each rank.
+// the states of all parameters have. Numbers and texts become metadata, the optimizer's settings
+// as optimizer_settings.h says; other values are left out, and the log says which. Refused, besides
+// what dcp_metadata.h and torch_archive.h refuse: places of two values that overlap in a file or
+// reach beyond it, archives that hold another type or shape than .metadata tells, or a tensor of
+// more bytes than the archive; checkpoints whose ranks have written a __R.metadata each
+// (use_collectives=False). Files stay open: one for each rank.
 //
 // Written is what
 //   {"model": model.state_dict(), "optim": get_optimizer_state_dict(...), "step": n}

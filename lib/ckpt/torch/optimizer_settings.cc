@@ -1,6 +1,11 @@
 #include "lib/ckpt/torch/optimizer_settings.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cstdlib>
+
+#include "lib/base/log.h"
 
 namespace gxp {
 namespace {
@@ -11,6 +16,24 @@ double setting_number(const KeyValues& config, std::string_view key, double othe
   char* end = nullptr;
   const double number = std::strtod(value->c_str(), &end);
   return end == value->c_str() || *end != '\0' ? otherwise : number;
+}
+
+// Numbers and flags whose values TOML has as they are.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kGroupSettings = {
+    {{"lr", kLastRate},
+     {"initial_lr", "optim.lr"},  // torch's schedulers keep it
+     {"eps", "optim.eps"},
+     {"weight_decay", "optim.weight_decay"},
+     {"momentum", "optim.momentum"},
+     {"dampening", "optim.dampening"},
+     {"nesterov", "optim.nesterov"},
+     {"clip_grad", "optim.clip"}}};  // DeepSpeed's, of the whole optimizer
+
+// "" for what is neither a number nor a flag, as a tensor.
+std::string setting_text(PickleValue value) {
+  if (value.is(PickleKind::kBool)) return value.boolean() ? "true" : "false";
+  if (value.is(PickleKind::kInteger)) return fmt::format("{}", value.integer());
+  return value.is(PickleKind::kFloat) ? fmt::format("{}", value.real()) : "";
 }
 
 }  // namespace
@@ -59,6 +82,50 @@ void put_setting(PickleWriter& pickle, const OptimizerSetting& setting) {
     pickle.end_tuple();
   } else {
     pickle.none();
+  }
+}
+
+void OptimizerGroups::add(std::string_view key, PickleValue value) {
+  const auto put = [&](std::string_view ours, std::string text) {
+    if (!text.empty()) values_[ours].insert(std::move(text));
+  };
+  if (key == "betas" && (value.is(PickleKind::kTuple) || value.is(PickleKind::kList)) &&
+      value.size() == 2) {
+    put("optim.beta1", setting_text(value.item(0)));
+    put("optim.beta2", setting_text(value.item(1)));
+  } else if (key == "decoupled_weight_decay" && value.is(PickleKind::kBool)) {
+    put("optim.name", value.boolean() ? "\"adamw\"" : "\"adam\"");
+  } else if (const auto* known = std::ranges::find(
+                 kGroupSettings, key, &std::pair<std::string_view, std::string_view>::first);
+             known != kGroupSettings.end()) {
+    put(known->second, setting_text(value));
+  }
+}
+
+void OptimizerGroups::add_all(PickleValue groups, const std::string& where) {
+  to_sequence(groups, where + ": param_groups");
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const PickleValue group = to_dict(groups.item(g), where + ": param_groups");
+    for (size_t i = 0; i < group.size(); ++i)
+      if (group.key(i).is(PickleKind::kText)) add(group.key(i).text(), group.value(i));
+  }
+}
+
+void OptimizerGroups::finish(NamedTensors& tensors) const {
+  if (!tensors.config.empty()) return;
+  for (auto [key, texts] : values_) {
+    const bool is_decay = key == "optim.weight_decay";
+    if (is_decay && texts.size() > 1) {
+      texts.erase("0");
+    } else if (is_decay && !texts.contains("0")) {
+      tensors.state.emplace_back(kDecaysAll, "true");
+    }
+    if (texts.size() > 1) {
+      log_warn("{} is left out: the optimizer's groups of parameters have several: {}", key,
+               fmt::join(texts, ", "));
+      continue;
+    }
+    (key == kLastRate ? tensors.state : tensors.config).emplace_back(key, *texts.begin());
   }
 }
 

@@ -1,14 +1,18 @@
 // The settings that torch.optim's AdamW and SGD keep with a group of parameters, as a run's
-// configuration has them; torch's defaults where it does not tell.
+// configuration has them, and back.
 // Source: torch 2.15, torch/optim/adamw.py, sgd.py.
 #pragma once
 
 #include <array>
+#include <map>
+#include <set>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "lib/ckpt/named_tensors.h"
+#include "lib/ckpt/torch/pickle.h"
 #include "lib/ckpt/torch/pickle_writer.h"
 
 namespace gxp {
@@ -19,10 +23,33 @@ struct OptimizerSetting {
   std::variant<std::monostate, bool, double, std::array<double, 2>> value = {};
 };
 
-// All of a group but its parameters. `decays`: whether weight decay applies to the group.
+// All of a group but its parameters; torch's defaults where `config` does not tell. `decays`:
+// whether weight decay applies to the group.
 std::vector<OptimizerSetting> adam_settings(const KeyValues& config, bool decays);
 std::vector<OptimizerSetting> sgd_settings(const KeyValues& config, bool decays);
 
 void put_setting(PickleWriter& pickle, const OptimizerSetting& setting);
+
+// The last learning rate, in NamedTensors::state: of the step that was made last, or of the next
+// one, as the program has it.
+inline constexpr std::string_view kLastRate = "optimizer.lr";
+// There, "true" if the weights of all parameters decay, also those of vectors.
+inline constexpr std::string_view kDecaysAll = "optimizer.decays_all";
+
+// What the groups of parameters of a file say, for what continues the run.
+class OptimizerGroups {
+ public:
+  // One setting of one group. What a run's configuration does not have is passed over.
+  void add(std::string_view key, PickleValue value);
+  // "param_groups": all settings of all groups. kCorrupt, naming `where`.
+  void add_all(PickleValue groups, const std::string& where);
+  // Puts optim.beta1, beta2, eps, weight_decay, ... into `config` and the two above into `state`,
+  // unless `tensors` has a configuration. A weight decay of 0 beside another is the vectors'.
+  // Warns of settings that differ among the groups, which are left out.
+  void finish(NamedTensors& tensors) const;
+
+ private:
+  std::map<std::string_view, std::set<std::string>> values_;  // by key of the configuration
+};
 
 }  // namespace gxp

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "lib/base/log.h"
+#include "lib/ckpt/torch/optimizer_settings.h"
 #include "lib/ckpt/torch/optimizer_state.h"
 #include "lib/ckpt/torch/pt_metadata.h"
 #include "lib/ckpt/torch/state_dict.h"
@@ -99,8 +100,12 @@ std::vector<OptimizerWeight> take_weights(const TorchArchive& archive, PickleVal
 void take_optimizer(const TorchArchive& archive, PickleValue optimizer,
                     const std::vector<OptimizerWeight>& weights, const std::string& path,
                     NamedTensors& result) {
-  OptimizerTensors kept =
-      read_optimizer_state(archive, optimizer, weights, "read " + path + ": optimizer");
+  const std::string where = "read " + path + ": optimizer";
+  OptimizerTensors kept = read_optimizer_state(archive, optimizer, weights, where);
+  OptimizerGroups settings;
+  if (const auto groups = find_member(optimizer, "param_groups", where))
+    settings.add_all(*groups, where);
+  settings.finish(result);
   std::ranges::move(kept.tensors, std::back_inserter(result.tensors));
   if (!result.step) result.step = kept.step;
   if (!kept.problem.empty())

@@ -8,6 +8,7 @@
 //                                          "model_state_dict" or "module"; "optimizer" may be
 //                                          "optimizer_state_dict" or "optim", or, as Lightning has
 //                                          it, the one item of "optimizer_states"
+// The optimizer's settings are read as optimizer_settings.h says.
 // Numbers and texts at the top of the latter become metadata; "step", "global_step", "iteration" or
 // "iter_num" is the step, or else the one that all parameters' states have. What else is there is
 // left out, and the log says what; so is optimizer state whose parameters' names cannot be told.
