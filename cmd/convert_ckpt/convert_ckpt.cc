@@ -49,6 +49,14 @@ int diff(const ConvertOptions& options) {
   return equal ? kExitOk : exit_code(ErrorKind::kMismatch);
 }
 
+void set_step(NamedTensors& tensors, const ConvertOptions& options) {
+  if (options.step == 0) return;
+  if (tensors.step && *tensors.step != options.step)
+    fail(ErrorKind::kUsage, "convert-ckpt: --step {}: {} was saved at step {}", options.step,
+         options.source, *tensors.step);
+  tensors.step = options.step;
+}
+
 // Writes while another thread verifies the source: what it finds stops the target from being
 // published, since a damaged source must not become one that looks sound.
 void write_verified(const NamedTensors& tensors, const CheckpointFormat& to,
@@ -97,6 +105,7 @@ int run(const ConvertOptions& options) {
   const CheckpointFormat* target = target_format(options);
   const CheckpointFormat& format = format_at(options.source);
   NamedTensors tensors = read_checkpoint(options.source);
+  set_step(tensors, options);
   Report report{.schema = "gxp.convert-ckpt/1"};
   add_checkpoint_facts(tensors, report);
   if (options.verify && (target == nullptr || options.dry_run))

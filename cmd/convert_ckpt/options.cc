@@ -31,6 +31,7 @@ void check(const ConvertOptions& options) {
   refuse_if(options.hash && !options.inspect, "--hash goes with --inspect");
   refuse_if(!converts && options.dtype != CastTo::kStored, "--dtype goes with --to");
   refuse_if(!options.map.empty() && !converts, "--map goes with --to");
+  refuse_if(options.step > 0 && !converts, "--step goes with --to");
   refuse_if(options.dry_run && !converts, "--dry-run goes with --to");
   refuse_if(options.resume && (!converts || options.dry_run),
             "--resume goes with --to, and not with --dry-run");
@@ -80,6 +81,8 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
       ->type_name("BYTES");
   add_number_option(app, "--shards", options.shards, 1, 99999,
                     "Files of tensors of about equal size in a directory, in place of a limit");
+  add_number_option(app, "--step", options.step, 1, INT64_MAX,
+                    "Step at which SRC was saved, where it does not tell");
   app.add_flag("--inspect", options.inspect, "List the tensors of SRC");
   app.add_flag("--hash", options.hash, "With --inspect: the SHA-256 of each tensor's bytes");
   app.add_flag("--verify", options.verify,

@@ -28,6 +28,7 @@ struct ConvertOptions {
   std::string map;
   std::string max_shard_size;
   uint64_t shards = 0;
+  uint64_t step = 0;
   bool inspect = false;
   bool hash = false;
   bool verify = false;

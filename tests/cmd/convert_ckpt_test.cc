@@ -105,6 +105,15 @@ TEST_CASE("convert-ckpt converts what lies in each kind of checkpoint", "[cmd]")
   check_code({"--diff", path, dir / "out"}, 0, "");
 }
 
+TEST_CASE("convert-ckpt --step tells a step that the source does not, and no other", "[cmd]") {
+  const TemporaryDirectory dir;
+  check_code({kModel, dir / "out", "--to", "gxp", "--step", "12"}, 0, "");
+  CHECK(read_checkpoint(dir / "out").step == 12);
+  check_code({dir / "out", dir / "more", "--to", "gxp", "--step", "12"}, 0, "");
+  check_code({dir / "out", dir / "other", "--to", "gxp", "--step", "11"}, 2, "saved at step 12");
+  CHECK_FALSE(fs::exists(dir / "other"));
+}
+
 TEST_CASE("a damaged checkpoint of gxp's becomes no other one", "[cmd]") {
   const TemporaryDirectory dir;
   check_code({kModel, dir / "gxp", "--to", "gxp"}, 0, "");
