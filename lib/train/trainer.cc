@@ -149,15 +149,18 @@ void Trainer::continue_from(int64_t steps, uint64_t samples) {
   forward_backward_.continue_from(samples);
 }
 
+uint64_t Trainer::samples_per_step() const {
+  const StepShape& shape = plan_.shape;
+  return uint64_t{shape.rows} * uint64_t(shape.grad_accum) * uint64_t(shape.world_size);
+}
+
 StepResult Trainer::step(bool wish_to_stop) {
   const StepMeter meter(sharded_.calls.world());
-  const StepShape& shape = plan_.shape;
-  const uint64_t samples = uint64_t{shape.rows} * uint64_t(shape.grad_accum) *
-                           uint64_t(shape.world_size);  // of a step, on all ranks
+  const uint64_t samples = samples_per_step();
   StepResult& result = running_.result;
   result = StepResult{.step = sharded_.steps + 1,
                       .loss_scale = clipping_.loss_scale(),
-                      .tokens = samples * shape.positions};
+                      .tokens = samples * positions()};
   running_.wish_to_stop = wish_to_stop;
   running_.update = result.step - clipping_.steps_skipped();
   result.lr =

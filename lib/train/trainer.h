@@ -66,6 +66,7 @@ class Trainer {
 
   [[nodiscard]] int64_t steps_done() const { return sharded_.steps; }
   [[nodiscard]] uint64_t samples_consumed() const { return samples_; }
+  [[nodiscard]] uint64_t samples_per_step() const;  // on all ranks
   [[nodiscard]] const Architecture& architecture() const { return plan_.architecture; }
   [[nodiscard]] size_t positions() const { return plan_.shape.positions; }
 

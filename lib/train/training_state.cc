@@ -3,16 +3,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
-#include <set>
-#include <string_view>
 
 #include "lib/base/log.h"
 #include "lib/ckpt/native/checkpoint.h"
 #include "lib/ckpt/native/writer.h"
 #include "lib/collective/gather_texts.h"
 #include "lib/shard/layout.h"
+#include "lib/train/resume_checks.h"
+#include "lib/train/weights_file.h"
 
 namespace gxp {
 namespace {
@@ -40,57 +39,6 @@ TensorInfo info_of(const HeldTensor& tensor) {
   const Role role =
       tensor.state == nullptr ? Role::kWeight : parse_role(tensor.state->role).value();
   return {tensor.spec->name, role, StorageDType::kF32, {tensor.shape.begin(), tensor.shape.end()}};
-}
-
-// Settings that a resumed run must share with the one that it continues: those that decide the
-// shape of the model, which sample comes when, and what the optimizer's state means.
-bool must_agree(std::string_view key) {
-  constexpr std::array<std::string_view, 4> kKeys = {"data.order", "data.sequence", "optim.name",
-                                                     "train.seed"};
-  const bool model = key.starts_with("model.") && key != "model.init";
-  return model || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
-}
-
-void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
-  for (const auto& [key, value] : settings) {
-    const auto saved = find_value(checkpoint.manifest().info.config, key);
-    if (!must_agree(key) || !saved || *saved == value) continue;
-    fail(ErrorKind::kConfig,
-         "resume from {}: {} is {} there and {} now; set it as it was, or start without --resume",
-         checkpoint.path(), key, *saved, value);
-  }
-}
-
-// The checkpoint holds what this optimizer keeps of the tensors that are trained, and nothing that
-// it does not know.
-void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
-                const Architecture& architecture) {
-  std::set<std::string_view> held, kept, needed;
-  for (const LogicalTensor& tensor : checkpoint.manifest().tensors)
-    if (tensor.info.role != Role::kWeight) held.insert(to_string(tensor.info.role));
-  for (const KeptState& state : make_optimizer_spec(optim).kept) {
-    kept.insert(state.role);
-    for (const UnitSpec& unit : architecture.units)
-      for (const TensorSpec& tensor : unit.tensors)
-        if (!state.shape(unit, tensor).empty()) needed.insert(state.role);
-  }
-  if (std::ranges::includes(held, needed) && std::ranges::includes(kept, held)) return;
-  const auto list = [](const auto& roles) {
-    return roles.empty() ? "no optimizer state" : fmt::format("{}", fmt::join(roles, ", "));
-  };
-  fail(ErrorKind::kConfig,
-       "resume from {}: it holds {}, and optim.name = \"{}\" as set now keeps {}; set the "
-       "optimizer as it was, or start without --resume",
-       checkpoint.path(), list(held), optim.name, list(kept));
-}
-
-// A tensor that was frozen has left no optimizer state.
-void check_kept_of(const Checkpoint& checkpoint, const TensorInfo& info) {
-  if (info.role == Role::kWeight || checkpoint.find(info.name, info.role) != nullptr) return;
-  fail(ErrorKind::kConfig,
-       "resume from {}: it has no optimizer state of {}, which was frozen; set train.frozen as it "
-       "was, or start without --resume from its weights",
-       checkpoint.path(), info.name);
 }
 
 // The newest checkpoint's name, which all ranks see; "": they see none.
@@ -187,25 +135,25 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   const std::string newest = find_newest(config.checkpoint.dir, communicator);
   if (newest.empty()) return false;
   const Checkpoint checkpoint = open_verified(config.checkpoint.dir, newest, communicator);
-  check_agreement(checkpoint, settings);
-  check_kept(checkpoint, config.optim, trainer.architecture());
+  check_resumable(checkpoint, config, settings, trainer.architecture());
   const CheckpointInfo& info = checkpoint.manifest().info;
-  trainer.continue_from(int64_t(info.step), info.samples_consumed);
+  trainer.continue_from(int64_t(info.step), samples_before(info, trainer.samples_per_step()));
   std::vector<float> staged;
   for (const HeldTensor& tensor : all_of(trainer.state())) {
-    const TensorInfo named = info_of(tensor);
-    check_kept_of(checkpoint, named);
+    const NamedTensor saved = find_resumed(checkpoint, info_of(tensor));
     by_pieces({0, tensor.elements.count}, staged, [&](size_t first, Memory memory) {
-      checkpoint.read(named.name, named.role, tensor.elements.begin + first, memory);
+      read_as_f32(saved, tensor.elements.begin + first, {memory, DType::kF32, Shape{staged.size()}},
+                  checkpoint.path());
       trainer.state().write(tensor, first, memory);
     });
   }
   trainer.clipping().continue_scaling(info.state);
   // No rank trains until every rank has verified its files.
   communicator.barrier();
-  if (communicator.rank() == 0)
-    log_info("resumed from {} (written by {} ranks, now {})", checkpoint.path(), info.world_size,
-             communicator.world_size());
+  if (communicator.rank() != 0) return true;
+  log_info("resumed from {} (written by {} ranks, now {})", checkpoint.path(), info.world_size,
+           communicator.world_size());
+  report_resumed(checkpoint, config, settings, trainer.samples_per_step());
   return true;
 }
 

@@ -8,15 +8,17 @@ namespace gxp {
 namespace {
 
 template <class Half>
-void widen(const NamedTensor& from, size_t begin, const Tensor& to) {
+void widen(const NamedTensor& from, uint64_t begin, const Tensor& to) {
   std::vector<Half> narrow(to.count());
   from.read(begin, memory_of(narrow));
   float* out = to.data<float>();
   for (size_t i = 0; i < narrow.size(); ++i) out[i] = float(narrow[i]);
 }
 
-// `to`: the elements from `begin` on.
-void read_as_f32(const NamedTensor& from, size_t begin, const Tensor& to, const std::string& path) {
+}  // namespace
+
+void read_as_f32(const NamedTensor& from, uint64_t begin, const Tensor& to,
+                 const std::string& path) {
   switch (from.info.dtype) {
     case StorageDType::kF32:
       return from.read(begin, to.memory);
@@ -27,13 +29,10 @@ void read_as_f32(const NamedTensor& from, size_t begin, const Tensor& to, const 
     case StorageDType::kF16:
       return widen<Float16>(from, begin, to);
     default:
-      fail(ErrorKind::kConfig,
-           "load weights from {}: tensor {} has type {}; F64, F32, F16 and BF16 can be read", path,
-           from.info.name, to_string(from.info.dtype));
+      fail(ErrorKind::kConfig, "read {}: tensor {} has type {}; F64, F32, F16 and BF16 can be read",
+           path, from.info.name, to_string(from.info.dtype));
   }
 }
-
-}  // namespace
 
 void load_weights(const std::string& path, HeldState& state) {
   const NamedTensors file = read_weights(path);

@@ -66,6 +66,7 @@ TEST_CASE("resuming with settings that change the model or the data order is ref
       Backend backend = make_backend(config.train, 1);
       Trainer trainer(config, c, backend);
       trainer.initialise_weights();
+      trainer.step(false);
       if (complete_steps(directory.path()).empty()) save_state(trainer, c, config, settings);
       return resume_state(trainer, c, config, settings);
     });

@@ -1,0 +1,219 @@
+#include "lib/train/resume_checks.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "lib/arch/family.h"
+#include "lib/arch/optimizers.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/optim/lr_schedule.h"
+
+namespace gxp {
+namespace {
+
+// Settings that a resumed run must share with the one that it continues: those that decide the
+// shape of the model, which sample comes when, and what the optimizer's state means.
+bool must_agree(std::string_view key) {
+  constexpr std::array<std::string_view, 4> kKeys = {"data.order", "data.sequence", "optim.name",
+                                                     "train.seed"};
+  const bool model = key.starts_with("model.") && key != "model.init";
+  return model || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+}
+
+void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
+  for (const auto& [key, value] : settings) {
+    const auto saved = find_value(checkpoint.manifest().info.config, key);
+    if (!must_agree(key) || !saved || *saved == value) continue;
+    fail(ErrorKind::kConfig,
+         "resume from {}: {} is {} there and {} now; set it as it was, or start without --resume",
+         checkpoint.path(), key, *saved, value);
+  }
+}
+
+NamedTensor named(const Checkpoint& checkpoint, const LogicalTensor& tensor) {
+  return {tensor.info, [&checkpoint, &tensor](uint64_t begin, Memory out) {
+            checkpoint.read(tensor, begin, out);
+          }};
+}
+
+// Whether the weight is the token table again, as state dicts have a tied head.
+bool is_tied_head(const Checkpoint& checkpoint, const LogicalTensor& weight,
+                  const Architecture& architecture) {
+  const LogicalTensor* table =
+      checkpoint.find(architecture.units.front().tensors.front().name, Role::kWeight);
+  return architecture.config.tied_head && weight.info.name == "lm_head.weight" &&
+         weight.info.shape == table->info.shape && weight.info.dtype == table->info.dtype &&
+         sha256_hex(named(checkpoint, weight)) == sha256_hex(named(checkpoint, *table));
+}
+
+void check_weights(const Checkpoint& checkpoint, const Architecture& architecture) {
+  std::set<std::string_view> known;
+  for (const UnitSpec& unit : architecture.units) {
+    for (const TensorSpec& spec : unit.tensors) {
+      known.insert(spec.name);
+      (void)find_resumed(
+          checkpoint,
+          {spec.name, Role::kWeight, StorageDType::kF32, {spec.shape.begin(), spec.shape.end()}});
+    }
+  }
+  for (const LogicalTensor& tensor : checkpoint.manifest().tensors) {
+    const TensorInfo& info = tensor.info;
+    if (info.role == Role::kWeight && !known.contains(info.name) &&
+        !is_tied_head(checkpoint, tensor, architecture))
+      fail(ErrorKind::kConfig,
+           "resume from {}: it has the weight {}, for which the model of model.* has no place; set "
+           "model.* as it was, or convert without it (--map)",
+           checkpoint.path(), info.name);
+  }
+}
+
+// The checkpoint holds what this optimizer keeps of the tensors that are trained, and nothing that
+// it does not know.
+void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
+                const Architecture& architecture) {
+  std::set<std::string_view> held, kept, needed;
+  for (const LogicalTensor& tensor : checkpoint.manifest().tensors)
+    if (tensor.info.role != Role::kWeight) held.insert(to_string(tensor.info.role));
+  for (const KeptState& state : make_optimizer_spec(optim).kept) {
+    kept.insert(state.role);
+    for (const UnitSpec& unit : architecture.units)
+      for (const TensorSpec& tensor : unit.tensors)
+        if (!state.shape(unit, tensor).empty()) needed.insert(state.role);
+  }
+  if (std::ranges::includes(held, needed) && std::ranges::includes(kept, held)) return;
+  const auto list = [](const auto& roles) {
+    return roles.empty() ? "no optimizer state" : fmt::format("{}", fmt::join(roles, ", "));
+  };
+  fail(ErrorKind::kConfig,
+       "resume from {}: it holds {}, and optim.name = \"{}\" as set now keeps {}; set the "
+       "optimizer as it was, or start without --resume, with model.init for its weights",
+       checkpoint.path(), list(held), optim.name, list(kept));
+}
+
+// What the tensors do not show, and no error can. "" where all of it is told.
+std::string untold(const Checkpoint& checkpoint, const RunConfig& config,
+                   const KeyValues& settings) {
+  const CheckpointInfo& info = checkpoint.manifest().info;
+  std::vector<std::string_view> keys = {"model.heads", "model.norm_eps"};
+  if (find_family(config.model.family).has("rope_theta")) keys.emplace_back("model.rope_theta");
+  for (const char* key : {"data.order", "data.sequence", "train.seed", "optim.name"})
+    keys.emplace_back(key);
+  std::erase_if(keys, [&](std::string_view key) {
+    return find_value(info.config, key) || !find_value(settings, key);
+  });
+  if (config.train.precision == "fp16" && !find_value(info.state, "fp16.scale"))
+    keys.emplace_back("the loss scale");
+  return fmt::format("{}", fmt::join(keys, ", "));
+}
+
+bool is_number(const std::string& text, double& number) {
+  char* end = nullptr;
+  number = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0';
+}
+
+bool is_near(double a, double b) {
+  return std::fabs(a - b) <= 1e-6 * std::max(std::fabs(a), std::fabs(b));
+}
+
+bool is_same(const std::string& a, const std::string& b) {
+  double x = 0, y = 0;
+  return a == b || (is_number(a, x) && is_number(b, y) && x == y);
+}
+
+void warn_of_optimizer(const CheckpointInfo& info, const KeyValues& settings) {
+  std::vector<std::string> changed;
+  for (const auto& [key, value] : settings) {
+    const auto saved = find_value(info.config, key);
+    if (key.starts_with("optim.") && saved && !is_same(*saved, value))
+      changed.push_back(fmt::format("{} was {} and is {} now", key, *saved, value));
+  }
+  if (!changed.empty()) log_warn("resume: {}", fmt::join(changed, "; "));
+}
+
+// Of another program's optimizer, what is no setting of gxp's.
+void warn_of_foreign_optimizer(const CheckpointInfo& info, const RunConfig& config) {
+  const auto rate = find_value(info.state, "optimizer.lr");
+  double last = 0;
+  if (rate && is_number(*rate, last)) {
+    const auto rate_at = [&](uint64_t step) {
+      return learning_rate(config.lr_schedule, config.optim.lr, int64_t(step), config.train.steps);
+    };
+    const double then = rate_at(info.step), next = rate_at(info.step + 1);
+    if (!is_near(last, then) && !is_near(last, next))
+      log_warn(
+          "resume: the learning rate was {} after step {}; lr_schedule has {} in that step and {} "
+          "in the next",
+          last, info.step, then, next);
+  }
+  if (find_value(info.state, "optimizer.decays_all") && config.optim.weight_decay > 0)
+    log_warn(
+        "resume: weight decay applied to all parameters; gxp train leaves out vectors (norms and "
+        "biases)");
+}
+
+void report_types(const Checkpoint& checkpoint) {
+  std::set<std::string_view> types;
+  for (const LogicalTensor& tensor : checkpoint.manifest().tensors)
+    if (tensor.info.dtype != StorageDType::kF32) types.insert(to_string(tensor.info.dtype));
+  if (!types.empty()) log_info("resume: tensors of {} become F32", fmt::join(types, ", "));
+}
+
+}  // namespace
+
+NamedTensor find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted) {
+  const LogicalTensor* found = checkpoint.find(wanted.name, wanted.role);
+  if (found == nullptr && wanted.role == Role::kWeight)
+    fail(ErrorKind::kConfig, "resume from {}: it has no tensor {}; is it of the model of model.*?",
+         checkpoint.path(), wanted.name);
+  if (found == nullptr)
+    fail(ErrorKind::kConfig,
+         "resume from {}: it has no optimizer state ({}) of {}, which was frozen or is missing; "
+         "set train.frozen as it was, or start without --resume from its weights",
+         checkpoint.path(), to_string(wanted.role), wanted.name);
+  if (found->info.shape != wanted.shape)
+    fail(ErrorKind::kConfig,
+         "resume from {}: the {} of {} has the shape ({}), model.* asks for ({})",
+         checkpoint.path(), to_string(wanted.role), wanted.name, fmt::join(found->info.shape, ", "),
+         fmt::join(wanted.shape, ", "));
+  return named(checkpoint, *found);
+}
+
+void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
+                     const KeyValues& settings, const Architecture& architecture) {
+  check_agreement(checkpoint, settings);
+  check_weights(checkpoint, architecture);
+  check_kept(checkpoint, config.optim, architecture);
+  if (checkpoint.manifest().info.step == 0)
+    fail(ErrorKind::kConfig,
+         "resume from {}: the step at which it was saved is not known; convert it with --step, or "
+         "start without --resume, with model.init for its weights",
+         checkpoint.path());
+}
+
+uint64_t samples_before(const CheckpointInfo& info, uint64_t samples_per_step) {
+  return info.samples_consumed > 0 ? info.samples_consumed : info.step * samples_per_step;
+}
+
+void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
+                    const KeyValues& settings, uint64_t samples_per_step) {
+  const CheckpointInfo& info = checkpoint.manifest().info;
+  if (info.samples_consumed == 0)
+    log_info("resume: samples consumed: not told; {} steps of {}, as this run's are, make {}",
+             info.step, samples_per_step, samples_before(info, samples_per_step));
+  const std::string keys = untold(checkpoint, config, settings);
+  if (!keys.empty()) log_info("resume: not told, so as this run has them: {}", keys);
+  report_types(checkpoint);
+  warn_of_optimizer(info, settings);
+  warn_of_foreign_optimizer(info, config);
+}
+
+}  // namespace gxp

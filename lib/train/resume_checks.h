@@ -1,0 +1,34 @@
+// What a checkpoint must have for a run to go on from it, and what the run has to tell itself: a
+// checkpoint that was converted from another program's knows less than one of gxp train.
+//
+//   step       refused without
+//   weights    each tensor of the model, in its shape, and no other; F64, F16 and BF16 become F32
+//   moments    what the optimizer keeps of each tensor that is trained, and nothing else
+//   settings   those that must agree do, as far as the checkpoint tells them
+//   samples    where not told, as many as the steps have consumed with this run's batch
+// Each thing that the checkpoint does not tell is a line of rank 0's log; so is each setting of the
+// optimizer that has changed.
+#pragma once
+
+#include "lib/arch/architecture.h"
+#include "lib/ckpt/native/checkpoint.h"
+#include "lib/config/run_config.h"
+
+namespace gxp {
+
+// `settings` are the run's, flattened. kConfig, naming what is missing or differs and what to do.
+void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
+                     const KeyValues& settings, const Architecture& architecture);
+
+// The tensor with this name, role and shape, in any type of floating-point numbers that is read as
+// F32. kConfig: it is not there.
+NamedTensor find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted);
+
+// Of all ranks. `samples_per_step`: of this run.
+uint64_t samples_before(const CheckpointInfo& info, uint64_t samples_per_step);
+
+// Logs what is not told or has changed, for one rank.
+void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
+                    const KeyValues& settings, uint64_t samples_per_step);
+
+}  // namespace gxp
