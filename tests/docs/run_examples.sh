@@ -55,6 +55,10 @@ ln -s "$source/examples" examples
 for file in topo before after bare vm; do gxp topo --from dgx-h100 --format nccl-xml >"$file.xml"; done
 gxp train run.toml >"$top/output" 2>&1 || { cat "$top/output"; exit 1; }
 
+# What other programs leave.
+mkdir fsdp-run deepspeed-run
+gxp convert-ckpt run/checkpoints fsdp-run/step-100 --to dcp >"$top/output" 2>&1 || { cat "$top/output"; exit 1; }
+
 for document in "$source/README.md" "$source"/man/*.1; do
   run_examples "$document"
 done
