@@ -1,7 +1,7 @@
 // The CRC-32 of zip.
 #pragma once
 
-#include <zlib.h>
+#include <libdeflate.h>
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@ namespace gxp {
 // Of what had the CRC `crc` (0 for nothing), followed by `data`, which is host memory.
 inline uint32_t zip_crc(uint32_t crc, ConstMemory data) {
   GXP_ASSERT(data.space == MemorySpace::kHost);
-  return uint32_t(::crc32_z(crc, reinterpret_cast<const unsigned char*>(data.data), data.bytes));
+  return ::libdeflate_crc32(crc, data.data, data.bytes);
 }
 
 }  // namespace gxp
