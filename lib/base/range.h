@@ -1,6 +1,7 @@
 // A contiguous run of elements: [begin, begin + count).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 namespace gxp {
@@ -11,5 +12,12 @@ struct Range {
   [[nodiscard]] size_t end() const { return begin + count; }
   friend bool operator==(const Range&, const Range&) = default;
 };
+
+// What both have; without elements if that is nothing.
+inline Range intersection(const Range& a, const Range& b) {
+  const size_t begin = std::max(a.begin, b.begin);
+  const size_t end = std::min(a.end(), b.end());
+  return {begin, end > begin ? end - begin : 0};
+}
 
 }  // namespace gxp

@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/optim/lr_schedule.h"
+#include "lib/train/weights_file.h"
 
 namespace gxp {
 namespace {
@@ -169,7 +170,7 @@ void report_types(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-NamedTensor find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted) {
+const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted) {
   const LogicalTensor* found = checkpoint.find(wanted.name, wanted.role);
   if (found == nullptr && wanted.role == Role::kWeight)
     fail(ErrorKind::kConfig, "resume from {}: it has no tensor {}; is it of the model of model.*?",
@@ -184,7 +185,11 @@ NamedTensor find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted)
          "resume from {}: the {} of {} has the shape ({}), model.* asks for ({})",
          checkpoint.path(), to_string(wanted.role), wanted.name, fmt::join(found->info.shape, ", "),
          fmt::join(wanted.shape, ", "));
-  return named(checkpoint, *found);
+  if (!becomes_f32(found->info.dtype))
+    fail(ErrorKind::kConfig,
+         "resume from {}: the {} of {} has type {}; F64, F32, F16 and BF16 can be read",
+         checkpoint.path(), to_string(wanted.role), wanted.name, to_string(found->info.dtype));
+  return *found;
 }
 
 void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,

@@ -20,9 +20,9 @@ namespace gxp {
 void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
                      const KeyValues& settings, const Architecture& architecture);
 
-// The tensor with this name, role and shape, in any type of floating-point numbers that is read as
-// F32. kConfig: it is not there.
-NamedTensor find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted);
+// The tensor with this name, role and shape, of a type that becomes_f32(); in the manifest. kConfig:
+// it is not there.
+const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted);
 
 // Of all ranks. `samples_per_step`: of this run.
 uint64_t samples_before(const CheckpointInfo& info, uint64_t samples_per_step);

@@ -11,12 +11,13 @@
 #include "lib/collective/gather_texts.h"
 #include "lib/shard/layout.h"
 #include "lib/train/resume_checks.h"
+#include "lib/train/shared_reading.h"
 #include "lib/train/weights_file.h"
 
 namespace gxp {
 namespace {
 
-// Elements that are copied at a time between a file and the state, which may be offloaded.
+// Elements that are copied at a time from the state, which may be offloaded, to a file.
 constexpr size_t kSentElements = size_t{4} << 20;
 
 // act(begin, memory) for the elements of `share`, piece by piece, in order.
@@ -57,18 +58,34 @@ std::string find_newest(const std::string& dir, Communicator& communicator) {
   return mine;
 }
 
-// The newest checkpoint, each file of which one rank has verified.
-Checkpoint open_verified(const std::string& dir, const std::string& newest,
-                         const Communicator& communicator) {
+// What `act` does with the newest checkpoint, whose damage is no end.
+template <class Act>
+auto or_tell_the_way_out(const std::string& dir, const std::string& newest, Act act) {
   try {
-    Checkpoint checkpoint = Checkpoint::open(dir);
-    checkpoint.verify(communicator.rank(), communicator.world_size());
-    return checkpoint;
+    return act();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kCorrupt) throw;
     fail(error.kind(), "{}; remove {}/{} to resume from the checkpoint before it", error.what(),
          dir, newest);
   }
+}
+
+// [collective] Fills all that the rank holds.
+void load(const Checkpoint& checkpoint, Communicator& communicator, HeldState& state) {
+  const std::vector<HeldTensor> held = all_of(state);
+  std::vector<const LogicalTensor*> saved;
+  std::vector<NeededPart> needed;
+  for (const HeldTensor& tensor : held) {
+    saved.push_back(&find_resumed(checkpoint, info_of(tensor)));
+    needed.push_back(
+        {size_t(saved.back() - checkpoint.manifest().tensors.data()), tensor.elements});
+  }
+  std::vector<float> converted;
+  read_shared(checkpoint, communicator, needed,
+              [&](size_t part, size_t first, ConstMemory elements) {
+                state.write(held[part], first,
+                            as_f32(elements, saved[part]->info.dtype, converted));
+              });
 }
 
 }  // namespace
@@ -134,19 +151,13 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
                   const KeyValues& settings) {
   const std::string newest = find_newest(config.checkpoint.dir, communicator);
   if (newest.empty()) return false;
-  const Checkpoint checkpoint = open_verified(config.checkpoint.dir, newest, communicator);
+  const auto checkpoint = or_tell_the_way_out(
+      config.checkpoint.dir, newest, [&] { return Checkpoint::open(config.checkpoint.dir); });
   check_resumable(checkpoint, config, settings, trainer.architecture());
   const CheckpointInfo& info = checkpoint.manifest().info;
   trainer.continue_from(int64_t(info.step), samples_before(info, trainer.samples_per_step()));
-  std::vector<float> staged;
-  for (const HeldTensor& tensor : all_of(trainer.state())) {
-    const NamedTensor saved = find_resumed(checkpoint, info_of(tensor));
-    by_pieces({0, tensor.elements.count}, staged, [&](size_t first, Memory memory) {
-      read_as_f32(saved, tensor.elements.begin + first, {memory, DType::kF32, Shape{staged.size()}},
-                  checkpoint.path());
-      trainer.state().write(tensor, first, memory);
-    });
-  }
+  or_tell_the_way_out(config.checkpoint.dir, newest,
+                      [&] { load(checkpoint, communicator, trainer.state()); });
   trainer.clipping().continue_scaling(info.state);
   // No rank trains until every rank has verified its files.
   communicator.barrier();

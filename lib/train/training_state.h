@@ -36,9 +36,10 @@ CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig
 Retention retention_of(const CheckpointConfig& checkpoint);
 
 // [collective] Fills the trainer from the newest complete checkpoint in checkpoint.dir, whatever
-// the world size and the program that wrote it; its files are verified first, each by one rank.
-// Returns false if the directory holds none or does not exist. Errors: kCorrupt; kIo, also if the
-// ranks do not see the same checkpoints; kConfig as resume_checks.h says.
+// the world size and the program that wrote it. All ranks together read each byte once
+// (shared_reading.h), and each file's hash is checked before this returns on any rank. Returns false
+// if the directory holds none or does not exist. Errors, after which the trainer is of no use:
+// kCorrupt; kIo, also if the ranks do not see the same checkpoints; kConfig as resume_checks.h says.
 bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                   const KeyValues& settings);
 

@@ -1,19 +1,8 @@
 #include "lib/train/weight_update.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace gxp {
-namespace {
-
-Range intersection(const Range& a, const Range& b) {
-  const size_t begin = std::max(a.begin, b.begin);
-  const size_t end = std::min(a.end(), b.end());
-  return {begin, end > begin ? end - begin : 0};
-}
-
-}  // namespace
-
 WeightUpdate::WeightUpdate(const OptimConfig& config, Backend& backend, ShardedMemory& sharded,
                            Parameters& parameters, const RunningStep& step)
     : sharded_(sharded),

@@ -1,37 +1,44 @@
 #include "lib/train/weights_file.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/ckpt/format.h"
 
 namespace gxp {
 namespace {
 
-template <class Half>
-void widen(const NamedTensor& from, uint64_t begin, const Tensor& to) {
-  std::vector<Half> narrow(to.count());
-  from.read(begin, memory_of(narrow));
-  float* out = to.data<float>();
-  for (size_t i = 0; i < narrow.size(); ++i) out[i] = float(narrow[i]);
+template <class Number>
+void convert(ConstMemory from, float* to) {
+  const auto* numbers = reinterpret_cast<const Number*>(from.data);
+  std::transform(numbers, numbers + from.bytes / sizeof(Number), to,
+                 [](Number number) { return float(number); });
+}
+
+// `to`: the elements from `begin` on.
+void read_as_f32(const NamedTensor& from, uint64_t begin, const Tensor& to) {
+  if (from.info.dtype == StorageDType::kF32) return from.read(begin, to.memory);
+  std::vector<std::byte> stored(to.count() * size_of(from.info.dtype));
+  from.read(begin, memory_of(stored));
+  std::vector<float> converted;
+  copy_on_host(to.memory,
+               as_f32(memory_of(std::as_const(stored)), from.info.dtype, converted));
 }
 
 }  // namespace
 
-void read_as_f32(const NamedTensor& from, uint64_t begin, const Tensor& to,
-                 const std::string& path) {
-  switch (from.info.dtype) {
-    case StorageDType::kF32:
-      return from.read(begin, to.memory);
-    case StorageDType::kF64:
-      return widen<double>(from, begin, to);
-    case StorageDType::kBF16:
-      return widen<BFloat16>(from, begin, to);
-    case StorageDType::kF16:
-      return widen<Float16>(from, begin, to);
-    default:
-      fail(ErrorKind::kConfig, "read {}: tensor {} has type {}; F64, F32, F16 and BF16 can be read",
-           path, from.info.name, to_string(from.info.dtype));
-  }
+bool becomes_f32(StorageDType dtype) {
+  return dtype == StorageDType::kF32 || dtype == StorageDType::kF64 ||
+         dtype == StorageDType::kBF16 || dtype == StorageDType::kF16;
+}
+
+ConstMemory as_f32(ConstMemory elements, StorageDType dtype, std::vector<float>& converted) {
+  if (dtype == StorageDType::kF32) return elements;
+  converted.resize(elements.bytes / size_of(dtype));
+  if (dtype == StorageDType::kF64) convert<double>(elements, converted.data());
+  if (dtype == StorageDType::kBF16) convert<BFloat16>(elements, converted.data());
+  if (dtype == StorageDType::kF16) convert<Float16>(elements, converted.data());
+  return memory_of(std::as_const(converted));
 }
 
 void load_weights(const std::string& path, HeldState& state) {
@@ -47,7 +54,11 @@ void load_weights(const std::string& path, HeldState& state) {
            "load weights from {}: tensor {} has shape ({}), model.* asks for ({})", path,
            tensor.spec->name, fmt::join(found->info.shape, ", "),
            fmt::join(tensor.spec->shape, ", "));
-    read_as_f32(*found, tensor.elements.begin, weight, path);
+    if (!becomes_f32(found->info.dtype))
+      fail(ErrorKind::kConfig,
+           "load weights from {}: tensor {} has type {}; F64, F32, F16 and BF16 can be read", path,
+           tensor.spec->name, to_string(found->info.dtype));
+    read_as_f32(*found, tensor.elements.begin, weight);
   });
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lib/ckpt/named_tensors.h"
-#include "lib/tensor/tensor.h"
 #include "lib/zero/held_state.h"
 
 namespace gxp {
@@ -14,9 +14,9 @@ namespace gxp {
 // another shape, naming it.
 void load_weights(const std::string& path, HeldState& state);
 
-// Fills `to`, f32 in host memory, with the elements from `begin` on, converted from F64, F32, F16
-// or BF16. kConfig, naming `path`: another type.
-void read_as_f32(const NamedTensor& from, uint64_t begin, const Tensor& to,
-                 const std::string& path);
+// F64, F32, F16 and BF16.
+bool becomes_f32(StorageDType dtype);
+// Host memory of such elements as F32: `elements` itself, or `converted`.
+ConstMemory as_f32(ConstMemory elements, StorageDType dtype, std::vector<float>& converted);
 
 }  // namespace gxp

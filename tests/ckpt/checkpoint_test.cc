@@ -258,6 +258,11 @@ TEST_CASE("a forged manifest is refused, whatever its hash", "[ckpt]") {
       {"[[0,0,0,35]]", "[[0,0,0,0]]", "a piece covers"},
       {"[[0,0,0,35]]", "[[0,0,35]]", "a piece is not"},
       {"[[0,0,0,35]]", "[]", "are in no file"},
+      {"[[0,146,0,35]]", "[[0,0,0,35]]", "belong to two pieces"},
+      {"[[0,146,0,35]]", "[[0,142,0,35]]", "belong to two pieces"},
+      {"[[0,140,0,3]]", "[[0,142,0,2]]", "are in no file"},
+      {"\"bytes\":286", "\"bytes\":287",
+       "bytes 286 to 287 of shard-00000-of-00001.bin belong to no"},
   };
   for (const auto& [from, to, words] : cases) {
     CAPTURE(from, to);

@@ -33,17 +33,36 @@ class Checkpoint {
   void read(const std::string& name, Role role, uint64_t begin, Memory out) const;
   void read(const LogicalTensor& tensor, uint64_t begin, Memory out) const;
   // Reads every part-th of `parts` data files whole and compares its hash with the manifest's.
-  // kCorrupt names the file, the expected and the found hash. Resuming ranks share the work by
-  // verify(rank, world_size).
+  // kCorrupt names the file, the expected and the found hash.
   void verify(int part = 0, int parts = 1) const;
 
  private:
+  friend class DataFileReader;
   explicit Checkpoint(std::string path);
   // Opens a data file; `file` is an index into the manifest's. kCorrupt if its size has changed.
   [[nodiscard]] InputFile open_file(size_t file) const;
 
   std::string path_;
   Manifest manifest_;
+};
+
+// Reads a data file from its beginning to its end, and hashes it on the way.
+class DataFileReader {
+ public:
+  // `file`: an index into the manifest's. The checkpoint outlives it. Errors: as Checkpoint::open.
+  DataFileReader(const Checkpoint& checkpoint, size_t file);
+  [[nodiscard]] size_t file() const { return file_; }
+  [[nodiscard]] uint64_t bytes_left() const { return input_.bytes() - done_; }
+  // Fills `out`, host memory, with the next bytes. After the last ones: kCorrupt if the hash is not
+  // the manifest's, naming the file, the expected and the found hash.
+  void read(Memory out);
+
+ private:
+  const Checkpoint& checkpoint_;
+  size_t file_;
+  InputFile input_;
+  uint64_t done_ = 0;
+  Hasher hasher_;
 };
 
 // Whether `path` is or holds a step directory. kIo if it is a directory and that cannot be told.

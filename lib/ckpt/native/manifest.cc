@@ -134,6 +134,29 @@ void check_tensor(const LogicalTensor& tensor, const Manifest& manifest, ErrorKi
   if (next != *count) fail(kind, "{}: elements {} to {} are in no file", where, next, *count - 1);
 }
 
+// Each byte of each file belongs to one element.
+void check_coverage(const Manifest& manifest, ErrorKind kind, const std::string& path) {
+  using Bytes = std::pair<uint64_t, uint64_t>;  // begin, end
+  std::vector<std::vector<Bytes>> covered(manifest.files.size());
+  for (const LogicalTensor& tensor : manifest.tensors) {
+    for (const Piece& piece : tensor.pieces)
+      covered[piece.file].emplace_back(
+          piece.file_offset, piece.file_offset + piece.count * size_of(tensor.info.dtype));
+  }
+  for (size_t i = 0; i < covered.size(); ++i) {
+    const DataFile& file = manifest.files[i];
+    covered[i].emplace_back(file.bytes, file.bytes);
+    std::ranges::sort(covered[i]);
+    uint64_t next = 0;
+    for (const auto& [begin, end] : covered[i]) {
+      if (begin != next)
+        fail(kind, "{}: bytes {} to {} of {} belong to {}", path, std::min(begin, next),
+             std::max(begin, next), file.name, begin < next ? "two pieces" : "no tensor");
+      next = end;
+    }
+  }
+}
+
 }  // namespace
 
 std::string to_json(const Manifest& manifest) {
@@ -190,6 +213,7 @@ void check_manifest(const Manifest& manifest, ErrorKind kind, const std::string&
     if (!names.insert({info.name, info.role}).second) fail(kind, "{} occurs twice", where);
     check_tensor(tensor, manifest, kind, where);
   }
+  check_coverage(manifest, kind, path);
 }
 
 std::string to_json(const FilePart& part) {

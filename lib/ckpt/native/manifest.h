@@ -52,6 +52,7 @@ struct Manifest {
 };
 
 inline constexpr const char* kManifestName = "manifest.json";
+inline constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
 
 // JSON that ends with a hash of itself.
 std::string to_json(const Manifest& manifest);
@@ -61,7 +62,8 @@ std::string to_json(const Manifest& manifest);
 Manifest parse_manifest(std::string_view text, const std::string& path);
 
 // Throws `kind` if a file name is no plain name or occurs twice, a tensor occurs twice or
-// overflows, or the pieces of a tensor overlap, leave a hole, or reach behind their file.
+// overflows, the pieces of a tensor overlap, leave a hole, or reach behind their file, or a byte of
+// a file belongs to no piece or to two.
 void check_manifest(const Manifest& manifest, ErrorKind kind, const std::string& path);
 
 // What one rank wrote, for the rank that writes the manifest; Piece::file is 0 in it.

@@ -1,0 +1,39 @@
+// Reading a checkpoint by all ranks together, each byte of it once.
+//
+// Data file i is read by rank i % world_size, from its beginning to its end, and hashed on the way.
+// In each round every rank reads one block of its files and sends to each other rank the elements
+// in it that this one needs. Who reads with the world size and the strategy that wrote, finds what
+// it needs in its own file: then no data move, or, where every rank needs all of it, as much as in
+// an all-gather.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "lib/base/range.h"
+#include "lib/ckpt/native/checkpoint.h"
+#include "lib/collective/communicator.h"
+
+namespace gxp {
+
+// Elements of a tensor that a rank needs.
+struct NeededPart {
+  size_t tensor = 0;  // in the manifest's tensors
+  Range elements;
+};
+
+// Takes elements of a needed part, `first` being counted from the part's first one.
+using TakeElements = std::function<void(size_t part, size_t first, ConstMemory elements)>;
+
+// [collective] All ranks have opened the same checkpoint. Calls `take` until it has had each
+// element of `needed`, which names each tensor at most once; in any order, with memory that is
+// aligned for the element and gone after the call. What it has had may be used only after this has
+// returned and a barrier has followed: hashes are known last.
+// Errors: kCorrupt, kIo on the rank that reads the file; kPeer on the others.
+// Cost: one reading of the checkpoint over all ranks; buffers of 64 MiB for all blocks of a round,
+// of 4 MiB at most for each, where the rank needs something of them; 16 bytes for each tensor and
+// rank.
+void read_shared(const Checkpoint& checkpoint, Communicator& communicator,
+                 std::span<const NeededPart> needed, const TakeElements& take);
+
+}  // namespace gxp
