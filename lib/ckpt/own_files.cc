@@ -12,6 +12,7 @@
 #include "lib/ckpt/native/manifest.h"
 #include "lib/ckpt/native/part_files.h"
 #include "lib/ckpt/native/step_directory.h"
+#include "lib/ckpt/native/unchanged_file.h"
 
 namespace gxp {
 namespace {
@@ -86,8 +87,12 @@ std::string remove_directory(const std::string& path, OwnsFile owns) {
 
 }  // namespace
 
+bool is_data_file(std::string_view name) {
+  return is_numbered_file(name, "shard-", ".bin") || is_numbered_file(name, "frozen-", ".bin");
+}
+
 bool is_checkpoint_file(std::string_view name) {
-  return name == kManifestName || is_numbered_file(name, "shard-", ".bin") || is_part_file(name);
+  return name == kManifestName || is_data_file(name) || is_shared_name(name) || is_part_file(name);
 }
 
 bool is_numbered_file(std::string_view name, std::string_view begin, std::string_view end) {

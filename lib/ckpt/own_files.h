@@ -22,8 +22,11 @@ namespace gxp {
 // steps (step_directory.h) with files of a checkpoint in them are gxp's.
 using OwnsFile = bool (*)(std::string_view name);
 
-// In a step directory: "manifest.json", "shard-00000-of-00002.bin", "part-00000-of-00002.json".
+// In a step directory: "manifest.json", "shard-00000-of-00002.bin", "frozen-00000-of-00002.bin",
+// "part-00000-of-00002.json", and what has such names for a while.
 bool is_checkpoint_file(std::string_view name);
+// The second and the third.
+bool is_data_file(std::string_view name);
 // "BEGIN00001-of-00003END": one file of several.
 bool is_numbered_file(std::string_view name, std::string_view begin, std::string_view end);
 

@@ -24,15 +24,19 @@ std::string make_save_id(Communicator& communicator) {
   return gather_texts(communicator, mine).front();
 }
 
-// False if the run has ended before all was written.
-bool write_all(const StagedState& staged, const std::stop_token& stop, CheckpointWriter& writer) {
+// The shares of one file. False if the run has ended before all was written.
+bool write_all(const StagedState& staged, bool frozen, const std::stop_token& stop,
+               CheckpointWriter& writer) {
   ConstMemory left = memory_of(staged.values);
   for (const StagedState::Share& share : staged.shares) {
-    for (size_t done = 0; done < share.count; done += kWrittenElements) {
+    const size_t share_bytes = share.count * sizeof(float);
+    const ConstMemory values = left.slice(0, share_bytes);
+    left = left.slice(share_bytes, left.bytes - share_bytes);
+    for (size_t done = 0; share.frozen == frozen && done < share.count; done += kWrittenElements) {
       if (stop.stop_requested()) return false;
-      const size_t bytes = std::min(kWrittenElements, share.count - done) * sizeof(float);
-      writer.add(share.tensor, share.begin + done, left.slice(0, bytes));
-      left = left.slice(bytes, left.bytes - bytes);
+      const size_t count = std::min(kWrittenElements, share.count - done);
+      writer.add(share.tensor, share.begin + done,
+                 values.slice(done * sizeof(float), count * sizeof(float)));
     }
   }
   return true;
@@ -40,19 +44,14 @@ bool write_all(const StagedState& staged, const std::stop_token& stop, Checkpoin
 
 }  // namespace
 
-void BackgroundSave::start(Trainer& trainer) {
-  const auto begin = Deadline::Clock::now();
-  finish();
-  stage_state(trainer, checkpoint_info(trainer, communicator_.world_size(), config_, settings_),
-              staged_);
-  const std::string save_id = make_save_id(communicator_);
+void BackgroundSave::launch(Work work) {
   std::promise<void> promise;
   done_ = promise.get_future();
-  thread_ = std::jthread([this, save_id, stall = seconds_since(begin),
+  thread_ = std::jthread([rank = communicator_.rank(), work = std::move(work),
                           done = std::move(promise)](const std::stop_token& stop) mutable {
-    set_log_rank(communicator_.rank());
+    set_log_rank(rank);
     try {
-      write(stop, save_id, stall);
+      work(stop);
       done.set_value();
     } catch (...) {
       done.set_exception(std::current_exception());
@@ -60,22 +59,49 @@ void BackgroundSave::start(Trainer& trainer) {
   });
 }
 
+void BackgroundSave::start(Trainer& trainer) {
+  const auto begin = Deadline::Clock::now();
+  finish();
+  files_ = files_of_a_rank(trainer.architecture());
+  stage_state(trainer, checkpoint_info(trainer, communicator_.world_size(), config_, settings_),
+              staged_);
+  const std::string save_id = make_save_id(communicator_);
+  launch([this, save_id, stall = seconds_since(begin)](const std::stop_token& stop) {
+    write(stop, save_id, stall);
+  });
+}
+
 void BackgroundSave::write(const std::stop_token& stop, const std::string& save_id, double stall) {
   const auto begin = Deadline::Clock::now();
   const CheckpointInfo& info = staged_.info;
-  const WriterRank rank{info.step, communicator_.rank(), info.world_size};
   const std::string& dir = config_.checkpoint.dir;
-  CheckpointWriter writer(dir, rank);
-  if (!write_all(staged_, stop, writer)) return;
-  leave_part(dir, rank, save_id, writer.finish());
+  WriterRank rank{info.step, communicator_.rank(), info.world_size};
+  for (const bool frozen : files_) {
+    rank.frozen = frozen;
+    CheckpointWriter writer(dir, rank);
+    if (!write_all(staged_, frozen, stop, writer)) return;
+    leave_part(dir, rank, save_id, writer.finish());
+  }
   if (rank.rank != 0) return;
-  const auto timeout = std::chrono::duration_cast<Deadline::Duration>(
-      std::chrono::duration<double>(config_.comm.timeout_s));
-  const auto parts = await_parts(dir, rank, save_id, stop, Deadline::after(timeout));
-  if (parts.empty()) return;
-  const std::string path = publish_checkpoint(dir, parts, info, retention_of(config_.checkpoint));
+  const std::string path = publish(stop, save_id);
+  if (path.empty()) return;
   log_info("saved {}; training waited {:.0f} ms, writing took {:.2f} s", path, stall * 1e3,
            seconds_since(begin));
+}
+
+std::string BackgroundSave::publish(const std::stop_token& stop, const std::string& save_id) {
+  const CheckpointInfo& info = staged_.info;
+  const std::string& dir = config_.checkpoint.dir;
+  const auto timeout = std::chrono::duration_cast<Deadline::Duration>(
+      std::chrono::duration<double>(config_.comm.timeout_s));
+  std::vector<FilePart> parts;
+  for (const bool frozen : files_) {
+    const WriterRank rank{info.step, 0, info.world_size, frozen};
+    const auto found = await_parts(dir, rank, save_id, stop, Deadline::after(timeout));
+    if (found.empty()) return "";
+    parts.insert(parts.end(), found.begin(), found.end());
+  }
+  return publish_checkpoint(dir, parts, info, retention_of(config_.checkpoint));
 }
 
 void BackgroundSave::check() {

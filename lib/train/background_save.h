@@ -1,12 +1,14 @@
 // Saves a run's checkpoints while it trains on. Each rank copies what it saves; a thread of its own
-// writes the copy and leaves the list of its pieces beside it; rank 0's thread waits for all lists
+// writes the copy and leaves the lists of its pieces beside it; rank 0's thread waits for all lists
 // and publishes. The bits are those that save_state() would have saved.
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <future>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "lib/collective/communicator.h"
 #include "lib/train/training_state.h"
@@ -32,14 +34,19 @@ class BackgroundSave {
   void finish();
 
  private:
+  using Work = std::function<void(const std::stop_token&)>;
+  void launch(Work work);
   void write(const std::stop_token& stop, const std::string& save_id, double stall);
+  // On rank 0. Returns the path, or "" if the run has ended before.
+  std::string publish(const std::stop_token& stop, const std::string& save_id);
 
   Communicator& communicator_;
   const RunConfig& config_;
   const KeyValues& settings_;
-  StagedState staged_;      // the thread's while a save is in flight
-  std::future<void> done_;  // valid while a save is in flight
-  std::jthread thread_;     // the first to be destroyed
+  StagedState staged_;       // the thread's while a save is in flight
+  std::vector<bool> files_;  // files_of_a_rank()
+  std::future<void> done_;   // valid while a save is in flight
+  std::jthread thread_;      // the first to be destroyed
 };
 
 }  // namespace gxp

@@ -42,6 +42,20 @@ TensorInfo info_of(const HeldTensor& tensor) {
   return {tensor.spec->name, role, StorageDType::kF32, {tensor.shape.begin(), tensor.shape.end()}};
 }
 
+// One of this rank's files.
+FilePart write_file(const HeldState& state, const std::string& dir, const WriterRank& rank) {
+  CheckpointWriter writer(dir, rank);
+  std::vector<float> staged;
+  for (const HeldTensor& tensor : all_of(state)) {
+    if (tensor.spec->frozen != rank.frozen) continue;
+    by_pieces(state.own_share(tensor), staged, [&](size_t first, Memory memory) {
+      state.read(tensor, first, memory);
+      writer.add(info_of(tensor), tensor.elements.begin + first, memory);
+    });
+  }
+  return writer.finish();
+}
+
 // The newest checkpoint's name, which all ranks see; "": they see none.
 std::string find_newest(const std::string& dir, Communicator& communicator) {
   const std::vector<uint64_t> steps = complete_steps(dir);
@@ -104,25 +118,25 @@ CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig
           .state = trainer.clipping().scaling()};
 }
 
+std::vector<bool> files_of_a_rank(const Architecture& architecture) {
+  for (const UnitSpec& unit : architecture.units) {
+    if (std::ranges::any_of(unit.tensors, &TensorSpec::frozen)) return {false, true};
+  }
+  return {false};
+}
+
 void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                 const KeyValues& settings) {
-  const int rank = communicator.rank();
-  const int world_size = communicator.world_size();
-  const auto step = uint64_t(trainer.steps_done());
-  CheckpointWriter writer(config.checkpoint.dir, {step, rank, world_size});
-  std::vector<float> staged;
-  const HeldState& state = trainer.state();
-  for (const HeldTensor& tensor : all_of(state)) {
-    by_pieces(state.own_share(tensor), staged, [&](size_t first, Memory memory) {
-      state.read(tensor, first, memory);
-      writer.add(info_of(tensor), tensor.elements.begin + first, memory);
-    });
-  }
+  WriterRank rank{uint64_t(trainer.steps_done()), communicator.rank(), communicator.world_size()};
   std::vector<FilePart> parts;
-  for (const std::string& text : gather_texts(communicator, to_json(writer.finish())))
-    parts.push_back(parse_file_part(text));
-  if (rank == 0) {
-    const CheckpointInfo info = checkpoint_info(trainer, world_size, config, settings);
+  for (const bool frozen : files_of_a_rank(trainer.architecture())) {
+    rank.frozen = frozen;
+    const FilePart mine = write_file(trainer.state(), config.checkpoint.dir, rank);
+    for (const std::string& text : gather_texts(communicator, to_json(mine)))
+      parts.push_back(parse_file_part(text));
+  }
+  if (rank.rank == 0) {
+    const CheckpointInfo info = checkpoint_info(trainer, rank.world_size, config, settings);
     log_info("saved {}", publish_checkpoint(config.checkpoint.dir, parts, info,
                                             retention_of(config.checkpoint)));
   }
@@ -142,7 +156,8 @@ void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& stag
     const Range share = state.own_share(tensor);
     const size_t bytes = share.count * sizeof(float);
     if (bytes > 0) state.read(tensor, share.begin, left.slice(0, bytes));
-    staged.shares.push_back({info_of(tensor), tensor.elements.begin + share.begin, share.count});
+    staged.shares.push_back(
+        {info_of(tensor), tensor.elements.begin + share.begin, share.count, tensor.spec->frozen});
     left = left.slice(bytes, left.bytes - bytes);
   }
 }

@@ -9,9 +9,10 @@
 
 namespace gxp {
 
-// [collective] Every rank writes an even share of each tensor; rank 0 publishes. Returns when the
-// checkpoint is complete and durable. `settings` are the run's, flattened. Errors: kIo on the rank
-// that cannot write, kPeer on the others; older checkpoints are as they were.
+// [collective] Every rank writes an even share of each tensor, those that are frozen to a file of
+// their own, which does not change from save to save; rank 0 publishes. Returns when the checkpoint
+// is complete and durable. `settings` are the run's, flattened. Errors: kIo on the rank that cannot
+// write, kPeer on the others; older checkpoints are as they were.
 void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                 const KeyValues& settings);
 
@@ -21,6 +22,7 @@ struct StagedState {
     TensorInfo tensor;
     uint64_t begin = 0;
     size_t count = 0;
+    bool frozen = false;
   };
   std::vector<Share> shares;
   std::vector<float> values;  // of all shares, one after the other
@@ -32,6 +34,9 @@ void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& stag
 // What a checkpoint of the trainer says about the run.
 CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig& config,
                                const KeyValues& settings);
+
+// For which of its files (WriterRank::frozen) each rank writes one, in the order of a checkpoint's.
+std::vector<bool> files_of_a_rank(const Architecture& architecture);
 
 Retention retention_of(const CheckpointConfig& checkpoint);
 

@@ -181,11 +181,15 @@ TEST_CASE("a partial directory of another user is not written into", "[ckpt]") {
 }
 
 TEST_CASE("a file is gxp's only by the whole of its name", "[ckpt]") {
-  for (const char* name : {"manifest.json", "shard-00001-of-00012.bin"})
+  for (const char* name : {"manifest.json", "shard-00001-of-00012.bin", "frozen-1-of-2.bin",
+                           "frozen-part-1-of-2.json", "shard-1-of-2.bin.same"}) {
+    CAPTURE(name);
     CHECK(is_checkpoint_file(name));
-  for (const char* name : {"", "manifest.json~", "shard-.bin", "shard-of-.bin", "shard--of-.bin",
-                           "shard-1-of-.bin", "shard-x-of-2.bin", "shard-1-of-2.bin.bak",
-                           "my-shard-1-of-2.bin", "shard-1-of-2-of-3.bin"}) {
+  }
+  for (const char* name :
+       {"", "manifest.json~", "shard-.bin", "shard-of-.bin", "shard--of-.bin", "shard-1-of-.bin",
+        "shard-x-of-2.bin", "shard-1-of-2.bin.bak", "my-shard-1-of-2.bin", "shard-1-of-2-of-3.bin",
+        "shard-1-of-2.same", "huggingface", "huggingface/notes.txt", "huggingface/deep/"}) {
     CAPTURE(name);
     CHECK_FALSE(is_checkpoint_file(name));
   }

@@ -15,6 +15,7 @@ namespace gxp {
 namespace {
 
 bool exchanges = true;
+bool links = true;
 int renames_to_live = -1;  // -1: for ever
 bool lose_directory = false;
 bool short_writes = false;
@@ -39,6 +40,11 @@ bool fails(const std::string& path) {
   return true;
 }
 
+void maybe_die() {
+  if (renames_to_live == 0) ::_exit(kDiedAtRename);
+  if (renames_to_live > 0) --renames_to_live;
+}
+
 }  // namespace
 
 FailingDisk::FailingDisk(std::string directory, int cause, int call) {
@@ -52,6 +58,9 @@ ShortWrites::~ShortWrites() { short_writes = false; }
 
 NoExchange::NoExchange() { exchanges = false; }
 NoExchange::~NoExchange() { exchanges = true; }
+
+NoLinks::NoLinks() { links = false; }
+NoLinks::~NoLinks() { links = true; }
 
 void die_at_rename(int count) { renames_to_live = count; }
 
@@ -72,10 +81,26 @@ extern "C" int renameat2(int from_directory, const char* from, int to_directory,
 }
 
 extern "C" int rename(const char* from, const char* to) noexcept {
-  if (gxp::renames_to_live == 0) ::_exit(gxp::kDiedAtRename);
-  if (gxp::renames_to_live > 0) --gxp::renames_to_live;
+  gxp::maybe_die();
   if (gxp::fails(to)) return -1;
   return int(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+
+extern "C" int renameat(int from_directory, const char* from, int to_directory,
+                        const char* to) noexcept {
+  gxp::maybe_die();
+  if (gxp::fails(gxp::path_of(to_directory))) return -1;
+  return int(::syscall(SYS_renameat2, from_directory, from, to_directory, to, 0));
+}
+
+extern "C" int linkat(int from_directory, const char* from, int to_directory, const char* to,
+                      int flags) noexcept {
+  if (!gxp::links) {
+    errno = EPERM;
+    return -1;
+  }
+  if (gxp::fails(gxp::path_of(to_directory))) return -1;
+  return int(::syscall(SYS_linkat, from_directory, from, to_directory, to, flags));
 }
 
 extern "C" int unlinkat(int directory, const char* name, int flags) noexcept {

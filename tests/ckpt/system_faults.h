@@ -14,6 +14,13 @@ class NoExchange {
   ~NoExchange();
 };
 
+// While it lives, files get no second name, as on exFAT.
+class NoLinks {
+ public:
+  NoLinks();
+  ~NoLinks();
+};
+
 // While it lives, call number `call` (from 0) of write(), fsync() and the renames of what lies below
 // `directory` fails with `cause`.
 class FailingDisk {

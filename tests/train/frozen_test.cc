@@ -5,13 +5,17 @@
 #include <set>
 
 #include "lib/arch/optimizers.h"
+#include "lib/ckpt/native/checkpoint.h"
 #include "lib/program/run_plan.h"
 #include "lib/shard/layout.h"
+#include "lib/train/background_save.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
 
 namespace gxp {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Case {
   const char* folder;
@@ -146,6 +150,40 @@ TEST_CASE("a run with frozen tensors resumes under another strategy, to the same
   const Trained resumed =
       run_ranks(2, [&](Communicator& c) { return train_part(config("zero1"), c, 4); })[0];
   CHECK(same_bits(resumed.weights, whole.weights));
+}
+
+TEST_CASE("checkpoints share the files of what is frozen", "[train]") {
+  const Case run = GENERATE(from_range(kCases));
+  const std::string strategy = GENERATE("ddp", "zero3");
+  const bool async = GENERATE(false, true);
+  CAPTURE(run.folder, run.patterns, strategy, async);
+  const TemporaryDirectory directory;
+  const RunConfig config =
+      config_of(run, 2, {"checkpoint.dir=" + directory.path(), "parallel.strategy=" + strategy});
+  run_ranks(2, [&](Communicator& c) {
+    Backend backend = make_backend(config.train, 2);
+    Trainer trainer(config, c, backend);
+    trainer.initialise_weights();
+    const KeyValues settings;
+    BackgroundSave background(c, config, settings);
+    for (int step = 0; step < 3; ++step) {
+      trainer.step(false);
+      async ? background.start(trainer) : save_state(trainer, c, config, settings);
+    }
+    background.finish();
+    return 0;
+  });
+  for (const char* rank : {"00000", "00001"}) {
+    const auto file = [&](const char* step, const char* kind) {
+      return fmt::format("{}/{}/{}-{}-of-00002.bin", directory.path(), step, kind, rank);
+    };
+    CHECK_FALSE(fs::equivalent(file("step-00000002", "shard"), file("step-00000003", "shard")));
+    const std::string frozen = file("step-00000003", "frozen");
+    if (fs::file_size(frozen) == 0) continue;  // all are in the other rank's shard
+    CHECK(fs::equivalent(file("step-00000002", "frozen"), frozen));
+    CHECK(fs::hard_link_count(frozen) == 2);  // the first step's has gone
+  }
+  CHECK_NOTHROW(Checkpoint::open(directory.path()).verify());
 }
 
 TEST_CASE("a resumed run may freeze more, and not less", "[train]") {

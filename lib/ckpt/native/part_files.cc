@@ -14,13 +14,15 @@ namespace gxp {
 namespace {
 
 constexpr std::string_view kBegin = "part-";
+constexpr std::string_view kFrozenBegin = "frozen-part-";
 constexpr std::string_view kEnd = ".json";
 constexpr std::string_view kEndWhileWritten = ".json.new";
 constexpr uint64_t kMaxPartBytes = uint64_t{1} << 30;  // as a manifest
 constexpr std::chrono::milliseconds kLookEvery{20};
 
-std::string part_name(int rank, int world_size) {
-  return fmt::format("{}{:05}-of-{:05}{}", kBegin, rank, world_size, kEnd);
+std::string part_name(const WriterRank& rank) {
+  return fmt::format("{}{:05}-of-{:05}{}", rank.frozen ? kFrozenBegin : kBegin, rank.rank,
+                     rank.world_size, kEnd);
 }
 
 // The text of the part of this save, or "" if it is not there yet.
@@ -34,13 +36,14 @@ std::string read_part(const std::string& path, const std::string& save_id) {
 }  // namespace
 
 bool is_part_file(std::string_view name) {
-  return is_numbered_file(name, kBegin, kEnd) || is_numbered_file(name, kBegin, kEndWhileWritten);
+  const std::string_view end = name.ends_with(kEnd) ? kEnd : kEndWhileWritten;
+  return is_numbered_file(name, kBegin, end) || is_numbered_file(name, kFrozenBegin, end);
 }
 
 void leave_part(const std::string& dir, const WriterRank& rank, const std::string& save_id,
                 const FilePart& part) {
   const std::string path = partial_path(dir, rank.step);
-  const std::string name = part_name(rank.rank, rank.world_size);
+  const std::string name = part_name(rank);
   const std::string while_written = name + ".new";
   try {
     const OwnDirectory partial = OwnDirectory::enter(path);
@@ -62,10 +65,11 @@ std::vector<FilePart> await_parts(const std::string& dir, const WriterRank& rank
                                   Deadline deadline) {
   const std::string partial = partial_path(dir, rank.step);
   std::vector<FilePart> parts;
+  WriterRank awaited = rank;
   while (parts.size() < size_t(rank.world_size)) {
     if (stop.stop_requested()) return {};
-    const std::string path =
-        fmt::format("{}/{}", partial, part_name(int(parts.size()), rank.world_size));
+    awaited.rank = int(parts.size());
+    const std::string path = fmt::format("{}/{}", partial, part_name(awaited));
     if (const std::string text = read_part(path, save_id); !text.empty()) {
       parts.push_back(parse_file_part(text));
       continue;

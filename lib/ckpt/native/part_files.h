@@ -13,7 +13,8 @@
 
 namespace gxp {
 
-// "part-00000-of-00002.json", and the name under which it is written.
+// "part-00000-of-00002.json", for a frozen file "frozen-part-...", and the names under which they
+// are written.
 bool is_part_file(std::string_view name);
 
 // Makes the part durable. `save_id`: of this save alone, the same on all ranks, without a line
@@ -21,8 +22,9 @@ bool is_part_file(std::string_view name);
 void leave_part(const std::string& dir, const WriterRank& rank, const std::string& save_id,
                 const FilePart& part);
 
-// The parts of all ranks, in order of rank, when all are there. Looks every 20 ms. Empty if `stop`
-// is requested. kIo at the deadline, naming the first rank whose part is missing; kCorrupt.
+// The parts of all ranks, in order of rank, when all are there: of their frozen files or of the
+// others, as `rank` says. Looks every 20 ms. Empty if `stop` is requested. kIo at the deadline,
+// naming the first rank whose part is missing; kCorrupt.
 std::vector<FilePart> await_parts(const std::string& dir, const WriterRank& rank,
                                   const std::string& save_id, const std::stop_token& stop,
                                   Deadline deadline);

@@ -48,8 +48,8 @@ std::string partial_name(uint64_t step) {
   return fmt::format(".{}{}", step_name(step), kPartialEnd);
 }
 
-std::string data_file_name(int rank, int files) {
-  return fmt::format("shard-{:05}-of-{:05}.bin", rank, files);
+std::string data_file_name(int rank, int files, bool frozen) {
+  return fmt::format("{}-{:05}-of-{:05}.bin", frozen ? "frozen" : "shard", rank, files);
 }
 
 std::string partial_path(const std::string& dir, uint64_t step) {

@@ -12,6 +12,7 @@
 
 #include "lib/base/log.h"
 #include "lib/ckpt/native/step_directory.h"
+#include "lib/ckpt/native/unchanged_file.h"
 
 namespace gxp {
 namespace {
@@ -136,8 +137,8 @@ auto CheckpointWriter::or_abandon(Act act) {
   }
 }
 
-CheckpointWriter::CheckpointWriter(const std::string& dir, const WriterRank& rank) {
-  part_.file.name = data_file_name(rank.rank, rank.world_size);
+CheckpointWriter::CheckpointWriter(const std::string& dir, const WriterRank& rank) : dir_(dir) {
+  part_.file.name = data_file_name(rank.rank, rank.world_size, rank.frozen);
   create_directory(dir);
   const std::string partial = partial_path(dir, rank.step);
   if (::mkdir(partial.c_str(), 0777) < 0 && errno != EEXIST)
@@ -186,6 +187,7 @@ FilePart CheckpointWriter::finish() {
   part_.file.bytes = file_->bytes();
   part_.file.hash = or_abandon([&] { return file_->close(); });
   file_.reset();
+  share_unchanged(directory_, part_.file, dir_);
   return std::move(part_);
 }
 

@@ -29,9 +29,10 @@ struct WriterRank {
   uint64_t step = 0;
   int rank = 0;
   int world_size = 1;
+  bool frozen = false;  // a file of its own, for what is not trained
 };
 
-// Writes one rank's file. Errors: kIo, naming path, bytes and the system's reason; the partial
+// Writes one of a rank's files. Errors: kIo, naming path, bytes and the system's reason; the partial
 // directory is removed then, with what other ranks have put there: the checkpoint cannot complete.
 // kPeer: another rank that failed has removed the directory before this one had a file in it.
 // Without finish(), the destructor removes the file.
@@ -43,7 +44,8 @@ class CheckpointWriter {
   // Elements [begin, begin + count) of a tensor with this global shape; `data` is host memory of
   // count elements, row-major. An element is added once over all ranks; in any order.
   void add(const TensorInfo& info, uint64_t begin, ConstMemory data);
-  // Makes the file durable. The last call.
+  // Makes the file durable. The last call. One with the bytes that it has in the newest complete
+  // checkpoint becomes another name of that (unchanged_file.h).
   FilePart finish();
 
  private:
@@ -51,6 +53,7 @@ class CheckpointWriter {
   auto or_abandon(Act act);
   LogicalTensor& tensor_of(const TensorInfo& info);
 
+  std::string dir_;
   OwnDirectory directory_;  // the partial one
   FilePart part_;
   std::unique_ptr<OutputFile> file_;
