@@ -9,6 +9,7 @@
 #include <exception>
 
 #include "lib/base/error.h"
+#include "lib/ckpt/native/export_directory.h"
 #include "lib/ckpt/native/manifest.h"
 #include "lib/ckpt/native/part_files.h"
 #include "lib/ckpt/native/step_directory.h"
@@ -92,7 +93,8 @@ bool is_data_file(std::string_view name) {
 }
 
 bool is_checkpoint_file(std::string_view name) {
-  return name == kManifestName || is_data_file(name) || is_shared_name(name) || is_part_file(name);
+  return name == kManifestName || is_data_file(name) || is_shared_name(name) ||
+         is_part_file(name) || is_export_file(name);
 }
 
 bool is_numbered_file(std::string_view name, std::string_view begin, std::string_view end) {

@@ -23,7 +23,8 @@ namespace gxp {
 using OwnsFile = bool (*)(std::string_view name);
 
 // In a step directory: "manifest.json", "shard-00000-of-00002.bin", "frozen-00000-of-00002.bin",
-// "part-00000-of-00002.json", and what has such names for a while.
+// "part-00000-of-00002.json", and what has such names for a while; below it, the files of
+// "huggingface/" (export_directory.h).
 bool is_checkpoint_file(std::string_view name);
 // The second and the third.
 bool is_data_file(std::string_view name);

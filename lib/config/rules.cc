@@ -156,6 +156,11 @@ std::string saving_has_directory(const RunConfig& run) {
   return "needs a directory in checkpoint.dir";
 }
 
+std::string export_has_directory(const RunConfig& run) {
+  if (run.checkpoint.export_type == "none" || !run.checkpoint.dir.empty()) return "";
+  return "needs a directory in checkpoint.dir";
+}
+
 constexpr Rule kRules[] = {
     {"model.heads", "model.hidden", heads_divide_hidden},
     {"model.kv_heads", "model.heads", kv_heads_divide_heads},
@@ -178,6 +183,7 @@ constexpr Rule kRules[] = {
     {"lr_schedule.min_lr", "optim.lr", min_lr_below_lr},
     {"lr_schedule.warmup_steps", "lr_schedule.total_steps", warmup_fits_schedule},
     {"checkpoint.every", "checkpoint.dir", saving_has_directory},
+    {"checkpoint.export", "checkpoint.dir", export_has_directory},
 };
 
 }  // namespace

@@ -74,6 +74,7 @@ struct CheckpointConfig {
   int keep = 2;        // newest checkpoints kept; 0: all
   int keep_every = 0;  // steps: checkpoints of its multiples are kept, too; 0: none
   bool async = false;  // written while training goes on
+  std::string export_type = "none";
 
   using S = CheckpointConfig;
   static void schema(auto& field) {
@@ -87,6 +88,10 @@ struct CheckpointConfig {
     field("async", &S::async,
           "Write a checkpoint while training goes on. Training waits only for a copy of what each "
           "rank saves, in f32, which takes host memory until the run ends.");
+    field("export", &S::export_type,
+          "Also write the weights of each checkpoint in this type, as a Hugging Face directory "
+          "step-N/huggingface that other programs load. Rank 0 does it while training goes on.",
+          one_of("none", "bf16", "fp16", "fp32"));
   }
 };
 

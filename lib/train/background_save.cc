@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "lib/base/log.h"
+#include "lib/ckpt/native/export_directory.h"
 #include "lib/ckpt/native/part_files.h"
+#include "lib/ckpt/native/step_directory.h"
 #include "lib/ckpt/native/writer.h"
 #include "lib/collective/gather_texts.h"
 
@@ -42,6 +44,11 @@ bool write_all(const StagedState& staged, bool frozen, const std::stop_token& st
   return true;
 }
 
+StorageDType parse_export_type(std::string_view setting) {
+  if (setting == "fp32") return StorageDType::kF32;
+  return setting == "fp16" ? StorageDType::kF16 : StorageDType::kBF16;
+}
+
 }  // namespace
 
 void BackgroundSave::launch(Work work) {
@@ -71,6 +78,12 @@ void BackgroundSave::start(Trainer& trainer) {
   });
 }
 
+void BackgroundSave::start_export(uint64_t step) {
+  GXP_ASSERT(!done_.valid());
+  if (communicator_.rank() != 0 || config_.checkpoint.export_type == "none") return;
+  launch([this, step](const std::stop_token& stop) { export_step(stop, step); });
+}
+
 void BackgroundSave::write(const std::stop_token& stop, const std::string& save_id, double stall) {
   const auto begin = Deadline::Clock::now();
   const CheckpointInfo& info = staged_.info;
@@ -87,6 +100,7 @@ void BackgroundSave::write(const std::stop_token& stop, const std::string& save_
   if (path.empty()) return;
   log_info("saved {}; training waited {:.0f} ms, writing took {:.2f} s", path, stall * 1e3,
            seconds_since(begin));
+  if (config_.checkpoint.export_type != "none") export_step(stop, info.step);
 }
 
 std::string BackgroundSave::publish(const std::stop_token& stop, const std::string& save_id) {
@@ -102,6 +116,16 @@ std::string BackgroundSave::publish(const std::stop_token& stop, const std::stri
     parts.insert(parts.end(), found.begin(), found.end());
   }
   return publish_checkpoint(dir, parts, info, retention_of(config_.checkpoint));
+}
+
+void BackgroundSave::export_step(const std::stop_token& stop, uint64_t step) {
+  const auto begin = Deadline::Clock::now();
+  const CheckpointConfig& checkpoint = config_.checkpoint;
+  const std::string path = export_weights(
+      step_path(checkpoint.dir, step),
+      {.dtype = parse_export_type(checkpoint.export_type), .origin = config_.model.init}, stop);
+  log_info("exported {} in {}; it took {:.2f} s", path, checkpoint.export_type,
+           seconds_since(begin));
 }
 
 void BackgroundSave::check() {

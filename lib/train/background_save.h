@@ -1,6 +1,7 @@
 // Saves a run's checkpoints while it trains on. Each rank copies what it saves; a thread of its own
 // writes the copy and leaves the lists of its pieces beside it; rank 0's thread waits for all lists
-// and publishes. The bits are those that save_state() would have saved.
+// and publishes. The bits are those that save_state() would have saved. The same thread then
+// exports the weights, if checkpoint.export asks for that (export_directory.h).
 #pragma once
 
 #include <exception>
@@ -15,7 +16,7 @@
 
 namespace gxp {
 
-// Threads: one. One checkpoint is in flight at a time.
+// Threads: one. One checkpoint is in flight at a time, its export included.
 class BackgroundSave {
  public:
   // All outlive it.
@@ -27,7 +28,11 @@ class BackgroundSave {
   // [collective] Begins to save the trainer's state. Waits until the save before is complete, and
   // for the copy. Errors: finish()'s.
   void start(Trainer& trainer);
-  // Throws what the save in flight has failed with: kIo, as save_state(). For each step.
+  // Begins to export the checkpoint of `step`, which save_state() has just written; only if nothing
+  // is in flight.
+  void start_export(uint64_t step);
+  // Throws what the save in flight has failed with: kIo, as save_state() and export_weights(). For
+  // each step.
   void check();
   // [collective] Returns when no save is in flight: the last one is complete and durable. Errors:
   // check()'s; kPeer where another rank's failed.
@@ -39,6 +44,7 @@ class BackgroundSave {
   void write(const std::stop_token& stop, const std::string& save_id, double stall);
   // On rank 0. Returns the path, or "" if the run has ended before.
   std::string publish(const std::stop_token& stop, const std::string& save_id);
+  void export_step(const std::stop_token& stop, uint64_t step);
 
   Communicator& communicator_;
   const RunConfig& config_;

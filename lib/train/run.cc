@@ -149,7 +149,9 @@ class Run {
 
   void save() {
     if (config_.checkpoint.async) return background_.start(trainer_);
+    background_.finish();  // an export, whose checkpoint may be removed now
     save_state(trainer_, communicator_, config_, options_.settings);
+    background_.start_export(uint64_t(trainer_.steps_done()));
   }
 
   [[nodiscard]] bool validation_due() const {
