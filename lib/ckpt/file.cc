@@ -131,19 +131,6 @@ void write_text(const std::string& path, std::string_view text) {
   file.close();
 }
 
-std::string hash_file(const std::string& path) {
-  constexpr uint64_t kHashedBytes = uint64_t{4} << 20;
-  const InputFile file(path);
-  Hasher hasher;
-  std::vector<std::byte> buffer;
-  for (uint64_t done = 0; done < file.bytes(); done += buffer.size()) {
-    buffer.resize(std::min(file.bytes() - done, kHashedBytes));
-    file.read(done, memory_of(buffer));
-    hasher.update(buffer);
-  }
-  return hasher.hex();
-}
-
 void copy_file(const std::string& from, const std::string& to) {
   constexpr uint64_t kCopiedBytes = 1 << 20;
   const InputFile source(from);

@@ -68,8 +68,6 @@ std::string hash_of(const InputFile& file);
 // The whole file as text. kCorrupt if it is larger than `limit`.
 std::string read_text(const std::string& path, uint64_t limit);
 void write_text(const std::string& path, std::string_view text);
-// hash_hex() of the whole file, which is read in blocks.
-std::string hash_file(const std::string& path);
 // A new file with the content of another regular one.
 void copy_file(const std::string& from, const std::string& to);
 

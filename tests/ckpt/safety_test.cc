@@ -181,10 +181,10 @@ TEST_CASE("a partial directory of another user is not written into", "[ckpt]") {
 }
 
 TEST_CASE("a file is gxp's only by the whole of its name", "[ckpt]") {
-  for (const char* name :
-       {"manifest.json", "shard-00001-of-00012.bin", "frozen-1-of-2.bin", "frozen-part-1-of-2.json",
-        "shard-1-of-2.bin.same", "huggingface/", "huggingface/config.json", ".partial-huggingface/",
-        ".partial-huggingface/model-00001-of-00002.safetensors"}) {
+  for (const char* name : {"manifest.json", "shard-00001-of-00012.bin", "frozen-1-of-2.bin",
+                           "frozen-part-1-of-2.json", "shard-1-of-2.bin.same", "huggingface/",
+                           "huggingface/config.json", ".partial-huggingface/.finished",
+                           ".partial-huggingface/model-00001-of-00002.safetensors"}) {
     CAPTURE(name);
     CHECK(is_checkpoint_file(name));
   }

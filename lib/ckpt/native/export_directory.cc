@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/ckpt/cast.h"
 #include "lib/ckpt/config_json.h"
+#include "lib/ckpt/finished_files.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/huggingface.h"
 #include "lib/ckpt/native/checkpoint.h"
@@ -42,8 +43,9 @@ void add_origin(const std::string& origin, NamedTensors& tensors) {
 
 bool is_export_file(std::string_view name) {
   return std::ranges::any_of(kDirectories, [&](std::string_view directory) {
-    return name.starts_with(directory) &&
-           (name == directory || is_huggingface_file(name.substr(directory.size())));
+    if (!name.starts_with(directory)) return false;
+    const std::string_view inside = name.substr(directory.size());
+    return inside.empty() || is_huggingface_file(inside) || inside == kFinishedFiles;
   });
 }
 

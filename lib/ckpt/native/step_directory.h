@@ -18,8 +18,8 @@ std::string step_name(uint64_t step);                             // "step-00000
 std::string partial_name(uint64_t step);                          // ".step-00000010.partial"
 std::string partial_path(const std::string& dir, uint64_t step);  // "DIR/.step-00000010.partial"
 bool is_partial_name(std::string_view name);
-// "shard-00000-of-00002.bin": what one of `files` ranks has written; "frozen-...": of what is not
-// trained.
+// "shard-00000-of-00002.bin": what one of `files` ranks has written.
+// `frozen`: "frozen-00000-of-00002.bin".
 std::string data_file_name(int rank, int files, bool frozen = false);
 // Whether it is a name of any of the three kinds.
 bool is_step_entry(std::string_view name);

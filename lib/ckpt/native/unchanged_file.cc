@@ -43,7 +43,8 @@ bool is_likely(const OwnDirectory& step, const OwnDirectory& partial, const Data
 // What has the name in the partial directory now is what was linked, whatever happens to the step.
 bool replace_if_same(const OwnDirectory& partial, const std::string& shared, const DataFile& file) {
   const int directory = partial.fd().get();
-  return look_at(partial, shared) && hash_file(partial.path() + "/" + shared) == file.hash &&
+  return look_at(partial, shared) &&
+         hash_of(InputFile(partial.path() + "/" + shared)) == file.hash &&
          ::renameat(directory, shared.c_str(), directory, file.name.c_str()) == 0;
 }
 
