@@ -37,7 +37,7 @@ struct TensorSpec {
   bool frozen = false;  // read and not trained: freeze()
 
   [[nodiscard]] size_t count() const;
-  // AdamW decays matrices and embeddings, not norms and biases.
+  // Weight decay takes matrices and embeddings; norms and biases only with optim.decay_vectors.
   [[nodiscard]] bool decays() const { return shape.size() >= 2; }
 };
 

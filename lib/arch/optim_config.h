@@ -25,6 +25,7 @@ struct OptimConfig {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
+  bool decay_vectors = false;
   double momentum = 0;
   double dampening = 0;
   bool nesterov = false;
@@ -51,6 +52,9 @@ struct OptimConfig {
           "Weight decay on tensors of two and more dimensions: a part of the gradient for adam "
           "and sgd, decoupled for the others.",
           at_least(0));
+    field("decay_vectors", &S::decay_vectors,
+          "Weight decay on vectors (norms and biases) too, as with one group of all parameters in "
+          "PyTorch.");
     field("momentum", &S::momentum, "decay of the momentum; sgd: 0: none.",
           at_least_and_below(0, 1));
     field("dampening", &S::dampening,

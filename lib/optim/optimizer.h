@@ -27,7 +27,7 @@ struct UpdateRange {
   // In the order of OptimizerSpec::kept; zero before step 1, empty where none is kept.
   std::vector<Tensor> kept;
   ConstTensor gradients;
-  bool decay = true;  // a part of a tensor of two or more dimensions
+  bool decay = true;  // weight decay applies to it
 };
 
 struct UpdateStep {

@@ -140,25 +140,20 @@ void warn_of_optimizer(const CheckpointInfo& info, const KeyValues& settings) {
   if (!changed.empty()) log_warn("resume: {}", fmt::join(changed, "; "));
 }
 
-// Of another program's optimizer, what is no setting of gxp's.
-void warn_of_foreign_optimizer(const CheckpointInfo& info, const RunConfig& config) {
+// Another program's learning rate, which is no setting of gxp's.
+void warn_of_rate(const CheckpointInfo& info, const RunConfig& config) {
   const auto rate = find_value(info.state, "optimizer.lr");
   double last = 0;
-  if (rate && is_number(*rate, last)) {
-    const auto rate_at = [&](uint64_t step) {
-      return learning_rate(config.lr_schedule, config.optim.lr, int64_t(step), config.train.steps);
-    };
-    const double then = rate_at(info.step), next = rate_at(info.step + 1);
-    if (!is_near(last, then) && !is_near(last, next))
-      log_warn(
-          "resume: the learning rate was {} after step {}; lr_schedule has {} in that step and {} "
-          "in the next",
-          last, info.step, then, next);
-  }
-  if (find_value(info.state, "optimizer.decays_all") && config.optim.weight_decay > 0)
+  if (!rate || !is_number(*rate, last)) return;
+  const auto rate_at = [&](uint64_t step) {
+    return learning_rate(config.lr_schedule, config.optim.lr, int64_t(step), config.train.steps);
+  };
+  const double then = rate_at(info.step), next = rate_at(info.step + 1);
+  if (!is_near(last, then) && !is_near(last, next))
     log_warn(
-        "resume: weight decay applied to all parameters; gxp train leaves out vectors (norms and "
-        "biases)");
+        "resume: the learning rate was {} after step {}; lr_schedule has {} in that step and {} in "
+        "the next",
+        last, info.step, then, next);
 }
 
 void report_types(const Checkpoint& checkpoint) {
@@ -177,9 +172,9 @@ const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo
          checkpoint.path(), wanted.name);
   if (found == nullptr)
     fail(ErrorKind::kConfig,
-         "resume from {}: it has no optimizer state ({}) of {}, which was frozen or is missing; "
+         "resume from {}: it has no optimizer state of {} ({}), which was frozen or is missing; "
          "set train.frozen as it was, or start without --resume from its weights",
-         checkpoint.path(), to_string(wanted.role), wanted.name);
+         checkpoint.path(), wanted.name, to_string(wanted.role));
   if (found->info.shape != wanted.shape)
     fail(ErrorKind::kConfig,
          "resume from {}: the {} of {} has the shape ({}), model.* asks for ({})",
@@ -218,7 +213,7 @@ void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
   if (!keys.empty()) log_info("resume: not told, so as this run has them: {}", keys);
   report_types(checkpoint);
   warn_of_optimizer(info, settings);
-  warn_of_foreign_optimizer(info, config);
+  warn_of_rate(info, config);
 }
 
 }  // namespace gxp

@@ -8,6 +8,7 @@ WeightUpdate::WeightUpdate(const OptimConfig& config, Backend& backend, ShardedM
     : sharded_(sharded),
       parameters_(parameters),
       step_(step),
+      decay_vectors_(config.decay_vectors),
       optimizer_(
           make_optimizer({*backend.device, sharded.lanes[Lane::kCompute], *backend.ops}, config)) {}
 
@@ -64,7 +65,7 @@ UpdateRange WeightUpdate::range_in(const Op& op, size_t own_part, const Range& e
     return sharded_.tensor(buffer).rows(elements.begin - op.update.elements.begin, elements.count);
   };
   UpdateRange range;
-  range.decay = sharded_.spec_of(part).decays();
+  range.decay = decay_vectors_ || sharded_.spec_of(part).decays();
   if (!sharded_.spec_of(part).frozen)
     range.gradients = sharded_.gradients().part(part).rows(skipped, elements.count);
   const size_t weights = sharded_.places(program.weight_shards()).part(part).begin;

@@ -47,6 +47,7 @@ class WeightUpdate {
   ShardedMemory& sharded_;
   Parameters& parameters_;
   const RunningStep& step_;
+  const bool decay_vectors_;
   const Optimizer optimizer_;
 };
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """moved_runs.py GXP [--keep DIR] [--small]: runs that move between programs, with the real libraries.
 
-A GPT-2 trains for 30 steps on 2 ranks: with PyTorch's FSDP2, and with DeepSpeed's ZeRO-2 and ZeRO-3.
+A GPT-2 trains for 30 steps on 2 ranks: with PyTorch's FSDP2, once more with one group of parameters
+(fsdp2-all), and with DeepSpeed's ZeRO-2 and ZeRO-3.
 Each run saves at step 10 and goes on; its losses are what the others are compared with.
   there -> here  gxp converts what was saved, and `gxp train --resume` goes on to step 20, on 3 ranks
                  (FSDP2) and on 1 (DeepSpeed)
@@ -16,7 +17,8 @@ What that takes, beyond the checkpoint (run.toml below has the settings):
   loss       the mean over all tokens. Ranks with equally many tokens average their means, and FSDP2
              and ZeRO divide the sum of gradients by the ranks: the same number.
   decay      gxp decays tensors of two and more dimensions only, embeddings included, so the
-             optimizer has two groups. A tied head is one parameter.
+             optimizer has two groups. With one group of all parameters, norms and biases decay too:
+             optim.decay_vectors = true. A tied head is one parameter.
   clipping   by the global norm, with PyTorch's factor min(1, clip / (norm + 1e-6)), which is also
              DeepSpeed's.
   AdamW      decoupled decay, bias correction by the step: torch.optim.AdamW. DeepSpeed takes it as
@@ -52,6 +54,7 @@ SMALL = {"vocab_size": 19, "n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head"
 OPTIM = {"lr": 3e-3, "betas": (0.9, 0.95), "eps": 1e-8}
 DECAY, CLIP, WARMUP, MIN_RATE = 0.1, 1.0, 4, 3e-4
 TOLERANCE = 1e-5
+KEPT = ("fsdp2", "zero2", "zero3")
 
 RUN = """[model]
 family = "gpt2"
@@ -74,6 +77,7 @@ beta1 = 0.9
 beta2 = 0.95
 eps = 1e-8
 weight_decay = 0.1
+decay_vectors = {vectors}
 clip = 1.0
 [lr_schedule]
 name = "cosine"
@@ -93,7 +97,7 @@ def rate(step):
     return MIN_RATE + (OPTIM["lr"] - MIN_RATE) / 2 * (1 + math.cos(math.pi * x))
 
 
-# What one rank of a library's run does. `job`: {"kind": "fsdp2" | "zero2" | "zero3", "model", "dir",
+# What one rank of a library's run does. `job`: {"kind": "fsdp2" | ..., "model", "dir",
 # "load": a checkpoint or null, "first", "last", "save": true | false, "losses": a file}.
 
 
@@ -117,10 +121,12 @@ def make_model(job):
                    attn_implementation="eager"))
 
 
-def make_optimizer(model):
+def make_optimizer(model, kind):
     import torch
 
     parameters = list(model.parameters())
+    if kind == "fsdp2-all":
+        return torch.optim.AdamW(parameters, weight_decay=DECAY, **OPTIM)
     return torch.optim.AdamW(
         [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": DECAY},
          {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}], **OPTIM)
@@ -157,7 +163,7 @@ class Fsdp2:
         for block in self.model.transformer.h:
             fully_shard(block, mesh=mesh)
         fully_shard(self.model, mesh=mesh)
-        self.optimizer = make_optimizer(self.model)
+        self.optimizer = make_optimizer(self.model, job["kind"])
 
     def load(self, path):
         import torch.distributed.checkpoint as dcp
@@ -207,7 +213,8 @@ class Zero:
             "checkpoint": {"load_universal": job["load"] is not None},
             "steps_per_print": 1000000}
         self.engine, self.optimizer, _, _ = deepspeed.initialize(
-            model=model, optimizer=make_optimizer(model), config=settings)
+            model=model, optimizer=make_optimizer(model, job["kind"]),
+            config=settings)
 
     def load(self, path):
         loaded, _ = self.engine.load_checkpoint(path)
@@ -233,7 +240,7 @@ def work(job):
     import torch.distributed as dist
 
     torch.set_num_threads(1)
-    run = Fsdp2(job) if job["kind"] == "fsdp2" else Zero(job)
+    run = Fsdp2(job) if job["kind"].startswith("fsdp2") else Zero(job)
     if job["load"]:
         run.load(job["load"])
     losses = []
@@ -283,7 +290,7 @@ def train_here(gxp, directory, kind, model, ranks):
     run = f"{directory}/{kind}.toml"
     pathlib.Path(run).write_text(
         RUN.format(**model, tokens=f"{directory}/tokens.i32", steps=RESUMED, rows=ROWS // ranks,
-                   checkpoints=checkpoints))
+                   vectors="true" if kind == "fsdp2-all" else "false", checkpoints=checkpoints))
     call([gxp, "convert-ckpt", f"{directory}/{kind}", checkpoints, "--to", "gxp"])
     log = call([gxp, "train", run, "--resume", "--nproc", str(ranks), "--metrics", metrics])
     print("\n".join(line for line in log.splitlines() if "resume" in line or " warn " in line))
@@ -306,7 +313,7 @@ def move(gxp, directory, kind, model, ranks):
     found, checkpoints = train_here(gxp, directory, kind, model, ranks)
     fits = compare(f"{kind} on {RANKS} ranks, step {SAVED}, to gxp train on {ranks}", found,
                    losses[SAVED:RESUMED])
-    target = "dcp" if kind == "fsdp2" else "universal"
+    target = "dcp" if kind.startswith("fsdp2") else "universal"
     back = f"{directory}/back-{kind}"
     call([gxp, "convert-ckpt", checkpoints, back, "--to", target])
     found = train_there(directory, kind, model, load=back, first=RESUMED + 1)
@@ -347,9 +354,9 @@ def main():
         tokens = (generator.random(size) ** 2 * model["vocab_size"]).astype("<i4")
         tokens.tofile(directory / "tokens.i32")
         moves = {kind: move(options.gxp, directory, kind, model, ranks)
-                 for kind, ranks in (("fsdp2", 3), ("zero2", 1), ("zero3", 1))}
+                 for kind, ranks in (("fsdp2", 3), ("fsdp2-all", 3), ("zero2", 1), ("zero3", 1))}
         if options.keep:
-            keep(directory, options.keep, model, {kind: moves[kind][1] for kind in moves})
+            keep(directory, options.keep, model, {kind: moves[kind][1] for kind in KEPT})
     return 0 if all(fits for fits, _ in moves.values()) else 1
 
 

@@ -45,25 +45,28 @@ TEST_CASE("the optimizer's settings are read from every format that has them", "
   const bool is_one_group = fixture == "torch_pt/train_ckpt.pt";  // with a scheduler
   CHECK(find_value(read.config, "optim.lr").has_value() == is_one_group);
   CHECK(find_value(read.state, kLastRate) == (is_one_group ? "0.001" : "0.01"));
-  CHECK(find_value(read.state, kDecaysAll).has_value() == is_one_group);
+  CHECK(find_value(read.config, "optim.decay_vectors") == (is_one_group ? "true" : "false"));
 }
 
 TEST_CASE("settings are written as they are read", "[ckpt]") {
-  const KeyValues config = {{"optim.beta1", "0.8"},
-                            {"optim.beta2", "0.99"},
-                            {"optim.eps", "1e-07"},
-                            {"optim.name", "\"adam\""},
-                            {"optim.weight_decay", "0.25"}};
-  const NamedTensors read =
-      settings_of_groups({adam_settings(config, true), adam_settings(config, false)});
+  const std::string vectors = GENERATE("false", "true");
+  const KeyValues config = {{"optim.beta1", "0.8"},           {"optim.beta2", "0.99"},
+                            {"optim.eps", "1e-07"},           {"optim.name", "\"adam\""},
+                            {"optim.decay_vectors", vectors}, {"optim.weight_decay", "0.25"}};
+  std::vector<std::vector<OptimizerSetting>> groups = {adam_settings(config, true)};
+  if (vectors == "false") groups.push_back(adam_settings(config, false));
+  const NamedTensors read = settings_of_groups(groups);
   CHECK(read.config == config);
   CHECK(read.state == KeyValues{{std::string(kLastRate), "0.001"}});
 }
 
 TEST_CASE("of settings that differ among the groups none is taken", "[ckpt]") {
-  const NamedTensors read = settings_of_groups(
-      {{{"lr", 0.1}, {"eps", 0.5}, {"weight_decay", 0.1}}, {{"lr", 0.2}, {"eps", 0.5}}});
-  CHECK(read.config == KeyValues{{"optim.eps", "0.5"}, {"optim.weight_decay", "0.1"}});
+  const NamedTensors read =
+      settings_of_groups({{{"lr", 0.1}, {"eps", 0.5}, {"weight_decay", 0.1}},
+                          {{"lr", 0.2}, {"eps", 0.5}, {"weight_decay", 0.0}}});
+  CHECK(read.config == KeyValues{{"optim.eps", "0.5"},
+                                 {"optim.decay_vectors", "false"},
+                                 {"optim.weight_decay", "0.1"}});
   CHECK_FALSE(find_value(read.state, kLastRate));
 }
 

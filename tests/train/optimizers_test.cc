@@ -1,6 +1,8 @@
 // Every optimizer with every strategy: bits, memory, checkpoints.
 #include "lib/arch/optimizers.h"
+#include "lib/ckpt/format.h"
 #include "lib/estimate/model_states.h"
+#include "lib/optim/lr_schedule.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
@@ -82,6 +84,31 @@ TEST_CASE("an optimizer goes on at another world size with nearly the same loss"
   const Trained resumed = run_until(4, 6);
   for (size_t s = 0; s < 3; ++s)
     CHECK(resumed.steps[s].loss == Approx(whole.steps[s + 3].loss).epsilon(1e-5));
+}
+
+TEST_CASE("weight decay takes vectors only where it is told to", "[train]") {
+  const auto after_a_step = [](const char* vectors) {
+    const std::string set = std::string("optim.decay_vectors=") + vectors;
+    const RunConfig config = golden_config(
+        "gpt2-accum", 1, {set, "train.steps=1", "optim.lr=0.1", "optim.weight_decay=0.5"});
+    return train_on_ranks(config, 1)[0].weights;
+  };
+  const std::vector<Values> matrices = after_a_step("false"), all = after_a_step("true");
+  const RunConfig config = golden_config("gpt2-accum", 1);
+  const NamedTensors init = read_weights(config.model.init);
+  const double decay = learning_rate(config.lr_schedule, 0.1, 1, 1) * 0.5;
+  size_t i = 0;
+  for (const UnitSpec& unit : make_architecture(config.model).units) {
+    for (const TensorSpec& spec : unit.tensors) {
+      CAPTURE(spec.name);
+      Values first(spec.count());
+      find_tensor(init, spec.name)->read(0, memory_of(first));
+      const double factor = spec.decays() ? 0 : decay;
+      for (size_t k = 0; k < first.size(); ++k)
+        REQUIRE(all[i][k] == Approx(matrices[i][k] - factor * first[k]).margin(1e-6));
+      ++i;
+    }
+  }
 }
 
 // Saves after a step with one optimizer and continues with the other.

@@ -17,8 +17,8 @@
 // Written is what
 //   {"model": model.state_dict(), "optim": get_optimizer_state_dict(...), "step": n}
 // is saved as by one rank, each tensor as one chunk: dcp.load() opens it into a state dict of any
-// sharding. Two groups of parameters have settings as in optimizer_settings.h. What gxp knows of
-// the run is in "gxp", an empty OrderedDict with a _metadata (pt_metadata.h).
+// sharding. One or two groups of parameters have settings as in optimizer_settings.h. What gxp
+// knows of the run is in "gxp", an empty OrderedDict with a _metadata (pt_metadata.h).
 #pragma once
 
 #include <cstdint>

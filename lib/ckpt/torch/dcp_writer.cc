@@ -80,7 +80,7 @@ void put_dcp_tensor(DcpOutput& output, const NamedTensor& tensor) {
   output.put({"optim", "state", info.name, std::string(row->key)}, tensor);
 }
 
-// The parameters of which something is kept, and whether they are matrices, which decay.
+// The parameters of which something is kept, and whether they decay.
 struct DcpParameters {
   std::map<std::string, bool> decays;
   bool is_adam = false;
@@ -92,7 +92,7 @@ DcpParameters dcp_parameters(const NamedTensors& tensors) {
   for (const NamedTensor& tensor : tensors.tensors) {
     const TensorInfo& info = tensor.info;
     if (info.role == Role::kWeight) continue;
-    result.decays.try_emplace(info.name, info.shape.size() >= 2);
+    result.decays.try_emplace(info.name, decays(info, tensors.config));
     result.is_adam |= info.role == Role::kAdamV;
     has_momentum |= info.role == Role::kMomentum;
   }
@@ -100,7 +100,7 @@ DcpParameters dcp_parameters(const NamedTensors& tensors) {
   for (const NamedTensor& tensor : tensors.tensors) {  // Adafactor's means have fewer axes
     const auto found = result.decays.find(tensor.info.name);
     if (tensor.info.role == Role::kWeight && found != result.decays.end())
-      found->second = tensor.info.shape.size() >= 2;
+      found->second = decays(tensor.info, tensors.config);
   }
   return result;
 }

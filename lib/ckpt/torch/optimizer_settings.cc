@@ -38,6 +38,10 @@ std::string setting_text(PickleValue value) {
 
 }  // namespace
 
+bool decays(const TensorInfo& weight, const KeyValues& config) {
+  return weight.shape.size() >= 2 || find_value(config, "optim.decay_vectors") == "true";
+}
+
 std::vector<OptimizerSetting> adam_settings(const KeyValues& config, bool decays) {
   const auto number = [&](std::string_view key, double otherwise) {
     return setting_number(config, key, otherwise);
@@ -115,10 +119,9 @@ void OptimizerGroups::finish(NamedTensors& tensors) const {
   if (!tensors.config.empty()) return;
   for (auto [key, texts] : values_) {
     const bool is_decay = key == "optim.weight_decay";
-    if (is_decay && texts.size() > 1) {
-      texts.erase("0");
-    } else if (is_decay && !texts.contains("0")) {
-      tensors.state.emplace_back(kDecaysAll, "true");
+    if (is_decay && texts != std::set<std::string>{"0"}) {
+      const bool of_vectors = texts.erase("0") == 0;
+      tensors.config.emplace_back("optim.decay_vectors", of_vectors ? "true" : "false");
     }
     if (texts.size() > 1) {
       log_warn("{} is left out: the optimizer's groups of parameters have several: {}", key,

@@ -23,6 +23,10 @@ struct OptimizerSetting {
   std::variant<std::monostate, bool, double, std::array<double, 2>> value = {};
 };
 
+// Whether the weight belongs to the group whose weights decay: matrices, and with
+// optim.decay_vectors all.
+bool decays(const TensorInfo& weight, const KeyValues& config);
+
 // All of a group but its parameters; torch's defaults where `config` does not tell. `decays`:
 // whether weight decay applies to the group.
 std::vector<OptimizerSetting> adam_settings(const KeyValues& config, bool decays);
@@ -33,8 +37,6 @@ void put_setting(PickleWriter& pickle, const OptimizerSetting& setting);
 // The last learning rate, in NamedTensors::state: of the step that was made last, or of the next
 // one, as the program has it.
 inline constexpr std::string_view kLastRate = "optimizer.lr";
-// There, "true" if the weights of all parameters decay, also those of vectors.
-inline constexpr std::string_view kDecaysAll = "optimizer.decays_all";
 
 // What the groups of parameters of a file say, for what continues the run.
 class OptimizerGroups {
@@ -43,8 +45,9 @@ class OptimizerGroups {
   void add(std::string_view key, PickleValue value);
   // "param_groups": all settings of all groups. kCorrupt, naming `where`.
   void add_all(PickleValue groups, const std::string& where);
-  // Puts optim.beta1, beta2, eps, weight_decay, ... into `config` and the two above into `state`,
-  // unless `tensors` has a configuration. A weight decay of 0 beside another is the vectors'.
+  // Puts optim.beta1, beta2, eps, weight_decay, ... into `config` and kLastRate into `state`, unless
+  // `tensors` has a configuration. A weight decay of 0 beside another one is the vectors'; without
+  // it, theirs is the same (optim.decay_vectors).
   // Warns of settings that differ among the groups, which are left out.
   void finish(NamedTensors& tensors) const;
 

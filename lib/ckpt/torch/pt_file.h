@@ -22,7 +22,7 @@
 //                  "param_groups": [{"lr": ..., ..., "params": [i...], "param_names": [...]}]},
 //    "step": n}
 // The groups are nanoGPT's: the tensors of two and more dimensions, whose weights decay, and the
-// others. Both have the settings of torch.optim.AdamW, or of SGD for a momentum alone; values that
+// others; with optim.decay_vectors there is one. Both have the settings of torch.optim.AdamW, or of SGD for a momentum alone; values that
 // are not known are torch's defaults. torch.load(weights_only=True) opens both, and what gxp knows
 // of the run is in the state dict's _metadata["gxp"], which load_state_dict() passes over.
 #pragma once

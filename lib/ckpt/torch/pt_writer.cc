@@ -59,7 +59,7 @@ std::vector<PtParameter> parameters_of(const NamedTensors& tensors) {
     const auto [place, fresh] = by_name.try_emplace(tensor.info.name);
     if (fresh) order.push_back(tensor.info.name);
     if (tensor.info.role == Role::kWeight) {
-      place->second.decays = tensor.info.shape.size() >= 2;
+      place->second.decays = decays(tensor.info, tensors.config);
     } else {
       place->second.kept.push_back(&tensor);
     }
