@@ -25,6 +25,8 @@ class BackgroundSave {
   // What is in flight is abandoned; the checkpoints before it stay.
   ~BackgroundSave() = default;
 
+  // Takes the memory for the copies.
+  void reserve(Trainer& trainer) { reserve_staging(trainer, staged_); }
   // [collective] Begins to save the trainer's state. Waits until the save before is complete, and
   // for the copy. Errors: finish()'s.
   void start(Trainer& trainer);

@@ -75,6 +75,7 @@ class Run {
       graphs_ = choose_graphs(config_, trainer_.architecture(), trainer_.positions(), peak_.flops);
       if (graphs_.records) trainer_.record_graphs();
     }
+    if (config_.checkpoint.async) background_.reserve(trainer_);
     summary_.parameters = trainer_.architecture().parameter_count();
     if (!directories_.checkpoints.empty()) prepare_directory(directories_.checkpoints);
     if (options_.overwrite) communicator_.barrier();  // model.init may name what is removed now

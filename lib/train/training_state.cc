@@ -143,16 +143,20 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
   communicator.barrier();
 }
 
+void reserve_staging(Trainer& trainer, StagedState& staged) {
+  size_t total = 0;
+  for (const HeldTensor& tensor : all_of(trainer.state()))
+    total += trainer.state().own_share(tensor).count;
+  staged.values.resize(total);
+}
+
 void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& staged) {
   const HeldState& state = trainer.state();
-  const std::vector<HeldTensor> tensors = all_of(state);
-  size_t total = 0;
-  for (const HeldTensor& tensor : tensors) total += state.own_share(tensor).count;
+  reserve_staging(trainer, staged);
   staged.info = info;
   staged.shares.clear();
-  staged.values.resize(total);
   Memory left = memory_of(staged.values);
-  for (const HeldTensor& tensor : tensors) {
+  for (const HeldTensor& tensor : all_of(state)) {
     const Range share = state.own_share(tensor);
     const size_t bytes = share.count * sizeof(float);
     if (bytes > 0) state.read(tensor, share.begin, left.slice(0, bytes));

@@ -28,6 +28,8 @@ struct StagedState {
   std::vector<float> values;  // of all shares, one after the other
   CheckpointInfo info;
 };
+// Takes the memory that stage_state() fills, and touches it: the first call is no slower then.
+void reserve_staging(Trainer& trainer, StagedState& staged);
 // `staged` keeps its memory from one call to the next. Cost: a copy of the state that this rank saves.
 void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& staged);
 
