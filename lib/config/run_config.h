@@ -74,6 +74,7 @@ struct CheckpointConfig {
   int keep = 2;        // newest checkpoints kept; 0: all
   int keep_every = 0;  // steps: checkpoints of its multiples are kept, too; 0: none
   bool async = false;  // written while training goes on
+  std::string layout = "sharded";
   std::string export_type = "none";
 
   using S = CheckpointConfig;
@@ -88,6 +89,11 @@ struct CheckpointConfig {
     field("async", &S::async,
           "Write a checkpoint while training goes on. Training waits only for a copy of what each "
           "rank saves, in f32, which takes host memory until the run ends.");
+    field(
+        "layout", &S::layout,
+        "sharded: each rank's file stays as it was written; full: rank 0 joins them into one file "
+        "with the bytes that a single rank would have written.",
+        one_of("sharded", "full"));
     field("export", &S::export_type,
           "Also write the weights of each checkpoint in this type, as a Hugging Face directory "
           "step-N/huggingface that other programs load. Rank 0 does it while training goes on.",

@@ -70,6 +70,7 @@ void BackgroundSave::start(Trainer& trainer) {
   const auto begin = Deadline::Clock::now();
   finish();
   files_ = files_of_a_rank(trainer.architecture());
+  names_ = names_of(trainer.architecture());
   stage_state(trainer, checkpoint_info(trainer, communicator_.world_size(), config_, settings_),
               staged_);
   const std::string save_id = make_save_id(communicator_);
@@ -113,7 +114,9 @@ std::string BackgroundSave::publish(const std::stop_token& stop, const std::stri
     const WriterRank rank{info.step, 0, info.world_size, frozen};
     const auto found = await_parts(dir, rank, save_id, stop, Deadline::after(timeout));
     if (found.empty()) return "";
-    parts.insert(parts.end(), found.begin(), found.end());
+    const auto kept = lay_out(found, config_.checkpoint, rank, names_, stop);
+    if (kept.empty()) return "";
+    parts.insert(parts.end(), kept.begin(), kept.end());
   }
   return publish_checkpoint(dir, parts, info, retention_of(config_.checkpoint));
 }

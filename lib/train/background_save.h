@@ -53,8 +53,9 @@ class BackgroundSave {
   const KeyValues& settings_;
   StagedState staged_;       // the thread's while a save is in flight
   std::vector<bool> files_;  // files_of_a_rank()
-  std::future<void> done_;   // valid while a save is in flight
-  std::jthread thread_;      // the first to be destroyed
+  std::vector<std::string> names_;
+  std::future<void> done_;  // valid while a save is in flight
+  std::jthread thread_;     // the first to be destroyed
 };
 
 }  // namespace gxp

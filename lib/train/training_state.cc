@@ -7,6 +7,7 @@
 
 #include "lib/base/log.h"
 #include "lib/ckpt/native/checkpoint.h"
+#include "lib/ckpt/native/full_layout.h"
 #include "lib/ckpt/native/writer.h"
 #include "lib/collective/gather_texts.h"
 #include "lib/shard/layout.h"
@@ -95,11 +96,10 @@ void load(const Checkpoint& checkpoint, Communicator& communicator, HeldState& s
         {size_t(saved.back() - checkpoint.manifest().tensors.data()), tensor.elements});
   }
   std::vector<float> converted;
-  read_shared(checkpoint, communicator, needed,
-              [&](size_t part, size_t first, ConstMemory elements) {
-                state.write(held[part], first,
-                            as_f32(elements, saved[part]->info.dtype, converted));
-              });
+  read_shared(
+      checkpoint, communicator, needed, [&](size_t part, size_t first, ConstMemory elements) {
+        state.write(held[part], first, as_f32(elements, saved[part]->info.dtype, converted));
+      });
 }
 
 }  // namespace
@@ -125,6 +125,23 @@ std::vector<bool> files_of_a_rank(const Architecture& architecture) {
   return {false};
 }
 
+std::vector<std::string> names_of(const Architecture& architecture) {
+  std::vector<std::string> names;
+  for (const UnitSpec& unit : architecture.units) {
+    for (const TensorSpec& tensor : unit.tensors) names.push_back(tensor.name);
+  }
+  return names;
+}
+
+std::vector<FilePart> lay_out(std::vector<FilePart> parts, const CheckpointConfig& checkpoint,
+                              const WriterRank& rank, const std::vector<std::string>& names,
+                              const std::stop_token& stop) {
+  if (checkpoint.layout != "full") return parts;
+  const auto joined = join_parts(checkpoint.dir, rank, parts, names, stop);
+  if (!joined) return {};
+  return {*joined};
+}
+
 void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                 const KeyValues& settings) {
   WriterRank rank{uint64_t(trainer.steps_done()), communicator.rank(), communicator.world_size()};
@@ -132,8 +149,13 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
   for (const bool frozen : files_of_a_rank(trainer.architecture())) {
     rank.frozen = frozen;
     const FilePart mine = write_file(trainer.state(), config.checkpoint.dir, rank);
+    std::vector<FilePart> all;
     for (const std::string& text : gather_texts(communicator, to_json(mine)))
-      parts.push_back(parse_file_part(text));
+      all.push_back(parse_file_part(text));
+    if (rank.rank != 0) continue;
+    std::ranges::move(
+        lay_out(std::move(all), config.checkpoint, rank, names_of(trainer.architecture()), {}),
+        std::back_inserter(parts));
   }
   if (rank.rank == 0) {
     const CheckpointInfo info = checkpoint_info(trainer, rank.world_size, config, settings);

@@ -1,6 +1,8 @@
 // Saving and resuming a run: the trainer's state as a checkpoint in gxp's own format.
 #pragma once
 
+#include <stop_token>
+#include <string>
 #include <vector>
 
 #include "lib/ckpt/native/writer.h"
@@ -39,6 +41,15 @@ CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig
 
 // For which of its files (WriterRank::frozen) each rank writes one, in the order of a checkpoint's.
 std::vector<bool> files_of_a_rank(const Architecture& architecture);
+
+// In forward order.
+std::vector<std::string> names_of(const Architecture& architecture);
+
+// On rank 0: of the parts of all ranks, their frozen files or the others as `rank` says, those that
+// checkpoint.layout wants. Empty if `stop` is requested. Errors: join_parts()'s.
+std::vector<FilePart> lay_out(std::vector<FilePart> parts, const CheckpointConfig& checkpoint,
+                              const WriterRank& rank, const std::vector<std::string>& names,
+                              const std::stop_token& stop);
 
 Retention retention_of(const CheckpointConfig& checkpoint);
 

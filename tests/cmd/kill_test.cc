@@ -14,12 +14,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kSteps = 150;
 
-// Ranks with odd numbers die while checkpoints are written in the background.
+// Ranks with odd numbers die while checkpoints are written in the background, 2 and 3 while rank 0
+// joins their files.
 std::vector<std::string> arguments(int victim) {
   return {"--nproc", "4",
           "--set",   fmt::format("train.steps={}", kSteps),
           "--set",   "checkpoint.every=10",
-          "--set",   fmt::format("checkpoint.async={}", victim % 2 == 1)};
+          "--set",   fmt::format("checkpoint.async={}", victim % 2 == 1),
+          "--set",   fmt::format("checkpoint.layout={}", victim < 2 ? "sharded" : "full")};
 }
 
 // A 4-rank run in which `victim` is killed once `steps` steps are done; 0: as soon as it exists.

@@ -1,8 +1,8 @@
 #include "lib/ckpt/native/manifest.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
-#include <span>
 
 #include "lib/base/hash.h"
 #include "lib/ckpt/file.h"
@@ -229,6 +229,30 @@ FilePart parse_file_part(std::string_view text) {
   for (const Json& tensor : to_array(member(root, "tensors", where), where))
     part.tensors.push_back(parse_tensor(tensor, where));
   return part;
+}
+
+std::vector<LogicalTensor> merge_parts(std::span<const FilePart> parts) {
+  std::vector<LogicalTensor> merged;
+  std::map<std::pair<std::string, Role>, size_t> index;
+  for (size_t file = 0; file < parts.size(); ++file) {
+    for (const LogicalTensor& tensor : parts[file].tensors) {
+      const auto key = std::pair(tensor.info.name, tensor.info.role);
+      const auto [place, is_new] = index.emplace(key, merged.size());
+      if (is_new) merged.push_back({tensor.info, {}});
+      LogicalTensor& whole = merged[place->second];
+      if (whole.info != tensor.info)
+        fail(ErrorKind::kInternal, "publish checkpoint: ranks disagree about the shape of '{}'",
+             tensor.info.name);
+      for (Piece piece : tensor.pieces) {
+        piece.file = uint32_t(file);
+        whole.pieces.push_back(piece);
+      }
+    }
+  }
+  for (LogicalTensor& tensor : merged)
+    std::sort(tensor.pieces.begin(), tensor.pieces.end(),
+              [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+  return merged;
 }
 
 }  // namespace gxp

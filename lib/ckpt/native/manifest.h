@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,5 +74,8 @@ struct FilePart {
 };
 std::string to_json(const FilePart& part);
 FilePart parse_file_part(std::string_view text);
+// The tensors of all parts in the order of first appearance, their pieces in order; Piece::file
+// counts the parts. kInternal: parts disagree about a tensor.
+std::vector<LogicalTensor> merge_parts(std::span<const FilePart> parts);
 
 }  // namespace gxp

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <map>
 #include <set>
 
 #include "lib/base/log.h"
@@ -16,31 +15,6 @@
 
 namespace gxp {
 namespace {
-
-// The parts' tensors in the order of first appearance, their pieces in order.
-std::vector<LogicalTensor> merge(std::span<const FilePart> parts) {
-  std::vector<LogicalTensor> merged;
-  std::map<std::pair<std::string, Role>, size_t> index;
-  for (size_t file = 0; file < parts.size(); ++file) {
-    for (const LogicalTensor& tensor : parts[file].tensors) {
-      const auto key = std::pair(tensor.info.name, tensor.info.role);
-      const auto [place, is_new] = index.emplace(key, merged.size());
-      if (is_new) merged.push_back({tensor.info, {}});
-      LogicalTensor& whole = merged[place->second];
-      if (whole.info != tensor.info)
-        fail(ErrorKind::kInternal, "publish checkpoint: ranks disagree about the shape of '{}'",
-             tensor.info.name);
-      for (Piece piece : tensor.pieces) {
-        piece.file = uint32_t(file);
-        whole.pieces.push_back(piece);
-      }
-    }
-  }
-  for (LogicalTensor& tensor : merged)
-    std::sort(tensor.pieces.begin(), tensor.pieces.end(),
-              [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
-  return merged;
-}
 
 // Files that an earlier attempt, perhaps of more ranks, has left.
 void remove_others(const OwnDirectory& partial, const std::vector<DataFile>& files) {
@@ -195,7 +169,7 @@ std::string publish_checkpoint(const std::string& dir, std::span<const FilePart>
                                const CheckpointInfo& info, const Retention& retention) {
   const std::string partial = partial_path(dir, info.step);
   std::string path = fmt::format("{}/{}", dir, step_name(info.step));
-  Manifest manifest{info, GXP_VERSION, {}, merge(parts)};
+  Manifest manifest{info, GXP_VERSION, {}, merge_parts(parts)};
   for (const FilePart& part : parts) manifest.files.push_back(part.file);
   std::string replaced;
   try {
