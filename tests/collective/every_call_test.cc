@@ -6,6 +6,7 @@
 #include "tests/catch.h"
 #include "tests/collective/calls.h"
 #include "tests/collective/run_ranks_of.h"
+#include "tests/combinations.h"
 
 using namespace gxp;
 
@@ -204,10 +205,11 @@ void require_no_problem(const std::vector<std::string>& problems) {
 }  // namespace
 
 TEST_CASE("every algorithm gives every operation's result over every transport", "[exhaustive]") {
-  const std::string transport = GENERATE(from_range(rows_and({"inproc", "shm mapped"})));
-  const int world_size = GENERATE(1, 2, 3, 4, 5, 7, 8);
+  const auto [transport, world_size, algorithm] = GENERATE(
+      from_range(combinations(rows_and({"inproc", "shm mapped"}),
+                              std::vector<int>{1, 2, 3, 4, 5, 7, 8}, auto_and_all_algorithms())));
   CommunicatorOptions options;
-  options.selection.algorithm = GENERATE(from_range(auto_and_all_algorithms()));
+  options.selection.algorithm = algorithm;
   options.selection.segment_bytes = 1024;
   options.selection.channels = 1 + world_size % 3;
   CAPTURE(transport, world_size, options.selection.algorithm);
@@ -235,10 +237,11 @@ TEST_CASE("layout-invariant algorithms give the same bits over any transport, se
 }
 
 TEST_CASE("large calls go through tiles and segments unharmed") {
-  const std::string transport = GENERATE(from_range(rows_and({"shm mapped"})));
-  const int world_size = GENERATE(2, 3);
+  const auto [transport, world_size, algorithm] =
+      GENERATE(from_range(combinations(rows_and({"shm mapped"}), std::vector<int>{2, 3},
+                                       std::vector<std::string>{"auto", "direct"})));
   CommunicatorOptions options;
-  options.selection.algorithm = GENERATE("auto", "direct");
+  options.selection.algorithm = algorithm;
   CAPTURE(transport, world_size, options.selection.algorithm);
   require_no_problem(run_over_ranks(transport, world_size, options, check_large));
 }

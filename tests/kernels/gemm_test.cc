@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/combinations.h"
 #include "tests/kernels/backends.h"
 #include "tests/kernels/halves.h"
 
@@ -151,26 +152,22 @@ TEST_CASE("every number of rows and columns of a tile is computed right", "[gemm
 }
 
 TEST_CASE("products that need several blocks are right", "[gemm]") {
-  const Product product = GENERATE(from_range(products_here()));
-  const Variant variant = GENERATE(from_range(kVariants));
-  for (const Shape3& shape : kLargeShapes) {
-    const Problem problem(shape, variant, product.dtype);
-    CAPTURE(product.bf16, to_string(product.dtype), shape.m, shape.n, shape.k);
-    CHECK(problem.wrong_elements(problem.compute(product, 2), 37) == 0);
-  }
+  const auto [product, variant, shape] =
+      GENERATE(from_range(combinations(products_here(), kVariants, kLargeShapes)));
+  const Problem problem(shape, variant, product.dtype);
+  CAPTURE(product.bf16, to_string(product.dtype), shape.m, shape.n, shape.k);
+  CHECK(problem.wrong_elements(problem.compute(product, 2), 37) == 0);
 }
 
 TEST_CASE("a product has the same bits with any number of threads", "[gemm]") {
-  const Product product = GENERATE(from_range(products_here()));
-  const Variant variant = GENERATE(from_range(kVariants));
   std::vector<Shape3> shapes = kLargeShapes;
   shapes.insert(shapes.end(), {{1, 1, 1}, {2, 129, 33}, {129, 2, 65}, {100, 100, 100}});
-  for (const Shape3& shape : shapes) {
-    const Problem problem(shape, variant, product.dtype);
-    CAPTURE(product.bf16, to_string(product.dtype), shape.m, shape.n, shape.k);
-    const Floats one = problem.compute(product, 1);
-    for (const int threads : {2, 3}) CHECK(problem.compute(product, threads) == one);
-  }
+  const auto [product, variant, shape] =
+      GENERATE_COPY(from_range(combinations(products_here(), kVariants, shapes)));
+  const Problem problem(shape, variant, product.dtype);
+  CAPTURE(product.bf16, to_string(product.dtype), shape.m, shape.n, shape.k);
+  const Floats one = problem.compute(product, 1);
+  for (const int threads : {2, 3}) CHECK(problem.compute(product, threads) == one);
 }
 
 TEST_CASE("a product over no terms stores what is added to it", "[gemm]") {

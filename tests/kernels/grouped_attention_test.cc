@@ -1,3 +1,4 @@
+#include "tests/combinations.h"
 #include "tests/kernels/grouped_run.h"
 
 namespace gxp {
@@ -5,10 +6,11 @@ namespace {
 
 TEST_CASE("grouped attention is the oracle's with keys and values repeated, and gradients summed",
           "[kernels]") {
-  const auto kind = GENERATE(from_range(backend_kinds()));
-  const auto [heads, kv_heads] = GENERATE(table<size_t, size_t>({{4, 1}, {4, 2}, {3, 3}, {6, 2}}));
-  const size_t positions = GENERATE(1, 33, 65, 100);
-  const size_t head_size = GENERATE(6, 16, 20);
+  const std::vector<std::pair<size_t, size_t>> groupings = {{4, 1}, {4, 2}, {3, 3}, {6, 2}};
+  const auto [kind, grouping, positions, head_size] = GENERATE_COPY(
+      from_range(combinations(backend_kinds(), groupings, std::vector<size_t>{1, 33, 65, 100},
+                              std::vector<size_t>{6, 16, 20})));
+  const auto [heads, kv_heads] = grouping;
   CAPTURE(kind.name, heads, kv_heads, positions, head_size);
   TestBackend ops(kind);
   GroupedRun run({2, positions, heads, head_size}, kv_heads);

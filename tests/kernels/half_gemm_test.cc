@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/gemm/gemm.h"
 #include "tests/catch.h"
+#include "tests/combinations.h"
 #include "tests/kernels/backends.h"
 #include "tests/kernels/halves.h"
 
@@ -98,18 +99,14 @@ std::vector<Product> kernels_here() {
 
 TEST_CASE("a product of half types is the product of its rounded operands, rounded once",
           "[gemm]") {
-  const Product product = GENERATE(from_range(kernels_here()));
-  const Types types = GENERATE(from_range(kTypes));
-  const bool has_bias = GENERATE(false, true);
-  for (const Case& c : kCases) {
-    CAPTURE(product.bf16, to_string(types.a), to_string(types.b), to_string(types.c), c.m, c.n,
-            c.k);
-    const Operands in(c, types);
-    const Floats bias = has_bias ? random_floats(c.n, 4) : Floats();
-    HalfArray out(Floats(c.m * c.n), types.c);
-    const Floats expected = rounded(plain_product(product, c, in, bias), types.c);
-    CHECK(product_of_halves(product, c, in, types, bias, out) == expected);
-  }
+  const auto [product, types, has_bias, c] = GENERATE(
+      from_range(combinations(kernels_here(), kTypes, std::vector<bool>{false, true}, kCases)));
+  CAPTURE(product.bf16, to_string(types.a), to_string(types.b), to_string(types.c), c.m, c.n, c.k);
+  const Operands in(c, types);
+  const Floats bias = has_bias ? random_floats(c.n, 4) : Floats();
+  HalfArray out(Floats(c.m * c.n), types.c);
+  const Floats expected = rounded(plain_product(product, c, in, bias), types.c);
+  CHECK(product_of_halves(product, c, in, types, bias, out) == expected);
 }
 
 TEST_CASE("a product is added to a matrix of a half type in f32", "[gemm]") {
@@ -133,16 +130,14 @@ TEST_CASE("a product is added to a matrix of a half type in f32", "[gemm]") {
 }
 
 TEST_CASE("a product of half types has the same bits with any number of threads", "[gemm]") {
-  const Product product = GENERATE(from_range(kernels_here()));
-  const Types types = GENERATE(from_range(kTypes));
-  for (const Case& c : kCases) {
-    const Operands in(c, types);
-    HalfArray one(Floats(c.m * c.n), types.c);
-    const Floats expected = product_of_halves(product, c, in, types, {}, one, 1);
-    for (const int threads : {2, 3}) {
-      HalfArray out(Floats(c.m * c.n), types.c);
-      CHECK(product_of_halves(product, c, in, types, {}, out, threads) == expected);
-    }
+  const auto [product, types, c] =
+      GENERATE(from_range(combinations(kernels_here(), kTypes, kCases)));
+  const Operands in(c, types);
+  HalfArray one(Floats(c.m * c.n), types.c);
+  const Floats expected = product_of_halves(product, c, in, types, {}, one, 1);
+  for (const int threads : {2, 3}) {
+    HalfArray out(Floats(c.m * c.n), types.c);
+    CHECK(product_of_halves(product, c, in, types, {}, out, threads) == expected);
   }
 }
 

@@ -1,6 +1,7 @@
 // What gradients of other types than f32 take and send is what the run takes and sends, to the
 // byte.
 #include "tests/catch.h"
+#include "tests/combinations.h"
 #include "tests/replay/runs.h"
 
 namespace gxp {
@@ -17,10 +18,9 @@ std::vector<std::vector<std::string>> all_types() {
 }
 
 TEST_CASE("memory and traffic of gradients of every type are predicted", "[replay]") {
-  const auto strategy = GENERATE(from_range(all_strategies()));
-  const auto types = GENERATE(from_range(all_types()));
-  const std::string hold = GENERATE("true", "false");
-  const int world_size = GENERATE(1, 3, 4);
+  const auto [strategy, types, hold, world_size] = GENERATE(from_range(
+      combinations(all_strategies(), all_types(), std::vector<std::string>{"true", "false"},
+                   std::vector<int>{1, 3, 4})));
   CAPTURE(strategy, types, hold, world_size);
   std::vector<std::string> sets = with_groups(strategy, world_size);
   sets.insert(sets.end(), types.begin(), types.end());

@@ -3,6 +3,7 @@
 
 #include "lib/arch/optimizers.h"
 #include "tests/catch.h"
+#include "tests/combinations.h"
 #include "tests/replay/runs.h"
 
 namespace gxp {
@@ -17,11 +18,9 @@ RunMemory predicted(const RunConfig& config, int world_size) {
 }
 
 TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", "[replay]") {
-  const std::string folder = GENERATE(from_range(golden_runs()));
-  const auto strategy = GENERATE(from_range(all_strategies()));
-  const int world_size = GENERATE(1, 2, 3, 4);
-  const std::string hold = GENERATE("true", "false");
-  const std::string precision = GENERATE("fp32", "bf16");
+  const auto [folder, strategy, world_size, hold, precision] = GENERATE(from_range(combinations(
+      golden_runs(), all_strategies(), std::vector<int>{1, 2, 3, 4},
+      std::vector<std::string>{"true", "false"}, std::vector<std::string>{"fp32", "bf16"})));
   CAPTURE(folder, strategy, world_size, hold, precision);
   // On one rank nothing is sharded: one model is enough for all strategies.
   if (world_size == 1 && folder != "gpt2-accum") return;
@@ -33,9 +32,9 @@ TEST_CASE("the device's tracker finds the peak that is predicted, to the byte", 
 }
 
 TEST_CASE("recomputation's memory is predicted, and falls with what is not kept", "[replay]") {
-  const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
-  const auto strategy = GENERATE(from_range(all_strategies()));
-  const std::string precision = GENERATE("fp32", "bf16");
+  const auto [folder, strategy, precision] = GENERATE(
+      from_range(combinations(std::vector<std::string>{"gpt2-accum", "llama-tiny"},
+                              all_strategies(), std::vector<std::string>{"fp32", "bf16"})));
   CAPTURE(folder, strategy, precision);
   std::vector<uint64_t> peaks;
   for (const char* recompute : {"none", "selective", "full"}) {

@@ -5,6 +5,7 @@
 #include "lib/program/run_plan.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
+#include "tests/combinations.h"
 #include "tests/replay/runs.h"
 
 namespace gxp {
@@ -38,10 +39,9 @@ std::vector<Sent> predicted(const RunConfig& config, const Network& network) {
 }
 
 TEST_CASE("every rank of every strategy sends the bytes that are predicted", "[replay]") {
-  const auto strategy = GENERATE(from_range(all_strategies()));
-  const int world_size = GENERATE(2, 3, 4, 5, 6, 7, 8, 9);
-  const bool accumulates = GENERATE(false, true);
-  const std::string precision = GENERATE("fp32", "bf16");
+  const auto [strategy, world_size, accumulates, precision] = GENERATE(from_range(
+      combinations(all_strategies(), std::vector<int>{2, 3, 4, 5, 6, 7, 8, 9},
+                   std::vector<bool>{false, true}, std::vector<std::string>{"fp32", "bf16"})));
   CAPTURE(strategy, world_size, accumulates, precision);
   std::vector<std::string> sets = with_groups(strategy, world_size);
   sets.insert(sets.end(), {"parallel.bucket_bytes=20000", "train.precision=" + precision});
@@ -52,9 +52,9 @@ TEST_CASE("every rank of every strategy sends the bytes that are predicted", "[r
 }
 
 TEST_CASE("bytes are predicted over shared memory and TCP, and between hosts", "[replay]") {
-  const std::string transport = GENERATE("shm", "tcp", "shm+tcp");
-  const int world_size = GENERATE(3, 4, 5, 6);
-  const std::string strategy = GENERATE("ddp", "zero1", "zero3", "hybrid_shard");
+  const auto [transport, world_size, strategy] = GENERATE(from_range(
+      combinations(std::vector<std::string>{"shm", "tcp", "shm+tcp"}, std::vector<int>{3, 4, 5, 6},
+                   std::vector<std::string>{"ddp", "zero1", "zero3", "hybrid_shard"})));
   CAPTURE(transport, world_size, strategy);
   std::vector<std::string> sets = {"parallel.strategy=" + strategy, "train.grad_accum=3"};
   if (strategy == "hybrid_shard") sets.emplace_back("parallel.shard_size=GROUP");
@@ -81,9 +81,10 @@ TEST_CASE("what every strategy sends between two hosts is predicted", "[replay]"
 }
 
 TEST_CASE("groups with replicas send the bytes that are predicted", "[replay]") {
-  const std::string transport = GENERATE("inproc", "tcp", "shm+tcp");
-  const std::string strategy = GENERATE("zero2", "hybrid_shard", "hybrid_shard_zero2");
-  const std::string over = GENERATE("false", "true");
+  const auto [transport, strategy, over] = GENERATE(from_range(
+      combinations(std::vector<std::string>{"inproc", "tcp", "shm+tcp"},
+                   std::vector<std::string>{"zero2", "hybrid_shard", "hybrid_shard_zero2"},
+                   std::vector<std::string>{"false", "true"})));
   CAPTURE(transport, strategy, over);
   const RunConfig config = small_run({"parallel.strategy=" + strategy, "parallel.shard_size=2",
                                       "parallel.optimizer_over_replicas=" + over});
@@ -124,9 +125,9 @@ TEST_CASE("what optimizers gather that see whole tensors is predicted", "[replay
 }
 
 TEST_CASE("large buffers are predicted too, whatever algorithm they take", "[replay]") {
-  const std::string transport = GENERATE("inproc", "shm");
-  const std::string strategy = GENERATE("ddp", "zero2", "zero3");
-  const int world_size = GENERATE(2, 3, 5);
+  const auto [transport, strategy, world_size] = GENERATE(from_range(
+      combinations(std::vector<std::string>{"inproc", "shm"},
+                   std::vector<std::string>{"ddp", "zero2", "zero3"}, std::vector<int>{2, 3, 5})));
   CAPTURE(transport, strategy, world_size);
   const RunConfig config = small_run(
       {"parallel.strategy=" + strategy, "model.hidden=256", "model.heads=2", "model.layers=1"});

@@ -4,6 +4,7 @@
 
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
+#include "tests/combinations.h"
 #include "tests/train/golden.h"
 
 namespace gxp {
@@ -30,11 +31,10 @@ const Trained& baseline(const std::string& folder, int world_size, const Setting
 
 TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, bit for bit",
           "[train]") {
-  const std::string folder = GENERATE(from_range(golden_runs()));
-  const int world_size = GENERATE(2, 4);
-  const std::string strategy = GENERATE(from_range(sharding_strategies()));
-  const std::string precision =
-      GENERATE("train.precision=fp32", "train.precision=bf16", "train.precision=fp16");
+  const auto [folder, world_size, strategy, precision] = GENERATE(from_range(
+      combinations(golden_runs(), std::vector<int>{2, 4}, sharding_strategies(),
+                   std::vector<std::string>{"train.precision=fp32", "train.precision=bf16",
+                                            "train.precision=fp16"})));
   CAPTURE(folder, world_size, strategy, precision);
   const Trained& ddp = baseline(folder, world_size, {precision}, world_size);
   const auto ranks = train_on_ranks(

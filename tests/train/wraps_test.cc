@@ -1,5 +1,6 @@
 // Wrap policies and prefetching change what is gathered when, and no bit.
 #include "tests/catch.h"
+#include "tests/combinations.h"
 #include "tests/train/golden.h"
 
 namespace gxp {
@@ -12,14 +13,15 @@ std::vector<Trained> train(const std::string& folder, std::vector<std::string> s
 }
 
 TEST_CASE("under one wrap policy, every strategy has the bits of DDP", "[train]") {
-  const std::string folder = GENERATE(from_range(tiny_runs()));
-  const Settings wrap = GENERATE(
-      values<Settings>({{"parallel.wrap=none"},
-                        {"parallel.wrap=size", "parallel.wrap_min_params=10000"},
-                        {"parallel.wrap=match", "parallel.wrap_units=[\"*.1\"]", "optim.name=muon"},
-                        {"parallel.wrap=match", "parallel.wrap_units=[\"*.0\", \"head\"]",
-                         "train.deterministic=any-world-size", "train.recompute=full"}}));
-  const std::string strategy = GENERATE("zero1", "zero2", "zero3", "shard_grad_op");
+  const auto [folder, wrap, strategy] = GENERATE(from_range(
+      combinations(tiny_runs(),
+                   std::vector<Settings>{
+                       {"parallel.wrap=none"},
+                       {"parallel.wrap=size", "parallel.wrap_min_params=10000"},
+                       {"parallel.wrap=match", "parallel.wrap_units=[\"*.1\"]", "optim.name=muon"},
+                       {"parallel.wrap=match", "parallel.wrap_units=[\"*.0\", \"head\"]",
+                        "train.deterministic=any-world-size", "train.recompute=full"}},
+                   std::vector<std::string>{"zero1", "zero2", "zero3", "shard_grad_op"})));
   CAPTURE(folder, wrap, strategy);
   Settings sharded = wrap;
   sharded.push_back("parallel.strategy=" + strategy);
@@ -28,12 +30,12 @@ TEST_CASE("under one wrap policy, every strategy has the bits of DDP", "[train]"
 }
 
 TEST_CASE("when parameters are gathered makes no difference", "[train]") {
-  const std::string forward = GENERATE("true", "false");
-  const std::string backward = GENERATE("pre", "post", "none");
-  const std::string strategy = GENERATE("zero3", "shard_grad_op");
-  const std::string keep = GENERATE("parallel.prefetch_wraps=3", "parallel.max_live_params=20000",
-                                    "parallel.persist_params=20000", "parallel.reuse_params=30000",
-                                    "parallel.hold_parameters=true");
+  const auto [forward, backward, strategy, keep] = GENERATE(from_range(combinations(
+      std::vector<std::string>{"true", "false"}, std::vector<std::string>{"pre", "post", "none"},
+      std::vector<std::string>{"zero3", "shard_grad_op"},
+      std::vector<std::string>{"parallel.prefetch_wraps=3", "parallel.max_live_params=20000",
+                               "parallel.persist_params=20000", "parallel.reuse_params=30000",
+                               "parallel.hold_parameters=true"})));
   CAPTURE(forward, backward, strategy, keep);
   const auto ranks =
       train("gpt2-tiny", {"parallel.strategy=" + strategy, "parallel.forward_prefetch=" + forward,
