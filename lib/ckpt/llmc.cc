@@ -13,6 +13,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/ckpt/config_json.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/huggingface.h"
 #include "lib/ckpt/model_tensors.h"

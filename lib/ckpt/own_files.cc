@@ -70,7 +70,8 @@ std::string sweep_entry(const Fd& parent, const std::string& path, const std::st
 std::string sweep(const Fd& directory, const std::string& path, const Sweep& rule) {
   std::vector<std::string> names = list_names(directory.get(), path);
   // A manifest goes first, so that no checkpoint is seen half.
-  std::ranges::stable_partition(names, [](const auto& name) { return name == kManifestName; });
+  std::stable_partition(names.begin(), names.end(),
+                        [](const auto& name) { return name == kManifestName; });
   std::string first;
   for (const std::string& name : names) {
     const std::string left = sweep_entry(directory, path, name, rule);

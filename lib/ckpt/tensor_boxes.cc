@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <ranges>
 #include <set>
 
 #include "lib/base/error.h"
@@ -121,17 +120,23 @@ BoxRuns::BoxRuns(const BoxShape& shape, BoxPart part)
 
 uint64_t BoxRuns::run_begin(uint64_t run) const {
   uint64_t begin = first_;
-  for (const Axis& axis : std::views::reverse(outer_)) {
-    begin += run % axis.size * axis.stride;
-    run /= axis.size;
+  for (auto axis = outer_.rbegin(); axis != outer_.rend(); ++axis) {
+    begin += run % axis->size * axis->stride;
+    run /= axis->size;
   }
   return begin;
 }
 
 uint64_t BoxRuns::first_run(uint64_t begin) const {
-  const auto runs = std::views::iota(uint64_t{0}, runs_);
-  const auto ends_before = [&](uint64_t run) { return run_begin(run) + run_ <= begin; };
-  return uint64_t(std::ranges::partition_point(runs, ends_before) - runs.begin());
+  uint64_t low = 0, high = runs_;
+  while (low < high) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (run_begin(middle) + run_ <= begin)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
 }
 
 void BoxRuns::copy_run(uint64_t run, const std::byte* elements, uint64_t begin, Memory out) const {

@@ -310,6 +310,8 @@ const ZeroFileChange kUniversalChanges[] = {
      "no name of a directory"},
     {"ds_zero2_bf16_universal", renamed("/zero/up.weight", "/away"), "'up.weight' is missing"},
     {"ds_zero2_bf16_universal", renamed("/zero/scale/fp32.pt", "/away"), "fp32.pt is missing"},
+    {"ds_zero2_bf16_universal", renamed("/zero/norm.bias/exp_avg.pt", "/away"),
+     "zero/norm.bias: optimizer state is missing that 'down.weight' has"},
     {"ds_zero2_bf16_universal", added("/zero/file"), "no directory of a parameter"},
     {"ds_zero2_bf16_universal",
      [](const std::string& tag) {

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <span>
 
+#include "lib/base/hash.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/gguf/gguf.h"
 #include "lib/ckpt/llmc.h"
@@ -44,7 +46,13 @@ void read_llmc_input(const std::string& bytes) { use(read_llmc(path_of(bytes)));
 void read_safetensors_input(const std::string& bytes) { use(read_safetensors(path_of(bytes))); }
 void read_pt_input(const std::string& bytes) { use(read_pt(path_of(bytes))); }
 
-void read_manifest_input(const std::string& bytes) { parse_manifest(bytes, "input"); }
+// Under a hash that fits, which no mutation would find.
+void read_manifest_input(const std::string& bytes) {
+  constexpr std::string_view kHash = ",\n\"self_xxh3_128\":\"";
+  std::string text = bytes.substr(0, bytes.rfind(kHash));
+  const std::string hash = hash_hex(std::as_bytes(std::span(text.data(), text.size())));
+  parse_manifest(text.append(kHash).append(hash).append("\"}\n"), "input");
+}
 
 void read_dcp_input(const std::string& bytes) {
   const DcpMetadata metadata = read_dcp_metadata(FileRange::open(path_of(bytes)));

@@ -173,7 +173,7 @@ class Mutator {
 
  private:
   size_t below(size_t limit) { return size_t(random_()) % limit; }
-  auto place(size_t at) { return opcodes_.begin() + std::ptrdiff_t(at); }
+  std::vector<Opcode>::iterator place(size_t at) { return opcodes_.begin() + std::ptrdiff_t(at); }
   [[nodiscard]] Opcode copy(size_t at) const { return opcodes_[at]; }
 
   // With the argument of another opcode of its form, or the least.

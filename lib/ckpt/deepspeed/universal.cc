@@ -145,6 +145,21 @@ void take_optimizer_state(const std::string& path, UniversalNotes& notes, NamedT
   if (step) notes.step = read_step(archive, *step, where);
 }
 
+// One optimizer keeps the same of all parameters of a kind, so one that has a part of what another
+// has lacks files. One without any state is frozen.
+void check_states(const std::vector<NamedTensor>& tensors, const std::string& zero) {
+  std::map<std::string, std::set<Role>> states;  // by parameter
+  for (const NamedTensor& tensor : tensors)
+    if (tensor.info.role != Role::kWeight) states[tensor.info.name].insert(tensor.info.role);
+  std::map<std::set<Role>, std::string> kinds;  // with a parameter of each
+  for (const auto& [name, roles] : states) kinds.emplace(roles, name);
+  for (const auto& [some, name] : kinds)
+    for (const auto& [all, other] : kinds)
+      if (some != all && std::ranges::includes(all, some))
+        fail(ErrorKind::kCorrupt, "read {}/{}: optimizer state is missing that '{}' has", zero,
+             name, other);
+}
+
 ZeroModel read_universal_model(const std::string& directory) {
   const ZeroFiles files = list_zero_files(directory);
   if (!files.module_states.empty()) return read_model_states({files.module_states}, false);
@@ -200,6 +215,7 @@ NamedTensors read_universal(const std::string& path) {
   if (!notes.left_out.empty())
     log_warn("{}: of the optimizer state, gxp has no place for {}", path,
              fmt::join(notes.left_out, ", "));
+  check_states(result.tensors, zero);
   add_missing(model, zero, result.tensors);
   finish_weights(model, "read " + directory, result.tensors);
   return result;

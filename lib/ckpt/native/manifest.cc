@@ -1,6 +1,7 @@
 #include "lib/ckpt/native/manifest.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -66,6 +67,13 @@ DataFile parse_file(const Json& json, const std::string& where) {
   return {to_text(member(json, "name", where), where),
           to_unsigned(member(json, "bytes", where), where),
           to_text(member(json, "xxh3_128", where), where)};
+}
+
+int parse_world_size(const Json& json, const std::string& where) {
+  const uint64_t ranks = to_unsigned(json, where + ": world_size");
+  if (ranks == 0 || ranks > uint64_t{std::numeric_limits<int>::max()})
+    fail(ErrorKind::kCorrupt, "{}: world_size {} is no number of ranks", where, ranks);
+  return int(ranks);
 }
 
 LogicalTensor parse_tensor(const Json& json, const std::string& path) {
@@ -192,7 +200,7 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   manifest.gxp_version = to_text(member(root, "gxp_version", where), where);
   info.step = to_unsigned(member(root, "step", where), where);
   info.samples_consumed = to_unsigned(member(root, "samples_consumed", where), where);
-  info.world_size = int(to_unsigned(member(root, "world_size", where), where));
+  info.world_size = parse_world_size(member(root, "world_size", where), where);
   info.strategy = to_text(member(root, "strategy", where), where);
   info.config = parse_pairs(member(root, "config", where), where + ": config");
   info.state = parse_pairs(member(root, "state", where), where + ": state");
@@ -209,6 +217,8 @@ void check_manifest(const Manifest& manifest, ErrorKind kind, const std::string&
   std::set<std::pair<std::string_view, Role>> names;
   for (const LogicalTensor& tensor : manifest.tensors) {
     const TensorInfo& info = tensor.info;
+    if (info.name.empty() || info.name.find('\0') != std::string::npos)
+      fail(kind, "{}: a tensor's name is empty or holds a NUL", path);
     const auto where = fmt::format("{}: {} '{}'", path, to_string(info.role), info.name);
     if (!names.insert({info.name, info.role}).second) fail(kind, "{} occurs twice", where);
     check_tensor(tensor, manifest, kind, where);

@@ -89,8 +89,8 @@ std::vector<OptimizerWeight> take_weights(const TorchArchive& archive, PickleVal
   using Place = std::tuple<std::string, uint64_t, std::vector<uint64_t>, std::vector<uint64_t>>;
   std::set<Place> places;
   for (const StateDictTensor& found : tensors_in(weights, where)) {
-    const TorchTensor tensor = to_tensor(found.value, where);
     result.tensors.push_back(archive.tensor(found.value, found.name));
+    const TorchTensor tensor = to_tensor(found.value, where);
     const Place place{tensor.storage.key, tensor.offset, tensor.shape, tensor.strides};
     list.push_back({result.tensors.back().info, !places.insert(place).second});
   }

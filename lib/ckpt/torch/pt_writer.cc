@@ -70,7 +70,8 @@ std::vector<PtParameter> parameters_of(const NamedTensors& tensors) {
     parameter.name = name;
     if (!parameter.kept.empty()) parameters.push_back(std::move(parameter));
   }
-  std::ranges::stable_partition(parameters, &PtParameter::decays);
+  std::stable_partition(parameters.begin(), parameters.end(),
+                        [](const PtParameter& parameter) { return parameter.decays; });
   return parameters;
 }
 

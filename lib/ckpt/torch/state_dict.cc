@@ -30,12 +30,11 @@ std::string key_name(PickleValue key, const std::string& where) {
   return std::string(key.text());
 }
 
-void check_object(PickleValue value, const StateDictFrame& frame, const std::string& where) {
-  if (!value.is(PickleKind::kObject) || value.is_call("torch.Size") ||
-      value.is_call("torch.device"))
-    return;
-  fail(ErrorKind::kCorrupt, "{}: among its tensors{} is {}, which gxp does not know", where,
-       frame.prefix.empty() ? "" : fmt::format(" ('{}...')", frame.prefix), value.describe());
+// Numbers, texts and their like, which are passed over.
+bool is_plain(PickleValue value) {
+  return !is_state_container(value) &&
+         (!value.is(PickleKind::kObject) || value.is_call("torch.Size") ||
+          value.is_call("torch.device"));
 }
 
 }  // namespace
@@ -56,19 +55,18 @@ std::vector<StateDictTensor> tensors_in(PickleValue dict, const std::string& whe
       fail(ErrorKind::kCorrupt, "{}: more than {} values; parts of it occur again and again", where,
            kMaxStateVisits);
     const PickleValue value = is_dict ? frame.container.value(i) : frame.container.item(i);
-    const bool container = is_state_container(value);
-    if (!container && !is_tensor(value)) {
-      check_object(value, frame, where);
-      continue;
-    }
+    if (is_plain(value)) continue;
     std::string name =
         frame.prefix + (is_dict ? key_name(frame.container.key(i), where) : fmt::format("{}", i));
-    if (container) {
+    if (is_state_container(value)) {
       if (way.size() == kMaxStateDepth)
         fail(ErrorKind::kCorrupt, "{}: nested deeper than {}", where, kMaxStateDepth);
       way.push_back({value, name + "."});
       continue;
     }
+    if (!is_tensor(value))
+      fail(ErrorKind::kCorrupt, "{}: '{}' is {}, which gxp does not know", where, name,
+           value.describe());
     if (!names.insert(name).second)
       fail(ErrorKind::kCorrupt, "{}: tensor '{}' occurs twice", where, name);
     found.push_back({std::move(name), value});

@@ -74,15 +74,15 @@ constexpr NicModel kEfa{"Elastic Fabric Adapter", "0x1d0f", "0xefa2", "rdmap", "
 
 constexpr std::array kMachines = {
     Machine{"dgx-a100", "NVIDIA DGX A100: 8 GPUs, 6 NVSwitches; 2 GPUs and 2 NICs a PCIe switch",
-            &kRome, &kA100, &kHdr, Shape(2, 4, 2, 2), NvLinks(Wiring::kSwitched, 12, 6)},
+            &kRome, &kA100, &kHdr, Shape{2, 4, 2, 2}, NvLinks{Wiring::kSwitched, 12, 6}},
     Machine{"dgx-h100", "NVIDIA DGX H100: 8 GPUs, 4 NVSwitches; a GPU and a NIC a PCIe switch",
-            &kSapphireRapids, &kH100, &kNdr, Shape(2, 8, 1, 1), NvLinks(Wiring::kSwitched, 18, 4)},
+            &kSapphireRapids, &kH100, &kNdr, Shape{2, 8, 1, 1}, NvLinks{Wiring::kSwitched, 18, 4}},
     Machine{"dgx-b200", "NVIDIA DGX B200: 8 GPUs, 2 NVSwitches; a GPU and a NIC a PCIe switch",
-            &kEmeraldRapids, &kB200, &kNdr, Shape(2, 8, 1, 1), NvLinks(Wiring::kSwitched, 18, 2)},
+            &kEmeraldRapids, &kB200, &kNdr, Shape{2, 8, 1, 1}, NvLinks{Wiring::kSwitched, 18, 2}},
     Machine{"azure-ndv4", "Azure ND96asr_v4: 8 A100 in 4 NUMA nodes; 2 GPUs and 2 NICs in each",
-            &kRomeQuarter, &kA100, &kHdr, Shape(4, 4, 2, 2), NvLinks(Wiring::kSwitched, 12, 6)},
+            &kRomeQuarter, &kA100, &kHdr, Shape{4, 4, 2, 2}, NvLinks{Wiring::kSwitched, 12, 6}},
     Machine{"aws-p5", "AWS p5.48xlarge: 8 H100; a GPU and 4 EFA NICs a PCIe switch", &kMilan,
-            &kH100, &kEfa, Shape(2, 8, 1, 4), NvLinks(Wiring::kSwitched, 18, 4)},
+            &kH100, &kEfa, Shape{2, 8, 1, 4}, NvLinks{Wiring::kSwitched, 18, 4}},
 };
 
 // Shapes have a number or two: "ring:8", "2xnuma:4".
@@ -95,11 +95,11 @@ struct Family {
 };
 constexpr std::array kFamilies = {
     Family{"ring:N", "N GPUs in a ring, 4 NVLinks to each neighbour, below one NUMA node", "ring",
-           false, false, NvLinks(Wiring::kRing, 4, 0)},
+           false, false, NvLinks{Wiring::kRing, 4, 0}},
     Family{"mesh:N", "N GPUs, 2 NVLinks between any two, below one NUMA node", "mesh", false, false,
-           NvLinks(Wiring::kMesh, 2, 0)},
+           NvLinks{Wiring::kMesh, 2, 0}},
     Family{"nvswitch:N", "N GPUs, each with 18 NVLinks to 4 NVSwitches, below one NUMA node",
-           "nvswitch", false, false, NvLinks(Wiring::kSwitched, 18, 4)},
+           "nvswitch", false, false, NvLinks{Wiring::kSwitched, 18, 4}},
     Family{"pcie:N", "N GPUs and a NIC below one NUMA node; no NVLinks", "pcie", false, true},
     Family{"Kxnuma:N", "K NUMA nodes with N GPUs and a NIC each; no NVLinks", "numa", true, true},
 };

@@ -3,7 +3,6 @@
 
 #include <charconv>
 #include <optional>
-#include <ranges>
 #include <string_view>
 #include <type_traits>
 
@@ -34,11 +33,40 @@ std::optional<Number> whole_number(std::string_view text, int base = 10) {
 }
 
 // The pieces between the separators, also empty ones, one by one; none of an empty text.
-inline auto split(std::string_view text, char separator) {
-  return text | std::views::split(separator) | std::views::transform([](const auto& piece) {
-           return std::string_view(piece.begin(), piece.end());
-         });
-}
+// Not std::views::split: Clang before 16 does not compile the views of libstdc++.
+class Pieces {
+ public:
+  class Iterator {
+   public:
+    Iterator(std::string_view rest, char separator, bool ended)
+        : rest_(rest), separator_(separator), ended_(ended) {}
+    std::string_view operator*() const { return rest_.substr(0, rest_.find(separator_)); }
+    Iterator& operator++() {
+      const size_t length = (**this).size();
+      ended_ = length == rest_.size();
+      if (!ended_) rest_.remove_prefix(length + 1);
+      return *this;
+    }
+    // For loops: whether it is the end, which has no position.
+    bool operator!=(const Iterator& end) const { return ended_ != end.ended_; }
+
+   private:
+    std::string_view rest_;  // from the piece on
+    char separator_;
+    bool ended_;
+  };
+
+  Pieces(std::string_view text, char separator) : text_(text), separator_(separator) {}
+  [[nodiscard]] Iterator begin() const { return {text_, separator_, text_.empty()}; }
+  [[nodiscard]] Iterator end() const { return {{}, separator_, true}; }
+  [[nodiscard]] bool empty() const { return text_.empty(); }
+
+ private:
+  std::string_view text_;
+  char separator_;
+};
+
+inline Pieces split(std::string_view text, char separator) { return {text, separator}; }
 
 // The rest of the line after `key`, without the blanks around it; "" if `text` has no such key.
 inline std::string_view value_behind(std::string_view text, std::string_view key) {
