@@ -64,9 +64,9 @@ endif()
 gxp_probe(liburing "${uring_FOUND}" "liburing ${uring_VERSION}" "files of offloaded state are read and written by pread and pwrite")
 
 # NCCL is not looked for: the engine nccl loads it at run time and needs no header of its.
-# Nothing is built on libibverbs yet, in any configuration.
+# Only libibverbs' headers: the transport verbs loads it at run time.
 pkg_check_modules(verbs QUIET libibverbs)
-gxp_probe(verbs "${verbs_FOUND}" "libibverbs ${verbs_VERSION}; not used yet" "nothing is lost yet")
+gxp_probe(verbs "${verbs_FOUND}" "headers of libibverbs ${verbs_VERSION}" "the transport verbs cannot be compiled")
 
 # Which MPI: -DMPI_CXX_COMPILER=mpicxx.mpich, and for the tests -DMPIEXEC_EXECUTABLE=/usr/bin/mpirun.mpich; without
 # them CMake's search decides.

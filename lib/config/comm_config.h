@@ -31,6 +31,11 @@ struct CommConfig {
   std::string interface;
   std::string protect = "authenticate";
   bool kernel_copies = true;
+  std::string verbs_devices;
+  int verbs_queue_pairs = 1;
+  int verbs_gid_index = -1;
+  int verbs_pkey_index = 0;
+  int verbs_traffic_class = 0;
   std::string flight_recorder;
   double timeout_s = 60;  // a collective that waits longer fails and names who is late
 
@@ -39,6 +44,7 @@ struct CommConfig {
     field.section("comm", "Bytes between ranks.");
     declare_collectives(field);
     declare_links(field);
+    declare_verbs(field);
     declare_failures(field);
   }
 
@@ -85,12 +91,33 @@ struct CommConfig {
           "=eth0 for one; may differ between hosts; \"\": the one that leads to rank 0.");
     field("protect", &S::protect,
           "tcp: what keeps others from changing (authenticate) or reading (encrypt) what ranks "
-          "send each other, at the price of CPU time; none: a network that is trusted.",
+          "send each other, at the price of CPU time; none: a network that is trusted, which verbs "
+          "asks for, since RDMA cannot be protected.",
           one_of("none", "authenticate", "encrypt"));
     field("kernel_copies", &S::kernel_copies,
           "shm: let the kernel copy between the ranks' ordinary buffers, where it can and is "
           "measured to be faster. Where ptrace is restricted, each rank permits the processes "
           "that its parent started to reach its memory.");
+  }
+
+  static void declare_verbs(auto& field) {
+    field("verbs_devices", &S::verbs_devices,
+          "verbs: the RDMA ports of this host, as in \"mlx5_0:1,mlx5_1\"; may differ between "
+          "hosts. The ranks of a host share them evenly, and the k-th rank of each host talks to "
+          "the others' k-th over the same ports; \"\": all that are active, by name.");
+    field("verbs_queue_pairs", &S::verbs_queue_pairs,
+          "verbs: connections to each peer over each port; long messages are cut over them.",
+          between(1, 16));
+    field("verbs_gid_index", &S::verbs_gid_index,
+          "verbs: entry of each port's table of addresses; may differ between hosts; -1: RoCE v2, "
+          "by IPv4 before IPv6 before link-local addresses, or InfiniBand's first.",
+          between(-1, 1023));
+    field("verbs_pkey_index", &S::verbs_pkey_index,
+          "verbs: entry of each port's table of partitions (P_Keys).", between(0, 65535));
+    field("verbs_traffic_class", &S::verbs_traffic_class,
+          "verbs: traffic class of RoCE's packets, four times their DSCP, which switches know a "
+          "lossless class by.",
+          between(0, 255));
   }
 
   static void declare_failures(auto& field) {

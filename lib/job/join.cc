@@ -43,11 +43,21 @@ TcpOptions tcp_options(const CommConfig& comm) {
   return tcp;
 }
 
+VerbsOptions verbs_options(const CommConfig& comm) {
+  return {.devices = comm.verbs_devices,
+          .gid_index = comm.verbs_gid_index,
+          .pkey_index = comm.verbs_pkey_index,
+          .traffic_class = comm.verbs_traffic_class,
+          .queue_pairs = comm.verbs_queue_pairs,
+          .timeout_s = comm.timeout_s};
+}
+
 // What the ranks compare. Hosts may have other interfaces and directories.
 FlatConfiguration agreed_configuration(const JobSettings& settings, const Profile& profile) {
   FlatConfiguration agreed = settings.configuration;
   std::erase_if(agreed, [](const auto& setting) {
-    return setting.first == "comm.interface" || setting.first == "comm.flight_recorder";
+    return setting.first == "comm.interface" || setting.first == "comm.flight_recorder" ||
+           setting.first == "comm.verbs_devices" || setting.first == "comm.verbs_gid_index";
   });
   agreed.emplace_back("content of comm.profile", fmt::format("{:016x}", hash_of(profile)));
   return agreed;
@@ -207,6 +217,7 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
                                  .deadline = joined,
                                  .master_addr = job.master_addr,
                                  .tcp = tcp_options(settings.comm),
+                                 .verbs_options = verbs_options(settings.comm),
                                  .kernel_copies = settings.comm.kernel_copies};
   connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);
   // All are there until the store knows why the job ends, and peers have what they were sent.

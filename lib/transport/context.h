@@ -12,6 +12,7 @@
 #include "lib/net/socket/seal.h"
 #include "lib/net/socket/secret.h"
 #include "lib/net/store/store.h"
+#include "lib/transport/verbs/verbs_ports.h"
 
 namespace gxp {
 
@@ -51,9 +52,12 @@ struct TransportContext {
   std::string master_addr = "127.0.0.1";
   std::string host = host_identity();
   TcpOptions tcp{};
+  VerbsOptions verbs_options{};
   bool kernel_copies = true;  // cross_memory_attach.h
   Hosts hosts{};              // of all ranks; make_transport() gathers them
   int host_cpus = 0;          // that the ranks of this host have together; 0: as many as this one
+  std::vector<VerbsOffer> verbs{};  // of all ranks; survey_verbs() gathers them
+  bool verbs_planned = false;       // the ranks of a job that is only planned have RDMA
 };
 
 // Tells whether two ranks are joined in some way; the same on every rank.

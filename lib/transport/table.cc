@@ -10,6 +10,7 @@
 #include "lib/transport/peer_transport.h"
 #include "lib/transport/shm/shm.h"
 #include "lib/transport/tcp/tcp.h"
+#include "lib/transport/verbs/verbs.h"
 
 namespace gxp {
 
@@ -81,12 +82,27 @@ std::vector<std::pair<int, int>> pairs_of_hosts(const Hosts& hosts) {
   return pairs;
 }
 
-// For questions about ranks that have not started: nobody waits.
-TransportContext context_on(Hosts hosts) {
+// For questions about ranks that have not started: nobody waits. What RDMA ports they have is not
+// known, so they are taken to have some if `name` asks for verbs.
+TransportContext context_on(Hosts hosts, std::string_view name) {
   return {.world_size = int(hosts.size()),
           .deadline = Deadline::after({}),
           .master_addr = "",
-          .hosts = std::move(hosts)};
+          .hosts = std::move(hosts),
+          .verbs_planned = name == "verbs"};
+}
+
+// Those rows learn what they must know that are asked at all.
+void survey_rows(const Rows& rows, TransportContext& context) {
+  Rows before;
+  for (const TransportRow* row : rows) {
+    const auto is_left = [&](const auto& pair) {
+      return row_for(before, context, pair.first, pair.second) == nullptr;
+    };
+    if (row->survey != nullptr && std::ranges::any_of(pairs_of_hosts(context.hosts), is_left))
+      row->survey(context);
+    before.push_back(row);
+  }
 }
 
 }  // namespace
@@ -124,13 +140,13 @@ TransportChoice plan_transports(std::string_view name, int host_count, int ranks
   Hosts hosts;
   for (int rank = 0; rank < host_count * ranks_per_host; ++rank)
     hosts.push_back(fmt::format("{}", rank / ranks_per_host));
-  return choose_transports(name, context_on(std::move(hosts)));
+  return choose_transports(name, context_on(std::move(hosts), name));
 }
 
 std::string_view transport_of_pair(std::string_view name, bool one_host) {
-  const TransportContext context = context_on({"a", one_host ? "a" : "b"});
   while (!name.empty()) {
     const std::string_view part = name.substr(0, name.find('+'));
+    const TransportContext context = context_on({"a", one_host ? "a" : "b"}, part);
     for (const TransportRow& row : kTransports) {
       if (row.name == part && row.reaches(context, 0, 1).joins) return part;
     }
@@ -140,7 +156,7 @@ std::string_view transport_of_pair(std::string_view name, bool one_host) {
 }
 
 std::vector<std::string> transports_for_all_hosts() {
-  const TransportContext context = context_on({"a", "b"});
+  const TransportContext context = context_on({"a", "b"}, "auto");
   std::vector<std::string> names{"auto"};
   for (const TransportRow& row : kTransports) {
     if (row.reaches(context, 0, 1).joins) names.emplace_back(row.name);
@@ -154,6 +170,7 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
   here.hosts = context.store->gather("hosts", context.host, context.deadline);
   const auto cpus = context.store->gather("cpus", cpus_of_this_rank(), context.deadline);
   here.host_cpus = count_cpus(cpus, here.hosts, context.host);
+  survey_rows(rows, here);
   const TransportChoice choice = choose_transports(name, here);
   if (!choice.refusal.empty())
     fail(ErrorKind::kUnavailable, "join the ranks with transport '{}': {}choose another", name,

@@ -72,6 +72,27 @@ TEST_CASE("hosts that do not know who they are do not share memory", "[table]") 
   CHECK(chosen_on({"unknown", "unknown"}, "10.0.0.1").name() == "tcp");
 }
 
+TEST_CASE("what verbs lack is told on every rank, and tcp serves", "[table]") {
+  const auto lacks = [](const std::string& obstacle) {
+    VerbsOffer with{.ports = {VerbsPort{}}};
+    with.ports[0].gids[0].index = 1;
+    TransportContext context{.deadline = soon(), .master_addr = "10.0.0.1", .hosts = {"a", "b"}};
+    context.verbs = {with, obstacle.empty() ? with : VerbsOffer{.obstacle = obstacle}};
+    return choose_transports("auto", context);
+  };
+  CHECK(lacks("").name() == "verbs");
+  CHECK(lacks("has no RDMA device").name() == "tcp");
+  CHECK(contains(lacks("has no RDMA device").uses[0].reason,
+                 "no verbs: ranks 0 and 1 cannot use RDMA: rank 1 has no RDMA device; "));
+}
+
+TEST_CASE("verbs that are asked for with protection are refused with the remedy", "[table]") {
+  for (const std::string& error : names_on("verbs", "elsewhere")) {
+    CHECK(contains(error, "comm.protect = \"authenticate\""));
+    CHECK(contains(error, "\"none\" trusts the network"));
+  }
+}
+
 TEST_CASE("a planned job has the transports of one that runs", "[table]") {
   CHECK(plan_transports("auto", 1, 8).name() == "shm");
   CHECK(plan_transports("auto", 2, 8).name() == "shm+tcp");
@@ -84,5 +105,7 @@ TEST_CASE("the name of a transport tells what joins a pair of ranks", "[table]")
   CHECK(transport_of_pair("shm+tcp", true) == "shm");
   CHECK(transport_of_pair("shm+tcp", false) == "tcp");
   CHECK(transport_of_pair("tcp", true) == "tcp");
+  CHECK(transport_of_pair("shm+verbs", false) == "verbs");
+  CHECK(plan_transports("verbs", 2, 8).name() == "verbs");
   CHECK(transports_for_all_hosts() == std::vector<std::string>{"auto", "tcp"});
 }

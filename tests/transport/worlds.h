@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <future>
 #include <memory>
@@ -14,6 +15,8 @@
 #include "lib/net/store/store_server.h"
 #include "lib/transport/inproc.h"
 #include "lib/transport/table.h"
+#include "lib/transport/verbs/verbs_find.h"
+#include "tests/transport/fake_verbs/fake_verbs.h"
 
 namespace gxp {
 
@@ -48,20 +51,56 @@ inline std::vector<WorldKind> special_worlds() {
          context.host = 2 * context.rank < context.world_size ? "near" : "far";
        },
        3},
+      {"verbs", "verbs",
+       [](TransportContext& context) { context.tcp.protect = Protection::kNone; }},
+      // Ranks that each have a host's ports to themselves, with two connections over each.
+      {"verbs rails", "verbs",
+       [](TransportContext& context) {
+         context.tcp.protect = Protection::kNone;
+         context.host = fmt::format("host {}", context.rank);
+         context.verbs_options.queue_pairs = 2;
+       }},
   };
+}
+
+// Whether this machine can have such a world at all; if not, says why.
+inline bool is_here(const WorldKind& kind) {
+  if (kind.transport != "verbs") return true;
+  static const bool has_verbs = [] {
+    const VerbsOffer offer = find_verbs_ports({}, 0, 1);
+    if (offer.ports.empty())
+      fmt::print(stderr, "no worlds over verbs: this host {}\n", offer.obstacle);
+    return !offer.ports.empty();
+  }();
+  return has_verbs;
+}
+
+// The rows of the table that this machine can have.
+inline std::vector<std::string> rows_here() {
+  std::vector<std::string> names;
+  for (const TransportRow& row : transport_rows()) {
+    const std::string name(row.name);
+    if (is_here({name, name})) names.push_back(name);
+  }
+  return names;
 }
 
 // The special ones, and one for each row of the table that has none of its name.
 inline std::vector<WorldKind> world_kinds() {
   std::vector<WorldKind> kinds = special_worlds();
-  for (const TransportRow& row : transport_rows()) {
-    if (std::ranges::find(kinds, row.name, &WorldKind::name) == kinds.end())
-      kinds.push_back({std::string(row.name), std::string(row.name)});
+  for (const std::string& row : rows_here()) {
+    if (std::ranges::find(kinds, row, &WorldKind::name) == kinds.end()) kinds.push_back({row, row});
   }
+  // In the machine of tests/rdma-vm only RDMA is of interest.
+  const bool only_verbs = std::getenv("GXP_TEST_RDMA") != nullptr;
+  std::erase_if(kinds, [&](const WorldKind& kind) {
+    return !is_here(kind) || (only_verbs && kind.transport != "verbs");
+  });
   return kinds;
 }
 
-// The names of those that join so many ranks; without inproc those whose ranks may be processes.
+// The names of those that join so many ranks; without inproc those that send what fits before it
+// is asked for.
 inline std::vector<std::string> worlds_of(int ranks, bool with_inproc = true) {
   std::vector<std::string> names;
   for (const WorldKind& kind : world_kinds()) {
@@ -71,10 +110,18 @@ inline std::vector<std::string> worlds_of(int ranks, bool with_inproc = true) {
   return names;
 }
 
+// Those whose ranks may be processes. The fake of libibverbs joins threads.
+inline std::vector<std::string> worlds_of_processes(int ranks) {
+  std::vector<std::string> names = worlds_of(ranks, false);
+  const bool fake = fake_verbs() != nullptr;
+  std::erase_if(names, [&](const std::string& name) { return fake && name.starts_with("verbs"); });
+  return names;
+}
+
 // The rows of the table as they are, and these special ones: for tests of what runs over a
 // transport.
 inline std::vector<std::string> rows_and(std::vector<std::string> names) {
-  for (const TransportRow& row : transport_rows()) names.emplace_back(row.name);
+  for (std::string& row : rows_here()) names.push_back(std::move(row));
   return names;
 }
 

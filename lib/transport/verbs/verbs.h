@@ -1,0 +1,30 @@
+// Ranks with RDMA ports: messages over InfiniBand or RoCE, by libibverbs, which is loaded at run
+// time.
+//
+// Two ranks have one or more reliable connections (queue pairs), the lanes of their link. A short
+// message travels by send and receive into a slot that lies ready. A long one is announced in a
+// slot, and its data go by RDMA write from the user's memory into the user's memory, over all
+// lanes, as soon as the receiver has granted a place (verbs_receiver.h). What the queues can hold
+// is granted by the receiver too, so no queue overflows and no receiver is ever found not ready.
+//
+// RDMA packets carry no proof of who sent them. So this row serves only where comm.protect is
+// "none"; keys and addresses go over the authenticated store.
+// A rank that ends says so over its lanes, or its store's connection does; a host or a cable that
+// is lost is noticed by whoever sends, within some 4 s.
+#pragma once
+
+#include <memory>
+
+#include "lib/transport/context.h"
+#include "lib/transport/link.h"
+#include "lib/transport/table.h"
+
+namespace gxp {
+
+// Fills context.verbs. All ranks call it, after their hosts are known.
+void survey_verbs(TransportContext& context);
+Reach verbs_reaches(const TransportContext& context, int a, int b);
+// All ranks call it. Errors: kPeer; kDevice and kUnavailable, with the device and a remedy.
+std::unique_ptr<LinkGroup> connect_verbs(const TransportContext& context, const JoinedPairs& joins);
+
+}  // namespace gxp

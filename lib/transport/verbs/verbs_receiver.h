@@ -1,0 +1,84 @@
+// The messages that this rank receives over one link, and the places that it grants for the data
+// of long ones.
+//
+//   stored    the place is the receive's own memory. It is granted early, before the peer has
+//             announced the message, as long as kEarlyGrants allow it and it is certain which
+//             message it will be: grants and messages of one tag pair up in order.
+//   combined  tiles of this link's, one after the other; granted once the message is announced,
+//             because a tile that waits for a message that is never sent would block the others.
+//   parked    the parking place, once the message is announced.
+//
+// A grant's number comes back with the last write of each lane.
+//   Errors   kDevice; kPeer: data that nobody has granted, and what PeerMessages::begin() throws.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "lib/transport/peer_messages.h"
+#include "lib/transport/verbs/verbs_channel.h"
+
+namespace gxp {
+
+class VerbsReceiver {
+ public:
+  // Both outlive this.
+  VerbsReceiver(VerbsChannel& channel, VerbsRegistrations& registrations)
+      : channel_(channel), registrations_(registrations) {}
+
+  // A receive whose message has not come.
+  void post(PendingMessage& receive);
+  // A message or an announcement lies in a slot.
+  void on_message(uint16_t slot) { inbox_.push_back(slot); }
+  // A lane has written the last of its bytes for the grant of this number.
+  void on_data(uint32_t number, PeerMessages& messages);
+  // Takes messages as long as any are awaited, and grants places; whether anything moved.
+  bool progress(PeerMessages& messages);
+
+ private:
+  // A long message, or a receive that waits for one.
+  struct Arrival {
+    PendingMessage* message = nullptr;
+    bool announced = false;
+    uint32_t number = 0;         // of the announcement
+    size_t granted = 0;          // bytes
+    size_t landed = 0;           // bytes; of a combined message those that were combined
+    std::deque<size_t> tiles{};  // grants in the order of their bytes
+    VerbsRegistrations::Use memory{};
+  };
+  using Arriving = std::list<Arrival>::iterator;
+  struct Grant {
+    bool used = false;
+    bool landed = false;
+    uint32_t round = kFirstNumber >> 8;  // counts its uses; 24 bits
+    size_t lanes_left = 0;
+    size_t bytes = 0;
+    std::byte* place = nullptr;
+    Arriving arriving{};
+  };
+
+  static bool combines(const PendingMessage& message) { return message.combiner.apply != nullptr; }
+  void take_first(PeerMessages& messages);
+  void begin(const VerbsHeader& header, PeerMessages& messages);
+  bool grant_announced();
+  bool grant_early();
+  bool grant_more(Arriving arriving);
+  bool grant(Arriving arriving, std::byte* place, size_t bytes, const VerbsRegistrations::Use& at);
+  std::byte* free_tile();
+  void combine_landed(Arriving arriving);
+  void end_if_whole(Arriving arriving, PeerMessages& messages);
+
+  VerbsChannel& channel_;
+  VerbsRegistrations& registrations_;
+  std::deque<uint16_t> inbox_;    // slots in order
+  std::list<Arrival> posted_;     // receives of long messages, in order
+  std::list<Arrival> announced_;  // messages that are being sent, in order
+  std::array<Grant, kGrants> grants_{};
+  std::unique_ptr<VerbsRegion> tiles_;  // once there is a message to combine
+};
+
+}  // namespace gxp

@@ -1,0 +1,191 @@
+#include "tests/transport/fake_verbs/fabric.h"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace gxp {
+
+Fabric& Fabric::get() {
+  static Fabric fabric;
+  return fabric;
+}
+
+void Fabric::reset() {
+  shuffle(false);
+  const std::lock_guard lock(mutex);
+  devices = 2;
+  infiniband = false;
+  open_error = 0;
+  max_entries = 1024;
+  lockable = SIZE_MAX;
+  up.fill(true);
+  cut_status = 0;
+  fail_after = -1;
+  missed_receives = 0;
+  written.fill(0);
+}
+
+void Fabric::shuffle(bool on) {
+  change([&] { shuffles = on; });
+  if (!on) {
+    worker_ = {};
+    const std::lock_guard lock(mutex);
+    carry_out_all();
+    return;
+  }
+  worker_ = std::jthread([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      {
+        const std::lock_guard lock(mutex);
+        for (int i = 0; i < 16 && carry_out_one(); ++i) {
+        }
+      }
+      std::this_thread::yield();
+    }
+  });
+}
+
+void Fabric::fail_request(int after, int status) {
+  const std::lock_guard lock(mutex);
+  fail_after = after;
+  fail_status = status;
+}
+
+void Fabric::set_port(int device, bool is_up) {
+  tell_event(device, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+  const std::lock_guard lock(mutex);
+  up[size_t(device)] = is_up;
+  if (!shuffles) carry_out_all();
+}
+
+void Fabric::tell_event(int device, int type) {
+  const std::lock_guard lock(mutex);
+  for (FakeContext* context : contexts) {
+    if (context->device != device) continue;
+    context->events.push_back(ibv_event_type(type));
+    eventfd_write(context->context.async_fd, 1);
+  }
+}
+
+size_t Fabric::registered_regions() const {
+  const std::lock_guard lock(mutex);
+  return regions.size();
+}
+
+uint64_t Fabric::bytes_written(int device) const {
+  const std::lock_guard lock(mutex);
+  return written[size_t(device)];
+}
+
+int Fabric::not_ready() const {
+  const std::lock_guard lock(mutex);
+  return missed_receives;
+}
+
+void Fabric::carry_out_all() {
+  while (carry_out_one()) {
+  }
+}
+
+// One request of a random queue pair, the oldest of that one.
+bool Fabric::carry_out_one() {
+  std::vector<FakePair*> ready;
+  for (const auto& [number, pair] : pairs) {
+    if (!pair->requests.empty() && up[size_t(pair->device)]) ready.push_back(pair);
+  }
+  if (ready.empty()) return false;
+  FakePair& pair = *ready[random_() % ready.size()];
+  const FakeRequest request = pair.requests.front();
+  pair.requests.pop_front();
+  const ibv_wc_status status = carry_out(pair, request);
+  ibv_wc done{};
+  done.wr_id = request.request.wr_id;
+  done.status = status;
+  done.opcode = request.request.opcode == IBV_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE;
+  done.qp_num = pair.qp.qp_num;
+  done.vendor_err = status == IBV_WC_SUCCESS ? 0 : 0x81;
+  complete(pair, pair.qp.send_cq, done);
+  if (status != IBV_WC_SUCCESS) break_pair(pair);
+  return true;
+}
+
+std::optional<ibv_wc_status> Fabric::injected() {
+  if (cut_status != 0) return ibv_wc_status(cut_status);
+  if (fail_after < 0 || fail_after-- > 0) return {};
+  return ibv_wc_status(fail_status);
+}
+
+ibv_wc_status Fabric::carry_out(FakePair& pair, const FakeRequest& request) {
+  if (pair.state != IBV_QPS_RTS) return IBV_WC_WR_FLUSH_ERR;
+  if (const auto status = injected()) return *status;
+  const auto found = pairs.find(pair.peer);
+  if (found == pairs.end()) return IBV_WC_RETRY_EXC_ERR;
+  FakePair& to = *found->second;
+  if (to.state != IBV_QPS_RTR && to.state != IBV_QPS_RTS) return IBV_WC_RETRY_EXC_ERR;
+  if (request.request.opcode == IBV_WR_SEND) return take_receive(pair, to, request);
+  const auto region = regions.find(request.request.wr.rdma.rkey);
+  const uint64_t target = request.request.wr.rdma.remote_addr;
+  if (region == regions.end()) return IBV_WC_REM_ACCESS_ERR;
+  const uint64_t begin = reinterpret_cast<uintptr_t>(region->second->addr);
+  if (target < begin || target + request.memory.length > begin + region->second->length)
+    return IBV_WC_REM_ACCESS_ERR;
+  std::memcpy(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(request.memory.addr),
+              request.memory.length);
+  written[size_t(pair.device)] += request.memory.length;
+  const bool tells = request.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  return tells ? take_receive(pair, to, request) : IBV_WC_SUCCESS;
+}
+
+ibv_wc_status Fabric::take_receive(FakePair& from, FakePair& to, const FakeRequest& request) {
+  if (to.receives.empty()) {
+    ++missed_receives;
+    return IBV_WC_RNR_RETRY_EXC_ERR;
+  }
+  const FakeReceive receive = to.receives.front();
+  to.receives.pop_front();
+  const bool is_send = request.request.opcode == IBV_WR_SEND;
+  if (is_send && request.memory.length > receive.memory.length) return IBV_WC_REM_INV_REQ_ERR;
+  if (is_send)
+    std::memcpy(reinterpret_cast<void*>(receive.memory.addr),
+                reinterpret_cast<const void*>(request.memory.addr), request.memory.length);
+  ibv_wc done{};
+  done.wr_id = receive.id;
+  done.opcode = is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+  done.byte_len = request.memory.length;
+  done.imm_data = request.request.imm_data;
+  done.wc_flags = is_send ? 0 : IBV_WC_WITH_IMM;
+  done.qp_num = to.qp.qp_num;
+  done.src_qp = from.qp.qp_num;
+  complete(to, to.qp.recv_cq, done);
+  return IBV_WC_SUCCESS;
+}
+
+void Fabric::complete(FakePair& /*pair*/, ibv_cq* cq, ibv_wc completion) {
+  auto& queue = *reinterpret_cast<FakeQueue*>(cq);
+  queue.completions.push_back(completion);
+  if (!queue.armed || queue.channel == nullptr) return;
+  queue.armed = false;
+  queue.channel->events.push_back(cq);
+  eventfd_write(queue.channel->channel.fd, 1);
+}
+
+// All that is posted ends.
+void Fabric::break_pair(FakePair& pair) {
+  pair.state = IBV_QPS_ERR;
+  const auto flush = [&](uint64_t id, ibv_cq* queue) {
+    ibv_wc done{};
+    done.wr_id = id;
+    done.status = IBV_WC_WR_FLUSH_ERR;
+    done.qp_num = pair.qp.qp_num;
+    complete(pair, queue, done);
+  };
+  for (const FakeRequest& request : pair.requests) flush(request.request.wr_id, pair.qp.send_cq);
+  for (const FakeReceive& receive : pair.receives) flush(receive.id, pair.qp.recv_cq);
+  pair.requests.clear();
+  pair.receives.clear();
+}
+
+}  // namespace gxp

@@ -1,0 +1,49 @@
+// A library that stands for libibverbs.so.1: RDMA devices whose network is this process, with
+// mishaps on demand. Tests find it because it lies in a folder of their RUNPATH; LD_LIBRARY_PATH
+// goes before, so the same tests can run over the system's library and devices.
+//   Threads  any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gxp {
+
+// What the fake is to do. Its state is the process's; reset() between tests.
+class FakeVerbs {
+ public:
+  virtual ~FakeVerbs() = default;
+  // Two active RoCE devices, fake0 and fake1, that do what they are asked to at once.
+  virtual void reset() = 0;
+
+  // What there is: set before ranks look.
+  virtual void set_devices(int count) = 0;
+  virtual void set_infiniband(bool on) = 0;
+  virtual void set_open_error(int error_number) = 0;
+  virtual void set_max_queue_entries(int count) = 0;
+  // Registering more than this at a time, or all together, fails with ENOMEM.
+  virtual void set_lockable_bytes(size_t bytes) = 0;
+
+  // Requests of different queue pairs are carried out in a random order, by a thread.
+  virtual void shuffle(bool on) = 0;
+  // The request number `after` from now on, a write or a send, ends with this ibv_wc_status.
+  virtual void fail_request(int after, int status) = 0;
+  // The status of all requests between different queue pairs from now on; 0: they succeed.
+  virtual void cut(int status) = 0;
+  // Holds all requests of a device back until the port is up again, and tells the event.
+  virtual void set_port(int device, bool up) = 0;
+  // Tells an asynchronous event (ibv_event_type) to all who have the device open.
+  virtual void tell_event(int device, int type) = 0;
+
+  [[nodiscard]] virtual size_t registered_regions() const = 0;
+  [[nodiscard]] virtual uint64_t bytes_written(int device) const = 0;
+  // Requests that found no receive posted; and the most receives that were ever waiting.
+  [[nodiscard]] virtual int not_ready() const = 0;
+};
+
+// Null where the system's library is loaded instead, or none can be.
+FakeVerbs* fake_verbs();
+// Whether there is a libibverbs of either kind.
+bool has_verbs_library();
+
+}  // namespace gxp

@@ -1,0 +1,252 @@
+// The transport verbs over the fake of libibverbs, whose network misbehaves on demand.
+#include <infiniband/verbs.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/transport/verbs/verbs_budget.h"
+#include "lib/transport/verbs/verbs_find.h"
+#include "tests/catch.h"
+#include "tests/transport/worlds.h"
+
+using namespace gxp;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr size_t kLong = 300000;  // several lanes, two tiles
+
+// The fake as it is at first; it is so again at the end.
+class Mishaps {
+ public:
+  Mishaps() : fake_(fake_verbs()) {
+    if (fake_ == nullptr) WARN("skipped: libibverbs is absent, or the system's own");
+    if (fake_ != nullptr) fake_->reset();
+  }
+  ~Mishaps() {
+    if (fake_ != nullptr) fake_->reset();
+  }
+  explicit operator bool() const { return fake_ != nullptr; }
+  FakeVerbs* operator->() const { return fake_; }
+
+ private:
+  FakeVerbs* fake_;
+};
+
+// Each rank sends `count` messages to each other and receives as many; whether all were right.
+bool exchange(Transport& transport, size_t bytes, int count) {
+  const int me = transport.rank();
+  std::vector<std::vector<std::byte>> sent;
+  std::vector<std::vector<std::byte>> got;
+  std::vector<Ticket> tickets;
+  const size_t all = size_t(count) * size_t(transport.world_size());
+  sent.reserve(all);
+  got.reserve(all);
+  for (int i = 0; i < count; ++i) {
+    for (int peer = 0; peer < transport.world_size(); ++peer) {
+      if (peer == me) continue;
+      got.emplace_back(bytes);
+      tickets.push_back(transport.recv(peer, Tag(i), memory_of(got.back())));
+      sent.push_back(payload(bytes, me, peer, i));
+      tickets.push_back(transport.send(peer, Tag(i), memory_of(std::as_const(sent.back()))));
+    }
+  }
+  for (const Ticket ticket : tickets) transport.wait(ticket, soon());
+  size_t at = 0;
+  bool right = true;
+  for (int i = 0; i < count; ++i) {
+    for (int peer = 0; peer < transport.world_size(); ++peer) {
+      if (peer != me) right &= got[at++] == payload(bytes, peer, me, i);
+    }
+  }
+  return right;
+}
+
+std::vector<std::string> none(int ranks) { return std::vector<std::string>(size_t(ranks)); }
+
+}  // namespace
+
+TEST_CASE("requests of several queue pairs may be carried out in any order", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  const auto world = GENERATE("verbs", "verbs rails");
+  const size_t bytes = GENERATE(size_t{100}, size_t{9000}, kLong, size_t{3000001});
+  CAPTURE(world, bytes);
+  fake->shuffle(true);
+  std::atomic<int> right = 0;
+  const auto errors =
+      run_over(world, 3, [&](Transport& transport) { right += exchange(transport, bytes, 7); });
+  CHECK(errors == none(3));
+  CHECK(right == 3);
+  CHECK(fake->not_ready() == 0);
+}
+
+TEST_CASE("data are cut over all ports and connections", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  run_over("verbs rails", 2, [&](Transport& transport) { exchange(transport, 1 << 20, 2); });
+  CHECK(fake->bytes_written(0) == 2 << 20);
+  CHECK(fake->bytes_written(1) == 2 << 20);
+}
+
+TEST_CASE("no receiver is ever found not ready, however much is sent before it is asked for",
+          "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  constexpr int kMany = 20 * kMessageCredits;
+  const size_t bytes = GENERATE(size_t{10}, size_t{20000});
+  const auto errors = run_over("verbs", 2, [&](Transport& transport) {
+    std::vector<std::byte> data(bytes);
+    std::vector<std::vector<std::byte>> got(kMany, data);
+    std::vector<Ticket> tickets;
+    for (int i = 0; i < kMany; ++i)
+      tickets.push_back(transport.rank() == 0
+                            ? transport.send(1, Tag(i), memory_of(std::as_const(data)))
+                            : transport.recv(0, Tag(kMany - 1 - i), memory_of(got[size_t(i)])));
+    for (const Ticket ticket : tickets) transport.wait(ticket, soon());
+  });
+  CHECK(errors == none(2));
+  CHECK(fake->not_ready() == 0);
+}
+
+TEST_CASE("long messages are received in the reverse order of waits for their sends", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  constexpr int kMany = 3 * int(kGrants);
+  const auto errors = run_over("verbs", 2, [&](Transport& transport) {
+    std::vector<std::vector<std::byte>> got(kMany, std::vector<std::byte>(kLong));
+    std::vector<Ticket> tickets;
+    for (int i = 0; i < kMany; ++i) {
+      if (transport.rank() == 0) {
+        const auto data = payload(kLong, 0, 1, i);
+        transport.wait(transport.send(1, Tag(i), memory_of(data)), soon());
+      } else {
+        tickets.push_back(transport.recv(0, Tag(kMany - 1 - i), memory_of(got[size_t(i)])));
+      }
+    }
+    for (const Ticket ticket : tickets) transport.wait(ticket, soon());
+  });
+  CHECK(errors == none(2));
+}
+
+TEST_CASE("each way in which a request can fail is told with port, peer and status", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  const int status = GENERATE(range(int(IBV_WC_LOC_LEN_ERR), int(IBV_WC_GENERAL_ERR) + 1));
+  const int after = GENERATE(0, 5);
+  CAPTURE(status, after);
+  const auto start = Deadline::Clock::now();
+  World world("verbs", 2);
+  const auto errors = run_all(2, [&](int rank) {
+    const auto store = world.join_store(rank);
+    const auto transport = world.join(*store);
+    store->barrier("joined", soon());
+    if (rank == 0) fake->fail_request(after, status);
+    store->barrier("about to fail", soon());
+    for (int i = 0; i < 10; ++i) exchange(*transport, kLong, 1);
+  });
+  std::string both = errors[0] + " | " + errors[1];
+  CHECK((contains(both, "rank 0 ") || contains(both, "rank 1 ")));
+  CHECK(contains(both, fmt::format("by RDMA from fake")));
+  CHECK(contains(both, fmt::format("(status {}, vendor 0x81); ", status)));
+  for (const std::string& error : errors) CHECK(!error.empty());
+  CHECK(Deadline::Clock::now() - start < 15s);
+}
+
+TEST_CASE("a network that is cut is told by whoever sends", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  const size_t bytes = GENERATE(size_t{8}, kLong);
+  const auto errors = run_over("verbs rails", 2, [&](Transport& transport) {
+    exchange(transport, bytes, 1);
+    fake->cut(IBV_WC_RETRY_EXC_ERR);
+    exchange(transport, bytes, 1);
+  });
+  CHECK(contains(errors[0] + errors[1], "cannot be reached by RDMA from fake"));
+  CHECK(contains(errors[0] + errors[1], "transport retry counter exceeded"));
+}
+
+TEST_CASE("a port that is down for a moment only delays", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  const auto errors = run_over("verbs", 2, [&](Transport& transport) {
+    exchange(transport, kLong, 1);
+    std::jthread cable;
+    if (transport.rank() == 0) {
+      fake->set_port(0, false);
+      cable = std::jthread([&] {
+        std::this_thread::sleep_for(50ms);
+        fake->set_port(0, true);
+      });
+    }
+    exchange(transport, kLong, 3);
+  });
+  CHECK(errors == none(2));
+}
+
+TEST_CASE("a device that fails ends the wait and is named", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  const auto errors = run_over("verbs rails", 2, [&](Transport& transport) {
+    if (transport.rank() == 1) return;
+    fake->tell_event(1, IBV_EVENT_DEVICE_FATAL);
+    std::vector<std::byte> data(8);
+    transport.wait(transport.recv(1, 1, memory_of(data)), soon());
+  });
+  CHECK(contains(errors[0], "not kPeer: fake1 port 1 has failed: some event"));
+}
+
+TEST_CASE("InfiniBand ports join ranks too", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  fake->set_infiniband(true);
+  std::atomic<int> right = 0;
+  run_over("verbs rails", 2, [&](Transport& transport) { right += exchange(transport, kLong, 2); });
+  CHECK(right == 2);
+}
+
+TEST_CASE("what keeps a rank from RDMA is one line", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  const auto obstacle = [](const VerbsOptions& options = {}) {
+    return find_verbs_ports(options, 0, 1).obstacle;
+  };
+  CHECK(obstacle().empty());
+  CHECK(contains(obstacle({.devices = "mlx5_0"}),
+                 "no active RDMA port that is in comm.verbs_devices = \"mlx5_0\"; there is fake0"));
+  CHECK(contains(obstacle({.gid_index = 9}), "has no address (GID) of RoCE v2 on fake"));
+  fake->set_lockable_bytes(8 << 20);
+  CHECK(contains(obstacle(),
+                 "cannot register 16 MiB of memory with fake0: Cannot allocate memory; "
+                 "locked memory is limited to "));
+  fake->set_max_queue_entries(16);
+  CHECK(contains(obstacle(), "has queues of 16 entries on fake"));
+  fake->set_open_error(EACCES);
+  CHECK(contains(obstacle(), "(/dev/infiniband/uverbs1): Permission denied"));
+  fake->set_devices(0);
+  CHECK(obstacle() == "has no RDMA device");
+}
+
+TEST_CASE("ports that are down are passed over", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  fake->set_port(0, false);
+  CHECK(to_string(find_verbs_ports({}, 0, 1).ports.at(0)) == "fake1 port 1");
+  fake->set_port(1, false);
+  CHECK(contains(find_verbs_ports({}, 0, 1).obstacle, "no active RDMA port: fake1 port 1 is down"));
+}
+
+TEST_CASE("memory that cannot be registered is an error with the limit's name", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  const auto errors = run_over("verbs", 2, [&](Transport& transport) {
+    if (transport.rank() == 0) fake->set_lockable_bytes(0);
+    exchange(transport, kLong, 1);
+  });
+  CHECK(contains(errors[0] + errors[1], "register 293 KiB with fake"));
+  CHECK(contains(errors[0] + errors[1], "ulimit -l"));
+}
