@@ -150,9 +150,12 @@ TEST_CASE("each way in which a request can fail is told with port, peer and stat
     for (int i = 0; i < 10; ++i) exchange(*transport, kLong, 1);
   });
   std::string both = errors[0] + " | " + errors[1];
+  CAPTURE(both);
   CHECK((contains(both, "rank 0 ") || contains(both, "rank 1 ")));
   CHECK(contains(both, fmt::format("by RDMA from fake")));
-  CHECK(contains(both, fmt::format("(status {}, vendor 0x81); ", status)));
+  // The peer may be the first to tell: of a queue pair that has failed it gets no answer.
+  CHECK((contains(both, fmt::format("(status {}, vendor 0x81); ", status)) ||
+         contains(both, fmt::format("(status {}, vendor 0x81); ", int(IBV_WC_RETRY_EXC_ERR)))));
   for (const std::string& error : errors) CHECK(!error.empty());
   CHECK(Deadline::Clock::now() - start < 15s);
 }
