@@ -80,6 +80,9 @@ class LinkGroup {
   [[nodiscard]] virtual Patience patience() const = 0;
   // Memory that this rank shares with the ranks of its host, if the row makes any.
   [[nodiscard]] virtual SharedArena* shared_arena() { return nullptr; }
+  // As Transport::keep() and forget().
+  virtual void keep(ConstMemory /*memory*/) {}
+  virtual void forget(ConstMemory /*memory*/) noexcept {}
   // Called before each look at the `open` links, of all groups, that have operations.
   virtual void before_look(size_t /*open*/) {}
 

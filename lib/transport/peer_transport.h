@@ -49,6 +49,12 @@ class PeerTransport : public Transport, private ArenaWaiter {
   }
   std::span<const int> hosts() const override { return parts_.hosts; }
   SharedArena* shared_arena() override { return arena_; }
+  void keep(ConstMemory memory) override {
+    for (const auto& group : parts_.groups) group->keep(memory);
+  }
+  void forget(ConstMemory memory) noexcept override {
+    for (const auto& group : parts_.groups) group->forget(memory);
+  }
   WireCounters counters() const override { return traffic_.counters.read(); }
   uint64_t bytes_sent_to(int peer) const override { return traffic_.counters.bytes_sent_to(peer); }
 

@@ -82,6 +82,10 @@ class Transport {
   [[nodiscard]] virtual std::span<const int> hosts() const { return {}; }
   // Memory that this rank shares with the ranks of its host, if any (shared_arena.h).
   [[nodiscard]] virtual SharedArena* shared_arena() { return nullptr; }
+  // From now until forget() this host memory stays where it is, so hardware that must know the
+  // memory it reaches may go on knowing it between messages. No operation uses what is forgotten.
+  virtual void keep(ConstMemory /*memory*/) {}
+  virtual void forget(ConstMemory /*memory*/) noexcept {}
   // Threads: any.
   [[nodiscard]] virtual WireCounters counters() const = 0;
   // What of bytes_sent went to `peer`. Threads: any.

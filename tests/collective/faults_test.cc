@@ -134,7 +134,7 @@ TEST_CASE("a rank that errs, stops or dies in a call is named by all others") {
 }
 
 TEST_CASE("every mishap in every algorithm is blamed on who made it", "[.long]") {
-  const std::string transport = GENERATE(from_range(rows_and({"shm mapped"})));
+  const std::string transport = GENERATE(from_range(of_processes(rows_and({"shm mapped"}))));
   WARN(transport << ": " << check_all(mistakes(transport, FaultyJob::kRanks)));
   WARN(transport << ": " << check_all(strikes(transport)));
 }

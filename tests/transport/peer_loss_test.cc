@@ -39,7 +39,7 @@ pid_t start_waiting_rank(World& world) {
 }  // namespace
 
 TEST_CASE("a killed peer is noticed within a second and named", "[peer_loss]") {
-  const auto name = GENERATE(from_range(worlds_of_processes(2)));
+  const auto name = GENERATE(from_range(of_processes(worlds_of(2, false))));
   CAPTURE(name);
   pid_t child = -1;
   World world(name, 2, [&](World& early) { child = start_waiting_rank(early); });

@@ -16,6 +16,7 @@
 #include "lib/transport/inproc.h"
 #include "lib/transport/table.h"
 #include "lib/transport/verbs/verbs_find.h"
+#include "tests/catch.h"
 #include "tests/transport/fake_verbs/fake_verbs.h"
 
 namespace gxp {
@@ -60,12 +61,18 @@ inline std::vector<WorldKind> special_worlds() {
          context.host = fmt::format("host {}", context.rank);
          context.verbs_options.queue_pairs = 2;
        }},
+      {"shm+verbs", "auto",
+       [](TransportContext& context) {
+         context.tcp.protect = Protection::kNone;
+         context.host = 2 * context.rank < context.world_size ? "near" : "far";
+       },
+       3},
   };
 }
 
 // Whether this machine can have such a world at all; if not, says why.
 inline bool is_here(const WorldKind& kind) {
-  if (kind.transport != "verbs") return true;
+  if (!contains(kind.name, "verbs")) return true;
   static const bool has_verbs = [] {
     const VerbsOffer offer = find_verbs_ports({}, 0, 1);
     if (offer.ports.empty())
@@ -94,7 +101,7 @@ inline std::vector<WorldKind> world_kinds() {
   // In the machine of tests/rdma-vm only RDMA is of interest.
   const bool only_verbs = std::getenv("GXP_TEST_RDMA") != nullptr;
   std::erase_if(kinds, [&](const WorldKind& kind) {
-    return !is_here(kind) || (only_verbs && kind.transport != "verbs");
+    return !is_here(kind) || (only_verbs && !contains(kind.name, "verbs"));
   });
   return kinds;
 }
@@ -110,11 +117,10 @@ inline std::vector<std::string> worlds_of(int ranks, bool with_inproc = true) {
   return names;
 }
 
-// Those whose ranks may be processes. The fake of libibverbs joins threads.
-inline std::vector<std::string> worlds_of_processes(int ranks) {
-  std::vector<std::string> names = worlds_of(ranks, false);
+// Those of the names whose ranks may be processes: the fake of libibverbs joins threads.
+inline std::vector<std::string> of_processes(std::vector<std::string> names) {
   const bool fake = fake_verbs() != nullptr;
-  std::erase_if(names, [&](const std::string& name) { return fake && name.starts_with("verbs"); });
+  std::erase_if(names, [&](const std::string& name) { return fake && contains(name, "verbs"); });
   return names;
 }
 

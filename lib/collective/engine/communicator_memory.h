@@ -4,6 +4,7 @@
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
 #include "lib/transport/arena/shared_arena.h"
+#include "lib/transport/transport.h"
 
 namespace gxp {
 
@@ -17,12 +18,15 @@ class CommunicatorMemory {
   CommunicatorMemory(CommunicatorMemory&& other) noexcept;
   CommunicatorMemory& operator=(CommunicatorMemory&& other) noexcept;
   ~CommunicatorMemory();
+  // Host memory: lets the transport know for its whole life where it is (Transport::keep()).
+  void keep_with(Transport& transport);
   [[nodiscard]] Memory memory() const { return memory_; }
   // Whether peers of this host work on it directly; false where there are none.
   [[nodiscard]] bool shared() const { return arena_ != nullptr; }
 
  private:
   SharedArena* arena_ = nullptr;
+  Transport* keeper_ = nullptr;
   Memory memory_;
   Buffer buffer_;
 };

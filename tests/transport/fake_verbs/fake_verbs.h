@@ -43,7 +43,5 @@ class FakeVerbs {
 
 // Null where the system's library is loaded instead, or none can be.
 FakeVerbs* fake_verbs();
-// Whether there is a libibverbs of either kind.
-bool has_verbs_library();
 
 }  // namespace gxp

@@ -17,6 +17,4 @@ FakeVerbs* fake_verbs() {
   return access == nullptr ? nullptr : access();
 }
 
-bool has_verbs_library() { return library() != nullptr; }
-
 }  // namespace gxp

@@ -273,8 +273,13 @@ std::unique_ptr<Engine> NativeEngine::split(int color, int key, uint32_t sequenc
 }
 
 CommunicatorMemory NativeEngine::allocate(size_t bytes) {
-  if (SharedArena* arena = state_->transport->shared_arena()) return {*arena, bytes};
-  return CommunicatorMemory(state_->device.allocate(bytes, MemoryKind::kCommunication));
+  SharedArena* const arena = state_->transport->shared_arena();
+  CommunicatorMemory memory =
+      arena != nullptr
+          ? CommunicatorMemory(*arena, bytes)
+          : CommunicatorMemory(state_->device.allocate(bytes, MemoryKind::kCommunication));
+  memory.keep_with(*state_->transport);
+  return memory;
 }
 
 WireCounters NativeEngine::counters() const {
