@@ -8,9 +8,10 @@ packages_for() {
     build) echo g++ cmake ninja-build pkg-config libfmt-dev libcli11-dev libtomlplusplus-dev libsodium-dev libxxhash-dev nlohmann-json3-dev libpugixml-dev libarchive-dev libdeflate-dev liburing-dev libibverbs-dev ;;
     test) echo catch2 libboost-context-dev ;;
     demo) echo fortunes ;;  # 2.5 MB of English text
+    rdma) echo qemu-system-x86 busybox-static cpio kmod iproute2 xz-utils libibverbs1 ibverbs-providers ;;
     lint) echo clang-format clang-tidy ;;
     fuzz) echo clang-14 libclang-rt-14-dev ;;
-    *) echo "install-packages.sh: no purpose '$1'; known: build test demo lint fuzz" >&2; exit 2 ;;
+    *) echo "install-packages.sh: no purpose '$1'; known: build test demo rdma lint fuzz" >&2; exit 2 ;;
   esac
 }
 

@@ -44,6 +44,8 @@ class PeerLink {
   // "closed its connection": why nothing will move any more, once a later progress() has moved
   // nothing; "" while the peer is there.
   [[nodiscard]] virtual std::string_view closed() const = 0;
+  // Whether the network has failed, as this rank alone may know, rather than that the peer ended.
+  [[nodiscard]] virtual bool failed() const { return false; }
   // Lets the peer see the end. Any thread, also during the other calls.
   virtual void shut_down(std::string_view reason) noexcept = 0;
   // Wakes the peer if it sleeps, for what this rank wrote into memory that both have mapped.

@@ -196,7 +196,9 @@ void PeerTransport::fail_lost(const Peer& peer) {
     aborted_.check();
     if (verdict) fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
   }
-  fail(ErrorKind::kPeer, "rank {} {}", peer.messages.peer(), peer.link->closed());
+  const std::string reason = fmt::format("rank {} {}", peer.messages.peer(), peer.link->closed());
+  if (parts_.store != nullptr && peer.link->failed()) parts_.store->abort(rank(), reason);
+  throw Error(ErrorKind::kPeer, reason);
 }
 
 }  // namespace gxp

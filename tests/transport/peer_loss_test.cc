@@ -38,7 +38,7 @@ pid_t start_waiting_rank(World& world) {
 
 }  // namespace
 
-TEST_CASE("a killed peer is noticed within a second and named", "[peer_loss]") {
+TEST_CASE("a killed peer is noticed soon and named", "[peer_loss]") {
   const auto name = GENERATE(from_range(of_processes(worlds_of(2, false))));
   CAPTURE(name);
   pid_t child = -1;
@@ -55,7 +55,8 @@ TEST_CASE("a killed peer is noticed within a second and named", "[peer_loss]") {
   const auto noticed = Deadline::Clock::now() - killed;
   waitpid(child, nullptr, 0);
   CHECK(contains(error, "rank 1"));
-  CHECK(noticed < 1s);
+  // RDMA tells a receiver nothing; the store does, which waits 1 s for a better cause.
+  CHECK(noticed < (contains(name, "verbs") ? 2s : 1s));
 }
 
 TEST_CASE("what a peer sent before it ended still arrives", "[peer_loss]") {

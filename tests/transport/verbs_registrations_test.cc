@@ -67,9 +67,11 @@ TEST_CASE("memory that is freed and comes back is registered anew", "[registrati
   auto use = here.all->use({first, kBytes});
   const uint32_t key = use.local_key(0);
   use.reset();
+  CHECK(here.all->count() == 0);
   munmap(first, kBytes);
   REQUIRE(map_at(first) == first);
-  CHECK(here.all->use({first, kBytes}).local_key(0) != key);
+  // Devices may give a number again; the fake does not.
+  if (fake_verbs() != nullptr) CHECK(here.all->use({first, kBytes}).local_key(0) != key);
   munmap(first, kBytes);
 }
 

@@ -80,6 +80,7 @@ class VerbsChannel {
 
   // Why nothing will move any more; "" as long as something may.
   [[nodiscard]] std::string_view closed() const;
+  [[nodiscard]] bool failed() const { return !failure_.empty() && !peer_ended_; }
   [[noreturn]] void fail_corrupt(std::string_view what) const;
 
  private:

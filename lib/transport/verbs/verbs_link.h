@@ -33,6 +33,7 @@ class VerbsLink final : public PeerLink {
   void post_receive(PendingMessage& receive) override { receiver_.post(receive); }
   bool progress() override;
   std::string_view closed() const override { return channel_.closed(); }
+  bool failed() const override { return channel_.failed(); }
   void shut_down(std::string_view /*reason*/) noexcept override { channel_.say_end(); }
 
   // For the group.

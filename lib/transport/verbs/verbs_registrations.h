@@ -2,8 +2,8 @@
 //
 // A registration pins pages, not addresses: memory that was freed and comes back at the same
 // address has other pages, and a registration that was kept would move the old ones' bytes. Nobody
-// tells a library of that. So ordinary memory is registered for as long as an operation uses it, and
-// only what its owner has announced with keep() stays registered between operations: the
+// tells a library of that. So ordinary memory is registered for as long as an operation uses it,
+// and only what its owner has announced with keep() stays registered between operations: the
 // communicator's memory (Transport::keep()).
 //   Cost     about 16 us and 60 us per MiB for each registration; a look-up otherwise.
 //   Threads  one at a time.

@@ -55,7 +55,7 @@ Reach verbs_reaches(const TransportContext& context, int a, int b) {
             "have no RDMA ports that speak to each other (InfiniBand and RoCE, or addresses "
             "of different kinds)"};
   const VerbsPort& port = mine.ports[rails[0].mine];
-  return {true, fmt::format("{} on {}, {} connections over {} ports",
+  return {true, fmt::format("{} on {} (connections to each peer: {}, ports: {})",
                             port.ethernet ? "RoCE" : "InfiniBand", to_string(port),
                             lanes_between(mine, context.verbs[size_t(b)]), rails.size())};
 }

@@ -1,6 +1,6 @@
 // A library that stands for libibverbs.so.1: RDMA devices whose network is this process, with
-// mishaps on demand. Tests find it because it lies in a folder of their RUNPATH; LD_LIBRARY_PATH
-// goes before, so the same tests can run over the system's library and devices.
+// mishaps on demand. Tests find it by their RPATH; with the system's library in LD_PRELOAD the same
+// tests run over that and its devices.
 //   Threads  any.
 #pragma once
 
