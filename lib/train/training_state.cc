@@ -57,27 +57,6 @@ FilePart write_file(const HeldState& state, const std::string& dir, const Writer
   return writer.finish();
 }
 
-// Elements that lie together in a buffer, from number `first` of `tensor` on, perhaps beyond it.
-struct Stretch {
-  HeldTensor tensor;
-  size_t first = 0;
-  Memory target{};
-};
-
-// A long copy goes past the caches: it takes two thirds of the time of short ones.
-void add_stretch(std::vector<Stretch>& stretches, const HeldTensor& tensor, const Range& share,
-                 Memory target) {
-  if (!stretches.empty()) {
-    Stretch& last = stretches.back();
-    const size_t end = last.tensor.begin + last.first + last.target.bytes / sizeof(float);
-    if (last.tensor.buffer == tensor.buffer && end == tensor.begin + share.begin) {
-      last.target.bytes += target.bytes;
-      return;
-    }
-  }
-  stretches.push_back({tensor, share.begin, target});
-}
-
 // The newest checkpoint's name, which all ranks see; "": they see none.
 std::string find_newest(const std::string& dir, Communicator& communicator) {
   const std::vector<uint64_t> steps = complete_steps(dir);
@@ -199,16 +178,14 @@ void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& stag
   staged.info = info;
   staged.shares.clear();
   Memory left = memory_of(staged.values);
-  std::vector<Stretch> stretches;
   for (const HeldTensor& tensor : all_of(state)) {
     const Range share = state.own_share(tensor);
     const size_t bytes = share.count * sizeof(float);
-    if (bytes > 0) add_stretch(stretches, tensor, share, left.slice(0, bytes));
+    if (bytes > 0) state.read(tensor, share.begin, left.slice(0, bytes));
     staged.shares.push_back(
         {info_of(tensor), tensor.elements.begin + share.begin, share.count, tensor.spec->frozen});
     left = left.slice(bytes, left.bytes - bytes);
   }
-  for (const Stretch& it : stretches) state.read(it.tensor, it.first, it.target);
 }
 
 bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,

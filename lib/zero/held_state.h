@@ -36,8 +36,7 @@ class HeldState {
   // Counted from the first held element.
   [[nodiscard]] Range own_share(const HeldTensor& tensor) const;
 
-  // Copy held elements from number `first` on, counted from the first held one; read() also beyond
-  // the tensor, what follows it in its buffer.
+  // Copy held elements from number `first` on, counted from the first held one.
   void read(const HeldTensor& tensor, size_t first, Memory out) const;
   // Offloaded weights are rounded here, for step ShardedMemory::steps + 1.
   void write(const HeldTensor& tensor, size_t first, ConstMemory in);
