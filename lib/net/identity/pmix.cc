@@ -1,7 +1,5 @@
 #include "lib/net/identity/pmix.h"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -56,11 +54,7 @@ struct Functions {
 };
 
 Functions load_functions() {
-  void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) {
-    const char* const why = ::dlerror();
-    fail(ErrorKind::kUnavailable, "load PMIx: {}", why == nullptr ? kLibrary : why);
-  }
+  void* const library = open_library("PMIx", kLibrary);
   Functions functions;
   const auto find = [library](const char* name, auto& function) {
     find_function(library, "PMIx", kLibrary, name, function);

@@ -259,12 +259,7 @@ PartId part_of(HostTree& host, const NvmlGpu& gpu) {
 }  // namespace
 
 NvmlFacts read_nvml(const std::string& file) {
-  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) {
-    const char* const why = ::dlerror();
-    fail(ErrorKind::kUnavailable, "load NVML: {}", why == nullptr ? file : why);
-  }
-  const Functions functions = find_functions(library, file);
+  const Functions functions = find_functions(open_library("NVML", file), file);
   return Session(functions, file).read();
 }
 

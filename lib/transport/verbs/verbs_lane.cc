@@ -131,21 +131,25 @@ void VerbsLane::receive(uint16_t slot, const RegisteredBytes& memory) {
   if (error != 0) fail_verbs(ErrorKind::kDevice, "post a receive", description_, error);
 }
 
-int VerbsLane::post(ibv_send_wr& request) {
+int VerbsLane::post(ibv_send_wr request, const WorkId& id, const RegisteredBytes& memory) {
+  ibv_sge element = element_of(memory);
+  request.wr_id = to_number(id);
+  request.sg_list = &element;
+  request.num_sge = 1;
   request.send_flags = IBV_SEND_SIGNALED;
   ibv_send_wr* refused = nullptr;
   return ibv_post_send(pair_.get(), &request, &refused);
 }
 
+int VerbsLane::post_send(uint16_t slot, const RegisteredBytes& memory) {
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_SEND;
+  return post(request, {WorkId::Kind::kSend, uint8_t(index_), slot, uint32_t(peer_)}, memory);
+}
+
 void VerbsLane::send(uint16_t slot, const RegisteredBytes& memory) {
   GXP_ASSERT(room_ > 0);
-  ibv_sge element = element_of(memory);
-  ibv_send_wr request{};
-  request.wr_id = to_number({WorkId::Kind::kSend, uint8_t(index_), slot, uint32_t(peer_)});
-  request.sg_list = &element;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_SEND;
-  const int error = post(request);
+  const int error = post_send(slot, memory);
   if (error != 0) fail_verbs(ErrorKind::kDevice, "post a message", description_, error);
   --room_;
 }
@@ -153,28 +157,19 @@ void VerbsLane::send(uint16_t slot, const RegisteredBytes& memory) {
 void VerbsLane::write(const RegisteredBytes& memory, uint64_t address, uint32_t remote_key,
                       const uint32_t* number) {
   GXP_ASSERT(room_ > 0);
-  ibv_sge element = element_of(memory);
   ibv_send_wr request{};
-  request.wr_id = to_number({WorkId::Kind::kWrite, uint8_t(index_), 0, uint32_t(peer_)});
-  request.sg_list = &element;
-  request.num_sge = 1;
   request.opcode = number == nullptr ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM;
   if (number != nullptr) request.imm_data = htonl(*number);
   request.wr.rdma.remote_addr = address;
   request.wr.rdma.rkey = remote_key;
-  const int error = post(request);
+  const int error =
+      post(request, {WorkId::Kind::kWrite, uint8_t(index_), 0, uint32_t(peer_)}, memory);
   if (error != 0) fail_verbs(ErrorKind::kDevice, "post a write", description_, error);
   --room_;
 }
 
 void VerbsLane::send_last(uint16_t slot, const RegisteredBytes& memory) noexcept {
-  ibv_sge element = element_of(memory);
-  ibv_send_wr request{};
-  request.wr_id = to_number({WorkId::Kind::kSend, uint8_t(index_), slot, uint32_t(peer_)});
-  request.sg_list = &element;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_SEND;
-  static_cast<void>(post(request));  // a queue pair that has failed tells nobody any more
+  static_cast<void>(post_send(slot, memory));  // a queue pair that has failed tells nobody any more
 }
 
 }  // namespace gxp

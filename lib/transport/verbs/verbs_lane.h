@@ -74,7 +74,9 @@ class VerbsLane {
 
  private:
   void modify(ibv_qp_attr& attributes, int mask, std::string_view act);
-  int post(ibv_send_wr& request);
+  // Both return errno's number, 0 if the device has taken the request.
+  int post(ibv_send_wr request, const WorkId& id, const RegisteredBytes& memory);
+  int post_send(uint16_t slot, const RegisteredBytes& memory);
 
   VerbsDevice& device_;
   int peer_;

@@ -1,7 +1,5 @@
 #include "lib/transport/verbs/verbs_library.h"
 
-#include <dlfcn.h>
-
 #include <cerrno>
 
 #include "lib/base/shared_library.h"
@@ -46,14 +44,9 @@ void find_verbs(void* library, VerbsFunctions& f) {
 }  // namespace
 
 VerbsFunctions load_verbs() {
-  void* const library = ::dlopen(kVerbsFile, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) {
-    const char* const why = ::dlerror();
-    fail(ErrorKind::kUnavailable, "load libibverbs: {}; install libibverbs1 and ibverbs-providers",
-         why == nullptr ? kVerbsFile : why);
-  }
   VerbsFunctions functions{};
-  find_verbs(library, functions);
+  find_verbs(open_library("libibverbs", kVerbsFile, "install libibverbs1 and ibverbs-providers"),
+             functions);
   // Fails once this process has registered memory; then whoever did has decided.
   static_cast<void>(functions.fork_init());
   return functions;

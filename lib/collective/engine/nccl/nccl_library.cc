@@ -1,7 +1,5 @@
 #include "lib/collective/engine/nccl/nccl_library.h"
 
-#include <dlfcn.h>
-
 #include <array>
 
 #include "lib/base/shared_library.h"
@@ -69,12 +67,7 @@ NcclType nccl_type(DType dtype) {
 }
 
 NcclLibrary::NcclLibrary(const std::string& file) {
-  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) {
-    const char* const why = ::dlerror();
-    fail(ErrorKind::kUnavailable, "load NCCL: {}; install it or set LD_LIBRARY_PATH",
-         why == nullptr ? file : why);
-  }
+  void* const library = open_library("NCCL", file, "install it or set LD_LIBRARY_PATH");
   int code = 0;
   find_function(library, "NCCL", file, "ncclGetVersion", functions_.get_version);
   if (functions_.get_version(&code) != NcclResult::kSuccess)
