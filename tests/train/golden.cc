@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "lib/arch/family.h"
 #include "lib/config/load.h"
@@ -158,6 +160,16 @@ Trained train_part(const RunConfig& config, Communicator& communicator, int unti
 std::vector<Trained> train_on_ranks(const RunConfig& config, int world_size) {
   return run_ranks(world_size,
                    [&](Communicator& communicator) { return train(config, communicator); });
+}
+
+const Trained& trained_once(const std::string& folder, int world_size, const Settings& sets,
+                            int divided_by) {
+  static std::map<std::tuple<std::string, int, Settings, int>, Trained> known;
+  const std::tuple key(folder, world_size, sets, divided_by);
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  const RunConfig config = golden_config(folder, divided_by, sets);
+  return known.emplace(key, train_on_ranks(config, world_size)[0]).first->second;
 }
 
 }  // namespace gxp

@@ -61,4 +61,9 @@ Trained train_part(const RunConfig& config, Communicator& communicator, int unti
 
 std::vector<Trained> train_on_ranks(const RunConfig& config, int world_size);
 
+// Rank 0 of a run of golden_config(folder, divided_by, sets) that many cases are held against:
+// trained once.
+const Trained& trained_once(const std::string& folder, int world_size, const Settings& sets,
+                            int divided_by);
+
 }  // namespace gxp

@@ -1,6 +1,4 @@
 // Activations that are made again: the same bits, in less memory.
-#include <map>
-
 #include "tests/catch.h"
 #include "tests/combinations.h"
 #include "tests/train/golden.h"
@@ -9,19 +7,15 @@ namespace gxp {
 namespace {
 
 // A model of three blocks, for more than the last of them, of widths that fp8 can have.
-RunConfig deeper(const std::string& folder, Settings sets) {
+Settings deeper_sets(const std::string& folder, Settings sets) {
   if (folder == "llama-tiny") sets.emplace_back("model.head_size=16");
   sets.insert(sets.begin(), {"model.layers=3", "model.init=normal", "train.micro_batch=1",
                              "train.grad_accum=2", "train.steps=4"});
-  return golden_config(folder, 1, sets);
+  return sets;
 }
 
-// Of 4 ranks, trained once.
-const Trained& ddp_run(const std::string& folder, const Settings& types) {
-  static std::map<std::pair<std::string, Settings>, Trained> known;
-  const std::pair key(folder, types);
-  if (!known.contains(key)) known[key] = train_on_ranks(deeper(folder, types), 4)[0];
-  return known[key];
+RunConfig deeper(const std::string& folder, const Settings& sets) {
+  return golden_config(folder, 1, deeper_sets(folder, sets));
 }
 
 TEST_CASE("every strategy trains to the bits of DDP, whatever it makes again", "[train]") {
@@ -39,7 +33,7 @@ TEST_CASE("every strategy trains to the bits of DDP, whatever it makes again", "
       deeper(folder, types + Settings{"parallel.strategy=" + strategy,
                                       fmt::format("parallel.shard_size={}", shard_size),
                                       "train.recompute=" + recompute});
-  const Trained& ddp = ddp_run(folder, types);
+  const Trained& ddp = trained_once(folder, 4, deeper_sets(folder, types), 1);
   for (const Trained& rank : train_on_ranks(config, 4)) check_same(rank, ddp);
 }
 

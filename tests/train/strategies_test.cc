@@ -1,7 +1,4 @@
 // Every strategy trains as DDP does, to the bit; and sends what its formula says.
-#include <map>
-#include <tuple>
-
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/combinations.h"
@@ -18,17 +15,6 @@ std::vector<std::string> sharding_strategies() {
   return names;
 }
 
-// Rank 0 of a run that many cases are held against: trained once.
-const Trained& baseline(const std::string& folder, int world_size, const Settings& sets,
-                        int divided_by) {
-  static std::map<std::tuple<std::string, int, Settings, int>, Trained> known;
-  const std::tuple key(folder, world_size, sets, divided_by);
-  const auto found = known.find(key);
-  if (found != known.end()) return found->second;
-  const RunConfig config = golden_config(folder, divided_by, sets);
-  return known.emplace(key, train_on_ranks(config, world_size)[0]).first->second;
-}
-
 TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, bit for bit",
           "[train]") {
   const auto [folder, world_size, strategy, precision] = GENERATE(from_range(
@@ -36,7 +22,7 @@ TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, b
                    std::vector<std::string>{"train.precision=fp32", "train.precision=bf16",
                                             "train.precision=fp16"})));
   CAPTURE(folder, world_size, strategy, precision);
-  const Trained& ddp = baseline(folder, world_size, {precision}, world_size);
+  const Trained& ddp = trained_once(folder, world_size, {precision}, world_size);
   const auto ranks = train_on_ranks(
       golden_config(folder, world_size, {precision, "parallel.strategy=" + strategy}), world_size);
   for (const Trained& rank : ranks) {
@@ -58,7 +44,7 @@ TEST_CASE("groups with replicas have the bits of DDP", "[train]") {
                    fmt::format("parallel.shard_size={}", ranks.shard_size)};
   const Settings shape = {"train.micro_batch=1", "train.grad_accum=2", "train.steps=4"};
   sets.insert(sets.end(), shape.begin(), shape.end());
-  const Trained& ddp = baseline("gpt2-accum", ranks.world_size, shape, 1);
+  const Trained& ddp = trained_once("gpt2-accum", ranks.world_size, shape, 1);
   for (const Trained& rank : train_on_ranks(golden_config("gpt2-accum", 1, sets), ranks.world_size))
     check_same(rank, ddp);
 }
@@ -76,7 +62,7 @@ TEST_CASE("any-world-size: 1, 2, 4 and 8 ranks train to the same bits", "[train]
   const int world_size = GENERATE(2, 4, 8);
   const std::string strategy = GENERATE("ddp", "zero1", "zero3", "hybrid_shard");
   CAPTURE(folder, world_size, strategy);
-  const Trained& one = baseline(folder, 1, sets(1, "ddp"), 1);
+  const Trained& one = trained_once(folder, 1, sets(1, "ddp"), 1);
   const RunConfig config = golden_config(folder, 1, sets(world_size, strategy));
   const Trained many = train_on_ranks(config, world_size)[0];
   for (size_t s = 0; s < one.steps.size(); ++s) {
@@ -115,7 +101,7 @@ TEST_CASE("gradients that are reduced after every micro-batch train to nearly th
   const std::vector<std::string> sets = {"parallel.strategy=" + strategy,
                                          "parallel.shard_size=" + shard_size,
                                          "parallel.hold_gradients=false"};
-  const Trained& ddp = baseline("gpt2-accum", 2, {}, 2);
+  const Trained& ddp = trained_once("gpt2-accum", 2, {}, 2);
   const Trained freed = train_on_ranks(golden_config("gpt2-accum", 2, sets), 2)[0];
   for (size_t s = 0; s < ddp.steps.size(); ++s)
     CHECK(freed.steps[s].loss == Approx(ddp.steps[s].loss).epsilon(1e-6));
@@ -176,7 +162,7 @@ TEST_CASE("a checkpoint of one strategy is resumed by another, to the same bits"
                        fmt::format("parallel.shard_size={}", int(find_strategy(strategy).hybrid))});
     return run_ranks(2, [&](Communicator& c) { return train_part(config, c, until); })[0].weights;
   };
-  const Trained& whole = baseline("gpt2-accum", 2, {}, 2);
+  const Trained& whole = trained_once("gpt2-accum", 2, {}, 2);
   run_until(first, 5);
   CHECK(same_bits(run_until(second, 12), whole.weights));
 }
