@@ -9,6 +9,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lib/collective/communicator.h"
@@ -19,9 +20,9 @@ namespace gxp {
 // Threads: one. One checkpoint is in flight at a time, its export included.
 class BackgroundSave {
  public:
-  // All outlive it.
-  BackgroundSave(Communicator& communicator, const RunConfig& config, const KeyValues& settings)
-      : communicator_(communicator), config_(config), settings_(settings) {}
+  // `communicator` and `config` outlive it.
+  BackgroundSave(Communicator& communicator, const RunConfig& config, KeyValues settings)
+      : communicator_(communicator), config_(config), settings_(std::move(settings)) {}
   // What is in flight is abandoned; the checkpoints before it stay.
   ~BackgroundSave() = default;
 
@@ -50,7 +51,7 @@ class BackgroundSave {
 
   Communicator& communicator_;
   const RunConfig& config_;
-  const KeyValues& settings_;
+  KeyValues settings_;
   StagedState staged_;       // the thread's while a save is in flight
   std::vector<bool> files_;  // files_of_a_rank()
   std::vector<std::string> names_;
