@@ -108,7 +108,7 @@ int run(const CLI::App& app, const Options& options) {
   }
   check_engine(options, job.comm);
   if (!options.simulate.empty()) {
-    simulate_cases(options, job);
+    simulate_cases(options, job, environment);
     return kExitOk;
   }
   const RankIdentity identity = identity_from(environment);

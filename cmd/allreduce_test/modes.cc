@@ -38,9 +38,10 @@ void add_calibrate(CLI::App& app, AllreduceOptions& options) {
 
 void add_simulate(CLI::App& app, AllreduceOptions& options) {
   app.add_option("--simulate", options.simulate,
-                 "Print what the operations would take on the cluster that this file describes; "
-                 "start no ranks")
-      ->type_name("FILE");
+                 "Print what the operations would take on the cluster that this file describes, or "
+                 "with profile over --transport as --calibrate has measured it, for --nproc ranks "
+                 "on each of --nnodes hosts; start no ranks")
+      ->type_name("FILE|profile");
   add_under(app, "With --simulate", [&] {
     add_number_option(app, "--ranks", options.ranks, 1, int(Cluster::kMaxGpus),
                       "Number of ranks, on the first GPUs")
@@ -81,14 +82,15 @@ void check_modes(const AllreduceOptions& options) {
     fail(ErrorKind::kUsage, "--explain, --calibrate, --simulate, --show-record: only one of them");
   if (!options.svg.empty() && !options.explain)
     fail(ErrorKind::kUsage, "--svg: it needs --explain");
-  if (!options.simulate.empty()) return;
+  const bool clusters = !options.simulate.empty() && options.simulate != kSimulateProfile;
+  if (clusters) return;
   const std::array<std::pair<const char*, bool>, 4> given = {
       {{"--ranks", options.ranks > 0},
        {"--rank-order", options.rank_order != RankOrder::kGiven},
        {"--channel-order", options.channel_order != RankOrder::kGiven},
-       {"--trace", !options.trace.empty()}}};
+       {"--trace", !options.trace.empty() && options.simulate.empty()}}};
   for (const auto& [option, is_given] : given) {
-    if (is_given) fail(ErrorKind::kUsage, "{}: it needs --simulate", option);
+    if (is_given) fail(ErrorKind::kUsage, "{}: it needs --simulate with a cluster file", option);
   }
 }
 

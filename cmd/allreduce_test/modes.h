@@ -20,8 +20,9 @@ void explain_cases(const AllreduceOptions& options, const JobSettings& job,
 int calibrate_ranks(const AllreduceOptions& options, JobSettings job,
                     const Environment& environment, int world_size);
 
-// --simulate: reads the cluster, simulates the cases and prints. Starts no ranks.
-void simulate_cases(const AllreduceOptions& options, const JobSettings& job);
+// --simulate: reads the cluster or the profile, simulates the cases and prints. Starts no ranks.
+void simulate_cases(const AllreduceOptions& options, const JobSettings& job,
+                    const Environment& environment);
 
 // --show-record: prints the last operations of each rank, and which rank came last to them, from
 // the files that the ranks left.

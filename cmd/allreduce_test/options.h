@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/colltest/pass_criteria.h"
@@ -17,6 +18,9 @@ class App;
 namespace gxp {
 
 enum class RankOrder { kGiven, kPlanned };
+
+// What --simulate takes for the links that were measured here, instead of a cluster file.
+inline constexpr std::string_view kSimulateProfile = "profile";
 
 struct AllreduceOptions {
   std::string operation = "all_reduce";  // or "all"
@@ -33,7 +37,7 @@ struct AllreduceOptions {
   bool explain = false;
   std::string svg;
   std::optional<std::string> calibrate;  // the profile file; "": the default one
-  std::string simulate;                  // the cluster file
+  std::string simulate;                  // the cluster file, or kSimulateProfile
   int ranks = 0;                         // simulated; 0: as many as the cluster has GPUs
   RankOrder rank_order = RankOrder::kGiven;
   RankOrder channel_order = RankOrder::kGiven;

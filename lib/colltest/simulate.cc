@@ -8,27 +8,15 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/collective/simulate/simulation_trace.h"
 #include "lib/collective/simulate/simulator.h"
+#include "lib/colltest/simulation_report.h"
 
 namespace gxp {
 namespace {
 
 // About 5 s: a packet takes up to four events of 0.3 us.
 constexpr double kMostPackets = 6e6;
-constexpr double kMostTraced = 1e6;                                // steps: some 200 MB of JSON
 constexpr std::array<size_t, 2> kSegments = {256 << 10, 1 << 20};  // of trees, besides all at once
-
-std::string name_of(const Algorithm& algorithm, const BenchCase& bench) {
-  return fmt::format("{} of {} by {}", bench.operation->name, format_bytes(bench.size_bytes()),
-                     algorithm.name);
-}
-
-struct Simulated {
-  const Algorithm* algorithm = nullptr;
-  CallShape shape;
-  SimulationResult result;
-};
 
 class Search {
  public:
@@ -109,17 +97,14 @@ class Search {
   }
 
   [[nodiscard]] SimulationOptions options_of(bool keep_steps) const {
-    SimulationOptions options{.busiest = 3, .keep_steps = keep_steps};
+    SimulationOptions options{.busiest = kBusiestShown, .keep_steps = keep_steps};
     if (settings_.segment_bytes > 0) options.segment_bytes = settings_.segment_bytes;
     return options;
   }
 
   SimulationResult run(const Algorithm& algorithm, const BenchCase& bench, const CallShape& shape,
                        bool keep_steps) const {
-    if (keep_steps && double(algorithm.rounds(shape)) * shape.world_size > kMostTraced) {
-      fail(ErrorKind::kUsage, "trace {} on {} ranks: above a million steps; simulate fewer ranks",
-           name_of(algorithm, bench), shape.world_size);
-    }
+    if (keep_steps) check_traceable(algorithm, bench, shape);
     return simulate(algorithm, shape, bench.dtype, cluster_, gpus_, options_of(keep_steps));
   }
 
@@ -131,23 +116,6 @@ class Search {
   std::vector<std::string> notes_;
 };
 
-std::vector<Cell> row_of(const BenchCase& bench, const Simulated& simulated) {
-  const SimulationResult& result = simulated.result;
-  const auto bytes = [&](size_t elements) { return int64_t(elements * size_of(bench.dtype)); };
-  const Bandwidth reached =
-      bandwidth(*bench.operation, bench.size_bytes(), result.seconds, simulated.shape.world_size);
-  return {std::string(bench.operation->name),
-          int64_t(bench.size_bytes()),
-          std::string(to_string(bench.dtype)),
-          std::string(simulated.algorithm->name),
-          simulated.shape.segment > 0 ? Cell(bytes(simulated.shape.segment)) : Cell(),
-          result.seconds * 1e6,
-          reached.algbw,
-          reached.busbw,
-          int64_t(*std::ranges::max_element(result.bytes_sent)),
-          int64_t(result.events)};
-}
-
 }  // namespace
 
 SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster,
@@ -155,37 +123,14 @@ SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& c
                               bool trace, const RankPlan& plan) {
   const auto ranks = int64_t(gpu_of_rank.size());
   Search search(cluster, std::move(gpu_of_rank), settings, plan);
-  SimulatedCases done;
-  done.report = {.schema = "gxp.allreduce-test.simulation/1",
-                 .facts = {{{"cluster"}, cluster.description().name},
+  SimulationReport report({{{"cluster"}, cluster.description().name},
                            {{"hosts"}, int64_t{cluster.hosts()}},
-                           {{"world_size", "ranks"}, ranks}}};
-  Table& results = done.report.add_table("results", {{"op"},
-                                                     {"size", "size", Style::kBytes},
-                                                     {"type"},
-                                                     {"algorithm"},
-                                                     {"segment_bytes", "segment", Style::kBytes},
-                                                     {"time_us"},
-                                                     {"algbw", "algbw GB/s"},
-                                                     {"busbw", "busbw GB/s"},
-                                                     {"sent", "most sent", Style::kBytes},
-                                                     {"events"}});
-  Table& links = done.report.add_table("links", {{"op"},
-                                                 {"size", "size", Style::kBytes},
-                                                 {"link", "busiest links"},
-                                                 {"bytes", "", Style::kBytes},
-                                                 {"utilisation"}});
+                           {{"world_size", "ranks"}, ranks}},
+                          cases, trace);
   for (const BenchCase& bench : cases) {
-    if (!bench.operation->collective) continue;  // one message each
-    const bool traced = trace && &bench == &cases.back();
-    const Simulated simulated = search.best(bench, traced);
-    results.add_row(row_of(bench, simulated));
-    for (const LinkLoad& load : simulated.result.busiest) {
-      links.add_row({std::string(bench.operation->name), int64_t(bench.size_bytes()), load.name,
-                     int64_t(load.bytes), load.utilisation});
-    }
-    if (traced) done.trace = to_chrome_trace(simulated.result);
+    if (bench.operation->collective) report.add(bench, search.best(bench, report.traces(bench)));
   }
+  SimulatedCases done = std::move(report).finish();
   done.notes = std::move(search).notes();
   return done;
 }

@@ -28,4 +28,11 @@ SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& c
                               std::vector<int> gpu_of_rank, const SelectionSettings& settings,
                               bool trace, const RankPlan& plan = {});
 
+// Over the links that a calibration has measured (profile.h), in messages alone, for ranks joined
+// as `topology` says. `auto` means what a run would choose. As many ranks on each host. kConfig: the
+// profile lacks a curve.
+SimulatedCases simulate_cases(std::span<const BenchCase> cases, const GroupTopology& topology,
+                              const Profile& profile, const SelectionSettings& settings,
+                              bool trace);
+
 }  // namespace gxp

@@ -180,6 +180,23 @@ TEST_CASE("--simulate runs thousands of ranks without any", "[cmd]") {
   CHECK(json::parse(read_text(trace))["traceEvents"].size() > 512);
 }
 
+TEST_CASE("--simulate profile takes the measured links of the transport", "[cmd]") {
+  const TemporaryDirectory directory;
+  const std::string profile = directory / "profile.toml";
+  std::ofstream(profile) << "[machine]\nversion = 1\ncpu = \"any\"\ncores = 64\n"
+                            "[verbs-2]\ntransport = \"verbs\"\nranks = 2\nhosts = 1\n"
+                            "copy = [\"8 1e-7\"]\nexchange = [\"8 2e-6\", \"1048576 1e-3\"]\n"
+                            "fold = [\"8 1e-9\"]\nfold-later = [\"8 1e-9\"]\n"
+                            "hop = [\"8 1e-6\", \"1048576 1e-3\"]\n"
+                            "start = [\"1 1e-6\"]\nswap = [\"1 1e-6\"]\n";
+  const json report =
+      run_json({"--simulate", "profile", "--profile", profile, "--transport", "verbs", "--nproc",
+                "2", "--op", "all_gather", "-b", "2M", "-e", "2M"});
+  CHECK(report["measured_over"] == "verbs among 2 ranks");
+  CHECK(report["world_size"] == 2);
+  CHECK(report["results"][0]["time_us"].get<double>() == Approx(1e3));  // one exchange of 1 MiB
+}
+
 TEST_CASE("ranks with different options are told which", "[cmd]") {
   const ReservedPort port;
   const auto host = [&](const std::string& number, const std::string& iterations) {
@@ -218,6 +235,8 @@ TEST_CASE("a wrong command line is refused before ranks are started", "[cmd]") {
       {{"--tolerance", "much"}, 2, "must be a percentage"},
       {{"--svg", "x.svg"}, 2, "it needs --explain"},
       {{"--trace", "x.json"}, 2, "it needs --simulate"},
+      {{"--simulate", "profile", "--ranks", "8"}, 2, "it needs --simulate with a cluster file"},
+      {{"--simulate", "profile", "--nproc", "1"}, 2, "one rank has no links"},
       {{"--simulate", "x.toml", "--explain"}, 2, "only one of them"},
       {{"--simulate", "/nowhere/x.toml"}, 4, "/nowhere/x.toml"},
       {{"--calibrate"}, 2, "one rank has no links"},
