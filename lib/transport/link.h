@@ -85,6 +85,9 @@ class LinkGroup {
   // As Transport::keep() and forget().
   virtual void keep(ConstMemory /*memory*/) {}
   virtual void forget(ConstMemory /*memory*/) noexcept {}
+  // An operation has failed, so all are given up: from now on none of their memory is read or
+  // written. Only shut_down() of the links and the destructor follow.
+  virtual void stop() noexcept {}
   // Called before each look at the `open` links, of all groups, that have operations.
   virtual void before_look(size_t /*open*/) {}
 

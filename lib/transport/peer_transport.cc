@@ -38,9 +38,11 @@ PeerTransport::PeerTransport(PeerTransportParts parts)
 }
 
 PeerTransport::~PeerTransport() {
-  if (!relay_) return;
-  const std::lock_guard lock(relay_->mutex);
-  relay_->transport = nullptr;
+  if (relay_) {
+    const std::lock_guard lock(relay_->mutex);
+    relay_->transport = nullptr;
+  }
+  parts_.groups.clear();  // while the operations that they may still complete are there
 }
 
 void PeerTransport::add_peers() {
@@ -72,7 +74,7 @@ PeerTransport::Peer& PeerTransport::peer_for(int rank, MemorySpace space) {
   return peer;
 }
 
-Ticket PeerTransport::send(int rank, Tag tag, ConstMemory data) {
+Ticket PeerTransport::send(int rank, Tag tag, ConstMemory data) try {
   Peer& peer = peer_for(rank, data.space);
   const Ticket ticket = operations_.add(make_send(rank, tag, data));
   PendingMessage& operation = operations_[ticket];
@@ -81,6 +83,9 @@ Ticket PeerTransport::send(int rank, Tag tag, ConstMemory data) {
   peer.messages.add_send();
   peer.link->post_send(operation);
   return ticket;
+} catch (...) {
+  stop();
+  throw;
 }
 
 Ticket PeerTransport::recv(int rank, Tag tag, Memory data) {
@@ -91,7 +96,7 @@ Ticket PeerTransport::recv_and_combine(int rank, Tag tag, Memory target, const C
   return start_receive(make_combine(rank, tag, target, combiner));
 }
 
-Ticket PeerTransport::start_receive(const PendingMessage& receive) {
+Ticket PeerTransport::start_receive(const PendingMessage& receive) try {
   Peer& peer = peer_for(receive.peer, receive.space);
   const Ticket ticket = operations_.add(receive);
   PendingMessage& operation = operations_[ticket];
@@ -99,9 +104,12 @@ Ticket PeerTransport::start_receive(const PendingMessage& receive) {
   open(peer);
   if (peer.messages.add_receive(operation)) peer.link->post_receive(operation);
   return ticket;
+} catch (...) {
+  stop();
+  throw;
 }
 
-void PeerTransport::wait(Ticket ticket, Deadline deadline) {
+void PeerTransport::wait(Ticket ticket, Deadline deadline) try {
   PendingMessage& operation = operations_[ticket];
   Backoff backoff = waiter_.backoff();
   while (!operation.done) {
@@ -117,10 +125,13 @@ void PeerTransport::wait(Ticket ticket, Deadline deadline) {
   }
   if (!operation.sends) check_size(operation);
   operations_.remove(ticket);
+} catch (...) {
+  stop();
+  throw;
 }
 
 void PeerTransport::wait_until(const std::function<bool()>& ready, std::span<const int> peers,
-                               Deadline deadline) {
+                               Deadline deadline) try {
   Backoff backoff = waiter_.backoff();
   while (!ready()) {
     aborted_.check();
@@ -138,6 +149,9 @@ void PeerTransport::wait_until(const std::function<bool()>& ready, std::span<con
       fail(ErrorKind::kPeer, "not complete after {:.3g} s", deadline.seconds());
     }
   }
+} catch (...) {
+  stop();
+  throw;
 }
 
 void PeerTransport::open(Peer& peer) {
@@ -177,6 +191,10 @@ void PeerTransport::sleep(Deadline deadline) {
     if (peer.messages.has_operations()) interests_.push_back(peer.messages.interest());
   }
   waiter_.sleep(interests_, deadline, [&] { return aborted_.is_set() || progress(); });
+}
+
+void PeerTransport::stop() noexcept {
+  for (const auto& group : parts_.groups) group->stop();
 }
 
 void PeerTransport::abort(std::string_view reason) noexcept {

@@ -77,6 +77,8 @@ class PeerTransport : public Transport, private ArenaWaiter {
   void sleep(Deadline deadline);
   void listen_to_store();
   [[noreturn]] void fail_lost(const Peer& peer);
+  // After a throw: operations' memory is the caller's again.
+  void stop() noexcept;
 
   PeerTransportParts parts_;
   Traffic traffic_;

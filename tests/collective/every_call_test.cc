@@ -7,6 +7,7 @@
 #include "tests/collective/calls.h"
 #include "tests/collective/run_ranks_of.h"
 #include "tests/combinations.h"
+#include "tests/transport/mishaps.h"
 
 using namespace gxp;
 
@@ -244,6 +245,21 @@ TEST_CASE("large calls go through tiles and segments unharmed") {
   options.selection.algorithm = algorithm;
   CAPTURE(transport, world_size, options.selection.algorithm);
   require_no_problem(run_over_ranks(transport, world_size, options, check_large));
+}
+
+TEST_CASE("every operation gives its result while queue pairs of RDMA overtake each other") {
+  const Mishaps fake;
+  if (!fake) return;
+  const std::string transport = GENERATE("verbs", "verbs rails");
+  const int world_size = GENERATE(2, 3, 4);
+  CAPTURE(transport, world_size);
+  fake->shuffle(true);
+  require_no_problem(run_over_ranks(transport, world_size, {}, [](Communicator& comm) {
+    Buffers buffers(comm, 64 << 10);
+    const std::string problem = check_all_counts(comm, "auto", buffers);
+    return problem.empty() ? check_large(comm) : problem;
+  }));
+  CHECK(fake->not_ready() == 0);
 }
 
 TEST_CASE("random calls in a row give exact results") {

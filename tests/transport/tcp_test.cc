@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/transport/tcp/tcp_stream.h"
 #include "tests/catch.h"
 #include "tests/transport/worlds.h"
 

@@ -23,7 +23,7 @@ struct Registered {
     verbs = load_verbs();
     std::vector<VerbsDevice*> pointers;
     for (const VerbsPort& port : offer.ports) {
-      devices.push_back(std::make_unique<VerbsDevice>(verbs, port, 16));
+      devices.push_back(std::make_unique<VerbsDevice>(verbs, port, 16, std::chrono::seconds(4)));
       pointers.push_back(devices.back().get());
     }
     all = std::make_unique<VerbsRegistrations>(pointers, most_kept);

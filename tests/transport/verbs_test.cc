@@ -10,65 +10,10 @@
 
 #include "lib/transport/verbs/verbs_budget.h"
 #include "lib/transport/verbs/verbs_find.h"
-#include "tests/catch.h"
-#include "tests/transport/worlds.h"
+#include "tests/transport/mishaps.h"
 
 using namespace gxp;
 using namespace std::chrono_literals;
-
-namespace {
-
-constexpr size_t kLong = 300000;  // several lanes, two tiles
-
-// The fake as it is at first; it is so again at the end.
-class Mishaps {
- public:
-  Mishaps() : fake_(fake_verbs()) {
-    if (fake_ == nullptr) WARN("skipped: libibverbs is absent, or the system's own");
-    if (fake_ != nullptr) fake_->reset();
-  }
-  ~Mishaps() {
-    if (fake_ != nullptr) fake_->reset();
-  }
-  explicit operator bool() const { return fake_ != nullptr; }
-  FakeVerbs* operator->() const { return fake_; }
-
- private:
-  FakeVerbs* fake_;
-};
-
-// Each rank sends `count` messages to each other and receives as many; whether all were right.
-bool exchange(Transport& transport, size_t bytes, int count) {
-  const int me = transport.rank();
-  std::vector<std::vector<std::byte>> sent;
-  std::vector<std::vector<std::byte>> got;
-  std::vector<Ticket> tickets;
-  const size_t all = size_t(count) * size_t(transport.world_size());
-  sent.reserve(all);
-  got.reserve(all);
-  for (int i = 0; i < count; ++i) {
-    for (int peer = 0; peer < transport.world_size(); ++peer) {
-      if (peer == me) continue;
-      got.emplace_back(bytes);
-      tickets.push_back(transport.recv(peer, Tag(i), memory_of(got.back())));
-      sent.push_back(payload(bytes, me, peer, i));
-      tickets.push_back(transport.send(peer, Tag(i), memory_of(std::as_const(sent.back()))));
-    }
-  }
-  for (const Ticket ticket : tickets) transport.wait(ticket, soon());
-  size_t at = 0;
-  bool right = true;
-  for (int i = 0; i < count; ++i) {
-    for (int peer = 0; peer < transport.world_size(); ++peer) {
-      if (peer != me) right &= got[at++] == payload(bytes, peer, me, i);
-    }
-  }
-  return right;
-}
-
-std::vector<std::string> none(int ranks) { return std::vector<std::string>(size_t(ranks)); }
-
-}  // namespace
 
 TEST_CASE("requests of several queue pairs may be carried out in any order", "[verbs]") {
   const Mishaps fake;
@@ -187,6 +132,36 @@ TEST_CASE("memory that the transport is to keep stays registered between message
   CHECK(right == 2);
 }
 
+TEST_CASE("a receiver that lost its receives is told of by the sender", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  const auto errors = run_reporting("verbs", 2, [&](Transport& transport, Store& store) {
+    store.barrier("joined", soon());
+    if (transport.rank() == 0) fake->lose_receives();
+    store.barrier("lost", soon());
+    exchange(transport, kLong, 1);
+  });
+  CHECK(contains(errors[0] + errors[1], "takes nothing by RDMA from fake"));
+  CHECK(contains(errors[0] + errors[1], "it has no receive posted"));
+  CHECK(fake->not_ready() > 0);
+}
+
+// The survivor has sends under way: of announcements, grants, data.
+TEST_CASE("a host that loses its power is named, whatever it has done before", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  const int requests = GENERATE(0, 2, 5, 13);
+  CAPTURE(requests);
+  const auto start = Deadline::Clock::now();
+  fake->vanish(1, requests);
+  const auto errors = run_over("verbs", 2, [&](Transport& transport) {
+    exchange(transport, kLong, 8, Deadline::after(5s));
+  });
+  CHECK(contains(errors[0], "rank 1 cannot be reached by RDMA from fake0 port 1"));
+  CHECK(contains(errors[1], "rank 0: rank 1 cannot be reached by RDMA from fake0 port 1"));
+  CHECK(Deadline::Clock::now() - start < 3s);
+}
+
 TEST_CASE("a network that is cut is told by whoever sends", "[verbs]") {
   const Mishaps fake;
   if (!fake) return;
@@ -218,18 +193,6 @@ TEST_CASE("a port that is down for a moment only delays", "[verbs]") {
   CHECK(errors == none(2));
 }
 
-TEST_CASE("a device that fails ends the wait and is named", "[verbs]") {
-  const Mishaps fake;
-  if (!fake) return;
-  const auto errors = run_over("verbs rails", 2, [&](Transport& transport) {
-    if (transport.rank() == 1) return;
-    fake->tell_event(1, IBV_EVENT_DEVICE_FATAL);
-    std::vector<std::byte> data(8);
-    transport.wait(transport.recv(1, 1, memory_of(data)), soon());
-  });
-  CHECK(contains(errors[0], "not kPeer: fake1 port 1 has failed: some event"));
-}
-
 TEST_CASE("InfiniBand ports join ranks too", "[verbs]") {
   const Mishaps fake;
   if (!fake) return;
@@ -237,37 +200,6 @@ TEST_CASE("InfiniBand ports join ranks too", "[verbs]") {
   std::atomic<int> right = 0;
   run_over("verbs rails", 2, [&](Transport& transport) { right += exchange(transport, kLong, 2); });
   CHECK(right == 2);
-}
-
-TEST_CASE("what keeps a rank from RDMA is one line", "[verbs]") {
-  const Mishaps fake;
-  if (!fake) return;
-  const auto obstacle = [](const VerbsOptions& options = {}) {
-    return find_verbs_ports(options, 0, 1).obstacle;
-  };
-  CHECK(obstacle().empty());
-  CHECK(contains(obstacle({.devices = "mlx5_0"}),
-                 "no active RDMA port that is in comm.verbs_devices = \"mlx5_0\"; there is fake0"));
-  CHECK(contains(obstacle({.gid_index = 9}), "has no address (GID) of RoCE v2 on fake"));
-  fake->set_lockable_bytes(8 << 20);
-  CHECK(contains(obstacle(),
-                 "cannot register 16 MiB of memory with fake0: Cannot allocate memory; "
-                 "locked memory is limited to "));
-  fake->set_max_queue_entries(16);
-  CHECK(contains(obstacle(), "has queues of 16 entries on fake"));
-  fake->set_open_error(EACCES);
-  CHECK(contains(obstacle(), "(/dev/infiniband/uverbs1): Permission denied"));
-  fake->set_devices(0);
-  CHECK(obstacle() == "has no RDMA device");
-}
-
-TEST_CASE("ports that are down are passed over", "[verbs]") {
-  const Mishaps fake;
-  if (!fake) return;
-  fake->set_port(0, false);
-  CHECK(to_string(find_verbs_ports({}, 0, 1).ports.at(0)) == "fake1 port 1");
-  fake->set_port(1, false);
-  CHECK(contains(find_verbs_ports({}, 0, 1).obstacle, "no active RDMA port: fake1 port 1 is down"));
 }
 
 TEST_CASE("memory that cannot be registered is an error with the limit's name", "[verbs]") {

@@ -1,6 +1,7 @@
 #include "lib/transport/verbs/verbs.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -35,6 +36,10 @@ class VerbsConnector {
     return a != b && joins_(a, b) ? lanes_between(offer(a), offer(b)) : 0;
   }
   [[nodiscard]] int peers() const;
+  // A network that is away for longer than this, or than the 4 s that a lane can wait, is lost.
+  [[nodiscard]] double patience_s() const {
+    return std::min(4.0, context_.verbs_options.timeout_s / 2);
+  }
   void open_devices();
   std::unique_ptr<VerbsLink> make_link(int peer);
   void exchange(const std::vector<std::unique_ptr<VerbsLink>>& links);
@@ -53,11 +58,14 @@ int VerbsConnector::peers() const {
 
 void VerbsConnector::open_devices() {
   std::vector<VerbsDevice*> devices;
+  const auto patience =
+      std::chrono::duration_cast<Deadline::Duration>(std::chrono::duration<double>(patience_s()));
   const std::vector<VerbsPort>& ports = offer(context_.rank).ports;
   for (size_t i = 0; i < ports.size() && peers() > 0; ++i) {
     const int lanes_each = int(ports[i].queue_pairs);
     const int entries = peers() * lanes_each * (kQueueEntries + kReceiveSlots);
-    common_->devices.push_back(std::make_unique<VerbsDevice>(common_->verbs, ports[i], entries));
+    common_->devices.push_back(
+        std::make_unique<VerbsDevice>(common_->verbs, ports[i], entries, patience));
     devices.push_back(common_->devices.back().get());
   }
   common_->registrations = std::make_unique<VerbsRegistrations>(std::move(devices));
@@ -120,7 +128,7 @@ void VerbsConnector::connect_link(int peer, VerbsLink& link, std::string_view ad
                                   .kind = rail->kind,
                                   .pkey_index = uint16_t(options.pkey_index),
                                   .traffic_class = uint8_t(options.traffic_class),
-                                  .patience_s = options.timeout_s / 2});
+                                  .patience_s = patience_s()});
   }
   link.channel().post_receives();
 }

@@ -107,9 +107,17 @@ void VerbsChannel::say_end() noexcept {
   routes_[0].lane->send_last(uint16_t(kLastSlot), memory);
 }
 
+void VerbsChannel::give_up(bool at_once) noexcept {
+  given_up_ = true;
+  if (!at_once) return;
+  cut_ = true;
+  for (const VerbsRoute& route : routes_) route.lane->stop();
+}
+
 bool VerbsChannel::is_idle() const {
-  if (!failure_.empty()) return true;
+  if (cut_ || !failure_.empty()) return true;
   if (ended_ && !end_sent_) return false;
+  if (given_up_) return true;
   return std::ranges::all_of(routes_, [](const VerbsRoute& it) { return it.lane->is_idle(); });
 }
 

@@ -62,6 +62,9 @@ class VerbsChannel {
   bool return_credits();
   // Tells the peer that this rank ends; once. Any thread, also during the other calls.
   void say_end() noexcept;
+  // Whatever is on its way is given up: nobody waits for it any more. `at_once`: nothing is sent or
+  // received from now on, not even the last word.
+  void give_up(bool at_once) noexcept;
   // Ends the connections; nothing but the destructor may follow. The devices touch no memory of
   // this rank's for them any more.
   void close() { routes_.clear(); }
@@ -98,6 +101,8 @@ class VerbsChannel {
   std::atomic<bool> ended_ = false;  // said so
   bool end_sent_ = false;            // and the peer has it
   bool peer_ended_ = false;
+  bool given_up_ = false;
+  bool cut_ = false;
   std::string failure_;
 };
 

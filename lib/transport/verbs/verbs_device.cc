@@ -10,9 +10,6 @@ namespace gxp {
 
 namespace {
 
-// Senders give up after about as long (verbs_lane.cc).
-constexpr std::chrono::seconds kPortPatience{4};
-
 void set_non_blocking(int fd) {
   const long flags = check_sys(::fcntl(fd, F_GETFL), "read the flags of an RDMA descriptor");
   check_sys(::fcntl(fd, F_SETFL, int(flags) | O_NONBLOCK), "set up an RDMA descriptor");
@@ -32,9 +29,11 @@ VerbsHandle<ibv_context> open_port(const VerbsFunctions& verbs, const VerbsPort&
 
 }  // namespace
 
-VerbsDevice::VerbsDevice(const VerbsFunctions& verbs, const VerbsPort& port, int completions)
+VerbsDevice::VerbsDevice(const VerbsFunctions& verbs, const VerbsPort& port, int completions,
+                         Deadline::Duration patience)
     : verbs_(verbs),
       port_(port),
+      patience_(patience),
       context_(open_port(verbs, port)),
       domain_(own_verbs(verbs.alloc_pd(context_.get()), verbs.dealloc_pd,
                         "make a protection domain", name())),
@@ -85,7 +84,7 @@ void VerbsDevice::note(const ibv_async_event& event) {
     case IBV_EVENT_PORT_ERR:
       if (!mine) return;
       log_warn("transport: verbs: {} is down", name());
-      down_until_ = Deadline::after(kPortPatience);
+      down_until_ = Deadline::after(patience_);
       return;
     case IBV_EVENT_PORT_ACTIVE:
       if (!mine || !down_until_) return;

@@ -16,8 +16,10 @@ namespace gxp {
 
 class VerbsDevice {
  public:
-  // `completions`: the most that may lie in the queue. `verbs` outlives this.
-  VerbsDevice(const VerbsFunctions& verbs, const VerbsPort& port, int completions);
+  // `completions`: the most that may lie in the queue. `patience`: how long the port may be down.
+  // `verbs` outlives this.
+  VerbsDevice(const VerbsFunctions& verbs, const VerbsPort& port, int completions,
+              Deadline::Duration patience);
 
   [[nodiscard]] const VerbsFunctions& verbs() const { return verbs_; }
   [[nodiscard]] const VerbsPort& port() const { return port_; }
@@ -35,7 +37,7 @@ class VerbsDevice {
   // Readable when something has happened to the port, the device or a queue pair.
   [[nodiscard]] int event_fd() const { return context_->async_fd; }
   // Takes these events and logs those of the port. Throws if the device has failed, or if the port
-  // has been down for longer than any retry lasts. Call it every 0.5 s also without an event.
+  // has been down for too long. Call it every 0.5 s also without an event.
   void take_events();
 
  private:
@@ -43,6 +45,7 @@ class VerbsDevice {
 
   const VerbsFunctions& verbs_;
   const VerbsPort port_;
+  const Deadline::Duration patience_;
   VerbsHandle<ibv_context> context_;
   VerbsHandle<ibv_pd> domain_;
   VerbsHandle<ibv_comp_channel> channel_;

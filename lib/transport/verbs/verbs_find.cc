@@ -55,13 +55,20 @@ bool choose_gids(const Search& search, ibv_context* context, VerbsPort& port) {
   return std::ranges::any_of(port.gids, [](const VerbsGid& gid) { return gid.index >= 0; });
 }
 
+std::string cannot_ask(std::string_view what, int error) {
+  return fmt::format("cannot ask {} what it has: {}", what, system_text(error));
+}
+
 void look_at_port(Search& search, ibv_context* context, const char* device, uint32_t number) {
   ibv_port_attr attributes{};
   auto* const compatible = reinterpret_cast<_compat_ibv_port_attr*>(&attributes);
-  if (search.verbs.query_port(context, uint8_t(number), compatible) != 0) return;
   VerbsPort port;
   std::string_view(device).copy(port.device.data(), port.device.size() - 1);
   port.port = number;
+  if (const int error = search.verbs.query_port(context, uint8_t(number), compatible)) {
+    search.obstacle = cannot_ask(to_string(port), error);
+    return;
+  }
   if (attributes.state != IBV_PORT_ACTIVE) {
     search.obstacle = fmt::format("has no active RDMA port: {} is down", to_string(port));
     return;
@@ -86,7 +93,10 @@ void look_at_device(Search& search, ibv_device* device) {
     return;
   }
   ibv_device_attr limits{};
-  if (search.verbs.query_device(context.get(), &limits) != 0) return;
+  if (const int error = search.verbs.query_device(context.get(), &limits)) {
+    search.obstacle = cannot_ask(device->name, error);
+    return;
+  }
   if (limits.max_qp_wr < kQueueEntries) {
     search.obstacle = fmt::format("has queues of {} entries on {}, where {} are needed",
                                   limits.max_qp_wr, device->name, kQueueEntries);

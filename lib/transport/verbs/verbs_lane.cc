@@ -172,4 +172,10 @@ void VerbsLane::send_last(uint16_t slot, const RegisteredBytes& memory) noexcept
   static_cast<void>(post_send(slot, memory));  // a queue pair that has failed tells nobody any more
 }
 
+void VerbsLane::stop() noexcept {
+  ibv_qp_attr to{};
+  to.qp_state = IBV_QPS_ERR;
+  static_cast<void>(device_.verbs().modify_qp(pair_.get(), &to, IBV_QP_STATE));
+}
+
 }  // namespace gxp

@@ -71,6 +71,8 @@ class VerbsLane {
   // Once, whatever the room. Any thread.
   void send_last(uint16_t slot, const RegisteredBytes& memory) noexcept;
   void on_sent() { ++room_; }
+  // Nothing is sent or received any more; what was posted fails.
+  void stop() noexcept;
 
  private:
   void modify(ibv_qp_attr& attributes, int mask, std::string_view act);

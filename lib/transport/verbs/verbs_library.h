@@ -40,7 +40,10 @@ struct VerbsFunctions {
   decltype(&::ibv_fork_init) fork_init;
 };
 
-// Loads the library, which stays loaded, and makes memory that it registers safe from fork().
+// Loads the library, which stays loaded, and makes memory that it registers safe from fork(): the
+// parent's pages stay where the devices use them. Since Linux 5.12 the child gets copies of them.
+// Before, it has no such pages: what is registered at that time it must not touch, which a child
+// that calls exec() does not.
 // kUnavailable: there is none here, or it lacks a function.
 VerbsFunctions load_verbs();
 

@@ -22,6 +22,7 @@ bool VerbsLink::progress() {
 void VerbsLink::complete(const WorkId& id, const ibv_wc& completion) {
   moved_ = true;
   if (completion.status != IBV_WC_SUCCESS) return channel_.on_failure(id, completion);
+  if (stopped_ && id.kind != WorkId::Kind::kSend) return;
   switch (id.kind) {
     case WorkId::Kind::kSend:
       return channel_.on_sent(id.lane, id.slot);
@@ -34,6 +35,13 @@ void VerbsLink::complete(const WorkId& id, const ibv_wc& completion) {
       channel_.recycle(id.lane, id.slot);
       return receiver_.on_data(ntohl(completion.imm_data), messages());
   }
+}
+
+void VerbsLink::stop() noexcept {
+  stopped_ = true;
+  channel_.give_up(sender_.holds_memory() || receiver_.holds_memory());
+  sender_.release_memory();
+  receiver_.release_memory();
 }
 
 void VerbsLink::take_message(uint16_t slot, size_t bytes) {

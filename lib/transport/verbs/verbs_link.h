@@ -40,6 +40,9 @@ class VerbsLink final : public PeerLink {
   [[nodiscard]] VerbsChannel& channel() { return channel_; }
   // One of this link's requests is done, or has failed.
   void complete(const WorkId& id, const ibv_wc& completion);
+  // The operations and their memory are gone. Where a device may still use that memory, the
+  // connection ends without a word; else the peer can be told.
+  void stop() noexcept;
 
  private:
   void take_message(uint16_t slot, size_t bytes);
@@ -49,6 +52,7 @@ class VerbsLink final : public PeerLink {
   VerbsSender sender_;
   VerbsReceiver receiver_;
   bool moved_ = false;  // completions have come since the last look
+  bool stopped_ = false;
 };
 
 }  // namespace gxp

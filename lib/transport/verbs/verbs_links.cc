@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/transport/backoff.h"
 
 namespace gxp {
 
@@ -51,6 +52,12 @@ void VerbsLinks::drain(Deadline deadline) {
   Backoff backoff(oversubscribed_, kLastWords);
   while (!std::ranges::all_of(by_rank_, is_idle) && !deadline.expired() && backoff.keep_awake())
     before_look(0);
+}
+
+void VerbsLinks::stop() noexcept {
+  for (VerbsLink* link : by_rank_) {
+    if (link != nullptr) link->stop();
+  }
 }
 
 Patience VerbsLinks::patience() const { return {oversubscribed_, kVerbsYieldTime}; }

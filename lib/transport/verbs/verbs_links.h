@@ -21,6 +21,7 @@ class VerbsLinks final : public LinkGroup {
   Patience patience() const override;
   void keep(ConstMemory memory) override { common_->registrations->keep(memory); }
   void forget(ConstMemory memory) noexcept override { common_->registrations->forget(memory); }
+  void stop() noexcept override;
   void before_look(size_t open) override;
   void arm(Wake how) override;
   void add_handles(std::span<const Interest> interests, std::vector<pollfd>& entries) override;

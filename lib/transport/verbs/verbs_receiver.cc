@@ -180,4 +180,14 @@ void VerbsReceiver::end_if_whole(Arriving arriving, PeerMessages& messages) {
   messages.finish(message);
 }
 
+bool VerbsReceiver::holds_memory() const {
+  const auto holds = [](const Arrival& arrival) { return arrival.memory.valid(); };
+  return std::ranges::any_of(posted_, holds) || std::ranges::any_of(announced_, holds);
+}
+
+void VerbsReceiver::release_memory() noexcept {
+  for (Arrival& arrival : posted_) arrival.memory.reset();
+  for (Arrival& arrival : announced_) arrival.memory.reset();
+}
+
 }  // namespace gxp

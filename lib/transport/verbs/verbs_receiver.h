@@ -36,6 +36,10 @@ class VerbsReceiver {
   void on_message(uint16_t slot) { inbox_.push_back(slot); }
   // A lane has written the last of its bytes for the grant of this number.
   void on_data(uint32_t number, PeerMessages& messages);
+  // Whether a device may write into what users receive into.
+  [[nodiscard]] bool holds_memory() const;
+  // No device does any more; nothing but the destructor may follow.
+  void release_memory() noexcept;
   // Takes messages as long as any are awaited, and grants places; whether anything moved.
   bool progress(PeerMessages& messages);
 

@@ -57,20 +57,23 @@ void VerbsSender::on_grant(const VerbsHeader& header, const VerbsGrant& grant) {
   const bool answers = header.answers != 0;
   const auto found = std::ranges::find_if(announced_, [&](const Outgoing& outgoing) {
     if (answers) return outgoing.number == header.number;
-    return !outgoing.granted && outgoing.send->tag == header.tag;
+    return outgoing.granted == 0 && outgoing.send->tag == header.tag;
   });
   if (found != announced_.end()) return start(found, header.bytes, grant);
   if (answers || early_.size() == kGrants) channel_.fail_corrupt("a grant that nobody asked for");
   early_.push_back({header.tag, header.bytes, grant});
 }
 
-// A receive of another size is granted in vain: its rank fails when it sees the announcement.
+// Grants follow each other through a message, so no byte is written twice. A receive of another
+// size is granted in vain: its rank fails when it sees the announcement.
 void VerbsSender::start(Sending sending, uint64_t message_bytes, const VerbsGrant& grant) {
   PendingMessage& send = *sending->send;
-  sending->granted = true;
-  if (message_bytes != send.bytes) return;
-  if (grant.bytes == 0 || grant.offset > send.bytes || grant.bytes > send.bytes - grant.offset)
+  const uint64_t at = sending->granted;
+  const bool in_vain = message_bytes != send.bytes;
+  if (!in_vain && (grant.bytes == 0 || grant.offset != at || grant.bytes > send.bytes - at))
     channel_.fail_corrupt("a grant beyond its message");
+  sending->granted = in_vain ? send.bytes : at + grant.bytes;
+  if (in_vain) return;
   if (!sending->memory.valid())
     sending->memory = registrations_.use({send.source, send.bytes, send.space});
   const LaneCut cut = cut_over_lanes(grant.bytes, parts_.size());
@@ -104,6 +107,14 @@ void VerbsSender::on_written(size_t lane, PeerMessages& messages) {
   if (send.moved < send.bytes) return;
   announced_.erase(sending);
   messages.finish(send);
+}
+
+bool VerbsSender::holds_memory() const {
+  return std::ranges::any_of(announced_, [](const Outgoing& it) { return it.memory.valid(); });
+}
+
+void VerbsSender::release_memory() noexcept {
+  for (Outgoing& outgoing : announced_) outgoing.memory.reset();
 }
 
 }  // namespace gxp

@@ -26,13 +26,17 @@ class VerbsSender {
   void on_grant(const VerbsHeader& header, const VerbsGrant& grant);
   // The oldest write of a lane is done.
   void on_written(size_t lane, PeerMessages& messages);
+  // Whether a device may read what users send.
+  [[nodiscard]] bool holds_memory() const;
+  // No device does any more; nothing but the destructor may follow.
+  void release_memory() noexcept;
 
  private:
   // A long message that was announced.
   struct Outgoing {
     PendingMessage* send = nullptr;
     uint32_t number = 0;
-    bool granted = false;  // some of it, or all
+    uint64_t granted = 0;  // bytes, from the front
     VerbsRegistrations::Use memory{};
   };
   using Sending = std::list<Outgoing>::iterator;

@@ -1,5 +1,6 @@
 #include "tests/transport/fake_verbs/fabric.h"
 
+#include <arpa/inet.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -25,6 +26,10 @@ void Fabric::reset() {
   cut_status = 0;
   fail_after = -1;
   missed_receives = 0;
+  failing.clear();
+  corruption = {};
+  wrong_bits = 0;
+  left = kForEver;
   written.fill(0);
 }
 
@@ -54,20 +59,41 @@ void Fabric::fail_request(int after, int status) {
   fail_status = status;
 }
 
+void Fabric::fail_calls(std::string_view function, int device, int error_number, int after) {
+  const std::lock_guard lock(mutex);
+  failing = function;
+  failing_device = device;
+  failing_error = error_number;
+  failing_after = after;
+}
+
+int Fabric::refuses(std::string_view function, const ibv_context* context) {
+  if (function != failing || context->device->name[4] - '0' != failing_device) return 0;
+  return failing_after-- > 0 ? 0 : failing_error;
+}
+
+void Fabric::lose_receives() {
+  const std::lock_guard lock(mutex);
+  for (const auto& [number, pair] : pairs) pair->receives.clear();  // their entries stay taken
+}
+
 void Fabric::set_port(int device, bool is_up) {
-  tell_event(device, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+  tell_event(device, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, 1);
   const std::lock_guard lock(mutex);
   up[size_t(device)] = is_up;
   if (!shuffles) carry_out_all();
 }
 
-void Fabric::tell_event(int device, int type) {
+void Fabric::tell_event(int device, int type, int port) {
   const std::lock_guard lock(mutex);
   for (FakeContext* context : contexts) {
-    if (context->device != device) continue;
-    context->events.push_back(ibv_event_type(type));
-    eventfd_write(context->context.async_fd, 1);
+    if (context->device == device) raise(*context, {ibv_event_type(type), port});
   }
+}
+
+void Fabric::raise(FakeContext& context, FakeEvent event) {
+  context.events.push_back(event);
+  eventfd_write(context.context.async_fd, 1);
 }
 
 size_t Fabric::registered_regions() const {
@@ -94,7 +120,8 @@ void Fabric::carry_out_all() {
 bool Fabric::carry_out_one() {
   std::vector<FakePair*> ready;
   for (const auto& [number, pair] : pairs) {
-    if (!pair->requests.empty() && up[size_t(pair->device)]) ready.push_back(pair);
+    const auto device = size_t(pair->device);
+    if (!pair->requests.empty() && up[device] && left[device] != 0) ready.push_back(pair);
   }
   if (ready.empty()) return false;
   FakePair& pair = *ready[random_() % ready.size()];
@@ -107,7 +134,7 @@ bool Fabric::carry_out_one() {
   done.opcode = request.request.opcode == IBV_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE;
   done.qp_num = pair.qp.qp_num;
   done.vendor_err = status == IBV_WC_SUCCESS ? 0 : 0x81;
-  complete(pair, pair.qp.send_cq, done);
+  complete(pair.qp.send_cq, {done, false});
   if (status != IBV_WC_SUCCESS) break_pair(pair);
   return true;
 }
@@ -120,11 +147,13 @@ std::optional<ibv_wc_status> Fabric::injected() {
 
 ibv_wc_status Fabric::carry_out(FakePair& pair, const FakeRequest& request) {
   if (pair.state != IBV_QPS_RTS) return IBV_WC_WR_FLUSH_ERR;
+  if (int& more = left[size_t(pair.device)]; more > 0) --more;
   if (const auto status = injected()) return *status;
   const auto found = pairs.find(pair.peer);
   if (found == pairs.end()) return IBV_WC_RETRY_EXC_ERR;
   FakePair& to = *found->second;
   if (to.state != IBV_QPS_RTR && to.state != IBV_QPS_RTS) return IBV_WC_RETRY_EXC_ERR;
+  if (left[size_t(to.device)] == 0) return IBV_WC_RETRY_EXC_ERR;
   if (request.request.opcode == IBV_WR_SEND) return take_receive(pair, to, request);
   const auto region = regions.find(request.request.wr.rdma.rkey);
   const uint64_t target = request.request.wr.rdma.remote_addr;
@@ -155,17 +184,22 @@ ibv_wc_status Fabric::take_receive(FakePair& from, FakePair& to, const FakeReque
   done.wr_id = receive.id;
   done.opcode = is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
   done.byte_len = request.memory.length;
-  done.imm_data = request.request.imm_data;
+  if (is_send && corruption)
+    done.byte_len = uint32_t(
+        corruption({reinterpret_cast<std::byte*>(receive.memory.addr), request.memory.length}));
+  done.imm_data = request.request.imm_data ^ htonl(wrong_bits);
   done.wc_flags = is_send ? 0 : IBV_WC_WITH_IMM;
   done.qp_num = to.qp.qp_num;
   done.src_qp = from.qp.qp_num;
-  complete(to, to.qp.recv_cq, done);
+  complete(to.qp.recv_cq, {done, true});
   return IBV_WC_SUCCESS;
 }
 
-void Fabric::complete(FakePair& /*pair*/, ibv_cq* cq, ibv_wc completion) {
+void Fabric::complete(ibv_cq* cq, const FakeCompletion& done) {
   auto& queue = *reinterpret_cast<FakeQueue*>(cq);
-  queue.completions.push_back(completion);
+  if (queue.completions.size() == queue.capacity)
+    return raise(*reinterpret_cast<FakeContext*>(cq->context), {IBV_EVENT_CQ_ERR});
+  queue.completions.push_back(done);
   if (!queue.armed || queue.channel == nullptr) return;
   queue.armed = false;
   queue.channel->events.push_back(cq);
@@ -175,15 +209,16 @@ void Fabric::complete(FakePair& /*pair*/, ibv_cq* cq, ibv_wc completion) {
 // All that is posted ends.
 void Fabric::break_pair(FakePair& pair) {
   pair.state = IBV_QPS_ERR;
-  const auto flush = [&](uint64_t id, ibv_cq* queue) {
+  const auto flush = [&](uint64_t id, ibv_cq* queue, bool receives) {
     ibv_wc done{};
     done.wr_id = id;
     done.status = IBV_WC_WR_FLUSH_ERR;
     done.qp_num = pair.qp.qp_num;
-    complete(pair, queue, done);
+    complete(queue, {done, receives});
   };
-  for (const FakeRequest& request : pair.requests) flush(request.request.wr_id, pair.qp.send_cq);
-  for (const FakeReceive& receive : pair.receives) flush(receive.id, pair.qp.recv_cq);
+  for (const FakeRequest& request : pair.requests)
+    flush(request.request.wr_id, pair.qp.send_cq, false);
+  for (const FakeReceive& receive : pair.receives) flush(receive.id, pair.qp.recv_cq, true);
   pair.requests.clear();
   pair.receives.clear();
 }

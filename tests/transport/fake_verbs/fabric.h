@@ -10,7 +10,9 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/transport/fake_verbs/fake_verbs.h"
@@ -18,11 +20,17 @@
 namespace gxp {
 
 inline constexpr int kMaxFakeDevices = 4;
+inline constexpr std::array<int, kMaxFakeDevices> kForEver{-1, -1, -1, -1};
+
+struct FakeEvent {
+  ibv_event_type type{};
+  int port = 1;
+};
 
 struct FakeContext {
   ibv_context context{};  // first: this is what users hold
   int device = 0;
-  std::deque<ibv_event_type> events;
+  std::deque<FakeEvent> events;
 };
 
 struct FakeChannel {
@@ -30,9 +38,15 @@ struct FakeChannel {
   std::deque<ibv_cq*> events;
 };
 
+struct FakeCompletion {
+  ibv_wc completion{};
+  bool receives = false;
+};
+
 struct FakeQueue {
   ibv_cq cq{};
-  std::deque<ibv_wc> completions;
+  size_t capacity = 0;
+  std::deque<FakeCompletion> completions;
   FakeChannel* channel = nullptr;
   bool armed = false;
 };
@@ -55,7 +69,9 @@ struct FakePair {
   int device = 0;
   std::deque<FakeReceive> receives;
   std::deque<FakeRequest> requests;  // not carried out yet
-  size_t uncounted = 0;              // requests and completions that nobody has polled
+  // Entries that are taken: a request's, until somebody has polled its completion.
+  size_t sends_out = 0;
+  size_t receives_out = 0;
 };
 
 class Fabric final : public FakeVerbs {
@@ -84,17 +100,31 @@ class Fabric final : public FakeVerbs {
   void cut(int status) override {
     change([&] { cut_status = status; });
   }
+  void fail_calls(std::string_view function, int device, int error_number, int after) override;
+  void corrupt_sends(Corruption to) override {
+    change([&] { corruption = std::move(to); });
+  }
+  void corrupt_numbers(uint32_t bits) override {
+    change([&] { wrong_bits = bits; });
+  }
+  void lose_receives() override;
+  void vanish(int device, int after) override {
+    change([&] { left[size_t(device)] = after; });
+  }
   void set_port(int device, bool up) override;
-  void tell_event(int device, int type) override;
+  void tell_event(int device, int type, int port) override;
   size_t registered_regions() const override;
   uint64_t bytes_written(int device) const override;
   int not_ready() const override;
 
   // The mutex is held for all of these.
+  // errno's number for a call that is to fail, 0 otherwise.
+  int refuses(std::string_view function, const ibv_context* context);
   void carry_out_all();
   bool carry_out_one();
-  void complete(FakePair& pair, ibv_cq* queue, ibv_wc completion);
+  void complete(ibv_cq* queue, const FakeCompletion& done);
   void break_pair(FakePair& pair);
+  void raise(FakeContext& context, FakeEvent event);
 
   mutable std::mutex mutex;  // guards all below
   int devices = 2;
@@ -109,6 +139,13 @@ class Fabric final : public FakeVerbs {
   int fail_after = -1;
   int fail_status = 0;
   int missed_receives = 0;
+  std::string failing;  // function
+  int failing_device = 0;
+  int failing_after = 0;
+  int failing_error = 0;
+  Corruption corruption;
+  uint32_t wrong_bits = 0;
+  std::array<int, kMaxFakeDevices> left = kForEver;  // requests of each device; -1: no end
   std::array<uint64_t, kMaxFakeDevices> written{};
   uint32_t next_number = 100;
   std::map<uint32_t, FakePair*> pairs;  // by number

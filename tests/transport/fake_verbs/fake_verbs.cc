@@ -10,6 +10,7 @@
 
 using gxp::Fabric;
 using gxp::FakeChannel;
+using gxp::FakeCompletion;
 using gxp::FakeContext;
 using gxp::FakePair;
 using gxp::FakeQueue;
@@ -39,10 +40,12 @@ ibv_device* device_named(int number) {
 int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** refused) {
   const auto lock = hold();
   FakePair& pair = of(qp);
-  if (pair.requests.size() >= pair.wanted.cap.max_send_wr) {
-    *refused = request;
-    return ENOMEM;
-  }
+  *refused = request;
+  const bool sends = request->opcode == IBV_WR_SEND;
+  if (const int error = fabric().refuses(sends ? "post_send" : "post_write", qp->context))
+    return error;
+  if (pair.sends_out == pair.wanted.cap.max_send_wr) return ENOMEM;
+  ++pair.sends_out;
   pair.requests.push_back({*request, *request->sg_list});
   if (!fabric().shuffles) fabric().carry_out_all();
   return 0;
@@ -51,10 +54,10 @@ int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** refused) {
 int post_recv(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** refused) {
   const auto lock = hold();
   FakePair& pair = of(qp);
-  if (pair.receives.size() >= pair.wanted.cap.max_recv_wr) {
-    *refused = request;
-    return ENOMEM;
-  }
+  *refused = request;
+  if (const int error = fabric().refuses("post_recv", qp->context)) return error;
+  if (pair.receives_out == pair.wanted.cap.max_recv_wr) return ENOMEM;
+  ++pair.receives_out;
   pair.receives.push_back({request->wr_id, request->num_sge > 0 ? *request->sg_list : ibv_sge{}});
   if (pair.state == IBV_QPS_ERR) fabric().break_pair(pair);
   return 0;
@@ -62,11 +65,16 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** refused) {
 
 int poll_cq(ibv_cq* cq, int most, ibv_wc* into) {
   const auto lock = hold();
+  if (fabric().refuses("poll_cq", cq->context) != 0) return -1;
   auto& completions = of(cq).completions;
   int count = 0;
   for (; count < most && !completions.empty(); ++count) {
-    into[count] = completions.front();
+    const FakeCompletion done = completions.front();
     completions.pop_front();
+    into[count] = done.completion;
+    const auto pair = fabric().pairs.find(done.completion.qp_num);
+    if (pair != fabric().pairs.end())
+      --(done.receives ? pair->second->receives_out : pair->second->sends_out);
   }
   return count;
 }
@@ -74,7 +82,14 @@ int poll_cq(ibv_cq* cq, int most, ibv_wc* into) {
 int req_notify_cq(ibv_cq* cq, int) {
   const auto lock = hold();
   of(cq).armed = true;
-  return 0;
+  return fabric().refuses("req_notify_cq", cq->context);
+}
+
+// Whether the call is to fail; then errno says why.
+bool refuses(const char* function, const ibv_context* context) {
+  const int error = fabric().refuses(function, context);
+  if (error != 0) errno = error;
+  return error != 0;
 }
 
 // Reads one event of a descriptor as its flags say.
@@ -110,6 +125,9 @@ ibv_context* ibv_open_device(ibv_device* device) {
   const auto lock = hold();
   errno = fabric().open_error;
   if (errno != 0) return nullptr;
+  ibv_context wanted{};
+  wanted.device = device;
+  if (refuses("ibv_open_device", &wanted)) return nullptr;
   auto* const made = new FakeContext;
   made->device = device->name[4] - '0';
   made->context.device = device;
@@ -130,8 +148,9 @@ int ibv_close_device(ibv_context* context) {
   return 0;
 }
 
-int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
+int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
   const auto lock = hold();
+  if (const int error = fabric().refuses("ibv_query_device", context)) return error;
   *attributes = {};
   attributes->max_qp_wr = fabric().max_entries;
   attributes->max_cqe = 1 << 20;
@@ -141,6 +160,7 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
 
 int ibv_query_port(ibv_context* context, uint8_t, _compat_ibv_port_attr* into) {
   const auto lock = hold();
+  if (const int error = fabric().refuses("ibv_query_port", context)) return error;
   auto& attributes = *reinterpret_cast<ibv_port_attr*>(into);
   attributes = {};
   const bool up = fabric().up[size_t(of(context).device)];
@@ -168,6 +188,8 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
 }
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  const auto lock = hold();
+  if (refuses("ibv_alloc_pd", context)) return nullptr;
   auto* const made = new ibv_pd{};
   made->context = context;
   return made;
@@ -180,6 +202,7 @@ int ibv_dealloc_pd(ibv_pd* domain) {
 
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int) {
   const auto lock = hold();
+  if (refuses("ibv_reg_mr", domain->context)) return nullptr;
   if (length > fabric().lockable || fabric().locked > fabric().lockable - length) {
     errno = ENOMEM;
     return nullptr;
@@ -203,6 +226,8 @@ int ibv_dereg_mr(ibv_mr* region) {
 }
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  const auto lock = hold();
+  if (refuses("ibv_create_comp_channel", context)) return nullptr;
   auto* const made = new FakeChannel;
   made->channel.context = context;
   made->channel.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
@@ -215,9 +240,12 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   return 0;
 }
 
-ibv_cq* ibv_create_cq(ibv_context* context, int, void*, ibv_comp_channel* channel, int) {
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void*, ibv_comp_channel* channel, int) {
+  const auto lock = hold();
+  if (refuses("ibv_create_cq", context)) return nullptr;
   auto* const made = new FakeQueue;
   made->cq.context = context;
+  made->capacity = size_t(entries);
   made->channel = reinterpret_cast<FakeChannel*>(channel);
   return &made->cq;
 }
@@ -236,6 +264,7 @@ void ibv_ack_cq_events(ibv_cq*, unsigned) {}
 
 ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   const auto lock = hold();
+  if (refuses("ibv_create_qp", domain->context)) return nullptr;
   if (int(wanted->cap.max_send_wr) > fabric().max_entries) {
     errno = EINVAL;
     return nullptr;
@@ -253,8 +282,10 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   const auto lock = hold();
+  if (const int error = fabric().refuses("ibv_modify_qp", qp->context)) return error;
   if ((mask & IBV_QP_DEST_QPN) != 0) of(qp).peer = attributes->dest_qp_num;
   of(qp).state = attributes->qp_state;
+  if (attributes->qp_state == IBV_QPS_ERR) fabric().break_pair(of(qp));
   return 0;
 }
 
@@ -266,8 +297,11 @@ int ibv_destroy_qp(ibv_qp* qp) {
 }
 
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
-  event->element.port_num = 1;
-  return take_event(context->async_fd, of(context).events, event->event_type) ? 0 : -1;
+  gxp::FakeEvent told;
+  if (!take_event(context->async_fd, of(context).events, told)) return -1;
+  event->event_type = told.type;
+  event->element.port_num = told.port;
+  return 0;
 }
 
 void ibv_ack_async_event(ibv_async_event*) {}
