@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <memory>
@@ -16,6 +17,7 @@ namespace gxp {
 namespace {
 
 constexpr std::array<size_t, 4> kShownBytes = {8, 4 << 10, 64 << 10, 1 << 20};
+constexpr size_t kLeastCalibrated = 64 << 10;  // bytes
 
 // Some costs have one size only.
 Cell time_at(const CostCurve& curve, size_t bytes) {
@@ -74,7 +76,8 @@ int calibrate_ranks(const AllreduceOptions& options, JobSettings job,
   job.comm.profile = "builtin";  // what is replaced need not be right
   const std::unique_ptr<Device> device = make_cpu_device();
   run_rank(options.launch, environment, job, *device, [&](Communicator& communicator) {
-    const Profile measured = calibrate(communicator);
+    const Profile measured =
+        calibrate(communicator, std::max(options.bench.sweep.max_bytes, kLeastCalibrated));
     if (communicator.rank() != 0) return;
     Profile profile = former_profile(file, measured.machine);
     profile.merge(measured);

@@ -29,8 +29,9 @@ void add_calibrate(CLI::App& app, AllreduceOptions& options) {
   app.add_option_function<std::string>(
          "--calibrate",
          [&options](const std::string& file) { options.calibrate = file == "true" ? "" : file; },
-         "Measure the constants of the cost model for as many ranks and this transport, and write "
-         "them to FILE; without FILE to that which allreduce-test and train read without "
+         "Measure the constants of the cost model for as many ranks and this transport, with sizes "
+         "up to --maxbytes, and write them to FILE; without FILE to that which allreduce-test and "
+         "train read without "
          "--profile: $GXP_PROFILE, else ~/.cache/gxp/profile.toml")
       ->expected(0, 1)  // and so no default_str(), which CLI11 would take for a missing FILE
       ->type_name("FILE");

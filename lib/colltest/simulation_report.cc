@@ -68,9 +68,8 @@ SimulationReport::SimulationReport(std::vector<Fact> facts, std::span<const Benc
 void SimulationReport::add(const BenchCase& bench, const Simulated& simulated) {
   done_.report.tables[0].add_row(row_of(bench, simulated));
   for (const LinkLoad& load : simulated.result.busiest) {
-    done_.report.tables[1].add_row({std::string(bench.operation->name),
-                                    int64_t(bench.size_bytes()), load.name, int64_t(load.bytes),
-                                    load.utilisation});
+    done_.report.tables[1].add_row({std::string(bench.operation->name), int64_t(bench.size_bytes()),
+                                    load.name, int64_t(load.bytes), load.utilisation});
   }
   if (traces(bench)) done_.trace = to_chrome_trace(simulated.result);
 }

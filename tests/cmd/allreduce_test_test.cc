@@ -155,7 +155,8 @@ TEST_CASE("what was calibrated is what every rank chooses by", "[cmd]") {
   };
   const std::string before = plans();
   // It times hundreds of calls, for some seconds where nothing else runs.
-  Process calibration(gxp_argv({"allreduce-test", "--calibrate", "--nproc", "2"}), home);
+  Process calibration(gxp_argv({"allreduce-test", "--calibrate", "--nproc", "2", "-e", "1M"}),
+                      home);
   const Outcome outcome = calibration.end(Deadline::after(std::chrono::minutes(5)));
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);

@@ -3,6 +3,7 @@
 #include "lib/arch/optimizers.h"
 #include "lib/train/cuda_backend.h"
 #include "tests/catch.h"
+#include "tests/combinations.h"
 #include "tests/cuda/emulation/cuda_runtime_api.h"
 #include "tests/cuda/queued_cpu_ops.h"
 #include "tests/train/golden.h"
@@ -37,9 +38,9 @@ RunConfig few_steps(const Settings& sets, const std::string& folder = "gpt2-accu
 }  // namespace
 
 TEST_CASE("a queued run has the CPU's bits under every strategy") {
-  const std::string strategy = GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op");
-  const std::string precision = GENERATE("fp32", "bf16", "fp16");
-  const int world_size = GENERATE(1, 2);
+  const auto [strategy, precision, world_size] =
+      GENERATE(from_range(combinations<std::string, std::string, int>(
+          {"ddp", "zero1", "zero2", "zero3", "shard_grad_op"}, {"fp32", "bf16", "fp16"}, {1, 2})));
   CAPTURE(strategy, precision, world_size);
   check_like_cpu(few_steps({"parallel.strategy=" + strategy, "train.precision=" + precision}),
                  world_size);
@@ -90,10 +91,10 @@ TEST_CASE("a queued run has the CPU's bits with every optimizer") {
 
 TEST_CASE("a queued run has the CPU's bits with state outside the GPU") {
   const TemporaryDirectory directory;
-  const std::string where = GENERATE("memory", "file");
-  const std::string precision = GENERATE("fp32", "bf16");
-  const Settings more = GENERATE(values<Settings>(
-      {{}, {"offload.ratio=0.5", "parallel.strategy=zero2"}, {"parallel.strategy=zero3"}}));
+  const auto [where, precision, more] =
+      GENERATE(from_range(combinations<std::string, std::string, Settings>(
+          {"memory", "file"}, {"fp32", "bf16"},
+          {{}, {"offload.ratio=0.5", "parallel.strategy=zero2"}, {"parallel.strategy=zero3"}})));
   CAPTURE(where, precision, more);
   Settings sets = {"offload.optimizer=" + where, "offload.step_tile=3001",
                    "train.precision=" + precision};

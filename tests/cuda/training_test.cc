@@ -8,6 +8,7 @@
 #include "lib/replay/memory.h"
 #include "lib/train/cuda_backend.h"
 #include "tests/catch.h"
+#include "tests/combinations.h"
 #include "tests/replay/runs.h"
 #include "tests/train/golden.h"
 #include "tests/train/golden_model.h"
@@ -75,9 +76,8 @@ nlohmann::json trace_of(const std::string& folder) {
 }  // namespace
 
 TEST_CASE("a model trains on a GPU as its float64 trace says, under every strategy") {
-  const std::string folder = GENERATE(from_range(tiny_runs()));
-  const std::string strategy = GENERATE("ddp", "zero3");
-  const int world_size = GENERATE(1, 2);
+  const auto [folder, strategy, world_size] = GENERATE(from_range(
+      combinations<std::string, std::string, int>(tiny_runs(), {"ddp", "zero3"}, {1, 2})));
   CAPTURE(folder, strategy, world_size);
   const nlohmann::json trace = trace_of(folder);
   for (const Trained& rank : train_on_gpu(folder, world_size, {"parallel.strategy=" + strategy})) {
@@ -109,20 +109,14 @@ TEST_CASE("every strategy has the bits of DDP on a GPU") {
 }
 
 TEST_CASE("what is made again has the bits of what was kept on a GPU") {
-  const std::string folder = GENERATE(from_range(tiny_runs()));
-  const std::string precision = "train.precision=" + GENERATE(as<std::string>(), "fp32", "bf16");
-  const std::vector<std::string> deeper = {precision, "model.layers=3", "model.init=normal"};
-  const auto train = [&](const char* strategy, const char* recompute) {
-    std::vector<std::string> sets = deeper;
-    sets.push_back(fmt::format("parallel.strategy={}", strategy));
-    sets.push_back(fmt::format("train.recompute={}", recompute));
-    return train_on_gpu(folder, 1, sets)[0];
-  };
-  const Trained kept = train("ddp", "none");
-  for (const char* recompute : {"selective", "full"}) {
-    CAPTURE(folder, precision, recompute);
-    check_same(train("zero3", recompute), kept);
-  }
+  const auto [folder, precision, recompute] =
+      GENERATE(from_range(combinations<std::string, std::string, std::string>(
+          tiny_runs(), {"fp32", "bf16"}, {"selective", "full"})));
+  CAPTURE(folder, precision, recompute);
+  const Settings deeper = {"train.precision=" + precision, "model.layers=3", "model.init=normal"};
+  const Trained kept = train_on_gpu(folder, 1, deeper + Settings{"parallel.strategy=ddp"})[0];
+  const Settings again = {"parallel.strategy=zero3", "train.recompute=" + recompute};
+  check_same(train_on_gpu(folder, 1, deeper + again)[0], kept);
 }
 
 TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {
@@ -137,18 +131,17 @@ TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {
 TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some kilobytes") {
   // Copies of operands of more than some kilobytes.
   const Settings large = {"model.init=normal", "model.hidden=128"};
-  const auto [folder, types] = GENERATE_COPY(table<std::string, Settings>(
-      {{"gpt2-tiny", {}},
-       {"llama-tiny", {}},
-       {"gpt2-tiny", kHalves},
-       {"llama-tiny", kHalves},
-       {"gpt2-tiny", kHalves + large},
-       {"llama-tiny", kHalves + large + Settings{"model.mlp_hidden=512"}},
-       {"gpt2-tiny", kHalves + large + Settings{"train.recompute=full"}},
-       {"gpt2-tiny", kFloat8 + large},
-       {"llama-tiny", kFloat8Llama + large + Settings{"model.mlp_hidden=512"}},
-       {"gpt2-tiny", kFloat8 + large + Settings{"train.frozen=[\"h.*.weight\"]"}}}));
-  const std::string strategy = GENERATE("ddp", "zero3");
+  const auto [folder, strategy, types] = GENERATE_COPY(table<std::string, std::string, Settings>(
+      {{"gpt2-tiny", "ddp", {}},
+       {"llama-tiny", "zero3", {}},
+       {"gpt2-tiny", "zero3", kHalves},
+       {"llama-tiny", "ddp", kHalves},
+       {"gpt2-tiny", "ddp", kHalves + large},
+       {"llama-tiny", "zero3", kHalves + large + Settings{"model.mlp_hidden=512"}},
+       {"gpt2-tiny", "zero3", kHalves + large + Settings{"train.recompute=full"}},
+       {"gpt2-tiny", "zero3", kFloat8 + large},
+       {"llama-tiny", "ddp", kFloat8Llama + large + Settings{"model.mlp_hidden=512"}},
+       {"gpt2-tiny", "ddp", kFloat8 + large + Settings{"train.frozen=[\"h.*.weight\"]"}}}));
   CAPTURE(folder, strategy, types);
   const RunConfig config =
       golden_config(folder, 2,
@@ -208,13 +201,13 @@ TEST_CASE("training in 8 bits on a GPU has nearly the losses that it has on the 
 }
 
 TEST_CASE("a run that records graphs has the bits of one that does not") {
-  const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
-  Settings sets =
-      GENERATE(values<Settings>({{"parallel.strategy=ddp", "train.recompute=full"},
-                                 {"parallel.strategy=zero3", "train.precision=bf16"},
-                                 {"parallel.strategy=zero2", "train.grad_accum_dtype=bf16",
-                                  "train.precision=fp16", "fp16.window=1"},
-                                 kFloat8 + Settings{"parallel.strategy=zero3"}}));
+  auto [folder, sets] = GENERATE(table<std::string, Settings>(
+      {{"gpt2-accum", {"parallel.strategy=ddp", "train.recompute=full"}},
+       {"llama-tiny", {"parallel.strategy=zero3", "train.precision=bf16"}},
+       {"gpt2-accum",
+        {"parallel.strategy=zero2", "train.grad_accum_dtype=bf16", "train.precision=fp16",
+         "fp16.window=1"}},
+       {"llama-tiny", kFloat8 + Settings{"parallel.strategy=zero3"}}}));
   CAPTURE(folder, sets);
   sets.insert(sets.end(), {"train.micro_batch=1", "train.grad_accum=2"});
   if (folder == "llama-tiny") sets = sets + kFloat8Widths;

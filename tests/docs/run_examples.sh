@@ -17,10 +17,12 @@ literal_text() {
 }
 
 # How fast the machine is right now is no test: the speed gate of an example lets everything pass, and the largest
-# messages are left to who reads the figures. Two ranks measure in place of four, which two CPUs with other tests run slowly.
+# messages and many repetitions are left to who reads the figures. Two ranks measure in place of four, which two CPUs with
+# other tests run slowly.
 examples() {
   literal_text "$1" | sed -n -e 's/^\$ //' -e '/--nnodes/d' -e '/^gxp topo doctor/d' -e 's/--tolerance [0-9]*%/--tolerance 1000000000%/' \
-    -e 's/-e [1-9][0-9]*M/-e 64K/' -e '/^gxp allreduce-test/s/--nproc 4/--nproc 2/' -e '/^gxp /p'
+    -e 's/-e [1-9][0-9]*M/-e 64K/' -e '/^gxp allreduce-test/s/--nproc 4/--nproc 2/' -e 's/--calibrate/& -e 64K/' \
+    -e '/^gxp allreduce-test/{/ -n /!s/--nproc 2/& -n 5/g;}' -e '/^gxp /p'
 }
 
 run_examples() {
