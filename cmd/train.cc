@@ -89,7 +89,9 @@ int run(TrainOptions& options) {
                      {.bytes = backend.device->free_bytes() / uint64_t(backend.ranks_on_device),
                       .source = fmt::format("free on {}", backend.device->description()),
                       .on_gpu = true});
-  run_rank(options.launch, environment, job, backend.host(), [&](Communicator& communicator) {
+  JobSettings placed = job;
+  if (backend.device->space() == MemorySpace::kCuda) placed.gpu = backend.device.get();
+  run_rank(options.launch, environment, placed, backend.host(), [&](Communicator& communicator) {
     catch_stop_signals();  // before all ranks have come, there is nothing to save
     summary = run_training(run, communicator, backend, options.run);
   });

@@ -2,6 +2,7 @@
 #include <sys/statvfs.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "cmd/exit_codes.h"
@@ -12,6 +13,7 @@
 #include "lib/collective/engine/nccl/nccl_library.h"
 #include "lib/inspect/check/doctor.h"
 #include "lib/topo/read/source_host.h"
+#include "lib/transport/verbs/verbs_find.h"
 
 namespace gxp {
 namespace {
@@ -21,6 +23,20 @@ struct DoctorOptions {
   Format format = Format::kText;
 };
 
+RdmaFacts look_at_rdma() {
+  const VerbsOffer offer = find_verbs_ports({});
+  RdmaFacts facts{.obstacle = offer.obstacle};
+  for (const VerbsPort& port : offer.ports) {
+    const auto gid =
+        std::ranges::find_if(port.gids, [](const VerbsGid& each) { return each.index >= 0; });
+    facts.ports.push_back({.name = to_string(port),
+                           .packet_bytes = 128 << port.mtu,
+                           .address = gid == port.gids.end() ? "" : to_string(*gid),
+                           .takes_dma_buf = port.takes_dma_buf});
+  }
+  return facts;
+}
+
 ProcessFacts look_at_process() {
   ProcessFacts facts;
   try {
@@ -29,6 +45,7 @@ ProcessFacts look_at_process() {
     if (error.kind() != ErrorKind::kUnavailable) throw;
     facts.nccl_error = error.what();
   }
+  facts.rdma = look_at_rdma();
   struct statvfs shared {};
   if (::statvfs("/dev/shm", &shared) == 0)
     facts.shared_memory_free_bytes = uint64_t{shared.f_bavail} * shared.f_frsize;

@@ -175,6 +175,12 @@ void Communicator::Impl::set_selection(const SelectionSettings& settings) {
 
 void Communicator::Impl::note_message(bool sends, int peer, ConstMemory data) {
   GXP_ASSERT(0 <= peer && peer < engine_->world_size() && peer != engine_->rank());
+  if (!engine_->supports_messages_in(data.space))
+    fail(
+        ErrorKind::kUnavailable,
+        "{} rank {}: device memory is not supported by engine '{}' over transport '{}'; copy it to "
+        "the host first",
+        sends ? "send to" : "receive from", peer, engine_->name(), engine_->transport_name());
   messages_.push_back({sends, peer, {const_cast<std::byte*>(data.data), data.bytes, data.space}});
   if (!grouping_) end_group();
 }

@@ -103,8 +103,9 @@ struct CommConfig {
   static void declare_verbs(auto& field) {
     field("verbs_devices", &S::verbs_devices,
           "verbs: the RDMA ports of this host, as in \"mlx5_0:1,mlx5_1\"; may differ between "
-          "hosts. The ranks of a host share them evenly, and the k-th rank of each host talks to "
-          "the others' k-th over the same ports; \"\": all that are active, by name.");
+          "hosts; \"\": all that are active. Of these a rank takes what gxp topo places nearest to "
+          "its GPU, or at the NUMA node of its CPUs; where the wiring tells nothing, the ranks of "
+          "a host share them evenly. Ports of equal names are connected.");
     field("verbs_queue_pairs", &S::verbs_queue_pairs,
           "verbs: connections to each peer over each port; long messages are cut over them.",
           between(1, 16));

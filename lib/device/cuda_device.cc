@@ -1,10 +1,12 @@
 #include "lib/device/cuda_device.h"
 
+#include <array>
 #include <cstring>
 #include <string>
 
 #include "lib/base/bytes.h"
 #include "lib/device/cuda_check.h"
+#include "lib/device/cuda_export.h"
 #include "lib/device/cuda_stream.h"
 
 namespace gxp {
@@ -34,6 +36,12 @@ class CudaDevice final : public Device {
                        format_bytes(properties_.totalGlobalMem), properties_.major,
                        properties_.minor);
   }
+  [[nodiscard]] std::string bus_id() const override {
+    std::array<char, 32> text{};
+    check_cuda(cudaDeviceGetPCIBusId(text.data(), int(text.size()), index_),
+               fmt::format("ask where GPU {} is", index_));
+    return text.data();
+  }
   [[nodiscard]] uint64_t free_bytes() const override {
     size_t free = 0;
     size_t total = 0;
@@ -46,6 +54,11 @@ class CudaDevice final : public Device {
   }
   [[nodiscard]] std::unique_ptr<Event> make_event() override { return make_cuda_event(index_); }
   [[nodiscard]] MemorySpace space() const override { return MemorySpace::kCuda; }
+
+  [[nodiscard]] Support exports_memory() const override { return cuda_export_support(index_); }
+  [[nodiscard]] DmaBuf export_memory(ConstMemory memory) override {
+    return export_cuda_memory(index_, memory);
+  }
 
   void copy(Memory to, ConstMemory from) override {
     GXP_ASSERT(to.bytes == from.bytes);

@@ -66,6 +66,11 @@ Buffer Device::allocate_host(size_t bytes) {
   return {*this, memory, {}};
 }
 
+DmaBuf Device::export_memory(ConstMemory memory) {
+  fail(ErrorKind::kUnavailable, "export {} of {}: {}", format_bytes(memory.bytes), description(),
+       exports_memory().reason);
+}
+
 Buffer Device::allocate(const MemoryUse& use) {
   const size_t bytes = use.total();
   if (limit_bytes_ > 0 && tracker_.live().total() + bytes > limit_bytes_) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "lib/base/error.h"
+#include "lib/base/fd.h"
 #include "lib/base/memory_kind.h"
 #include "lib/device/memory.h"
 #include "lib/device/stream.h"
@@ -13,6 +15,13 @@
 namespace gxp {
 
 class Device;
+
+// Memory of a device as a file that other drivers map (Linux's DMA-BUF); the memory begins at
+// `offset` in it.
+struct DmaBuf {
+  Fd file;
+  uint64_t offset = 0;
+};
 
 // Owned memory, counted by its device's tracker until destruction; the device outlives it.
 class Buffer {
@@ -43,6 +52,8 @@ class Device {
   [[nodiscard]] Buffer allocate(const MemoryUse& use);
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream(std::string_view name) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
+  // Its place on PCIe, "0000:3b:00.0"; "": it has none.
+  [[nodiscard]] virtual std::string bus_id() const { return ""; }
   // The space of its memory.
   [[nodiscard]] virtual MemorySpace space() const { return MemorySpace::kHost; }
   // Zeroed memory of the host, which a GPU copies to and from at full speed while it computes. Not
@@ -51,6 +62,10 @@ class Device {
   // Copies between any two spaces, and returns when it is done. Equal sizes; streams that write
   // `from` or use `to` have been synchronised.
   virtual void copy(Memory to, ConstMemory from) { copy_on_host(to, from); }
+  // Whether export_memory() works; if not, why.
+  [[nodiscard]] virtual Support exports_memory() const { return {false, "it is no GPU"}; }
+  // For memory of this device, as long as that lives. Throws kDevice, kUnavailable.
+  [[nodiscard]] virtual DmaBuf export_memory(ConstMemory memory);
   // Free bytes according to its driver; 0: unknown.
   [[nodiscard]] virtual uint64_t free_bytes() const { return 0; }
   // Limits the bytes that are allocated at the same time; 0: no limit.

@@ -11,6 +11,7 @@
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/flight/diagnosis.h"
 #include "lib/collective/gather_texts.h"
+#include "lib/job/verbs_place.h"
 #include "lib/net/launch/launcher.h"
 #include "lib/net/socket/socket.h"
 #include "lib/net/store/rendezvous.h"
@@ -218,6 +219,8 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
                                  .master_addr = job.master_addr,
                                  .tcp = tcp_options(settings.comm),
                                  .verbs_options = verbs_options(settings.comm),
+                                 .gpu = settings.gpu,
+                                 .place_verbs = [&] { return place_on_this_host(settings.gpu); },
                                  .kernel_copies = settings.comm.kernel_copies};
   connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);
   // All are there until the store knows why the job ends, and peers have what they were sent.

@@ -34,6 +34,7 @@ struct JobSettings {
   CommConfig comm;
   bool layout_invariant = true;     // of the collectives, see lib/collective/tune/selection.h
   FlatConfiguration configuration;  // must be equal on all ranks
+  Device* gpu = nullptr;            // that this rank computes on, and outlives the job; null: none
 };
 
 // kConfig: the algorithm's name.

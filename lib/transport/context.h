@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
+#include "lib/device/device.h"
 #include "lib/net/socket/seal.h"
 #include "lib/net/socket/secret.h"
 #include "lib/net/store/store.h"
@@ -53,6 +54,10 @@ struct TransportContext {
   std::string host = host_identity();
   TcpOptions tcp{};
   VerbsOptions verbs_options{};
+  // Whose memory messages may lie in, where RDMA reaches it; null: host memory alone.
+  Device* gpu = nullptr;
+  // Asked once, where there are ports to choose from; null: the wiring is not known.
+  std::function<VerbsPlace()> place_verbs{};
   bool kernel_copies = true;  // cross_memory_attach.h
   Hosts hosts{};              // of all ranks; make_transport() gathers them
   int host_cpus = 0;          // that the ranks of this host have together; 0: as many as this one

@@ -1,5 +1,6 @@
 #include "lib/transport/peer_transport.h"
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 
@@ -74,6 +75,12 @@ PeerTransport::Peer& PeerTransport::peer_for(int rank, MemorySpace space) {
   return peer;
 }
 
+bool PeerTransport::supports_memory(MemorySpace space) const {
+  return std::ranges::all_of(peers_, [&](const Peer& peer) {
+    return peer.link == nullptr || peer.link->supports_memory(space);
+  });
+}
+
 Ticket PeerTransport::send(int rank, Tag tag, ConstMemory data) try {
   Peer& peer = peer_for(rank, data.space);
   const Ticket ticket = operations_.add(make_send(rank, tag, data));
@@ -93,11 +100,13 @@ Ticket PeerTransport::recv(int rank, Tag tag, Memory data) {
 }
 
 Ticket PeerTransport::recv_and_combine(int rank, Tag tag, Memory target, const Combiner& combiner) {
+  GXP_ASSERT(target.space == MemorySpace::kHost);
   return start_receive(make_combine(rank, tag, target, combiner));
 }
 
-Ticket PeerTransport::start_receive(const PendingMessage& receive) try {
+Ticket PeerTransport::start_receive(PendingMessage receive) try {
   Peer& peer = peer_for(receive.peer, receive.space);
+  if (receive.space != MemorySpace::kHost) receive.device = parts_.gpu;
   const Ticket ticket = operations_.add(receive);
   PendingMessage& operation = operations_[ticket];
   if (operation.done) return ticket;

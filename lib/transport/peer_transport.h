@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/device/device.h"
 #include "lib/net/store/store.h"
 #include "lib/transport/abort_flag.h"
 #include "lib/transport/arena/shared_arena.h"
@@ -29,6 +30,7 @@ struct PeerTransportParts {
   std::vector<std::unique_ptr<LinkGroup>> groups;
   std::vector<int> hosts;  // as Transport::hosts() has them
   Store* store = nullptr;  // may be null: then failures have no first cause to name
+  Device* gpu = nullptr;   // whose memory messages may lie in where links support it; null: none
 };
 
 class PeerTransport : public Transport, private ArenaWaiter {
@@ -39,6 +41,7 @@ class PeerTransport : public Transport, private ArenaWaiter {
   std::string_view name() const override { return parts_.name; }
   int rank() const override { return parts_.rank; }
   int world_size() const override { return parts_.world_size; }
+  bool supports_memory(MemorySpace space) const override;
   Ticket send(int peer, Tag tag, ConstMemory data) override;
   Ticket recv(int peer, Tag tag, Memory data) override;
   Ticket recv_and_combine(int peer, Tag tag, Memory target, const Combiner& combiner) override;
@@ -70,7 +73,7 @@ class PeerTransport : public Transport, private ArenaWaiter {
   void wake(int peer) override { peers_[size_t(peer)].link->wake_peer(); }
   void add_peers();
   Peer& peer_for(int rank, MemorySpace space);
-  Ticket start_receive(const PendingMessage& receive);
+  Ticket start_receive(PendingMessage receive);
   void open(Peer& peer);
   bool progress();  // whether anything moved
   bool progress(Peer& peer);

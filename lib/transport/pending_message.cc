@@ -65,6 +65,11 @@ bool suits(const std::byte* address, size_t element_bytes) {
 
 void deliver(PendingMessage& receive, ConstMemory arrived) {
   const size_t element = receive.combiner.element_bytes;
+  if (receive.device != nullptr) {
+    receive.device->copy({receive.target + receive.moved, arrived.bytes, receive.space}, arrived);
+    receive.moved += arrived.bytes;
+    return;
+  }
   if (receive.combiner.apply == nullptr) {
     std::memcpy(receive.target + receive.moved, arrived.data, arrived.bytes);
     receive.moved += arrived.bytes;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
+#include "lib/device/device.h"
 #include "lib/transport/transport.h"
 
 namespace gxp {
@@ -24,6 +25,7 @@ struct PendingMessage {
   MemorySpace space = MemorySpace::kHost;  // of source and target
   const std::byte* source = nullptr;       // of a send
   std::byte* target = nullptr;             // of a receive
+  Device* device = nullptr;                // that copies into the target; null: it is host memory
   size_t moved = 0;                        // bytes so far
   size_t arrived_bytes = 0;                // of a receive: the message's size, once it is known
   bool done = false;

@@ -180,7 +180,8 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
                            .world_size = here.world_size,
                            .groups = {},
                            .hosts = number_hosts(here.hosts),
-                           .store = here.store};
+                           .store = here.store,
+                           .gpu = here.gpu};
   for (const TransportChoice::Use& use : choice.uses) {
     parts.groups.push_back(use.row->connect(
         here, [&](int a, int b) { return a != b && row_for(rows, here, a, b) == use.row; }));

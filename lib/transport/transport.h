@@ -63,6 +63,11 @@ class Transport {
   [[nodiscard]] virtual std::string_view name() const = 0;  // "shm"
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int world_size() const = 0;
+  // Whether messages between this rank and any other may lie in such memory. What is combined is
+  // host memory.
+  [[nodiscard]] virtual bool supports_memory(MemorySpace space) const {
+    return space == MemorySpace::kHost;
+  }
   // Starts to send all of `data`; does not wait for the peer. Zero bytes complete at once, on both
   // sides, and nothing travels.
   [[nodiscard]] virtual Ticket send(int peer, Tag tag, ConstMemory data) = 0;
@@ -82,7 +87,7 @@ class Transport {
   [[nodiscard]] virtual std::span<const int> hosts() const { return {}; }
   // Memory that this rank shares with the ranks of its host, if any (shared_arena.h).
   [[nodiscard]] virtual SharedArena* shared_arena() { return nullptr; }
-  // From now until forget() this host memory stays where it is, so hardware that must know the
+  // From now until forget() this memory stays where it is, so hardware that must know the
   // memory it reaches may go on knowing it between messages. No operation uses what is forgotten.
   virtual void keep(ConstMemory /*memory*/) {}
   virtual void forget(ConstMemory /*memory*/) noexcept {}

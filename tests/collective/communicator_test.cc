@@ -172,6 +172,20 @@ TEST_CASE("device memory is refused") {
   CHECK(contains(errors.front(), "device memory is not supported"));
 }
 
+TEST_CASE("a message in device memory is refused where the transport does not reach it") {
+  const auto errors = run_ranks(2, [](Communicator& comm) {
+    const int peer = 1 - comm.rank();
+    return error_of([&] {
+             comm.send(peer, {nullptr, 8, MemorySpace::kCuda});
+           }) +
+           error_of([&] {
+             comm.recv(peer, {nullptr, 8, MemorySpace::kCuda});
+           });
+  });
+  CHECK(contains(errors[0], "send to rank 1: device memory is not supported by engine 'native'"));
+  CHECK(contains(errors[1], "receive from rank 0: device memory is not supported"));
+}
+
 TEST_CASE("groups of one split work next to each other") {
   const std::string transport = GENERATE(from_range(rows_and({"shm+tcp"})));
   CAPTURE(transport);

@@ -42,6 +42,19 @@ TEST_CASE("GPU memory is zeroed, aligned, tracked, and keeps what is copied into
   CHECK(read(*device, buffer) == values);
 }
 
+TEST_CASE("GPU memory is exported as a file of whole pages, in which it has its place") {
+  const auto device = make_cuda_device(0);
+  CHECK(device->bus_id().size() == std::string_view("0000:3b:00.0").size());
+  if (const Support support = device->exports_memory(); !support) {
+    WARN("skipped: " << support.reason);
+    return;
+  }
+  const Buffer buffer = device->allocate(100000, MemoryKind::kWorkspace);
+  const DmaBuf exported = device->export_memory(buffer.memory().slice(50000, 100));
+  CHECK(exported.file.valid());
+  CHECK(exported.offset == reinterpret_cast<uintptr_t>(buffer.memory().data + 50000) % 4096);
+}
+
 TEST_CASE("GPU memory that cannot be had is an error, and the GPU works on") {
   const auto device = make_cuda_device(0);
   CHECK_THROWS_AS(device->allocate(size_t{1} << 50, MemoryKind::kActivations), Error);

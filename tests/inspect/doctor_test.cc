@@ -159,7 +159,11 @@ const std::vector<Plant>& plants() {
          p = unregistered;
        }},
       {"gpu-direct", kProblem, "neither nvidia-peermem nor DMA-BUF",
-       [](Patient& p) { p = Patient(); }},
+       [](Patient& p) {
+         p = Patient();
+         p.file("/sys/module/nvidia/refcnt", "0");
+       }},
+      {"gpu-direct", kUnseen, "modules are not recorded", [](Patient& p) { p = Patient(); }},
       {"acs", kProblem, "0000:3b:00.0: ACS redirects",
        [](Patient& p) {
          p.file(PlantedHost::folder_of(kUpstream) + "/config", make_config({.acs_control = 0x1d}));
@@ -218,6 +222,8 @@ const std::vector<Plant>& plants() {
          p = Patient();
          p.file("/dev/null", "");
        }},
+      {"verbs", kProblem, "this process cannot register 16 MiB",
+       [](Patient& p) { p.process.rdma = RdmaFacts{.obstacle = "cannot register 16 MiB"}; }},
       {"verbs", kUnseen, "/dev is not recorded", [](Patient& p) { p = Patient(); }},
       {"port-state", kProblem, "mlx5_0: it is down",
        [](Patient& p) { p.of_port("state", "1: DOWN"); }},
@@ -235,6 +241,11 @@ const std::vector<Plant>& plants() {
       {"gid-table", kUnseen, "mlx5_0: its GIDs are not in /sys", [](Patient& p) { p = Patient(); }},
       {"mtu", kWarning, "ens3: the MTU is 1500",
        [](Patient& p) { p.of_nic("net/ens3/mtu", "1500"); }},
+      {"mtu", kWarning, "mlx5_0: its packets take 1024 bytes",
+       [](Patient& p) {
+         p.process.rdma = RdmaFacts{
+             .ports = {{.name = "mlx5_0 port 1", .packet_bytes = 1024, .address = "10.0.0.7"}}};
+       }},
       {"locked-memory", kProblem, "64 KiB",
        [](Patient& p) { p.file("/proc/self/limits", "Max locked memory  65536  65536  bytes\n"); }},
       {"locked-memory", kUnseen, "not recorded", [](Patient& p) { p = Patient(); }},
@@ -300,12 +311,25 @@ TEST_CASE("each check has a defect that makes it speak, and says why and what to
 
 TEST_CASE("DMA-BUF is enough for GPUDirect RDMA", "[inspect][doctor]") {
   Patient patient;
+  patient.file("/sys/module/nvidia/refcnt", "0");
   patient.file("/proc/driver/nvidia/version",
                "NVRM version: NVIDIA UNIX Open Kernel Module 550.54");
   patient.file("/proc/sys/kernel/osrelease", "6.8.0-31-generic");
   CHECK(seen_by(examine(patient), "gpu-direct").verdict == DoctorVerdict::kOk);
+  patient.process.rdma = RdmaFacts{.ports = {{.name = "mlx5_0 port 1", .takes_dma_buf = false}}};
+  CHECK(contains(seen_by(examine(patient), "gpu-direct").what, "the NIC's driver takes none"));
+  patient.process.rdma->ports[0].takes_dma_buf = true;
+  CHECK(seen_by(examine(patient), "gpu-direct").verdict == DoctorVerdict::kOk);
   patient.file("/proc/sys/kernel/osrelease", "5.4.0-42-generic");
   CHECK(seen_by(examine(patient), "gpu-direct").verdict == DoctorVerdict::kProblem);
+}
+
+TEST_CASE("a limit of locked memory that does not bind the process is no problem",
+          "[inspect][doctor]") {
+  Patient patient = healthy();
+  patient.file("/proc/self/limits", "Max locked memory  65536  65536  bytes\n");
+  patient.process.rdma = RdmaFacts{.ports = {{.name = "mlx5_0 port 1", .packet_bytes = 4096}}};
+  CHECK(seen_by(examine(patient), "locked-memory").verdict == DoctorVerdict::kOk);
 }
 
 TEST_CASE("a recorded host without GPUs has no problems", "[inspect][doctor]") {

@@ -60,7 +60,7 @@ const std::vector<Forgery> kForgeries = {
        it.bytes = sizeof(VerbsHeader);
      },
      "a message of a wrong size", kShort},
-    {"too short for an announcement", kAnnounce, [](Arrived& it) { it.header.bytes = 5; },
+    {"an announcement of nothing", kAnnounce, [](Arrived& it) { it.header.bytes = 0; },
      "a message of a wrong size", kLong},
     {"2^60 bytes", kAnnounce, [](Arrived& it) { it.header.bytes = uint64_t{1} << 60; },
      "its receiver expects 300000", kLong},

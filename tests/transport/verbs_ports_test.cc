@@ -8,6 +8,13 @@ using namespace gxp;
 
 namespace {
 
+VerbsPort port_called(const std::string& name, uint32_t number = 1) {
+  VerbsPort port{.port = number};
+  name.copy(port.device.data(), port.device.size() - 1);
+  port.gids[size_t(GidKind::kIpv4)].index = 0;
+  return port;
+}
+
 VerbsPort port_with(std::vector<GidKind> kinds, bool ethernet = true) {
   VerbsPort port{.ethernet = ethernet};
   for (const GidKind kind : kinds) port.gids[size_t(kind)].index = int(kind);
@@ -38,21 +45,60 @@ TEST_CASE("ports pair by number, by the best kind of address that both have", "[
   CHECK(rails_between(mine, {.ports = {port_with({GidKind::kIpv4}, false)}}).empty());
 }
 
+TEST_CASE("ports of equal names pair first, and both ends see the same rails", "[verbs_ports]") {
+  const VerbsOffer mine{.ports = {port_called("mlx5_3"), port_called("mlx5_1"), port_called("a0"),
+                                  port_called("mlx5_1", 2)}};
+  const VerbsOffer peers{
+      .ports = {port_called("mlx5_1", 2), port_called("b0"), port_called("mlx5_3")}};
+  const auto rails = rails_between(mine, peers);
+  const auto theirs = rails_between(peers, mine);
+  REQUIRE(rails.size() == 3);
+  REQUIRE(theirs.size() == 3);
+  std::string text;
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK((rails[i].mine == theirs[i].peers && rails[i].peers == theirs[i].mine));
+    text += fmt::format("{} to {}; ", to_string(mine.ports[rails[i].mine]),
+                        to_string(peers.ports[rails[i].peers]));
+  }
+  CHECK(text ==
+        "mlx5_1 port 2 to mlx5_1 port 2; mlx5_3 port 1 to mlx5_3 port 1; "
+        "mlx5_1 port 1 to b0 port 1; ");
+}
+
 TEST_CASE("ranks of a host share its ports evenly", "[verbs_ports]") {
   std::vector<VerbsPort> four(4);
   for (uint32_t i = 0; i < 4; ++i) four[i].port = i;
-  CHECK(share_of_ports(four, 0, 1).size() == 4);
-  CHECK(share_of_ports(four, 1, 2).at(0).port == 2);
-  CHECK(share_of_ports(four, 5, 8).at(0).port == 2);
-  CHECK(share_of_ports(four, 5, 8).size() == 1);
-  CHECK(share_of_ports({}, 0, 1).empty());
+  CHECK(share_of_ports(four, {0, 1}).size() == 4);
+  CHECK(share_of_ports(four, {1, 2}).at(0).port == 2);
+  CHECK(share_of_ports(four, {5, 8}).at(0).port == 2);
+  CHECK(share_of_ports(four, {5, 8}).size() == 1);
+  CHECK(share_of_ports({}, {0, 1}).empty());
+}
+
+TEST_CASE("a rank takes the ports of its place, and else an even part of all", "[verbs_ports]") {
+  const std::vector<VerbsPort> all{port_called("mlx5_0"), port_called("mlx5_1"),
+                                   port_called("mlx5_2"), port_called("mlx5_3")};
+  const auto names = [&](const VerbsPlace& place) {
+    const VerbsOffer offer = place_on_ports(all, place, {1, 2}, {3, 4});
+    std::string text;
+    for (const VerbsPort& port : offer.ports) text += std::string(port.device.data()) + " ";
+    return text + offer.why;
+  };
+  CHECK(names({.ports = {"mlx5_2:1", "mlx5_0:1"}, .why = "near"}) == "mlx5_2 mlx5_0 near");
+  CHECK(names({.ports = {"mlx5_0:1", "mlx5_1:1"}, .why = "near", .shares = true}) == "mlx5_1 near");
+  CHECK(names({.why = "nobody knows"}) ==
+        "mlx5_3 an even part for each rank of the host (nobody knows)");
+  CHECK(names({.ports = {"mlx5_9:1"}, .why = "near"}) ==
+        "mlx5_3 an even part for each rank of the host (mlx5_9:1, near, cannot be used)");
 }
 
 TEST_CASE("an offer is read as it was written, and nothing else is", "[verbs_ports]") {
   VerbsOffer offer{.ports = {port_with({GidKind::kIpv6}), port_with({GidKind::kIpv4})}};
   offer.ports[1].lid = 77;
+  offer.why = "nearest";
+  CHECK(parse_verbs_offer(to_bytes(offer)).why == "nearest");
   CHECK(parse_verbs_offer(to_bytes(offer)).ports.at(1).lid == 77);
   CHECK(parse_verbs_offer(to_bytes({.obstacle = "has none"})).obstacle == "has none");
-  for (const std::string bad : {"", "p", "x", "pshort"})
+  for (const std::string bad : {"", "p", "x", "pshort", "pwhy\0short"})
     CHECK_THROWS_AS(parse_verbs_offer(bad), Error);
 }

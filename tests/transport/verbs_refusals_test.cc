@@ -151,7 +151,7 @@ TEST_CASE("a rank without ports keeps its host from RDMA, and ports of two kinds
     if (rank == 1) context.verbs_options.devices = "mlx5_0";
     survey_verbs(context);
     reasons[size_t(rank)] = verbs_reaches(context, 0, 1).reason;
-    context.verbs.assign(2, find_verbs_ports({}, 0, 1));
+    context.verbs.assign(2, find_verbs_ports({}));
     for (VerbsPort& port : context.verbs[0].ports) port.ethernet = false;
     reasons[2 + size_t(rank)] = verbs_reaches(context, 0, 1).reason;
     store->close();
@@ -245,7 +245,7 @@ TEST_CASE("what keeps a rank from RDMA is one line", "[verbs]") {
   const Mishaps fake;
   if (!fake) return;
   const auto obstacle = [](const VerbsOptions& options = {}) {
-    return find_verbs_ports(options, 0, 1).obstacle;
+    return find_verbs_ports(options).obstacle;
   };
   CHECK(obstacle().empty());
   CHECK(contains(obstacle({.devices = "mlx5_0"}),
@@ -272,16 +272,16 @@ TEST_CASE("a device that does not answer is one line", "[verbs]") {
        {"ibv_query_port", "cannot ask fake0 port 1 what it has: Cannot allocate memory"},
        {"ibv_reg_mr", "cannot register 16 MiB of memory with fake0: Cannot allocate memory"}}));
   fake->fail_calls(function, 0, ENOMEM);
-  CHECK(contains(find_verbs_ports({}, 0, 1).obstacle, words));
+  CHECK(contains(find_verbs_ports({}).obstacle, words));
 }
 
 TEST_CASE("ports that are down are passed over", "[verbs]") {
   const Mishaps fake;
   if (!fake) return;
   fake->set_port(0, false);
-  CHECK(to_string(find_verbs_ports({}, 0, 1).ports.at(0)) == "fake1 port 1");
+  CHECK(to_string(find_verbs_ports({}).ports.at(0)) == "fake1 port 1");
   fake->set_port(1, false);
-  CHECK(contains(find_verbs_ports({}, 0, 1).obstacle, "no active RDMA port: fake1 port 1 is down"));
+  CHECK(contains(find_verbs_ports({}).obstacle, "no active RDMA port: fake1 port 1 is down"));
 }
 
 TEST_CASE("what a rank lacks is told on both, and tcp serves", "[verbs]") {

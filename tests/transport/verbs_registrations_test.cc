@@ -15,7 +15,7 @@ namespace {
 // Registrations with one or two devices of the fake, or of this machine.
 struct Registered {
   explicit Registered(size_t most_kept = 1024) {
-    const VerbsOffer offer = find_verbs_ports({}, 0, 1);
+    const VerbsOffer offer = find_verbs_ports({});
     if (offer.ports.empty()) {
       WARN("skipped: this host " << offer.obstacle);
       return;

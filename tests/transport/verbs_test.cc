@@ -2,12 +2,14 @@
 #include <infiniband/verbs.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "lib/transport/verbs/verbs.h"
 #include "lib/transport/verbs/verbs_budget.h"
 #include "lib/transport/verbs/verbs_find.h"
 #include "tests/transport/mishaps.h"
@@ -191,6 +193,52 @@ TEST_CASE("a port that is down for a moment only delays", "[verbs]") {
     exchange(transport, kLong, 3);
   });
   CHECK(errors == none(2));
+}
+
+TEST_CASE("data may be written in any order, slots in strict order", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  std::atomic<int> right = 0;
+  run_over("verbs", 2, [&](Transport& transport) {
+    const std::vector<std::byte> source(kLong);
+    std::vector<std::byte> data(kLong);
+    exchange(transport, 1, 1);
+    right += fake->registered_regions() == 2 && fake->relaxed_regions() == 0;  // slots
+    exchange(transport, 1, 1);
+    const Ticket got = transport.recv(1 - transport.rank(), 7, memory_of(data));
+    exchange(transport, 1, 1);
+    right += fake->registered_regions() == 4 && fake->relaxed_regions() == 2;
+    exchange(transport, 1, 1);
+    transport.wait(transport.send(1 - transport.rank(), 7, memory_of(source)), soon());
+    transport.wait(got, soon());
+  });
+  CHECK(right == 4);
+}
+
+TEST_CASE("ranks use the ports of their places, and the choice says why", "[verbs]") {
+  const Mishaps fake;
+  if (!fake) return;
+  World world("verbs", 2);
+  std::array<std::string, 2> reasons;
+  run_all(2, [&](int rank) {
+    const auto store = world.join_store(rank);
+    TransportContext context = world.context(*store);
+    // Crosswise: without places each would have the port of its own number.
+    context.place_verbs = [rank] {
+      GpuDirectFacts facts{.driver_is_open = true, .kernel_takes_dma_buf = true};
+      return VerbsPlace{.ports = {fmt::format("fake{}:1", 1 - rank)},
+                        .why = fmt::format("nearest to GPU{}: PIX", rank),
+                        .gpu_direct = facts};
+    };
+    context.hosts = {context.host, context.host};
+    survey_verbs(context);
+    reasons[size_t(rank)] = verbs_reaches(context, rank, 1 - rank).reason;
+    store->close();
+  });
+  CHECK(reasons[0] ==
+        "RoCE on fake1 port 1 (connections to each peer: 1, ports: 1), nearest to GPU0: PIX; "
+        "GPUDirect RDMA on: by DMA-BUF: open driver, Linux 5.12 or later");
+  CHECK(contains(reasons[1], "RoCE on fake0 port 1 "));
 }
 
 TEST_CASE("InfiniBand ports join ranks too", "[verbs]") {

@@ -74,7 +74,7 @@ inline std::vector<WorldKind> special_worlds() {
 inline bool is_here(const WorldKind& kind) {
   if (!contains(kind.name, "verbs")) return true;
   static const bool has_verbs = [] {
-    const VerbsOffer offer = find_verbs_ports({}, 0, 1);
+    const VerbsOffer offer = find_verbs_ports({});
     if (offer.ports.empty())
       fmt::print(stderr, "no worlds over verbs: this host {}\n", offer.obstacle);
     return !offer.ports.empty();

@@ -37,9 +37,12 @@ class Engine {
   [[nodiscard]] virtual int world_size() const = 0;                   // of the group
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] virtual std::span<const int> hosts() const = 0;
-  // Whether calls and messages accept memory in this space.
+  // Whether calls accept memory in this space; and whether messages do.
   [[nodiscard]] virtual bool supports_memory(MemorySpace space) const {
     return space == MemorySpace::kHost;
+  }
+  [[nodiscard]] virtual bool supports_messages_in(MemorySpace space) const {
+    return supports_memory(space);
   }
 
   // Memory as extents_of() says; `call.sequence` is set.

@@ -64,8 +64,9 @@ constexpr std::array kChecks = {
         look_at_nvlinks},
     DoctorCheck{"bar", "a NIC reaches only what the GPU's BAR1 shows of its memory",
                 "enable Above 4G Decoding and Resizable BAR in the BIOS", look_at_bar},
-    DoctorCheck{"verbs", "RDMA goes through /dev/infiniband",
-                "give the container /dev/infiniband (docker: --device=/dev/infiniband)",
+    DoctorCheck{"verbs", "RDMA goes through libibverbs and /dev/infiniband",
+                "install libibverbs1 and ibverbs-providers; give the container /dev/infiniband "
+                "(docker: --device=/dev/infiniband) and locked memory (--ulimit memlock=-1)",
                 look_at_verbs},
     DoctorCheck{"port-state", "a port that is down carries nothing, and NCCL passes over it",
                 "look at cable and switch; a port in INIT waits for a subnet manager (opensm)",

@@ -22,11 +22,24 @@ namespace gxp {
 enum class DoctorVerdict { kProblem, kWarning, kUnseen, kOk };  // the worst first
 std::string_view to_string(DoctorVerdict verdict);              // "problem", "could not see"
 
+// What libibverbs says to this process.
+struct RdmaFacts {
+  struct Port {
+    std::string name{};     // "mlx5_0 port 1"
+    int packet_bytes = 0;   // the most data that a packet takes: the port's active MTU
+    std::string address{};  // that it would use; "10.0.0.7"
+    bool takes_dma_buf = false;
+  };
+  std::string obstacle{};     // why this process can use no port; "": it can
+  std::vector<Port> ports{};  // those it can use; 16 MiB could be registered with the first
+};
+
 // Facts about the process that are in no file.
 struct ProcessFacts {
   std::string nccl_version{};  // "2.21.5"; "": none
   std::string nccl_error{};    // why there is none
   std::optional<uint64_t> shared_memory_free_bytes{};
+  std::optional<RdmaFacts> rdma{};  // none: nobody asked
 };
 
 struct DoctorSight {

@@ -8,6 +8,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/inspect/check/doctor_checks.h"
+#include "lib/topo/read/gpu_direct_facts.h"
 
 namespace gxp {
 namespace {
@@ -20,20 +21,6 @@ std::vector<DoctorDevice> nvidia_gpus_of(const DoctorSight& sight) {
     return sight.host[gpu.part].identity.vendor != kNvidia;
   });
   return gpus;
-}
-
-bool kernel_is_at_least(const DoctorSight& sight, int major, int minor) {
-  const std::string release = sight.root.read("/proc/sys/kernel/osrelease").value_or("");
-  int has_major = 0, has_minor = 0;
-  std::sscanf(release.c_str(), "%d.%d", &has_major, &has_minor);
-  return std::pair(has_major, has_minor) >= std::pair(major, minor);
-}
-
-// The open driver exports GPU memory as DMA-BUF, which RDMA takes since Linux 5.12.
-bool has_dma_buf(const DoctorSight& sight) {
-  const std::string version = sight.root.read("/proc/driver/nvidia/version").value_or("");
-  return version.find("Open Kernel Module") != std::string::npos &&
-         kernel_is_at_least(sight, 5, 12);
 }
 
 int active_nvlinks(const DoctorSight& sight, PartId gpu) {
@@ -61,17 +48,12 @@ Seen look_at_driver(const DoctorSight& sight) {
 Seen look_at_gpu_direct(const DoctorSight& sight) {
   if (nvidia_gpus_of(sight).empty() || !has_rdma(sight))
     return ok("there are not both NVIDIA GPUs and RDMA NICs here");
-  if (has_dma_buf(sight)) return ok("by DMA-BUF: open driver, Linux 5.12 or later");
-  for (const char* const module : {"nvidia_peermem", "nv_peer_mem"}) {
-    if (!sight.root.exists(fmt::format("/sys/module/{}", module))) continue;
-    if (!sight.root.list("/sys/kernel/mm/memory_peers").empty())
-      return ok(fmt::format("by {}, which is registered", module));
-    return problem(
-        fmt::format("{} is loaded, but the RDMA driver does not know it "
-                    "(/sys/kernel/mm/memory_peers is empty)",
-                    module));
-  }
-  return problem("neither nvidia-peermem nor DMA-BUF is there");
+  GpuDirectFacts facts = read_gpu_direct_facts(sight.root);
+  if (const auto& rdma = sight.process.rdma; rdma && !rdma->ports.empty())
+    facts.nic_takes_dma_buf = std::ranges::all_of(rdma->ports, &RdmaFacts::Port::takes_dma_buf);
+  const GpuDirectVerdict verdict = judge_gpu_direct(facts);
+  if (verdict.is_on()) return ok(verdict.why);
+  return verdict.way == GpuDirectWay::kUnknown ? unseen(verdict.why) : problem(verdict.why);
 }
 
 Seen look_at_nvlinks(const DoctorSight& sight) {

@@ -50,15 +50,34 @@ GidKind best_gid(const DoctorSight& sight, const RdmaPort& port) {
   return best;
 }
 
+// A port may send smaller packets than its interface lets it: as it was before the MTU was raised.
+void look_at_packets(const DoctorSight& sight, const RdmaPort& port, DoctorFindings& findings) {
+  constexpr int kMostData = 4096;
+  const RdmaFacts rdma = sight.process.rdma.value_or(RdmaFacts{});
+  for (const RdmaFacts::Port& live : rdma.ports) {
+    const bool is_it = live.name == fmt::format("{} port {}", port.info->name, *port.info->port);
+    if (is_it && live.packet_bytes < kMostData)
+      findings.add(port.name, warning(fmt::format("its packets take {} bytes, though the MTU is "
+                                                  "large enough for {}",
+                                                  live.packet_bytes, kMostData)));
+  }
+}
+
 }  // namespace
 
 Seen look_at_verbs(const DoctorSight& sight) {
   if (!has_rdma(sight)) return ok(kNoRdma);
   if (!sight.root.exists("/dev/null")) return unseen("/dev is not recorded; run it on the host");
   const std::vector<std::string> devices = sight.root.list("/dev/infiniband");
-  if (std::ranges::any_of(devices, [](const auto& name) { return name.starts_with("uverbs"); }))
-    return ok("/dev/infiniband is there");
-  return problem("there are RDMA devices in /sys, but no /dev/infiniband/uverbs*");
+  if (std::ranges::none_of(devices, [](const auto& name) { return name.starts_with("uverbs"); }))
+    return problem("there are RDMA devices in /sys, but no /dev/infiniband/uverbs*");
+  if (!sight.process.rdma) return ok("/dev/infiniband is there");
+  const RdmaFacts& rdma = *sight.process.rdma;
+  if (rdma.ports.empty()) return problem("this process " + rdma.obstacle);
+  std::string ports;
+  for (const RdmaFacts::Port& port : rdma.ports)
+    ports += fmt::format("{} ({}), ", port.name, port.address);
+  return ok(ports + "and 16 MiB could be registered");
 }
 
 Seen look_at_port_state(const DoctorSight& sight) {
@@ -120,6 +139,7 @@ Seen look_at_mtu(const DoctorSight& sight) {
         sight.root.read_number(fmt::format("/sys/class/net/{}/mtu", port.info->interface));
     if (mtu && *mtu < kLargePackets)
       findings.add(port.info->interface, warning(fmt::format("the MTU is {}", *mtu)));
+    if (mtu && *mtu >= kLargePackets) look_at_packets(sight, port, findings);
   }
   return findings.seen_or("large enough at all active RoCE interfaces, if any");
 }

@@ -78,6 +78,10 @@ Seen look_at_locked_memory(const DoctorSight& sight) {
   if (!limit) return unseen(kNotRecorded);
   if (*limit == kUnlimited) return ok("unlimited");
   const bool matters = has_rdma(sight);
+  constexpr uint64_t kRegistered = 16u << 20;
+  if (*limit < kRegistered && sight.process.rdma && !sight.process.rdma->ports.empty())
+    return ok(fmt::format("{}, which does not bind this process: 16 MiB could be registered",
+                          format_bytes(*limit)));
   return {matters ? DoctorVerdict::kProblem : DoctorVerdict::kOk,
           fmt::format("{}{}", format_bytes(*limit), matters ? "" : ", and there is no RDMA here")};
 }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "lib/topo/model/cpu_set.h"
+#include "lib/topo/model/gpu_direct.h"
 
 namespace gxp {
 
@@ -201,7 +202,10 @@ class HostTree {
   std::string dialect;              // the version that its writer named: "1", "2"; "": none
   std::vector<std::string> notes;   // what the source did not say or said wrongly: a sentence each
   std::vector<std::string> absent;  // of a live host: what is not there, and what that costs
-  Attributes other;                 // of NCCL's <system>, as Part::other
+  // Of a host by its files; none: the source says of each device whether it offers it (gdr), or
+  // nothing.
+  std::optional<GpuDirectFacts> gpu_direct{};
+  Attributes other;  // of NCCL's <system>, as Part::other
   std::string unknown_elements;
 
   // Appends the part below part.above.

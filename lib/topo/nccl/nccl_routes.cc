@@ -338,6 +338,10 @@ RouteVerdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction
                                   " does not offer it (gdr=0): neither nvidia_peermem nor "
                                   "DMA-BUF was found, or it is no RDMA device"};
   if (of_gpu == false) return {RouteAnswer::kNo, name(gpu) + " does not offer it (gdr=0)"};
+  const bool by_host = !(of_port && of_gpu) && paths_->host().gpu_direct && !is_amd_;
+  if (const RouteVerdict files = by_host ? by_files(gpu, port) : RouteVerdict{};
+      files.answer == RouteAnswer::kNo)
+    return files;
   const RouteVerdict read =
       direction == Direction::kSend ? may_read(gpu) : RouteVerdict{RouteAnswer::kYes, ""};
   if (read.answer == RouteAnswer::kNo) return read;
@@ -345,8 +349,28 @@ RouteVerdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction
   if (verdict.answer == RouteAnswer::kNo) return verdict;
   if (read.answer == RouteAnswer::kUnknown) return read;
   if (of_port && of_gpu) return verdict;
+  if (by_host) return by_files(gpu, port);
   return {RouteAnswer::kUnknown,
           verdict.rule + "; the source does not say whether both offer it (gdr)"};
+}
+
+// Where the host has it not, routes avoid it, and their length says nothing of it.
+GpuDirectFacts NcclRoutes::gpu_direct_facts(PartId gpu, PartId port) const {
+  GpuDirectFacts facts = paths_->host().gpu_direct.value_or(GpuDirectFacts{});
+  if (!info_of<PortInfo>(paths_->host()[port]).has_guid()) {
+    facts.too_far = name(port) + " is no RDMA device";
+  } else if (judge_gpu_direct(facts).way != GpuDirectWay::kNone) {
+    const RouteVerdict level = within_gdr_level(gpu, port);
+    if (level.answer == RouteAnswer::kNo) facts.too_far = level.rule;
+  }
+  return facts;
+}
+
+RouteVerdict NcclRoutes::by_files(PartId gpu, PartId port) const {
+  const GpuDirectVerdict verdict = judge_gpu_direct(gpu_direct_facts(gpu, port));
+  if (verdict.way == GpuDirectWay::kNone) return {RouteAnswer::kNo, verdict.why};
+  return {verdict.is_on() ? RouteAnswer::kYes : RouteAnswer::kUnknown,
+          within_gdr_level(gpu, port).rule + "; " + verdict.why};
 }
 
 RouteVerdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {

@@ -69,6 +69,8 @@ class NcclRoutes {
   // A NIC that receives writes into the GPU's memory; one that sends reads from it.
   enum class Direction : uint8_t { kReceive, kSend };
   [[nodiscard]] RouteVerdict gpu_direct(PartId gpu, PartId port, Direction direction) const;
+  // What the host's files say of it, with what keeps this GPU and port from it.
+  [[nodiscard]] GpuDirectFacts gpu_direct_facts(PartId gpu, PartId port) const;
   // The ports that NCCL gives a GPU, for its channels in turn: the nearest by find(), shared out
   // among the GPUs that are as near.
   [[nodiscard]] std::vector<PartId> local_ports(PartId gpu) const;
@@ -85,6 +87,7 @@ class NcclRoutes {
   [[nodiscard]] std::string p2p_level_source() const;
   [[nodiscard]] RouteVerdict may_read(PartId gpu) const;
   [[nodiscard]] RouteVerdict within_gdr_level(PartId gpu, PartId port) const;
+  [[nodiscard]] RouteVerdict by_files(PartId gpu, PartId port) const;
   [[nodiscard]] PartId local_cpu(PartId gpu) const;
   [[nodiscard]] std::vector<PartId> nearest(PartId from, const std::vector<PartId>& to) const;
   [[nodiscard]] PartId local_gpu(PartId port) const;

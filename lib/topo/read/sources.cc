@@ -82,7 +82,7 @@ bool is_matrix(const SourceInput& input) {
   return input.form == SourceForm::kFile && looks_like_matrix(input.text) &&
          !has_one_of(input, kRocmSmi);
 }
-HostTree read_matrix(std::string_view text, const std::string& name) {
+HostTree read_smi_host(std::string_view text, const std::string& name) {
   return host_of_matrix(read_pasted_matrix(text, name), name);
 }
 
@@ -116,7 +116,7 @@ constexpr std::array kSources = {
     TopologySource{"nccl-graph", "NCCL's graph XML (NCCL_GRAPH_DUMP_FILE): rings and trees alone",
                    "<graphs version=\"1\">", is_channel_graphs, load_channel_graphs},
     TopologySource{"nvidia-smi", "what nvidia-smi topo -m or -p2p printed, pasted",
-                   "its columns, GPU0 GPU1", is_matrix, load<read_matrix>},
+                   "its columns, GPU0 GPU1", is_matrix, load<read_smi_host>},
     TopologySource{"slurm", "Slurm's topology.conf, or what scontrol show topology printed",
                    "SwitchName=NAME", is_slurm, load<read_slurm_topology>},
     TopologySource{"cluster", "gxp's cluster TOML, as allreduce-test --simulate takes it",

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/topo/read/gpu_direct_facts.h"
+
 namespace gxp {
 namespace {
 
@@ -38,6 +40,7 @@ HostTree read_system(const SystemRoot& root) {
   add_numa_nodes(host, root);
   add_pci_devices(host, root);
   add_network_ports(host, root);
+  host.gpu_direct = read_gpu_direct_facts(root);
   say_what_is_absent(host, root);
   return host;
 }

@@ -12,6 +12,8 @@ namespace gxp {
 
 namespace {
 
+constexpr size_t kMostKept = 1024;
+
 // Makes the links of one rank: all objects first, then the exchange of their addresses, then the
 // connections.
 class VerbsConnector {
@@ -58,17 +60,20 @@ int VerbsConnector::peers() const {
 
 void VerbsConnector::open_devices() {
   std::vector<VerbsDevice*> devices;
+  if (offer(context_.rank).gpu.is_on()) common_->gpu = {context_.gpu, offer(context_.rank).gpu};
   const auto patience =
       std::chrono::duration_cast<Deadline::Duration>(std::chrono::duration<double>(patience_s()));
   const std::vector<VerbsPort>& ports = offer(context_.rank).ports;
   for (size_t i = 0; i < ports.size() && peers() > 0; ++i) {
     const int lanes_each = int(ports[i].queue_pairs);
-    const int entries = peers() * lanes_each * (kQueueEntries + kReceiveSlots);
+    const int flushes = common_->gpu.device == nullptr ? 0 : int(kGrants);
+    const int entries = peers() * (lanes_each * (kQueueEntries + kReceiveSlots) + flushes);
     common_->devices.push_back(
         std::make_unique<VerbsDevice>(common_->verbs, ports[i], entries, patience));
     devices.push_back(common_->devices.back().get());
   }
-  common_->registrations = std::make_unique<VerbsRegistrations>(std::move(devices));
+  common_->registrations =
+      std::make_unique<VerbsRegistrations>(std::move(devices), kMostKept, common_->gpu);
 }
 
 std::unique_ptr<VerbsLink> VerbsConnector::make_link(int peer) {

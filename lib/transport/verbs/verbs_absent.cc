@@ -5,8 +5,7 @@
 
 namespace gxp {
 
-VerbsOffer find_verbs_ports(const VerbsOptions& /*options*/, int /*local_rank*/,
-                            int /*local_size*/) {
+VerbsOffer find_verbs_ports(const VerbsOptions& /*options*/) {
   return {.obstacle = "has a gxp that was built without libibverbs-dev"};
 }
 

@@ -26,14 +26,15 @@ LaneCut cut_over_lanes(size_t bytes, size_t lanes) {
   return {(bytes + share - 1) / share, share};
 }
 
-VerbsRegion::VerbsRegion(VerbsRegistrations& registrations, size_t bytes) : bytes_(bytes) {
+VerbsRegion::VerbsRegion(VerbsRegistrations& registrations, size_t bytes, VerbsOrder order)
+    : bytes_(bytes) {
   void* const memory =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) check_sys(-1, "map memory for RDMA");
   ::madvise(memory, bytes, MADV_DONTFORK);
   data_ = static_cast<std::byte*>(memory);
   try {
-    registration_ = registrations.use({data_, bytes});
+    registration_ = registrations.use({data_, bytes}, order);
   } catch (...) {
     ::munmap(memory, bytes);
     throw;
@@ -50,7 +51,7 @@ VerbsChannel::VerbsChannel(int peer, std::vector<VerbsRoute> routes,
     : peer_(peer),
       routes_(std::move(routes)),
       slot_bytes_(slot_bytes),
-      slots_(registrations, (kLastSlot + 1) * slot_bytes) {
+      slots_(registrations, (kLastSlot + 1) * slot_bytes, VerbsOrder::kStrict) {
   for (size_t i = kReceiveSlots; i < kLastSlot; ++i) free_slots_.push_back(uint16_t(i));
 }
 

@@ -22,7 +22,7 @@ namespace gxp {
 // Pages of this process's own that the devices may use; never shared with a child.
 class VerbsRegion {
  public:
-  VerbsRegion(VerbsRegistrations& registrations, size_t bytes);
+  VerbsRegion(VerbsRegistrations& registrations, size_t bytes, VerbsOrder order);
   ~VerbsRegion();
   VerbsRegion(const VerbsRegion&) = delete;
   VerbsRegion& operator=(const VerbsRegion&) = delete;

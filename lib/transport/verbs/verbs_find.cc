@@ -55,6 +55,17 @@ bool choose_gids(const Search& search, ibv_context* context, VerbsPort& port) {
   return std::ranges::any_of(port.gids, [](const VerbsGid& gid) { return gid.index >= 0; });
 }
 
+// The kernel refuses a file that is none with EBADF, once it has found that the device takes some.
+bool takes_dma_buf(const VerbsFunctions& verbs, ibv_context* context) {
+  if (verbs.reg_dmabuf_mr == nullptr) return false;
+  const VerbsHandle<ibv_pd> domain(verbs.alloc_pd(context), verbs.dealloc_pd);
+  if (!domain) return false;
+  constexpr int kNoFile = -1;
+  errno = 0;
+  verbs.reg_dmabuf_mr(domain.get(), 0, 4096, 0, kNoFile, IBV_ACCESS_LOCAL_WRITE);
+  return errno == EBADF;
+}
+
 std::string cannot_ask(std::string_view what, int error) {
   return fmt::format("cannot ask {} what it has: {}", what, system_text(error));
 }
@@ -77,6 +88,7 @@ void look_at_port(Search& search, ibv_context* context, const char* device, uint
   port.mtu = uint8_t(attributes.active_mtu);
   port.lid = attributes.lid;
   port.queue_pairs = uint32_t(search.options.queue_pairs);
+  port.takes_dma_buf = takes_dma_buf(search.verbs, context);
   if (choose_gids(search, context, port)) {
     search.ports.push_back(port);
   } else {
@@ -134,10 +146,6 @@ std::string try_registering(const VerbsFunctions& verbs, ibv_device* device) {
   return obstacle;
 }
 
-bool is_named(const VerbsPort& port, const std::string& name) {
-  return name == port.device.data() || name == fmt::format("{}:{}", port.device.data(), port.port);
-}
-
 // In the order of the setting, or by name.
 std::vector<VerbsPort> named_ports(std::vector<VerbsPort> all, const std::string& setting) {
   const auto by_name = [](const VerbsPort& port) {
@@ -176,11 +184,9 @@ VerbsOffer search_devices(const VerbsFunctions& verbs, const VerbsOptions& optio
 
 }  // namespace
 
-VerbsOffer find_verbs_ports(const VerbsOptions& options, int local_rank, int local_size) {
+VerbsOffer find_verbs_ports(const VerbsOptions& options) {
   try {
-    VerbsOffer offer = search_devices(load_verbs(), options);
-    offer.ports = share_of_ports(offer.ports, local_rank, local_size);
-    return offer;
+    return search_devices(load_verbs(), options);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUnavailable) throw;
     return {.obstacle = fmt::format("cannot {}", error.what())};

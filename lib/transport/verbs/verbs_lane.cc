@@ -95,7 +95,8 @@ void VerbsLane::connect(const LaneAddress& peer, const LanePath& path) {
   to.qp_state = IBV_QPS_INIT;
   to.port_num = uint8_t(mine.port);
   to.pkey_index = path.pkey_index;
-  to.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  to.qp_access_flags =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | (path.reads ? IBV_ACCESS_REMOTE_READ : 0);
   modify(to, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "set up a queue pair");
   to.qp_state = IBV_QPS_RTR;
   to.path_mtu = ibv_mtu(std::min(mine.mtu, path.peers_port.mtu));
@@ -165,6 +166,19 @@ void VerbsLane::write(const RegisteredBytes& memory, uint64_t address, uint32_t 
   const int error =
       post(request, {WorkId::Kind::kWrite, uint8_t(index_), 0, uint32_t(peer_)}, memory);
   if (error != 0) fail_verbs(ErrorKind::kDevice, "post a write", description_, error);
+  --room_;
+}
+
+void VerbsLane::read(uint16_t slot, const RegisteredBytes& into, uint64_t address,
+                     uint32_t remote_key) {
+  GXP_ASSERT(room_ > 0);
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_RDMA_READ;
+  request.wr.rdma.remote_addr = address;
+  request.wr.rdma.rkey = remote_key;
+  const int error =
+      post(request, {WorkId::Kind::kFlush, uint8_t(index_), slot, uint32_t(peer_)}, into);
+  if (error != 0) fail_verbs(ErrorKind::kDevice, "post a read", description_, error);
   --room_;
 }
 

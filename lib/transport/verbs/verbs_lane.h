@@ -26,12 +26,13 @@ struct LanePath {
   GidKind kind = GidKind::kIpv4;
   uint16_t pkey_index = 0;
   uint8_t traffic_class = 0;
+  bool reads = false;     // the other end may read memory that allows it
   double patience_s = 0;  // a peer that does not answer is given up within it, or within 4 s
 };
 
 // What a work request was, from its completion.
 struct WorkId {
-  enum class Kind : uint8_t { kReceive, kSend, kWrite };
+  enum class Kind : uint8_t { kReceive, kSend, kWrite, kFlush };
   Kind kind = Kind::kReceive;
   uint8_t lane = 0;
   uint16_t slot = 0;
@@ -68,6 +69,9 @@ class VerbsLane {
   // this lane are there.
   void write(const RegisteredBytes& memory, uint64_t address, uint32_t remote_key,
              const uint32_t* number);
+  // From `address` of the peer: all that this device wrote there before is there then. The
+  // completion is a flush with this slot.
+  void read(uint16_t slot, const RegisteredBytes& into, uint64_t address, uint32_t remote_key);
   // Once, whatever the room. Any thread.
   void send_last(uint16_t slot, const RegisteredBytes& memory) noexcept;
   void on_sent() { ++room_; }

@@ -24,6 +24,9 @@ void find_verbs(void* library, VerbsFunctions& f) {
   take("ibv_alloc_pd", f.alloc_pd);
   take("ibv_dealloc_pd", f.dealloc_pd);
   take("ibv_reg_mr", f.reg_mr);
+  take("ibv_reg_mr_iova2", f.reg_mr_iova2);
+  f.reg_dmabuf_mr =
+      reinterpret_cast<decltype(f.reg_dmabuf_mr)>(::dlsym(library, "ibv_reg_dmabuf_mr"));
   take("ibv_dereg_mr", f.dereg_mr);
   take("ibv_create_comp_channel", f.create_comp_channel);
   take("ibv_destroy_comp_channel", f.destroy_comp_channel);

@@ -23,6 +23,9 @@ struct VerbsFunctions {
   decltype(&::ibv_alloc_pd) alloc_pd;
   decltype(&::ibv_dealloc_pd) dealloc_pd;
   ibv_mr* (*reg_mr)(ibv_pd*, void*, size_t, int);
+  decltype(&::ibv_reg_mr_iova2) reg_mr_iova2;
+  // Null before rdma-core 34 (2021).
+  decltype(&::ibv_reg_dmabuf_mr) reg_dmabuf_mr;
   decltype(&::ibv_dereg_mr) dereg_mr;
   decltype(&::ibv_create_comp_channel) create_comp_channel;
   decltype(&::ibv_destroy_comp_channel) destroy_comp_channel;

@@ -21,7 +21,8 @@ bool VerbsLink::progress() {
 
 void VerbsLink::complete(const WorkId& id, const ibv_wc& completion) {
   moved_ = true;
-  if (completion.status != IBV_WC_SUCCESS) return channel_.on_failure(id, completion);
+  const bool is_peers = id.kind != WorkId::Kind::kFlush;
+  if (completion.status != IBV_WC_SUCCESS && is_peers) return channel_.on_failure(id, completion);
   if (stopped_ && id.kind != WorkId::Kind::kSend) return;
   switch (id.kind) {
     case WorkId::Kind::kSend:
@@ -29,6 +30,8 @@ void VerbsLink::complete(const WorkId& id, const ibv_wc& completion) {
     case WorkId::Kind::kWrite:
       channel_.on_written(id.lane);
       return sender_.on_written(id.lane, messages());
+    case WorkId::Kind::kFlush:
+      return receiver_.on_flushed(id, completion, messages());
     case WorkId::Kind::kReceive:
       if (completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
         return take_message(id.slot, completion.byte_len);

@@ -16,6 +16,7 @@ struct VerbsCommon {
   VerbsFunctions verbs{};
   std::vector<std::unique_ptr<VerbsDevice>> devices{};  // by the rank's own ports
   std::unique_ptr<VerbsRegistrations> registrations{};
+  VerbsGpu gpu{};
 };
 
 class VerbsLink final : public PeerLink {
@@ -26,9 +27,11 @@ class VerbsLink final : public PeerLink {
       : common_(std::move(common)),
         channel_(peer, std::move(routes), *common_->registrations, slot_bytes),
         sender_(channel_, *common_->registrations),
-        receiver_(channel_, *common_->registrations) {}
+        receiver_(peer, channel_, *common_->registrations, common_->gpu) {}
 
-  bool supports_memory(MemorySpace space) const override { return space == MemorySpace::kHost; }
+  bool supports_memory(MemorySpace space) const override {
+    return space == MemorySpace::kHost || common_->gpu.device != nullptr;
+  }
   void post_send(PendingMessage& send) override;
   void post_receive(PendingMessage& receive) override { receiver_.post(receive); }
   bool progress() override;

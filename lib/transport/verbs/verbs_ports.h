@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "lib/topo/model/gpu_direct.h"
+
 namespace gxp {
 
 // How ranks use RDMA; devices and gid_index may differ between hosts.
@@ -20,6 +22,28 @@ struct VerbsOptions {
   int traffic_class = 0;
   int queue_pairs = 1;    // per pair of ports
   double timeout_s = 60;  // of an operation: a peer that does not answer is given up well before
+};
+
+// Which of its host's ports suit a rank by the wiring (topo/nccl/rank_ports.h), as the caller knows
+// it.
+struct VerbsPlace {
+  std::vector<std::string> ports{};  // "mlx5_0:1", the best first; empty: the wiring tells nothing
+  std::string why{};                 // "nearest to GPU0: PIX", or why it tells nothing
+  // Ranks of a host with the same ports take even parts of them; else each takes all.
+  bool shares = false;
+  // Of the rank's GPU and its first port; none: it computes on none.
+  std::optional<GpuDirectFacts> gpu_direct{};
+  // Whether what NICs have written must be flushed before the GPU reads it.
+  bool needs_flush = true;
+};
+
+// How NICs reach the memory of a rank's GPU.
+struct VerbsGpuWay {
+  GpuDirectWay way = GpuDirectWay::kNone;
+  bool needs_flush = true;
+  [[nodiscard]] bool is_on() const {
+    return way == GpuDirectWay::kDmaBuf || way == GpuDirectWay::kPeerMemory;
+  }
 };
 
 // The kinds of addresses that RDMA packets can be routed by, best first. Both ends of a connection
@@ -45,18 +69,23 @@ struct VerbsPort {
   uint8_t mtu = 0;       // enum ibv_mtu
   uint16_t lid = 0;      // InfiniBand's
   uint32_t queue_pairs = 1;
+  bool takes_dma_buf = false;  // registers memory that another driver has exported
   std::array<VerbsGid, kGidKinds> gids{};
 };
 static_assert(std::is_trivially_copyable_v<VerbsPort>);
 
 // "mlx5_0 port 1"
 std::string to_string(const VerbsPort& port);
+// Whether it is called so in a list of ports: "mlx5_0" or "mlx5_0:1".
+bool is_named(const VerbsPort& port, std::string_view name);
 
 // What one rank has: ports, or the reason why it has none to offer, as in "rank 3 ...": "has no
 // RDMA device".
 struct VerbsOffer {
   std::string obstacle{};
   std::vector<VerbsPort> ports{};  // in the order in which they are paired with a peer's
+  std::string why{};               // these ports, and not others of the host
+  VerbsGpuWay gpu{};               // of its own; peers need not know it, and are not told
 };
 
 std::string to_bytes(const VerbsOffer& offer);
@@ -71,15 +100,26 @@ struct VerbsRail {
 };
 inline constexpr size_t kMaxRails = 8;
 
-// The k-th port of one with the k-th of the other, as far as both have them and speak the same;
-// both ranks see the same rails.
+// Ports of equal names, which most clusters have on the same network, by their names; then the k-th
+// of those left over of one with the k-th of the other. Only ports that speak the same are paired.
+// Both ranks see the same rails in the same order.
 std::vector<VerbsRail> rails_between(const VerbsOffer& mine, const VerbsOffer& peers);
 // Connections over all rails.
 size_t lanes_between(const VerbsOffer& mine, const VerbsOffer& peers);
 
-// A rank's share of its host's ports: with more ports than ranks an even part of them, else one
-// that some ranks share. The same local rank has the same rail on every host.
-std::vector<VerbsPort> share_of_ports(const std::vector<VerbsPort>& all, int local_rank,
-                                      int local_size);
+// Which one a rank is among those of its host that share its ports.
+struct VerbsSharer {
+  int index = 0;
+  int count = 1;
+};
+
+// An even part of the ports if there are more ports than sharers, else one that some share. The
+// same local rank has the same rail on every host.
+std::vector<VerbsPort> share_of_ports(const std::vector<VerbsPort>& all, const VerbsSharer& sharer);
+
+// The rank's ports of `all`, the host's usable ones, and why: those of its place, or without any of
+// these an even part. `alike`: among the ranks with the same place; `local`: among all of the host.
+VerbsOffer place_on_ports(const std::vector<VerbsPort>& all, const VerbsPlace& place,
+                          const VerbsSharer& alike, const VerbsSharer& local);
 
 }  // namespace gxp

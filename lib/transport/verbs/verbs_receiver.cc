@@ -32,8 +32,7 @@ void VerbsReceiver::take_first(PeerMessages& messages) {
   const ConstMemory body = channel_.body_of(slot);
   const VerbsHeader header = *(reinterpret_cast<const VerbsHeader*>(body.data) - 1);
   const bool is_short = header.kind == VerbsKind::kPayload;
-  if (is_short ? header.bytes != body.bytes || header.bytes == 0
-               : header.bytes <= channel_.longest_payload())
+  if (is_short ? header.bytes != body.bytes || header.bytes == 0 : header.bytes == 0)
     channel_.fail_corrupt("a message of a wrong size");
   inbox_.pop_front();
   if (is_short) {
@@ -105,7 +104,9 @@ bool VerbsReceiver::grant_more(Arriving arriving) {
 }
 
 std::byte* VerbsReceiver::free_tile() {
-  if (!tiles_) tiles_ = std::make_unique<VerbsRegion>(registrations_, kTiles * kTileBytes);
+  if (!tiles_)
+    tiles_ =
+        std::make_unique<VerbsRegion>(registrations_, kTiles * kTileBytes, VerbsOrder::kRelaxed);
   for (size_t i = 0; i < kTiles; ++i) {
     std::byte* const tile = tiles_->data() + i * kTileBytes;
     if (std::ranges::none_of(grants_, [&](const Grant& it) { return it.used && it.place == tile; }))
@@ -150,6 +151,18 @@ void VerbsReceiver::on_data(uint32_t number, PeerMessages& messages) {
     channel_.fail_corrupt("data that nobody has granted");
   Grant& grant = grants_[place];
   if (--grant.lanes_left > 0) return;
+  if (grant.arriving->message->device == nullptr || !gpu_.reached.needs_flush)
+    return land(grant, messages);
+  if (!flush_) flush_ = std::make_unique<VerbsFlush>(peer_, channel_.routes(), registrations_);
+  grant.flushes_left = flush_->start(uint16_t(place), grant.place, grant.arriving->memory);
+}
+
+void VerbsReceiver::on_flushed(const WorkId& id, const ibv_wc& completion, PeerMessages& messages) {
+  flush_->on_done(id, completion);
+  if (--grants_[id.slot].flushes_left == 0) land(grants_[id.slot], messages);
+}
+
+void VerbsReceiver::land(Grant& grant, PeerMessages& messages) {
   const Arriving arriving = grant.arriving;
   grant.landed = true;
   if (combines(*arriving->message)) {
@@ -186,6 +199,7 @@ bool VerbsReceiver::holds_memory() const {
 }
 
 void VerbsReceiver::release_memory() noexcept {
+  flush_.reset();  // it may be reading
   for (Arrival& arrival : posted_) arrival.memory.reset();
   for (Arrival& arrival : announced_) arrival.memory.reset();
 }

@@ -8,7 +8,8 @@
 //             because a tile that waits for a message that is never sent would block the others.
 //   parked    the parking place, once the message is announced.
 //
-// A grant's number comes back with the last write of each lane.
+// A grant's number comes back with the last write of each lane. What was written into GPU memory is
+// flushed then (verbs_flush.h), unless the GPU needs no flush.
 //   Errors   kDevice; kPeer: data that nobody has granted, and what PeerMessages::begin() throws.
 #pragma once
 
@@ -20,15 +21,16 @@
 #include <vector>
 
 #include "lib/transport/peer_messages.h"
-#include "lib/transport/verbs/verbs_channel.h"
+#include "lib/transport/verbs/verbs_flush.h"
 
 namespace gxp {
 
 class VerbsReceiver {
  public:
   // Both outlive this.
-  VerbsReceiver(VerbsChannel& channel, VerbsRegistrations& registrations)
-      : channel_(channel), registrations_(registrations) {}
+  VerbsReceiver(int peer, VerbsChannel& channel, VerbsRegistrations& registrations,
+                const VerbsGpu& gpu)
+      : peer_(peer), channel_(channel), registrations_(registrations), gpu_(gpu) {}
 
   // A receive whose message has not come.
   void post(PendingMessage& receive);
@@ -36,6 +38,8 @@ class VerbsReceiver {
   void on_message(uint16_t slot) { inbox_.push_back(slot); }
   // A lane has written the last of its bytes for the grant of this number.
   void on_data(uint32_t number, PeerMessages& messages);
+  // A read that flushes has come back.
+  void on_flushed(const WorkId& id, const ibv_wc& completion, PeerMessages& messages);
   // Whether a device may write into what users receive into.
   [[nodiscard]] bool holds_memory() const;
   // No device does any more; nothing but the destructor may follow.
@@ -60,6 +64,7 @@ class VerbsReceiver {
     bool landed = false;
     uint32_t round = kFirstNumber >> 8;  // counts its uses; 24 bits
     size_t lanes_left = 0;
+    size_t flushes_left = 0;
     size_t bytes = 0;
     std::byte* place = nullptr;
     Arriving arriving{};
@@ -73,14 +78,18 @@ class VerbsReceiver {
   bool grant_more(Arriving arriving);
   bool grant(Arriving arriving, std::byte* place, size_t bytes, const VerbsRegistrations::Use& at);
   std::byte* free_tile();
+  void land(Grant& grant, PeerMessages& messages);
   void combine_landed(Arriving arriving);
   void end_if_whole(Arriving arriving, PeerMessages& messages);
 
+  int peer_;
   VerbsChannel& channel_;
   VerbsRegistrations& registrations_;
-  std::deque<uint16_t> inbox_;    // slots in order
-  std::list<Arrival> posted_;     // receives of long messages, in order
-  std::list<Arrival> announced_;  // messages that are being sent, in order
+  VerbsGpu gpu_;
+  std::unique_ptr<VerbsFlush> flush_;  // once there is GPU memory to flush
+  std::deque<uint16_t> inbox_;         // slots in order
+  std::list<Arrival> posted_;          // receives of long messages, in order
+  std::list<Arrival> announced_;       // messages that are being sent, in order
   std::array<Grant, kGrants> grants_{};
   std::unique_ptr<VerbsRegion> tiles_;  // once there is a message to combine
 };

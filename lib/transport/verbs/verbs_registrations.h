@@ -5,6 +5,9 @@
 // tells a library of that. So ordinary memory is registered for as long as an operation uses it,
 // and only what its owner has announced with keep() stays registered between operations: the
 // communicator's memory (Transport::keep()).
+// Data may be written in any order (PCIe's relaxed ordering): nobody reads them before a completion
+// tells that all are there, and completions are written in strict order, behind all that came
+// before. Slots are strict: they are so short that order costs nothing.
 //   Cost     about 16 us and 60 us per MiB for each registration; a look-up otherwise.
 //   Threads  one at a time.
 #pragma once
@@ -16,17 +19,26 @@
 #include <utility>
 #include <vector>
 
-#include "lib/device/memory.h"
+#include "lib/device/device.h"
 #include "lib/transport/verbs/verbs_device.h"
 
 namespace gxp {
+
+// A rank's GPU and how its NICs reach its memory.
+struct VerbsGpu {
+  Device* device = nullptr;  // null: they do not
+  VerbsGpuWay reached{};
+};
+
+enum class VerbsOrder : uint8_t { kRelaxed, kStrict };
 
 class VerbsRegistrations {
  public:
   // `most_kept`: registrations that stay while no operation uses them; the one that was used
   // longest ago goes first.
-  explicit VerbsRegistrations(std::vector<VerbsDevice*> devices, size_t most_kept = 1024)
-      : devices_(std::move(devices)), most_kept_(most_kept) {}
+  explicit VerbsRegistrations(std::vector<VerbsDevice*> devices, size_t most_kept = 1024,
+                              const VerbsGpu& gpu = {})
+      : devices_(std::move(devices)), most_kept_(most_kept), gpu_(gpu) {}
   ~VerbsRegistrations();
   VerbsRegistrations(const VerbsRegistrations&) = delete;
   VerbsRegistrations& operator=(const VerbsRegistrations&) = delete;
@@ -37,6 +49,8 @@ class VerbsRegistrations {
     std::vector<VerbsHandle<ibv_mr>> regions{};  // by device
     int uses = 0;
     bool kept = false;
+    VerbsOrder order = VerbsOrder::kRelaxed;
+    MemorySpace space = MemorySpace::kHost;
     uint64_t last_use = 0;
   };
   using Entries = std::multimap<uintptr_t, Entry>;  // by first address
@@ -62,8 +76,10 @@ class VerbsRegistrations {
     Entries::iterator entry_{};
   };
 
+  // GPU memory: it is exported to the devices, or they know its pages (gpu_direct.h). Addresses are
+  // CUDA's, which no host memory has.
   // Errors: kDevice, with the limit of locked memory; what no operation uses is given up before.
-  [[nodiscard]] Use use(ConstMemory memory);
+  [[nodiscard]] Use use(ConstMemory memory, VerbsOrder order = VerbsOrder::kRelaxed);
   // From now until forget() this memory stays where it is.
   void keep(ConstMemory memory);
   void forget(ConstMemory memory) noexcept;
@@ -71,14 +87,17 @@ class VerbsRegistrations {
   [[nodiscard]] size_t count() const { return entries_.size(); }
 
  private:
-  Entries::iterator find(uintptr_t begin, uintptr_t end);
-  Entries::iterator add(uintptr_t begin, uintptr_t end, bool kept);
+  Entries::iterator find(uintptr_t begin, uintptr_t end, VerbsOrder order);
+  Entries::iterator add(uintptr_t begin, Entry entry);
   bool register_all(Entry& entry, uintptr_t begin);
+  ibv_mr* register_with(const VerbsDevice& device, uintptr_t begin, const Entry& entry,
+                        const DmaBuf& exported) const;
   bool drop_oldest();
   void release(Entries::iterator entry) noexcept;
 
   std::vector<VerbsDevice*> devices_;
   size_t most_kept_;
+  VerbsGpu gpu_;
   Entries entries_;
   std::map<uintptr_t, uintptr_t> kept_;  // announced: first address and end
   uint64_t clock_ = 0;

@@ -27,7 +27,8 @@ bool VerbsSender::progress(PeerMessages& messages) {
 // for it.
 bool VerbsSender::send_first(PeerMessages& messages) {
   PendingMessage& send = *to_send_.front();
-  const bool is_long = send.bytes > channel_.longest_payload();
+  // The host cannot put GPU memory into a slot.
+  const bool is_long = send.bytes > channel_.longest_payload() || send.space != MemorySpace::kHost;
   const VerbsHeader header{.kind = is_long ? VerbsKind::kAnnounce : VerbsKind::kPayload,
                            .number = is_long ? next_number_ : 0,
                            .tag = send.tag,

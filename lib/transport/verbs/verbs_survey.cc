@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "lib/transport/verbs/verbs.h"
@@ -7,15 +9,53 @@ namespace gxp {
 
 namespace {
 
+std::string obstacle_of(const TransportContext& context) {
+  if (context.tcp.protect == Protection::kNone) return "";
+  return fmt::format(
+      "is to protect what it sends (comm.protect = \"{}\"), which RDMA cannot do; \"none\" trusts "
+      "the network",
+      to_string(context.tcp.protect));
+}
+
+VerbsSharer sharer_among(const TransportContext& context, const auto& shares_with) {
+  VerbsSharer sharer{.index = 0, .count = 0};
+  for (int rank = 0; rank < context.world_size; ++rank) {
+    if (context.hosts[size_t(rank)] != context.host || !shares_with(rank)) continue;
+    if (rank < context.rank) ++sharer.index;
+    ++sharer.count;
+  }
+  return sharer;
+}
+
+// How this rank's NICs reach its GPU; the offer's line says why (not).
+void judge_gpu(const TransportContext& context, const VerbsPlace& place, VerbsOffer& offer) {
+  GpuDirectFacts facts = *place.gpu_direct;
+  facts.nic_takes_dma_buf = std::ranges::all_of(offer.ports, &VerbsPort::takes_dma_buf);
+  if (context.gpu != nullptr) facts.gpu_exports_dma_buf = context.gpu->exports_memory().ok;
+  const bool near = !place.ports.empty() && is_named(offer.ports[0], place.ports[0]);
+  if (facts.too_far.empty() && !near)
+    facts.too_far =
+        fmt::format("it is not known how far {} is from the GPU", to_string(offer.ports[0]));
+  const GpuDirectVerdict verdict = judge_gpu_direct(facts);
+  offer.gpu = {verdict.way, place.needs_flush};
+  offer.why += fmt::format("; GPUDirect RDMA {}: {}", verdict.is_on() ? "on" : "off", verdict.why);
+}
+
+// All ranks call it: those of a host tell each other their places.
 VerbsOffer own_offer(const TransportContext& context) {
-  if (context.tcp.protect != Protection::kNone)
-    return {.obstacle = fmt::format("is to protect what it sends (comm.protect = \"{}\"), which "
-                                    "RDMA cannot do; \"none\" trusts the network",
-                                    to_string(context.tcp.protect))};
-  const auto& hosts = context.hosts;
-  const auto me = hosts.begin() + context.rank;
-  return find_verbs_ports(context.verbs_options, int(std::count(hosts.begin(), me, context.host)),
-                          int(std::ranges::count(hosts, context.host)));
+  VerbsOffer all{.obstacle = obstacle_of(context)};
+  VerbsPlace place{.why = "the wiring is not known"};
+  if (all.obstacle.empty()) all = find_verbs_ports(context.verbs_options);
+  if (!all.ports.empty() && context.place_verbs) place = context.place_verbs();
+  const std::string mine = fmt::format("{}", fmt::join(place.ports, ","));
+  const auto places = context.store->gather("verbs places", mine, context.deadline);
+  if (all.ports.empty()) return all;
+  VerbsOffer offer =
+      place_on_ports(all.ports, place,
+                     sharer_among(context, [&](int rank) { return places[size_t(rank)] == mine; }),
+                     sharer_among(context, [](int) { return true; }));
+  if (place.gpu_direct) judge_gpu(context, place, offer);
+  return offer;
 }
 
 // A row joins all ranks of a host or none: what one of them lacks, they all do.
@@ -34,9 +74,10 @@ void level_hosts(const Hosts& hosts, std::vector<VerbsOffer>& offers) {
 
 void survey_verbs(TransportContext& context) {
   context.verbs.clear();
-  const auto all =
-      context.store->gather("verbs ports", to_bytes(own_offer(context)), context.deadline);
+  const VerbsOffer mine = own_offer(context);
+  const auto all = context.store->gather("verbs ports", to_bytes(mine), context.deadline);
   for (const std::string& bytes : all) context.verbs.push_back(parse_verbs_offer(bytes));
+  context.verbs[size_t(context.rank)].gpu = mine.gpu;
   level_hosts(context.hosts, context.verbs);
 }
 
@@ -55,9 +96,9 @@ Reach verbs_reaches(const TransportContext& context, int a, int b) {
             "have no RDMA ports that speak to each other (InfiniBand and RoCE, or addresses "
             "of different kinds)"};
   const VerbsPort& port = mine.ports[rails[0].mine];
-  return {true, fmt::format("{} on {} (connections to each peer: {}, ports: {})",
+  return {true, fmt::format("{} on {} (connections to each peer: {}, ports: {}), {}",
                             port.ethernet ? "RoCE" : "InfiniBand", to_string(port),
-                            lanes_between(mine, context.verbs[size_t(b)]), rails.size())};
+                            lanes_between(mine, context.verbs[size_t(b)]), rails.size(), mine.why)};
 }
 
 }  // namespace gxp

@@ -1,6 +1,10 @@
 #include "tests/cuda/emulation/cuda_runtime_api.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -10,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -154,6 +159,41 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device != 0) return cudaErrorInvalidDevice;
   const std::lock_guard lock(mutex);
   *properties = {"emulated GPU", kDeviceBytes, capability.first, capability.second, 132};
+  return cudaSuccess;
+}
+
+namespace {
+
+// A file of that size, without the bytes.
+int export_as_file(void* handle, unsigned long long address, size_t bytes, int type,
+                   unsigned long long flags) {
+  constexpr int kInvalidValue = 1;
+  if (type != 1 || flags != 0 || address % 4096 != 0 || bytes % 4096 != 0) return kInvalidValue;
+  *static_cast<int*>(handle) = memfd_create("emulated DMA-BUF", MFD_CLOEXEC);
+  return ftruncate(*static_cast<int*>(handle), long(bytes)) == 0 ? 0 : kInvalidValue;
+}
+
+int has_attribute(int* value, int attribute, int /*device*/) {
+  *value = attribute == 124;
+  return 0;
+}
+
+}  // namespace
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function,
+                                             unsigned /*version*/, unsigned long long /*flags*/,
+                                             cudaDriverEntryPointQueryResult* found) {
+  const std::string_view wanted = name;
+  *function = wanted == "cuDeviceGetAttribute"            ? reinterpret_cast<void*>(has_attribute)
+              : wanted == "cuMemGetHandleForAddressRange" ? reinterpret_cast<void*>(export_as_file)
+                                                          : nullptr;
+  *found = *function == nullptr ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int bytes, int device) {
+  if (device != 0) return cudaErrorInvalidDevice;
+  std::snprintf(text, size_t(bytes), "0000:3B:00.0");
   return cudaSuccess;
 }
 

@@ -16,6 +16,8 @@
 
 #include <cstddef>
 
+#define CUDART_VERSION 13000
+
 struct EmulatedStream;
 struct EmulatedEvent;
 struct EmulatedGraph;
@@ -61,6 +63,16 @@ void set_emulated_capability(int major, int minor);
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1
+};
+inline constexpr unsigned long long cudaEnableDefault = 0;
+// Knows the functions of cuda_export.cc.
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* found);
+cudaError_t cudaDeviceGetPCIBusId(char* text, int bytes, int device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaRuntimeGetVersion(int* version);

@@ -22,6 +22,9 @@ void Fabric::reset() {
   open_error = 0;
   max_entries = 1024;
   lockable = SIZE_MAX;
+  dma_buf = true;
+  unseen.clear();
+  flushes = 0;
   up.fill(true);
   cut_status = 0;
   fail_after = -1;
@@ -101,6 +104,13 @@ size_t Fabric::registered_regions() const {
   return regions.size();
 }
 
+size_t Fabric::relaxed_regions() const {
+  const std::lock_guard lock(mutex);
+  return size_t(std::ranges::count_if(regions, [](const auto& each) {
+    return (each.second->access & IBV_ACCESS_RELAXED_ORDERING) != 0;
+  }));
+}
+
 uint64_t Fabric::bytes_written(int device) const {
   const std::lock_guard lock(mutex);
   return written[size_t(device)];
@@ -131,7 +141,9 @@ bool Fabric::carry_out_one() {
   ibv_wc done{};
   done.wr_id = request.request.wr_id;
   done.status = status;
-  done.opcode = request.request.opcode == IBV_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE;
+  done.opcode = request.request.opcode == IBV_WR_SEND        ? IBV_WC_SEND
+                : request.request.opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ
+                                                             : IBV_WC_RDMA_WRITE;
   done.qp_num = pair.qp.qp_num;
   done.vendor_err = status == IBV_WC_SUCCESS ? 0 : 0x81;
   complete(pair.qp.send_cq, {done, false});
@@ -155,17 +167,54 @@ ibv_wc_status Fabric::carry_out(FakePair& pair, const FakeRequest& request) {
   if (to.state != IBV_QPS_RTR && to.state != IBV_QPS_RTS) return IBV_WC_RETRY_EXC_ERR;
   if (left[size_t(to.device)] == 0) return IBV_WC_RETRY_EXC_ERR;
   if (request.request.opcode == IBV_WR_SEND) return take_receive(pair, to, request);
-  const auto region = regions.find(request.request.wr.rdma.rkey);
-  const uint64_t target = request.request.wr.rdma.remote_addr;
-  if (region == regions.end()) return IBV_WC_REM_ACCESS_ERR;
-  const uint64_t begin = reinterpret_cast<uintptr_t>(region->second->addr);
-  if (target < begin || target + request.memory.length > begin + region->second->length)
-    return IBV_WC_REM_ACCESS_ERR;
-  std::memcpy(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(request.memory.addr),
-              request.memory.length);
-  written[size_t(pair.device)] += request.memory.length;
+  if (request.request.opcode == IBV_WR_RDMA_READ) return read(to, request);
+  const ibv_wc_status status = write(pair, to, request);
   const bool tells = request.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  return tells ? take_receive(pair, to, request) : IBV_WC_SUCCESS;
+  return tells && status == IBV_WC_SUCCESS ? take_receive(pair, to, request) : status;
+}
+
+std::byte* Fabric::find(uint32_t key, uint64_t address, size_t bytes, unsigned access) {
+  const auto found = regions.find(key);
+  if (found == regions.end()) return nullptr;
+  const FakeRegion& region = *found->second;
+  const uint64_t first = region.first_address;
+  if (address < first || address + bytes > first + region.region.length) return nullptr;
+  return (region.access & access) == access ? region.bytes + (address - first) : nullptr;
+}
+
+ibv_wc_status Fabric::write(const FakePair& pair, const FakePair& to, const FakeRequest& request) {
+  const ibv_sge& from = request.memory;
+  const std::byte* const source = find(from.lkey, from.addr, from.length, 0);
+  if (source == nullptr) return IBV_WC_LOC_PROT_ERR;
+  const uint32_t key = request.request.wr.rdma.rkey;
+  std::byte* const target =
+      find(key, request.request.wr.rdma.remote_addr, from.length, IBV_ACCESS_REMOTE_WRITE);
+  if (target == nullptr) return IBV_WC_REM_ACCESS_ERR;
+  written[size_t(pair.device)] += from.length;
+  if (regions[key]->mapping == nullptr) {
+    std::memcpy(target, source, from.length);
+  } else {
+    unseen.push_back({to.device, target, {source, source + from.length}});
+  }
+  return IBV_WC_SUCCESS;
+}
+
+// It pushes what the same device has written.
+ibv_wc_status Fabric::read(const FakePair& to, const FakeRequest& request) {
+  for (const UnseenWrite& each : unseen) {
+    if (each.device == to.device) std::memcpy(each.target, each.bytes.data(), each.bytes.size());
+  }
+  std::erase_if(unseen, [&](const UnseenWrite& each) { return each.device == to.device; });
+  ++flushes;
+  const ibv_sge& into = request.memory;
+  std::byte* const target = find(into.lkey, into.addr, into.length, IBV_ACCESS_LOCAL_WRITE);
+  if (target == nullptr) return IBV_WC_LOC_PROT_ERR;
+  const auto& from = request.request.wr.rdma;
+  const std::byte* const source =
+      find(from.rkey, from.remote_addr, into.length, IBV_ACCESS_REMOTE_READ);
+  if (source == nullptr) return IBV_WC_REM_ACCESS_ERR;
+  std::memcpy(target, source, into.length);
+  return IBV_WC_SUCCESS;
 }
 
 ibv_wc_status Fabric::take_receive(FakePair& from, FakePair& to, const FakeRequest& request) {

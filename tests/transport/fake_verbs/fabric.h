@@ -51,6 +51,23 @@ struct FakeQueue {
   bool armed = false;
 };
 
+struct FakeRegion {
+  ibv_mr region{};  // first
+  int device = 0;
+  unsigned access = 0;
+  uint64_t first_address = 0;  // as requests name it
+  std::byte* bytes = nullptr;  // where the bytes are
+  void* mapping = nullptr;     // of a file, for GPU memory; null: host memory
+  size_t mapped_bytes = 0;
+};
+
+// What a NIC has written into GPU memory that no read has pushed there yet.
+struct UnseenWrite {
+  int device = 0;
+  std::byte* target = nullptr;
+  std::vector<std::byte> bytes;
+};
+
 struct FakeReceive {
   uint64_t id = 0;
   ibv_sge memory{};
@@ -95,6 +112,9 @@ class Fabric final : public FakeVerbs {
   void set_lockable_bytes(size_t bytes) override {
     change([&] { lockable = bytes; });
   }
+  void set_dma_buf(bool on) override {
+    change([&] { dma_buf = on; });
+  }
   void shuffle(bool on) override;
   void fail_request(int after, int status) override;
   void cut(int status) override {
@@ -114,6 +134,11 @@ class Fabric final : public FakeVerbs {
   void set_port(int device, bool up) override;
   void tell_event(int device, int type, int port) override;
   size_t registered_regions() const override;
+  size_t relaxed_regions() const override;
+  int flush_reads() const override {
+    const std::lock_guard lock(mutex);
+    return flushes;
+  }
   uint64_t bytes_written(int device) const override;
   int not_ready() const override;
 
@@ -148,8 +173,11 @@ class Fabric final : public FakeVerbs {
   std::array<int, kMaxFakeDevices> left = kForEver;  // requests of each device; -1: no end
   std::array<uint64_t, kMaxFakeDevices> written{};
   uint32_t next_number = 100;
-  std::map<uint32_t, FakePair*> pairs;  // by number
-  std::map<uint32_t, ibv_mr*> regions;  // by key
+  std::map<uint32_t, FakePair*> pairs;      // by number
+  std::map<uint32_t, FakeRegion*> regions;  // by key
+  std::vector<UnseenWrite> unseen;          // in order
+  int flushes = 0;
+  bool dma_buf = true;
   std::set<FakeContext*> contexts;
 
  private:
@@ -160,6 +188,10 @@ class Fabric final : public FakeVerbs {
   }
   ibv_wc_status carry_out(FakePair& pair, const FakeRequest& request);
   std::optional<ibv_wc_status> injected();
+  // The bytes at an address of a region; null: they are not all of it, or it allows no such access.
+  std::byte* find(uint32_t key, uint64_t address, size_t bytes, unsigned access);
+  ibv_wc_status write(const FakePair& pair, const FakePair& to, const FakeRequest& request);
+  ibv_wc_status read(const FakePair& to, const FakeRequest& request);
   ibv_wc_status take_receive(FakePair& from, FakePair& to, const FakeRequest& request);
 
   std::mt19937 random_{1};

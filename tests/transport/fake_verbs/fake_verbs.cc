@@ -1,5 +1,7 @@
 // The functions of libibverbs that gxp loads, over the fabric.
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -90,6 +92,19 @@ bool refuses(const char* function, const ibv_context* context) {
   const int error = fabric().refuses(function, context);
   if (error != 0) errno = error;
   return error != 0;
+}
+
+ibv_mr* add_region(ibv_pd* domain, size_t length, uint64_t iova, unsigned access,
+                   std::byte* bytes) {
+  auto* const made = new gxp::FakeRegion{.device = of(domain->context).device,
+                                         .access = access,
+                                         .first_address = iova,
+                                         .bytes = bytes};
+  made->region.pd = domain;
+  made->region.length = length;
+  made->region.lkey = made->region.rkey = fabric().next_number++;
+  fabric().regions[made->region.rkey] = made;
+  return &made->region;
 }
 
 // Reads one event of a descriptor as its flags say.
@@ -200,7 +215,8 @@ int ibv_dealloc_pd(ibv_pd* domain) {
   return 0;
 }
 
-ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int) {
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t iova,
+                         unsigned access) {
   const auto lock = hold();
   if (refuses("ibv_reg_mr", domain->context)) return nullptr;
   if (length > fabric().lockable || fabric().locked > fabric().lockable - length) {
@@ -208,20 +224,41 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int) {
     return nullptr;
   }
   fabric().locked += length;
-  auto* const made = new ibv_mr{};
-  made->pd = domain;
-  made->addr = address;
-  made->length = length;
-  made->lkey = made->rkey = fabric().next_number++;
-  fabric().regions[made->rkey] = made;
+  return add_region(domain, length, iova, access, static_cast<std::byte*>(address));
+}
+
+ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
+  return ibv_reg_mr_iova2(domain, address, length, reinterpret_cast<uintptr_t>(address),
+                          unsigned(access));
+}
+
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* domain, uint64_t offset, size_t length, uint64_t iova, int fd,
+                          int access) {
+  const auto lock = hold();
+  struct stat file {};
+  errno = fabric().dma_buf ? EBADF : EOPNOTSUPP;
+  if (!fabric().dma_buf || fstat(fd, &file) != 0) return nullptr;
+  errno = EINVAL;
+  if (offset + length > size_t(file.st_size) || iova % 4096 != offset % 4096) return nullptr;
+  void* const mapping =
+      mmap(nullptr, size_t(file.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ibv_mr* const made =
+      add_region(domain, length, iova, unsigned(access), static_cast<std::byte*>(mapping) + offset);
+  fabric().regions[made->rkey]->mapping = mapping;
+  fabric().regions[made->rkey]->mapped_bytes = size_t(file.st_size);
   return made;
 }
 
 int ibv_dereg_mr(ibv_mr* region) {
   const auto lock = hold();
-  fabric().locked -= region->length;
+  auto* const fake = reinterpret_cast<gxp::FakeRegion*>(region);
+  if (fake->mapping == nullptr) {
+    fabric().locked -= region->length;
+  } else {
+    munmap(fake->mapping, fake->mapped_bytes);
+  }
   fabric().regions.erase(region->rkey);
-  delete region;
+  delete fake;
   return 0;
 }
 

@@ -26,6 +26,8 @@ class FakeVerbs {
   virtual void set_max_queue_entries(int count) = 0;
   // Registering more than this at a time, or all together, fails with ENOMEM.
   virtual void set_lockable_bytes(size_t bytes) = 0;
+  // Whether devices register what other drivers have exported.
+  virtual void set_dma_buf(bool on) = 0;
 
   // A function of the library, as "ibv_create_qp", or "post_send", "post_write", "post_recv",
   // "poll_cq", "req_notify_cq", fails on the device with this errno's number: the call after
@@ -56,7 +58,12 @@ class FakeVerbs {
   virtual void tell_event(int device, int type, int port = 1) = 0;
 
   [[nodiscard]] virtual size_t registered_regions() const = 0;
+  // Of these, those that may be written in any order.
+  [[nodiscard]] virtual size_t relaxed_regions() const = 0;
   [[nodiscard]] virtual uint64_t bytes_written(int device) const = 0;
+  // Reads that were carried out. What is written into GPU memory is there once the device that has
+  // written it reads.
+  [[nodiscard]] virtual int flush_reads() const = 0;
   // Requests that found no receive posted.
   [[nodiscard]] virtual int not_ready() const = 0;
 };

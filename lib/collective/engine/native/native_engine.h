@@ -39,6 +39,10 @@ class NativeEngine final : public Engine {
   [[nodiscard]] int world_size() const override { return int(members_.size()); }
   [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
 
+  // GPU memory by RDMA alone, where it reaches it.
+  [[nodiscard]] bool supports_messages_in(MemorySpace space) const override {
+    return state_->transport->supports_memory(space);
+  }
   void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
   void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,

@@ -1,0 +1,24 @@
+// Which RDMA ports of its host a rank uses: as `gxp topo` gives them to its GPU or to the CPUs that
+// it may run on.
+#pragma once
+
+#include <string>
+
+#include "lib/device/device.h"
+#include "lib/topo/model/host_tree.h"
+#include "lib/topo/read/system_root.h"
+#include "lib/transport/verbs/verbs_ports.h"
+
+namespace gxp {
+
+// `gpu_bus_id`: of the GPU that the rank computes on; "": it computes on none. `host` is read from
+// `root`.
+VerbsPlace place_by_wiring(const SystemRoot& root, const HostTree& host,
+                           const std::string& gpu_bus_id);
+
+// Of this process, which computes on `gpu`; null: on none. Where the host cannot be looked at, it
+// says why.
+// Cost: that of looking at the host, some 10 ms; with a GPU its driver is asked, too.
+VerbsPlace place_on_this_host(const Device* gpu);
+
+}  // namespace gxp
