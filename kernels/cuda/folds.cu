@@ -114,6 +114,7 @@ __device__ __forceinline__ Elements<T, N> fold_tree(const FoldTable& table, size
   static_assert(kMost / 2 <= 1 << kLevels);
   Elements<T, N> held[kLevels];
   Elements<T, N> folded;
+#pragma unroll 1
   for (unsigned turn = 0; turn * kLeaves < table.leaves; ++turn) {
     Elements<T, N> batch[kLeaves];
 #pragma unroll
@@ -145,6 +146,7 @@ __device__ __forceinline__ void fold_group(const FoldTable& table, size_t group)
       for (int i = 0; i < N; ++i) folded.at[i] = scaled(folded.at[i], table);
     }
   }
+#pragma unroll 1
   for (unsigned i = 0; i < table.target_count; ++i)
     reinterpret_cast<Elements<T, N>*>(table.targets[i])[group] = folded;
 }

@@ -107,8 +107,19 @@ struct IntegerScale {
   template <class T>
   GXP_HOST_DEVICE T operator()(T value) const {
     const bool divides = divisor < -1 || divisor > 1;
-    return static_cast<T>(divides ? uint64_t(int64_t{value} / divisor)
+    return static_cast<T>(divides ? uint64_t(quotient(value))
                                   : uint64_t(value) * uint64_t(multiplier));
+  }
+  // A GPU divides 64 bits by a function that takes many registers.
+  template <class T>
+  GXP_HOST_DEVICE int64_t quotient(T value) const {
+    if constexpr (sizeof(T) == sizeof(int64_t)) {
+      return value / divisor;
+    } else if (divisor == int32_t(divisor)) {
+      return int32_t(value) / int32_t(divisor);
+    } else {
+      return int64_t(value == divisor) - int64_t(value == -divisor);  // no value is larger
+    }
   }
   int64_t divisor;
   int64_t multiplier;
