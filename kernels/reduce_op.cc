@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/cpu/kernels.h"
+#include "kernels/math/fold.h"
 #include "lib/base/host_caches.h"
 
 namespace gxp {
@@ -120,15 +121,11 @@ void copy_all(std::span<std::byte* const> targets, const std::byte* source, size
 template <class T>
 void scale_integers(Memory data, double factor) {
   GXP_ASSERT(std::abs(factor) < 0x1p63);
-  const int64_t divisor = std::abs(factor) > 0x1p-63 ? std::llround(1 / factor) : 0;
-  const int64_t multiplier = std::llround(factor);
+  const IntegerScale scaled(factor);
   for (size_t at = 0; at < data.bytes; at += sizeof(T)) {
     T value;
     std::memcpy(&value, data.data + at, sizeof value);
-    // By 1 and -1: as well multiplied, which wraps.
-    const bool divides = divisor < -1 || divisor > 1;
-    value = static_cast<T>(divides ? uint64_t(value / divisor)
-                                   : uint64_t(value) * uint64_t(multiplier));
+    value = scaled(value);
     std::memcpy(data.data + at, &value, sizeof value);
   }
 }

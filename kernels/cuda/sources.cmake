@@ -18,6 +18,7 @@ set(gxp_cuda_sources
   cudnn/cudnn_plans.cc
   elementwise.cu
   embedding.cu
+  folds.cu
   gemm/float8.cu
   gemm/gemm_cache.cc
   gemm/gemm_timing.cc

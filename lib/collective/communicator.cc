@@ -60,6 +60,7 @@ class Communicator::Impl {
   void begin_group();
   void end_group();
   [[nodiscard]] std::unique_ptr<Impl> split(int color, int key);
+  [[nodiscard]] JoinedDevice join_device(const FoldingDevice& device);
   void set_selection(const SelectionSettings& settings);
 
  private:
@@ -112,7 +113,7 @@ void Communicator::Impl::check(const Call& call, const ConstMemory& input, const
   const bool host = input.space == MemorySpace::kHost && output.space == MemorySpace::kHost;
   if (!host && !engine_->supports_memory(MemorySpace::kCuda)) {
     fail(ErrorKind::kUnavailable,
-         "{}: device memory is not supported by engine '{}'; copy it to the host first",
+         "{}: engine '{}' does not reach the ranks' device memory; copy it to the host first",
          to_string(call.collective), engine_->name());
   }
   GXP_ASSERT(!grouping_ && 0 <= call.root && call.root < engine_->world_size());
@@ -206,6 +207,14 @@ std::unique_ptr<Communicator::Impl> Communicator::Impl::split(int color, int key
   return part ? std::make_unique<Impl>(state_, std::move(part), timeout_) : nullptr;
 }
 
+JoinedDevice Communicator::Impl::join_device(const FoldingDevice& device) {
+  state_->queue.drain();
+  Support support;
+  guard([] { return "join device"; },
+        [&](Deadline deadline) { support = engine_->join_device(device, sequence_++, deadline); });
+  return {*engine_, std::move(support)};
+}
+
 Communicator::Communicator(std::unique_ptr<Transport> transport, Device& device,
                            const CommunicatorOptions& options)
     : Communicator(
@@ -223,6 +232,9 @@ Communicator::~Communicator() = default;
 
 int Communicator::rank() const { return impl_->engine().rank(); }
 int Communicator::world_size() const { return impl_->engine().world_size(); }
+JoinedDevice Communicator::join_device(const FoldingDevice& device) {
+  return impl_->join_device(device);
+}
 bool Communicator::supports_memory(MemorySpace space) const {
   return impl_->engine().supports_memory(space);
 }

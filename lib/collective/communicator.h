@@ -32,6 +32,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kernels/reduce_op.h"
 #include "lib/collective/algorithm/call.h"
@@ -75,6 +76,27 @@ class Pending {
   std::shared_ptr<State> state_;  // owners: this handle and the communicator's queue
 };
 
+// A device whose memory a communicator's calls accept until the end of this, which comes before the
+// device's and the communicator's. No call is under way then.
+class JoinedDevice {
+ public:
+  JoinedDevice() : support_{false, "there is no device"} {}
+  // `engine` has joined it, with this verdict; it outlives this.
+  JoinedDevice(Engine& engine, Support support) : engine_(&engine), support_(std::move(support)) {}
+  JoinedDevice(JoinedDevice&& other) noexcept
+      : engine_(std::exchange(other.engine_, nullptr)), support_(std::move(other.support_)) {}
+  JoinedDevice& operator=(JoinedDevice&& other) = delete;
+  ~JoinedDevice() {
+    if (engine_ != nullptr) engine_->leave_device();
+  }
+  // Whether calls accept its memory; if not, why not. The same on all ranks.
+  [[nodiscard]] const Support& support() const { return support_; }
+
+ private:
+  Engine* engine_ = nullptr;
+  Support support_;
+};
+
 class Communicator {
  public:
   // Over the native engine. Throws kConfig if there is no such algorithm.
@@ -93,7 +115,12 @@ class Communicator {
   [[nodiscard]] std::string_view engine_name() const;
   [[nodiscard]] std::string_view transport_name() const;
 
-  // Whether calls accept memory in this space.
+  // Lets calls, and those of communicators that are split off, accept memory of this device where
+  // the devices of the ranks of a host reach each other (device/device_sharing.h). All ranks call
+  // it. Costs 8 MiB of the device and some milliseconds.
+  [[nodiscard]] JoinedDevice join_device(const FoldingDevice& device);
+  // Whether calls accept memory in this space. All buffers of a call, on all ranks, are in one;
+  // those without bytes say which, too.
   [[nodiscard]] bool supports_memory(MemorySpace space) const;
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] std::span<const int> hosts() const;

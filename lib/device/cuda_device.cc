@@ -7,6 +7,7 @@
 #include "lib/base/bytes.h"
 #include "lib/device/cuda_check.h"
 #include "lib/device/cuda_export.h"
+#include "lib/device/cuda_sharing.h"
 #include "lib/device/cuda_stream.h"
 
 namespace gxp {
@@ -21,7 +22,7 @@ std::string version_text(int version) {  // 13000 is 13.0
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int index) : index_(index) {
+  explicit CudaDevice(int index) : index_(index), sharing_(index) {
     check_cuda(cudaGetDeviceProperties(&properties_, index), fmt::format("look at GPU {}", index));
     if (properties_.major < kLeastMajor)
       fail(
@@ -52,7 +53,11 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::unique_ptr<Stream> make_stream(std::string_view name) override {
     return make_cuda_stream(index_, name);
   }
+  [[nodiscard]] std::unique_ptr<Stream> make_urgent_stream(std::string_view name) override {
+    return make_cuda_stream(index_, name, StreamPriority::kUrgent);
+  }
   [[nodiscard]] std::unique_ptr<Event> make_event() override { return make_cuda_event(index_); }
+  [[nodiscard]] DeviceSharing* sharing() override { return &sharing_; }
   [[nodiscard]] MemorySpace space() const override { return MemorySpace::kCuda; }
 
   [[nodiscard]] Support exports_memory() const override { return cuda_export_support(index_); }
@@ -82,16 +87,16 @@ class CudaDevice final : public Device {
       return {nullptr, bytes, MemorySpace::kCuda};
     }
     check_cuda(result, act);
-    const Memory memory{static_cast<std::byte*>(data), bytes, MemorySpace::kCuda};
-    try {
-      check_cuda(cudaMemset(data, 0, bytes), act);
-      // Streams of make_cuda_stream() do not wait for the default one, which cudaMemset() uses.
-      check_cuda(cudaStreamSynchronize(nullptr), act);
-    } catch (...) {
-      free_raw(memory);
-      throw;
-    }
-    return memory;
+    return zeroed({static_cast<std::byte*>(data), bytes, MemorySpace::kCuda}, act);
+  }
+
+  Memory allocate_shareable_raw(size_t bytes) override {
+    if (bytes == 0) return {nullptr, 0, MemorySpace::kCuda};
+    const std::string act = fmt::format("allocate {} on GPU {}", format_bytes(bytes), index_);
+    check_cuda(cudaSetDevice(index_), act);
+    const std::optional<Memory> made = sharing_.allocate(bytes);
+    if (!made) return allocate_raw(bytes);
+    return made->data == nullptr ? *made : zeroed(*made, act);
   }
 
   // Pinned: pages that the GPU accesses itself.
@@ -110,16 +115,35 @@ class CudaDevice final : public Device {
     return {static_cast<std::byte*>(data), bytes, MemorySpace::kHost};
   }
 
+  // cudaFree() waits for what uses the memory; to unmap it does not.
   void free_raw(Memory memory) noexcept override {
     cudaSetDevice(index_);
-    if (memory.space == MemorySpace::kHost)
+    if (memory.space == MemorySpace::kHost) {
       cudaFreeHost(memory.data);
-    else
+    } else if (memory.data != nullptr && sharing_.find(memory).allocation != 0) {
+      cudaDeviceSynchronize();
+      sharing_.free(memory.data);
+    } else {
       cudaFree(memory.data);
+    }
   }
 
  private:
+  // Gives the memory back if that fails.
+  Memory zeroed(Memory memory, const std::string& act) {
+    try {
+      check_cuda(cudaMemset(memory.data, 0, memory.bytes), act);
+      // Streams of make_cuda_stream() do not wait for the default one, which cudaMemset() uses.
+      check_cuda(cudaStreamSynchronize(nullptr), act);
+    } catch (...) {
+      free_raw(memory);
+      throw;
+    }
+    return memory;
+  }
+
   int index_;
+  CudaSharing sharing_;
   cudaDeviceProp properties_{};
 };
 

@@ -36,10 +36,15 @@ class CudaEvent final : public Event {
 // A CUDA stream, made before the thread that queues on it and destroyed after it.
 class NativeStream {
  public:
-  NativeStream(int index, std::string_view name) {
+  NativeStream(int index, std::string_view name, StreamPriority priority) {
     const std::string act = fmt::format("create stream '{}'", name);
     check_cuda(cudaSetDevice(index), act);
-    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), act);
+    int least = 0;
+    int greatest = 0;
+    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), act);
+    check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
+                                            priority == StreamPriority::kUrgent ? greatest : least),
+               act);
   }
   ~NativeStream() { cudaStreamDestroy(stream_); }
   NativeStream(const NativeStream&) = delete;
@@ -58,8 +63,11 @@ struct CudaRecording final : Recording {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream(int index, std::string_view name)
-      : index_(index), name_(name), stream_(index, name), queue_(name, [this] { native(); }) {}
+  CudaStream(int index, std::string_view name, StreamPriority priority)
+      : index_(index),
+        name_(name),
+        stream_(index, name, priority),
+        queue_(name, [this] { native(); }) {}
 
   cudaStream_t native() const {
     check_cuda(cudaSetDevice(index_), fmt::format("select the GPU of stream '{}'", name_));
@@ -145,8 +153,9 @@ class CudaStream final : public Stream {
 
 }  // namespace
 
-std::unique_ptr<Stream> make_cuda_stream(int index, std::string_view name) {
-  return std::make_unique<CudaStream>(index, name);
+std::unique_ptr<Stream> make_cuda_stream(int index, std::string_view name,
+                                         StreamPriority priority) {
+  return std::make_unique<CudaStream>(index, name, priority);
 }
 
 std::unique_ptr<Event> make_cuda_event(int index) { return std::make_unique<CudaEvent>(index); }

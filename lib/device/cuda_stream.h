@@ -11,9 +11,13 @@
 
 namespace gxp {
 
+// An urgent stream's blocks are the first that get a multiprocessor that becomes free.
+enum class StreamPriority : uint8_t { kNormal, kUrgent };
+
 // Both are of GPU `index`; a stream waits for no other (cudaStreamNonBlocking). Events outlive the
 // works that use them.
-std::unique_ptr<Stream> make_cuda_stream(int index, std::string_view name);
+std::unique_ptr<Stream> make_cuda_stream(int index, std::string_view name,
+                                         StreamPriority priority = StreamPriority::kNormal);
 std::unique_ptr<Event> make_cuda_event(int index);
 
 // Where kernels that belong to a Work of `stream` are launched, by that Work or by the caller while

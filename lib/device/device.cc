@@ -71,7 +71,19 @@ DmaBuf Device::export_memory(ConstMemory memory) {
        exports_memory().reason);
 }
 
-Buffer Device::allocate(const MemoryUse& use) {
+Buffer Device::allocate(const MemoryUse& use) { return allocate_by(&Device::allocate_raw, use); }
+
+Buffer Device::allocate_shareable(const MemoryUse& use) {
+  return allocate_by(&Device::allocate_shareable_raw, use);
+}
+
+Buffer Device::allocate_shareable(size_t bytes, MemoryKind kind) {
+  MemoryUse use;
+  use[kind] = bytes;
+  return allocate_shareable(use);
+}
+
+Buffer Device::allocate_by(AllocateRaw allocate_memory, const MemoryUse& use) {
   const size_t bytes = use.total();
   if (limit_bytes_ > 0 && tracker_.live().total() + bytes > limit_bytes_) {
     fail(ErrorKind::kDevice,
@@ -79,7 +91,7 @@ Buffer Device::allocate(const MemoryUse& use) {
          "train.device_memory_bytes",
          describe(use), description(), format_bytes(limit_bytes_), describe(tracker_.live()));
   }
-  const Memory memory = allocate_raw(bytes);
+  const Memory memory = (this->*allocate_memory)(bytes);
   if (memory.data == nullptr && bytes > 0) {
     fail(ErrorKind::kDevice,
          "allocate {} on {}: out of memory; in use: {}; a smaller micro-batch or sequence needs "

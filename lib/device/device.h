@@ -8,6 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/memory_kind.h"
+#include "lib/device/device_sharing.h"
 #include "lib/device/memory.h"
 #include "lib/device/stream.h"
 #include "lib/device/tracker.h"
@@ -50,7 +51,17 @@ class Device {
   [[nodiscard]] Buffer allocate(size_t bytes, MemoryKind kind);
   // One piece of memory that serves several kinds: use.total() bytes.
   [[nodiscard]] Buffer allocate(const MemoryUse& use);
+  // The same, in memory that peers can map, for what collectives work on: whole pages of the device
+  // (2 MiB of a GPU) each. Where sharing() has no support, it is allocate(), and calls copy.
+  [[nodiscard]] Buffer allocate_shareable(const MemoryUse& use);
+  [[nodiscard]] Buffer allocate_shareable(size_t bytes, MemoryKind kind);
+  // How peers map its memory; null: it has none of its own (the host's, see transport/arena).
+  [[nodiscard]] virtual DeviceSharing* sharing() { return nullptr; }
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream(std::string_view name) = 0;
+  // One whose work goes first where the device has several to choose from.
+  [[nodiscard]] virtual std::unique_ptr<Stream> make_urgent_stream(std::string_view name) {
+    return make_stream(name);
+  }
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
   // Its place on PCIe, "0000:3b:00.0"; "": it has none.
   [[nodiscard]] virtual std::string bus_id() const { return ""; }
@@ -76,10 +87,14 @@ class Device {
   friend class Buffer;
   // Without data if there is not enough memory.
   virtual Memory allocate_raw(size_t bytes) = 0;
+  virtual Memory allocate_shareable_raw(size_t bytes) { return allocate_raw(bytes); }
   virtual Memory allocate_host_raw(size_t bytes) { return allocate_raw(bytes); }
-  virtual void free_raw(Memory memory) noexcept = 0;  // of either
+  virtual void free_raw(Memory memory) noexcept = 0;  // of any of them
 
  private:
+  using AllocateRaw = Memory (Device::*)(size_t bytes);
+  Buffer allocate_by(AllocateRaw allocate_memory, const MemoryUse& use);
+
   MemoryTracker tracker_;
   uint64_t limit_bytes_ = 0;
 };

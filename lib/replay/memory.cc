@@ -83,6 +83,14 @@ std::vector<const BufferSpec*> buffers_by_size(const StepProgram& program, const
   return found;
 }
 
+// Whether ranks may reach the memory of each other's devices (Communicator::join_device()).
+bool reach_devices(const Network& network) {
+  const std::vector<int>& hosts = network.hosts;
+  const auto has_neighbours = [&](int host) { return std::ranges::count(hosts, host) > 1; };
+  return network.shared_arena && network.world_size > 1 &&
+         (hosts.empty() || std::ranges::all_of(hosts, has_neighbours));
+}
+
 }  // namespace
 
 RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
@@ -90,8 +98,10 @@ RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
   const StepProgram& program = plan.step.program;
   RunMemory memory;
   memory.step = replay_memory(program);
-  const KindBytes allocated =
-      sum_of(memory.step.allocated, bytes_of(MemoryKind::kWorkspace, terms.workspace_bytes));
+  const KindBytes allocated = sum_of(
+      memory.step.allocated, sum_of(bytes_of(MemoryKind::kWorkspace, terms.workspace_bytes),
+                                    bytes_of(MemoryKind::kCommunication,
+                                             reach_devices(network) ? terms.reached_bytes : 0)));
   const auto collectives = [&](const std::vector<OpTraffic>& traffic) {
     return bytes_of(MemoryKind::kCommunication,
                     terms.holds_collectives ? scratch_of(traffic, rank) : 0);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "kernels/device_folds.h"
 #include "kernels/ops.h"
 #include "lib/config/run_config.h"
 #include "lib/device/device.h"
@@ -18,10 +19,11 @@ struct Backend {
   std::unique_ptr<Lanes> lanes;         // of `device`
   std::unique_ptr<ThreadPool> pool;     // for the host's arithmetic
   std::unique_ptr<ThreadPool> comm_pool;
-  std::unique_ptr<Ops> ops;       // of the compute lane
-  std::unique_ptr<Ops> comm_ops;  // of the comm lane; may run at the same time as `ops`
-  std::unique_ptr<Ops> host_ops;  // null: `ops` are the host's
-  bool has_cudnn = false;         // which computes attention
+  std::unique_ptr<Ops> ops;            // of the compute lane
+  std::unique_ptr<Ops> comm_ops;       // of the comm lane; may run at the same time as `ops`
+  std::unique_ptr<Ops> host_ops;       // null: `ops` are the host's
+  std::unique_ptr<DeviceFolds> folds;  // of the device's memory; null: it is the host's
+  bool has_cudnn = false;              // which computes attention
   int ranks_on_device = 1;
   uint64_t free_at_start = 0;  // bytes of its memory, by its driver; 0: unknown
   std::string choice;          // why this device, for the log; "" where the settings name it

@@ -1,5 +1,6 @@
 #include "lib/train/cuda_backend.h"
 
+#include "kernels/cuda/cuda_folds.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/cudnn/cudnn_library.h"
 #include "kernels/cuda/gemm/gemm_cache.h"
@@ -55,6 +56,7 @@ Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_
   backend.has_cudnn = attention_by(config) != AttentionBy::kOwn && bool(cudnn_library().support);
   backend.comm_ops = make_cuda_ops((*backend.lanes)[Lane::kComm], *backend.device);
   backend.host_ops = make_cpu_ops(*backend.pool);
+  backend.folds = make_cuda_folds();
   return backend;
 }
 

@@ -101,6 +101,9 @@ class Run {
 
   void announce() {
     if (!backend_.choice.empty()) log_info("{}", backend_.choice);
+    if (is_on_device() && !trainer_.device_collectives())
+      log_info("gradients and parameters go through host memory: {}",
+               trainer_.device_collectives().reason);
     const MemoryUse use = backend_.device->tracker().live();
     log_info("{} on {}: {:.2f} M parameters, {} x {} thread(s), {}{}", config_.model.family,
              backend_.ops->description(), double(summary_.parameters) / 1e6,
@@ -115,9 +118,14 @@ class Run {
       log_info("CUDA graphs {}: {}", graphs_.records ? "on" : "off", graphs_.reason);
   }
 
+  [[nodiscard]] bool is_on_device() const { return backend_.device->space() != MemorySpace::kHost; }
+
   // ", transport shm, all-reduce direct: 41 us predicted; ...", for a full bucket; "" for one rank.
   std::string describe_communication() const {
     if (communicator_.world_size() == 1) return "";
+    if (is_on_device() && trainer_.device_collectives())
+      return fmt::format(", transport {}, collectives between the devices' memories",
+                         communicator_.transport_name());
     const AlgorithmPlan plan =
         communicator_.plan({.collective = Collective::kAllReduce,
                             .dtype = DType::kF32,

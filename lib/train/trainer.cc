@@ -58,6 +58,11 @@ class StepMeter {
   uint64_t sent_between_hosts_;
 };
 
+JoinedDevice join_device_of(Backend& backend, Communicator& communicator) {
+  if (backend.folds == nullptr) return {};
+  return communicator.join_device({*backend.device, *backend.folds});
+}
+
 }  // namespace
 
 Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& backend)
@@ -69,6 +74,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
                  ? nullptr
                  : std::make_unique<Dataset>(config.data.valid, int(positions()),
                                              config.model.vocab_size, "data.valid")),
+      joined_(join_device_of(backend, communicator)),
       sharded_(plan_, communicator, *backend.lanes, config_.offload),
       parameters_(sharded_, *backend.ops, backend.on_host(), config_.train),
       forward_backward_(config_, backend, sharded_, running_, data_),

@@ -69,6 +69,8 @@ class Trainer {
   [[nodiscard]] uint64_t samples_per_step() const;  // on all ranks
   [[nodiscard]] const Architecture& architecture() const { return plan_.architecture; }
   [[nodiscard]] size_t positions() const { return plan_.shape.positions; }
+  // Whether the ranks' collectives work on the devices' own memory; if not, why not.
+  [[nodiscard]] const Support& device_collectives() const { return joined_.support(); }
 
  private:
   std::function<void()> bind(const Op& op);
@@ -79,6 +81,7 @@ class Trainer {
   const RunPlan plan_;
   const Dataset data_;
   const std::unique_ptr<Dataset> valid_;  // null without data.valid
+  const JoinedDevice joined_;
   ShardedMemory sharded_;
   RunningStep running_;
   uint64_t samples_ = 0;

@@ -11,6 +11,14 @@ DeviceCalls::DeviceCalls(Device& device, Stream& stream, Communicator& world,
   replica_group_ = world.split(groups.shard_of(rank, groups.shard_size), rank);
 }
 
+bool DeviceCalls::work_on_device() const {
+  const auto works = [&](const Communicator* group) {
+    return group != nullptr && group->world_size() > 1 && device_.space() != MemorySpace::kHost &&
+           group->supports_memory(device_.space());
+  };
+  return works(&world_) || works(shard_group_.get()) || works(replica_group_.get());
+}
+
 Communicator& DeviceCalls::members(RankGroup group) {
   if (group == RankGroup::kShards && shard_group_) return *shard_group_;
   if (group == RankGroup::kReplicas) return *replica_group_;

@@ -11,8 +11,9 @@
 
 namespace gxp {
 
-// Where the communicator's engine reaches the device's memory, it works there; else a call goes
-// through pinned memory of the host, which is as large as the largest call so far.
+// Where the communicator's engine reaches the device's memory (Communicator::join_device()), it
+// works there; else a call goes through pinned memory of the host, which is as large as the largest
+// call so far.
 //   Order    after what the stream was given: each call is a Work of the stream, or the caller's
 //            while nothing is queued. When it returns, the device holds the result.
 //   Cost     two copies over the link to the device, before and after the call. They are not cut
@@ -24,6 +25,8 @@ class DeviceCalls {
   DeviceCalls(Device& device, Stream& stream, Communicator& world, const RankGroups& groups);
 
   [[nodiscard]] Communicator& world() const { return world_; }
+  // Whether calls of some group work on the device's own memory, among several ranks.
+  [[nodiscard]] bool work_on_device() const;
   // In place: `data` is the whole logical buffer. Reductions are sums. If `apart` is not empty,
   // this rank's input is there instead.
   void run(RankGroup group, Collective collective, const Tensor& data,

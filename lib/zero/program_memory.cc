@@ -6,7 +6,7 @@ void ProgramMemory::place(Device& device) {
   if (program_.arena_bytes > arena_.bytes) {
     MemoryUse arena;
     arena.by_kind = program_.arena_by_kind;
-    arena_ = owned_.emplace_back(device.allocate(arena)).memory();
+    arena_ = own(device, arena);
   }
   for (size_t id = 0; id < program_.buffers.size(); ++id) {
     const BufferSpec& buffer = program_.buffers[id];
@@ -17,11 +17,17 @@ void ProgramMemory::place(Device& device) {
     } else if (BufferId(id) == program_.parameters && parameters_.data != nullptr) {
       places_.push_back(parameters_);
     } else {
-      owned_.push_back(device.allocate(buffer.bytes, buffer.kind));
-      places_.push_back(owned_.back().memory());
+      MemoryUse use;
+      use[buffer.kind] = buffer.bytes;
+      places_.push_back(own(device, use));
     }
   }
   parameters_ = of(program_.parameters);
+}
+
+Memory ProgramMemory::own(Device& device, const MemoryUse& use) {
+  owned_.push_back(shareable_ ? device.allocate_shareable(use) : device.allocate(use));
+  return owned_.back().memory();
 }
 
 Tensor ProgramMemory::tensor(BufferId buffer) const {

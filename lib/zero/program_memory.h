@@ -15,12 +15,19 @@ namespace gxp {
 //              from.
 class ProgramMemory {
  public:
-  // `program` outlives it.
-  ProgramMemory(Device& device, const StepProgram& program) : program_(program) { place(device); }
+  // `program` outlives it. `shareable`: peers can map what it allocates
+  // (Device::allocate_shareable()).
+  ProgramMemory(Device& device, const StepProgram& program, bool shareable = false)
+      : program_(program), shareable_(shareable) {
+    place(device);
+  }
   // A second program over the same model, run between the steps of the first: takes `base`'s
   // parameters, and its arena if that is large enough.
   ProgramMemory(Device& device, const StepProgram& program, const ProgramMemory& base)
-      : program_(program), parameters_(base.parameters_), arena_(base.arena_) {
+      : program_(program),
+        shareable_(base.shareable_),
+        parameters_(base.parameters_),
+        arena_(base.arena_) {
     place(device);
   }
 
@@ -33,8 +40,10 @@ class ProgramMemory {
 
  private:
   void place(Device& device);
+  [[nodiscard]] Memory own(Device& device, const MemoryUse& use);
 
   const StepProgram& program_;
+  bool shareable_;
   std::vector<Buffer> owned_;
   std::vector<Memory> places_;  // by BufferId
   Memory parameters_;

@@ -1,8 +1,11 @@
 // What surrounds a GPU's kernels in training, held against the CPU to the bit: on an emulated GPU
 // whose kernels are the CPU's, run as late as its streams allow.
+#include <atomic>
+
 #include "lib/arch/optimizers.h"
 #include "lib/train/cuda_backend.h"
 #include "tests/catch.h"
+#include "tests/collective/run_ranks_of.h"
 #include "tests/combinations.h"
 #include "tests/cuda/emulation/cuda_runtime_api.h"
 #include "tests/cuda/queued_cpu_ops.h"
@@ -16,6 +19,37 @@ Backend queued_backend(const TrainConfig& config) {
   backend.ops = make_queued_cpu_ops((*backend.lanes)[Lane::kCompute]);
   backend.comm_ops = make_queued_cpu_ops((*backend.lanes)[Lane::kComm]);
   return backend;
+}
+
+// Counts what it passes on.
+class CountedFolds final : public DeviceFolds {
+ public:
+  CountedFolds(std::unique_ptr<DeviceFolds> folds, std::atomic<int>& count)
+      : folds_(std::move(folds)), count_(count) {}
+  void fold_all(Stream& stream, std::span<std::byte* const> targets,
+                std::span<const std::byte* const> sources, size_t bytes, DType dtype, ReduceOp op,
+                std::optional<double> factor) override {
+    ++count_;
+    folds_->fold_all(stream, targets, sources, bytes, dtype, op, factor);
+  }
+
+ private:
+  std::unique_ptr<DeviceFolds> folds_;
+  std::atomic<int>& count_;
+};
+
+// Over transport shm, where the GPUs' memories are reached: the collectives' reductions ran there.
+void check_device_calls_like_cpu(const RunConfig& config, int world_size) {
+  const std::vector<Trained> expected = train_on_ranks(config, world_size);
+  std::atomic<int> folds = 0;
+  const std::vector<Trained> found =
+      run_ranks_of("shm", world_size, [&](Communicator& communicator) {
+        Backend backend = queued_backend(config.train);
+        backend.folds = std::make_unique<CountedFolds>(std::move(backend.folds), folds);
+        return train(config, communicator, std::move(backend));
+      });
+  for (size_t rank = 0; rank < found.size(); ++rank) check_same(found[rank], expected[rank]);
+  CHECK(folds >= world_size * int(found[0].steps.size()));
 }
 
 // The first step plain, the second recorded, the others from the recordings.
@@ -57,6 +91,19 @@ TEST_CASE("a queued run has the CPU's bits with every way to keep a step small")
                         {"model.layers=1", "parallel.strategy=zero3", "train.grad_accum=1"}}));
   CAPTURE(sets);
   check_like_cpu(few_steps(sets), 2);
+}
+
+TEST_CASE("a run whose GPUs reach each other's memory has the CPU's bits under every strategy") {
+  const std::string strategy = GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op",
+                                        "hybrid_shard", "hybrid_shard_zero2", "zero3_hpz");
+  const int world_size = GENERATE(2, 4);
+  const std::string precision = world_size == 2 ? "fp32" : "bf16";
+  const bool in_groups = strategy.starts_with("hybrid") || strategy == "zero3_hpz";
+  CAPTURE(strategy, world_size);
+  Settings sets = {"parallel.strategy=" + strategy, "train.precision=" + precision};
+  if (world_size == 4) sets.emplace_back("train.micro_batch=1");
+  if (in_groups) sets.push_back(fmt::format("parallel.shard_size={}", world_size / 2));
+  check_device_calls_like_cpu(few_steps(sets), world_size);
 }
 
 TEST_CASE("a GPU without 8-bit products refuses to train with them") {

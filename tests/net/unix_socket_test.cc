@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <span>
 
 #include "tests/catch.h"
 #include "tests/error_of.h"
@@ -31,6 +32,37 @@ class NoMoreFiles {
 };
 
 }  // namespace
+
+TEST_CASE("messages between two processes stay apart, with a descriptor or without", "[net]") {
+  const auto [here, there] = make_message_sockets();
+  const std::array sent = {std::byte{1}, std::byte{2}, std::byte{3}};
+  send_message(there.get(), sent, -1, "rank 0", before_long());
+  send_message(there.get(), std::span(sent).first(2), there.get(), "rank 0", before_long());
+  std::array<std::byte, 3> three{};
+  CHECK(!receive_message(here.get(), three, "rank 1", before_long()).valid());
+  CHECK(three == sent);
+  std::array<std::byte, 2> two{};
+  CHECK(receive_message(here.get(), two, "rank 1", before_long()).valid());
+  CHECK(two == std::array{std::byte{1}, std::byte{2}});
+}
+
+TEST_CASE("a message of another size, or from an end that is closed, is the peer's fault",
+          "[net]") {
+  auto [here, there] = make_message_sockets();
+  std::array<std::byte, 2> two{};
+  for (const size_t size : {1, 3}) {
+    const std::array<std::byte, 3> sent{};
+    send_message(there.get(), std::span(sent).first(size), -1, "rank 0", before_long());
+    const Caught caught =
+        error_of([&] { receive_message(here.get(), two, "rank 1", before_long()); });
+    CHECK(caught.kind == ErrorKind::kPeer);
+    CHECK(caught.says("bytes, not 2"));
+  }
+  there.reset();
+  CHECK(error_of([&] {
+          receive_message(here.get(), two, "rank 1", before_long());
+        }).says("receive a descriptor from rank 1: it closed the connection"));
+}
 
 TEST_CASE("a descriptor that this process may not open is its limit's fault", "[net]") {
   std::array<int, 2> ends{};

@@ -6,6 +6,12 @@
 
 namespace gxp {
 
+Support Engine::join_device(const FoldingDevice& device, uint32_t /*sequence*/,
+                            Deadline /*deadline*/) {
+  if (supports_memory(device.device.space())) return {};
+  return {false, fmt::format("engine '{}' works on the host's memory", name())};
+}
+
 CommunicatorMemory LibraryEngine::allocate(size_t bytes) {
   return CommunicatorMemory(device_.allocate(bytes, MemoryKind::kCommunication));
 }

@@ -14,6 +14,7 @@
 #include "lib/base/deadline.h"
 #include "lib/collective/algorithm/call.h"
 #include "lib/collective/engine/communicator_memory.h"
+#include "lib/collective/engine/folding_device.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
@@ -44,6 +45,12 @@ class Engine {
   [[nodiscard]] virtual bool supports_messages_in(MemorySpace space) const {
     return supports_memory(space);
   }
+  // Lets calls, of groups that are split off as well, accept memory of this device from now on
+  // until leave_device(), which comes before the device's end. All ranks of the group call it, as
+  // call number `sequence`. The verdict is the same on all: whether calls of this group do.
+  [[nodiscard]] virtual Support join_device(const FoldingDevice& device, uint32_t sequence,
+                                            Deadline deadline);
+  virtual void leave_device() noexcept {}
 
   // Memory as extents_of() says; `call.sequence` is set.
   virtual void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) = 0;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -47,13 +48,13 @@ rlim_t file_limit() {
   return limit.rlim_cur;
 }
 
-// One byte of data with room for one descriptor next to it.
+// Data with room for one descriptor next to it.
 struct FdMessage {
-  char byte = 'f';
-  iovec data{&byte, 1};
+  iovec data;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr header{};
-  FdMessage() {
+  explicit FdMessage(std::span<const std::byte> bytes)
+      : data{const_cast<std::byte*>(bytes.data()), bytes.size()} {
     header.msg_iov = &data;
     header.msg_iovlen = 1;
     header.msg_control = control.data();
@@ -110,23 +111,37 @@ pid_t peer_process(int socket) {
   return known ? credentials.pid : 0;
 }
 
-void send_fd(int socket, int fd, std::string_view peer, Deadline deadline) {
-  FdMessage message;
-  cmsghdr* control = CMSG_FIRSTHDR(&message.header);
-  control->cmsg_level = SOL_SOCKET;
-  control->cmsg_type = SCM_RIGHTS;
-  control->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(control), &fd, sizeof fd);
+std::pair<Fd, Fd> make_message_sockets() {
+  std::array<int, 2> ends{};
+  const int type = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  check_sys(::socketpair(AF_UNIX, type, 0, ends.data()), "make a pair of local sockets");
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
+void send_message(int socket, std::span<const std::byte> data, int fd, std::string_view peer,
+                  Deadline deadline) {
+  FdMessage message(data);
+  if (fd < 0) {
+    message.header.msg_controllen = 0;
+  } else {
+    cmsghdr* control = CMSG_FIRSTHDR(&message.header);
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_RIGHTS;
+    control->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(control), &fd, sizeof fd);
+  }
   transfer_when_ready(socket, POLLOUT, fmt::format("send a descriptor to {}", peer), deadline, [&] {
     return ::sendmsg(socket, &message.header, MSG_DONTWAIT | MSG_NOSIGNAL);
   });
 }
 
-Fd receive_fd(int socket, std::string_view peer, Deadline deadline) {
-  FdMessage message;
+Fd receive_message(int socket, std::span<std::byte> data, std::string_view peer,
+                   Deadline deadline) {
+  FdMessage message(data);
   const std::string act = fmt::format("receive a descriptor from {}", peer);
+  ssize_t count = 0;
   transfer_when_ready(socket, POLLIN, act, deadline, [&] {
-    return ::recvmsg(socket, &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    return count = ::recvmsg(socket, &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   });
   if ((message.header.msg_flags & MSG_CTRUNC) != 0) {
     fail(ErrorKind::kIo,
@@ -134,13 +149,30 @@ Fd receive_fd(int socket, std::string_view peer, Deadline deadline) {
          "limit",
          act, file_limit());
   }
+  Fd found;
   const cmsghdr* control = CMSG_FIRSTHDR(&message.header);
-  if (control == nullptr || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS ||
-      control->cmsg_len != CMSG_LEN(sizeof(int)))
-    fail(ErrorKind::kPeer, "{}: the message has none", act);
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(control), sizeof fd);
-  return Fd(fd);
+  if (control != nullptr && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS &&
+      control->cmsg_len == CMSG_LEN(sizeof(int))) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(control), sizeof fd);
+    found = Fd(fd);
+  }
+  if (size_t(count) != data.size() || (message.header.msg_flags & MSG_TRUNC) != 0)
+    fail(ErrorKind::kPeer, "{}: the message has {} bytes, not {}", act, count, data.size());
+  return found;
+}
+
+void send_fd(int socket, int fd, std::string_view peer, Deadline deadline) {
+  constexpr std::byte kByte{'f'};
+  send_message(socket, std::span(&kByte, 1), fd, peer, deadline);
+}
+
+Fd receive_fd(int socket, std::string_view peer, Deadline deadline) {
+  std::byte byte{};
+  Fd fd = receive_message(socket, std::span(&byte, 1), peer, deadline);
+  if (!fd.valid())
+    fail(ErrorKind::kPeer, "receive a descriptor from {}: the message has none", peer);
+  return fd;
 }
 
 }  // namespace gxp

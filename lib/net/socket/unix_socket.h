@@ -5,7 +5,10 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "lib/base/deadline.h"
 #include "lib/base/fd.h"
@@ -26,5 +29,14 @@ pid_t peer_process(int socket);
 void send_fd(int socket, int fd, std::string_view peer, Deadline deadline);
 // Receives one that send_fd() sent; close-on-exec. kIo: this process may open no more.
 Fd receive_fd(int socket, std::string_view peer, Deadline deadline);
+
+// The two ends of a connection that keeps messages apart.
+std::pair<Fd, Fd> make_message_sockets();
+// Over such a connection: a message of all of `data`, at least a byte, and a duplicate of `fd` with
+// it unless that is -1.
+void send_message(int socket, std::span<const std::byte> data, int fd, std::string_view peer,
+                  Deadline deadline);
+// Receives one that fills `data`, with its descriptor if it has one. kPeer: it has another size.
+Fd receive_message(int socket, std::span<std::byte> data, std::string_view peer, Deadline deadline);
 
 }  // namespace gxp

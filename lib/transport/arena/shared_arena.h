@@ -20,10 +20,12 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "lib/base/deadline.h"
 #include "lib/transport/arena/cross_memory_attach.h"
+#include "lib/transport/arena/descriptor_channels.h"
 #include "lib/transport/arena/shared_lines.h"
 #include "lib/transport/arena/shm_segment.h"
 #include "lib/transport/backoff.h"
@@ -91,6 +93,10 @@ class SharedArena {
     return peers_[size_t(rank)];
   }
 
+  // By which descriptors reach the peers; none at first.
+  void use_channels(DescriptorChannels channels) { channels_ = std::move(channels); }
+  [[nodiscard]] const DescriptorChannels& channels() const { return channels_; }
+
   // Stores and wakes the ranks of `peers` that sleep.
   void publish(std::atomic<uint64_t>& word, uint64_t value, std::span<const int> peers);
   // Whether ready() is true, or becomes true within some 50 ns: a pause takes as long.
@@ -143,6 +149,7 @@ class SharedArena {
   int rank_;
   std::vector<ShmSegment> segments_;
   std::vector<int> ranks_;
+  DescriptorChannels channels_;
   ArenaWaiter* waiter_ = nullptr;
   bool oversubscribed_;
   std::vector<CrossMemoryAttach> peers_;  // by rank

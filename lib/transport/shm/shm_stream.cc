@@ -77,8 +77,10 @@ std::unique_ptr<SharedArena> share_arena(const TransportContext& context,
   for (size_t peer = 0; context.kernel_copies && peer < sockets.size(); ++peer) {
     if (sockets[peer].valid()) processes[peer] = peer_process(sockets[peer].get());
   }
-  return std::make_unique<SharedArena>(context.rank, std::move(segments), processes,
-                                       is_oversubscribed(context));
+  auto arena = std::make_unique<SharedArena>(context.rank, std::move(segments), processes,
+                                             is_oversubscribed(context));
+  arena->use_channels(DescriptorChannels(context.rank, sockets, context.deadline));
+  return arena;
 }
 
 }  // namespace

@@ -54,15 +54,15 @@ struct EmulatedExecutable {
 
 namespace {
 
-constexpr size_t kDeviceBytes = size_t{8} << 30;
+using gxp::emulation::kDeviceBytes;
 
 // One for all: no two kernels run at once. Recursive, because running one stream may run another.
 std::recursive_mutex mutex;
 std::map<const std::byte*, size_t> device_memory;  // from here on guarded by `mutex`
 std::map<const std::byte*, size_t> pinned_memory;
 size_t device_bytes = 0;
-std::pair<int, int> capability = {9, 0};
 std::set<EmulatedStream*> streams;
+std::function<void()> work_hook;
 
 bool lies_in(const std::map<const std::byte*, size_t>& memory, const void* at) {
   const auto* address = static_cast<const std::byte*>(at);
@@ -129,8 +129,11 @@ cudaError_t give_back(std::map<const std::byte*, size_t>& memory, void* at) {
 
 namespace gxp::emulation {
 
+void set_work_hook(std::function<void()> hook) { work_hook = std::move(hook); }
+
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   const std::lock_guard lock(mutex);
+  if (work_hook) work_hook();
   if (stream != nullptr && stream->capture) return keep(*stream->capture, std::move(work));
   if (stream != nullptr) {
     stream->queue.push_back(std::move(work));
@@ -143,73 +146,37 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
 
 }  // namespace gxp::emulation
 
+namespace gxp::emulation {
+
+bool fits_device_memory(size_t bytes) {
+  const std::lock_guard lock(mutex);
+  return bytes <= kDeviceBytes - device_bytes;
+}
+
+bool add_device_memory(const std::byte* at, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  if (!fits_device_memory(bytes)) return false;
+  device_bytes += bytes;
+  device_memory[at] = bytes;
+  return true;
+}
+
+void remove_device_memory(const std::byte* at) {
+  const std::lock_guard lock(mutex);
+  device_bytes -= device_memory.at(at);
+  device_memory.erase(at);
+}
+
+}  // namespace gxp::emulation
+
 using gxp::emulation::enqueue;
 
-cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
-  return cudaSuccess;
-}
-
-void set_emulated_capability(int major, int minor) {
+cudaError_t cudaDeviceSynchronize() {
   const std::lock_guard lock(mutex);
-  capability = {major, minor};
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device != 0) return cudaErrorInvalidDevice;
-  const std::lock_guard lock(mutex);
-  *properties = {"emulated GPU", kDeviceBytes, capability.first, capability.second, 132};
+  if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
+  for (EmulatedStream* stream : streams) run_all(*stream);
   return cudaSuccess;
 }
-
-namespace {
-
-// A file of that size, without the bytes.
-int export_as_file(void* handle, unsigned long long address, size_t bytes, int type,
-                   unsigned long long flags) {
-  constexpr int kInvalidValue = 1;
-  if (type != 1 || flags != 0 || address % 4096 != 0 || bytes % 4096 != 0) return kInvalidValue;
-  *static_cast<int*>(handle) = memfd_create("emulated DMA-BUF", MFD_CLOEXEC);
-  return ftruncate(*static_cast<int*>(handle), long(bytes)) == 0 ? 0 : kInvalidValue;
-}
-
-int has_attribute(int* value, int attribute, int /*device*/) {
-  *value = attribute == 124;
-  return 0;
-}
-
-}  // namespace
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function,
-                                             unsigned /*version*/, unsigned long long /*flags*/,
-                                             cudaDriverEntryPointQueryResult* found) {
-  const std::string_view wanted = name;
-  *function = wanted == "cuDeviceGetAttribute"            ? reinterpret_cast<void*>(has_attribute)
-              : wanted == "cuMemGetHandleForAddressRange" ? reinterpret_cast<void*>(export_as_file)
-                                                          : nullptr;
-  *found = *function == nullptr ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetPCIBusId(char* text, int bytes, int device) {
-  if (device != 0) return cudaErrorInvalidDevice;
-  std::snprintf(text, size_t(bytes), "0000:3B:00.0");
-  return cudaSuccess;
-}
-
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
-
-cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
-  return cudaSuccess;
-}
-
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = 13000;
-  return cudaSuccess;
-}
-
-cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   const std::lock_guard lock(mutex);
@@ -287,6 +254,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) 
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int /*priority*/) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   run_all(*stream);
@@ -309,6 +280,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (const cudaError_t refused = check_not_captured(stream); refused != cudaSuccess)
     return refused;
   if (stream->queue.empty()) return cudaSuccess;
+  if (work_hook) work_hook();
   run_first(*stream);
   return cudaErrorNotReady;
 }

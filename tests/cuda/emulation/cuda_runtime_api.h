@@ -12,6 +12,8 @@
 //            memory, to copy from or to pageable memory. So does what CUDA allows and gxp has no
 //            use for: events, and other threads that queue on the stream.
 //   Threads  any number; one kernel runs at a time.
+//   GPUs     one at first (set_emulated_gpus()). All have one memory; those of other processes have
+//            theirs, which is shared by descriptors (cuda.h).
 #pragma once
 
 #include <cstddef>
@@ -51,8 +53,12 @@ inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
 inline constexpr unsigned cudaHostAllocDefault = 0;
 
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
   char name[256];
+  cudaUUID_t uuid;
   size_t totalGlobalMem;
   int major, minor;
   int multiProcessorCount;
@@ -61,17 +67,13 @@ struct cudaDeviceProp {
 // What cudaGetDeviceProperties says from now on; 9.0 at first.
 void set_emulated_capability(int major, int minor);
 
+// How many there are from now on, and whether they have peer access to each other.
+void set_emulated_gpus(int count, bool peer_access);
+
 cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
+cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
-enum cudaDriverEntryPointQueryResult {
-  cudaDriverEntryPointSuccess = 0,
-  cudaDriverEntryPointSymbolNotFound = 1
-};
-inline constexpr unsigned long long cudaEnableDefault = 0;
-// Knows the functions of cuda_export.cc.
-cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
-                                             unsigned long long flags,
-                                             cudaDriverEntryPointQueryResult* found);
 cudaError_t cudaDeviceGetPCIBusId(char* text, int bytes, int device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
@@ -90,6 +92,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
                             cudaStream_t stream);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
@@ -107,6 +111,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 
 // Both recorded, without cudaEventDisableTiming, and done.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to);
+
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+};
+inline constexpr unsigned long long cudaEnableDefault = 0;
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* state);
 
 cudaError_t cudaGetLastError();
 const char* cudaGetErrorString(cudaError_t error);

@@ -1,13 +1,24 @@
-// The emulated GPU's streams, for what runs on them.
+// The emulated GPU's streams and memory, for what else is emulated of it.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 #include "tests/cuda/emulation/cuda_runtime_api.h"
 
 namespace gxp::emulation {
 
+inline constexpr size_t kDeviceBytes = size_t{8} << 30;
+
 // Queues `work`; runs it at once on the default stream, keeps it where the stream is captured.
 [[nodiscard]] cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+
+// Called before work is queued, and before some of it runs. Set while no other thread uses the GPU.
+void set_work_hook(std::function<void()> hook);
+
+// Memory of the GPU that cudaMalloc() has not made. False: there is not as much.
+bool fits_device_memory(size_t bytes);
+bool add_device_memory(const std::byte* at, size_t bytes);
+void remove_device_memory(const std::byte* at);
 
 }  // namespace gxp::emulation

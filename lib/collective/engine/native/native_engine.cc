@@ -91,6 +91,7 @@ NativeEngine::NativeEngine(std::shared_ptr<EngineState> state, const SelectionSe
   if (all_share(arena, members_)) {
     if (group_ < SharedArena::kGroups) {
       shared_.emplace(*arena, state_->recorder, members_, rank_, group_);
+      on_device_.emplace(shared_->sync());
     } else if (rank_ == 0) {
       log_warn(
           "communicator: more than {} groups; this one sends messages instead of sharing memory",
@@ -156,13 +157,36 @@ bool NativeEngine::execute_shared(const Call& call, ConstMemory input, Memory ou
   const bool shares_ordinary = plans.ways.ordinary != SharedWay::kMessages;
   if (!shares_ordinary && plans.ways.communicator == SharedWay::kMessages) return false;
   if (!shared_->execute(call, input, output, deadline, plans.ways)) return false;
-  auto& bytes = state_->shared_bytes;  // written by one thread at a time; an atomic add is a fence
-  const uint64_t sent = (shares_ordinary ? plans.ordinary : plans.communicator)->bytes_sent;
-  bytes.store(bytes.load(std::memory_order_relaxed) + sent, std::memory_order_relaxed);
+  count_shared((shares_ordinary ? plans.ordinary : plans.communicator)->bytes_sent);
   return true;
 }
 
+// Written by one thread at a time; an atomic add is a fence.
+void NativeEngine::count_shared(uint64_t bytes) {
+  auto& all = state_->shared_bytes;
+  all.store(all.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+}
+
+void NativeEngine::execute_on_device(const Call& call, ConstMemory input, Memory output,
+                                     Deadline deadline) {
+  const auto is_elsewhere = [](const ConstMemory& memory) {
+    return memory.bytes > 0 && memory.space != MemorySpace::kCuda;
+  };
+  if (is_elsewhere(input) || is_elsewhere(output))
+    fail(ErrorKind::kUsage, "{}: one of its buffers is in device memory, the other is not",
+         to_string(call));
+  GXP_ASSERT(supports_memory(MemorySpace::kCuda));
+  if (!on_device_) return execute_alone(*state_->device_peers, call, input, output, deadline);
+  on_device_->execute(*state_->device_peers, call, input, output, deadline);
+  AlgorithmPlan direct;
+  direct.algorithm = find_shared_algorithm(call.collective);
+  const CallShape shape = shape_of(call, direct, model_->topology());
+  count_shared(elements_sent(*direct.algorithm, rank_, shape) * size_of(call.dtype));
+}
+
 void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
+  if (input.space != MemorySpace::kHost || output.space != MemorySpace::kHost)
+    return execute_on_device(call, input, output, deadline);
   if (shared_ && execute_shared(call, input, output, deadline)) return;
   const AlgorithmPlan& chosen = plans_for(call).ordinary->plan;
   state_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), Deadline::Clock::now());
@@ -211,6 +235,12 @@ void NativeEngine::set_selection(const SelectionSettings& settings) {
 
 void NativeEngine::exchange(std::span<const PeerMessage> messages, Deadline deadline) {
   Transport& transport = *state_->transport;
+  for (const PeerMessage& message : messages) {
+    if (message.data.space != MemorySpace::kHost)
+      fail(ErrorKind::kUnavailable,
+           "send or receive device memory: engine 'native' takes it in collectives only; copy it "
+           "to the host first");
+  }
   transport.on_unexpected({});
   state_->recorder.enter(describe(messages), uint8_t(group_), Deadline::Clock::now());
   std::vector<Ticket> tickets;

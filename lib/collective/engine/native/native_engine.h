@@ -7,9 +7,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "lib/collective/engine/device_memory/device_executor.h"
+#include "lib/collective/engine/device_memory/device_peers.h"
 #include "lib/collective/engine/engine.h"
 #include "lib/collective/engine/native/executor.h"
 #include "lib/collective/engine/shared_memory/shared_executor.h"
@@ -43,6 +46,11 @@ class NativeEngine final : public Engine {
   [[nodiscard]] bool supports_messages_in(MemorySpace space) const override {
     return state_->transport->supports_memory(space);
   }
+  [[nodiscard]] bool supports_memory(MemorySpace space) const override;
+  [[nodiscard]] Support join_device(const FoldingDevice& device, uint32_t sequence,
+                                    Deadline deadline) override;
+  void leave_device() noexcept override;
+
   void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
   void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
@@ -68,8 +76,10 @@ class NativeEngine final : public Engine {
     std::optional<FlightRecorder> own_recorder;
     FlightRecorder& recorder;
     int next_group = 1;
-    uint32_t exchanges = 0;                 // how many there were
-    std::atomic<uint64_t> shared_bytes{0};  // that this rank gave without messages
+    uint32_t exchanges = 0;                     // how many there were
+    std::atomic<uint64_t> shared_bytes{0};      // that this rank gave without messages
+    std::unique_ptr<DevicePeers> device_peers;  // null: no device, or none that peers reach
+    std::vector<int> device_ranks;              // of the transport: whose devices reach each other
   };
   // What a group knows of the costs of its calls; a part that is split from it begins with that.
   struct Costs {
@@ -97,6 +107,14 @@ class NativeEngine final : public Engine {
   const CachedPlans& plans_for(const Call& call);
   const CachedPlan& plan_for(const Call& call, MemoryOrigin origin);
   bool execute_shared(const Call& call, ConstMemory input, Memory output, Deadline deadline);
+  void execute_on_device(const Call& call, ConstMemory input, Memory output, Deadline deadline);
+  void count_shared(uint64_t bytes);
+  // device_join.cc: the verdicts of all ranks of the group, and what is in the way of each.
+  [[nodiscard]] std::vector<Support> share_verdicts(const Support& mine, uint32_t sequence,
+                                                    Deadline deadline);
+  [[nodiscard]] std::vector<std::string> share_identities(const std::string& mine,
+                                                          uint32_t sequence, Deadline deadline);
+  [[nodiscard]] Support can_share(const FoldingDevice& device) const;
   [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
 
   std::shared_ptr<EngineState> state_;  // owners: this engine and those split from it
@@ -111,6 +129,7 @@ class NativeEngine final : public Engine {
   std::optional<CostModel> model_;
   Executor executor_;
   std::optional<SharedExecutor> shared_;
+  std::optional<DeviceExecutor> on_device_;               // where ranks share memory
   std::vector<std::array<uint32_t, 2>> message_numbers_;  // by member: sent to it, received from it
   std::map<std::array<uint64_t, 5>, CachedPlan> plans_;
   CachedPlans last_;  // callers repeat their calls

@@ -17,13 +17,6 @@ size_t fetched_tile(size_t slots) {
   const size_t most = std::min(SharedSlots::kStagingBytes, own_caches().l2_bytes / 2) / slots;
   return std::clamp<size_t>(std::bit_floor(most), 4 << 10, 128 << 10);
 }
-// Bytes that are swapped at a time: there and back through L1, or L2 where each copy is a call of
-// the kernel.
-size_t swapped_bytes(bool mapped) {
-  return mapped
-             ? std::bit_floor(own_caches().l1_bytes / 8)
-             : std::clamp<size_t>(std::bit_floor(own_caches().l2_bytes / 16), 16 << 10, 64 << 10);
-}
 
 }  // namespace
 
@@ -41,6 +34,7 @@ void DirectWay::run(const Invocation& inv, const RankBuffers& buffers) {
   } else {
     move(inv, buffers);
   }
+  mover_.finish(inv);
   sync_.synchronise(inv);
 }
 
@@ -66,7 +60,7 @@ void DirectWay::pull_and_fold(const Invocation& inv, const RankBuffers& buffers)
   const Range part = inv.part_of(inv.rank);
   const size_t slots = size_t(sync_.world_size()) + 1;
   const size_t step = fetched_tile(slots);
-  std::byte* const tiles = sync_.slots(inv.rank).staging;
+  std::byte* const tiles = mover_.staging(inv.rank);
   for (size_t at = 0; at < part.count; at += step) {
     const Range piece{part.begin + at, std::min(step, part.count - at)};
     for (int rank = 0; rank < sync_.world_size(); ++rank) {
@@ -77,7 +71,7 @@ void DirectWay::pull_and_fold(const Invocation& inv, const RankBuffers& buffers)
     }
     std::byte* const sum = inv.own_output().count > 0 ? inv.output(piece) : tiles;
     mover_.fold.targets.assign({sum});
-    mover_.fold.run(inv.call, piece.count);
+    mover_.run_fold(inv.call, piece.count, false);
     spread_sum(inv, buffers, piece, sum);
   }
 }
@@ -99,17 +93,16 @@ void DirectWay::fold_share(const Invocation& inv, const RankBuffers& buffers) {
   for (std::byte* output : buffers.outputs) {
     if (output == nullptr) continue;
     mover_.fold.targets.push_back(output + share.begin);
-    // What is in place then goes from cache to cache once, to be read and to be written.
-    prefetch_to_write(mover_.fold.targets.back(), share.count);
+    mover_.expect_write(mover_.fold.targets.back(), share.count);
   }
-  mover_.fold.run(inv.call, share.count);
+  mover_.run_fold(inv.call, share.count, false);
 }
 
 // So that the root need not take all alone.
 void DirectWay::give_part(const Invocation& inv, const RankBuffers& buffers) {
   const Range part = inv.part_of(inv.rank);
   const int root = inv.call.root;
-  if (inv.rank == root) return PartMover::keep_own(inv, part);
+  if (inv.rank == root) return mover_.keep_own(inv, part);
   if (part.count == 0) return;
   mover_.store(buffers.mapped, root, buffers.outputs[size_t(root)] + part.begin, inv.input(part),
                part.count);
@@ -122,7 +115,7 @@ void DirectWay::spread_share(const Invocation& inv, const RankBuffers& buffers) 
   if (share.count == 0) return;
   std::byte* const mine = inv.output(share);
   if (inv.rank == root) {
-    PartMover::keep_own(inv, share);
+    mover_.keep_own(inv, share);
   } else {
     mover_.fetch(buffers.mapped, root, buffers.inputs[size_t(root)] + share.begin, mine,
                  share.count);
@@ -139,8 +132,8 @@ void DirectWay::spread_share(const Invocation& inv, const RankBuffers& buffers) 
 void DirectWay::swap_chunks(const Invocation& inv, const RankBuffers& buffers) {
   const Range own = inv.part_of(inv.rank);
   const size_t half = std::min(own.count, round_up(own.count / 2, size_t{64}));
-  const size_t step = swapped_bytes(buffers.mapped);
-  std::byte* const held = sync_.slots(inv.rank).staging;
+  const size_t step = mover_.swapped_bytes(buffers.mapped);
+  std::byte* const held = mover_.staging(inv.rank);
   for (int rank = 0; rank < sync_.world_size(); ++rank) {
     if (rank == inv.rank) continue;
     const size_t end = inv.rank < rank ? half : own.count;
@@ -150,7 +143,7 @@ void DirectWay::swap_chunks(const Invocation& inv, const RankBuffers& buffers) {
       const size_t size = std::min(step, end - at);
       mover_.fetch(buffers.mapped, rank, theirs + at, held, size);
       mover_.store(buffers.mapped, rank, theirs + at, mine + at, size);
-      std::memcpy(mine + at, held, size);
+      mover_.copy(mine + at, held, size);
     }
   }
 }

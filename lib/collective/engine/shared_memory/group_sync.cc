@@ -47,7 +47,7 @@ void GroupSync::await_all(const Invocation& inv, size_t calls_before) {
 }
 
 void GroupSync::publish_line(const Invocation& inv) {
-  write_note(inv.call, inv.index, slots(rank_));
+  write_note(inv, slots(rank_));
   arena_.publish(line(rank_, inv.index).word, inv.stamp, members_);
   prefetch_to_write(&line(rank_, inv.index + 1));
   record(inv, inv.is_quick() ? Deadline::Clock::time_point{} : Deadline::Clock::now());
@@ -92,7 +92,7 @@ void GroupSync::await(const Invocation& inv, int rank, uint32_t call_index) {
 
 void GroupSync::fail_mismatch(const Invocation& inv, int rank) {
   fail(ErrorKind::kPeer, "rank {} called {} where rank {} called {}", rank,
-       to_string(read_note(slots(rank), inv.index)), rank_, to_string(inv.call));
+       read_note(slots(rank), inv.index), rank_, to_string(inv.call, inv.space));
 }
 
 void GroupSync::publish_phase(uint64_t phase) {

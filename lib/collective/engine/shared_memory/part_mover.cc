@@ -1,9 +1,11 @@
 #include "lib/collective/engine/shared_memory/part_mover.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <span>
 
+#include "lib/base/host_caches.h"
 #include "lib/collective/algorithm/algorithm.h"
 
 namespace gxp {
@@ -23,7 +25,7 @@ void PartMover::take(const Invocation& inv, const RankBuffers& buffers) {
     for (size_t rank = 0; rank < fold.sources.size(); ++rank)
       fold.sources[rank] = buffers.inputs[rank] + part.begin;
     fold.targets.assign({inv.output_data});
-    fold.run(inv.call, part.count);
+    run_fold(inv.call, part.count, false);
   };
   const Range own = inv.part_of(inv.rank);
   const auto ranks = int(inv.shape.inputs.size());
@@ -56,11 +58,11 @@ void PartMover::take(const Invocation& inv, const RankBuffers& buffers) {
 
 void PartMover::keep_own(const Invocation& inv, Range range) {
   if (range.count == 0 || inv.in_place(range)) return;
-  std::memcpy(inv.output(range), inv.input(range), range.count);
+  copy(inv.output(range), inv.input(range), range.count);
 }
 
 void PartMover::fetch(bool mapped, int rank, const std::byte* there, std::byte* here,
-                      size_t bytes) const {
+                      size_t bytes) {
   if (mapped) {
     std::memcpy(here, there, bytes);
   } else {
@@ -71,7 +73,7 @@ void PartMover::fetch(bool mapped, int rank, const std::byte* there, std::byte* 
 }
 
 void PartMover::store(bool mapped, int rank, std::byte* there, const std::byte* here,
-                      size_t bytes) const {
+                      size_t bytes) {
   if (mapped) {
     std::memcpy(there, here, bytes);
   } else {
@@ -79,6 +81,32 @@ void PartMover::store(bool mapped, int rank, std::byte* there, const std::byte* 
         .memory_of_rank(sync_.member(rank))
         .write(uint64_t(there), {here, bytes, MemorySpace::kHost});
   }
+}
+
+void PartMover::copy(std::byte* to, const std::byte* from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+void PartMover::copy_input(const Invocation& inv, std::byte* to, Range range) {
+  std::memcpy(to, inv.input(range), range.count);
+  if (inv.is_scaled())
+    scale({to, range.count, MemorySpace::kHost}, inv.call.dtype, inv.call.factor);
+}
+
+void PartMover::run_fold(const Call& call, size_t bytes, bool by_copies) {
+  fold.run(call, bytes, by_copies);
+}
+
+std::byte* PartMover::staging(int rank) const { return sync_.slots(rank).staging; }
+
+// What is in place then goes from cache to cache once, to be read and to be written.
+void PartMover::expect_write(std::byte* target, size_t bytes) { prefetch_to_write(target, bytes); }
+
+// There and back through L1, or L2 where each copy is a call of the kernel.
+size_t PartMover::swapped_bytes(bool mapped) const {
+  return mapped
+             ? std::bit_floor(own_caches().l1_bytes / 8)
+             : std::clamp<size_t>(std::bit_floor(own_caches().l2_bytes / 16), 16 << 10, 64 << 10);
 }
 
 void VersionFold::run(const Call& call, size_t bytes, bool by_copies) {

@@ -25,23 +25,41 @@ struct VersionFold {
   void run(const Call& call, size_t bytes, bool by_copies = false);
 };
 
+// Of the host's memory; a device's are moved by device_memory/device_mover.h.
 class PartMover {
  public:
   explicit PartMover(GroupSync& sync) : sync_(sync) {
     fold.sources.resize(size_t(sync.world_size()));
   }
+  PartMover(const PartMover&) = delete;
+  PartMover& operator=(const PartMover&) = delete;
+  virtual ~PartMover() = default;
 
   // Takes all that this rank's output needs from the ranks' inputs.
   void take(const Invocation& inv, const RankBuffers& buffers);
   // Copies this rank's input to its output.
-  static void keep_own(const Invocation& inv, Range range);
+  void keep_own(const Invocation& inv, Range range);
+
   // To here and from here, where `there` is one of the rank's buffers.
-  void fetch(bool mapped, int rank, const std::byte* there, std::byte* here, size_t bytes) const;
-  void store(bool mapped, int rank, std::byte* there, const std::byte* here, size_t bytes) const;
+  virtual void fetch(bool mapped, int rank, const std::byte* there, std::byte* here, size_t bytes);
+  virtual void store(bool mapped, int rank, std::byte* there, const std::byte* here, size_t bytes);
+  virtual void copy(std::byte* to, const std::byte* from, size_t bytes);
+  // This rank's input, times its factor where inputs have one.
+  virtual void copy_input(const Invocation& inv, std::byte* to, Range range);
+  // `fold` as VersionFold::run() does it.
+  virtual void run_fold(const Call& call, size_t bytes, bool by_copies);
+  // Memory of a rank for tiles and sums, which all ranks reach.
+  [[nodiscard]] virtual std::byte* staging(int rank) const;
+  // Soon to be written by this rank.
+  virtual void expect_write(std::byte* target, size_t bytes);
+  // Bytes that two ranks swap at a time.
+  [[nodiscard]] virtual size_t swapped_bytes(bool mapped) const;
+  // All that was begun is done, and peers may see it.
+  virtual void finish(const Invocation& /*inv*/) {}
 
   VersionFold fold;  // for whoever needs one; none lasts
 
- private:
+ protected:
   GroupSync& sync_;
 };
 

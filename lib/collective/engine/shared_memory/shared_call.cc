@@ -16,6 +16,7 @@ struct Note {
   uint8_t collective;
   uint8_t dtype;
   uint8_t op;
+  uint8_t space;
 };
 static_assert(sizeof(Note) <= SharedSlots::kNoteBytes);
 
@@ -62,31 +63,37 @@ SharedCall::SharedCall(const Call& call_in, int world_size)
   hash ^= uint64_t(call.collective) << 40 | uint64_t(call.dtype) << 48 | uint64_t(call.op) << 56;
 }
 
-uint64_t SharedCall::stamp(uint32_t sequence, uint32_t call_index) const {
-  const uint64_t mixed = (hash ^ uint64_t{sequence} << 8) * kMix;
+uint64_t SharedCall::stamp(uint32_t sequence, uint32_t call_index, MemorySpace space) const {
+  const uint64_t mixed = (hash ^ uint64_t(space) << 62 ^ uint64_t{sequence} << 8) * kMix;
   return uint64_t{call_index + 1} << 32 | mixed >> 32;
 }
 
-// Field by field: stores that are joined and copied wait for those before them.
-void write_note(const Call& call, uint32_t call_index, SharedSlots& slots) {
-  auto* const note = new (slots.notes[call_index % SharedSlots::kLines]) Note;
-  note->count = call.count;
-  note->sequence = call.sequence;
-  note->root = call.root;
-  note->collective = uint8_t(call.collective);
-  note->dtype = uint8_t(call.dtype);
-  note->op = uint8_t(call.op);
+std::string to_string(const Call& call, MemorySpace space) {
+  return to_string(call) + (space == MemorySpace::kHost ? "" : " in device memory");
 }
 
-Call read_note(const SharedSlots& slots, uint32_t call_index) {
+// Field by field: stores that are joined and copied wait for those before them.
+void write_note(const Invocation& inv, SharedSlots& slots) {
+  auto* const note = new (slots.notes[inv.index % SharedSlots::kLines]) Note;
+  note->count = inv.call.count;
+  note->sequence = inv.call.sequence;
+  note->root = inv.call.root;
+  note->collective = uint8_t(inv.call.collective);
+  note->dtype = uint8_t(inv.call.dtype);
+  note->op = uint8_t(inv.call.op);
+  note->space = uint8_t(inv.space);
+}
+
+std::string read_note(const SharedSlots& slots, uint32_t call_index) {
   Note note;
   std::memcpy(&note, slots.notes[call_index % SharedSlots::kLines], sizeof note);
-  return {.collective = Collective(note.collective),
-          .dtype = DType(note.dtype),
-          .op = ReduceOp(note.op),
-          .count = note.count,
-          .root = note.root,
-          .sequence = note.sequence};
+  return to_string({.collective = Collective(note.collective),
+                    .dtype = DType(note.dtype),
+                    .op = ReduceOp(note.op),
+                    .count = note.count,
+                    .root = note.root,
+                    .sequence = note.sequence},
+                   MemorySpace(note.space));
 }
 
 }  // namespace gxp

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "lib/base/deadline.h"
 #include "lib/base/range.h"
 #include "lib/collective/algorithm/call.h"
+#include "lib/device/memory.h"
 #include "lib/transport/arena/shared_lines.h"
 
 namespace gxp {
@@ -17,8 +19,9 @@ namespace gxp {
 struct SharedCall {
   // Holds for all calls with the same signature.
   SharedCall(const Call& call, int world_size);
-  // What a rank's line says: how many calls came before, and a hash of this one.
-  [[nodiscard]] uint64_t stamp(uint32_t sequence, uint32_t call_index) const;
+  // What a rank's line says: how many calls came before, and a hash of this one and its memory.
+  [[nodiscard]] uint64_t stamp(uint32_t sequence, uint32_t call_index,
+                               MemorySpace space = MemorySpace::kHost) const;
 
   Call call;
   // By rank:
@@ -42,6 +45,7 @@ struct Invocation {
   const std::byte* input_data = nullptr;
   std::byte* output_data = nullptr;
   Deadline deadline;
+  MemorySpace space = MemorySpace::kHost;
 
   [[nodiscard]] size_t bytes() const { return call.count * size_of(call.dtype); }
   [[nodiscard]] Range own_input() const { return shape.inputs[size_t(rank)]; }
@@ -67,8 +71,10 @@ constexpr bool has_reached(uint64_t stamp, uint32_t call_index) {
   return int32_t(uint32_t(stamp >> 32) - call_index) > 0;
 }
 
-// All that ranks must agree on, for a peer that expected another call.
-void write_note(const Call& call, uint32_t call_index, SharedSlots& slots);
-Call read_note(const SharedSlots& slots, uint32_t call_index);
+// "all-reduce 17 (4096 f32, sum) in device memory"
+std::string to_string(const Call& call, MemorySpace space);
+// All that ranks must agree on, for a peer that expected another call, who reads it as text.
+void write_note(const Invocation& inv, SharedSlots& slots);
+std::string read_note(const SharedSlots& slots, uint32_t call_index);
 
 }  // namespace gxp

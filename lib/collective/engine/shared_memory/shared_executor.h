@@ -42,6 +42,8 @@ class SharedExecutor {
   SharedExecutor(const SharedExecutor&) = delete;
   SharedExecutor& operator=(const SharedExecutor&) = delete;
   void report_to(FlightRecorder& recorder) { sync_.report_to(recorder); }
+  // By which calls on a device's memory meet, too.
+  [[nodiscard]] GroupSync& sync() { return sync_; }
   void use_tiles_of(size_t bytes) { tiled_.use_tiles_of(bytes); }
 
   // Memory as extents_of() says, on the host. Returns false without side effects if messages are

@@ -1,25 +1,18 @@
 #include "lib/collective/engine/shared_memory/tiled_way.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace gxp {
 namespace {
 
 using enum Collective;
 
-constexpr size_t kMinTileBytes = 16 << 10;  // a synchronisation costs as much as 2 KiB or so
-
 }  // namespace
 
 // How a large call is cut: tile t holds piece t of each part. The slots lie in the staging memory
 // of each rank: three tiles of what it gives, two of its sums.
 struct TiledWay::Tiling {
-  static constexpr uint64_t kInSlots = 3;
-  static constexpr uint64_t kSumSlots = 2;
-  // A sum is one part of a tile, at most half of it: there are two ranks or more.
-  static_assert(kInSlots * kMostTileBytes + kSumSlots * kMostTileBytes / 2 <=
-                SharedSlots::kStagingBytes);
+  static_assert(staging_bytes(kMostTileBytes) <= SharedSlots::kStagingBytes);
 
   uint64_t parts = 0;  // that a rank stages at most
   size_t piece_bytes = 0;
@@ -29,11 +22,11 @@ struct TiledWay::Tiling {
     const size_t begin = std::min(part.count, tile * piece_bytes);
     return {part.begin + begin, std::min(piece_bytes, part.count - begin)};
   }
-  [[nodiscard]] std::byte* given(SharedSlots& slots, uint64_t tile, uint64_t slot) const {
-    return slots.staging + (tile % kInSlots * parts + slot) * piece_bytes;
+  [[nodiscard]] std::byte* given(std::byte* staging, uint64_t tile, uint64_t slot) const {
+    return staging + (tile % kInSlots * parts + slot) * piece_bytes;
   }
-  [[nodiscard]] std::byte* sum(SharedSlots& slots, uint64_t tile) const {
-    return slots.staging + (kInSlots * parts + tile % kSumSlots) * piece_bytes;
+  [[nodiscard]] std::byte* sum(std::byte* staging, uint64_t tile) const {
+    return staging + (kInSlots * parts + tile % kSumSlots) * piece_bytes;
   }
 };
 
@@ -50,6 +43,7 @@ void TiledWay::run(const Invocation& inv) {
     if (i > 0) sync_.await_phase(inv, before + i, i);
     if (folds && i > 0 && i <= tiling.tiles) fold_tile(inv, tiling, i - 1);
     if (i >= delay) copy_out(inv, tiling, i - delay);
+    mover_.finish(inv);
     sync_.publish_phase(before + i + 1);
   }
   sync_.set_phase(before + tiling.tiles + delay);
@@ -61,7 +55,7 @@ TiledWay::Tiling TiledWay::cut(const Invocation& inv) const {
   // Ranks that share CPUs cannot work on one tile while another is on its way.
   const size_t tile_bytes = sync_.arena().oversubscribed()
                                 ? tile_bytes_
-                                : std::clamp(inv.bytes() / 4, kMinTileBytes, tile_bytes_);
+                                : std::clamp(inv.bytes() / 4, least_bytes_, tile_bytes_);
   Tiling tiling{.parts = whole ? 1 : uint64_t(sync_.world_size())};
   tiling.piece_bytes = std::max<size_t>(tile_bytes / tiling.parts / 64 * 64, 64);
   size_t longest = 0;
@@ -76,9 +70,7 @@ void TiledWay::stage_in(const Invocation& inv, const Tiling& tiling, uint64_t ti
   const auto give = [&](int part, uint64_t slot) {
     const Range piece = tiling.piece(inv.part_of(part), tile);
     if (piece.count == 0) return;
-    std::byte* const place = tiling.given(sync_.slots(inv.rank), tile, slot);
-    std::memcpy(place, inv.input(piece), piece.count);
-    if (scaled) scale({place, piece.count, MemorySpace::kHost}, inv.call.dtype, inv.call.factor);
+    mover_.copy_input(inv, tiling.given(mover_.staging(inv.rank), tile, slot), piece);
   };
   if (tiling.parts == 1) return give(inv.rank, 0);
   for (int part = 0; part < sync_.world_size(); ++part) {
@@ -92,38 +84,38 @@ void TiledWay::fold_tile(const Invocation& inv, const Tiling& tiling, uint64_t t
   for (int rank = 0; rank < sync_.world_size(); ++rank) {
     const bool own = rank == inv.rank && !inv.is_scaled();
     mover_.fold.sources[size_t(rank)] =
-        own ? inv.input(piece) : tiling.given(sync_.slots(rank), tile, uint64_t(inv.rank));
+        own ? inv.input(piece) : tiling.given(mover_.staging(rank), tile, uint64_t(inv.rank));
   }
   mover_.fold.targets.clear();
   if (inv.own_output().count > 0) mover_.fold.targets.push_back(inv.output(piece));
   if (inv.call.collective == kAllReduce || mover_.fold.targets.empty()) {
-    mover_.fold.targets.push_back(tiling.sum(sync_.slots(inv.rank), tile));
+    mover_.fold.targets.push_back(tiling.sum(mover_.staging(inv.rank), tile));
   }
   // The slot's lines are in the caches of its last readers: a copy overwrites them unread.
-  mover_.fold.run(inv.call, piece.count, true);
+  mover_.run_fold(inv.call, piece.count, true);
 }
 
 void TiledWay::copy_out(const Invocation& inv, const Tiling& tiling, uint64_t tile) {
   if (inv.own_output().count == 0 || inv.call.collective == kReduceScatter) return;
   const auto take = [&](Range part, const std::byte* from) {
     const Range piece = tiling.piece(part, tile);
-    if (piece.count > 0) std::memcpy(inv.output(piece), from, piece.count);
+    if (piece.count > 0) mover_.copy(inv.output(piece), from, piece.count);
   };
   if (root_gives(inv.call.collective)) {
     const uint64_t slot = inv.call.collective == kScatter ? uint64_t(inv.rank) : 0;
     const Range part = inv.part_of(inv.call.collective == kScatter ? inv.rank : inv.call.root);
-    if (inv.rank == inv.call.root) return PartMover::keep_own(inv, tiling.piece(part, tile));
-    return take(part, tiling.given(sync_.slots(inv.call.root), tile, slot));
+    if (inv.rank == inv.call.root) return mover_.keep_own(inv, tiling.piece(part, tile));
+    return take(part, tiling.given(mover_.staging(inv.call.root), tile, slot));
   }
   for (int rank = 0; rank < sync_.world_size(); ++rank) {
     const Range part = inv.part_of(rank);
     if (rank == inv.rank) {
-      if (!reduces(inv.call.collective)) PartMover::keep_own(inv, tiling.piece(part, tile));
+      if (!reduces(inv.call.collective)) mover_.keep_own(inv, tiling.piece(part, tile));
     } else if (reduces(inv.call.collective)) {
-      take(part, tiling.sum(sync_.slots(rank), tile));
+      take(part, tiling.sum(mover_.staging(rank), tile));
     } else {
       const uint64_t slot = inv.call.collective == kAllToAll ? uint64_t(inv.rank) : 0;
-      take(part, tiling.given(sync_.slots(rank), tile, slot));
+      take(part, tiling.given(mover_.staging(rank), tile, slot));
     }
   }
 }

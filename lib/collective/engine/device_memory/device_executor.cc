@@ -1,0 +1,150 @@
+#include "lib/collective/engine/device_memory/device_executor.h"
+
+#include <new>
+#include <span>
+
+namespace gxp {
+namespace {
+
+using enum Collective;
+
+constexpr size_t kTileBytes = size_t{2} << 20;
+constexpr size_t kLeastTileBytes = size_t{1} << 20;  // a phase takes as long as some 4 MiB
+static_assert(TiledWay::staging_bytes(kTileBytes) <= DevicePeers::kScratchBytes);
+static_assert(DeviceExecutor::kOneShotBytes <= DevicePeers::kScratchBytes);
+
+constexpr DevicePlace kNotUsed{~uint64_t{0}, 0};  // of a buffer that the call does not use
+
+// Whether peers write a rank's output.
+bool writes_outputs(Collective collective) {
+  return collective != kAllGather && collective != kReduceScatter && collective != kScatter;
+}
+
+}  // namespace
+
+DeviceExecutor::DeviceExecutor(GroupSync& sync) : sync_(sync) {
+  for (int rank = 0; rank < sync.world_size(); ++rank) members_.push_back(sync.member(rank));
+  tiled_.use_tiles_of(kTileBytes, kLeastTileBytes);
+}
+
+const SharedCall& DeviceExecutor::find(const Call& call) {
+  for (const auto& known : known_) {
+    if (known && same_signature(known->call, call)) return *known;
+  }
+  return known_[next_known_++ % known_.size()].emplace(call, sync_.world_size());
+}
+
+void DeviceExecutor::execute(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,
+                             Deadline deadline) {
+  const SharedCall& shape = find(call);
+  const uint32_t index = sync_.begin();
+  const Invocation inv{.call = call,
+                       .shape = shape,
+                       .rank = sync_.rank(),
+                       .index = index,
+                       .stamp = shape.stamp(call.sequence, index, MemorySpace::kCuda),
+                       .input_data = input.data,
+                       .output_data = output.data,
+                       .deadline = deadline,
+                       .space = MemorySpace::kCuda};
+  mover_.use(peers);
+  std::optional<RankBuffers> buffers;
+  if (exchange(peers, inv)) buffers = resolve(peers, inv);
+  if (inv.bytes() == 0) {
+    // All have entered, which is all there is to it.
+  } else if (buffers && DirectWay::can_run(inv, *buffers)) {
+    direct_.run(inv, *buffers);
+  } else if (shape.largest_input <= kOneShotBytes) {
+    run_one_shot(inv);
+  } else {
+    tiled_.run(inv);
+    // Calls of other groups use the same scratch memory.
+    sync_.synchronise(inv);
+  }
+  sync_.end(inv);
+}
+
+DeviceExecutor::Placement DeviceExecutor::place(const DevicePeers& peers, const Invocation& inv) {
+  const auto place_of = [&](const std::byte* data, Range range) {
+    return range.count == 0 ? kNotUsed : peers.place_of(data, range.count);
+  };
+  return {.input = inv.is_scaled() ? DevicePlace{} : place_of(inv.input_data, inv.own_input()),
+          .output = place_of(inv.output_data, inv.own_output())};
+}
+
+const DeviceExecutor::Placement& DeviceExecutor::placement_of(const Invocation& inv,
+                                                              int rank) const {
+  return *reinterpret_cast<const Placement*>(sync_.line(rank, inv.index).payload);
+}
+
+bool DeviceExecutor::exchange(DevicePeers& peers, const Invocation& inv) {
+  const Placement mine = place(peers, inv);
+  for (const DevicePlace& place : {mine.input, mine.output}) {
+    if (mine.everywhere() && place.allocation != kNotUsed.allocation)
+      peers.offer(place.allocation, members_, inv.deadline);
+  }
+  sync_.wait_for_line(inv);
+  new (sync_.line(inv.rank, inv.index).payload) Placement(mine);
+  sync_.publish_line(inv);
+  bool everywhere = true;
+  for (int rank = 0; rank < sync_.world_size(); ++rank) {
+    if (rank != inv.rank) sync_.await(inv, rank);
+    const Placement& theirs = placement_of(inv, rank);
+    everywhere = everywhere && theirs.everywhere();
+    if (rank != inv.rank && theirs.everywhere()) learn(peers, inv, rank, theirs);
+  }
+  return everywhere;
+}
+
+void DeviceExecutor::learn(DevicePeers& peers, const Invocation& inv, int rank,
+                           const Placement& theirs) const {
+  for (const DevicePlace& place : {theirs.input, theirs.output}) {
+    if (place.allocation != kNotUsed.allocation)
+      peers.learn(sync_.member(rank), place.allocation, inv.deadline);
+  }
+}
+
+RankBuffers DeviceExecutor::resolve(const DevicePeers& peers, const Invocation& inv) const {
+  RankBuffers buffers;
+  const bool written = writes_outputs(inv.call.collective);
+  for (int rank = 0; rank < sync_.world_size(); ++rank) {
+    const auto at = [&](const DevicePlace& place, Range range, std::byte* own) -> std::byte* {
+      if (range.count == 0) return nullptr;
+      return rank == inv.rank ? own : peers.at(sync_.member(rank), place, range.count);
+    };
+    const auto& [input, output] = placement_of(inv, rank);
+    buffers.inputs.push_back(
+        at(input, inv.shape.inputs[size_t(rank)], const_cast<std::byte*>(inv.input_data)));
+    buffers.outputs.push_back(written ? at(output, inv.shape.outputs[size_t(rank)], inv.output_data)
+                                      : nullptr);
+  }
+  return buffers;
+}
+
+void DeviceExecutor::run_one_shot(const Invocation& inv) {
+  if (inv.own_input().count > 0) mover_.copy_input(inv, mover_.staging(inv.rank), inv.own_input());
+  mover_.finish(inv);
+  sync_.synchronise(inv);
+  RankBuffers copies;
+  for (int rank = 0; rank < sync_.world_size(); ++rank)
+    copies.inputs.push_back(mover_.staging(rank));
+  mover_.take(inv, copies);
+  mover_.finish(inv);
+  sync_.synchronise(inv);
+}
+
+void execute_alone(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,
+                   Deadline deadline) {
+  const bool scales =
+      reduces(call.collective) && (call.op == ReduceOp::kPreMulSum || call.op == ReduceOp::kAvg);
+  if (scales) {
+    const double factor = call.op == ReduceOp::kPreMulSum ? call.factor : 1;
+    peers.folds().fold_all(peers.stream(), std::span(&output.data, 1), std::span(&input.data, 1),
+                           output.bytes, call.dtype, call.op, factor);
+  } else if (input.data != output.data) {
+    peers.stream().copy(output, input);
+  }
+  peers.stream().finish(deadline);
+}
+
+}  // namespace gxp

@@ -1,0 +1,81 @@
+// Runs a call on the memory of the ranks' devices, which reach each other: the algorithm `direct`,
+// as shared_executor.h does it on the host's. The bits are those of reduction_tree.h (fold_all).
+//
+// The host orders everything: ranks meet by lines and phases (group_sync.h), and each finishes its
+// stream before it publishes one. So nothing on a device waits for a peer, and a lost one is
+// noticed as in every other call. Each phase costs a rank the launch and the end of its work, some
+// 20 us on a GPU.
+//
+// All ranks decide alike, by what the lines say of the buffers:
+//   direct    all lie in memory that peers map (Device::allocate_shareable()): two-shot. Rank r
+//             folds part r of all inputs into all outputs in one kernel; gathers are copies. One
+//             phase at any size, so one-shot, where each rank folds everything, gains nothing.
+//   one-shot  else, of inputs up to kOneShotBytes: each rank copies its own to its scratch memory,
+//             and takes or folds all that it needs from the others'. Two phases.
+//   tiles     else (tiled_way.h): two-shot through scratch memory. One phase a tile.
+// For p ranks and K bytes of an all-reduce, each device reads and writes 2K(p - 1)/p of its peers'
+// memory; one-shot it reads K(p - 1).
+//   Errors    kPeer: a peer is lost, late, or has made another call; both calls are named. kDevice.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/collective/engine/device_memory/device_mover.h"
+#include "lib/collective/engine/device_memory/device_peers.h"
+#include "lib/collective/engine/shared_memory/direct_way.h"
+#include "lib/collective/engine/shared_memory/group_sync.h"
+#include "lib/collective/engine/shared_memory/tiled_way.h"
+
+namespace gxp {
+
+class DeviceExecutor {
+ public:
+  static constexpr size_t kOneShotBytes = size_t{256} << 10;
+
+  // At most DeviceFolds::kMostSources ranks.
+  explicit DeviceExecutor(GroupSync& sync);
+  DeviceExecutor(const DeviceExecutor&) = delete;
+  DeviceExecutor& operator=(const DeviceExecutor&) = delete;
+
+  // Memory of the device as extents_of() says, which its last writers have finished; when it
+  // returns the output is complete. The ranks of the group have met (DevicePeers::meet()).
+  void execute(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,
+               Deadline deadline);
+
+ private:
+  // What a line says: where the buffers are. No allocation: peers cannot map it, or must not, since
+  // it is to be scaled first.
+  struct Placement {
+    DevicePlace input;
+    DevicePlace output;
+    [[nodiscard]] bool everywhere() const {
+      return input.allocation != 0 && output.allocation != 0;
+    }
+  };
+  const SharedCall& find(const Call& call);
+  [[nodiscard]] static Placement place(const DevicePeers& peers, const Invocation& inv);
+  [[nodiscard]] const Placement& placement_of(const Invocation& inv, int rank) const;
+  // Enters the call. Whether all ranks' buffers are where peers map them, when all have entered.
+  bool exchange(DevicePeers& peers, const Invocation& inv);
+  // Maps what a peer's line names.
+  void learn(DevicePeers& peers, const Invocation& inv, int rank, const Placement& theirs) const;
+  [[nodiscard]] RankBuffers resolve(const DevicePeers& peers, const Invocation& inv) const;
+  void run_one_shot(const Invocation& inv);
+
+  GroupSync& sync_;
+  std::vector<int> members_;
+  DeviceMover mover_{sync_};
+  DirectWay direct_{sync_, mover_};
+  TiledWay tiled_{sync_, mover_};
+  std::array<std::optional<SharedCall>, 8> known_;
+  size_t next_known_ = 0;  // to be replaced
+};
+
+// The same for a rank that is alone.
+void execute_alone(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,
+                   Deadline deadline);
+
+}  // namespace gxp

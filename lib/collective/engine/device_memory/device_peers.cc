@@ -1,0 +1,159 @@
+#include "lib/collective/engine/device_memory/device_peers.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "lib/base/error.h"
+
+namespace gxp {
+namespace {
+
+Memory memory_of_word(uint64_t& word) {
+  return {reinterpret_cast<std::byte*>(&word), sizeof word, MemorySpace::kHost};
+}
+
+}  // namespace
+
+// What travels with a descriptor, or without.
+struct DevicePeers::Offer {
+  uint64_t allocation = 0;  // 0: there is none, since something has failed
+  uint64_t bytes = 0;       // 0: it was freed
+  uint64_t mark = 0;        // what the first bytes of scratch memory hold
+};
+
+DevicePeers::DevicePeers(const FoldingDevice& device)
+    : device_(device), stream_(device.device.make_urgent_stream("device-collective")) {}
+
+DevicePeers::DevicePeers(const FoldingDevice& device, SharedArena& arena, std::vector<int> members,
+                         int rank)
+    : DevicePeers(device) {
+  arena_ = &arena;
+  members_ = std::move(members);
+  rank_ = rank;
+  const auto ranks = size_t(*std::ranges::max_element(arena.ranks())) + 1;
+  scratch_of_.resize(ranks);
+  offered_.resize(ranks);
+  mapped_.resize(ranks);
+}
+
+Support DevicePeers::meet(Deadline deadline) {
+  Support verdict = prepare_scratch();
+  offer_scratch(verdict.ok, deadline);
+  for (const int peer : members_) {
+    if (peer == rank_) continue;
+    const Support found = check_scratch(peer, deadline);
+    if (verdict && !found) verdict = found;
+  }
+  return verdict;
+}
+
+Support DevicePeers::prepare_scratch() {
+  try {
+    scratch_ = device_.device.allocate_shareable(kScratchBytes, MemoryKind::kCommunication);
+  } catch (const Error& error) {
+    return {false, error.what()};
+  }
+  scratch_of_[size_t(rank_)] = scratch_.memory().data;
+  return sharing().support();
+}
+
+// Peers wait for an offer, so they get one whatever has failed.
+void DevicePeers::offer_scratch(bool exists, Deadline deadline) {
+  Offer offer;
+  SharedAllocation shared;
+  if (exists) {
+    offer.allocation = place_of(scratch_.memory().data, kScratchBytes).allocation;
+    offer.mark = uint64_t(std::chrono::steady_clock::now().time_since_epoch().count());
+    device_.device.copy(scratch_.memory().slice(0, sizeof offer.mark), memory_of_word(offer.mark));
+    try {
+      shared = sharing().share(offer.allocation);
+      offer.bytes = shared.bytes;
+    } catch (const Error&) {
+      offer = {};  // the peers' verdicts tell
+    }
+  }
+  for (const int peer : members_) {
+    if (peer == rank_) continue;
+    send(peer, offer, shared.fd.get(), deadline);
+    if (offer.allocation != 0) offered_[size_t(peer)].insert(offer.allocation);
+  }
+}
+
+Support DevicePeers::check_scratch(int peer, Deadline deadline) {
+  Offer offer;
+  try {
+    offer = take(peer, deadline);
+    if (offer.allocation == 0)
+      return {false, fmt::format("rank {} cannot share its GPU's memory", peer)};
+    const Memory theirs = mapped_[size_t(peer)].at(offer.allocation).memory();
+    uint64_t found = 0;
+    device_.device.copy(memory_of_word(found), theirs.slice(0, sizeof found));
+    scratch_of_[size_t(peer)] = theirs.data;
+    if (theirs.bytes >= kScratchBytes && found == offer.mark) return {};
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kDevice) throw;
+    return {false, fmt::format("reach the memory of rank {}'s GPU: {}", peer, error.what())};
+  }
+  return {false, fmt::format("rank {}'s GPU has written what this one does not read: peer access "
+                             "between them fails (an IOMMU, or PCIe's access control, may be on)",
+                             peer)};
+}
+
+DevicePlace DevicePeers::place_of(const std::byte* data, size_t bytes) const {
+  return sharing().find({data, bytes, MemorySpace::kCuda});
+}
+
+void DevicePeers::offer(uint64_t allocation, std::span<const int> ranks, Deadline deadline) {
+  SharedAllocation shared;
+  for (const int rank : ranks) {
+    if (rank == rank_ || !offered_[size_t(rank)].insert(allocation).second) continue;
+    if (!shared.fd.valid()) shared = sharing().share(allocation);
+    tell_freed(rank, deadline);
+    send(rank, {.allocation = allocation, .bytes = shared.bytes}, shared.fd.get(), deadline);
+  }
+}
+
+void DevicePeers::tell_freed(int rank, Deadline deadline) {
+  std::erase_if(offered_[size_t(rank)], [&](uint64_t allocation) {
+    const bool freed = !sharing().is_live(allocation);
+    if (freed) send(rank, {.allocation = allocation}, -1, deadline);
+    return freed;
+  });
+}
+
+void DevicePeers::send(int rank, const Offer& offer, int fd, Deadline deadline) {
+  arena_->channels().send(rank, std::as_bytes(std::span(&offer, 1)), fd, deadline);
+}
+
+DevicePeers::Offer DevicePeers::take(int rank, Deadline deadline) {
+  Offer offer;
+  Mapped& mapped = mapped_[size_t(rank)];
+  SharedAllocation theirs;
+  theirs.fd =
+      arena_->channels().receive(rank, std::as_writable_bytes(std::span(&offer, 1)), deadline);
+  theirs.bytes = offer.bytes;
+  if (offer.allocation != 0 && offer.bytes == 0) {
+    mapped.erase(offer.allocation);
+  } else if (offer.allocation != 0) {
+    if (!theirs.fd.valid())
+      fail(ErrorKind::kPeer, "map memory of rank {}'s GPU: its offer has no descriptor", rank);
+    mapped.insert_or_assign(offer.allocation, PeerMemory(sharing(), theirs));
+  }
+  return offer;
+}
+
+void DevicePeers::learn(int rank, uint64_t allocation, Deadline deadline) {
+  while (!mapped_[size_t(rank)].contains(allocation)) take(rank, deadline);
+}
+
+std::byte* DevicePeers::at(int rank, const DevicePlace& place, size_t bytes) const {
+  const Memory theirs = mapped_[size_t(rank)].at(place.allocation).memory();
+  if (place.offset > theirs.bytes || bytes > theirs.bytes - place.offset)
+    fail(ErrorKind::kPeer,
+         "reach memory of rank {}'s GPU: {} bytes at {} are outside of the {} that it has offered",
+         rank, bytes, place.offset, theirs.bytes);
+  return theirs.data + place.offset;
+}
+
+}  // namespace gxp

@@ -1,0 +1,80 @@
+// This rank's device in collectives, and the memory of its peers' devices that it maps.
+//
+// To allocate memory is no collective call, so an allocation is offered to a peer with the first
+// call that works on it: its descriptor is in the peer's channel before this rank's line names it
+// (group_sync.h), and who reads the line takes it from there without waiting for anybody. Each call
+// takes all offers, so a channel holds those of one call at most. What was freed is told before the
+// next offer; until then the peer's mapping keeps the memory.
+//   Threads  one at a time; no call is under way at the end.
+//   Errors   kPeer: a peer is gone, or names memory that it has not offered; kDevice; kIo.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "kernels/device_folds.h"
+#include "lib/base/deadline.h"
+#include "lib/collective/engine/folding_device.h"
+#include "lib/device/device.h"
+#include "lib/transport/arena/shared_arena.h"
+
+namespace gxp {
+
+class DevicePeers {
+ public:
+  // Of each rank's scratch memory, which all peers map; counted as kCommunication.
+  static constexpr size_t kScratchBytes = size_t{8} << 20;
+
+  // For a rank that is alone.
+  explicit DevicePeers(const FoldingDevice& device);
+  // `members`: ranks of the arena, this one (`rank`) among them. The arena outlives it.
+  DevicePeers(const FoldingDevice& device, SharedArena& arena, std::vector<int> members, int rank);
+  DevicePeers(const DevicePeers&) = delete;
+  DevicePeers& operator=(const DevicePeers&) = delete;
+
+  // All members call it at the same time. Whether this rank reads what each peer has written to its
+  // scratch memory; if not, why not.
+  Support meet(Deadline deadline);
+
+  [[nodiscard]] DeviceFolds& folds() { return device_.folds; }
+  // The collectives' own; urgent.
+  [[nodiscard]] Stream& stream() { return *stream_; }
+  // Where this rank's memory is for its peers.
+  [[nodiscard]] DevicePlace place_of(const std::byte* data, size_t bytes) const;
+  // Lets these ranks map an allocation of this one, if they were not offered it before.
+  void offer(uint64_t allocation, std::span<const int> ranks, Deadline deadline);
+  // Takes what `rank` has offered, until that allocation is mapped.
+  void learn(int rank, uint64_t allocation, Deadline deadline);
+  // A peer's memory at a place that its line tells, in an allocation that is mapped.
+  [[nodiscard]] std::byte* at(int rank, const DevicePlace& place, size_t bytes) const;
+  [[nodiscard]] std::byte* scratch(int rank) const { return scratch_of_[size_t(rank)]; }
+
+ private:
+  struct Offer;
+  using Mapped = std::map<uint64_t, PeerMemory>;  // by the allocation's number
+
+  [[nodiscard]] DeviceSharing& sharing() const { return *device_.device.sharing(); }
+  Support prepare_scratch();
+  void offer_scratch(bool exists, Deadline deadline);
+  Support check_scratch(int peer, Deadline deadline);
+  void send(int rank, const Offer& offer, int fd, Deadline deadline);
+  void tell_freed(int rank, Deadline deadline);
+  // The next offer of `rank`; maps what it offers, or forgets what it has freed.
+  Offer take(int rank, Deadline deadline);
+
+  FoldingDevice device_;
+  std::unique_ptr<Stream> stream_;
+  SharedArena* arena_ = nullptr;
+  std::vector<int> members_;
+  int rank_ = 0;
+  Buffer scratch_;
+  std::vector<std::byte*> scratch_of_;       // by rank
+  std::vector<std::set<uint64_t>> offered_;  // by rank
+  std::vector<Mapped> mapped_;               // by rank
+};
+
+}  // namespace gxp

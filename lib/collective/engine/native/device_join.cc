@@ -1,0 +1,121 @@
+// How the ranks of a group find out whether their devices reach each other's memory.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "lib/collective/engine/native/native_engine.h"
+
+namespace gxp {
+namespace {
+
+// What a rank says of its device, with room for the reason.
+struct DeviceWord {
+  uint64_t ok = 1;
+  std::array<char, 504> text{};  // ends with a zero
+};
+
+DeviceWord to_word(bool ok, std::string_view text) {
+  DeviceWord word{.ok = ok ? 1u : 0u};
+  text.copy(word.text.data(), word.text.size() - 1);
+  return word;
+}
+
+}  // namespace
+
+bool NativeEngine::supports_memory(MemorySpace space) const {
+  if (space == MemorySpace::kHost) return true;
+  if (state_->device_peers == nullptr) return false;
+  const auto& ranks = state_->device_ranks;
+  return world_size() == 1 || (on_device_ && std::ranges::all_of(members_, [&](int member) {
+                                 return std::ranges::find(ranks, member) != ranks.end();
+                               }));
+}
+
+void NativeEngine::leave_device() noexcept {
+  state_->device_peers.reset();
+  state_->device_ranks.clear();
+}
+
+// Two exchanges: what each rank knows of its own device and can tell of those of its host; then,
+// where nothing is in the way, whether it has read what they have written.
+Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence,
+                                  Deadline deadline) {
+  leave_device();
+  if (world_size() == 1) {
+    state_->device_peers = std::make_unique<DevicePeers>(device);
+    return {};
+  }
+  DeviceSharing* const sharing = device.device.sharing();
+  const Support mine = can_share(device);
+  const auto identities =
+      share_identities(sharing == nullptr ? "" : sharing->identity(), sequence, deadline);
+  std::vector<int> here;  // ranks of the transport
+  Support verdict = mine;
+  for (size_t i = 0; mine && i < members_.size(); ++i) {
+    const auto& ranks = state_->transport->shared_arena()->ranks();
+    if (std::ranges::find(ranks, members_[i]) == ranks.end()) continue;
+    here.push_back(members_[i]);
+    if (verdict && int(i) != rank_) verdict = sharing->reaches(identities[i]);
+  }
+  auto verdicts = share_verdicts(verdict, sequence, deadline);
+  const bool all_may = std::ranges::all_of(verdicts, &Support::ok);
+  if (all_may) {
+    state_->device_peers = std::make_unique<DevicePeers>(
+        device, *state_->transport->shared_arena(), std::move(here), state_->transport->rank());
+    verdicts = share_verdicts(state_->device_peers->meet(deadline), sequence, deadline);
+  }
+  std::string in_the_way;
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    if (verdicts[i]) state_->device_ranks.push_back(members_[i]);
+    if (!verdicts[i] && in_the_way.empty())
+      in_the_way = fmt::format("rank {}: {}", i, verdicts[i].reason);
+  }
+  // One that is not reached may have been noticed by one of its peers alone.
+  if (!in_the_way.empty()) {
+    leave_device();
+    return {false, in_the_way};
+  }
+  if (supports_memory(MemorySpace::kCuda)) return {};
+  return {false, "the ranks are on several hosts"};
+}
+
+Support NativeEngine::can_share(const FoldingDevice& device) const {
+  const SharedArena* const arena = state_->transport->shared_arena();
+  if (arena == nullptr || arena->ranks().size() < 2)
+    return {false, fmt::format("ranks over transport {} share no memory with it",
+                               state_->transport->name())};
+  if (arena->ranks().size() > DeviceFolds::kMostSources)
+    return {false, fmt::format("more than {} ranks are on its host", DeviceFolds::kMostSources)};
+  if (device.device.sharing() == nullptr)
+    return {false, fmt::format("{} shares no memory", device.device.description())};
+  return device.device.sharing()->support();
+}
+
+std::vector<Support> NativeEngine::share_verdicts(const Support& mine, uint32_t sequence,
+                                                  Deadline deadline) {
+  std::vector<DeviceWord> words(members_.size());
+  DeviceWord& own = words[size_t(rank_)];
+  own = to_word(mine.ok, mine.reason);
+  const Call call{.collective = Collective::kAllGather,
+                  .dtype = DType::kU8,
+                  .count = words.size() * sizeof own,
+                  .sequence = sequence};
+  execute(call, {reinterpret_cast<const std::byte*>(&own), sizeof own}, memory_of(words), deadline);
+  std::vector<Support> all;
+  for (DeviceWord& word : words) {
+    word.text.back() = 0;
+    all.push_back({word.ok != 0, word.text.data()});
+  }
+  return all;
+}
+
+std::vector<std::string> NativeEngine::share_identities(const std::string& mine, uint32_t sequence,
+                                                        Deadline deadline) {
+  std::vector<std::string> all;
+  for (Support& word : share_verdicts({true, mine}, sequence, deadline))
+    all.push_back(std::move(word.reason));
+  return all;
+}
+
+}  // namespace gxp

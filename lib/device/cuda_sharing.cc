@@ -1,0 +1,178 @@
+#include "lib/device/cuda_sharing.h"
+
+#include <utility>
+
+#include "lib/base/bytes.h"
+#include "lib/device/cuda_check.h"
+
+namespace gxp {
+namespace {
+
+constexpr CUmemAllocationHandleType kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+std::string identity_of(int index) {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, index), fmt::format("look at GPU {}", index));
+  std::string text = "GPU-";
+  for (const char byte : properties.uuid.bytes) text += fmt::format("{:02x}", uint8_t(byte));
+  return text;
+}
+
+int attribute(CUdevice_attribute which, int index) {
+  int value = 0;
+  check_driver(cuda_driver().attribute(&value, which, index), fmt::format("ask GPU {}", index));
+  return value;
+}
+
+Support support_of(int index) {
+  if (const Support& found = cuda_driver().support; !found) return found;
+  if (attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, index) == 0)
+    return {false, fmt::format("GPU {} has no virtual memory management", index)};
+  if (attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, index) == 0)
+    return {false, fmt::format("GPU {}'s memory has no file descriptors", index)};
+  return {};
+}
+
+}  // namespace
+
+CudaSharing::CudaSharing(int index)
+    : index_(index), identity_(identity_of(index)), support_(support_of(index)) {
+  if (!support_) return;
+  properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties_.requestedHandleTypes = kDescriptor;
+  properties_.location = {CU_MEM_LOCATION_TYPE_DEVICE, index};
+  // So that a network adapter can reach it, too.
+  properties_.allocFlags.gpuDirectRDMACapable =
+      attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, index) != 0 ? 1 : 0;
+  check_driver(
+      cuda_driver().granularity(&page_bytes_, &properties_, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+      fmt::format("ask for GPU {}'s pages", index));
+}
+
+Support CudaSharing::support() const {
+  const std::lock_guard lock(mutex_);
+  return support_;
+}
+
+// One that this process does not see may be reached: trying tells.
+Support CudaSharing::reaches(std::string_view identity) const {
+  const std::lock_guard lock(mutex_);
+  int count = 0;
+  check_cuda(cudaGetDeviceCount(&count), "count the GPUs");
+  for (int peer = int(identities_.size()); peer < count; ++peer)
+    identities_.push_back(identity_of(peer));
+  for (int peer = 0; peer < count; ++peer) {
+    if (peer == index_ || identities_[size_t(peer)] != identity) continue;
+    int can = 0;
+    check_cuda(cudaDeviceCanAccessPeer(&can, index_, peer),
+               fmt::format("ask whether GPU {} reaches GPU {}", index_, peer));
+    if (can == 0)
+      return {false, fmt::format("GPU {} has no peer access to GPU {} (gxp topo shows P2P)", index_,
+                                 peer)};
+  }
+  return {};
+}
+
+CudaSharing::Mapping::Mapping(const Physical& memory, size_t bytes, int index) : bytes_(bytes) {
+  const CudaDriver& driver = cuda_driver();
+  const std::string act = fmt::format("map {} for GPU {}", format_bytes(bytes), index);
+  check_driver(driver.reserve_addresses(&at_, bytes, 0, 0, 0), act);
+  try {
+    check_driver(driver.map(at_, bytes, 0, memory.handle(), 0), act);
+    is_mapped_ = true;
+    CUmemAccessDesc access{};
+    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, index};
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    check_driver(driver.set_access(at_, bytes, &access, 1), act);
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+void CudaSharing::Mapping::release() noexcept {
+  if (is_mapped_) cuda_driver().unmap(at_, bytes_);
+  cuda_driver().free_addresses(at_, bytes_);
+}
+
+std::optional<Memory> CudaSharing::allocate(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (!support_) return std::nullopt;
+  const size_t whole = round_up(bytes, page_bytes_);
+  const std::string act = fmt::format("allocate {} on GPU {}", format_bytes(whole), index_);
+  CUmemGenericAllocationHandle handle = 0;
+  const CUresult result = cuda_driver().create(&handle, whole, &properties_, 0);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) return Memory{nullptr, bytes, MemorySpace::kCuda};
+  if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_NOT_PERMITTED) {
+    support_ = {false, fmt::format("the NVIDIA driver makes no memory of GPU {} that has a file "
+                                   "descriptor here (error {})",
+                                   index_, int(result))};
+    return std::nullopt;
+  }
+  check_driver(result, act);
+  auto made = std::make_unique<Allocation>(handle, whole, index_);
+  made->number = ++allocated_;
+  std::byte* const data = made->mapping.data();
+  own_.emplace(data, std::move(made));
+  return Memory{data, bytes, MemorySpace::kCuda};
+}
+
+bool CudaSharing::free(std::byte* data) noexcept {
+  const std::lock_guard lock(mutex_);
+  return own_.erase(data) > 0;
+}
+
+DevicePlace CudaSharing::find(ConstMemory memory) const {
+  const std::lock_guard lock(mutex_);
+  auto next = own_.upper_bound(memory.data);
+  if (next == own_.begin()) return {};
+  const auto& [begin, allocation] = *--next;
+  const auto offset = size_t(memory.data - begin);
+  if (offset > allocation->bytes || memory.bytes > allocation->bytes - offset) return {};
+  return {allocation->number, offset};
+}
+
+const CudaSharing::Allocation* CudaSharing::find_number(uint64_t allocation) const {
+  for (const auto& [begin, known] : own_) {
+    if (known->number == allocation) return known.get();
+  }
+  return nullptr;
+}
+
+bool CudaSharing::is_live(uint64_t allocation) const {
+  const std::lock_guard lock(mutex_);
+  return find_number(allocation) != nullptr;
+}
+
+SharedAllocation CudaSharing::share(uint64_t allocation) const {
+  const std::lock_guard lock(mutex_);
+  const Allocation* const known = find_number(allocation);
+  GXP_ASSERT(known != nullptr);
+  int fd = -1;
+  check_driver(cuda_driver().export_handle(&fd, known->physical.handle(), kDescriptor, 0),
+               fmt::format("share {} of GPU {}", format_bytes(known->bytes), index_));
+  return {Fd(fd), known->bytes};
+}
+
+Memory CudaSharing::map(const SharedAllocation& theirs) {
+  const std::lock_guard lock(mutex_);
+  const std::string act =
+      fmt::format("map {} of a peer for GPU {}", format_bytes(theirs.bytes), index_);
+  check_cuda(cudaSetDevice(index_), act);
+  CUmemGenericAllocationHandle handle = 0;
+  // The driver takes the descriptor as a pointer.
+  auto* const fd = reinterpret_cast<void*>(intptr_t{theirs.fd.get()});  // NOLINT
+  check_driver(cuda_driver().import_handle(&handle, fd, kDescriptor), act);
+  auto made = std::make_unique<Allocation>(handle, theirs.bytes, index_);
+  std::byte* const data = made->mapping.data();
+  theirs_.emplace(data, std::move(made));
+  return {data, theirs.bytes, MemorySpace::kCuda};
+}
+
+void CudaSharing::unmap(Memory memory) noexcept {
+  const std::lock_guard lock(mutex_);
+  cudaSetDevice(index_);
+  theirs_.erase(memory.data);
+}
+
+}  // namespace gxp

@@ -1,0 +1,93 @@
+// Memory of a GPU that peers map (device_sharing.h), by the driver's virtual memory management.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/device/cuda_driver.h"
+#include "lib/device/device_sharing.h"
+
+namespace gxp {
+
+class CudaSharing final : public DeviceSharing {
+ public:
+  // Of GPU `index`. Asks the driver; nothing else happens.
+  explicit CudaSharing(int index);
+
+  [[nodiscard]] Support support() const override;
+  [[nodiscard]] std::string identity() const override { return identity_; }
+  [[nodiscard]] Support reaches(std::string_view identity) const override;
+  [[nodiscard]] DevicePlace find(ConstMemory memory) const override;
+  [[nodiscard]] bool is_live(uint64_t allocation) const override;
+  [[nodiscard]] SharedAllocation share(uint64_t allocation) const override;
+
+  // Not zeroed; none: the driver makes none that can be shared, which support() then tells. Without
+  // data if there is not enough memory.
+  [[nodiscard]] std::optional<Memory> allocate(size_t bytes);
+  // False: it is not one of these. Nothing on the GPU uses it.
+  bool free(std::byte* data) noexcept;
+
+ protected:
+  [[nodiscard]] Memory map(const SharedAllocation& theirs) override;
+  void unmap(Memory memory) noexcept override;
+
+ private:
+  // The driver's handle of memory of some GPU.
+  class Physical {
+   public:
+    explicit Physical(CUmemGenericAllocationHandle handle) : handle_(handle) {}
+    Physical(const Physical&) = delete;
+    Physical& operator=(const Physical&) = delete;
+    ~Physical() { cuda_driver().release(handle_); }
+    [[nodiscard]] CUmemGenericAllocationHandle handle() const { return handle_; }
+
+   private:
+    CUmemGenericAllocationHandle handle_;
+  };
+  // Addresses of this process at which GPU `index` reads and writes such memory, which stays alive.
+  class Mapping {
+   public:
+    Mapping(const Physical& memory, size_t bytes, int index);
+    Mapping(const Mapping&) = delete;
+    Mapping& operator=(const Mapping&) = delete;
+    ~Mapping() { release(); }
+    [[nodiscard]] std::byte* data() const {
+      return reinterpret_cast<std::byte*>(at_);  // NOLINT(performance-no-int-to-ptr): the driver's
+    }
+
+   private:
+    void release() noexcept;
+    size_t bytes_;
+    CUdeviceptr at_ = 0;
+    bool is_mapped_ = false;
+  };
+  struct Allocation {
+    Allocation(CUmemGenericAllocationHandle handle, size_t bytes_in, int index)
+        : physical(handle), bytes(bytes_in), mapping(physical, bytes_in, index) {}
+    Physical physical;
+    size_t bytes;
+    Mapping mapping;
+    uint64_t number = 0;
+  };
+  using Allocations = std::map<const std::byte*, std::unique_ptr<Allocation>>;
+
+  [[nodiscard]] const Allocation* find_number(uint64_t allocation) const;
+
+  const int index_;
+  std::string identity_;
+  CUmemAllocationProp properties_{};
+  size_t page_bytes_ = 1;
+  mutable std::mutex mutex_;  // guards all below
+  // Of all GPUs that this process sees, from the first reaches() on: to ask takes a millisecond.
+  mutable std::vector<std::string> identities_;
+  Support support_;
+  Allocations own_;     // by address
+  Allocations theirs_;  // likewise
+  uint64_t allocated_ = 0;
+};
+
+}  // namespace gxp

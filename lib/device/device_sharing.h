@@ -1,0 +1,92 @@
+// Memory of a device that other ranks of its host map and then read and write as their own.
+//
+// An allocation travels as a file descriptor, which its owner passes over an authenticated local
+// socket (transport/arena/descriptor_channels.h): nobody else can name it, and it is gone with the
+// last process that maps it. On a GPU it is one of the driver's virtual memory management (CUDA
+// Driver API, "Virtual Memory Management": cuMemCreate, cuMemExportToShareableHandle), which is
+// also what multicast objects and DMA-BUF exports take. There is no second way by cudaIpcMemHandle:
+// every driver for the CUDA runtime that gxp is built with has the first one, and an IPC handle is
+// 64 bytes that whoever learns them can open. Ranks of one process map by the descriptor as well.
+//
+// What can be in the way, each with its reason in support() or reaches(): the driver or the GPU
+// lacks it (some virtual GPUs), or no peer access leads from one GPU to the other (`gxp topo` shows
+// it as P2P). Containers need a common network namespace for the socket, but neither a common IPC
+// nor process namespace; GPUs that CUDA_VISIBLE_DEVICES hides from this process can be reached all
+// the same, so that is found out by trying.
+//   Threads  any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/fd.h"
+#include "lib/device/memory.h"
+
+namespace gxp {
+
+// Where memory lies in an allocation that peers can map.
+struct DevicePlace {
+  uint64_t allocation = 0;  // its number on the device, from 1 on, never used again; 0: in none
+  uint64_t offset = 0;
+};
+
+// What a peer maps an allocation by.
+struct SharedAllocation {
+  Fd fd;
+  size_t bytes = 0;  // whole pages of the device
+};
+
+class DeviceSharing {
+ public:
+  virtual ~DeviceSharing() = default;
+  // Whether the memory of this device can be mapped by peers at all.
+  [[nodiscard]] virtual Support support() const = 0;
+  // Names the device on its host: "GPU-5cb2d9a4-...". At most 63 bytes.
+  [[nodiscard]] virtual std::string identity() const = 0;
+  // Whether this device can reach the memory of the one with that identity, as far as that is
+  // known without trying.
+  [[nodiscard]] virtual Support reaches(std::string_view identity) const = 0;
+
+  // Where memory of Device::allocate_shareable() lies; no allocation if it is not wholly in one.
+  [[nodiscard]] virtual DevicePlace find(ConstMemory memory) const = 0;
+  // Whether that allocation has not been freed.
+  [[nodiscard]] virtual bool is_live(uint64_t allocation) const = 0;
+  // For a live allocation. Throws kDevice.
+  [[nodiscard]] virtual SharedAllocation share(uint64_t allocation) const = 0;
+
+ protected:
+  friend class PeerMemory;
+  // What a peer has shared. Throws kDevice.
+  [[nodiscard]] virtual Memory map(const SharedAllocation& theirs) = 0;
+  virtual void unmap(Memory memory) noexcept = 0;
+};
+
+// A peer's allocation, mapped here until its end; `sharing` outlives it. It keeps the memory alive
+// if the peer frees it. Cost: some 100 us.
+class PeerMemory {
+ public:
+  PeerMemory() = default;
+  PeerMemory(DeviceSharing& sharing, const SharedAllocation& theirs)
+      : sharing_(&sharing), memory_(sharing.map(theirs)) {}
+  PeerMemory(PeerMemory&& other) noexcept
+      : sharing_(std::exchange(other.sharing_, nullptr)), memory_(other.memory_) {}
+  PeerMemory& operator=(PeerMemory&& other) noexcept {
+    std::swap(sharing_, other.sharing_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~PeerMemory() {
+    if (sharing_ != nullptr) sharing_->unmap(memory_);
+  }
+  [[nodiscard]] Memory memory() const { return memory_; }
+
+ private:
+  DeviceSharing* sharing_ = nullptr;
+  Memory memory_;
+};
+
+}  // namespace gxp

@@ -1,0 +1,80 @@
+// Which GPUs there are.
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+#include "tests/cuda/emulation/cuda_runtime_api.h"
+#include "tests/cuda/emulation/streams.h"
+
+namespace {
+
+std::mutex mutex;
+std::pair<int, int> capability = {9, 0};  // from here on guarded by `mutex`
+int gpu_count = 1;
+bool has_peer_access = true;
+
+thread_local int current_gpu = 0;
+
+}  // namespace
+
+void set_emulated_gpus(int count, bool peer_access) {
+  const std::lock_guard lock(mutex);
+  gpu_count = count;
+  has_peer_access = peer_access;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  const std::lock_guard lock(mutex);
+  *count = gpu_count;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int /*device*/, int /*peer*/) {
+  const std::lock_guard lock(mutex);
+  *can = has_peer_access ? 1 : 0;
+  return cudaSuccess;
+}
+
+void set_emulated_capability(int major, int minor) {
+  const std::lock_guard lock(mutex);
+  capability = {major, minor};
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  const std::lock_guard lock(mutex);
+  if (device < 0 || device >= gpu_count) return cudaErrorInvalidDevice;
+  *properties = {"emulated GPU",    {}, gxp::emulation::kDeviceBytes, capability.first,
+                 capability.second, 132};
+  properties->uuid.bytes[0] = char(device);
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  const std::lock_guard lock(mutex);
+  if (device < 0 || device >= gpu_count) return cudaErrorInvalidDevice;
+  current_gpu = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_gpu;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int bytes, int device) {
+  std::snprintf(text, size_t(bytes), "0000:%02X:00.0", 0x3b + device);
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
