@@ -10,7 +10,6 @@
 #include <cstring>
 #include <fstream>
 #include <latch>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,20 +22,23 @@ namespace {
 
 bool has_verbs() { return is_here({"verbs", "verbs"}); }
 
-// Mapped pages of a rank's own; also at a place where such were before.
+// Mapped pages of a rank's own.
 class Pages {
  public:
-  explicit Pages(size_t bytes, void* at = nullptr)
-      : bytes_(bytes),
-        data_(static_cast<std::byte*>(
-            mmap(at, bytes, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | (at == nullptr ? 0 : MAP_FIXED), -1, 0))) {}
+  explicit Pages(size_t bytes) : bytes_(bytes), data_(map(nullptr)) {}
   ~Pages() { munmap(data_, bytes_); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
   [[nodiscard]] Memory memory() const { return {data_, bytes_, MemorySpace::kHost}; }
+  // Other pages at the same addresses.
+  void renew() { map(data_); }
 
  private:
+  std::byte* map(void* at) const {
+    const int fixed = at == nullptr ? 0 : MAP_FIXED;
+    return static_cast<std::byte*>(
+        mmap(at, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0));
+  }
   size_t bytes_;
   std::byte* data_;
 };
@@ -144,8 +146,8 @@ TEST_CASE("memory may be given back, mapped anew and freed between operations", 
   constexpr int kTimes = 20;
   std::atomic<int> right = 0;
   const auto errors = run_over("verbs", 2, [&](Transport& transport) {
-    auto out = std::make_unique<Pages>(kLong);
-    auto in = std::make_unique<Pages>(kLong);
+    Pages out(kLong);
+    Pages in(kLong);
     for (int message = 0; message < kTimes; ++message) {
       if (way == "malloc") {
         std::vector<std::byte> first(kLong);
@@ -153,13 +155,11 @@ TEST_CASE("memory may be given back, mapped anew and freed between operations", 
         right += swap(transport, memory_of(first), memory_of(second), message);
         continue;
       }
-      right += swap(transport, out->memory(), in->memory(), message);
-      for (auto* pages : {&out, &in}) {
-        const Memory memory = (*pages)->memory();
+      right += swap(transport, out.memory(), in.memory(), message);
+      for (Pages* pages : {&out, &in}) {
+        const Memory memory = pages->memory();
         if (way == "madvise") madvise(memory.data, memory.bytes, MADV_DONTNEED);
-        if (way != "the same address") continue;
-        pages->reset();
-        *pages = std::make_unique<Pages>(kLong, memory.data);
+        if (way == "the same address") pages->renew();
       }
     }
   });

@@ -35,7 +35,8 @@ class FakeVerbs {
   virtual void fail_calls(std::string_view function, int device, int error_number,
                           int after = 0) = 0;
 
-  // Requests of different queue pairs are carried out in a random order, by a thread.
+  // Requests of different queue pairs are carried out in a random order, by a thread and
+  // by those who poll.
   virtual void shuffle(bool on) = 0;
   // The request number `after` from now on, a write or a send, ends with this ibv_wc_status.
   virtual void fail_request(int after, int status) = 0;
