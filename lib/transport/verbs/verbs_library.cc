@@ -1,5 +1,7 @@
 #include "lib/transport/verbs/verbs_library.h"
 
+#include <dlfcn.h>
+
 #include <cerrno>
 
 #include "lib/base/shared_library.h"
@@ -42,6 +44,7 @@ void find_verbs(void* library, VerbsFunctions& f) {
   take("ibv_wc_status_str", f.wc_status_str);
   take("ibv_event_type_str", f.event_type_str);
   take("ibv_fork_init", f.fork_init);
+  f.is_fork_initialized = reinterpret_cast<int (*)()>(::dlsym(library, "ibv_is_fork_initialized"));
 }
 
 }  // namespace
@@ -50,8 +53,12 @@ VerbsFunctions load_verbs() {
   VerbsFunctions functions{};
   find_verbs(open_library("libibverbs", kVerbsFile, "install libibverbs1 and ibverbs-providers"),
              functions);
+  // ibv_fork_init() takes the pages away from children even where the kernel copies them.
+  constexpr int kForkUnneeded = 2;  // enum ibv_fork_status
+  const bool kernel_copies =
+      functions.is_fork_initialized != nullptr && functions.is_fork_initialized() == kForkUnneeded;
   // Fails once this process has registered memory; then whoever did has decided.
-  static_cast<void>(functions.fork_init());
+  if (!kernel_copies) static_cast<void>(functions.fork_init());
   return functions;
 }
 

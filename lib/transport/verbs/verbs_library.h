@@ -41,12 +41,13 @@ struct VerbsFunctions {
   decltype(&::ibv_wc_status_str) wc_status_str;
   decltype(&::ibv_event_type_str) event_type_str;
   decltype(&::ibv_fork_init) fork_init;
+  int (*is_fork_initialized)();  // may be null: rdma-core 35, 2021
 };
 
 // Loads the library, which stays loaded, and makes memory that it registers safe from fork(): the
 // parent's pages stay where the devices use them. Since Linux 5.12 the child gets copies of them.
-// Before, it has no such pages: what is registered at that time it must not touch, which a child
-// that calls exec() does not.
+// Before, or where the library is too old to tell, it has no such pages: what is registered at that
+// time it must not touch, which a child that calls exec() does not.
 // kUnavailable: there is none here, or it lacks a function.
 VerbsFunctions load_verbs();
 

@@ -126,7 +126,10 @@ extern "C" {
 
 gxp::FakeVerbs* gxp_fake_verbs() { return &fabric(); }
 
-int ibv_fork_init() { return 0; }
+// The kernel copies.
+ibv_fork_status ibv_is_fork_initialized() { return IBV_FORK_UNNEEDED; }
+
+int ibv_fork_init() { return EINVAL; }
 
 ibv_device** ibv_get_device_list(int* count) {
   const auto lock = hold();
