@@ -235,12 +235,6 @@ void NativeEngine::set_selection(const SelectionSettings& settings) {
 
 void NativeEngine::exchange(std::span<const PeerMessage> messages, Deadline deadline) {
   Transport& transport = *state_->transport;
-  for (const PeerMessage& message : messages) {
-    if (message.data.space != MemorySpace::kHost)
-      fail(ErrorKind::kUnavailable,
-           "send or receive device memory: engine 'native' takes it in collectives only; copy it "
-           "to the host first");
-  }
   transport.on_unexpected({});
   state_->recorder.enter(describe(messages), uint8_t(group_), Deadline::Clock::now());
   std::vector<Ticket> tickets;
