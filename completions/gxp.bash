@@ -141,7 +141,7 @@ _gxp() {
         --join-timeout) words="" ;;
         --svg) words="" ;;
         --calibrate) words="" ;;
-        --simulate) words="" ;;
+        --simulate) words="FILE profile" ;;
         --ranks) words="" ;;
         --rank-order) words="given planned" ;;
         --channel-order) words="given planned" ;;

@@ -1,9 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "lib/collective/simulate/simulator.h"
 #include "lib/colltest/simulate.h"
 #include "lib/colltest/simulation_report.h"
-#include "lib/transport/table.h"
 
 namespace gxp {
 namespace {
@@ -20,11 +21,9 @@ int hosts_of(const GroupTopology& topology) {
 FlatLinks links_of(const GroupTopology& topology, const Profile& profile) {
   const int ranks = ranks_of_a_host(topology);
   const int hosts = hosts_of(topology);
-  const LinkClass& inside =
-      find_link(profile, transport_of_pair(topology.transport, true), ranks, 1);
+  const LinkClass& inside = find_link(profile, topology.transport, ranks, 1);
   const LinkClass* between =
-      hosts == 1 ? nullptr
-                 : &find_link(profile, transport_of_pair(topology.transport, false), 1, hosts);
+      hosts == 1 ? nullptr : &find_link(profile, topology.transport, 1, hosts);
   return {.inside = inside,
           .between = between,
           .inside_scale =
