@@ -16,6 +16,7 @@
 #include "lib/base/log.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
+#include "lib/job/join.h"
 #include "lib/train/backend.h"
 #include "lib/train/run.h"
 
