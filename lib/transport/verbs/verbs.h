@@ -10,7 +10,9 @@
 // RDMA packets carry no proof of who sent them. So this row serves only where comm.protect is
 // "none"; keys and addresses go over the authenticated store.
 // A rank that ends says so over its lanes, or its store's connection does; a host or a cable that
-// is lost is noticed by whoever sends, within some 4 s.
+// is lost is noticed by whoever sends, within some 4 s, and by who only waits at its deadline.
+// A rank whose operation has failed cuts the connections over which devices could still touch
+// users' memory.
 #pragma once
 
 #include <memory>
