@@ -24,7 +24,7 @@ void save_again(const RunConfig& from, const RunConfig& to, int world_size, bool
   run_ranks(world_size, [&](Communicator& c) {
     Backend backend = make_backend(from.train, world_size);
     Trainer trainer(from, c, backend);
-    CHECK(resume_state(trainer, c, from, {}));
+    if (!resume_state(trainer, c, from, {})) throw std::runtime_error("nothing to resume from");
     if (waits) {
       save_state(trainer, c, to, {});
     } else {
