@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ class Fold {
   Fold(size_t sources, size_t targets) {
     std::mt19937_64 random(sources);
     for (size_t i = 0; i < sources + targets; ++i) {
-      on_host_.emplace_back(kRoom);
-      for (std::byte& byte : on_host_.back()) byte = std::byte(random());
+      std::vector<uint64_t> values(kRoom / sizeof(uint64_t));
+      for (uint64_t& value : values) value = random();
+      const auto bytes = std::as_bytes(std::span(values));
+      on_host_.emplace_back(bytes.begin(), bytes.end());
       on_gpu_.push_back(device_->allocate(kRoom, MemoryKind::kWorkspace));
       device_->copy(on_gpu_.back().memory(), memory_of(on_host_.back()));
     }

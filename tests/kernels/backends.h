@@ -121,6 +121,11 @@ inline ConstTensor tensor_of(const Indices& x, const Shape& shape) {
   return {memory_of(x), DType::kI32, shape};
 }
 
+inline oracle::Values plus(const Floats& before, oracle::Values added) {
+  for (size_t i = 0; i < added.size(); ++i) added[i] += before[i];
+  return added;
+}
+
 // The largest |actual - expected|, in float epsilons of the largest |expected| (at least `floor`).
 inline double distance_in_eps(const Floats& actual, const oracle::Values& expected,
                               double floor = 0) {

@@ -13,7 +13,7 @@ namespace {
 
 using oracle::Values;
 
-const std::vector<Float8> kTypes = {Float8::kE4M3, Float8::kE5M2};
+const std::vector<Float8> kFloat8Types = {Float8::kE4M3, Float8::kE5M2};
 
 // What a code stands for, from the specification's table; none of NaN and infinity.
 std::optional<double> value_of(int code, Float8 type) {
@@ -58,7 +58,7 @@ Values rounded_to(const Floats& x, Float8 type) {
 
 TEST_CASE("every code of 8 bits is what the specification says, and encodes to itself",
           "[kernels]") {
-  const Float8 type = GENERATE(from_range(kTypes));
+  const Float8 type = GENERATE(from_range(kFloat8Types));
   const Float8Format format = format_of(type);
   for (int code = 0; code < 256; ++code) {
     CAPTURE(int(type), code);
@@ -78,7 +78,7 @@ TEST_CASE("every code of 8 bits is what the specification says, and encodes to i
 
 TEST_CASE("every bf16 within a type's range is rounded to the nearest of its numbers",
           "[kernels]") {
-  const Float8 type = GENERATE(from_range(kTypes));
+  const Float8 type = GENERATE(from_range(kFloat8Types));
   const Float8Format format = format_of(type);
   int differ = 0;
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -94,7 +94,7 @@ TEST_CASE("every bf16 within a type's range is rounded to the nearest of its num
 
 TEST_CASE("a scale takes every largest value to the upper half of the range, but tiny ones",
           "[kernels]") {
-  const Float8 type = GENERATE(from_range(kTypes));
+  const Float8 type = GENERATE(from_range(kFloat8Types));
   int differ = 0;
   for (uint32_t bits = 0; bits < 0x7f80; ++bits) {
     const float scale = float8_scale(bits << 16, type);
@@ -130,7 +130,7 @@ Tensor stored(HalfArray& x, size_t rows, size_t columns, bool transposed) {
 TEST_CASE("a product in 8 bits with the identity is the operand, rounded, to the bit",
           "[kernels]") {
   const auto kind = GENERATE(from_range(device_kinds()));
-  const Float8 type = GENERATE(from_range(kTypes));
+  const Float8 type = GENERATE(from_range(kFloat8Types));
   const DType dtype = GENERATE(DType::kF32, DType::kBF16);
   const bool transposed = GENERATE(false, true);
   const bool is_left = GENERATE(false, true);

@@ -4,7 +4,7 @@
 namespace gxp {
 namespace {
 
-constexpr std::array kTypes = {DType::kF32, DType::kBF16, DType::kF16};
+constexpr std::array kValueTypes = {DType::kF32, DType::kBF16, DType::kF16};
 
 Floats sum_of(const Floats& a, const Floats& b) {
   Floats sums(a.size());
@@ -39,9 +39,9 @@ TEST_CASE("every update has the bits that it has with the same gradients in f32"
 
 TEST_CASE("a sum of any two types is rounded once to any third", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
-  const DType to = GENERATE(from_range(kTypes));
-  const DType left = GENERATE(from_range(kTypes));
-  const DType right = GENERATE(from_range(kTypes));
+  const DType to = GENERATE(from_range(kValueTypes));
+  const DType left = GENERATE(from_range(kValueTypes));
+  const DType right = GENERATE(from_range(kValueTypes));
   const size_t count = GENERATE(0, 1, 1025, 3001);
   CAPTURE(to_string(to), to_string(left), to_string(right), count);
   TestBackend ops(kind);

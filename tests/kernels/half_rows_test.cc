@@ -5,11 +5,12 @@
 namespace gxp {
 namespace {
 
-struct Sizes {
+struct RowSizes {
   size_t rows, columns;
 };
 // Below, at and above what a warp and a block take at once; odd, and in fours.
-const std::vector<Sizes> kSizes = {{1, 5}, {300, 5}, {300, 64}, {3, 769}, {65, 769}, {3, 4100}};
+const std::vector<RowSizes> kRowSizes = {{1, 5},   {300, 5},  {300, 64},
+                                         {3, 769}, {65, 769}, {3, 4100}};
 
 // What an operation made: in f32, and in the type that was stored.
 struct Made {
@@ -35,7 +36,7 @@ void check_halves(const Run& run) {
 
 TEST_CASE("norms of halves are norms of the same floats, rounded once", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
-  const Sizes s = GENERATE(from_range(kSizes));
+  const RowSizes s = GENERATE(from_range(kRowSizes));
   CAPTURE(kind.name, s.rows, s.columns);
   TestBackend ops(kind);
   const Shape shape = {s.rows, s.columns}, rows = {s.rows}, columns = {s.columns};
@@ -65,7 +66,7 @@ TEST_CASE("norms of halves are norms of the same floats, rounded once", "[kernel
 
 TEST_CASE("sums of halves' columns are those of the same floats", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
-  const Sizes s = GENERATE(from_range(kSizes));
+  const RowSizes s = GENERATE(from_range(kRowSizes));
   CAPTURE(kind.name, s.rows, s.columns);
   TestBackend ops(kind);
   check_halves([&](DType half, DType type) {
@@ -79,7 +80,7 @@ TEST_CASE("sums of halves' columns are those of the same floats", "[kernels]") {
 TEST_CASE("the classifier of halves is that of the same floats, its gradients rounded once",
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
-  const Sizes s = GENERATE(from_range(kSizes));
+  const RowSizes s = GENERATE(from_range(kRowSizes));
   CAPTURE(kind.name, s.rows, s.columns);
   TestBackend ops(kind);
   const Shape shape = {s.rows, s.columns}, rows = {s.rows};

@@ -9,13 +9,14 @@ namespace {
 
 using oracle::Values;
 
-struct Sizes {
+struct LinearSizes {
   size_t tokens, in, out;
 };
 
 // The gradients that a linear layer's backward has, of what it is given.
 struct Expected {
-  Expected(const Sizes& s, const Floats& in, const Floats& weight, const Floats& dout, bool of_gelu)
+  Expected(const LinearSizes& s, const Floats& in, const Floats& weight, const Floats& dout,
+           bool of_gelu)
       : dx(s.tokens * s.in), dweight(s.in * s.out), dbias(s.out), value(oracle::to_values(in)) {
     for (size_t n = 0; n < s.tokens; ++n) {
       for (size_t i = 0; i < s.in; ++i) {
@@ -51,7 +52,8 @@ double of_approximate_tanh(const BackendKind& kind, DType type) {
 
 TEST_CASE("a linear layer's gradients are the oracle's, behind a GELU or not", "[kernels]") {
   const auto kind = GENERATE(from_range(device_kinds()));
-  const Sizes s = GENERATE(Sizes{33, 40, 24}, Sizes{5, 7, 9}, Sizes{1, 8, 1});
+  const LinearSizes s =
+      GENERATE(LinearSizes{33, 40, 24}, LinearSizes{5, 7, 9}, LinearSizes{1, 8, 1});
   const DType type = GENERATE(DType::kF32, DType::kBF16, DType::kF16);
   const DType upstream_type = GENERATE(DType::kF32, DType::kBF16);
   if (upstream_type != DType::kF32 && upstream_type != type) return;
@@ -88,7 +90,8 @@ TEST_CASE("a linear layer's gradients are the oracle's, behind a GELU or not", "
 TEST_CASE("a linear layer and its GELU are the oracle's, its argument with or without it",
           "[kernels]") {
   const auto kind = GENERATE(from_range(device_kinds()));
-  const Sizes s = GENERATE(Sizes{33, 40, 24}, Sizes{5, 7, 9}, Sizes{1, 8, 1});
+  const LinearSizes s =
+      GENERATE(LinearSizes{33, 40, 24}, LinearSizes{5, 7, 9}, LinearSizes{1, 8, 1});
   const DType type = GENERATE(DType::kF32, DType::kBF16, DType::kF16);
   CAPTURE(kind.name, s.tokens, s.in, s.out, to_string(type));
   TestBackend ops(kind);

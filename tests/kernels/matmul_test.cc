@@ -19,18 +19,18 @@ const std::vector<Types> kTypes = {{DType::kF32, DType::kF32, DType::kF32, DType
                                    {DType::kF16, DType::kF16, DType::kF16, DType::kF16},
                                    {DType::kF16, DType::kF32, DType::kF32, DType::kF16}};
 
-struct Case {
+struct Product {
   size_t m, n, k;
   bool transpose_a, transpose_b;
 };
-const std::vector<Case> kCases = {{1, 1, 1, false, false},
-                                  {3, 5, 7, true, false},
-                                  {14, 32, 16, false, true},
-                                  {65, 33, 31, true, true},
-                                  {40, 47, 129, false, false}};
+const std::vector<Product> kProducts = {{1, 1, 1, false, false},
+                                        {3, 5, 7, true, false},
+                                        {14, 32, 16, false, true},
+                                        {65, 33, 31, true, true},
+                                        {40, 47, 129, false, false}};
 
 // op(a) op(b) of a (m, k) and a (k, n) matrix as they are stored, in double.
-Values product_of(const Case& c, const Floats& a, const Floats& b) {
+Values product_of(const Product& c, const Floats& a, const Floats& b) {
   Values out(c.m * c.n);
   for (size_t i = 0; i < c.m; ++i) {
     for (size_t j = 0; j < c.n; ++j) {
@@ -45,26 +45,26 @@ Values product_of(const Case& c, const Floats& a, const Floats& b) {
 double relative_error(DType dtype) { return dtype == DType::kBF16 ? 0x1p-8 : 0x1p-11; }
 
 // In f32 the sum's roundings; in a half type one more, of a value of the largest size.
-double tolerance(const Case& c, DType out) {
+double tolerance(const Product& c, DType out) {
   const double sums = roundings(c.k, 4);
   const double eps = double(std::numeric_limits<float>::epsilon());
   return out == DType::kF32 ? sums : sums + relative_error(out) / eps;
 }
 
-enum class Extra { kNone, kBias, kAccumulate, kResidual, kBiasAndResidual };
+enum class Additions { kNone, kBias, kAccumulate, kResidual, kBiasAndResidual };
 
 TEST_CASE("a backend's products are the oracle's, of any types, with what is added to them",
           "[kernels]") {
   const auto kind = GENERATE(from_range(device_kinds()));
   const Types types = GENERATE(from_range(kTypes));
-  const Extra extra = GENERATE(Extra::kNone, Extra::kBias, Extra::kAccumulate, Extra::kResidual,
-                               Extra::kBiasAndResidual);
-  const bool has_bias = extra == Extra::kBias || extra == Extra::kBiasAndResidual;
-  const bool has_residual = extra == Extra::kResidual || extra == Extra::kBiasAndResidual;
+  const Additions extra = GENERATE(Additions::kNone, Additions::kBias, Additions::kAccumulate,
+                                   Additions::kResidual, Additions::kBiasAndResidual);
+  const bool has_bias = extra == Additions::kBias || extra == Additions::kBiasAndResidual;
+  const bool has_residual = extra == Additions::kResidual || extra == Additions::kBiasAndResidual;
   if (has_residual && types.out != DType::kF32) return;
   const DType product = types.a == DType::kF32 ? types.b : types.a;
   TestBackend ops(kind);
-  for (const Case& c : kCases) {
+  for (const Product& c : kProducts) {
     CAPTURE(kind.name, to_string(types.a), to_string(types.b), to_string(types.out), int(extra),
             c.m, c.n, c.k);
     HalfArray a(random_floats(c.m * c.k, 1), types.a), b(random_floats(c.k * c.n, 2), types.b);
@@ -72,13 +72,13 @@ TEST_CASE("a backend's products are the oracle's, of any types, with what is add
     Floats residual = random_floats(c.m * c.n, 5);
     Values expected = product_of(c, rounded(a.floats(), product), rounded(b.floats(), product));
     for (size_t i = 0; i < expected.size(); ++i) {
-      if (extra == Extra::kAccumulate) expected[i] += out.floats()[i];
+      if (extra == Additions::kAccumulate) expected[i] += out.floats()[i];
       if (has_bias) expected[i] += bias.floats()[i % c.n];
       if (has_residual) expected[i] += residual[i];
     }
     MatmulOptions options{.transpose_a = c.transpose_a,
                           .transpose_b = c.transpose_b,
-                          .accumulate = extra == Extra::kAccumulate};
+                          .accumulate = extra == Additions::kAccumulate};
     if (has_bias) options.bias = bias.tensor({c.n});
     if (has_residual) options.residual = tensor_of(residual, {c.m, c.n});
     ops->matmul(out.tensor({c.m, c.n}), a.tensor(c.transpose_a ? Shape{c.k, c.m} : Shape{c.m, c.k}),
@@ -90,7 +90,7 @@ TEST_CASE("a backend's products are the oracle's, of any types, with what is add
 TEST_CASE("a product may be added to its own output as a residual", "[kernels]") {
   const auto kind = GENERATE(from_range(device_kinds()));
   TestBackend ops(kind);
-  const Case c = {9, 20, 33, false, false};
+  const Product c = {9, 20, 33, false, false};
   Floats a = random_floats(c.m * c.k, 1), b = random_floats(c.k * c.n, 2);
   Floats out = random_floats(c.m * c.n, 3);
   Values expected = product_of(c, a, b);

@@ -5,7 +5,7 @@ namespace {
 
 using oracle::Values;
 
-constexpr float kEps = 1e-5f;
+constexpr float kRmsEps = 1e-5f;
 
 Values rmsnorm(const Values& x, const Values& weight) {
   const size_t columns = weight.size();
@@ -13,27 +13,27 @@ Values rmsnorm(const Values& x, const Values& weight) {
   for (size_t row = 0; row < x.size(); row += columns) {
     double squares = 0;
     for (size_t c = 0; c < columns; ++c) squares += x[row + c] * x[row + c];
-    const double rstd = 1 / std::sqrt(squares / double(columns) + kEps);
+    const double rstd = 1 / std::sqrt(squares / double(columns) + kRmsEps);
     for (size_t c = 0; c < columns; ++c) out[row + c] = x[row + c] * rstd * weight[c];
   }
   return out;
 }
 
-struct Gradients {
+struct RmsnormGradients {
   Values dx, dweight;
 };
 
 // By the quotient rule: d(x_i r)/dx_j = r (i == j) - x_i x_j r^3 / C.
-Gradients rmsnorm_gradients(const Values& x, const Values& weight, const Values& dout) {
+RmsnormGradients rmsnorm_gradients(const Values& x, const Values& weight, const Values& dout) {
   const size_t columns = weight.size();
-  Gradients result{Values(x.size()), Values(columns)};
+  RmsnormGradients result{Values(x.size()), Values(columns)};
   for (size_t row = 0; row < x.size(); row += columns) {
     double squares = 0, product = 0;
     for (size_t c = 0; c < columns; ++c) {
       squares += x[row + c] * x[row + c];
       product += dout[row + c] * weight[c] * x[row + c];
     }
-    const double r = 1 / std::sqrt(squares / double(columns) + kEps);
+    const double r = 1 / std::sqrt(squares / double(columns) + kRmsEps);
     for (size_t c = 0; c < columns; ++c) {
       result.dx[row + c] =
           dout[row + c] * weight[c] * r - x[row + c] * product * r * r * r / double(columns);
@@ -41,11 +41,6 @@ Gradients rmsnorm_gradients(const Values& x, const Values& weight, const Values&
     }
   }
   return result;
-}
-
-Values plus(const Floats& before, Values added) {
-  for (size_t i = 0; i < added.size(); ++i) added[i] += before[i];
-  return added;
 }
 
 TEST_CASE("the oracle's rmsnorm gradients are central differences", "[kernels]") {
@@ -75,7 +70,7 @@ TEST_CASE("rmsnorm and its gradients are the oracle's, and apply again has the s
   Floats out(rows * columns), again(rows * columns), rstd(rows);
   Floats dx = before_x, dweight = before_weight;
   ops->rmsnorm_forward(tensor_of(out, shape), tensor_of(rstd, {rows}), tensor_of(x, shape),
-                       tensor_of(weight, {columns}), kEps);
+                       tensor_of(weight, {columns}), kRmsEps);
   ops->rmsnorm_apply(tensor_of(again, shape), tensor_of(x, shape), tensor_of(rstd, {rows}),
                      tensor_of(weight, {columns}));
   ops->rmsnorm_backward(tensor_of(dx, shape), tensor_of(dweight, {columns}), tensor_of(dout, shape),

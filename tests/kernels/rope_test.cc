@@ -9,14 +9,14 @@ using oracle::Values;
 
 constexpr double kTheta = 10000;
 
-struct Sizes {
+struct RopeSizes {
   size_t batch, positions, heads, head_size;
   [[nodiscard]] Shape shape() const { return {batch, positions, heads * head_size}; }
   [[nodiscard]] size_t count() const { return shape().count(); }
 };
 
 // Channels i and i + D / 2 as one complex number, times e^(i angle).
-Values turned(const Sizes& s, const Floats& x, double theta, double direction) {
+Values turned(const RopeSizes& s, const Floats& x, double theta, double direction) {
   Values out(x.size());
   const size_t pairs = s.head_size / 2;
   for (size_t at = 0; at < x.size(); at += s.head_size) {
@@ -36,7 +36,8 @@ Values turned(const Sizes& s, const Floats& x, double theta, double direction) {
 TEST_CASE("rope turns each pair of channels by its position's angle, and backward undoes it",
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
-  const auto sizes = GENERATE(Sizes{1, 1, 1, 2}, Sizes{2, 7, 3, 12}, Sizes{3, 100, 2, 64});
+  const auto sizes =
+      GENERATE(RopeSizes{1, 1, 1, 2}, RopeSizes{2, 7, 3, 12}, RopeSizes{3, 100, 2, 64});
   CAPTURE(kind.name, sizes.positions);
   TestBackend ops(kind);
   const Floats before = random_floats(sizes.count(), 1);
@@ -50,10 +51,10 @@ TEST_CASE("rope turns each pair of channels by its position's angle, and backwar
 
 TEST_CASE("rope follows a change of its length, its head size and its base", "[kernels]") {
   TestBackend ops(backend_kinds().back());
-  for (const auto& [s, theta] : {std::pair{Sizes{1, 5, 1, 8}, 1e4},
-                                 {Sizes{1, 9, 1, 8}, 1e4},
-                                 {Sizes{1, 3, 2, 4}, 1e4},
-                                 {Sizes{1, 3, 2, 4}, 5e5}}) {
+  for (const auto& [s, theta] : {std::pair{RopeSizes{1, 5, 1, 8}, 1e4},
+                                 {RopeSizes{1, 9, 1, 8}, 1e4},
+                                 {RopeSizes{1, 3, 2, 4}, 1e4},
+                                 {RopeSizes{1, 3, 2, 4}, 5e5}}) {
     const Floats before = random_floats(s.count(), 2);
     Floats x = before;
     ops->rope_forward(tensor_of(x, s.shape()), int(s.head_size), theta);

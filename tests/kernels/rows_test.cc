@@ -38,12 +38,6 @@ struct NormRun {
   Floats x, weight, bias, dout, out, mean, rstd;
 };
 
-Values plus(const Floats& before, const Values& added) {
-  Values sum = added;
-  for (size_t i = 0; i < sum.size(); ++i) sum[i] += before[i];
-  return sum;
-}
-
 TEST_CASE("the oracle's layernorm gradients are central differences", "[kernels]") {
   const size_t rows = 2;
   const size_t columns = 5;

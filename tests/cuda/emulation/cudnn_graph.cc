@@ -43,6 +43,19 @@ float combine(CudnnPointwise mode, float x, float b, float t) {
   }
 }
 
+// The operand's matrix for that one of the result, [rows][columns].
+std::vector<float> matrix_of(Contents& contents, const EmulatedTensor& operand,
+                             const Dims& of_result, const Dims& at) {
+  const int64_t rows = operand.dims[2], columns = operand.dims[3];
+  const Dims dims = {of_result[0], of_result[1], rows, columns};
+  std::vector<float> values;
+  values.reserve(size_t(rows * columns));
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      values.push_back(contents.read(operand, operand.offset({at[0], at[1], i, j}, dims)));
+  return values;
+}
+
 }  // namespace
 
 float Contents::read(const EmulatedTensor& tensor, size_t offset) {
@@ -112,15 +125,18 @@ void EmulatedOperation::run(Contents& contents) const {
 }
 
 void EmulatedOperation::multiply(Contents& contents) const {
-  for_each_index(out->dims, [&](const Dims& at) {
-    float sum = 0;
-    for (int64_t k = 0; k < x->dims[3]; ++k) {
-      const Dims of_x = {out->dims[0], out->dims[1], x->dims[2], x->dims[3]};
-      const Dims of_b = {out->dims[0], out->dims[1], b->dims[2], b->dims[3]};
-      sum += contents.read(*x, x->offset({at[0], at[1], at[2], k}, of_x)) *
-             contents.read(*b, b->offset({at[0], at[1], k, at[3]}, of_b));
-    }
-    contents.write(*out, out->offset(at, out->dims), sum);
+  const int64_t rows = out->dims[2], columns = out->dims[3], inner = x->dims[3];
+  for_each_index({out->dims[0], out->dims[1], 1, 1}, [&](const Dims& at) {
+    // Read once: looking up each value for each product takes seconds.
+    const std::vector<float> left = matrix_of(contents, *x, out->dims, at);
+    const std::vector<float> right = matrix_of(contents, *b, out->dims, at);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) {
+        float sum = 0;
+        for (int64_t k = 0; k < inner; ++k)
+          sum += left[size_t(i * inner + k)] * right[size_t(k * columns + j)];
+        contents.write(*out, out->offset({at[0], at[1], i, j}, out->dims), sum);
+      }
   });
 }
 
