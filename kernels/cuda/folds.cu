@@ -274,6 +274,8 @@ class CudaFolds final : public DeviceFolds {
     const ReduceOp folded = leaves == 1 ? ReduceOp::kSum : op;
     check_cuda(launch_typed(native_stream(stream), dtype, folded, table), "launch a reduction");
   }
+
+  void meet(Stream& stream, const Meeting& meeting) override { queue_meeting(stream, meeting); }
 };
 
 }  // namespace

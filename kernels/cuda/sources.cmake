@@ -22,6 +22,7 @@ set(gxp_cuda_sources
   gemm/float8.cu
   gemm/gemm_cache.cc
   gemm/gemm_timing.cc
+  meeting.cu
   norms.cu
   quantize.cu
   rope.cu

@@ -120,7 +120,7 @@ DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan, bool o
   DeviceTerms terms{.start_bytes = 3 * width * width * sizeof(float)};
   if (!on_gpu) return terms;
   terms.workspace_bytes = std::max(product_scratch(plan), attention_workspace(plan, config));
-  terms.reached_bytes = DevicePeers::kScratchBytes;
+  terms.reached_bytes = DevicePeers::kSharedBytes;
   terms.holds_collectives = false;
   return terms;
 }

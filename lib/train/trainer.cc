@@ -1,7 +1,9 @@
 #include "lib/train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 
+#include "lib/collective/gather_texts.h"
 #include "lib/model/initialise.h"
 #include "lib/optim/lr_schedule.h"
 #include "lib/train/weights_file.h"
@@ -58,7 +60,20 @@ class StepMeter {
   uint64_t sent_between_hosts_;
 };
 
+// Gradients on a GPU and in the host's memory do not meet in one call.
+void require_one_kind(const Device& mine, Communicator& communicator) {
+  const auto kinds =
+      gather_texts(communicator, mine.space() == MemorySpace::kHost ? "the CPU" : "a GPU");
+  const auto other = std::ranges::find_if(kinds, [&](const auto& k) { return k != kinds[0]; });
+  if (other == kinds.end()) return;
+  fail(ErrorKind::kConfig,
+       "start training: rank 0 computes on {}, rank {} on {}: let every rank see a GPU, or set "
+       "train.device to \"cpu\"",
+       kinds[0], other - kinds.begin(), *other);
+}
+
 JoinedDevice join_device_of(Backend& backend, Communicator& communicator) {
+  require_one_kind(*backend.device, communicator);
   if (backend.folds == nullptr) return {};
   return communicator.join_device({*backend.device, *backend.folds});
 }

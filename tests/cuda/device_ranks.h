@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -55,9 +56,11 @@ class GpuBuffers {
     call.factor = rank % 2 == 0 ? 0.5 : -3;
     auto [in, out] = of_kind(kind, rank);
     const bool in_place = in.data == out.data;
-    std::vector<std::byte> host_in(call.bytes());
     std::mt19937_64 random(uint64_t(rank) + call.count);
-    for (std::byte& byte : host_in) byte = std::byte(random());
+    std::vector<uint64_t> bits(call.bytes() / sizeof(uint64_t) + 1);
+    for (uint64_t& word : bits) word = random();
+    std::vector<std::byte> host_in(call.bytes());
+    std::memcpy(host_in.data(), bits.data(), host_in.size());
     std::vector<std::byte> host_out = host_in;
     const auto part = [&](Memory all, Range range) {
       return all.slice(range.begin * size, range.count * size);

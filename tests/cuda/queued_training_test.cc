@@ -106,6 +106,18 @@ TEST_CASE("a run whose GPUs reach each other's memory has the CPU's bits under e
   check_device_calls_like_cpu(few_steps(sets), world_size);
 }
 
+TEST_CASE("ranks that compute on devices of two kinds are told so") {
+  const RunConfig config = few_steps({"train.device=cpu"});
+  const auto start = [&](Communicator& communicator) {
+    Backend backend = communicator.rank() == 1 ? make_backend(config.train, 2)
+                                               : make_cuda_backend(0, config.train, 2);
+    Trainer(config, communicator, backend);
+    return 0;
+  };
+  CHECK_THROWS_WITH(run_ranks(2, start),
+                    Catch::Contains("rank 0 computes on a GPU, rank 1 on the CPU"));
+}
+
 TEST_CASE("a GPU without 8-bit products refuses to train with them") {
   const RunConfig config = few_steps({"train.precision=bf16", "train.matmul=fp8"});
   set_emulated_capability(8, 6);

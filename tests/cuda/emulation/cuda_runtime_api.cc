@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +41,8 @@ struct Capture {
 };
 
 struct EmulatedStream {
+  int device = 0;
+  std::thread::id runner;  // of the work that has been begun, if any
   std::deque<std::function<void()>> queue;
   std::optional<Capture> capture;
 };
@@ -57,7 +60,29 @@ namespace {
 using gxp::emulation::kDeviceBytes;
 
 // One for all: no two kernels run at once. Recursive, because running one stream may run another.
-std::recursive_mutex mutex;
+class Turn {
+ public:
+  void lock() {
+    mutex_.lock();
+    ++depth_;
+  }
+  void unlock() {
+    --depth_;
+    mutex_.unlock();
+  }
+  // Lets others run; for the owner.
+  void pass(std::chrono::nanoseconds time) {
+    const int depth = depth_;
+    for (int i = 0; i < depth; ++i) unlock();
+    std::this_thread::sleep_for(time);
+    for (int i = 0; i < depth; ++i) lock();
+  }
+
+ private:
+  std::recursive_mutex mutex_;
+  int depth_ = 0;  // guarded by mutex_
+};
+Turn mutex;
 std::map<const std::byte*, size_t> device_memory;  // from here on guarded by `mutex`
 std::map<const std::byte*, size_t> pinned_memory;
 size_t device_bytes = 0;
@@ -76,14 +101,39 @@ bool is_pageable(const void* at) {
   return !lies_in(device_memory, at) && !lies_in(pinned_memory, at);
 }
 
+bool is_idle(const EmulatedStream& stream) {
+  return stream.queue.empty() && stream.runner == std::thread::id();
+}
+
+// Work that waits lets other threads in; nobody overtakes it on its stream.
 void run_first(EmulatedStream& stream) {
+  const auto me = std::this_thread::get_id();
+  if (stream.runner != std::thread::id() && stream.runner != me)
+    return mutex.pass(std::chrono::microseconds(10));
+  if (stream.queue.empty()) return;
   const std::function<void()> work = std::move(stream.queue.front());
   stream.queue.pop_front();
+  const auto runner = std::exchange(stream.runner, me);
   work();
+  stream.runner = runner;
 }
 
 void run_all(EmulatedStream& stream) {
-  while (!stream.queue.empty()) run_first(stream);
+  while (!is_idle(stream)) run_first(stream);
+}
+
+void run_all_of_device() {
+  int device = 0;
+  cudaGetDevice(&device);
+  const auto is_busy = [&](const EmulatedStream* stream) {
+    return stream->device == device && !is_idle(*stream);
+  };
+  // Anew each time: work that waits lets others make and destroy streams.
+  for (;;) {
+    const auto busy = std::ranges::find_if(streams, is_busy);
+    if (busy == streams.end()) return;
+    run_first(**busy);
+  }
 }
 
 cudaError_t spoil(Capture& capture, cudaError_t cause = cudaErrorStreamCaptureUnsupported) {
@@ -128,6 +178,8 @@ cudaError_t give_back(std::map<const std::byte*, size_t>& memory, void* at) {
 }  // namespace
 
 namespace gxp::emulation {
+
+void pass_turn(std::chrono::nanoseconds time) { mutex.pass(time); }
 
 void set_work_hook(std::function<void()> hook) { work_hook = std::move(hook); }
 
@@ -174,7 +226,7 @@ using gxp::emulation::enqueue;
 cudaError_t cudaDeviceSynchronize() {
   const std::lock_guard lock(mutex);
   if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
-  for (EmulatedStream* stream : streams) run_all(*stream);
+  run_all_of_device();
   return cudaSuccess;
 }
 
@@ -198,7 +250,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 cudaError_t cudaFree(void* memory) {
   const std::lock_guard lock(mutex);
   if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
-  for (EmulatedStream* stream : streams) run_all(*stream);
+  run_all_of_device();
   const auto found = device_memory.find(static_cast<const std::byte*>(memory));
   if (found != device_memory.end()) device_bytes -= found->second;
   return give_back(device_memory, memory);
@@ -250,6 +302,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
   const std::lock_guard lock(mutex);
   *stream = new EmulatedStream;
+  cudaGetDevice(&(*stream)->device);
   streams.insert(*stream);
   return cudaSuccess;
 }
@@ -279,7 +332,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   if (const cudaError_t refused = check_not_captured(stream); refused != cudaSuccess)
     return refused;
-  if (stream->queue.empty()) return cudaSuccess;
+  if (is_idle(*stream)) return cudaSuccess;
   if (work_hook) work_hook();
   run_first(*stream);
   return cudaErrorNotReady;

@@ -1,6 +1,7 @@
 // The emulated GPU's streams and memory, for what else is emulated of it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 
@@ -12,6 +13,9 @@ inline constexpr size_t kDeviceBytes = size_t{8} << 30;
 
 // Queues `work`; runs it at once on the default stream, keeps it where the stream is captured.
 [[nodiscard]] cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+
+// For a kernel that waits for what other threads do: they run meanwhile.
+void pass_turn(std::chrono::nanoseconds time);
 
 // Called before work is queued, and before some of it runs. Set while no other thread uses the GPU.
 void set_work_hook(std::function<void()> hook);

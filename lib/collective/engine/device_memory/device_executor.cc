@@ -2,18 +2,35 @@
 
 #include <new>
 #include <span>
+#include <utility>
 
 namespace gxp {
 namespace {
 
 using enum Collective;
 
-constexpr size_t kTileBytes = size_t{2} << 20;
+constexpr size_t kTileBytes = DevicePeers::kScratchBytes / 4;
 constexpr size_t kLeastTileBytes = size_t{1} << 20;  // a phase takes as long as some 4 MiB
 static_assert(TiledWay::staging_bytes(kTileBytes) <= DevicePeers::kScratchBytes);
 static_assert(DeviceExecutor::kOneShotBytes <= DevicePeers::kScratchBytes);
 
 constexpr DevicePlace kNotUsed{~uint64_t{0}, 0};  // of a buffer that the call does not use
+
+class MeetingCall final : public QueuedCall {
+ public:
+  MeetingCall(std::shared_ptr<GroupMeetings> meetings, uint32_t entered, uint32_t left)
+      : meetings_(std::move(meetings)), entered_(entered), left_(left) {}
+  Progress look() override {
+    meetings_->check();
+    if (meetings_->has_met(left_)) return Progress::kDone;
+    return meetings_->has_met(entered_) ? Progress::kRuns : Progress::kWaits;
+  }
+
+ private:
+  std::shared_ptr<GroupMeetings> meetings_;
+  uint32_t entered_;
+  uint32_t left_;
+};
 
 // Whether peers write a rank's output.
 bool writes_outputs(Collective collective) {
@@ -34,27 +51,32 @@ const SharedCall& DeviceExecutor::find(const Call& call) {
   return known_[next_known_++ % known_.size()].emplace(call, sync_.world_size());
 }
 
-void DeviceExecutor::execute(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,
-                             Deadline deadline) {
+Invocation DeviceExecutor::begin(const Call& call, ConstMemory input, Memory output,
+                                 Deadline deadline) {
   const SharedCall& shape = find(call);
   const uint32_t index = sync_.begin();
-  const Invocation inv{.call = call,
-                       .shape = shape,
-                       .rank = sync_.rank(),
-                       .index = index,
-                       .stamp = shape.stamp(call.sequence, index, MemorySpace::kCuda),
-                       .input_data = input.data,
-                       .output_data = output.data,
-                       .deadline = deadline,
-                       .space = MemorySpace::kCuda};
-  mover_.use(peers);
+  return {.call = call,
+          .shape = shape,
+          .rank = sync_.rank(),
+          .index = index,
+          .stamp = shape.stamp(call.sequence, index, MemorySpace::kCuda),
+          .input_data = input.data,
+          .output_data = output.data,
+          .deadline = deadline,
+          .space = MemorySpace::kCuda};
+}
+
+void DeviceExecutor::execute(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,
+                             Deadline deadline) {
+  const Invocation inv = begin(call, input, output, deadline);
+  mover_.use(peers, peers.stream());
   std::optional<RankBuffers> buffers;
   if (exchange(peers, inv)) buffers = resolve(peers, inv);
   if (inv.bytes() == 0) {
     // All have entered, which is all there is to it.
   } else if (buffers && DirectWay::can_run(inv, *buffers)) {
     direct_.run(inv, *buffers);
-  } else if (shape.largest_input <= kOneShotBytes) {
+  } else if (inv.shape.largest_input <= kOneShotBytes) {
     run_one_shot(inv);
   } else {
     tiled_.run(inv);
@@ -125,12 +147,56 @@ void DeviceExecutor::run_one_shot(const Invocation& inv) {
   if (inv.own_input().count > 0) mover_.copy_input(inv, mover_.staging(inv.rank), inv.own_input());
   mover_.finish(inv);
   sync_.synchronise(inv);
+  take_copies(inv);
+  mover_.finish(inv);
+  sync_.synchronise(inv);
+}
+
+void DeviceExecutor::take_copies(const Invocation& inv) {
   RankBuffers copies;
   for (int rank = 0; rank < sync_.world_size(); ++rank)
     copies.inputs.push_back(mover_.staging(rank));
   mover_.take(inv, copies);
-  mover_.finish(inv);
-  sync_.synchronise(inv);
+}
+
+std::unique_ptr<QueuedCall> DeviceExecutor::enqueue(DevicePeers& peers, const Call& call,
+                                                    ConstMemory input, Memory output,
+                                                    Stream& stream, Deadline deadline) {
+  if (met_peers_ != peers.number()) {
+    meetings_ = std::make_shared<GroupMeetings>(peers, sync_);
+    met_peers_ = peers.number();
+  }
+  const Invocation inv = begin(call, input, output, deadline);
+  mover_.use(peers, stream);
+  std::optional<RankBuffers> buffers;
+  if (exchange(peers, inv)) buffers = resolve(peers, inv);
+  auto queued = queue(inv, buffers, stream);
+  sync_.end(inv);
+  return queued;
+}
+
+std::unique_ptr<QueuedCall> DeviceExecutor::queue(const Invocation& inv,
+                                                  const std::optional<RankBuffers>& buffers,
+                                                  Stream& stream) {
+  const auto meet = [&] { return meetings_->queue(stream, inv.deadline); };
+  uint32_t entered = 0;
+  if (inv.bytes() == 0 || (buffers && DirectWay::can_run(inv, *buffers))) {
+    entered = meet();
+    if (inv.bytes() > 0) direct_.move(inv, *buffers);
+  } else if (inv.shape.largest_input <= kOneShotBytes) {
+    if (inv.own_input().count > 0)
+      mover_.copy_input(inv, mover_.staging(inv.rank), inv.own_input());
+    entered = meet();
+    take_copies(inv);
+  } else {
+    // All ranks' streams have come here before anybody touches scratch memory.
+    stream.finish(Deadline::after(kComputeTimeout));
+    sync_.synchronise(inv);
+    tiled_.run(inv);
+    sync_.synchronise(inv);
+    return nullptr;
+  }
+  return std::make_unique<MeetingCall>(meetings_, entered, meet());
 }
 
 void execute_alone(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,

@@ -1,10 +1,13 @@
 // Runs a call on the memory of the ranks' devices, which reach each other: the algorithm `direct`,
 // as shared_executor.h does it on the host's. The bits are those of reduction_tree.h (fold_all).
 //
-// The host orders everything: ranks meet by lines and phases (group_sync.h), and each finishes its
-// stream before it publishes one. So nothing on a device waits for a peer, and a lost one is
-// noticed as in every other call. Each phase costs a rank the launch and the end of its work, some
-// 20 us on a GPU.
+// In execute(), the host orders everything: ranks meet by lines and phases (group_sync.h), and each
+// finishes its stream before it publishes one. So nothing on a device waits for a peer, and a lost
+// one is noticed as in every other call. Each phase costs a rank the launch and the end of its
+// work, some 20 us on a GPU.
+//
+// In enqueue(), the hosts exchange lines only, and the devices meet (group_meetings.h) where their
+// streams come to the call, and again behind its work.
 //
 // All ranks decide alike, by what the lines say of the buffers:
 //   direct    all lie in memory that peers map (Device::allocate_shareable()): two-shot. Rank r
@@ -19,12 +22,15 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "lib/base/deadline.h"
 #include "lib/collective/engine/device_memory/device_mover.h"
 #include "lib/collective/engine/device_memory/device_peers.h"
+#include "lib/collective/engine/device_memory/group_meetings.h"
+#include "lib/collective/engine/queued_call.h"
 #include "lib/collective/engine/shared_memory/direct_way.h"
 #include "lib/collective/engine/shared_memory/group_sync.h"
 #include "lib/collective/engine/shared_memory/tiled_way.h"
@@ -44,6 +50,10 @@ class DeviceExecutor {
   // returns the output is complete. The ranks of the group have met (DevicePeers::meet()).
   void execute(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,
                Deadline deadline);
+  // Engine::enqueue(). Each rank has a device of its own: a meeting occupies it. Waits for the
+  // ranks' hosts to come to the call, but for no device; tiles are as in execute().
+  std::unique_ptr<QueuedCall> enqueue(DevicePeers& peers, const Call& call, ConstMemory input,
+                                      Memory output, Stream& stream, Deadline deadline);
 
  private:
   // What a line says: where the buffers are. No allocation: peers cannot map it, or must not, since
@@ -56,6 +66,7 @@ class DeviceExecutor {
     }
   };
   const SharedCall& find(const Call& call);
+  Invocation begin(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   [[nodiscard]] static Placement place(const DevicePeers& peers, const Invocation& inv);
   [[nodiscard]] const Placement& placement_of(const Invocation& inv, int rank) const;
   // Enters the call. Whether all ranks' buffers are where peers map them, when all have entered.
@@ -64,6 +75,11 @@ class DeviceExecutor {
   void learn(DevicePeers& peers, const Invocation& inv, int rank, const Placement& theirs) const;
   [[nodiscard]] RankBuffers resolve(const DevicePeers& peers, const Invocation& inv) const;
   void run_one_shot(const Invocation& inv);
+  // Queues what a call consists of, between and behind its meetings; null: the host has waited.
+  std::unique_ptr<QueuedCall> queue(const Invocation& inv,
+                                    const std::optional<RankBuffers>& buffers, Stream& stream);
+  // From the ranks' copies in scratch memory.
+  void take_copies(const Invocation& inv);
 
   GroupSync& sync_;
   std::vector<int> members_;
@@ -71,7 +87,9 @@ class DeviceExecutor {
   DirectWay direct_{sync_, mover_};
   TiledWay tiled_{sync_, mover_};
   std::array<std::optional<SharedCall>, 8> known_;
-  size_t next_known_ = 0;  // to be replaced
+  size_t next_known_ = 0;                    // to be replaced
+  std::shared_ptr<GroupMeetings> meetings_;  // with the peers of that number
+  uint64_t met_peers_ = 0;
 };
 
 // The same for a rank that is alone.

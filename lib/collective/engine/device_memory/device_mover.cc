@@ -16,19 +16,19 @@ void DeviceMover::store(bool /*mapped*/, int /*rank*/, std::byte* there, const s
 }
 
 void DeviceMover::copy(std::byte* to, const std::byte* from, size_t bytes) {
-  peers_->stream().copy({to, bytes, MemorySpace::kCuda}, {from, bytes, MemorySpace::kCuda});
+  stream_->copy({to, bytes, MemorySpace::kCuda}, {from, bytes, MemorySpace::kCuda});
 }
 
 void DeviceMover::copy_input(const Invocation& inv, std::byte* to, Range range) {
   const std::byte* const from = inv.input(range);
   if (!inv.is_scaled()) return copy(to, from, range.count);
-  peers_->folds().fold_all(peers_->stream(), std::span(&to, 1), std::span(&from, 1), range.count,
+  peers_->folds().fold_all(*stream_, std::span(&to, 1), std::span(&from, 1), range.count,
                            inv.call.dtype, inv.call.op, inv.call.factor);
 }
 
 void DeviceMover::run_fold(const Call& call, size_t bytes, bool /*by_copies*/) {
   const double share = 1.0 / double(fold.sources.size());
-  peers_->folds().fold_all(peers_->stream(), fold.targets, fold.sources, bytes, call.dtype, call.op,
+  peers_->folds().fold_all(*stream_, fold.targets, fold.sources, bytes, call.dtype, call.op,
                            call.op == ReduceOp::kAvg ? std::optional(share) : std::nullopt);
 }
 

@@ -1,5 +1,5 @@
 // Moves and folds parts of buffers in devices' memory (part_mover.h): copies by the device's copy
-// engines, folds by its kernels, both queued on the collectives' stream, for which finish() waits.
+// engines, folds by its kernels, both queued on a stream, for which finish() waits.
 #pragma once
 
 #include "lib/collective/engine/device_memory/device_peers.h"
@@ -10,8 +10,11 @@ namespace gxp {
 class DeviceMover final : public PartMover {
  public:
   explicit DeviceMover(GroupSync& sync) : PartMover(sync) {}
-  // For the calls from now on.
-  void use(DevicePeers& peers) { peers_ = &peers; }
+  // For the calls from now on, which are queued on `stream`.
+  void use(DevicePeers& peers, Stream& stream) {
+    peers_ = &peers;
+    stream_ = &stream;
+  }
 
   void fetch(bool mapped, int rank, const std::byte* there, std::byte* here, size_t bytes) override;
   void store(bool mapped, int rank, std::byte* there, const std::byte* here, size_t bytes) override;
@@ -25,10 +28,11 @@ class DeviceMover final : public PartMover {
   [[nodiscard]] size_t swapped_bytes(bool /*mapped*/) const override {
     return DevicePeers::kScratchBytes;
   }
-  void finish(const Invocation& inv) override { peers_->stream().finish(inv.deadline); }
+  void finish(const Invocation& inv) override { stream_->finish(inv.deadline); }
 
  private:
   DevicePeers* peers_ = nullptr;
+  Stream* stream_ = nullptr;
 };
 
 }  // namespace gxp

@@ -1,6 +1,7 @@
 #include "lib/collective/engine/device_memory/device_peers.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -13,6 +14,14 @@ Memory memory_of_word(uint64_t& word) {
   return {reinterpret_cast<std::byte*>(&word), sizeof word, MemorySpace::kHost};
 }
 
+// Of one group in a rank's shared memory.
+struct GroupBoard {
+  MeetingBoard board;
+  alignas(64) MeetingState state;
+};
+static_assert(DevicePeers::kScratchBytes + SharedArena::kGroups * sizeof(GroupBoard) <=
+              DevicePeers::kSharedBytes);
+
 }  // namespace
 
 // What travels with a descriptor, or without.
@@ -23,11 +32,15 @@ struct DevicePeers::Offer {
 };
 
 DevicePeers::DevicePeers(const FoldingDevice& device)
-    : device_(device), stream_(device.device.make_urgent_stream("device-collective")) {}
+    : device_(device), stream_(device.device.make_urgent_stream("device-collective")) {
+  static std::atomic<uint64_t> objects = 0;
+  number_ = ++objects;
+}
 
 DevicePeers::DevicePeers(const FoldingDevice& device, SharedArena& arena, std::vector<int> members,
                          int rank)
     : DevicePeers(device) {
+  controls_ = device.device.allocate_host(SharedArena::kGroups * sizeof(MeetingControl));
   arena_ = &arena;
   members_ = std::move(members);
   rank_ = rank;
@@ -50,11 +63,11 @@ Support DevicePeers::meet(Deadline deadline) {
 
 Support DevicePeers::prepare_scratch() {
   try {
-    scratch_ = device_.device.allocate_shareable(kScratchBytes, MemoryKind::kCommunication);
+    shared_ = device_.device.allocate_shareable(kSharedBytes, MemoryKind::kCommunication);
   } catch (const Error& error) {
     return {false, error.what()};
   }
-  scratch_of_[size_t(rank_)] = scratch_.memory().data;
+  scratch_of_[size_t(rank_)] = shared_.memory().data;
   return sharing().support();
 }
 
@@ -63,9 +76,9 @@ void DevicePeers::offer_scratch(bool exists, Deadline deadline) {
   Offer offer;
   SharedAllocation shared;
   if (exists) {
-    offer.allocation = place_of(scratch_.memory().data, kScratchBytes).allocation;
+    offer.allocation = place_of(shared_.memory().data, kSharedBytes).allocation;
     offer.mark = uint64_t(std::chrono::steady_clock::now().time_since_epoch().count());
-    device_.device.copy(scratch_.memory().slice(0, sizeof offer.mark), memory_of_word(offer.mark));
+    device_.device.copy(shared_.memory().slice(0, sizeof offer.mark), memory_of_word(offer.mark));
     try {
       shared = sharing().share(offer.allocation);
       offer.bytes = shared.bytes;
@@ -90,7 +103,7 @@ Support DevicePeers::check_scratch(int peer, Deadline deadline) {
     uint64_t found = 0;
     device_.device.copy(memory_of_word(found), theirs.slice(0, sizeof found));
     scratch_of_[size_t(peer)] = theirs.data;
-    if (theirs.bytes >= kScratchBytes && found == offer.mark) return {};
+    if (theirs.bytes >= kSharedBytes && found == offer.mark) return {};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kDevice) throw;
     return {false, fmt::format("reach the memory of rank {}'s GPU: {}", peer, error.what())};
@@ -98,6 +111,31 @@ Support DevicePeers::check_scratch(int peer, Deadline deadline) {
   return {false, fmt::format("rank {}'s GPU has written what this one does not read: peer access "
                              "between them fails (an IOMMU, or PCIe's access control, may be on)",
                              peer)};
+}
+
+MeetingBoard* DevicePeers::board(int rank, int group) const {
+  return &reinterpret_cast<GroupBoard*>(scratch(rank) + kScratchBytes)[group].board;
+}
+
+MeetingState* DevicePeers::meeting_state(int group) const {
+  return &reinterpret_cast<GroupBoard*>(scratch(rank_) + kScratchBytes)[group].state;
+}
+
+MeetingControl* DevicePeers::meeting_control(int group) {
+  return &reinterpret_cast<MeetingControl*>(controls_.memory().data)[group];
+}
+
+void DevicePeers::clear_meetings(int group) {
+  GroupBoard zeroes{};
+  const size_t at = kScratchBytes + size_t(group) * sizeof zeroes;
+  device_.device.copy(shared_.memory().slice(at, sizeof zeroes),
+                      {reinterpret_cast<std::byte*>(&zeroes), sizeof zeroes, MemorySpace::kHost});
+  *meeting_control(group) = {};
+}
+
+void DevicePeers::end_meetings() noexcept {
+  for (int group = 0; group < SharedArena::kGroups; ++group)
+    std::atomic_ref(meeting_control(group)->aborted).store(1, std::memory_order_release);
 }
 
 DevicePlace DevicePeers::place_of(const std::byte* data, size_t bytes) const {

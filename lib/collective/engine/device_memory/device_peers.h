@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernels/device_folds.h"
+#include "kernels/device_meetings.h"
 #include "lib/base/deadline.h"
 #include "lib/collective/engine/folding_device.h"
 #include "lib/device/device.h"
@@ -26,8 +27,10 @@ namespace gxp {
 
 class DevicePeers {
  public:
-  // Of each rank's scratch memory, which all peers map; counted as kCommunication.
-  static constexpr size_t kScratchBytes = size_t{8} << 20;
+  // Of the memory of each rank that all peers map from the beginning; counted as kCommunication.
+  static constexpr size_t kSharedBytes = size_t{8} << 20;
+  // Of it, scratch memory; boards of meetings follow.
+  static constexpr size_t kScratchBytes = kSharedBytes - (size_t{256} << 10);
 
   // For a rank that is alone.
   explicit DevicePeers(const FoldingDevice& device);
@@ -52,6 +55,16 @@ class DevicePeers {
   // A peer's memory at a place that its line tells, in an allocation that is mapped.
   [[nodiscard]] std::byte* at(int rank, const DevicePlace& place, size_t bytes) const;
   [[nodiscard]] std::byte* scratch(int rank) const { return scratch_of_[size_t(rank)]; }
+  // Where a group's ranks meet (group_meetings.h); `group` is GroupSync's.
+  [[nodiscard]] MeetingBoard* board(int rank, int group) const;
+  [[nodiscard]] MeetingState* meeting_state(int group) const;
+  [[nodiscard]] MeetingControl* meeting_control(int group);
+  // Zeroes this rank's board, state and control of that group.
+  void clear_meetings(int group);
+  // All meetings end now, and from now on, without the others. Any thread.
+  void end_meetings() noexcept;
+  // Differs from that of every other object of this process.
+  [[nodiscard]] uint64_t number() const { return number_; }
 
  private:
   struct Offer;
@@ -71,7 +84,9 @@ class DevicePeers {
   SharedArena* arena_ = nullptr;
   std::vector<int> members_;
   int rank_ = 0;
-  Buffer scratch_;
+  uint64_t number_;
+  Buffer shared_;
+  Buffer controls_;                          // pinned memory of the host, by group
   std::vector<std::byte*> scratch_of_;       // by rank
   std::vector<std::set<uint64_t>> offered_;  // by rank
   std::vector<Mapped> mapped_;               // by rank

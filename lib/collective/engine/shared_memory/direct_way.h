@@ -16,10 +16,13 @@ class DirectWay {
 
   // Chunks of an all-to-all can be swapped if all ranks are in place, and taken if none is.
   [[nodiscard]] static bool can_run(const Invocation& inv, const RankBuffers& buffers);
+  // In one phase.
   void run(const Invocation& inv, const RankBuffers& buffers);
+  // This rank's part of it, which the caller orders: all ranks have entered before, and have moved
+  // theirs before any touches its buffers again. Of buffers that are mapped.
+  void move(const Invocation& inv, const RankBuffers& buffers);
 
  private:
-  void move(const Invocation& inv, const RankBuffers& buffers);
   void pull_and_fold(const Invocation& inv, const RankBuffers& buffers);
   void spread_sum(const Invocation& inv, const RankBuffers& buffers, Range piece,
                   const std::byte* sum);

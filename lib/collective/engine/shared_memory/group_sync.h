@@ -28,6 +28,7 @@ class GroupSync {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int world_size() const { return int(members_.size()); }
   [[nodiscard]] SharedArena& arena() const { return arena_; }
+  [[nodiscard]] int group() const { return group_; }
   [[nodiscard]] int member(int rank) const { return members_[size_t(rank)]; }
   [[nodiscard]] SharedSlots& slots(int rank) const { return arena_.slots(group_, member(rank)); }
   [[nodiscard]] SharedLine& line(int rank, uint32_t call_index) const {

@@ -1,0 +1,36 @@
+// Meetings of a group's devices in the order of their streams (kernels/device_meetings.h), so that
+// a call can be queued whole and no host waits inside of it.
+//   Threads  one at a time; has_met() and check() from any.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/collective/engine/device_memory/device_peers.h"
+#include "lib/collective/engine/shared_memory/group_sync.h"
+
+namespace gxp {
+
+class GroupMeetings {
+ public:
+  // Clears this rank's board: before its line of the first call that meets is there for its peers.
+  // All members make theirs for the same call. `peers` outlives it.
+  GroupMeetings(DevicePeers& peers, const GroupSync& sync);
+
+  // Queues the next on `stream`; returns its number. A wait for the others ends some time behind
+  // what the deadline had at first, if the host does not end it before.
+  uint32_t queue(Stream& stream, Deadline deadline);
+  // Whether this rank has left the meeting, with all others.
+  [[nodiscard]] bool has_met(uint32_t meeting) const;
+  // Throws kPeer, with the group's rank that did not come, if one was missed.
+  void check() const;
+
+ private:
+  DevicePeers& peers_;
+  std::vector<MeetingBoard*> boards_;
+  Meeting meeting_;
+  uint32_t queued_ = 0;
+};
+
+}  // namespace gxp
