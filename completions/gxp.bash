@@ -96,7 +96,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     allreduce-test)
-      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --streams --socket-buffer-bytes --interface --protect --kernel-copies --verbs-devices --verbs-queue-pairs --verbs-gid-index --verbs-pkey-index --verbs-traffic-class --flight-recorder -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --rank-order --channel-order --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
+      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --device --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --streams --socket-buffer-bytes --interface --protect --kernel-copies --verbs-devices --verbs-queue-pairs --verbs-gid-index --verbs-pkey-index --verbs-traffic-class --flight-recorder -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --rank-order --channel-order --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
       case $previous in
         --op) words="all_reduce all_gather reduce_scatter broadcast reduce gather scatter alltoall sendrecv barrier all" ;;
         -o | --redop) words="sum prod min max avg mulsum band bor bxor land lor lxor all" ;;
@@ -112,6 +112,7 @@ _gxp() {
         -N | --run_cycles) words="" ;;
         -c | --check) words="" ;;
         -z | --blocking) words="1 2 3" ;;
+        --device) words="cpu cuda" ;;
         --memory) words="communicator ordinary" ;;
         -u | --unalign) words="" ;;
         --transport) words="auto shm verbs tcp" ;;
