@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <string_view>
+
 namespace gxp {
 namespace {
 
@@ -13,47 +16,52 @@ JoinedDevice join_bench_device(Communicator& communicator, const BenchDevice& pl
 BenchMedium find_medium(const Communicator& communicator, const BenchDevice& place,
                         const Support& joined) {
   if (place.folds == nullptr) return {};
-  BenchMedium medium{.collectives = CallsOn::kPinned, .messages = CallsOn::kPinned, .reason = {}};
-  if (communicator.supports_memory(MemorySpace::kCuda)) medium.collectives = CallsOn::kDevice;
-  if (medium.collectives == CallsOn::kPinned) medium.reason = joined.reason;
-  if (communicator.supports_messages_in(MemorySpace::kCuda)) medium.messages = CallsOn::kDevice;
+  BenchMedium medium{.collectives = CallsOn::kDevice, .messages = CallsOn::kDevice};
+  if (!communicator.supports_memory(MemorySpace::kCuda)) {
+    medium.collectives = CallsOn::kPinned;
+    medium.collectives_reason = joined.reason;
+  }
+  if (!communicator.supports_messages_in(MemorySpace::kCuda)) {
+    medium.messages = CallsOn::kPinned;
+    medium.messages_reason = fmt::format("engine '{}' over transport {} sends the host's memory",
+                                         communicator.engine_name(), communicator.transport_name());
+  }
   return medium;
 }
 
-std::string name_of(CallsOn memory) {
-  switch (memory) {
-    case CallsOn::kHost:
-      return "host memory";
-    case CallsOn::kDevice:
-      return "the GPUs' memory";
-    case CallsOn::kPinned:
-      return "pinned host memory";
+std::string describe_medium(CallsOn memory, const std::string& reason) {
+  constexpr std::array<std::string_view, 3> kNames = {"host memory", "the GPUs' memory",
+                                                      "pinned host memory"};
+  const std::string name(kNames[size_t(memory)]);
+  return reason.empty() ? name : name + ": " + reason;
+}
+
+Memory grow_pinned(Buffer& pinned, size_t bytes, Device& device) {
+  if (pinned.memory().bytes < bytes) {
+    pinned = {};  // not both at a time
+    pinned = device.allocate_host(bytes);
   }
-  return "";
+  return pinned.memory().slice(0, bytes);
 }
 
 }  // namespace
 
 std::string BenchMedium::of_collectives() const {
-  return name_of(collectives) + (reason.empty() ? "" : ": " + reason);
+  return describe_medium(collectives, collectives_reason);
 }
 
-std::string BenchMedium::of_messages() const { return name_of(messages); }
+std::string BenchMedium::of_messages() const { return describe_medium(messages, messages_reason); }
 
-BenchCalls::BenchCalls(Communicator& communicator, const BenchDevice& place, size_t most_bytes)
+BenchCalls::BenchCalls(Communicator& communicator, const BenchDevice& place)
     : communicator_(communicator),
       device_(place.device),
       joined_(join_bench_device(communicator, place)),
-      medium_(find_medium(communicator, place, joined_.support())) {
-  if (medium_.collectives != CallsOn::kPinned && medium_.messages != CallsOn::kPinned) return;
-  input_ = device_.allocate_host(most_bytes);
-  output_ = device_.allocate_host(most_bytes);
-}
+      medium_(find_medium(communicator, place, joined_.support())) {}
 
 template <class Work>
 void BenchCalls::through_pinned(ConstMemory input, Memory output, const Work& work) {
-  const Memory arrived = output_.memory().slice(0, output.bytes);
-  const Memory leaving = input_.memory().slice(0, input.bytes);
+  const Memory arrived = grow_pinned(output_, output.bytes, device_);
+  const Memory leaving = grow_pinned(input_, input.bytes, device_);
   device_.copy(leaving, input);
   work(leaving, arrived);
   device_.copy(output, arrived);

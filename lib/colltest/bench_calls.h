@@ -27,7 +27,8 @@ enum class CallsOn {
 struct BenchMedium {
   CallsOn collectives = CallsOn::kHost;
   CallsOn messages = CallsOn::kHost;  // of sends and receives
-  std::string reason{};               // of kPinned collectives
+  std::string collectives_reason{};   // of kPinned
+  std::string messages_reason{};
   // "the GPUs' memory", "pinned host memory: rank 0: ..."
   [[nodiscard]] std::string of_collectives() const;
   [[nodiscard]] std::string of_messages() const;
@@ -36,11 +37,12 @@ struct BenchMedium {
 // All ranks make one, and the same calls on it.
 class BenchCalls {
  public:
-  // Joins the device; both outlive it. `most_bytes`: of the largest buffer. Throws kDevice.
-  BenchCalls(Communicator& communicator, const BenchDevice& place, size_t most_bytes);
+  // Joins the device; both outlive it. Throws kDevice.
+  BenchCalls(Communicator& communicator, const BenchDevice& place);
 
   [[nodiscard]] const BenchMedium& medium() const { return medium_; }
-  // As Communicator::run(): when it returns, the output is complete where the buffers are.
+  // As Communicator::run(): when it returns, the output is complete where the buffers are. Pinned
+  // memory grows with the largest call so far.
   void run(const Call& call, ConstMemory input, Memory output);
   // Sends the input to the next rank of a ring, and receives the output from the one before; for a
   // rank that is alone, a copy.
@@ -56,7 +58,7 @@ class BenchCalls {
   Device& device_;
   JoinedDevice joined_;
   BenchMedium medium_;
-  Buffer input_;  // pinned; none where nothing is copied
+  Buffer input_;  // pinned
   Buffer output_;
 };
 

@@ -176,7 +176,7 @@ CaseRunner::CaseRunner(Communicator& communicator, const BenchDevice& place,
       options_(options),
       one_clock_(std::ranges::all_of(communicator.hosts(), [](int host) { return host == 0; })),
       most_bytes_(largest_size(cases)),
-      calls_(communicator, place, most_bytes_),
+      calls_(communicator, place),
       view_(place.device, most_bytes_),
       first_(make_memory(communicator, place.device, most_bytes_, options)),
       second_(make_memory(communicator, place.device, most_bytes_, options)) {

@@ -144,7 +144,7 @@ TEST_CASE("copies are measured in each GPU's memory and out of that of the rank 
     const std::unique_ptr<Device> device = make_cuda_device(0);
     const std::unique_ptr<DeviceFolds> folds = make_cuda_folds();
     const BenchDevice place{*device, folds.get()};
-    const BenchCalls calls(comm, place, 0);
+    const BenchCalls calls(comm, place);
     return measure_copies(comm, place, calls.medium(), 1 << 16);
   });
   CHECK(all[0].size() == size_t(2 * ranks - 1));
