@@ -16,10 +16,11 @@ constexpr int kTimedCopies = 5;
 constexpr int kCopiesEach = 4;  // so that the host's wait at the end is a small part
 constexpr std::chrono::seconds kCopyTimeout{60};
 
-// The median of a few, after one that is not counted.
-double seconds_of_copies(const std::function<void()>& copy) {
+// The median of a few, after one that is not counted; `meet` comes before each, untimed.
+double seconds_of_copies(const std::function<void()>& meet, const std::function<void()>& copy) {
   std::vector<double> times;
   for (int i = 0; i <= kTimedCopies; ++i) {
+    meet();
     const auto begin = std::chrono::steady_clock::now();
     copy();
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
@@ -30,19 +31,18 @@ double seconds_of_copies(const std::function<void()>& copy) {
 
 double own_rate(Device& device, Memory to, ConstMemory from) {
   const std::unique_ptr<Stream> stream = device.make_stream("copy-rate");
-  const double seconds = seconds_of_copies([&] {
+  const auto copy = [&] {
     for (int i = 0; i < kCopiesEach; ++i) stream->copy(to, from);
     stream->finish(Deadline::after(kCopyTimeout));
-  });
+  };
+  const double seconds = seconds_of_copies([] {}, copy);
   return 2.0 * kCopiesEach * double(to.bytes) / seconds;
 }
 
 // Rank 1 of the pair reads rank 0's memory.
 double rate_of_pair(Communicator& pair, Memory memory) {
-  const double seconds = seconds_of_copies([&] {
-    pair.barrier();
-    pair.broadcast(memory, 0);
-  });
+  const double seconds =
+      seconds_of_copies([&] { pair.barrier(); }, [&] { pair.broadcast(memory, 0); });
   return pair.rank() == 1 ? double(memory.bytes) / seconds : 0;
 }
 
