@@ -11,7 +11,8 @@ without a name, all:
            774M, 1.5B and of layers of an 8B Llama in large batches, the kernels beside the rates of a copy and a product,
            fp8, small batches with and without CUDA graphs
   check    the tests, which hold every kernel against the CPU's oracle and train the golden traces, in shards with the
-           slowest cases' seconds; planned memory beside the driver's count; two ranks in two processes on the GPU
+           slowest cases' seconds; planned memory beside the driver's count; two ranks in two processes on the GPU; collectives
+           of 2 and 4 ranks on it: exactness of all, and the share of the copies' rate that all-reduces reach
   sweep    slices of cuDNN's workspace, GELUs fused into products or not, the spread of cuBLASLt's algorithms, logits' rows
   deep     compute-sanitizer's memcheck and racecheck of some tests; PyTorch, eager and compiled, on 124M
 Each step of a part stands alone: what it lacks, or that it ended wrong or not in time, is "FAILED: why" in the report, and
@@ -315,6 +316,32 @@ def two_ranks(check):
     return {"ranks": {"one": one, "two": two}}
 
 
+def bench_collectives(check, ranks, memory, limit_s, *options):
+    command = [check.path("cmd", "gxp"), "allreduce-test", "--device", "cuda", "--nproc", str(ranks), "--memory", memory,
+               "--format", "json", *options]
+    report = json.loads(check.run(command, limit_s))
+    if report["collectives_on"] != "the GPUs' memory":
+        raise Failed(f"collectives work on {report['collectives_on']}")
+    return report
+
+
+def collectives_are_exact(check, ranks):
+    """Sizes of one shot and of tiles; the command itself fails where an element is wrong."""
+    rows = 0
+    for memory in ("ordinary", "communicator"):
+        options = ("--op", "all", "-d", "all", "-o", "all", "-b", "1000", "-e", "512000", "-f", "512", "-n", "1", "-w", "0")
+        rows += len(bench_collectives(check, ranks, memory, 90, *options)["results"])
+    return {"exact": {f"collectives of {ranks} ranks, rows that are exact": rows}}
+
+
+def time_all_reduces(check, ranks):
+    report = bench_collectives(check, ranks, "communicator", 60, "-b", "1M", "-e", "256M", "-f", "4")
+    rows = [{"ranks": ranks, "size": row["size"], "copy_gb_per_s": report["copy_gb_per_s"],
+             **{half: {key: row[half][key] for key in ("time_us", "busbw", "copy_share")} for half in ("out_of_place", "in_place")}}
+            for row in report["results"]]
+    return {"collectives": rows}
+
+
 def sanitize(check, mode):
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if not os.path.exists(tool):
@@ -356,6 +383,9 @@ def check_results(check):
     for settings in MEMORY_RUNS:
         check.step("check", f"memory with {settings}", 20, lambda s=settings: compare_memory(check, s))
     check.step("check", "two ranks, two processes", 20, lambda: two_ranks(check))
+    for ranks in (2, 4):
+        check.step("check", f"all-reduces of {ranks} ranks", 10, lambda n=ranks: time_all_reduces(check, n))
+        check.step("check", f"collectives of {ranks} ranks", 20, lambda n=ranks: collectives_are_exact(check, n))
 
 
 def sweep(check):

@@ -41,6 +41,14 @@ def memory_rows(results):
         yield [row["settings"], f"{planned:.0f}", f"{driver:.0f}", f"{driver - planned:+.0f}"]
 
 
+def collective_rows(results):
+    """Of all-reduces; the share: what copies of all that they read and write would take, of their time."""
+    for row in collected(results, "collectives"):
+        out, within = row["out_of_place"], row["in_place"]
+        yield [str(row["ranks"]), f"{row['size'] / 2**20:.0f}", f"{out['time_us']:.0f}", f"{within['time_us']:.0f}", f"{out['busbw']:.1f}",
+               f"{row['copy_gb_per_s']:.0f}", f"{100 * out['copy_share']:.0f}%", f"{100 * within['copy_share']:.0f}%"]
+
+
 def test_rows(results):
     for row in collected(results, "tests"):
         yield [str(row["shard"] + 1), row["said"], "; ".join(f"{seconds:.1f} s {name}" for seconds, name in row["slowest"])]
@@ -56,8 +64,10 @@ def write_markdown(results, path):
                      list(training_rows(results)))
     lines += (["", MFU] + training) if training else []
     lines += table(("memory of 124M", "planned MiB", "driver MiB", "more"), list(memory_rows(results)))
+    lines += table(("ranks of an all-reduce on one GPU", "MiB", "us", "us in place", "bus GB/s", "copy GB/s", "share", "share in place"),
+                   list(collective_rows(results)))
     lines += table(("tests", "result", "slowest"), list(test_rows(results)))
-    for found in collected(results, "sanitizer") + collected(results, "ranks"):
+    for found in collected(results, "sanitizer") + collected(results, "ranks") + collected(results, "exact"):
         lines += ["", ", ".join(f"{name}: {value}" for name, value in found.items())]
     lines += table(("kernel", "us", "TFLOP/s", "GB/s", "of the ceiling"), list(kernel_rows(results)))
     with open(path, "w", encoding="utf-8") as file:

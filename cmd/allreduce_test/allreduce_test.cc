@@ -9,6 +9,7 @@
 #include "cmd/command.h"
 #include "cmd/exit_codes.h"
 #include "cmd/result_file.h"
+#include "lib/base/bytes.h"
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
 #include "lib/collective/engine/engines.h"
@@ -33,29 +34,44 @@ void check_request(const Options& options, std::span<const BenchCase> cases,
   check_memory(memory_needed(cases, options.bench), ranks_here, available_memory());
 }
 
+void check_device_memory(size_t bytes_per_rank, const RankDevice& own) {
+  const uint64_t free = own.device->free_bytes();
+  if (free == 0 || bytes_per_rank <= free / uint64_t(own.ranks)) return;
+  fail(ErrorKind::kDevice,
+       "allocate 2 buffers for each of {} ranks on {}: {} in all, but {} are free; lower "
+       "--maxbytes or start fewer ranks on it",
+       own.ranks, own.device->description(), format_bytes(bytes_per_rank * uint64_t(own.ranks)),
+       format_bytes(free));
+}
+
 RunFacts facts_of(const Options& options, const Communicator& communicator) {
   return {.world_size = communicator.world_size(),
           .transport = std::string(communicator.transport_name()),
           .engine = std::string(communicator.engine_name()),
           .memory = std::string(kMemoryOriginNames[size_t(options.bench.memory)]),
+          .device = std::string(kDeviceChoiceNames[size_t(options.device)]),
           .keep_times = options.bench.per_iteration};
 }
 
 // Returns what makes the run fail, on rank 0.
 std::vector<std::string> measure(const Options& options, std::span<const BenchCase> cases,
                                  const PassCriteria& criteria, Communicator& communicator,
-                                 Device& device) {
-  const RunFacts facts = facts_of(options, communicator);
+                                 const BenchDevice& place) {
+  RunFacts facts = facts_of(options, communicator);
   const bool first = communicator.rank() == 0;
   if (first && criteria.baseline != nullptr) criteria.baseline->check_comparable(facts, cases);
-  const NcclTable table{.summary = fmt::format("{} ranks over {}, {} memory", facts.world_size,
-                                               facts.transport, facts.memory),
-                        .world_size = facts.world_size,
-                        .options = options.bench};
+  const NcclTable table{
+      .summary = fmt::format("{} ranks over {}, {} memory{}", facts.world_size, facts.transport,
+                             facts.memory, place.folds == nullptr ? "" : " of GPUs"),
+      .world_size = facts.world_size,
+      .options = options.bench};
   const bool text = options.format == Format::kText;
-  const Session done = run_session(communicator, device, cases, table,
+  const Session done = run_session(communicator, place, cases, table,
                                    text ? write_stdout : std::function<void(const std::string&)>());
   if (!first) return {};
+  facts.medium = done.medium;
+  facts.copies = done.copies;
+  facts.copy_bytes_per_s = rate_of_gpus(done.copies, done.ranks);
   const Report report = to_report(facts, done.ranks, done.results);
   if (!text) print(report, options.format);
   const std::string& path = options.output_file;
@@ -67,11 +83,18 @@ bool measures(const Options& options) {
   return !options.explain && !options.calibrate && options.simulate.empty();
 }
 
-void check_engine(const Options& options, const CommConfig& comm) {
+void check_path(const Options& options, const CommConfig& comm) {
   const bool native = choose_engine(comm).name == "native";
   if (!measures(options) && !native)
     fail(ErrorKind::kUsage,
          "--engine {}: --explain, --calibrate and --simulate are about engine native", comm.engine);
+  const bool on_gpus = options.device == DeviceChoice::kCuda;
+  if (!measures(options) && on_gpus)
+    fail(ErrorKind::kUsage,
+         "--device cuda: --explain, --calibrate and --simulate are about the host's memory");
+  if (comm.codec != "none" && on_gpus)
+    fail(ErrorKind::kUsage, "--codec {}: it encodes the host's memory; leave out --device cuda",
+         comm.codec);
   if (comm.codec != "none" && (!measures(options) || !native))
     fail(ErrorKind::kUsage, "--codec {}: it is for measurements with engine native", comm.codec);
 }
@@ -80,6 +103,7 @@ void check_engine(const Options& options, const CommConfig& comm) {
 int run_measurement(const Options& options, const JobSettings& job, const Environment& environment,
                     const RankIdentity& identity, const std::vector<BenchCase>& cases) {
   check_request(options, cases, identity);
+  check_device(options.device);
   std::optional<Baseline> baseline;
   if (!options.baseline.empty() && identity.rank == 0) baseline.emplace(options.baseline);
   if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
@@ -89,9 +113,12 @@ int run_measurement(const Options& options, const JobSettings& job, const Enviro
                               .baseline = baseline ? &*baseline : nullptr,
                               .tolerance = options.tolerance};
   std::vector<std::string> reasons;
-  const std::unique_ptr<Device> device = make_cpu_device();
-  run_rank(options.launch, environment, job, *device, [&](Communicator& communicator) {
-    reasons = measure(options, cases, criteria, communicator, *device);
+  const RankDevice own = make_rank_device(options.device, identity);
+  check_device_memory(memory_needed(cases, options.bench), own);
+  JobSettings placed = job;
+  if (own.folds) placed.gpu = own.device.get();
+  run_rank(options.launch, environment, placed, own.on_host(), [&](Communicator& communicator) {
+    reasons = measure(options, cases, criteria, communicator, own.place());
   });
   if (!reasons.empty()) fail(ErrorKind::kMismatch, "{}", fmt::join(reasons, "; "));
   return kExitOk;
@@ -106,7 +133,7 @@ int run(const CLI::App& app, const Options& options) {
     show_record(options);
     return kExitOk;
   }
-  check_engine(options, job.comm);
+  check_path(options, job.comm);
   if (!options.simulate.empty()) {
     simulate_cases(options, job, environment);
     return kExitOk;

@@ -41,11 +41,14 @@ void add_what(CLI::App& app, AllreduceOptions& options) {
       ->capture_default_str();
 }
 
-void add_memory(CLI::App& app, BenchOptions& bench) {
+void add_memory(CLI::App& app, AllreduceOptions& options) {
+  BenchOptions& bench = options.bench;
+  add_choice_option(app, "--device", options.device, kDeviceChoiceNames,
+                    "Where the buffers are: in the host's memory, or in that of the rank's GPU");
   add_choice_option(
       app, "--memory", bench.memory, kMemoryOriginNames,
       "Origin of the buffers: the communicator, whose memory peers reach directly, or "
-      "ordinary memory");
+      "ordinary memory; on a GPU memory that peers map, or ordinary memory");
   add_number_option(app, "-u,--unalign", bench.unalign, 0, 4096,
                     "Elements from a page boundary to the start of each buffer");
 }
@@ -156,7 +159,7 @@ void define_options(CLI::App& app, AllreduceOptions& options) {
   add_what(app, options);
   add_sweep(app, options.bench.sweep);
   add_measuring(app, options.bench);
-  add_memory(app, options.bench);
+  add_memory(app, options);
   add_comm_options(app, options.comm_sets);
   app.add_flag("--deterministic", options.deterministic,
                "Choose, as train does, only algorithms whose bits do not depend on where in a "

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cmd/allreduce_test/rank_device.h"
 #include "lib/colltest/pass_criteria.h"
 #include "lib/colltest/session.h"
 #include "lib/job/join.h"
@@ -28,6 +29,7 @@ struct AllreduceOptions {
   std::string redop = "sum";
   std::string root = "0";
   BenchOptions bench;
+  DeviceChoice device = DeviceChoice::kCpu;
   std::vector<std::string> comm_sets;  // "comm.transport=tcp"
   bool deterministic = false;
   LaunchRequest launch;

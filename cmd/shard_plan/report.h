@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/estimate/hardware.h"
 #include "lib/replay/memory.h"
 #include "lib/replay/step_time.h"
 #include "lib/replay/traffic.h"
@@ -41,6 +42,10 @@ void add_tensors(Report& report, const PlannedStep& step);
 // program[] of {op, lane, operation, read_bytes, written_bytes, wire_bytes, begin_seconds,
 // end_seconds, after}.
 void add_program(Report& report, const PlannedStep& step);
+// Facts: tokens_per_second and mfu of the predicted step; classes[] of {class, milliseconds, share,
+// ideal_milliseconds, tflop, gb}: a row for each class of kernels, the gaps between kernels, and
+// where there are several ranks what the compute lane waits for. Their times sum to step_seconds.
+void add_classes(Report& report, const PlannedStep& step, const Gpu& gpu);
 // strategies[] of {strategy, bytes by kind, peak_bytes, wire_bytes_per_rank_per_step, step_seconds,
 // exposed_comm_seconds}.
 void add_strategies(Report& report, const std::vector<PlannedStep>& steps);

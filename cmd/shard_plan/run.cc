@@ -10,9 +10,11 @@
 #include "cmd/shard_plan/report.h"
 #include "lib/arch/architecture.h"
 #include "lib/base/error.h"
+#include "lib/base/find_row.h"
 #include "lib/config/load.h"
 #include "lib/estimate/plan_search.h"
 #include "lib/replay/drawing.h"
+#include "lib/replay/gpu_time.h"
 #include "lib/replay/run_search.h"
 #include "lib/train/backend.h"
 #include "lib/train/measure_ops.h"
@@ -43,6 +45,8 @@ Speed speed_of(const ShardPlanOptions& options, const RunConfig& config) {
 }
 
 RankMachine machine_of(const ShardPlanOptions& options, const RunConfig& config) {
+  if (!options.gpu_of_classes.empty())
+    return {on_gpu(find_row(gpus(), options.gpu_of_classes, "--time-by-class")), {}};
   if (!options.measure) return {at_speed(speed_of(options, config)), {}};
   return {as_measured(measure_ops(config, options.ranks.nproc)), cores_of(options, config)};
 }
@@ -52,6 +56,7 @@ PlannedStep plan_step(const ShardPlanOptions& options, const RunConfig& config,
   PlannedStep step;
   step.rank = options.rank;
   step.plan = plan_run(settings_on(config, options.ranks), network.world_size);
+  if (!options.gpu_of_classes.empty()) check_predictable(step.plan);
   step.traffic = traffic_of(step.plan.step.program, network);
   step.memory = memory_of_run(step.plan, network, step.rank, terms_of_device(config, step.plan));
   step.time = time_step(step.plan, step.traffic, machine.compute, machine.cores,
@@ -117,6 +122,17 @@ RunChoices search(const ShardPlanOptions& options, const RunConfig& config, cons
   return choices;
 }
 
+// The settings; of a run on a GPU where its kernels are asked about.
+RunConfig read_run(const ShardPlanOptions& options, const Environment& environment) {
+  RunConfig config = load_config(options.config_path, options.sets, environment).run;
+  if (options.gpu_of_classes.empty()) return config;
+  if (config.train.device == "cpu")
+    fail(ErrorKind::kUsage, "--time-by-class {}: train.device is cpu; set train.device=cuda",
+         options.gpu_of_classes);
+  config.train.device = "cuda";
+  return config;
+}
+
 }  // namespace
 
 int plan_run_file(const ShardPlanOptions& options) {
@@ -131,13 +147,14 @@ int plan_run_file(const ShardPlanOptions& options) {
     fail(ErrorKind::kUsage, "--limit of a run goes with --search; add it, or ask gxp memcalc");
   check_writable(options.svg);
   const Environment environment = process_environment();
-  const RunConfig config = load_config(options.config_path, options.sets, environment).run;
+  const RunConfig config = read_run(options, environment);
   const Network network = network_of_run(config, options.ranks, environment);
   const RankMachine machine = machine_of(options, config);
   const PlannedStep step = plan_step(options, config, network, machine);
   Report report{.schema = "gxp.shard-plan/1"};
   add_step_facts(report, step);
   add_wire(report, step);
+  if (!options.gpu_of_classes.empty()) add_classes(report, step, find_gpu(options.gpu_of_classes));
   if (options.units || options.format == Format::kJson) add_units(report, step);
   if (options.units) add_tensors(report, step);
   if (options.program) add_program(report, step);

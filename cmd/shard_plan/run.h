@@ -17,7 +17,8 @@ struct ShardPlanOptions {
   PlannedRanks ranks;
   int rank = 0;
   bool measure = false;
-  double gflops = 0;  // 0: measured here
+  double gflops = 0;           // 0: measured here
+  std::string gpu_of_classes;  // "": no classes of kernels are predicted
   double memory_gb_per_s = 10;
   double file_gb_per_s = 1;
   bool units = false;

@@ -37,6 +37,12 @@ void add_speeds(CLI::App& app, ShardPlanOptions& options) {
       ->excludes(measure)
       ->type_name("RATE")
       ->default_str("measured on this host");
+  app.add_option("--time-by-class", options.gpu_of_classes,
+                 "Predict the time of each class of kernels of a step on this GPU, in place of the "
+                 "times above")
+      ->excludes(measure)
+      ->excludes("--gflops")
+      ->type_name(names_of(gpus()));
   app.add_option("--memory-gb-per-s", options.memory_gb_per_s,
                  "Memory bandwidth of a rank in all other operations, in 10^9 bytes per second")
       ->check(check_positive)

@@ -1,10 +1,13 @@
 // What gxp shard-plan tells of units, tensors and operations.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
 #include "cmd/shard_plan/report.h"
+#include "lib/replay/gpu_time.h"
 
 namespace gxp {
 namespace {
@@ -84,6 +87,35 @@ void add_tensors(Report& report, const PlannedStep& step) {
     table.add_row(
         {unit.name, tensor.name, shape, int64_t(tensor.count()), tensor.frozen, ranges_of(ranks)});
   }
+}
+
+void add_classes(Report& report, const PlannedStep& step, const Gpu& gpu) {
+  const StepClasses classes = time_by_class(step.plan, gpu);
+  const StepShape& shape = step.plan.shape;
+  const double tokens = double(shape.rows * shape.positions) * shape.grad_accum;  // of a rank
+  const double flops = step.plan.architecture.train_flops_per_token(shape.positions) * tokens;
+  report.facts.push_back(
+      {{"predicted_on", "kernels predicted, not measured, on"}, std::string(gpu.name)});
+  report.facts.push_back(
+      {{"tokens_per_second", "tokens per second of a rank"}, tokens / step.time.seconds});
+  report.facts.push_back({{"mfu"}, flops / step.time.seconds / gpu.flops_16});
+  Table& table = report.add_table("classes", {{"class"},
+                                              {"milliseconds", "ms"},
+                                              {"share"},
+                                              {"ideal_milliseconds", "ideal ms"},
+                                              {"tflop"},
+                                              {"gb"}});
+  const auto add = [&](const std::string& name, double seconds, double ideal, Cell tflop, Cell gb) {
+    table.add_row({name, 1e3 * seconds, seconds / step.time.seconds, 1e3 * ideal, std::move(tflop),
+                   std::move(gb)});
+  };
+  std::vector<ClassTime> rows = classes.classes;
+  std::ranges::stable_sort(rows, std::greater<>(), &ClassTime::seconds);
+  for (const ClassTime& row : rows)
+    add(std::string(kKernelClassNames[size_t(row.of)]), row.seconds, row.ideal_seconds,
+        row.flops / 1e12, row.bytes / 1e9);
+  add(fmt::format("gaps between {:.0f} kernels", classes.kernels), classes.gap_seconds, 0, {}, {});
+  if (shape.world_size > 1) add("waits for other lanes", step.time.exposed_seconds, 0, {}, {});
 }
 
 void add_program(Report& report, const PlannedStep& step) {

@@ -238,6 +238,9 @@ JoinedDevice Communicator::join_device(const FoldingDevice& device) {
 bool Communicator::supports_memory(MemorySpace space) const {
   return impl_->engine().supports_memory(space);
 }
+bool Communicator::supports_messages_in(MemorySpace space) const {
+  return impl_->engine().supports_messages_in(space);
+}
 std::span<const int> Communicator::hosts() const { return impl_->engine().hosts(); }
 bool Communicator::share_host(int rank, int other) const {
   const std::span<const int> of = hosts();

@@ -11,10 +11,12 @@ namespace gxp {
 
 class GuardedMemory {
  public:
-  // Room for `bytes`, of a communicator, which peers reach directly, or of the device; both outlive
-  // it. Every page is touched.
-  GuardedMemory(Communicator& communicator, size_t bytes);
-  GuardedMemory(Device& device, size_t bytes);
+  // What memory must have in which `bytes` are to be placed.
+  static size_t room_for(size_t bytes);
+  // Memory of `device`, or of a communicator, which the device can copy; it outlives this. Every
+  // page is touched.
+  GuardedMemory(Device& device, Buffer own);
+  GuardedMemory(Device& device, CommunicatorMemory shared);
 
   // `bytes` that begin `offset` bytes behind a page boundary, with guards around them from now on.
   Memory place(size_t offset, size_t bytes);
@@ -22,12 +24,14 @@ class GuardedMemory {
   [[nodiscard]] size_t damaged() const;
 
  private:
-  void touch(size_t bytes);
+  void begin_at_page(Memory all);
 
+  Device& device_;
   CommunicatorMemory shared_;
   Buffer own_;
-  Memory whole_;  // begins at a page
-  Memory placed_;
+  Memory whole_;   // begins at a page
+  size_t at_ = 0;  // what is placed there; 0: nothing
+  size_t bytes_ = 0;
 };
 
 }  // namespace gxp

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lib/colltest/copy_rates.h"
 #include "lib/colltest/totals.h"
 
 namespace gxp {
@@ -67,9 +68,14 @@ std::string middle_of_halves(const NcclTable& table) {
   return front + fmt::format("{:^{}}{:^{}}\n", "out-of-place", width, "in-place", width);
 }
 
-std::string rank_line(const RankInfo& rank, size_t number, size_t device) {
-  return fmt::sprintf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [0000:00:00] %s\n", number,
-                      0, rank.pid, rank.host.data(), device, rank.processor.data());
+// `place`: among the ranks of its host, which counts as its device where it has no GPU.
+std::string rank_line(const RankInfo& rank, size_t number, size_t place) {
+  const size_t device = rank.gpu >= 0 ? size_t(rank.gpu) : place;
+  const std::string bus(rank.gpu >= 0 ? rank.bus_id.data() : "0000:00:00");
+  // As nccl-tests: without the PCIe function.
+  return fmt::sprintf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n", number, 0,
+                      rank.pid, rank.host.data(), device, bus.substr(0, bus.find('.')),
+                      rank.processor.data());
 }
 
 std::string chosen(int number) { return number <= 0 ? "auto" : fmt::format("{}", number); }
@@ -107,6 +113,32 @@ std::string remark(const NcclTable& table, const CaseResult& result) {
                       microseconds_text(half.slowest.p99), last_rank(half));
 }
 
+std::string share_text(const NcclTable& table, const CaseResult& result,
+                       const PlacementResult& half) {
+  const double share = copy_share(table.world_size, result.bench.size_bytes(), half.slowest.median,
+                                  table.copy_bytes_per_s);
+  return fmt::format("{:.1f}%", 100 * share);
+}
+
+// The all-reduces' share of the copies' rate; "" without any.
+std::string copy_shares(const NcclTable& table, std::span<const CaseResult> results) {
+  std::string lines;
+  for (const CaseResult& result : results) {
+    if (!has_copy_share(result) || table.copy_bytes_per_s <= 0) continue;
+    lines +=
+        fmt::sprintf("# %10d  %8s  %12s  %12s\n", result.bench.size_bytes(),
+                     nccl_name(result.bench.dtype), share_text(table, result, result.out_of_place),
+                     share_text(table, result, *result.in_place));
+  }
+  if (lines.empty()) return "";
+  return fmt::sprintf(
+             "#\n# The GPUs' copies would read and write 2 p K bytes (p = %d ranks of K bytes) at "
+             "%.1f GB/s; the share of the time:\n# %10s  %8s  %12s  %12s\n",
+             table.world_size, table.copy_bytes_per_s / 1e9, "size", "type", "out-of-place",
+             "in-place") +
+         lines;
+}
+
 }  // namespace
 
 std::string nccl_head(const NcclTable& table, std::span<const RankInfo> ranks) {
@@ -125,9 +157,10 @@ std::string nccl_head(const NcclTable& table, std::span<const RankInfo> ranks) {
     const auto same_host = [&](const RankInfo& other) {
       return other.host_number == ranks[rank].host_number;
     };
-    const auto device = std::ranges::count_if(ranks.first(rank), same_host);
-    text += rank_line(ranks[rank], rank, size_t(device));
+    const auto place = std::ranges::count_if(ranks.first(rank), same_host);
+    text += rank_line(ranks[rank], rank, size_t(place));
   }
+  for (const std::string& note : table.notes) text += "# " + note + "\n";
   if (table.world_size == 1)
     text += "# One rank: no data cross a link, so the factor of most bus bandwidths is 0.\n";
   return text + "#\n" + middle_of_halves(table) + head_line(table, false) + head_line(table, true);
@@ -153,7 +186,7 @@ std::string nccl_remarks(const NcclTable& table, std::span<const CaseResult> res
       "size", "type", "algorithm", "iters", "predicted", "(busbw)", "median", "interval", "p99",
       "last");
   for (const CaseResult& result : results) text += remark(table, result);
-  return text + "#\n";
+  return text + copy_shares(table, results) + "#\n";
 }
 
 std::string nccl_foot(const NcclTable& table, std::span<const CaseResult> results) {

@@ -9,6 +9,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lib/colltest/cases.h"
 #include "lib/colltest/result.h"
@@ -20,13 +21,16 @@ struct NcclTable {
   std::string summary{};    // of the ranks: "2 ranks over shm, ordinary memory"
   int world_size = 1;
   BenchOptions options{};
+  std::vector<std::string> notes{};  // lines of the head: which memory calls work on, copies' rates
+  double copy_bytes_per_s = 0;       // of all GPUs (copy_rates.h); 0: there are none
 };
 
 std::string nccl_head(const NcclTable& table, std::span<const RankInfo> ranks);
 // `timestamp`: "2026-01-31 12:00:00"; ignored unless the table has them.
 std::string nccl_row(const NcclTable& table, const CaseResult& result,
                      const std::string& timestamp);
-// Remarks: what ran, what was predicted, and which ranks were slow.
+// Remarks: what ran, what was predicted, which ranks were slow, and on GPUs the share of the copies'
+// rate that all-reduces reach.
 std::string nccl_remarks(const NcclTable& table, std::span<const CaseResult> results);
 std::string nccl_foot(const NcclTable& table, std::span<const CaseResult> results);
 

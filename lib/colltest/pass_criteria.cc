@@ -77,6 +77,7 @@ Baseline::Baseline(const std::string& path) : path_(path) {
     const Json report = Json::parse(text);
     world_size_ = report.at("world_size");
     memory_ = report.at("memory");
+    device_ = report.value("device", "cpu");  // older results have none
     for (const Json& row : report.at("results"))
       rows_[name_of(row)] = {time_of(row.at("out_of_place")), time_of(row.at("in_place"))};
   } catch (const Json::exception& error) {
@@ -94,6 +95,10 @@ void Baseline::check_comparable(const RunFacts& facts, std::span<const BenchCase
   if (memory_ != facts.memory) {
     fail(ErrorKind::kUsage, "--baseline {}: it was run with {} memory, this with {} memory", path_,
          memory_, facts.memory);
+  }
+  if (device_ != facts.device) {
+    fail(ErrorKind::kUsage, "--baseline {}: it was run with --device {}, this with {}", path_,
+         device_, facts.device);
   }
   for (const BenchCase& bench : cases) {
     if (rows_.contains(name_of(bench))) return;

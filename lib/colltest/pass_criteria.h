@@ -19,7 +19,7 @@ class Baseline {
   // Errors: kIo; kCorrupt, not such a JSON.
   explicit Baseline(const std::string& path);
 
-  // Throws kUsage if the run was made with other ranks or memory, or has none of the rows: the
+  // Throws kUsage if the run was made with other ranks, memory or devices, or has none of the rows: the
   // comparison would say nothing.
   void check_comparable(const RunFacts& facts, std::span<const BenchCase> cases) const;
   // One line for each half of a row that takes more than 1 + tolerance times as long as then.
@@ -34,6 +34,7 @@ class Baseline {
   std::string path_;
   int world_size_ = 0;
   std::string memory_;
+  std::string device_;
   std::map<std::string, Times> rows_;  // by what a case is
 };
 

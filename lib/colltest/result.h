@@ -43,9 +43,11 @@ struct CaseResult {
 // What each rank says about itself once.
 struct RankInfo {
   int32_t pid = 0;
-  int32_t host_number = 0;  // as in Communicator::hosts()
+  int32_t host_number = 0;        // as in Communicator::hosts()
+  int32_t gpu = -1;               // on its host; -1: none
+  std::array<char, 16> bus_id{};  // of the GPU, "0000:3b:00.0"
   std::array<char, 64> host{};
-  std::array<char, 64> processor{};
+  std::array<char, 64> processor{};  // or the GPU
 };
 
 }  // namespace gxp

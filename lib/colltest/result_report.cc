@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "lib/colltest/totals.h"
@@ -20,7 +21,7 @@ Cell optional_microseconds(const std::optional<T>& seconds) {
 
 struct HalfColumn {
   const char* key;
-  Cell (*cell)(const CaseResult&, const PlacementResult&, int world_size);
+  std::function<Cell(const CaseResult&, const PlacementResult&, int world_size)> cell;
 };
 
 Bandwidth rate(const CaseResult& result, const PlacementResult& half, int world_size) {
@@ -32,7 +33,7 @@ using Result = const CaseResult&;
 using Half = const PlacementResult&;
 Cell median_us(Result, Half half, int) { return microseconds(half.slowest.median); }
 
-constexpr HalfColumn kHalfColumns[] = {
+const HalfColumn kHalfColumns[] = {
     {"time_us", median_us},
     {"algbw", [](Result result, Half half, int n) { return Cell(rate(result, half, n).algbw); }},
     {"busbw", [](Result result, Half half, int n) { return Cell(rate(result, half, n).busbw); }},
@@ -54,17 +55,23 @@ constexpr HalfColumn kHalfColumns[] = {
        return half.slowest.median_95 ? microseconds(half.slowest.median_95->high) : Cell();
      }},
 };
-constexpr HalfColumn kTimes = {"times_ns", [](Result, Half half, int) {
-                                 std::vector<int64_t> times(half.times_s.size());
-                                 std::ranges::transform(half.times_s, times.begin(), [](double s) {
-                                   return int64_t(std::llround(s * 1e9));
-                                 });
-                                 return Cell(times);
-                               }};
+const HalfColumn kTimes = {"times_ns", [](Result, Half half, int) {
+                             std::vector<int64_t> times(half.times_s.size());
+                             std::ranges::transform(half.times_s, times.begin(), [](double s) {
+                               return int64_t(std::llround(s * 1e9));
+                             });
+                             return Cell(times);
+                           }};
 
 std::vector<HalfColumn> half_columns(const RunFacts& facts) {
   std::vector<HalfColumn> columns(std::begin(kHalfColumns), std::end(kHalfColumns));
   if (facts.keep_times) columns.push_back(kTimes);
+  if (facts.copy_bytes_per_s <= 0) return columns;
+  const auto share = [rate = facts.copy_bytes_per_s](Result result, Half half, int n) {
+    if (!has_copy_share(result)) return Cell();
+    return Cell(copy_share(n, result.bench.size_bytes(), half.slowest.median, rate));
+  };
+  columns.push_back({"copy_share", share});
   return columns;
 }
 
@@ -141,12 +148,21 @@ void add_ranks(Report& report, const RunFacts& facts, std::span<const CaseResult
 }
 
 void add_devices(Report& report, std::span<const RankInfo> ranks) {
-  Table& table = report.add_table("devices", {{"rank"}, {"pid"}, {"hostname"}, {"device_info"}});
+  Table& table = report.add_table(
+      "devices", {{"rank"}, {"pid"}, {"hostname"}, {"device_info"}, {"gpu"}, {"bus_id"}});
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankInfo& info = ranks[rank];
+    const bool on_gpu = info.gpu >= 0;
     table.add_row({int64_t(rank), int64_t{info.pid}, std::string(info.host.data()),
-                   std::string(info.processor.data())});
+                   std::string(info.processor.data()), on_gpu ? Cell(int64_t{info.gpu}) : Cell(),
+                   on_gpu ? Cell(std::string(info.bus_id.data())) : Cell()});
   }
+}
+
+void add_copies(Report& report, std::span<const CopyRate> copies) {
+  Table& table = report.add_table("copies", {{"rank"}, {"from_rank"}, {"gb_per_s"}});
+  for (const CopyRate& copy : copies)
+    table.add_row({int64_t{copy.rank}, int64_t{copy.from}, copy.bytes_per_s / 1e9});
 }
 
 }  // namespace
@@ -154,17 +170,23 @@ void add_devices(Report& report, std::span<const RankInfo> ranks) {
 Report to_report(const RunFacts& facts, std::span<const RankInfo> ranks,
                  std::span<const CaseResult> results) {
   const Totals totals = totals_of(results, facts.world_size);
+  const bool on_gpus = facts.copy_bytes_per_s > 0;
   Report report{.schema = "gxp.allreduce-test/1"};
   report.facts = {{{"world_size"}, int64_t{facts.world_size}},
                   {{"transport"}, facts.transport},
                   {{"engine"}, facts.engine},
                   {{"memory"}, facts.memory},
+                  {{"device"}, facts.device},
+                  {{"collectives_on"}, facts.medium.of_collectives()},
+                  {{"messages_on"}, facts.medium.of_messages()},
+                  {{"copy_gb_per_s"}, on_gpus ? Cell(facts.copy_bytes_per_s / 1e9) : Cell()},
                   {{"wrong"}, int64_t(totals.wrong)},
                   {{"out_of_bounds"}, int64_t(totals.out_of_bounds)},
                   {{"average_bus_bandwidth"}, totals.busbw}};
   add_results(report, facts, results);
   add_ranks(report, facts, results);
   add_devices(report, ranks);
+  if (on_gpus) add_copies(report, facts.copies);
   return report;
 }
 

@@ -24,12 +24,20 @@ size_t largest_size(std::span<const BenchCase> cases) {
 // Elements of unlike types are moved by unlike bytes; the memory has room for the widest.
 constexpr size_t kWidest = 8;
 
+// What peers reach directly is the communicator's of the host, and shareable of a GPU.
 GuardedMemory make_memory(Communicator& communicator, Device& device, size_t bytes,
                           const BenchOptions& options) {
-  const size_t room = bytes + size_t(options.unalign) * kWidest;
-  return options.memory == MemoryOrigin::kCommunicator ? GuardedMemory(communicator, room)
-                                                       : GuardedMemory(device, room);
+  const size_t room = GuardedMemory::room_for(bytes + size_t(options.unalign) * kWidest);
+  const bool on_host = device.space() == MemorySpace::kHost;
+  if (options.memory == MemoryOrigin::kOrdinary)
+    return {device, device.allocate(room, MemoryKind::kWorkspace)};
+  if (!on_host) return {device, device.allocate_shareable(room, MemoryKind::kWorkspace)};
+  return {device, communicator.allocate(room)};
 }
+
+// Copies that no cache holds and that take some 100 us.
+constexpr size_t kLeastCopied = size_t{64} << 20;
+constexpr size_t kMostCopied = size_t{256} << 20;
 
 // The value after "NAME:" in a file of /proc; "" if it is not there.
 std::string proc_value(const char* path, const std::string& name) {
@@ -48,14 +56,20 @@ void copy_text(const std::string& text, std::array<char, N>& into) {
   std::copy_n(text.data(), std::min(text.size(), N - 1), into.begin());
 }
 
-RankInfo own_info(const Communicator& communicator) {
+RankInfo own_info(const Communicator& communicator, const BenchDevice& place) {
   RankInfo info;
   info.pid = int32_t(::getpid());
   const std::span<const int> hosts = communicator.hosts();
   if (!hosts.empty()) info.host_number = hosts[size_t(communicator.rank())];
   ::gethostname(info.host.data(), info.host.size() - 1);
-  const std::string processor = proc_value("/proc/cpuinfo", "model name");
+  const bool on_gpu = place.device.space() != MemorySpace::kHost;
+  const std::string processor =
+      on_gpu ? place.device.description() : proc_value("/proc/cpuinfo", "model name");
   copy_text(processor.empty() ? "cpu" : processor, info.processor);
+  if (on_gpu) {
+    info.gpu = place.number;
+    copy_text(place.device.bus_id(), info.bus_id);
+  }
   return info;
 }
 
@@ -150,21 +164,25 @@ size_t available_memory() {
   return kib.empty() ? std::numeric_limits<size_t>::max() : std::stoull(kib) << 10;
 }
 
-std::vector<RankInfo> gather_rank_info(Communicator& communicator) {
-  const RankInfo mine = own_info(communicator);
+std::vector<RankInfo> gather_rank_info(Communicator& communicator, const BenchDevice& place) {
+  const RankInfo mine = own_info(communicator, place);
   return gather_values(communicator, std::span(&mine, 1));
 }
 
-CaseRunner::CaseRunner(Communicator& communicator, Device& device, std::span<const BenchCase> cases,
-                       const BenchOptions& options)
+CaseRunner::CaseRunner(Communicator& communicator, const BenchDevice& place,
+                       std::span<const BenchCase> cases, const BenchOptions& options)
     : communicator_(communicator),
-      device_(device),
+      place_(place),
       options_(options),
       one_clock_(std::ranges::all_of(communicator.hosts(), [](int host) { return host == 0; })),
-      first_(make_memory(communicator, device, largest_size(cases), options)),
-      second_(make_memory(communicator, device, largest_size(cases), options)) {
+      most_bytes_(largest_size(cases)),
+      calls_(communicator, place),
+      view_(place.device, most_bytes_),
+      first_(make_memory(communicator, place.device, most_bytes_, options)),
+      second_(make_memory(communicator, place.device, most_bytes_, options)) {
   const auto encoded = std::ranges::find_if(cases, [](auto& bench) { return bench.codec; });
   if (encoded == cases.end()) return;
+  GXP_ASSERT(medium().collectives == CallsOn::kHost);
   if (one_clock_)
     fail(ErrorKind::kConfig,
          "--codec {}: all ranks are on one host, within which nothing is encoded; leave it out, or "
@@ -174,11 +192,11 @@ CaseRunner::CaseRunner(Communicator& communicator, Device& device, std::span<con
 }
 
 PlacementResult CaseRunner::run_placement(const BenchCase& bench, bool in_place) {
-  Trial trial(communicator_, bench, in_place, options_, first_, second_);
+  Trial trial(communicator_, bench, in_place, options_, {calls_, view_, first_, second_});
   std::optional<CompressedAllReduce> compressed;
   if (bench.codec != nullptr) {
     trial.use(compressed.emplace(*bench.codec, CompressionOptions{.error_feedback = false},
-                                 bench.count, bench.dtype, *host_groups_, device_));
+                                 bench.count, bench.dtype, *host_groups_, place_.device));
   }
   for (int i = 0; i < options_.checks; ++i) trial.check();
   const std::vector<Sample> mine = trial.time();
@@ -199,9 +217,13 @@ PlacementResult CaseRunner::run_placement(const BenchCase& bench, bool in_place)
   return half;
 }
 
-CaseResult CaseRunner::run(const BenchCase& bench) {
-  CaseResult result;
-  result.bench = bench;
+std::vector<CopyRate> CaseRunner::measure_copies() {
+  return gxp::measure_copies(communicator_, place_, medium(),
+                             std::clamp(most_bytes_, kLeastCopied, kMostCopied));
+}
+
+void CaseRunner::describe_choice(CaseResult& result) const {
+  const BenchCase& bench = result.bench;
   if (bench.codec != nullptr) {
     result.algorithm = bench.codec->name;
     result.reason = "encoded between hosts";
@@ -209,14 +231,28 @@ CaseResult CaseRunner::run(const BenchCase& bench) {
     const AlgorithmPlan plan =
         communicator_.plan(call_of(bench, communicator_.rank()), options_.memory);
     result.algorithm = communicator_.engine_name();  // of an engine that tells no more
+    const bool moves = moves_data(*bench.operation);
+    if (plan.algorithm != nullptr && moves && medium().collectives == CallsOn::kDevice) {
+      result.algorithm = "device";
+      result.reason = "between the GPUs' memories";
+      return;
+    }
     if (plan.algorithm != nullptr) {
       result.algorithm = plan.algorithm->name;
-      result.predicted_s = plan.predicted_seconds;
+      // The model knows nothing of the copies to pinned memory.
+      if (medium().collectives == CallsOn::kHost || !moves)
+        result.predicted_s = plan.predicted_seconds;
     }
     result.channels = plan.channels;
     result.segment_bytes = plan.segment_bytes;
     result.reason = plan.reason;
   }
+}
+
+CaseResult CaseRunner::run(const BenchCase& bench) {
+  CaseResult result;
+  result.bench = bench;
+  describe_choice(result);
   if (result.algorithm.empty()) result.algorithm = "none";
   result.out_of_place = run_placement(bench, false);
   if (has_in_place(*bench.operation)) result.in_place = run_placement(bench, true);

@@ -1,5 +1,7 @@
 #include "lib/colltest/session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -31,12 +33,37 @@ bool differ_in_size(const BenchCase& a, const BenchCase& b) {
   return a.dtype == b.dtype && a.redop == b.redop && a.root == b.root;
 }
 
+// Empty without GPUs.
+std::vector<std::string> notes_of(const Communicator& communicator, const Session& session) {
+  if (session.medium.collectives == CallsOn::kHost) return {};
+  std::vector<std::string> notes = {
+      fmt::format("Device cuda, engine {}: collectives work on {}", communicator.engine_name(),
+                  session.medium.of_collectives()),
+      fmt::format("Device cuda, engine {}: sends and receives work on {}",
+                  communicator.engine_name(), session.medium.of_messages())};
+  for (const CopyRate& copy : session.copies) {
+    const std::string what =
+        copy.from == copy.rank
+            ? "read and written in the memory of its own GPU"
+            : fmt::format("out of the mapped memory of rank {}'s GPU", copy.from);
+    notes.push_back(
+        fmt::format("Copies by rank {}: {:.1f} GB/s {}", copy.rank, copy.bytes_per_s / 1e9, what));
+  }
+  return notes;
+}
+
 }  // namespace
 
-Session run_session(Communicator& communicator, Device& device, std::span<const BenchCase> cases,
-                    NcclTable table, const std::function<void(const std::string&)>& write) {
-  Session session{.ranks = gather_rank_info(communicator), .results = {}};
-  CaseRunner runner(communicator, device, cases, table.options);
+Session run_session(Communicator& communicator, const BenchDevice& place,
+                    std::span<const BenchCase> cases, NcclTable table,
+                    const std::function<void(const std::string&)>& write) {
+  CaseRunner runner(communicator, place, cases, table.options);
+  Session session{.ranks = gather_rank_info(communicator, place),
+                  .medium = runner.medium(),
+                  .copies = runner.measure_copies(),
+                  .results = {}};
+  table.notes = notes_of(communicator, session);
+  table.copy_bytes_per_s = rate_of_gpus(session.copies, session.ranks);
   const auto write_text = [&](const auto& text) {
     if (write && communicator.rank() == 0) write(text());
   };

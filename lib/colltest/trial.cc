@@ -28,13 +28,12 @@ Memory part(Memory whole, Range range, size_t element) {
 }  // namespace
 
 Trial::Trial(Communicator& communicator, const BenchCase& bench, bool in_place,
-             const BenchOptions& options, GuardedMemory& first, GuardedMemory& second)
+             const BenchOptions& options, const TrialMemory& memory)
     : communicator_(communicator),
       bench_(bench),
       options_(options),
       in_place_(in_place),
-      first_(first),
-      second_(second),
+      memory_(memory),
       data_(bench, communicator.rank(), communicator.world_size()),
       call_(call_of(bench, communicator.rank())) {
   const size_t element = size_of(bench.dtype);
@@ -42,12 +41,12 @@ Trial::Trial(Communicator& communicator, const BenchCase& bench, bool in_place,
       extents_of(*bench.operation, call_, communicator.rank(), communicator.world_size());
   const size_t offset = size_t(options.unalign) * element;
   if (in_place) {
-    whole_ = second.place(offset, bench.size_bytes());
+    whole_ = memory.second.place(offset, bench.size_bytes());
     input_ = part(whole_, extents.input, element);
     output_ = part(whole_, extents.output, element);
   } else {
-    input_ = first.place(offset, extents.input.count * element);
-    output_ = second.place(offset, extents.output.count * element);
+    input_ = memory.first.place(offset, extents.input.count * element);
+    output_ = memory.second.place(offset, extents.output.count * element);
   }
 }
 
@@ -56,26 +55,27 @@ void Trial::call_once() {
     if (!in_place_ && input_.bytes > 0) std::memcpy(output_.data, input_.data, input_.bytes);
     return compressed_->all_reduce(output_, bench_.redop);
   }
-  if (bench_.operation->collective) return communicator_.run(call_, input_, output_);
-  const int n = communicator_.world_size();
-  const int rank = communicator_.rank();
-  if (n > 1) {
-    communicator_.sendrecv((rank + 1) % n, input_, (rank + n - 1) % n, output_);
-  } else if (input_.bytes > 0) {
-    std::memcpy(output_.data, input_.data, input_.bytes);
-  }
+  if (bench_.operation->collective) return memory_.calls.run(call_, input_, output_);
+  memory_.calls.pass_on(input_, output_);
 }
 
 void Trial::check() {
-  const Memory overwritten = in_place_ ? whole_ : output_;
-  if (overwritten.bytes > 0) std::memset(overwritten.data, kUnwritten, overwritten.bytes);
-  data_.fill_input(input_);
+  fill(in_place_ ? whole_ : output_, kUnwritten);
+  fill_input();
   call_once();
   compare();
 }
 
+void Trial::fill(Memory memory, int byte) {
+  memory_.view.write(memory, [&](Memory host) { std::memset(host.data, byte, host.bytes); });
+}
+
+void Trial::fill_input() {
+  memory_.view.write(input_, [this](Memory host) { data_.fill_input(host); });
+}
+
 void Trial::compare() {
-  const WrongElements found = data_.compare(output_);
+  const WrongElements found = data_.compare(memory_.view.read(output_));
   const uint64_t before = wrong_.count;
   if (before == 0) wrong_ = found;
   wrong_.count = before + found.count;
@@ -86,11 +86,13 @@ void Trial::check_after_timing() {
   compare();
 }
 
-TrialFindings Trial::findings() const { return {wrong_, first_.damaged() + second_.damaged()}; }
+TrialFindings Trial::findings() const {
+  return {wrong_, memory_.first.damaged() + memory_.second.damaged()};
+}
 
 void Trial::prepare_timing() {
-  if (!in_place_) return data_.fill_input(input_);
-  if (whole_.bytes > 0) std::memset(whole_.data, 0, whole_.bytes);
+  if (!in_place_) return fill_input();
+  fill(whole_, 0);
 }
 
 void Trial::measure(std::vector<Sample>& samples) {

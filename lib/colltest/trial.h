@@ -6,10 +6,12 @@
 
 #include "lib/collective/communicator.h"
 #include "lib/collective/compress/compressed_all_reduce.h"
+#include "lib/colltest/bench_calls.h"
 #include "lib/colltest/bench_options.h"
 #include "lib/colltest/cases.h"
 #include "lib/colltest/check.h"
 #include "lib/colltest/guarded_memory.h"
+#include "lib/colltest/host_view.h"
 
 namespace gxp {
 
@@ -25,12 +27,20 @@ struct TrialFindings {
   uint64_t damaged = 0;
 };
 
+// What a trial works on; all outlive it.
+struct TrialMemory {
+  BenchCalls& calls;
+  HostView& view;  // of both buffers
+  GuardedMemory& first;
+  GuardedMemory& second;
+};
+
 // All ranks make the same trials and call the same functions in the same order.
 class Trial {
  public:
-  // In place only `second` is used. All references outlive the trial.
+  // In place only `memory.second` is used. All references outlive the trial.
   Trial(Communicator& communicator, const BenchCase& bench, bool in_place,
-        const BenchOptions& options, GuardedMemory& first, GuardedMemory& second);
+        const BenchOptions& options, const TrialMemory& memory);
 
   // From now on calls go through it; it outlives the trial.
   void use(CompressedAllReduce& compressed) { compressed_ = &compressed; }
@@ -44,6 +54,8 @@ class Trial {
 
  private:
   void call_once();
+  void fill(Memory memory, int byte);
+  void fill_input();
   void compare();
   void prepare_timing();
   // The same on all ranks.
@@ -55,8 +67,7 @@ class Trial {
   const BenchOptions& options_;
   const bool in_place_;
   CompressedAllReduce* compressed_ = nullptr;  // null: the communicator
-  GuardedMemory& first_;
-  GuardedMemory& second_;
+  TrialMemory memory_;
   ExpectedData data_;
   Call call_;
   Memory whole_;  // in place: the logical buffer

@@ -13,7 +13,8 @@ namespace {
 // step's time. Not fitted, for want of rows that tell them: flash attention (cuDNN's own benchmark
 // on H200, forward and backward together) and NVLink's share (nccl-tests); fused and eager Llama
 // blocks on Ampere, all that is not fused on Blackwell, where Hopper's stand; bf16 on Blackwell
-// (its best product of 8192^3).
+// (its best product of 8192^3). What is said of gxp's own kernels is estimated: bytes in flight by a
+// multiprocessor's loads, cuDNN's deterministic backward, clocks under load.
 constexpr Generation kAmpere = {
     .name = "ampere",
     .matmul_16 = 0.8636,
@@ -36,6 +37,10 @@ constexpr Generation kAmpere = {
     .link_share = 0.8,
     .network_share = 0.2339,
     .network_share_2021 = 0.07879,
+    .pass_share = 0.75,
+    .ordered_attention = 0.54,
+    .instructions_per_s = 108 * 128 * 1.41e9,
+    .gap_s = 1.5e-6,
 };
 
 constexpr Generation kHopper = {
@@ -60,6 +65,10 @@ constexpr Generation kHopper = {
     .link_share = 0.8,
     .network_share = 0.5583,
     .network_share_2021 = 0.08,
+    .pass_share = 0.71,  // 3.4 TB/s of an H200's 4.8
+    .ordered_attention = 0.54,
+    .instructions_per_s = 132 * 128 * 1.8e9,
+    .gap_s = 1.5e-6,
 };
 
 // What Blackwell has been measured at, on top of Hopper.
@@ -78,6 +87,7 @@ constexpr Generation blackwell(std::string_view name, const BlackwellRates& rate
   fitted.exposed = rates.exposed;
   fitted.tensor_exposed = rates.tensor_exposed;
   fitted.network_share = 0.5;
+  fitted.instructions_per_s = 148 * 128 * 1.85e9;
   return fitted;
 }
 constexpr Generation kBlackwell =

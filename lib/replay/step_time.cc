@@ -188,6 +188,16 @@ double flops_of(const RunPlan& plan, const Op& op) {
   }
 }
 
+double traffic_bytes(const StepProgram& program, const Op& op) {
+  const bool changes = op.kind == OpKind::kUpdate || op.kind == OpKind::kUpdateWhole;
+  double bytes = 0;
+  for (const BufferUse& use : op.uses) {
+    const double moved = double(use.bytes.count) * touched_share(program, op, use.buffer);
+    bytes += use.write && changes ? 2 * moved : moved;
+  }
+  return bytes;
+}
+
 ComputeTime at_speed(const Speed& speed) {
   return [speed](const RunPlan& plan, const Op& op) {
     return flops_of(plan, op) / speed.flops +

@@ -74,6 +74,10 @@ struct StepTime {
 // Floating-point operations of one operation, on one rank.
 double flops_of(const RunPlan& plan, const Op& op);
 
+// Bytes that an operation of the compute lane moves to and from its buffers: those that it reads,
+// and twice those that the optimizer changes.
+double traffic_bytes(const StepProgram& program, const Op& op);
+
 StepTime time_step(const RunPlan& plan, const std::vector<OpTraffic>& traffic,
                    const ComputeTime& compute, const RankCores& cores = {},
                    const OffloadSpeed& offload = {});

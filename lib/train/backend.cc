@@ -13,6 +13,7 @@
 
 #ifdef GXP_WITH_CUDA
 #include "lib/device/cuda_device.h"
+#include "lib/device/gpu_share.h"
 #include "lib/train/cuda_backend.h"
 #endif
 
@@ -40,10 +41,9 @@ Support probe_cuda() {
 
 Backend make_cuda(const TrainConfig& config, const RanksHere& ranks) {
 #ifdef GXP_WITH_CUDA
-  const int gpus = cuda_device_count();
-  const int index = ranks.local_rank % gpus;
-  Backend backend = make_cuda_backend(index, config, ranks.local_world_size);
-  backend.ranks_on_device = (ranks.local_world_size - index + gpus - 1) / gpus;
+  const GpuShare share = gpu_share(ranks.local_rank, ranks.local_world_size, cuda_device_count());
+  Backend backend = make_cuda_backend(share.index, config, ranks.local_world_size);
+  backend.ranks_on_device = share.ranks;
   return backend;
 #else
   static_cast<void>(config), static_cast<void>(ranks);

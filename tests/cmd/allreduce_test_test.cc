@@ -214,6 +214,20 @@ TEST_CASE("ranks with different options are told which", "[cmd]") {
   CHECK(second.end().code == 2);
 }
 
+TEST_CASE("a device that is not here is refused with the reason", "[cmd]") {
+  const Outcome outcome = run_test({"--device", "cuda", "--nproc", "2"});
+  CAPTURE(outcome.err);
+  if (outcome.code == 0) {  // it is here
+    CHECK(contains(outcome.out, "# Device cuda"));
+    return;
+  }
+  CHECK(outcome.code == 3);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.errors().size() == 1);
+  CHECK(contains(outcome.err, "measure on --device cuda: "));
+  CHECK(contains(outcome.err, "; use cpu"));
+}
+
 TEST_CASE("a wrong command line is refused before ranks are started", "[cmd]") {
   const auto [arguments, code, word] = GENERATE(table<Arguments, int, std::string>({
       {{"-b", "128"}, 2, "--minbytes 128 B is above --maxbytes 96 B"},
@@ -222,8 +236,10 @@ TEST_CASE("a wrong command line is refused before ranks are started", "[cmd]") {
       {{"-n", "0"}, 2, "must be from 1"},
       {{"-c", "-1"}, 2, "must be a count"},
       {{"-z", "0"}, 2, "a call returns when it is done; use 2"},
-      {{"-g", "8"}, 2, "ranks have no GPUs; --nproc says how many ranks there are"},
-      {{"-G", "1"}, 2, "there is no GPU to replay a graph"},
+      {{"-g", "8"},
+       2,
+       "a rank has one GPU, with --device cuda; --nproc says how many ranks there are"},
+      {{"-G", "1"}, 2, "the host orders the steps of a call, so no graph holds it"},
       {{"-R", "2"}, 2, "use --memory communicator"},
       {{"--op", "sum"}, 2, "the reduction is -o sum"},
       {{"--op", "all_reduse"}, 2, "did you mean 'all_reduce'"},
@@ -233,6 +249,8 @@ TEST_CASE("a wrong command line is refused before ranks are started", "[cmd]") {
       {{"--algorithm", "rings", "--nproc", "2"}, 2, "rings"},
       {{"--transport", "carrier"}, 2, "comm.transport"},
       {{"--memory", "shared"}, 2, "must be one of: communicator, ordinary"},
+      {{"--device", "gpu"}, 2, "must be one of: cpu, cuda"},
+      {{"--device", "cuda", "--explain"}, 2, "are about the host's memory"},
       {{"--tolerance", "much"}, 2, "must be a percentage"},
       {{"--svg", "x.svg"}, 2, "it needs --explain"},
       {{"--trace", "x.json"}, 2, "it needs --simulate"},

@@ -176,6 +176,29 @@ TEST_CASE("shard-plan takes times from measured operations, which no other speed
   CHECK(contains(both.err, "--measure"));
 }
 
+TEST_CASE("shard-plan --time-by-class sums kernels to the predicted step", "[cmd]") {
+  const std::string nproc = GENERATE("1", "2");
+  const GoldenRun run;
+  Arguments arguments = with(run, "zero2", {"--set", "train.precision=bf16", "--nproc", nproc,
+                                            "--time-by-class", "h200"});
+  arguments.insert(arguments.begin(), "shard-plan");
+  const Json planned = json_of(arguments);
+  double sum = 0;
+  double shares = 0;
+  for (const Json& row : planned["classes"]) {
+    sum += row["milliseconds"].get<double>() / 1e3;
+    shares += row["share"].get<double>();
+  }
+  CHECK(sum == Approx(planned["step_seconds"].get<double>()));
+  CHECK(shares == Approx(1));
+  CHECK(planned["predicted_on"] == "h200");
+  CHECK(planned["mfu"].get<double>() < 1);
+  arguments.insert(arguments.end(), {"--set", "train.device=cpu"});
+  const Outcome refused = run_gxp(arguments);
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "--time-by-class h200: train.device is cpu"));
+}
+
 TEST_CASE("plans are drawn: a plot in text, and SVG files", "[cmd]") {
   const GoldenRun run;
   const std::string svg = run.path("out.svg");

@@ -9,7 +9,8 @@ namespace {
 
 TEST_CASE("a write outside of the placed memory is found, one inside is not", "[bench]") {
   const auto device = make_cpu_device();
-  GuardedMemory guarded(*device, 100);
+  GuardedMemory guarded(*device,
+                        device->allocate(GuardedMemory::room_for(100), MemoryKind::kWorkspace));
   CHECK(guarded.damaged() == 0);
   const Memory memory = guarded.place(4, 64);
   CHECK(memory.bytes == 64);

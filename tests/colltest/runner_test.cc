@@ -23,7 +23,7 @@ BenchCase small_bench(const std::string& operation, size_t count = 300) {
 
 CaseResult run_case(Communicator& comm, const BenchCase& bench, const BenchOptions& options) {
   const std::unique_ptr<Device> device = make_cpu_device();
-  CaseResult result = CaseRunner(comm, *device, {&bench, 1}, options).run(bench);
+  CaseResult result = CaseRunner(comm, {*device}, {&bench, 1}, options).run(bench);
   comm.barrier();  // nobody hangs up on a rank that still works
   return result;
 }
@@ -124,7 +124,7 @@ TEST_CASE("a session writes a table per operation and keeps all rows", "[bench]"
   const auto rows = run_ranks(1, [&](Communicator& comm) {
     const std::unique_ptr<Device> device = make_cpu_device();
     const auto write = [&](const std::string& piece) { text += piece; };
-    return run_session(comm, *device, cases, table, write).results.size();
+    return run_session(comm, {*device}, cases, table, write).results.size();
   });
   CHECK(rows[0] == 6);
   const auto has = [&](const std::string& part) { return text.find(part) != std::string::npos; };

@@ -75,7 +75,8 @@ def check_all(build, out):
     every = Report(build, out, [])
     expect(every.done.returncode == 0 and not every.failed(), "nothing fails", every)
     for words in ("| 1.5B | 400000 | 40.0% | 10.0 |", "copy of 1 GiB", "| 10240 | 10440 | +200 |", "All tests passed", "racecheck",
-                  "124M, slices of 32 MiB", "one: 10.5, two: 10.5"):
+                  "124M, slices of 32 MiB", "one: 10.5, two: 10.5", "| 4 | 64 | 500 | 500 | 120.0 | 4000 | 75% | 75% |",
+                  "collectives of 2 ranks, rows that are exact: 2"):
         expect(words in every.text, f"the report has '{words}'", every)
     expect(every.text in every.done.stdout, "the report is printed", every)
 
@@ -94,6 +95,10 @@ def check_all(build, out):
     lacking = Report(build, out, ["measure"], "lacks:gxp")
     expect("FAILED: KeyError: 'mfu'" in lacking.steps["774M"]["status"], "a missing key is named", lacking)
     expect("copy of 1 GiB" in lacking.text, "what follows is measured", lacking)
+
+    pinned = Report(build, out, ["check"], "lacks:gxp")
+    expect("FAILED: collectives work on pinned host memory" in pinned.steps["all-reduces of 2 ranks"]["status"],
+           "calls that leave the GPU's memory fail", pinned)
 
     none = Report(build, out, ["measure"], "dies:nvidia-smi")
     expect(none.done.returncode == 3 and len(none.steps) == 1, "nothing is run without a GPU", none)

@@ -1,0 +1,107 @@
+#include "lib/replay/gpu_time.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "lib/base/error.h"
+
+namespace gxp {
+namespace {
+
+constexpr double kFullHead = 128;  // channels of a head with which attention reaches its share
+
+class GpuRates {
+ public:
+  GpuRates(const Gpu& gpu, const Architecture& architecture)
+      : gpu_(gpu),
+        fitted_(*gpu.generation),
+        flops_(gpu.flops_16 * gpu.clock_share),
+        attention_flops_(
+            flops_ * fitted_.attention_flash *
+            std::min(1.0, double(architecture.config.channels_per_head()) / kFullHead)) {}
+
+  [[nodiscard]] double seconds(const KernelWork& work) const {
+    const double memory = work.bytes / (gpu_.memory_bytes_per_s * fitted_.pass_share);
+    return std::max({memory, arithmetic(work),
+                     work.instructions / (fitted_.instructions_per_s * gpu_.clock_share)});
+  }
+  [[nodiscard]] double ideal_seconds(const KernelWork& work) const {
+    const bool multiplies = work.engine != KernelWork::Engine::kMemory;
+    return std::max(work.bytes / gpu_.memory_bytes_per_s, multiplies ? work.flops / flops_ : 0);
+  }
+  [[nodiscard]] double gaps(const KernelWork& work) const { return work.launches * fitted_.gap_s; }
+
+ private:
+  [[nodiscard]] double arithmetic(const KernelWork& work) const {
+    switch (work.engine) {
+      case KernelWork::Engine::kProduct:
+        return work.flops / (flops_ * fitted_.matmul_16) * (1 + fitted_.half_width * work.narrow);
+      case KernelWork::Engine::kAttention:
+        return work.flops / attention_flops_;
+      case KernelWork::Engine::kAttentionBackward:
+        // Scores are made again: five products where the count has four.
+        return 1.25 * work.flops / (attention_flops_ * fitted_.ordered_attention);
+      case KernelWork::Engine::kMemory:
+        return 0;
+    }
+    return 0;
+  }
+
+  const Gpu& gpu_;
+  const Generation& fitted_;
+  double flops_;
+  double attention_flops_;
+};
+
+}  // namespace
+
+double StepClasses::seconds() const {
+  double sum = gap_seconds;
+  for (const ClassTime& each : classes) sum += each.seconds;
+  return sum;
+}
+
+void check_predictable(const RunPlan& plan) {
+  if (plan.architecture.compute == DType::kF32)
+    fail(ErrorKind::kUsage,
+         "predict the time of kernels: rates are known of products of 16 bits; set "
+         "train.precision=bf16");
+  if (plan.architecture.float8)
+    fail(ErrorKind::kUsage,
+         "predict the time of kernels: products of 8 bits are not; set train.matmul=precision");
+}
+
+ComputeTime on_gpu(const Gpu& gpu) {
+  return [&gpu](const RunPlan& plan, const Op& op) {
+    const GpuRates rates(gpu, plan.architecture);
+    double seconds = 0;
+    for (const KernelWork& work : kernels_of(plan, op))
+      seconds += rates.seconds(work) + rates.gaps(work);
+    return seconds;
+  };
+}
+
+StepClasses time_by_class(const RunPlan& plan, const Gpu& gpu) {
+  const GpuRates rates(gpu, plan.architecture);
+  std::array<std::optional<ClassTime>, kKernelClassNames.size()> found;
+  StepClasses step;
+  for (const Op& op : plan.step.program.ops) {
+    for (const KernelWork& work : kernels_of(plan, op)) {
+      auto& of = found[size_t(work.of)];
+      if (!of) of.emplace().of = work.of;
+      of->seconds += rates.seconds(work);
+      of->ideal_seconds += rates.ideal_seconds(work);
+      of->flops += work.flops;
+      of->bytes += work.bytes;
+      step.kernels += work.launches;
+      step.gap_seconds += rates.gaps(work);
+    }
+  }
+  for (const auto& each : found) {
+    if (each) step.classes.push_back(*each);
+  }
+  return step;
+}
+
+}  // namespace gxp

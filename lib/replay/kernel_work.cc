@@ -1,0 +1,300 @@
+#include "lib/replay/kernel_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/replay/step_time.h"
+
+namespace gxp {
+namespace {
+
+using enum KernelClass;
+using Engine = KernelWork::Engine;
+
+constexpr double kStream = sizeof(float);  // bytes of an element of the residual stream
+// Instructions of a lane for an element, read in the machine code (sm_90a): GELU with an IEEE
+// reciprocal; a logit in the two passes of the classifier.
+constexpr double kGeluInstructions = 44;
+constexpr double kLogitInstructions = 59;
+
+// A matrix of a block with its bias.
+struct Linear {
+  const TensorSpec* weight = nullptr;
+  const TensorSpec* bias = nullptr;  // null: none
+  double inputs = 0;
+  double outputs = 0;
+};
+
+// What the kernels of one unit and micro-batch share.
+struct UnitWork {
+  UnitWork(const RunPlan& plan, int unit);
+
+  [[nodiscard]] const Linear& last() const { return linears.back(); }
+  // Whether the gradient of this product's output is the stream's.
+  [[nodiscard]] bool writes_stream(const Linear& linear) const { return linear.outputs == hidden; }
+  [[nodiscard]] bool is_last(const Linear& linear) const { return &linear == &last(); }
+
+  const Architecture& architecture;
+  const UnitSpec& spec;
+  double tokens;
+  double positions;
+  double hidden;
+  double element;  // bytes of a parameter and of products' operands and outputs
+  std::vector<Linear> linears;
+  std::vector<const TensorSpec*> vectors;  // that are no biases: of the norms
+  double queries;
+  double keys;  // channels; as many values
+  bool gated;   // SwiGLU and rotary positions, or GELU
+};
+
+UnitWork::UnitWork(const RunPlan& plan, int unit)
+    : architecture(plan.architecture),
+      spec(plan.architecture.units[size_t(unit)]),
+      tokens(double(plan.shape.rows * plan.shape.positions)),
+      positions(double(plan.shape.positions)),
+      hidden(double(plan.architecture.config.hidden)),
+      element(double(size_of(plan.architecture.compute))),
+      queries(double(plan.architecture.attention_channels)),
+      keys(double(plan.architecture.config.kv_head_count()) *
+           double(plan.architecture.config.channels_per_head())),
+      gated(std::ranges::any_of(spec.tensors, [](const TensorSpec& tensor) {
+        return tensor.input == ProductInput::kGated;
+      })) {
+  for (const TensorSpec& tensor : spec.tensors) {
+    if (tensor.shape.size() == 2) {
+      const bool turned = !architecture.inputs_first;
+      linears.push_back({&tensor, nullptr, double(tensor.shape[turned ? 1 : 0]),
+                         double(tensor.shape[turned ? 0 : 1])});
+    } else if (!linears.empty() && linears.back().bias == nullptr &&
+               tensor.name ==
+                   linears.back().weight->name.substr(0, linears.back().weight->name.rfind('.')) +
+                       ".bias") {
+      linears.back().bias = &tensor;
+    } else {
+      vectors.push_back(&tensor);
+    }
+  }
+}
+
+using Works = std::vector<KernelWork>;
+
+// out(M, N) = a(M, K) b(K, N), of 16-bit operands and `out_element` bytes an element of the result.
+KernelWork product(KernelClass of, double m, double n, double k, double element,
+                   double out_element) {
+  return {.of = of,
+          .engine = Engine::kProduct,
+          .flops = 2 * m * n * k,
+          .bytes = element * (m * k + k * n) + out_element * m * n,
+          .narrow = 1 / m + 1 / n + 1 / k};
+}
+
+KernelWork pass(KernelClass of, double bytes, double instructions = 0) {
+  return {.of = of, .bytes = bytes, .instructions = instructions};
+}
+
+// FLOPs of the norms' parameters as flops_of() counts them: as if they were multiplied.
+double vector_flops(const UnitWork& unit) {
+  double count = 0;
+  for (const TensorSpec* vector : unit.vectors) count += double(vector->count());
+  return 2 * unit.tokens * count;
+}
+
+double attention_flops(const UnitWork& unit) {
+  return unit.tokens * 2 * unit.queries * unit.positions;
+}
+
+void add_forward_product(Works& works, const UnitWork& unit, const Linear& linear) {
+  // The stream is read as well, and its sum written in f32.
+  const double out = unit.writes_stream(linear) ? 2 * kStream : unit.element;
+  KernelWork work =
+      product(kForwardProducts, unit.tokens, linear.outputs, linear.inputs, unit.element, out);
+  if (linear.bias != nullptr) work.flops += 2 * unit.tokens * linear.outputs;
+  works.push_back(work);
+}
+
+// Of a block, up to its last product: its saved activations, with attention's output or without.
+void add_saved(Works& works, const UnitWork& unit, bool attends) {
+  const double n = unit.tokens;
+  for (int norm = 0; norm < 2; ++norm) {
+    works.push_back(pass(kNorms, n * unit.hidden * (kStream + unit.element)));
+    works.back().flops = vector_flops(unit) / 2;
+  }
+  for (const Linear& linear : unit.linears) {
+    if (unit.is_last(linear)) continue;
+    add_forward_product(works, unit, linear);
+    // The fused product before the last stores the GELU as well as its argument.
+    const bool of_gelu = !unit.gated && unit.is_last(*(&linear + 1));
+    if (of_gelu) works.back().bytes += n * linear.outputs * unit.element;
+  }
+  if (unit.gated)
+    for (const double channels : {unit.queries, unit.keys})
+      works.push_back(pass(kRotations, 2 * n * channels * unit.element));
+  if (!attends) return;
+  works.push_back({.of = kAttention,
+                   .engine = Engine::kAttention,
+                   .flops = attention_flops(unit),
+                   .bytes = n * unit.element * 2 * (unit.queries + unit.keys)});
+}
+
+void add_forward(Works& works, const UnitWork& unit) {
+  const double n = unit.tokens;
+  if (unit.spec.kind == UnitKind::kEmbedding) {
+    works.push_back(pass(kEnds, n * unit.hidden * (unit.element + kStream)));
+    return;
+  }
+  add_saved(works, unit, true);
+  if (unit.gated) works.push_back(pass(kActivations, 3 * n * unit.last().inputs * unit.element));
+  add_forward_product(works, unit, unit.last());
+}
+
+void add_recompute(Works& works, const UnitWork& unit, const Op& op) {
+  add_saved(works, unit, op.buffers.recompute == Recompute::kFull);
+  for (KernelWork& work : works) work.of = kRecomputation;
+}
+
+// dx, and dW and the bias's gradient unless they are frozen, of one product.
+void add_backward_product(Works& works, const UnitWork& unit, const Linear& linear,
+                          bool accumulates) {
+  const double n = unit.tokens;
+  const bool of_stream = unit.writes_stream(linear);
+  const double bias_flops = linear.bias != nullptr ? 2 * n * linear.outputs : 0;
+  works.push_back(
+      product(kInputProducts, n, linear.inputs, linear.outputs, unit.element, unit.element));
+  works.back().flops += bias_flops;
+  if (!linear.weight->frozen) {
+    const double out = kStream * (accumulates ? 2 : 1);
+    works.push_back(product(kWeightProducts, linear.outputs, linear.inputs, n, unit.element, out));
+  }
+  if (linear.bias == nullptr || linear.bias->frozen) return;
+  works.push_back(pass(kBiasGradients, n * linear.outputs * (of_stream ? kStream : unit.element)));
+  works.back().flops = bias_flops;
+}
+
+// What comes before or after the product's backward: conversions and activation functions.
+void add_around_backward(Works& works, const UnitWork& unit, const Linear& linear) {
+  const double n = unit.tokens;
+  const double inputs = n * linear.inputs;
+  if (unit.writes_stream(linear)) {
+    // A gated block converts the stream's gradient for each of the last layer's two products.
+    const int times = unit.gated && unit.is_last(linear) ? 2 : 1;
+    for (int i = 0; i < times; ++i)
+      works.push_back(pass(kConversions, n * unit.hidden * (kStream + unit.element)));
+  }
+  if (!unit.is_last(linear)) return;
+  if (unit.gated)
+    works.push_back(pass(kActivations, 6 * inputs * unit.element));
+  else
+    works.push_back(pass(kActivations, 2 * inputs * unit.element, kGeluInstructions * inputs));
+}
+
+void add_norms_backward(Works& works, const UnitWork& unit) {
+  const double n = unit.tokens;
+  double trained = 0;
+  for (const TensorSpec* vector : unit.vectors)
+    trained += vector->frozen ? 0 : double(vector->count());
+  for (int norm = 0; norm < 2; ++norm) {
+    works.push_back(pass(kNormsAgain, n * unit.hidden * (kStream + unit.element)));
+    works.push_back(pass(kNormsBackward, n * unit.hidden * (3 * kStream + unit.element)));
+    works.back().flops = (vector_flops(unit) + 2 * n * trained) / 2;
+    works.back().launches = 2;  // partial sums of the parameters' gradients
+  }
+}
+
+void add_backward(Works& works, const UnitWork& unit, const Op& op) {
+  const double n = unit.tokens;
+  if (unit.spec.kind == UnitKind::kEmbedding) {
+    // Each token's row is read and added to; sorting the tokens takes a few small kernels.
+    works.push_back(pass(kEnds, 3 * n * unit.hidden * kStream));
+    works.back().launches = 6;
+    return;
+  }
+  for (const Linear& linear : unit.linears) {
+    add_around_backward(works, unit, linear);
+    add_backward_product(works, unit, linear, op.gradients.accumulate);
+  }
+  // Reads what forward has, its output and that gradient; writes three gradients.
+  works.push_back({.of = kAttentionBackward,
+                   .engine = Engine::kAttentionBackward,
+                   .flops = 2 * attention_flops(unit),
+                   .bytes = 4 * n * unit.element * (unit.queries + unit.keys),
+                   .launches = 3});
+  if (unit.gated)
+    for (const double channels : {unit.queries, unit.keys})
+      works.push_back(pass(kRotations, 2 * n * channels * unit.element));
+  add_norms_backward(works, unit);
+}
+
+// The head's forward and backward, the logits in pieces.
+void add_loss(Works& works, const RunPlan& plan, const UnitWork& unit, const Op& op) {
+  const Architecture& architecture = plan.architecture;
+  const bool borrows = unit.spec.borrows_from >= 0;
+  const TensorSpec& matrix = borrows ? architecture.units[size_t(unit.spec.borrows_from)].tensors[0]
+                                     : unit.spec.tensors.back();
+  const double vocabulary = double(matrix.shape[0]);
+  const double n = unit.tokens;
+  const size_t most =
+      std::ranges::find(unit.spec.backward_scratch, "logits", &ActivationSpec::name)->most_tokens;
+  const double piece = std::min(n, double(most));
+  const double pieces = n / piece;
+  works.push_back(pass(kEnds, n * unit.hidden * (kStream + unit.element)));
+  works.back().flops = vector_flops(unit);
+  const auto add_product = [&](KernelWork work) {
+    work.flops *= pieces;
+    work.bytes *= pieces;
+    work.launches *= pieces;
+    works.push_back(work);
+  };
+  add_product(product(kHeadProducts, piece, vocabulary, unit.hidden, unit.element, unit.element));
+  works.push_back(
+      pass(kClassifier, 2 * n * vocabulary * unit.element, kLogitInstructions * n * vocabulary));
+  works.back().launches = pieces;
+  add_product(product(kHeadProducts, piece, unit.hidden, vocabulary, unit.element, unit.element));
+  if (!matrix.frozen) {
+    const bool adds = op.gradients.accumulate || pieces > 1;
+    add_product(product(kHeadProducts, vocabulary, unit.hidden, piece, unit.element,
+                        kStream * (adds ? 2 : 1)));
+  }
+  works.push_back(pass(kEnds, n * unit.hidden * kStream));  // the cleared stream's gradient
+  double trained = 0;
+  for (const TensorSpec* vector : unit.vectors)
+    trained += vector->frozen ? 0 : double(vector->count());
+  works.push_back(pass(kEnds, n * unit.hidden * (3 * kStream + unit.element)));
+  works.back().flops = vector_flops(unit) + 2 * n * trained;
+}
+
+}  // namespace
+
+std::vector<KernelWork> kernels_of(const RunPlan& plan, const Op& op) {
+  Works works;
+  if (op.lane != Lane::kCompute) return works;
+  const auto unit = [&] { return UnitWork(plan, op.unit); };
+  const double bytes = traffic_bytes(plan.step.program, op);
+  switch (op.kind) {
+    case OpKind::kForward:
+      add_forward(works, unit());
+      break;
+    case OpKind::kRecompute:
+      add_recompute(works, unit(), op);
+      break;
+    case OpKind::kBackward:
+      add_backward(works, unit(), op);
+      break;
+    case OpKind::kLoss:
+      add_loss(works, plan, unit(), op);
+      break;
+    case OpKind::kAddGradients:
+    case OpKind::kMeasureGradients:
+    case OpKind::kClipGradients:
+      works.push_back(pass(kGradients, bytes));
+      break;
+    case OpKind::kNextBatch:
+      works.push_back(pass(kEnds, bytes));
+      break;
+    default:
+      works.push_back(pass(kUpdate, bytes));
+      break;
+  }
+  return works;
+}
+
+}  // namespace gxp

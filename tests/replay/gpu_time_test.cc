@@ -1,0 +1,72 @@
+#include "lib/replay/gpu_time.h"
+
+#include "tests/catch.h"
+#include "tests/replay/runs.h"
+
+namespace gxp {
+namespace {
+
+RunPlan plan_of(std::vector<std::string> sets, const std::string& folder) {
+  sets.insert(sets.end(), {"train.precision=bf16", "model.layers=3"});
+  return plan_run(small_run(std::move(sets), folder), 1);
+}
+
+double sum_of(const StepClasses& step, double ClassTime::*member) {
+  double sum = 0;
+  for (const ClassTime& each : step.classes) sum += each.*member;
+  return sum;
+}
+
+double seconds_of(const StepClasses& step, KernelClass of) {
+  for (const ClassTime& each : step.classes)
+    if (each.of == of) return each.seconds;
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("the kernels' classes have the program's FLOPs and the predicted step's time",
+          "[replay]") {
+  const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
+  const std::vector<std::string> sets =
+      GENERATE(values<std::vector<std::string>>({{},
+                                                 {"train.recompute=selective"},
+                                                 {"train.recompute=full"},
+                                                 {"train.logits_rows=8", "train.grad_accum=2"},
+                                                 {"train.frozen=[\"*mlp*\"]"},
+                                                 {"optim.name=sgd"}}));
+  const RunPlan plan = plan_of(sets, folder);
+  CAPTURE(folder, sets);
+  const Gpu& gpu = find_gpu("h200");
+  const StepClasses step = time_by_class(plan, gpu);
+  double flops = 0;
+  for (const Op& op : plan.step.program.ops) flops += flops_of(plan, op);
+  CHECK(sum_of(step, &ClassTime::flops) == Approx(flops).epsilon(1e-9));
+  const StepTime time = time_step(plan, {}, on_gpu(gpu));
+  CHECK(step.seconds() == Approx(time.seconds).epsilon(1e-9));
+  CHECK(time.compute_seconds == Approx(time.seconds).epsilon(1e-9));
+  CHECK(sum_of(step, &ClassTime::ideal_seconds) < step.seconds());
+}
+
+TEST_CASE("a class takes the time of what it has more of", "[replay]") {
+  using enum KernelClass;
+  const Gpu& gpu = find_gpu("h200");
+  const StepClasses none = time_by_class(plan_of({}, "gpt2-accum"), gpu);
+  const StepClasses full = time_by_class(plan_of({"train.recompute=full"}, "gpt2-accum"), gpu);
+  CHECK(seconds_of(none, kRecomputation) == 0);
+  CHECK(seconds_of(full, kRecomputation) > 0);
+  CHECK(seconds_of(full, kForwardProducts) == Approx(seconds_of(none, kForwardProducts)));
+  // The optimizer reads four floats a parameter, writes three, and rounds one to 16 bits.
+  const RunPlan plan = plan_of({}, "gpt2-accum");
+  for (const ClassTime& each : none.classes) {
+    if (each.of == kUpdate)
+      CHECK(each.bytes == Approx(34.0 * double(plan.layout.count)).epsilon(0.01));
+  }
+}
+
+TEST_CASE("kernels of f32 and of 8 bits are not predicted", "[replay]") {
+  CHECK_THROWS_WITH(check_predictable(plan_run(small_run({}), 1)),
+                    Catch::Contains("set train.precision=bf16"));
+}
+
+}  // namespace gxp
