@@ -132,7 +132,7 @@ struct PortInfo {
   std::string link_layer{};  // "InfiniBand", "Ethernet"
   std::string state{};       // "active", "down"
   // Zeros are no port's guid.
-  [[nodiscard]] bool has_guid() const { return guid.find_first_not_of("0x") != guid.npos; }
+  [[nodiscard]] bool has_guid() const { return guid.find_first_not_of("0x") != std::string::npos; }
 };
 
 struct Part {
