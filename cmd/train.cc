@@ -66,7 +66,8 @@ int run(TrainOptions& options) {
   check_usable(options, config.run);
   const JobSettings job{.comm = config.run.comm,
                         .layout_invariant = config.run.train.deterministic != "off",
-                        .configuration = flatten(config.run)};
+                        .configuration = flatten(config.run),
+                        .chooses_by_gpus = true};
   check_job(job, environment);
   const PlannedRanks planned = planned_ranks(options.launch, environment);
   check_memory_limit(config.run, planned, environment,

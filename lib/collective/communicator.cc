@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/collective/call_queue.h"
+#include "lib/collective/communicator_state.h"
 #include "lib/collective/engine/native/native_engine.h"
 
 namespace gxp {
@@ -17,32 +17,6 @@ struct Done {
   ~Done() { --count; }
   std::atomic<int>& count;
 };
-
-// What a communicator and all that were split from it have in common.
-struct CommunicatorState {
-  CommunicatorState(int rank, const FailureReporting& reporting_in)
-      : reporting(reporting_in), queue(rank) {}
-  std::string explain(const Error& error, const std::string& what);
-
-  FailureReporting reporting;
-  std::string failure;  // of the first call that failed
-  CallQueue queue;      // its thread and the caller's take turns with the engine
-};
-
-// Why a call has failed, which the store learns before this rank closes its connections: so nobody
-// takes that for the cause. `what`: what this rank has seen.
-std::string CommunicatorState::explain(const Error& error, const std::string& what) {
-  const auto [recorder, store] = reporting;
-  if (store == nullptr) return what;
-  if (error.kind() != ErrorKind::kPeer) {
-    store->abort(store->rank(), what);
-    return what;
-  }
-  const int awaited = recorder->waits_for();
-  const FailureVerdict verdict = store->inquire(awaited < 0 ? store->rank() : awaited, what);
-  recorder->failed();
-  return fmt::format("rank {}: {}", verdict.rank, verdict.reason);
-}
 
 }  // namespace
 
@@ -56,17 +30,21 @@ class Communicator::Impl {
   [[nodiscard]] Engine& engine() const { return *engine_; }
   void run(const Call& call, const ConstMemory& input, const Memory& output);
   [[nodiscard]] Pending start(const Call& call, ConstMemory input, Memory output);
+  void enqueue(const Call& call, const ConstMemory& input, const Memory& output, Stream& stream);
+  void check_failures() const { state_->check(); }
   void note_message(bool sends, int peer, ConstMemory data);
   void begin_group();
   void end_group();
   [[nodiscard]] std::unique_ptr<Impl> split(int color, int key);
   [[nodiscard]] JoinedDevice join_device(const FoldingDevice& device);
+  [[nodiscard]] KeptMemory keep(Memory memory);
   void set_selection(const SelectionSettings& settings);
 
  private:
   // By reference: a copy of what was just written field by field costs as much as a cache miss.
   void check(const Call& call, const ConstMemory& input, const Memory& output);
   void execute(const Call& call, const ConstMemory& input, const Memory& output);
+  void settle();
   template <class What, class Act>
   void guard(const What& what, const Act& act);
 
@@ -102,9 +80,11 @@ void check_kind(const Call& call, int world_size) {
 }  // namespace
 
 Communicator::Impl::~Impl() {
-  if (started_ == 0) return;
-  engine_->abort("the communicator was destroyed before its calls were done");
-  state_->queue.drain();
+  const bool busy = engine_->queues_calls() && state_->watch.is_busy(*engine_);
+  if (started_ > 0 || busy)
+    engine_->abort("the communicator was destroyed before its calls were done");
+  if (started_ > 0) state_->queue.drain();
+  if (engine_->queues_calls()) state_->watch.forget(*engine_);
 }
 
 // On the caller's thread, before anything has begun. What was checked last needs no check: callers
@@ -132,12 +112,13 @@ void Communicator::Impl::check(const Call& call, const ConstMemory& input, const
 
 void Communicator::Impl::run(const Call& call, const ConstMemory& input, const Memory& output) {
   check(call, input, output);
-  state_->queue.drain();
+  settle();
   execute(call, input, output);
 }
 
 Pending Communicator::Impl::start(const Call& call, ConstMemory input, Memory output) {
   check(call, input, output);
+  if (engine_->queues_calls()) state_->watch.drain();
   ++started_;
   return state_->queue.push([this, call, input, output] {
     const Done done{started_};
@@ -148,18 +129,40 @@ Pending Communicator::Impl::start(const Call& call, ConstMemory input, Memory ou
 // Calls act(deadline). `what` becomes text only if something is wrong.
 template <class What, class Act>
 void Communicator::Impl::guard(const What& what, const Act& act) {
-  std::string& failure = state_->failure;
-  if (!failure.empty()) {
-    fail(ErrorKind::kPeer, "{}: not started, an earlier call failed: {}", what(), failure);
-  }
+  if (const auto failure = state_->failed())
+    fail(ErrorKind::kPeer, "{}: not started, an earlier call failed: {}", what(), failure->what());
   try {
     act(Deadline::roughly_after(timeout_));
   } catch (const Error& error) {
-    failure = state_->explain(
-        error, fmt::format("{} at rank {}: {}", what(), engine_->rank(), error.what()));
-    engine_->abort(failure);
-    throw Error(error.kind(), failure);
+    throw state_->end(error, what(), *engine_);
   }
+}
+
+// What was started or queued is done, or has failed.
+void Communicator::Impl::settle() {
+  state_->queue.drain();
+  if (engine_->queues_calls()) state_->watch.drain();
+}
+
+void Communicator::Impl::enqueue(const Call& call, const ConstMemory& input, const Memory& output,
+                                 Stream& stream) {
+  check(call, input, output);
+  const auto is_elsewhere = [](const ConstMemory& memory) {
+    return memory.bytes > 0 && memory.space != MemorySpace::kCuda;
+  };
+  if (!engine_->queues_calls() || is_elsewhere(input) || is_elsewhere(output) ||
+      call.collective == Collective::kBarrier)
+    fail(ErrorKind::kUsage, "queue {}: engine '{}' {}", to_string(call), engine_->name(),
+         engine_->queues_calls() ? "queues calls on device memory alone" : "queues no calls");
+  state_->queue.drain();
+  Call numbered = call;
+  numbered.sequence = sequence_++;
+  guard([&] { return to_string(numbered); },
+        [&](Deadline deadline) {
+          auto queued = engine_->enqueue(numbered, input, output, stream, deadline);
+          if (queued != nullptr)
+            state_->watch.add({to_string(numbered), engine_.get(), std::move(queued), timeout_});
+        });
 }
 
 void Communicator::Impl::execute(const Call& call, const ConstMemory& input, const Memory& output) {
@@ -170,7 +173,7 @@ void Communicator::Impl::execute(const Call& call, const ConstMemory& input, con
 }
 
 void Communicator::Impl::set_selection(const SelectionSettings& settings) {
-  state_->queue.drain();
+  settle();
   engine_->set_selection(settings);
 }
 
@@ -193,22 +196,29 @@ void Communicator::Impl::begin_group() {
 
 void Communicator::Impl::end_group() {
   grouping_ = false;
-  state_->queue.drain();
+  settle();
   const auto messages = std::exchange(messages_, {});
   guard([] { return "send and receive"; },
         [&](Deadline deadline) { engine_->exchange(messages, deadline); });
 }
 
 std::unique_ptr<Communicator::Impl> Communicator::Impl::split(int color, int key) {
-  state_->queue.drain();
+  settle();
   std::unique_ptr<Engine> part;
   guard([] { return "split"; },
         [&](Deadline deadline) { part = engine_->split(color, key, sequence_++, deadline); });
   return part ? std::make_unique<Impl>(state_, std::move(part), timeout_) : nullptr;
 }
 
+KeptMemory Communicator::Impl::keep(Memory memory) {
+  settle();
+  guard([] { return "register memory"; },
+        [&](Deadline deadline) { engine_->keep_memory(memory, deadline); });
+  return {*engine_, memory};
+}
+
 JoinedDevice Communicator::Impl::join_device(const FoldingDevice& device) {
-  state_->queue.drain();
+  settle();
   Support support;
   guard([] { return "join device"; },
         [&](Deadline deadline) { support = engine_->join_device(device, sequence_++, deadline); });
@@ -235,6 +245,7 @@ int Communicator::world_size() const { return impl_->engine().world_size(); }
 JoinedDevice Communicator::join_device(const FoldingDevice& device) {
   return impl_->join_device(device);
 }
+KeptMemory Communicator::keep(Memory memory) { return impl_->keep(memory); }
 bool Communicator::supports_memory(MemorySpace space) const {
   return impl_->engine().supports_memory(space);
 }
@@ -260,6 +271,11 @@ void Communicator::abort(std::string_view reason) noexcept { impl_->engine().abo
 void Communicator::run(const Call& call, ConstMemory input, Memory output) {
   impl_->run(call, input, output);
 }
+bool Communicator::queues_calls() const { return impl_->engine().queues_calls(); }
+void Communicator::enqueue(const Call& call, ConstMemory input, Memory output, Stream& stream) {
+  impl_->enqueue(call, input, output, stream);
+}
+void Communicator::check() const { impl_->check_failures(); }
 Pending Communicator::start(const Call& call, ConstMemory input, Memory output) {
   return impl_->start(call, input, output);
 }

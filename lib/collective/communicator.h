@@ -17,6 +17,8 @@
 //              kAvg is the sum times 1 / world_size.
 //   Threads    one thread at a time, except abort() and what counts; what was started runs in order
 //              on a thread of its own, and blocking calls queue behind it.
+//   Streams    where queues_calls(), enqueue() puts a call on device memory into the order of a
+//              stream instead of waiting for it.
 //   Errors     kPeer: a rank is lost, late or called something else; the message names it and the
 //              operation; with a store all ranks throw the same text, "rank 2: ..." (diagnosis.h),
 //              within 1.5 s of the deadline, or at once if a rank died. kUsage: an operation that
@@ -42,6 +44,7 @@
 #include "lib/collective/tune/selection.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
+#include "lib/device/stream.h"
 #include "lib/net/store/store.h"
 #include "lib/topo/rings/rank_plan.h"
 #include "lib/transport/transport.h"
@@ -97,6 +100,23 @@ class JoinedDevice {
   Support support_;
 };
 
+// Memory of the joined device that a communicator's engine was told of, until the end of this, which
+// comes before the memory's and the communicator's. No call is under way then.
+class KeptMemory {
+ public:
+  KeptMemory(Engine& engine, Memory memory) : engine_(&engine), memory_(memory) {}
+  KeptMemory(KeptMemory&& other) noexcept
+      : engine_(std::exchange(other.engine_, nullptr)), memory_(other.memory_) {}
+  KeptMemory& operator=(KeptMemory&& other) = delete;
+  ~KeptMemory() {
+    if (engine_ != nullptr) engine_->forget_memory(memory_);
+  }
+
+ private:
+  Engine* engine_ = nullptr;
+  Memory memory_;
+};
+
 class Communicator {
  public:
   // Over the native engine. Throws kConfig if there is no such algorithm.
@@ -119,6 +139,9 @@ class Communicator {
   // the devices of the ranks of a host reach each other (device/device_sharing.h). All ranks call
   // it. Costs 8 MiB of the device and some milliseconds.
   [[nodiscard]] JoinedDevice join_device(const FoldingDevice& device);
+  // [collective] Calls of this group will work on this whole allocation of the device, of as many
+  // bytes on all ranks: engines that gain by it register it. Costs some milliseconds.
+  [[nodiscard]] KeptMemory keep(Memory memory);
   // Whether calls accept memory in this space. All buffers of a call, on all ranks, are in one;
   // those without bytes say which, too.
   [[nodiscard]] bool supports_memory(MemorySpace space) const;
@@ -134,6 +157,28 @@ class Communicator {
   // Any collective, blocking or started; `input` and `output` have the sizes of extents_of().
   void run(const Call& call, ConstMemory input, Memory output);
   [[nodiscard]] Pending start(const Call& call, ConstMemory input, Memory output);
+
+  // Whether enqueue() may be called; the same on all ranks.
+  [[nodiscard]] bool queues_calls() const;
+  // Queues a call (not a barrier) on memory of the joined device, which has ended when the stream
+  // comes to it:
+  //   Order      after all that `stream` was given so far, other streams' events that it waits for
+  //              included; what the stream is given from now on, an event that it records among it,
+  //              comes after the call. Queued calls run in their order, of all groups; the other
+  //              calls here wait until they are done.
+  //   Caller     a Work of the stream, or nothing is queued on it (as Stream::copy()).
+  //   Ownership  the memory lives, untouched by others, until the stream has passed the call.
+  //   Waits      none for the GPU. For other ranks only where the engine connects to them: in the
+  //              first such calls, up to the timeout.
+  //   Errors     thrown here: what can be seen at once. A call that fails later - its own timeout,
+  //              which starts when the GPU comes to it; a rank that is lost; the engine's own - ends
+  //              all that is queued, and check() and all later calls throw it. What the stream holds
+  //              behind it still runs, on unspecified values: so who uses results waits for the
+  //              stream and then calls check(), or lets the stream do both (Stream::set_watch()).
+  //   Cost       that of the library to queue it, some 10 us.
+  void enqueue(const Call& call, ConstMemory input, Memory output, Stream& stream);
+  // Throws if a call has failed, or the job as the store knows it. Any thread; 50 ns.
+  void check() const;
 
   // The same, in place: `data` is the whole logical buffer, and says its count.
   void run_in_place(const Call& call, Memory data);

@@ -26,6 +26,8 @@ struct CommConfig {
   std::string profile;
   std::string topology;
   std::string codec = "none";
+  int nccl_min_ctas = 0;
+  int nccl_max_ctas = 0;
   int streams = 0;
   uint64_t socket_buffer_bytes = 0;
   std::string interface;
@@ -43,6 +45,7 @@ struct CommConfig {
   static void schema(auto& field) {
     field.section("comm", "Bytes between ranks.");
     declare_collectives(field);
+    declare_nccl(field);
     declare_links(field);
     declare_verbs(field);
     declare_failures(field);
@@ -52,8 +55,10 @@ struct CommConfig {
     field("transport", &S::transport, "How ranks reach each other; auto: the fastest, per peer.",
           one_of(transport_names()));
     field("engine", &S::engine,
-          "Who runs the collectives: gxp itself, which is auto; MPI among ranks that mpirun has "
-          "started, in builds with it; NCCL among ranks with a GPU each, in builds with CUDA.",
+          "Who runs the collectives: gxp itself (native); MPI among ranks that mpirun has started, "
+          "in builds with it; NCCL among ranks with a GPU each, in builds with CUDA. auto: native; "
+          "in train, where all ranks have GPUs and train.deterministic is off, what a model "
+          "predicts to be faster. The log has the choice and its reason.",
           one_of(engine_names()));
     field("algorithm", &S::algorithm,
           "Algorithm of those operations that have one of this name; auto: the one predicted to "
@@ -78,6 +83,15 @@ struct CommConfig {
           "or with fewer bits, at the price of precision. Within a host nothing is encoded; train "
           "has no codecs.",
           one_of(codec_names()));
+  }
+
+  static void declare_nccl(auto& field) {
+    field("nccl_min_ctas", &S::nccl_min_ctas,
+          "nccl: thread blocks that it uses for a call at least; 0: as it likes.", between(0, 64));
+    field("nccl_max_ctas", &S::nccl_max_ctas,
+          "nccl: thread blocks that it uses for a call at most, since those compute nothing else; "
+          "0: as it likes.",
+          between(0, 64));
   }
 
   static void declare_links(auto& field) {

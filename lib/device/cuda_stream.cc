@@ -1,8 +1,10 @@
 #include "lib/device/cuda_stream.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/device/cuda_check.h"
@@ -104,6 +106,18 @@ class CudaStream final : public Stream {
     check_cuda(state, fmt::format("synchronise stream '{}'", name_));
   }
 
+  [[nodiscard]] std::optional<std::string> settle(Deadline deadline) override {
+    try {
+      queue_.drain(deadline);
+      poll_gpu(deadline, {});
+    } catch (const std::exception& error) {
+      if (deadline.expired()) return error.what();
+    }
+    return std::nullopt;
+  }
+
+  void set_watch(std::function<void()> watch) override { watch_ = std::move(watch); }
+
   void copy(Memory to, ConstMemory from) override {
     GXP_ASSERT(to.bytes == from.bytes);
     if (to.bytes == 0) return;
@@ -130,17 +144,20 @@ class CudaStream final : public Stream {
   void forget_recordings() { ++memory_; }
 
  private:
-  // Polls, because cudaStreamSynchronize() knows no deadline.
-  cudaError_t wait_for_gpu(Deadline deadline) {
+  cudaError_t wait_for_gpu(Deadline deadline) { return poll_gpu(deadline, watch_); }
+  // Because cudaStreamSynchronize() knows no deadline.
+  cudaError_t poll_gpu(Deadline deadline, const std::function<void()>& watch) const {
     const cudaStream_t stream = native();
     cudaError_t state = cudaStreamQuery(stream);
     for (; state == cudaErrorNotReady; state = cudaStreamQuery(stream)) {
+      if (watch) watch();
       if (deadline.expired()) {
         fail(ErrorKind::kDevice, "synchronise stream '{}': the GPU is not done after {:g} s", name_,
              deadline.seconds());
       }
       std::this_thread::yield();
     }
+    if (watch) watch();
     return state;
   }
 
@@ -148,6 +165,7 @@ class CudaStream final : public Stream {
   const std::string name_;
   const NativeStream stream_;
   uint64_t memory_ = 0;  // counts replacements; of the thread that starts kernels
+  std::function<void()> watch_;
   WorkQueue queue_;
 };
 

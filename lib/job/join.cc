@@ -203,7 +203,6 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
                             const LaunchRequest& request, const Environment& environment,
                             const JobSettings& settings, Device& device,
                             const std::function<void(Communicator&)>& work) {
-  const EngineRow& engine = choose_engine(settings.comm);
   const RankIdentity identity = identity_from(environment);
   set_log_rank(identity.rank);
   const Deadline joined = after_seconds(request.join_timeout_s);
@@ -234,14 +233,16 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
     for (const std::string& transport : transports) {
       comm.transport = transport;
       job.store->begin_keys_with(transport + " ");
-      communicators.emplace_back(engine.make({.ranks = context,
-                                              .comm = comm,
-                                              .device = device,
-                                              .selection = options.selection,
-                                              .profile = options.profile,
-                                              .local_rank = identity.local_rank,
-                                              .recorder = &recorder}),
-                                 options.timeout, options.reporting);
+      const EngineContext parts{.ranks = context,
+                                .comm = comm,
+                                .device = device,
+                                .selection = options.selection,
+                                .profile = options.profile,
+                                .local_rank = identity.local_rank,
+                                .recorder = &recorder};
+      const EngineRow& engine =
+          settings.chooses_by_gpus ? choose_engine_of_job(parts) : choose_engine(comm);
+      communicators.emplace_back(engine.make(parts), options.timeout, options.reporting);
       work(communicators.back());
     }
     job.close(after_seconds(request.join_timeout_s));

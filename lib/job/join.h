@@ -34,6 +34,7 @@ struct JobSettings {
   CommConfig comm;
   bool layout_invariant = true;     // of the collectives, see lib/collective/tune/selection.h
   FlatConfiguration configuration;  // must be equal on all ranks
+  bool chooses_by_gpus = false;     // comm.engine auto may be NCCL (choose_engine_of_job())
   Device* gpu = nullptr;            // that this rank computes on, and outlives the job; null: none
 };
 

@@ -28,11 +28,7 @@ void settle_or_leave(std::span<Stream* const> streams, Deadline deadline,
                      const std::exception_ptr& cause) {
   for (Stream* stream : streams) {
     if (stream == nullptr) continue;
-    try {
-      stream->synchronize(deadline);
-    } catch (const std::exception& error) {
-      if (deadline.expired()) leave(cause, error.what());
-    }
+    if (const auto stuck = stream->settle(deadline)) leave(cause, *stuck);
   }
 }
 

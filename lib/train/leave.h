@@ -11,7 +11,7 @@ namespace gxp {
 
 // A kernel that waits for a peer that is gone never ends, nor does what waits for the kernel: the
 // destructors of streams and of a GPU's memory among them. A failed run waits this long.
-inline constexpr std::chrono::seconds kSettleTimeout{10};
+inline constexpr std::chrono::seconds kSettleTimeout{3};
 
 // Returns when all streams are done; what their works throw is forgotten. At the deadline it ends
 // the process, without destructors and with the exit code of `cause`, which is written to stderr as

@@ -90,6 +90,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
                  : std::make_unique<Dataset>(config.data.valid, int(positions()),
                                              config.model.vocab_size, "data.valid")),
       joined_(join_device_of(backend, communicator)),
+      watch_(*backend.lanes, [&communicator] { communicator.check(); }),
       sharded_(plan_, communicator, *backend.lanes, config_.offload),
       parameters_(sharded_, *backend.ops, backend.on_host(), config_.train),
       forward_backward_(config_, backend, sharded_, running_, data_),

@@ -25,6 +25,7 @@
 #include "lib/train/program_runner.h"
 #include "lib/train/weight_update.h"
 #include "lib/zero/held_state.h"
+#include "lib/zero/lanes.h"
 
 namespace gxp {
 
@@ -82,6 +83,7 @@ class Trainer {
   const Dataset data_;
   const std::unique_ptr<Dataset> valid_;  // null without data.valid
   const JoinedDevice joined_;
+  const LaneWatch watch_;  // a failed call ends what waits for the device
   ShardedMemory sharded_;
   RunningStep running_;
   uint64_t samples_ = 0;

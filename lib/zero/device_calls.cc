@@ -19,6 +19,15 @@ bool DeviceCalls::work_on_device() const {
   return works(&world_) || works(shard_group_.get()) || works(replica_group_.get());
 }
 
+std::vector<KeptMemory> DeviceCalls::keep(const std::vector<Memory>& allocations) {
+  std::vector<KeptMemory> kept;
+  for (Communicator* group : {&world_, shard_group_.get(), replica_group_.get()}) {
+    if (group == nullptr || group->world_size() == 1 || !group->queues_calls()) continue;
+    for (const Memory& memory : allocations) kept.push_back(group->keep(memory));
+  }
+  return kept;
+}
+
 Communicator& DeviceCalls::members(RankGroup group) {
   if (group == RankGroup::kShards && shard_group_) return *shard_group_;
   if (group == RankGroup::kReplicas) return *replica_group_;
@@ -35,6 +44,8 @@ void DeviceCalls::run(RankGroup group, Collective collective, const Tensor& data
   InPlace there = call_on(data.memory);
   if (apart.memory.data != nullptr) there.input = apart.memory;
   const bool on_host = data.memory.space == MemorySpace::kHost;
+  if (!on_host && communicator.queues_calls())
+    return communicator.enqueue(there.call, there.input, there.output, stream_);
   if (on_host || communicator.supports_memory(data.memory.space)) {
     if (!on_host) stream_.finish(Deadline::after(kComputeTimeout));
     return communicator.run(there.call, there.input, there.output);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "lib/collective/communicator.h"
 #include "lib/device/device.h"
@@ -11,14 +12,17 @@
 
 namespace gxp {
 
-// Where the communicator's engine reaches the device's memory (Communicator::join_device()), it
-// works there; else a call goes through pinned memory of the host, which is as large as the largest
-// call so far.
+// Where the communicator's engine queues calls (Communicator::enqueue()), a call takes its place in
+// the stream's order and the host waits for nothing; else where the engine reaches the device's
+// memory (Communicator::join_device()), it works there; else a call goes through pinned memory of
+// the host, which is as large as the largest call so far.
 //   Order    after what the stream was given: each call is a Work of the stream, or the caller's
-//            while nothing is queued. When it returns, the device holds the result.
-//   Cost     two copies over the link to the device, before and after the call. They are not cut
-//            into pieces: the calls of a step are buckets and wraps, several of which follow each
-//            other, and a piece of an all-gather is not one part of memory.
+//            while nothing is queued. The stream's next work finds the result on the device.
+//   Errors   the communicator's. Of queued calls they come later: at the latest in the next wait for
+//            the stream, which Communicator::check() watches (LaneWatch).
+//   Cost     through pinned memory: two copies over the link to the device, before and after the
+//            call. They are not cut into pieces: the calls of a step are buckets and wraps, several
+//            of which follow each other, and a piece of an all-gather is not one part of memory.
 class DeviceCalls {
  public:
   // [collective] All arguments outlive it; `world` is the communicator of all ranks.
@@ -27,6 +31,9 @@ class DeviceCalls {
   [[nodiscard]] Communicator& world() const { return world_; }
   // Whether calls of some group work on the device's own memory, among several ranks.
   [[nodiscard]] bool work_on_device() const;
+  // [collective] The calls' operands will lie in these allocations, until the end of what is
+  // returned, which comes before the memory's.
+  [[nodiscard]] std::vector<KeptMemory> keep(const std::vector<Memory>& allocations);
   // In place: `data` is the whole logical buffer. Reductions are sums. If `apart` is not empty,
   // this rank's input is there instead.
   void run(RankGroup group, Collective collective, const Tensor& data,

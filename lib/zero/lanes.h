@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 
 #include "lib/device/device.h"
@@ -17,13 +18,37 @@ class Lanes {
   [[nodiscard]] Device& device() const { return device_; }
   Stream& operator[](Lane lane) {
     std::unique_ptr<Stream>& stream = streams_[size_t(lane)];
-    if (stream == nullptr) stream = device_.make_stream(to_string(lane));
+    if (stream == nullptr) {
+      stream = device_.make_stream(to_string(lane));
+      stream->set_watch(watch_);
+    }
     return *stream;
+  }
+  // Of all lanes (Stream::set_watch()).
+  void set_watch(const std::function<void()>& watch) {
+    watch_ = watch;
+    for (const auto& stream : streams_)
+      if (stream != nullptr) stream->set_watch(watch);
   }
 
  private:
   Device& device_;
+  std::function<void()> watch_;
   std::array<std::unique_ptr<Stream>, kLaneCount> streams_;
+};
+
+// Watches the lanes until its end; nothing is queued then.
+class LaneWatch {
+ public:
+  LaneWatch(Lanes& lanes, const std::function<void()>& watch) : lanes_(lanes) {
+    lanes.set_watch(watch);
+  }
+  LaneWatch(const LaneWatch&) = delete;
+  LaneWatch& operator=(const LaneWatch&) = delete;
+  ~LaneWatch() { lanes_.set_watch({}); }
+
+ private:
+  Lanes& lanes_;
 };
 
 }  // namespace gxp

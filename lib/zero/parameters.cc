@@ -104,6 +104,7 @@ void Parameters::publish() {
     if (!stale_ || !op.parameters.publishes) continue;
     finish();  // what the comm lane sends
     bind_gather(op, sharded_.program, sharded_.memory)();
+    sharded_.lanes[Lane::kComm].finish(Deadline::after(kComputeTimeout));
   }
   finish();
   stale_ = false;

@@ -27,7 +27,9 @@ void ProgramMemory::place(Device& device) {
 
 Memory ProgramMemory::own(Device& device, const MemoryUse& use) {
   owned_.push_back(shareable_ ? device.allocate_shareable(use) : device.allocate(use));
-  return owned_.back().memory();
+  const Memory memory = owned_.back().memory();
+  if (use.total() > use[MemoryKind::kOptimizer]) operands_.push_back(memory);
+  return memory;
 }
 
 Tensor ProgramMemory::tensor(BufferId buffer) const {

@@ -31,6 +31,9 @@ class ProgramMemory {
     place(device);
   }
 
+  // What it has allocated, in the order of the program's buffers, without the optimizer's state:
+  // where the operands of collective calls are.
+  [[nodiscard]] const std::vector<Memory>& operands() const { return operands_; }
   [[nodiscard]] Memory of(BufferId buffer) const { return places_[size_t(buffer)]; }
   // All elements of a buffer.
   [[nodiscard]] Tensor tensor(BufferId buffer) const;
@@ -45,6 +48,7 @@ class ProgramMemory {
   const StepProgram& program_;
   bool shareable_;
   std::vector<Buffer> owned_;
+  std::vector<Memory> operands_;
   std::vector<Memory> places_;  // by BufferId
   Memory parameters_;
   Memory arena_;

@@ -13,6 +13,7 @@ ShardedMemory::ShardedMemory(const RunPlan& plan_, Communicator& communicator, L
       rank(communicator.rank()),
       calls(lanes.device(), lanes[Lane::kComm], communicator, groups),
       memory(lanes.device(), program, calls.work_on_device()),
+      kept(calls.keep(memory.operands())),
       offloaded(program, memory, {offload.path, fmt::format("rank {}'s state", rank), offload.io},
                 lanes.device(), lanes[Lane::kOffload]),
       own_parts(make_parts(plan.layout, program.optimizer_shards,

@@ -75,6 +75,7 @@ struct ShardedMemory {
   const int rank;
   DeviceCalls calls;  // on the comm lane
   ProgramMemory memory;
+  const std::vector<KeptMemory> kept;  // by the calls
   OffloadedMemory offloaded;
   // The parts that the optimizer changes here, in forward order: this rank's shard of each tensor.
   const std::vector<TensorPart> own_parts;

@@ -1,12 +1,14 @@
 // The table of engines, and engine nccl over a library that stands for NCCL (fake_nccl.cc).
 #include "lib/collective/engine/engines.h"
 
+#include <atomic>
 #include <optional>
 
 #include "lib/collective/communicator.h"
 #include "lib/collective/engine/nccl/nccl_engine.h"
 #include "tests/catch.h"
 #include "tests/collective/calls.h"
+#include "tests/collective/fake_nccl.h"
 #include "tests/transport/worlds.h"
 
 using namespace gxp;
@@ -23,24 +25,32 @@ class HostQueue final : public NcclQueue {
   [[nodiscard]] NcclStream stream() override { return nullptr; }
   void copy(Memory to, ConstMemory from) override { std::memcpy(to.data, from.data, to.bytes); }
   [[nodiscard]] bool done() override { return true; }
+  [[nodiscard]] std::unique_ptr<NcclMark> mark() override { return nullptr; }
+  void follow(Stream& /*stream*/) override {}
+  void precede(Stream& /*stream*/) override {}
 
  private:
   std::unique_ptr<Device> device_ = make_cpu_device();
 };
 
 // body(communicator) on every rank over engine nccl; what they threw or returned, "" for nothing.
-std::vector<std::string> run_over_nccl(
-    int world_size, const std::function<std::string(Communicator&)>& body,
-    std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
-  const NcclLibrary library(GXP_FAKE_NCCL);
+std::vector<std::string> run_over_nccl(int world_size,
+                                       const std::function<std::string(Communicator&)>& body,
+                                       std::chrono::milliseconds timeout = std::chrono::seconds(20),
+                                       const char* file = GXP_FAKE_NCCL,
+                                       const CtaLimits& ctas = {}) {
+  const NcclLibrary library(file);
   World world("nccl", world_size);
   std::vector<std::string> problems(static_cast<size_t>(world_size));
   const auto errors = run_all(world_size, [&](int rank) {
     const auto store = world.join_store(rank);
     const auto device = make_cpu_device();
-    Communicator comm(
-        make_nccl_engine(library, std::make_unique<HostQueue>(), *device, world.context(*store)),
-        timeout);
+    Communicator comm(make_nccl_engine({.library = library,
+                                        .queue = std::make_unique<HostQueue>(),
+                                        .device = *device,
+                                        .ctas = ctas},
+                                       world.context(*store)),
+                      timeout);
     problems[size_t(rank)] = body(comm);
     store->barrier("end", soon());
     store->close();
@@ -125,13 +135,14 @@ TEST_CASE("NCCL's version codes have two schemes") {
   CHECK(to_string(parse_nccl_version(2804)) == "2.8.4");
   CHECK(to_string(parse_nccl_version(20906)) == "2.9.6");
   CHECK(to_string(parse_nccl_version(22809)) == "2.28.9");
-  CHECK(parse_nccl_version(21701) < kOldestNccl);
+  CHECK(parse_nccl_version(21301) < kOldestNccl);
 }
 
 TEST_CASE("a missing, an old and a strange NCCL are told apart") {
   CHECK_THROWS_WITH(NcclLibrary("libnccl-nowhere.so.2"),
                     Catch::Contains("install it or set LD_LIBRARY_PATH"));
-  CHECK_THROWS_WITH(NcclLibrary(GXP_OLD_NCCL), Catch::Contains("version 2.16.2, gxp needs 2.18.0"));
+  CHECK_THROWS_WITH(NcclLibrary(GXP_OLDER_NCCL),
+                    Catch::Contains("version 2.12.10, gxp needs 2.14.3"));
   CHECK_THROWS_WITH(NcclLibrary("libc.so.6"), Catch::Contains("it has no ncclGetVersion"));
 }
 
@@ -189,8 +200,9 @@ TEST_CASE("messages of a group cross between all ranks of engine nccl") {
   }));
 }
 
-TEST_CASE("split makes groups of engine nccl, ordered by key") {
-  require_none(run_over_nccl(4, [](Communicator& comm) -> std::string {
+TEST_CASE("split makes groups of engine nccl, ordered by key, with and without ncclCommSplit") {
+  const char* const file = GENERATE(GXP_FAKE_NCCL, GXP_OLD_NCCL);
+  const auto act = [](Communicator& comm) -> std::string {
     const auto part = comm.split(comm.rank() == 1 ? -1 : 0, -comm.rank());
     if ((part == nullptr) != (comm.rank() == 1)) return "not the group that was asked for";
     if (!part) return "";
@@ -198,7 +210,26 @@ TEST_CASE("split makes groups of engine nccl, ordered by key") {
     members[size_t(part->rank())] = comm.rank();
     part->all_gather(memory_of(members), DType::kI32);
     return members == std::vector{3, 2, 0} ? "" : "wrong order";
-  }));
+  };
+  require_none(run_over_nccl(4, act, std::chrono::seconds(20), file));
+}
+
+TEST_CASE("NCCL's communicators have the thread blocks that are set") {
+  std::atomic<int> least = 0;
+  std::atomic<int> most = 0;
+  fake_nccl::Controls controls;
+  controls.on_config = [&](const NcclConfig& config) {
+    least = config.min_ctas;
+    most = config.max_ctas;
+  };
+  const fake_nccl::ControlledNccl controlled(GXP_FAKE_NCCL, controls);
+  const auto barrier = [](Communicator& comm) -> std::string {
+    comm.barrier();
+    return "";
+  };
+  require_none(run_over_nccl(2, barrier, std::chrono::seconds(20), GXP_FAKE_NCCL, {4, 16}));
+  CHECK(least == 4);
+  CHECK(most == 16);
 }
 
 TEST_CASE("engine nccl refuses what NCCL cannot reduce") {

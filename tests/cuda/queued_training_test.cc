@@ -8,14 +8,15 @@
 #include "tests/collective/run_ranks_of.h"
 #include "tests/combinations.h"
 #include "tests/cuda/emulation/cuda_runtime_api.h"
+#include "tests/cuda/nccl_ranks.h"
 #include "tests/cuda/queued_cpu_ops.h"
 #include "tests/train/golden.h"
 
 namespace gxp {
 namespace {
 
-Backend queued_backend(const TrainConfig& config) {
-  Backend backend = make_cuda_backend(0, config, 1);
+Backend queued_backend(const TrainConfig& config, int gpu = 0) {
+  Backend backend = make_cuda_backend(gpu, config, 1);
   backend.ops = make_queued_cpu_ops((*backend.lanes)[Lane::kCompute]);
   backend.comm_ops = make_queued_cpu_ops((*backend.lanes)[Lane::kComm]);
   return backend;
@@ -62,6 +63,21 @@ void check_like_cpu(RunConfig config, int world_size) {
   for (size_t rank = 0; rank < found.size(); ++rank) check_same(found[rank], expected[rank]);
 }
 
+// Over engine nccl: no collective is waited for on the host.
+void check_nccl_like_cpu(const RunConfig& config, int world_size) {
+  const std::vector<Trained> expected = train_on_ranks(config, world_size);
+  std::vector<Trained> found(static_cast<size_t>(world_size));
+  const auto errors = run_over_nccl(world_size, [&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    found[size_t(rank)] = train(config, communicator, queued_backend(config.train, rank));
+    return "";
+  });
+  for (size_t rank = 0; rank < found.size(); ++rank) {
+    REQUIRE(errors[rank] == "");
+    check_same(found[rank], expected[rank]);
+  }
+}
+
 // A few steps of a golden run whose batch is 2 rows on each rank.
 RunConfig few_steps(const Settings& sets, const std::string& folder = "gpt2-accum") {
   return golden_config(
@@ -70,6 +86,14 @@ RunConfig few_steps(const Settings& sets, const std::string& folder = "gpt2-accu
 }
 
 }  // namespace
+
+TEST_CASE("a run over NCCL in stream order has the CPU's bits under every strategy") {
+  const auto [strategy, precision] = GENERATE(from_range(combinations<std::string, std::string>(
+      {"ddp", "zero1", "zero2", "zero3", "shard_grad_op"}, {"fp32", "bf16", "fp16"})));
+  CAPTURE(strategy, precision);
+  check_nccl_like_cpu(few_steps({"parallel.strategy=" + strategy, "train.precision=" + precision}),
+                      2);
+}
 
 TEST_CASE("a queued run has the CPU's bits under every strategy") {
   const auto [strategy, precision, world_size] =

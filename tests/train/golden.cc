@@ -79,9 +79,9 @@ std::vector<Values> whole_tensors(Trainer& trainer, Communicator& communicator,
         if (tensors[i].spec->name != spec.name) continue;
         std::ranges::copy(held[i], values.begin() + std::ptrdiff_t(tensors[i].elements.begin));
       }
-      // Zeros or-ed with bits are these bits.
+      // The largest of zeros and bytes are these bytes; NCCL has no bitwise or.
       if (trainer.is_sharded())
-        communicator.all_reduce(memory_of(values), DType::kI32, ReduceOp::kBitOr);
+        communicator.all_reduce(memory_of(values), DType::kU8, ReduceOp::kMax);
     }
   }
   return whole;

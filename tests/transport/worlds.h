@@ -158,6 +158,7 @@ class World {
 
   [[nodiscard]] int world_size() const { return world_size_; }
   [[nodiscard]] const Secret& secret() const { return secret_; }
+  [[nodiscard]] StoreServer& server() { return *server_; }
   [[nodiscard]] std::unique_ptr<Store> join_store(int rank) const {
     return std::make_unique<Store>(server_endpoint_, rank, world_size_, secret_, soon());
   }

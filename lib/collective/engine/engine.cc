@@ -12,6 +12,12 @@ Support Engine::join_device(const FoldingDevice& device, uint32_t /*sequence*/,
   return {false, fmt::format("engine '{}' works on the host's memory", name())};
 }
 
+std::unique_ptr<QueuedCall> Engine::enqueue(const Call& call, ConstMemory /*input*/,
+                                            Memory /*output*/, Stream& /*stream*/,
+                                            Deadline /*deadline*/) {
+  fail(ErrorKind::kInternal, "queue {}: engine '{}' queues no calls", to_string(call), name());
+}
+
 CommunicatorMemory LibraryEngine::allocate(size_t bytes) {
   return CommunicatorMemory(device_.allocate(bytes, MemoryKind::kCommunication));
 }

@@ -12,12 +12,15 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
+#include "lib/base/error.h"
 #include "lib/collective/algorithm/call.h"
 #include "lib/collective/engine/communicator_memory.h"
 #include "lib/collective/engine/folding_device.h"
+#include "lib/collective/engine/queued_call.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
+#include "lib/device/stream.h"
 #include "lib/transport/transport.h"
 
 namespace gxp {
@@ -27,6 +30,13 @@ struct PeerMessage {
   bool sends = false;
   int peer = 0;  // in the group
   Memory data;   // not written if it is sent
+};
+
+// A library's own report that another rank, the network or the device has failed: the cause, as far
+// as it is known here. (An engine that has only waited too long throws Error.)
+class LibraryFailure : public Error {
+ public:
+  using Error::Error;
 };
 
 class Engine {
@@ -54,12 +64,28 @@ class Engine {
 
   // Memory as extents_of() says; `call.sequence` is set.
   virtual void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) = 0;
+  // Whether enqueue() can queue calls; the same on all ranks.
+  [[nodiscard]] virtual bool queues_calls() const { return false; }
+  // Queues a call on device memory, not a barrier, behind all that `stream` was given: what it is
+  // given from now on comes after the call. `stream` is of the same device, and the caller a Work of
+  // it, or nothing is queued. Returns when the call is queued; null: it is done. execute(),
+  // exchange() and split() come when all queued calls are done. The memory stays untouched until
+  // then.
+  [[nodiscard]] virtual std::unique_ptr<QueuedCall> enqueue(const Call& call, ConstMemory input,
+                                                            Memory output, Stream& stream,
+                                                            Deadline deadline);
   // All at the same time; in order between each two ranks.
   virtual void exchange(std::span<const PeerMessage> messages, Deadline deadline) = 0;
   // As Communicator::split(), which is call number `sequence`; null for color -1. The result may
   // use what this one owns.
   [[nodiscard]] virtual std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                                       Deadline deadline) = 0;
+  // Tells the library that calls of this group work on this memory of the device, of as many bytes
+  // on all ranks, until forget_memory(). All ranks call it. Not while calls are under way.
+  virtual void keep_memory(Memory memory, Deadline deadline) {
+    static_cast<void>(memory), static_cast<void>(deadline);
+  }
+  virtual void forget_memory(Memory memory) noexcept { static_cast<void>(memory); }
   [[nodiscard]] virtual CommunicatorMemory allocate(size_t bytes) = 0;
 
   // How calls are chosen from now on. kConfig: there is no such algorithm.

@@ -1,9 +1,13 @@
 #include "lib/collective/engine/engines.h"
 
+#include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "lib/base/find_row.h"
 #include "lib/base/log.h"
+#include "lib/collective/engine/gpu_choice.h"
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/engine/native/native_engine.h"
 #include "lib/transport/table.h"
@@ -67,10 +71,25 @@ Support probe_nccl() {
 
 std::unique_ptr<Engine> make_nccl(const EngineContext& context) {
   const NcclLibrary library;
-  if (context.ranks.rank == 0)
+  if (context.ranks.rank == 0) {
     log_info("engine nccl: NCCL {}; host memory is copied to the GPU and back",
              to_string(library.version()));
-  return make_nccl_engine(library, make_cuda_queue(context.local_rank), context.device,
+    for (const std::string& line : missing_features(library.version()))
+      log_info("engine nccl: {}", line);
+    if (context.selection.layout_invariant)
+      log_warn(
+          "engine nccl: NCCL decides in which order it adds, so the last bits may depend on it, on "
+          "the wiring and on the sizes of the calls");
+  }
+  std::unique_ptr<Device> own;
+  if (context.ranks.gpu == nullptr)
+    own = make_cuda_device(context.local_rank % cuda_device_count());
+  Device& gpu = own ? *own : *context.ranks.gpu;
+  return make_nccl_engine({.library = library,
+                           .queue = make_cuda_queue(gpu, std::move(own)),
+                           .device = context.device,
+                           .recorder = context.recorder,
+                           .ctas = {context.comm.nccl_min_ctas, context.comm.nccl_max_ctas}},
                           context.ranks);
 }
 #else
@@ -84,7 +103,64 @@ constexpr std::array kEngines{
 #undef GXP_ENGINE
 };
 
+// Whether this rank's GPU reaches those of its host, and all ranks are on one host, as far as that is
+// known without trying.
+Support reach_of(Device* gpu, const std::vector<GpuRankFacts>& ranks, size_t self) {
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].host != ranks[self].host) return {false, "the ranks are on several hosts"};
+    if (rank == self || gpu == nullptr) continue;
+    const DeviceSharing& sharing = *gpu->sharing();
+    if (const Support own = sharing.support(); !own) return own;
+    if (const Support found = sharing.reaches(ranks[rank].gpu); !found) return found;
+  }
+  return {};
+}
+
+GpuChoice choose_together(const EngineContext& context) {
+  const TransportContext& ranks = context.ranks;
+  const auto tell = [&](std::string_view what, const std::string& value) {
+    return ranks.store->gather(fmt::format("{} of ranks, to choose an engine", what), value,
+                               ranks.deadline);
+  };
+  const bool has_gpu = ranks.gpu != nullptr && ranks.gpu->sharing() != nullptr;
+  const Support nccl = has_gpu ? probe_nccl() : Support{false, "it computes on no GPU"};
+  const auto hosts = tell("hosts", ranks.host);
+  const auto gpus = tell("GPUs", has_gpu ? ranks.gpu->sharing()->identity() : "");
+  const auto libraries = tell("NCCL", (nccl ? "+" : "-") + nccl.reason);
+  std::vector<GpuRankFacts> facts;
+  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+    const std::string& library = libraries[rank];
+    facts.push_back(
+        {hosts[rank],
+         gpus[rank],
+         {library.starts_with('+'), library.substr(std::min<size_t>(1, library.size()))}});
+  }
+  const Support mine = reach_of(has_gpu ? ranks.gpu : nullptr, facts, size_t(ranks.rank));
+  const auto reached = tell("reach", mine.reason);
+  const auto in_the_way =
+      std::ranges::find_if(reached, [](const std::string& reason) { return !reason.empty(); });
+  return choose_gpu_engine(facts,
+                           in_the_way == reached.end() ? Support{} : Support{false, *in_the_way},
+                           context.selection.layout_invariant);
+}
+
 }  // namespace
+
+const EngineRow& choose_engine_of_job(const EngineContext& context) {
+  const CommConfig& comm = context.comm;
+  const bool is_open = comm.engine == "auto" && comm.transport == "auto" &&
+                       comm.algorithm == "auto" && comm.channels == 0 && comm.segment_bytes == 0 &&
+                       comm.topology.empty();
+  if (!is_open || context.ranks.world_size == 1) return choose_engine(comm);
+  const GpuChoice choice = choose_together(context);
+  if (context.ranks.rank == 0 && !choice.reason.empty()) {
+    if (choice.staged)
+      log_warn("comm.engine auto: {}: {}", choice.engine, choice.reason);
+    else
+      log_info("comm.engine auto: {}: {}", choice.engine, choice.reason);
+  }
+  return find_row(kEngines, choice.engine, "comm.engine", ErrorKind::kConfig);
+}
 
 std::span<const EngineRow> engine_rows() { return kEngines; }
 
@@ -92,6 +168,12 @@ const EngineRow& choose_engine(const CommConfig& comm) {
   const EngineRow& row = comm.engine == "auto"
                              ? kEngines.front()
                              : find_row(kEngines, comm.engine, "comm.engine", ErrorKind::kConfig);
+  if (comm.engine != "auto" && row.name != "nccl" &&
+      (comm.nccl_min_ctas > 0 || comm.nccl_max_ctas > 0))
+    fail(ErrorKind::kConfig,
+         "comm.nccl_min_ctas = {}, comm.nccl_max_ctas = {}: engine '{}' is not NCCL; leave them at "
+         "0",
+         comm.nccl_min_ctas, comm.nccl_max_ctas, row.name);
   if (row.name == "native") return row;
   require_own_choice(row.name, {.algorithm = comm.algorithm,
                                 .channels = comm.channels,

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -42,8 +41,8 @@ struct Capture {
 
 struct EmulatedStream {
   int device = 0;
-  std::thread::id runner;  // of the work that has been begun, if any
-  std::deque<std::function<void()>> queue;
+  std::deque<std::function<bool()>> queue;  // each is tried until it is done
+  std::thread::id runner;                   // of the first of them, if any
   std::optional<Capture> capture;
 };
 
@@ -101,39 +100,46 @@ bool is_pageable(const void* at) {
   return !lies_in(device_memory, at) && !lies_in(pinned_memory, at);
 }
 
-bool is_idle(const EmulatedStream& stream) {
-  return stream.queue.empty() && stream.runner == std::thread::id();
-}
-
-// Work that waits lets other threads in; nobody overtakes it on its stream.
-void run_first(EmulatedStream& stream) {
+// Whether it is done. Work that passes its turn is not overtaken on its stream.
+bool run_first(EmulatedStream& stream) {
   const auto me = std::this_thread::get_id();
-  if (stream.runner != std::thread::id() && stream.runner != me)
-    return mutex.pass(std::chrono::microseconds(10));
-  if (stream.queue.empty()) return;
-  const std::function<void()> work = std::move(stream.queue.front());
-  stream.queue.pop_front();
+  if (stream.runner != std::thread::id() && stream.runner != me) return false;
+  std::function<bool()> work = std::move(stream.queue.front());
   const auto runner = std::exchange(stream.runner, me);
-  work();
+  const bool done = work();
   stream.runner = runner;
+  if (done)
+    stream.queue.pop_front();
+  else
+    stream.queue.front() = std::move(work);
+  return done;
 }
 
-void run_all(EmulatedStream& stream) {
-  while (!is_idle(stream)) run_first(stream);
+// Whether the stream has come to its end, or nothing is left of it; else it waits for others.
+bool run_on(EmulatedStream* stream) {
+  const std::lock_guard lock(mutex);
+  if (!streams.contains(stream)) return true;
+  while (!stream->queue.empty())
+    if (!run_first(*stream)) return false;
+  return true;
 }
 
-void run_all_of_device() {
+// Without `mutex`: what the stream waits for may be another thread's.
+void run_all(EmulatedStream* stream) {
+  while (!run_on(stream)) std::this_thread::yield();
+}
+
+// Of the calling thread's GPU.
+void run_all_streams() {
   int device = 0;
   cudaGetDevice(&device);
-  const auto is_busy = [&](const EmulatedStream* stream) {
-    return stream->device == device && !is_idle(*stream);
-  };
-  // Anew each time: work that waits lets others make and destroy streams.
-  for (;;) {
-    const auto busy = std::ranges::find_if(streams, is_busy);
-    if (busy == streams.end()) return;
-    run_first(**busy);
+  std::set<EmulatedStream*> all;
+  {
+    const std::lock_guard lock(mutex);
+    all = streams;
+    std::erase_if(all, [&](const EmulatedStream* stream) { return stream->device != device; });
   }
+  for (EmulatedStream* stream : all) run_all(stream);
 }
 
 cudaError_t spoil(Capture& capture, cudaError_t cause = cudaErrorStreamCaptureUnsupported) {
@@ -183,12 +189,23 @@ void pass_turn(std::chrono::nanoseconds time) { mutex.pass(time); }
 
 void set_work_hook(std::function<void()> hook) { work_hook = std::move(hook); }
 
+cudaError_t enqueue_until(cudaStream_t stream, std::function<bool()> attempt) {
+  const std::lock_guard lock(mutex);
+  if (work_hook) work_hook();
+  if (stream->capture) return spoil(*stream->capture);
+  stream->queue.push_back(std::move(attempt));
+  return cudaSuccess;
+}
+
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   const std::lock_guard lock(mutex);
   if (work_hook) work_hook();
   if (stream != nullptr && stream->capture) return keep(*stream->capture, std::move(work));
   if (stream != nullptr) {
-    stream->queue.push_back(std::move(work));
+    stream->queue.emplace_back([work = std::move(work)] {
+      work();
+      return true;
+    });
     return cudaSuccess;
   }
   if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
@@ -222,11 +239,14 @@ void remove_device_memory(const std::byte* at) {
 }  // namespace gxp::emulation
 
 using gxp::emulation::enqueue;
+using gxp::emulation::enqueue_until;
 
 cudaError_t cudaDeviceSynchronize() {
-  const std::lock_guard lock(mutex);
-  if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
-  run_all_of_device();
+  {
+    const std::lock_guard lock(mutex);
+    if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
+  }
+  run_all_streams();
   return cudaSuccess;
 }
 
@@ -246,11 +266,10 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   return cudaSuccess;
 }
 
-// Waits for all that is queued, as the runtime's does.
+// Waits for all that is queued on the GPU, as the runtime's does.
 cudaError_t cudaFree(void* memory) {
+  if (const cudaError_t refused = cudaDeviceSynchronize(); refused != cudaSuccess) return refused;
   const std::lock_guard lock(mutex);
-  if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
-  run_all_of_device();
   const auto found = device_memory.find(static_cast<const std::byte*>(memory));
   if (found != device_memory.end()) device_bytes -= found->second;
   return give_back(device_memory, memory);
@@ -283,7 +302,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind /*kind*/,
                             cudaStream_t stream) {
-  const std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   if (stream != nullptr && stream->capture && (is_pageable(from) || is_pageable(to)))
     return spoil(*stream->capture);
   cudaError_t queued = cudaSuccess;
@@ -295,7 +314,9 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   } else {
     queued = enqueue(stream, [=] { std::memcpy(to, from, bytes); });
   }
-  if (stream != nullptr && is_pageable(to)) run_all(*stream);
+  const bool waits = stream != nullptr && is_pageable(to);
+  lock.unlock();
+  if (waits) run_all(stream);
   return queued;
 }
 
@@ -312,18 +333,20 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  run_all(stream);
   const std::lock_guard lock(mutex);
-  run_all(*stream);
   streams.erase(stream);
   delete stream;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  const std::lock_guard lock(mutex);
-  if (const cudaError_t refused = check_not_captured(stream); refused != cudaSuccess)
-    return refused;
-  if (stream != nullptr) run_all(*stream);
+  {
+    const std::lock_guard lock(mutex);
+    if (const cudaError_t refused = check_not_captured(stream); refused != cudaSuccess)
+      return refused;
+  }
+  if (stream != nullptr) run_all(stream);
   return cudaSuccess;
 }
 
@@ -332,7 +355,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   if (const cudaError_t refused = check_not_captured(stream); refused != cudaSuccess)
     return refused;
-  if (is_idle(*stream)) return cudaSuccess;
+  if (stream->queue.empty()) return cudaSuccess;
   if (work_hook) work_hook();
   run_first(*stream);
   return cudaErrorNotReady;
@@ -362,9 +385,19 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const std::lock_guard lock(mutex);
   if (event->point == nullptr) return cudaSuccess;
   if (stream->capture) return spoil(*stream->capture, cudaErrorStreamCaptureIsolation);
-  return enqueue(stream, [point = event->point] {
-    while (!point->yes) run_first(*point->stream);
+  return enqueue_until(stream, [point = event->point] {
+    while (!point->yes)
+      if (!run_first(*point->stream)) return false;
+    return true;
   });
+}
+
+// As cudaStreamQuery().
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const std::lock_guard lock(mutex);
+  if (event->point == nullptr || event->point->yes) return cudaSuccess;
+  run_first(*event->point->stream);
+  return cudaErrorNotReady;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {

@@ -14,6 +14,10 @@ inline constexpr size_t kDeviceBytes = size_t{8} << 30;
 // Queues `work`; runs it at once on the default stream, keeps it where the stream is captured.
 [[nodiscard]] cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
+// The same for work that waits for others: it is tried until it returns true. Not on the default
+// stream, nor where the stream is captured.
+[[nodiscard]] cudaError_t enqueue_until(cudaStream_t stream, std::function<bool()> attempt);
+
 // For a kernel that waits for what other threads do: they run meanwhile.
 void pass_turn(std::chrono::nanoseconds time);
 

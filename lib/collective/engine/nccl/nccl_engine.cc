@@ -1,7 +1,7 @@
 #include "lib/collective/engine/nccl/nccl_engine.h"
 
+#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -9,11 +9,22 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/collective/engine/library_wait.h"
+#include "lib/collective/engine/nccl/nccl_calls.h"
+#include "lib/collective/engine/nccl/nccl_communicator.h"
+#include "lib/collective/engine/nccl/nccl_join.h"
+#include "lib/collective/engine/nccl/nccl_memory.h"
+#include "lib/collective/engine/nccl/nccl_queued_call.h"
 #include "lib/collective/engine/nccl/nccl_reduction.h"
-#include "lib/collective/engine/pairwise.h"
 
 namespace gxp {
 namespace {
+
+// What a rank tells the others of its group.
+struct PlaceOfRank {
+  int host = 0;
+  int rank = 0;        // in the world
+  int next_group = 0;  // the lowest number that it has not used
+};
 
 class NcclEngine final : public LibraryEngine {
  public:
@@ -23,7 +34,10 @@ class NcclEngine final : public LibraryEngine {
     std::unique_ptr<NcclQueue> queue;
     Device& device;                      // of allocate()
     std::shared_ptr<AbortFlag> aborted;  // owners: this and the store's alarm
-    int host = 0;                        // of this rank
+    FlightRecorder* recorder = nullptr;
+    NcclConfig config{};
+    PlaceOfRank place{};
+    NcclCommunicators communicators{};
   };
   // Takes the communicator, which may still be in progress.
   NcclEngine(std::shared_ptr<EngineState> state, NcclComm* comm, Deadline deadline);
@@ -34,214 +48,200 @@ class NcclEngine final : public LibraryEngine {
   [[nodiscard]] bool supports_memory(MemorySpace /*space*/) const override { return true; }
 
   void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
+  [[nodiscard]] bool queues_calls() const override {
+    return state_->queue->device().space() == MemorySpace::kCuda;
+  }
+  [[nodiscard]] std::unique_ptr<QueuedCall> enqueue(const Call& call, ConstMemory input,
+                                                    Memory output, Stream& stream,
+                                                    Deadline deadline) override;
   void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
-  void abort(std::string_view reason) noexcept override { state_->aborted->set(reason); }
+  void keep_memory(Memory memory, Deadline deadline) override;
+  void forget_memory(Memory memory) noexcept override;
+  void abort(std::string_view reason) noexcept override {
+    state_->aborted->set(reason);
+    state_->communicators.abort(reason);
+  }
 
  private:
   [[nodiscard]] const NcclFunctions& nccl() const { return state_->library.functions(); }
-  void check(NcclResult result) const { state_->library.check(result, "call NCCL"); }
   void find_place(Deadline deadline);
-  void wait(Deadline deadline);
-  [[nodiscard]] bool settled();
-  void start(const Call& call, ConstMemory input, Memory output);
-  void start_reduction(const Call& call, ConstMemory input, Memory output, NcclOp op);
-  void start_reduce_scatter(const Call& call, ConstMemory input, Memory output, NcclOp op);
-  void start_all_gather(const Call& call, ConstMemory input, Memory output);
-  void start_pairwise(const Call& call, ConstMemory input, Memory output);
-  void start_messages(std::span<const PeerMessage> messages);
-  [[nodiscard]] Memory staging(Buffer& buffer, size_t bytes);
-  [[nodiscard]] ConstMemory on_gpu(ConstMemory input, bool always);
+  void wait_until(const std::function<bool()>& done, Deadline deadline);
+  void wait_for_gpu(Deadline deadline);
+  template <class Start>
+  void start(const Start& start_at);
+  void run(const Call& call, ConstMemory input, Memory output, Deadline deadline);
+  template <class Fact>
+  [[nodiscard]] std::vector<Fact> gather(const Fact& mine, Deadline deadline);
+  [[nodiscard]] NcclComm* join_group(int color, int key, Deadline deadline);
+  [[nodiscard]] Memory staging(NcclScratch& scratch, size_t bytes, Deadline deadline);
+  [[nodiscard]] ConstMemory on_gpu(ConstMemory input, bool always, Deadline deadline);
 
-  std::shared_ptr<EngineState> state_;  // owners: this engine and those split from it
-  NcclComm* comm_;
-  bool failed_ = true;  // until it works: only an abort ends the communicator
-  Buffer staged_input_;
-  Buffer staged_output_;
+  std::shared_ptr<EngineState> state_;      // owners: this engine and those split from it
+  std::shared_ptr<NcclCommunicator> comm_;  // owners: this engine and its queued calls
+  bool failed_ = true;                      // until it works: only an abort ends the communicator
+  uint8_t group_ = 0;
+  NcclScratch staged_input_;
+  NcclScratch staged_output_;
+  std::vector<std::unique_ptr<NcclRegistration>> kept_;
 };
 
+constexpr std::chrono::seconds kEndPatience{5};  // at the end
+
+// NCCL forbids it.
+bool overlaps(const Call& call, const ConstMemory& input, const Memory& output) {
+  return call.collective == Collective::kAllToAll && input.data == output.data;
+}
+
 NcclEngine::NcclEngine(std::shared_ptr<EngineState> state, NcclComm* comm, Deadline deadline)
-    : LibraryEngine("nccl", "NCCL", state->device), state_(std::move(state)), comm_(comm) {
-  try {
-    find_place(deadline);
-  } catch (...) {  // there will be no destructor
-    nccl().abort(comm_);
-    throw;
-  }
+    : LibraryEngine("nccl", "NCCL", state->device),
+      state_(std::move(state)),
+      comm_(state_->communicators.add(state_->library, comm)),
+      staged_input_(state_->library, comm_, state_->queue->device()),
+      staged_output_(state_->library, comm_, state_->queue->device()) {
+  find_place(deadline);
 }
 
 void NcclEngine::find_place(Deadline deadline) {
-  wait(deadline);
-  check(nccl().user_rank(comm_, &rank_));
-  check(nccl().count(comm_, &world_size_));
-  std::vector<int> numbers(size_t(world_size_), 0);
-  const Call call{
-      .collective = Collective::kAllGather, .dtype = DType::kI32, .count = numbers.size()};
-  const ConstMemory mine{reinterpret_cast<const std::byte*>(&state_->host), sizeof(int)};
-  execute(call, mine, memory_of(numbers), deadline);
-  hosts_ = number_hosts(numbers);
+  wait_until([this] { return comm_->is_ready(); }, deadline);
+  comm_->use("ask NCCL for the rank", [&](NcclComm* comm) {
+    const NcclResult result = nccl().user_rank(comm, &rank_);
+    return result == NcclResult::kSuccess ? nccl().count(comm, &world_size_) : result;
+  });
+  const std::vector<PlaceOfRank> places = gather(state_->place, deadline);
+  std::vector<int> hosts;
+  for (const PlaceOfRank& place : places) {
+    hosts.push_back(place.host);
+    group_ = uint8_t(std::max(int(group_), place.next_group));
+  }
+  hosts_ = number_hosts(hosts);
+  state_->place.next_group = group_ + 1;
+  if (state_->recorder != nullptr)
+    state_->recorder->define_group(group_, places.front().rank, world_size_);
 }
 
+// What every rank of the group says.
+template <class Fact>
+std::vector<Fact> NcclEngine::gather(const Fact& mine, Deadline deadline) {
+  std::vector<Fact> all(size_t(world_size_), Fact{});
+  const Call call{.collective = Collective::kAllGather,
+                  .dtype = DType::kU8,
+                  .count = all.size() * sizeof(Fact)};
+  run(call, {reinterpret_cast<const std::byte*>(&mine), sizeof mine}, memory_of(all), deadline);
+  return all;
+}
+
+// What is registered is deregistered before the communicator ends in good order; kernels that may
+// use it end before it does.
 NcclEngine::~NcclEngine() {
-  constexpr auto kPatience = std::chrono::seconds(5);
   try {
-    if (!failed_ && !state_->aborted->is_set()) {
-      check(nccl().finalize(comm_));
-      wait(Deadline::after(kPatience));
-      nccl().destroy(comm_);
+    if (failed_ || state_->aborted->is_set()) {
+      comm_->abort("its owner has ended");
       return;
     }
+    kept_.clear();
+    staged_input_.release();
+    staged_output_.release();
+    wait_until([this] { return comm_->is_ready(); }, Deadline::after(kEndPatience));
+    comm_->use("end NCCL's communicator", [&](NcclComm* comm) { return nccl().finalize(comm); });
+    wait_until([this] { return comm_->is_ready(); }, Deadline::after(kEndPatience));
+    comm_->destroy();
   } catch (const Error& error) {
     log_warn("engine nccl: {}", error.what());
   }
-  nccl().abort(comm_);
 }
 
-// Whether NCCL has queued what was started, and the GPU has done it.
-bool NcclEngine::settled() {
-  NcclResult state = NcclResult::kSuccess;
-  check(nccl().get_async_error(comm_, &state));
-  check(state);
-  return state == NcclResult::kSuccess && state_->queue->done();
-}
-
-void NcclEngine::wait(Deadline deadline) {
+void NcclEngine::wait_until(const std::function<bool()>& done, Deadline deadline) {
   failed_ = true;
-  wait_for_ranks(
-      "NCCL", *state_->aborted, [this] { return settled(); }, deadline);
+  wait_for_ranks("NCCL", *state_->aborted, done, deadline);
   failed_ = false;
 }
 
-Memory NcclEngine::staging(Buffer& buffer, size_t bytes) {
-  return grow(buffer, bytes, state_->queue->device(), MemoryKind::kCommunication);
+// Until NCCL has queued what was started, and the GPU has done it.
+void NcclEngine::wait_for_gpu(Deadline deadline) {
+  wait_until([this] { return comm_->is_ready() && state_->queue->done(); }, deadline);
+}
+
+// What throws from here on leaves NCCL in the midst of a call.
+template <class Start>
+void NcclEngine::start(const Start& start_at) {
+  failed_ = true;
+  comm_->use("call NCCL", [&](NcclComm* comm) {
+    start_at(
+        NcclTarget{.library = state_->library,
+                   .comm = comm,
+                   .stream = state_->queue->stream(),
+                   .rank = rank_,
+                   .world_size = world_size_,
+                   .copy = [&](Memory to, ConstMemory from) { state_->queue->copy(to, from); }});
+    return NcclResult::kSuccess;
+  });
+}
+
+// Work that was queued before may use the smaller memory, which is replaced.
+Memory NcclEngine::staging(NcclScratch& scratch, size_t bytes, Deadline deadline) {
+  static_cast<void>(state_->queue->stream());  // the GPU is this thread's
+  if (scratch.replaces(bytes)) wait_for_gpu(deadline);
+  return scratch.grow(bytes);
 }
 
 // Where it is, or, if it is host memory, a copy.
-ConstMemory NcclEngine::on_gpu(ConstMemory input, bool always) {
+ConstMemory NcclEngine::on_gpu(ConstMemory input, bool always, Deadline deadline) {
   if (!always && input.space != MemorySpace::kHost) return input;
-  const Memory copy = staging(staged_input_, input.bytes);
+  const Memory copy = staging(staged_input_, input.bytes, deadline);
   if (copy.bytes > 0) state_->queue->copy(copy, input);
   return copy;
 }
 
 void NcclEngine::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
+  FlightRecorder* const recorder = state_->recorder;
+  if (recorder != nullptr) recorder->enter(call, "nccl", group_, Deadline::Clock::now());
+  run(call, input, output, deadline);
+  if (recorder != nullptr) recorder->done();
+}
+
+void NcclEngine::run(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
   check_nccl_reduction(call);
-  const bool empty = call.count == 0 && call.collective != Collective::kBarrier;
-  if (empty) return;
-  const bool overlap =
-      call.collective == Collective::kAllToAll && input.data == output.data;  // NCCL forbids it
+  if (call.collective == Collective::kBarrier) {
+    const Memory word = staging(staged_output_, 1, deadline);
+    start([&](const NcclTarget& target) { start_nccl_barrier(target, word); });
+    return wait_for_gpu(deadline);
+  }
+  if (call.count == 0) return;
   const bool host = output.space == MemorySpace::kHost;
-  const ConstMemory from = on_gpu(input, overlap);
-  const Memory to = host ? staging(staged_output_, output.bytes) : output;
-  failed_ = true;  // what throws from here on leaves NCCL in the midst of a call
-  start(call, from, to);
-  wait(deadline);
+  const ConstMemory from = on_gpu(input, overlaps(call, input, output), deadline);
+  const Memory to = host ? staging(staged_output_, output.bytes, deadline) : output;
+  start([&](const NcclTarget& target) { start_nccl_call(target, call, from, to); });
+  wait_for_gpu(deadline);
   if (!host || output.bytes == 0) return;
   state_->queue->copy(output, to);
-  wait(deadline);
+  wait_for_gpu(deadline);
 }
 
-void NcclEngine::start(const Call& call, ConstMemory input, Memory output) {
-  const NcclStream stream = state_->queue->stream();
-  switch (call.collective) {
-    case Collective::kAllReduce:
-    case Collective::kReduce:
-    case Collective::kReduceScatter: {
-      const NcclReduction reduction(state_->library, comm_, call);
-      if (call.collective == Collective::kReduceScatter)
-        return start_reduce_scatter(call, input, output, reduction.get());
-      return start_reduction(call, input, output, reduction.get());
-    }
-    case Collective::kAllGather:
-      return start_all_gather(call, input, output);
-    case Collective::kBroadcast:
-      return check(nccl().broadcast(rank_ == call.root ? input.data : output.data, output.data,
-                                    call.count, nccl_type(call.dtype), call.root, comm_, stream));
-    case Collective::kGather:
-    case Collective::kScatter:
-    case Collective::kAllToAll:
-      return start_pairwise(call, input, output);
-    case Collective::kBarrier: {
-      const Memory word = staging(staged_output_, 1);
-      return check(nccl().all_reduce(word.data, word.data, 1, NcclType::kUint8, NcclOp::kMax, comm_,
-                                     stream));
-    }
-  }
-}
-
-// An all-reduce, or a reduce to the root.
-void NcclEngine::start_reduction(const Call& call, ConstMemory input, Memory output, NcclOp op) {
-  const NcclType type = nccl_type(call.dtype);
-  const NcclStream stream = state_->queue->stream();
-  check(
-      call.collective == Collective::kAllReduce
-          ? nccl().all_reduce(input.data, output.data, call.count, type, op, comm_, stream)
-          : nccl().reduce(input.data, output.data, call.count, type, op, call.root, comm_, stream));
-}
-
-void NcclEngine::start_reduce_scatter(const Call& call, ConstMemory input, Memory output,
-                                      NcclOp op) {
-  const NcclType type = nccl_type(call.dtype);
-  const NcclStream stream = state_->queue->stream();
-  const Chunks chunks(call.count, world_size_);
-  if (call.count % size_t(world_size_) == 0)
-    return check(nccl().reduce_scatter(input.data, output.data, chunks[rank_].count, type, op,
-                                       comm_, stream));
-  NcclGroup group(state_->library);
-  for (int root = 0; root < world_size_; ++root) {
-    const Range chunk = chunks[root];
-    if (chunk.count == 0) continue;
-    check(nccl().reduce(input.data + chunk.begin * size_of(call.dtype),
-                        root == rank_ ? output.data : nullptr, chunk.count, type, op, root, comm_,
-                        stream));
-  }
-  group.end();
-}
-
-void NcclEngine::start_all_gather(const Call& call, ConstMemory input, Memory output) {
-  const NcclType type = nccl_type(call.dtype);
-  const NcclStream stream = state_->queue->stream();
-  const Chunks chunks(call.count, world_size_);
-  if (call.count % size_t(world_size_) == 0)
-    return check(
-        nccl().all_gather(input.data, output.data, chunks[rank_].count, type, comm_, stream));
-  NcclGroup group(state_->library);
-  for (int root = 0; root < world_size_; ++root) {
-    const Range chunk = chunks[root];
-    if (chunk.count == 0) continue;
-    std::byte* const to = output.data + chunk.begin * size_of(call.dtype);
-    check(nccl().broadcast(root == rank_ ? input.data : to, to, chunk.count, type, root, comm_,
-                           stream));
-  }
-  group.end();
-}
-
-void NcclEngine::start_pairwise(const Call& call, ConstMemory input, Memory output) {
-  const PairwiseExchange pairwise = pairwise_exchange(call, rank_, world_size_, input, output);
-  if (pairwise.own_to.bytes > 0 && pairwise.own_to.data != pairwise.own_from.data)
-    state_->queue->copy(pairwise.own_to, pairwise.own_from);
-  start_messages(pairwise.messages);
-}
-
-void NcclEngine::start_messages(std::span<const PeerMessage> messages) {
-  const NcclStream stream = state_->queue->stream();
-  NcclGroup group(state_->library);
-  for (const PeerMessage& message : messages) {
-    const Memory data = message.data;
-    if (data.bytes == 0) continue;
-    check(message.sends
-              ? nccl().send(data.data, data.bytes, NcclType::kUint8, message.peer, comm_, stream)
-              : nccl().recv(data.data, data.bytes, NcclType::kUint8, message.peer, comm_, stream));
-  }
-  group.end();
+std::unique_ptr<QueuedCall> NcclEngine::enqueue(const Call& call, ConstMemory input, Memory output,
+                                                Stream& stream, Deadline deadline) {
+  check_nccl_reduction(call);
+  if (call.count == 0) return nullptr;
+  NcclQueue& queue = *state_->queue;
+  queue.follow(stream);
+  auto begin = queue.mark();
+  const ConstMemory from = on_gpu(input, overlaps(call, input, output), deadline);
+  start([&](const NcclTarget& target) { start_nccl_call(target, call, from, output); });
+  // A thread of NCCL's queues it, after which the queue's end is that of the call.
+  wait_until([this] { return comm_->is_ready(); }, deadline);
+  auto end = queue.mark();
+  queue.precede(stream);
+  return std::make_unique<NcclQueuedCall>(
+      NcclQueuedCall::Parts{call, group_, comm_, state_->aborted, state_->recorder},
+      std::move(begin), std::move(end));
 }
 
 void NcclEngine::exchange(std::span<const PeerMessage> messages, Deadline deadline) {
   constexpr size_t kAlignment = 64;
   size_t total = 0;
   for (const PeerMessage& message : messages) total += round_up(message.data.bytes, kAlignment);
-  const Memory room = staging(staged_input_, total);
+  const Memory room = staging(staged_input_, total, deadline);
   std::vector<PeerMessage> staged(messages.begin(), messages.end());
   size_t offset = 0;
   failed_ = true;
@@ -252,63 +252,95 @@ void NcclEngine::exchange(std::span<const PeerMessage> messages, Deadline deadli
     offset += round_up(data.bytes, kAlignment);
     if (message.sends && data.bytes > 0) state_->queue->copy(message.data, data);
   }
-  start_messages(staged);
-  wait(deadline);
+  start([&](const NcclTarget& target) { start_nccl_messages(target, staged); });
+  wait_for_gpu(deadline);
   for (size_t i = 0; i < staged.size(); ++i) {
     const bool arrived = !messages[i].sends && staged[i].data.data != messages[i].data.data;
     if (arrived && messages[i].data.bytes > 0)
       state_->queue->copy(messages[i].data, staged[i].data);
   }
-  wait(deadline);
+  wait_for_gpu(deadline);
 }
 
 std::unique_ptr<Engine> NcclEngine::split(int color, int key, uint32_t /*sequence*/,
                                           Deadline deadline) {
-  constexpr int kNoColor = -1;
-  NcclComm* part = nullptr;
-  NcclConfig config;
-  failed_ = true;
-  static_cast<void>(state_->queue->stream());  // the GPU is this thread's
-  check(nccl().split(comm_, color < 0 ? kNoColor : color, key, &part, &config));
-  wait(deadline);
+  const bool has_split = has(state_->library.version(), NcclFeature::kSplit);
+  NcclComm* part = has_split ? nullptr : join_group(color, key, deadline);
+  NcclConfig config = state_->config;
+  if (has_split) {
+    static_cast<void>(state_->queue->stream());  // the GPU is this thread's
+    failed_ = true;
+    comm_->use("split NCCL's communicator", [&](NcclComm* comm) {
+      return nccl().split(comm, color < 0 ? kNcclNoColor : color, key, &part, &config);
+    });
+    wait_until([this] { return comm_->is_ready(); }, deadline);
+  }
   if (part == nullptr) return nullptr;
   return std::make_unique<NcclEngine>(state_, part, deadline);
 }
 
-}  // namespace
-
-NcclUniqueId exchange_unique_id(const NcclLibrary& library, Store& store, Deadline deadline) {
-  NcclUniqueId id{};
-  const auto make = [&] {
-    library.check(library.functions().get_unique_id(&id), "make NCCL's unique id");
-    return std::string(id.bytes, sizeof id.bytes);
-  };
-  const std::string bytes = store.from_rank_0("NCCL's unique id", make, deadline);
-  if (bytes.size() != sizeof id.bytes)
-    fail(ErrorKind::kPeer, "take NCCL's unique id from rank 0: it has {} bytes, not {}",
-         bytes.size(), sizeof id.bytes);
-  std::memcpy(id.bytes, bytes.data(), bytes.size());
-  return id;
+// As ncclCommSplit(): the first rank of a group makes a unique id, and the others learn it.
+NcclComm* NcclEngine::join_group(int color, int key, Deadline deadline) {
+  const std::vector<int> members = ranks_of_color(color, gather(SplitWish{color, key}, deadline));
+  const bool leads = color >= 0 && members.front() == rank_;
+  const auto ids = gather(leads ? make_unique_id(state_->library) : NcclUniqueId{}, deadline);
+  if (color < 0) return nullptr;
+  NcclComm* part = nullptr;
+  NcclConfig config = state_->config;
+  const int place = int(std::ranges::find(members, rank_) - members.begin());
+  state_->library.check(
+      nccl().init_rank(&part, int(members.size()), ids[size_t(members.front())], place, &config),
+      "join a group of NCCL's ranks");
+  return part;
 }
 
-std::unique_ptr<Engine> make_nccl_engine(const NcclLibrary& library,
-                                         std::unique_ptr<NcclQueue> queue, Device& device,
-                                         const TransportContext& ranks) {
-  const Hosts hosts = ranks.store->gather("hosts of NCCL's ranks", ranks.host, ranks.deadline);
-  const std::vector<int> numbers = number_hosts(hosts);
+void NcclEngine::keep_memory(Memory memory, Deadline deadline) {
+  if (memory.bytes == 0 || !has(state_->library.version(), NcclFeature::kRegistration)) return;
+  NcclRegistration::Kind kind = NcclRegistration::Kind::kBuffer;
+  if (has(state_->library.version(), NcclFeature::kWindows)) {
+    // NCCL maps whole allocations that have a file descriptor.
+    const DeviceSharing* const sharing = state_->queue->device().sharing();
+    const DevicePlace place = sharing == nullptr ? DevicePlace{} : sharing->find(memory);
+    const uint64_t mine = place.allocation != 0 && place.offset == 0 ? memory.bytes : 0;
+    const std::vector<uint64_t> all = gather(mine, deadline);
+    if (mine > 0 && std::ranges::all_of(all, [&](uint64_t theirs) { return theirs == mine; }))
+      kind = NcclRegistration::Kind::kWindow;
+  }
+  kept_.push_back(std::make_unique<NcclRegistration>(state_->library, comm_, memory, kind));
+  wait_until([this] { return comm_->is_ready(); }, deadline);
+}
+
+void NcclEngine::forget_memory(Memory memory) noexcept {
+  try {
+    std::erase_if(kept_, [&](const auto& kept) { return kept->memory().data == memory.data; });
+    if (failed_ || state_->aborted->is_set()) return;
+    wait_until([this] { return comm_->is_ready(); }, Deadline::after(kEndPatience));
+  } catch (const std::exception& error) {
+    log_warn("engine nccl: {}", error.what());
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> make_nccl_engine(NcclParts parts, const TransportContext& ranks) {
+  const NcclLibrary& library = parts.library;
+  const DeviceSharing* const sharing = parts.queue->device().sharing();
+  const std::vector<int> hosts = meet_nccl_ranks(
+      {ranks.host, sharing == nullptr ? "" : sharing->identity(), to_string(library.version())},
+      library, ranks);
   auto aborted = std::make_shared<AbortFlag>();
   ranks.store->on_abort([aborted](const FailureVerdict& verdict) {
     aborted->set(fmt::format("rank {}: {}", verdict.rank, verdict.reason));
   });
   const NcclUniqueId id = exchange_unique_id(library, *ranks.store, ranks.deadline);
-  static_cast<void>(queue->stream());  // the GPU is this thread's
+  static_cast<void>(parts.queue->stream());  // the GPU is this thread's
   NcclComm* comm = nullptr;
-  NcclConfig config;
+  NcclConfig config = nccl_config(library.version(), parts.ctas);
   library.check(library.functions().init_rank(&comm, ranks.world_size, id, ranks.rank, &config),
                 fmt::format("join NCCL {} as rank {}", to_string(library.version()), ranks.rank));
-  auto state = std::shared_ptr<NcclEngine::EngineState>(
-      new NcclEngine::EngineState{library, std::move(queue), device, std::move(aborted),
-                                  numbers.empty() ? 0 : numbers[size_t(ranks.rank)]});
+  auto state = std::shared_ptr<NcclEngine::EngineState>(new NcclEngine::EngineState{
+      library, std::move(parts.queue), parts.device, std::move(aborted), parts.recorder, config,
+      PlaceOfRank{hosts.empty() ? 0 : hosts[size_t(ranks.rank)], ranks.rank, 0}});
   return std::make_unique<NcclEngine>(std::move(state), comm, ranks.deadline);
 }
 

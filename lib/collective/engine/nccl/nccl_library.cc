@@ -3,11 +3,14 @@
 #include <array>
 
 #include "lib/base/shared_library.h"
+#include "lib/collective/engine/engine.h"
+#include "lib/collective/engine/nccl/nccl_versions.h"
 
 namespace gxp {
 namespace {
 
-void find_all(void* library, const std::string& file, NcclFunctions& f) {
+void find_all(void* library, const std::string& file, const NcclVersion& version,
+              NcclFunctions& f) {
   const auto take = [&](const char* name, auto& function) {
     find_function(library, "NCCL", file, name, function);
   };
@@ -15,7 +18,6 @@ void find_all(void* library, const std::string& file, NcclFunctions& f) {
   take("ncclGetLastError", f.get_last_error);
   take("ncclGetUniqueId", f.get_unique_id);
   take("ncclCommInitRankConfig", f.init_rank);
-  take("ncclCommSplit", f.split);
   take("ncclCommFinalize", f.finalize);
   take("ncclCommDestroy", f.destroy);
   take("ncclCommAbort", f.abort);
@@ -33,6 +35,17 @@ void find_all(void* library, const std::string& file, NcclFunctions& f) {
   take("ncclBroadcast", f.broadcast);
   take("ncclSend", f.send);
   take("ncclRecv", f.recv);
+  if (has(version, NcclFeature::kSplit)) take("ncclCommSplit", f.split);
+  if (has(version, NcclFeature::kRegistration)) {
+    take("ncclMemAlloc", f.mem_alloc);
+    take("ncclMemFree", f.mem_free);
+    take("ncclCommRegister", f.register_memory);
+    take("ncclCommDeregister", f.deregister_memory);
+  }
+  if (has(version, NcclFeature::kWindows)) {
+    take("ncclCommWindowRegister", f.register_window);
+    take("ncclCommWindowDeregister", f.deregister_window);
+  }
 }
 
 ErrorKind kind_of(NcclResult result) {
@@ -76,14 +89,16 @@ NcclLibrary::NcclLibrary(const std::string& file) {
   if (version_ < kOldestNccl)
     fail(ErrorKind::kUnavailable, "load NCCL from {}: it is version {}, gxp needs {}", file,
          to_string(version_), to_string(kOldestNccl));
-  find_all(library, file, functions_);
+  find_all(library, file, version_, functions_);
 }
 
 void NcclLibrary::check(NcclResult result, std::string_view act) const {
   if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) return;
   const char* const more = functions_.get_last_error(nullptr);
-  fail(kind_of(result), "{}: {}{}{}", act, functions_.get_error_string(result),
-       more != nullptr && *more != '\0' ? ": " : "", more == nullptr ? "" : more);
+  throw LibraryFailure(
+      kind_of(result),
+      fmt::format("{}: {}{}{}", act, functions_.get_error_string(result),
+                  more != nullptr && *more != '\0' ? ": " : "", more == nullptr ? "" : more));
 }
 
 NcclGroup::NcclGroup(const NcclLibrary& library) : library_(library) {

@@ -1,5 +1,6 @@
 // NVIDIA's NCCL as found at run time: nothing links it, and nothing needs its header. What is
-// declared here is the ABI that nccl.h has from 2.18 on, where ncclCommSplit came.
+// declared here is its ABI, which tests/collective/nccl_abi_check.cc holds against nccl.h where that
+// is installed; nccl_versions.h says which version has what.
 //   Threads  any; what NCCL says about its own calls holds as well.
 #pragma once
 
@@ -16,6 +17,7 @@
 namespace gxp {
 
 struct NcclComm;           // NCCL's own
+struct NcclWindow;         // NCCL's own
 using NcclStream = void*;  // a cudaStream_t
 
 enum class NcclResult : int {
@@ -43,11 +45,15 @@ enum class NcclType : int {
 // Values above these name reductions that were created.
 enum class NcclOp : int { kSum = 0, kProd = 1, kMax = 2, kMin = 3, kAvg = 4 };
 
+inline constexpr int kNcclScalarOnHost = 1;     // ncclScalarHostImmediate
+inline constexpr int kNcclNoColor = -1;         // NCCL_SPLIT_NOCOLOR
+inline constexpr int kNcclSymmetricWindow = 1;  // NCCL_WIN_COLL_SYMMETRIC
+
 struct NcclUniqueId {
   char bytes[128];
 };
 
-// As of 2.18; newer ones take the size for what it is.
+// As of 2.18; newer ones take the size for what it is. nccl_config() fits it to a version.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
@@ -60,6 +66,7 @@ struct NcclConfig {
   int split_share = INT_MIN;
 };
 
+// Null where the version lacks them (nccl_versions.h): split, and those on memory.
 struct NcclFunctions {
   NcclResult (*get_version)(int*);
   const char* (*get_error_string)(NcclResult);
@@ -85,6 +92,12 @@ struct NcclFunctions {
   NcclResult (*broadcast)(const void*, void*, size_t, NcclType, int root, NcclComm*, NcclStream);
   NcclResult (*send)(const void*, size_t, NcclType, int peer, NcclComm*, NcclStream);
   NcclResult (*recv)(void*, size_t, NcclType, int peer, NcclComm*, NcclStream);
+  NcclResult (*mem_alloc)(void**, size_t);
+  NcclResult (*mem_free)(void*);
+  NcclResult (*register_memory)(const NcclComm*, void*, size_t, void** handle);
+  NcclResult (*deregister_memory)(const NcclComm*, void* handle);
+  NcclResult (*register_window)(NcclComm*, void*, size_t, NcclWindow**, int flags);
+  NcclResult (*deregister_window)(NcclComm*, NcclWindow*);
 };
 
 struct NcclVersion {
@@ -93,7 +106,8 @@ struct NcclVersion {
   int patch = 0;
   friend auto operator<=>(const NcclVersion&, const NcclVersion&) = default;
 };
-inline constexpr NcclVersion kOldestNccl{2, 18, 0};
+// With nonblocking communicators, ncclCommFinalize and ncclCommInitRankConfig.
+inline constexpr NcclVersion kOldestNccl{2, 14, 3};
 
 // NCCL_VERSION_CODE: 2708 is 2.7.8, from 2.9 on 21801 is 2.18.1.
 NcclVersion parse_nccl_version(int code);

@@ -1,6 +1,7 @@
-// What engine nccl needs of CUDA: one GPU and one of its streams. With CUDA it is
+// What engine nccl needs of CUDA: one GPU and one of its streams, which takes all of NCCL's work of a
+// rank: so the calls of all groups have one order on the GPU, that of the host. With CUDA it is
 // make_cuda_queue(); without, the engine's own logic can be tested.
-//   Threads  one at a time, any; the GPU becomes the calling thread's.
+//   Threads  one at a time, any; the GPU becomes the calling thread's. Marks: any.
 //   Errors   kDevice.
 #pragma once
 
@@ -10,8 +11,17 @@
 #include "lib/collective/engine/nccl/nccl_library.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
+#include "lib/device/stream.h"
 
 namespace gxp {
+
+// A point in a queue.
+class NcclMark {
+ public:
+  virtual ~NcclMark() = default;
+  // Whether all that was queued before it is done.
+  [[nodiscard]] virtual bool passed() = 0;
+};
 
 class NcclQueue {
  public:
@@ -23,9 +33,18 @@ class NcclQueue {
   virtual void copy(Memory to, ConstMemory from) = 0;
   // Whether all that was queued is done.
   [[nodiscard]] virtual bool done() = 0;
+  // The end of all that was queued so far.
+  [[nodiscard]] virtual std::unique_ptr<NcclMark> mark() = 0;
+  // What is queued here from now on comes after what `stream`, of the same device, was given. For a
+  // Work of that stream, or while nothing is queued there.
+  virtual void follow(Stream& stream) = 0;
+  // What `stream` is given from now on comes after what was queued here. The same.
+  virtual void precede(Stream& stream) = 0;
 };
 
-// Only in builds with GXP_CUDA=ON: GPU number `local_rank` of this process.
-std::unique_ptr<NcclQueue> make_cuda_queue(int local_rank);
+// Only in builds with GXP_CUDA=ON. On `device`, a GPU (make_cuda_device()), which is borrowed unless
+// it is `owned`. The stream is urgent: NCCL's few blocks get the first multiprocessors that become
+// free.
+std::unique_ptr<NcclQueue> make_cuda_queue(Device& device, std::unique_ptr<Device> owned = nullptr);
 
 }  // namespace gxp

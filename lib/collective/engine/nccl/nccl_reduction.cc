@@ -64,10 +64,9 @@ NcclReduction::NcclReduction(const NcclLibrary& library, NcclComm* comm, const C
     op_ = *op;
     return;
   }
-  constexpr int kHostImmediate = 1;
   Scalar factor = scalar_of(call.factor, call.dtype);
   library.check(nccl_.create_pre_mul_sum(&op_, factor.bytes.data(), nccl_type(call.dtype),
-                                         kHostImmediate, comm_),
+                                         kNcclScalarOnHost, comm_),
                 "make a premultiplied sum in NCCL");
   created_ = true;
 }

@@ -1,0 +1,44 @@
+// Which engine `auto` takes for ranks that compute on GPUs: a pure function of what the ranks say, with
+// its reason in words. The model, for an all-reduce of a full bucket, kModelBytes, among p ranks:
+//
+//   way                                        seconds
+//   NCCL                                       15 us + W
+//   native, between the GPUs' memory           30 us + W       (the host waits twice for the GPU)
+//   native, through pinned memory of the host  80 us + 2 kModelBytes / 25 GB/s + 2 (p - 1) / p kModelBytes / 5 GB/s
+//
+//   W = 2 (p - 1) / p kModelBytes / 25 GB/s
+//
+// 25 GB/s is what PCIe 4.0 x16 moves, the slowest link that GPUs have between them here; faster links
+// change W alone. The other constants are estimates; nothing has been measured on GPUs yet. NCCL comes
+// first only where the run has not asked for bits that do not depend on the layout: NCCL orders its
+// sums by size and topology, and switches may add (NVLS).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/base/error.h"
+
+namespace gxp {
+
+// What one rank says.
+struct GpuRankFacts {
+  std::string host;
+  std::string gpu;  // names it on its host (DeviceSharing::identity()); "": it computes on none
+  Support nccl;     // whether it can load NCCL; the reason is its version, or why not
+};
+
+struct GpuChoice {
+  std::string engine;   // "native", "nccl"
+  std::string reason;   // "" where no rank has a GPU
+  bool staged = false;  // through memory of the host
+};
+
+inline constexpr double kModelBytes = 25 << 20;
+
+// `reached`: whether GPUs reach each other's memory as far as that is known before they try; if not,
+// why. `layout_invariant`: as SelectionSettings has it.
+GpuChoice choose_gpu_engine(const std::vector<GpuRankFacts>& ranks, const Support& reached,
+                            bool layout_invariant);
+
+}  // namespace gxp

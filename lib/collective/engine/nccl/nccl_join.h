@@ -1,0 +1,40 @@
+// How NCCL's ranks meet.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/base/deadline.h"
+#include "lib/collective/engine/nccl/nccl_library.h"
+#include "lib/net/store/store.h"
+#include "lib/transport/context.h"
+
+namespace gxp {
+
+// The name that NCCL's ranks meet by: rank 0 makes it and tells the others through the store.
+NcclUniqueId exchange_unique_id(const NcclLibrary& library, Store& store, Deadline deadline);
+NcclUniqueId make_unique_id(const NcclLibrary& library);
+
+// What a rank tells before NCCL is asked, because NCCL's own words come late or as a hang.
+struct NcclRankFacts {
+  std::string host;     // host_identity()
+  std::string gpu;      // names it on its host; "": the host's memory stands for it
+  std::string version;  // NCCL's
+};
+// Pure. kUnavailable: ranks share a GPU, or their NCCLs differ, with the ranks and what to do.
+// `may_share`: NCCL_MULTI_RANK_GPU_ENABLE is set and the version knows it.
+void check_nccl_ranks(const std::vector<NcclRankFacts>& facts, bool may_share);
+
+// Every rank's facts, checked; returns the host of each rank as number_hosts() does.
+std::vector<int> meet_nccl_ranks(const NcclRankFacts& mine, const NcclLibrary& library,
+                                 const TransportContext& ranks);
+
+// A rank's wish in a split without ncclCommSplit(), and the ranks with this color, ordered by
+// (key, rank).
+struct SplitWish {
+  int color = 0;
+  int key = 0;
+};
+std::vector<int> ranks_of_color(int color, const std::vector<SplitWish>& wishes);
+
+}  // namespace gxp
