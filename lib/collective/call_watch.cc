@@ -69,10 +69,10 @@ bool CallWatch::is_busy(const Engine& engine) {
   return std::ranges::any_of(calls_, [&](const Watched& call) { return call.engine == &engine; });
 }
 
-void CallWatch::forget(const Engine& engine) {
+void CallWatch::forget_if(const std::function<bool(const Watched&)>& which) {
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(calls_, [&](const Watched& call) { return call.engine == &engine; });
+    std::erase_if(calls_, which);
     deadline_.reset();
   }
   const std::lock_guard handled(handling_);

@@ -46,10 +46,16 @@ class CallWatch {
   void drain();
   // Whether calls of this engine are still under way, after a last look.
   [[nodiscard]] bool is_busy(const Engine& engine);
-  // Forgets calls of an engine that ends. Waits for a failure that is being dealt with.
-  void forget(const Engine& engine);
+  // Forgets calls of an engine that ends, or all. Waits for a failure that is being dealt with.
+  void forget(const Engine& engine) {
+    forget_if([&](const Watched& call) { return call.engine == &engine; });
+  }
+  void forget_all() {
+    forget_if([](const Watched&) { return true; });
+  }
 
  private:
+  void forget_if(const std::function<bool(const Watched&)>& which);
   bool look();
   void serve(const std::stop_token& stop);
   [[nodiscard]] bool passes(Watched& watched);

@@ -222,7 +222,7 @@ JoinedDevice Communicator::Impl::join_device(const FoldingDevice& device) {
   Support support;
   guard([] { return "join device"; },
         [&](Deadline deadline) { support = engine_->join_device(device, sequence_++, deadline); });
-  return {*engine_, std::move(support)};
+  return {*engine_, std::move(support), [state = state_] { state->watch.forget_all(); }};
 }
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, Device& device,

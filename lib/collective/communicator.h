@@ -84,13 +84,19 @@ class Pending {
 class JoinedDevice {
  public:
   JoinedDevice() : support_{false, "there is no device"} {}
-  // `engine` has joined it, with this verdict; it outlives this.
-  JoinedDevice(Engine& engine, Support support) : engine_(&engine), support_(std::move(support)) {}
+  // `engine` has joined it, with this verdict; it outlives this. `forget_calls`: nobody looks at
+  // queued calls any more when it returns.
+  JoinedDevice(Engine& engine, Support support, std::function<void()> forget_calls)
+      : engine_(&engine), support_(std::move(support)), forget_calls_(std::move(forget_calls)) {}
   JoinedDevice(JoinedDevice&& other) noexcept
-      : engine_(std::exchange(other.engine_, nullptr)), support_(std::move(other.support_)) {}
+      : engine_(std::exchange(other.engine_, nullptr)),
+        support_(std::move(other.support_)),
+        forget_calls_(std::move(other.forget_calls_)) {}
   JoinedDevice& operator=(JoinedDevice&& other) = delete;
   ~JoinedDevice() {
-    if (engine_ != nullptr) engine_->leave_device();
+    if (engine_ == nullptr) return;
+    forget_calls_();
+    engine_->leave_device();
   }
   // Whether calls accept its memory; if not, why not. The same on all ranks.
   [[nodiscard]] const Support& support() const { return support_; }
@@ -98,6 +104,7 @@ class JoinedDevice {
  private:
   Engine* engine_ = nullptr;
   Support support_;
+  std::function<void()> forget_calls_;
 };
 
 // Memory of the joined device that a communicator's engine was told of, until the end of this, which

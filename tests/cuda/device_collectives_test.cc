@@ -1,6 +1,4 @@
 // Collectives on the memory of GPUs that ranks share or that reach each other: the host's bits.
-#include <tuple>
-
 #include "lib/collective/engine/device_memory/device_executor.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
@@ -14,52 +12,6 @@ const std::vector<DType> kCallTypes = {DType::kF64, DType::kF32, DType::kF16, DT
                                        DType::kI64, DType::kI32, DType::kI8,  DType::kU8};
 
 constexpr size_t kMostBytes = 300000;
-
-std::vector<Collective> moving_collectives() {
-  std::vector<Collective> all(collectives().begin(), collectives().end());
-  std::erase(all, Collective::kBarrier);
-  return all;
-}
-
-Call make_call(Collective collective, DType dtype, ReduceOp op, size_t count, int ranks) {
-  if (collective == Collective::kAllToAll) count -= count % size_t(ranks);
-  return {.collective = collective,
-          .dtype = dtype,
-          .op = reduces(collective) ? op : ReduceOp::kSum,
-          .count = count,
-          .root = int(count % size_t(ranks))};
-}
-
-// Of a call: so many bytes, and elements for each rank, and more elements.
-struct CallSize {
-  size_t bytes = 0;
-  size_t by_rank = 0;
-  int more = 0;
-  [[nodiscard]] size_t count(DType dtype, int ranks) const {
-    return bytes / size_of(dtype) + size_t(int(by_rank * size_t(ranks)) + more);
-  }
-};
-
-using Row = std::tuple<Collective, DType, ReduceOp, CallSize, BufferKind>;
-
-// What is wrong with one of these calls, or "".
-std::string compare_all(Communicator& comm, const std::vector<Row>& rows, size_t most_bytes) {
-  GpuRank gpu(comm);
-  if (!gpu.joined.support()) return gpu.joined.support().reason;
-  GpuBuffers buffers(*gpu.device, most_bytes);
-  for (const auto& [collective, dtype, op, size, kind] : rows) {
-    if (!supports(op, dtype)) continue;
-    const int ranks = comm.world_size();
-    const std::string problem = buffers.compare(
-        comm, make_call(collective, dtype, op, size.count(dtype, ranks), ranks), kind);
-    if (!problem.empty()) return problem;
-  }
-  return "";
-}
-
-void require_none_wrong(const std::vector<std::string>& problems) {
-  for (const std::string& problem : problems) REQUIRE(problem == "");
-}
 
 }  // namespace
 

@@ -40,7 +40,10 @@ class GpuProcesses {
   };
   using Part = std::function<std::string(Communicator&, GpuRank&, GpuProcesses&)>;
 
-  GpuProcesses(int ranks, Part part) : part_(std::move(part)) {
+  // Each rank has a GPU of its own, or all have one.
+  GpuProcesses(int ranks, Part part, bool own_gpus = false)
+      : part_(std::move(part)), own_gpus_(own_gpus) {
+    set_emulated_gpus(own_gpus ? ranks : 1, true);
     void* pages =
         mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     board_ = new (pages) Board{};
@@ -55,7 +58,10 @@ class GpuProcesses {
   }
   GpuProcesses(const GpuProcesses&) = delete;
   GpuProcesses& operator=(const GpuProcesses&) = delete;
-  ~GpuProcesses() { munmap(board_, sizeof(Board)); }
+  ~GpuProcesses() {
+    set_emulated_gpus(1, true);
+    munmap(board_, sizeof(Board));
+  }
 
   [[nodiscard]] Board& board() { return *board_; }
   [[nodiscard]] std::string text(int rank) const { return board_->ranks[size_t(rank)].text.data(); }
@@ -79,7 +85,7 @@ class GpuProcesses {
       {
         const auto host = make_cpu_device();
         Communicator comm(world.join(*store), *host, {.timeout = 20s});
-        GpuRank gpu(comm);
+        GpuRank gpu(comm, own_gpus_ ? rank : 0);
         text = gpu.joined.support() ? part_(comm, gpu, *this) : gpu.joined.support().reason;
       }
       store->close();
@@ -95,6 +101,7 @@ class GpuProcesses {
   }
 
   Part part_;
+  bool own_gpus_;
   Board* board_;
 };
 
@@ -102,24 +109,36 @@ struct Scene {
   BufferKind kind;
   Collective collective;
   size_t count;
+  bool queued = false;
 };
 
 // Runs the scene on three ranks. `at` < 0: rank `victim` is killed before it calls, if it is one.
 std::unique_ptr<GpuProcesses> play(const Scene& scene, int victim, int at) {
   return std::make_unique<GpuProcesses>(
-      3, [=](Communicator& comm, GpuRank& gpu, GpuProcesses& job) -> std::string {
+      3,
+      [=](Communicator& comm, GpuRank& gpu, GpuProcesses& job) -> std::string {
         const size_t bytes = scene.count * sizeof(float);
         const Buffer shared = gpu.device->allocate_shareable(bytes, MemoryKind::kGradients);
         const Buffer ordinary = gpu.device->allocate(bytes, MemoryKind::kGradients);
         comm.barrier();
         if (comm.rank() == victim && at < 0) job.strike();
         job.count_works(comm.rank(), comm.rank() == victim ? at : -1);
-        comm.run_in_place({.collective = scene.collective, .dtype = DType::kF32},
-                          (scene.kind == BufferKind::kSharedInPlace ? shared : ordinary).memory());
+        const Call call{.collective = scene.collective, .dtype = DType::kF32};
+        const Memory data = (scene.kind == BufferKind::kSharedInPlace ? shared : ordinary).memory();
+        if (scene.queued) {
+          const std::unique_ptr<Stream> stream = gpu.device->make_stream("calls");
+          stream->set_watch([&] { comm.check(); });
+          const InPlace placed = in_place(call, data, comm.rank(), comm.world_size());
+          comm.enqueue(placed.call, placed.input, placed.output, *stream);
+          stream->finish(Deadline::after(20s));
+        } else {
+          comm.run_in_place(call, data);
+        }
         emulation::set_work_hook({});
         comm.barrier();
         return "";
-      });
+      },
+      scene.queued);
 }
 
 }  // namespace
@@ -131,8 +150,12 @@ TEST_CASE("processes call on the memory of their GPUs with the host's bits") {
   const auto rows = combinations(moving, std::vector{DType::kF32, DType::kBF16, DType::kI8},
                                  std::vector{ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax},
                                  std::vector<size_t>{100, 4004, 400000}, buffer_kinds());
-  const GpuProcesses job(world_size, [&](Communicator& comm, GpuRank& gpu, GpuProcesses&) {
+  const bool queued = GENERATE(false, true);
+  const auto part = [&](Communicator& comm, GpuRank& gpu, GpuProcesses&) {
     GpuBuffers buffers(*gpu.device, 1600000);
+    const std::unique_ptr<Stream> stream = gpu.device->make_stream("calls");
+    if (comm.queues_calls()) buffers.queue_on(*stream);
+    if (comm.queues_calls() != queued) return std::string("calls are queued, or not");
     std::string problem;
     for (const auto& [collective, dtype, op, count, kind] : rows) {
       if (problem.empty())
@@ -145,7 +168,8 @@ TEST_CASE("processes call on the memory of their GPUs with the host's bits") {
                                   kind);
     }
     return problem.empty() ? "done" : problem;
-  });
+  };
+  const GpuProcesses job(world_size, part, queued);
   for (int rank = 0; rank < world_size; ++rank) CHECK(job.text(rank) == "done");
 }
 
@@ -154,7 +178,9 @@ TEST_CASE("a rank that is killed at any work of its GPU ends the others soon") {
       GENERATE(values<Scene>({{BufferKind::kSharedInPlace, Collective::kAllReduce, 3000},
                               {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 3000},
                               {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 1200000},
-                              {BufferKind::kSharedInPlace, Collective::kAllGather, 3000}}));
+                              {BufferKind::kSharedInPlace, Collective::kAllGather, 3000},
+                              {BufferKind::kSharedInPlace, Collective::kAllReduce, 3000, true},
+                              {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 3000, true}}));
   constexpr int kVictim = 1;
   const int works = play(scene, -1, 0)->board().ranks[kVictim].works;
   REQUIRE(works > 1);

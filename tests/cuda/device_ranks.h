@@ -7,11 +7,13 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kernels/cuda/cuda_folds.h"
 #include "lib/collective/communicator.h"
 #include "lib/device/cuda_device.h"
+#include "tests/catch.h"
 
 namespace gxp {
 
@@ -48,6 +50,8 @@ class GpuBuffers {
         ordinary_{device.allocate(bytes, MemoryKind::kGradients),
                   device.allocate(bytes, MemoryKind::kGradients)} {}
 
+  // Calls are queued on it from now on, instead of run.
+  void queue_on(Stream& stream) { stream_ = &stream; }
   // Runs the call on the host and on the GPU with the same arbitrary bits: what differs, or "".
   std::string compare(Communicator& comm, Call call, BufferKind kind) {
     const int rank = comm.rank();
@@ -71,7 +75,7 @@ class GpuBuffers {
     if (!in_place) device_.copy(out.slice(0, call.bytes()), memory_of(host_in));
     comm.run(call, part(in_place ? memory_of(host_out) : memory_of(host_in), extents.input),
              part(memory_of(host_out), extents.output));
-    comm.run(call, input, output);
+    run_on_gpu(comm, call, input, output);
     std::vector<std::byte> found(output.bytes);
     device_.copy(memory_of(found), output);
     const Memory expected = part(memory_of(host_out), extents.output);
@@ -110,9 +114,68 @@ class GpuBuffers {
     return {};
   }
 
+  void run_on_gpu(Communicator& comm, const Call& call, ConstMemory input, Memory output) {
+    if (stream_ == nullptr) return comm.run(call, input, output);
+    comm.enqueue(call, input, output, *stream_);
+    stream_->finish(Deadline::after(std::chrono::seconds(60)));
+    comm.check();
+  }
+
   Device& device_;
+  Stream* stream_ = nullptr;
   Buffer shared_[2];
   Buffer ordinary_[2];
 };
+
+inline std::vector<Collective> moving_collectives() {
+  std::vector<Collective> all(collectives().begin(), collectives().end());
+  std::erase(all, Collective::kBarrier);
+  return all;
+}
+
+inline Call make_call(Collective collective, DType dtype, ReduceOp op, size_t count, int ranks) {
+  if (collective == Collective::kAllToAll) count -= count % size_t(ranks);
+  return {.collective = collective,
+          .dtype = dtype,
+          .op = reduces(collective) ? op : ReduceOp::kSum,
+          .count = count,
+          .root = int(count % size_t(ranks))};
+}
+
+// Of a call: so many bytes, and elements for each rank, and more elements.
+struct CallSize {
+  size_t bytes = 0;
+  size_t by_rank = 0;
+  int more = 0;
+  [[nodiscard]] size_t count(DType dtype, int ranks) const {
+    return bytes / size_of(dtype) + size_t(int(by_rank * size_t(ranks)) + more);
+  }
+};
+
+using Row = std::tuple<Collective, DType, ReduceOp, CallSize, BufferKind>;
+
+// What is wrong with one of these calls, or "". Queued ones: each rank has a GPU.
+inline std::string compare_all(Communicator& comm, const std::vector<Row>& rows, size_t most_bytes,
+                               bool queued = false) {
+  GpuRank gpu(comm, queued ? comm.rank() : 0);
+  if (!gpu.joined.support()) return gpu.joined.support().reason;
+  GpuBuffers buffers(*gpu.device, most_bytes);
+  const std::unique_ptr<Stream> stream = gpu.device->make_stream("calls");
+  stream->set_watch([&] { comm.check(); });
+  if (comm.queues_calls() != (queued && comm.world_size() > 1)) return "calls are queued, or not";
+  if (comm.queues_calls()) buffers.queue_on(*stream);
+  for (const auto& [collective, dtype, op, size, kind] : rows) {
+    if (!supports(op, dtype)) continue;
+    const int ranks = comm.world_size();
+    const std::string problem = buffers.compare(
+        comm, make_call(collective, dtype, op, size.count(dtype, ranks), ranks), kind);
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+inline void require_none_wrong(const std::vector<std::string>& problems) {
+  for (const std::string& problem : problems) REQUIRE(problem == "");
+}
 
 }  // namespace gxp

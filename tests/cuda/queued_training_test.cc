@@ -33,6 +33,7 @@ class CountedFolds final : public DeviceFolds {
     ++count_;
     folds_->fold_all(stream, targets, sources, bytes, dtype, op, factor);
   }
+  void meet(Stream& stream, const Meeting& meeting) override { folds_->meet(stream, meeting); }
 
  private:
   std::unique_ptr<DeviceFolds> folds_;
@@ -40,15 +41,18 @@ class CountedFolds final : public DeviceFolds {
 };
 
 // Over transport shm, where the GPUs' memories are reached: the collectives' reductions ran there.
-void check_device_calls_like_cpu(const RunConfig& config, int world_size) {
+// With a GPU for each rank, all calls are queued.
+void check_device_calls_like_cpu(const RunConfig& config, int world_size, bool own_gpus) {
+  set_emulated_gpus(own_gpus ? world_size : 1, true);
   const std::vector<Trained> expected = train_on_ranks(config, world_size);
   std::atomic<int> folds = 0;
   const std::vector<Trained> found =
       run_ranks_of("shm", world_size, [&](Communicator& communicator) {
-        Backend backend = queued_backend(config.train);
+        Backend backend = queued_backend(config.train, own_gpus ? communicator.rank() : 0);
         backend.folds = std::make_unique<CountedFolds>(std::move(backend.folds), folds);
         return train(config, communicator, std::move(backend));
       });
+  set_emulated_gpus(1, true);
   for (size_t rank = 0; rank < found.size(); ++rank) check_same(found[rank], expected[rank]);
   CHECK(folds >= world_size * int(found[0].steps.size()));
 }
@@ -120,14 +124,15 @@ TEST_CASE("a queued run has the CPU's bits with every way to keep a step small")
 TEST_CASE("a run whose GPUs reach each other's memory has the CPU's bits under every strategy") {
   const std::string strategy = GENERATE("ddp", "zero1", "zero2", "zero3", "shard_grad_op",
                                         "hybrid_shard", "hybrid_shard_zero2", "zero3_hpz");
-  const int world_size = GENERATE(2, 4);
+  const auto [world_size, own_gpus] =
+      GENERATE(table<int, bool>({{2, false}, {2, true}, {4, true}}));
   const std::string precision = world_size == 2 ? "fp32" : "bf16";
   const bool in_groups = strategy.starts_with("hybrid") || strategy == "zero3_hpz";
-  CAPTURE(strategy, world_size);
+  CAPTURE(strategy, world_size, own_gpus);
   Settings sets = {"parallel.strategy=" + strategy, "train.precision=" + precision};
   if (world_size == 4) sets.emplace_back("train.micro_batch=1");
   if (in_groups) sets.push_back(fmt::format("parallel.shard_size={}", world_size / 2));
-  check_device_calls_like_cpu(few_steps(sets), world_size);
+  check_device_calls_like_cpu(few_steps(sets), world_size, own_gpus);
 }
 
 TEST_CASE("ranks that compute on devices of two kinds are told so") {

@@ -1,6 +1,7 @@
 #include "lib/transport/arena/descriptor_channels.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <utility>
 
@@ -35,6 +36,11 @@ void DescriptorChannels::send(int rank, std::span<const std::byte> message, int 
 
 Fd DescriptorChannels::receive(int rank, std::span<std::byte> message, Deadline deadline) const {
   return receive_message(ends_[size_t(rank)].get(), message, name_of_rank(size_t(rank)), deadline);
+}
+
+bool DescriptorChannels::is_closed(int rank) const {
+  pollfd end{.fd = ends_[size_t(rank)].get(), .events = POLLRDHUP, .revents = 0};
+  return ::poll(&end, 1, 0) > 0 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 }  // namespace gxp

@@ -8,7 +8,7 @@
 //   Order    messages between two ranks arrive as sent.
 //   Room     for a hundred messages or so that the peer has not taken; then send() waits.
 //   Errors   kPeer: the peer is gone or late; kIo: no descriptor is left for this process.
-//   Threads  one at a time.
+//   Threads  one at a time, but for is_closed().
 #pragma once
 
 #include <cstddef>
@@ -31,6 +31,8 @@ class DescriptorChannels {
   void send(int rank, std::span<const std::byte> message, int fd, Deadline deadline) const;
   // A message of that size, and its descriptor, if it has one.
   [[nodiscard]] Fd receive(int rank, std::span<std::byte> message, Deadline deadline) const;
+  // Whether the peer has ended, or closed its end. Any thread; never waits.
+  [[nodiscard]] bool is_closed(int rank) const;
 
  private:
   std::vector<Fd> ends_;  // by rank

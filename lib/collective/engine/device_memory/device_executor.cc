@@ -21,8 +21,8 @@ class MeetingCall final : public QueuedCall {
   MeetingCall(std::shared_ptr<GroupMeetings> meetings, uint32_t entered, uint32_t left)
       : meetings_(std::move(meetings)), entered_(entered), left_(left) {}
   Progress look() override {
-    meetings_->check();
     if (meetings_->has_met(left_)) return Progress::kDone;
+    meetings_->check();
     return meetings_->has_met(entered_) ? Progress::kRuns : Progress::kWaits;
   }
 

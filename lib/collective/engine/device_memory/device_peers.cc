@@ -134,6 +134,7 @@ void DevicePeers::clear_meetings(int group) {
 }
 
 void DevicePeers::end_meetings() noexcept {
+  if (controls_.memory().data == nullptr) return;  // a rank that is alone
   for (int group = 0; group < SharedArena::kGroups; ++group)
     std::atomic_ref(meeting_control(group)->aborted).store(1, std::memory_order_release);
 }

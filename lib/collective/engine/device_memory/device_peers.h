@@ -63,6 +63,8 @@ class DevicePeers {
   void clear_meetings(int group);
   // All meetings end now, and from now on, without the others. Any thread.
   void end_meetings() noexcept;
+  // Whether that rank has ended. Any thread.
+  [[nodiscard]] bool is_gone(int rank) const { return arena_->channels().is_closed(rank); }
   // Differs from that of every other object of this process.
   [[nodiscard]] uint64_t number() const { return number_; }
 

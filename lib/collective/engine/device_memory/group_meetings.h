@@ -1,9 +1,10 @@
 // Meetings of a group's devices in the order of their streams (kernels/device_meetings.h), so that
 // a call can be queued whole and no host waits inside of it.
-//   Threads  one at a time; has_met() and check() from any.
+//   Threads  one queues; one at a time looks.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lib/base/deadline.h"
@@ -23,14 +24,17 @@ class GroupMeetings {
   uint32_t queue(Stream& stream, Deadline deadline);
   // Whether this rank has left the meeting, with all others.
   [[nodiscard]] bool has_met(uint32_t meeting) const;
-  // Throws kPeer, with the group's rank that did not come, if one was missed.
-  void check() const;
+  // While one has not been met: throws kPeer, with the group's rank that has not come, if one was
+  // missed or a member has ended.
+  void check();
 
  private:
   DevicePeers& peers_;
+  std::vector<int> members_;
   std::vector<MeetingBoard*> boards_;
   Meeting meeting_;
   uint32_t queued_ = 0;
+  std::optional<Deadline> grace_;  // since one was first seen to have ended
 };
 
 }  // namespace gxp

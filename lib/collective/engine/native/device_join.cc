@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "lib/collective/engine/native/native_engine.h"
@@ -32,9 +33,28 @@ bool NativeEngine::supports_memory(MemorySpace space) const {
                                }));
 }
 
-void NativeEngine::leave_device() noexcept {
-  state_->device_peers.reset();
+void NativeEngine::leave_device() noexcept { use_device(nullptr); }
+
+void NativeEngine::use_device(std::unique_ptr<DevicePeers> peers) noexcept {
+  const std::lock_guard lock(state_->peers_mutex);
+  state_->device_peers = std::move(peers);
   state_->device_ranks.clear();
+  state_->own_devices = false;
+  state_->queues_on = nullptr;
+}
+
+bool NativeEngine::queues_calls() const {
+  return on_device_ && state_->own_devices && supports_memory(MemorySpace::kCuda);
+}
+
+std::unique_ptr<QueuedCall> NativeEngine::enqueue(const Call& call, ConstMemory input,
+                                                  Memory output, Stream& stream,
+                                                  Deadline deadline) {
+  if (state_->queues_on != nullptr && state_->queues_on != &stream)
+    fail(ErrorKind::kUsage, "queue {}: engine native queues all calls on one stream",
+         to_string(call));
+  state_->queues_on = &stream;
+  return on_device_->enqueue(*state_->device_peers, call, input, output, stream, deadline);
 }
 
 // Two exchanges: what each rank knows of its own device and can tell of those of its host; then,
@@ -43,7 +63,7 @@ Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence
                                   Deadline deadline) {
   leave_device();
   if (world_size() == 1) {
-    state_->device_peers = std::make_unique<DevicePeers>(device);
+    use_device(std::make_unique<DevicePeers>(device));
     return {};
   }
   DeviceSharing* const sharing = device.device.sharing();
@@ -61,8 +81,8 @@ Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence
   auto verdicts = share_verdicts(verdict, sequence, deadline);
   const bool all_may = std::ranges::all_of(verdicts, &Support::ok);
   if (all_may) {
-    state_->device_peers = std::make_unique<DevicePeers>(
-        device, *state_->transport->shared_arena(), std::move(here), state_->transport->rank());
+    use_device(std::make_unique<DevicePeers>(device, *state_->transport->shared_arena(),
+                                             std::move(here), state_->transport->rank()));
     verdicts = share_verdicts(state_->device_peers->meet(deadline), sequence, deadline);
   }
   std::string in_the_way;
@@ -76,6 +96,8 @@ Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence
     leave_device();
     return {false, in_the_way};
   }
+  // One that meets its peers occupies it.
+  state_->own_devices = std::set(identities.begin(), identities.end()).size() == identities.size();
   if (supports_memory(MemorySpace::kCuda)) return {};
   return {false, "the ranks are on several hosts"};
 }

@@ -322,6 +322,10 @@ uint64_t NativeEngine::bytes_sent_between_hosts() const {
   return bytes;
 }
 
-void NativeEngine::abort(std::string_view reason) noexcept { state_->transport->abort(reason); }
+void NativeEngine::abort(std::string_view reason) noexcept {
+  state_->transport->abort(reason);
+  const std::lock_guard lock(state_->peers_mutex);
+  if (state_->device_peers != nullptr) state_->device_peers->end_meetings();
+}
 
 }  // namespace gxp

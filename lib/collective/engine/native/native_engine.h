@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,11 @@ class NativeEngine final : public Engine {
   void leave_device() noexcept override;
 
   void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
+  // Between devices that reach each other, each of one rank. One stream for all calls.
+  [[nodiscard]] bool queues_calls() const override;
+  [[nodiscard]] std::unique_ptr<QueuedCall> enqueue(const Call& call, ConstMemory input,
+                                                    Memory output, Stream& stream,
+                                                    Deadline deadline) override;
   void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
@@ -78,8 +84,11 @@ class NativeEngine final : public Engine {
     int next_group = 1;
     uint32_t exchanges = 0;                     // how many there were
     std::atomic<uint64_t> shared_bytes{0};      // that this rank gave without messages
+    std::mutex peers_mutex;                     // guards what abort() and joining both touch:
     std::unique_ptr<DevicePeers> device_peers;  // null: no device, or none that peers reach
     std::vector<int> device_ranks;              // of the transport: whose devices reach each other
+    bool own_devices = false;                   // each of those has a device to itself
+    const Stream* queues_on = nullptr;          // null: nothing was queued yet
   };
   // What a group knows of the costs of its calls; a part that is split from it begins with that.
   struct Costs {
@@ -93,6 +102,8 @@ class NativeEngine final : public Engine {
   NativeEngine(std::shared_ptr<EngineState> state, const SelectionSettings& settings,
                std::vector<int> members, int group, RankPlan rank_plan, Costs costs);
   void make_model();
+  // Null: none.
+  void use_device(std::unique_ptr<DevicePeers> peers) noexcept;
   struct CachedPlan {
     AlgorithmPlan plan;
     uint64_t bytes_sent = 0;  // by this rank
