@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/device/cuda_check.h"
@@ -116,7 +115,7 @@ class CudaStream final : public Stream {
     return std::nullopt;
   }
 
-  void set_watch(std::function<void()> watch) override { watch_ = std::move(watch); }
+  void set_watch(const std::function<void()>& watch) override { watch_ = watch; }
 
   void copy(Memory to, ConstMemory from) override {
     GXP_ASSERT(to.bytes == from.bytes);

@@ -79,7 +79,7 @@ class Stream {
   // the GPU is done: what it throws ends the wait. So a wait ends with a failure that no work can
   // throw, since a work ends when its kernels are queued: a lost peer of a collective, say. `watch`
   // may be called by several threads at a time. Set while nothing is queued; empty: there is none.
-  virtual void set_watch(std::function<void()> watch) { static_cast<void>(watch); }
+  virtual void set_watch(const std::function<void()>& watch) { static_cast<void>(watch); }
 
   // The next three are for a Work while it runs on this stream, and for the caller while nothing is
   // queued. On the host, where a kernel is done when it returns, there is nothing to wait for, nor

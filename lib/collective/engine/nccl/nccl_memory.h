@@ -53,7 +53,6 @@ class NcclScratch {
   void release() noexcept;
 
  private:
-
   NcclLibrary library_;
   std::shared_ptr<NcclCommunicator> comm_;  // owners: the engine and what works with it
   Device& device_;
