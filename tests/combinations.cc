@@ -1,16 +1,16 @@
 #include "tests/combinations.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <set>
+#include <numeric>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 namespace gxp {
 namespace {
 
 using Row = std::vector<size_t>;
-using Pair = std::array<size_t, 4>;  // a column and its value, another and its value
 
 std::vector<Row> all_rows(const std::vector<size_t>& sizes) {
   std::vector<Row> rows = {{}};
@@ -27,33 +27,76 @@ std::vector<Row> all_rows(const std::vector<size_t>& sizes) {
   return rows;
 }
 
-std::vector<Pair> pairs_in(const Row& row) {
-  std::vector<Pair> pairs;
-  for (size_t a = 0; a < row.size(); ++a) {
-    for (size_t b = a + 1; b < row.size(); ++b) pairs.push_back({a, row[a], b, row[b]});
+// A value of a column: its number among all values of all columns.
+using Entry = size_t;
+
+// Pairs of entries of different columns that no row has yet.
+class MissingPairs {
+ public:
+  explicit MissingPairs(const std::vector<size_t>& sizes) {
+    for (size_t column = 0; column < sizes.size(); ++column)
+      columns_.insert(columns_.end(), sizes[column], column);
+    missing_.assign(columns_.size() * columns_.size(), 0);
+    left_.assign(columns_.size(), 0);
+    for (Entry a = 0; a < columns_.size(); ++a)
+      for (Entry b = 0; b < columns_.size(); ++b) set(a, b, columns_[a] != columns_[b]);
   }
-  return pairs;
-}
+  [[nodiscard]] bool has(Entry a, Entry b) const { return missing_[a * columns_.size() + b] != 0; }
+  // With how many others an entry is missing.
+  [[nodiscard]] size_t left(Entry entry) const { return left_[entry]; }
+  [[nodiscard]] std::optional<Entry> neediest() const {
+    const auto most = std::ranges::max_element(left_);
+    return *most == 0 ? std::nullopt : std::optional(Entry(most - left_.begin()));
+  }
+  [[nodiscard]] size_t column(Entry entry) const { return columns_[entry]; }
+  void remove(const std::vector<Entry>& row) {
+    for (const Entry a : row)
+      for (const Entry b : row) set(a, b, false);
+  }
+
+ private:
+  void set(Entry a, Entry b, bool missing) {
+    char& is = missing_[a * columns_.size() + b];
+    left_[a] += size_t(missing) - size_t(is);
+    is = char(missing);
+  }
+  std::vector<size_t> columns_;  // by entry
+  std::vector<char> missing_;    // by both entries, in either order
+  std::vector<size_t> left_;     // by entry
+};
 
 }  // namespace
 
+// Greedy: a row begins with the entry that is in most missing pairs; each further column gets the
+// entry that is in most of them with those before.
 std::vector<Row> combine_pairs(const std::vector<size_t>& sizes) {
-  const std::vector<Row> all = all_rows(sizes);
   const char* const wanted = std::getenv("GXP_TEST_COMBINATIONS");
-  if (sizes.size() < 3 || (wanted != nullptr && std::string_view(wanted) == "all")) return all;
-  std::set<Pair> missing;
-  for (const Row& row : all) {
-    for (const Pair& pair : pairs_in(row)) missing.insert(pair);
-  }
+  if (sizes.size() < 3 || (wanted != nullptr && std::string_view(wanted) == "all"))
+    return all_rows(sizes);
+  std::vector<Entry> firsts(sizes.size());
+  std::exclusive_scan(sizes.begin(), sizes.end(), firsts.begin(), Entry{0});
+  MissingPairs missing(sizes);
   std::vector<Row> rows;
-  while (!missing.empty()) {
-    std::vector<size_t> gains;
-    for (const Row& row : all) {
-      gains.push_back(size_t(std::ranges::count_if(
-          pairs_in(row), [&](const Pair& pair) { return missing.contains(pair); })));
+  while (const auto first = missing.neediest()) {
+    std::vector<Entry> entries = {*first};
+    Row row(sizes.size());
+    row[missing.column(*first)] = *first - firsts[missing.column(*first)];
+    for (size_t column = 0; column < sizes.size(); ++column) {
+      if (column == missing.column(*first)) continue;
+      const auto gain = [&](size_t value) {
+        const Entry entry = firsts[column] + value;
+        const auto pairs =
+            std::ranges::count_if(entries, [&](Entry other) { return missing.has(entry, other); });
+        return std::pair(size_t(pairs), missing.left(entry));
+      };
+      size_t best = 0;
+      for (size_t value = 1; value < sizes[column]; ++value)
+        if (gain(value) > gain(best)) best = value;
+      row[column] = best;
+      entries.push_back(firsts[column] + best);
     }
-    rows.push_back(all[size_t(std::ranges::max_element(gains) - gains.begin())]);
-    for (const Pair& pair : pairs_in(rows.back())) missing.erase(pair);
+    missing.remove(entries);
+    rows.push_back(std::move(row));
   }
   return rows;
 }

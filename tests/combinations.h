@@ -12,7 +12,6 @@
 namespace gxp {
 
 // The cases, as indices into columns of these sizes, none of which is 0. The same at every call.
-// Cost: the combinations times the cases.
 std::vector<std::vector<size_t>> combine_pairs(const std::vector<size_t>& sizes);
 
 // GENERATE(from_range(combinations(all_strategies(), std::vector{1, 2, 3}, ...)))
