@@ -100,6 +100,7 @@ class FaultyFolds final : public DeviceFolds {
     byte ^= std::byte{1};
     device_.copy(at, host);
   }
+  void meet(Stream& stream, const Meeting& meeting) override { folds_->meet(stream, meeting); }
 
  private:
   Device& device_;
