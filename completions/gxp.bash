@@ -65,7 +65,7 @@ _gxp() {
         --svg) words="" ;;
       esac ;;
     shard-plan)
-      words="-h --help --set --nproc --nnodes --rank --units --program --compare --svg --measure --gflops --memory-gb-per-s --file-gb-per-s --cluster --gpu --gpus --sequence --global-batch --stage --precision --software --micro-batch --accumulate --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --recompute --offload --limit --search --format"
+      words="-h --help --set --nproc --nnodes --rank --units --program --compare --svg --measure --gflops --time-by-class --memory-gb-per-s --file-gb-per-s --cluster --gpu --gpus --sequence --global-batch --stage --precision --software --micro-batch --accumulate --shard --tensor-parallel --pipeline-parallel --interleave --no-sequence-parallel --context-parallel --recompute --offload --limit --search --format"
       case $previous in
         --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= train.steps= train.micro_batch= train.grad_accum= train.precision= train.matmul= train.rounding= train.grad_accum_dtype= train.recompute= train.recompute_units= train.frozen= train.seed= train.deterministic= train.device= train.threads= train.device_memory_bytes= train.gemm_cache= train.cuda_graphs= train.attention= train.logits_rows= train.log_every= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.weight_decay= optim.decay_vectors= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.wrap= parallel.wrap_min_params= parallel.wrap_units= parallel.forward_prefetch= parallel.backward_prefetch= parallel.prefetch_wraps= parallel.prefetch_params= parallel.max_live_params= parallel.persist_params= parallel.reuse_params= parallel.hold_parameters= parallel.bucket_bytes= parallel.reduce_dtype= parallel.hold_gradients= offload.optimizer= offload.parameters= offload.ratio= offload.step_tile= offload.path= offload.io= checkpoint.dir= checkpoint.every= checkpoint.keep= checkpoint.keep_every= checkpoint.async= checkpoint.layout= checkpoint.export= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.topology= comm.codec= comm.nccl_min_ctas= comm.nccl_max_ctas= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.protect= comm.kernel_copies= comm.verbs_devices= comm.verbs_queue_pairs= comm.verbs_gid_index= comm.verbs_pkey_index= comm.verbs_traffic_class= comm.flight_recorder= comm.timeout_s=" ;;
         --nproc) words="" ;;
@@ -73,6 +73,7 @@ _gxp() {
         --rank) words="" ;;
         --svg) words="" ;;
         --gflops) words="" ;;
+        --time-by-class) words="a100-40gb a100-80gb h100 h100-96gb-500w h200 b200 gb200 b300 gb300" ;;
         --memory-gb-per-s) words="" ;;
         --file-gb-per-s) words="" ;;
         --cluster) words="" ;;
@@ -96,7 +97,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     allreduce-test)
-      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --nccl-min-ctas --nccl-max-ctas --streams --socket-buffer-bytes --interface --protect --kernel-copies --verbs-devices --verbs-queue-pairs --verbs-gid-index --verbs-pkey-index --verbs-traffic-class --flight-recorder -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --rank-order --channel-order --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
+      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --device --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --nccl-min-ctas --nccl-max-ctas --streams --socket-buffer-bytes --interface --protect --kernel-copies --verbs-devices --verbs-queue-pairs --verbs-gid-index --verbs-pkey-index --verbs-traffic-class --flight-recorder -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --rank-order --channel-order --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
       case $previous in
         --op) words="all_reduce all_gather reduce_scatter broadcast reduce gather scatter alltoall sendrecv barrier all" ;;
         -o | --redop) words="sum prod min max avg mulsum band bor bxor land lor lxor all" ;;
@@ -112,6 +113,7 @@ _gxp() {
         -N | --run_cycles) words="" ;;
         -c | --check) words="" ;;
         -z | --blocking) words="1 2 3" ;;
+        --device) words="cpu cuda" ;;
         --memory) words="communicator ordinary" ;;
         -u | --unalign) words="" ;;
         --transport) words="auto shm verbs tcp" ;;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <string_view>
@@ -67,8 +68,8 @@ class MissingPairs {
 
 }  // namespace
 
-// Greedy: a row begins with the entry that is in most missing pairs; each further column gets the
-// entry that is in most of them with those before.
+// Greedy: a row begins with the entry that is in most missing pairs; each further column, the
+// longest first, gets the entry that is in most of them with those before, and of several that with the fewest left.
 std::vector<Row> combine_pairs(const std::vector<size_t>& sizes) {
   const char* const wanted = std::getenv("GXP_TEST_COMBINATIONS");
   if (sizes.size() < 3 || (wanted != nullptr && std::string_view(wanted) == "all"))
@@ -76,18 +77,21 @@ std::vector<Row> combine_pairs(const std::vector<size_t>& sizes) {
   std::vector<Entry> firsts(sizes.size());
   std::exclusive_scan(sizes.begin(), sizes.end(), firsts.begin(), Entry{0});
   MissingPairs missing(sizes);
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater{}, [&](size_t column) { return sizes[column]; });
   std::vector<Row> rows;
   while (const auto first = missing.neediest()) {
     std::vector<Entry> entries = {*first};
     Row row(sizes.size());
     row[missing.column(*first)] = *first - firsts[missing.column(*first)];
-    for (size_t column = 0; column < sizes.size(); ++column) {
+    for (const size_t column : order) {
       if (column == missing.column(*first)) continue;
       const auto gain = [&](size_t value) {
         const Entry entry = firsts[column] + value;
         const auto pairs =
             std::ranges::count_if(entries, [&](Entry other) { return missing.has(entry, other); });
-        return std::pair(size_t(pairs), missing.left(entry));
+        return std::pair(size_t(pairs), ~missing.left(entry));
       };
       size_t best = 0;
       for (size_t value = 1; value < sizes[column]; ++value)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "lib/collective/gather_texts.h"
 #include "lib/model/initialise.h"
 #include "lib/optim/lr_schedule.h"
 #include "lib/train/weights_file.h"
@@ -62,14 +61,16 @@ class StepMeter {
 
 // Gradients on a GPU and in the host's memory do not meet in one call.
 void require_one_kind(const Device& mine, Communicator& communicator) {
-  const auto kinds =
-      gather_texts(communicator, mine.space() == MemorySpace::kHost ? "the CPU" : "a GPU");
-  const auto other = std::ranges::find_if(kinds, [&](const auto& k) { return k != kinds[0]; });
-  if (other == kinds.end()) return;
+  std::vector<uint8_t> on_gpu(size_t(communicator.world_size()));
+  on_gpu[size_t(communicator.rank())] = mine.space() != MemorySpace::kHost;
+  communicator.all_gather(memory_of(on_gpu), DType::kU8);
+  const auto other = std::ranges::find(on_gpu, 1 - on_gpu[0]);
+  if (other == on_gpu.end()) return;
+  const auto name = [](uint8_t is_gpu) { return is_gpu != 0 ? "a GPU" : "the CPU"; };
   fail(ErrorKind::kConfig,
        "start training: rank 0 computes on {}, rank {} on {}: let every rank see a GPU, or set "
        "train.device to \"cpu\"",
-       kinds[0], other - kinds.begin(), *other);
+       name(on_gpu[0]), other - on_gpu.begin(), name(*other));
 }
 
 JoinedDevice join_device_of(Backend& backend, Communicator& communicator) {
