@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -32,7 +33,10 @@ void NcclCommunicator::destroy() {
 }
 
 void NcclCommunicator::abort(std::string_view reason) noexcept {
-  std::unique_lock lock(mutex_, std::chrono::seconds(1));
+  std::unique_lock lock(mutex_, std::defer_lock);
+  const Deadline patience = Deadline::after(std::chrono::seconds(1));
+  while (!lock.try_lock() && !patience.expired())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   NcclComm* const comm = std::exchange(comm_, nullptr);
   if (comm == nullptr) return;
   reason_ = reason;

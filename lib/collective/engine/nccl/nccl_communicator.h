@@ -36,7 +36,7 @@ class NcclCommunicator {
 
  private:
   NcclLibrary library_;
-  std::timed_mutex mutex_;  // guards the rest
+  std::mutex mutex_;  // guards the rest
   NcclComm* comm_;
   std::string reason_;
 };
