@@ -179,8 +179,8 @@ TEST_CASE("shard-plan takes times from measured operations, which no other speed
 TEST_CASE("shard-plan --time-by-class sums kernels to the predicted step", "[cmd]") {
   const std::string nproc = GENERATE("1", "2");
   const GoldenRun run;
-  Arguments arguments = with(run, "zero2", {"--set", "train.precision=bf16", "--nproc", nproc,
-                                            "--time-by-class", "h200"});
+  Arguments arguments = with(
+      run, "zero2", {"--set", "train.precision=bf16", "--nproc", nproc, "--time-by-class", "h200"});
   arguments.insert(arguments.begin(), "shard-plan");
   const Json planned = json_of(arguments);
   double sum = 0;
