@@ -69,7 +69,8 @@ class MissingPairs {
 }  // namespace
 
 // Greedy: a row begins with the entry that is in most missing pairs; each further column, the
-// longest first, gets the entry that is in most of them with those before, and of several that with the fewest left.
+// longest first, gets the entry that is in most of them with those before, and of several that with
+// the fewest left.
 std::vector<Row> combine_pairs(const std::vector<size_t>& sizes) {
   const char* const wanted = std::getenv("GXP_TEST_COMBINATIONS");
   if (sizes.size() < 3 || (wanted != nullptr && std::string_view(wanted) == "all"))

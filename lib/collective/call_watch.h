@@ -1,8 +1,8 @@
-// Watches calls that were queued on a GPU, where nothing on the host waits for them: vendor libraries
-// have no deadlines, so a call whose peer is lost would run for ever.
+// Watches calls that were queued on a GPU, where nothing on the host waits for them: vendor
+// libraries have no deadlines, so a call whose peer is lost would run for ever.
 //
-// A thread asks the oldest call every 2 ms while there is one. Its time starts when it begins on the
-// GPU: before that it waits for this rank's own arithmetic, whose duration is unknown.
+// A thread asks the oldest call every 2 ms while there is one. Its time starts when it begins on
+// the GPU: before that it waits for this rank's own arithmetic, whose duration is unknown.
 //   Threads  one adds and drains; the watch has one of its own, from the first call on.
 //   Cost     some microseconds of a core for each look.
 #pragma once

@@ -107,8 +107,8 @@ class JoinedDevice {
   std::function<void()> forget_calls_;
 };
 
-// Memory of the joined device that a communicator's engine was told of, until the end of this, which
-// comes before the memory's and the communicator's. No call is under way then.
+// Memory of the joined device that a communicator's engine was told of, until the end of this,
+// which comes before the memory's and the communicator's. No call is under way then.
 class KeptMemory {
  public:
   KeptMemory(Engine& engine, Memory memory) : engine_(&engine), memory_(memory) {}
@@ -178,10 +178,11 @@ class Communicator {
   //   Waits      none for the GPU. For other ranks only where the engine connects to them: in the
   //              first such calls, up to the timeout.
   //   Errors     thrown here: what can be seen at once. A call that fails later - its own timeout,
-  //              which starts when the GPU comes to it; a rank that is lost; the engine's own - ends
-  //              all that is queued, and check() and all later calls throw it. What the stream holds
-  //              behind it still runs, on unspecified values: so who uses results waits for the
-  //              stream and then calls check(), or lets the stream do both (Stream::set_watch()).
+  //              which starts when the GPU comes to it; a rank that is lost; the engine's own -
+  //              ends all that is queued, and check() and all later calls throw it. What the stream
+  //              holds behind it still runs, on unspecified values: so who uses results waits for
+  //              the stream and then calls check(), or lets the stream do both
+  //              (Stream::set_watch()).
   //   Cost       that of the library to queue it, some 10 us.
   void enqueue(const Call& call, ConstMemory input, Memory output, Stream& stream);
   // Throws if a call has failed, or the job as the store knows it. Any thread; 50 ns.

@@ -31,8 +31,8 @@ size_t count_damaged(const Guard& guard) {
 
 }  // namespace
 
-// One page in front keeps the page boundary, and holds the front guard. One more: small buffers of a
-// device need not begin at a page.
+// One page in front keeps the page boundary, and holds the front guard. One more: small buffers of
+// a device need not begin at a page.
 size_t GuardedMemory::room_for(size_t bytes) { return 2 * kPage + bytes + kGuardBytes; }
 
 GuardedMemory::GuardedMemory(Device& device, Buffer own) : device_(device), own_(std::move(own)) {

@@ -29,8 +29,8 @@ std::string nccl_head(const NcclTable& table, std::span<const RankInfo> ranks);
 // `timestamp`: "2026-01-31 12:00:00"; ignored unless the table has them.
 std::string nccl_row(const NcclTable& table, const CaseResult& result,
                      const std::string& timestamp);
-// Remarks: what ran, what was predicted, which ranks were slow, and on GPUs the share of the copies'
-// rate that all-reduces reach.
+// Remarks: what ran, what was predicted, which ranks were slow, and on GPUs the share of the
+// copies' rate that all-reduces reach.
 std::string nccl_remarks(const NcclTable& table, std::span<const CaseResult> results);
 std::string nccl_foot(const NcclTable& table, std::span<const CaseResult> results);
 

@@ -19,8 +19,8 @@ class Baseline {
   // Errors: kIo; kCorrupt, not such a JSON.
   explicit Baseline(const std::string& path);
 
-  // Throws kUsage if the run was made with other ranks, memory or devices, or has none of the rows: the
-  // comparison would say nothing.
+  // Throws kUsage if the run was made with other ranks, memory or devices, or has none of the rows:
+  // the comparison would say nothing.
   void check_comparable(const RunFacts& facts, std::span<const BenchCase> cases) const;
   // One line for each half of a row that takes more than 1 + tolerance times as long as then.
   // Rows that the earlier run does not have are passed over.

@@ -6,7 +6,8 @@
 //               ...; null where the operation has no such placement or nothing was checked
 //   ranks       a row per case and rank: median and lateness of each placement
 //   devices     a row per rank: host, process, processor or GPU
-//   copies      a row per measured copy between or in GPUs' memory (copy_rates.h); none without GPUs
+//   copies      a row per measured copy between or in GPUs' memory (copy_rates.h); none without
+//               GPUs
 // On GPUs the placements of all-reduces have copy_share: of their time, the part that copies of all
 // that they must read and write take.
 #pragma once

@@ -65,8 +65,8 @@ class Stream {
   virtual void wait(Event& event) = 0;
   // Returns when all work is done; throws kDevice at the deadline, or the first error of a Work.
   virtual void synchronize(Deadline deadline) = 0;
-  // Returns when nothing runs any more, whatever has failed, or at the deadline: then with words for
-  // what still runs. Errors are forgotten.
+  // Returns when nothing runs any more, whatever has failed, or at the deadline: then with words
+  // for what still runs. Errors are forgotten.
   [[nodiscard]] virtual std::optional<std::string> settle(Deadline deadline) {
     try {
       synchronize(deadline);
@@ -75,10 +75,11 @@ class Stream {
     }
     return std::nullopt;
   }
-  // On a GPU, synchronize() and finish() call `watch` again and again while they wait, and once when
-  // the GPU is done: what it throws ends the wait. So a wait ends with a failure that no work can
-  // throw, since a work ends when its kernels are queued: a lost peer of a collective, say. `watch`
-  // may be called by several threads at a time. Set while nothing is queued; empty: there is none.
+  // On a GPU, synchronize() and finish() call `watch` again and again while they wait, and once
+  // when the GPU is done: what it throws ends the wait. So a wait ends with a failure that no work
+  // can throw, since a work ends when its kernels are queued: a lost peer of a collective, say.
+  // `watch` may be called by several threads at a time. Set while nothing is queued; empty: there
+  // is none.
   virtual void set_watch(const std::function<void()>& watch) { static_cast<void>(watch); }
 
   // The next three are for a Work while it runs on this stream, and for the caller while nothing is

@@ -13,8 +13,8 @@ namespace {
 // step's time. Not fitted, for want of rows that tell them: flash attention (cuDNN's own benchmark
 // on H200, forward and backward together) and NVLink's share (nccl-tests); fused and eager Llama
 // blocks on Ampere, all that is not fused on Blackwell, where Hopper's stand; bf16 on Blackwell
-// (its best product of 8192^3). What is said of gxp's own kernels is estimated: bytes in flight by a
-// multiprocessor's loads, cuDNN's deterministic backward, clocks under load.
+// (its best product of 8192^3). What is said of gxp's own kernels is estimated: bytes in flight by
+// a multiprocessor's loads, cuDNN's deterministic backward, clocks under load.
 constexpr Generation kAmpere = {
     .name = "ampere",
     .matmul_16 = 0.8636,

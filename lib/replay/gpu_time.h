@@ -1,8 +1,8 @@
 // How long the kernels of a step take on a GPU: a roofline of each, with the rates of
 // estimate/hardware.h. Pure. A prediction: no step of gxp has been timed on a GPU yet.
 //
-//   product     FLOPs at the share of the 16-bit rate that a large product reaches, and as much more
-//               as its three widths are narrow; its bytes, if they take longer
+//   product     FLOPs at the share of the 16-bit rate that a large product reaches, and as much
+//               more as its three widths are narrow; its bytes, if they take longer
 //   attention   FLOPs at the share of fused attention, in proportion to heads narrower than 128
 //               channels, where the exponentials of scores set the pace; backward 2.5 times the
 //               FLOPs at a lower share, for its sums have a fixed order

@@ -18,8 +18,8 @@ namespace gxp {
 // the host, which is as large as the largest call so far.
 //   Order    after what the stream was given: each call is a Work of the stream, or the caller's
 //            while nothing is queued. The stream's next work finds the result on the device.
-//   Errors   the communicator's. Of queued calls they come later: at the latest in the next wait for
-//            the stream, which Communicator::check() watches (LaneWatch).
+//   Errors   the communicator's. Of queued calls they come later: at the latest in the next wait
+//            for the stream, which Communicator::check() watches (LaneWatch).
 //   Cost     through pinned memory: two copies over the link to the device, before and after the
 //            call. They are not cut into pieces: the calls of a step are buckets and wraps, several
 //            of which follow each other, and a piece of an all-gather is not one part of memory.

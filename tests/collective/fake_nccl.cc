@@ -1,9 +1,9 @@
 // A library with NCCL's functions whose GPU memory is the host's. As the real one does with
 // nonblocking communicators, its calls return at once, and ncclCommGetAsyncError() brings them
-// forward: where a test gives streams (fakeNcclSetControls()), onto the call's stream, else to their
-// end. Receives and reductions that no other rank joins last for ever, or until an abort. It checks
-// nothing of a collective call. Ranks are threads of one process, or processes with one folder
-// FAKE_NCCL_BOARD.
+// forward: where a test gives streams (fakeNcclSetControls()), onto the call's stream, else to
+// their end. Receives and reductions that no other rank joins last for ever, or until an abort. It
+// checks nothing of a collective call. Ranks are threads of one process, or processes with one
+// folder FAKE_NCCL_BOARD.
 #include "tests/collective/fake_nccl.h"
 
 #include <unistd.h>

@@ -20,7 +20,8 @@ struct Controls {
   std::function<void(const char* kind, int change)> on_register{};
   // What a communicator is made with.
   std::function<void(const NcclConfig& config)> on_config{};
-  // From this work of a communicator on, ncclCommGetAsyncError() tells of a remote failure; -1: never.
+  // From this work of a communicator on, ncclCommGetAsyncError() tells of a remote failure; -1:
+  // never.
   int fail_at = -1;
 };
 

@@ -1,5 +1,5 @@
-// What lib/collective/engine/nccl/nccl_library.h declares, held against NCCL's own header where that
-// is installed: to compile is the test.
+// What lib/collective/engine/nccl/nccl_library.h declares, held against NCCL's own header where
+// that is installed: to compile is the test.
 #include <nccl.h>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A run over engine nccl in several processes, one of which is killed inside a call. The library that
-// stands for NCCL never completes what the others wait for.
+// A run over engine nccl in several processes, one of which is killed inside a call. The library
+// that stands for NCCL never completes what the others wait for.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

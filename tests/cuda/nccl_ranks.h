@@ -1,5 +1,5 @@
-// Ranks that are threads with an emulated GPU each, over engine nccl and the library that stands for
-// NCCL, whose calls are works of the emulated streams.
+// Ranks that are threads with an emulated GPU each, over engine nccl and the library that stands
+// for NCCL, whose calls are works of the emulated streams.
 #pragma once
 
 #include <chrono>
@@ -40,7 +40,8 @@ struct NcclRanks {
   std::chrono::milliseconds timeout = std::chrono::seconds(20);
 };
 
-// fn(communicator), or fn(communicator, gpu), on each rank, whose GPU has its number; what they returned, or threw, by rank.
+// fn(communicator), or fn(communicator, gpu), on each rank, whose GPU has its number; what they
+// returned, or threw, by rank.
 template <class Fn>
 std::vector<std::string> run_over_nccl(int world_size, const Fn& fn, const NcclRanks& ranks = {}) {
   set_emulated_gpus(world_size, true);

@@ -1,5 +1,5 @@
-// Collectives that are queued between the memories of GPUs, whose streams meet (group_meetings.h): on
-// emulated ones, since each rank needs its own.
+// Collectives that are queued between the memories of GPUs, whose streams meet (group_meetings.h):
+// on emulated ones, since each rank needs its own.
 #include "lib/collective/engine/device_memory/device_executor.h"
 #include "tests/collective/run_ranks_of.h"
 #include "tests/combinations.h"

@@ -67,8 +67,8 @@ class Engine {
   // Whether enqueue() can queue calls; the same on all ranks.
   [[nodiscard]] virtual bool queues_calls() const { return false; }
   // Queues a call on device memory, not a barrier, behind all that `stream` was given: what it is
-  // given from now on comes after the call. `stream` is of the same device, and the caller a Work of
-  // it, or nothing is queued. Returns when the call is queued; null: it is done. execute(),
+  // given from now on comes after the call. `stream` is of the same device, and the caller a Work
+  // of it, or nothing is queued. Returns when the call is queued; null: it is done. execute(),
   // exchange() and split() come when all queued calls are done. The memory stays untouched until
   // then.
   [[nodiscard]] virtual std::unique_ptr<QueuedCall> enqueue(const Call& call, ConstMemory input,

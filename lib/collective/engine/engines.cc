@@ -103,8 +103,8 @@ constexpr std::array kEngines{
 #undef GXP_ENGINE
 };
 
-// Whether this rank's GPU reaches those of its host, and all ranks are on one host, as far as that is
-// known without trying.
+// Whether this rank's GPU reaches those of its host, and all ranks are on one host, as far as that
+// is known without trying.
 Support reach_of(Device* gpu, const std::vector<GpuRankFacts>& ranks, size_t self) {
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     if (ranks[rank].host != ranks[self].host) return {false, "the ranks are on several hosts"};

@@ -42,9 +42,9 @@ struct EngineRow {
 // In order of preference.
 std::span<const EngineRow> engine_rows();
 
-// As choose_engine(), for the ranks of a job, which all call it: where comm.engine and all settings of
-// the native engine are auto, and ranks compute on GPUs, the one that gpu_choice.h predicts to be
-// faster; rank 0 logs which and why.
+// As choose_engine(), for the ranks of a job, which all call it: where comm.engine and all settings
+// of the native engine are auto, and ranks compute on GPUs, the one that gpu_choice.h predicts to
+// be faster; rank 0 logs which and why.
 const EngineRow& choose_engine_of_job(const EngineContext& context);
 
 // The one that comm.engine names; auto: the first that can serve. kUnavailable: it cannot serve

@@ -1,5 +1,5 @@
-// A call that an engine has queued on a GPU (Engine::enqueue()): the host learns by asking how far it
-// is. It outlives neither its engine nor the GPU's device.
+// A call that an engine has queued on a GPU (Engine::enqueue()): the host learns by asking how far
+// it is. It outlives neither its engine nor the GPU's device.
 #pragma once
 
 #include <cstdint>

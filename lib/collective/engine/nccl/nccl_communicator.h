@@ -1,8 +1,8 @@
-// One of NCCL's communicators, which ends once: in good order, or by an abort from any thread, which
-// also ends the kernels that wait for other ranks on the GPU.
+// One of NCCL's communicators, which ends once: in good order, or by an abort from any thread,
+// which also ends the kernels that wait for other ranks on the GPU.
 //   Threads  one uses it at a time; abort() any. NCCL's communicator is nonblocking, so each use is
-//            short, and an abort waits for it; but not longer than a second, because a use that hangs
-//            is what NCCL's abort is for.
+//            short, and an abort waits for it; but not longer than a second, because a use that
+//            hangs is what NCCL's abort is for.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // NVIDIA's NCCL as found at run time: nothing links it, and nothing needs its header. What is
-// declared here is its ABI, which tests/collective/nccl_abi_check.cc holds against nccl.h where that
-// is installed; nccl_versions.h says which version has what.
+// declared here is its ABI, which tests/collective/nccl_abi_check.cc holds against nccl.h where
+// that is installed; nccl_versions.h says which version has what.
 //   Threads  any; what NCCL says about its own calls holds as well.
 #pragma once
 

@@ -33,8 +33,8 @@ class NcclRegistration {
   void* handle_ = nullptr;
 };
 
-// Scratch memory of a GPU that grows: NCCL's own allocation, registered, where the version has that;
-// else the device's. Counted as kCommunication.
+// Scratch memory of a GPU that grows: NCCL's own allocation, registered, where the version has
+// that; else the device's. Counted as kCommunication.
 class NcclScratch {
  public:
   NcclScratch(const NcclLibrary& library, std::shared_ptr<NcclCommunicator> comm, Device& device)

@@ -1,5 +1,5 @@
-// What engine nccl needs of CUDA: one GPU and one of its streams, which takes all of NCCL's work of a
-// rank: so the calls of all groups have one order on the GPU, that of the host. With CUDA it is
+// What engine nccl needs of CUDA: one GPU and one of its streams, which takes all of NCCL's work of
+// a rank: so the calls of all groups have one order on the GPU, that of the host. With CUDA it is
 // make_cuda_queue(); without, the engine's own logic can be tested.
 //   Threads  one at a time, any; the GPU becomes the calling thread's. Marks: any.
 //   Errors   kDevice.
@@ -42,9 +42,9 @@ class NcclQueue {
   virtual void precede(Stream& stream) = 0;
 };
 
-// Only in builds with GXP_CUDA=ON. On `device`, a GPU (make_cuda_device()), which is borrowed unless
-// it is `owned`. The stream is urgent: NCCL's few blocks get the first multiprocessors that become
-// free.
+// Only in builds with GXP_CUDA=ON. On `device`, a GPU (make_cuda_device()), which is borrowed
+// unless it is `owned`. The stream is urgent: NCCL's few blocks get the first multiprocessors that
+// become free.
 std::unique_ptr<NcclQueue> make_cuda_queue(Device& device, std::unique_ptr<Device> owned = nullptr);
 
 }  // namespace gxp

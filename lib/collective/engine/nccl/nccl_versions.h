@@ -1,5 +1,5 @@
-// Which version of NCCL has what, and what gxp does without. Sources: the tags of NVIDIA/nccl, and its
-// release notes.
+// Which version of NCCL has what, and what gxp does without. Sources: the tags of NVIDIA/nccl, and
+// its release notes.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ struct CtaLimits {
   int max = 0;
 };
 
-// Of a nonblocking communicator. kConfig: the limits contradict each other, or the version has none.
+// Of a nonblocking communicator. kConfig: the limits contradict each other, or the version has
+// none.
 NcclConfig nccl_config(const NcclVersion& version, const CtaLimits& limits);
 
 }  // namespace gxp
