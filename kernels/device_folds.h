@@ -22,7 +22,7 @@ namespace gxp {
 
 class DeviceFolds {
  public:
-  static constexpr size_t kMostSources = 64;
+  static constexpr size_t kMostSources = kMostMeeting;  // of as many ranks
   static constexpr unsigned kBlocks = 32;
 
   virtual ~DeviceFolds() = default;

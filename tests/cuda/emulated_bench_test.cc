@@ -75,7 +75,7 @@ TEST_CASE("the table names the device, each rank's GPU, the memory and the copie
 }
 
 TEST_CASE("GPUs that do not reach each other are measured through pinned memory", "[bench]") {
-  set_emulated_gpus(2, false);
+  const EmulatedGpus gpus(2, false);
   const auto results = run_ranks_of("shm", 2, [](Communicator& comm) {
     const auto device = make_cuda_device(comm.rank());
     const auto folds = make_cuda_folds();
@@ -93,7 +93,6 @@ TEST_CASE("GPUs that do not reach each other are measured through pinned memory"
     }
     return wrong + runner.medium().of_collectives();
   });
-  set_emulated_gpus(1, true);
   CHECK(results[0] ==
         "pinned host memory: rank 0: GPU 0 has no peer access to GPU 1 (gxp topo shows P2P)");
 }

@@ -24,7 +24,7 @@ TEST_CASE("shared memory that cannot be had is an error as other memory's") {
 }
 
 TEST_CASE("ranks whose GPUs have no peer access do without, and all say which") {
-  set_emulated_gpus(2, false);
+  const EmulatedGpus gpus(2, false);
   const auto reasons = run_ranks_of("shm", 2, [](Communicator& comm) {
     return GpuRank(comm, comm.rank()).joined.support().reason;
   });
@@ -37,7 +37,6 @@ TEST_CASE("ranks whose GPUs have no peer access do without, and all say which") 
         .compare(comm, {.collective = Collective::kAllReduce, .dtype = DType::kF32, .count = 100},
                  BufferKind::kSharedInPlace);
   });
-  set_emulated_gpus(1, true);
   for (const std::string& problem : problems) CHECK(problem == "");
 }
 

@@ -1,17 +1,9 @@
 // A run over engine nccl in several processes, one of which is killed inside a call. The library
 // that stands for NCCL never completes what the others wait for.
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
-#include <atomic>
-#include <csignal>
-#include <new>
-
 #include "lib/train/cuda_backend.h"
 #include "tests/catch.h"
 #include "tests/cuda/nccl_ranks.h"
+#include "tests/cuda/rank_processes.h"
 #include "tests/temporary_directory.h"
 #include "tests/train/golden.h"
 
@@ -20,28 +12,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-double now() {
-  return std::chrono::duration<double>(Deadline::Clock::now().time_since_epoch()).count();
-}
-
-struct Board {  // in memory that all processes see
-  struct Ending {
-    std::atomic<bool> ended;
-    double seconds;
-    std::array<char, 2048> text;
-  };
-  std::array<Ending, 2> ranks;
-  std::atomic<double> struck_s;
-};
-
 constexpr int kVictim = 1;
 
-std::string train_rank(World& world, int rank, int killed_at, Board& board) {
+std::string train_rank(World& world, int rank, int killed_at, RankProcesses& processes) {
   NcclRanks ranks;
   ranks.controls.on_begin = [&](int who, int work) {
-    if (who != kVictim || rank != kVictim || work != killed_at) return;
-    board.struck_s = now();
-    ::kill(::getpid(), SIGKILL);
+    if (who == kVictim && rank == kVictim && work == killed_at) processes.strike();
   };
   const fake_nccl::ControlledNccl controlled(GXP_FAKE_NCCL, ranks.controls);
   const NcclLibrary library(GXP_FAKE_NCCL);
@@ -63,48 +39,23 @@ std::string train_rank(World& world, int rank, int killed_at, Board& board) {
   return "it has ended";
 }
 
-[[noreturn]] void be_rank(World& world, int rank, int killed_at, Board& board) {
-  std::string text;
-  try {
-    text = train_rank(world, rank, killed_at, board);
-  } catch (const std::exception& error) {
-    text = error.what();
-  }
-  Board::Ending& ending = board.ranks[size_t(rank)];
-  ending.seconds = now();
-  text.copy(ending.text.data(), ending.text.size() - 1);
-  ending.ended = true;
-  ::_exit(0);
-}
-
 }  // namespace
 
 TEST_CASE("a rank that is killed inside a call of NCCL's ends the run of the others within 5 s") {
   const int killed_at = GENERATE(2, 12, 25);
   const TemporaryDirectory folder;
   ::setenv("FAKE_NCCL_BOARD", folder.path().c_str(), 1);
-  set_emulated_gpus(2, true);
-  void* const pages =
-      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  auto* const board = new (pages) Board{};
-  std::vector<pid_t> processes;
-  {
-    World world("nccl", 2, [&](World& early) {
-      for (int rank = 0; rank < 2; ++rank) {
-        processes.push_back(fork());
-        if (processes.back() == 0) be_rank(early, rank, killed_at, *board);
-      }
-    });
-    for (const pid_t process : processes) waitpid(process, nullptr, 0);
-  }
-  set_emulated_gpus(1, true);
+  const EmulatedGpus gpus(2);
+  RankProcesses processes;
+  processes.run("nccl", 2, [&](World& world, int rank) {
+    return train_rank(world, rank, killed_at, processes);
+  });
   ::unsetenv("FAKE_NCCL_BOARD");
   CAPTURE(killed_at);
-  REQUIRE(board->struck_s > 0);
-  CHECK(board->ranks[0].ended);
-  CHECK_THAT(std::string(board->ranks[0].text.data()), Catch::Contains("rank 1: "));
-  CHECK(board->ranks[0].seconds - board->struck_s < 5);
-  munmap(pages, sizeof(Board));
+  REQUIRE(processes.has_struck());
+  CHECK(processes.has_ended(0));
+  CHECK_THAT(processes.text(0), Catch::Contains("rank 1: "));
+  CHECK(processes.seconds_after_strike(0) < 5);
 }
 
 }  // namespace gxp

@@ -44,7 +44,7 @@ struct NcclRanks {
 // returned, or threw, by rank.
 template <class Fn>
 std::vector<std::string> run_over_nccl(int world_size, const Fn& fn, const NcclRanks& ranks = {}) {
-  set_emulated_gpus(world_size, true);
+  const EmulatedGpus gpus(world_size);
   const fake_nccl::ControlledNccl controlled(GXP_FAKE_NCCL, ranks.controls);
   const NcclLibrary library(GXP_FAKE_NCCL);
   World world("nccl", world_size);
@@ -68,7 +68,6 @@ std::vector<std::string> run_over_nccl(int world_size, const Fn& fn, const NcclR
     store->barrier("end", soon());
     store->close();
   });
-  set_emulated_gpus(1, true);
   for (size_t rank = 0; rank < texts.size(); ++rank) texts[rank] += errors[rank];
   return texts;
 }

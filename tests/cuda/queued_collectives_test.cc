@@ -9,11 +9,6 @@
 namespace gxp {
 namespace {
 
-struct EmulatedGpus {
-  explicit EmulatedGpus(int count) { set_emulated_gpus(count, true); }
-  ~EmulatedGpus() { set_emulated_gpus(1, true); }
-};
-
 constexpr size_t kMostQueuedBytes = 300000;
 
 }  // namespace

@@ -43,7 +43,7 @@ class CountedFolds final : public DeviceFolds {
 // Over transport shm, where the GPUs' memories are reached: the collectives' reductions ran there.
 // With a GPU for each rank, all calls are queued.
 void check_device_calls_like_cpu(const RunConfig& config, int world_size, bool own_gpus) {
-  set_emulated_gpus(own_gpus ? world_size : 1, true);
+  const EmulatedGpus gpus(own_gpus ? world_size : 1);
   const std::vector<Trained> expected = train_on_ranks(config, world_size);
   std::atomic<int> folds = 0;
   const std::vector<Trained> found =
@@ -52,7 +52,6 @@ void check_device_calls_like_cpu(const RunConfig& config, int world_size, bool o
         backend.folds = std::make_unique<CountedFolds>(std::move(backend.folds), folds);
         return train(config, communicator, std::move(backend));
       });
-  set_emulated_gpus(1, true);
   for (size_t rank = 0; rank < found.size(); ++rank) check_same(found[rank], expected[rank]);
   CHECK(folds >= world_size * int(found[0].steps.size()));
 }

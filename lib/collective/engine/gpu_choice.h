@@ -1,17 +1,17 @@
-// Which engine `auto` takes for ranks that compute on GPUs: a pure function of what the ranks say, with
-// its reason in words. The model, for an all-reduce of a full bucket, kModelBytes, among p ranks:
+// Which engine `auto` takes for ranks that compute on GPUs: a pure function of what the ranks say,
+// with its reason in words. The model, for an all-reduce of K = kModelBytes, a full bucket, among p
+// ranks, of which each moves M = 2 (p - 1) / p K:
 //
 //   way                                        seconds
-//   NCCL                                       15 us + W
-//   native, between the GPUs' memory           30 us + W       (the host waits twice for the GPU)
-//   native, through pinned memory of the host  80 us + 2 kModelBytes / 25 GB/s + 2 (p - 1) / p kModelBytes / 5 GB/s
+//   NCCL                                       15 us + M / 25 GB/s
+//   native, between the GPUs' memory           30 us + M / 25 GB/s
+//   native, through pinned memory of the host  80 us + 2 K / 25 GB/s + M / 5 GB/s
 //
-//   W = 2 (p - 1) / p kModelBytes / 25 GB/s
-//
-// 25 GB/s is what PCIe 4.0 x16 moves, the slowest link that GPUs have between them here; faster links
-// change W alone. The other constants are estimates; nothing has been measured on GPUs yet. NCCL comes
-// first only where the run has not asked for bits that do not depend on the layout: NCCL orders its
-// sums by size and topology, and switches may add (NVLS).
+// 25 GB/s is what PCIe 4.0 x16 moves, the slowest link that GPUs have between them here; faster
+// ones change two rows alike. The other constants are estimates, of hosts that wait for the GPU
+// twice in a call between the GPUs' memory, as where ranks share one; nothing has been measured on
+// GPUs yet. NCCL comes first only where the run has not asked for bits that do not depend on the
+// layout: NCCL orders its sums by size and topology, and switches may add (NVLS).
 #pragma once
 
 #include <string>
@@ -36,8 +36,8 @@ struct GpuChoice {
 
 inline constexpr double kModelBytes = 25 << 20;
 
-// `reached`: whether GPUs reach each other's memory as far as that is known before they try; if not,
-// why. `layout_invariant`: as SelectionSettings has it.
+// `reached`: whether GPUs reach each other's memory as far as that is known before they try; if
+// not, why. `layout_invariant`: as SelectionSettings has it.
 GpuChoice choose_gpu_engine(const std::vector<GpuRankFacts>& ranks, const Support& reached,
                             bool layout_invariant);
 

@@ -69,6 +69,15 @@ void set_emulated_capability(int major, int minor);
 
 // How many there are from now on, and whether they have peer access to each other.
 void set_emulated_gpus(int count, bool peer_access);
+// The same while this lives; then one, as at first.
+struct EmulatedGpus {
+  explicit EmulatedGpus(int count, bool peer_access = true) {
+    set_emulated_gpus(count, peer_access);
+  }
+  EmulatedGpus(const EmulatedGpus&) = delete;
+  EmulatedGpus& operator=(const EmulatedGpus&) = delete;
+  ~EmulatedGpus() { set_emulated_gpus(1, true); }
+};
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);

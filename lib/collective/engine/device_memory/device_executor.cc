@@ -70,8 +70,7 @@ void DeviceExecutor::execute(DevicePeers& peers, const Call& call, ConstMemory i
                              Deadline deadline) {
   const Invocation inv = begin(call, input, output, deadline);
   mover_.use(peers, peers.stream());
-  std::optional<RankBuffers> buffers;
-  if (exchange(peers, inv)) buffers = resolve(peers, inv);
+  const std::optional<RankBuffers> buffers = exchange(peers, inv);
   if (inv.bytes() == 0) {
     // All have entered, which is all there is to it.
   } else if (buffers && DirectWay::can_run(inv, *buffers)) {
@@ -99,7 +98,7 @@ const DeviceExecutor::Placement& DeviceExecutor::placement_of(const Invocation& 
   return *reinterpret_cast<const Placement*>(sync_.line(rank, inv.index).payload);
 }
 
-bool DeviceExecutor::exchange(DevicePeers& peers, const Invocation& inv) {
+std::optional<RankBuffers> DeviceExecutor::exchange(DevicePeers& peers, const Invocation& inv) {
   const Placement mine = place(peers, inv);
   for (const DevicePlace& place : {mine.input, mine.output}) {
     if (mine.everywhere() && place.allocation != kNotUsed.allocation)
@@ -115,7 +114,7 @@ bool DeviceExecutor::exchange(DevicePeers& peers, const Invocation& inv) {
     everywhere = everywhere && theirs.everywhere();
     if (rank != inv.rank && theirs.everywhere()) learn(peers, inv, rank, theirs);
   }
-  return everywhere;
+  return everywhere ? std::optional(resolve(peers, inv)) : std::nullopt;
 }
 
 void DeviceExecutor::learn(DevicePeers& peers, const Invocation& inv, int rank,
@@ -144,12 +143,16 @@ RankBuffers DeviceExecutor::resolve(const DevicePeers& peers, const Invocation& 
 }
 
 void DeviceExecutor::run_one_shot(const Invocation& inv) {
-  if (inv.own_input().count > 0) mover_.copy_input(inv, mover_.staging(inv.rank), inv.own_input());
+  give_copy(inv);
   mover_.finish(inv);
   sync_.synchronise(inv);
   take_copies(inv);
   mover_.finish(inv);
   sync_.synchronise(inv);
+}
+
+void DeviceExecutor::give_copy(const Invocation& inv) {
+  if (inv.own_input().count > 0) mover_.copy_input(inv, mover_.staging(inv.rank), inv.own_input());
 }
 
 void DeviceExecutor::take_copies(const Invocation& inv) {
@@ -168,9 +171,7 @@ std::unique_ptr<QueuedCall> DeviceExecutor::enqueue(DevicePeers& peers, const Ca
   }
   const Invocation inv = begin(call, input, output, deadline);
   mover_.use(peers, stream);
-  std::optional<RankBuffers> buffers;
-  if (exchange(peers, inv)) buffers = resolve(peers, inv);
-  auto queued = queue(inv, buffers, stream);
+  auto queued = queue(inv, exchange(peers, inv), stream);
   sync_.end(inv);
   return queued;
 }
@@ -184,8 +185,7 @@ std::unique_ptr<QueuedCall> DeviceExecutor::queue(const Invocation& inv,
     entered = meet();
     if (inv.bytes() > 0) direct_.move(inv, *buffers);
   } else if (inv.shape.largest_input <= kOneShotBytes) {
-    if (inv.own_input().count > 0)
-      mover_.copy_input(inv, mover_.staging(inv.rank), inv.own_input());
+    give_copy(inv);
     entered = meet();
     take_copies(inv);
   } else {

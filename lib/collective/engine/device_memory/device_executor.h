@@ -69,8 +69,8 @@ class DeviceExecutor {
   Invocation begin(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   [[nodiscard]] static Placement place(const DevicePeers& peers, const Invocation& inv);
   [[nodiscard]] const Placement& placement_of(const Invocation& inv, int rank) const;
-  // Enters the call. Whether all ranks' buffers are where peers map them, when all have entered.
-  bool exchange(DevicePeers& peers, const Invocation& inv);
+  // Enters the call, and returns when all have: with all ranks' buffers, if peers map them.
+  std::optional<RankBuffers> exchange(DevicePeers& peers, const Invocation& inv);
   // Maps what a peer's line names.
   void learn(DevicePeers& peers, const Invocation& inv, int rank, const Placement& theirs) const;
   [[nodiscard]] RankBuffers resolve(const DevicePeers& peers, const Invocation& inv) const;
@@ -78,7 +78,8 @@ class DeviceExecutor {
   // Queues what a call consists of, between and behind its meetings; null: the host has waited.
   std::unique_ptr<QueuedCall> queue(const Invocation& inv,
                                     const std::optional<RankBuffers>& buffers, Stream& stream);
-  // From the ranks' copies in scratch memory.
+  // This rank's input to its scratch memory; its output from all ranks'.
+  void give_copy(const Invocation& inv);
   void take_copies(const Invocation& inv);
 
   GroupSync& sync_;
