@@ -19,7 +19,7 @@ GXP_HOST_DEVICE F gelu_exponential(F x) {
 
 template <class F>
 GXP_HOST_DEVICE F gelu(F x) {
-  return x * (1.0f / (gelu_exponential(x) + 1.0f));
+  return x * reciprocal(gelu_exponential(x) + 1.0f);
 }
 
 // gelu(x), with the bits of gelu(), and its derivative: gate + x gate (1 - gate) d(2u)/dx.
@@ -32,7 +32,7 @@ struct GeluAndSlope {
 template <class F>
 GXP_HOST_DEVICE GeluAndSlope<F> gelu_and_slope(F x) {
   const F e = gelu_exponential(x);
-  const F gate = 1.0f / (e + 1.0f);
+  const F gate = reciprocal(e + 1.0f);
   // e gate is 1 - gate without its cancellation, but no number where e is infinite.
   const F rest = gate > 0.5f ? e * gate : 1.0f - gate;
   const F inner_slope = 3.0f * kGeluCubic * (x * x) + kGeluLinear;
