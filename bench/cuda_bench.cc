@@ -300,9 +300,9 @@ class Bench {
     const double flops = 5 * double(s.tokens()) * double(s.positions) * double(s.hidden);
     for (const size_t mib : {32, 64, 128, 256, 1024}) {
       try {
-        const auto ops =
-            make_cuda_ops(*stream_, *device_,
-                          {.attention = AttentionBy::kCudnn, .most_cudnn_workspace = mib << 20});
+        const auto ops = make_cuda_ops(
+            *stream_, *device_,
+            {.attention = AttentionBy::kCudnn, .cudnn_slicing = {.most_bytes = mib << 20}});
         time(fmt::format("{} attention backward, slices of {} MiB", s.name, mib), flops, 0,
              [&] { ops->attention_backward(dqkv, sums, dout, qkv, out, lse, int(s.heads)); });
       } catch (const Error& error) {

@@ -29,14 +29,14 @@ Support cudnn_takes(DType dtype, size_t head_size) {
 }
 
 size_t most_cudnn_workspace(const Environment& environment) {
-  const std::string* const text = find_variable(environment, "GXP_CUDNN_SLICE_MIB");
+  const std::string* const text = find_variable(environment, kCudnnSliceVariable);
   if (text == nullptr) return kMostCudnnWorkspace;
   size_t count = 0;
   const char* const end = text->data() + text->size();
   const auto [rest, error] = std::from_chars(text->data(), end, count);
   if (error != std::errc() || rest != end || count < 1 || count > size_t{1} << 20)
-    fail(ErrorKind::kConfig, "GXP_CUDNN_SLICE_MIB is '{}': name a number of MiB, from 1 to 1048576",
-         *text);
+    fail(ErrorKind::kConfig, "{} is '{}': name a number of MiB, from 1 to 1048576",
+         kCudnnSliceVariable, *text);
   return count << 20;
 }
 

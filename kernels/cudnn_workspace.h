@@ -31,9 +31,10 @@ size_t cudnn_workspace_bytes(const AttentionShape& shape);
 
 // Room for a group of 4 heads up to 11000 positions.
 constexpr size_t kMostCudnnWorkspace = size_t{1} << 30;
-// GXP_CUDNN_SLICE_MIB in bytes, or that; kConfig where it is no count from 1 to 2^20. For
-// measurements: slices of less than a GPU's L2 (60 MB on an H200) may keep the gradients of scores
-// in it. All ranks need the same, for the same bits.
+// For measurements, the environment can name another limit, which is then used to the full. All
+// ranks need the same, for the same bits.
+inline constexpr const char* kCudnnSliceVariable = "GXP_CUDNN_SLICE_MIB";
+// That variable in bytes, or kMostCudnnWorkspace; kConfig where it is no count from 1 to 2^20.
 size_t most_cudnn_workspace(const Environment& environment);
 
 // The fewest slices, of about the same size, the first of which is the largest, that take at most

@@ -20,7 +20,7 @@ class CudaOps final : private CudaQueue,
         CudaGemm(queue(), options.gemm_cache),
         CudaNorms(queue()),
         CudaTokens(queue()),
-        CudaAttention(queue(), options.attention, options.most_cudnn_workspace),
+        CudaAttention(queue(), options.attention, options.cudnn_slicing),
         CudaSums(queue()),
         description_(device.description()) {
     if (!attention_description().empty()) description_ += ", " + attention_description();

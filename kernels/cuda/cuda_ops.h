@@ -14,7 +14,7 @@ namespace gxp {
 struct CudaOpsOptions {
   std::string gemm_cache = {};  // as CudaGemm takes it
   AttentionBy attention = AttentionBy::kOwn;
-  size_t most_cudnn_workspace = kMostCudnnWorkspace;
+  CudnnSlicing cudnn_slicing = {};
 };
 
 // `stream` is of `device`, a CUDA device; both outlive it. Throws kUnavailable if cuBLASLt, or

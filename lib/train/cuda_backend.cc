@@ -27,6 +27,14 @@ AttentionBy attention_by(const TrainConfig& config) {
 }
 
 // Ada's and Hopper's tensor cores were the first that multiply 8-bit floats.
+// A limit that the environment names is meant: smaller slices are not tried.
+CudnnSlicing slicing_of(const TrainConfig& config) {
+  const Environment& environment = process_environment();
+  const bool is_named = find_variable(environment, kCudnnSliceVariable) != nullptr;
+  return {.most_bytes = most_cudnn_workspace(environment),
+          .cache = is_named ? "" : cache_file(config.gemm_cache)};
+}
+
 void check_float8(int index, const Device& device) {
   constexpr ComputeCapability kLeast = {8, 9};
   if (compute_capability(index) >= kLeast) return;
@@ -48,11 +56,10 @@ Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_
   backend.host_device = make_cpu_device();
   backend.lanes = std::make_unique<Lanes>(*backend.device);
   backend.pool = std::make_unique<ThreadPool>(thread_count(config, local_world_size));
-  backend.ops =
-      make_cuda_ops((*backend.lanes)[Lane::kCompute], *backend.device,
-                    {.gemm_cache = cache_file(config.gemm_cache),
-                     .attention = attention_by(config),
-                     .most_cudnn_workspace = most_cudnn_workspace(process_environment())});
+  backend.ops = make_cuda_ops((*backend.lanes)[Lane::kCompute], *backend.device,
+                              {.gemm_cache = cache_file(config.gemm_cache),
+                               .attention = attention_by(config),
+                               .cudnn_slicing = slicing_of(config)});
   backend.has_cudnn = attention_by(config) != AttentionBy::kOwn && bool(cudnn_library().support);
   backend.comm_ops = make_cuda_ops((*backend.lanes)[Lane::kComm], *backend.device);
   backend.host_ops = make_cpu_ops(*backend.pool);

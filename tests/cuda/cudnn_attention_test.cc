@@ -5,6 +5,7 @@
 #include "tests/cuda/emulation/cudnn.h"
 #include "tests/cuda/on_device.h"
 #include "tests/kernels/grouped_run.h"
+#include "tests/temporary_directory.h"
 
 namespace gxp {
 namespace {
@@ -71,9 +72,33 @@ TEST_CASE("attention by cuDNN in slices has the bits of one call") {
   CAPTURE(most, calls);
   const GroupedRun whole = computed({.attention = AttentionBy::kCudnn});
   const int before = emulation::cudnn_runs();
-  check_same_bits(computed({.attention = AttentionBy::kCudnn, .most_cudnn_workspace = most}),
-                  whole);
+  check_same_bits(
+      computed({.attention = AttentionBy::kCudnn, .cudnn_slicing = {.most_bytes = most}}), whole);
   CHECK(emulation::cudnn_runs() - before == 1 + calls);
+}
+
+TEST_CASE("of the slices of cuDNN's attention the fastest are timed once, and taken again") {
+  const TemporaryDirectory folder;
+  AttentionShape shape = kShape;
+  shape.positions = 9;
+  const auto bytes = [&](size_t rows) {
+    return cudnn_workspace_bytes(shape_of(shape, {0, rows, 0, 4}));
+  };
+  // In one call, or 3, 6 or 12.
+  const CudnnSlicing slicing = {bytes(3), folder / "cache"};
+  const Behaving behaving({.slow_from = 60'000});  // a row and more
+  const auto calls = [&](const CudnnSlicing& of) {
+    TestBackend ops(kind_of({.attention = AttentionBy::kCudnn, .cudnn_slicing = of}));
+    GroupedRun run({shape.batch, shape.positions, shape.heads, shape.head_size}, 4, DType::kBF16);
+    const int before = emulation::cudnn_runs();
+    run.run(ops);
+    return emulation::cudnn_runs() - before - 1;  // forward is one
+  };
+  CHECK(calls(slicing) > 11 * (1 + 3 + 6 + 12));
+  const int chosen = calls(slicing);
+  CHECK(chosen >= 6);
+  CHECK(calls(slicing) == chosen);
+  CHECK(calls({slicing.most_bytes, ""}) == 1);
 }
 
 TEST_CASE("cuDNN's plans are made once in a process") {

@@ -53,12 +53,12 @@ Support cudnn_may_take(DType dtype, size_t head_size, Arrays arrays) {
 
 }  // namespace
 
-CudaAttention::CudaAttention(CudaQueue& queue, AttentionBy by, size_t most_workspace)
+CudaAttention::CudaAttention(CudaQueue& queue, AttentionBy by, const CudnnSlicing& slicing)
     : AttentionOps(MemorySpace::kCuda), queue_(queue), by_(by) {
   if (by == AttentionBy::kOwn) return;
   const CudnnLibrary& library = cudnn_library();
   Support support = library.support;
-  if (support) support = cudnn_.emplace(queue, library.functions, most_workspace).started();
+  if (support) support = cudnn_.emplace(queue, library.functions, slicing).started();
   if (support) {
     description_ = "attention by cuDNN " + cudnn_version_name(library.functions.version());
     return;

@@ -20,8 +20,8 @@ enum class AttentionBy {
 
 class CudaAttention : public AttentionOps {
  public:
-  // `most_workspace`: cuDNN's, in bytes. kUnavailable: `by` is kCudnn, which cannot be loaded.
-  CudaAttention(CudaQueue& queue, AttentionBy by, size_t most_workspace);
+  // `slicing` is cuDNN's. kUnavailable: `by` is kCudnn, which cannot be loaded.
+  CudaAttention(CudaQueue& queue, AttentionBy by, const CudnnSlicing& slicing);
   // "attention by cuDNN 9.19.0", or why it is not; "" if nobody asked for it.
   [[nodiscard]] const std::string& attention_description() const { return description_; }
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include "kernels/cuda/cudnn/cudnn_library.h"
+#include "kernels/cuda/gemm/gemm_timing.h"
 
 namespace gxp {
 namespace {
@@ -82,13 +85,37 @@ std::vector<Place> places_of(const AttentionBackward& args, const SliceStart& st
   return places;
 }
 
+// `fewest`, and the cuts whose slices take half of `most_bytes`, a quarter and so on.
+std::vector<std::vector<AttentionSlice>> smaller_cuts(const AttentionShape& shape,
+                                                      size_t most_bytes,
+                                                      const std::vector<AttentionSlice>& fewest) {
+  constexpr size_t kSmallest = 32;  // a part of most_bytes: 32 MiB of 1 GiB
+  std::vector<std::vector<AttentionSlice>> cuts = {fewest};
+  for (size_t part = 2; part <= kSmallest; part *= 2) {
+    std::vector<AttentionSlice> smaller = attention_slices(shape, most_bytes / part);
+    if (!smaller.empty() && smaller != cuts.back()) cuts.push_back(std::move(smaller));
+  }
+  return cuts;
+}
+
+// Of the cache's line that has the number of slices.
+std::string key_of(const AttentionBackward& args, size_t most_bytes, const std::string& gpu) {
+  const AttentionShape& shape = args.shape;
+  return fmt::format(
+      "{}, cuDNN {}, attention backward, {} x {} positions, {} of {} heads of {}, {}, "
+      "in slices of up to {} bytes",
+      gpu, cudnn_version_name(cudnn_library().functions.version()), shape.batch, shape.positions,
+      shape.kv_heads, shape.heads, shape.head_size, to_string(args.dtype), most_bytes);
+}
+
 }  // namespace
 
 CudnnAttention::CudnnAttention(CudaQueue& queue, const CudnnFunctions& functions,
-                               size_t most_workspace)
-    : queue_(queue), most_workspace_(most_workspace) {
+                               const CudnnSlicing& slicing)
+    : queue_(queue), slicing_(slicing) {
   queue.stream();  // makes its GPU current, which the plans are for
   plans_ = cudnn_plans(functions);
+  if (!slicing.cache.empty()) cache_.emplace(slicing.cache);
 }
 
 Support CudnnAttention::forward(const AttentionForward& args) {
@@ -103,23 +130,64 @@ Support CudnnAttention::forward(const AttentionForward& args) {
 }
 
 Support CudnnAttention::backward(const AttentionBackward& args) {
-  cudaStream_t const stream = queue_.stream();  // makes its GPU current
-  const std::vector<AttentionSlice> slices = attention_slices(args.shape, most_workspace_);
-  if (slices.empty())
+  const Slices fewest = attention_slices(args.shape, slicing_.most_bytes);
+  if (fewest.empty())
     return {false, fmt::format("gradients of the scores of one group of heads at {} positions "
                                "take more than {} bytes",
-                               args.shape.positions, most_workspace_)};
-  const auto plan_of = [&](const AttentionSlice& slice) -> CudnnPlan& {
-    return plans_->plan(CudnnDirection::kBackward, shape_of(args, slice));
-  };
-  for (const AttentionSlice& slice : slices)
-    if (const CudnnPlan& plan = plan_of(slice); !plan.support) return plan.support;
-  const size_t bytes = cudnn_workspace_bytes(shape_of(args.shape, slices.front()));
+                               args.shape.positions, slicing_.most_bytes)};
+  queue_.stream();  // makes its GPU current
+  if (const Support support = support_of(args, fewest); !support) return support;
+  const size_t bytes = cudnn_workspace_bytes(shape_of(args.shape, fewest.front()));
   std::byte* const workspace = queue_.scratch(bytes);
+  run(args, slices_of(args, fewest, workspace), workspace);
+  return {};
+}
+
+CudnnPlan& CudnnAttention::plan_of(const AttentionBackward& args, const AttentionSlice& slice) {
+  return plans_->plan(CudnnDirection::kBackward, shape_of(args, slice));
+}
+
+Support CudnnAttention::support_of(const AttentionBackward& args, const Slices& slices) {
+  for (const AttentionSlice& slice : slices)
+    if (const CudnnPlan& plan = plan_of(args, slice); !plan.support) return plan.support;
+  return {};
+}
+
+void CudnnAttention::run(const AttentionBackward& args, const Slices& slices,
+                         std::byte* workspace) {
+  cudaStream_t const stream = queue_.stream();
   const Scalars scalars(args.shape);
   for (const AttentionSlice& slice : slices)
-    plans_->run(plan_of(slice), places_of(args, {args.shape, slice}, scalars), workspace, stream);
-  return {};
+    plans_->run(plan_of(args, slice), places_of(args, {args.shape, slice}, scalars), workspace,
+                stream);
+}
+
+const CudnnAttention::Slices& CudnnAttention::slices_of(const AttentionBackward& args,
+                                                        const Slices& fewest,
+                                                        std::byte* workspace) {
+  const auto [found, is_new] = chosen_.try_emplace(shape_of(args, whole(args.shape)), fewest);
+  if (is_new && cache_) found->second = fastest_of(args, fewest, workspace);
+  return found->second;
+}
+
+// As the cache says or a trial finds. Gradients are stored, so a trial may make them many times.
+CudnnAttention::Slices CudnnAttention::fastest_of(const AttentionBackward& args,
+                                                  const Slices& fewest, std::byte* workspace) {
+  std::vector<Slices> cuts = smaller_cuts(args.shape, slicing_.most_bytes, fewest);
+  if (cuts.size() == 1) return fewest;
+  const std::string key = key_of(args, slicing_.most_bytes, queue_.gpu_name());
+  std::optional<GemmAlgorithm> chosen = cache_->find(key);
+  if (!chosen) {
+    std::erase_if(cuts, [&](const Slices& cut) { return !support_of(args, cut); });
+    chosen = cache_->choose(key, [&] {
+      std::vector<std::function<void()>> ways;
+      for (const Slices& cut : cuts) ways.emplace_back([&] { run(args, cut, workspace); });
+      const std::vector<float> times = times_in_turn(queue_.stream(), ways);
+      return GemmAlgorithm{cuts[size_t(std::ranges::min_element(times) - times.begin())].size()};
+    });
+  }
+  const auto found = std::ranges::find(cuts, (*chosen)[0], &Slices::size);
+  return found != cuts.end() && support_of(args, *found) ? *found : fewest;
 }
 
 }  // namespace gxp

@@ -1,23 +1,36 @@
 // Causal attention of kernels/ops.h by cuDNN: halves, heads of a multiple of 8 channels.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "kernels/attention_args.h"
 #include "kernels/cuda/cuda_queue.h"
 #include "kernels/cuda/cudnn/cudnn_plans.h"
+#include "kernels/cuda/gemm/gemm_cache.h"
 #include "kernels/cudnn_workspace.h"
 
 namespace gxp {
 
+// How a batch is cut into calls of backward.
+struct CudnnSlicing {
+  size_t most_bytes = kMostCudnnWorkspace;  // of workspace for a call
+  // The file of gemm_cache.h: slices of half as many bytes, a quarter and so on are timed once, too,
+  // for they may stay in the GPU's L2 cache. "": as few slices as `most_bytes` allow.
+  std::string cache = {};
+};
+
 //   Bits       a shape's plan is cuDNN's first choice with a fixed order of sums: the same in every
 //              run with the same version of cuDNN on the same kind of GPU.
 //   Workspace  is the queue's scratch memory: of backward, what cudnn_workspace_bytes() says of the
-//              first slice, whatever the plan takes of it.
+//              first slice of the fewest, whatever the plan takes of it.
 class CudnnAttention {
  public:
   // `queue` and `functions` outlive it.
-  CudnnAttention(CudaQueue& queue, const CudnnFunctions& functions, size_t most_workspace);
+  CudnnAttention(CudaQueue& queue, const CudnnFunctions& functions, const CudnnSlicing& slicing);
 
   // Without it, nothing below may be called.
   [[nodiscard]] const Support& started() const { return plans_->started(); }
@@ -27,8 +40,18 @@ class CudnnAttention {
   Support backward(const AttentionBackward& args);
 
  private:
+  using Slices = std::vector<AttentionSlice>;
+  CudnnPlan& plan_of(const AttentionBackward& args, const AttentionSlice& slice);
+  Support support_of(const AttentionBackward& args, const Slices& slices);
+  void run(const AttentionBackward& args, const Slices& slices, std::byte* workspace);
+  const Slices& slices_of(const AttentionBackward& args, const Slices& fewest,
+                          std::byte* workspace);
+  Slices fastest_of(const AttentionBackward& args, const Slices& fewest, std::byte* workspace);
+
   CudaQueue& queue_;
-  size_t most_workspace_;
+  CudnnSlicing slicing_;
+  std::optional<GemmCache> cache_;
+  std::map<CudnnAttentionShape, Slices> chosen_;  // by the whole batch
   std::shared_ptr<CudnnPlans> plans_;  // of the queue's GPU; owners: as cudnn_plans() says
 };
 
