@@ -136,8 +136,8 @@ struct TrainConfig {
           "workspace, at most 1 GiB, unless it is own.",
           one_of("auto", "cudnn", "own"));
     field("logits_rows", &S::logits_rows,
-          "Tokens whose logits exist at a time. 0: as many as have 2^24 logits, on a GPU 2^28, "
-          "which needs large products to be busy.",
+          "Tokens whose logits exist at a time. 0: as many as have 2^24 logits, on a GPU about "
+          "2^28, in equal pieces: it needs large products to be busy.",
           at_least(0));
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "lib/base/bytes.h"
 #include "lib/base/enum_names.h"
 #include "lib/base/error.h"
 #include "lib/shard/wrap.h"
@@ -10,8 +11,20 @@
 namespace gxp {
 namespace {
 
-// That exist at a time on a GPU: in half precision 512 MiB of them.
-constexpr size_t kGpuLogits = size_t{1} << 28;
+size_t positions_of(const RunConfig& config) {
+  return size_t(config.data.sequence > 0 ? config.data.sequence : config.model.context);
+}
+
+// The rows of logits that exist at a time on a GPU: of about 2^28 logits, 512 MiB of them in half
+// precision. Pieces of one size, of whole tiles of the products, keep all multiprocessors busy.
+size_t logits_rows_on_gpu(const RunConfig& config) {
+  constexpr size_t kLogits = size_t{1} << 28;
+  constexpr size_t kTile = 128;
+  const size_t most = std::max<size_t>(64, kLogits / size_t(config.model.vocab_size));
+  const size_t tokens = size_t(config.train.micro_batch) * positions_of(config);
+  const size_t pieces = (tokens + most - 1) / most;
+  return round_up((tokens + pieces - 1) / pieces, kTile);
+}
 
 int shard_size(const ParallelConfig& parallel, int world_size) {
   const int size = parallel.shard_size;
@@ -111,8 +124,7 @@ Architecture run_architecture(const RunConfig& config) {
   if (config.train.logits_rows > 0)
     set_logits_rows(architecture, size_t(config.train.logits_rows));
   else if (config.train.device == "cuda")
-    set_logits_rows(architecture,
-                    std::max<size_t>(64, kGpuLogits / size_t(config.model.vocab_size)));
+    set_logits_rows(architecture, logits_rows_on_gpu(config));
   return architecture;
 }
 
@@ -122,9 +134,8 @@ bool can_offload_parameters(const ParallelConfig& parallel, int world_size) {
 }
 
 StepShape step_shape(const RunConfig& config, int world_size) {
-  const int sequence = config.data.sequence > 0 ? config.data.sequence : config.model.context;
   StepShape shape{.rows = size_t(config.train.micro_batch),
-                  .positions = size_t(sequence),
+                  .positions = positions_of(config),
                   .grad_accum = config.train.grad_accum,
                   .world_size = world_size,
                   .shard_size = shard_size(config.parallel, world_size),

@@ -1,5 +1,7 @@
 #include "lib/replay/gpu_time.h"
 
+#include <algorithm>
+
 #include "tests/catch.h"
 #include "tests/replay/runs.h"
 
@@ -67,6 +69,24 @@ TEST_CASE("a class takes the time of what it has more of", "[replay]") {
 TEST_CASE("kernels of f32 and of 8 bits are not predicted", "[replay]") {
   CHECK_THROWS_WITH(check_predictable(plan_run(small_run({}), 1)),
                     Catch::Contains("set train.precision=bf16"));
+}
+
+TEST_CASE("a GPU works through the logits in pieces of whole tiles and about one size",
+          "[replay]") {
+  const int rows = GENERATE(1, 5, 6, 32);
+  const RunConfig config =
+      small_run({"train.device=cuda", "model.vocab_size=50304", "model.context=1024",
+                 "data.sequence=0", fmt::format("train.micro_batch={}", rows)});
+  const Architecture architecture = run_architecture(config);
+  const auto& scratch = architecture.units.back().backward_scratch;
+  const size_t piece = std::ranges::find(scratch, "logits", &ActivationSpec::name)->most_tokens;
+  const size_t tokens = size_t(rows) * 1024;
+  const size_t pieces = (tokens + piece - 1) / piece;
+  CAPTURE(piece, pieces);
+  CHECK(piece % 128 == 0);
+  CHECK(pieces == (tokens * 50304 + (size_t{1} << 28) - 1) / (size_t{1} << 28));
+  const size_t last = tokens - (pieces - 1) * piece;
+  CHECK(piece - last < 128 * pieces);
 }
 
 }  // namespace gxp
