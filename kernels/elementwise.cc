@@ -3,6 +3,7 @@
 #include "kernels/elementwise.h"
 
 #include <cmath>
+#include <vector>
 
 #include "kernels/ops.h"
 #include "lib/base/error.h"
@@ -73,6 +74,10 @@ const ElementwiseCall& checked(const ElementwiseCall& call) {
 
 }  // namespace
 
+void Ops::apply_all(std::span<const ElementwiseCall> calls) {
+  for (const ElementwiseCall& call : calls) apply(call);
+}
+
 void Ops::gelu_forward(Tensor out, ConstTensor x) { apply(checked({GeluForward(), {out}, {x}})); }
 void Ops::gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x) {
   apply(checked({GeluBackward(), {dx, activated}, {dout, x}}));
@@ -90,7 +95,15 @@ void Ops::fill(Tensor out, float value) { apply(checked({Fill{value}, {out}})); 
 
 void Ops::adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
                 const AdamWStep& step) {
-  apply(checked({AdamWUpdate{factors_of(step)}, {weights, first, second}, {gradients}}));
+  const AdamWRange range = {weights, first, second, gradients, step};
+  adamw({&range, 1});
+}
+void Ops::adamw(std::span<const AdamWRange> ranges) {
+  std::vector<ElementwiseCall> calls;
+  for (const AdamWRange& at : ranges)
+    calls.push_back(checked(
+        {AdamWUpdate{factors_of(at.step)}, {at.weights, at.first, at.second}, {at.gradients}}));
+  apply_all(calls);
 }
 void Ops::sgd(Tensor weights, Tensor momentum, ConstTensor gradients, const SgdStep& step) {
   if (momentum.memory.data == nullptr)

@@ -20,6 +20,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "kernels/math/float8_type.h"
@@ -68,7 +69,13 @@ struct AdamWStep {
 struct MomentumStep {
   double kept, fresh;             // weights in the new momentum: of the old one, of the gradient
   double carried = 1, ahead = 0;  // weights in the direction: of the new one, of the gradient
-  double gradient_scale = 1;  // multiplied into the gradient first (clipping)
+  double gradient_scale = 1;      // multiplied into the gradient first (clipping)
+};
+
+struct AdamWRange {
+  Tensor weights, first, second;
+  ConstTensor gradients;
+  AdamWStep step;
 };
 
 struct SgdStep {
@@ -157,6 +164,9 @@ class Ops {
   // Element-wise operations: all tensors have the same number of elements, in any shape. A backend
   // has one function for all of them, apply(); kernels/math/elementwise.h has their arithmetic.
   virtual void apply(const ElementwiseCall& call) = 0;
+  // Many calls of one operation, with arrays of the same types: a GPU has a kernel for all of them.
+  // By default each by apply().
+  virtual void apply_all(std::span<const ElementwiseCall> calls);
 
   // GELU, tanh form (arXiv:1606.08415). out may be x.
   void gelu_forward(Tensor out, ConstTensor x);
@@ -181,6 +191,8 @@ class Ops {
   // weight_decay, Adam (Kingma & Ba, arXiv:1412.6980).
   void adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
              const AdamWStep& step);
+  // Of ranges whose gradients have one type.
+  void adamw(std::span<const AdamWRange> ranges);
   // Gradient descent: g = gradient_scale * gradient + weight_decay * weight, weight -= lr *
   // direction, where the direction is that of MomentumStep, or g if `momentum` is empty
   // (memory.data == nullptr).

@@ -1,5 +1,7 @@
 #include "kernels/elementwise.h"
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -12,9 +14,6 @@
 
 namespace gxp {
 namespace {
-
-template <class Math>
-using ArraysOf = std::array<void*, Math::kForm.arrays>;
 
 // One operation of kernels/math/elementwise.h, whose arrays have elements of types T.
 template <class Math, class... T>
@@ -48,33 +47,82 @@ struct Elementwise {
   }
 };
 
+using Calls = std::span<const ElementwiseCall>;
+
+template <class Math, class... T>
+Elementwise<Math, T...> body_of(const ElementwiseCall& call) {
+  Elementwise<Math, T...> body{std::get<Math>(call.math), {}};
+  for (size_t i = 0; i < sizeof...(T); ++i)
+    body.arrays[i] = i < Math::kForm.written
+                         ? array_of(call.written[i]).data
+                         : const_cast<void*>(array_of(call.read[i - Math::kForm.written]).data);
+  return body;
+}
+
 template <class Math, class... T, size_t... i>
-cudaError_t launch(cudaStream_t stream, size_t count, const Math& math,
-                   const ArraysOf<Math>& arrays, std::index_sequence<i...>) {
-  return for_each(stream, count, lie_in_fours(static_cast<const T*>(arrays[i])...),
-                  Elementwise<Math, T...>{math, {arrays[i]...}});
+bool lies_in_fours(const Elementwise<Math, T...>& body, std::index_sequence<i...>) {
+  return lie_in_fours(static_cast<const T*>(body.arrays[i])...);
+}
+
+// With the arrays' types T known. Optimizers alone have many calls at a time.
+template <class Math, class... T>
+cudaError_t launch(cudaStream_t stream, Calls calls) {
+  using Body = Elementwise<Math, T...>;
+  constexpr std::index_sequence_for<T...> kArrays{};
+  if (calls.size() == 1) {
+    const Body body = body_of<Math, T...>(calls[0]);
+    return for_each(stream, calls[0].count(), lies_in_fours(body, kArrays), body);
+  }
+  if constexpr (Math::kForm.types == ElementTypes::kGradient) {
+    for (size_t first = 0; first < calls.size(); first += Bodies<Body>::kMost) {
+      Bodies<Body> bodies{};
+      bool in_fours = true;
+      for (const ElementwiseCall& call :
+           calls.subspan(first, std::min(Bodies<Body>::kMost, calls.size() - first))) {
+        const Body body = body_of<Math, T...>(call);
+        in_fours = in_fours && lies_in_fours(body, kArrays);
+        bodies.add(body, call.count());
+      }
+      if (const cudaError_t result = for_each_of(stream, in_fours, bodies); result != cudaSuccess)
+        return result;
+    }
+  } else {
+    for (const ElementwiseCall& call : calls)
+      if (const cudaError_t result = launch<Math, T...>(stream, {&call, 1}); result != cudaSuccess)
+        return result;
+  }
+  return cudaSuccess;
+}
+
+DType type_of(const ElementwiseCall& call, size_t array) {
+  const size_t written = form_of(call.math).written;
+  return array < written ? call.written[array].dtype : call.read[array - written].dtype;
 }
 
 // With the types T of the first arrays known.
 template <class Math, class... T>
-cudaError_t launch_typed(cudaStream_t stream, const Math& math, const ElementwiseCall& call,
-                         const ArraysOf<Math>& arrays) {
+cudaError_t launch_typed(cudaStream_t stream, Calls calls) {
   constexpr ElementwiseForm kForm = Math::kForm;
   constexpr size_t kKnown = sizeof...(T);
   if constexpr (kKnown == kForm.arrays) {
-    return launch<Math, T...>(stream, call.count(), math, arrays, std::index_sequence_for<T...>());
+    return launch<Math, T...>(stream, calls);
   } else if constexpr (kForm.types == ElementTypes::kOne && kKnown > 0) {
     using First = std::tuple_element_t<0, std::tuple<T...>>;
-    return launch_typed<Math, T..., First>(stream, math, call, arrays);
+    return launch_typed<Math, T..., First>(stream, calls);
   } else if constexpr (kForm.types == ElementTypes::kGradient && kKnown + 1 < kForm.arrays) {
-    return launch_typed<Math, T..., float>(stream, math, call, arrays);
+    return launch_typed<Math, T..., float>(stream, calls);
   } else {
-    const DType type = kKnown < kForm.written ? call.written[kKnown].dtype
-                                              : call.read[kKnown - kForm.written].dtype;
-    return with_element(type, [&](auto element) {
-      return launch_typed<Math, T..., decltype(element)>(stream, math, call, arrays);
+    return with_element(type_of(calls[0], kKnown), [&](auto element) {
+      return launch_typed<Math, T..., decltype(element)>(stream, calls);
     });
   }
+}
+
+bool is_of_kind(const ElementwiseCall& call, const ElementwiseCall& other) {
+  bool same = call.math.index() == other.math.index();
+  for (size_t i = 0; same && i < form_of(call.math).arrays; ++i)
+    same = type_of(call, i) == type_of(other, i);
+  return same;
 }
 
 template <class To, class From>
@@ -132,18 +180,16 @@ struct Scale {
 
 }  // namespace
 
-void CudaElementwise::apply(const ElementwiseCall& call) {
+void CudaElementwise::apply(const ElementwiseCall& call) { apply_all({&call, 1}); }
+
+void CudaElementwise::apply_all(Calls calls) {
+  if (calls.empty()) return;
+  for (const ElementwiseCall& call : calls) GXP_ASSERT(is_of_kind(call, calls[0]));
   const cudaError_t result = std::visit(
-      [&]<class Math>(const Math& math) {
-        ArraysOf<Math> arrays;
-        for (size_t i = 0; i < arrays.size(); ++i)
-          arrays[i] = i < Math::kForm.written
-                          ? array_of(call.written[i]).data
-                          : const_cast<void*>(array_of(call.read[i - Math::kForm.written]).data);
-        return launch_typed(queue_.stream(), math, call, arrays);
-      },
-      call.math);
-  if (result != cudaSuccess) check_cuda(result, std::string("launch ") + form_of(call.math).name);
+      [&]<class Math>(const Math& /*first*/) { return launch_typed<Math>(queue_.stream(), calls); },
+      calls[0].math);
+  if (result != cudaSuccess)
+    check_cuda(result, std::string("launch ") + form_of(calls[0].math).name);
 }
 
 void CudaElementwise::convert(Tensor out, ConstTensor x) {

@@ -1,5 +1,5 @@
-// One call per element, four at a time where the arrays are aligned: the shape of every kernel that
-// sees arrays element by element.
+// One call per element, four at a time where the arrays are aligned: the shapes of the kernels that
+// see arrays element by element.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -40,6 +40,50 @@ cudaError_t for_each(cudaStream_t stream, size_t count, bool in_fours, const Bod
   const auto config = config_of(stream, blocks_for(groups, kThreads), kThreads);
   return in_fours ? cudaLaunchKernelEx(&config, for_each_kernel<4, Body>, count, body)
                   : cudaLaunchKernelEx(&config, for_each_kernel<1, Body>, count, body);
+}
+
+// Bodies of one kind, each with elements of its own, which one launch carries out.
+template <class Body>
+struct Bodies {
+  // As many as a kernel's arguments hold, which may take 4 KiB.
+  static constexpr size_t kMost = 4000 / (sizeof(Body) + sizeof(size_t) + sizeof(unsigned));
+  static constexpr size_t kChunk = 16384;  // elements that a block sees
+
+  void add(const Body& one, size_t elements) {
+    bodies[count] = one;
+    counts[count] = elements;
+    blocks += unsigned((elements + kChunk - 1) / kChunk);
+    ends[count++] = blocks;
+  }
+
+  Body bodies[kMost];
+  size_t counts[kMost];
+  unsigned ends[kMost];  // blocks of those up to this one
+  unsigned count = 0, blocks = 0;
+};
+
+template <int N, class Body>
+__global__ void for_each_of_kernel(const __grid_constant__ Bodies<Body> all) {
+  unsigned which = 0;
+  while (blockIdx.x >= all.ends[which]) ++which;
+  const unsigned before = which == 0 ? 0 : all.ends[which - 1];
+  const size_t begin = (blockIdx.x - before) * Bodies<Body>::kChunk;
+  const size_t rest = all.counts[which] - begin;
+  const size_t count = rest < Bodies<Body>::kChunk ? rest : Bodies<Body>::kChunk;
+  const size_t in_groups = count / N * N;
+  for (size_t i = threadIdx.x * N; i < in_groups; i += blockDim.x * N)
+    all.bodies[which].template run<N>(begin + i);
+  for (size_t i = in_groups + threadIdx.x; i < count; i += blockDim.x)
+    all.bodies[which].template run<1>(begin + i);
+}
+
+// Queues them. `in_fours`: all arrays of all bodies lie in fours.
+template <class Body>
+cudaError_t for_each_of(cudaStream_t stream, bool in_fours, const Bodies<Body>& all) {
+  if (all.blocks == 0) return cudaSuccess;
+  const auto config = config_of(stream, dim3(all.blocks), dim3(256));
+  return in_fours ? cudaLaunchKernelEx(&config, for_each_of_kernel<4, Body>, all)
+                  : cudaLaunchKernelEx(&config, for_each_of_kernel<1, Body>, all);
 }
 
 }  // namespace gxp

@@ -1,4 +1,7 @@
 // The optimizers whose update of a weight depends on its own gradient and state alone.
+#include <span>
+#include <vector>
+
 #include "lib/optim/optimizer.h"
 
 namespace gxp {
@@ -18,25 +21,48 @@ class Elementwise : public RangeOptimizer {
   const OptimConfig config_;
 };
 
-// Loshchilov & Hutter, arXiv:1711.05101. Muon's has a learning rate of its own.
-class AdamW final : public Elementwise {
+// Adam and AdamW, which differ in the weight decay.
+class AdamFamily : public Elementwise {
  public:
   using Elementwise::Elementwise;
-  void update(const UpdateRange& range, const UpdateStep& step) override {
-    ops_.adamw(range.weights, range.kept[0], range.kept[1], range.gradients,
-               {step.lr * config_.adamw_lr_ratio, config_.beta1, config_.beta2, config_.eps,
-                decay_of(range), step.step, step.gradient_scale});
+  void update(std::span<const UpdateRange> ranges, const UpdateStep& step) override {
+    std::vector<AdamWRange> all;
+    for (const UpdateRange& range : ranges)
+      all.push_back({range.weights, range.kept[0], range.kept[1], range.gradients,
+                     step_of(decay_of(range), step)});
+    ops_.adamw(all);
+  }
+
+ private:
+  [[nodiscard]] virtual AdamWStep step_of(double decay, const UpdateStep& step) const = 0;
+};
+
+// Loshchilov & Hutter, arXiv:1711.05101. Muon's has a learning rate of its own.
+class AdamW final : public AdamFamily {
+ public:
+  using AdamFamily::AdamFamily;
+
+ private:
+  [[nodiscard]] AdamWStep step_of(double decay, const UpdateStep& step) const override {
+    return {step.lr * config_.adamw_lr_ratio,
+            config_.beta1,
+            config_.beta2,
+            config_.eps,
+            decay,
+            step.step,
+            step.gradient_scale};
   }
 };
 
 // Kingma & Ba, arXiv:1412.6980, with the weight decay in the gradient, as PyTorch's.
-class Adam final : public Elementwise {
+class Adam final : public AdamFamily {
  public:
-  using Elementwise::Elementwise;
-  void update(const UpdateRange& range, const UpdateStep& step) override {
-    ops_.adamw(range.weights, range.kept[0], range.kept[1], range.gradients,
-               {step.lr, config_.beta1, config_.beta2, config_.eps, 0.0, step.step,
-                step.gradient_scale, decay_of(range)});
+  using AdamFamily::AdamFamily;
+
+ private:
+  [[nodiscard]] AdamWStep step_of(double decay, const UpdateStep& step) const override {
+    return {step.lr, config_.beta1, config_.beta2,       config_.eps,
+            0.0,     step.step,     step.gradient_scale, decay};
   }
 };
 
@@ -44,15 +70,16 @@ class Adam final : public Elementwise {
 class Sgd final : public Elementwise {
  public:
   using Elementwise::Elementwise;
-  void update(const UpdateRange& range, const UpdateStep& step) override {
+  void update(std::span<const UpdateRange> ranges, const UpdateStep& step) override {
     const double damped = step.step == 1 ? 0.0 : config_.dampening;
     const MomentumStep momentum = {.kept = config_.momentum,
                                    .fresh = 1 - damped,
                                    .carried = config_.nesterov ? config_.momentum : 1.0,
                                    .ahead = config_.nesterov ? 1.0 : 0.0,
                                    .gradient_scale = step.gradient_scale};
-    ops_.sgd(range.weights, range.kept.empty() ? Tensor() : range.kept[0], range.gradients,
-             {step.lr, decay_of(range), momentum});
+    for (const UpdateRange& range : ranges)
+      ops_.sgd(range.weights, range.kept.empty() ? Tensor() : range.kept[0], range.gradients,
+               {step.lr, decay_of(range), momentum});
   }
 };
 
@@ -60,9 +87,10 @@ class Sgd final : public Elementwise {
 class Lion final : public Elementwise {
  public:
   using Elementwise::Elementwise;
-  void update(const UpdateRange& range, const UpdateStep& step) override {
-    ops_.lion(range.weights, range.kept[0], range.gradients,
-              {step.lr, config_.beta1, config_.beta2, decay_of(range), step.gradient_scale});
+  void update(std::span<const UpdateRange> ranges, const UpdateStep& step) override {
+    for (const UpdateRange& range : ranges)
+      ops_.lion(range.weights, range.kept[0], range.gradients,
+                {step.lr, config_.beta1, config_.beta2, decay_of(range), step.gradient_scale});
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "kernels/ops.h"
@@ -44,12 +45,13 @@ struct WholeTensor {
   double outputs_per_input;  // of the linear map, for a matrix of a block
 };
 
-// Updates ranges from their gradients and optimizer state. Not thread-safe, as Ops is not. Ranges
-// may be cut in any way and may be empty: the bits do not depend on the cuts.
+// Updates ranges, whose gradients have one type, from these and the optimizer's state. Not
+// thread-safe, as Ops is not. Ranges may be cut in any way and may be empty: the bits do not depend
+// on the cuts.
 class RangeOptimizer {
  public:
   virtual ~RangeOptimizer() = default;
-  virtual void update(const UpdateRange& range, const UpdateStep& step) = 0;
+  virtual void update(std::span<const UpdateRange> ranges, const UpdateStep& step) = 0;
 };
 
 // Updates tensors that it must see whole, in three steps: each range is prepared, the directions of

@@ -48,7 +48,7 @@ std::function<void()> WeightUpdate::bind_elements(const Op& op) {
   }
   return [this, ranges = std::move(ranges), rounded = std::move(rounded)] {
     if (step_.result.skipped) return;
-    for (const UpdateRange& range : ranges) optimizer_.ranges->update(range, update_step());
+    if (!ranges.empty()) optimizer_.ranges->update(ranges, update_step());
     for (const RoundedPart& part : rounded)  // for the next step
       parameters_.round(part, step_.result.step + 1);
     parameters_.set_updated();

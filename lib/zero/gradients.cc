@@ -57,7 +57,19 @@ std::function<void()> bind_reduce_gradients(ShardedMemory& sharded, Ops& ops, co
 void sum_squares(Ops& ops, const Tensor& total, std::span<const TensorPart> parts,
                  const FlatShards& gradients) {
   ops.fill({total.memory, DType::kF32, Shape{2}}, 0);  // an f64 of zero bits is 0, too
-  for (const TensorPart& part : parts) ops.add_sum_of_squares(total, gradients.part(part));
+  Range run{};                                         // parts of a unit that lie side by side
+  int unit = -1;
+  const auto add_run = [&] {
+    if (run.count > 0) ops.add_sum_of_squares(total, gradients.at(run));
+  };
+  for (const TensorPart& part : parts) {
+    const Range at = gradients.places.part(part);
+    const bool continues = part.unit == unit && at.begin == run.end();
+    if (!continues) add_run();
+    run = continues ? Range{run.begin, at.end() - run.begin} : at;
+    unit = part.unit;
+  }
+  add_run();
 }
 
 const TensorPart* find_non_finite(Ops& ops, std::span<const TensorPart> parts,

@@ -16,8 +16,9 @@ namespace gxp {
 std::function<void()> bind_add_gradients(const ShardedMemory& sharded, Ops& ops, const Op& op);
 std::function<void()> bind_reduce_gradients(ShardedMemory& sharded, Ops& ops, const Op& op);
 
-// total (one f64) = the sum of squares of the gradients of `parts`: in f64, for each part over a
-// fixed tree, then in the order of the parts. Its bits depend on the gradients and the parts alone.
+// total (one f64) = the sum of squares of the gradients of `parts`: in f64, over a fixed tree for
+// those of a unit that lie side by side, then in the order of the parts. Its bits depend on the
+// gradients and the parts alone: units lie apart in one strategy's memory and not in another's.
 void sum_squares(Ops& ops, const Tensor& total, std::span<const TensorPart> parts,
                  const FlatShards& gradients);
 

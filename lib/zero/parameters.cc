@@ -52,13 +52,19 @@ std::function<void()> Parameters::bind_round(const Op& op) {
   const ShardPlaces places = sharded_.places();
   const Tensor master = sharded_.tensor(sharded_.program.master_weights);
   const Tensor rounded = own(op.wrap);
+  const size_t wrap_begin = places.wrap(op.wrap).begin;
   std::vector<RoundedPart> parts;
+  size_t end = wrap_begin;  // of the last one
   for (const TensorPart& part : sharded_.own_parts) {
     if (sharded_.wrap_of(part) != op.wrap) continue;
     const Range at = places.part(part);
-    parts.push_back({rounded.rows(at.begin - places.wrap(op.wrap).begin, at.count),
-                     master.rows(at.begin, at.count), &sharded_.spec_of(part),
-                     part.elements.begin});
+    // To nearest, neighbours are rounded at once: their tensors do not matter.
+    const bool continues = !is_stochastic_ && !parts.empty() && at.begin == end;
+    const size_t begin = continues ? end - parts.back().to.count() : at.begin;
+    end = at.end();
+    if (continues) parts.pop_back();
+    parts.push_back({rounded.rows(begin - wrap_begin, end - begin), master.rows(begin, end - begin),
+                     &sharded_.spec_of(part), part.elements.begin});
   }
   return [this, parts = std::move(parts)] {
     for (const RoundedPart& part : parts) round(part, sharded_.steps + 1);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "kernels/cuda/cuda_ops.h"
 #include "lib/device/cuda_device.h"
@@ -69,6 +70,15 @@ class OpsOnDevice final : public ForwardedOps<OpsOnDevice> {
       wait();
       return result;
     }
+  }
+
+  void apply_all(std::span<const ElementwiseCall> calls) override {
+    Call all(device_);
+    std::vector<ElementwiseCall> on_device;
+    for (const ElementwiseCall& call : calls) on_device.push_back(all.on_device(call));
+    ops_->apply_all(on_device);
+    wait();
+    all.bring_back();
   }
 
  private:

@@ -123,6 +123,40 @@ TEST_CASE("adamw follows the oracle over several steps", "[kernels]") {
   CHECK(distance_in_eps(second, expected.second) < roundings(steps, 4));
 }
 
+TEST_CASE("ranges that are updated together have the bits of ranges updated alone", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const size_t gap = GENERATE(0, 1);  // ranges that lie in fours, and some that do not
+  CAPTURE(kind.name, gap);
+  TestBackend ops(kind);
+  std::vector<size_t> counts = {1, 3, 40'000};
+  for (size_t i = 1; i < 100; ++i) counts.push_back(4 * i + gap);  // more than a GPU's launch takes
+  counts.push_back(0);
+  size_t total = 0;
+  for (const size_t count : counts) total += (count + 3) / 4 * 4 + gap;
+  const Floats start = random_floats(total, 1), gradients = random_floats(total, 2, 0.1f);
+  const auto updated = [&](bool together) {
+    std::array<Floats, 3> state = {start, Floats(total), Floats(total)};
+    std::vector<AdamWRange> ranges;
+    size_t at = 0;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      const Shape shape = {counts[i]};
+      const auto part = [&](auto& floats) {
+        return tensor_of(floats, {total}).rows(at, counts[i]).reshape(shape);
+      };
+      const AdamWStep step = {1e-2, 0.9, 0.95, 1e-8, i % 2 == 0 ? 0.1 : 0.0, 3, 0.7};
+      ranges.push_back({part(state[0]), part(state[1]), part(state[2]), part(gradients), step});
+      at += (counts[i] + 3) / 4 * 4 + gap;
+    }
+    if (together) ops->adamw(ranges);
+    for (const AdamWRange& range : ranges) {
+      if (!together)
+        ops->adamw(range.weights, range.first, range.second, range.gradients, range.step);
+    }
+    return state;
+  };
+  CHECK(updated(true) == updated(false));
+}
+
 TEST_CASE("sums in double have the same bits on every instruction set and thread count",
           "[kernels]") {
   const size_t count = GENERATE(0, 1, 15, 16, 4099, 16384, 40000);

@@ -1,6 +1,7 @@
 // An optimizer with memory of its own, driven over made-up gradients.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -59,8 +60,8 @@ class Trial {
     const size_t count = weights_.size();
     for (size_t i = 0; i < count; ++i) gradients_[i] = float(gradient_of_step(i, number));
     const UpdateStep step{number, lr_, gradient_scale};
-    optimizer_.ranges->update(range(0, border, decay), step);
-    optimizer_.ranges->update(range(border, count - border, decay), step);
+    optimizer_.ranges->update(
+        std::array{range(0, border, decay), range(border, count - border, decay)}, step);
   }
 
   [[nodiscard]] const Floats& weights() const { return weights_; }
