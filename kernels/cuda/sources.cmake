@@ -27,4 +27,5 @@ set(gxp_cuda_sources
   quantize.cu
   rope.cu
   sums.cu
+  switch_folds.cu
   token_order.cu)

@@ -20,6 +20,8 @@ class GuardedMemory {
 
   // `bytes` that begin `offset` bytes behind a page boundary, with guards around them from now on.
   Memory place(size_t offset, size_t bytes);
+  // The device's allocation that it lies in; none: it is a communicator's.
+  [[nodiscard]] Memory allocation() const { return own_.memory(); }
   // Guard words that no longer hold what place() wrote; 0 before it.
   [[nodiscard]] size_t damaged() const;
 

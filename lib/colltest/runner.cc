@@ -180,6 +180,11 @@ CaseRunner::CaseRunner(Communicator& communicator, const BenchDevice& place,
       view_(place.device, most_bytes_),
       first_(make_memory(communicator, place.device, most_bytes_, options)),
       second_(make_memory(communicator, place.device, most_bytes_, options)) {
+  const bool maps = options.memory == MemoryOrigin::kCommunicator && communicator.world_size() > 1;
+  if (maps && medium().collectives == CallsOn::kDevice) {
+    kept_.push_back(communicator.keep(first_.allocation()));
+    kept_.push_back(communicator.keep(second_.allocation()));
+  }
   const auto encoded = std::ranges::find_if(cases, [](auto& bench) { return bench.codec; });
   if (encoded == cases.end()) return;
   GXP_ASSERT(medium().collectives == CallsOn::kHost);
@@ -189,6 +194,14 @@ CaseRunner::CaseRunner(Communicator& communicator, const BenchDevice& place,
          "start ranks on several hosts",
          encoded->codec->name);
   host_groups_ = split_by_host(communicator);
+}
+
+Support CaseRunner::nvls() const {
+  if (kept_.empty())
+    return {false, "--memory communicator lets the ranks map each other's buffers"};
+  for (const KeptMemory& kept : kept_)
+    if (!kept.nvls()) return kept.nvls();
+  return {};
 }
 
 PlacementResult CaseRunner::run_placement(const BenchCase& bench, bool in_place) {

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "lib/collective/communicator.h"
 #include "lib/collective/compress/compressed_all_reduce.h"
@@ -49,6 +50,8 @@ class CaseRunner {
              const BenchOptions& options);
 
   [[nodiscard]] const BenchMedium& medium() const { return calls_.medium(); }
+  // Whether the switch between the GPUs adds (KeptMemory::nvls()); if not, why not.
+  [[nodiscard]] Support nvls() const;
   // Of the GPUs' memory, by copies as large as the largest buffer, within limits (copy_rates.h).
   [[nodiscard]] std::vector<CopyRate> measure_copies();
 
@@ -69,6 +72,7 @@ class CaseRunner {
   HostView view_;
   GuardedMemory first_;
   GuardedMemory second_;
+  std::vector<KeptMemory> kept_;           // GPUs' memory that peers map
   std::optional<HostGroups> host_groups_;  // with a codec
 };
 

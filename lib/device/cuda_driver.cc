@@ -7,13 +7,14 @@ namespace {
 
 // The oldest CUDA whose version of each function is the one declared in cuda.h.
 constexpr unsigned kSince = 12000;
+constexpr unsigned kMulticastSince = 12010;
 
 template <class Function>
-bool find(Function*& function, const char* name) {
+bool find(Function*& function, const char* name, unsigned since = kSince) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult state = cudaDriverEntryPointSymbolNotFound;
   const cudaError_t result =
-      cudaGetDriverEntryPointByVersion(name, &found, kSince, cudaEnableDefault, &state);
+      cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &state);
   function = reinterpret_cast<Function*>(found);
   if (result == cudaSuccess && state == cudaDriverEntryPointSuccess && found != nullptr)
     return true;
@@ -23,25 +24,34 @@ bool find(Function*& function, const char* name) {
 }
 
 template <class Function>
-void need(CudaDriver& driver, Function*& function, const char* name) {
-  if (!find(function, name) && driver.support)
-    driver.support = {false, fmt::format("the NVIDIA driver has no {}; a newer one does", name)};
+void need(Support& support, Function*& function, const char* name, unsigned since = kSince) {
+  if (!find(function, name, since) && support)
+    support = {false, fmt::format("the NVIDIA driver has no {}; a newer one does", name)};
 }
 
 CudaDriver load() {
   CudaDriver driver;
-  need(driver, driver.error_string, "cuGetErrorString");
-  need(driver, driver.attribute, "cuDeviceGetAttribute");
-  need(driver, driver.granularity, "cuMemGetAllocationGranularity");
-  need(driver, driver.create, "cuMemCreate");
-  need(driver, driver.release, "cuMemRelease");
-  need(driver, driver.reserve_addresses, "cuMemAddressReserve");
-  need(driver, driver.free_addresses, "cuMemAddressFree");
-  need(driver, driver.map, "cuMemMap");
-  need(driver, driver.unmap, "cuMemUnmap");
-  need(driver, driver.set_access, "cuMemSetAccess");
-  need(driver, driver.export_handle, "cuMemExportToShareableHandle");
-  need(driver, driver.import_handle, "cuMemImportFromShareableHandle");
+  need(driver.support, driver.error_string, "cuGetErrorString");
+  need(driver.support, driver.attribute, "cuDeviceGetAttribute");
+  need(driver.support, driver.granularity, "cuMemGetAllocationGranularity");
+  need(driver.support, driver.create, "cuMemCreate");
+  need(driver.support, driver.release, "cuMemRelease");
+  need(driver.support, driver.reserve_addresses, "cuMemAddressReserve");
+  need(driver.support, driver.free_addresses, "cuMemAddressFree");
+  need(driver.support, driver.map, "cuMemMap");
+  need(driver.support, driver.unmap, "cuMemUnmap");
+  need(driver.support, driver.set_access, "cuMemSetAccess");
+  need(driver.support, driver.export_handle, "cuMemExportToShareableHandle");
+  need(driver.support, driver.import_handle, "cuMemImportFromShareableHandle");
+  driver.multicast_support = driver.support;
+  const auto need_multicast = [&](auto& function, const char* name) {
+    need(driver.multicast_support, function, name, kMulticastSince);
+  };
+  need_multicast(driver.multicast_create, "cuMulticastCreate");
+  need_multicast(driver.multicast_add, "cuMulticastAddDevice");
+  need_multicast(driver.multicast_bind, "cuMulticastBindMem");
+  need_multicast(driver.multicast_unbind, "cuMulticastUnbind");
+  need_multicast(driver.multicast_granularity, "cuMulticastGetGranularity");
   find(driver.export_range, "cuMemGetHandleForAddressRange");
   return driver;
 }

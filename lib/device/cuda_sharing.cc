@@ -4,11 +4,10 @@
 
 #include "lib/base/bytes.h"
 #include "lib/device/cuda_check.h"
+#include "lib/device/cuda_multicast.h"
 
 namespace gxp {
 namespace {
-
-constexpr CUmemAllocationHandleType kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 std::string identity_of(int index) {
   cudaDeviceProp properties{};
@@ -73,28 +72,6 @@ Support CudaSharing::reaches(std::string_view identity) const {
   return {};
 }
 
-CudaSharing::Mapping::Mapping(const Physical& memory, size_t bytes, int index) : bytes_(bytes) {
-  const CudaDriver& driver = cuda_driver();
-  const std::string act = fmt::format("map {} for GPU {}", format_bytes(bytes), index);
-  check_driver(driver.reserve_addresses(&at_, bytes, 0, 0, 0), act);
-  try {
-    check_driver(driver.map(at_, bytes, 0, memory.handle(), 0), act);
-    is_mapped_ = true;
-    CUmemAccessDesc access{};
-    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, index};
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    check_driver(driver.set_access(at_, bytes, &access, 1), act);
-  } catch (...) {
-    release();
-    throw;
-  }
-}
-
-void CudaSharing::Mapping::release() noexcept {
-  if (is_mapped_) cuda_driver().unmap(at_, bytes_);
-  cuda_driver().free_addresses(at_, bytes_);
-}
-
 std::optional<Memory> CudaSharing::allocate(size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (!support_) return std::nullopt;
@@ -139,6 +116,12 @@ const CudaSharing::Allocation* CudaSharing::find_number(uint64_t allocation) con
   return nullptr;
 }
 
+const CudaSharing::Allocation& CudaSharing::live(uint64_t allocation) const {
+  const Allocation* const known = find_number(allocation);
+  GXP_ASSERT(known != nullptr);
+  return *known;
+}
+
 bool CudaSharing::is_live(uint64_t allocation) const {
   const std::lock_guard lock(mutex_);
   return find_number(allocation) != nullptr;
@@ -146,12 +129,28 @@ bool CudaSharing::is_live(uint64_t allocation) const {
 
 SharedAllocation CudaSharing::share(uint64_t allocation) const {
   const std::lock_guard lock(mutex_);
-  const Allocation* const known = find_number(allocation);
-  GXP_ASSERT(known != nullptr);
-  int fd = -1;
-  check_driver(cuda_driver().export_handle(&fd, known->physical.handle(), kDescriptor, 0),
-               fmt::format("share {} of GPU {}", format_bytes(known->bytes), index_));
-  return {Fd(fd), known->bytes};
+  const Allocation& known = live(allocation);
+  return {export_descriptor(known.handle,
+                            fmt::format("share {} of GPU {}", format_bytes(known.bytes), index_)),
+          known.bytes};
+}
+
+Support CudaSharing::multicast_support() const {
+  const Support shared = support();
+  return shared ? cuda_multicast_support(index_) : shared;
+}
+
+std::unique_ptr<DeviceMulticast> CudaSharing::make_multicast(uint64_t allocation, int devices) {
+  const std::lock_guard lock(mutex_);
+  const Allocation& known = live(allocation);
+  return make_cuda_multicast({known.handle, known.bytes, index_}, devices);
+}
+
+std::unique_ptr<DeviceMulticast> CudaSharing::join_multicast(const SharedAllocation& made,
+                                                             uint64_t allocation) {
+  const std::lock_guard lock(mutex_);
+  const Allocation& known = live(allocation);
+  return join_cuda_multicast({known.handle, known.bytes, index_}, made);
 }
 
 Memory CudaSharing::map(const SharedAllocation& theirs) {
@@ -159,11 +158,7 @@ Memory CudaSharing::map(const SharedAllocation& theirs) {
   const std::string act =
       fmt::format("map {} of a peer for GPU {}", format_bytes(theirs.bytes), index_);
   check_cuda(cudaSetDevice(index_), act);
-  CUmemGenericAllocationHandle handle = 0;
-  // The driver takes the descriptor as a pointer.
-  auto* const fd = reinterpret_cast<void*>(intptr_t{theirs.fd.get()});  // NOLINT
-  check_driver(cuda_driver().import_handle(&handle, fd, kDescriptor), act);
-  auto made = std::make_unique<Allocation>(handle, theirs.bytes, index_);
+  auto made = std::make_unique<Allocation>(import_descriptor(theirs.fd, act), theirs.bytes, index_);
   std::byte* const data = made->mapping.data();
   theirs_.emplace(data, std::move(made));
   return {data, theirs.bytes, MemorySpace::kCuda};

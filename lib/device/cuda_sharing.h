@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/device/cuda_driver.h"
+#include "lib/device/cuda_mapping.h"
 #include "lib/device/device_sharing.h"
 
 namespace gxp {
@@ -24,6 +25,11 @@ class CudaSharing final : public DeviceSharing {
   [[nodiscard]] DevicePlace find(ConstMemory memory) const override;
   [[nodiscard]] bool is_live(uint64_t allocation) const override;
   [[nodiscard]] SharedAllocation share(uint64_t allocation) const override;
+  [[nodiscard]] Support multicast_support() const override;
+  [[nodiscard]] std::unique_ptr<DeviceMulticast> make_multicast(uint64_t allocation,
+                                                                int devices) override;
+  [[nodiscard]] std::unique_ptr<DeviceMulticast> join_multicast(const SharedAllocation& made,
+                                                                uint64_t allocation) override;
 
   // Not zeroed; none: the driver makes none that can be shared, which support() then tells. Without
   // data if there is not enough memory.
@@ -36,46 +42,18 @@ class CudaSharing final : public DeviceSharing {
   void unmap(Memory memory) noexcept override;
 
  private:
-  // The driver's handle of memory of some GPU.
-  class Physical {
-   public:
-    explicit Physical(CUmemGenericAllocationHandle handle) : handle_(handle) {}
-    Physical(const Physical&) = delete;
-    Physical& operator=(const Physical&) = delete;
-    ~Physical() { cuda_driver().release(handle_); }
-    [[nodiscard]] CUmemGenericAllocationHandle handle() const { return handle_; }
-
-   private:
-    CUmemGenericAllocationHandle handle_;
-  };
-  // Addresses of this process at which GPU `index` reads and writes such memory, which stays alive.
-  class Mapping {
-   public:
-    Mapping(const Physical& memory, size_t bytes, int index);
-    Mapping(const Mapping&) = delete;
-    Mapping& operator=(const Mapping&) = delete;
-    ~Mapping() { release(); }
-    [[nodiscard]] std::byte* data() const {
-      return reinterpret_cast<std::byte*>(at_);  // NOLINT(performance-no-int-to-ptr): the driver's
-    }
-
-   private:
-    void release() noexcept;
-    size_t bytes_;
-    CUdeviceptr at_ = 0;
-    bool is_mapped_ = false;
-  };
   struct Allocation {
-    Allocation(CUmemGenericAllocationHandle handle, size_t bytes_in, int index)
-        : physical(handle), bytes(bytes_in), mapping(physical, bytes_in, index) {}
-    Physical physical;
+    Allocation(CUmemGenericAllocationHandle created, size_t bytes_in, int index)
+        : handle(created), bytes(bytes_in), mapping(handle, bytes_in, index) {}
+    CudaHandle handle;
     size_t bytes;
-    Mapping mapping;
+    CudaMapping mapping;
     uint64_t number = 0;
   };
   using Allocations = std::map<const std::byte*, std::unique_ptr<Allocation>>;
 
   [[nodiscard]] const Allocation* find_number(uint64_t allocation) const;
+  [[nodiscard]] const Allocation& live(uint64_t allocation) const;
 
   const int index_;
   std::string identity_;

@@ -11,6 +11,7 @@
 #include "tests/collective/run_ranks_of.h"
 #include "tests/combinations.h"
 #include "tests/cuda/device_ranks.h"
+#include "tests/cuda/forwarded_folds.h"
 
 namespace gxp {
 namespace {
@@ -84,13 +85,13 @@ std::string run_rows(Communicator& comm, const std::vector<BenchRow>& rows) {
 }
 
 // Flips a bit of what it folds, if told to.
-class FaultyFolds final : public DeviceFolds {
+class FaultyFolds final : public ForwardedFolds {
  public:
   FaultyFolds(Device& device, bool is_faulty) : device_(device), is_faulty_(is_faulty) {}
   void fold_all(Stream& stream, std::span<std::byte* const> targets,
                 std::span<const std::byte* const> sources, size_t bytes, DType dtype, ReduceOp op,
                 std::optional<double> factor) override {
-    folds_->fold_all(stream, targets, sources, bytes, dtype, op, factor);
+    ForwardedFolds::fold_all(stream, targets, sources, bytes, dtype, op, factor);
     if (!is_faulty_ || bytes == 0) return;
     stream.finish(Deadline::after(std::chrono::seconds(20)));
     const Memory at{targets[0], 1, MemorySpace::kCuda};
@@ -100,12 +101,10 @@ class FaultyFolds final : public DeviceFolds {
     byte ^= std::byte{1};
     device_.copy(at, host);
   }
-  void meet(Stream& stream, const Meeting& meeting) override { folds_->meet(stream, meeting); }
 
  private:
   Device& device_;
   bool is_faulty_;
-  std::unique_ptr<DeviceFolds> folds_ = make_cuda_folds();
 };
 
 CaseResult run_on_gpu(Communicator& comm, const BenchCase& bench, bool is_faulty = false) {

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -52,7 +55,14 @@ class GpuBuffers {
 
   // Calls are queued on it from now on, instead of run.
   void queue_on(Stream& stream) { stream_ = &stream; }
-  // Runs the call on the host and on the GPU with the same arbitrary bits: what differs, or "".
+  // What a rank's buffer holds before a call, from now on; arbitrary bits at first.
+  using Fill = std::function<void(const Call&, std::span<std::byte>)>;
+  void fill_by(Fill fill) { fill_ = std::move(fill); }
+  // So many bytes behind the begin of every buffer, from now on.
+  void begin_at(size_t bytes) { begin_ = bytes; }
+  // The shared allocations.
+  [[nodiscard]] Memory shared(int i) const { return shared_[i].memory(); }
+  // Runs the call on the host and on the GPU with the same bits: what differs, or "".
   std::string compare(Communicator& comm, Call call, BufferKind kind) {
     const int rank = comm.rank();
     const size_t size = size_of(call.dtype);
@@ -60,19 +70,20 @@ class GpuBuffers {
     call.factor = rank % 2 == 0 ? 0.5 : -3;
     auto [in, out] = of_kind(kind, rank);
     const bool in_place = in.data == out.data;
-    std::mt19937_64 random(uint64_t(rank) + call.count);
-    std::vector<uint64_t> bits(call.bytes() / sizeof(uint64_t) + 1);
-    for (uint64_t& word : bits) word = random();
     std::vector<std::byte> host_in(call.bytes());
-    std::memcpy(host_in.data(), bits.data(), host_in.size());
+    if (fill_)
+      fill_(call, host_in);
+    else
+      fill_with_bits(uint64_t(rank) + call.count, host_in);
     std::vector<std::byte> host_out = host_in;
     const auto part = [&](Memory all, Range range) {
       return all.slice(range.begin * size, range.count * size);
     };
+    for (Memory* all : {&in, &out}) *all = all->slice(begin_, call.bytes());
     const Memory input = part(in, extents.input);
     const Memory output = part(out, extents.output);
-    device_.copy(in.slice(0, call.bytes()), memory_of(host_in));
-    if (!in_place) device_.copy(out.slice(0, call.bytes()), memory_of(host_in));
+    device_.copy(in, memory_of(host_in));
+    if (!in_place) device_.copy(out, memory_of(host_in));
     comm.run(call, part(in_place ? memory_of(host_out) : memory_of(host_in), extents.input),
              part(memory_of(host_out), extents.output));
     run_on_gpu(comm, call, input, output);
@@ -114,6 +125,14 @@ class GpuBuffers {
     return {};
   }
 
+  static void fill_with_bits(uint64_t seed, std::span<std::byte> bytes) {
+    std::mt19937_64 random(seed);
+    for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {
+      const uint64_t word = random();
+      std::memcpy(&bytes[at], &word, std::min(sizeof word, bytes.size() - at));
+    }
+  }
+
   void run_on_gpu(Communicator& comm, const Call& call, ConstMemory input, Memory output) {
     if (stream_ == nullptr) return comm.run(call, input, output);
     comm.enqueue(call, input, output, *stream_);
@@ -123,6 +142,8 @@ class GpuBuffers {
 
   Device& device_;
   Stream* stream_ = nullptr;
+  Fill fill_;
+  size_t begin_ = 0;
   Buffer shared_[2];
   Buffer ordinary_[2];
 };

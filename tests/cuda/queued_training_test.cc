@@ -8,6 +8,7 @@
 #include "tests/collective/run_ranks_of.h"
 #include "tests/combinations.h"
 #include "tests/cuda/emulation/cuda_runtime_api.h"
+#include "tests/cuda/forwarded_folds.h"
 #include "tests/cuda/nccl_ranks.h"
 #include "tests/cuda/queued_cpu_ops.h"
 #include "tests/train/golden.h"
@@ -22,38 +23,55 @@ Backend queued_backend(const TrainConfig& config, int gpu = 0) {
   return backend;
 }
 
+struct FoldCounts {
+  std::atomic<int> folds = 0;
+  std::atomic<int> by_switch = 0;
+};
+
 // Counts what it passes on.
-class CountedFolds final : public DeviceFolds {
+class CountedFolds final : public ForwardedFolds {
  public:
-  CountedFolds(std::unique_ptr<DeviceFolds> folds, std::atomic<int>& count)
-      : folds_(std::move(folds)), count_(count) {}
+  CountedFolds(std::unique_ptr<DeviceFolds> folds, FoldCounts& counts)
+      : ForwardedFolds(std::move(folds)), counts_(counts) {}
   void fold_all(Stream& stream, std::span<std::byte* const> targets,
                 std::span<const std::byte* const> sources, size_t bytes, DType dtype, ReduceOp op,
                 std::optional<double> factor) override {
-    ++count_;
-    folds_->fold_all(stream, targets, sources, bytes, dtype, op, factor);
+    ++counts_.folds;
+    ForwardedFolds::fold_all(stream, targets, sources, bytes, dtype, op, factor);
   }
-  void meet(Stream& stream, const Meeting& meeting) override { folds_->meet(stream, meeting); }
+  void fold_in_switch(Stream& stream, std::byte* to, const std::byte* from, size_t bytes,
+                      DType dtype, ReduceOp op) override {
+    ++counts_.by_switch;
+    ForwardedFolds::fold_in_switch(stream, to, from, bytes, dtype, op);
+  }
 
  private:
-  std::unique_ptr<DeviceFolds> folds_;
-  std::atomic<int>& count_;
+  FoldCounts& counts_;
 };
 
-// Over transport shm, where the GPUs' memories are reached: the collectives' reductions ran there.
-// With a GPU for each rank, all calls are queued.
-void check_device_calls_like_cpu(const RunConfig& config, int world_size, bool own_gpus) {
+// Over transport shm, where the GPUs' memories are reached.
+std::vector<Trained> train_over_gpus(const RunConfig& config, int world_size, bool own_gpus,
+                                     FoldCounts& counts, const CommunicatorOptions& options = {}) {
   const EmulatedGpus gpus(own_gpus ? world_size : 1);
-  const std::vector<Trained> expected = train_on_ranks(config, world_size);
-  std::atomic<int> folds = 0;
-  const std::vector<Trained> found =
-      run_ranks_of("shm", world_size, [&](Communicator& communicator) {
+  return run_ranks_of(
+      "shm", world_size,
+      [&](Communicator& communicator) {
         Backend backend = queued_backend(config.train, own_gpus ? communicator.rank() : 0);
-        backend.folds = std::make_unique<CountedFolds>(std::move(backend.folds), folds);
+        backend.folds = std::make_unique<CountedFolds>(std::move(backend.folds), counts);
         return train(config, communicator, std::move(backend));
-      });
+      },
+      options);
+}
+
+// The collectives' reductions ran on the GPUs' memories. With a GPU for each rank, all calls are
+// queued.
+void check_device_calls_like_cpu(const RunConfig& config, int world_size, bool own_gpus) {
+  const std::vector<Trained> expected = train_on_ranks(config, world_size);
+  FoldCounts counts;
+  const std::vector<Trained> found = train_over_gpus(config, world_size, own_gpus, counts);
   for (size_t rank = 0; rank < found.size(); ++rank) check_same(found[rank], expected[rank]);
-  CHECK(folds >= world_size * int(found[0].steps.size()));
+  CHECK(counts.folds >= world_size * int(found[0].steps.size()));
+  CHECK(counts.by_switch == 0);
 }
 
 // The first step plain, the second recorded, the others from the recordings.
@@ -132,6 +150,19 @@ TEST_CASE("a run whose GPUs reach each other's memory has the CPU's bits under e
   if (world_size == 4) sets.emplace_back("train.micro_batch=1");
   if (in_groups) sets.push_back(fmt::format("parallel.shard_size={}", world_size / 2));
   check_device_calls_like_cpu(few_steps(sets), world_size, own_gpus);
+}
+
+TEST_CASE("a run whose gradients the GPUs' switch adds has the CPU's losses, but for rounding") {
+  constexpr int kRanks = 4;
+  const RunConfig config = few_steps({"parallel.strategy=ddp", "train.micro_batch=1"});
+  const std::vector<Trained> expected = train_on_ranks(config, kRanks);
+  FoldCounts counts;
+  const auto found =
+      train_over_gpus(config, kRanks, true, counts, {.selection = {.layout_invariant = false}});
+  CHECK(counts.by_switch >= kRanks * int(found[0].steps.size()));
+  for (size_t step = 0; step < found[0].steps.size(); ++step)
+    CHECK(found[0].steps[step].loss == Approx(expected[0].steps[step].loss).epsilon(1e-5));
+  for (const Trained& rank : found) CHECK(same_bits(rank.weights, found[0].weights));
 }
 
 TEST_CASE("ranks that compute on devices of two kinds are told so") {

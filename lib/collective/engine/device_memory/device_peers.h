@@ -44,6 +44,7 @@ class DevicePeers {
   Support meet(Deadline deadline);
 
   [[nodiscard]] DeviceFolds& folds() { return device_.folds; }
+  [[nodiscard]] DeviceSharing& sharing() const { return *device_.device.sharing(); }
   // The collectives' own; urgent.
   [[nodiscard]] Stream& stream() { return *stream_; }
   // Where this rank's memory is for its peers.
@@ -52,6 +53,10 @@ class DevicePeers {
   void offer(uint64_t allocation, std::span<const int> ranks, Deadline deadline);
   // Takes what `rank` has offered, until that allocation is mapped.
   void learn(int rank, uint64_t allocation, Deadline deadline);
+  // An object of the device's driver, for a peer that takes it at once, when all that was offered
+  // has been taken; no descriptor: there is none.
+  void give(int rank, const SharedAllocation& object, Deadline deadline);
+  [[nodiscard]] SharedAllocation take_given(int rank, Deadline deadline);
   // A peer's memory at a place that its line tells, in an allocation that is mapped.
   [[nodiscard]] std::byte* at(int rank, const DevicePlace& place, size_t bytes) const;
   [[nodiscard]] std::byte* scratch(int rank) const { return scratch_of_[size_t(rank)]; }
@@ -72,7 +77,6 @@ class DevicePeers {
   struct Offer;
   using Mapped = std::map<uint64_t, PeerMemory>;  // by the allocation's number
 
-  [[nodiscard]] DeviceSharing& sharing() const { return *device_.device.sharing(); }
   Support prepare_scratch();
   void offer_scratch(bool exists, Deadline deadline);
   Support check_scratch(int peer, Deadline deadline);

@@ -42,11 +42,11 @@ void DirectWay::move(const Invocation& inv, const RankBuffers& buffers) {
   switch (inv.call.collective) {
     case kAllReduce:
     case kReduce:
-      return fold_share(inv, buffers);
+      return fold_range(inv, buffers, inv.shape.shares[size_t(inv.rank)]);
     case kGather:
       return give_part(inv, buffers);
     case kBroadcast:
-      return spread_share(inv, buffers);
+      return spread_range(inv, buffers, inv.shape.shares[size_t(inv.rank)]);
     case kAllToAll:
       if (inv.in_place({})) return swap_chunks(inv, buffers);
       [[fallthrough]];
@@ -85,17 +85,21 @@ void DirectWay::spread_sum(const Invocation& inv, const RankBuffers& buffers, Ra
   }
 }
 
-void DirectWay::fold_share(const Invocation& inv, const RankBuffers& buffers) {
-  const Range share = inv.shape.shares[size_t(inv.rank)];
+void DirectWay::move_range(const Invocation& inv, const RankBuffers& buffers, Range range) {
+  if (reduces(inv.call.collective)) return fold_range(inv, buffers, range);
+  spread_range(inv, buffers, range);
+}
+
+void DirectWay::fold_range(const Invocation& inv, const RankBuffers& buffers, Range range) {
   for (size_t i = 0; i < mover_.fold.sources.size(); ++i)
-    mover_.fold.sources[i] = buffers.inputs[i] + share.begin;
+    mover_.fold.sources[i] = buffers.inputs[i] + range.begin;
   mover_.fold.targets.clear();
   for (std::byte* output : buffers.outputs) {
     if (output == nullptr) continue;
-    mover_.fold.targets.push_back(output + share.begin);
-    mover_.expect_write(mover_.fold.targets.back(), share.count);
+    mover_.fold.targets.push_back(output + range.begin);
+    mover_.expect_write(mover_.fold.targets.back(), range.count);
   }
-  mover_.run_fold(inv.call, share.count, false);
+  mover_.run_fold(inv.call, range.count, false);
 }
 
 // So that the root need not take all alone.
@@ -109,22 +113,21 @@ void DirectWay::give_part(const Invocation& inv, const RankBuffers& buffers) {
 }
 
 // So that no rank looks on: each takes its share from the root and gives it to all who lack it.
-void DirectWay::spread_share(const Invocation& inv, const RankBuffers& buffers) {
-  const Range share = inv.shape.shares[size_t(inv.rank)];
+void DirectWay::spread_range(const Invocation& inv, const RankBuffers& buffers, Range range) {
   const int root = inv.call.root;
-  if (share.count == 0) return;
-  std::byte* const mine = inv.output(share);
+  if (range.count == 0) return;
+  std::byte* const mine = inv.output(range);
   if (inv.rank == root) {
-    mover_.keep_own(inv, share);
+    mover_.keep_own(inv, range);
   } else {
-    mover_.fetch(buffers.mapped, root, buffers.inputs[size_t(root)] + share.begin, mine,
-                 share.count);
+    mover_.fetch(buffers.mapped, root, buffers.inputs[size_t(root)] + range.begin, mine,
+                 range.count);
   }
   for (int rank = 0; rank < sync_.world_size(); ++rank) {
     std::byte* const theirs = buffers.outputs[size_t(rank)];
     const bool has_it = rank == root && theirs == buffers.inputs[size_t(rank)];
     if (rank == inv.rank || has_it) continue;
-    mover_.store(buffers.mapped, rank, theirs + share.begin, mine, share.count);
+    mover_.store(buffers.mapped, rank, theirs + range.begin, mine, range.count);
   }
 }
 

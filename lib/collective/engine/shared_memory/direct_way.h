@@ -21,14 +21,16 @@ class DirectWay {
   // This rank's part of it, which the caller orders: all ranks have entered before, and have moved
   // theirs before any touches its buffers again. Of buffers that are mapped.
   void move(const Invocation& inv, const RankBuffers& buffers);
+  // Of an all-reduce or a broadcast, that much of it, by one rank: of a broadcast, the root.
+  void move_range(const Invocation& inv, const RankBuffers& buffers, Range range);
 
  private:
   void pull_and_fold(const Invocation& inv, const RankBuffers& buffers);
   void spread_sum(const Invocation& inv, const RankBuffers& buffers, Range piece,
                   const std::byte* sum);
-  void fold_share(const Invocation& inv, const RankBuffers& buffers);
+  void fold_range(const Invocation& inv, const RankBuffers& buffers, Range range);
   void give_part(const Invocation& inv, const RankBuffers& buffers);
-  void spread_share(const Invocation& inv, const RankBuffers& buffers);
+  void spread_range(const Invocation& inv, const RankBuffers& buffers, Range range);
   void swap_chunks(const Invocation& inv, const RankBuffers& buffers);
 
   GroupSync& sync_;

@@ -1,0 +1,33 @@
+// A GPU's reductions, passed on; tests override what they look at.
+#pragma once
+
+#include <memory>
+
+#include "kernels/cuda/cuda_folds.h"
+
+namespace gxp {
+
+class ForwardedFolds : public DeviceFolds {
+ public:
+  explicit ForwardedFolds(std::unique_ptr<DeviceFolds> folds = make_cuda_folds())
+      : folds_(std::move(folds)) {}
+  void fold_all(Stream& stream, std::span<std::byte* const> targets,
+                std::span<const std::byte* const> sources, size_t bytes, DType dtype, ReduceOp op,
+                std::optional<double> factor) override {
+    folds_->fold_all(stream, targets, sources, bytes, dtype, op, factor);
+  }
+  void fold_in_switch(Stream& stream, std::byte* to, const std::byte* from, size_t bytes,
+                      DType dtype, ReduceOp op) override {
+    folds_->fold_in_switch(stream, to, from, bytes, dtype, op);
+  }
+  void store_by_switch(Stream& stream, std::byte* to, const std::byte* from,
+                       size_t bytes) override {
+    folds_->store_by_switch(stream, to, from, bytes);
+  }
+  void meet(Stream& stream, const Meeting& meeting) override { folds_->meet(stream, meeting); }
+
+ private:
+  std::unique_ptr<DeviceFolds> folds_;
+};
+
+}  // namespace gxp
