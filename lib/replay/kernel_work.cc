@@ -12,10 +12,10 @@ using enum KernelClass;
 using Engine = KernelWork::Engine;
 
 constexpr double kStream = sizeof(float);  // bytes of an element of the residual stream
-// Instructions of a lane for an element, read in the machine code (sm_90a): GELU with an IEEE
-// reciprocal; a logit in the two passes of the classifier.
-constexpr double kGeluInstructions = 44;
-constexpr double kLogitInstructions = 59;
+// Instructions of a lane for an element, read in the machine code (sm_90a): GELU and its slope; a
+// logit in the two passes of the classifier.
+constexpr double kGeluInstructions = 25;
+constexpr double kLogitInstructions = 27;
 
 // A matrix of a block with its bias.
 struct Linear {
