@@ -13,7 +13,8 @@ without a name, all:
   check    the tests, which hold every kernel against the CPU's oracle and train the golden traces, in shards with the
            slowest cases' seconds; planned memory beside the driver's count; two ranks in two processes on the GPU; collectives
            of 2 and 4 ranks on it: exactness of all, and the share of the copies' rate that all-reduces reach
-  sweep    slices of cuDNN's workspace, GELUs fused into products or not, the spread of cuBLASLt's algorithms, logits' rows
+  sweep    slices of cuDNN's workspace, GELUs fused into products or not, the spread of cuBLASLt's algorithms, logits' rows,
+           what is kept of single passes (train.keep)
   deep     compute-sanitizer's memcheck and racecheck of some tests; PyTorch, eager and compiled, on 124M
 Each step of a part stands alone: what it lacks, or that it ended wrong or not in time, is "FAILED: why" in the report, and
 the next one runs. A step for which --limit-s leaves no time is left out, and named. After each step gpu-check.json,
@@ -73,7 +74,8 @@ MORE_MODELS = {
     "124M, 4 rows, graphs": gpt2("124M", 4, 1, 12, "train.cuda_graphs=on"),
     "124M, 4 rows, no graphs": gpt2("124M", 4, 1, 12, "train.cuda_graphs=off"),
 }
-MEMORY_RUNS = ("parallel.strategy=ddp", "parallel.strategy=zero3 train.recompute=full")
+MEMORY_RUNS = ("parallel.strategy=ddp train.keep=norms",
+               "parallel.strategy=zero3 train.recompute=full train.keep=none")
 # Beyond 3% of it the driver may count this much more than was planned: it loads code of cuBLASLt and cuDNN when a kernel
 # is first used, some hundred MiB with their tables, which no plan can know.
 LAZY_CODE_BYTES = 768 << 20
@@ -398,6 +400,10 @@ def sweep(check):
     for rows in LOGITS_ROWS:
         name = f"124M, logits of {rows} tokens"
         model = gpt2("124M", 32, 1, 8, f"train.logits_rows={rows}")
+        check.step("sweep", name, 10, lambda n=name, m=model: measure_model(check, n, m, 60))
+    for keep in ("none", "norms", "all"):
+        name = f"124M, train.keep {keep}"
+        model = gpt2("124M", 32, 1, 8, f"train.keep={keep}")
         check.step("sweep", name, 10, lambda n=name, m=model: measure_model(check, n, m, 60))
 
 

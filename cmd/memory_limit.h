@@ -1,4 +1,4 @@
-// Whether a run fits into its device.
+// Whether a run fits into its device, and what it keeps there where it need not.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include "cmd/run_network.h"
 #include "lib/base/environment.h"
 #include "lib/config/run_config.h"
+#include "lib/train/keep_choice.h"
 
 namespace gxp {
 
@@ -20,5 +21,9 @@ struct MemoryLimit {
 // and which changes of settings would make it fit.
 void check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
                         const Environment& environment, const MemoryLimit& limit);
+
+// For a run with train.keep = "auto" on a GPU with that limit; else nothing is kept.
+KeepChoice choose_keep(const RunConfig& config, const PlannedRanks& ranks,
+                       const Environment& environment, const MemoryLimit& limit);
 
 }  // namespace gxp

@@ -87,14 +87,17 @@ int run(TrainOptions& options) {
   // What was "auto" is known now, and what is planned depends on it.
   run.train.device = backend.device->space() == MemorySpace::kCuda ? "cuda" : "cpu";
   if (!backend.has_cudnn) run.train.attention = "own";
-  check_memory_limit(run, planned, environment,
-                     {.bytes = backend.device->free_bytes() / uint64_t(backend.ranks_on_device),
-                      .source = fmt::format("free on {}", backend.device->description()),
-                      .on_gpu = true});
+  const MemoryLimit free = {
+      .bytes = backend.device->free_bytes() / uint64_t(backend.ranks_on_device),
+      .source = fmt::format("free on {}", backend.device->description()),
+      .on_gpu = true};
+  check_memory_limit(run, planned, environment, free);
+  const KeepChoice keep = choose_keep(run, planned, environment, free);
   JobSettings placed = job;
   if (backend.device->space() == MemorySpace::kCuda) placed.gpu = backend.device.get();
   run_rank(options.launch, environment, placed, backend.host(), [&](Communicator& communicator) {
     catch_stop_signals();  // before all ranks have come, there is nothing to save
+    settle_keep(run, keep, communicator);
     summary = run_training(run, communicator, backend, options.run);
   });
   if (identity.rank == 0) print_result(summary, identity.world_size, options.format);

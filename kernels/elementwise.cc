@@ -80,13 +80,19 @@ void Ops::apply_all(std::span<const ElementwiseCall> calls) {
 
 void Ops::gelu_forward(Tensor out, ConstTensor x) { apply(checked({GeluForward(), {out}, {x}})); }
 void Ops::gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x) {
-  apply(checked({GeluBackward(), {dx, activated}, {dout, x}}));
+  if (activated.memory.data == nullptr)
+    apply(checked({GeluSlope(), {dx}, {dout, x}}));
+  else
+    apply(checked({GeluBackward(), {dx, activated}, {dout, x}}));
 }
 void Ops::swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up) {
   apply(checked({SwigluForward(), {out}, {gate, up}}));
 }
 void Ops::swiglu_backward(Tensor dout, Tensor gate, Tensor up) {
   apply(checked({SwigluBackward(), {dout, gate, up}}));
+}
+void Ops::swiglu_gradients(Tensor gate, Tensor up, ConstTensor dout) {
+  apply(checked({SwigluGradients(), {gate, up}, {dout}}));
 }
 void Ops::add(Tensor out, ConstTensor a, ConstTensor b) {
   apply(checked({SumOfTwo(), {out}, {a, b}}));

@@ -24,13 +24,14 @@ void Ops::linear_backward(const LinearBackward& layer) {
   };
   if (layer.of_gelu) {
     differentiate_input();
-    gelu_backward(layer.dx, layer.in, layer.dx, layer.in);
+    const bool is_kept = layer.activated.memory.data != nullptr;
+    gelu_backward(layer.dx, is_kept ? Tensor() : layer.in, layer.dx, layer.in);
   }
   if (layer.dweight.memory.data != nullptr) {
     if (layer.outputs_first)
-      differentiate_weight(layer.dout, layer.in, float8);
+      differentiate_weight(layer.dout, layer.input(), float8);
     else
-      differentiate_weight(layer.in, layer.dout, {float8.b, float8.a});
+      differentiate_weight(layer.input(), layer.dout, {float8.b, float8.a});
   }
   if (layer.dbias.memory.data != nullptr) {
     if (!layer.accumulate) fill(layer.dbias, 0.0f);

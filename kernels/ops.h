@@ -106,13 +106,19 @@ struct LinearBackward {
   Tensor dweight = {};  // (K, M) and (M), stored, or added if `accumulate`; each may be empty
   Tensor dbias = {};    // from dout before any rounding
   ConstTensor dout;
-  Tensor in;  // if `of_gelu` the GELU's argument, which becomes its value
+  Tensor in;  // if `of_gelu` the GELU's argument, which becomes its value unless that is given:
   ConstTensor weight;
   bool of_gelu = false;
+  Tensor activated = {};  // the value that linear_gelu made, read only; may be left out (empty)
   bool accumulate = false;
   bool outputs_first = false;  // weight and dweight are (M, K)
   bool add_dx = false;         // dx is added; not `of_gelu`
   bool float8 = false;  // dout is rounded to e5m2, in and weight to e4m3, as MatmulOptions has it
+
+  // What dweight is made from, after dx.
+  [[nodiscard]] ConstTensor input() const {
+    return activated.memory.data != nullptr ? activated : in;
+  }
 };
 
 // Queries (B, T, H * D), keys and values (B, T, G * D), each in an array of its own: query head j
@@ -170,7 +176,8 @@ class Ops {
 
   // GELU, tanh form (arXiv:1606.08415). out may be x.
   void gelu_forward(Tensor out, ConstTensor x);
-  // One pass: activated = gelu(x) and dx = dout * gelu'(x). dx may be dout; activated may be x.
+  // One pass: activated = gelu(x) and dx = dout * gelu'(x). dx may be dout; activated may be x, or
+  // left out (empty).
   void gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x);
 
   // SwiGLU (Shazeer, arXiv:2002.05202): out = silu(gate) * up, silu(x) = x / (1 + e^-x). out may be
@@ -178,6 +185,8 @@ class Ops {
   void swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up);
   // One pass and in place: dout, gate, up become the forward pass's output, dgate and dup.
   void swiglu_backward(Tensor dout, Tensor gate, Tensor up);
+  // Without the output: gate and up become dgate and dup.
+  void swiglu_gradients(Tensor gate, Tensor up, ConstTensor dout);
 
   // out = a + b, each of any of the three types. out may be a or b.
   void add(Tensor out, ConstTensor a, ConstTensor b);

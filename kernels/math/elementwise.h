@@ -53,6 +53,15 @@ struct GeluBackward {  // dx, activated, dout, x
   }
 };
 
+struct GeluSlope {  // dx, dout, x
+  static constexpr ElementwiseForm kForm = {
+      .name = "gelu_backward", .arrays = 3, .written = 1, .first_read = 1};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
+    at[0] = at[1] * gelu_and_slope(at[2]).slope;
+  }
+};
+
 struct SwigluForward {  // out, gate, up
   static constexpr ElementwiseForm kForm = {
       .name = "swiglu_forward", .arrays = 3, .written = 1, .first_read = 1};
@@ -73,6 +82,18 @@ struct SwigluBackward {  // dout, gate, up become out, dgate, dup
     at[0] = known.value * factor;
     at[1] = gradient * factor * known.slope;
     at[2] = gradient * known.value;
+  }
+};
+
+struct SwigluGradients {  // gate and up become dgate and dup; dout
+  static constexpr ElementwiseForm kForm = {
+      .name = "swiglu_gradients", .arrays = 3, .written = 2, .first_read = 0};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
+    const auto known = silu_and_slope(at[0]);
+    const F factor = at[1];
+    at[0] = at[2] * factor * known.slope;
+    at[1] = at[2] * known.value;
   }
 };
 
@@ -161,8 +182,8 @@ struct MomentumDirection {  // direction, momentum, gradients
   MomentumFactors factors;
 };
 
-using ElementwiseMath =
-    std::variant<GeluForward, GeluBackward, SwigluForward, SwigluBackward, SumOfTwo, Fill,
-                 AdamWUpdate, SgdUpdate, SgdMomentumUpdate, LionUpdate, MomentumDirection>;
+using ElementwiseMath = std::variant<GeluForward, GeluBackward, GeluSlope, SwigluForward,
+                                     SwigluBackward, SwigluGradients, SumOfTwo, Fill, AdamWUpdate,
+                                     SgdUpdate, SgdMomentumUpdate, LionUpdate, MomentumDirection>;
 
 }  // namespace gxp

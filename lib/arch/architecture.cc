@@ -29,6 +29,21 @@ size_t UnitSpec::parameter_count() const {
   return count;
 }
 
+void place_outputs(UnitSpec& block, KeptOutputs kept, const ActivationSpec& normed,
+                   const ActivationSpec& activated) {
+  if (kept == KeptOutputs::kNone) {
+    block.forward_scratch = {activated, normed};
+    block.recompute_scratch = {normed};
+    block.backward_scratch.push_back(normed);
+    return;
+  }
+  for (const char* name : {"normed_1", "normed_2"}) {
+    block.saved.push_back(normed);
+    block.saved.back().name = name;
+  }
+  (kept == KeptOutputs::kAll ? block.saved : block.forward_scratch).push_back(activated);
+}
+
 int Architecture::lowest_trained_unit() const {
   const auto is_trained = [](const UnitSpec& unit) { return !unit.is_frozen(); };
   return int(std::ranges::find_if(units, is_trained) - units.begin());

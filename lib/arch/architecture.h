@@ -56,6 +56,12 @@ struct ActivationSpec {
 
 enum class UnitKind { kEmbedding, kBlock, kHead };
 
+// Which operands of a block's products forward keeps for backward although one pass over memory
+// would make them again. kNorms: the norms' outputs, to the same bits. kAll: the activation
+// function's output as well. With 16-bit types a GPU's fused product makes a GELU's from x before
+// rounding (LinearGelu in kernels/ops.h), so that made again it may have other bits.
+enum class KeptOutputs { kNone, kNorms, kAll };
+
 // Parameters that are needed, gathered and freed together. The order of `tensors`, `saved` and the
 // scratch lists is that of the enums in the family's header (gpt2.h, llama.h), by which the model's
 // code indexes them.
@@ -64,10 +70,9 @@ struct UnitSpec {
   UnitKind kind = UnitKind::kBlock;
   std::vector<TensorSpec> tensors = {};
   int borrows_from = -1;  // a tied head reads (and adds gradients to) the first tensor of that unit
-  std::vector<ActivationSpec> saved = {};            // written by forward, read by backward
-  std::vector<ActivationSpec> forward_scratch = {};  // live during the unit's forward only
-  // The first of forward_scratch: live while `saved` is made again.
-  std::vector<ActivationSpec> recompute_scratch = {};
+  std::vector<ActivationSpec> saved = {};              // written by forward, read by backward
+  std::vector<ActivationSpec> forward_scratch = {};    // live during the unit's forward only
+  std::vector<ActivationSpec> recompute_scratch = {};  // live while `saved` is made again
   std::vector<ActivationSpec> backward_scratch =
       {};  // live during its backward (the head: its loss) only
   // The parameters of the last product, which makes the unit's output and nothing of `saved`.
@@ -78,12 +83,19 @@ struct UnitSpec {
   [[nodiscard]] bool is_frozen() const { return trainable_count() == 0; }
 };
 
+// Adds the outputs of a block's two norms and of its activation function to its lists: what is kept
+// to `saved`, in this order; else the activation function's to forward_scratch, and room for one
+// norm's at the end of each scratch list.
+void place_outputs(UnitSpec& block, KeptOutputs kept, const ActivationSpec& normed,
+                   const ActivationSpec& activated);
+
 struct Architecture {
   ModelConfig config;
   // The type of the parameters that are read, and of matrix products' operands and outputs; the
   // residual stream, statistics and losses are f32.
   DType compute = DType::kF32;
   bool float8 = false;  // the products of blocks round their operands to 8 bits (kernels/ops.h)
+  KeptOutputs kept = KeptOutputs::kNone;
   std::vector<UnitSpec> units = {};  // forward order: embedding, blocks, head
   bool inputs_first = false;  // matrices of blocks are (inputs, outputs); else as torch.nn.Linear's
   size_t looked_up = 0;       // parameters of tables that are in no matrix product
@@ -110,7 +122,8 @@ void set_logits_rows(Architecture& architecture, size_t rows);
 DType compute_type(std::string_view precision);
 
 // Throws kConfig if the family is unknown.
-Architecture make_architecture(const ModelConfig& config, DType compute = DType::kF32);
+Architecture make_architecture(const ModelConfig& config, DType compute = DType::kF32,
+                               KeptOutputs kept = KeptOutputs::kNone);
 
 // Marks the tensors whose names one of the patterns (with *, ? and [...]) matches as frozen: a run
 // reads them and does not train them, so they have no gradient of their own, no part in its norm,

@@ -48,8 +48,8 @@ const Family& find_family(std::string_view name) {
 
 int64_t ModelConfig::mlp_width() const { return find_family(family).mlp_width(*this); }
 
-Architecture make_architecture(const ModelConfig& config, DType compute) {
-  return find_family(config.family).make(config, compute);
+Architecture make_architecture(const ModelConfig& config, DType compute, KeptOutputs kept) {
+  return find_family(config.family).make(config, compute, kept);
 }
 
 void freeze(Architecture& architecture, const std::vector<std::string>& patterns) {

@@ -44,7 +44,7 @@ struct HuggingFaceFamily {
 struct Family {
   std::string_view name;  // model.family, and config.json's model_type
   BlockKind block;        // as which its published models are planned
-  Architecture (*make)(const ModelConfig&, DType compute);
+  Architecture (*make)(const ModelConfig&, DType compute, KeptOutputs kept);
   // The channels between the projections of the MLP.
   int64_t (*mlp_width)(const ModelConfig&);
   // The settings of [model] that it has and not all families have.

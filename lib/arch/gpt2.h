@@ -27,20 +27,27 @@ enum BlockTensor {
 };
 enum HeadTensor { kFinalNormWeight, kFinalNormBias };
 
-// Indices into UnitSpec::saved. The norms' outputs and GELU's are not kept: backward makes them
-// again from the inputs in one pass each, which costs less than 6 * C floats per token of memory
-// are worth.
-enum BlockSaved { kMean1, kRstd1, kQkv, kAttention, kLse, kResidual, kMean2, kRstd2, kFc };
-
-// Indices into the scratch lists.
-enum BlockForwardScratch { kNormed, kActivated };  // kNormed also of recompute_scratch
-enum BlockBackwardScratch {
-  kNormedAgain,
-  kHiddenGradient,
-  kQkvGradient,
-  kBranchGradient,
-  kRowSums
+// Indices into UnitSpec::saved. The last three, 6 * C elements per token, are there as
+// Architecture::kept says; else backward makes them again from the inputs in one pass each.
+enum BlockSaved {
+  kMean1,
+  kRstd1,
+  kQkv,
+  kAttention,
+  kLse,
+  kResidual,
+  kMean2,
+  kRstd2,
+  kFc,
+  kNormed1,
+  kNormed2,
+  kKeptActivated,
 };
+
+// Indices into the scratch lists. Where the norms' outputs are not kept, one of them is the last of
+// each block's list.
+enum BlockForwardScratch { kActivated };  // unless it is kept
+enum BlockBackwardScratch { kHiddenGradient, kQkvGradient, kBranchGradient, kRowSums };
 enum HeadForwardScratch { kHeadNormed, kHeadMean, kHeadRstd, kHeadLogits };
 enum HeadBackwardScratch { kLossNormed, kLossMean, kLossRstd, kLossLogits, kNormedGradient };
 
@@ -51,7 +58,7 @@ inline UnitSpec make_embedding(size_t vocabulary, size_t context, size_t c) {
   return unit;
 }
 
-inline UnitSpec make_block(int layer, size_t c, size_t heads, DType compute) {
+inline UnitSpec make_block(int layer, size_t c, size_t heads, DType compute, KeptOutputs kept) {
   UnitSpec unit{.name = fmt::format("h.{}", layer), .kind = UnitKind::kBlock};
   const std::string prefix = fmt::format("transformer.h.{}.", layer);
   const auto add = [&](const char* name, std::vector<size_t> shape, Initial initial) {
@@ -79,13 +86,11 @@ inline UnitSpec make_block(int layer, size_t c, size_t heads, DType compute) {
   unit.tensors[kMlpProjectionWeight].input = ProductInput::kGelu;
   unit.output_parameters =
       unit.tensors[kMlpProjectionWeight].count() + unit.tensors[kMlpProjectionBias].count();
-  unit.forward_scratch = {operand("normed", c), operand("activated", 4 * c)};
-  unit.recompute_scratch = {operand("normed", c)};
-  unit.backward_scratch = {operand("normed", c),
-                           operand("hidden_gradient", 4 * c),
+  unit.backward_scratch = {operand("hidden_gradient", 4 * c),
                            operand("qkv_gradient", 3 * c),
                            operand("branch_gradient", c),
                            {"row_sums", heads}};
+  place_outputs(unit, kept, operand("normed", c), operand("activated", 4 * c));
   return unit;
 }
 
@@ -101,18 +106,19 @@ inline UnitSpec make_head(size_t vocabulary, size_t c, DType compute) {
   return unit;
 }
 
-inline Architecture make_gpt2(const ModelConfig& config, DType compute) {
+inline Architecture make_gpt2(const ModelConfig& config, DType compute, KeptOutputs kept) {
   const auto c = static_cast<size_t>(config.hidden);
   const auto vocabulary = static_cast<size_t>(config.vocab_size);
   const auto context = static_cast<size_t>(config.context);
   Architecture arch{.config = config,
                     .compute = compute,
+                    .kept = kept,
                     .inputs_first = true,
                     .looked_up = context * c,
                     .attention_channels = c};
   arch.units.push_back(make_embedding(vocabulary, context, c));
   for (int layer = 0; layer < config.layers; ++layer) {
-    arch.units.push_back(make_block(layer, c, static_cast<size_t>(config.heads), compute));
+    arch.units.push_back(make_block(layer, c, static_cast<size_t>(config.heads), compute, kept));
   }
   arch.units.push_back(make_head(vocabulary, c, compute));
   return arch;

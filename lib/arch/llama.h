@@ -40,14 +40,28 @@ enum BlockTensor {
 };
 enum HeadTensor { kFinalNormWeight, kHeadWeight };  // the second where the head is not tied
 
-// Indices into UnitSpec::saved. kQuery and kKey hold what positions have turned already. The norms'
-// outputs and the product of gate and up are not kept: backward makes them again in one pass each.
-enum BlockSaved { kRstd1, kQuery, kKey, kValue, kAttention, kLse, kResidual, kRstd2, kGate, kUp };
+// Indices into UnitSpec::saved. kQuery and kKey hold what positions have turned already. The last
+// three are there as Architecture::kept says; else backward makes them again in one pass each.
+enum BlockSaved {
+  kRstd1,
+  kQuery,
+  kKey,
+  kValue,
+  kAttention,
+  kLse,
+  kResidual,
+  kRstd2,
+  kGate,
+  kUp,
+  kNormed1,
+  kNormed2,
+  kKeptActivated,
+};
 
-// Indices into the scratch lists.
-enum BlockForwardScratch { kNormed, kActivated };  // kNormed also of recompute_scratch
+// Indices into the scratch lists. Where the norms' outputs are not kept, one of them is the last of
+// each block's list.
+enum BlockForwardScratch { kActivated };  // unless it is kept
 enum BlockBackwardScratch {
-  kNormedAgain,
   kHiddenGradient,
   kQueryGradient,
   kKeyGradient,
@@ -65,7 +79,7 @@ inline UnitSpec make_embedding(const Sizes& s) {
   return unit;
 }
 
-inline UnitSpec make_block(int layer, const Sizes& s, DType compute) {
+inline UnitSpec make_block(int layer, const Sizes& s, DType compute, KeptOutputs kept) {
   UnitSpec unit{.name = fmt::format("layers.{}", layer), .kind = UnitKind::kBlock};
   const std::string prefix = fmt::format("model.layers.{}.", layer);
   const auto add = [&](const char* name, std::vector<size_t> shape, Initial initial) {
@@ -94,12 +108,14 @@ inline UnitSpec make_block(int layer, const Sizes& s, DType compute) {
   for (const BlockSaved costly : {kAttention, kLse}) unit.saved[costly].costly = true;
   unit.tensors[kDownWeight].input = ProductInput::kGated;
   unit.output_parameters = unit.tensors[kDownWeight].count();
-  unit.forward_scratch = {operand("normed", c), operand("activated", m)};
-  unit.recompute_scratch = {operand("normed", c)};
-  unit.backward_scratch = {operand("normed", c),          operand("hidden_gradient", m),
-                           operand("query_gradient", q),  operand("key_gradient", kv),
-                           operand("value_gradient", kv), operand("attention_gradient", q),
-                           operand("branch_gradient", c), {"row_sums", s.heads}};
+  unit.backward_scratch = {operand("hidden_gradient", m),
+                           operand("query_gradient", q),
+                           operand("key_gradient", kv),
+                           operand("value_gradient", kv),
+                           operand("attention_gradient", q),
+                           operand("branch_gradient", c),
+                           {"row_sums", s.heads}};
+  place_outputs(unit, kept, operand("normed", c), operand("activated", m));
   return unit;
 }
 
@@ -118,15 +134,17 @@ inline UnitSpec make_head(const Sizes& s, bool tied, DType compute) {
   return unit;
 }
 
-inline Architecture make_llama(const ModelConfig& config, DType compute) {
+inline Architecture make_llama(const ModelConfig& config, DType compute, KeptOutputs kept) {
   const Sizes sizes(config);
-  Architecture arch{
-      .config = config, .compute = compute, .attention_channels = sizes.query_channels()};
+  Architecture arch{.config = config,
+                    .compute = compute,
+                    .kept = kept,
+                    .attention_channels = sizes.query_channels()};
   arch.units.push_back(make_embedding(sizes));
   // A tied table is multiplied once, as the head; one of its own is only looked up.
   if (!config.tied_head) arch.looked_up = arch.units[0].parameter_count();
   for (int layer = 0; layer < config.layers; ++layer)
-    arch.units.push_back(make_block(layer, sizes, compute));
+    arch.units.push_back(make_block(layer, sizes, compute, kept));
   arch.units.push_back(make_head(sizes, config.tied_head, compute));
   return arch;
 }

@@ -2,9 +2,10 @@
 // right before it, in exchange for their memory: by the kernels that made them, so to the same bits
 // (Chen et al., arXiv:1604.06174). Pure.
 //
-// What one pass over memory makes (the norms' outputs, the activation functions') no mode keeps,
-// and attention's scores never exist (kernels/ops.h); so what is left are outputs of products. With
-// C channels and T positions, to make again what a token has costs
+// What one pass over memory makes, the norms' outputs and the activation functions', is KeptOutputs'
+// matter: if it is kept, a mode that is not "none" makes it again with all else, for the backward
+// behind. Attention's scores never exist (kernels/ops.h). So what is left are outputs of products.
+// With C channels and T positions, to make again what a token has costs
 //   2 C operations   an element of the products' outputs, at the matrix products' rate,
 //   2 T              an element of attention's output, at the lower rate of its kernel.
 // So "selective" keeps attention's output (ActivationSpec::costly), which is a ninth of a GPT-2
@@ -27,6 +28,12 @@ enum class Recompute { kNone, kSelective, kFull };
 // In the order of the enumerators.
 inline constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
 std::optional<Recompute> parse_recompute(std::string_view name);
+
+// Those of KeptOutputs, in the order of the enumerators.
+inline constexpr std::array<std::string_view, 3> kKeptOutputsNames = {"none", "norms", "all"};
+// Of train.keep. "auto" is none here: a run replaces it before it plans, by the memory that is free
+// on its device (lib/train/keep_choice.h).
+KeptOutputs parse_kept_outputs(std::string_view name);
 
 // Whether forward keeps it for backward.
 bool keeps(Recompute recompute, const ActivationSpec& saved);

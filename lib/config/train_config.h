@@ -21,6 +21,7 @@ struct TrainConfig {
   std::string grad_accum_dtype = "fp32";
   std::string recompute = "none";
   std::vector<std::string> recompute_units = {"*"};
+  std::string keep = "auto";
   std::vector<std::string> frozen;  // patterns of tensors
   uint64_t seed = 1;
   std::string deterministic = "world-size";
@@ -81,13 +82,23 @@ struct TrainConfig {
   static void declare_kept_tensors(auto& field) {
     field("recompute", &S::recompute,
           "What blocks do not keep of their forward pass and make again in their backward pass, "
-          "to the same bits, in less memory and more time. none: only the outputs of norms and "
-          "activation functions. selective: all but attention's output. full: all. The last block "
+          "to the same bits, in less memory and more time. none: only what train.keep leaves out. "
+          "selective: all but attention's output. full: all. The last block "
           "keeps what none does where that takes no more memory.",
           one_of(kRecomputeNames));
     field("recompute_units", &S::recompute_units,
           "Units that do so: names, or patterns with *, ? and [...], as \"h.[0-5]\"; gxp "
           "shard-plan --units lists them.");
+    field(
+        "keep", &S::keep,
+        "Which outputs of single passes over memory blocks keep from their forward for their "
+        "backward pass, to save the time to make them again. norms: those of norms; the bits stay "
+        "as they are. all: also those of activation functions; in bf16 and fp16 a GPU's fused "
+        "products take GELUs of unrounded values, so the bits may be others. auto: norms on GPUs "
+        "where each rank's planned memory is then at most 15/16 of what is free, else none; "
+        "plans count none. Blocks that train.recompute names make these with their other "
+        "activations right before their backward pass, and keep them until then.",
+        one_of("auto", "none", "norms", "all"));
     field("frozen", &S::frozen,
           "Tensors that are read and not trained: names, or patterns with *, ? and [...], as "
           "\"h.[0-5].*\"; a name's transformer. or model. may be left out, and gxp shard-plan "

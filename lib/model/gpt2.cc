@@ -33,7 +33,9 @@ class Gpt2Model final : public Model {
     }
   }
 
-  void recompute(const UnitTensors& t, Recompute what) override { make_saved(t, what, {}); }
+  void recompute(const UnitTensors& t, Recompute what) override {
+    make_saved(t, what, kept_activated(t));
+  }
 
   void backward(int unit, const UnitTensors& t, bool accumulate) override {
     if (units_[size_t(unit)].kind == UnitKind::kEmbedding) {
@@ -111,6 +113,7 @@ class Gpt2Model final : public Model {
                           .in = x,
                           .weight = t.parameters[size_t(weight)],
                           .of_gelu = of_gelu,
+                          .activated = of_gelu ? kept_activated(t) : Tensor(),
                           .accumulate = accumulate,
                           .float8 = float8_});
   }
@@ -126,18 +129,30 @@ class Gpt2Model final : public Model {
                             t.parameters[size_t(weight)]);
   }
 
-  void norm_again(const Tensor& out, const Tensor& x, const Tensor& mean, const Tensor& rstd,
-                  int weight, const UnitTensors& t) {
-    ops_.layernorm_apply(out, x, mean, rstd, t.parameters[size_t(weight)],
-                         t.parameters[size_t(weight) + 1]);
+  // The norm's output, which is made again unless forward has kept it.
+  Tensor norm_again(BlockSaved output, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                    int weight, const UnitTensors& t) {
+    const Tensor normed = t.normed(output);
+    if (!t.keeps(output))
+      ops_.layernorm_apply(normed, x, mean, rstd, t.parameters[size_t(weight)],
+                           t.parameters[size_t(weight) + 1]);
+    return normed;
   }
 
   // residual = x + attention(norm(x)); out = residual + mlp(norm(residual))
   void block_forward(const UnitTensors& t) {
-    const Tensor activated = as(t.scratch[kActivated], {t.input.shape.rows(), 4 * hidden_});
+    const Tensor activated = t.keeps(kKeptActivated)
+                                 ? kept_activated(t)
+                                 : as(t.scratch[kActivated], {t.input.shape.rows(), 4 * hidden_});
     make_saved(t, Recompute::kFull, activated);
     apply(matrix(t.output), activated, linear(t, kMlpProjectionWeight),
           as(t.saved[kResidual], matrix(t.input).shape));
+  }
+
+  // The GELU's output; empty if it is not kept.
+  [[nodiscard]] Tensor kept_activated(const UnitTensors& t) const {
+    if (!t.keeps(kKeptActivated)) return {};
+    return as(t.saved[kKeptActivated], {t.input.shape.rows(), 4 * hidden_});
   }
 
   // Computes a block's saved activations that `what` does not keep; and the GELU's output, unless
@@ -146,24 +161,25 @@ class Gpt2Model final : public Model {
     const size_t tokens = t.input.shape.rows();
     const size_t c = hidden_;
     const Tensor x = matrix(t.input);
-    const Tensor normed = as(t.scratch[kNormed], {tokens, c});
     const Tensor attention = as(t.saved[kAttention], {tokens, c});
     const Tensor residual = as(t.saved[kResidual], {tokens, c});
 
-    ops_.layernorm_forward(normed, t.saved[kMean1], t.saved[kRstd1], x, t.parameters[kNorm1Weight],
+    const Tensor normed1 = t.normed(kNormed1);
+    ops_.layernorm_forward(normed1, t.saved[kMean1], t.saved[kRstd1], x, t.parameters[kNorm1Weight],
                            t.parameters[kNorm1Bias], eps_);
-    apply(as(t.saved[kQkv], {tokens, 3 * c}), normed, linear(t, kQkvWeight));
+    apply(as(t.saved[kQkv], {tokens, 3 * c}), normed1, linear(t, kQkvWeight));
     if (what == Recompute::kFull)
       ops_.attention_forward(as(attention, t.input.shape), lse_of(t), qkv_of(t, t.saved[kQkv]),
                              heads_);
     apply(residual, attention, linear(t, kAttentionProjectionWeight), x);
 
-    ops_.layernorm_forward(normed, t.saved[kMean2], t.saved[kRstd2], residual,
+    const Tensor normed2 = t.normed(kNormed2);
+    ops_.layernorm_forward(normed2, t.saved[kMean2], t.saved[kRstd2], residual,
                            t.parameters[kNorm2Weight], t.parameters[kNorm2Bias], eps_);
     const Linear fc = linear(t, kFcWeight);
     ops_.linear_gelu({.activated = activated,
                       .x = as(t.saved[kFc], {tokens, 4 * c}),
-                      .in = normed,
+                      .in = normed2,
                       .weight = fc.weight,
                       .bias = fc.bias,
                       .float8 = float8_});
@@ -181,12 +197,13 @@ class Gpt2Model final : public Model {
     const Tensor residual = as(t.saved[kResidual], {tokens, c});
     const Tensor fc = as(t.saved[kFc], {tokens, 4 * c});
     const Tensor dfc = as(t.scratch[kHiddenGradient], {tokens, 4 * c});
-    const Tensor normed = as(t.scratch[kNormedAgain], {tokens, c});
     const Tensor dnormed = as(t.scratch[kBranchGradient], {tokens, c});
 
-    // GELU's output is made again in place of its input, which nothing needs afterwards.
+    // GELU's output, unless it is kept, is made again in place of its input, which nothing needs
+    // afterwards.
     apply_backward(dfc, stream, fc, kMlpProjectionWeight, t, accumulate, true);
-    norm_again(normed, residual, t.saved[kMean2], t.saved[kRstd2], kNorm2Weight, t);
+    const Tensor normed =
+        norm_again(kNormed2, residual, t.saved[kMean2], t.saved[kRstd2], kNorm2Weight, t);
     apply_backward(dnormed, dfc, normed, kFcWeight, t, accumulate);
     norm_backward(stream, dnormed, residual, kNorm2Weight, t, t.saved[kMean2], t.saved[kRstd2],
                   accumulate);
@@ -199,7 +216,6 @@ class Gpt2Model final : public Model {
     const Tensor x = matrix(t.input);
     const Tensor attention = as(t.saved[kAttention], {tokens, c});
     const Tensor branch = as(t.scratch[kBranchGradient], {tokens, c});
-    const Tensor normed = as(t.scratch[kNormedAgain], {tokens, c});
     const Tensor dqkv = t.scratch[kQkvGradient];
 
     apply_backward(branch, stream, attention, kAttentionProjectionWeight, t, accumulate);
@@ -208,7 +224,8 @@ class Gpt2Model final : public Model {
     ops_.attention_backward(qkv_of(t, dqkv), row_sums, as(branch, t.input.shape),
                             qkv_of(t, t.saved[kQkv]), as(attention, t.input.shape), lse_of(t),
                             heads_);
-    norm_again(normed, x, t.saved[kMean1], t.saved[kRstd1], kNorm1Weight, t);
+    const Tensor normed =
+        norm_again(kNormed1, x, t.saved[kMean1], t.saved[kRstd1], kNorm1Weight, t);
     apply_backward(branch, as(dqkv, {tokens, 3 * c}), normed, kQkvWeight, t, accumulate);
     norm_backward(stream, branch, x, kNorm1Weight, t, t.saved[kMean1], t.saved[kRstd1], accumulate);
   }

@@ -72,26 +72,39 @@ void LlamaModel::norm_backward(const Tensor& stream, const Tensor& dout, const T
   ops_.rmsnorm_backward(stream, dweight, dout, x, rstd, t.parameters[size_t(weight)]);
 }
 
+Tensor LlamaModel::norm_again(BlockSaved output, const Tensor& x, const Tensor& rstd, int weight,
+                              const UnitTensors& t) {
+  const Tensor normed = t.normed(output);
+  if (!t.keeps(output)) ops_.rmsnorm_apply(normed, x, rstd, t.parameters[size_t(weight)]);
+  return normed;
+}
+
 void LlamaModel::block_forward(const UnitTensors& t) {
-  const Tensor activated = matrix_of(t, t.scratch[kActivated], s_.mlp_hidden);
   make_saved(t, Recompute::kFull);
-  ops_.swiglu_forward(activated, matrix_of(t, t.saved[kGate], s_.mlp_hidden),
-                      matrix_of(t, t.saved[kUp], s_.mlp_hidden));
-  apply(matrix(t.output), activated, kDownWeight, t,
+  const Tensor activated =
+      t.keeps(kKeptActivated) ? t.saved[kKeptActivated] : t.scratch[kActivated];
+  if (!t.keeps(kKeptActivated)) activate(t, activated);
+  apply(matrix(t.output), matrix_of(t, activated, s_.mlp_hidden), kDownWeight, t,
         t.saved[kResidual].reshape(matrix(t.input).shape));
+}
+
+void LlamaModel::activate(const UnitTensors& t, const Tensor& activated) {
+  ops_.swiglu_forward(activated, t.saved[kGate], t.saved[kUp]);
 }
 
 void LlamaModel::make_saved(const UnitTensors& t, Recompute what) {
   const Tensor x = matrix(t.input);
-  const Tensor normed = t.scratch[kNormed].reshape(x.shape);
   const Tensor residual = t.saved[kResidual].reshape(x.shape);
-  ops_.rmsnorm_forward(normed, t.saved[kRstd1], x, t.parameters[kNorm1Weight], eps_);
-  attend(t, normed, what);
+  const Tensor normed1 = t.normed(kNormed1);
+  ops_.rmsnorm_forward(normed1, t.saved[kRstd1], x, t.parameters[kNorm1Weight], eps_);
+  attend(t, normed1, what);
   apply(residual, matrix_of(t, t.saved[kAttention], s_.query_channels()), kOutputWeight, t, x);
 
-  ops_.rmsnorm_forward(normed, t.saved[kRstd2], residual, t.parameters[kNorm2Weight], eps_);
-  apply(matrix_of(t, t.saved[kGate], s_.mlp_hidden), normed, kGateWeight, t);
-  apply(matrix_of(t, t.saved[kUp], s_.mlp_hidden), normed, kUpWeight, t);
+  const Tensor normed2 = t.normed(kNormed2);
+  ops_.rmsnorm_forward(normed2, t.saved[kRstd2], residual, t.parameters[kNorm2Weight], eps_);
+  apply(matrix_of(t, t.saved[kGate], s_.mlp_hidden), normed2, kGateWeight, t);
+  apply(matrix_of(t, t.saved[kUp], s_.mlp_hidden), normed2, kUpWeight, t);
+  if (t.keeps(kKeptActivated)) activate(t, t.saved[kKeptActivated]);
 }
 
 void LlamaModel::attend(const UnitTensors& t, const Tensor& normed, Recompute what) {
@@ -121,13 +134,12 @@ LlamaModel::HeadGradients LlamaModel::heads_backward(const UnitTensors& /*t*/,
 void LlamaModel::mlp_backward(const UnitTensors& t, bool accumulate) {
   const Tensor stream = matrix(t.stream_gradient);
   const Tensor residual = t.saved[kResidual].reshape(stream.shape);
-  const Tensor normed = t.scratch[kNormedAgain].reshape(stream.shape);
   const Tensor dnormed = t.scratch[kBranchGradient].reshape(stream.shape);
   const Tensor gate = matrix_of(t, t.saved[kGate], s_.mlp_hidden);
   const Tensor up = matrix_of(t, t.saved[kUp], s_.mlp_hidden);
 
   down_backward(t, accumulate);
-  ops_.rmsnorm_apply(normed, residual, t.saved[kRstd2], t.parameters[kNorm2Weight]);
+  const Tensor normed = norm_again(kNormed2, residual, t.saved[kRstd2], kNorm2Weight, t);
   apply_backward(dnormed, gate, normed, kGateWeight, t, accumulate);
   apply_backward(dnormed, up, normed, kUpWeight, t, accumulate, true);
   norm_backward(stream, dnormed, residual, t.saved[kRstd2], kNorm2Weight, t, accumulate);
@@ -138,9 +150,12 @@ void LlamaModel::down_backward(const UnitTensors& t, bool accumulate) {
   const Tensor hidden = matrix_of(t, t.scratch[kHiddenGradient], s_.mlp_hidden);
   const Float8Operands float8 = operands_of_backward(float8_);
   ops_.matmul(hidden, stream, t.parameters[kDownWeight], {.float8 = float8});
-  ops_.swiglu_backward(hidden, matrix_of(t, t.saved[kGate], s_.mlp_hidden),
-                       matrix_of(t, t.saved[kUp], s_.mlp_hidden));
-  const Tensor& activated = hidden;  // from here on
+  const bool is_kept = t.keeps(kKeptActivated);
+  if (is_kept)
+    ops_.swiglu_gradients(t.saved[kGate], t.saved[kUp], hidden);
+  else
+    ops_.swiglu_backward(hidden, t.saved[kGate], t.saved[kUp]);
+  const Tensor activated = is_kept ? matrix_of(t, t.saved[kKeptActivated], s_.mlp_hidden) : hidden;
   if (is_trained(t.gradients[kDownWeight]))
     ops_.matmul(t.gradients[kDownWeight], stream, activated,
                 {.transpose_a = true, .accumulate = accumulate, .float8 = float8});
@@ -164,9 +179,8 @@ void LlamaModel::attention_backward(const UnitTensors& t, bool accumulate) {
 
   const HeadGradients products = heads_backward(t, {gradients.queries, gradients.keys}, accumulate);
 
-  const Tensor normed = t.scratch[kNormedAgain].reshape(x.shape);
+  const Tensor normed = norm_again(kNormed1, x, t.saved[kRstd1], kNorm1Weight, t);
   const Tensor dnormed = t.scratch[kBranchGradient].reshape(x.shape);
-  ops_.rmsnorm_apply(normed, x, t.saved[kRstd1], t.parameters[kNorm1Weight]);
   apply_backward(dnormed, matrix(products.queries), normed, kQueryWeight, t, accumulate);
   apply_backward(dnormed, matrix(products.keys), normed, kKeyWeight, t, accumulate, true);
   apply_backward(dnormed, matrix(gradients.values), normed, kValueWeight, t, accumulate, true);

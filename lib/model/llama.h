@@ -43,6 +43,9 @@ class LlamaModel : public Model {
   // dx = dy W, or added to dx, and dW (+)= dy^T x.
   void apply_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
                       const UnitTensors& t, bool accumulate, bool add_dx = false);
+  // The norm's output, which is made again unless forward has kept it.
+  Tensor norm_again(BlockSaved output, const Tensor& x, const Tensor& rstd, int weight,
+                    const UnitTensors& t);
   // stream += gradient through the norm whose weight is at index `weight`.
   void norm_backward(const Tensor& stream, const Tensor& dout, const Tensor& x, const Tensor& rstd,
                      int weight, const UnitTensors& t, bool accumulate);
@@ -68,6 +71,8 @@ class LlamaModel : public Model {
   void block_forward(const UnitTensors& t);
   // Computes a block's saved activations that `what` does not keep.
   void make_saved(const UnitTensors& t, Recompute what);
+  // Its SwiGLU's output, of gate and up.
+  void activate(const UnitTensors& t, const Tensor& activated);
   void attend(const UnitTensors& t, const Tensor& normed, Recompute what);
   // For related families: queries and keys, before positions turn them, from the normed stream.
   virtual void make_heads(const UnitTensors& t, const Tensor& normed, const Tensor& queries,

@@ -12,6 +12,7 @@
 #include "kernels/ops.h"
 #include "lib/arch/architecture.h"
 #include "lib/arch/recompute.h"
+#include "lib/model/views.h"
 
 namespace gxp {
 
@@ -31,6 +32,13 @@ struct UnitTensors {
   Tensor output;                // (B, T, C), the residual stream after it; of logits(): (B, V)
   Tensor stream_gradient;  // (B, T, C), with respect to the stream after the unit, replaced by that
                            // before it
+
+  // Whether the output with this index in `saved` is there (KeptOutputs).
+  [[nodiscard]] bool keeps(size_t output) const { return output < saved.size(); }
+  // Where the output (N, C) of a block's norm is: kept, or the last of `scratch`.
+  [[nodiscard]] Tensor normed(size_t output) const {
+    return (keeps(output) ? saved[output] : scratch.back()).reshape(matrix(input).shape);
+  }
 };
 
 class Model {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "lib/arch/recompute.h"
 #include "lib/base/bytes.h"
 #include "lib/base/enum_names.h"
 #include "lib/base/error.h"
@@ -117,7 +118,8 @@ GatherLimits gather_limits(const ParallelConfig& parallel) {
 }  // namespace
 
 Architecture run_architecture(const RunConfig& config) {
-  Architecture architecture = make_architecture(config.model, compute_type(config.train.precision));
+  Architecture architecture = make_architecture(config.model, compute_type(config.train.precision),
+                                                parse_kept_outputs(config.train.keep));
   freeze(architecture, config.train.frozen);
   architecture.float8 = config.train.matmul == "fp8";
   if (architecture.float8) check_float8_widths(architecture);

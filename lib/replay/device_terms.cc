@@ -21,6 +21,7 @@ class MatrixScratch {
   MatrixScratch(const Architecture& architecture, const TensorSpec& matrix, size_t tokens)
       : is_outputs_first_(!architecture.inputs_first),
         float8_(architecture.float8),
+        keeps_activated_(architecture.kept == KeptOutputs::kAll),
         is_frozen_(matrix.frozen),
         input_(matrix.input) {
     const DType type = architecture.compute;
@@ -41,10 +42,15 @@ class MatrixScratch {
         {.transpose_b = is_outputs_first_, .float8 = operands_of_forward(float8_)});
   }
 
-  // Only the GELU's argument is made again; the fused epilogue also writes its value, unused.
+  // If only the GELU's argument is made again, the fused epilogue also writes its value, unused.
   [[nodiscard]] size_t recompute() const {
     if (input_ != ProductInput::kGelu) return 0;
-    return scratch_of({.x = in_, .in = out_, .weight = weight_, .bias = {}, .float8 = float8_});
+    return scratch_of({.activated = keeps_activated_ ? in_ : Tensor(),
+                       .x = in_,
+                       .in = out_,
+                       .weight = weight_,
+                       .bias = {},
+                       .float8 = float8_});
   }
 
   [[nodiscard]] size_t backward() const {
@@ -70,7 +76,7 @@ class MatrixScratch {
   }
 
   Tensor in_, out_, dout_, weight_, dweight_;
-  bool is_outputs_first_, float8_, is_frozen_;
+  bool is_outputs_first_, float8_, keeps_activated_, is_frozen_;
   ProductInput input_;
 };
 

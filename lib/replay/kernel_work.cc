@@ -136,6 +136,12 @@ void add_saved(Works& works, const UnitWork& unit, bool attends) {
                    .bytes = n * unit.element * 2 * (unit.queries + unit.keys)});
 }
 
+// A SwiGLU's output.
+void add_gate(Works& works, const UnitWork& unit) {
+  if (!unit.gated) return;
+  works.push_back(pass(kActivations, 3 * unit.tokens * unit.last().inputs * unit.element));
+}
+
 void add_forward(Works& works, const UnitWork& unit) {
   const double n = unit.tokens;
   if (unit.spec.kind == UnitKind::kEmbedding) {
@@ -143,12 +149,13 @@ void add_forward(Works& works, const UnitWork& unit) {
     return;
   }
   add_saved(works, unit, true);
-  if (unit.gated) works.push_back(pass(kActivations, 3 * n * unit.last().inputs * unit.element));
+  add_gate(works, unit);
   add_forward_product(works, unit, unit.last());
 }
 
 void add_recompute(Works& works, const UnitWork& unit, const Op& op) {
   add_saved(works, unit, op.buffers.recompute == Recompute::kFull);
+  if (unit.architecture.kept == KeptOutputs::kAll) add_gate(works, unit);
   for (KernelWork& work : works) work.of = kRecomputation;
 }
 
@@ -181,9 +188,10 @@ void add_around_backward(Works& works, const UnitWork& unit, const Linear& linea
       works.push_back(pass(kConversions, n * unit.hidden * (kStream + unit.element)));
   }
   if (!unit.is_last(linear)) return;
+  const bool is_kept = unit.architecture.kept == KeptOutputs::kAll;
   if (unit.gated)
-    works.push_back(pass(kActivations, 6 * inputs * unit.element));
-  else
+    works.push_back(pass(kActivations, (is_kept ? 5 : 6) * inputs * unit.element));
+  else if (!is_kept)
     works.push_back(pass(kActivations, 2 * inputs * unit.element, kGeluInstructions * inputs));
 }
 
@@ -193,7 +201,8 @@ void add_norms_backward(Works& works, const UnitWork& unit) {
   for (const TensorSpec* vector : unit.vectors)
     trained += vector->frozen ? 0 : double(vector->count());
   for (int norm = 0; norm < 2; ++norm) {
-    works.push_back(pass(kNormsAgain, n * unit.hidden * (kStream + unit.element)));
+    if (unit.architecture.kept == KeptOutputs::kNone)
+      works.push_back(pass(kNormsAgain, n * unit.hidden * (kStream + unit.element)));
     works.push_back(pass(kNormsBackward, n * unit.hidden * (3 * kStream + unit.element)));
     works.back().flops = (vector_flops(unit) + 2 * n * trained) / 2;
     works.back().launches = 2;  // partial sums of the parameters' gradients

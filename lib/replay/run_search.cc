@@ -50,6 +50,14 @@ RunVariants shard_more(const RunConfig& config) {
   return variants;
 }
 
+RunVariants keep_less(const RunConfig& config) {
+  RunVariants variants;
+  for (auto kept = size_t(parse_kept_outputs(config.train.keep)); kept-- > 0;)
+    add_variant(variants, config, "train.keep", quoted(kKeptOutputsNames[kept]),
+                [&](RunConfig& run) { run.train.keep = kKeptOutputsNames[kept]; });
+  return variants;
+}
+
 RunVariants recompute_more_units(const RunConfig& config) {
   RunVariants variants;
   const auto now = parse_recompute(config.train.recompute);
@@ -211,7 +219,7 @@ std::vector<CostedPlan<RunConfig>> runs_that_fit(
     if (bytes > limit_bytes) return std::nullopt;
     return PlanCost{bytes};
   };
-  PlanSpace<RunConfig> space{{recompute_more_units, accumulate_more, offload_states},
+  PlanSpace<RunConfig> space{{keep_less, recompute_more_units, accumulate_more, offload_states},
                              cost_if_it_fits};
   if (world_size > 1) space.savings.insert(space.savings.begin(), shard_more);
   // A plan takes milliseconds, and there are hundreds: if all savings together do not suffice, none

@@ -7,11 +7,17 @@
 namespace gxp {
 namespace {
 
-Architecture three_blocks(std::string_view family) {
+Architecture three_blocks(std::string_view family, KeptOutputs kept = KeptOutputs::kNone) {
   ModelConfig config;
   config.family = family;
   config.layers = 3;
-  return make_architecture(config);
+  return make_architecture(config, DType::kF32, kept);
+}
+
+std::vector<std::string> names_of(const std::vector<ActivationSpec>& specs) {
+  std::vector<std::string> names;
+  for (const ActivationSpec& spec : specs) names.push_back(spec.name);
+  return names;
 }
 
 TEST_CASE("patterns choose blocks, never the embedding or the head", "[arch]") {
@@ -39,7 +45,7 @@ TEST_CASE("a pattern that chooses no block is refused with the names there are",
 
 TEST_CASE("selective keeps attention's output alone, full nothing", "[arch]") {
   const std::string family(GENERATE(from_range(families())).name);
-  const UnitSpec block = three_blocks(family).units[1];
+  const UnitSpec block = three_blocks(family, KeptOutputs::kAll).units[1];
   for (const ActivationSpec& saved : block.saved) {
     CHECK(keeps(Recompute::kNone, saved));
     CHECK(keeps(Recompute::kSelective, saved) ==
@@ -48,11 +54,25 @@ TEST_CASE("selective keeps attention's output alone, full nothing", "[arch]") {
   }
 }
 
-TEST_CASE("what a recomputation needs of scratch is what forward has of it first", "[arch]") {
-  const UnitSpec block = three_blocks(std::string(GENERATE(from_range(families())).name)).units[1];
-  REQUIRE(block.recompute_scratch.size() < block.forward_scratch.size());
-  for (size_t i = 0; i < block.recompute_scratch.size(); ++i)
-    CHECK(block.recompute_scratch[i].name == block.forward_scratch[i].name);
+TEST_CASE("the outputs of norms and activation functions are saved as asked, else scratch",
+          "[arch]") {
+  using Names = std::vector<std::string>;
+  const auto [setting, kept, saved, forward, recompute] =
+      GENERATE(table<std::string, KeptOutputs, Names, Names, Names>(
+          {{"auto", KeptOutputs::kNone, {}, {"activated", "normed"}, {"normed"}},
+           {"none", KeptOutputs::kNone, {}, {"activated", "normed"}, {"normed"}},
+           {"norms", KeptOutputs::kNorms, {"normed_1", "normed_2"}, {"activated"}, {}},
+           {"all", KeptOutputs::kAll, {"normed_1", "normed_2", "activated"}, {}, {}}}));
+  const std::string_view family = GENERATE(from_range(families())).name;
+  CHECK(parse_kept_outputs(setting) == kept);
+  const Names always = names_of(three_blocks(family).units[1].saved);
+  const UnitSpec block = three_blocks(family, kept).units[1];
+  Names expected = always;
+  expected.insert(expected.end(), saved.begin(), saved.end());
+  CHECK(names_of(block.saved) == expected);
+  CHECK(names_of(block.forward_scratch) == forward);
+  CHECK(names_of(block.recompute_scratch) == recompute);
+  CHECK((block.backward_scratch.back().name == "normed") == (kept == KeptOutputs::kNone));
 }
 
 }  // namespace

@@ -104,6 +104,9 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
       {"[train]\ndevice = 'cqu'",
        "run.toml:4: train.device: must be one of: auto, cpu, cuda; it is \"cqu\"; did you mean "
        "'cpu'?"},
+      {"[train]\nkeep = 'norm'",
+       "run.toml:4: train.keep: must be one of: auto, none, norms, all; it is \"norm\"; did you "
+       "mean 'norms'?"},
       {"[parallel]\nbucket_bytes = '4Q'",
        "run.toml:4: parallel.bucket_bytes: must be bytes, as an integer or like \"25MiB\", is "
        "\"4Q\""},

@@ -24,7 +24,8 @@ void for_tensors(LinearGelu& layer, const Visit& visit) {
 }
 template <class Visit>
 void for_tensors(LinearBackward& layer, const Visit& visit) {
-  for (Tensor* tensor : {&layer.dx, &layer.dweight, &layer.dbias, &layer.in}) visit(*tensor);
+  for (Tensor* tensor : {&layer.dx, &layer.dweight, &layer.dbias, &layer.in, &layer.activated})
+    visit(*tensor);
   for (ConstTensor* tensor : {&layer.dout, &layer.weight}) visit(*tensor);
 }
 template <class Visit>

@@ -56,6 +56,10 @@ TEST_CASE("gelu's backward is the oracle's, and activates again, also in place",
                      same_dout, same_x);
   CHECK(dx_in_place == dx);
   CHECK(activated_in_place == activated);
+  Floats alone(count);
+  ops->gelu_backward(tensor_of(alone, {count}), {}, tensor_of(dout, {count}),
+                     tensor_of(x, {count}));
+  CHECK(alone == dx);
 }
 
 double silu(double x) { return x / (1 + std::exp(-x)); }
@@ -84,6 +88,11 @@ TEST_CASE("swiglu is silu(gate) * up, and its backward leaves the three arrays o
   CHECK(activated == out);
   CHECK(distance_in_eps(dgate, expected_dgate, 1) < 8);
   CHECK(distance_in_eps(dup, expected_dup, 1) < 8);
+  Floats gate_alone = gate, up_alone = up;
+  ops->swiglu_gradients(tensor_of(gate_alone, {count}), tensor_of(up_alone, {count}),
+                        tensor_of(dout, {count}));
+  CHECK(gate_alone == dgate);
+  CHECK(up_alone == dup);
 }
 
 struct AdamWState {

@@ -234,13 +234,13 @@ struct Gradients {
   bool operator==(const Gradients&) const = default;
 };
 struct Layer {
-  bool float8, outputs_first, add_dx, of_gelu;
+  bool float8, outputs_first, add_dx, of_gelu, is_kept = false;
 };
 Gradients gradients_of(Ops& ops, const Layer& layer, bool by_parts) {
   const size_t n = 99, k = 80, m = 144;
   HalfArray in(random_floats(n * k, 1), DType::kBF16),
       weight(random_floats(k * m, 2), DType::kBF16);
-  HalfArray dx(random_floats(n * k, 4), DType::kBF16);
+  HalfArray dx(random_floats(n * k, 4), DType::kBF16), value(random_floats(n * k, 5), DType::kBF16);
   Floats dout = random_floats(n * m, 3), dweight(k * m, 0.5f), dbias(m, 0.5f);
   const Shape shape = layer.outputs_first ? Shape{m, k} : Shape{k, m};
   const LinearBackward call{.dx = dx.tensor({n, k}),
@@ -250,6 +250,7 @@ Gradients gradients_of(Ops& ops, const Layer& layer, bool by_parts) {
                             .in = in.tensor({n, k}),
                             .weight = weight.tensor(shape),
                             .of_gelu = layer.of_gelu,
+                            .activated = layer.is_kept ? value.tensor({n, k}) : Tensor(),
                             .accumulate = true,
                             .outputs_first = layer.outputs_first,
                             .add_dx = layer.add_dx,
@@ -265,12 +266,13 @@ TEST_CASE("a linear layer's backward has the bits of its parts, in 8 bits and an
           "[kernels]") {
   const auto kind = GENERATE(from_range(device_kinds()));
   const auto layer = GENERATE(values<Layer>({{true, false, false, true},
+                                             {true, false, false, true, true},
                                              {true, false, false, false},
                                              {true, true, true, false},
                                              {true, true, false, true},
                                              {false, true, true, false},
                                              {false, true, false, false}}));
-  CAPTURE(kind.name, layer.float8, layer.outputs_first, layer.add_dx, layer.of_gelu);
+  CAPTURE(kind.name, layer.float8, layer.outputs_first, layer.add_dx, layer.of_gelu, layer.is_kept);
   TestBackend ops(kind);
   CHECK(gradients_of(*ops, layer, false) == gradients_of(*ops, layer, true));
 }

@@ -13,10 +13,11 @@ struct LinearSizes {
   size_t tokens, in, out;
 };
 
-// The gradients that a linear layer's backward has, of what it is given.
+// The gradients that a linear layer's backward has, of what it is given: `kept` instead of a GELU's
+// value unless it is empty.
 struct Expected {
   Expected(const LinearSizes& s, const Floats& in, const Floats& weight, const Floats& dout,
-           bool of_gelu)
+           bool of_gelu, const Floats& kept = {})
       : dx(s.tokens * s.in), dweight(s.in * s.out), dbias(s.out), value(oracle::to_values(in)) {
     for (size_t n = 0; n < s.tokens; ++n) {
       for (size_t i = 0; i < s.in; ++i) {
@@ -25,7 +26,7 @@ struct Expected {
         for (size_t o = 0; o < s.out; ++o)
           sum += double(dout[n * s.out + o]) * double(weight[i * s.out + o]);
         dx[n * s.in + i] = of_gelu ? sum * oracle::gelu_slope(x) : sum;
-        if (of_gelu) value[n * s.in + i] = oracle::gelu(x);
+        if (of_gelu) value[n * s.in + i] = kept.empty() ? oracle::gelu(x) : kept[n * s.in + i];
         for (size_t o = 0; o < s.out; ++o)
           dweight[i * s.out + o] += value[n * s.in + i] * double(dout[n * s.out + o]);
       }
@@ -57,17 +58,22 @@ TEST_CASE("a linear layer's gradients are the oracle's, behind a GELU or not", "
   const DType type = GENERATE(DType::kF32, DType::kBF16, DType::kF16);
   const DType upstream_type = GENERATE(DType::kF32, DType::kBF16);
   if (upstream_type != DType::kF32 && upstream_type != type) return;
-  const bool of_gelu = GENERATE(false, true);
+  const auto [of_gelu, is_kept] =
+      GENERATE(table<bool, bool>({{false, false}, {true, false}, {true, true}}));
   const bool accumulate = GENERATE(false, true);
   CAPTURE(kind.name, s.tokens, s.in, s.out, to_string(type), to_string(upstream_type), of_gelu,
-          accumulate);
+          is_kept, accumulate);
   TestBackend ops(kind);
   HalfArray in(random_floats(s.tokens * s.in, 1), type),
       weight(random_floats(s.in * s.out, 2), type);
   HalfArray dout(random_floats(s.tokens * s.out, 3), upstream_type),
       dx(Floats(s.tokens * s.in), type);
   Floats dweight(s.in * s.out, 0.5f), dbias(s.out, 0.5f);
-  Expected expected(s, in.floats(), weight.floats(), dout.floats(), of_gelu);
+  // Another than the GELU's: none is taken for it.
+  HalfArray value(random_floats(s.tokens * s.in, 4), type);
+  const Floats argument = in.floats();
+  Expected expected(s, argument, weight.floats(), dout.floats(), of_gelu,
+                    is_kept ? value.floats() : Floats());
   if (accumulate) {
     for (double& value : expected.dweight) value += 0.5;
     for (double& value : expected.dbias) value += 0.5;
@@ -79,12 +85,16 @@ TEST_CASE("a linear layer's gradients are the oracle's, behind a GELU or not", "
                         .in = in.tensor({s.tokens, s.in}),
                         .weight = weight.tensor({s.in, s.out}),
                         .of_gelu = of_gelu,
+                        .activated = is_kept ? value.tensor({s.tokens, s.in}) : Tensor(),
                         .accumulate = accumulate});
   const double slope = of_gelu ? of_approximate_tanh(kind, type) : 0;
   CHECK(distance_in_eps(dx.floats(), expected.dx, 1) < tolerance(type, s.out, 3) + slope);
   CHECK(distance_in_eps(dweight, expected.dweight, 1) < tolerance(type, s.tokens, 2));
   CHECK(distance_in_eps(dbias, expected.dbias, 1) < tolerance(DType::kF32, s.tokens, 0));
-  CHECK(distance_in_eps(in.floats(), expected.value, 1) < tolerance(type, 1, 1));
+  if (is_kept)
+    CHECK(in.floats() == argument);
+  else
+    CHECK(distance_in_eps(in.floats(), expected.value, 1) < tolerance(type, 1, 1));
 }
 
 TEST_CASE("a linear layer and its GELU are the oracle's, its argument with or without it",

@@ -18,8 +18,8 @@ using Floats = std::vector<float>;
 
 class SmallRun {
  public:
-  explicit SmallRun(const ModelConfig& config)
-      : architecture_(make_architecture(config)),
+  explicit SmallRun(const ModelConfig& config, KeptOutputs kept = KeptOutputs::kNone)
+      : architecture_(make_architecture(config, DType::kF32, kept)),
         ops_(make_cpu_ops(pool_)),
         model_(make_model(architecture_, *ops_)),
         tokens_(kTokens),

@@ -34,6 +34,8 @@ TEST_CASE("the kernels' classes have the program's FLOPs and the predicted step'
       GENERATE(values<std::vector<std::string>>({{},
                                                  {"train.recompute=selective"},
                                                  {"train.recompute=full"},
+                                                 {"train.keep=norms"},
+                                                 {"train.recompute=full", "train.keep=all"},
                                                  {"train.logits_rows=8", "train.grad_accum=2"},
                                                  {"train.frozen=[\"*mlp*\"]"},
                                                  {"optim.name=sgd"}}));
@@ -64,6 +66,21 @@ TEST_CASE("a class takes the time of what it has more of", "[replay]") {
     if (each.of == kUpdate)
       CHECK(each.bytes == Approx(34.0 * double(plan.layout.count)).epsilon(0.01));
   }
+}
+
+TEST_CASE("what is kept is not made again", "[replay]") {
+  using enum KernelClass;
+  const Gpu& gpu = find_gpu("h200");
+  const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
+  const auto step_of = [&](const std::string& keep) {
+    return time_by_class(plan_of({"train.keep=" + keep}, folder), gpu);
+  };
+  const StepClasses none = step_of("none"), norms = step_of("norms"), all = step_of("all");
+  CHECK(seconds_of(none, kNormsAgain) == seconds_of(none, kNorms));
+  CHECK(seconds_of(norms, kNormsAgain) == 0);
+  CHECK(seconds_of(norms, kActivations) == seconds_of(none, kActivations));
+  CHECK(seconds_of(all, kNormsAgain) == 0);
+  CHECK(seconds_of(all, kActivations) < seconds_of(none, kActivations));
 }
 
 TEST_CASE("kernels of f32 and of 8 bits are not predicted", "[replay]") {

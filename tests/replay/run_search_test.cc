@@ -41,6 +41,20 @@ TEST_CASE("the bytes of a way are the peak of the run with all its micro-batches
 
 TEST_CASE("nothing fits into nothing", "[replay]") { CHECK(ways(small_run({}), 2, 1000).empty()); }
 
+TEST_CASE("to keep less is offered where something is kept", "[replay]") {
+  const RunConfig none = small_run({"train.keep=none"});
+  const auto [keep, offered] =
+      GENERATE(table<std::string, bool>({{"none", false}, {"norms", true}, {"all", true}}));
+  RunConfig keeping = none;
+  keeping.train.keep = keep;
+  const auto found = ways(keeping, 1, peak_on(none, 1));
+  const bool is_offered = std::ranges::any_of(found, [](const auto& way) {
+    return way.changes.size() == 1 && way.changes[0].name == "train.keep" &&
+           way.changes[0].value == "\"none\"";
+  });
+  CHECK(is_offered == offered);
+}
+
 TEST_CASE("offload is offered where the rules let the run offload, and only there", "[replay]") {
   const auto [optimizer, allowed] = GENERATE(std::pair("adamw", true), std::pair("muon", false));
   // Offload is the only saving that is left to this run.

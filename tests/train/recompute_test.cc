@@ -1,4 +1,4 @@
-// Activations that are made again: the same bits, in less memory.
+// Activations that are kept or made again: the same bits, in more or less memory.
 #include "tests/catch.h"
 #include "tests/combinations.h"
 #include "tests/train/golden.h"
@@ -18,21 +18,23 @@ RunConfig deeper(const std::string& folder, const Settings& sets) {
   return golden_config(folder, 1, deeper_sets(folder, sets));
 }
 
-TEST_CASE("every strategy trains to the bits of DDP, whatever it makes again", "[train]") {
-  const auto [folder, types, strategy, recompute] = GENERATE(from_range(combinations(
+TEST_CASE("every strategy trains to the bits of DDP, whatever it keeps and makes again",
+          "[train]") {
+  const auto [folder, types, strategy, recompute, keep] = GENERATE(from_range(combinations(
       tiny_runs(),
       std::vector<Settings>{{"train.precision=fp32"},
                             {"train.precision=bf16"},
                             {"train.precision=fp16"},
                             {"train.precision=bf16", "train.matmul=fp8"}},
       std::vector<std::string>{"ddp", "zero1", "zero2", "zero3", "shard_grad_op", "hybrid_shard"},
-      std::vector<std::string>{"none", "selective", "full"})));
-  CAPTURE(folder, types, strategy, recompute);
+      std::vector<std::string>{"none", "selective", "full"},
+      std::vector<std::string>{"none", "norms", "all"})));
+  CAPTURE(folder, types, strategy, recompute, keep);
   const int shard_size = find_strategy(strategy).hybrid ? 2 : 0;
   const RunConfig config =
       deeper(folder, types + Settings{"parallel.strategy=" + strategy,
                                       fmt::format("parallel.shard_size={}", shard_size),
-                                      "train.recompute=" + recompute});
+                                      "train.recompute=" + recompute, "train.keep=" + keep});
   const Trained& ddp = trained_once(folder, 4, deeper_sets(folder, types), 1);
   for (const Trained& rank : train_on_ranks(config, 4)) check_same(rank, ddp);
 }

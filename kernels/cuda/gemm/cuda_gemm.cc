@@ -162,12 +162,12 @@ void CudaGemm::differentiate(const LinearBackward& layer) {
     matmul(layer.dx, dout, layer.weight,
            {.transpose_b = !layer.outputs_first, .accumulate = layer.add_dx});
   if (!is_there(layer.dweight)) return;
-  const ConstTensor in = layer.in;
+  const ConstTensor in = layer.input();
   matmul(layer.dweight, layer.outputs_first ? dout : in, layer.outputs_first ? in : dout,
          {.transpose_a = true, .accumulate = layer.accumulate});
 }
 
-// dx = dout weight' * gelu'(in), and in becomes gelu(in).
+// dx = dout weight' * gelu'(in), and in becomes gelu(in) unless that is kept.
 void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor& dout) {
   const Tensor& dx = layer.dx;
   const Tensor& in = layer.in;
@@ -185,26 +185,28 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
                         .out = dx.dtype,
                         .alignments = {alignment_of(places.a), alignment_of(places.b),
                                        alignment_of(places.out), alignment_of(places.argument)}};
-  // Into `activated`: a trial leaves `in` as it is.
-  const auto fused = [&](void* activated) {
+  // With gelu(in) into `value` if that is not null. A trial leaves `in` as it is, and is made as if
+  // the value were wanted: the choice is one for both.
+  const auto fused = [&](void* value) {
     products_.multiply(product, places);
-    gelu_forward(like(in, activated), in);
+    if (value != nullptr) gelu_forward(like(in, value), in);
   };
-  const auto apart = [&](void* activated) {
+  const auto apart = [&](void* value) {
     matmul(dx, dout, layer.weight, {.transpose_b = !layer.outputs_first});
-    slope_of_gelu(layer, activated);
+    slope_of_gelu(layer, value);
   };
+  void* const value = is_there(layer.activated) ? nullptr : in.memory.data;
   const bool can_be =
       is_argument_of_cublas(in, product.n) && in.dtype == dx.dtype && dx.dtype == dout.dtype;
   if (can_be &&
       products_.fuses(product, places, {.bytes = in.memory.bytes, .fused = fused, .apart = apart}))
-    return fused(in.memory.data);
-  apart(in.memory.data);
+    return fused(value);
+  apart(value);
 }
 
-// dx *= gelu'(in), and `activated`, which may be in, becomes gelu(in).
-void CudaGemm::slope_of_gelu(const LinearBackward& layer, void* activated) {
-  gelu_backward(layer.dx, like(layer.in, activated), layer.dx, layer.in);
+// dx *= gelu'(in), and `value`, which may be that of in or null, becomes gelu(in).
+void CudaGemm::slope_of_gelu(const LinearBackward& layer, void* value) {
+  gelu_backward(layer.dx, value == nullptr ? Tensor() : like(layer.in, value), layer.dx, layer.in);
 }
 
 void CudaGemm::multiply_float8(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
@@ -267,10 +269,11 @@ void CudaGemm::differentiate_float8(const LinearBackward& layer) {
   const Float8Matrix weight = make_float8(queue_, place, layer.weight, Float8::kE4M3, weight_ways);
   multiply_codes(layer.dx, dout, weight, layer.dout.shape.columns(),
                  {.transpose_b = !turned, .accumulate = layer.add_dx});
-  if (layer.of_gelu) slope_of_gelu(layer, layer.in.memory.data);
+  if (layer.of_gelu)
+    slope_of_gelu(layer, is_there(layer.activated) ? nullptr : layer.in.memory.data);
   if (!trains) return;
   place = at;  // the weight's product is queued before
-  const Float8Matrix in = make_float8(queue_, place, layer.in, Float8::kE4M3, in_ways);
+  const Float8Matrix in = make_float8(queue_, place, layer.input(), Float8::kE4M3, in_ways);
   multiply_codes(layer.dweight, turned ? dout : in, turned ? in : dout,
                  float8_rows(layer.dout.shape.rows()),
                  {.transpose_a = true, .accumulate = layer.accumulate});

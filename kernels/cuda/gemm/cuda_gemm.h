@@ -28,7 +28,7 @@ class CudaGemm : public virtual Ops {
   void multiply(const Product& product, const ProductPlaces& places, DType bias_type);
   void gelu_apart(const LinearGelu& layer);
   void differentiate_gelu(const LinearBackward& layer, const ConstTensor& dout);
-  void slope_of_gelu(const LinearBackward& layer, void* activated);
+  void slope_of_gelu(const LinearBackward& layer, void* value);
   void multiply_float8(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
                        const MatmulOptions& options);
   void multiply_codes(const Tensor& out, const Float8Matrix& a, const Float8Matrix& b, size_t k,
