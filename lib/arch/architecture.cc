@@ -29,6 +29,12 @@ size_t UnitSpec::parameter_count() const {
   return count;
 }
 
+const TensorSpec* UnitSpec::bias_of(const TensorSpec& matrix) const {
+  const std::string name = matrix.name.substr(0, matrix.name.rfind('.')) + ".bias";
+  const auto found = std::ranges::find(tensors, name, &TensorSpec::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
 int Architecture::lowest_trained_unit() const {
   const auto is_trained = [](const UnitSpec& unit) { return !unit.is_frozen(); };
   return int(std::ranges::find_if(units, is_trained) - units.begin());

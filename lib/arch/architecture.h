@@ -76,6 +76,8 @@ struct UnitSpec {
   [[nodiscard]] size_t parameter_count() const;
   [[nodiscard]] size_t trainable_count() const;
   [[nodiscard]] bool is_frozen() const { return trainable_count() == 0; }
+  // The vector that is added to the matrix's product; null if there is none.
+  [[nodiscard]] const TensorSpec* bias_of(const TensorSpec& matrix) const;
 };
 
 struct Architecture {

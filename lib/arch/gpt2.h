@@ -39,7 +39,8 @@ enum BlockBackwardScratch {
   kHiddenGradient,
   kQkvGradient,
   kBranchGradient,
-  kRowSums
+  kRowSums,
+  kRoundedGradient  // of the stream, for products; not in f32
 };
 enum HeadForwardScratch { kHeadNormed, kHeadMean, kHeadRstd, kHeadLogits };
 enum HeadBackwardScratch { kLossNormed, kLossMean, kLossRstd, kLossLogits, kNormedGradient };
@@ -86,6 +87,7 @@ inline UnitSpec make_block(int layer, size_t c, size_t heads, DType compute) {
                            operand("qkv_gradient", 3 * c),
                            operand("branch_gradient", c),
                            {"row_sums", heads}};
+  if (compute != DType::kF32) unit.backward_scratch.push_back(operand("rounded_gradient", c));
   return unit;
 }
 
