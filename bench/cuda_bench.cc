@@ -312,7 +312,8 @@ class Bench {
     buffers_.clear();
   }
 
-  // The MLP's GELU and its slope, fused and apart, and the spread of their products' algorithms.
+  // The MLP's GELU, its slope and its bias's gradient, fused and apart, and the spread of their
+  // products' algorithms.
   void ends(const Sizes& s) {
     const size_t n = s.tokens(), c = s.hidden, m = s.mlp;
     const Tensor in = tensor({n, c}, kBF16), weight = tensor({c, m}, kBF16);
@@ -340,6 +341,15 @@ class Bench {
           ops_->matmul(out, in, back, {.transpose_b = true});
           ops_->gelu_backward(out, x, out, x);
         });
+    const Tensor dweight = tensor({c, m}, kF32), dbias = tensor({m}, kF32);
+    product = {c, m, n, true, false, false, ProductEnd::kBiasGradient, kBF16, kF32, {}};
+    product.alignments = {64, 64, 64, 64};
+    places = {in.memory.data,      out.memory.data, dweight.memory.data, nullptr, dbias.memory.data,
+              dweight.memory.data, workspace};
+    end(name + " mlp up dW, bias's gradient", flops, product, places, {}, [&] {
+      ops_->matmul(dweight, in, out, {.transpose_a = true});
+      ops_->bias_backward(dbias, out);
+    });
   }
 
   void end(const std::string& what, double flops, const Product& product,
@@ -377,6 +387,14 @@ class Bench {
          [&] { ops_->layernorm_forward(out, mean, rstd, x, weight, bias, 1e-5f); });
     time(name + " layernorm backward", 0, 14 * each,
          [&] { ops_->layernorm_backward(dx, dweight, dbias, out, x, mean, rstd, weight); });
+    const Tensor rounded = tensor({n, c}, kBF16), column_sums = tensor({c}, kF32);
+    time(name + " layernorm backward, rounded and summed", 0, 16 * each, [&] {
+      ops_->layernorm_backward(dx, dweight, dbias, out, x, mean, rstd, weight,
+                               {rounded, column_sums});
+    });
+    time(name + " stream rounded and summed", 0, 6 * each, [&] {
+      ops_->round_and_sum({rounded, column_sums}, x);
+    });
     const Tensor wide = tensor({n, s.mlp}, kBF16), other = tensor({n, s.mlp}, kBF16);
     const auto wides = double(n) * double(s.mlp);
     time(name + " gelu forward", 0, 4 * wides, [&] { ops_->gelu_forward(other, wide); });

@@ -8,7 +8,7 @@
 //              Arithmetic is f32; a result is rounded once, to its tensor's type.
 //              * parameters that are read; operands and outputs of matmul, but not `residual`; out
 //              and dout of norms; inputs, outputs and their gradients of attention, activation
-//              functions and rotations; logits; dout of bias_backward.
+//              functions and rotations; logits; dout of bias_backward; StreamOutputs::rounded.
 //   Threads    one at a time per Ops object; the CPU backend runs on its ThreadPool.
 //   Order      sums have a fixed order for given shapes and thread count: same input, same bits.
 //   Aliasing   no output overlaps an input unless the operation says so.
@@ -121,6 +121,14 @@ struct LinearBackward {
   }
 };
 
+// What a layer that wrote into the residual stream takes of the stream's gradient x(N, C), f32. The
+// pass that completes x makes both, so that x is not read again for it. Each may be empty.
+struct StreamOutputs {
+  Tensor rounded = {};  // (N, C), of a half type: x as convert() rounds it, for products
+  Tensor column_sums =
+      {};  // (C), ADDED: of x before it is rounded, the gradient of the layer's bias
+};
+
 // Queries (B, T, H * D), keys and values (B, T, G * D), each in an array of its own: query head j
 // reads head j / (H / G) of keys and values, and G divides H (Ainslie et al., arXiv:2305.13245).
 template <class AnyTensor>
@@ -138,8 +146,12 @@ class Ops {
 
   // out(M, N) = op(a)(M, K) op(b)(K, N) [+ bias] [+ residual] [+ out].
   virtual void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) = 0;
+  // The outputs of an x that is complete already. x is f32, or `rounded` is empty.
+  virtual void round_and_sum(const StreamOutputs& out, ConstTensor x) = 0;
   // dbias(N) += column sums of dout(M, N).
-  virtual void bias_backward(Tensor dbias, ConstTensor dout) = 0;
+  void bias_backward(Tensor dbias, ConstTensor dout) {
+    round_and_sum({.column_sums = dbias}, dout);
+  }
   // By default these call the operations around them; a backend may make fewer passes over memory.
   virtual void linear_gelu(const LinearGelu& layer);
   virtual void linear_backward(const LinearBackward& layer);
@@ -152,10 +164,10 @@ class Ops {
   virtual void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
                                ConstTensor weight, ConstTensor bias) = 0;
   // dx(N, C) += gradient through the norm (ADDED: dx already holds the residual path's gradient);
-  // dweight(C), dbias(C) +=.
+  // dweight(C), dbias(C) +=. `also` is made of dx; its `rounded` is of dout's type.
   virtual void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout,
                                   ConstTensor x, ConstTensor mean, ConstTensor rstd,
-                                  ConstTensor weight) = 0;
+                                  ConstTensor weight, const StreamOutputs& also = {}) = 0;
 
   // RMS norm (Zhang & Sennrich, arXiv:1910.07467), eps inside the root.
   // rstd(N) = 1 / sqrt(mean of x^2 + eps), an output; out(N, C) = x * rstd * weight.
@@ -165,7 +177,8 @@ class Ops {
   virtual void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) = 0;
   // dx(N, C) += gradient through the norm (ADDED, as layernorm_backward does); dweight(C) +=.
   virtual void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                                ConstTensor rstd, ConstTensor weight) = 0;
+                                ConstTensor rstd, ConstTensor weight,
+                                const StreamOutputs& also = {}) = 0;
 
   // Element-wise operations: all tensors have the same number of elements, in any shape. A backend
   // has one function for all of them, apply(); kernels/math/elementwise.h has their arithmetic.

@@ -52,11 +52,19 @@ size_t scratch_of(const LinearGelu& layer) {
   return std::max(product, kProductWorkspaceBytes + layer.x.count() * size_of(layer.x.dtype));
 }
 
+bool may_sum_bias(const LinearBackward& layer) {
+  return is_there(layer.dbias) && is_there(layer.dweight) && !layer.outputs_first &&
+         !layer.float8 && layer.dout.dtype == layer.weight.dtype;
+}
+
 // In 8 bits, dout has codes both ways; then come those of the weight, and in their place those of
 // the input.
 size_t scratch_of(const LinearBackward& layer) {
-  if (!layer.float8)
-    return kProductWorkspaceBytes + converted_bytes(layer.dout, layer.weight.dtype);
+  if (!layer.float8) {
+    const bool adds_sums = layer.accumulate && may_sum_bias(layer);
+    return kProductWorkspaceBytes + converted_bytes(layer.dout, layer.weight.dtype) +
+           (adds_sums ? aligned(layer.dbias.memory.bytes) : 0);
+  }
   const bool trains = is_there(layer.dweight);
   const bool turned = layer.outputs_first;
   const size_t dout = float8_bytes(layer.dout, {.as_stored = true, .transposed = trains});

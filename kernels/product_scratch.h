@@ -29,6 +29,11 @@ size_t converted_bytes(const ConstTensor& tensor, DType type);
 // cuBLASLt multiplies operands of one type: the half type, if one of them is f32.
 DType type_of_product(const ConstTensor& a, const ConstTensor& b);
 
+// Whether dbias may be summed in dweight's product: that has dout as it is in the place where
+// cuBLASLt sums an operand. The sums that are to be added then go through memory after the
+// workspace.
+bool may_sum_bias(const LinearBackward& layer);
+
 // What the operations of kernels/ops.h take.
 size_t scratch_of_matmul(const ConstTensor& out, const ConstTensor& a, const ConstTensor& b,
                          const MatmulOptions& options);

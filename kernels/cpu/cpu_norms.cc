@@ -53,14 +53,16 @@ const float* CpuNorms::sum_blocks(const ConstTensor& dout, const RowBlocks& bloc
   return partial;
 }
 
-void CpuNorms::bias_backward(Tensor dbias, ConstTensor dout) {
-  const size_t columns = dout.shape.columns();
-  const RowBlocks blocks(dout.shape.rows());
-  const float* partial = sum_blocks(dout, blocks, columns,
-                                    [&](size_t, size_t rows, const float* upstream, float* sums) {
-                                      kernels_.add_rows(sums, upstream, rows, columns, columns);
-                                    });
-  add_partial_sums(dbias, partial, blocks, {0, columns, columns});
+void CpuNorms::round_and_sum(const StreamOutputs& out, ConstTensor x) {
+  if (out.rounded.memory.data != nullptr) convert(out.rounded, x);
+  if (out.column_sums.memory.data == nullptr) return;
+  const size_t columns = x.shape.columns();
+  const RowBlocks blocks(x.shape.rows());
+  const float* partial =
+      sum_blocks(x, blocks, columns, [&](size_t, size_t rows, const float* values, float* sums) {
+        kernels_.add_rows(sums, values, rows, columns, columns);
+      });
+  add_partial_sums(out.column_sums, partial, blocks, {0, columns, columns});
 }
 
 void CpuNorms::layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x,
@@ -118,7 +120,7 @@ NormGradients CpuNorms::gradients_of(const Tensor& dx, const ConstTensor& dout,
 
 void CpuNorms::layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout,
                                   ConstTensor x, ConstTensor mean, ConstTensor rstd,
-                                  ConstTensor weight) {
+                                  ConstTensor weight, const StreamOutputs& also) {
   NormGradients all = gradients_of(dx, dout, x, rstd, weight);
   all.mean = vector_of(mean, x.shape.rows());
   const size_t columns = all.columns;
@@ -131,6 +133,7 @@ void CpuNorms::layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, Const
   const float* partial = sum_blocks(dout, blocks, 2 * columns, of_block);
   add_partial_sums(dweight, partial, blocks, {0, columns, 2 * columns});
   add_partial_sums(dbias, partial, blocks, {columns, columns, 2 * columns});
+  round_and_sum(also, dx);
 }
 
 void CpuNorms::rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
@@ -163,7 +166,7 @@ void CpuNorms::rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstT
 }
 
 void CpuNorms::rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                                ConstTensor rstd, ConstTensor weight) {
+                                ConstTensor rstd, ConstTensor weight, const StreamOutputs& also) {
   const NormGradients all = gradients_of(dx, dout, x, rstd, weight);
   const RowBlocks blocks(x.shape.rows());
   const auto of_block = [&](size_t first, size_t count, const float* upstream, float* sums) {
@@ -171,6 +174,7 @@ void CpuNorms::rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, Con
   };
   const float* partial = sum_blocks(dout, blocks, all.columns, of_block);
   add_partial_sums(dweight, partial, blocks, {0, all.columns, all.columns});
+  round_and_sum(also, dx);
 }
 
 const float* CpuNorms::floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const {

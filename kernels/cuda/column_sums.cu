@@ -14,17 +14,18 @@ constexpr unsigned kBlockSums = 1024;  // what a block's threads hold together
 template <int N>
 constexpr unsigned kRowLanes = kBlockSums / (kLanes * N);
 
-template <class T>
+template <class T, class Rounded = T>
 struct Columns {
   size_t rows, columns, stride;
   float* out;  // (gridDim.y, columns)
   const T* x;
-  bool adds;  // to what `out` holds
+  bool adds;                   // to what `out` holds
+  Rounded* rounded = nullptr;  // (rows, columns), or null: gets x
 };
 
 // Block y sums its share of the rows: thread row r those numbered r, r + kRowLanes, ... of it.
-template <int N, class T>
-__global__ void column_sums_kernel(Columns<T> matrix) {
+template <int N, class T, class Rounded>
+__global__ void column_sums_kernel(Columns<T, Rounded> matrix) {
   __shared__ float parts[kBlockSums];
   const size_t column = (size_t{blockIdx.x} * kLanes + threadIdx.x) * N;
   const size_t share = (matrix.rows + gridDim.y - 1) / gridDim.y;
@@ -35,6 +36,7 @@ __global__ void column_sums_kernel(Columns<T> matrix) {
     for (size_t row = share * blockIdx.y + threadIdx.y; row < end; row += kRowLanes<N>) {
       const Floats<N> values = load<N>(matrix.x + row * matrix.stride + column);
       for (int j = 0; j < N; ++j) sum.at[j] += values.at[j];
+      if (matrix.rounded != nullptr) store(matrix.rounded + row * matrix.columns + column, values);
     }
   }
   for (int j = 0; j < N; ++j) parts[(threadIdx.y * kLanes + threadIdx.x) * N + j] = sum.at[j];
@@ -48,12 +50,12 @@ __global__ void column_sums_kernel(Columns<T> matrix) {
   }
 }
 
-template <int N, class T>
-cudaError_t launch(cudaStream_t stream, size_t blocks, const Columns<T>& matrix) {
+template <int N, class T, class Rounded>
+cudaError_t launch(cudaStream_t stream, size_t blocks, const Columns<T, Rounded>& matrix) {
   const size_t width = size_t{kLanes} * N;
   const dim3 grid(unsigned((matrix.columns + width - 1) / width), unsigned(blocks));
   const auto config = config_of(stream, grid, dim3(kLanes, kRowLanes<N>));
-  return cudaLaunchKernelEx(&config, column_sums_kernel<N, T>, matrix);
+  return cudaLaunchKernelEx(&config, column_sums_kernel<N, T, Rounded>, matrix);
 }
 
 // Eight blocks of threads for each of an H100's multiprocessors, where there are rows enough.
@@ -67,20 +69,39 @@ size_t column_sum_blocks(size_t rows, size_t columns) {
 
 }  // namespace
 
-void CudaNorms::bias_backward(Tensor dbias, ConstTensor dout) {
-  const size_t rows = dout.shape.rows();
-  const size_t columns = dout.shape.columns();
+void CudaNorms::round_and_sum(const StreamOutputs& out, ConstTensor x) {
+  const CudaArray rounded = array_of(out.rounded);
+  GXP_ASSERT(rounded.data == nullptr || x.dtype == DType::kF32);
+  if (out.column_sums.memory.data == nullptr) {
+    if (rounded.data != nullptr) convert(out.rounded, x);
+    return;
+  }
+  const size_t rows = x.shape.rows();
+  const size_t columns = x.shape.columns();
+  GXP_ASSERT(rounded.data == nullptr || out.rounded.count() == x.count());
   const size_t blocks = column_sum_blocks(rows, columns);
   auto* const partial = queue_.scratch_of<float>(blocks * columns);
-  const cudaError_t result = with_element(dout.dtype, [&](auto element) {
-    using T = decltype(element);
-    const Columns<T> matrix{rows, columns, columns, partial, elements<T>(array_of(dout)), false};
-    const bool in_fours = columns % 4 == 0 && lie_in_fours(matrix.x);
+  const auto sum = [&](auto from, auto to) {
+    using T = decltype(from);
+    using Rounded = decltype(to);
+    const Columns<T, Rounded> matrix{rows,
+                                     columns,
+                                     columns,
+                                     partial,
+                                     elements<T>(array_of(x)),
+                                     false,
+                                     elements<Rounded>(rounded)};
+    const bool in_fours = columns % 4 == 0 && lie_in_fours(matrix.x, matrix.rounded);
     return in_fours ? launch<4>(queue_.stream(), blocks, matrix)
                     : launch<1>(queue_.stream(), blocks, matrix);
-  });
-  check_cuda(result, "launch bias_backward");
-  add_columns(queue_, blocks, columns, columns, cuda_vector<float>(dbias, columns), partial);
+  };
+  const cudaError_t result =
+      rounded.data == nullptr
+          ? with_element(x.dtype, [&](auto element) { return sum(element, element); })
+          : with_element(rounded.type, [&](auto element) { return sum(float{}, element); });
+  check_cuda(result, "launch sums of columns");
+  add_columns(queue_, blocks, columns, columns, cuda_vector<float>(out.column_sums, columns),
+              partial);
 }
 
 // One column a thread: there are few rows, and so more blocks share them.

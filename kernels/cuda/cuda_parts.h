@@ -29,18 +29,19 @@ class CudaNorms : public virtual Ops {
  public:
   explicit CudaNorms(CudaQueue& queue) : queue_(queue) {}
 
-  void bias_backward(Tensor dbias, ConstTensor dout) override;
+  void round_and_sum(const StreamOutputs& out, ConstTensor x) override;
   void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
                          ConstTensor bias, float eps) override;
   void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
                        ConstTensor weight, ConstTensor bias) override;
   void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
-                          ConstTensor mean, ConstTensor rstd, ConstTensor weight) override;
+                          ConstTensor mean, ConstTensor rstd, ConstTensor weight,
+                          const StreamOutputs& also) override;
   void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
                        float eps) override;
   void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override;
   void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                        ConstTensor rstd, ConstTensor weight) override;
+                        ConstTensor rstd, ConstTensor weight, const StreamOutputs& also) override;
 
  private:
   CudaQueue& queue_;

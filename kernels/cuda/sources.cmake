@@ -24,6 +24,7 @@ set(gxp_cuda_sources
   gemm/gemm_timing.cc
   meeting.cu
   norms.cu
+  norms_backward.cu
   quantize.cu
   rope.cu
   sums.cu

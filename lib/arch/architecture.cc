@@ -29,6 +29,12 @@ size_t UnitSpec::parameter_count() const {
   return count;
 }
 
+const TensorSpec* UnitSpec::bias_of(const TensorSpec& matrix) const {
+  const std::string name = matrix.name.substr(0, matrix.name.rfind('.')) + ".bias";
+  const auto found = std::ranges::find(tensors, name, &TensorSpec::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
 void place_outputs(UnitSpec& block, KeptOutputs kept, const ActivationSpec& normed,
                    const ActivationSpec& activated) {
   if (kept == KeptOutputs::kNone) {

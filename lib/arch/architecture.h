@@ -81,6 +81,8 @@ struct UnitSpec {
   [[nodiscard]] size_t parameter_count() const;
   [[nodiscard]] size_t trainable_count() const;
   [[nodiscard]] bool is_frozen() const { return trainable_count() == 0; }
+  // The vector that is added to the matrix's product; null if there is none.
+  [[nodiscard]] const TensorSpec* bias_of(const TensorSpec& matrix) const;
 };
 
 // Adds the outputs of a block's two norms and of its activation function to its lists: what is kept

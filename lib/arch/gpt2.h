@@ -47,7 +47,13 @@ enum BlockSaved {
 // Indices into the scratch lists. Where the norms' outputs are not kept, one of them is the last of
 // each block's list.
 enum BlockForwardScratch { kActivated };  // unless it is kept
-enum BlockBackwardScratch { kHiddenGradient, kQkvGradient, kBranchGradient, kRowSums };
+enum BlockBackwardScratch {
+  kHiddenGradient,
+  kQkvGradient,
+  kBranchGradient,
+  kRowSums,
+  kRoundedGradient  // of the stream, for products; not in f32
+};
 enum HeadForwardScratch { kHeadNormed, kHeadMean, kHeadRstd, kHeadLogits };
 enum HeadBackwardScratch { kLossNormed, kLossMean, kLossRstd, kLossLogits, kNormedGradient };
 
@@ -90,6 +96,7 @@ inline UnitSpec make_block(int layer, size_t c, size_t heads, DType compute, Kep
                            operand("qkv_gradient", 3 * c),
                            operand("branch_gradient", c),
                            {"row_sums", heads}};
+  if (compute != DType::kF32) unit.backward_scratch.push_back(operand("rounded_gradient", c));
   place_outputs(unit, kept, operand("normed", c), operand("activated", 4 * c));
   return unit;
 }

@@ -68,7 +68,8 @@ enum BlockBackwardScratch {
   kValueGradient,
   kAttentionGradient,
   kBranchGradient,
-  kRowSums
+  kRowSums,
+  kRoundedGradient  // of the stream, for products; not in f32
 };
 enum HeadForwardScratch { kHeadNormed, kHeadRstd, kHeadLogits };
 enum HeadBackwardScratch { kLossNormed, kLossRstd, kLossLogits, kNormedGradient };
@@ -115,6 +116,7 @@ inline UnitSpec make_block(int layer, const Sizes& s, DType compute, KeptOutputs
                            operand("attention_gradient", q),
                            operand("branch_gradient", c),
                            {"row_sums", s.heads}};
+  if (compute != DType::kF32) unit.backward_scratch.push_back(operand("rounded_gradient", c));
   place_outputs(unit, kept, operand("normed", c), operand("activated", m));
   return unit;
 }

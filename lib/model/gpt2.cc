@@ -22,7 +22,8 @@ class Gpt2Model final : public Model {
         hidden_(size_t(architecture.config.hidden)),
         heads_(architecture.config.heads),
         eps_(float(architecture.config.norm_eps)),
-        float8_(architecture.float8) {}
+        float8_(architecture.float8),
+        rounds_(architecture.compute != DType::kF32) {}
 
   void forward(int unit, const UnitTensors& t) override {
     if (units_[size_t(unit)].kind == UnitKind::kEmbedding) {
@@ -103,12 +104,30 @@ class Gpt2Model final : public Model {
                 {.bias = layer.bias, .residual = residual, .float8 = operands_of_forward(float8_)});
   }
 
-  // dx and the gradients of the layer whose weight is at index `weight` and whose bias is the next.
+  static bool writes_stream(int weight) {
+    return weight == kAttentionProjectionWeight || weight == kMlpProjectionWeight;
+  }
+
+  // What the layer whose weight is at this index, and which wrote into the stream, takes of the
+  // stream's complete gradient; and that gradient as its products take it.
+  StreamOutputs outputs_for(int weight, const UnitTensors& t, bool accumulate) {
+    const Tensor dbias = t.gradients[size_t(weight) + 1];
+    clear_unless(accumulate, {dbias});
+    return {.rounded = rounds_ ? stream_dout(t) : Tensor{}, .column_sums = dbias};
+  }
+  [[nodiscard]] Tensor stream_dout(const UnitTensors& t) const {
+    const Tensor stream = matrix(t.stream_gradient);
+    return rounds_ ? as(t.scratch[kRoundedGradient], stream.shape) : stream;
+  }
+
+  // dx and the gradients of the layer whose weight is at index `weight` and whose bias is the next;
+  // but for the bias of a layer that writes into the stream: outputs_for() has it.
   void apply_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
                       const UnitTensors& t, bool accumulate, bool of_gelu = false) {
+    const Tensor dbias = writes_stream(weight) ? Tensor{} : t.gradients[size_t(weight) + 1];
     ops_.linear_backward({.dx = dx,
                           .dweight = t.gradients[size_t(weight)],
-                          .dbias = t.gradients[size_t(weight) + 1],
+                          .dbias = dbias,
                           .dout = dy,
                           .in = x,
                           .weight = t.parameters[size_t(weight)],
@@ -120,13 +139,13 @@ class Gpt2Model final : public Model {
 
   // stream += gradient through the norm whose weight is at index `weight`.
   void norm_backward(const Tensor& stream, const Tensor& dout, const Tensor& x, int weight,
-                     const UnitTensors& t, const Tensor& mean, const Tensor& rstd,
-                     bool accumulate) {
+                     const UnitTensors& t, const Tensor& mean, const Tensor& rstd, bool accumulate,
+                     const StreamOutputs& also = {}) {
     const Tensor dweight = t.gradients[size_t(weight)];
     const Tensor dbias = t.gradients[size_t(weight) + 1];
     clear_unless(accumulate, {dweight, dbias});
     ops_.layernorm_backward(stream, dweight, dbias, dout, x, mean, rstd,
-                            t.parameters[size_t(weight)]);
+                            t.parameters[size_t(weight)], also);
   }
 
   // The norm's output, which is made again unless forward has kept it.
@@ -199,14 +218,15 @@ class Gpt2Model final : public Model {
     const Tensor dfc = as(t.scratch[kHiddenGradient], {tokens, 4 * c});
     const Tensor dnormed = as(t.scratch[kBranchGradient], {tokens, c});
 
+    ops_.round_and_sum(outputs_for(kMlpProjectionWeight, t, accumulate), stream);
     // GELU's output, unless it is kept, is made again in place of its input, which nothing needs
     // afterwards.
-    apply_backward(dfc, stream, fc, kMlpProjectionWeight, t, accumulate, true);
+    apply_backward(dfc, stream_dout(t), fc, kMlpProjectionWeight, t, accumulate, true);
     const Tensor normed =
         norm_again(kNormed2, residual, t.saved[kMean2], t.saved[kRstd2], kNorm2Weight, t);
     apply_backward(dnormed, dfc, normed, kFcWeight, t, accumulate);
     norm_backward(stream, dnormed, residual, kNorm2Weight, t, t.saved[kMean2], t.saved[kRstd2],
-                  accumulate);
+                  accumulate, outputs_for(kAttentionProjectionWeight, t, accumulate));
   }
 
   void attention_backward(const UnitTensors& t, bool accumulate) {
@@ -218,7 +238,7 @@ class Gpt2Model final : public Model {
     const Tensor branch = as(t.scratch[kBranchGradient], {tokens, c});
     const Tensor dqkv = t.scratch[kQkvGradient];
 
-    apply_backward(branch, stream, attention, kAttentionProjectionWeight, t, accumulate);
+    apply_backward(branch, stream_dout(t), attention, kAttentionProjectionWeight, t, accumulate);
     const Tensor row_sums =
         as(t.scratch[kRowSums], {t.input.shape[0], size_t(heads_), t.input.shape[1]});
     ops_.attention_backward(qkv_of(t, dqkv), row_sums, as(branch, t.input.shape),
@@ -243,6 +263,7 @@ class Gpt2Model final : public Model {
   const int heads_;
   const float eps_;
   const bool float8_;
+  const bool rounds_;  // the stream's gradient, for products
 };
 
 }  // namespace

@@ -66,10 +66,10 @@ void LlamaModel::apply_backward(const Tensor& dx, const Tensor& dy, const Tensor
 
 void LlamaModel::norm_backward(const Tensor& stream, const Tensor& dout, const Tensor& x,
                                const Tensor& rstd, int weight, const UnitTensors& t,
-                               bool accumulate) {
+                               bool accumulate, const StreamOutputs& also) {
   const Tensor dweight = t.gradients[size_t(weight)];
   clear_unless(accumulate, dweight);
-  ops_.rmsnorm_backward(stream, dweight, dout, x, rstd, t.parameters[size_t(weight)]);
+  ops_.rmsnorm_backward(stream, dweight, dout, x, rstd, t.parameters[size_t(weight)], also);
 }
 
 Tensor LlamaModel::norm_again(BlockSaved output, const Tensor& x, const Tensor& rstd, int weight,
@@ -142,14 +142,16 @@ void LlamaModel::mlp_backward(const UnitTensors& t, bool accumulate) {
   const Tensor normed = norm_again(kNormed2, residual, t.saved[kRstd2], kNorm2Weight, t);
   apply_backward(dnormed, gate, normed, kGateWeight, t, accumulate);
   apply_backward(dnormed, up, normed, kUpWeight, t, accumulate, true);
-  norm_backward(stream, dnormed, residual, t.saved[kRstd2], kNorm2Weight, t, accumulate);
+  norm_backward(stream, dnormed, residual, t.saved[kRstd2], kNorm2Weight, t, accumulate,
+                rounded(t));
 }
 
 void LlamaModel::down_backward(const UnitTensors& t, bool accumulate) {
-  const Tensor stream = matrix(t.stream_gradient);
+  const Tensor dout = stream_dout(t);
   const Tensor hidden = matrix_of(t, t.scratch[kHiddenGradient], s_.mlp_hidden);
   const Float8Operands float8 = operands_of_backward(float8_);
-  ops_.matmul(hidden, stream, t.parameters[kDownWeight], {.float8 = float8});
+  ops_.round_and_sum(rounded(t), matrix(t.stream_gradient));
+  ops_.matmul(hidden, dout, t.parameters[kDownWeight], {.float8 = float8});
   const bool is_kept = t.keeps(kKeptActivated);
   if (is_kept)
     ops_.swiglu_gradients(t.saved[kGate], t.saved[kUp], hidden);
@@ -157,7 +159,7 @@ void LlamaModel::down_backward(const UnitTensors& t, bool accumulate) {
     ops_.swiglu_backward(hidden, t.saved[kGate], t.saved[kUp]);
   const Tensor activated = is_kept ? matrix_of(t, t.saved[kKeptActivated], s_.mlp_hidden) : hidden;
   if (is_trained(t.gradients[kDownWeight]))
-    ops_.matmul(t.gradients[kDownWeight], stream, activated,
+    ops_.matmul(t.gradients[kDownWeight], dout, activated,
                 {.transpose_a = true, .accumulate = accumulate, .float8 = float8});
 }
 
@@ -169,7 +171,8 @@ void LlamaModel::attention_backward(const UnitTensors& t, bool accumulate) {
   const auto gradients = heads_of<Tensor>(t, t.scratch[kQueryGradient], t.scratch[kKeyGradient],
                                           t.scratch[kValueGradient]);
 
-  apply_backward(matrix(dattention), stream, matrix(attention), kOutputWeight, t, accumulate);
+  apply_backward(matrix(dattention), stream_dout(t), matrix(attention), kOutputWeight, t,
+                 accumulate);
   ops_.grouped_attention_backward(
       gradients, per_head(t, t.scratch[kRowSums]), dattention,
       heads_of<ConstTensor>(t, t.saved[kQuery], t.saved[kKey], t.saved[kValue]), attention,

@@ -19,7 +19,8 @@ class LlamaModel : public Model {
         theta_(architecture.config.rope_theta),
         eps_(float(architecture.config.norm_eps)),
         tied_(architecture.config.tied_head),
-        float8_(architecture.float8) {}
+        float8_(architecture.float8),
+        rounds_(architecture.compute != DType::kF32) {}
   void forward(int unit, const UnitTensors& t) override;
   void recompute(const UnitTensors& t, Recompute what) override { make_saved(t, what); }
   void backward(int unit, const UnitTensors& t, bool accumulate) override;
@@ -48,7 +49,16 @@ class LlamaModel : public Model {
                     const UnitTensors& t);
   // stream += gradient through the norm whose weight is at index `weight`.
   void norm_backward(const Tensor& stream, const Tensor& dout, const Tensor& x, const Tensor& rstd,
-                     int weight, const UnitTensors& t, bool accumulate);
+                     int weight, const UnitTensors& t, bool accumulate,
+                     const StreamOutputs& also = {});
+  // The complete gradient of the stream as products take it: rounded, unless they are f32.
+  [[nodiscard]] Tensor stream_dout(const UnitTensors& t) const {
+    const Tensor stream = matrix(t.stream_gradient);
+    return rounds_ ? t.scratch[kRoundedGradient].reshape(stream.shape) : stream;
+  }
+  [[nodiscard]] StreamOutputs rounded(const UnitTensors& t) const {
+    return {.rounded = rounds_ ? stream_dout(t) : Tensor{}};
+  }
 
   // (B, T, columns) of a flat tensor, and (N, columns).
   static Tensor rows_of(const UnitTensors& t, const Tensor& tensor, size_t columns) {
@@ -96,6 +106,7 @@ class LlamaModel : public Model {
   const float eps_;
   const bool tied_;
   const bool float8_;
+  const bool rounds_;  // the stream's gradient, for products
 };
 
 }  // namespace gxp::llama

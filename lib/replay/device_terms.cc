@@ -18,7 +18,8 @@ Tensor planned(DType type, size_t rows, size_t columns) {
 // The products of one micro-batch with a matrix of a block (lib/model).
 class MatrixScratch {
  public:
-  MatrixScratch(const Architecture& architecture, const TensorSpec& matrix, size_t tokens)
+  MatrixScratch(const Architecture& architecture, const TensorSpec& matrix, const TensorSpec* bias,
+                size_t tokens)
       : is_outputs_first_(!architecture.inputs_first),
         float8_(architecture.float8),
         keeps_activated_(architecture.kept == KeptOutputs::kAll),
@@ -27,13 +28,11 @@ class MatrixScratch {
     const DType type = architecture.compute;
     const size_t inputs = matrix.shape[is_outputs_first_ ? 1 : 0];
     const size_t outputs = matrix.shape[is_outputs_first_ ? 0 : 1];
-    // The gradient of the residual stream is f32, and a matrix as wide may get it.
-    const bool is_of_stream = outputs == size_t(architecture.config.hidden);
     in_ = planned(type, tokens, inputs);
     out_ = planned(type, tokens, outputs);
-    dout_ = planned(is_of_stream ? DType::kF32 : type, tokens, outputs);
     weight_ = planned(type, matrix.shape[0], matrix.shape[1]);
     dweight_ = planned(DType::kF32, matrix.shape[0], matrix.shape[1]);
+    if (bias != nullptr && !bias->frozen) dbias_ = planned(DType::kF32, 1, outputs);
   }
 
   [[nodiscard]] size_t forward() const {
@@ -53,13 +52,15 @@ class MatrixScratch {
                        .float8 = float8_});
   }
 
-  [[nodiscard]] size_t backward() const {
+  [[nodiscard]] size_t backward(bool accumulates) const {
     if (input_ == ProductInput::kGated) return gated_backward();
     return scratch_of({.dx = in_,
                        .dweight = is_frozen_ ? Tensor() : dweight_,
-                       .dout = dout_,
+                       .dbias = dbias_,
+                       .dout = out_,
                        .in = in_,
                        .weight = weight_,
+                       .accumulate = accumulates,
                        .outputs_first = is_outputs_first_,
                        .float8 = float8_});
   }
@@ -69,13 +70,13 @@ class MatrixScratch {
   [[nodiscard]] size_t gated_backward() const {
     const Float8Operands float8 = operands_of_backward(float8_);
     const size_t of_input = scratch_of_matmul(
-        in_, dout_, weight_, {.transpose_b = !is_outputs_first_, .float8 = float8});
+        in_, out_, weight_, {.transpose_b = !is_outputs_first_, .float8 = float8});
     if (is_frozen_) return of_input;
     return std::max(
-        of_input, scratch_of_matmul(dweight_, dout_, in_, {.transpose_a = true, .float8 = float8}));
+        of_input, scratch_of_matmul(dweight_, out_, in_, {.transpose_a = true, .float8 = float8}));
   }
 
-  Tensor in_, out_, dout_, weight_, dweight_;
+  Tensor in_, out_, weight_, dweight_, dbias_;
   bool is_outputs_first_, float8_, keeps_activated_, is_frozen_;
   ProductInput input_;
 };
@@ -83,8 +84,11 @@ class MatrixScratch {
 // The most that a product of a block takes. One is run after the other, in the same memory.
 uint64_t product_scratch(const RunPlan& plan) {
   const Architecture& architecture = plan.architecture;
-  const bool recomputes = std::ranges::any_of(
-      plan.step.program.ops, [](const Op& op) { return op.kind == OpKind::kRecompute; });
+  const std::vector<Op>& ops = plan.step.program.ops;
+  const bool recomputes =
+      std::ranges::any_of(ops, [](const Op& op) { return op.kind == OpKind::kRecompute; });
+  const bool accumulates =
+      std::ranges::any_of(ops, [](const Op& op) { return op.gradients.accumulate; });
   const auto lowest = size_t(architecture.lowest_trained_unit());
   size_t most = kProductWorkspaceBytes;
   for (size_t u = 0; u < architecture.units.size(); ++u) {
@@ -92,10 +96,11 @@ uint64_t product_scratch(const RunPlan& plan) {
     if (unit.kind != UnitKind::kBlock) continue;
     for (const TensorSpec& tensor : unit.tensors) {
       if (tensor.shape.size() != 2) continue;
-      const MatrixScratch matrix(architecture, tensor, plan.shape.rows * plan.shape.positions);
+      const MatrixScratch matrix(architecture, tensor, unit.bias_of(tensor),
+                                 plan.shape.rows * plan.shape.positions);
       most = std::max(most, matrix.forward());
       if (recomputes) most = std::max(most, matrix.recompute());
-      if (u >= lowest) most = std::max(most, matrix.backward());
+      if (u >= lowest) most = std::max(most, matrix.backward(accumulates));
     }
   }
   return most;

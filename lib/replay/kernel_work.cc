@@ -17,12 +17,15 @@ constexpr double kStream = sizeof(float);  // bytes of an element of the residua
 constexpr double kGeluInstructions = 25;
 constexpr double kLogitInstructions = 27;
 
-// A matrix of a block with its bias.
+// A matrix of a block with its bias, which comes after it in the unit.
 struct Linear {
   const TensorSpec* weight = nullptr;
   const TensorSpec* bias = nullptr;  // null: none
   double inputs = 0;
   double outputs = 0;
+
+  // Whether the gradient of the product's output is the stream's.
+  [[nodiscard]] bool writes_stream() const { return weight->initial == Initial::kResidualNormal; }
 };
 
 // What the kernels of one unit and micro-batch share.
@@ -30,8 +33,6 @@ struct UnitWork {
   UnitWork(const RunPlan& plan, int unit);
 
   [[nodiscard]] const Linear& last() const { return linears.back(); }
-  // Whether the gradient of this product's output is the stream's.
-  [[nodiscard]] bool writes_stream(const Linear& linear) const { return linear.outputs == hidden; }
   [[nodiscard]] bool is_last(const Linear& linear) const { return &linear == &last(); }
 
   const Architecture& architecture;
@@ -63,14 +64,9 @@ UnitWork::UnitWork(const RunPlan& plan, int unit)
   for (const TensorSpec& tensor : spec.tensors) {
     if (tensor.shape.size() == 2) {
       const bool turned = !architecture.inputs_first;
-      linears.push_back({&tensor, nullptr, double(tensor.shape[turned ? 1 : 0]),
+      linears.push_back({&tensor, spec.bias_of(tensor), double(tensor.shape[turned ? 1 : 0]),
                          double(tensor.shape[turned ? 0 : 1])});
-    } else if (!linears.empty() && linears.back().bias == nullptr &&
-               tensor.name ==
-                   linears.back().weight->name.substr(0, linears.back().weight->name.rfind('.')) +
-                       ".bias") {
-      linears.back().bias = &tensor;
-    } else {
+    } else if (std::ranges::find(linears, &tensor, &Linear::bias) == linears.end()) {
       vectors.push_back(&tensor);
     }
   }
@@ -105,7 +101,7 @@ double attention_flops(const UnitWork& unit) {
 
 void add_forward_product(Works& works, const UnitWork& unit, const Linear& linear) {
   // The stream is read as well, and its sum written in f32.
-  const double out = unit.writes_stream(linear) ? 2 * kStream : unit.element;
+  const double out = linear.writes_stream() ? 2 * kStream : unit.element;
   KernelWork work =
       product(kForwardProducts, unit.tokens, linear.outputs, linear.inputs, unit.element, out);
   if (linear.bias != nullptr) work.flops += 2 * unit.tokens * linear.outputs;
@@ -159,11 +155,11 @@ void add_recompute(Works& works, const UnitWork& unit, const Op& op) {
   for (KernelWork& work : works) work.of = kRecomputation;
 }
 
-// dx, and dW and the bias's gradient unless they are frozen, of one product.
+// dx, and dW and the bias's gradient unless they are frozen, of one product. The bias's is summed
+// in dW's product, or by what completes the stream's gradient.
 void add_backward_product(Works& works, const UnitWork& unit, const Linear& linear,
                           bool accumulates) {
   const double n = unit.tokens;
-  const bool of_stream = unit.writes_stream(linear);
   const double bias_flops = linear.bias != nullptr ? 2 * n * linear.outputs : 0;
   works.push_back(
       product(kInputProducts, n, linear.inputs, linear.outputs, unit.element, unit.element));
@@ -173,21 +169,19 @@ void add_backward_product(Works& works, const UnitWork& unit, const Linear& line
     works.push_back(product(kWeightProducts, linear.outputs, linear.inputs, n, unit.element, out));
   }
   if (linear.bias == nullptr || linear.bias->frozen) return;
-  works.push_back(pass(kBiasGradients, n * linear.outputs * (of_stream ? kStream : unit.element)));
-  works.back().flops = bias_flops;
+  if (linear.weight->frozen && !linear.writes_stream())
+    works.push_back(pass(kBiasGradients, n * linear.outputs * unit.element));
+  works.back().flops += bias_flops;
 }
 
-// What comes before or after the product's backward: conversions and activation functions.
+// What comes before or after the product's backward: activation functions, and the pass that rounds
+// the stream's gradient for the last layer and sums it for its bias. For the attention's layer, the
+// norm's backward does both.
 void add_around_backward(Works& works, const UnitWork& unit, const Linear& linear) {
   const double n = unit.tokens;
   const double inputs = n * linear.inputs;
-  if (unit.writes_stream(linear)) {
-    // A gated block converts the stream's gradient for each of the last layer's two products.
-    const int times = unit.gated && unit.is_last(linear) ? 2 : 1;
-    for (int i = 0; i < times; ++i)
-      works.push_back(pass(kConversions, n * unit.hidden * (kStream + unit.element)));
-  }
   if (!unit.is_last(linear)) return;
+  works.push_back(pass(kConversions, n * unit.hidden * (kStream + unit.element)));
   const bool is_kept = unit.architecture.kept == KeptOutputs::kAll;
   if (unit.gated)
     works.push_back(pass(kActivations, (is_kept ? 5 : 6) * inputs * unit.element));
@@ -203,7 +197,9 @@ void add_norms_backward(Works& works, const UnitWork& unit) {
   for (int norm = 0; norm < 2; ++norm) {
     if (unit.architecture.kept == KeptOutputs::kNone)
       works.push_back(pass(kNormsAgain, n * unit.hidden * (kStream + unit.element)));
-    works.push_back(pass(kNormsBackward, n * unit.hidden * (3 * kStream + unit.element)));
+    // The second one's also stores the stream's gradient rounded.
+    const double rounded = norm == 1 ? unit.element : 0;
+    works.push_back(pass(kNormsBackward, n * unit.hidden * (3 * kStream + unit.element + rounded)));
     works.back().flops = (vector_flops(unit) + 2 * n * trained) / 2;
     works.back().launches = 2;  // partial sums of the parameters' gradients
   }

@@ -2,9 +2,9 @@
 // compute, as amounts of work. Pure.
 //
 // It follows lib/model and kernels/cuda call by call: which tensors a kernel reads and writes,
-// which passes are made again, which conversions products need. Only 16-bit parameters; GELUs are
-// taken to be in the epilogues of products. FLOPs are those of flops_of(), so a sum over all
-// kernels is the program's.
+// which passes are made again, which conversions products need. Only 16-bit parameters; GELUs and
+// biases' gradients are taken to be in the epilogues of products. FLOPs are those of flops_of(), so
+// a sum over all kernels is the program's.
 #pragma once
 
 #include <array>

@@ -29,6 +29,10 @@ void for_tensors(LinearBackward& layer, const Visit& visit) {
   for (ConstTensor* tensor : {&layer.dout, &layer.weight}) visit(*tensor);
 }
 template <class Visit>
+void for_tensors(StreamOutputs& outputs, const Visit& visit) {
+  for (Tensor* tensor : {&outputs.rounded, &outputs.column_sums}) visit(*tensor);
+}
+template <class Visit>
 void for_tensors(MatmulOptions& options, const Visit& visit) {
   for (ConstTensor* tensor : {&options.bias, &options.residual}) visit(*tensor);
 }
@@ -45,8 +49,8 @@ class ForwardedOps : public Ops {
   void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) override {
     return run(&Ops::matmul, out, a, b, options);
   }
-  void bias_backward(Tensor dbias, ConstTensor dout) override {
-    return run(&Ops::bias_backward, dbias, dout);
+  void round_and_sum(const StreamOutputs& out, ConstTensor x) override {
+    return run(&Ops::round_and_sum, out, x);
   }
   void linear_gelu(const LinearGelu& layer) override { return run(&Ops::linear_gelu, layer); }
   void linear_backward(const LinearBackward& layer) override {
@@ -65,8 +69,9 @@ class ForwardedOps : public Ops {
     return run(&Ops::layernorm_apply, out, x, mean, rstd, weight, bias);
   }
   void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
-                          ConstTensor mean, ConstTensor rstd, ConstTensor weight) override {
-    return run(&Ops::layernorm_backward, dx, dweight, dbias, dout, x, mean, rstd, weight);
+                          ConstTensor mean, ConstTensor rstd, ConstTensor weight,
+                          const StreamOutputs& also) override {
+    return run(&Ops::layernorm_backward, dx, dweight, dbias, dout, x, mean, rstd, weight, also);
   }
   void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
                        float eps) override {
@@ -76,8 +81,8 @@ class ForwardedOps : public Ops {
     return run(&Ops::rmsnorm_apply, out, x, rstd, weight);
   }
   void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                        ConstTensor rstd, ConstTensor weight) override {
-    return run(&Ops::rmsnorm_backward, dx, dweight, dout, x, rstd, weight);
+                        ConstTensor rstd, ConstTensor weight, const StreamOutputs& also) override {
+    return run(&Ops::rmsnorm_backward, dx, dweight, dout, x, rstd, weight, also);
   }
   void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) override {
     return run(&Ops::attention_forward, out, lse, qkv, heads);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t kBiasGelu = CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
 constexpr uint32_t kSlope = CUBLASLT_EPILOGUE_DGELU;
+constexpr uint32_t kBiasGradient = CUBLASLT_EPILOGUE_BGRADA;
 
 // How the emulated cuBLASLt behaves while this exists.
 struct BehavingCublas {
@@ -85,6 +86,67 @@ TEST_CASE("what cuBLASLt has no algorithm for on the way out of a product is don
   const BehavingCublas behaving({.refused_epilogue = epilogue});
   check_near(run_layer(columns), fused);
   CHECK(products_with(epilogue, columns) == 0);
+}
+
+// The gradients of a layer's parameters, stored or added to.
+struct Gradients {
+  Floats weight, bias;
+  int fused;  // products that summed dout's columns
+};
+
+Gradients differentiate(bool accumulate, const CudaOpsOptions& options = {},
+                        DType upstream = DType::kBF16, bool outputs_first = false) {
+  const TestOps backend = make_cuda_test_ops(options);
+  const size_t n = 40, k = 12, m = 20;
+  HalfArray in(random_floats(n * k, 1), DType::kBF16), w(random_floats(k * m, 2), DType::kBF16);
+  HalfArray dout(rounded(random_floats(n * m, 3), DType::kBF16), upstream), dx = in;
+  Gradients made{Floats(k * m, 0.5f), Floats(m, 0.5f), -emulated_products(kBiasGradient)};
+  const Shape shape = outputs_first ? Shape{m, k} : Shape{k, m};
+  backend.ops->linear_backward({.dx = dx.tensor({n, k}),
+                                .dweight = tensor_of(made.weight, shape),
+                                .dbias = tensor_of(made.bias, {m}),
+                                .dout = dout.tensor({n, m}),
+                                .in = in.tensor({n, k}),
+                                .weight = w.tensor(shape),
+                                .accumulate = accumulate,
+                                .outputs_first = outputs_first});
+  made.fused += emulated_products(kBiasGradient);
+  return made;
+}
+
+void check_near(const Gradients& a, const Gradients& b) {
+  for (const auto member : {&Gradients::weight, &Gradients::bias}) {
+    for (size_t i = 0; i < (a.*member).size(); ++i)
+      CHECK((a.*member)[i] == Approx((b.*member)[i]).epsilon(1e-5).margin(1e-5));
+  }
+}
+
+TEST_CASE("a bias's gradient is summed in the weight's product, or apart where that cannot be") {
+  const bool accumulate = GENERATE(false, true);
+  const Gradients fused = differentiate(accumulate);
+  CHECK(fused.fused == 1);
+  const Gradients unrounded = differentiate(accumulate, {}, DType::kF32);
+  CHECK(unrounded.fused == 0);
+  check_near(unrounded, fused);
+  CHECK(differentiate(accumulate, {}, DType::kBF16, true).fused == 0);
+  const BehavingCublas behaving({.refused_epilogue = kBiasGradient});
+  const Gradients apart = differentiate(accumulate);
+  CHECK(apart.fused == 0);
+  check_near(apart, fused);
+}
+
+TEST_CASE("a bias's gradient that was timed to be slower in the product is summed apart") {
+  const CacheFile cache;
+  const CudaOpsOptions options = {.gemm_cache = cache.path()};
+  const bool accumulate = GENERATE(false, true);
+  const Gradients expected = differentiate(accumulate);
+  {
+    const BehavingCublas behaving({.slow_epilogue = kBiasGradient});
+    check_near(differentiate(accumulate, options), expected);  // trials leave no trace
+  }
+  const Gradients apart = differentiate(accumulate, options);
+  CHECK(apart.fused == 0);  // as the cache says
+  check_near(apart, expected);
 }
 
 TEST_CASE("algorithms that cuBLASLt cannot run are left out") {

@@ -64,6 +64,75 @@ TEST_CASE("norms of halves are norms of the same floats, rounded once", "[kernel
   });
 }
 
+// What the backward pass of either norm leaves.
+struct NormGradientsRun {
+  Floats dx, dweight, dbias;
+  bool operator==(const NormGradientsRun&) const = default;
+};
+NormGradientsRun norm_backward(Ops& ops, const RowSizes& s, bool is_rms, DType type,
+                               const StreamOutputs& also) {
+  const Shape shape = {s.rows, s.columns};
+  const size_t count = s.rows * s.columns;
+  HalfArray dout(random_floats(count, 1), type), weight(random_floats(s.columns, 2), type);
+  Floats x = random_floats(count, 3), mean = random_floats(s.rows, 4), rstd(s.rows, 0.7f);
+  NormGradientsRun run{random_floats(count, 5), Floats(s.columns), Floats(s.columns)};
+  const Tensor dx = tensor_of(run.dx, shape), dweight = tensor_of(run.dweight, {s.columns});
+  if (is_rms)
+    ops.rmsnorm_backward(dx, dweight, dout.tensor(shape), tensor_of(x, shape),
+                         tensor_of(rstd, {s.rows}), weight.tensor({s.columns}), also);
+  else
+    ops.layernorm_backward(dx, dweight, tensor_of(run.dbias, {s.columns}), dout.tensor(shape),
+                           tensor_of(x, shape), tensor_of(mean, {s.rows}),
+                           tensor_of(rstd, {s.rows}), weight.tensor({s.columns}), also);
+  return run;
+}
+
+oracle::Values column_sums(const Floats& before, const Floats& x) {
+  oracle::Values sums = oracle::to_values(before);
+  for (size_t i = 0; i < x.size(); ++i) sums[i % sums.size()] += double(x[i]);
+  return sums;
+}
+
+TEST_CASE("a norm's backward also rounds the gradient that it completes and sums its columns",
+          "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const RowSizes s = GENERATE(from_range(kRowSizes));
+  const bool is_rms = GENERATE(false, true);
+  const DType type = GENERATE(DType::kBF16, DType::kF16);
+  CAPTURE(kind.name, s.rows, s.columns, is_rms, to_string(type));
+  TestBackend ops(kind);
+  HalfArray rounded_dx(Floats(s.rows * s.columns), type);
+  const Floats before = random_floats(s.columns, 6);
+  Floats sums = before, sums_alone = before;
+  const Tensor place = rounded_dx.tensor({s.rows, s.columns});
+  const auto run = norm_backward(*ops, s, is_rms, type, {place, tensor_of(sums, {s.columns})});
+  CHECK(rounded_dx.floats() == rounded(run.dx, type));
+  CHECK(distance_in_eps(sums, column_sums(before, run.dx), 1) < roundings(s.rows, 4));
+  CHECK(norm_backward(*ops, s, is_rms, type, {}) == run);
+  CHECK(norm_backward(*ops, s, is_rms, type, {.rounded = place}) == run);
+  norm_backward(*ops, s, is_rms, type, {.column_sums = tensor_of(sums_alone, {s.columns})});
+  CHECK(sums_alone == sums);
+}
+
+TEST_CASE("a gradient is rounded and its columns are summed, in one pass or in two", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const RowSizes s = GENERATE(from_range(kRowSizes));
+  const DType type = GENERATE(DType::kBF16, DType::kF16);
+  CAPTURE(kind.name, s.rows, s.columns, to_string(type));
+  TestBackend ops(kind);
+  const Shape shape = {s.rows, s.columns};
+  const Floats x = random_floats(s.rows * s.columns, 1), before = random_floats(s.columns, 2);
+  HalfArray both(Floats(x.size()), type), alone = both;
+  Floats sums = before, sums_alone = before;
+  ops->round_and_sum({both.tensor(shape), tensor_of(sums, {s.columns})}, tensor_of(x, shape));
+  ops->round_and_sum({.rounded = alone.tensor(shape)}, tensor_of(x, shape));
+  ops->bias_backward(tensor_of(sums_alone, {s.columns}), tensor_of(x, shape));
+  CHECK(both.floats() == rounded(x, type));
+  CHECK(alone.floats() == both.floats());
+  CHECK(distance_in_eps(sums, column_sums(before, x), 1) < roundings(s.rows, 4));
+  CHECK(sums_alone == sums);
+}
+
 TEST_CASE("sums of halves' columns are those of the same floats", "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
   const RowSizes s = GENERATE(from_range(kRowSizes));

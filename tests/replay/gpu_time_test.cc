@@ -19,6 +19,12 @@ double sum_of(const StepClasses& step, double ClassTime::*member) {
   return sum;
 }
 
+double flops_of(const RunPlan& plan) {
+  double flops = 0;
+  for (const Op& op : plan.step.program.ops) flops += flops_of(plan, op);
+  return flops;
+}
+
 double seconds_of(const StepClasses& step, KernelClass of) {
   for (const ClassTime& each : step.classes)
     if (each.of == of) return each.seconds;
@@ -43,9 +49,7 @@ TEST_CASE("the kernels' classes have the program's FLOPs and the predicted step'
   CAPTURE(folder, sets);
   const Gpu& gpu = find_gpu("h200");
   const StepClasses step = time_by_class(plan, gpu);
-  double flops = 0;
-  for (const Op& op : plan.step.program.ops) flops += flops_of(plan, op);
-  CHECK(sum_of(step, &ClassTime::flops) == Approx(flops).epsilon(1e-9));
+  CHECK(sum_of(step, &ClassTime::flops) == Approx(flops_of(plan)).epsilon(1e-9));
   const StepTime time = time_step(plan, {}, on_gpu(gpu));
   CHECK(step.seconds() == Approx(time.seconds).epsilon(1e-9));
   CHECK(time.compute_seconds == Approx(time.seconds).epsilon(1e-9));
@@ -60,6 +64,12 @@ TEST_CASE("a class takes the time of what it has more of", "[replay]") {
   CHECK(seconds_of(none, kRecomputation) == 0);
   CHECK(seconds_of(full, kRecomputation) > 0);
   CHECK(seconds_of(full, kForwardProducts) == Approx(seconds_of(none, kForwardProducts)));
+  // A bias's gradient takes a pass of its own where its weight has none.
+  const RunPlan biases = plan_of({"train.frozen=[\"h.*.weight\"]"}, "gpt2-accum");
+  const StepClasses frozen = time_by_class(biases, gpu);
+  CHECK(seconds_of(none, kBiasGradients) == 0);
+  CHECK(seconds_of(frozen, kBiasGradients) > 0);
+  CHECK(sum_of(frozen, &ClassTime::flops) == Approx(flops_of(biases)).epsilon(1e-9));
   // The optimizer reads four floats a parameter, writes three, and rounds one to 16 bits.
   const RunPlan plan = plan_of({}, "gpt2-accum");
   for (const ClassTime& each : none.classes) {

@@ -84,6 +84,8 @@ uint32_t epilogue_of(ProductEnd end) {
       return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
     case ProductEnd::kGeluSlope:
       return CUBLASLT_EPILOGUE_DGELU;
+    case ProductEnd::kBiasGradient:
+      return CUBLASLT_EPILOGUE_BGRADA;  // our b is its A
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
@@ -150,6 +152,8 @@ const char* name_of(ProductEnd end) {
       return " + bias, gelu";
     case ProductEnd::kGeluSlope:
       return " * gelu slope";
+    case ProductEnd::kBiasGradient:
+      return " + bias gradient";
     default:
       return "";
   }
@@ -187,6 +191,8 @@ struct CublasProducts::Impl {
       set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.bias);
     if (has_argument(product.end))
       set(ready.desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, places.argument);
+    if (product.end == ProductEnd::kBiasGradient)
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.argument);
     if (is_float8(product)) {
       set(ready.desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, places.b_factor);
       set(ready.desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, places.a_factor);

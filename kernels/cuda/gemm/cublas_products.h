@@ -19,9 +19,10 @@ namespace gxp {
 
 enum class ProductEnd : uint8_t {
   kPlain,
-  kBias,       // + a vector (n), of the output's type
-  kBiasGelu,   // the same, of which the GELU is stored, and itself as a matrix (m, n) of halves
-  kGeluSlope,  // * gelu'(such a matrix)
+  kBias,          // + a vector (n), of the output's type
+  kBiasGelu,      // the same, of which the GELU is stored, and itself as a matrix (m, n) of halves
+  kGeluSlope,     // * gelu'(such a matrix)
+  kBiasGradient,  // unchanged; sums over k of b's columns are stored, a vector (n) of out's type
 };
 
 // Everything that the choice of an algorithm depends on: out(m, n) = op(a) op(b) [+ c], with `end`.
@@ -40,8 +41,8 @@ struct Product {
 struct ProductPlaces {
   const void *a, *b;
   const void* c;     // what is added
-  const void* bias;  // the vector of `end`
-  void* argument;    // its matrix
+  const void* bias;  // the vector of `end` that is read
+  void* argument;    // its matrix, or its vector that is stored
   void* out;
   std::byte* workspace;             // CublasProducts::kWorkspaceBytes
   const float* a_factor = nullptr;  // of float8, in the GPU's memory

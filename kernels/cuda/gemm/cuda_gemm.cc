@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/cuda_parts.h"
+#include "lib/base/bytes.h"
 
 namespace gxp {
 namespace {
@@ -35,6 +36,21 @@ Tensor like(const Tensor& tensor, void* place) {
   return {{static_cast<std::byte*>(place), tensor.memory.bytes, MemorySpace::kCuda},
           tensor.dtype,
           tensor.shape};
+}
+
+// dweight = in' dout [+ dweight], with the sums of dout's columns.
+Product product_of_sums(const LinearBackward& layer, const ProductPlaces& places) {
+  return {.m = layer.in.shape.columns(),
+          .n = layer.dout.shape.columns(),
+          .k = layer.dout.shape.rows(),
+          .transpose_a = true,
+          .transpose_b = false,
+          .adds = layer.accumulate,
+          .end = ProductEnd::kBiasGradient,
+          .operands = layer.dout.dtype,
+          .out = layer.dweight.dtype,
+          .alignments = {alignment_of(places.a), alignment_of(places.b), alignment_of(places.out),
+                         alignment_of(places.argument)}};
 }
 
 }  // namespace
@@ -141,16 +157,17 @@ void CudaGemm::linear_gelu(const LinearGelu& layer) {
 
 void CudaGemm::linear_backward(const LinearBackward& layer) {
   GXP_ASSERT(!layer.of_gelu || !layer.add_dx);
-  if (layer.float8)
-    differentiate_float8(layer);
-  else
-    differentiate(layer);
+  if (!layer.float8) return differentiate(layer);
+  differentiate_float8(layer);
+  differentiate_bias(layer);
+}
+
+void CudaGemm::differentiate_bias(const LinearBackward& layer) {
   if (!is_there(layer.dbias)) return;
   if (!layer.accumulate) fill(layer.dbias, 0.0f);
   bias_backward(layer.dbias, layer.dout);
 }
 
-// All but dbias.
 void CudaGemm::differentiate(const LinearBackward& layer) {
   GXP_ASSERT(layer.in.dtype == layer.weight.dtype);  // else its copy would replace that of dout
   size_t used = kFirstCopy;
@@ -161,10 +178,58 @@ void CudaGemm::differentiate(const LinearBackward& layer) {
   else
     matmul(layer.dx, dout, layer.weight,
            {.transpose_b = !layer.outputs_first, .accumulate = layer.add_dx});
-  if (!is_there(layer.dweight)) return;
+  if (may_sum_bias(layer))
+    differentiate_weight_and_bias(layer);
+  else
+    differentiate_apart(layer, dout);
+}
+
+void CudaGemm::differentiate_apart(const LinearBackward& layer, const ConstTensor& dout) {
   const ConstTensor in = layer.input();
-  matmul(layer.dweight, layer.outputs_first ? dout : in, layer.outputs_first ? in : dout,
-         {.transpose_a = true, .accumulate = layer.accumulate});
+  if (is_there(layer.dweight))
+    matmul(layer.dweight, layer.outputs_first ? dout : in, layer.outputs_first ? in : dout,
+           {.transpose_a = true, .accumulate = layer.accumulate});
+  differentiate_bias(layer);
+}
+
+// Trials leave the gradients as they are: theirs are in memory of their own.
+void CudaGemm::differentiate_weight_and_bias(const LinearBackward& layer) {
+  const size_t weight_bytes = round_up(layer.dweight.memory.bytes, kProductCopyAlignment);
+  const auto into = [&](void* memory) {
+    LinearBackward trial = layer;
+    trial.dweight = like(layer.dweight, memory);
+    trial.dbias = like(layer.dbias, static_cast<std::byte*>(memory) + weight_bytes);
+    return trial;
+  };
+  const auto fused = [&](const LinearBackward& call) {
+    const ProductPlaces places = places_of_sums(call);
+    products_.multiply(product_of_sums(call, places), places);
+    if (!call.accumulate) return;
+    const size_t columns = call.dbias.count();
+    add_columns(queue_, 1, columns, columns, cuda_vector<float>(call.dbias, columns),
+                static_cast<const float*>(places.argument));
+  };
+  const auto apart = [&](const LinearBackward& call) { differentiate_apart(call, call.dout); };
+  const FusionTrial trial{.bytes = weight_bytes + layer.dbias.memory.bytes,
+                          .fused = [&](void* memory) { fused(into(memory)); },
+                          .apart = [&](void* memory) { apart(into(memory)); }};
+  const ProductPlaces places = places_of_sums(layer);
+  if (products_.fuses(product_of_sums(layer, places), places, trial)) return fused(layer);
+  apart(layer);
+}
+
+// Of dweight's product, which sums the columns of dout, its second operand, on its way. It stores
+// the sums: those that are to be added go through scratch memory.
+ProductPlaces CudaGemm::places_of_sums(const LinearBackward& layer) {
+  std::byte* const scratch = queue_.scratch(scratch_of(layer));
+  void* const dweight = array_of(layer.dweight).data;
+  return {array_of(layer.input()).data,
+          array_of(layer.dout).data,
+          dweight,
+          nullptr,
+          layer.accumulate ? scratch + kFirstCopy : array_of(layer.dbias).data,
+          dweight,
+          scratch};
 }
 
 // dx = dout weight' * gelu'(in), and in becomes gelu(in) unless that is kept.

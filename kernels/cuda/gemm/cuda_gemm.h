@@ -19,7 +19,8 @@ class CudaGemm : public virtual Ops {
   // way out of the product; into scratch memory if nobody wants it.
   void linear_gelu(const LinearGelu& layer) override;
   // A dout of f32 is rounded to the weight's type once, for both products; one that is multiplied
-  // in 8 bits is read twice, for its largest value and for the codes of both.
+  // in 8 bits is read twice, for its largest value and for the codes of both. Where
+  // CublasProducts::fuses() is for it, dweight's product also makes dbias.
   void linear_backward(const LinearBackward& layer) override;
 
  private:
@@ -34,6 +35,11 @@ class CudaGemm : public virtual Ops {
   void multiply_codes(const Tensor& out, const Float8Matrix& a, const Float8Matrix& b, size_t k,
                       const MatmulOptions& options);
   void differentiate(const LinearBackward& layer);
+  // The gradients of the layer's parameters, `dout` rounded as the weight.
+  void differentiate_apart(const LinearBackward& layer, const ConstTensor& dout);
+  void differentiate_weight_and_bias(const LinearBackward& layer);
+  ProductPlaces places_of_sums(const LinearBackward& layer);
+  void differentiate_bias(const LinearBackward& layer);
   void differentiate_float8(const LinearBackward& layer);
 
   CudaQueue& queue_;

@@ -47,6 +47,7 @@ enum cublasLtEpilogue_t {
   CUBLASLT_EPILOGUE_BIAS = 4,
   CUBLASLT_EPILOGUE_GELU_AUX_BIAS = 4 | 32 | 128,
   CUBLASLT_EPILOGUE_DGELU = 64 | 128,
+  CUBLASLT_EPILOGUE_BGRADA = 256,
 };
 enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
@@ -88,7 +89,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 // bits must be the same must ask for the same. Refuses operands of two types, and alignments that
 // are not those of the types; of 8-bit operands all but what the manual lists for Ada and Hopper: a
 // transposed, b not, sizes and addresses that are multiples of 16, e5m2 once, their scales, and
-// bf16 biases.
+// bf16 biases. Refuses sums of a where it is transposed, as cuBLASLt does (nvmath-python's tests
+// say so).
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

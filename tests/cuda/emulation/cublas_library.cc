@@ -20,7 +20,7 @@ struct EmulatedMatmul {
   cublasOperation_t transpose_a = CUBLAS_OP_N;
   cublasOperation_t transpose_b = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;
+  void* bias = nullptr;       // read, or written by BGRADA
   void* auxiliary = nullptr;  // of D's type and size
   int64_t auxiliary_stride = 0;
   const float* a_scale = nullptr;  // of 8-bit operands
@@ -102,6 +102,17 @@ struct Multiplication {
         for (size_t j = 0; j < d_layout.columns; ++j) sums[j] += factor * row[j];
       }
       finish_row(i, sums);
+    }
+    if (how.epilogue == CUBLASLT_EPILOGUE_BGRADA) sum_rows(left, inner);
+  }
+
+  // Of op(a), over the terms of the product, in the order of its sums.
+  void sum_rows(const std::vector<float>& left, size_t inner) const {
+    for (size_t i = 0; i < d_layout.rows; ++i) {
+      float sum = 0;
+      for (size_t term = 0; term < inner; ++term)
+        sum += left[i * inner + (from_last ? inner - 1 - term : term)];
+      write(d_layout, how.bias, i, 0, sum);
     }
   }
 
@@ -244,6 +255,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
   const bool has_argument = desc->epilogue == CUBLASLT_EPILOGUE_DGELU ||
                             desc->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
   if (has_argument && (desc->auxiliary_stride % 8 != 0 || d->type == CUDA_R_32F))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (desc->epilogue == CUBLASLT_EPILOGUE_BGRADA &&
+      (desc->transpose_a == CUBLAS_OP_T || desc->bias == nullptr))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool narrows = a->type == CUDA_R_32F && d->type != CUDA_R_32F;
   const bool has_float8 = is_float8(a->type) || is_float8(b->type);
