@@ -21,8 +21,8 @@
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/gemm/cublas_products.h"
 #include "kernels/cuda/gemm/cuda_float8.h"
-#include "kernels/cuda/gemm/gemm_timing.h"
 #include "kernels/cuda/quantize_launch.h"
+#include "kernels/cuda/timing.h"
 #include "lib/device/cuda_device.h"
 #include "lib/device/cuda_stream.h"
 

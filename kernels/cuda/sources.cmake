@@ -5,6 +5,7 @@ set(gxp_cuda_sources
   attention/attention_mma_forward.cu
   attention/attention_plain_backward.cu
   attention/attention_plain_forward.cu
+  choice_cache.cc
   classifier.cu
   column_sums.cu
   gemm/cublas_products.cc
@@ -20,8 +21,6 @@ set(gxp_cuda_sources
   embedding.cu
   folds.cu
   gemm/float8.cu
-  gemm/gemm_cache.cc
-  gemm/gemm_timing.cc
   meeting.cu
   norms.cu
   norms_backward.cu
@@ -29,4 +28,5 @@ set(gxp_cuda_sources
   rope.cu
   sums.cu
   switch_folds.cu
+  timing.cc
   token_order.cu)

@@ -1,9 +1,9 @@
 #include "lib/train/cuda_backend.h"
 
+#include "kernels/cuda/choice_cache.h"
 #include "kernels/cuda/cuda_folds.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/cudnn/cudnn_library.h"
-#include "kernels/cuda/gemm/gemm_cache.h"
 #include "lib/base/environment.h"
 #include "lib/device/cuda_device.h"
 

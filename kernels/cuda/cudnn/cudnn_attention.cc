@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels/cuda/cudnn/cudnn_library.h"
-#include "kernels/cuda/gemm/gemm_timing.h"
+#include "kernels/cuda/timing.h"
 
 namespace gxp {
 namespace {
@@ -176,14 +176,14 @@ CudnnAttention::Slices CudnnAttention::fastest_of(const AttentionBackward& args,
   std::vector<Slices> cuts = smaller_cuts(args.shape, slicing_.most_bytes, fewest);
   if (cuts.size() == 1) return fewest;
   const std::string key = key_of(args, slicing_.most_bytes, queue_.gpu_name());
-  std::optional<GemmAlgorithm> chosen = cache_->find(key);
+  std::optional<CachedChoice> chosen = cache_->find(key);
   if (!chosen) {
     std::erase_if(cuts, [&](const Slices& cut) { return !support_of(args, cut); });
     chosen = cache_->choose(key, [&] {
       std::vector<std::function<void()>> ways;
       for (const Slices& cut : cuts) ways.emplace_back([&] { run(args, cut, workspace); });
       const std::vector<float> times = times_in_turn(queue_.stream(), ways);
-      return GemmAlgorithm{cuts[size_t(std::ranges::min_element(times) - times.begin())].size()};
+      return CachedChoice{cuts[size_t(std::ranges::min_element(times) - times.begin())].size()};
     });
   }
   const auto found = std::ranges::find(cuts, (*chosen)[0], &Slices::size);

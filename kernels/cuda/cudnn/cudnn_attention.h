@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "kernels/attention_args.h"
+#include "kernels/cuda/choice_cache.h"
 #include "kernels/cuda/cuda_queue.h"
 #include "kernels/cuda/cudnn/cudnn_plans.h"
-#include "kernels/cuda/gemm/gemm_cache.h"
 #include "kernels/cudnn_workspace.h"
 
 namespace gxp {
@@ -18,7 +18,7 @@ namespace gxp {
 // How a batch is cut into calls of backward.
 struct CudnnSlicing {
   size_t most_bytes = kMostCudnnWorkspace;  // of workspace for a call
-  // The file of gemm_cache.h: slices of half as many bytes, a quarter and so on are timed once, too,
+  // The file of choice_cache.h: slices of half as many bytes, a quarter and so on are timed once, too,
   // for they may stay in the GPU's L2 cache. "": as few slices as `most_bytes` allow.
   std::string cache = {};
 };
@@ -50,7 +50,7 @@ class CudnnAttention {
 
   CudaQueue& queue_;
   CudnnSlicing slicing_;
-  std::optional<GemmCache> cache_;
+  std::optional<ChoiceCache> cache_;
   std::map<CudnnAttentionShape, Slices> chosen_;  // by the whole batch
   std::shared_ptr<CudnnPlans> plans_;  // of the queue's GPU; owners: as cudnn_plans() says
 };

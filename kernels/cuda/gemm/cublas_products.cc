@@ -10,9 +10,9 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cuda/choice_cache.h"
 #include "kernels/cuda/gemm/cublas_library.h"
-#include "kernels/cuda/gemm/gemm_cache.h"
-#include "kernels/cuda/gemm/gemm_timing.h"
+#include "kernels/cuda/timing.h"
 #include "lib/device/cuda_check.h"
 
 namespace gxp {
@@ -22,11 +22,11 @@ constexpr int kCandidates = 16;  // algorithms that are timed for a product
 constexpr int kGuesses = 4;      // asked for where none is timed: the first may not run
 
 // What the cache says where every algorithm failed when it was tried.
-constexpr GemmAlgorithm kNoAlgorithm = {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0},
-                                        ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
+constexpr CachedChoice kNoAlgorithm = {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0},
+                                       ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
 // What it says of an end: whether it is fused.
-constexpr GemmAlgorithm kFused = {1};
-constexpr GemmAlgorithm kApart = {0};
+constexpr CachedChoice kFused = {1};
+constexpr CachedChoice kApart = {0};
 
 void check_cublas(cublasStatus_t status, std::string_view act) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -210,7 +210,7 @@ struct CublasProducts::Impl {
       return;
     }
     const auto time = [&] { return fastest_of(candidates, product, ready, places); };
-    const GemmAlgorithm chosen = cache->choose(key_of(queue.gpu_name(), product), time);
+    const CachedChoice chosen = cache->choose(key_of(queue.gpu_name(), product), time);
     if (chosen == kNoAlgorithm)
       ready.why_not = "each of its algorithms failed when it was tried";
     else
@@ -251,13 +251,13 @@ struct CublasProducts::Impl {
     return candidates;
   }
 
-  GemmAlgorithm fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
-                           const Product& product, const Prepared& ready,
-                           const ProductPlaces& places) {
+  CachedChoice fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
+                          const Product& product, const Prepared& ready,
+                          const ProductPlaces& places) {
     const Trial trial = try_all(candidates, product, ready, places);
     if (trial.working.empty()) return kNoAlgorithm;
     const auto fastest = std::ranges::min_element(trial.times) - trial.times.begin();
-    return std::bit_cast<GemmAlgorithm>(trial.working[size_t(fastest)]);
+    return std::bit_cast<CachedChoice>(trial.working[size_t(fastest)]);
   }
 
   struct Trial {
@@ -289,7 +289,7 @@ struct CublasProducts::Impl {
     const auto [known, is_new] = fusions.try_emplace(product, true);
     if (!is_new) return known->second;
     const std::string key = key_of(queue.gpu_name(), product) + ", fused";
-    std::optional<GemmAlgorithm> chosen = cache->find(key);
+    std::optional<CachedChoice> chosen = cache->find(key);
     if (!chosen) {
       const TrialMemory memory(trial.bytes);
       const std::array<std::function<void()>, 2> ways = {[&] { trial.fused(memory.data()); },
@@ -320,7 +320,7 @@ struct CublasProducts::Impl {
 
   CudaQueue& queue;
   Owned<cublasLtHandle_t> handle;
-  std::optional<GemmCache> cache;
+  std::optional<ChoiceCache> cache;
   std::map<Product, Prepared> prepared;
   std::map<Product, bool> fusions;
 };

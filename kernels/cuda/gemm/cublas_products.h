@@ -60,7 +60,7 @@ class CublasProducts {
  public:
   static constexpr size_t kWorkspaceBytes = kProductWorkspaceBytes;
 
-  // `cache`: the file of gemm_cache.h, for which each product's algorithms are timed once; "": the
+  // `cache`: the file of choice_cache.h, for which each product's algorithms are timed once; "": the
   // one that cuBLASLt holds for the best. `queue` outlives it.
   CublasProducts(CudaQueue& queue, const std::string& cache);
   ~CublasProducts();

@@ -1,4 +1,4 @@
-#include "kernels/cuda/gemm/gemm_cache.h"
+#include "kernels/cuda/choice_cache.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -12,7 +12,7 @@
 namespace gxp {
 namespace {
 
-std::string line_of(const std::string& key, const GemmAlgorithm& algorithm) {
+std::string line_of(const std::string& key, const CachedChoice& algorithm) {
   std::string line = key + ":";
   for (const uint64_t word : algorithm) line += fmt::format(" {:016x}", word);
   return line + "\n";
@@ -31,7 +31,7 @@ std::string read_all(int fd, const std::string& path) {
 
 }  // namespace
 
-GemmCache::GemmCache(std::string path) : path_(std::move(path)) {
+ChoiceCache::ChoiceCache(std::string path) : path_(std::move(path)) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   std::filesystem::create_directories(folder, error);
@@ -41,7 +41,7 @@ GemmCache::GemmCache(std::string path) : path_(std::move(path)) {
 }
 
 // Given back when the file is closed. A process that dies gives it back too.
-Fd GemmCache::lock() const {
+Fd ChoiceCache::lock() const {
   Fd file(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file.valid())
     fail(ErrorKind::kIo, "open {}: {}; name another folder in train.gemm_cache", path_,
@@ -51,33 +51,33 @@ Fd GemmCache::lock() const {
   return file;
 }
 
-std::optional<GemmAlgorithm> GemmCache::find(const std::string& key) {
+std::optional<CachedChoice> ChoiceCache::find(const std::string& key) {
   if (known_.find(key) == known_.end()) read(lock().get());
   const auto found = known_.find(key);
   return found == known_.end() ? std::nullopt : std::optional(found->second);
 }
 
-GemmAlgorithm GemmCache::choose(const std::string& key,
-                                const std::function<GemmAlgorithm()>& time) {
+CachedChoice ChoiceCache::choose(const std::string& key,
+                                 const std::function<CachedChoice()>& time) {
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   const Fd file = lock();
   read(file.get());
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
-  const GemmAlgorithm fastest = time();
+  const CachedChoice fastest = time();
   const std::string line = line_of(key, fastest);
   if (::write(file.get(), line.data(), line.size()) != ssize_t(line.size()))
     fail(ErrorKind::kIo, "write {}: {}", path_, system_text(errno));
   return known_[key] = fastest;
 }
 
-void GemmCache::read(int fd) {
+void ChoiceCache::read(int fd) {
   std::istringstream lines(read_all(fd, path_));
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const size_t colon = line.rfind(": ");
     std::istringstream words(colon == std::string::npos ? "" : line.substr(colon + 1));
-    GemmAlgorithm algorithm{};
+    CachedChoice algorithm{};
     for (uint64_t& word : algorithm) words >> std::hex >> word;
     if (words.fail())
       fail(ErrorKind::kCorrupt, "read {}: line {} is broken; remove the file", path_, number);

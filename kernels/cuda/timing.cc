@@ -1,4 +1,4 @@
-#include "kernels/cuda/gemm/gemm_timing.h"
+#include "kernels/cuda/timing.h"
 
 #include <algorithm>
 #include <array>

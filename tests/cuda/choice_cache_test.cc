@@ -1,4 +1,4 @@
-#include "kernels/cuda/gemm/gemm_cache.h"
+#include "kernels/cuda/choice_cache.h"
 
 #include <unistd.h>
 
@@ -23,37 +23,37 @@ struct Folder {
   std::filesystem::path path;
 };
 
-GemmAlgorithm algorithm(uint64_t word) { return {word, 0, ~uint64_t{0}, 3, 4, 5, 6, 7}; }
+CachedChoice algorithm(uint64_t word) { return {word, 0, ~uint64_t{0}, 3, 4, 5, 6, 7}; }
 
 TEST_CASE("what was timed once is read by later runs and other ranks") {
   const Folder folder;
-  const auto never = []() -> GemmAlgorithm { throw std::logic_error("timed again"); };
-  GemmCache first(folder.file());
-  GemmCache second(folder.file());
+  const auto never = []() -> CachedChoice { throw std::logic_error("timed again"); };
+  ChoiceCache first(folder.file());
+  ChoiceCache second(folder.file());
   CHECK(first.choose("a: 1", [] { return algorithm(1); }) == algorithm(1));
   CHECK(second.choose("b", [] { return algorithm(2); }) == algorithm(2));
   CHECK(first.choose("b", never) == algorithm(2));
   CHECK(second.choose("a: 1", never) == algorithm(1));
-  CHECK(GemmCache(folder.file()).choose("a: 1", never) == algorithm(1));
+  CHECK(ChoiceCache(folder.file()).choose("a: 1", never) == algorithm(1));
 }
 
 TEST_CASE("what a cache knows can be asked without timing") {
   const Folder folder;
-  GemmCache cache(folder.file());
+  ChoiceCache cache(folder.file());
   CHECK_FALSE(cache.find("a").has_value());
-  GemmCache(folder.file()).choose("a", [] { return algorithm(1); });
+  ChoiceCache(folder.file()).choose("a", [] { return algorithm(1); });
   CHECK(cache.find("a") == algorithm(1));
 }
 
 TEST_CASE("of several ranks that need an algorithm one times it") {
   const Folder folder;
   std::atomic<int> timed = 0;
-  std::array<GemmAlgorithm, 4> found{};
+  std::array<CachedChoice, 4> found{};
   {
     std::vector<std::jthread> ranks;
     for (size_t rank = 0; rank < found.size(); ++rank)
       ranks.emplace_back([&, rank] {
-        GemmCache cache(folder.file());
+        ChoiceCache cache(folder.file());
         found[rank] = cache.choose("key", [&] {
           ++timed;
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -62,7 +62,7 @@ TEST_CASE("of several ranks that need an algorithm one times it") {
       });
   }
   CHECK(timed == 1);
-  for (const GemmAlgorithm& one : found) CHECK(one == found[0]);
+  for (const CachedChoice& one : found) CHECK(one == found[0]);
 }
 
 TEST_CASE("products are right when their algorithms are timed, and the same when they are read") {
@@ -89,11 +89,11 @@ TEST_CASE("products are right when their algorithms are timed, and the same when
 
 TEST_CASE("a broken cache and a folder that cannot be made are told") {
   const Folder folder;
-  GemmCache cache(folder.file());
+  ChoiceCache cache(folder.file());
   std::ofstream(folder.file()) << "key: 1 2 3\n";
   CHECK_THROWS_WITH(cache.choose("key", [] { return algorithm(1); }),
                     Catch::Contains("line 1 is broken; remove the file"));
-  CHECK_THROWS_WITH(GemmCache(folder.file() + "/gemm"), Catch::Contains("train.gemm_cache"));
+  CHECK_THROWS_WITH(ChoiceCache(folder.file() + "/gemm"), Catch::Contains("train.gemm_cache"));
 }
 
 TEST_CASE("a user's caches lie where the environment says") {

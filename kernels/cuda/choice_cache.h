@@ -1,5 +1,6 @@
-// Which of cuBLASLt's algorithms is the fastest for a product: timed once on a kind of GPU, then
-// read from a file, so that later runs, and the other ranks of this host, have the same bits.
+// Which way is the fastest, such as which of cuBLASLt's algorithms for a product: timed once on a
+// kind of GPU, then read from a file, so that later runs, and the other ranks of this host, have the
+// same bits.
 #pragma once
 
 #include <array>
@@ -15,26 +16,26 @@
 namespace gxp {
 
 // A line of the file: "KEY: 8 words in hex".
-using GemmAlgorithm = std::array<uint64_t, 8>;
+using CachedChoice = std::array<uint64_t, 8>;
 
 //   Threads   one at a time; any number of processes share a file.
 //   Errors    kIo: the file cannot be made, read or written; kCorrupt: a line of it is broken.
-class GemmCache {
+class ChoiceCache {
  public:
   // `path`: the file; its folder is made.
-  explicit GemmCache(std::string path);
+  explicit ChoiceCache(std::string path);
   // The file's entry for `key`, else the result of `time`, which is then written there. While one
   // process times, the others wait; `time` asks no cache itself.
-  GemmAlgorithm choose(const std::string& key, const std::function<GemmAlgorithm()>& time);
+  CachedChoice choose(const std::string& key, const std::function<CachedChoice()>& time);
   // The file's entry for `key`, if there is one.
-  std::optional<GemmAlgorithm> find(const std::string& key);
+  std::optional<CachedChoice> find(const std::string& key);
 
  private:
   [[nodiscard]] Fd lock() const;
   void read(int fd);
 
   std::string path_;
-  std::map<std::string, GemmAlgorithm> known_;
+  std::map<std::string, CachedChoice> known_;
 };
 
 // The folder of a user's caches: gxp in $XDG_CACHE_HOME, or in ~/.cache; "" without either.
