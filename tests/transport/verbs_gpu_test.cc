@@ -1,4 +1,6 @@
 // Messages in the memory of a fake GPU, over the fake of libibverbs.
+#include <infiniband/verbs.h>
+
 #include <atomic>
 #include <string>
 #include <vector>
@@ -123,6 +125,28 @@ TEST_CASE("messages in GPU memory arrive, between GPUs and between GPU and host"
   CHECK(right == 2);
   CHECK((fake->flush_reads() > 0) == way.needs_flush);
   CHECK(contains(line_of(way), way.words));
+}
+
+TEST_CASE("a flush of GPU memory that fails is told", "[verbs][verbs_gpu]") {
+  const Mishaps fake;
+  if (!fake) return;
+  bool told = false;
+  for (int after = 0; after < 12 && !told; ++after) {  // one of the first requests is a flush
+    CAPTURE(after);
+    const auto errors = run_on_gpus(ways()[0], [&](Transport& transport, Device& gpu) {
+      constexpr size_t kBytes = 5000;
+      if (transport.rank() == 1) {
+        const Buffer data = gpu.allocate(kBytes, MemoryKind::kWorkspace);
+        transport.wait(transport.recv(0, 1, data.memory()), soon());
+      } else {
+        fake->fail_request(after, IBV_WC_REM_ACCESS_ERR);
+        const Buffer data = on_gpu(gpu, payload(kBytes, 0, 1));
+        transport.wait(transport.send(1, 1, data.memory().slice(3, kBytes)), soon());
+      }
+    });
+    told = contains(errors[1], "flush GPU memory through ");
+  }
+  CHECK(told);
 }
 
 TEST_CASE("a message that came before its receive is copied into GPU memory",
