@@ -61,14 +61,14 @@ class RankPlanner {
 
 }  // namespace
 
-void check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
-                        const Environment& environment, const MemoryLimit& limit) {
-  if (limit.bytes == 0) return;
+uint64_t check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
+                            const Environment& environment, const MemoryLimit& limit) {
+  if (limit.bytes == 0) return 0;
   const RankPlanner planner(config, ranks, environment, limit.on_gpu);
   const RunPlan plan = planner.plan(config);
   const RunMemory memory = planner.memory(config, plan);
   const uint64_t peak = total_of(memory.peak);
-  if (peak <= limit.bytes) return;
+  if (peak <= limit.bytes) return peak;
   fail(ErrorKind::kConfig,
        "{} {}: a rank of {} needs {}, {} more, most of it in {} (largest: {}); {}", limit.source,
        format_bytes(limit.bytes), ranks.world_size(), format_bytes(peak),
@@ -78,13 +78,13 @@ void check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
 }
 
 KeepChoice choose_keep(const RunConfig& config, const PlannedRanks& ranks,
-                       const Environment& environment, const MemoryLimit& limit) {
+                       const Environment& environment, const MemoryLimit& limit, uint64_t peak) {
   if (config.train.keep != "auto" || config.train.device != "cuda" || limit.bytes == 0) return {};
   const RankPlanner planner(config, ranks, environment, limit.on_gpu);
   RunConfig keeping = config;
   keeping.train.keep = "norms";
   const uint64_t allowed = config.train.device_memory_bytes;
-  return choose_keep({.with_norms = planner.peak(keeping), .without = planner.peak(config)},
+  return choose_keep({.with_norms = planner.peak(keeping), .without = peak},
                      allowed > 0 ? std::min(allowed, limit.bytes) : limit.bytes);
 }
 

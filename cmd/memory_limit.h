@@ -18,12 +18,13 @@ struct MemoryLimit {
 };
 
 // Throws kConfig if the run's peak is above the limit: by how much, where, what is largest there,
-// and which changes of settings would make it fit.
-void check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
-                        const Environment& environment, const MemoryLimit& limit);
+// and which changes of settings would make it fit. Returns the peak; 0 without a limit.
+uint64_t check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
+                            const Environment& environment, const MemoryLimit& limit);
 
-// For a run with train.keep = "auto" on a GPU with that limit; else nothing is kept.
+// For a run with train.keep = "auto" on a GPU with that limit; else nothing is kept. `peak`: what
+// check_memory_limit() has returned.
 KeepChoice choose_keep(const RunConfig& config, const PlannedRanks& ranks,
-                       const Environment& environment, const MemoryLimit& limit);
+                       const Environment& environment, const MemoryLimit& limit, uint64_t peak);
 
 }  // namespace gxp

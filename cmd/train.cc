@@ -91,8 +91,8 @@ int run(TrainOptions& options) {
       .bytes = backend.device->free_bytes() / uint64_t(backend.ranks_on_device),
       .source = fmt::format("free on {}", backend.device->description()),
       .on_gpu = true};
-  check_memory_limit(run, planned, environment, free);
-  const KeepChoice keep = choose_keep(run, planned, environment, free);
+  const uint64_t peak = check_memory_limit(run, planned, environment, free);
+  const KeepChoice keep = choose_keep(run, planned, environment, free, peak);
   JobSettings placed = job;
   if (backend.device->space() == MemorySpace::kCuda) placed.gpu = backend.device.get();
   run_rank(options.launch, environment, placed, backend.host(), [&](Communicator& communicator) {
