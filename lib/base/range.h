@@ -20,4 +20,9 @@ inline Range intersection(const Range& a, const Range& b) {
   return {begin, end > begin ? end - begin : 0};
 }
 
+// Both, where the second begins at the first one's end.
+inline Range joined(const Range& first, const Range& second) {
+  return {first.begin, first.count + second.count};
+}
+
 }  // namespace gxp

@@ -66,7 +66,7 @@ void sum_squares(Ops& ops, const Tensor& total, std::span<const TensorPart> part
     const Range at = gradients.places.part(part);
     const bool continues = part.unit == unit && at.begin == run.end();
     if (!continues) add_run();
-    run = continues ? Range{run.begin, at.end() - run.begin} : at;
+    run = continues ? joined(run, at) : at;
     unit = part.unit;
   }
   add_run();

@@ -54,17 +54,17 @@ std::function<void()> Parameters::bind_round(const Op& op) {
   const Tensor rounded = own(op.wrap);
   const size_t wrap_begin = places.wrap(op.wrap).begin;
   std::vector<RoundedPart> parts;
-  size_t end = wrap_begin;  // of the last one
+  Range last{};
   for (const TensorPart& part : sharded_.own_parts) {
     if (sharded_.wrap_of(part) != op.wrap) continue;
     const Range at = places.part(part);
     // To nearest, neighbours are rounded at once: their tensors do not matter.
-    const bool continues = !is_stochastic_ && !parts.empty() && at.begin == end;
-    const size_t begin = continues ? end - parts.back().to.count() : at.begin;
-    end = at.end();
+    const bool continues = !is_stochastic_ && !parts.empty() && at.begin == last.end();
     if (continues) parts.pop_back();
-    parts.push_back({rounded.rows(begin - wrap_begin, end - begin), master.rows(begin, end - begin),
-                     &sharded_.spec_of(part), part.elements.begin});
+    last = continues ? joined(last, at) : at;
+    parts.push_back({rounded.rows(last.begin - wrap_begin, last.count),
+                     master.rows(last.begin, last.count), &sharded_.spec_of(part),
+                     part.elements.begin});
   }
   return [this, parts = std::move(parts)] {
     for (const RoundedPart& part : parts) round(part, sharded_.steps + 1);
