@@ -12,9 +12,9 @@
 namespace gxp {
 namespace {
 
-std::string line_of(const std::string& key, const CachedChoice& algorithm) {
+std::string line_of(const std::string& key, const CachedChoice& choice) {
   std::string line = key + ":";
-  for (const uint64_t word : algorithm) line += fmt::format(" {:016x}", word);
+  for (const uint64_t word : choice) line += fmt::format(" {:016x}", word);
   return line + "\n";
 }
 
@@ -77,11 +77,11 @@ void ChoiceCache::read(int fd) {
     ++number;
     const size_t colon = line.rfind(": ");
     std::istringstream words(colon == std::string::npos ? "" : line.substr(colon + 1));
-    CachedChoice algorithm{};
-    for (uint64_t& word : algorithm) words >> std::hex >> word;
+    CachedChoice choice{};
+    for (uint64_t& word : choice) words >> std::hex >> word;
     if (words.fail())
       fail(ErrorKind::kCorrupt, "read {}: line {} is broken; remove the file", path_, number);
-    known_[line.substr(0, colon)] = algorithm;
+    known_[line.substr(0, colon)] = choice;
   }
 }
 

@@ -62,4 +62,9 @@ std::vector<float> times_in_turn(cudaStream_t stream, std::span<const std::funct
   return medians;
 }
 
+size_t fastest_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways) {
+  const std::vector<float> times = times_in_turn(stream, ways);
+  return size_t(std::ranges::min_element(times) - times.begin());
+}
+
 }  // namespace gxp

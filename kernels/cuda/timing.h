@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <vector>
@@ -14,5 +15,7 @@ namespace gxp {
 // kept busy, since one that was idle needs some milliseconds to reach its clocks (an H200: 345 MHz
 // idle, 1980 MHz busy). Takes about 20 ms, and of each way at least 11 runs.
 std::vector<float> times_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways);
+// The fastest of them by that, of equals the first.
+size_t fastest_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways);
 
 }  // namespace gxp

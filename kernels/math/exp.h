@@ -1,9 +1,19 @@
-// exp in float: with the same steps on every CPU, by its special function units on a GPU.
+// exp and reciprocals in float: with the same steps on every CPU, by its special function units on a
+// GPU.
 #pragma once
 
 #include "kernels/math/special_functions.h"
 
 namespace gxp {
+
+// 1 / x.
+template <class F>
+GXP_HOST_DEVICE F reciprocal(F x) {
+  if constexpr (kHasSpecialFunctions)
+    return special_reciprocal(x);
+  else
+    return 1.0f / x;
+}
 
 constexpr float kLog2E = 1.44269504f;
 

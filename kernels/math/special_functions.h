@@ -29,13 +29,4 @@ __device__ __forceinline__ float special_reciprocal(float x) {
 constexpr bool kHasSpecialFunctions = false;
 #endif
 
-// 1 / x.
-template <class F>
-GXP_HOST_DEVICE F reciprocal(F x) {
-  if constexpr (kHasSpecialFunctions)
-    return special_reciprocal(x);
-  else
-    return 1.0f / x;
-}
-
 }  // namespace gxp

@@ -182,8 +182,7 @@ CudnnAttention::Slices CudnnAttention::fastest_of(const AttentionBackward& args,
     chosen = cache_->choose(key, [&] {
       std::vector<std::function<void()>> ways;
       for (const Slices& cut : cuts) ways.emplace_back([&] { run(args, cut, workspace); });
-      const std::vector<float> times = times_in_turn(queue_.stream(), ways);
-      return CachedChoice{cuts[size_t(std::ranges::min_element(times) - times.begin())].size()};
+      return CachedChoice{cuts[fastest_in_turn(queue_.stream(), ways)].size()};
     });
   }
   const auto found = std::ranges::find(cuts, (*chosen)[0], &Slices::size);

@@ -295,10 +295,8 @@ struct CublasProducts::Impl {
       const std::array<std::function<void()>, 2> ways = {[&] { trial.fused(memory.data()); },
                                                          [&] { trial.apart(memory.data()); }};
       for (const auto& start : ways) start();
-      chosen = cache->choose(key, [&] {
-        const std::vector<float> times = times_in_turn(queue.stream(), ways);
-        return times[0] <= times[1] ? kFused : kApart;
-      });
+      chosen = cache->choose(
+          key, [&] { return fastest_in_turn(queue.stream(), ways) == 0 ? kFused : kApart; });
     }
     known->second = *chosen != kApart;
     return known->second;

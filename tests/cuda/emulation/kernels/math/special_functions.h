@@ -29,10 +29,4 @@ inline float special_exp2(float x) {
 
 inline float special_reciprocal(float x) { return emulation::with_error(1.0 / x, x, 1); }
 
-// 1 / x.
-template <class F>
-GXP_HOST_DEVICE F reciprocal(F x) {
-  return special_reciprocal(x);
-}
-
 }  // namespace gxp
