@@ -60,17 +60,17 @@ lint: ## Check format and run clang-tidy on what differs from HEAD; ALL=1: on al
 gpu-bundle: ## Pack what gpu-check needs on a machine with a GPU and without nvcc; GPU_ARCH=90a: for an H100 or H200
 	@$(packages) build test
 	@cmake --preset cuda -DGXP_TESTS=ON -DGXP_BENCH=ON -DGXP_STATIC_ARCHIVE=ON -DCMAKE_CUDA_ARCHITECTURES=$(GPU_ARCH)-real
-	@cmake --build build/cuda -j $(JOBS) --target gxp gxp_cuda_test gxp_cuda_bench
+	@cmake --build build/cuda -j $(JOBS) --target gxp gxp_cuda_test gxp_cuda_bench gxp_kernel_times
 	@bench/gpu_bundle.sh build/cuda build/gpu-bundle
 
-gpu-check: ## Check and measure the CUDA backend on the GPU here; PARTS="measure check sweep deep", OUT=DIR, CUDA_BUILD=DIR
+gpu-check: ## Check and measure the CUDA backend on the GPU here; PARTS="smoke full sweep", OUT=DIR, CUDA_BUILD=DIR
 ifdef STAND_INS
 	@python3 tests/gpu_check/dry_run.py --show $(OUT) $(PARTS)
 else
 ifndef CUDA_BUILD
 	@$(packages) build test
 	@cmake --preset cuda -DGXP_TESTS=ON -DGXP_BENCH=ON
-	@cmake --build build/cuda -j $(JOBS) --target gxp gxp_cuda_test gxp_cuda_bench
+	@cmake --build build/cuda -j $(JOBS) --target gxp gxp_cuda_test gxp_cuda_bench gxp_kernel_times
 endif
 	@python3 bench/gpu_check.py --build $(or $(CUDA_BUILD),build/cuda) --out $(OUT) $(PARTS)
 endif

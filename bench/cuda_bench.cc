@@ -1,16 +1,20 @@
-// cuda_bench [--json] [--sweep]: how fast one GPU copies, multiplies and does what a training step
-// is made of, each beside the ceiling that the same run measured: the rate of a plain copy (bytes
-// read and written) or of a large product in bf16. Inputs are random; a figure is a median
-// (gemm_timing.h). --sweep times choices instead: slices of cuDNN's workspace, a GELU on the way
-// out of a product or after it, and cuBLASLt's algorithms.
+// cuda_bench [--json] [--ceilings | --sweep]: how fast one GPU copies, multiplies and does what a
+// training step is made of, each beside the ceiling that the same run measured: the rate of a plain
+// copy (bytes read and written) or of a large product in bf16. Inputs are random; a figure is a
+// median (timing.h). A row is printed as soon as it is measured (--json: an object a line); what
+// fails is a row with its error, and the next is measured unless the GPU has failed as a whole.
+// --ceilings stops after the copy and the products. --sweep times choices instead: slices of cuDNN's
+// workspace, a GELU on the way out of a product or after it, and cuBLASLt's algorithms.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 #include <string>
@@ -40,8 +44,9 @@ struct Result {
 
 class Bench {
  public:
-  Bench()
-      : device_(make_cuda_device(0)),
+  explicit Bench(bool as_json)
+      : as_json_(as_json),
+        device_(make_cuda_device(0)),
         stream_(device_->make_stream("bench")),
         ops_(make_cuda_ops(*stream_, *device_, {.gemm_cache = cache_path()})),
         queue_(*stream_, *device_),
@@ -54,48 +59,38 @@ class Bench {
                                Sizes{"774M", 8, 1024, 1280, 20, 5120, 50304, false},
                                Sizes{"1.5B", 8, 1024, 1600, 25, 6400, 50304, has_float8},
                                Sizes{"8B", 2, 4096, 4096, 32, 14336, 128256, has_float8}}) {
-      products(sizes);
-      if (sizes.has_float8) float8(sizes);
-      attention(sizes);
-      rows(sizes);
-      buffers_.clear();
+      const std::string name = sizes.name;
+      group(name + " products", [&] { products(sizes); });
+      if (sizes.has_float8) group(name + " fp8", [&] { float8(sizes); });
+      group(name + " attention", [&] { attention(sizes); });
+      group(name + " passes", [&] { rows(sizes); });
     }
-    updates();
-    codecs();
+    group("updates", [&] { updates(); });
+    group("codecs", [&] { codecs(); });
   }
 
   void sweep() {
     ceilings();
     for (const Sizes& sizes : {Sizes{"124M", 32, 1024, 768, 12, 3072, 50304, false},
                                Sizes{"1.5B", 16, 1024, 1600, 25, 6400, 50304, false}}) {
-      slices(sizes);
-      ends(sizes);
-      buffers_.clear();
+      group(std::string(sizes.name) + " slices", [&] { slices(sizes); });
+      group(std::string(sizes.name) + " epilogues", [&] { ends(sizes); });
     }
   }
 
-  void print(bool as_json) const {
-    if (!as_json) {
-      fmt::print("{}\n{:<34}{:>10}{:>11}{:>11}{:>9}\n", device_->description(), "", "us", "TFLOP/s",
+  void ceilings() {
+    if (!as_json_) {
+      fmt::print("{}\n{:<44}{:>10}{:>11}{:>11}{:>9}\n", device_->description(), "", "us", "TFLOP/s",
                  "GB/s", "ceiling");
     }
-    for (size_t i = 0; i < results_.size(); ++i) {
-      const Result& r = results_[i];
-      const double flops = r.flops / r.seconds;
-      const double bytes = r.bytes / r.seconds;
-      const double share = std::max(flops / product_rate_, bytes / copy_rate_);
-      if (as_json) {
-        fmt::print(
-            "{}{{\"what\":\"{}\",\"seconds\":{:.4g},\"flops_per_s\":{:.4g},"
-            "\"bytes_per_s\":{:.4g},\"share_of_ceiling\":{:.3f}}}{}\n",
-            i == 0 ? "[" : " ", r.what, r.seconds, flops, bytes, share,
-            i + 1 == results_.size() ? "]" : ",");
-      } else {
-        fmt::print("{:<34}{:>10.1f}{:>11.1f}{:>11.0f}{:>8.0f}%\n", r.what, r.seconds * 1e6,
-                   flops / 1e12, bytes / 1e9, 100 * share);
-      }
-    }
+    group("copy", [&] { copy(); });
+    group("products of 8192^3", [&] {
+      multiply("product of 8192^3, bf16", {8192, 8192, 8192}, kBF16, kBF16, {});
+      multiply("product of 8192^3, f32", {8192, 8192, 8192}, kF32, kF32, {});
+    });
   }
+
+  [[nodiscard]] bool failed() const { return failed_; }
 
  private:
   struct Sizes {
@@ -147,38 +142,83 @@ class Bench {
     return {buffer.memory(), DType::kI32, shape};
   }
 
-  double time(const std::string& what, double flops, double bytes,
-              const std::function<void()>& start) {
-    const std::array<std::function<void()>, 1> only = {start};
-    const double seconds = double(times_in_turn(native_stream(*stream_), only)[0]) / 1e3;
-    results_.push_back({what, seconds, flops, bytes});
-    return seconds;
+  // What cannot be allocated or queued costs the rest of its group. Throws the error that ended the
+  // GPU's context, for nothing can be measured after it.
+  void group(const std::string& what, const std::function<void()>& rows) {
+    try {
+      rows();
+    } catch (const Error& error) {
+      report_failure(what, error);
+      if (cudaDeviceSynchronize() != cudaSuccess) throw;
+    }
+    buffers_.clear();
   }
 
-  void ceilings() {
+  void time(const std::string& what, double flops, double bytes,
+            const std::function<void()>& start) {
+    try {
+      const std::array<std::function<void()>, 1> only = {start};
+      const double seconds = double(times_in_turn(native_stream(*stream_), only)[0]) / 1e3;
+      report({what, seconds, flops, bytes});
+    } catch (const Error& error) {
+      report_failure(what, error);
+      if (cudaDeviceSynchronize() != cudaSuccess) throw;
+    }
+  }
+
+  void report(const Result& r) {
+    const double flops = r.flops / r.seconds;
+    const double bytes = r.bytes / r.seconds;
+    // The first copy and the first product are the ceilings.
+    if (bytes > 0 && copy_rate_ == 0) copy_rate_ = bytes;
+    if (flops > 0 && product_rate_ == 0) product_rate_ = flops;
+    const double share = std::max(flops / product_rate_, bytes / copy_rate_);
+    if (as_json_) {
+      print_line({{"what", r.what},
+                  {"seconds", r.seconds},
+                  {"flops_per_s", flops},
+                  {"bytes_per_s", bytes},
+                  {"share_of_ceiling", share}});
+    } else {
+      fmt::print("{:<44}{:>10.1f}{:>11.1f}{:>11.0f}{:>8.0f}%\n", r.what, r.seconds * 1e6,
+                 flops / 1e12, bytes / 1e9, 100 * share);
+      std::fflush(stdout);
+    }
+  }
+
+  void report_failure(const std::string& what, const Error& error) {
+    failed_ = true;
+    if (as_json_)
+      print_line({{"what", what}, {"error", error.what()}});
+    else
+      fmt::print("{:<44} {}\n", what, error.what());
+  }
+
+  static void print_line(const nlohmann::ordered_json& json) {
+    fmt::print("{}\n", json.dump());
+    std::fflush(stdout);
+  }
+
+  void copy() {
     const size_t bytes = size_t{1} << 30;
     const Tensor from = tensor({bytes / 4}, kF32), to = tensor({bytes / 4}, kF32);
-    copy_rate_ = 2 * double(bytes) / time("copy of 1 GiB", 0, 2 * double(bytes), [&] {
-                   cudaMemcpyAsync(to.memory.data, from.memory.data, bytes,
-                                   cudaMemcpyDeviceToDevice, native_stream(*stream_));
-                 });
-    buffers_.clear();
-    product_rate_ = multiply("product of 8192^3, bf16", {8192, 8192, 8192}, kBF16, kBF16, {});
-    multiply("product of 8192^3, f32", {8192, 8192, 8192}, kF32, kF32, {});
-    buffers_.clear();
+    time("copy of 1 GiB", 0, 2 * double(bytes), [&] {
+      cudaMemcpyAsync(to.memory.data, from.memory.data, bytes, cudaMemcpyDeviceToDevice,
+                      native_stream(*stream_));
+    });
   }
 
-  // FLOP/s of out(m, n) with a sum over k.
+  // out(m, n) with a sum over k.
   struct Mnk {
     size_t m, n, k;
   };
-  double multiply(const std::string& what, const Mnk& s, DType operands, DType out,
+  void multiply(const std::string& what, const Mnk& s, DType operands, DType out,
                   const MatmulOptions& options) {
     const Tensor a = tensor(options.transpose_a ? Shape{s.k, s.m} : Shape{s.m, s.k}, operands);
     const Tensor b = tensor(options.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, operands);
     const Tensor c = tensor({s.m, s.n}, out);
     const double flops = 2 * double(s.m) * double(s.n) * double(s.k);
-    return flops / time(what, flops, 0, [&] { ops_->matmul(c, a, b, options); });
+    time(what, flops, 0, [&] { ops_->matmul(c, a, b, options); });
   }
 
   void products(const Sizes& s) {
@@ -280,13 +320,10 @@ class Bench {
            [&] { ops.attention_backward(dqkv, sums, dout, qkv, out, lse, int(s.heads)); });
     };
     both("", *ops_);
-    try {
-      // Made for this size alone: its workspace is freed after it.
+    // Made for this size alone: its workspace is freed after it.
+    group(std::string(s.name) + " attention by cuDNN", [&] {
       both(", cuDNN", *make_cuda_ops(*stream_, *device_, {.attention = AttentionBy::kCudnn}));
-    } catch (const Error& error) {
-      fmt::print(stderr, "{} is not timed: {}\n", s.name, error.what());
-    }
-    buffers_.clear();
+    });
   }
 
   // Backward by cuDNN in slices of a batch.
@@ -299,14 +336,15 @@ class Bench {
     const Tensor sums = tensor({s.rows, s.heads, s.positions}, kF32);
     const double flops = 5 * double(s.tokens()) * double(s.positions) * double(s.hidden);
     for (const size_t mib : {32, 64, 128, 256, 1024}) {
+      const std::string what = fmt::format("{} attention backward, slices of {} MiB", s.name, mib);
       try {
         const auto ops = make_cuda_ops(
             *stream_, *device_,
             {.attention = AttentionBy::kCudnn, .cudnn_slicing = {.most_bytes = mib << 20}});
-        time(fmt::format("{} attention backward, slices of {} MiB", s.name, mib), flops, 0,
+        time(what, flops, 0,
              [&] { ops->attention_backward(dqkv, sums, dout, qkv, out, lse, int(s.heads)); });
       } catch (const Error& error) {
-        fmt::print(stderr, "{}, slices of {} MiB: {}\n", s.name, mib, error.what());
+        report_failure(what, error);
       }
     }
     buffers_.clear();
@@ -357,7 +395,8 @@ class Bench {
            const std::function<void()>& apart) {
     time(what + " apart", flops, 0, apart);
     if (!codes_.knows(product, places)) {
-      fmt::print(stderr, "{}: cuBLASLt has no algorithm\n", what);
+      report_failure(what + " fused",
+                     Error(ErrorKind::kUnavailable, "cuBLASLt has no algorithm"));
       return;
     }
     time(what + " fused", flops, 0, [&] {
@@ -370,8 +409,8 @@ class Bench {
          {std::pair(size_t{0}, "fastest"), std::pair(times.size() / 2, "middle"),
           std::pair(times.size() - 1, "slowest")})
       if (rank < times.size())
-        results_.push_back({fmt::format("{} product, {} of {}", what, name, times.size()),
-                            double(times[rank]) / 1e3, flops, 0});
+        report({fmt::format("{} product, {} of {}", what, name, times.size()),
+                double(times[rank]) / 1e3, flops, 0});
   }
 
   void rows(const Sizes& s) {
@@ -447,6 +486,8 @@ class Bench {
     buffers_.clear();
   }
 
+  bool as_json_;
+  bool failed_ = false;  // in a row at least
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Ops> ops_;
@@ -455,8 +496,7 @@ class Bench {
   std::vector<float> random_;
   Buffer noise_;
   std::vector<Buffer> buffers_;
-  std::vector<Result> results_;
-  double copy_rate_ = 1, product_rate_ = 1;
+  double copy_rate_ = 0, product_rate_ = 0;  // 0: not measured
 };
 
 int run(int argc, char** argv) {
@@ -465,13 +505,14 @@ int run(int argc, char** argv) {
     return 3;
   }
   const std::set<std::string_view> options(argv + 1, argv + argc);
-  Bench bench;
+  Bench bench(options.contains("--json"));
   if (options.contains("--sweep"))
     bench.sweep();
+  else if (options.contains("--ceilings"))
+    bench.ceilings();
   else
     bench.run();
-  bench.print(options.contains("--json"));
-  return 0;
+  return bench.failed() ? 5 : 0;
 }
 
 }  // namespace

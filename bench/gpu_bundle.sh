@@ -1,6 +1,6 @@
 #!/bin/sh
 # gpu_bundle.sh BUILD OUT: one archive in OUT of what `make gpu-check` needs of a CUDA build, for a machine with a GPU and
-# without a compiler: the programs, stripped, and the libraries that they load but the C library's own. CUDA's runtime is
+# without a compiler: the programs, stripped, and the libraries that they load but the C library's own and CUPTI. CUDA's runtime is
 # inside them. GCC's libraries, which a machine that runs Python or CUDA has, are apart, for one that has none. Says how much
 # travels with the tree that git knows, and fails where that is more than MOST_MIB.
 set -eu
@@ -11,11 +11,12 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 bundle=$stage/gpu-bundle
 mkdir -p "$bundle/lib" "$bundle/fallback"
-for program in cmd/gxp tests/cuda/gxp_cuda_test bench/gxp_cuda_bench; do
+for program in cmd/gxp tests/cuda/gxp_cuda_test bench/gxp_cuda_bench bench/libgxp_kernel_times.so; do
+  [ -e "$build/$program" ] || [ "$program" != bench/libgxp_kernel_times.so ] || continue  # no CUPTI where it was built
   mkdir -p "$bundle/$(dirname "$program")"
   strip -o "$bundle/$program" "$build/$program"
   libraries=$(ldd "$build/$program" | awk '$3 ~ "^/" { print $3 }' |
-    grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so')
+    grep -Ev '/(libc|libm|libdl|libpthread|librt|libcupti|ld-linux[^/]*)\.so')
   for library in $libraries; do
     case $library in
       */libstdc++.so* | */libgcc_s.so*) place=fallback ;;
