@@ -301,6 +301,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t 
                                   *static_cast<const float*>(alpha),
                                   *static_cast<const float*>(beta),
                                   algo->data[1] == 1};
+  // The real one says so here, and not when it is asked for algorithms.
+  const auto lies_well = [](const float* scale) {
+    return reinterpret_cast<uintptr_t>(scale) % 16 == 0;
+  };
+  if (!lies_well(desc->a_scale) || !lies_well(desc->b_scale)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool is_first = algo->data[0] == 0;
   const bool is_broken = (is_first && (behaviour.first_has_failed || behaviour.first_fails)) ||
                          (behaviour.all_fail && desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT);
