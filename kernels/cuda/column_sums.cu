@@ -26,7 +26,7 @@ struct Columns {
 // Block y sums its share of the rows: thread row r those numbered r, r + kRowLanes, ... of it.
 template <int N, class T, class Rounded>
 __global__ void column_sums_kernel(Columns<T, Rounded> matrix) {
-  __shared__ float parts[kBlockSums];
+  alignas(16) __shared__ float parts[kBlockSums];
   const size_t column = (size_t{blockIdx.x} * kLanes + threadIdx.x) * N;
   const size_t share = (matrix.rows + gridDim.y - 1) / gridDim.y;
   const size_t end =
@@ -39,15 +39,20 @@ __global__ void column_sums_kernel(Columns<T, Rounded> matrix) {
       if (matrix.rounded != nullptr) store(matrix.rounded + row * matrix.columns + column, values);
     }
   }
-  for (int j = 0; j < N; ++j) parts[(threadIdx.y * kLanes + threadIdx.x) * N + j] = sum.at[j];
+  store_anywhere(parts + (threadIdx.y * kLanes + threadIdx.x) * N, sum);
   __syncthreads();
   if (threadIdx.y != 0 || column >= matrix.columns) return;
   float* const out = matrix.out + blockIdx.y * matrix.columns + column;
-  for (int j = 0; j < N; ++j) {
-    float total = 0;
-    for (unsigned r = 0; r < kRowLanes<N>; ++r) total += parts[(r * kLanes + threadIdx.x) * N + j];
-    out[j] = matrix.adds ? out[j] + total : total;
+  Floats<N> total{};
+  for (unsigned r = 0; r < kRowLanes<N>; ++r) {
+    const Floats<N> part = load<N>(parts + (r * kLanes + threadIdx.x) * N);
+    for (int j = 0; j < N; ++j) total.at[j] += part.at[j];
   }
+  if (matrix.adds) {
+    const Floats<N> before = load<N>(out);
+    for (int j = 0; j < N; ++j) total.at[j] = before.at[j] + total.at[j];
+  }
+  store(out, total);
 }
 
 template <int N, class T, class Rounded>

@@ -154,12 +154,15 @@ struct RoundStochastically {
   RandomBits bits;
   template <int N>
   __device__ void run(size_t i) const {
-    for (size_t j = i; j < i + N; ++j) {
-      const size_t element = bits.first + j;
+    const Floats<N> values = load<N>(x + i);
+    Group<N, Bf16> rounded;
+    for (int j = 0; j < N; ++j) {
+      const size_t element = bits.first + i + size_t(j);
       const RandomBlock block = random_block(bits.key, element / kRandomBlock);
       const uint32_t random = random_word(uint32_t(element % kRandomBlock), block);
-      out[j].bits = uint16_t(round_to_bf16(bits_as<uint32_t>(x[j]), random));
+      rounded.at[j].bits = uint16_t(round_to_bf16(bits_as<uint32_t>(values.at[j]), random));
     }
+    store(out + i, rounded);
   }
 };
 
@@ -208,7 +211,8 @@ void CudaElementwise::round_stochastically(Tensor out, ConstTensor x, const Rand
   GXP_ASSERT(out.dtype == DType::kBF16 && out.count() == x.count());
   const RoundStochastically body{elements<Bf16>(array_of(out)), cuda_vector<float>(x, x.count()),
                                  bits};
-  check_cuda(for_each(queue_.stream(), x.count(), true, body), "launch round_stochastically");
+  check_cuda(for_each(queue_.stream(), x.count(), lie_in_fours(body.out, body.x), body),
+             "launch round_stochastically");
 }
 
 void CudaElementwise::scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,

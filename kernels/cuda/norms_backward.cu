@@ -77,7 +77,7 @@ template <int N>
 __device__ __forceinline__ void add_to(float* sums, const Floats<N>& terms) {
   Floats<N> sum = load<N>(sums);
   for (int j = 0; j < N; ++j) sum.at[j] += terms.at[j];
-  store(sums, sum);
+  store_anywhere(sums, sum);
 }
 
 // A row's gradients; `sums`(vectors, columns), or null, gets its terms. The dx of a thread's first
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kMostThreads, 2)
     for (unsigned vector = 0; vector < norm.vectors; ++vector)
       for_columns<N>(norm.columns, [&](unsigned i) { body(vector * norm.columns + i); });
   };
-  for_sums([&](unsigned i) { store(sums + i, Floats<N>{}); });
+  for_sums([&](unsigned i) { store_anywhere(sums + i, Floats<N>{}); });
   for (size_t row = blockIdx.x; row < norm.rows; row += gridDim.x)
     add_gradients<N>(norm, row, sums);
   if (sums != of_block) for_sums([&](unsigned i) { store(of_block + i, load<N>(sums + i)); });

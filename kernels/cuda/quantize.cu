@@ -57,16 +57,13 @@ struct EncodeHalves {
       const Floats<N> kept = load<N>(residual + i);
       for (int j = 0; j < N; ++j) value.at[j] += kept.at[j];
     }
-    struct alignas(N * sizeof(T)) Group {
-      T at[N];
-    };
-    Group group;
+    Group<N, T> group;
     for (int j = 0; j < N; ++j) {
       const float each = value.at[j];
       group.at[j] = is_nan(each) ? T{kNan<T>} : round_to<T>(each);
       value.at[j] = finite_or_zero(each - to_float(group.at[j]));
     }
-    *reinterpret_cast<Group*>(out + i) = group;
+    store(out + i, group);
     if (residual != nullptr) store(residual + i, value);
   }
 };

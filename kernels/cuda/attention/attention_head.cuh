@@ -46,7 +46,7 @@ __device__ HeadSlice<T> slice_of_group(Void* array, size_t stride, const Attenti
   return {static_cast<T*>(array) + row * stride + group % heads * shape.head_size, stride};
 }
 
-// Whether four channels at a time may be read of a head in an array.
+// Whether four channels at a time may be read, or written, of a head in an array.
 template <class T>
 bool heads_lie_in_fours(const void* array, size_t stride, size_t head_size) {
   return reinterpret_cast<uintptr_t>(array) % (4 * sizeof(T)) == 0 && stride % 4 == 0 &&

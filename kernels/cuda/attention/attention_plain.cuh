@@ -66,7 +66,7 @@ __device__ void load_tile(float* tile, const HeadSlice<const T>& slice, const Pl
     Floats<N> x{};
     if (first_row + r < place.positions && first_channel + c < place.channels)
       x = load<N>(slice.first + size_t(first_row + r) * slice.stride + first_channel + c);
-    store(tile + r * kRowFloats + c, x);
+    store_anywhere(tile + r * kRowFloats + c, x);
   }
 }
 
@@ -140,27 +140,29 @@ __device__ void add_product(Part& sum, const Part& left_part, const HeadSlice<co
 }
 
 // The block's rows of the result.
-template <class T, class Factor>
+template <int N, class T, class Factor>
 __device__ void write_rows(const HeadSlice<T>& to, const Part& part, const Place& place,
                            const Factor& factor_of_row) {
   for (int i = 0; i < kRows; ++i) {
     const int position = place.first() + row(i);
     if (position >= place.positions) continue;
     const float factor = factor_of_row(i);
-    for (int j = 0; j < kColumns; ++j) {
+    for (int j = 0; j < kColumns; j += N) {
       const int channel = place.first_channel + kColumns * across() + j;
-      if (channel < place.channels)
-        to.first[size_t(position) * to.stride + channel] = round_to<T>(part.at[i][j] * factor);
+      if (channel >= place.channels) continue;
+      Floats<N> values;
+      for (int e = 0; e < N; ++e) values.at[e] = part.at[i][j + e] * factor;
+      store(to.first + size_t(position) * to.stride + channel, values);
     }
   }
 }
 
-// Whether four channels at a time may be read of queries, keys and values.
-template <class T>
-bool rows_lie_in_fours(const AttentionRows<const void>& in, size_t head_size) {
-  return heads_lie_in_fours<T>(in.queries, in.query_stride, head_size) &&
-         heads_lie_in_fours<T>(in.keys, in.kv_stride, head_size) &&
-         heads_lie_in_fours<T>(in.values, in.kv_stride, head_size);
+// Whether four channels at a time may be read, or written, of queries, keys and values.
+template <class T, class Void>
+bool rows_lie_in_fours(const AttentionRows<Void>& rows, size_t head_size) {
+  return heads_lie_in_fours<T>(rows.queries, rows.query_stride, head_size) &&
+         heads_lie_in_fours<T>(rows.keys, rows.kv_stride, head_size) &&
+         heads_lie_in_fours<T>(rows.values, rows.kv_stride, head_size);
 }
 
 }  // namespace gxp::plain_attention

@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(kThreads, 2) queries_kernel(const AttentionBac
     add_product<N>(dq, ds, k, key, place);
   }
   const auto& to = args.gradients;
-  write_rows(slice_of_pair<T>(to.queries, to.query_stride, args.shape, place.head), dq, place,
-             [&](int) { return place.scale; });
+  write_rows<N>(slice_of_pair<T>(to.queries, to.query_stride, args.shape, place.head), dq, place,
+                [&](int) { return place.scale; });
 }
 
 template <int N, class T>
@@ -85,10 +85,10 @@ __global__ void __launch_bounds__(kThreads, 2) keys_kernel(const AttentionBackwa
     }
   }
   const auto& to = args.gradients;
-  write_rows(slice_of_group<T>(to.keys, to.kv_stride, args.shape, place.head), dk, place,
-             [&](int) { return place.scale; });
-  write_rows(slice_of_group<T>(to.values, to.kv_stride, args.shape, place.head), dv, place,
-             [&](int) { return 1.0f; });
+  write_rows<N>(slice_of_group<T>(to.keys, to.kv_stride, args.shape, place.head), dk, place,
+                [&](int) { return place.scale; });
+  write_rows<N>(slice_of_group<T>(to.values, to.kv_stride, args.shape, place.head), dv, place,
+                [&](int) { return 1.0f; });
 }
 
 template <int N, class T>
@@ -115,6 +115,7 @@ cudaError_t launch_plain_attention_backward(cudaStream_t stream, const Attention
   return with_element(args.dtype, [&](auto element) {
     using T = decltype(element);
     const bool in_fours = rows_lie_in_fours<T>(args.in, head_size) &&
+                          rows_lie_in_fours<T>(args.gradients, head_size) &&
                           heads_lie_in_fours<T>(args.dout, head_size, head_size);
     return in_fours ? launch_kernels<4, T>(stream, args) : launch_kernels<1, T>(stream, args);
   });

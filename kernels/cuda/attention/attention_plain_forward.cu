@@ -62,8 +62,8 @@ __global__ void __launch_bounds__(kThreads, 3) forward_kernel(const AttentionFor
     add_product<N>(queries.out, scores, v, key, place);
   }
   for (float& sum : queries.sum) sum = reduce_row(sum, Add());
-  write_rows(slice_of_pair<T>(args.out, args.shape, place.head), queries.out, place,
-             [&](int i) { return 1.0f / queries.sum[i]; });
+  write_rows<N>(slice_of_pair<T>(args.out, args.shape, place.head), queries.out, place,
+                [&](int i) { return 1.0f / queries.sum[i]; });
   if (place.first_channel != 0 || across() != 0) return;
   float* const lse = args.lse + size_t{place.head} * args.shape.positions;
   for (int i = 0; i < kRows; ++i) {
@@ -82,11 +82,13 @@ cudaError_t launch_plain_attention_forward(cudaStream_t stream, const AttentionF
   const size_t blocks = blocks_of(args.shape, args.shape.heads);
   if (blocks == 0) return cudaSuccess;  // a launch of no blocks is an error
   const auto config = config_of(stream, {unsigned(blocks)}, kThreads, kSharedBytes);
+  const size_t head_size = args.shape.head_size;
   return with_element(args.dtype, [&](auto element) {
     using T = decltype(element);
-    return rows_lie_in_fours<T>(args.in, args.shape.head_size)
-               ? cudaLaunchKernelEx(&config, forward_kernel<4, T>, args)
-               : cudaLaunchKernelEx(&config, forward_kernel<1, T>, args);
+    const bool in_fours = rows_lie_in_fours<T>(args.in, head_size) &&
+                          heads_lie_in_fours<T>(args.out, head_size, head_size);
+    return in_fours ? cudaLaunchKernelEx(&config, forward_kernel<4, T>, args)
+                    : cudaLaunchKernelEx(&config, forward_kernel<1, T>, args);
   });
 }
 

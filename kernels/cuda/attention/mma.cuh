@@ -81,22 +81,6 @@ __device__ __forceinline__ void start_copy(SharedPlace to, const void* from, boo
 // Returns when the calling thread's copies are done; a barrier shows them to the others.
 __device__ __forceinline__ void finish_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-// Both rounded to nearest.
-template <class T>
-__device__ __forceinline__ uint32_t pack_halves(float low, float high);
-template <>
-__device__ __forceinline__ uint32_t pack_halves<Bf16>(float low, float high) {
-  uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-template <>
-__device__ __forceinline__ uint32_t pack_halves<Fp16>(float low, float high) {
-  uint32_t pair;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-
 // 2^x to 2 units in the last place, 0 for -infinity.
 __device__ __forceinline__ float fast_exp2(float x) {
   float power;

@@ -103,11 +103,6 @@ inline void finish_copies() {
   emulation::started_copies().clear();
 }
 
-template <class T>
-uint32_t pack_halves(float low, float high) {
-  return round_to<T>(low).bits | uint32_t{round_to<T>(high).bits} << 16;
-}
-
 inline float fast_exp2(float x) { return std::exp2(x); }
 
 }  // namespace gxp
