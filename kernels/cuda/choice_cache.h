@@ -19,7 +19,8 @@ namespace gxp {
 using CachedChoice = std::array<uint64_t, 8>;
 
 //   Threads   one at a time; any number of processes share a file.
-//   Errors    kIo: the file cannot be made, read or written; kCorrupt: a line of it is broken.
+//   Errors    kIo: the file cannot be made, read or written. A line that is broken, such as one that
+//             a full disk has cut off, is skipped with a warning: what it said is timed again.
 class ChoiceCache {
  public:
   // `path`: the file; its folder is made.
@@ -36,6 +37,8 @@ class ChoiceCache {
 
   std::string path_;
   std::map<std::string, CachedChoice> known_;
+  int lines_read_ = 0;           // by the last read()
+  bool ends_in_a_line_ = false;  // which lacks its newline
 };
 
 // The folder of a user's caches: gxp in $XDG_CACHE_HOME, or in ~/.cache; "" without either.
