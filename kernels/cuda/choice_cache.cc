@@ -73,17 +73,18 @@ std::optional<CachedChoice> ChoiceCache::find(const std::string& key) {
   return found == known_.end() ? std::nullopt : std::optional(found->second);
 }
 
-CachedChoice ChoiceCache::choose(const std::string& key,
-                                 const std::function<CachedChoice()>& time) {
+std::optional<CachedChoice> ChoiceCache::choose(
+    const std::string& key, const std::function<std::optional<CachedChoice>()>& time) {
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   const Fd file = lock();
   read(file.get());
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
-  const CachedChoice fastest = time();
-  const std::string line = (ends_in_a_line_ ? "\n" : "") + line_of(key, fastest);
+  const std::optional<CachedChoice> fastest = time();
+  if (!fastest) return {};
+  const std::string line = (ends_in_a_line_ ? "\n" : "") + line_of(key, *fastest);
   if (::write(file.get(), line.data(), line.size()) != ssize_t(line.size()))
     fail(ErrorKind::kIo, "write {}: {}", path_, system_text(errno));
-  return known_[key] = fastest;
+  return known_[key] = *fastest;
 }
 
 void ChoiceCache::read(int fd) {

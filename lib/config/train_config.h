@@ -134,7 +134,7 @@ struct TrainConfig {
           "The folder of a file in which a GPU's fastest algorithm for each matrix product is "
           "kept, once they have been timed, and the fastest slices for cuDNN's attention: later "
           "runs then have the same bits. auto: gxp in $XDG_CACHE_HOME or ~/.cache. off: nothing is "
-          "timed, cuBLASLt's first guess and the fewest slices.");
+          "timed, cuBLASLt's first guess that runs and the fewest slices.");
     field("cuda_graphs", &S::cuda_graphs,
           "Whether a GPU's kernels that are the same in every step are recorded as CUDA graphs, "
           "one for each unit and pass, which one call starts: faster where starting kernels takes "

@@ -54,11 +54,12 @@ TEST_CASE("of several ranks that need an algorithm one times it") {
     for (size_t rank = 0; rank < found.size(); ++rank)
       ranks.emplace_back([&, rank] {
         ChoiceCache cache(folder.file());
-        found[rank] = cache.choose("key", [&] {
+        const auto time = [&] {
           ++timed;
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
           return algorithm(rank);
-        });
+        };
+        found[rank] = cache.choose("key", time).value();
       });
   }
   CHECK(timed == 1);
@@ -103,6 +104,13 @@ TEST_CASE("a word that was cut off is not taken for a shorter one") {
   const Folder folder;
   ChoiceCache(folder.file()).choose("a", [] { return algorithm(1); });
   std::filesystem::resize_file(folder.file(), std::filesystem::file_size(folder.file()) - 2);
+  CHECK_FALSE(ChoiceCache(folder.file()).find("a").has_value());
+}
+
+TEST_CASE("a trial that found nothing is not written") {
+  const Folder folder;
+  ChoiceCache cache(folder.file());
+  CHECK_FALSE(cache.choose("a", []() -> std::optional<CachedChoice> { return {}; }).has_value());
   CHECK_FALSE(ChoiceCache(folder.file()).find("a").has_value());
 }
 
