@@ -4,18 +4,34 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 
 namespace gxp {
 namespace {
+
+constexpr size_t kDigits = 16;  // of a word, all of which are written
 
 std::string line_of(const std::string& key, const CachedChoice& choice) {
   std::string line = key + ":";
   for (const uint64_t word : choice) line += fmt::format(" {:016x}", word);
   return line + "\n";
+}
+
+std::optional<CachedChoice> words_of(std::string_view text) {
+  CachedChoice choice{};
+  if (text.size() != choice.size() * (1 + kDigits)) return {};
+  const char* at = text.data();
+  for (uint64_t& word : choice) {
+    if (*at++ != ' ' || std::from_chars(at, at + kDigits, word, 16).ptr != at + kDigits) return {};
+    at += kDigits;
+  }
+  return choice;
 }
 
 std::string read_all(int fd, const std::string& path) {
@@ -57,32 +73,35 @@ std::optional<CachedChoice> ChoiceCache::find(const std::string& key) {
   return found == known_.end() ? std::nullopt : std::optional(found->second);
 }
 
-CachedChoice ChoiceCache::choose(const std::string& key,
-                                 const std::function<CachedChoice()>& time) {
+std::optional<CachedChoice> ChoiceCache::choose(
+    const std::string& key, const std::function<std::optional<CachedChoice>()>& time) {
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   const Fd file = lock();
   read(file.get());
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
-  const CachedChoice fastest = time();
-  const std::string line = line_of(key, fastest);
+  const std::optional<CachedChoice> fastest = time();
+  if (!fastest) return {};
+  const std::string line = (ends_in_a_line_ ? "\n" : "") + line_of(key, *fastest);
   if (::write(file.get(), line.data(), line.size()) != ssize_t(line.size()))
     fail(ErrorKind::kIo, "write {}: {}", path_, system_text(errno));
-  return known_[key] = fastest;
+  return known_[key] = *fastest;
 }
 
 void ChoiceCache::read(int fd) {
-  std::istringstream lines(read_all(fd, path_));
+  const std::string text = read_all(fd, path_);
+  ends_in_a_line_ = !text.empty() && text.back() != '\n';
+  std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const size_t colon = line.rfind(": ");
-    std::istringstream words(colon == std::string::npos ? "" : line.substr(colon + 1));
-    CachedChoice choice{};
-    for (uint64_t& word : choice) words >> std::hex >> word;
-    if (words.fail())
-      fail(ErrorKind::kCorrupt, "read {}: line {} is broken; remove the file", path_, number);
-    known_[line.substr(0, colon)] = choice;
+    const auto choice = words_of(colon == std::string::npos ? "" : line.substr(colon + 1));
+    if (choice)
+      known_[line.substr(0, colon)] = *choice;
+    else if (number > lines_read_)
+      log_warn("skipped line {} of {}: it is broken; what it said is timed again", number, path_);
   }
+  lines_read_ = number;
 }
 
 std::string user_cache_folder(const Environment& environment) {

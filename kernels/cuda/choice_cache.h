@@ -19,14 +19,16 @@ namespace gxp {
 using CachedChoice = std::array<uint64_t, 8>;
 
 //   Threads   one at a time; any number of processes share a file.
-//   Errors    kIo: the file cannot be made, read or written; kCorrupt: a line of it is broken.
+//   Errors    kIo: the file cannot be made, read or written. A line that is broken, such as one
+//             that a full disk has cut off, is skipped with a warning: what it said is timed again.
 class ChoiceCache {
  public:
   // `path`: the file; its folder is made.
   explicit ChoiceCache(std::string path);
-  // The file's entry for `key`, else the result of `time`, which is then written there. While one
-  // process times, the others wait; `time` asks no cache itself.
-  CachedChoice choose(const std::string& key, const std::function<CachedChoice()>& time);
+  // The file's entry for `key`, else the result of `time`, which is then written there unless it is
+  // nothing. While one process times, the others wait; `time` asks no cache itself.
+  std::optional<CachedChoice> choose(const std::string& key,
+                                     const std::function<std::optional<CachedChoice>()>& time);
   // The file's entry for `key`, if there is one.
   std::optional<CachedChoice> find(const std::string& key);
 
@@ -36,6 +38,8 @@ class ChoiceCache {
 
   std::string path_;
   std::map<std::string, CachedChoice> known_;
+  int lines_read_ = 0;           // by the last read()
+  bool ends_in_a_line_ = false;  // which lacks its newline
 };
 
 // The folder of a user's caches: gxp in $XDG_CACHE_HOME, or in ~/.cache; "" without either.

@@ -134,12 +134,13 @@ struct TrainConfig {
           "The folder of a file in which a GPU's fastest algorithm for each matrix product is "
           "kept, once they have been timed, and the fastest slices for cuDNN's attention: later "
           "runs then have the same bits. auto: gxp in $XDG_CACHE_HOME or ~/.cache. off: nothing is "
-          "timed, cuBLASLt's first guess and the fewest slices.");
+          "timed, cuBLASLt's first guess that runs and the fewest slices.");
     field("cuda_graphs", &S::cuda_graphs,
           "Whether a GPU's kernels that are the same in every step are recorded as CUDA graphs, "
           "one for each unit and pass, which one call starts: faster where starting kernels takes "
           "longer than running them, and the same bits. auto: where a block's forward pass of a "
-          "micro-batch takes less than 1 ms at the GPU's rate.",
+          "micro-batch takes less than 1 ms at the GPU's rate; if one cannot be recorded, the run "
+          "warns and goes on without. on: then it fails.",
           one_of("auto", "on", "off"));
     field("attention", &S::attention,
           "By what a GPU computes attention of bf16 and fp16. cudnn: cuDNN 9, which must be "

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "lib/base/bytes.h"
+#include "lib/base/log.h"
 #include "lib/device/cuda_check.h"
 #include "lib/device/cuda_graph.h"
 #include "lib/device/work_queue.h"
@@ -128,21 +129,40 @@ class CudaStream final : public Stream {
     check_cuda(wait_for_gpu(deadline), fmt::format("finish what stream '{}' started", name_));
   }
 
-  bool repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& start) override {
+  bool repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& start,
+              WithoutRecording otherwise) override {
     auto* const known = dynamic_cast<CudaRecording*>(recording.get());
-    if (known == nullptr || known->memory != memory_) {
+    if (!records_ || known == nullptr || known->memory != memory_) {
       start();
-      recording = std::make_unique<CudaRecording>(memory_);
+      recording = records_ ? std::make_unique<CudaRecording>(memory_) : nullptr;
       return false;
     }
-    const bool is_recorded = known->graph.has_value();
-    if (!is_recorded) known->graph.emplace(native(), start);
-    known->graph->launch(native());
-    return is_recorded;
+    if (known->graph) {
+      known->graph->launch(native());
+      return true;
+    }
+    try {
+      known->graph.emplace(native(), start);
+      known->graph->launch(native());
+    } catch (const std::exception& error) {
+      if (otherwise == WithoutRecording::kFail) throw;
+      start_unrecorded(recording, start, error.what());
+    }
+    return false;
   }
   void forget_recordings() { ++memory_; }
 
  private:
+  // What has failed has queued nothing. If its cause is not the recording, `start` meets it again.
+  void start_unrecorded(std::unique_ptr<Recording>& recording, const std::function<void()>& start,
+                        std::string_view reason) {
+    cudaGetLastError();  // or a kernel's launch would be blamed for it
+    records_ = false;
+    recording.reset();
+    log_warn("stream '{}' goes on without CUDA graphs: {}", name_, reason);
+    start();
+  }
+
   cudaError_t wait_for_gpu(Deadline deadline) { return poll_gpu(deadline, watch_); }
   // Because cudaStreamSynchronize() knows no deadline.
   cudaError_t poll_gpu(Deadline deadline, const std::function<void()>& watch) const {
@@ -163,7 +183,8 @@ class CudaStream final : public Stream {
   const int index_;
   const std::string name_;
   const NativeStream stream_;
-  uint64_t memory_ = 0;  // counts replacements; of the thread that starts kernels
+  uint64_t memory_ = 0;  // counts replacements; of the thread that starts kernels, as the next is
+  bool records_ = true;  // until a recording failed
   std::function<void()> watch_;
   WorkQueue queue_;
 };

@@ -43,6 +43,12 @@ class Event {
   virtual ~Event() = default;
 };
 
+// What a stream does with an operation that cannot be recorded.
+enum class WithoutRecording : uint8_t {
+  kFail,  // the operation fails
+  kWarn,  // it warns, once, and from then on calls its operations as if they were new
+};
+
 // A stream's recording of an operation that starts the same kernels in every step.
 class Recording {
  public:
@@ -96,8 +102,9 @@ class Stream {
   // alone, and queues the recording from then on. `start` queues the same kernels and copies, with
   // the same arguments, each time, on this stream alone; it neither waits nor copies from or to
   // pageable memory. Returns whether the recording was queued instead of a call of `start`.
-  virtual bool repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& start) {
-    static_cast<void>(recording);
+  virtual bool repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& start,
+                      WithoutRecording otherwise) {
+    static_cast<void>(recording), static_cast<void>(otherwise);
     start();
     return false;
   }

@@ -24,11 +24,11 @@ double forward_flops_of_block(const Architecture& architecture, size_t positions
 GraphChoice choose_graphs(const RunConfig& config, const Architecture& architecture,
                           size_t positions, double flops_per_s) {
   if (config.train.cuda_graphs != "auto")
-    return {config.train.cuda_graphs == "on", "as train.cuda_graphs says"};
+    return {config.train.cuda_graphs == "on", WithoutRecording::kFail, "as train.cuda_graphs says"};
   const size_t tokens = size_t(config.train.micro_batch) * positions;
   const double seconds = forward_flops_of_block(architecture, positions, tokens) / flops_per_s;
   const bool is_short = seconds < kLongSeconds;
-  return {is_short,
+  return {is_short, WithoutRecording::kWarn,
           fmt::format("a block's forward pass takes {:.3f} ms at the rate of MFU, {} 1 ms",
                       seconds * 1e3, is_short ? "less than" : "not less than")};
 }

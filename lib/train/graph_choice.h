@@ -5,18 +5,21 @@
 
 #include "lib/arch/architecture.h"
 #include "lib/config/run_config.h"
+#include "lib/device/stream.h"
 
 namespace gxp {
 
 struct GraphChoice {
   bool records = false;
+  WithoutRecording otherwise = WithoutRecording::kWarn;
   std::string reason;  // for the log
 };
 
 // Follows train.cuda_graphs. auto: records where a block's forward pass of a micro-batch takes less
 // than 1 ms at `flops_per_s`, the GPU's rate. It has about ten kernels, and to start one takes the
 // host a few microseconds: beyond that the GPU is never out of work, and recordings, which take
-// memory of the driver's, gain a few hundredths at most.
+// memory of the driver's, gain a few hundredths at most. What cannot be recorded is then
+// run without; with "on" it is an error.
 GraphChoice choose_graphs(const RunConfig& config, const Architecture& architecture,
                           size_t positions, double flops_per_s);
 

@@ -12,7 +12,7 @@ std::function<void()> ProgramRunner::timed(std::function<void()> run, Stream& st
   return [this, run = std::move(run), &stream, &seconds = seconds_[id], &again = repeated_[id]] {
     const auto start = std::chrono::steady_clock::now();
     if (again.on)
-      again.was_recorded = stream.repeat(again.recording, run);
+      again.was_recorded = stream.repeat(again.recording, run, without_recording_);
     else
       run();
     if (finishes_each_) stream.finish(Deadline::after(kComputeTimeout));
@@ -64,7 +64,9 @@ void ProgramRunner::run(Deadline deadline) {
   running_ = false;
 }
 
-void ProgramRunner::repeat(const std::function<bool(const Op&)>& which) {
+void ProgramRunner::repeat(const std::function<bool(const Op&)>& which,
+                           WithoutRecording otherwise) {
+  without_recording_ = otherwise;
   for (size_t id = 0; id < repeated_.size(); ++id) repeated_[id].on = which(program_.ops[id]);
 }
 

@@ -32,8 +32,9 @@ class ProgramRunner {
   [[nodiscard]] const std::vector<double>& seconds() const { return seconds_; }
   void finish_each() { finishes_each_ = true; }
   // From now on the operations that `which` holds for, which start the same kernels and copies in
-  // every run, are repeated by their streams (Stream::repeat).
-  void repeat(const std::function<bool(const Op&)>& which);
+  // every run, are repeated by their streams (Stream::repeat), which do `otherwise` with those that
+  // they cannot record.
+  void repeat(const std::function<bool(const Op&)>& which, WithoutRecording otherwise);
   // How many operations of the last run a stream has repeated without calling them.
   [[nodiscard]] int repeated_count() const;
   // The seconds of a lane's operations, summed.
@@ -50,6 +51,7 @@ class ProgramRunner {
 
   const StepProgram& program_;
   bool finishes_each_ = false;
+  WithoutRecording without_recording_ = WithoutRecording::kFail;
   std::vector<double> seconds_;                 // each written by its lane's thread
   std::vector<Repeated> repeated_;              // by OpId
   std::vector<Work> works_;                     // by OpId

@@ -73,7 +73,7 @@ class Run {
     peak_ = peak_rate(backend_, compute_type(config_.train.precision));
     if (backend_.device->space() == MemorySpace::kCuda) {
       graphs_ = choose_graphs(config_, trainer_.architecture(), trainer_.positions(), peak_.flops);
-      if (graphs_.records) trainer_.record_graphs();
+      if (graphs_.records) trainer_.record_graphs(graphs_.otherwise);
     }
     if (config_.checkpoint.async) background_.reserve(trainer_);
     summary_.parameters = trainer_.architecture().parameter_count();

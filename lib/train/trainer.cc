@@ -160,7 +160,7 @@ std::function<void()> Trainer::bind_offload(const Op& op) {
   };
 }
 
-void Trainer::record_graphs() { runner_.repeat(repeats); }
+void Trainer::record_graphs(WithoutRecording otherwise) { runner_.repeat(repeats, otherwise); }
 
 void Trainer::initialise_weights() {
   if (config_.model.init != "normal") {

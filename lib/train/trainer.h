@@ -52,7 +52,7 @@ class Trainer {
 
   // From now on a GPU's kernels are recorded as CUDA graphs, one for each operation that starts the
   // same ones in every step; the bits stay as they are. Before the first step.
-  void record_graphs();
+  void record_graphs(WithoutRecording otherwise);
 
   // The weights and the optimizer state that this rank holds.
   [[nodiscard]] HeldState& state() { return state_; }

@@ -54,11 +54,12 @@ TEST_CASE("of several ranks that need an algorithm one times it") {
     for (size_t rank = 0; rank < found.size(); ++rank)
       ranks.emplace_back([&, rank] {
         ChoiceCache cache(folder.file());
-        found[rank] = cache.choose("key", [&] {
+        const auto time = [&] {
           ++timed;
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
           return algorithm(rank);
-        });
+        };
+        found[rank] = cache.choose("key", time).value();
       });
   }
   CHECK(timed == 1);
@@ -87,12 +88,36 @@ TEST_CASE("products are right when their algorithms are timed, and the same when
     CHECK(timed[i] == Approx(untimed[i]).epsilon(0).margin(0x1p-20));
 }
 
-TEST_CASE("a broken cache and a folder that cannot be made are told") {
+TEST_CASE("broken lines of a cache are skipped, and a line that was cut off is ended") {
+  const Folder folder;
+  ChoiceCache(folder.file()).choose("a", [] { return algorithm(1); });
+  std::ofstream file(folder.file(), std::ios::app);
+  file << "b: 1 2 3\nno words\n\n" << GENERATE("c", "c: 0123", "c:") << std::flush;
+  CHECK(ChoiceCache(folder.file()).choose("b", [] { return algorithm(2); }) == algorithm(2));
+  ChoiceCache cache(folder.file());
+  CHECK(cache.find("a") == algorithm(1));
+  CHECK(cache.find("b") == algorithm(2));
+  CHECK_FALSE(cache.find("c").has_value());
+}
+
+TEST_CASE("a word that was cut off is not taken for a shorter one") {
+  const Folder folder;
+  ChoiceCache(folder.file()).choose("a", [] { return algorithm(1); });
+  std::filesystem::resize_file(folder.file(), std::filesystem::file_size(folder.file()) - 2);
+  CHECK_FALSE(ChoiceCache(folder.file()).find("a").has_value());
+}
+
+TEST_CASE("a trial that found nothing is not written") {
   const Folder folder;
   ChoiceCache cache(folder.file());
-  std::ofstream(folder.file()) << "key: 1 2 3\n";
-  CHECK_THROWS_WITH(cache.choose("key", [] { return algorithm(1); }),
-                    Catch::Contains("line 1 is broken; remove the file"));
+  CHECK_FALSE(cache.choose("a", []() -> std::optional<CachedChoice> { return {}; }).has_value());
+  CHECK_FALSE(ChoiceCache(folder.file()).find("a").has_value());
+}
+
+TEST_CASE("a cache's folder that cannot be made is told") {
+  const Folder folder;
+  const ChoiceCache cache(folder.file());
+  std::ofstream(folder.file()) << "a file";
   CHECK_THROWS_WITH(ChoiceCache(folder.file() + "/gemm"), Catch::Contains("train.gemm_cache"));
 }
 

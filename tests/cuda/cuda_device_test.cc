@@ -126,7 +126,9 @@ TEST_CASE("a repeated work is started twice and queued as it was recorded from t
   std::vector<bool> recorded;
   int value = 0;  // changes, against the rule, to tell what was queued
   const auto start = [&] { set_bytes(*stream, buffer, ++value).run(); };
-  const Work again{"again", [&] { recorded.push_back(stream->repeat(recording, start)); }, {}};
+  const auto otherwise = WithoutRecording::kFail;
+  const Work again{
+      "again", [&] { recorded.push_back(stream->repeat(recording, start, otherwise)); }, {}};
   const auto value_after = [&](int times) {
     for (int i = 0; i < times; ++i) stream->submit(again);
     stream->synchronize(soon());
@@ -152,7 +154,8 @@ TEST_CASE("a work that waits cannot be recorded, and the stream works on") {
     set_bytes(*stream, buffer, 1).run();
     stream->finish(soon());
   };
-  const Work again{"again", [&] { stream->repeat(recording, start); }, {}};
+  const auto otherwise = WithoutRecording::kFail;
+  const Work again{"again", [&] { stream->repeat(recording, start, otherwise); }, {}};
   stream->submit(again);
   CHECK_NOTHROW(stream->synchronize(soon()));
   stream->submit(again);
@@ -161,6 +164,36 @@ TEST_CASE("a work that waits cannot be recorded, and the stream works on") {
   stream->submit(set);
   stream->synchronize(soon());
   CHECK(read(*device, buffer).back() > 0.5f);
+}
+
+TEST_CASE("a stream that may go on without recordings does so from the first that fails on") {
+  const auto device = make_cuda_device(0);
+  const auto stream = device->make_stream("compute");
+  const Buffer buffer = device->allocate(1024, MemoryKind::kWorkspace);
+  std::array<std::unique_ptr<Recording>, 2> recordings;
+  int value = 0;
+  bool waits = false;
+  const auto start = [&] {
+    set_bytes(*stream, buffer, ++value).run();
+    if (waits) stream->finish(soon());
+  };
+  std::vector<bool> recorded;
+  const Work both{"both",
+                  [&] {
+                    for (auto& recording : recordings)
+                      recorded.push_back(stream->repeat(recording, start, WithoutRecording::kWarn));
+                  },
+                  {}};
+  for (int step = 0; step < 3; ++step) {
+    waits = step == 1;
+    stream->submit(both);
+    stream->synchronize(soon());
+  }
+  CHECK(recorded == std::vector<bool>(6, false));
+  CHECK(value == 7);  // one call of which nothing was kept
+  std::vector<unsigned char> bytes(1024);
+  device->copy(memory_of(bytes), buffer.memory());
+  CHECK(int(bytes.back()) == 7);
 }
 
 TEST_CASE("a work that blocks holds up its own stream alone") {

@@ -14,11 +14,14 @@ class Graphs {
  public:
   // The column sums of x, added to those of before.
   bool repeat_sums() {
-    return stream_->repeat(recording_, [this] { ops_->bias_backward(of(sums_, {kWidth}), x()); });
+    return stream_->repeat(
+        recording_, [this] { ops_->bias_backward(of(sums_, {kWidth}), x()); },
+        WithoutRecording::kFail);
   }
   // The matrix turned, as rows of `positions`.
   bool repeat_turn() {
-    return stream_->repeat(recording_, [this] { turn(kWidth / 4); });
+    return stream_->repeat(
+        recording_, [this] { turn(kWidth / 4); }, WithoutRecording::kFail);
   }
   void turn(size_t positions) {
     ops_->rope_forward(of(x_, {kWidth / positions, positions, kWidth}), 8, 1e4);

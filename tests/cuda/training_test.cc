@@ -56,7 +56,7 @@ std::vector<Trained> train_on_gpu(const std::string& folder, int world_size,
     Backend backend = make_cuda_backend(0, config.train, world_size);
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
-    if (graphs == GraphUse::kRecorded) trainer.record_graphs();
+    if (graphs == GraphUse::kRecorded) trainer.record_graphs(WithoutRecording::kFail);
     Trained trained;
     while (trainer.steps_done() < kSteps) {
       trained.steps.push_back(trainer.step(false));
@@ -164,7 +164,7 @@ TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some k
     Backend backend = make_cuda_backend(0, config.train, 2);
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
-    trainer.record_graphs();  // which are not its
+    trainer.record_graphs(WithoutRecording::kFail);  // which are not its
     for (int step = 0; step < 2; ++step) trainer.step(false);
     return backend.device->tracker().peak().total();
   });

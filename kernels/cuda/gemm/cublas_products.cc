@@ -8,18 +8,21 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/choice_cache.h"
 #include "kernels/cuda/gemm/cublas_library.h"
 #include "kernels/cuda/timing.h"
+#include "lib/base/bytes.h"
+#include "lib/base/log.h"
 #include "lib/device/cuda_check.h"
 
 namespace gxp {
 namespace {
 
 constexpr int kCandidates = 16;  // algorithms that are timed for a product
-constexpr int kGuesses = 4;      // asked for where none is timed: the first may not run
+constexpr int kGuesses = 4;      // asked for where none is timed, to be tried in their order
 
 // What the cache says where every algorithm failed when it was tried.
 constexpr CachedChoice kNoAlgorithm = {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0},
@@ -115,7 +118,7 @@ Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t c
   return transposed ? layout_of(type, columns, rows) : layout_of(type, rows, columns);
 }
 
-// A product that was prepared, with its algorithm, or why there is none.
+// A product that was prepared, with algorithms that may run, the best first, or why there is none.
 struct Prepared {
   explicit Prepared(const Product& p)
       : desc(desc_of(p)),
@@ -124,24 +127,30 @@ struct Prepared {
         d(layout_of(type_of(p.out), p.n, p.m)) {}
   Owned<cublasLtMatmulDesc_t> desc;
   Owned<cublasLtMatrixLayout_t> a, b, d;
-  std::optional<cublasLtMatmulAlgo_t> algo;
+  std::vector<cublasLtMatmulAlgo_t> algos;  // once the product has run, the one that did
   std::string why_not;
 };
 
-// Memory for trials, in addition to the run's planned memory.
+// Memory for trials, in addition to the run's planned memory; false: there is not as much.
 class TrialMemory {
  public:
   explicit TrialMemory(size_t bytes) {
-    if (bytes == 0) return;
-    check_cuda(cudaMalloc(&data_, bytes), "allocate memory to time products");
+    const cudaError_t result = bytes == 0 ? cudaSuccess : cudaMalloc(&data_, bytes);
+    is_there_ = result != cudaErrorMemoryAllocation;
+    if (!is_there_)
+      cudaGetLastError();  // forget it: this error leaves the GPU as it was
+    else
+      check_cuda(result, "allocate memory to time products");
   }
   ~TrialMemory() { cudaFree(data_); }
   TrialMemory(const TrialMemory&) = delete;
   TrialMemory& operator=(const TrialMemory&) = delete;
+  explicit operator bool() const { return is_there_; }
   [[nodiscard]] void* data() const { return data_; }
 
  private:
   void* data_ = nullptr;
+  bool is_there_ = false;
 };
 
 const char* name_of(ProductEnd end) {
@@ -184,7 +193,7 @@ struct CublasProducts::Impl {
     if (!cache_path.empty()) cache.emplace(cache_path);
   }
 
-  const Prepared& prepare(const Product& product, const ProductPlaces& places) {
+  Prepared& prepare(const Product& product, const ProductPlaces& places) {
     const auto [found, is_new] = prepared.try_emplace(product, product);
     Prepared& ready = found->second;
     if (has_bias(product.end))
@@ -201,20 +210,20 @@ struct CublasProducts::Impl {
     return ready;
   }
 
-  // The fastest for this product, or cuBLASLt's first guess if nothing is timed.
+  // The fastest for this product, or cuBLASLt's guesses if nothing is timed.
   void choose(const Product& product, Prepared& ready, const ProductPlaces& places) {
     const auto candidates = candidates_of(product, ready, cache ? kCandidates : kGuesses);
     if (candidates.empty()) return;
-    if (!cache) {
-      ready.algo = candidates.front();
-      return;
-    }
-    const auto time = [&] { return fastest_of(candidates, product, ready, places); };
-    const CachedChoice chosen = cache->choose(key_of(queue.gpu_name(), product), time);
-    if (chosen == kNoAlgorithm)
+    std::optional<CachedChoice> chosen;
+    if (cache)
+      chosen = cache->choose(key_of(queue.gpu_name(), product),
+                             [&] { return fastest_of(candidates, product, ready, places); });
+    if (!chosen)
+      ready.algos = candidates;
+    else if (*chosen == kNoAlgorithm)
       ready.why_not = "each of its algorithms failed when it was tried";
     else
-      ready.algo = std::bit_cast<cublasLtMatmulAlgo_t>(chosen);
+      ready.algos = {std::bit_cast<cublasLtMatmulAlgo_t>(*chosen)};
   }
 
   // Those that cuBLASLt says it can run; without any, `ready` has its reason.
@@ -251,13 +260,26 @@ struct CublasProducts::Impl {
     return candidates;
   }
 
-  CachedChoice fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
-                          const Product& product, const Prepared& ready,
-                          const ProductPlaces& places) {
-    const Trial trial = try_all(candidates, product, ready, places);
+  // None where there is no memory to find it.
+  std::optional<CachedChoice> fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
+                                         const Product& product, const Prepared& ready,
+                                         const ProductPlaces& places) {
+    const TrialMemory other(trial_bytes(product));
+    if (!other) return not_timed(trial_bytes(product));
+    const Trial trial = try_all(candidates, product, ready, places, other);
     if (trial.working.empty()) return kNoAlgorithm;
     const auto fastest = std::ranges::min_element(trial.times) - trial.times.begin();
     return std::bit_cast<CachedChoice>(trial.working[size_t(fastest)]);
+  }
+
+  // Says so, once.
+  std::nullopt_t not_timed(size_t bytes) {
+    if (!std::exchange(is_told, true))
+      log_warn(
+          "products are not timed where the GPU has no memory for it, {} first: cuBLASLt's "
+          "first choice is taken for them, and later runs may have other bits",
+          format_bytes(bytes));
+    return std::nullopt;
   }
 
   struct Trial {
@@ -265,9 +287,11 @@ struct CublasProducts::Impl {
     std::vector<float> times;  // of those
   };
   // A product that is added to its output is timed into other memory.
+  static size_t trial_bytes(const Product& product) {
+    return product.adds ? product.m * product.n * size_of(product.out) : 0;
+  }
   Trial try_all(const std::vector<cublasLtMatmulAlgo_t>& candidates, const Product& product,
-                const Prepared& ready, ProductPlaces places) {
-    const TrialMemory other(product.adds ? product.m * product.n * size_of(product.out) : 0);
+                const Prepared& ready, ProductPlaces places, const TrialMemory& other) {
     if (product.adds) places.out = other.data();
     const auto works = [&](const cublasLtMatmulAlgo_t& algo) {
       if (start(product, ready, algo, places) == CUBLAS_STATUS_SUCCESS) return true;
@@ -278,13 +302,14 @@ struct CublasProducts::Impl {
     std::ranges::copy_if(candidates, std::back_inserter(trial.working), works);
     std::vector<std::function<void()>> ways;
     for (const cublasLtMatmulAlgo_t& algo : trial.working)
-      ways.emplace_back([&] { run(product, ready, algo, places); });
+      ways.emplace_back(
+          [&] { check_cublas(start(product, ready, algo, places), "time a product on a GPU"); });
     trial.times = times_in_turn(queue.stream(), ways);
     return trial;
   }
 
-  // The product's end, fused or apart, as the cache says or two trials find. Their products are
-  // prepared before the cache is held: these ask it, too.
+  // The product's end, fused or apart, as the cache says or two trials find; fused where there is
+  // no memory for these. Their products are prepared before the cache is held: these ask it, too.
   bool fuses(const Product& product, const FusionTrial& trial) {
     const auto [known, is_new] = fusions.try_emplace(product, true);
     if (!is_new) return known->second;
@@ -292,6 +317,10 @@ struct CublasProducts::Impl {
     std::optional<CachedChoice> chosen = cache->find(key);
     if (!chosen) {
       const TrialMemory memory(trial.bytes);
+      if (!memory) {
+        not_timed(trial.bytes);
+        return true;
+      }
       const std::array<std::function<void()>, 2> ways = {[&] { trial.fused(memory.data()); },
                                                          [&] { trial.apart(memory.data()); }};
       for (const auto& start : ways) start();
@@ -302,9 +331,17 @@ struct CublasProducts::Impl {
     return known->second;
   }
 
-  void run(const Product& product, const Prepared& ready, const cublasLtMatmulAlgo_t& algo,
-           const ProductPlaces& places) {
-    check_cublas(start(product, ready, algo, places), "multiply matrices on a GPU");
+  // By the first algorithm that runs, which is kept.
+  void run(const Product& product, Prepared& ready, const ProductPlaces& places) {
+    auto& algos = ready.algos;
+    cublasStatus_t status = start(product, ready, algos.front(), places);
+    for (; status != CUBLAS_STATUS_SUCCESS && algos.size() > 1;
+         status = start(product, ready, algos.front(), places)) {
+      cudaGetLastError();  // forget it: nothing was queued
+      algos.erase(algos.begin());
+    }
+    check_cublas(status, "multiply matrices on a GPU");
+    algos.resize(1);
   }
   cublasStatus_t start(const Product& product, const Prepared& ready,
                        const cublasLtMatmulAlgo_t& algo, const ProductPlaces& places) {
@@ -321,6 +358,7 @@ struct CublasProducts::Impl {
   std::optional<ChoiceCache> cache;
   std::map<Product, Prepared> prepared;
   std::map<Product, bool> fusions;
+  bool is_told = false;  // that something is not timed
 };
 
 CublasProducts::CublasProducts(CudaQueue& queue, const std::string& cache)
@@ -328,15 +366,15 @@ CublasProducts::CublasProducts(CudaQueue& queue, const std::string& cache)
 CublasProducts::~CublasProducts() = default;
 
 void CublasProducts::multiply(const Product& product, const ProductPlaces& places) {
-  const Prepared& ready = impl_->prepare(product, places);
-  if (!ready.algo)
+  Prepared& ready = impl_->prepare(product, places);
+  if (ready.algos.empty())
     fail(ErrorKind::kDevice, "multiply ({}, {}) by ({}, {}) on a GPU: cuBLASLt knows no way ({})",
          product.m, product.k, product.k, product.n, ready.why_not);
-  impl_->run(product, ready, *ready.algo, places);
+  impl_->run(product, ready, places);
 }
 
 bool CublasProducts::knows(const Product& product, const ProductPlaces& places) {
-  return impl_->prepare(product, places).algo.has_value();
+  return !impl_->prepare(product, places).algos.empty();
 }
 
 bool CublasProducts::fuses(const Product& product, const ProductPlaces& places,
@@ -347,10 +385,11 @@ bool CublasProducts::fuses(const Product& product, const ProductPlaces& places,
 
 std::vector<float> CublasProducts::candidate_times(const Product& product,
                                                    const ProductPlaces& places) {
-  impl_->prepare(product, places);  // hands it the places
-  Prepared& ready = impl_->prepared.at(product);
+  Prepared& ready = impl_->prepare(product, places);
   const auto candidates = impl_->candidates_of(product, ready, kCandidates);
-  return impl_->try_all(candidates, product, ready, places).times;
+  const TrialMemory other(Impl::trial_bytes(product));
+  if (!other) fail(ErrorKind::kDevice, "time a product on a GPU: it has no memory for the trial");
+  return impl_->try_all(candidates, product, ready, places, other).times;
 }
 
 }  // namespace gxp

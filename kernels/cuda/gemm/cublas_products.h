@@ -60,19 +60,21 @@ class CublasProducts {
  public:
   static constexpr size_t kWorkspaceBytes = kProductWorkspaceBytes;
 
-  // `cache`: the file of choice_cache.h, for which each product's algorithms are timed once; "": the
-  // one that cuBLASLt holds for the best. `queue` outlives it.
+  // `cache`: the file of choice_cache.h, for which each product's algorithms are timed once; "":
+  // the first that runs, in cuBLASLt's order, the best first. `queue` outlives it.
   CublasProducts(CudaQueue& queue, const std::string& cache);
   ~CublasProducts();
-  // Queues it. kDevice if cuBLASLt knows no way; memory for the trials is not in the run's plan.
+  // Queues it. kDevice if cuBLASLt knows no way. Where the GPU has no memory for the trials, which
+  // is not in the run's plan, the product is treated as if there were no cache, with a warning.
   void multiply(const Product& product, const ProductPlaces& places);
   // Whether cuBLASLt knows a way. It may not know one for some ends, by shapes, alignments and
   // versions.
   bool knows(const Product& product, const ProductPlaces& places);
-  // Whether the product's end is fused: if cuBLASLt knows a way and, with a cache, if it was timed
-  // to be no slower than apart.
+  // Whether the product's end is fused: if cuBLASLt knows a way and, with a cache, unless it was
+  // timed to be slower than apart.
   bool fuses(const Product& product, const ProductPlaces& places, const FusionTrial& trial);
-  // Milliseconds of each of cuBLASLt's algorithms, in its order; of those that fail, none.
+  // Milliseconds of each of cuBLASLt's algorithms, in its order; of those that fail, none. kDevice:
+  // no memory for the trial.
   std::vector<float> candidate_times(const Product& product, const ProductPlaces& places);
 
  private:

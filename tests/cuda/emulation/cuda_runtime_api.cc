@@ -85,6 +85,7 @@ Turn mutex;
 std::map<const std::byte*, size_t> device_memory;  // from here on guarded by `mutex`
 std::map<const std::byte*, size_t> pinned_memory;
 size_t device_bytes = 0;
+size_t device_limit = kDeviceBytes;
 std::set<EmulatedStream*> streams;
 std::function<void()> work_hook;
 
@@ -217,9 +218,19 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
 
 namespace gxp::emulation {
 
+LittleMemory::LittleMemory(size_t bytes) {
+  const std::lock_guard lock(mutex);
+  device_limit = device_bytes + bytes;
+}
+
+LittleMemory::~LittleMemory() {
+  const std::lock_guard lock(mutex);
+  device_limit = kDeviceBytes;
+}
+
 bool fits_device_memory(size_t bytes) {
   const std::lock_guard lock(mutex);
-  return bytes <= kDeviceBytes - device_bytes;
+  return bytes <= device_limit - device_bytes;
 }
 
 bool add_device_memory(const std::byte* at, size_t bytes) {
@@ -253,14 +264,14 @@ cudaError_t cudaDeviceSynchronize() {
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   const std::lock_guard lock(mutex);
   *total = kDeviceBytes;
-  *free = kDeviceBytes - device_bytes;
+  *free = device_limit - device_bytes;
   return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   const std::lock_guard lock(mutex);
   if (const cudaError_t refused = check_not_capturing(); refused != cudaSuccess) return refused;
-  if (bytes > kDeviceBytes - device_bytes) return cudaErrorMemoryAllocation;
+  if (bytes > device_limit - device_bytes) return cudaErrorMemoryAllocation;
   device_bytes += bytes;
   take(device_memory, memory, bytes);
   return cudaSuccess;

@@ -11,6 +11,14 @@ namespace gxp::emulation {
 
 inline constexpr size_t kDeviceBytes = size_t{8} << 30;
 
+// While this exists, the GPU has no more memory than what is taken of it and `bytes`.
+struct LittleMemory {
+  explicit LittleMemory(size_t bytes);
+  ~LittleMemory();
+  LittleMemory(const LittleMemory&) = delete;
+  LittleMemory& operator=(const LittleMemory&) = delete;
+};
+
 // Queues `work`; runs it at once on the default stream, keeps it where the stream is captured.
 [[nodiscard]] cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
