@@ -125,11 +125,13 @@ def smoke(check):
 def full(check):
     train = training.Training(check)
     train.step("124M", MODELS["124M"])
+    train.step("124M, fastest", MORE_MODELS["124M, fastest"])
     for how in ("compiled", "eager"):
         check.step(f"PyTorch, 124M, {how}", 20, lambda h=how: training.run_torch(check, "124M", h))
     check.step("kernels of a step of 124M", 10, lambda: training.kernels_of_step(check, "124M", MODELS["124M"]))
     for name in ("8B layers", "1.5B", "774M"):
         train.step(name, MODELS[name])
+        train.step(f"{name}, fastest", MORE_MODELS[f"{name}, fastest"])
         check.step(f"kernels of a step of {name}", 10, lambda n=name: training.kernels_of_step(check, n, MODELS[n]))
     train.step("8B layers fp8", MORE_MODELS["8B layers fp8"])
     check.step("kernels", 20, lambda: bench_kernels(check, 60))
@@ -137,8 +139,8 @@ def full(check):
     for ranks in (2, 4):
         check.step(f"all-reduces of {ranks} ranks", 10, lambda n=ranks: time_all_reduces(check, n))
         check.step(f"collectives of {ranks} ranks", 10, lambda n=ranks: collectives_are_exact(check, n))
-    for name in ("8B layers", "1.5B", "774M"):
-        check.step(f"PyTorch, {name}, compiled", 40, lambda n=name: training.run_torch(check, n, "compiled"))
+    for name, how in (("8B layers", "compiled"), ("1.5B", "compiled by blocks"), ("774M", "compiled by blocks")):
+        check.step(f"PyTorch, {name}, {how}", 40, lambda n=name, h=how: training.run_torch(check, n, h))
     check.step("test cases", 20, lambda: cases.run_cases(check))
     for settings in training.MEMORY_RUNS:
         check.step(f"memory with {settings}", 10, lambda s=settings: training.compare_memory(check, s))

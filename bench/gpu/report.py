@@ -34,12 +34,17 @@ def clocks(row):
 
 def training_rows(results):
     torch = {(row["model"], row["how"]): row for row in collected(results, "torch")}
+    for (model, how), row in list(torch.items()):
+        if how == "compiled by blocks":
+            torch.setdefault((model, "compiled"), row)
     for row in collected(results, "training"):
-        ratios = [f"{row['tokens_per_s'] / torch[row['model'], how]['tokens_per_s']:.2f}" if (row["model"], how) in torch else ""
+        model = row["model"].removesuffix(", fastest").removesuffix(" fp8")
+        ratios = [f"{row['tokens_per_s'] / torch[model, how]['tokens_per_s']:.2f}" if (model, how) in torch else ""
                   for how in ("eager", "compiled")]
         yield [row["model"], f"{row['tokens_per_s']:.0f}", f"{100 * row['mfu']:.1f}%", f"{row['peak_bytes'] / 2**30:.1f}",
                first_and_last(row["losses"]), clocks(row), *ratios]
-    for (model, how), row in torch.items():
+    for row in collected(results, "torch"):
+        model, how = row["model"], row["how"]
         yield [f"{model}, PyTorch {how}", f"{row['tokens_per_s']:.0f}", "", f"{row['peak_bytes'] / 2**30:.1f}",
                first_and_last(row["losses"]), clocks(row), "", ""]
 

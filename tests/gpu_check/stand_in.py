@@ -87,7 +87,7 @@ def compute_sanitizer(arguments, how):
 def python(arguments, how):
     """PyTorch, and the child that loads the libraries."""
     if arguments[0] != "-c":
-        print(json.dumps({"tokens_per_s": 2e5, "losses": [10.8, 9.5], "peak_device_bytes": 10 << 30}))
+        print(json.dumps({"tokens_per_s": 2e5, "losses": [10.8, 9.5], "peak_gpu_mib": 10 << 10}))
     elif "ctypes" in arguments[1]:
         found = {name: f"1 (/usr/lib/{file})" for name, (file, *_) in json.loads(arguments[2]).items()}
         print(json.dumps({**found, "cuBLASLt": "absent: no such file"} if how == "lacks" else found))
