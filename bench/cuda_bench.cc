@@ -172,7 +172,8 @@ class Bench {
     // The first copy and the first product are the ceilings.
     if (bytes > 0 && copy_rate_ == 0) copy_rate_ = bytes;
     if (flops > 0 && product_rate_ == 0) product_rate_ = flops;
-    const double share = std::max(flops / product_rate_, bytes / copy_rate_);
+    const double share = std::max(flops > 0 ? flops / product_rate_ : 0,
+                                  bytes > 0 ? bytes / copy_rate_ : 0);
     if (as_json_) {
       print_line({{"what", r.what},
                   {"seconds", r.seconds},

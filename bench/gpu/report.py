@@ -15,6 +15,11 @@ def collected(results, key):
 
 
 def table(head, rows):
+    """`rows` is made here: a result that is not as expected costs its table alone."""
+    try:
+        rows = list(rows)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as why:
+        rows = [[f"FAILED: {type(why).__name__}: {why}", *[""] * (len(head) - 1)]]
     lines = ["", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return lines + ["| " + " | ".join(cell(text) for text in row) + " |" for row in rows] if rows else []
 
@@ -100,15 +105,15 @@ def write_markdown(results, path):
     lines += table(("part", "step", "result", "s"),
                    [[s["part"], s["name"], s["status"], f"{s.get('seconds', 0):.0f}"] for s in results["steps"]])
     training = table(("model", "tokens/s", "MFU", "peak GiB", "loss", "clock and power", "over PyTorch eager", "over torch.compile"),
-                     list(training_rows(results)))
+                     training_rows(results))
     lines += (["", MFU] + training) if training else []
-    lines += table(("test case", "result", "s", "failed assertions"), list(case_rows(results)))
-    lines += table(("memory of 124M", "planned MiB", "driver MiB", "more"), list(memory_rows(results)))
+    lines += table(("test case", "result", "s", "failed assertions"), case_rows(results))
+    lines += table(("memory of 124M", "planned MiB", "driver MiB", "more"), memory_rows(results))
     lines += table(("ranks of an all-reduce on one GPU", "MiB", "us", "us in place", "bus GB/s", "copy GB/s", "share", "share in place"),
-                   list(collective_rows(results)))
+                   collective_rows(results))
     for found in collected(results, "sanitizer") + collected(results, "ranks") + collected(results, "exact"):
         lines += ["", ", ".join(f"{name}: {value}" for name, value in found.items())]
-    lines += table(("model", "kernel, by CUPTI", "calls a step", "ms a step", "share", "ms idle before"), list(step_kernel_rows(results)))
-    lines += table(("kernel", "us", "TFLOP/s", "GB/s", "of the ceiling"), list(kernel_rows(results)))
+    lines += table(("model", "kernel, by CUPTI", "calls a step", "ms a step", "share", "ms idle before"), step_kernel_rows(results))
+    lines += table(("kernel", "us", "TFLOP/s", "GB/s", "of the ceiling"), kernel_rows(results))
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")

@@ -116,6 +116,9 @@ def check_benches(build, out):
            failed)
     expect("| the last product |" in failed.text, "the rows after it are there", failed)
 
+    lacking = Report(build, out, ["full"], "lacks:gxp_cuda_bench")
+    expect("| FAILED: TypeError" in lacking.text and "| 1.5B fp8 | 400000 |" in lacking.text, "a value that is none costs its table alone", lacking)
+
     hung = Report(build, out, ["full"], "hangs:gxp_cuda_bench")
     expect(hung.failed() == {"kernels"} and "did not end in" in hung.status("kernels"), "it is said that it hung", hung)
     expect("| 1.5B fp8 |" in hung.text, "what follows is measured", hung)

@@ -70,6 +70,8 @@ def gxp_cuda_bench(arguments, how):
     if how == "fails":
         print(json.dumps({"what": "1.5B qkv dW", "error": "cuBLASLt has no algorithm"}))
     print(json.dumps({**row, "what": "the last product"}))
+    if how == "lacks":
+        print(json.dumps({**row, "what": "a row of no number", "share_of_ceiling": None}))
     sys.exit(5 if how == "fails" else 0)
 
 
