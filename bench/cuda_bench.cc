@@ -283,6 +283,9 @@ class Bench {
     try {
       // Made for this size alone: its workspace is freed after it.
       both(", cuDNN", *make_cuda_ops(*stream_, *device_, {.attention = AttentionBy::kCudnn}));
+      both(", cuDNN, any order", *make_cuda_ops(*stream_, *device_,
+                                                {.attention = AttentionBy::kCudnn,
+                                                 .cudnn_slicing = {.order = SumOrder::kAny}}));
     } catch (const Error& error) {
       fmt::print(stderr, "{} is not timed: {}\n", s.name, error.what());
     }
