@@ -324,6 +324,9 @@ class Bench {
     // Made for this size alone: its workspace is freed after it.
     group(std::string(s.name) + " attention by cuDNN", [&] {
       both(", cuDNN", *make_cuda_ops(*stream_, *device_, {.attention = AttentionBy::kCudnn}));
+      both(", cuDNN, any order", *make_cuda_ops(*stream_, *device_,
+                                                {.attention = AttentionBy::kCudnn,
+                                                 .cudnn_slicing = {.order = SumOrder::kAny}}));
     });
   }
 

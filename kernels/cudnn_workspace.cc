@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
+
+#include "lib/base/bytes.h"
 
 namespace gxp {
 namespace {
 
-constexpr size_t kTile = 128;    // of positions, to which plans round
-constexpr size_t kSlack = 4096;  // in bytes; 256 were seen
+constexpr size_t kTile = 128;       // of positions, to which plans round
+constexpr size_t kSlack = 4096;     // in bytes; 256 were seen
+constexpr size_t kAlignment = 256;  // of the plan's workspace after the sums
 
 std::vector<AttentionSlice> cut(const AttentionShape& batch, size_t rows, size_t groups) {
   std::vector<AttentionSlice> slices;
@@ -48,17 +50,26 @@ AttentionShape shape_of(const AttentionShape& batch, const AttentionSlice& slice
   return part;
 }
 
-size_t cudnn_workspace_bytes(const AttentionShape& shape) {
-  const size_t rounded = (shape.positions + kTile - 1) / kTile * kTile;
-  const size_t heads = shape.batch * shape.heads;
-  const size_t of_scores = heads * rounded * rounded * sizeof(uint16_t);
-  const size_t of_groups = 2 * heads * rounded * shape.head_size * sizeof(float);
-  return of_scores + (shape.heads == shape.kv_heads ? 0 : of_groups) + kSlack;
+size_t cudnn_sum_bytes(const AttentionShape& shape, SumOrder order) {
+  if (order == SumOrder::kFixed) return 0;
+  const size_t sums = shape.batch * shape.heads * shape.positions * shape.head_size;
+  return round_up(sums * sizeof(float), kAlignment);
 }
 
-std::vector<AttentionSlice> attention_slices(const AttentionShape& batch, size_t most) {
+size_t cudnn_workspace_bytes(const AttentionShape& shape, SumOrder order) {
+  const size_t rounded = round_up(shape.positions, kTile);
+  const size_t heads = shape.batch * shape.heads;
+  const size_t of_scores = heads * rounded * rounded * sizeof(uint16_t);
+  const size_t of_heads = heads * rounded * shape.head_size * sizeof(float);
+  const size_t of_groups = shape.heads == shape.kv_heads ? 0 : 2 * of_heads;
+  const size_t of_order = order == SumOrder::kFixed ? of_scores : of_heads;
+  return cudnn_sum_bytes(shape, order) + of_order + of_groups + kSlack;
+}
+
+std::vector<AttentionSlice> attention_slices(const AttentionShape& batch, size_t most,
+                                             SumOrder order) {
   const auto fits = [&](size_t rows, size_t groups) {
-    return cudnn_workspace_bytes(shape_of(batch, {0, rows, 0, groups})) <= most;
+    return cudnn_workspace_bytes(shape_of(batch, {0, rows, 0, groups}), order) <= most;
   };
   const auto share = [](size_t count, size_t parts) { return (count + parts - 1) / parts; };
   for (size_t parts = 1; parts <= batch.batch; ++parts) {

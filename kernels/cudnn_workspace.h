@@ -2,6 +2,7 @@
 // within it. Pure: plans ask it without a GPU.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "kernels/attention_args.h"
@@ -23,11 +24,20 @@ struct AttentionSlice {
 
 AttentionShape shape_of(const AttentionShape& batch, const AttentionSlice& slice);
 
-// At least what a plan of backward takes on any GPU that cuDNN 9.19 knows: on an A100 and an H100
-// gradients of scores exist as a whole, of 16 bits, which is what a fixed order of sums costs
-// there; with grouped heads, too, gradients of keys and values of each query's head, on a B200 in
-// f32.
-size_t cudnn_workspace_bytes(const AttentionShape& shape);
+// The order in which backward sums each query's gradients over the keys.
+enum class SumOrder : uint8_t {
+  kFixed,  // the same in every run; cuDNN stores all scores' gradients for it
+  kAny,    // as the keys' blocks are done; the sums lie in memory in f32
+};
+
+// The sums of kAny, which a call keeps before its plan's workspace.
+size_t cudnn_sum_bytes(const AttentionShape& shape, SumOrder order);
+
+// At least what a call of backward takes on any GPU that cuDNN 9.19 knows, its sums included. In a
+// fixed order gradients of scores exist as a whole, of 16 bits; in any order a plan for an A100
+// takes as much again as the sums. With grouped heads, gradients of keys and values of each query's
+// head come on top, of up to 32 bits.
+size_t cudnn_workspace_bytes(const AttentionShape& shape, SumOrder order = SumOrder::kFixed);
 
 // Room for a group of 4 heads up to 11000 positions.
 constexpr size_t kMostCudnnWorkspace = size_t{1} << 30;
@@ -40,6 +50,7 @@ size_t most_cudnn_workspace(const Environment& environment);
 // The fewest slices, of about the same size, the first of which is the largest, that take at most
 // `most` bytes; none if one group's heads take more.
 std::vector<AttentionSlice> attention_slices(const AttentionShape& batch,
-                                             size_t most = kMostCudnnWorkspace);
+                                             size_t most = kMostCudnnWorkspace,
+                                             SumOrder order = SumOrder::kFixed);
 
 }  // namespace gxp

@@ -40,10 +40,11 @@ struct Generation {
   double network_share = 0;       // of the NICs'
   double network_share_2021 = 0;  // by DeepSpeed in 2021
   // Of gxp's kernels (replay/gpu_time.h), which have not run on a GPU yet: estimated, not fitted.
-  double pass_share = 0;          // of the memory's rate, by a kernel that reads and writes once
-  double ordered_attention = 0;   // of flash attention's rate, backward with a fixed order of sums
-  double instructions_per_s = 0;  // of all lanes: multiprocessors * 128 lanes * clock
-  double gap_s = 0;               // between two kernels of a stream
+  double pass_share = 0;           // of the memory's rate, by a kernel that reads and writes once
+  double ordered_attention = 0;    // of flash attention's rate, backward with a fixed order of sums
+  double any_order_attention = 0;  // likewise, in any order: measured by others
+  double instructions_per_s = 0;   // of all lanes: multiprocessors * 128 lanes * clock
+  double gap_s = 0;                // between two kernels of a stream
 };
 
 struct Gpu {

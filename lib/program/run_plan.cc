@@ -168,6 +168,8 @@ RunPlan plan_run(const RunConfig& config, int world_size) {
   plan.architecture = run_architecture(config);
   plan.strategy = find_strategy(config.parallel.strategy);
   plan.shape = step_shape(config, world_size);
+  plan.attends_in_any_order =
+      config.train.deterministic == "off" && config.train.attention != "own";
   plan.layout =
       make_layout(plan.architecture, plan.shape.norm_parts, first_units(config, plan.architecture));
   plan.step = build_train_step(plan.architecture, plan.layout, plan.strategy, plan.shape);

@@ -33,6 +33,7 @@ struct RunPlan {
   StepShape shape;
   BuiltStep step;
   std::optional<StepProgram> validation;  // with data.valid: run between steps
+  bool attends_in_any_order = false;      // cuDNN's backward, as train.deterministic "off" allows
 };
 
 // kConfig: a model or strategy that there is not.

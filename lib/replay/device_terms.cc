@@ -117,9 +117,10 @@ uint64_t attention_workspace(const RunPlan& plan, const RunConfig& config) {
                                 .head_size = size_t(model.channels_per_head())};
   if (config.train.attention == "own") return 0;
   if (!cudnn_takes(plan.architecture.compute, batch.head_size)) return 0;
+  const SumOrder order = plan.attends_in_any_order ? SumOrder::kAny : SumOrder::kFixed;
   const std::vector<AttentionSlice> slices =
-      attention_slices(batch, most_cudnn_workspace(process_environment()));
-  return slices.empty() ? 0 : cudnn_workspace_bytes(shape_of(batch, slices.front()));
+      attention_slices(batch, most_cudnn_workspace(process_environment()), order);
+  return slices.empty() ? 0 : cudnn_workspace_bytes(shape_of(batch, slices.front()), order);
 }
 
 }  // namespace

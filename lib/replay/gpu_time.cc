@@ -13,13 +13,16 @@ constexpr double kFullHead = 128;  // channels of a head with which attention re
 
 class GpuRates {
  public:
-  GpuRates(const Gpu& gpu, const Architecture& architecture)
+  GpuRates(const Gpu& gpu, const RunPlan& plan)
       : gpu_(gpu),
         fitted_(*gpu.generation),
         flops_(gpu.flops_16 * gpu.clock_share),
         attention_flops_(
             flops_ * fitted_.attention_flash *
-            std::min(1.0, double(architecture.config.channels_per_head()) / kFullHead)) {}
+            std::min(1.0, double(plan.architecture.config.channels_per_head()) / kFullHead)),
+        backward_flops_(attention_flops_ * (plan.attends_in_any_order
+                                                ? fitted_.any_order_attention
+                                                : fitted_.ordered_attention)) {}
 
   [[nodiscard]] double seconds(const KernelWork& work) const {
     const double memory = work.bytes / (gpu_.memory_bytes_per_s * fitted_.pass_share);
@@ -41,7 +44,7 @@ class GpuRates {
         return work.flops / attention_flops_;
       case KernelWork::Engine::kAttentionBackward:
         // Scores are made again: five products where the count has four.
-        return 1.25 * work.flops / (attention_flops_ * fitted_.ordered_attention);
+        return 1.25 * work.flops / backward_flops_;
       case KernelWork::Engine::kMemory:
         return 0;
     }
@@ -52,6 +55,7 @@ class GpuRates {
   const Generation& fitted_;
   double flops_;
   double attention_flops_;
+  double backward_flops_;  // of attention
 };
 
 }  // namespace
@@ -74,7 +78,7 @@ void check_predictable(const RunPlan& plan) {
 
 ComputeTime on_gpu(const Gpu& gpu) {
   return [&gpu](const RunPlan& plan, const Op& op) {
-    const GpuRates rates(gpu, plan.architecture);
+    const GpuRates rates(gpu, plan);
     double seconds = 0;
     for (const KernelWork& work : kernels_of(plan, op))
       seconds += rates.seconds(work) + rates.gaps(work);
@@ -83,7 +87,7 @@ ComputeTime on_gpu(const Gpu& gpu) {
 }
 
 StepClasses time_by_class(const RunPlan& plan, const Gpu& gpu) {
-  const GpuRates rates(gpu, plan.architecture);
+  const GpuRates rates(gpu, plan);
   std::array<std::optional<ClassTime>, kKernelClassNames.size()> found;
   StepClasses step;
   for (const Op& op : plan.step.program.ops) {

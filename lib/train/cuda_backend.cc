@@ -32,7 +32,8 @@ CudnnSlicing slicing_of(const TrainConfig& config) {
   const Environment& environment = process_environment();
   const bool is_named = find_variable(environment, kCudnnSliceVariable) != nullptr;
   return {.most_bytes = most_cudnn_workspace(environment),
-          .cache = is_named ? "" : cache_file(config.gemm_cache)};
+          .cache = is_named ? "" : cache_file(config.gemm_cache),
+          .order = config.deterministic == "off" ? SumOrder::kAny : SumOrder::kFixed};
 }
 
 void check_float8(int index, const Device& device) {

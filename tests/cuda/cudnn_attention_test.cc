@@ -99,6 +99,28 @@ TEST_CASE("of the slices of cuDNN's attention the fastest are timed once, and ta
   CHECK(chosen >= 6);
   CHECK(calls(slicing) == chosen);
   CHECK(calls({slicing.most_bytes, ""}) == 1);
+  // Another order is timed anew.
+  CHECK(calls({slicing.most_bytes, slicing.cache, SumOrder::kAny}) > 11);
+}
+
+TEST_CASE("attention in any order takes less memory the more positions there are") {
+  const AttentionShape gpt2 = {16, 1024, 12, 12, 64};
+  CHECK(cudnn_workspace_bytes(gpt2, SumOrder::kFixed) >
+        3 * cudnn_workspace_bytes(gpt2, SumOrder::kAny));
+}
+
+TEST_CASE("attention by cuDNN in any order adds up queries' gradients in its workspace") {
+  const size_t rows = GENERATE(3, 1);  // in a call
+  const AttentionShape part = shape_of(kShape, {0, rows, 0, 4});
+  const CudnnSlicing any = {.most_bytes = cudnn_workspace_bytes(part, SumOrder::kAny),
+                            .order = SumOrder::kAny};
+  const GroupedRun fixed = computed({.attention = AttentionBy::kCudnn});
+  const int runs = emulation::cudnn_runs(), plans = emulation::cudnn_plans_made();
+  check_same_bits(computed({.attention = AttentionBy::kCudnn, .cudnn_slicing = any}), fixed);
+  CHECK(emulation::cudnn_runs() - runs == 1 + 3 / int(rows));
+  CHECK(emulation::cudnn_plans_made() - plans == 2);  // not those of a fixed order
+  const Behaving behaving({.is_ordered = false});
+  check_same_bits(computed({.attention = AttentionBy::kCudnn, .cudnn_slicing = any}), fixed);
 }
 
 TEST_CASE("cuDNN's plans are made once in a process") {

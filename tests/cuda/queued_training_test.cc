@@ -2,12 +2,14 @@
 // whose kernels are the CPU's, run as late as its streams allow.
 #include <atomic>
 
+#include "kernels/cuda/cudnn/cudnn_plans.h"
 #include "lib/arch/optimizers.h"
 #include "lib/train/cuda_backend.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
 #include "tests/combinations.h"
 #include "tests/cuda/emulation/cuda_runtime_api.h"
+#include "tests/cuda/emulation/cudnn.h"
 #include "tests/cuda/forwarded_folds.h"
 #include "tests/cuda/nccl_ranks.h"
 #include "tests/cuda/queued_cpu_ops.h"
@@ -186,6 +188,28 @@ TEST_CASE("a GPU without 8-bit products refuses to train with them") {
   set_emulated_capability(8, 9);
   CHECK_NOTHROW(make_cuda_backend(0, config.train, 1));
   set_emulated_capability(9, 0);
+}
+
+TEST_CASE("train.deterministic off lets cuDNN sum in any order") {
+  const auto first_step = [](const std::string& deterministic) {
+    const RunConfig config =
+        few_steps({"train.precision=bf16", "train.attention=cudnn", "train.gemm_cache=off",
+                   "train.deterministic=" + deterministic});
+    return run_ranks(1, [&](Communicator& communicator) {
+      Backend backend = make_cuda_backend(0, config.train, 1);
+      Trainer trainer(config, communicator, backend);
+      trainer.initialise_weights();
+      return trainer.step(false).loss;
+    });
+  };
+  const std::vector<double> in_order = first_step("world-size");
+  emulation::cudnn_behaviour().is_ordered = false;
+  forget_cudnn_plans();
+  CHECK(first_step("off") == in_order);  // the loss is of the forward pass
+  CHECK_THROWS_WITH(first_step("world-size"),
+                    Catch::Contains("the order of its sums is not fixed"));
+  emulation::cudnn_behaviour() = {};
+  forget_cudnn_plans();
 }
 
 TEST_CASE("a queued hybrid run has the CPU's bits") {

@@ -159,6 +159,15 @@ TEST_CASE("the arena is never fuller than it is large, and the peak names its op
   CHECK(memory.peak_at == describe(program.ops[size_t(step.peak)]));
 }
 
+TEST_CASE("plans count less workspace for attention in any order", "[replay]") {
+  const auto workspace = [](const std::string& deterministic) {
+    const RunConfig config = small_run(
+        {"train.precision=bf16", "data.sequence=4096", "train.deterministic=" + deterministic});
+    return terms_of_device(config, plan_run(config, 1), true).workspace_bytes;
+  };
+  CHECK(workspace("off") < workspace("world-size"));
+}
+
 TEST_CASE("what is taken before the first step counts if the step takes less", "[replay]") {
   const RunPlan plan = plan_run(small_run({}), 1);
   const Network network = network_of("shm", 1);

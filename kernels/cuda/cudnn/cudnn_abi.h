@@ -99,6 +99,7 @@ enum class CudnnPointwise : int {
   kSubtract = 9,
   kExp = 13,
   kLog = 15,
+  kIdentity = 21,
   kAtLeast = 303,
   kIndex = 501,
   kSelect = 601,

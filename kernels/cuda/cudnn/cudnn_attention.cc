@@ -19,9 +19,13 @@ constexpr AttentionSlice whole(const AttentionShape& shape) {
 }
 
 template <class Args>
-CudnnAttentionShape shape_of(const Args& args, const AttentionSlice& slice) {
-  return {shape_of(args.shape, slice), args.in.query_stride, args.in.kv_stride,
-          args.shape.heads * args.shape.head_size, args.dtype};
+CudnnAttentionShape shape_of(const Args& args, const AttentionSlice& slice, SumOrder order) {
+  return {shape_of(args.shape, slice),
+          args.in.query_stride,
+          args.in.kv_stride,
+          args.shape.heads * args.shape.head_size,
+          args.dtype,
+          order};
 }
 
 // Where a slice of the batch's tensors begins.
@@ -85,27 +89,30 @@ std::vector<Place> places_of(const AttentionBackward& args, const SliceStart& st
   return places;
 }
 
-// `fewest`, and the cuts whose slices take half of `most_bytes`, a quarter and so on.
+// `fewest`, and the cuts whose slices take half of the most bytes, a quarter and so on.
 std::vector<std::vector<AttentionSlice>> smaller_cuts(const AttentionShape& shape,
-                                                      size_t most_bytes,
+                                                      const CudnnSlicing& slicing,
                                                       const std::vector<AttentionSlice>& fewest) {
   constexpr size_t kSmallest = 32;  // a part of most_bytes: 32 MiB of 1 GiB
   std::vector<std::vector<AttentionSlice>> cuts = {fewest};
   for (size_t part = 2; part <= kSmallest; part *= 2) {
-    std::vector<AttentionSlice> smaller = attention_slices(shape, most_bytes / part);
+    std::vector<AttentionSlice> smaller =
+        attention_slices(shape, slicing.most_bytes / part, slicing.order);
     if (!smaller.empty() && smaller != cuts.back()) cuts.push_back(std::move(smaller));
   }
   return cuts;
 }
 
 // Of the cache's line that has the number of slices.
-std::string key_of(const AttentionBackward& args, size_t most_bytes, const std::string& gpu) {
+std::string key_of(const AttentionBackward& args, const CudnnSlicing& slicing,
+                   const std::string& gpu) {
   const AttentionShape& shape = args.shape;
   return fmt::format(
       "{}, cuDNN {}, attention backward, {} x {} positions, {} of {} heads of {}, {}, "
-      "in slices of up to {} bytes",
+      "in slices of up to {} bytes{}",
       gpu, cudnn_version_name(cudnn_library().functions.version()), shape.batch, shape.positions,
-      shape.kv_heads, shape.heads, shape.head_size, to_string(args.dtype), most_bytes);
+      shape.kv_heads, shape.heads, shape.head_size, to_string(args.dtype), slicing.most_bytes,
+      slicing.order == SumOrder::kFixed ? "" : ", sums in any order");
 }
 
 }  // namespace
@@ -121,7 +128,7 @@ CudnnAttention::CudnnAttention(CudaQueue& queue, const CudnnFunctions& functions
 Support CudnnAttention::forward(const AttentionForward& args) {
   cudaStream_t const stream = queue_.stream();  // makes its GPU current
   const AttentionSlice all = whole(args.shape);
-  CudnnPlan& plan = plans_->plan(CudnnDirection::kForward, shape_of(args, all));
+  CudnnPlan& plan = plans_->plan(CudnnDirection::kForward, shape_of(args, all, slicing_.order));
   if (!plan.support) return plan.support;
   const Scalars scalars(args.shape);
   plans_->run(plan, inputs_of(args, {args.shape, all}, scalars),
@@ -130,21 +137,19 @@ Support CudnnAttention::forward(const AttentionForward& args) {
 }
 
 Support CudnnAttention::backward(const AttentionBackward& args) {
-  const Slices fewest = attention_slices(args.shape, slicing_.most_bytes);
+  const Slices fewest = attention_slices(args.shape, slicing_.most_bytes, slicing_.order);
   if (fewest.empty())
-    return {false, fmt::format("gradients of the scores of one group of heads at {} positions "
-                               "take more than {} bytes",
+    return {false, fmt::format("one group of heads at {} positions takes more than {} bytes of "
+                               "workspace",
                                args.shape.positions, slicing_.most_bytes)};
   queue_.stream();  // makes its GPU current
   if (const Support support = support_of(args, fewest); !support) return support;
-  const size_t bytes = cudnn_workspace_bytes(shape_of(args.shape, fewest.front()));
-  std::byte* const workspace = queue_.scratch(bytes);
-  run(args, slices_of(args, fewest, workspace), workspace);
+  run(args, slices_of(args, fewest));
   return {};
 }
 
 CudnnPlan& CudnnAttention::plan_of(const AttentionBackward& args, const AttentionSlice& slice) {
-  return plans_->plan(CudnnDirection::kBackward, shape_of(args, slice));
+  return plans_->plan(CudnnDirection::kBackward, shape_of(args, slice, slicing_.order));
 }
 
 Support CudnnAttention::support_of(const AttentionBackward& args, const Slices& slices) {
@@ -153,35 +158,44 @@ Support CudnnAttention::support_of(const AttentionBackward& args, const Slices& 
   return {};
 }
 
-void CudnnAttention::run(const AttentionBackward& args, const Slices& slices,
-                         std::byte* workspace) {
+size_t CudnnAttention::workspace_bytes(const AttentionBackward& args, const AttentionSlice& slice) {
+  const AttentionShape part = shape_of(args.shape, slice);
+  if (slicing_.order == SumOrder::kFixed) return cudnn_workspace_bytes(part);
+  return cudnn_sum_bytes(part, slicing_.order) + plan_of(args, slice).graph.workspace_bytes();
+}
+
+void CudnnAttention::run(const AttentionBackward& args, const Slices& slices) {
   cudaStream_t const stream = queue_.stream();
   const Scalars scalars(args.shape);
-  for (const AttentionSlice& slice : slices)
-    plans_->run(plan_of(args, slice), places_of(args, {args.shape, slice}, scalars), workspace,
-                stream);
+  for (const AttentionSlice& slice : slices) {
+    std::byte* const sums = queue_.scratch(workspace_bytes(args, slice));
+    std::vector<Place> places = places_of(args, {args.shape, slice}, scalars);
+    if (slicing_.order == SumOrder::kAny) places.push_back({kCudnnQuerySums, sums});
+    std::byte* const own = sums + cudnn_sum_bytes(shape_of(args.shape, slice), slicing_.order);
+    plans_->run(plan_of(args, slice), places, own, stream);
+  }
 }
 
 const CudnnAttention::Slices& CudnnAttention::slices_of(const AttentionBackward& args,
-                                                        const Slices& fewest,
-                                                        std::byte* workspace) {
-  const auto [found, is_new] = chosen_.try_emplace(shape_of(args, whole(args.shape)), fewest);
-  if (is_new && cache_) found->second = fastest_of(args, fewest, workspace);
+                                                        const Slices& fewest) {
+  const CudnnAttentionShape shape = shape_of(args, whole(args.shape), slicing_.order);
+  const auto [found, is_new] = chosen_.try_emplace(shape, fewest);
+  if (is_new && cache_) found->second = fastest_of(args, fewest);
   return found->second;
 }
 
 // As the cache says or a trial finds. Gradients are stored, so a trial may make them many times.
 CudnnAttention::Slices CudnnAttention::fastest_of(const AttentionBackward& args,
-                                                  const Slices& fewest, std::byte* workspace) {
-  std::vector<Slices> cuts = smaller_cuts(args.shape, slicing_.most_bytes, fewest);
+                                                  const Slices& fewest) {
+  std::vector<Slices> cuts = smaller_cuts(args.shape, slicing_, fewest);
   if (cuts.size() == 1) return fewest;
-  const std::string key = key_of(args, slicing_.most_bytes, queue_.gpu_name());
+  const std::string key = key_of(args, slicing_, queue_.gpu_name());
   std::optional<CachedChoice> chosen = cache_->find(key);
   if (!chosen) {
     std::erase_if(cuts, [&](const Slices& cut) { return !support_of(args, cut); });
     chosen = cache_->choose(key, [&] {
       std::vector<std::function<void()>> ways;
-      for (const Slices& cut : cuts) ways.emplace_back([&] { run(args, cut, workspace); });
+      for (const Slices& cut : cuts) ways.emplace_back([&] { run(args, cut); });
       return CachedChoice{cuts[fastest_in_turn(queue_.stream(), ways)].size()};
     });
   }

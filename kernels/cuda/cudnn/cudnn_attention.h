@@ -15,18 +15,21 @@
 
 namespace gxp {
 
-// How a batch is cut into calls of backward.
+// How a batch is cut into calls of backward, and what these may do.
 struct CudnnSlicing {
   size_t most_bytes = kMostCudnnWorkspace;  // of workspace for a call
   // The file of choice_cache.h: slices of half as many bytes, a quarter and so on are timed once, too,
   // for they may stay in the GPU's L2 cache. "": as few slices as `most_bytes` allow.
   std::string cache = {};
+  SumOrder order = SumOrder::kFixed;
 };
 
 //   Bits       a shape's plan is cuDNN's first choice with a fixed order of sums: the same in every
-//              run with the same version of cuDNN on the same kind of GPU.
+//              run with the same version of cuDNN on the same kind of GPU. With SumOrder::kAny it is
+//              cuDNN's first choice, and queries' gradients differ from run to run.
 //   Workspace  is the queue's scratch memory: of backward, what cudnn_workspace_bytes() says of the
-//              first slice of the fewest, whatever the plan takes of it.
+//              largest slice, whatever the plan takes of it; with SumOrder::kAny, for which that is
+//              often twice as much, what the plan says.
 class CudnnAttention {
  public:
   // `queue` and `functions` outlive it.
@@ -43,10 +46,10 @@ class CudnnAttention {
   using Slices = std::vector<AttentionSlice>;
   CudnnPlan& plan_of(const AttentionBackward& args, const AttentionSlice& slice);
   Support support_of(const AttentionBackward& args, const Slices& slices);
-  void run(const AttentionBackward& args, const Slices& slices, std::byte* workspace);
-  const Slices& slices_of(const AttentionBackward& args, const Slices& fewest,
-                          std::byte* workspace);
-  Slices fastest_of(const AttentionBackward& args, const Slices& fewest, std::byte* workspace);
+  size_t workspace_bytes(const AttentionBackward& args, const AttentionSlice& slice);
+  void run(const AttentionBackward& args, const Slices& slices);
+  const Slices& slices_of(const AttentionBackward& args, const Slices& fewest);
+  Slices fastest_of(const AttentionBackward& args, const Slices& fewest);
 
   CudaQueue& queue_;
   CudnnSlicing slicing_;

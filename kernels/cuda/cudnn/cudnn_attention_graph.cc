@@ -36,6 +36,10 @@ struct Described {
     return graph.tensor(id, type, {batch, kv_heads, size, positions},
                         {positions * kv_stride, size, 1, kv_stride});
   }
+  [[nodiscard]] Tensor query_sums() const {
+    return graph.tensor(kCudnnQuerySums, CudnnData::kF32, {batch, heads, positions, size},
+                        {heads * positions * size, positions * size, size, 1});
+  }
   // A float for each query, as lse is.
   [[nodiscard]] Tensor sums(int64_t id) const {
     return graph.tensor(id, CudnnData::kF32, sums_dims(), {heads * positions, positions, 1, 1});
@@ -110,7 +114,11 @@ void describe_attention_backward(CudnnGraph& graph, const CudnnAttentionShape& s
       Pointwise::kMultiply, graph.pointwise(Pointwise::kMultiply, centred, probabilities), scale);
   in.multiply_into_kv(graph.transposed(slopes, in.type), queries, in.kv(kCudnnKeyGradients));
   const Tensor keys = graph.transposed(in.kv_transposed(kCudnnKeys), CudnnData::kF32);
-  graph.matmul(slopes, keys, in.queries(kCudnnQueryGradients));
+  const Tensor gradients = in.queries(kCudnnQueryGradients);
+  if (shape.order == SumOrder::kFixed) return graph.matmul(slopes, keys, gradients);
+  const Tensor sums = in.query_sums();
+  graph.matmul(slopes, keys, sums);
+  graph.copy(sums, gradients);
 }
 
 }  // namespace gxp

@@ -13,6 +13,7 @@ struct CudnnAttentionShape {
   AttentionShape heads;                        // of this call
   size_t query_stride, kv_stride, out_stride;  // elements between two positions
   DType dtype;                                 // bf16 or f16
+  SumOrder order = SumOrder::kFixed;           // of backward's sums
   auto operator<=>(const CudnnAttentionShape&) const = default;
 };
 
@@ -25,6 +26,7 @@ enum CudnnAttentionTensor : int64_t {
   kCudnnLse,
   kCudnnDout,
   kCudnnDelta,
+  kCudnnQuerySums,  // f32, of SumOrder::kAny alone; cuDNN clears them
   kCudnnQueryGradients,
   kCudnnKeyGradients,
   kCudnnValueGradients,
@@ -35,7 +37,8 @@ enum CudnnAttentionTensor : int64_t {
 
 // Reads queries, keys and values; stores out and lse.
 void describe_attention_forward(CudnnGraph& graph, const CudnnAttentionShape& shape);
-// Reads those, out, lse and dout; stores delta and the gradients, without adding in memory.
+// Reads those, out, lse and dout; stores delta and the gradients. In any order of sums those of
+// queries are added up in memory: a matrix of f32 that is not virtual is how cuDNN is asked for it.
 void describe_attention_backward(CudnnGraph& graph, const CudnnAttentionShape& shape);
 
 }  // namespace gxp

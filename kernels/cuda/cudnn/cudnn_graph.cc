@@ -143,12 +143,20 @@ void CudnnGraph::add_pointwise(CudnnPointwise mode, CudnnData precision,
   add(CudnnObject::kPointwiseOperation, all);
 }
 
-CudnnGraph::Tensor CudnnGraph::pointwise(CudnnPointwise mode, const Tensor& x) {
-  const Tensor out = between(CudnnData::kF32, x.dims);
+void CudnnGraph::pointwise_of_one(CudnnPointwise mode, const Tensor& x, const Tensor& out) {
   add_pointwise(
       mode, CudnnData::kF32,
       {value(Attribute::kPointwiseX, x.object), value(Attribute::kPointwiseY, out.object)});
+}
+
+CudnnGraph::Tensor CudnnGraph::pointwise(CudnnPointwise mode, const Tensor& x) {
+  const Tensor out = between(CudnnData::kF32, x.dims);
+  pointwise_of_one(mode, x, out);
   return out;
+}
+
+void CudnnGraph::copy(const Tensor& x, const Tensor& out) {
+  pointwise_of_one(CudnnPointwise::kIdentity, x, out);
 }
 
 CudnnGraph::Tensor CudnnGraph::pointwise(CudnnPointwise mode, const Tensor& x, const Tensor& b) {
@@ -250,8 +258,8 @@ bool CudnnGraph::is_deterministic(void* config) {
 }
 
 // Whether its plan can be made and fits.
-bool CudnnGraph::take(void* config, size_t most, std::string& why_not) {
-  if (!is_deterministic(config)) {
+bool CudnnGraph::take(void* config, size_t most, SumOrder order, std::string& why_not) {
+  if (order == SumOrder::kFixed && !is_deterministic(config)) {
     why_not = "the order of its sums is not fixed";
     return false;
   }
@@ -275,12 +283,12 @@ bool CudnnGraph::take(void* config, size_t most, std::string& why_not) {
   return true;
 }
 
-Support CudnnGraph::plan(size_t most) {
+Support CudnnGraph::plan(size_t most, SumOrder order) {
   const std::vector<void*> configs = choices(make_graph());
   if (!objects_.refusal().empty()) return {false, objects_.take_refusal()};
   std::string why_not = "it has no engine for it";
   for (void* const config : configs)
-    if (take(config, most, why_not)) return {};
+    if (take(config, most, order, why_not)) return {};
   return {false, why_not};
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/cuda/cudnn/cudnn_abi.h"
+#include "kernels/cudnn_workspace.h"
 #include "lib/base/error.h"
 
 namespace gxp {
@@ -83,6 +84,8 @@ class CudnnGraph {
   Tensor pointwise(CudnnPointwise mode, const Tensor& x, const Tensor& b);
   Tensor pointwise(CudnnPointwise mode, const Tensor& x);
   void pointwise(CudnnPointwise mode, const Tensor& x, const Tensor& b, const Tensor& out);
+  // out = x, of its type.
+  void copy(const Tensor& x, const Tensor& out);
   // The index along `axis` of each element of x, i32.
   Tensor index_like(const Tensor& x, int64_t axis);
   // a >= b.
@@ -96,9 +99,9 @@ class CudnnGraph {
   // The last two dimensions exchanged, of another type.
   Tensor transposed(const Tensor& x, CudnnData type);
 
-  // Plans the graph: cuDNN's first choice that has a fixed order of sums, can be made and takes no
+  // Plans the graph: cuDNN's first choice that has such an order of sums, can be made and takes no
   // more than `most` bytes of workspace. Says why there is none.
-  Support plan(size_t most);
+  Support plan(size_t most, SumOrder order);
   [[nodiscard]] size_t workspace_bytes() const { return workspace_; }
   // Queues it on the handle's stream. kDevice: cuDNN fails.
   void run(std::span<const Place> places, void* workspace);
@@ -109,11 +112,12 @@ class CudnnGraph {
   void add_pointwise(CudnnPointwise mode, CudnnData precision,
                      std::initializer_list<CudnnObjects::Value> others,
                      std::optional<int64_t> axis = {});
+  void pointwise_of_one(CudnnPointwise mode, const Tensor& x, const Tensor& out);
   void add(CudnnObject type, std::span<const CudnnObjects::Value> values);
   void* make_graph();
   std::vector<void*> choices(void* graph);
   bool is_deterministic(void* config);
-  bool take(void* config, size_t most, std::string& why_not);
+  bool take(void* config, size_t most, SumOrder order, std::string& why_not);
 
   CudnnObjects objects_;
   CudnnTarget target_;

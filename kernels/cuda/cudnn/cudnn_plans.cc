@@ -41,7 +41,8 @@ CudnnPlan& CudnnPlans::plan(CudnnDirection direction, const CudnnAttentionShape&
     describe_attention_forward(plan.graph, shape);
   else
     describe_attention_backward(plan.graph, shape);
-  plan.support = plan.graph.plan(cudnn_workspace_bytes(shape.heads));
+  const size_t most = cudnn_workspace_bytes(shape.heads, shape.order);
+  plan.support = plan.graph.plan(most - cudnn_sum_bytes(shape.heads, shape.order), shape.order);
   return plan;
 }
 

@@ -87,6 +87,7 @@ GXP_SAME(CudnnPointwise::kDivide, CUDNN_POINTWISE_DIV);
 GXP_SAME(CudnnPointwise::kSubtract, CUDNN_POINTWISE_SUB);
 GXP_SAME(CudnnPointwise::kExp, CUDNN_POINTWISE_EXP);
 GXP_SAME(CudnnPointwise::kLog, CUDNN_POINTWISE_LOG);
+GXP_SAME(CudnnPointwise::kIdentity, CUDNN_POINTWISE_IDENTITY);
 GXP_SAME(CudnnPointwise::kAtLeast, CUDNN_POINTWISE_CMP_GE);
 GXP_SAME(CudnnPointwise::kIndex, CUDNN_POINTWISE_GEN_INDEX);
 GXP_SAME(CudnnPointwise::kSelect, CUDNN_POINTWISE_BINARY_SELECT);

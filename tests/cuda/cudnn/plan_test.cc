@@ -49,7 +49,9 @@ struct Planned {
 
 using Describe = void (*)(CudnnGraph&, const CudnnAttentionShape&);
 
-Planned plan(const Gpu& gpu, Describe describe, const CudnnAttentionShape& shape, size_t most) {
+// In at most the workspace that is counted, or `most`.
+Planned plan(const Gpu& gpu, Describe describe, const CudnnAttentionShape& shape,
+             std::optional<size_t> most = {}) {
   const CudnnFunctions& functions = cudnn_library().functions;
   const std::string json = json_of(gpu);
   CudnnObjects objects(functions);
@@ -59,18 +61,21 @@ Planned plan(const Gpu& gpu, Describe describe, const CudnnAttentionShape& shape
   REQUIRE(objects.refusal().empty());
   CudnnGraph graph(functions, {.properties = properties});
   describe(graph, shape);
-  const Support support = graph.plan(most);
+  const size_t counted =
+      cudnn_workspace_bytes(shape.heads, shape.order) - cudnn_sum_bytes(shape.heads, shape.order);
+  const Support support = graph.plan(most.value_or(counted), shape.order);
   return {support, graph.workspace_bytes()};
 }
 
 // Side by side in one array where no heads are grouped.
-CudnnAttentionShape shape_of(const AttentionShape& heads, DType dtype) {
+CudnnAttentionShape shape_of(const AttentionShape& heads, DType dtype,
+                             SumOrder order = SumOrder::kFixed) {
   const size_t wide = heads.heads * heads.head_size, narrow = heads.kv_heads * heads.head_size;
-  if (heads.heads == heads.kv_heads) return {heads, 3 * wide, 3 * wide, wide, dtype};
-  return {heads, wide, narrow, wide, dtype};
+  if (heads.heads == heads.kv_heads) return {heads, 3 * wide, 3 * wide, wide, dtype, order};
+  return {heads, wide, narrow, wide, dtype, order};
 }
 
-TEST_CASE("cuDNN has plans for attention, in a fixed order and the workspace that is counted") {
+TEST_CASE("cuDNN has plans for attention, in a fixed order or any, in the workspace counted") {
   const Gpu gpu = GENERATE(kA100, kH100, kB200);
   const auto [heads, dtype] = GENERATE(
       table<AttentionShape, DType>({{{16, 1024, 12, 12, 64}, DType::kBF16},  // GPT-2 124M
@@ -78,14 +83,25 @@ TEST_CASE("cuDNN has plans for attention, in a fixed order and the workspace tha
                                     {{3, 1023, 5, 5, 96}, DType::kF16},
                                     {{2, 65, 4, 2, 64}, DType::kF16},
                                     {{1, 1, 2, 1, 8}, DType::kBF16}}));
-  CAPTURE(gpu.name, to_string(dtype), heads.positions, heads.heads, heads.kv_heads);
-  const CudnnAttentionShape shape = shape_of(heads, dtype);
-  const size_t most = cudnn_workspace_bytes(heads);
-  const Planned forward = plan(gpu, describe_attention_forward, shape, most);
-  const Planned backward = plan(gpu, describe_attention_backward, shape, most);
+  const SumOrder order = GENERATE(SumOrder::kFixed, SumOrder::kAny);
+  CAPTURE(gpu.name, to_string(dtype), heads.positions, heads.heads, heads.kv_heads, order);
+  const CudnnAttentionShape shape = shape_of(heads, dtype, order);
+  const Planned forward = plan(gpu, describe_attention_forward, shape);
+  const Planned backward = plan(gpu, describe_attention_backward, shape);
   CHECK(forward.support.reason == "");
   CHECK(backward.support.reason == "");
   CHECK(forward.workspace_bytes <= 256);
+}
+
+TEST_CASE("on an H100 and a B200, cuDNN keeps nothing but the sums in any order") {
+  const Gpu gpu = GENERATE(kH100, kB200);
+  const AttentionShape gpt2 = {16, 1024, 12, 12, 64};
+  const auto backward = [&](SumOrder order) {
+    return plan(gpu, describe_attention_backward, shape_of(gpt2, DType::kBF16, order))
+        .workspace_bytes;
+  };
+  CHECK(backward(SumOrder::kAny) <= 256);
+  CHECK(backward(SumOrder::kFixed) >= 2 * size_t{16} * 12 * 1024 * 1024);
 }
 
 TEST_CASE("cuDNN's refusals are said, not thrown") {

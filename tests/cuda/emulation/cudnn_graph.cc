@@ -36,6 +36,8 @@ float combine(CudnnPointwise mode, float x, float b, float t) {
       return std::exp(x);
     case CudnnPointwise::kLog:
       return std::log(x);
+    case CudnnPointwise::kIdentity:
+      return x;
     case CudnnPointwise::kAtLeast:
       return x >= b ? 1.0f : 0.0f;
     default:  // kSelect; an index is no function of values

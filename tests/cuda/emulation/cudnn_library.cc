@@ -50,15 +50,18 @@ size_t size_of(CudnnType type) {
   }
 }
 
-// As cuDNN 9.19 on an H100: a matrix of 16-bit gradients of scores, and gradients of each query's
-// head where heads are grouped.
+// As cuDNN 9.19 on an H100: a matrix of 16-bit gradients of scores, unless sums of f32 lie in
+// memory, and gradients of each query's head where heads are grouped.
 int64_t workspace_of(const std::vector<EmulatedOperation>& operations) {
   const auto products = std::count_if(operations.begin(), operations.end(), [](const auto& each) {
     return each.type == CudnnObject::kMatmulOperation;
   });
   if (products < 5) return 256;  // forward
   int64_t bytes = 256 + int64_t(cudnn_behaviour().extra_workspace);
-  bool has_scores = false;
+  bool has_scores = std::ranges::any_of(operations, [](const auto& each) {
+    return each.type == CudnnObject::kMatmulOperation && !each.out->is_virtual &&
+           each.out->type == CudnnData::kF32;
+  });
   for (const EmulatedOperation& each : operations) {
     if (each.type != CudnnObject::kMatmulOperation || !each.out->is_virtual) continue;
     const Dims& d = each.out->dims;
@@ -140,9 +143,11 @@ CudnnStatus execute(CudnnContext* context, void* plan_object, void* pack_object)
   const bool is_slow = bytes >= cudnn_behaviour().slow_from;
   const cudaError_t queued = emulation::enqueue(context->stream, [=] {
     if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    std::memset(workspace, 0xff, bytes);
     Contents contents(memory, scalars);
-    for (const EmulatedOperation& operation : operations) operation.run(contents);
+    for (const EmulatedOperation& operation : operations) {
+      std::memset(workspace, 0xff, bytes);  // nothing else may lie there
+      operation.run(contents);
+    }
   });
   return queued == cudaSuccess ? kCudnnSuccess : kExecutionFailed;
 }
