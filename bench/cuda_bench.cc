@@ -172,8 +172,8 @@ class Bench {
     // The first copy and the first product are the ceilings.
     if (bytes > 0 && copy_rate_ == 0) copy_rate_ = bytes;
     if (flops > 0 && product_rate_ == 0) product_rate_ = flops;
-    const double share = std::max(flops > 0 ? flops / product_rate_ : 0,
-                                  bytes > 0 ? bytes / copy_rate_ : 0);
+    const double share =
+        std::max(flops > 0 ? flops / product_rate_ : 0, bytes > 0 ? bytes / copy_rate_ : 0);
     if (as_json_) {
       print_line({{"what", r.what},
                   {"seconds", r.seconds},
@@ -214,7 +214,7 @@ class Bench {
     size_t m, n, k;
   };
   void multiply(const std::string& what, const Mnk& s, DType operands, DType out,
-                  const MatmulOptions& options) {
+                const MatmulOptions& options) {
     const Tensor a = tensor(options.transpose_a ? Shape{s.k, s.m} : Shape{s.m, s.k}, operands);
     const Tensor b = tensor(options.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, operands);
     const Tensor c = tensor({s.m, s.n}, out);
@@ -399,8 +399,7 @@ class Bench {
            const std::function<void()>& apart) {
     time(what + " apart", flops, 0, apart);
     if (!codes_.knows(product, places)) {
-      report_failure(what + " fused",
-                     Error(ErrorKind::kUnavailable, "cuBLASLt has no algorithm"));
+      report_failure(what + " fused", Error(ErrorKind::kUnavailable, "cuBLASLt has no algorithm"));
       return;
     }
     time(what + " fused", flops, 0, [&] {

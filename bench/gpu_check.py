@@ -133,7 +133,8 @@ def full(check):
         train.step(name, MODELS[name])
         train.step(f"{name}, fastest", MORE_MODELS[f"{name}, fastest"])
         check.step(f"kernels of a step of {name}", 10, lambda n=name: training.kernels_of_step(check, n, MODELS[n]))
-    train.step("8B layers fp8", MORE_MODELS["8B layers fp8"])
+    for name in ("8B layers fp8", "8B layers fp8, fastest"):
+        train.step(name, MORE_MODELS[name])
     check.step("kernels", 20, lambda: bench_kernels(check, 60))
     check.step("two ranks, two processes", 20, lambda: training.two_ranks(check))
     for ranks in (2, 4):

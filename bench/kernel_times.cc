@@ -29,7 +29,7 @@ struct Interval {
   Sum* sum;
 };
 
-std::mutex mutex;  // of both
+std::mutex mutex;                                         // of both
 std::map<std::pair<std::string, std::string>, Sum> sums;  // by name and grid
 std::vector<Interval> intervals;
 
@@ -72,7 +72,8 @@ void add(const CUpti_Activity& record) {
     add(kernel.name, grid, kernel.start, kernel.end);
   } else if (record.kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
     const auto& copy = reinterpret_cast<const CUpti_ActivityMemcpy6&>(record);
-    add("copy of kind " + std::to_string(copy.copyKind), std::to_string(copy.bytes) + " bytes", copy.start, copy.end);
+    add("copy of kind " + std::to_string(copy.copyKind), std::to_string(copy.bytes) + " bytes",
+        copy.start, copy.end);
   } else if (record.kind == CUPTI_ACTIVITY_KIND_MEMSET) {
     const auto& fill = reinterpret_cast<const CUpti_ActivityMemset4&>(record);
     add("fill", std::to_string(fill.bytes) + " bytes", fill.start, fill.end);
@@ -120,8 +121,8 @@ void write() {
 
 extern "C" int InitializeInjection() {
   check(cuptiActivityRegisterCallbacks(give_buffer, take_buffer), "register");
-  for (const CUpti_ActivityKind kind :
-       {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET})
+  for (const CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                        CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET})
     check(cuptiActivityEnable(kind), "enable");
   std::atexit(write);
   return 1;

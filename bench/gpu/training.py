@@ -42,6 +42,7 @@ FASTEST_MODELS = {f"{name}, fastest": {**model, "settings": model["settings"] + 
 MORE_MODELS = {
     **FASTEST_MODELS,
     "8B layers fp8": llama(8, 6, "train.matmul=fp8"),
+    "8B layers fp8, fastest": llama(8, 6, "train.matmul=fp8", "train.fp8_accumulation=fast", *FASTEST),
     "1.5B fp8": gpt2("1.5B", 16, 8, 5, "train.matmul=fp8", step_s=3.0, start_s=40),
     "124M, own attention": gpt2("124M", 32, 1, 8, "train.attention=own"),
     "124M, 4 rows, graphs": gpt2("124M", 4, 1, 12, "train.cuda_graphs=on"),

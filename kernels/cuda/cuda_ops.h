@@ -15,6 +15,7 @@ struct CudaOpsOptions {
   std::string gemm_cache = {};  // as CudaGemm takes it
   AttentionBy attention = AttentionBy::kOwn;
   CudnnSlicing cudnn_slicing = {};
+  bool float8_fast_sums = false;  // as CudaGemm takes it
 };
 
 // `stream` is of `device`, a CUDA device; both outlive it. Throws kUnavailable if cuBLASLt, or

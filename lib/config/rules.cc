@@ -61,6 +61,12 @@ std::string fp8_rounds_bf16(const RunConfig& run) {
                      run.train.precision);
 }
 
+std::string fast_sums_are_of_fp8(const RunConfig& run) {
+  if (run.train.fp8_accumulation != "fast" || run.train.matmul == "fp8") return "";
+  return fmt::format("must be f32 with train.matmul {}; only fp8 products have fast sums",
+                     run.train.matmul);
+}
+
 // Gradients that no scale of the loss keeps within the range of fp16 would become zeros.
 std::string fp16_is_scaled(const RunConfig& run, const std::string& dtype) {
   if (dtype != "fp16" || run.train.precision == "fp16") return "";
@@ -170,6 +176,7 @@ constexpr Rule kRules[] = {
     {"train.rounding", "train.precision", bf16_is_rounded},
     {"train.attention", "train.precision", cudnn_attends_to_halves},
     {"train.matmul", "train.precision", fp8_rounds_bf16},
+    {"train.fp8_accumulation", "train.matmul", fast_sums_are_of_fp8},
     {"train.grad_accum_dtype", "train.precision",
      [](const RunConfig& run) { return fp16_is_scaled(run, run.train.grad_accum_dtype); }},
     {"parallel.reduce_dtype", "train.precision",

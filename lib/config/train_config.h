@@ -17,6 +17,7 @@ struct TrainConfig {
   int grad_accum = 1;
   std::string precision = "fp32";
   std::string matmul = "precision";
+  std::string fp8_accumulation = "f32";
   std::string rounding = "nearest";
   std::string grad_accum_dtype = "fp32";
   std::string recompute = "none";
@@ -67,6 +68,11 @@ struct TrainConfig {
           "8.9 or above they are multiplied so, at twice the rate; a CPU computes the same in "
           "bf16, more slowly. The head, attention and saved activations are as without it.",
           one_of("precision", "fp8"));
+    field("fp8_accumulation", &S::fp8_accumulation,
+          "Sums of a GPU's fp8 products in the forward pass. f32: as all others. fast: the tensor "
+          "cores keep about 14 bits between their additions, as FP8 recipes of other programs do; "
+          "faster. On a CPU they are f32 either way.",
+          one_of("f32", "fast"));
     field("rounding", &S::rounding,
           "How the f32 master weights become bf16 parameters for each step. stochastic: up or "
           "down, right on average, by random bits that depend on the seed, the step and the "

@@ -60,7 +60,8 @@ Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_
   backend.ops = make_cuda_ops((*backend.lanes)[Lane::kCompute], *backend.device,
                               {.gemm_cache = cache_file(config.gemm_cache),
                                .attention = attention_by(config),
-                               .cudnn_slicing = slicing_of(config)});
+                               .cudnn_slicing = slicing_of(config),
+                               .float8_fast_sums = config.fp8_accumulation == "fast"});
   backend.has_cudnn = attention_by(config) != AttentionBy::kOwn && bool(cudnn_library().support);
   backend.comm_ops = make_cuda_ops((*backend.lanes)[Lane::kComm], *backend.device);
   backend.host_ops = make_cpu_ops(*backend.pool);

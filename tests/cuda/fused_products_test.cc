@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/device/cuda_device.h"
@@ -227,6 +228,27 @@ TEST_CASE("a GELU that was timed to be slower on the way out is taken after the 
   }
   CHECK(products_with(epilogue, 16, options) == 0);  // as the cache says
   CHECK(products_with(epilogue, 16) == 1);
+}
+
+TEST_CASE("fast sums are of 8-bit products in the forward pass alone, and only on request") {
+  const bool wanted = GENERATE(false, true);
+  const TestOps backend = make_cuda_test_ops({.float8_fast_sums = wanted});
+  HalfArray in(random_floats(16 * 16, 1), DType::kBF16), weight = in, out = in, dx = in;
+  Floats dweight(16 * 16);
+  const Shape shape = {16, 16};
+  int before = emulated_fast_products();
+  const auto fast_since = [&] { return std::exchange(before, emulated_fast_products()); };
+  backend.ops->matmul(out.tensor(shape), in.tensor(shape), weight.tensor(shape), {});
+  backend.ops->matmul(out.tensor(shape), in.tensor(shape), weight.tensor(shape),
+                      {.float8 = operands_of_forward(true)});
+  CHECK(emulated_fast_products() - fast_since() == (wanted ? 1 : 0));
+  backend.ops->linear_backward({.dx = dx.tensor(shape),
+                                .dweight = tensor_of(dweight, shape),
+                                .dout = out.tensor(shape),
+                                .in = in.tensor(shape),
+                                .weight = weight.tensor(shape),
+                                .float8 = true});
+  CHECK(emulated_fast_products() - fast_since() == 0);
 }
 
 }  // namespace

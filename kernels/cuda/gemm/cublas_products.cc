@@ -105,6 +105,7 @@ Owned<cublasLtMatmulDesc_t> desc_of(const Product& product) {
   set(created, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(created, CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(created, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(product.end));
+  if (product.fast_sums) set(created, CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
   if (has_bias(product.end) && is_float8(product))
     set(created, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t{CUDA_R_16BF});
   if (has_argument(product.end))
@@ -171,7 +172,8 @@ const char* name_of(ProductEnd end) {
 std::string name_of(const Product& p) {
   const auto name = [](Float8 type) { return type == Float8::kE4M3 ? "e4m3" : "e5m2"; };
   if (!is_float8(p)) return std::string(to_string(p.operands));
-  return fmt::format("{} x {}", name(p.float8.a), name(p.float8.b));
+  return fmt::format("{} x {}{}", name(p.float8.a), name(p.float8.b),
+                     p.fast_sums ? " in fast sums" : "");
 }
 
 std::string key_of(const std::string& gpu, const Product& p) {

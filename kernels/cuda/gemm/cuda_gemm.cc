@@ -288,7 +288,7 @@ void CudaGemm::multiply_float8(const Tensor& out, const ConstTensor& a, const Co
 }
 
 // Multiplies the codes a(m, k) and b(n, k): the one form that cuBLASLt has for them on Ada and
-// Hopper. Its sums are f32 throughout: its fast accumulation is off.
+// Hopper.
 void CudaGemm::multiply_codes(const Tensor& out, const Float8Matrix& a, const Float8Matrix& b,
                               size_t k, const MatmulOptions& options) {
   const bool has_residual = is_there(options.residual);
@@ -318,7 +318,9 @@ void CudaGemm::multiply_codes(const Tensor& out, const Float8Matrix& a, const Fl
             .alignments = {uint32_t(kMostAlignment), uint32_t(kMostAlignment),
                            std::min(alignment_of(places.c), alignment_of(places.out)),
                            alignment_of(places.bias)},
-            .float8 = {a.type, b.type}},
+            .float8 = {a.type, b.type},
+            .fast_sums =
+                float8_fast_sums_ && Float8Operands{a.type, b.type} == operands_of_forward(true)},
            places, DType::kBF16);
 }
 

@@ -40,6 +40,7 @@ enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD = 12,
   CUBLASLT_MATMUL_DESC_A_SCALE_POINTER = 17,
   CUBLASLT_MATMUL_DESC_B_SCALE_POINTER = 18,
+  CUBLASLT_MATMUL_DESC_FAST_ACCUM = 25,
   CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26,
 };
 enum cublasLtEpilogue_t {
@@ -98,6 +99,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatmulHeuristicResult_t* results, int* found);
 // How many products had this epilogue so far.
 int emulated_products(uint32_t epilogue);
+int emulated_fast_products();  // those with CUBLASLT_MATMUL_DESC_FAST_ACCUM
 // How the emulated cuBLASLt behaves besides; changed while no product is queued.
 struct EmulatedCublas {
   uint32_t refused_epilogue = 0;  // it has no algorithm for it

@@ -25,6 +25,7 @@ struct EmulatedMatmul {
   int64_t auxiliary_stride = 0;
   const float* a_scale = nullptr;  // of 8-bit operands
   const float* b_scale = nullptr;
+  int8_t fast_accumulation = 0;
   int32_t bias_type = -1;  // -1: D's
 };
 struct EmulatedLayout {
@@ -40,6 +41,7 @@ namespace {
 constexpr int kAlgorithms = 3;  // all the same
 std::mutex counts_mutex;
 std::map<uint32_t, int> counts;  // of products by epilogue; under counts_mutex
+int fast_products = 0;           // under counts_mutex
 
 EmulatedCublas behaviour;
 
@@ -205,6 +207,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
       return take(desc->a_scale);
     case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
       return take(desc->b_scale);
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+      return take(desc->fast_accumulation);
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
       return take(desc->bias_type);
   }
@@ -283,6 +287,10 @@ int emulated_products(uint32_t epilogue) {
   const std::scoped_lock lock(counts_mutex);
   return counts[epilogue];
 }
+int emulated_fast_products() {
+  const std::scoped_lock lock(counts_mutex);
+  return fast_products;
+}
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t desc,
                               const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout,
@@ -313,6 +321,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t 
   {
     const std::scoped_lock lock(counts_mutex);
     ++counts[desc->epilogue];
+    fast_products += desc->fast_accumulation;
   }
   const bool is_slow = desc->epilogue == behaviour.slow_epilogue;
   const cudaError_t queued = gxp::emulation::enqueue(stream, [product, is_slow] {
