@@ -69,6 +69,9 @@ struct BackendKind {
   std::string name;  // "avx512, 2 threads"
   int threads;
   std::function<TestOps()> make;
+  // Of a product's sum of 32 terms in 8 bits, relative to the largest: tensor cores add them in fewer
+  // bits than f32 has, also where fast sums are off.
+  double float8_error = 0;
 };
 std::vector<BackendKind> backend_kinds();
 // Those, and more that differ in attention of halves alone.
