@@ -8,6 +8,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/collective/algorithm/schedule.h"
 #include "lib/collective/simulate/simulator.h"
 #include "lib/colltest/simulation_report.h"
 

@@ -1,5 +1,7 @@
 #include "lib/inspect/view/visible_gpus.h"
 
+#include <fmt/format.h>
+
 #include "lib/base/error.h"
 #include "lib/topo/model/synthetic.h"
 #include "tests/catch.h"
@@ -22,6 +24,17 @@ std::string shown(HostTree& host, const Environment& environment) {
   }
 }
 
+// GPU g is GPU-g932f937; GPU 2 is cut into MIG-65afc88a and MIG-65bbbbbb.
+HostTree host_with_uuids() {
+  HostTree host = make_synthetic("dgx-h100");
+  int number = 0;
+  for (const PartId gpu : host.all_of(PartKind::kGpu))
+    std::get<GpuInfo>(host[gpu].info).uuid = fmt::format("GPU-{}932f937", number++);
+  std::get<GpuInfo>(host[host.all_of(PartKind::kGpu)[2]].info).slices = {"MIG-65afc88a",
+                                                                         "MIG-65bbbbbb"};
+  return host;
+}
+
 }  // namespace
 
 TEST_CASE("ranks get the GPUs that the CUDA driver shows, in the order of the list",
@@ -37,15 +50,32 @@ TEST_CASE("ranks get the GPUs that the CUDA driver shows, in the order of the li
   CHECK(shown(host, {{"CUDA_VISIBLE_DEVICES", list}}) == gpus);
 }
 
+TEST_CASE("ranks get the GPUs that a list names by UUID, whole or cut short", "[inspect][rank]") {
+  const auto [list, gpus] = GENERATE(table<std::string, std::string>({
+      {"GPU-6932f937,GPU-4", "GPU6 GPU4"},
+      {"GPU-1932,0", "GPU1 GPU0"},
+      {"MIG-65afc88a", "GPU2"},
+      {"GPU-3932f937,MIG-65b,GPU-4", "GPU2"},  // a process sees one MIG device alone
+      {"MIG-GPU-2932f937/1/0", "GPU2"},
+  }));
+  HostTree host = host_with_uuids();
+  CHECK(shown(host, {{"CUDA_VISIBLE_DEVICES", list}}) == gpus);
+  CHECK(rank_visible_gpus(host, {{"CUDA_VISIBLE_DEVICES", list}}).size() == 1);  // no order assumed
+}
+
 TEST_CASE("a list that gives ranks no GPU, or one that is not known, is an error",
           "[inspect][rank]") {
-  const auto [list, said] = GENERATE(
-      table<std::string, std::string>({{"", "it hides all 8 GPUs"},
-                                       {"-1", "it hides all 8 GPUs"},
-                                       {"99999999999999999999", "it hides all 8 GPUs"},
-                                       {"2,2", "it names GPU 2 twice"},
-                                       {"GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "is a UUID"}}));
-  HostTree host = make_synthetic("dgx-h100");
+  const auto [list, said] =
+      GENERATE(table<std::string, std::string>({{"", "it hides all 8 GPUs"},
+                                                {"-1", "it hides all 8 GPUs"},
+                                                {"99999999999999999999", "it hides all 8 GPUs"},
+                                                {"2,2", "2 is a GPU that it names twice"},
+                                                {"2,GPU-2", "GPU-2 is a GPU that it names twice"},
+                                                {"GPU-", "several GPUs have UUIDs GPU-..."},
+                                                {"0,GPU-8932f937",
+                                                 "none of the 8 GPUs here has the UUID "
+                                                 "GPU-8932f937; nvidia-smi -L"}}));
+  HostTree host = host_with_uuids();
   CHECK_THROWS_WITH(
       rank_visible_gpus(host, {{"CUDA_VISIBLE_DEVICES", list}}),
       Catch::Contains("CUDA_VISIBLE_DEVICES=" + list + ": ") && Catch::Contains(said));

@@ -1,7 +1,7 @@
 // A stand-in for NVIDIA's management library: three GPUs, of which the third is lost.
 //   GPU 0 at 0000:3d:00.0: two NVLinks to GPU 1, three to a switch at 0000:c1:00.0, one that is
 //   down; two chip-to-chip links of 200 GB/s, one of which is down. It may not write GPU 1.
-//   GPU 1 at 10000:01:00.0: two NVLinks to GPU 0.
+//   GPU 1 at 10000:01:00.0: two NVLinks to GPU 0; MIG devices 0 and 2.
 #include <cstdio>
 #include <cstring>
 
@@ -12,6 +12,7 @@ struct Device {
   const char* bus_id;
 };
 Device devices[] = {{0, "00000000:3D:00.0"}, {1, "00010000:01:00.0"}};
+Device slices[] = {{10, ""}, {11, ""}, {12, ""}};
 
 struct PciInfo {
   char old_bus_id[16];
@@ -60,6 +61,20 @@ int nvmlDeviceGetName(Device*, char* text, unsigned size) {
 }
 int nvmlDeviceGetPciInfo_v3(Device* device, PciInfo* info) {
   std::snprintf(info->bus_id, sizeof info->bus_id, "%s", device->bus_id);
+  return 0;
+}
+int nvmlDeviceGetUUID(Device* device, char* text, unsigned size) {
+  std::snprintf(text, size, "%s-%02d", device->number < 10 ? "GPU" : "MIG", device->number);
+  return 0;
+}
+int nvmlDeviceGetMaxMigDeviceCount(Device* device, unsigned* count) {
+  if (device->number == 0) return kNotSupported;
+  *count = 3;
+  return 0;
+}
+int nvmlDeviceGetMigDeviceHandleByIndex(Device*, unsigned index, Device** slice) {
+  if (index == 1) return 6;  // not found
+  *slice = &slices[index];
   return 0;
 }
 int nvmlDeviceGetMemoryInfo(Device*, MemoryInfo* info) {

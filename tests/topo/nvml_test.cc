@@ -33,6 +33,16 @@ TEST_CASE("the driver tells which GPU is which", "[topo][nvml]") {
   CHECK(gpu.memory_bytes == 80ull << 30);
 }
 
+TEST_CASE("the driver tells the UUIDs of GPUs and of their MIG devices", "[topo][nvml]") {
+  const HostTree host = host_with_fake_gpus();
+  const auto& whole = std::get<GpuInfo>(host[host.find_bus("0000:3d:00.0")].info);
+  const auto& sliced = std::get<GpuInfo>(host[host.find_bus("10000:01:00.0")].info);
+  CHECK(whole.uuid == "GPU-00");
+  CHECK(whole.slices.empty());
+  CHECK(sliced.uuid == "GPU-01");
+  CHECK(sliced.slices == std::vector<std::string>{"MIG-10", "MIG-12"});
+}
+
 TEST_CASE("NVLinks to one end are counted, those that are down are not", "[topo][nvml]") {
   const HostTree host = host_with_fake_gpus();
   const PartId first = host.find_bus("0000:3d:00.0");

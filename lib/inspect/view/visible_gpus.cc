@@ -32,20 +32,53 @@ bool are_alike(const HostTree& host, const std::vector<PartId>& gpus) {
   });
 }
 
-std::vector<PartId> pick(const std::vector<PartId>& gpus, const std::string& list) {
+bool is_uuid(std::string_view word) { return word.starts_with("GPU-") || word.starts_with("MIG-"); }
+
+bool has_uuid(const GpuInfo& gpu, std::string_view word) {
+  return gpu.uuid.starts_with(word) ||
+         std::ranges::any_of(gpu.slices,
+                             [&](const std::string& slice) { return slice.starts_with(word); });
+}
+
+PartId find_uuid(const HostTree& host, const std::vector<PartId>& gpus, std::string_view word,
+                 const std::string& list) {
+  std::string_view name = word;
+  // Before driver 470 a MIG device was MIG-GPU-UUID/INSTANCE/INSTANCE.
+  if (name.starts_with("MIG-GPU-")) name = name.substr(4, name.find('/') - 4);
+  PartId found = kNoPart;
+  for (const PartId gpu : gpus) {
+    if (!has_uuid(info_of<GpuInfo>(host[gpu]), name)) continue;
+    if (found != kNoPart)
+      fail(ErrorKind::kConfig, "read CUDA_VISIBLE_DEVICES={}: several GPUs have UUIDs {}...", list,
+           word);
+    found = gpu;
+  }
+  if (found == kNoPart)
+    fail(ErrorKind::kConfig,
+         "read CUDA_VISIBLE_DEVICES={}: none of the {} GPUs here has the UUID {}; nvidia-smi -L "
+         "lists them",
+         list, gpus.size(), word);
+  return found;
+}
+
+std::vector<PartId> pick(const HostTree& host, const std::vector<PartId>& gpus,
+                         const std::string& list) {
   std::vector<PartId> shown;
   for (const std::string_view piece : split(list, ',')) {
     const std::string_view word = trimmed(piece);
-    if (word.starts_with("GPU-") || word.starts_with("MIG-"))
-      fail(ErrorKind::kConfig,
-           "read CUDA_VISIBLE_DEVICES={}: {} is a UUID, which gxp cannot match with a GPU; set "
-           "numbers for this command",
+    PartId gpu = kNoPart;
+    if (is_uuid(word)) {
+      gpu = find_uuid(host, gpus, word, list);
+      if (word.starts_with("MIG-")) return {gpu};
+    } else {
+      const auto index = whole_number<size_t>(word);
+      if (!index || *index >= gpus.size()) break;  // as the driver does
+      gpu = gpus[*index];
+    }
+    if (std::ranges::find(shown, gpu) != shown.end())
+      fail(ErrorKind::kConfig, "read CUDA_VISIBLE_DEVICES={}: {} is a GPU that it names twice",
            list, word);
-    const auto index = whole_number<size_t>(word);
-    if (!index || *index >= gpus.size()) break;  // as the driver does
-    if (std::ranges::find(shown, gpus[*index]) != shown.end())
-      fail(ErrorKind::kConfig, "read CUDA_VISIBLE_DEVICES={}: it names GPU {} twice", list, *index);
-    shown.push_back(gpus[*index]);
+    shown.push_back(gpu);
   }
   if (shown.empty())
     fail(ErrorKind::kConfig,
@@ -62,16 +95,18 @@ std::vector<std::string> rank_visible_gpus(HostTree& host, const Environment& en
   if (gpus.empty()) return {};
   std::vector<std::string> notes;
   std::vector<PartId> shown = gpus;
+  bool by_uuid = false;  // so the driver's order does not matter
   // Set but empty, it hides all.
   if (const auto list = environment.find("CUDA_VISIBLE_DEVICES"); list != environment.end()) {
-    shown = pick(gpus, list->second);
+    shown = pick(host, gpus, list->second);
+    by_uuid = is_uuid(trimmed(list->second));
     notes.push_back(fmt::format("CUDA_VISIBLE_DEVICES={} shows ranks {} of {} GPUs", list->second,
                                 shown.size(), gpus.size()));
   }
   for (const PartId gpu : gpus) std::get<GpuInfo>(host[gpu].info).rank.reset();
   for (size_t i = 0; i < shown.size(); ++i) std::get<GpuInfo>(host[shown[i]].info).rank = int(i);
   const std::string* order = find_variable(environment, "CUDA_DEVICE_ORDER");
-  if (gpus.size() == 1 || (order != nullptr && *order == "PCI_BUS_ID")) return notes;
+  if (by_uuid || gpus.size() == 1 || (order != nullptr && *order == "PCI_BUS_ID")) return notes;
   notes.emplace_back(
       are_alike(host, gpus)
           ? "local ranks are taken to follow bus ids, as all GPUs are alike; "

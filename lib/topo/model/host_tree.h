@@ -113,6 +113,8 @@ struct GpuInfo {
   std::optional<bool> gpu_direct{};         // NCCL's gdr
   std::string model_name{};
   uint64_t memory_bytes = 0;
+  std::string uuid{};                 // "GPU-8932f937-..."; "": unknown
+  std::vector<std::string> slices{};  // UUIDs of its MIG devices, "MIG-a65afc88-..."
 };
 
 struct NicInfo {

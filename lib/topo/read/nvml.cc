@@ -54,6 +54,9 @@ struct Functions {
   Result (*device)(unsigned, NvmlDevice**);
   Result (*name)(NvmlDevice*, char*, unsigned);
   Result (*pci_info)(NvmlDevice*, PciInfo*);
+  Result (*uuid)(NvmlDevice*, char*, unsigned);
+  Result (*slice_count)(NvmlDevice*, unsigned* most);
+  Result (*slice)(NvmlDevice*, unsigned, NvmlDevice**);
   Result (*memory_info)(NvmlDevice*, MemoryInfo*);
   Result (*compute_capability)(NvmlDevice*, int*, int*);
   Result (*link_state)(NvmlDevice*, unsigned link, int* active);
@@ -76,6 +79,9 @@ Functions find_functions(void* library, const std::string& file) {
   take("nvmlDeviceGetHandleByIndex_v2", f.device);
   take("nvmlDeviceGetName", f.name);
   take("nvmlDeviceGetPciInfo_v3", f.pci_info);
+  take("nvmlDeviceGetUUID", f.uuid);
+  take("nvmlDeviceGetMaxMigDeviceCount", f.slice_count);
+  take("nvmlDeviceGetMigDeviceHandleByIndex", f.slice);
   take("nvmlDeviceGetMemoryInfo", f.memory_info);
   take("nvmlDeviceGetCudaComputeCapability", f.compute_capability);
   take("nvmlDeviceGetNvLinkState", f.link_state);
@@ -145,9 +151,26 @@ class Session {
     int major = 0, minor = 0;
     if (f_.compute_capability(device, &major, &minor) == kSuccess)
       gpu.compute_capability = major * 10 + minor;
+    gpu.uuid = uuid_of(device);
+    read_slices(device, gpu);
     for (unsigned link = 0; link < kMaxNvLinks; ++link) read_link(device, link, gpu);
     read_chip_to_chip(device, gpu);
     return gpu;
+  }
+
+  [[nodiscard]] std::string uuid_of(NvmlDevice* device) const {
+    std::array<char, 96> text{};
+    return f_.uuid(device, text.data(), text.size()) == kSuccess ? text.data() : "";
+  }
+
+  // Some of the numbers have no slice; a GPU without MIG does not answer.
+  void read_slices(NvmlDevice* device, NvmlGpu& gpu) const {
+    unsigned most = 0;
+    if (f_.slice_count(device, &most) != kSuccess) return;
+    for (unsigned number = 0; number < most; ++number) {
+      NvmlDevice* slice = nullptr;
+      if (f_.slice(device, number, &slice) == kSuccess) gpu.slices.push_back(uuid_of(slice));
+    }
   }
 
   void read_link(NvmlDevice* device, unsigned link, NvmlGpu& gpu) const {
@@ -271,6 +294,8 @@ void add_nvml(HostTree& host, const NvmlFacts& facts) {
     info.number = gpu.number;
     info.model_name = gpu.name;
     info.memory_bytes = gpu.memory_bytes;
+    info.uuid = gpu.uuid;
+    info.slices = gpu.slices;
     if (gpu.compute_capability > 0) info.compute_capability = gpu.compute_capability;
     parts.push_back(part);
   }

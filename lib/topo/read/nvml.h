@@ -23,6 +23,8 @@ struct NvmlGpu {
   std::string bus_id{};  // "0000:3b:00.0"
   std::string name{};
   uint64_t memory_bytes = 0;
+  std::string uuid{};  // as GpuInfo has them
+  std::vector<std::string> slices{};
   int compute_capability = 0;     // 90: sm_90
   std::vector<NvmlLink> links{};  // that are active
   int chip_to_chip_links = 0;
