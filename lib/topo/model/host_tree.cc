@@ -55,7 +55,8 @@ std::string name_by_place(const Part& part, int number) {
 
 // The n-th port, or NIC where no port is known, for "NICn".
 PartId find_numbered_nic(const HostTree& host, std::string_view name) {
-  const auto index = name.starts_with("nic") ? whole_number<size_t>(name.substr(3)) : std::nullopt;
+  if (!name.starts_with("nic")) return kNoPart;
+  const auto index = whole_number<size_t>(name.substr(3));
   std::vector<PartId> nics = host.all_of(PartKind::kPort);
   if (nics.empty()) nics = host.all_of(PartKind::kNic);
   return index && *index < nics.size() ? nics[*index] : kNoPart;
