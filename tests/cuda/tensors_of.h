@@ -1,4 +1,4 @@
-// Operations that are carried out by other operations, all in the same way.
+// The tensors of an operation's arguments.
 #pragma once
 
 #include "kernels/elementwise.h"
@@ -41,101 +41,5 @@ void for_tensors(ElementwiseCall& call, const Visit& visit) {
   for (Tensor& tensor : call.written) visit(tensor);
   for (ConstTensor& tensor : call.read) visit(tensor);
 }
-
-// Every operation is carry_out(&Ops::OPERATION, arguments...) of How, a class derived from this.
-template <class How>
-class ForwardedOps : public Ops {
- public:
-  void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) override {
-    return run(&Ops::matmul, out, a, b, options);
-  }
-  void round_and_sum(const StreamOutputs& out, ConstTensor x) override {
-    return run(&Ops::round_and_sum, out, x);
-  }
-  void linear_gelu(const LinearGelu& layer) override { return run(&Ops::linear_gelu, layer); }
-  void linear_backward(const LinearBackward& layer) override {
-    return run(&Ops::linear_backward, layer);
-  }
-  void apply(const ElementwiseCall& call) override { return run(&Ops::apply, call); }
-  void rotate(Tensor x, int head_size, double theta, float direction) override {
-    return run(&Ops::rotate, x, head_size, theta, direction);
-  }
-  void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
-                         ConstTensor bias, float eps) override {
-    return run(&Ops::layernorm_forward, out, mean, rstd, x, weight, bias, eps);
-  }
-  void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
-                       ConstTensor weight, ConstTensor bias) override {
-    return run(&Ops::layernorm_apply, out, x, mean, rstd, weight, bias);
-  }
-  void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
-                          ConstTensor mean, ConstTensor rstd, ConstTensor weight,
-                          const StreamOutputs& also) override {
-    return run(&Ops::layernorm_backward, dx, dweight, dbias, dout, x, mean, rstd, weight, also);
-  }
-  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
-                       float eps) override {
-    return run(&Ops::rmsnorm_forward, out, rstd, x, weight, eps);
-  }
-  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override {
-    return run(&Ops::rmsnorm_apply, out, x, rstd, weight);
-  }
-  void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                        ConstTensor rstd, ConstTensor weight, const StreamOutputs& also) override {
-    return run(&Ops::rmsnorm_backward, dx, dweight, dout, x, rstd, weight, also);
-  }
-  void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) override {
-    return run(&Ops::attention_forward, out, lse, qkv, heads);
-  }
-  void attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout, ConstTensor qkv,
-                          ConstTensor out, ConstTensor lse, int heads) override {
-    return run(&Ops::attention_backward, dqkv, scratch, dout, qkv, out, lse, heads);
-  }
-  void grouped_attention_forward(Tensor out, Tensor lse,
-                                 const GroupedHeads<ConstTensor>& in) override {
-    return run(&Ops::grouped_attention_forward, out, lse, in);
-  }
-  void grouped_attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
-                                  ConstTensor dout, const GroupedHeads<ConstTensor>& in,
-                                  ConstTensor out, ConstTensor lse) override {
-    return run(&Ops::grouped_attention_backward, gradients, scratch, dout, in, out, lse);
-  }
-  void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
-                         ConstTensor position_table) override {
-    return run(&Ops::embedding_forward, out, tokens, token_table, position_table);
-  }
-  void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
-                          ConstTensor tokens) override {
-    return run(&Ops::embedding_backward, dtoken_table, dposition_table, dout, tokens);
-  }
-  void classifier(Tensor logits, Tensor losses, ConstTensor targets, float scale) override {
-    return run(&Ops::classifier, logits, losses, targets, scale);
-  }
-  void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) override {
-    return run(&Ops::classifier_loss, losses, logits, targets);
-  }
-  void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) override {
-    return run(&Ops::sums_of_squares, of_rows, of_columns, x);
-  }
-  void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
-                              ConstTensor columns) override {
-    return run(&Ops::scale_rows_and_columns, out, x, rows, columns);
-  }
-  double sum_of_squares(ConstTensor x) override { return run(&Ops::sum_of_squares, x); }
-  void add_sum_of_squares(Tensor total, ConstTensor x) override {
-    return run(&Ops::add_sum_of_squares, total, x);
-  }
-  double sum(ConstTensor x) override { return run(&Ops::sum, x); }
-  void convert(Tensor out, ConstTensor x) override { return run(&Ops::convert, out, x); }
-  void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) override {
-    return run(&Ops::round_stochastically, out, x, bits);
-  }
-
- private:
-  template <class... Arguments>
-  auto run(const Arguments&... arguments) {
-    return static_cast<How*>(this)->carry_out(arguments...);
-  }
-};
 
 }  // namespace gxp
