@@ -12,6 +12,7 @@
 #include "cmd/run_network.h"
 #include "cmd/stop_signal.h"
 #include "cmd/train_report.h"
+#include "cmd/train_times.h"
 #include "lib/base/environment.h"
 #include "lib/base/log.h"
 #include "lib/config/load.h"
@@ -28,6 +29,7 @@ struct TrainOptions {
   std::vector<std::string> sets;
   LaunchRequest launch;
   RunOptions run;
+  TimeOptions times;
   bool print_config = false;
   Format format = Format::kText;
 };
@@ -70,6 +72,7 @@ int run(TrainOptions& options) {
                         .chooses_by_gpus = true};
   check_job(job, environment);
   const PlannedRanks planned = planned_ranks(options.launch, environment);
+  check_times(options.times, settings_on(config.run, planned), planned.world_size());
   check_memory_limit(config.run, planned, environment,
                      {.bytes = config.run.train.device_memory_bytes,
                       .source = "train.device_memory_bytes",
@@ -80,6 +83,7 @@ int run(TrainOptions& options) {
   options.run.resolved_settings = print_config(config);
   options.run.stop_signal = stop_signal;
   RunSummary summary;
+  ClassMeasurement times;
   const RankIdentity identity = identity_from(environment);
   if (identity.world_size > 1) set_log_rank(identity.rank);  // also that of the lanes' threads
   RunConfig run = settings_on(config.run, {.nproc = identity.local_world_size});
@@ -96,11 +100,19 @@ int run(TrainOptions& options) {
   JobSettings placed = job;
   if (backend.device->space() == MemorySpace::kCuda) placed.gpu = backend.device.get();
   run_rank(options.launch, environment, placed, backend.host(), [&](Communicator& communicator) {
-    catch_stop_signals();  // before all ranks have come, there is nothing to save
+    // Before all ranks have come, there is nothing to save.
+    if (!options.times.by_class) catch_stop_signals();
     settle_keep(run, keep, communicator);
-    summary = run_training(run, communicator, backend, options.run);
+    if (options.times.by_class)
+      times = measure_classes(run, communicator, backend);
+    else
+      summary = run_training(run, communicator, backend, options.run);
   });
-  if (identity.rank == 0) print_result(summary, identity.world_size, options.format);
+  const int ranks = identity.world_size;
+  if (identity.rank == 0 && options.times.by_class)
+    print_times(times, options.times, run, *backend.device, ranks, options.format);
+  else if (identity.rank == 0)
+    print_result(summary, ranks, options.format);
   return summary.signal == 0 ? kExitOk : exit_code_after_signal(summary.signal);
 }
 
@@ -130,6 +142,7 @@ std::function<int()> define_train(CLI::App& app) {
       ->check(check_positive)
       ->type_name("T")
       ->capture_default_str();
+  add_time_options(app, options->times);
   add_format_option(app, options->format);
   return [options] { return run(*options); };
 }

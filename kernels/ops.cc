@@ -14,6 +14,7 @@ void Ops::linear_backward(const LinearBackward& layer) {
   GXP_ASSERT(!layer.of_gelu || !layer.add_dx);
   const Float8Operands float8 = operands_of_backward(layer.float8);
   const auto differentiate_input = [&] {
+    layer.start(LinearPart::kInput);
     matmul(layer.dx, layer.dout, layer.weight,
            {.transpose_b = !layer.outputs_first, .accumulate = layer.add_dx, .float8 = float8});
   };
@@ -24,9 +25,11 @@ void Ops::linear_backward(const LinearBackward& layer) {
   };
   if (layer.of_gelu) {
     differentiate_input();
+    layer.start(LinearPart::kActivation);
     const bool is_kept = layer.activated.memory.data != nullptr;
     gelu_backward(layer.dx, is_kept ? Tensor() : layer.in, layer.dx, layer.in);
   }
+  layer.start(LinearPart::kParameters);
   if (layer.dweight.memory.data != nullptr) {
     if (layer.outputs_first)
       differentiate_weight(layer.dout, layer.input(), float8);

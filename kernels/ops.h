@@ -19,6 +19,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -99,6 +100,10 @@ struct LinearGelu {
   bool float8 = false;  // in and weight are rounded to e4m3, as MatmulOptions has it
 };
 
+// The parts of a linear layer's backward pass: dx's product; passes over the GELU, where they are
+// not in a product; the gradients of the parameters.
+enum class LinearPart { kInput, kActivation, kParameters };
+
 // The backward pass of a linear layer, out(N, M) = in(N, K) weight(K, M) [+ bias], whose input may
 // be a GELU's output.
 struct LinearBackward {
@@ -114,6 +119,11 @@ struct LinearBackward {
   bool outputs_first = false;  // weight and dweight are (M, K)
   bool add_dx = false;         // dx is added; not `of_gelu`
   bool float8 = false;  // dout is rounded to e5m2, in and weight to e4m3, as MatmulOptions has it
+  // For measurements: called before the kernels of each part are started; may be left out.
+  std::function<void(LinearPart)> starts = {};
+  void start(LinearPart part) const {
+    if (starts) starts(part);
+  }
 
   // What dweight is made from, after dx.
   [[nodiscard]] ConstTensor input() const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/device/cuda_check.h"
+#include "lib/device/cuda_timed_event.h"
 
 namespace gxp {
 namespace {
@@ -13,25 +14,6 @@ namespace {
 constexpr int kRounds = 5;
 constexpr int kRunsATurn = 2;
 constexpr std::chrono::milliseconds kWarmUp{20};
-
-class TimedEvent {
- public:
-  TimedEvent() { check_cuda(cudaEventCreateWithFlags(&event_, 0), "create an event"); }
-  ~TimedEvent() { cudaEventDestroy(event_); }
-  TimedEvent(const TimedEvent&) = delete;
-  TimedEvent& operator=(const TimedEvent&) = delete;
-  void record(cudaStream_t stream) {
-    check_cuda(cudaEventRecord(event_, stream), "record an event");
-  }
-  [[nodiscard]] float milliseconds_since(const TimedEvent& before) const {
-    float milliseconds = 0;
-    check_cuda(cudaEventElapsedTime(&milliseconds, before.event_, event_), "time the GPU");
-    return milliseconds;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/device/cuda_check.h"
 #include "lib/device/cuda_graph.h"
+#include "lib/device/cuda_timed_event.h"
 #include "lib/device/work_queue.h"
 
 namespace gxp {
@@ -61,6 +62,10 @@ struct CudaRecording final : Recording {
   explicit CudaRecording(uint64_t stream_memory) : memory(stream_memory) {}
   uint64_t memory;                 // the CudaStream's when it was made
   std::optional<CudaGraph> graph;  // from the second time on
+};
+
+struct CudaMark final : TimeMark {
+  TimedEvent event;
 };
 
 class CudaStream final : public Stream {
@@ -151,6 +156,18 @@ class CudaStream final : public Stream {
     return false;
   }
   void forget_recordings() { ++memory_; }
+
+  void mark(std::unique_ptr<TimeMark>& mark) override {
+    const cudaStream_t stream = native();
+    if (mark == nullptr) mark = std::make_unique<CudaMark>();
+    dynamic_cast<CudaMark&>(*mark).event.record(stream);
+  }
+  [[nodiscard]] double seconds_between(const TimeMark& first, const TimeMark& last) const override {
+    const auto event = [](const TimeMark& mark) -> const TimedEvent& {
+      return dynamic_cast<const CudaMark&>(mark).event;
+    };
+    return event(last).milliseconds_since(event(first)) / 1e3;
+  }
 
  private:
   // What has failed has queued nothing. If its cause is not the recording, `start` meets it again.

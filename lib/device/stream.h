@@ -55,6 +55,12 @@ class Recording {
   virtual ~Recording() = default;
 };
 
+// A point in the time of a stream, for measurements.
+class TimeMark {
+ public:
+  virtual ~TimeMark() = default;
+};
+
 // Threads: one thread submits, records, waits and synchronises a given stream.
 // Errors: an exception of a Work is kept; the stream skips the work that follows (but
 // signals events, so that nothing waits for one for ever), and synchronize() throws it, once.
@@ -88,7 +94,7 @@ class Stream {
   // is none.
   virtual void set_watch(const std::function<void()>& watch) { static_cast<void>(watch); }
 
-  // The next three are for a Work while it runs on this stream, and for the caller while nothing is
+  // The next four are for a Work while it runs on this stream, and for the caller while nothing is
   // queued. On the host, where a kernel is done when it returns, there is nothing to wait for, nor
   // to record.
   //
@@ -108,6 +114,12 @@ class Stream {
     start();
     return false;
   }
+  // `mark` becomes the time at which all kernels and copies started so far are done. Null at first,
+  // afterwards of this stream: it is used again. Not in a call that repeat() records.
+  virtual void mark(std::unique_ptr<TimeMark>& mark);
+
+  // Between two marks of this stream, which has been synchronised since.
+  [[nodiscard]] virtual double seconds_between(const TimeMark& first, const TimeMark& last) const;
 };
 
 }  // namespace gxp

@@ -4,8 +4,6 @@
 #include <array>
 #include <optional>
 
-#include "lib/base/error.h"
-
 namespace gxp {
 namespace {
 
@@ -66,14 +64,17 @@ double StepClasses::seconds() const {
   return sum;
 }
 
-void check_predictable(const RunPlan& plan) {
+Support can_predict(const RunPlan& plan) {
   if (plan.architecture.compute == DType::kF32)
-    fail(ErrorKind::kUsage,
-         "predict the time of kernels: rates are known of products of 16 bits; set "
-         "train.precision=bf16");
+    return {false, "rates are known of products of 16 bits; set train.precision=bf16"};
   if (plan.architecture.float8)
-    fail(ErrorKind::kUsage,
-         "predict the time of kernels: products of 8 bits are not; set train.matmul=precision");
+    return {false, "rates of products of 8 bits are not known; set train.matmul=precision"};
+  return {};
+}
+
+void check_predictable(const RunPlan& plan) {
+  const Support known = can_predict(plan);
+  if (!known) fail(ErrorKind::kUsage, "predict the time of kernels: {}", known.reason);
 }
 
 ComputeTime on_gpu(const Gpu& gpu) {

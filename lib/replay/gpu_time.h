@@ -16,6 +16,7 @@
 
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/estimate/hardware.h"
 #include "lib/replay/kernel_work.h"
 #include "lib/replay/step_time.h"
@@ -39,7 +40,9 @@ struct StepClasses {
   [[nodiscard]] double seconds() const;
 };
 
-// The run computes in 16 bits, without fp8: kUsage, with the setting.
+// Whether the run computes in 16 bits, without fp8; if not, with the setting that would.
+Support can_predict(const RunPlan& plan);
+// The same as an error: kUsage.
 void check_predictable(const RunPlan& plan);
 
 ComputeTime on_gpu(const Gpu& gpu);

@@ -8,7 +8,7 @@
 namespace gxp {
 namespace {
 
-using enum KernelClass;
+using enum OpsCall;
 using Engine = KernelWork::Engine;
 
 constexpr double kStream = sizeof(float);  // bytes of an element of the residual stream
@@ -75,17 +75,16 @@ UnitWork::UnitWork(const RunPlan& plan, int unit)
 using Works = std::vector<KernelWork>;
 
 // out(M, N) = a(M, K) b(K, N), of 16-bit operands and `out_element` bytes an element of the result.
-KernelWork product(KernelClass of, double m, double n, double k, double element,
-                   double out_element) {
-  return {.of = of,
+KernelWork product(OpsCall call, double m, double n, double k, double element, double out_element) {
+  return {.call = call,
           .engine = Engine::kProduct,
           .flops = 2 * m * n * k,
           .bytes = element * (m * k + k * n) + out_element * m * n,
           .narrow = 1 / m + 1 / n + 1 / k};
 }
 
-KernelWork pass(KernelClass of, double bytes, double instructions = 0) {
-  return {.of = of, .bytes = bytes, .instructions = instructions};
+KernelWork pass(OpsCall call, double bytes, double instructions = 0) {
+  return {.call = call, .bytes = bytes, .instructions = instructions};
 }
 
 // FLOPs of the norms' parameters as flops_of() counts them: as if they were multiplied.
@@ -103,7 +102,7 @@ void add_forward_product(Works& works, const UnitWork& unit, const Linear& linea
   // The stream is read as well, and its sum written in f32.
   const double out = linear.writes_stream() ? 2 * kStream : unit.element;
   KernelWork work =
-      product(kForwardProducts, unit.tokens, linear.outputs, linear.inputs, unit.element, out);
+      product(kProduct, unit.tokens, linear.outputs, linear.inputs, unit.element, out);
   if (linear.bias != nullptr) work.flops += 2 * unit.tokens * linear.outputs;
   works.push_back(work);
 }
@@ -112,7 +111,7 @@ void add_forward_product(Works& works, const UnitWork& unit, const Linear& linea
 void add_saved(Works& works, const UnitWork& unit, bool attends) {
   const double n = unit.tokens;
   for (int norm = 0; norm < 2; ++norm) {
-    works.push_back(pass(kNorms, n * unit.hidden * (kStream + unit.element)));
+    works.push_back(pass(kNorm, n * unit.hidden * (kStream + unit.element)));
     works.back().flops = vector_flops(unit) / 2;
   }
   for (const Linear& linear : unit.linears) {
@@ -124,9 +123,9 @@ void add_saved(Works& works, const UnitWork& unit, bool attends) {
   }
   if (unit.gated)
     for (const double channels : {unit.queries, unit.keys})
-      works.push_back(pass(kRotations, 2 * n * channels * unit.element));
+      works.push_back(pass(kRotation, 2 * n * channels * unit.element));
   if (!attends) return;
-  works.push_back({.of = kAttention,
+  works.push_back({.call = kAttention,
                    .engine = Engine::kAttention,
                    .flops = attention_flops(unit),
                    .bytes = n * unit.element * 2 * (unit.queries + unit.keys)});
@@ -135,13 +134,13 @@ void add_saved(Works& works, const UnitWork& unit, bool attends) {
 // A SwiGLU's output.
 void add_gate(Works& works, const UnitWork& unit) {
   if (!unit.gated) return;
-  works.push_back(pass(kActivations, 3 * unit.tokens * unit.last().inputs * unit.element));
+  works.push_back(pass(kActivation, 3 * unit.tokens * unit.last().inputs * unit.element));
 }
 
 void add_forward(Works& works, const UnitWork& unit) {
   const double n = unit.tokens;
   if (unit.spec.kind == UnitKind::kEmbedding) {
-    works.push_back(pass(kEnds, n * unit.hidden * (unit.element + kStream)));
+    works.push_back(pass(kEmbedding, n * unit.hidden * (unit.element + kStream)));
     return;
   }
   add_saved(works, unit, true);
@@ -152,7 +151,6 @@ void add_forward(Works& works, const UnitWork& unit) {
 void add_recompute(Works& works, const UnitWork& unit, const Op& op) {
   add_saved(works, unit, op.buffers.recompute == Recompute::kFull);
   if (unit.architecture.kept == KeptOutputs::kAll) add_gate(works, unit);
-  for (KernelWork& work : works) work.of = kRecomputation;
 }
 
 // dx, and dW and the bias's gradient unless they are frozen, of one product. The bias's is summed
@@ -161,16 +159,15 @@ void add_backward_product(Works& works, const UnitWork& unit, const Linear& line
                           bool accumulates) {
   const double n = unit.tokens;
   const double bias_flops = linear.bias != nullptr ? 2 * n * linear.outputs : 0;
-  works.push_back(
-      product(kInputProducts, n, linear.inputs, linear.outputs, unit.element, unit.element));
+  works.push_back(product(kProduct, n, linear.inputs, linear.outputs, unit.element, unit.element));
   works.back().flops += bias_flops;
   if (!linear.weight->frozen) {
     const double out = kStream * (accumulates ? 2 : 1);
-    works.push_back(product(kWeightProducts, linear.outputs, linear.inputs, n, unit.element, out));
+    works.push_back(product(kWeightProduct, linear.outputs, linear.inputs, n, unit.element, out));
   }
   if (linear.bias == nullptr || linear.bias->frozen) return;
   if (linear.weight->frozen && !linear.writes_stream())
-    works.push_back(pass(kBiasGradients, n * linear.outputs * unit.element));
+    works.push_back(pass(kBiasSums, n * linear.outputs * unit.element));
   works.back().flops += bias_flops;
 }
 
@@ -181,12 +178,12 @@ void add_around_backward(Works& works, const UnitWork& unit, const Linear& linea
   const double n = unit.tokens;
   const double inputs = n * linear.inputs;
   if (!unit.is_last(linear)) return;
-  works.push_back(pass(kConversions, n * unit.hidden * (kStream + unit.element)));
+  works.push_back(pass(kStreamOutputs, n * unit.hidden * (kStream + unit.element)));
   const bool is_kept = unit.architecture.kept == KeptOutputs::kAll;
   if (unit.gated)
-    works.push_back(pass(kActivations, (is_kept ? 5 : 6) * inputs * unit.element));
+    works.push_back(pass(kActivation, (is_kept ? 5 : 6) * inputs * unit.element));
   else if (!is_kept)
-    works.push_back(pass(kActivations, 2 * inputs * unit.element, kGeluInstructions * inputs));
+    works.push_back(pass(kActivation, 2 * inputs * unit.element, kGeluInstructions * inputs));
 }
 
 void add_norms_backward(Works& works, const UnitWork& unit) {
@@ -196,10 +193,10 @@ void add_norms_backward(Works& works, const UnitWork& unit) {
     trained += vector->frozen ? 0 : double(vector->count());
   for (int norm = 0; norm < 2; ++norm) {
     if (unit.architecture.kept == KeptOutputs::kNone)
-      works.push_back(pass(kNormsAgain, n * unit.hidden * (kStream + unit.element)));
+      works.push_back(pass(kNormAgain, n * unit.hidden * (kStream + unit.element)));
     // The second one's also stores the stream's gradient rounded.
     const double rounded = norm == 1 ? unit.element : 0;
-    works.push_back(pass(kNormsBackward, n * unit.hidden * (3 * kStream + unit.element + rounded)));
+    works.push_back(pass(kNormBackward, n * unit.hidden * (3 * kStream + unit.element + rounded)));
     works.back().flops = (vector_flops(unit) + 2 * n * trained) / 2;
     works.back().launches = 2;  // partial sums of the parameters' gradients
   }
@@ -209,7 +206,7 @@ void add_backward(Works& works, const UnitWork& unit, const Op& op) {
   const double n = unit.tokens;
   if (unit.spec.kind == UnitKind::kEmbedding) {
     // Each token's row is read and added to; sorting the tokens takes a few small kernels.
-    works.push_back(pass(kEnds, 3 * n * unit.hidden * kStream));
+    works.push_back(pass(kEmbedding, 3 * n * unit.hidden * kStream));
     works.back().launches = 6;
     return;
   }
@@ -218,14 +215,14 @@ void add_backward(Works& works, const UnitWork& unit, const Op& op) {
     add_backward_product(works, unit, linear, op.gradients.accumulate);
   }
   // Reads what forward has, its output and that gradient; writes three gradients.
-  works.push_back({.of = kAttentionBackward,
+  works.push_back({.call = kAttentionBackward,
                    .engine = Engine::kAttentionBackward,
                    .flops = 2 * attention_flops(unit),
                    .bytes = 4 * n * unit.element * (unit.queries + unit.keys),
                    .launches = 3});
   if (unit.gated)
     for (const double channels : {unit.queries, unit.keys})
-      works.push_back(pass(kRotations, 2 * n * channels * unit.element));
+      works.push_back(pass(kRotation, 2 * n * channels * unit.element));
   add_norms_backward(works, unit);
 }
 
@@ -241,7 +238,7 @@ void add_loss(Works& works, const RunPlan& plan, const UnitWork& unit, const Op&
       std::ranges::find(unit.spec.backward_scratch, "logits", &ActivationSpec::name)->most_tokens;
   const double piece = std::min(n, double(most));
   const double pieces = n / piece;
-  works.push_back(pass(kEnds, n * unit.hidden * (kStream + unit.element)));
+  works.push_back(pass(kNorm, n * unit.hidden * (kStream + unit.element)));
   works.back().flops = vector_flops(unit);
   const auto add_product = [&](KernelWork work) {
     work.flops *= pieces;
@@ -249,25 +246,93 @@ void add_loss(Works& works, const RunPlan& plan, const UnitWork& unit, const Op&
     work.launches *= pieces;
     works.push_back(work);
   };
-  add_product(product(kHeadProducts, piece, vocabulary, unit.hidden, unit.element, unit.element));
+  add_product(product(kProduct, piece, vocabulary, unit.hidden, unit.element, unit.element));
   works.push_back(
       pass(kClassifier, 2 * n * vocabulary * unit.element, kLogitInstructions * n * vocabulary));
   works.back().launches = pieces;
-  add_product(product(kHeadProducts, piece, unit.hidden, vocabulary, unit.element, unit.element));
+  add_product(product(kProduct, piece, unit.hidden, vocabulary, unit.element, unit.element));
   if (!matrix.frozen) {
     const bool adds = op.gradients.accumulate || pieces > 1;
-    add_product(product(kHeadProducts, vocabulary, unit.hidden, piece, unit.element,
+    add_product(product(kWeightProduct, vocabulary, unit.hidden, piece, unit.element,
                         kStream * (adds ? 2 : 1)));
   }
-  works.push_back(pass(kEnds, n * unit.hidden * kStream));  // the cleared stream's gradient
+  works.push_back(pass(kPass, n * unit.hidden * kStream));  // the cleared stream's gradient
   double trained = 0;
   for (const TensorSpec* vector : unit.vectors)
     trained += vector->frozen ? 0 : double(vector->count());
-  works.push_back(pass(kEnds, n * unit.hidden * (3 * kStream + unit.element)));
+  works.push_back(pass(kNormBackward, n * unit.hidden * (3 * kStream + unit.element)));
   works.back().flops = vector_flops(unit) + 2 * n * trained;
 }
 
+// Of operations that carry out a unit of the model.
+KernelClass class_in_unit(OpKind kind, OpsCall call) {
+  const bool is_head = kind != OpKind::kForward && kind != OpKind::kBackward;
+  switch (call) {
+    case kProduct:
+      if (is_head) return KernelClass::kHeadProducts;
+      return kind == OpKind::kForward ? KernelClass::kForwardProducts : KernelClass::kInputProducts;
+    case kWeightProduct:
+      return is_head ? KernelClass::kHeadProducts : KernelClass::kWeightProducts;
+    case kBiasSums:
+      return KernelClass::kBiasGradients;
+    case kStreamOutputs:
+      return KernelClass::kConversions;
+    case kNorm:
+      return is_head ? KernelClass::kEnds : KernelClass::kNorms;
+    case kNormAgain:
+      return KernelClass::kNormsAgain;
+    case kNormBackward:
+      return is_head ? KernelClass::kEnds : KernelClass::kNormsBackward;
+    case kActivation:
+      return KernelClass::kActivations;
+    case kRotation:
+      return KernelClass::kRotations;
+    case kAttention:
+      return KernelClass::kAttention;
+    case kAttentionBackward:
+      return KernelClass::kAttentionBackward;
+    case kClassifier:
+      return KernelClass::kClassifier;
+    case kEmbedding:
+    case kPass:
+      return KernelClass::kEnds;
+  }
+  return KernelClass::kEnds;
+}
+
 }  // namespace
+
+KernelClass class_of(OpKind kind, OpsCall call) {
+  switch (kind) {
+    case OpKind::kForward:
+    case OpKind::kBackward:
+    case OpKind::kLoss:
+    case OpKind::kEvaluateLoss:
+    case OpKind::kLogits:
+      return class_in_unit(kind, call);
+    case OpKind::kRecompute:
+      return KernelClass::kRecomputation;
+    case OpKind::kNextBatch:
+    case OpKind::kReduceLoss:
+      return KernelClass::kEnds;
+    case OpKind::kAddGradients:
+    case OpKind::kReduceGradients:
+    case OpKind::kMeasureGradients:
+    case OpKind::kGatherNorm:
+    case OpKind::kClipGradients:
+      return KernelClass::kGradients;
+    case OpKind::kRoundParameters:
+    case OpKind::kGatherParameters:
+    case OpKind::kUpdate:
+    case OpKind::kPrepareUpdate:
+    case OpKind::kGatherDirections:
+    case OpKind::kUpdateWhole:
+    case OpKind::kFetch:
+    case OpKind::kStore:
+      return KernelClass::kUpdate;
+  }
+  return KernelClass::kUpdate;
+}
 
 std::vector<KernelWork> kernels_of(const RunPlan& plan, const Op& op) {
   Works works;
@@ -287,18 +352,11 @@ std::vector<KernelWork> kernels_of(const RunPlan& plan, const Op& op) {
     case OpKind::kLoss:
       add_loss(works, plan, unit(), op);
       break;
-    case OpKind::kAddGradients:
-    case OpKind::kMeasureGradients:
-    case OpKind::kClipGradients:
-      works.push_back(pass(kGradients, bytes));
-      break;
-    case OpKind::kNextBatch:
-      works.push_back(pass(kEnds, bytes));
-      break;
     default:
-      works.push_back(pass(kUpdate, bytes));
+      works.push_back(pass(kPass, bytes));
       break;
   }
+  for (KernelWork& work : works) work.of = class_of(op.kind, work.call);
   return works;
 }
 

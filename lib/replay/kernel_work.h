@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/ops_call.h"
 #include "lib/program/run_plan.h"
 
 namespace gxp {
@@ -58,6 +59,7 @@ inline constexpr std::array<std::string_view, 18> kKernelClassNames = {
 // One kernel, or several that are alike.
 struct KernelWork {
   KernelClass of = KernelClass::kNorms;
+  OpsCall call = OpsCall::kPass;
   enum class Engine { kProduct, kAttention, kAttentionBackward, kMemory } engine = Engine::kMemory;
   double flops = 0;
   double bytes = 0;         // read and written in the GPU's memory
@@ -65,6 +67,10 @@ struct KernelWork {
   double instructions = 0;  // of all lanes, where they may be the limit
   double launches = 1;
 };
+
+// The class of what is called in an operation of the program: in predictions, and in measurements
+// (train/timed_ops.h).
+KernelClass class_of(OpKind kind, OpsCall call);
 
 // Of an operation of the compute lane; none of the others. Cost: some us.
 std::vector<KernelWork> kernels_of(const RunPlan& plan, const Op& op);

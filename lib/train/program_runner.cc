@@ -9,15 +9,18 @@
 namespace gxp {
 
 std::function<void()> ProgramRunner::timed(std::function<void()> run, Stream& stream, size_t id) {
-  return [this, run = std::move(run), &stream, &seconds = seconds_[id], &again = repeated_[id]] {
-    const auto start = std::chrono::steady_clock::now();
-    if (again.on)
-      again.was_recorded = stream.repeat(again.recording, run, without_recording_);
-    else
-      run();
-    if (finishes_each_) stream.finish(Deadline::after(kComputeTimeout));
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+  return
+      [this, run = std::move(run), &stream, id, &seconds = seconds_[id], &again = repeated_[id]] {
+        const auto start = std::chrono::steady_clock::now();
+        if (observer_ != nullptr) observer_->begin(program_.ops[id], stream);
+        if (again.on)
+          again.was_recorded = stream.repeat(again.recording, run, without_recording_);
+        else
+          run();
+        if (observer_ != nullptr) observer_->end(program_.ops[id]);
+        if (finishes_each_) stream.finish(Deadline::after(kComputeTimeout));
+        seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      };
 }
 
 ProgramRunner::ProgramRunner(Lanes& lanes, const StepProgram& program, const ProgramMemory& memory,

@@ -12,6 +12,14 @@
 
 namespace gxp {
 
+// Is told where each operation begins and ends among the kernels of its lane, on the lane's thread.
+class OpObserver {
+ public:
+  virtual ~OpObserver() = default;
+  virtual void begin(const Op& op, Stream& stream) = 0;
+  virtual void end(const Op& op) = 0;
+};
+
 // Everything is made in the constructor; run() allocates nothing.
 //   Threads  one at a time; operations run on the streams' threads.
 //   Errors   run() throws the first error of an operation; the operations that would have followed
@@ -31,10 +39,15 @@ class ProgramRunner {
   // a GPU: to start its kernels; from finish_each() on, until they were done, too.
   [[nodiscard]] const std::vector<double>& seconds() const { return seconds_; }
   void finish_each() { finishes_each_ = true; }
+  // `observer` outlives the runs until the next call; null: none.
+  void observe(OpObserver* observer) { observer_ = observer; }
   // From now on the operations that `which` holds for, which start the same kernels and copies in
   // every run, are repeated by their streams (Stream::repeat), which do `otherwise` with those that
   // they cannot record.
   void repeat(const std::function<bool(const Op&)>& which, WithoutRecording otherwise);
+  void repeat_none() {
+    repeat([](const Op&) { return false; }, WithoutRecording::kFail);
+  }
   // How many operations of the last run a stream has repeated without calling them.
   [[nodiscard]] int repeated_count() const;
   // The seconds of a lane's operations, summed.
@@ -52,6 +65,7 @@ class ProgramRunner {
   const StepProgram& program_;
   bool finishes_each_ = false;
   WithoutRecording without_recording_ = WithoutRecording::kFail;
+  OpObserver* observer_ = nullptr;
   std::vector<double> seconds_;                 // each written by its lane's thread
   std::vector<Repeated> repeated_;              // by OpId
   std::vector<Work> works_;                     // by OpId

@@ -167,6 +167,61 @@ TEST_CASE("two ranks go on as one or three with the same data", "[cmd]") {
   }
 }
 
+TEST_CASE("train --time-by-class shows where a step's time goes, and keeps nothing", "[cmd]") {
+  const std::string nproc = GENERATE("1", "2");
+  const GoldenRun run;
+  const Arguments arguments = {"train",
+                               run.path("run.toml"),
+                               "--time-by-class",
+                               "--nproc",
+                               nproc,
+                               "--format",
+                               "json",
+                               "--predicted-on",
+                               "h200",
+                               "--set",
+                               "train.precision=bf16",
+                               "--set",
+                               "parallel.strategy=zero2",
+                               "--set",
+                               "checkpoint.dir=" + run.path("checkpoints")};
+  const Outcome outcome = run_gxp(arguments);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const json report = json::parse(outcome.out);
+  double sum = 0, predicted = 0;
+  for (const json& row : report["classes"]) {
+    sum += row["milliseconds"].get<double>();
+    CHECK(row["milliseconds"].get<double>() >= 0);
+    if (row["predicted_milliseconds"].is_number())
+      predicted += row["predicted_milliseconds"].get<double>();
+  }
+  CHECK(sum == Approx(report["milliseconds"].get<double>()));
+  CHECK(predicted == Approx(report["predicted_milliseconds"].get<double>()));
+  CHECK(report["predicted_on"] == "h200");
+  CHECK(report["tokens_per_second"].get<double>() > 0);
+  CHECK(report.contains("collectives_milliseconds") == (nproc == "2"));
+  CHECK_FALSE(std::filesystem::exists(run.path("checkpoints")));
+}
+
+TEST_CASE(
+    "train --time-by-class goes with no option of a whole run, nor with what is not predicted",
+    "[cmd]") {
+  const GoldenRun run;
+  CHECK(run.run({"--time-by-class"}).code == 2);  // has --metrics
+  const Arguments arguments = {"train", run.path("run.toml"), "--time-by-class"};
+  const auto refused = [&](const Arguments& more) {
+    Arguments all = arguments;
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome outcome = run_gxp(all);
+    CHECK(outcome.code == 2);
+    return outcome.err;
+  };
+  CHECK(refused({"--predicted-on", "h2"}).find("h200") != std::string::npos);
+  CHECK(refused({"--predicted-on", "h200"}).find("set train.precision=bf16") != std::string::npos);
+  CHECK(refused({"--resume"}).find("--resume") != std::string::npos);
+}
+
 TEST_CASE("stdout carries one JSON object, whatever the number of ranks", "[cmd]") {
   const std::string nproc = GENERATE("1", "2");
   const GoldenRun run;

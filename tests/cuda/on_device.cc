@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "kernels/cuda/cuda_ops.h"
+#include "kernels/forwarded_ops.h"
 #include "lib/device/cuda_device.h"
-#include "tests/cuda/forwarded_ops.h"
+#include "tests/cuda/tensors_of.h"
 #include "tests/kernels/backends.h"
 
 namespace gxp {
@@ -59,7 +60,8 @@ class OpsOnDevice final : public ForwardedOps<OpsOnDevice> {
   [[nodiscard]] std::string description() const override { return ops_->description(); }
 
   template <class Result, class... Parameters, class... Given>
-  Result carry_out(Result (Ops::*operation)(Parameters...), const Given&... given) {
+  Result carry_out(OpsCall /*call*/, Result (Ops::*operation)(Parameters...),
+                   const Given&... given) {
     Call call(device_);
     if constexpr (std::is_void_v<Result>) {
       (ops_.get()->*operation)(call.on_device(given)...);

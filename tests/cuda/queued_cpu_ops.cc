@@ -3,10 +3,11 @@
 #include <chrono>
 #include <tuple>
 
+#include "kernels/forwarded_ops.h"
 #include "lib/device/cuda_check.h"
 #include "lib/device/cuda_stream.h"
 #include "tests/cuda/emulation/streams.h"
-#include "tests/cuda/forwarded_ops.h"
+#include "tests/cuda/tensors_of.h"
 
 namespace gxp {
 namespace {
@@ -27,7 +28,8 @@ class QueuedCpuOps final : public ForwardedOps<QueuedCpuOps> {
   [[nodiscard]] std::string description() const override { return "queued " + ops_->description(); }
 
   template <class Result, class... Parameters, class... Given>
-  Result carry_out(Result (Ops::*operation)(Parameters...), const Given&... given) {
+  Result carry_out(OpsCall /*call*/, Result (Ops::*operation)(Parameters...),
+                   const Given&... given) {
     const auto run = [this, operation, given = std::tuple(there(given)...)] {
       return std::apply([&](const auto&... each) { return (ops_.get()->*operation)(each...); },
                         given);

@@ -12,6 +12,7 @@
 #include "tests/replay/runs.h"
 #include "tests/train/golden.h"
 #include "tests/train/golden_model.h"
+#include "tests/train/timed_training.h"
 
 namespace gxp {
 namespace {
@@ -225,6 +226,19 @@ TEST_CASE("a run that records graphs has the bits of one that does not") {
   const std::vector<Trained> plain = train_on_gpu(folder, 2, sets);
   const std::vector<Trained> recorded = train_on_gpu(folder, 2, sets, GraphUse::kRecorded);
   for (size_t rank = 0; rank < 2; ++rank) check_same(recorded[rank], plain[rank]);
+}
+
+TEST_CASE("a timed run on a GPU has the bits of a plain one, and time in every predicted class") {
+  const auto [folder, sets] = GENERATE(
+      table<std::string, Settings>({{"gpt2-accum", kHalves + Settings{"train.keep=all"}},
+                                    {"gpt2-accum", kFloat8},
+                                    {"llama-tiny", kHalves + Settings{"train.recompute=full"}}}));
+  CAPTURE(folder, sets);
+  const RunConfig config = golden_config(folder, 1, sets + Settings{"train.gemm_cache=off"});
+  const TimedTraining timed = train_timed(config, make_cuda_backend(0, config.train, 1), kSteps);
+  check_same(timed.trained, train_on_gpu(folder, 1, sets)[0]);
+  CHECK(timed.measured == predicted_classes(config));
+  CHECK(timed.classes_seconds < timed.step_seconds);
 }
 
 TEST_CASE("training on a GPU gives the same bits twice, and wherever its state lies") {

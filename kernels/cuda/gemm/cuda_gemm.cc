@@ -157,6 +157,7 @@ void CudaGemm::linear_gelu(const LinearGelu& layer) {
 
 void CudaGemm::linear_backward(const LinearBackward& layer) {
   GXP_ASSERT(!layer.of_gelu || !layer.add_dx);
+  layer.start(LinearPart::kInput);
   if (!layer.float8) return differentiate(layer);
   differentiate_float8(layer);
   differentiate_bias(layer);
@@ -178,6 +179,7 @@ void CudaGemm::differentiate(const LinearBackward& layer) {
   else
     matmul(layer.dx, dout, layer.weight,
            {.transpose_b = !layer.outputs_first, .accumulate = layer.add_dx});
+  layer.start(LinearPart::kParameters);
   if (may_sum_bias(layer))
     differentiate_weight_and_bias(layer);
   else
@@ -254,7 +256,9 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
   // the value were wanted: the choice is one for both.
   const auto fused = [&](void* value) {
     products_.multiply(product, places);
-    if (value != nullptr) gelu_forward(like(in, value), in);
+    if (value == nullptr) return;
+    layer.start(LinearPart::kActivation);
+    gelu_forward(like(in, value), in);
   };
   const auto apart = [&](void* value) {
     matmul(dx, dout, layer.weight, {.transpose_b = !layer.outputs_first});
@@ -271,6 +275,7 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
 
 // dx *= gelu'(in), and `value`, which may be that of in or null, becomes gelu(in).
 void CudaGemm::slope_of_gelu(const LinearBackward& layer, void* value) {
+  layer.start(LinearPart::kActivation);
   gelu_backward(layer.dx, value == nullptr ? Tensor() : like(layer.in, value), layer.dx, layer.in);
 }
 
@@ -338,6 +343,7 @@ void CudaGemm::differentiate_float8(const LinearBackward& layer) {
                  {.transpose_b = !turned, .accumulate = layer.add_dx});
   if (layer.of_gelu)
     slope_of_gelu(layer, is_there(layer.activated) ? nullptr : layer.in.memory.data);
+  layer.start(LinearPart::kParameters);
   if (!trains) return;
   place = at;  // the weight's product is queued before
   const Float8Matrix in = make_float8(queue_, place, layer.input(), Float8::kE4M3, in_ways);

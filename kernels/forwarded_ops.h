@@ -1,0 +1,119 @@
+// Operations that are carried out by other operations, all in the same way.
+#pragma once
+
+#include "kernels/elementwise.h"
+#include "kernels/ops.h"
+#include "kernels/ops_call.h"
+
+namespace gxp {
+
+// Every operation but apply_all() is carry_out(call, &Ops::OPERATION, arguments...) of How, a class
+// derived from this.
+template <class How>
+class ForwardedOps : public Ops {
+ public:
+  void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) override {
+    return run(call_of(options), &Ops::matmul, out, a, b, options);
+  }
+  void round_and_sum(const StreamOutputs& out, ConstTensor x) override {
+    return run(call_of(out), &Ops::round_and_sum, out, x);
+  }
+  void linear_gelu(const LinearGelu& layer) override {
+    return run(OpsCall::kProduct, &Ops::linear_gelu, layer);
+  }
+  void linear_backward(const LinearBackward& layer) override {
+    return run(OpsCall::kProduct, &Ops::linear_backward, layer);
+  }
+  void apply(const ElementwiseCall& call) override { return run(call_of(call), &Ops::apply, call); }
+  void rotate(Tensor x, int head_size, double theta, float direction) override {
+    return run(OpsCall::kRotation, &Ops::rotate, x, head_size, theta, direction);
+  }
+  void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
+                         ConstTensor bias, float eps) override {
+    return run(OpsCall::kNorm, &Ops::layernorm_forward, out, mean, rstd, x, weight, bias, eps);
+  }
+  void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
+                       ConstTensor weight, ConstTensor bias) override {
+    return run(OpsCall::kNormAgain, &Ops::layernorm_apply, out, x, mean, rstd, weight, bias);
+  }
+  void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
+                          ConstTensor mean, ConstTensor rstd, ConstTensor weight,
+                          const StreamOutputs& also) override {
+    return run(OpsCall::kNormBackward, &Ops::layernorm_backward, dx, dweight, dbias, dout, x, mean,
+               rstd, weight, also);
+  }
+  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
+                       float eps) override {
+    return run(OpsCall::kNorm, &Ops::rmsnorm_forward, out, rstd, x, weight, eps);
+  }
+  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override {
+    return run(OpsCall::kNormAgain, &Ops::rmsnorm_apply, out, x, rstd, weight);
+  }
+  void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
+                        ConstTensor rstd, ConstTensor weight, const StreamOutputs& also) override {
+    return run(OpsCall::kNormBackward, &Ops::rmsnorm_backward, dx, dweight, dout, x, rstd, weight,
+               also);
+  }
+  void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) override {
+    return run(OpsCall::kAttention, &Ops::attention_forward, out, lse, qkv, heads);
+  }
+  void attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout, ConstTensor qkv,
+                          ConstTensor out, ConstTensor lse, int heads) override {
+    return run(OpsCall::kAttentionBackward, &Ops::attention_backward, dqkv, scratch, dout, qkv, out,
+               lse, heads);
+  }
+  void grouped_attention_forward(Tensor out, Tensor lse,
+                                 const GroupedHeads<ConstTensor>& in) override {
+    return run(OpsCall::kAttention, &Ops::grouped_attention_forward, out, lse, in);
+  }
+  void grouped_attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
+                                  ConstTensor dout, const GroupedHeads<ConstTensor>& in,
+                                  ConstTensor out, ConstTensor lse) override {
+    return run(OpsCall::kAttentionBackward, &Ops::grouped_attention_backward, gradients, scratch,
+               dout, in, out, lse);
+  }
+  void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
+                         ConstTensor position_table) override {
+    return run(OpsCall::kEmbedding, &Ops::embedding_forward, out, tokens, token_table,
+               position_table);
+  }
+  void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
+                          ConstTensor tokens) override {
+    return run(OpsCall::kEmbedding, &Ops::embedding_backward, dtoken_table, dposition_table, dout,
+               tokens);
+  }
+  void classifier(Tensor logits, Tensor losses, ConstTensor targets, float scale) override {
+    return run(OpsCall::kClassifier, &Ops::classifier, logits, losses, targets, scale);
+  }
+  void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) override {
+    return run(OpsCall::kClassifier, &Ops::classifier_loss, losses, logits, targets);
+  }
+  void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) override {
+    return run(OpsCall::kPass, &Ops::sums_of_squares, of_rows, of_columns, x);
+  }
+  void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
+                              ConstTensor columns) override {
+    return run(OpsCall::kPass, &Ops::scale_rows_and_columns, out, x, rows, columns);
+  }
+  double sum_of_squares(ConstTensor x) override {
+    return run(OpsCall::kPass, &Ops::sum_of_squares, x);
+  }
+  void add_sum_of_squares(Tensor total, ConstTensor x) override {
+    return run(OpsCall::kPass, &Ops::add_sum_of_squares, total, x);
+  }
+  double sum(ConstTensor x) override { return run(OpsCall::kPass, &Ops::sum, x); }
+  void convert(Tensor out, ConstTensor x) override {
+    return run(OpsCall::kPass, &Ops::convert, out, x);
+  }
+  void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) override {
+    return run(OpsCall::kPass, &Ops::round_stochastically, out, x, bits);
+  }
+
+ private:
+  template <class... Arguments>
+  auto run(OpsCall call, const Arguments&... arguments) {
+    return static_cast<How*>(this)->carry_out(call, arguments...);
+  }
+};
+
+}  // namespace gxp

@@ -1,0 +1,50 @@
+// What the operations of kernels/ops.h are, as their time is told apart: lib/replay/kernel_work.h
+// puts each in a class.
+#pragma once
+
+#include <variant>
+
+#include "kernels/elementwise.h"
+#include "kernels/ops.h"
+
+namespace gxp {
+
+enum class OpsCall {
+  kProduct,        // also a linear layer's with its GELU, and that of its input's gradient
+  kWeightProduct,  // of a weight's gradient, and of its bias'
+  kBiasSums,       // a bias' gradient alone
+  kStreamOutputs,  // of the residual stream's gradient: rounded for products
+  kNorm,
+  kNormAgain,
+  kNormBackward,
+  kActivation,  // GELU and SwiGLU, forward and backward
+  kRotation,
+  kAttention,
+  kAttentionBackward,
+  kEmbedding,
+  kClassifier,
+  kPass,  // any other: the rest of the element-wise ones, conversions, sums
+};
+
+inline OpsCall call_of(const MatmulOptions& options) {
+  return options.transpose_a ? OpsCall::kWeightProduct : OpsCall::kProduct;
+}
+inline OpsCall call_of(const StreamOutputs& out) {
+  return out.rounded.memory.data != nullptr ? OpsCall::kStreamOutputs : OpsCall::kBiasSums;
+}
+inline OpsCall call_of(const LinearBackward& layer, LinearPart part) {
+  if (part == LinearPart::kInput) return OpsCall::kProduct;
+  if (part == LinearPart::kActivation) return OpsCall::kActivation;
+  return layer.dweight.memory.data != nullptr ? OpsCall::kWeightProduct : OpsCall::kBiasSums;
+}
+inline OpsCall call_of(const ElementwiseCall& call) {
+  const bool activates = std::holds_alternative<GeluForward>(call.math) ||
+                         std::holds_alternative<GeluBackward>(call.math) ||
+                         std::holds_alternative<GeluSlope>(call.math) ||
+                         std::holds_alternative<SwigluForward>(call.math) ||
+                         std::holds_alternative<SwigluBackward>(call.math) ||
+                         std::holds_alternative<SwigluGradients>(call.math);
+  return activates ? OpsCall::kActivation : OpsCall::kPass;
+}
+
+}  // namespace gxp
