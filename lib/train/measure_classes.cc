@@ -19,10 +19,10 @@ constexpr int kMarkedSteps = 3;
 
 bool starts_graphs(const RunConfig& config, Backend& backend, Trainer& trainer, double flops) {
   if (backend.device->space() != MemorySpace::kCuda) return false;
-  if (!choose_graphs(config, trainer.architecture(), trainer.positions(), flops).records)
-    return false;
-  trainer.record_graphs();
-  return true;
+  const GraphChoice choice =
+      choose_graphs(config, trainer.architecture(), trainer.positions(), flops);
+  if (choice.records) trainer.record_graphs(choice.otherwise);
+  return choice.records;
 }
 
 }  // namespace
