@@ -128,10 +128,12 @@ def full(check):
     train.step("124M, fastest", MORE_MODELS["124M, fastest"])
     for how in ("compiled", "eager"):
         check.step(f"PyTorch, 124M, {how}", 20, lambda h=how: training.run_torch(check, "124M", h))
+    check.step("classes of kernels of 124M", 10, lambda: training.time_by_class(check, "124M", MODELS["124M"]))
     check.step("kernels of a step of 124M", 10, lambda: training.kernels_of_step(check, "124M", MODELS["124M"]))
     for name in ("8B layers", "1.5B", "774M"):
         train.step(name, MODELS[name])
         train.step(f"{name}, fastest", MORE_MODELS[f"{name}, fastest"])
+        check.step(f"classes of kernels of {name}", 10, lambda n=name: training.time_by_class(check, n, MODELS[n]))
         check.step(f"kernels of a step of {name}", 10, lambda n=name: training.kernels_of_step(check, n, MODELS[n]))
     for name in ("8B layers fp8", "8B layers fp8, fastest"):
         train.step(name, MORE_MODELS[name])

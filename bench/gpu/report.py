@@ -74,6 +74,12 @@ def step_kernel_rows(results, most=40):
         yield [model, "all kernels", "", f"{1e3 * busy:.3f}", "100%", f"{1e3 * idle:.3f}"]
 
 
+def class_rows(results):
+    for row in collected(results, "by_class"):
+        yield [row["model"], row["class"], f"{row['milliseconds']:.2f}", f"{100 * row['share']:.1f}%",
+               *(f"{row[key]:.2f}" if row.get(key) is not None else "" for key in ("predicted_milliseconds", "ratio", "ideal_milliseconds"))]
+
+
 def memory_rows(results):
     for row in collected(results, "memory"):
         planned, driver = row["planned_bytes"] / 2**20, row["driver_bytes"] / 2**20
@@ -113,6 +119,7 @@ def write_markdown(results, path):
                    collective_rows(results))
     for found in collected(results, "sanitizer") + collected(results, "ranks") + collected(results, "exact"):
         lines += ["", ", ".join(f"{name}: {value}" for name, value in found.items())]
+    lines += table(("model", "class of kernels", "ms", "share", "predicted ms", "measured/predicted", "ideal ms"), class_rows(results))
     lines += table(("model", "kernel, by CUPTI", "calls a step", "ms a step", "share", "ms idle before"), step_kernel_rows(results))
     lines += table(("kernel", "us", "TFLOP/s", "GB/s", "of the ceiling"), kernel_rows(results))
     with open(path, "w", encoding="utf-8") as file:

@@ -286,6 +286,13 @@ def kernels_of_step(check, name, model):
     return {"step_kernels": [{"model": name, **kernel} for kernel in sorted(kernels, key=lambda k: -k["seconds"])]}
 
 
+def time_by_class(check, name, model):
+    """Each class of kernels as measured, beside the prediction from the step program."""
+    command = [check.path("cmd", "gxp"), "train", run_file(check, model), "--time-by-class", "--format", "json", *set_options(model["settings"])]
+    report = json.loads(check.run(command, model["limit_s"]))
+    return {"by_class": [{"model": name, **row} for row in report["classes"]]}
+
+
 def run_torch(check, name, how):
     model = MODELS[name]
     rows = TORCH_ROWS.get(name, model["rows"])

@@ -40,6 +40,8 @@ constexpr Generation kAmpere = {
     .link_share = 0.8,
     .network_share = 0.2339,
     .network_share_2021 = 0.07879,
+    .own_product = 0.8636,
+    .own_half_width = 424.5,
     .pass_share = 0.75,
     .ordered_attention = 0.54,
     .any_order_attention = 0.87,  // as Hopper
@@ -69,6 +71,8 @@ constexpr Generation kHopper = {
     .link_share = 0.8,
     .network_share = 0.5583,
     .network_share_2021 = 0.08,
+    .own_product = 0.72,
+    .own_half_width = 55,
     .pass_share = 0.71,  // 3.4 TB/s of an H200's 4.8
     .ordered_attention = 0.54,
     .any_order_attention = 0.87,  // 474 TFLOP/s of an H200's 989
@@ -83,9 +87,9 @@ struct BlackwellRates {
 constexpr Generation blackwell(std::string_view name, const BlackwellRates& rates) {
   Generation fitted = kHopper;
   fitted.name = name;
-  fitted.matmul_16 = 0.75;
+  fitted.matmul_16 = fitted.own_product = 0.75;
   fitted.matmul_8 = rates.matmul_8;
-  fitted.half_width = rates.half_width;
+  fitted.half_width = fitted.own_half_width = rates.half_width;
   fitted.fused_bytes = rates.fused_bytes;
   fitted.fp8_bytes = rates.fp8_bytes;
   fitted.mxfp8_bytes = rates.mxfp8_bytes;

@@ -37,7 +37,8 @@ class GpuRates {
   [[nodiscard]] double arithmetic(const KernelWork& work) const {
     switch (work.engine) {
       case KernelWork::Engine::kProduct:
-        return work.flops / (flops_ * fitted_.matmul_16) * (1 + fitted_.half_width * work.narrow);
+        return work.flops / (flops_ * fitted_.own_product) *
+               (1 + fitted_.own_half_width * work.narrow);
       case KernelWork::Engine::kAttention:
         return work.flops / attention_flops_;
       case KernelWork::Engine::kAttentionBackward:

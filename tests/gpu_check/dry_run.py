@@ -86,7 +86,7 @@ def check_all_is_well(build, out):
     for words in ("| 1.5B | 400000 | 40.0% | 10.0 | 10.800 -> 8.900 | 1755 MHz, 650 W, slowed by power cap |  | 2.00 |", "copy of 1 GiB",
                   "| 10240 | 10440 | +200 |", "of [these] \"tests\" | passed |", "racecheck", "124M, slices of 32 MiB",
                   "cuBLASLt 1 (/usr/lib/libcublasLt.so.13)", "| 4 | 64 | 500 | 500 | 120.0 | 4000 | 75% | 75% |",
-                  "collectives of 2 ranks, rows that are exact: 6", "| 124M | a kernel 132x1x1 | 2.0 | 5.000 | 100.0% | 1.000 |"):
+                  "collectives of 2 ranks, rows that are exact: 6", "| 8B layers | attention | 2.00 | 50.0% | 2.50 | 0.80 | 1.00 |", "| 124M | a kernel 132x1x1 | 2.0 | 5.000 | 100.0% | 1.000 |"):
         expect(words in every.text, f"the report has '{words}'", every)
     expect(every.text in every.done.stdout, "the report is printed", every)
 

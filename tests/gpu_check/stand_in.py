@@ -37,6 +37,10 @@ def train(arguments, how):
     if how == "fails" and sets.get("train.cuda_graphs") != "off":
         print("gxp: record a graph: operation not permitted when stream is capturing", file=sys.stderr)
         sys.exit(5)
+    if "--time-by-class" in arguments:
+        print(json.dumps({"classes": [{"class": "attention", "milliseconds": 2.0, "share": 0.5, "predicted_milliseconds": 2.5, "ratio": 0.8,
+                                       "ideal_milliseconds": 1.0}, {"class": "the rest", "milliseconds": 2.0, "share": 0.5}]}))
+        return
     run = open(arguments[1], encoding="utf-8").read()
     steps = int(run.split("\nsteps = ")[1].split("\n")[0])
     if "--metrics" not in arguments:
