@@ -5,6 +5,7 @@
 
 #include "cmd/choice_option.h"
 #include "cmd/exit_codes.h"
+#include "cmd/options.h"
 #include "cmd/result_file.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
