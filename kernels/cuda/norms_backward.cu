@@ -170,22 +170,22 @@ CudaNormBackward backward_of(const Tensor& dx, const ConstTensor& dout, const Co
 }
 
 // Enough to fill the GPU, and few enough that their sums are a small part of what is read.
-size_t norm_backward_blocks(size_t rows, size_t columns) {
+size_t norm_backward_blocks(const GpuSize& gpu, size_t rows, size_t columns) {
   constexpr size_t kRowsPerBlock = 4;
   const size_t most =
-      kMultiprocessors * (kResidentThreads / whole_warps((columns + 3) / 4, kMostThreads));
+      gpu.multiprocessors * (gpu.threads / whole_warps((columns + 3) / 4, kMostThreads));
   return std::min((rows + kRowsPerBlock - 1) / kRowsPerBlock, most);
 }
 
 // dx, and partial(blocks, vectors, columns): each block's sums. Null: none.
-cudaError_t launch_norm_backward(cudaStream_t stream, const CudaNormBackward& norm,
+cudaError_t launch_norm_backward(const GpuStream& stream, const CudaNormBackward& norm,
                                  float* partial) {
   if (norm.rows == 0) return cudaSuccess;
   // What every kernel may have unasked, but for that of sum_of_block().
   constexpr size_t kSharedBytes = 48 * 1024 - sizeof(GradientMeans[kWarpLanes]);
   const size_t sums_bytes = size_t{norm.vectors} * norm.columns * sizeof(float);
   const bool in_shared = sums_bytes <= kSharedBytes;
-  const dim3 blocks(unsigned(norm_backward_blocks(norm.rows, norm.columns)));
+  const dim3 blocks(unsigned(norm_backward_blocks(stream.gpu, norm.rows, norm.columns)));
   return with_element(norm.dout.type, [&](auto upstream) {
     return with_element(norm.weight.type, [&](auto of_weight) {
       using Dout = decltype(upstream);
@@ -217,7 +217,7 @@ cudaError_t launch_norm_backward(cudaStream_t stream, const CudaNormBackward& no
 void launch_backward(CudaQueue& queue, const CudaNormBackward& norm,
                      const std::array<Tensor, 3>& sums) {
   const size_t columns = norm.columns;
-  const size_t blocks = norm_backward_blocks(norm.rows, columns);
+  const size_t blocks = norm_backward_blocks(queue.stream().gpu, norm.rows, columns);
   const bool any =
       std::ranges::any_of(sums, [](const Tensor& t) { return t.memory.data != nullptr; });
   float* const partial = any ? queue.scratch_of<float>(blocks * norm.vectors * columns) : nullptr;
