@@ -10,7 +10,8 @@
 //              and dout of norms; inputs, outputs and their gradients of attention, activation
 //              functions and rotations; logits; dout of bias_backward; StreamOutputs::rounded.
 //   Threads    one at a time per Ops object; the CPU backend runs on its ThreadPool.
-//   Order      sums have a fixed order for given shapes and thread count: same input, same bits.
+//   Order      sums have a fixed order for given shapes and thread count, on a GPU for given shapes
+//              and its number of multiprocessors: same input, same bits, on GPUs of one model.
 //   Aliasing   no output overlaps an input unless the operation says so.
 //   Gradients  of parameters are ADDED to their tensor (they accumulate over micro-batches and
 //              uses); gradients of activations are stored. A parameter gradient of a norm or an

@@ -63,12 +63,12 @@ cudaError_t launch(cudaStream_t stream, size_t blocks, const Columns<T, Rounded>
   return cudaLaunchKernelEx(&config, column_sums_kernel<N, T, Rounded>, matrix);
 }
 
-// Eight blocks of threads for each of an H100's multiprocessors, where there are rows enough.
-size_t column_sum_blocks(size_t rows, size_t columns) {
+// Eight blocks of threads for each multiprocessor, where there are rows enough.
+size_t column_sum_blocks(const GpuSize& gpu, size_t rows, size_t columns) {
   constexpr size_t kRowsPerBlock = 64;
-  constexpr size_t kBlocks = 8 * kMultiprocessors;
+  const size_t all = 8 * gpu.multiprocessors;
   const size_t side_by_side = (columns + 4 * kLanes - 1) / (4 * kLanes);
-  const size_t most = (kBlocks + side_by_side - 1) / side_by_side;
+  const size_t most = (all + side_by_side - 1) / side_by_side;
   return std::clamp(rows / kRowsPerBlock, size_t{1}, most);
 }
 
@@ -84,7 +84,7 @@ void CudaNorms::round_and_sum(const StreamOutputs& out, ConstTensor x) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
   GXP_ASSERT(rounded.data == nullptr || out.rounded.count() == x.count());
-  const size_t blocks = column_sum_blocks(rows, columns);
+  const size_t blocks = column_sum_blocks(queue_.stream().gpu, rows, columns);
   auto* const partial = queue_.scratch_of<float>(blocks * columns);
   const auto sum = [&](auto from, auto to) {
     using T = decltype(from);

@@ -12,7 +12,12 @@ constexpr size_t kFirstScratchBytes = size_t{1} << 20;
 
 }  // namespace
 
-cudaStream_t CudaQueue::stream() const { return native_stream(stream_); }
+CudaQueue::CudaQueue(Stream& stream, Device& device) : stream_(stream), device_(device) {
+  native_stream(stream);  // makes its GPU current
+  gpu_ = size_of_gpu();
+}
+
+GpuStream CudaQueue::stream() const { return {native_stream(stream_), gpu_}; }
 
 std::string CudaQueue::gpu_name() const {
   const std::string description = device_.description();  // "cuda:0, ..."

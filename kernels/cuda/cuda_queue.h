@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/array.h"
+#include "kernels/cuda/gpu_stream.h"
 #include "lib/base/deadline.h"
 #include "lib/device/device.h"
 #include "lib/tensor/tensor.h"
@@ -17,10 +18,11 @@ namespace gxp {
 // stream's.
 class CudaQueue {
  public:
-  CudaQueue(Stream& stream, Device& device) : stream_(stream), device_(device) {}
+  CudaQueue(Stream& stream, Device& device);
 
-  // Makes the stream's GPU current.
-  cudaStream_t stream() const;
+  // Makes the stream's GPU current. With the GPU's size, which is asked for once: the sums of
+  // columns have an order of their own for each number of multiprocessors.
+  GpuStream stream() const;
   // "NVIDIA H100 80GB HBM3, ...": the device's description without its number.
   [[nodiscard]] std::string gpu_name() const;
   // Memory of the GPU for the kernels of one operation; its earlier content is lost. Aligned to
@@ -44,6 +46,7 @@ class CudaQueue {
  private:
   Stream& stream_;
   Device& device_;
+  GpuSize gpu_{};
   Buffer scratch_;
   Buffer outside_;
 };

@@ -66,7 +66,7 @@ bool lies_in_fours(const Elementwise<Math, T...>& body, std::index_sequence<i...
 
 // With the arrays' types T known. Optimizers alone have many calls at a time.
 template <class Math, class... T>
-cudaError_t launch(cudaStream_t stream, Calls calls) {
+cudaError_t launch(const GpuStream& stream, Calls calls) {
   using Body = Elementwise<Math, T...>;
   constexpr std::index_sequence_for<T...> kArrays{};
   if (calls.size() == 1) {
@@ -101,7 +101,7 @@ DType type_of(const ElementwiseCall& call, size_t array) {
 
 // With the types T of the first arrays known.
 template <class Math, class... T>
-cudaError_t launch_typed(cudaStream_t stream, Calls calls) {
+cudaError_t launch_typed(const GpuStream& stream, Calls calls) {
   constexpr ElementwiseForm kForm = Math::kForm;
   constexpr size_t kKnown = sizeof...(T);
   if constexpr (kKnown == kForm.arrays) {

@@ -33,11 +33,11 @@ bool lie_in_fours(const T*... arrays) {
 // Queues `body`, which is copied to the GPU, for every element. `in_fours`: all of its arrays lie
 // in fours.
 template <class Body>
-cudaError_t for_each(cudaStream_t stream, size_t count, bool in_fours, const Body& body) {
+cudaError_t for_each(const GpuStream& stream, size_t count, bool in_fours, const Body& body) {
   if (count == 0) return cudaSuccess;  // a launch of no blocks is an error
   constexpr unsigned kThreads = 256;
   const size_t groups = in_fours ? (count + 3) / 4 : count;
-  const auto config = config_of(stream, blocks_for(groups, kThreads), kThreads);
+  const auto config = config_of(stream, blocks_for(stream.gpu, groups, kThreads), kThreads);
   return in_fours ? cudaLaunchKernelEx(&config, for_each_kernel<4, Body>, count, body)
                   : cudaLaunchKernelEx(&config, for_each_kernel<1, Body>, count, body);
 }

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace gxp {
+#include "kernels/cuda/gpu_stream.h"
 
-inline constexpr unsigned kMultiprocessors = 132;  // of an H100
-inline constexpr size_t kResidentThreads = 2048;   // of one of them
+namespace gxp {
 
 inline cudaLaunchConfig_t config_of(cudaStream_t stream, const dim3& blocks, const dim3& threads,
                                     size_t shared_bytes = 0) {
@@ -23,8 +22,8 @@ inline cudaLaunchConfig_t config_of(cudaStream_t stream, const dim3& blocks, con
 
 // The blocks of a grid-stride kernel over `count`: more than the multiprocessors hold at once add
 // nothing.
-inline dim3 blocks_for(size_t count, unsigned threads) {
-  const size_t resident = kMultiprocessors * kResidentThreads / threads;
+inline dim3 blocks_for(const GpuSize& gpu, size_t count, unsigned threads) {
+  const size_t resident = gpu.multiprocessors * (gpu.threads / threads);
   return {static_cast<unsigned>(std::clamp((count + threads - 1) / threads, size_t{1}, resident))};
 }
 

@@ -20,10 +20,6 @@ constexpr size_t kWarpColumns = 2048;
 constexpr unsigned kWarpsPerBlock = 8;
 constexpr unsigned kLongRowThreads = 512;
 
-// Of a multiprocessor: with four loads each under way, half of its threads keep the memory busy,
-// and each may have twice the registers.
-constexpr size_t kThreads = kResidentThreads / 2;
-
 // The team of threads with one threadIdx.y has a row: a warp, or the block.
 __device__ float sum_of_team(float value) {
   return blockDim.x == kWarpLanes ? reduce_warp(value, Add()) : reduce_block(value, Add(), 0.0f);
@@ -152,13 +148,15 @@ CudaNorm layernorm_of(const Tensor& out, const ConstTensor& x, const ConstTensor
 }
 
 template <class Source>
-cudaError_t launch_norm(cudaStream_t stream, const CudaNorm& norm, const Source& source) {
+cudaError_t launch_norm(const GpuStream& stream, const CudaNorm& norm, const Source& source) {
   if (norm.rows == 0) return cudaSuccess;
   const bool is_long = norm.columns > kWarpColumns;
   const dim3 threads = is_long ? dim3(kLongRowThreads) : dim3(unsigned(kWarpLanes), kWarpsPerBlock);
-  const size_t most_rows = kThreads / threads.x;
+  // With four loads each under way, half of a multiprocessor's threads keep the memory busy, and
+  // each may have twice the registers.
+  const size_t most_rows = stream.gpu.threads / 2 / threads.x;
   const size_t rows_in_l1 = std::clamp(kL1Floats / norm.columns, size_t{threads.y}, most_rows);
-  const size_t most_blocks = kMultiprocessors * (rows_in_l1 / threads.y);
+  const size_t most_blocks = stream.gpu.multiprocessors * (rows_in_l1 / threads.y);
   const size_t blocks = std::min((norm.rows + threads.y - 1) / threads.y, most_blocks);
   const auto config = config_of(stream, dim3(unsigned(blocks)), threads);
   return with_element(norm.out.type, [&](auto to) {

@@ -1,6 +1,5 @@
 // Backward passes of layer and RMS norms: a block has a row at a time.
 #include <algorithm>
-#include <array>
 
 #include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
@@ -14,6 +13,8 @@ namespace gxp {
 namespace {
 
 constexpr unsigned kMostThreads = 1024;  // of a block
+// A block's sums, so that an H100's multiprocessor holds two blocks with 228 KiB.
+constexpr size_t kMostSharedBytes = 96 * 1024;
 
 // body(i) for the first of each N columns of this thread.
 template <int N, class Body>
@@ -50,8 +51,9 @@ struct NormBackward {
   const float* mean;  // or null
   const float* rstd;
   const Weight* weight;
-  Dout* rounded;     // or null
-  unsigned vectors;  // that are summed over the rows: of dweight, of dbias and, if three, of dx
+  Dout* rounded;  // or null
+  bool sums_dx;
+  unsigned vectors;  // of sums over the rows: dweight, dbias if there is a mean, and dx if sums_dx
 };
 
 template <int N, class Dout, class Weight>
@@ -111,7 +113,7 @@ __device__ void add_gradients(const NormBackward<Dout, Weight>& norm, size_t row
           norm_gradient(dout.at[j] * weight.at[j], normalised.at[j], means.g, means.g_norm, rstd);
     store(norm.dx + at, dx);
     if (norm.rounded != nullptr) store(norm.rounded + at, dx);
-    if (sums != nullptr && norm.vectors == 3) add_to(sums + 2 * norm.columns + i, dx);
+    if (sums != nullptr && norm.sums_dx) add_to(sums + (norm.vectors - 1) * norm.columns + i, dx);
   });
 }
 
@@ -144,7 +146,8 @@ struct CudaNormBackward {
   const float* rstd;    // (rows)
   ConstCudaArray weight;
   CudaArray rounded;  // as dout, or null
-  unsigned vectors;   // 2, or 3 with the sums of dx
+  bool sums_dx;
+  [[nodiscard]] unsigned vectors() const { return 1u + (mean != nullptr) + sums_dx; }
 };
 
 CudaNormBackward backward_of(const Tensor& dx, const ConstTensor& dout, const ConstTensor& x,
@@ -166,26 +169,27 @@ CudaNormBackward backward_of(const Tensor& dx, const ConstTensor& dout, const Co
           cuda_vector<float>(rstd, rows),
           array_of(weight),
           rounded,
-          also.column_sums.memory.data == nullptr ? 2u : 3u};
+          also.column_sums.memory.data != nullptr};
 }
 
 // Enough to fill the GPU, and few enough that their sums are a small part of what is read.
-size_t norm_backward_blocks(size_t rows, size_t columns) {
+size_t norm_backward_blocks(const GpuSize& gpu, size_t rows, size_t columns) {
   constexpr size_t kRowsPerBlock = 4;
   const size_t most =
-      kMultiprocessors * (kResidentThreads / whole_warps((columns + 3) / 4, kMostThreads));
+      gpu.multiprocessors * (gpu.threads / whole_warps((columns + 3) / 4, kMostThreads));
   return std::min((rows + kRowsPerBlock - 1) / kRowsPerBlock, most);
 }
 
 // dx, and partial(blocks, vectors, columns): each block's sums. Null: none.
-cudaError_t launch_norm_backward(cudaStream_t stream, const CudaNormBackward& norm,
+cudaError_t launch_norm_backward(const GpuStream& stream, const CudaNormBackward& norm,
                                  float* partial) {
   if (norm.rows == 0) return cudaSuccess;
-  // What every kernel may have unasked, but for that of sum_of_block().
-  constexpr size_t kSharedBytes = 48 * 1024 - sizeof(GradientMeans[kWarpLanes]);
-  const size_t sums_bytes = size_t{norm.vectors} * norm.columns * sizeof(float);
-  const bool in_shared = sums_bytes <= kSharedBytes;
-  const dim3 blocks(unsigned(norm_backward_blocks(norm.rows, norm.columns)));
+  constexpr size_t kOfBlock = sizeof(GradientMeans[kWarpLanes]);  // sum_of_block()'s
+  constexpr size_t kUnasked = 48 * 1024 - kOfBlock;               // what every kernel may have
+  const size_t most = std::min(kMostSharedBytes, stream.gpu.shared_bytes - kOfBlock);
+  const size_t sums_bytes = size_t{norm.vectors()} * norm.columns * sizeof(float);
+  const bool in_shared = sums_bytes <= most;
+  const dim3 blocks(unsigned(norm_backward_blocks(stream.gpu, norm.rows, norm.columns)));
   return with_element(norm.dout.type, [&](auto upstream) {
     return with_element(norm.weight.type, [&](auto of_weight) {
       using Dout = decltype(upstream);
@@ -199,34 +203,46 @@ cudaError_t launch_norm_backward(cudaStream_t stream, const CudaNormBackward& no
                                             norm.rstd,
                                             elements<Weight>(norm.weight),
                                             elements<Dout>(norm.rounded),
-                                            norm.vectors};
+                                            norm.sums_dx,
+                                            norm.vectors()};
       const bool in_fours = norm.columns % 4 == 0 &&
                             lie_in_fours(body.dx, body.dout, body.x, body.weight, body.rounded);
       const size_t groups = in_fours ? norm.columns / 4 : norm.columns;
       const auto config = config_of(stream, blocks, dim3(whole_warps(groups, kMostThreads)),
                                     in_shared ? sums_bytes : 0);
-      return in_fours ? cudaLaunchKernelEx(&config, norm_backward_kernel<4, Dout, Weight>, body,
-                                           partial, in_shared)
-                      : cudaLaunchKernelEx(&config, norm_backward_kernel<1, Dout, Weight>, body,
-                                           partial, in_shared);
+      const auto launch = [&](auto* kernel) {
+        if (config.dynamicSmemBytes > kUnasked) {
+          const cudaError_t error = cudaFuncSetAttribute(
+              kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(sums_bytes));
+          if (error != cudaSuccess) return error;
+        }
+        return cudaLaunchKernelEx(&config, kernel, body, partial, in_shared);
+      };
+      return in_fours ? launch(norm_backward_kernel<4, Dout, Weight>)
+                      : launch(norm_backward_kernel<1, Dout, Weight>);
     });
   });
 }
 
-// `sums`: what the sums over the rows are added to.
-void launch_backward(CudaQueue& queue, const CudaNormBackward& norm,
-                     const std::array<Tensor, 3>& sums) {
+// The sums over the rows are added to the last three, each of which may be empty.
+void launch_backward(CudaQueue& queue, const CudaNormBackward& norm, const Tensor& dweight,
+                     const Tensor& dbias, const Tensor& column_sums) {
   const size_t columns = norm.columns;
-  const size_t blocks = norm_backward_blocks(norm.rows, columns);
-  const bool any =
-      std::ranges::any_of(sums, [](const Tensor& t) { return t.memory.data != nullptr; });
-  float* const partial = any ? queue.scratch_of<float>(blocks * norm.vectors * columns) : nullptr;
+  const size_t blocks = norm_backward_blocks(queue.stream().gpu, norm.rows, columns);
+  const size_t width = norm.vectors() * columns;
+  const bool any = dweight.memory.data != nullptr || dbias.memory.data != nullptr || norm.sums_dx;
+  float* const partial = any ? queue.scratch_of<float>(blocks * width) : nullptr;
   check_cuda(launch_norm_backward(queue.stream(), norm, partial), "launch a norm's backward");
-  for (unsigned vector = 0; vector < norm.vectors; ++vector) {
-    auto* const to = cuda_vector_or_null<float>(sums[vector], columns);
-    if (to == nullptr) continue;
-    add_columns(queue, blocks, columns, norm.vectors * columns, to, partial + vector * columns);
-  }
+  if (partial == nullptr) return;
+  const float* from = partial;
+  const auto add = [&](const Tensor& sums) {
+    auto* const to = cuda_vector_or_null<float>(sums, columns);
+    if (to != nullptr) add_columns(queue, blocks, columns, width, to, from);
+    from += columns;
+  };
+  add(dweight);
+  if (norm.mean != nullptr) add(dbias);
+  if (norm.sums_dx) add(column_sums);
 }
 
 }  // namespace
@@ -236,13 +252,13 @@ void CudaNorms::layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, Cons
                                    ConstTensor weight, const StreamOutputs& also) {
   CudaNormBackward norm = backward_of(dx, dout, x, rstd, weight, also);
   norm.mean = cuda_vector<float>(mean, norm.rows);
-  launch_backward(queue_, norm, {dweight, dbias, also.column_sums});
+  launch_backward(queue_, norm, dweight, dbias, also.column_sums);
 }
 
 void CudaNorms::rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
                                  ConstTensor rstd, ConstTensor weight, const StreamOutputs& also) {
-  launch_backward(queue_, backward_of(dx, dout, x, rstd, weight, also),
-                  {dweight, {}, also.column_sums});
+  launch_backward(queue_, backward_of(dx, dout, x, rstd, weight, also), dweight, {},
+                  also.column_sums);
 }
 
 }  // namespace gxp

@@ -165,29 +165,30 @@ __global__ void decode_blocks(size_t count, float* out, const uint16_t* encoded)
 }
 
 template <class Kernel, class... Args>
-cudaError_t launch_blocks(cudaStream_t stream, size_t count, Kernel* kernel, Args... args) {
+cudaError_t launch_blocks(const GpuStream& stream, size_t count, Kernel* kernel, Args... args) {
   if (count == 0) return cudaSuccess;
   constexpr unsigned kThreads = 256;
   const size_t threads = (count + kQuantizeBlock - 1) / kQuantizeBlock * kWarpLanes;
-  const auto config = config_of(stream, blocks_for(threads, kThreads), kThreads);
+  const auto config = config_of(stream, blocks_for(stream.gpu, threads, kThreads), kThreads);
   return cudaLaunchKernelEx(&config, kernel, count, args...);
 }
 
 template <class T>
-cudaError_t encode_halves(cudaStream_t stream, size_t count, uint16_t* out, const float* x,
+cudaError_t encode_halves(const GpuStream& stream, size_t count, uint16_t* out, const float* x,
                           float* residual) {
   const EncodeHalves<T> body{reinterpret_cast<T*>(out), x, residual};
   return for_each(stream, count, lie_in_fours(body.out, x, residual), body);
 }
 
 template <class T, class Combine>
-cudaError_t decode_halves(cudaStream_t stream, size_t count, float* out, const uint16_t* encoded) {
+cudaError_t decode_halves(const GpuStream& stream, size_t count, float* out,
+                          const uint16_t* encoded) {
   const DecodeHalves<T, Combine> body{out, reinterpret_cast<const T*>(encoded)};
   return for_each(stream, count, lie_in_fours(out, body.encoded), body);
 }
 
 template <class Combine>
-cudaError_t decode_with(cudaStream_t stream, const CudaWire& wire, float* out,
+cudaError_t decode_with(const GpuStream& stream, const CudaWire& wire, float* out,
                         const std::byte* encoded) {
   if (reinterpret_cast<uintptr_t>(encoded) % 2 != 0) return cudaErrorInvalidValue;
   const auto* const from = reinterpret_cast<const uint16_t*>(encoded);
@@ -211,27 +212,28 @@ cudaError_t launch_encode(cudaStream_t stream, const CudaWire& wire, std::byte* 
                           float* residual) {
   if (reinterpret_cast<uintptr_t>(out) % 2 != 0) return cudaErrorInvalidValue;
   auto* const to = reinterpret_cast<uint16_t*>(out);
+  const GpuStream on{stream, size_of_gpu()};
   switch (wire.format) {
     case WireFormat::kBF16:
-      return encode_halves<Bf16>(stream, wire.count, to, x, residual);
+      return encode_halves<Bf16>(on, wire.count, to, x, residual);
     case WireFormat::kF16:
-      return encode_halves<Fp16>(stream, wire.count, to, x, residual);
+      return encode_halves<Fp16>(on, wire.count, to, x, residual);
     case WireFormat::kInt8:
-      return launch_blocks(stream, wire.count, encode_blocks<8>, to, x, residual);
+      return launch_blocks(on, wire.count, encode_blocks<8>, to, x, residual);
     case WireFormat::kInt4:
-      return launch_blocks(stream, wire.count, encode_blocks<4>, to, x, residual);
+      return launch_blocks(on, wire.count, encode_blocks<4>, to, x, residual);
   }
   return cudaErrorInvalidValue;
 }
 
 cudaError_t launch_decode(cudaStream_t stream, const CudaWire& wire, float* out,
                           const std::byte* encoded) {
-  return decode_with<Put>(stream, wire, out, encoded);
+  return decode_with<Put>({stream, size_of_gpu()}, wire, out, encoded);
 }
 
 cudaError_t launch_decode_and_add(cudaStream_t stream, const CudaWire& wire, float* out,
                                   const std::byte* encoded) {
-  return decode_with<AddTo>(stream, wire, out, encoded);
+  return decode_with<AddTo>({stream, size_of_gpu()}, wire, out, encoded);
 }
 
 }  // namespace gxp

@@ -20,6 +20,7 @@ set(gxp_cuda_sources
   elementwise.cu
   embedding.cu
   folds.cu
+  gpu_stream.cc
   gemm/float8.cu
   meeting.cu
   norms.cu

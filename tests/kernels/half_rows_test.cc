@@ -8,9 +8,10 @@ namespace {
 struct RowSizes {
   size_t rows, columns;
 };
-// Below, at and above what a warp and a block take at once; odd, and in fours.
-const std::vector<RowSizes> kRowSizes = {{1, 5},   {300, 5},  {300, 64},
-                                         {3, 769}, {65, 769}, {3, 4100}};
+// Below, at and above what a warp and a block take at once, and what their shared memory holds; odd,
+// and in fours.
+const std::vector<RowSizes> kRowSizes = {{1, 5},    {300, 5},  {300, 64}, {3, 769},
+                                         {65, 769}, {3, 4100}, {5, 12292}};
 
 // What an operation made: in f32, and in the type that was stored.
 struct Made {

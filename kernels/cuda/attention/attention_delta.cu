@@ -35,9 +35,10 @@ __global__ void delta_kernel(const AttentionBackward args) {
 
 }  // namespace
 
-cudaError_t launch_attention_delta(cudaStream_t stream, const AttentionBackward& args) {
+cudaError_t launch_attention_delta(const GpuStream& stream, const AttentionBackward& args) {
   const size_t sums = args.shape.batch * args.shape.heads * args.shape.positions;
-  const auto config = config_of(stream, blocks_for(sums * kWarpLanes, kThreads), kThreads);
+  const auto config =
+      config_of(stream, blocks_for(stream.gpu, sums * kWarpLanes, kThreads), kThreads);
   return with_element(args.dtype, [&](auto element) {
     using T = decltype(element);
     const size_t size = args.shape.head_size;

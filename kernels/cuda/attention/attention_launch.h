@@ -5,11 +5,12 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/attention_args.h"
+#include "kernels/cuda/gpu_stream.h"
 
 namespace gxp {
 
 // args.delta = row sums of dout * out, which both backward passes read.
-cudaError_t launch_attention_delta(cudaStream_t stream, const AttentionBackward& args);
+cudaError_t launch_attention_delta(const GpuStream& stream, const AttentionBackward& args);
 
 // Multiplied in f32: any type, any head size.
 cudaError_t launch_plain_attention_forward(cudaStream_t stream, const AttentionForward& args);

@@ -126,7 +126,7 @@ cudaError_t launch(cudaStream_t stream, const Matrix<T>& matrix, const Float8Cod
 }
 
 // Sets `scale->largest`, which a cudaMemsetAsync() clears first.
-cudaError_t launch_largest(cudaStream_t stream, size_t count, Float8Scale* scale,
+cudaError_t launch_largest(const GpuStream& stream, size_t count, Float8Scale* scale,
                            ConstCudaArray x) {
   const cudaError_t result = cudaMemsetAsync(&scale->largest, 0, sizeof scale->largest, stream);
   if (result != cudaSuccess) return result;
@@ -135,7 +135,7 @@ cudaError_t launch_largest(cudaStream_t stream, size_t count, Float8Scale* scale
     const T* const from = elements<T>(x);
     const bool in_fours = count % 4 == 0 && lie_in_fours(from);
     const auto config =
-        config_of(stream, blocks_for(in_fours ? count / 4 : count, kThreads), kThreads);
+        config_of(stream, blocks_for(stream.gpu, in_fours ? count / 4 : count, kThreads), kThreads);
     return in_fours
                ? cudaLaunchKernelEx(&config, largest_kernel<4, T>, count, &scale->largest, from)
                : cudaLaunchKernelEx(&config, largest_kernel<1, T>, count, &scale->largest, from);

@@ -10,6 +10,7 @@ namespace {
 
 std::mutex mutex;
 std::pair<int, int> capability = {9, 0};  // from here on guarded by `mutex`
+int multiprocessors = 132;
 int gpu_count = 1;
 bool has_peer_access = true;
 
@@ -43,10 +44,33 @@ void set_emulated_capability(int major, int minor) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   const std::lock_guard lock(mutex);
   if (device < 0 || device >= gpu_count) return cudaErrorInvalidDevice;
-  *properties = {"emulated GPU",    {}, gxp::emulation::kDeviceBytes, capability.first,
-                 capability.second, 132};
+  *properties = {
+      "emulated GPU", {}, gxp::emulation::kDeviceBytes, capability.first, capability.second,
+      multiprocessors};
   properties->uuid.bytes[0] = char(device);
   return cudaSuccess;
+}
+
+void set_emulated_multiprocessors(int count) {
+  const std::lock_guard lock(mutex);
+  multiprocessors = count;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  const std::lock_guard lock(mutex);
+  if (device < 0 || device >= gpu_count) return cudaErrorInvalidDevice;
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      *value = multiprocessors;
+      return cudaSuccess;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *value = 2048;
+      return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = 227 * 1024;
+      return cudaSuccess;
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t cudaSetDevice(int device) {

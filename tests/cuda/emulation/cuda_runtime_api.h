@@ -47,6 +47,11 @@ enum cudaError_t {
 
 enum cudaMemcpyKind { cudaMemcpyDeviceToDevice = 3, cudaMemcpyDefault = 4 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrMaxThreadsPerMultiProcessor = 39,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
+};
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
 inline constexpr unsigned cudaStreamNonBlocking = 1;
@@ -67,6 +72,9 @@ struct cudaDeviceProp {
 // What cudaGetDeviceProperties says from now on; 9.0 at first.
 void set_emulated_capability(int major, int minor);
 
+// The multiprocessors of each from now on; 132 at first, an H100's.
+void set_emulated_multiprocessors(int count);
+
 // How many there are from now on, and whether they have peer access to each other.
 void set_emulated_gpus(int count, bool peer_access);
 // The same while this lives; then one, as at first.
@@ -83,6 +91,7 @@ cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceGetPCIBusId(char* text, int bytes, int device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
