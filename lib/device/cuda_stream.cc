@@ -1,5 +1,6 @@
 #include "lib/device/cuda_stream.h"
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -14,6 +15,11 @@
 
 namespace gxp {
 namespace {
+
+// A wait that is longer than kSpin leaves its core, and the driver's locks, to others: it asks the
+// driver again after kSleep, so about 0.1 ms late at worst, with Linux's slack of 50 us for timers.
+constexpr std::chrono::microseconds kSpin{200};
+constexpr std::chrono::microseconds kSleep{50};
 
 class CudaEvent final : public Event {
  public:
@@ -184,6 +190,7 @@ class CudaStream final : public Stream {
   // Because cudaStreamSynchronize() knows no deadline.
   cudaError_t poll_gpu(Deadline deadline, const std::function<void()>& watch) const {
     const cudaStream_t stream = native();
+    const auto slow = std::chrono::steady_clock::now() + kSpin;
     cudaError_t state = cudaStreamQuery(stream);
     for (; state == cudaErrorNotReady; state = cudaStreamQuery(stream)) {
       if (watch) watch();
@@ -191,7 +198,10 @@ class CudaStream final : public Stream {
         fail(ErrorKind::kDevice, "synchronise stream '{}': the GPU is not done after {:g} s", name_,
              deadline.seconds());
       }
-      std::this_thread::yield();
+      if (std::chrono::steady_clock::now() < slow)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(kSleep);
     }
     if (watch) watch();
     return state;

@@ -2,15 +2,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <future>
 #include <vector>
 
 #include "lib/device/cuda_device.h"
+#include "lib/device/cuda_stream.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulation/cuda_runtime.h"
 #include "tests/cuda/emulation/kernels/cuda/attention/mma.cuh"
+#include "tests/cuda/emulation/streams.h"
 
 namespace gxp {
 namespace {
@@ -294,6 +297,18 @@ TEST_CASE("lanes that wait for one that has left, and unaligned copies, end the 
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGABRT);
+}
+
+TEST_CASE("a long wait for the GPU does not keep a core busy", "[emulation]") {
+  using Clock = std::chrono::steady_clock;
+  const auto device = make_cuda_device(0);
+  const auto stream = device->make_stream("compute");
+  const auto done = Clock::now() + std::chrono::milliseconds(100);
+  int asked = 0;
+  const auto attempt = [&] { return ++asked, Clock::now() >= done; };
+  REQUIRE(emulation::enqueue_until(native_stream(*stream), attempt) == cudaSuccess);
+  stream->finish(Deadline::after(std::chrono::seconds(30)));
+  CHECK(asked < 5000);  // without a pause, some 100,000
 }
 
 TEST_CASE("a GPU that is too old is refused with what serves", "[emulation]") {
