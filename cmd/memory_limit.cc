@@ -32,19 +32,27 @@ std::string list(const std::vector<CostedPlan<RunConfig>>& runs) {
 class RankPlanner {
  public:
   RankPlanner(const RunConfig& config, const PlannedRanks& ranks, const Environment& environment,
-              bool on_gpu)
+              const MemoryLimit& limit)
       : ranks_(ranks),
         network_(network_of_run(native(config), ranks, environment)),
-        on_gpu_(on_gpu) {}
+        limit_(limit) {}
 
   [[nodiscard]] RunPlan plan(const RunConfig& run) const {
     return plan_run(settings_on(run, ranks_), ranks_.world_size());
   }
-  [[nodiscard]] RunMemory memory(const RunConfig& run, const RunPlan& plan) const {
-    return memory_of_run(plan, network_, 0, terms_of_device(run, plan, on_gpu_));
+  [[nodiscard]] DeviceTerms terms(const RunConfig& run, const RunPlan& plan) const {
+    return terms_of_device(run, plan, limit_.on_gpu);
   }
-  [[nodiscard]] uint64_t peak(const RunConfig& run) const {
-    return total_of(memory(run, plan(run)).peak);
+  [[nodiscard]] RunMemory memory(const RunPlan& plan, const DeviceTerms& terms) const {
+    return memory_of_run(plan, network_, 0, terms);
+  }
+  [[nodiscard]] MemoryNeed need(const RunMemory& memory, const DeviceTerms& terms) const {
+    return {total_of(memory.peak), limit_.is_free ? terms.reserve_bytes : 0};
+  }
+  [[nodiscard]] MemoryNeed need(const RunConfig& run) const {
+    const RunPlan planned = plan(run);
+    const DeviceTerms taken = terms(run, planned);
+    return need(memory(planned, taken), taken);
   }
 
  private:
@@ -56,36 +64,44 @@ class RankPlanner {
 
   const PlannedRanks ranks_;
   const Network network_;
-  const bool on_gpu_;
+  const MemoryLimit limit_;
 };
 
 }  // namespace
 
-uint64_t check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
-                            const Environment& environment, const MemoryLimit& limit) {
-  if (limit.bytes == 0) return 0;
-  const RankPlanner planner(config, ranks, environment, limit.on_gpu);
+MemoryNeed check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
+                              const Environment& environment, const MemoryLimit& limit) {
+  if (limit.bytes == 0) return {};
+  const RankPlanner planner(config, ranks, environment, limit);
   const RunPlan plan = planner.plan(config);
-  const RunMemory memory = planner.memory(config, plan);
-  const uint64_t peak = total_of(memory.peak);
-  if (peak <= limit.bytes) return peak;
+  const DeviceTerms terms = planner.terms(config, plan);
+  const RunMemory memory = planner.memory(plan, terms);
+  const MemoryNeed need = planner.need(memory, terms);
+  if (need.total() <= limit.bytes) return need;
+  const std::string reserve =
+      need.reserve == 0 ? ""
+                        : fmt::format(", {} of it for trials of products and libraries' code",
+                                      format_bytes(need.reserve));
   fail(ErrorKind::kConfig,
-       "{} {}: a rank of {} needs {}, {} more, most of it in {} (largest: {}); {}", limit.source,
-       format_bytes(limit.bytes), ranks.world_size(), format_bytes(peak),
-       format_bytes(peak - limit.bytes), memory.peak_at, largest_at_peak(plan, memory, 4),
+       "{} {}: a rank of {} needs {}{}, {} more, most of it in {} (largest: {}); {}", limit.source,
+       format_bytes(limit.bytes), ranks.world_size(), format_bytes(need.total()), reserve,
+       format_bytes(need.total() - limit.bytes), memory.peak_at, largest_at_peak(plan, memory, 4),
        list(runs_that_fit(config, ranks.world_size(), limit.bytes,
-                          [&](const RunConfig& other) { return planner.peak(other); })));
+                          [&](const RunConfig& other) { return planner.need(other).total(); })));
 }
 
 KeepChoice choose_keep(const RunConfig& config, const PlannedRanks& ranks,
-                       const Environment& environment, const MemoryLimit& limit, uint64_t peak) {
+                       const Environment& environment, const MemoryLimit& limit,
+                       const MemoryNeed& without) {
   if (config.train.keep != "auto" || config.train.device != "cuda" || limit.bytes == 0) return {};
-  const RankPlanner planner(config, ranks, environment, limit.on_gpu);
+  const RankPlanner planner(config, ranks, environment, limit);
   RunConfig keeping = config;
   keeping.train.keep = "norms";
   const uint64_t allowed = config.train.device_memory_bytes;
-  return choose_keep({.with_norms = planner.peak(keeping), .without = peak},
-                     allowed > 0 ? std::min(allowed, limit.bytes) : limit.bytes);
+  const MemoryNeed with_norms = planner.need(keeping);
+  return choose_keep(
+      {.with_norms = with_norms.peak, .without = without.peak, .reserve = with_norms.reserve},
+      allowed > 0 ? std::min(allowed, limit.bytes) : limit.bytes);
 }
 
 }  // namespace gxp

@@ -15,16 +15,26 @@ struct MemoryLimit {
   uint64_t bytes = 0;  // of a rank; 0: none
   std::string source;  // "train.device_memory_bytes", "free on cuda:0"
   bool on_gpu = false;
+  bool is_free = false;  // all that there is: the reserve of DeviceTerms must fit, too
 };
 
-// Throws kConfig if the run's peak is above the limit: by how much, where, what is largest there,
-// and which changes of settings would make it fit. Returns the peak; 0 without a limit.
-uint64_t check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
-                            const Environment& environment, const MemoryLimit& limit);
+// What a rank needs of its device: its planned peak, and the reserve where the limit counts it.
+struct MemoryNeed {
+  uint64_t peak = 0;
+  uint64_t reserve = 0;
+  [[nodiscard]] uint64_t total() const { return peak + reserve; }
+};
 
-// For a run with train.keep = "auto" on a GPU with that limit; else nothing is kept. `peak`: what
+// Throws kConfig if the run needs more than the limit: by how much, where its peak is, what is
+// largest there, and which changes of settings would make it fit. Returns the need; nothing without
+// a limit.
+MemoryNeed check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
+                              const Environment& environment, const MemoryLimit& limit);
+
+// For a run with train.keep = "auto" on a GPU with that limit; else nothing is kept. `without`: what
 // check_memory_limit() has returned.
 KeepChoice choose_keep(const RunConfig& config, const PlannedRanks& ranks,
-                       const Environment& environment, const MemoryLimit& limit, uint64_t peak);
+                       const Environment& environment, const MemoryLimit& limit,
+                       const MemoryNeed& without);
 
 }  // namespace gxp

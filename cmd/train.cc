@@ -94,9 +94,10 @@ int run(TrainOptions& options) {
   const MemoryLimit free = {
       .bytes = backend.device->free_bytes() / uint64_t(backend.ranks_on_device),
       .source = fmt::format("free on {}", backend.device->description()),
-      .on_gpu = true};
-  const uint64_t peak = check_memory_limit(run, planned, environment, free);
-  const KeepChoice keep = choose_keep(run, planned, environment, free, peak);
+      .on_gpu = true,
+      .is_free = true};
+  const MemoryNeed need = check_memory_limit(run, planned, environment, free);
+  const KeepChoice keep = choose_keep(run, planned, environment, free, need);
   JobSettings placed = job;
   if (backend.device->space() == MemorySpace::kCuda) placed.gpu = backend.device.get();
   run_rank(options.launch, environment, placed, backend.host(), [&](Communicator& communicator) {

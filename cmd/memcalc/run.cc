@@ -70,6 +70,10 @@ int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
   for (const int gpus : gpus_of(options)) runs.push_back(plan_on(config, gpus, environment));
   const PlannedRun& last = runs.back();
   report.facts.push_back({{"parameters"}, int64_t(last.plan.architecture.parameter_count())});
+  const uint64_t reserve = terms_of_device(config, last.plan).reserve_bytes;
+  if (reserve > 0)
+    report.facts.push_back(
+        {{"reserve_bytes", "kept free for trials and code", Style::kBytes}, int64_t(reserve)});
   add_run_results(report, runs, view.limit_bytes);
   add_run_phases(report, runs);
   if (options.explain) add_run_terms(report, runs);

@@ -101,8 +101,9 @@ struct TrainConfig {
         "backward pass, to save the time to make them again. norms: those of norms; the bits stay "
         "as they are. all: also those of activation functions; in bf16 and fp16 a GPU's fused "
         "products take GELUs of unrounded values, so the bits may be others. auto: norms on GPUs "
-        "where each rank's planned memory is then at most 15/16 of what is free, else none; "
-        "plans count none. Blocks that train.recompute names make these with their other "
+        "where each rank's planned memory is then at most 15/16 of what is free, and leaves room "
+        "for trials of products and libraries' code, else none; plans count none. Blocks that "
+        "train.recompute names make these with their other "
         "activations right before their backward pass, and keep them until then.",
         one_of("auto", "none", "norms", "all"));
     field("frozen", &S::frozen,

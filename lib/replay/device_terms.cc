@@ -9,6 +9,10 @@
 namespace gxp {
 namespace {
 
+// Code and tables of cuBLASLt, cuDNN and the driver, loaded when a kernel first runs (some hundred
+// MiB, of which bench/gpu_check.py allows 768), and CUDA graphs.
+constexpr uint64_t kLibraryBytes = uint64_t{1} << 30;
+
 // A tensor of which only shape and type are looked at, and that it is there.
 Tensor planned(DType type, size_t rows, size_t columns) {
   static std::byte place;
@@ -106,6 +110,27 @@ uint64_t product_scratch(const RunPlan& plan) {
   return most;
 }
 
+// At least what a trial of a product takes (kernels/cuda/gemm): where a gradient with that of its
+// bias is made in one product and apart, another of both; of a product that adds, another output;
+// of a GELU's slope, another argument.
+uint64_t largest_trial(const RunPlan& plan, const RunConfig& config) {
+  if (config.train.gemm_cache == "off") return 0;
+  const Architecture& architecture = plan.architecture;
+  const uint64_t tokens = plan.shape.rows * plan.shape.positions;
+  uint64_t most = 0;
+  for (const UnitSpec& unit : architecture.units)
+    for (const TensorSpec& tensor : unit.tensors) {
+      if (tensor.shape.size() != 2) continue;
+      const uint64_t gradient = tensor.frozen ? 0 : tensor.count() * sizeof(float);
+      most = std::max(most, unit.bias_of(tensor) == nullptr ? gradient : 2 * gradient);
+      if (unit.kind != UnitKind::kBlock) continue;
+      const auto [narrow, wide] = std::minmax(tensor.shape[0], tensor.shape[1]);
+      most = std::max(
+          {most, tokens * narrow * sizeof(float), tokens * wide * size_of(architecture.compute)});
+    }
+  return most;
+}
+
 // What attention by cuDNN takes, where it may be computed so
 // (kernels/cuda/attention/cuda_attention.h).
 uint64_t attention_workspace(const RunPlan& plan, const RunConfig& config) {
@@ -134,6 +159,7 @@ DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan, bool o
   terms.workspace_bytes = std::max(product_scratch(plan), attention_workspace(plan, config));
   terms.reached_bytes = DevicePeers::kSharedBytes;
   terms.holds_collectives = false;
+  terms.reserve_bytes = largest_trial(plan, config) + kLibraryBytes;
   return terms;
 }
 

@@ -1,4 +1,5 @@
-// What a rank takes of its device besides its step program: the kernels' own memory. Pure, but for
+// What a rank takes of its device besides its step program: the kernels' own memory, and what no
+// peak counts, for trials of products in the first step, code and graphs. Pure, but for
 // GXP_CUDNN_SLICE_MIB of the environment, by which a run cuts its batches for cuDNN
 // (kernels/cudnn_workspace.h).
 #pragma once
@@ -15,6 +16,7 @@ struct DeviceTerms {
   uint64_t workspace_bytes = 0;   // kept
   uint64_t reached_bytes = 0;     // likewise, by ranks whose peers reach the device's memory
   bool holds_collectives = true;  // whether what collectives need is memory of the device
+  uint64_t reserve_bytes = 0;     // taken besides, of which the device's tracker knows nothing
 };
 
 // The width of the matrices whose product is timed at the start of a run (lib/train/backend.h).

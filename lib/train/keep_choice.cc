@@ -9,7 +9,8 @@
 namespace gxp {
 
 KeepChoice choose_keep(const KeepPeaks& peaks, uint64_t free_bytes) {
-  const uint64_t usable = free_bytes - free_bytes / 16;
+  const uint64_t left = std::min(free_bytes, std::max(free_bytes / 16, peaks.reserve));
+  const uint64_t usable = free_bytes - left;
   const bool fits = peaks.with_norms <= usable;
   return {fits,
           fmt::format("{}: a rank needs {} with the norms' outputs kept and {} without, and may "

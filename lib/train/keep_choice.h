@@ -19,10 +19,10 @@ struct KeepChoice {
 struct KeepPeaks {
   uint64_t with_norms = 0;
   uint64_t without = 0;
+  uint64_t reserve = 0;  // DeviceTerms', on top of both
 };
 
-// Norms where they leave a sixteenth of the free memory, for what no plan counts: graphs and tables
-// of the driver and its libraries, and memory in which products are timed.
+// Norms where they leave the reserve, and a sixteenth of the free memory.
 KeepChoice choose_keep(const KeepPeaks& peaks, uint64_t free_bytes);
 
 // [collective] Sets train.keep, if it is "auto", to the least that a rank has chosen; rank 0 logs

@@ -1,6 +1,8 @@
 // The memory that is predicted is what the trainer's device counts, kind by kind.
 #include "lib/replay/memory.h"
 
+#include <algorithm>
+
 #include "lib/arch/optimizers.h"
 #include "tests/catch.h"
 #include "tests/combinations.h"
@@ -167,6 +169,21 @@ TEST_CASE("plans count less workspace for attention in any order", "[replay]") {
     return terms_of_device(config, plan_run(config, 1), true).workspace_bytes;
   };
   CHECK(workspace("off") < workspace("world-size"));
+}
+
+TEST_CASE("a GPU's reserve has room for the largest trial, unless nothing is timed", "[replay]") {
+  const auto reserve = [](const std::string& cache, const RunConfig& like) {
+    RunConfig config = like;
+    config.train.gemm_cache = cache;
+    return terms_of_device(config, plan_run(config, 1), true).reserve_bytes;
+  };
+  const RunConfig config = small_run({"train.micro_batch=4"}, GENERATE("gpt2-tiny", "llama-tiny"));
+  size_t largest = 0;
+  for (const UnitSpec& unit : plan_run(config, 1).architecture.units)
+    for (const TensorSpec& tensor : unit.tensors) largest = std::max(largest, tensor.count());
+  CHECK(reserve("auto", config) >= reserve("off", config) + largest * sizeof(float));
+  CHECK(reserve("off", config) == uint64_t{1} << 30);
+  CHECK(terms_of_device(config, plan_run(config, 1), false).reserve_bytes == 0);
 }
 
 TEST_CASE("what is taken before the first step counts if the step takes less", "[replay]") {

@@ -29,6 +29,14 @@ TEST_CASE("auto keeps the norms' outputs where a sixteenth of the free memory is
   CHECK(choice.reason.starts_with(norms ? "norms: " : "none: "));
 }
 
+TEST_CASE("auto keeps the norms' outputs where the reserve is left, too") {
+  const auto keeps = [](uint64_t with_norms) {
+    return choose_keep({.with_norms = with_norms, .without = 1, .reserve = 30}, 160).norms;
+  };
+  CHECK(keeps(130));
+  CHECK_FALSE(keeps(131));
+}
+
 TEST_CASE("auto becomes the least that a rank has chosen, a setting stays") {
   using Names = std::vector<std::string>;
   CHECK(settled("auto", {true, true, true}) == Names(3, "norms"));
