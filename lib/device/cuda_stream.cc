@@ -16,9 +16,9 @@
 namespace gxp {
 namespace {
 
-// A wait that is longer than kSpin leaves its core, and the driver's locks, to others: it asks the
+// A wait that is longer than kEagerPolling leaves its core, and the driver's locks, to others: it asks the
 // driver again after kSleep, so about 0.1 ms late at worst, with Linux's slack of 50 us for timers.
-constexpr std::chrono::microseconds kSpin{200};
+constexpr std::chrono::microseconds kEagerPolling{200};
 constexpr std::chrono::microseconds kSleep{50};
 
 class CudaEvent final : public Event {
@@ -190,7 +190,7 @@ class CudaStream final : public Stream {
   // Because cudaStreamSynchronize() knows no deadline.
   cudaError_t poll_gpu(Deadline deadline, const std::function<void()>& watch) const {
     const cudaStream_t stream = native();
-    const auto slow = std::chrono::steady_clock::now() + kSpin;
+    const auto slow = std::chrono::steady_clock::now() + kEagerPolling;
     cudaError_t state = cudaStreamQuery(stream);
     for (; state == cudaErrorNotReady; state = cudaStreamQuery(stream)) {
       if (watch) watch();
