@@ -163,9 +163,9 @@ __global__ __launch_bounds__(kThreads) void fold_kernel(const __grid_constant__ 
 }
 
 template <class T, class Op, int kLeaves>
-cudaError_t launch(cudaStream_t stream, const FoldTable& table) {
+cudaError_t launch(cudaStream_t stream, const FoldTable& table, unsigned most_blocks) {
   const size_t threads = table.vectors > 0 ? table.vectors : table.count;
-  const size_t blocks = std::min<size_t>((threads + kThreads - 1) / kThreads, DeviceFolds::kBlocks);
+  const size_t blocks = std::min<size_t>((threads + kThreads - 1) / kThreads, most_blocks);
   const auto config = config_of(stream, dim3(unsigned(blocks)), kThreads);
   return cudaLaunchKernelEx(&config, fold_kernel<T, Op, kLeaves>, table);
 }
@@ -173,71 +173,74 @@ cudaError_t launch(cudaStream_t stream, const FoldTable& table) {
 // Sums of the types that gradients have load four leaves at once. One source alone is folded with
 // nothing, whatever the operation.
 template <class T, class Op>
-cudaError_t launch_tree(cudaStream_t stream, const FoldTable& table) {
+cudaError_t launch_tree(cudaStream_t stream, const FoldTable& table, unsigned most_blocks) {
   constexpr bool kOften =
       std::is_same_v<Op, FoldSum> &&
       (std::is_same_v<T, float> || std::is_same_v<T, Bf16> || std::is_same_v<T, Fp16>);
   if constexpr (std::is_same_v<Op, Arithmetic<T, FoldSum>>) {
-    if (table.leaves == 1) return launch<T, Op, 1>(stream, table);
+    if (table.leaves == 1) return launch<T, Op, 1>(stream, table, most_blocks);
   }
   if constexpr (kOften) {
-    if (table.leaves >= 4) return launch<T, Op, 4>(stream, table);
+    if (table.leaves >= 4) return launch<T, Op, 4>(stream, table, most_blocks);
   }
-  return launch<T, Op, 2>(stream, table);
+  return launch<T, Op, 2>(stream, table, most_blocks);
 }
 
 template <class T>
-cudaError_t launch_arithmetic(cudaStream_t stream, ReduceOp op, const FoldTable& table) {
+cudaError_t launch_arithmetic(cudaStream_t stream, ReduceOp op, const FoldTable& table,
+                              unsigned most_blocks) {
   switch (op) {
     case ReduceOp::kProd:
-      return launch_tree<T, Arithmetic<T, FoldProduct>>(stream, table);
+      return launch_tree<T, Arithmetic<T, FoldProduct>>(stream, table, most_blocks);
     case ReduceOp::kMin:
-      return launch_tree<T, FoldMin>(stream, table);
+      return launch_tree<T, FoldMin>(stream, table, most_blocks);
     case ReduceOp::kMax:
-      return launch_tree<T, FoldMax>(stream, table);
+      return launch_tree<T, FoldMax>(stream, table, most_blocks);
     default:
-      return launch_tree<T, Arithmetic<T, FoldSum>>(stream, table);
+      return launch_tree<T, Arithmetic<T, FoldSum>>(stream, table, most_blocks);
   }
 }
 
 template <class T>
-cudaError_t launch_integer(cudaStream_t stream, ReduceOp op, const FoldTable& table) {
+cudaError_t launch_integer(cudaStream_t stream, ReduceOp op, const FoldTable& table,
+                           unsigned most_blocks) {
   switch (op) {
     case ReduceOp::kBitAnd:
-      return launch_tree<T, FoldAnd>(stream, table);
+      return launch_tree<T, FoldAnd>(stream, table, most_blocks);
     case ReduceOp::kBitOr:
-      return launch_tree<T, FoldOr>(stream, table);
+      return launch_tree<T, FoldOr>(stream, table, most_blocks);
     case ReduceOp::kBitXor:
-      return launch_tree<T, FoldXor>(stream, table);
+      return launch_tree<T, FoldXor>(stream, table, most_blocks);
     case ReduceOp::kLogicalAnd:
-      return launch_tree<T, FoldLogical<FoldAnd>>(stream, table);
+      return launch_tree<T, FoldLogical<FoldAnd>>(stream, table, most_blocks);
     case ReduceOp::kLogicalOr:
-      return launch_tree<T, FoldLogical<FoldOr>>(stream, table);
+      return launch_tree<T, FoldLogical<FoldOr>>(stream, table, most_blocks);
     case ReduceOp::kLogicalXor:
-      return launch_tree<T, FoldLogical<FoldXor>>(stream, table);
+      return launch_tree<T, FoldLogical<FoldXor>>(stream, table, most_blocks);
     default:
-      return launch_arithmetic<T>(stream, op, table);
+      return launch_arithmetic<T>(stream, op, table, most_blocks);
   }
 }
 
-cudaError_t launch_typed(cudaStream_t stream, DType dtype, ReduceOp op, const FoldTable& table) {
+cudaError_t launch_typed(cudaStream_t stream, DType dtype, ReduceOp op, const FoldTable& table,
+                         unsigned most_blocks) {
   switch (dtype) {
     case DType::kF64:
-      return launch_arithmetic<double>(stream, op, table);
+      return launch_arithmetic<double>(stream, op, table, most_blocks);
     case DType::kF32:
-      return launch_arithmetic<float>(stream, op, table);
+      return launch_arithmetic<float>(stream, op, table, most_blocks);
     case DType::kF16:
-      return launch_arithmetic<Fp16>(stream, op, table);
+      return launch_arithmetic<Fp16>(stream, op, table, most_blocks);
     case DType::kBF16:
-      return launch_arithmetic<Bf16>(stream, op, table);
+      return launch_arithmetic<Bf16>(stream, op, table, most_blocks);
     case DType::kI64:
-      return launch_integer<int64_t>(stream, op, table);
+      return launch_integer<int64_t>(stream, op, table, most_blocks);
     case DType::kI32:
-      return launch_integer<int32_t>(stream, op, table);
+      return launch_integer<int32_t>(stream, op, table, most_blocks);
     case DType::kI8:
-      return launch_integer<int8_t>(stream, op, table);
+      return launch_integer<int8_t>(stream, op, table, most_blocks);
     case DType::kU8:
-      return launch_integer<uint8_t>(stream, op, table);
+      return launch_integer<uint8_t>(stream, op, table, most_blocks);
   }
   return cudaErrorInvalidValue;
 }
@@ -250,7 +253,8 @@ class CudaFolds final : public DeviceFolds {
  public:
   void fold_all(Stream& stream, std::span<std::byte* const> targets,
                 std::span<const std::byte* const> sources, size_t bytes, DType dtype, ReduceOp op,
-                std::optional<double> factor) override {
+                const FoldOptions& options) override {
+    const std::optional<double>& factor = options.factor;
     GXP_ASSERT(!sources.empty() && sources.size() <= kMost && targets.size() <= kMost);
     GXP_ASSERT(bytes % size_of(dtype) == 0 && supports(op, dtype) && (!factor || is_sum(op)));
     if (bytes == 0 || targets.empty()) return;
@@ -272,7 +276,9 @@ class CudaFolds final : public DeviceFolds {
     if (!std::ranges::all_of(sources, is_aligned) || !std::ranges::all_of(targets, is_aligned))
       table.vectors = 0;
     const ReduceOp folded = leaves == 1 ? ReduceOp::kSum : op;
-    check_cuda(launch_typed(native_stream(stream), dtype, folded, table), "launch a reduction");
+    const unsigned most_blocks = options.blocks == 0 ? kBlocks : options.blocks;
+    check_cuda(launch_typed(native_stream(stream), dtype, folded, table, most_blocks),
+               "launch a reduction");
   }
 
   void fold_in_switch(Stream& stream, std::byte* to, const std::byte* from, size_t bytes,

@@ -90,8 +90,8 @@ class FaultyFolds final : public ForwardedFolds {
   FaultyFolds(Device& device, bool is_faulty) : device_(device), is_faulty_(is_faulty) {}
   void fold_all(Stream& stream, std::span<std::byte* const> targets,
                 std::span<const std::byte* const> sources, size_t bytes, DType dtype, ReduceOp op,
-                std::optional<double> factor) override {
-    ForwardedFolds::fold_all(stream, targets, sources, bytes, dtype, op, factor);
+                const FoldOptions& options) override {
+    ForwardedFolds::fold_all(stream, targets, sources, bytes, dtype, op, options);
     if (!is_faulty_ || bytes == 0) return;
     stream.finish(Deadline::after(std::chrono::seconds(20)));
     const Memory at{targets[0], 1, MemorySpace::kCuda};
@@ -130,8 +130,9 @@ TEST_CASE("every operation, type and reduction is exact on the memory of GPUs", 
 TEST_CASE("a bit that a GPU folds wrong is a wrong element of each check", "[bench]") {
   const BenchCase bench{find_operation("all_reduce"), DType::kI32, ReduceOp::kSum, 0, 5000};
   const auto results = run_ranks_of(
-      "shm", 2, [&](Communicator& comm) { return run_on_gpu(comm, bench, comm.rank() == 1); });
-  // Before the timing and after it, on the one rank whose result rank 1 has spoilt.
+      "shm", 2, [&](Communicator& comm) { return run_on_gpu(comm, bench, comm.rank() == 0); });
+  // Before the timing and after it, on the one rank whose result rank 0 has spoilt, the first of its
+  // GPU.
   CHECK(results[0].out_of_place.wrong == 2u);
   CHECK(results[0].in_place->wrong == 2u);
   CHECK(results[0].algorithm == "device");

@@ -60,6 +60,7 @@ struct Scene {
   size_t count;
   bool queued = false;
   bool switched = false;  // by the switch between the GPUs
+  int victim = 1;
   [[nodiscard]] int ranks() const { return switched ? SwitchWay::kLeastRanks : 3; }
 };
 
@@ -145,7 +146,7 @@ TEST_CASE("processes call on the memory of their GPUs with the host's bits") {
 
 TEST_CASE("a rank that is killed at any work of its GPU ends the others soon") {
   const Scene scene = GENERATE(
-      values<Scene>({{BufferKind::kSharedInPlace, Collective::kAllReduce, 3000},
+      values<Scene>({{BufferKind::kSharedInPlace, Collective::kAllReduce, 3000, false, false, 0},
                      {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 3000},
                      {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 1200000},
                      {BufferKind::kSharedInPlace, Collective::kAllGather, 3000},
@@ -153,14 +154,23 @@ TEST_CASE("a rank that is killed at any work of its GPU ends the others soon") {
                      {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 3000, true},
                      {BufferKind::kSharedInPlace, Collective::kAllReduce, 3000, false, true},
                      {BufferKind::kSharedInPlace, Collective::kAllReduce, 3000, true, true}}));
-  constexpr int kVictim = 1;
-  const int works = play(scene, -1, 0)->ranks().count(kVictim);
+  const int works = play(scene, -1, 0)->ranks().count(scene.victim);
   REQUIRE(works > 1);
   for (int at = -1; at < works; at += std::max(1, works / 6)) {
     CAPTURE(int(scene.kind), to_string(scene.collective), scene.count, works, at);
-    const auto job = play(scene, kVictim, at);
-    require_ended_soon(job->ranks(), scene.ranks(), kVictim);
+    const auto job = play(scene, scene.victim, at);
+    require_ended_soon(job->ranks(), scene.ranks(), scene.victim);
   }
+}
+
+TEST_CASE(
+    "of ranks that share a GPU, the first folds for all and the others' processes give it no "
+    "work") {
+  const Scene scene{BufferKind::kSharedInPlace,
+                    GENERATE(Collective::kAllReduce, Collective::kReduce), 3000};
+  const auto job = play(scene, -1, 0);
+  CHECK(job->ranks().count(0) > 0);
+  for (int rank = 1; rank < scene.ranks(); ++rank) CHECK(job->ranks().count(rank) == 0);
 }
 
 TEST_CASE("processes add by the switch between their GPUs") {

@@ -55,7 +55,9 @@ class Fold {
     fold_all(targets[0], sources[0], bytes, dtype, op);
     for (std::byte* target : targets[0])
       if (factor) scale({target, bytes, MemorySpace::kHost}, dtype, *factor);
-    folds_->fold_all(*stream_, targets[1], sources[1], bytes, dtype, op, factor);
+    // A block alone takes several turns.
+    folds_->fold_all(*stream_, targets[1], sources[1], bytes, dtype, op,
+                     {.factor = factor, .blocks = factor ? 1u : DeviceFolds::kBlocks});
     stream_->finish(Deadline::after(std::chrono::seconds(60)));
   }
 

@@ -13,8 +13,8 @@ class ForwardedFolds : public DeviceFolds {
       : folds_(std::move(folds)) {}
   void fold_all(Stream& stream, std::span<std::byte* const> targets,
                 std::span<const std::byte* const> sources, size_t bytes, DType dtype, ReduceOp op,
-                std::optional<double> factor) override {
-    folds_->fold_all(stream, targets, sources, bytes, dtype, op, factor);
+                const FoldOptions& options) override {
+    folds_->fold_all(stream, targets, sources, bytes, dtype, op, options);
   }
   void fold_in_switch(Stream& stream, std::byte* to, const std::byte* from, size_t bytes,
                       DType dtype, ReduceOp op) override {

@@ -9,9 +9,10 @@
 //
 // 25 GB/s is what PCIe 4.0 x16 moves, the slowest link that GPUs have between them here; faster
 // ones change two rows alike. The other constants are estimates, of hosts that wait for the GPU
-// twice in a call between the GPUs' memory, as where ranks share one; nothing has been measured on
-// GPUs yet. NCCL comes first only where the run has not asked for bits that do not depend on the
-// layout: NCCL orders its sums by size and topology, and switches may add (NVLS).
+// twice in a call between the GPUs' memory; nothing has been measured between GPUs yet. Ranks that
+// share a GPU can neither have NCCL nor use a link, so the model decides nothing for them. NCCL
+// comes first only where the run has not asked for bits that do not depend on the layout: NCCL
+// orders its sums by size and topology, and switches may add (NVLS).
 #pragma once
 
 #include <string>

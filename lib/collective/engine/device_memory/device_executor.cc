@@ -32,6 +32,11 @@ class MeetingCall final : public QueuedCall {
   uint32_t left_;
 };
 
+// Whether one rank can do another's part: nothing but the range differs.
+bool folds_for_others(Collective collective) {
+  return collective == kAllReduce || collective == kReduce;
+}
+
 // Whether peers write a rank's output.
 bool writes_outputs(Collective collective) {
   return collective != kAllGather && collective != kReduceScatter && collective != kScatter;
@@ -69,10 +74,18 @@ Invocation DeviceExecutor::begin(const Call& call, ConstMemory input, Memory out
 void DeviceExecutor::execute(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,
                              Deadline deadline) {
   const Invocation inv = begin(call, input, output, deadline);
-  mover_.use(peers, peers.stream());
+  const std::vector<int> sharers = ranks_of_device(peers);
+  const bool is_shared = sharers.size() > 1;
+  mover_.use(peers, peers.stream(), is_shared ? DeviceFolds::kWideBlocks : DeviceFolds::kBlocks);
   const std::optional<RankBuffers> buffers = exchange(peers, inv);
   if (inv.bytes() == 0) {
     // All have entered, which is all there is to it.
+  } else if (buffers && is_shared && folds_for_others(call.collective)) {
+    if (sharers.front() == inv.rank) {
+      fold_for(sharers, inv, *buffers);
+      mover_.finish(inv);
+    }
+    sync_.synchronise(inv);
   } else if (buffers && DirectWay::can_run(inv, *buffers)) {
     move(inv, *buffers);
     mover_.finish(inv);
@@ -150,6 +163,29 @@ RankBuffers DeviceExecutor::resolve(const DevicePeers& peers, const Invocation& 
   return buffers;
 }
 
+std::vector<int> DeviceExecutor::ranks_of_device(const DevicePeers& peers) const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < sync_.world_size(); ++rank) {
+    if (peers.share_device(sync_.member(rank), sync_.member(sync_.rank()))) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+// Shares of neighbours are one range, and one kernel.
+void DeviceExecutor::fold_for(const std::vector<int>& ranks, const Invocation& inv,
+                              const RankBuffers& buffers) {
+  Range range;
+  for (const int rank : ranks) {
+    const Range share = inv.shape.shares[size_t(rank)];
+    if (share.begin != range.end()) {
+      direct_.move_range(inv, buffers, range);
+      range = {share.begin, 0};
+    }
+    range.count += share.count;
+  }
+  direct_.move_range(inv, buffers, range);
+}
+
 void DeviceExecutor::move(const Invocation& inv, const RankBuffers& buffers) {
   if (const auto common = common_addresses(inv))
     switch_.move(inv, buffers, *common);
@@ -214,7 +250,7 @@ std::unique_ptr<QueuedCall> DeviceExecutor::enqueue(DevicePeers& peers, const Ca
     met_peers_ = peers.number();
   }
   const Invocation inv = begin(call, input, output, deadline);
-  mover_.use(peers, stream);
+  mover_.use(peers, stream, DeviceFolds::kBlocks);
   auto queued = queue(inv, exchange(peers, inv), stream);
   sync_.end(inv);
   return queued;
@@ -250,7 +286,7 @@ void execute_alone(DevicePeers& peers, const Call& call, ConstMemory input, Memo
   if (scales) {
     const double factor = call.op == ReduceOp::kPreMulSum ? call.factor : 1;
     peers.folds().fold_all(peers.stream(), std::span(&output.data, 1), std::span(&input.data, 1),
-                           output.bytes, call.dtype, call.op, factor);
+                           output.bytes, call.dtype, call.op, {.factor = factor});
   } else if (input.data != output.data) {
     peers.stream().copy(output, input);
   }

@@ -4,7 +4,11 @@
 // In execute(), the host orders everything: ranks meet by lines and phases (group_sync.h), and each
 // finishes its stream before it publishes one. So nothing on a device waits for a peer, and a lost
 // one is noticed as in every other call. Each phase costs a rank the launch and the end of its
-// work, some 20 us on a GPU.
+// work, some 20 us on a GPU. Where ranks have one device, their processes take turns on it, which
+// costs more: with 2 and 4 ranks on an H100, some 140 us for each that has work. So of all-reduces
+// and reductions, the first of a device's ranks does the parts of all of them, if their memory is
+// mapped; and with as many of the device's multiprocessors as its memory keeps busy
+// (DeviceFolds::kWideBlocks).
 //
 // In enqueue(), the hosts exchange lines only, and the devices meet (group_meetings.h) where their
 // streams come to the call, and again behind its work.
@@ -88,8 +92,12 @@ class DeviceExecutor {
   // Maps what a peer's line names.
   void learn(DevicePeers& peers, const Invocation& inv, int rank, const Placement& theirs) const;
   [[nodiscard]] RankBuffers resolve(const DevicePeers& peers, const Invocation& inv) const;
+  // The ranks that have this one's device, itself among them.
+  [[nodiscard]] std::vector<int> ranks_of_device(const DevicePeers& peers) const;
   // Whose buffers are mapped: by the switch, or direct.
   void move(const Invocation& inv, const RankBuffers& buffers);
+  // What a device's ranks fold into all outputs, by the caller alone.
+  void fold_for(const std::vector<int>& ranks, const Invocation& inv, const RankBuffers& buffers);
   // Of such a call by the switch; none: it does not go so.
   [[nodiscard]] std::optional<SwitchWay::Addresses> common_addresses(const Invocation& inv) const;
   void run_one_shot(const Invocation& inv);

@@ -1,6 +1,5 @@
 #include "lib/collective/engine/device_memory/device_mover.h"
 
-#include <optional>
 #include <span>
 
 namespace gxp {
@@ -23,13 +22,15 @@ void DeviceMover::copy_input(const Invocation& inv, std::byte* to, Range range) 
   const std::byte* const from = inv.input(range);
   if (!inv.is_scaled()) return copy(to, from, range.count);
   peers_->folds().fold_all(*stream_, std::span(&to, 1), std::span(&from, 1), range.count,
-                           inv.call.dtype, inv.call.op, inv.call.factor);
+                           inv.call.dtype, inv.call.op,
+                           {.factor = inv.call.factor, .blocks = blocks_});
 }
 
 void DeviceMover::run_fold(const Call& call, size_t bytes, bool /*by_copies*/) {
-  const double share = 1.0 / double(fold.sources.size());
+  FoldOptions options{.blocks = blocks_};
+  if (call.op == ReduceOp::kAvg) options.factor = 1.0 / double(fold.sources.size());
   peers_->folds().fold_all(*stream_, fold.targets, fold.sources, bytes, call.dtype, call.op,
-                           call.op == ReduceOp::kAvg ? std::optional(share) : std::nullopt);
+                           options);
 }
 
 }  // namespace gxp

@@ -10,10 +10,12 @@ namespace gxp {
 class DeviceMover final : public PartMover {
  public:
   explicit DeviceMover(GroupSync& sync) : PartMover(sync) {}
-  // For the calls from now on, which are queued on `stream`.
-  void use(DevicePeers& peers, Stream& stream) {
+  // For the calls from now on, which are queued on `stream`; folds take so many blocks at most
+  // (FoldOptions).
+  void use(DevicePeers& peers, Stream& stream, unsigned blocks) {
     peers_ = &peers;
     stream_ = &stream;
+    blocks_ = blocks;
   }
 
   void fetch(bool mapped, int rank, const std::byte* there, std::byte* here, size_t bytes) override;
@@ -40,6 +42,7 @@ class DeviceMover final : public PartMover {
  private:
   DevicePeers* peers_ = nullptr;
   Stream* stream_ = nullptr;
+  unsigned blocks_ = 0;
 };
 
 }  // namespace gxp

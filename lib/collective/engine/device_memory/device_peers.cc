@@ -37,8 +37,7 @@ DevicePeers::DevicePeers(const FoldingDevice& device)
   number_ = ++objects;
 }
 
-DevicePeers::DevicePeers(const FoldingDevice& device, SharedArena& arena, std::vector<int> members,
-                         int rank)
+DevicePeers::DevicePeers(const FoldingDevice& device, SharedArena& arena, Members members, int rank)
     : DevicePeers(device) {
   controls_ = device.device.allocate_host(SharedArena::kGroups * sizeof(MeetingControl));
   arena_ = &arena;
@@ -53,7 +52,7 @@ DevicePeers::DevicePeers(const FoldingDevice& device, SharedArena& arena, std::v
 Support DevicePeers::meet(Deadline deadline) {
   Support verdict = prepare_scratch();
   offer_scratch(verdict.ok, deadline);
-  for (const int peer : members_) {
+  for (const auto& [peer, identity] : members_) {
     if (peer == rank_) continue;
     const Support found = check_scratch(peer, deadline);
     if (verdict && !found) verdict = found;
@@ -86,7 +85,7 @@ void DevicePeers::offer_scratch(bool exists, Deadline deadline) {
       offer = {};  // the peers' verdicts tell
     }
   }
-  for (const int peer : members_) {
+  for (const auto& [peer, identity] : members_) {
     if (peer == rank_) continue;
     send(peer, offer, shared.fd.get(), deadline);
     if (offer.allocation != 0) offered_[size_t(peer)].insert(offer.allocation);

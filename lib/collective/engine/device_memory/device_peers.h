@@ -14,6 +14,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/device_folds.h"
@@ -34,8 +35,10 @@ class DevicePeers {
 
   // For a rank that is alone.
   explicit DevicePeers(const FoldingDevice& device);
-  // `members`: ranks of the arena, this one (`rank`) among them. The arena outlives it.
-  DevicePeers(const FoldingDevice& device, SharedArena& arena, std::vector<int> members, int rank);
+  // Ranks of the arena, each with its device (DeviceSharing::identity()).
+  using Members = std::map<int, std::string>;
+  // `rank` is this one, a member. The arena outlives it.
+  DevicePeers(const FoldingDevice& device, SharedArena& arena, Members members, int rank);
   DevicePeers(const DevicePeers&) = delete;
   DevicePeers& operator=(const DevicePeers&) = delete;
 
@@ -45,6 +48,8 @@ class DevicePeers {
 
   [[nodiscard]] DeviceFolds& folds() { return device_.folds; }
   [[nodiscard]] DeviceSharing& sharing() const { return *device_.device.sharing(); }
+  // Whether both members have the same device.
+  [[nodiscard]] bool share_device(int a, int b) const { return members_.at(a) == members_.at(b); }
   // The collectives' own; urgent.
   [[nodiscard]] Stream& stream() { return *stream_; }
   // Where this rank's memory is for its peers.
@@ -88,7 +93,7 @@ class DevicePeers {
   FoldingDevice device_;
   std::unique_ptr<Stream> stream_;
   SharedArena* arena_ = nullptr;
-  std::vector<int> members_;
+  Members members_;
   int rank_ = 0;
   uint64_t number_;
   Buffer shared_;

@@ -70,12 +70,12 @@ Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence
   const Support mine = can_share(device);
   const auto identities =
       share_identities(sharing == nullptr ? "" : sharing->identity(), sequence, deadline);
-  std::vector<int> here;  // ranks of the transport
+  DevicePeers::Members here;
   Support verdict = mine;
   for (size_t i = 0; mine && i < members_.size(); ++i) {
     const auto& ranks = state_->transport->shared_arena()->ranks();
     if (std::ranges::find(ranks, members_[i]) == ranks.end()) continue;
-    here.push_back(members_[i]);
+    here.emplace(members_[i], identities[i]);
     if (verdict && int(i) != rank_) verdict = sharing->reaches(identities[i]);
   }
   auto verdicts = share_verdicts(verdict, sequence, deadline);
