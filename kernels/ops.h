@@ -270,7 +270,8 @@ class Ops {
   // Without a table of positions (memory.data == nullptr) there is nothing to add, here and below.
   virtual void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
                                  ConstTensor position_table) = 0;
-  // dtoken_table(V, C) and dposition_table(P >= T, C) +=, in the tokens' order (deterministic).
+  // dtoken_table(V, C) and dposition_table(P >= T, C) +=, in the rows' order (deterministic). Of a
+  // token's rows a backend may sum the second 256, the third and so on first, and add these sums.
   virtual void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
                                   ConstTensor tokens) = 0;
 

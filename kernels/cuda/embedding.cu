@@ -4,6 +4,7 @@
 #include "kernels/cuda/for_each.cuh"
 #include "kernels/cuda/token_order.cuh"
 #include "kernels/cuda/typed.cuh"
+#include "lib/base/bytes.h"
 #include "lib/device/cuda_check.h"
 
 namespace gxp {
@@ -40,55 +41,136 @@ __global__ void embedding_kernel(TokenRows rows, float* out, Tables<Token, Posit
   }
 }
 
-// The end of the run of rows with the key of order[begin]: steps that double, then halves.
-__device__ size_t end_of_run(const TokenRows& rows, const int32_t* order, size_t begin,
-                             uint32_t key) {
-  const auto belongs = [&](size_t i) {
-    return i < rows.rows && token_key(rows, size_t(order[i])) == key;
-  };
-  size_t step = 1;
-  while (belongs(begin + step)) step *= 2;
-  size_t last = begin + step / 2;  // belongs; begin + step does not
-  for (step /= 2; step > 1;) {
-    step /= 2;
-    if (belongs(last + step)) last += step;
+// How many of `count` numbers from 0 on belong: 0 does, and none after one that does not. Steps that
+// double, then halves.
+template <class Belongs>
+__device__ size_t count_leading(size_t count, const Belongs& belongs) {
+  size_t known = 0;  // belongs
+  size_t end = 1;
+  while (end < count && belongs(end)) {
+    known = end;
+    end *= 2;
   }
-  return last + 1;
+  if (end > count) end = count;
+  while (end - known > 1) {
+    const size_t middle = known + (end - known) / 2;
+    (belongs(middle) ? known : end) = middle;
+  }
+  return end;
 }
 
-// The sum so far and the run's rows, added one by one; the next few are read ahead.
+// Rows in the order of their tokens. Those of one token are a run, which is cut into pieces of
+// kPiece rows from its first row on, so that many blocks add a frequent token's. A run's first piece
+// is added to the table. Each later one has a sum of its own, whose slot is the piece's first place
+// in the order / kPiece: two of one slot would lie in two runs, but the second run has a first piece.
+struct SortedRows {
+  static constexpr size_t kPiece = 256;
+
+  TokenRows rows;
+  const int32_t* order;
+
+  // Slots 1, 2, ...
+  __host__ __device__ size_t slots() const { return (rows.rows - 1) / kPiece; }
+  __device__ uint32_t key(size_t i) const { return token_key(rows, size_t(order[i])); }
+  // The rows of a run from its row i on, at most `most`.
+  __device__ size_t count_from(size_t i, size_t most) const {
+    const uint32_t own = key(i);
+    const size_t rest = rows.rows - i;
+    return count_leading(most < rest ? most : rest, [&](size_t k) { return key(i + k) == own; });
+  }
+  struct LaterPiece {
+    size_t begin, count;  // no rows: there is none in the slot
+    bool is_second;
+  };
+  __device__ LaterPiece piece_in(size_t slot) const {
+    const size_t place = slot * kPiece;
+    const uint32_t own = key(place);
+    if (own == rows.vocabulary || key(place - 1) != own) return {};
+    const auto belongs = [&](size_t back) { return key(place - back) == own; };
+    const size_t run = place + 1 - count_leading(place + 1, belongs);
+    const size_t begin = run + (place - run + kPiece - 1) / kPiece * kPiece;
+    if (begin >= rows.rows || key(begin) != own) return {};
+    return {begin, count_from(begin, kPiece), begin == run + kPiece};
+  }
+};
+
+// The sum so far and `count` rows, at least one, added one by one. The next few are read ahead,
+// beyond the last one the last again: loads under a condition would wait for each other.
 template <int N>
-__device__ Floats<N> add_run(Floats<N> sum, const float* dout, size_t columns, const int32_t* order,
-                             size_t count) {
-  constexpr size_t kAhead = 8 / N;
+__device__ Floats<N> add_rows(Floats<N> sum, const float* dout, size_t columns,
+                              const int32_t* order, size_t count) {
+  constexpr size_t kAhead = 8;
   for (size_t i = 0; i < count; i += kAhead) {
+    int32_t rows[kAhead];
+#pragma unroll
+    for (size_t k = 0; k < kAhead; ++k) rows[k] = order[i + k < count ? i + k : count - 1];
     Floats<N> terms[kAhead];
-    for (size_t k = 0; k < kAhead; ++k) {
-      terms[k] = {};
-      if (i + k < count) terms[k] = load<N>(dout + size_t(order[i + k]) * columns);
-    }
+#pragma unroll
+    for (size_t k = 0; k < kAhead; ++k) terms[k] = load<N>(dout + size_t(rows[k]) * columns);
+#pragma unroll
     for (size_t k = 0; k < kAhead; ++k)
-      for (int j = 0; j < N; ++j) sum.at[j] += terms[k].at[j];
+      for (int j = 0; j < N; ++j) sum.at[j] += i + k < count ? terms[k].at[j] : 0.0f;
   }
   return sum;
 }
 
-// The block at a run's first row adds the run; the blocks at its other rows have nothing to do.
+// Eight blocks of a multiprocessor leave each thread 64 registers. Left to itself, ptxas takes 32,
+// and a row is read when the one before has been added.
+constexpr unsigned kMostThreads = 128;
+constexpr unsigned kBlocks = 8;
+
 template <int N>
-__global__ void add_token_rows_kernel(TokenRows rows, float* dtable, const float* dout,
-                                      const int32_t* order) {
-  const size_t begin = blockIdx.x;
-  const uint32_t key = token_key(rows, size_t(order[begin]));
-  if (begin > 0 && token_key(rows, size_t(order[begin - 1])) == key) return;
+__device__ size_t column_of_thread() {
+  return (size_t{blockIdx.y} * blockDim.x + threadIdx.x) * N;
+}
+
+// First a block for each slot, which makes the sum of the piece there: these take longest. Then one
+// for each row: that at a run's first row adds its first piece, the others have nothing to do.
+template <int N>
+__global__ void __launch_bounds__(kMostThreads, kBlocks)
+    add_pieces_kernel(SortedRows sorted, float* dtable, const float* dout, float* sums) {
+  const TokenRows& rows = sorted.rows;
+  const size_t column = column_of_thread<N>();
+  if (column >= rows.columns) return;
+  const size_t slots = sorted.slots();
+  if (blockIdx.x < slots) {
+    const auto piece = sorted.piece_in(blockIdx.x + 1);
+    if (piece.count == 0) return;
+    store(sums + blockIdx.x * rows.columns + column,
+          add_rows<N>({}, dout + column, rows.columns, sorted.order + piece.begin, piece.count));
+    return;
+  }
+  const size_t begin = blockIdx.x - slots;
+  const uint32_t key = sorted.key(begin);
+  if (begin > 0 && sorted.key(begin - 1) == key) return;
   if (key == rows.vocabulary) {
     if (threadIdx.x == 0 && blockIdx.y == 0) *rows.outside = 1;
     return;
   }
-  const size_t column = (size_t{blockIdx.y} * blockDim.x + threadIdx.x) * N;
-  if (column >= rows.columns) return;
-  const size_t count = end_of_run(rows, order, begin, key) - begin;
   float* const to = dtable + key * rows.columns + column;
-  store(to, add_run(load<N>(to), dout + column, rows.columns, order + begin, count));
+  const size_t count = sorted.count_from(begin, SortedRows::kPiece);
+  store(to, add_rows(load<N>(to), dout + column, rows.columns, sorted.order + begin, count));
+}
+
+// A block for each slot: that of a run's second piece adds the sums of all of the run's.
+template <int N>
+__global__ void __launch_bounds__(kMostThreads, kBlocks)
+    add_sums_kernel(SortedRows sorted, float* dtable, const float* sums) {
+  const size_t columns = sorted.rows.columns;
+  const size_t column = column_of_thread<N>();
+  if (column >= columns) return;
+  const auto piece = sorted.piece_in(blockIdx.x + 1);
+  if (piece.count == 0 || !piece.is_second) return;
+  const size_t rows = sorted.count_from(piece.begin, sorted.rows.rows);
+  const size_t end = blockIdx.x + (rows + SortedRows::kPiece - 1) / SortedRows::kPiece;
+  float* const to = dtable + sorted.key(piece.begin) * columns + column;
+  Floats<N> total = load<N>(to);
+#pragma unroll 8
+  for (size_t slot = blockIdx.x; slot < end; ++slot) {
+    const Floats<N> sum = load<N>(sums + slot * columns + column);
+    for (int j = 0; j < N; ++j) total.at[j] += sum.at[j];
+  }
+  store(to, total);
 }
 
 struct AddPositions {
@@ -111,7 +193,7 @@ cudaError_t launch_forward(cudaStream_t stream, const TokenRows& rows, float* ou
                            ConstCudaArray token_table, ConstCudaArray position_table,
                            size_t positions) {
   if (rows.rows == 0) return cudaSuccess;
-  constexpr size_t kMostThreads = 256;
+  constexpr size_t kForwardThreads = 256;
   return with_element(token_table.type, [&](auto of_token) {
     return with_element(position_table.type, [&](auto of_position) {
       using Token = decltype(of_token);
@@ -122,7 +204,7 @@ cudaError_t launch_forward(cudaStream_t stream, const TokenRows& rows, float* ou
           rows.columns % 4 == 0 && lie_in_fours(out, tables.tokens, tables.positions);
       const size_t groups = in_fours ? rows.columns / 4 : rows.columns;
       const auto config =
-          config_of(stream, dim3(unsigned(rows.rows)), dim3(whole_warps(groups, kMostThreads)));
+          config_of(stream, dim3(unsigned(rows.rows)), dim3(whole_warps(groups, kForwardThreads)));
       return in_fours ? cudaLaunchKernelEx(&config, embedding_kernel<4, Token, Position>, rows, out,
                                            tables)
                       : cudaLaunchKernelEx(&config, embedding_kernel<1, Token, Position>, rows, out,
@@ -131,20 +213,35 @@ cudaError_t launch_forward(cudaStream_t stream, const TokenRows& rows, float* ou
   });
 }
 
-// dtable(vocabulary, columns) += each token's rows of dout(rows, columns), one by one in their
-// order.
-cudaError_t launch_add_token_rows(cudaStream_t stream, const TokenRows& rows, float* dtable,
-                                  const float* dout, const int32_t* order) {
-  if (rows.rows == 0) return cudaSuccess;
-  constexpr size_t kMostThreads = 128;
-  const bool in_fours = rows.columns % 4 == 0 && lie_in_fours(dtable, dout);
-  const size_t groups = in_fours ? rows.columns / 4 : rows.columns;
+template <int N>
+cudaError_t launch_sums(cudaStream_t stream, const SortedRows& sorted, float* dtable,
+                        const float* dout, float* sums) {
+  const size_t groups = sorted.rows.columns / N;
   const unsigned threads = whole_warps(groups, kMostThreads);
-  const dim3 blocks(unsigned(rows.rows), unsigned((groups + threads - 1) / threads));
-  const auto config = config_of(stream, blocks, dim3(threads));
-  return in_fours
-             ? cudaLaunchKernelEx(&config, add_token_rows_kernel<4>, rows, dtable, dout, order)
-             : cudaLaunchKernelEx(&config, add_token_rows_kernel<1>, rows, dtable, dout, order);
+  const auto slots = unsigned(sorted.slots());
+  dim3 blocks(slots + unsigned(sorted.rows.rows), unsigned((groups + threads - 1) / threads));
+  auto config = config_of(stream, blocks, dim3(threads));
+  const cudaError_t result =
+      cudaLaunchKernelEx(&config, add_pieces_kernel<N>, sorted, dtable, dout, sums);
+  if (result != cudaSuccess || slots == 0) return result;
+  config.gridDim.x = slots;
+  return cudaLaunchKernelEx(&config, add_sums_kernel<N>, sorted, dtable,
+                            static_cast<const float*>(sums));
+}
+
+// Of scratch memory: the order of the rows, and behind it, lying in fours, the slots' sums.
+size_t order_elements(size_t rows) { return round_up(token_order_elements(rows), 4); }
+
+// dtable(vocabulary, columns) += each token's rows of dout(rows, columns).
+cudaError_t launch_add_token_rows(cudaStream_t stream, const TokenRows& rows, float* dtable,
+                                  const float* dout, int32_t* scratch) {
+  const cudaError_t result = launch_sort_tokens(stream, rows, scratch);
+  if (result != cudaSuccess || rows.rows == 0) return result;
+  const SortedRows sorted{rows, scratch};
+  auto* const sums = reinterpret_cast<float*>(scratch + order_elements(rows.rows));
+  return rows.columns % 4 == 0 && lie_in_fours(dtable, dout)
+             ? launch_sums<4>(stream, sorted, dtable, dout, sums)
+             : launch_sums<1>(stream, sorted, dtable, dout, sums);
 }
 
 }  // namespace
@@ -174,12 +271,11 @@ void CudaTokens::embedding_backward(Tensor dtoken_table, Tensor dposition_table,
     const size_t vocabulary = dtoken_table.shape.rows();
     const TokenRows which = {rows, columns, cuda_indices(tokens, rows), vocabulary,
                              queue_.outside_flag()};
-    auto* const order = queue_.scratch_of<int32_t>(token_order_elements(rows));
-    check_cuda(launch_sort_tokens(queue_.stream(), which, order), "launch embedding_backward");
-    check_cuda(
-        launch_add_token_rows(queue_.stream(), which,
-                              cuda_vector<float>(dtoken_table, vocabulary * columns), from, order),
-        "launch embedding_backward");
+    const size_t slots = rows / SortedRows::kPiece;
+    auto* const scratch = queue_.scratch_of<int32_t>(order_elements(rows) + slots * columns);
+    auto* const table = cuda_vector<float>(dtoken_table, vocabulary * columns);
+    check_cuda(launch_add_token_rows(queue_.stream(), which, table, from, scratch),
+               "launch embedding_backward");
   }
   if (dposition_table.memory.data != nullptr && rows > 0) {
     const size_t known = dposition_table.shape.rows();
