@@ -16,6 +16,7 @@
 #include "lib/base/log.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
+#include "lib/job/gpu_ranks.h"
 #include "lib/job/join.h"
 #include "lib/train/backend.h"
 #include "lib/train/run.h"
@@ -56,6 +57,18 @@ void check_usable(const TrainOptions& options, const RunConfig& run) {
   }
 }
 
+// [collective] Checks that the run fits into what is free on the device for each rank that has it,
+// and chooses what it keeps there.
+void check_free_memory(RunConfig& run, const PlannedRanks& planned, const Environment& environment,
+                       Device& device, Communicator& communicator) {
+  const uint64_t free_bytes = device.free_bytes();  // before a rank allocates
+  const MemoryLimit free = {.bytes = free_bytes / uint64_t(count_ranks_on(device, communicator)),
+                            .source = fmt::format("free on {}", device.description()),
+                            .on_gpu = true};
+  const uint64_t peak = check_memory_limit(run, planned, environment, free);
+  settle_keep(run, choose_keep(run, planned, environment, free, peak), communicator);
+}
+
 int run(TrainOptions& options) {
   const Environment environment = process_environment();
   const LoadedConfig config = load_config(options.config_path, options.sets, environment);
@@ -87,17 +100,11 @@ int run(TrainOptions& options) {
   // What was "auto" is known now, and what is planned depends on it.
   run.train.device = backend.device->space() == MemorySpace::kCuda ? "cuda" : "cpu";
   if (!backend.has_cudnn) run.train.attention = "own";
-  const MemoryLimit free = {
-      .bytes = backend.device->free_bytes() / uint64_t(backend.ranks_on_device),
-      .source = fmt::format("free on {}", backend.device->description()),
-      .on_gpu = true};
-  const uint64_t peak = check_memory_limit(run, planned, environment, free);
-  const KeepChoice keep = choose_keep(run, planned, environment, free, peak);
   JobSettings placed = job;
   if (backend.device->space() == MemorySpace::kCuda) placed.gpu = backend.device.get();
   run_rank(options.launch, environment, placed, backend.host(), [&](Communicator& communicator) {
     catch_stop_signals();  // before all ranks have come, there is nothing to save
-    settle_keep(run, keep, communicator);
+    check_free_memory(run, planned, environment, *backend.device, communicator);
     summary = run_training(run, communicator, backend, options.run);
   });
   if (identity.rank == 0) print_result(summary, identity.world_size, options.format);

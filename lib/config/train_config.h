@@ -121,8 +121,8 @@ struct TrainConfig {
 
   static void declare_device(auto& field) {
     field("device", &S::device,
-          "Where the arithmetic runs. cuda: each rank on a GPU, in turn by its number on its "
-          "host. auto: cuda where there is a GPU that can be used, else cpu.",
+          "Where the arithmetic runs. cuda: each rank on a GPU of those that it sees, in turn by "
+          "its number on its host. auto: cuda where there is a GPU that can be used, else cpu.",
           one_of("auto", "cpu", "cuda"));
     field("threads", &S::threads, "Threads per rank; 0: the rank's share of the CPUs.",
           between(0, 4096));

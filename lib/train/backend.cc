@@ -41,10 +41,8 @@ Support probe_cuda() {
 
 Backend make_cuda(const TrainConfig& config, const RanksHere& ranks) {
 #ifdef GXP_WITH_CUDA
-  const GpuShare share = gpu_share(ranks.local_rank, ranks.local_world_size, cuda_device_count());
-  Backend backend = make_cuda_backend(share.index, config, ranks.local_world_size);
-  backend.ranks_on_device = share.ranks;
-  return backend;
+  const int index = gpu_of_rank(ranks.local_rank, cuda_device_count());
+  return make_cuda_backend(index, config, ranks.local_world_size);
 #else
   static_cast<void>(config), static_cast<void>(ranks);
   GXP_ASSERT(false);
