@@ -73,4 +73,31 @@ TEST_CASE("a launcher that shows GPUs in an order by which some stay idle is tol
   }
 }
 
+TEST_CASE("--nproc takes a number or gpu", "[visible]") {
+  const std::string nproc = GENERATE("gpus", "0", "4097", "");
+  const Outcome done = run_gxp({"train", "run.toml", "--nproc", nproc});
+  CHECK(done.code == 2);
+  CHECK_THAT(done.err, Catch::Contains("--nproc: must be from 1 to 4096, or gpu: one for each GPU "
+                                       "that gxp sees, is '" +
+                                       nproc + "'"));
+}
+
+TEST_CASE("--nproc gpu starts a rank for each GPU that is visible", "[visible]") {
+  const std::vector<std::string> command = {
+      "allreduce-test", "--device", "cuda", "--nproc", "gpu", "-b", "16", "-e", "16"};
+  const std::string list = GENERATE("4,1", "2", "");
+  CAPTURE(list);
+  const Outcome done =
+      run_gxp(command, Surroundings{.environment = {{"CUDA_VISIBLE_DEVICES", list}}});
+  CAPTURE(done.out, done.err);
+  if (list.empty()) {
+    CHECK(done.code == 3);
+    CHECK_THAT(done.err, Catch::Contains("start a rank for each GPU: the NVIDIA driver shows no "
+                                         "GPU; is CUDA_VISIBLE_DEVICES empty?; give --nproc"));
+    return;
+  }
+  CHECK(done.code == 0);
+  CHECK_THAT(done.out, Catch::Contains(list == "2" ? "1 ranks over" : "2 ranks over"));
+}
+
 }  // namespace gxp
