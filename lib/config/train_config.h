@@ -36,6 +36,7 @@ struct TrainConfig {
   int valid_every = 0;     // steps between validations; 0: at the end only
   int valid_batches = 16;  // micro-batches per rank in one validation
   std::string run_dir;
+  std::string profile_steps;
 
   using S = TrainConfig;
   static void schema(auto& field) {
@@ -155,6 +156,10 @@ struct TrainConfig {
 
   static void declare_reports(auto& field) {
     field("log_every", &S::log_every, "Steps between two progress lines.", positive);
+    field("profile_steps", &S::profile_steps,
+          "Steps that a GPU's profiler captures, as \"10-12\": nsys profile "
+          "--capture-range=cudaProfilerApi --capture-range-end=stop, or ncu --profile-from-start "
+          "off, then sees these alone. \"\": no step is marked.");
     field("valid_every", &S::valid_every,
           "Steps between two validations; 0: one at the end, if data.valid names files.",
           at_least(0));

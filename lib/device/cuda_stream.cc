@@ -8,6 +8,7 @@
 #include "lib/base/bytes.h"
 #include "lib/device/cuda_check.h"
 #include "lib/device/cuda_graph.h"
+#include "lib/device/cuda_range.h"
 #include "lib/device/work_queue.h"
 
 namespace gxp {
@@ -68,7 +69,12 @@ class CudaStream final : public Stream {
       : index_(index),
         name_(name),
         stream_(index, name, priority),
-        queue_(name, [this] { native(); }) {}
+        queue_(
+            name, [this] { native(); },
+            [](const Work& work) {
+              const CudaRange range(work.name);
+              work.run();
+            }) {}
 
   cudaStream_t native() const {
     check_cuda(cudaSetDevice(index_), fmt::format("select the GPU of stream '{}'", name_));

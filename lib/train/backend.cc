@@ -79,6 +79,12 @@ Backend make_backend(const TrainConfig& config, int local_world_size, int local_
         fail(ErrorKind::kConfig,
              "train.cuda_graphs on: the run is on device {}, which has none{}; use auto or off",
              row.name, refused);
+      if (!config.profile_steps.empty() && row.name != "cuda")
+        fail(
+            ErrorKind::kConfig,
+            "train.profile_steps {}: the run is on device {}, which CUDA's profilers do not see{}; "
+            "leave it out",
+            config.profile_steps, row.name, refused);
       Backend backend = row.make(config, {local_world_size, local_rank});
       if (any) backend.choice = fmt::format("train.device auto: {}{}", row.name, refused);
       return backend;
