@@ -45,6 +45,7 @@ build: ## Build build/release/cmd/gxp
 	@$(packages) build
 	@$(configure) -DGXP_TESTS=OFF
 	@cmake --build $(BUILD) -j $(JOBS) --target gxp
+	@cmake/gpu_hint.sh $(BUILD)
 
 install: build ## Install under PREFIX, /usr/local; DESTDIR is honoured
 	@cmake --install $(BUILD) --prefix $(PREFIX)

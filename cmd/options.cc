@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "cmd/choice_option.h"
+#include "cmd/gpu_count.h"
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/collective/tune/selection.h"
@@ -59,6 +60,28 @@ std::optional<Number> parse_number(const std::string& text) {
   return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
 }
 
+// "from 1 to 8"; INT_MAX is no limit.
+template <class Number>
+std::string range_text(Number low, Number high) {
+  return high == Number(INT_MAX) ? fmt::format("at least {}", low)
+                                 : fmt::format("from {} to {}", low, high);
+}
+
+// Numbers, and "gpu": one rank for each GPU.
+void add_nproc_option(CLI::App& app, int& nproc) {
+  constexpr int kMost = 4096;
+  const std::string range = range_text(1, kMost) + ", or gpu: one for each GPU that gxp sees";
+  const auto read = [&nproc, range](const std::string& text) {
+    const std::optional<int> number = parse_number<int>(text);
+    if (text != "gpu" && (!number || *number < 1 || *number > kMost))
+      throw CLI::ValidationError("--nproc", fmt::format("must be {}, is '{}'", range, text));
+    nproc = number ? *number : count_gpus();
+  };
+  app.add_option_function<std::string>("--nproc", read, "Ranks to start on this host")
+      ->type_name("N|gpu")
+      ->option_text(range);
+}
+
 // "32M", as add_size_option() reads it.
 std::string short_size(size_t bytes) {
   constexpr std::array<const char*, 4> kUnits = {"", "K", "M", "G"};
@@ -81,7 +104,7 @@ void add_under(CLI::App& app, const char* heading, const std::function<void()>& 
 }
 
 void add_launch_options(CLI::App& app, LaunchRequest& request) {
-  add_number_option(app, "--nproc", request.nproc, 1, 4096, "Ranks to start on this host");
+  add_nproc_option(app, request.nproc);
   add_under(app, "Starting ranks", [&] {
     add_number_option(app, "--nnodes", request.nnodes, 1, 65536,
                       "Hosts that run this same command");
@@ -119,8 +142,7 @@ template <class Number>
 CLI::Option* add_number_option(CLI::App& app, const char* names, Number& number,
                                std::type_identity_t<Number> low, std::type_identity_t<Number> high,
                                const std::string& description) {
-  const std::string range = high == Number(INT_MAX) ? fmt::format("at least {}", low)
-                                                    : fmt::format("from {} to {}", low, high);
+  const std::string range = range_text(low, high);
   const auto fits = [low, high](Number value) { return value >= low && value <= high; };
   // Not CLI::Range, which nan passes.
   const auto check = [fits, range](const std::string& text) {

@@ -17,6 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
+#include "lib/job/gpu_ranks.h"
 #include "lib/job/join.h"
 #include "lib/train/backend.h"
 #include "lib/train/run.h"
@@ -58,6 +59,19 @@ void check_usable(const TrainOptions& options, const RunConfig& run) {
   }
 }
 
+// [collective] Checks that the run fits into what is free on the device for each rank that has it,
+// and chooses what it keeps there.
+void check_free_memory(RunConfig& run, const PlannedRanks& planned, const Environment& environment,
+                       Device& device, Communicator& communicator) {
+  const uint64_t free_bytes = device.free_bytes();  // before a rank allocates
+  const MemoryLimit free = {.bytes = free_bytes / uint64_t(count_ranks_on(device, communicator)),
+                            .source = fmt::format("free on {}", device.description()),
+                            .on_gpu = true,
+                            .is_free = true};
+  const MemoryNeed need = check_memory_limit(run, planned, environment, free);
+  settle_keep(run, choose_keep(run, planned, environment, free, need), communicator);
+}
+
 int run(TrainOptions& options) {
   const Environment environment = process_environment();
   const LoadedConfig config = load_config(options.config_path, options.sets, environment);
@@ -91,19 +105,12 @@ int run(TrainOptions& options) {
   // What was "auto" is known now, and what is planned depends on it.
   run.train.device = backend.device->space() == MemorySpace::kCuda ? "cuda" : "cpu";
   if (!backend.has_cudnn) run.train.attention = "own";
-  const MemoryLimit free = {
-      .bytes = backend.device->free_bytes() / uint64_t(backend.ranks_on_device),
-      .source = fmt::format("free on {}", backend.device->description()),
-      .on_gpu = true,
-      .is_free = true};
-  const MemoryNeed need = check_memory_limit(run, planned, environment, free);
-  const KeepChoice keep = choose_keep(run, planned, environment, free, need);
   JobSettings placed = job;
   if (backend.device->space() == MemorySpace::kCuda) placed.gpu = backend.device.get();
   run_rank(options.launch, environment, placed, backend.host(), [&](Communicator& communicator) {
     // Before all ranks have come, there is nothing to save.
     if (!options.times.by_class) catch_stop_signals();
-    settle_keep(run, keep, communicator);
+    check_free_memory(run, planned, environment, *backend.device, communicator);
     if (options.times.by_class)
       times = measure_classes(run, communicator, backend);
     else

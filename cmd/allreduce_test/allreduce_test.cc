@@ -15,6 +15,7 @@
 #include "lib/collective/engine/engines.h"
 #include "lib/colltest/result_report.h"
 #include "lib/config/load.h"
+#include "lib/job/gpu_ranks.h"
 
 namespace gxp {
 namespace {
@@ -34,14 +35,16 @@ void check_request(const Options& options, std::span<const BenchCase> cases,
   check_memory(memory_needed(cases, options.bench), ranks_here, available_memory());
 }
 
-void check_device_memory(size_t bytes_per_rank, const RankDevice& own) {
-  const uint64_t free = own.device->free_bytes();
-  if (free == 0 || bytes_per_rank <= free / uint64_t(own.ranks)) return;
+// [collective]
+void check_device_memory(size_t bytes_per_rank, const RankDevice& own, Communicator& communicator) {
+  if (!own.folds) return;
+  const uint64_t free = own.device->free_bytes();  // before a rank allocates
+  const auto ranks = uint64_t(count_ranks_on(*own.device, communicator));
+  if (bytes_per_rank <= free / ranks) return;
   fail(ErrorKind::kDevice,
        "allocate 2 buffers for each of {} ranks on {}: {} in all, but {} are free; lower "
        "--maxbytes or start fewer ranks on it",
-       own.ranks, own.device->description(), format_bytes(bytes_per_rank * uint64_t(own.ranks)),
-       format_bytes(free));
+       ranks, own.device->description(), format_bytes(bytes_per_rank * ranks), format_bytes(free));
 }
 
 RunFacts facts_of(const Options& options, const Communicator& communicator) {
@@ -114,10 +117,10 @@ int run_measurement(const Options& options, const JobSettings& job, const Enviro
                               .tolerance = options.tolerance};
   std::vector<std::string> reasons;
   const RankDevice own = make_rank_device(options.device, identity);
-  check_device_memory(memory_needed(cases, options.bench), own);
   JobSettings placed = job;
   if (own.folds) placed.gpu = own.device.get();
   run_rank(options.launch, environment, placed, own.on_host(), [&](Communicator& communicator) {
+    check_device_memory(memory_needed(cases, options.bench), own, communicator);
     reasons = measure(options, cases, criteria, communicator, own.place());
   });
   if (!reasons.empty()) fail(ErrorKind::kMismatch, "{}", fmt::join(reasons, "; "));

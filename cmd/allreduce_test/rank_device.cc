@@ -23,13 +23,10 @@ Support support_of(DeviceChoice choice) {
 RankDevice make_gpu(const RankIdentity& identity) {
   RankDevice made;
 #ifdef GXP_WITH_CUDA
-  const GpuShare share =
-      gpu_share(identity.local_rank, identity.local_world_size, cuda_device_count());
-  made.device = make_cuda_device(share.index);
+  made.number = gpu_of_rank(identity.local_rank, cuda_device_count());
+  made.device = make_cuda_device(made.number);
   made.folds = make_cuda_folds();
   made.host = make_cpu_device();
-  made.number = share.index;
-  made.ranks = share.ranks;
 #else
   static_cast<void>(identity);
 #endif

@@ -17,8 +17,7 @@ struct RankDevice {
   std::unique_ptr<Device> device;
   std::unique_ptr<DeviceFolds> folds;  // null: its memory is the host's
   std::unique_ptr<Device> host;        // null: `device` is the host
-  int number = 0;                      // of the GPU on its host
-  int ranks = 1;                       // of the host that have it
+  int number = 0;                      // of the GPU, among those that the rank sees
 
   [[nodiscard]] BenchDevice place() const { return {*device, folds.get(), number}; }
   // For the communicator.
@@ -28,7 +27,7 @@ struct RankDevice {
 // Throws kUnavailable, with the reason, if there is no such device here.
 void check_device(DeviceChoice choice);
 
-// A rank's GPU by gpu_share(), or the CPU. Throws as check_device().
+// A rank's GPU by gpu_of_rank(), or the CPU. Throws as check_device().
 RankDevice make_rank_device(DeviceChoice choice, const RankIdentity& identity);
 
 }  // namespace gxp

@@ -9,6 +9,7 @@
 
 #include "lib/arch/family.h"
 #include "lib/arch/optimizers.h"
+#include "lib/config/profile_range.h"
 #include "lib/config/settings.h"
 
 namespace gxp {
@@ -143,6 +144,15 @@ std::string validation_has_files(const RunConfig& run) {
   return "needs files in data.valid";
 }
 
+std::string profiled_steps_are_of_the_run(const RunConfig& run) {
+  const std::string& text = run.train.profile_steps;
+  if (text.empty()) return "";
+  const auto range = parse_profile_range(text);
+  if (!range) return fmt::format("must be two steps in their order, as \"10-12\", is \"{}\"", text);
+  if (range->last <= run.train.steps) return "";
+  return fmt::format("must end by train.steps ({}), is {}", run.train.steps, text);
+}
+
 std::string min_lr_below_lr(const RunConfig& run) {
   if (run.lr_schedule.min_lr <= run.optim.lr) return "";
   return fmt::format("must be at most optim.lr ({}), is {}", run.optim.lr, run.lr_schedule.min_lr);
@@ -173,6 +183,7 @@ constexpr Rule kRules[] = {
     {"data.train", "", train_names_files},
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},
+    {"train.profile_steps", "train.steps", profiled_steps_are_of_the_run},
     {"train.rounding", "train.precision", bf16_is_rounded},
     {"train.attention", "train.precision", cudnn_attends_to_halves},
     {"train.matmul", "train.precision", fp8_rounds_bf16},

@@ -37,6 +37,7 @@ struct TrainConfig {
   int valid_every = 0;     // steps between validations; 0: at the end only
   int valid_batches = 16;  // micro-batches per rank in one validation
   std::string run_dir;
+  std::string profile_steps;
 
   using S = TrainConfig;
   static void schema(auto& field) {
@@ -129,8 +130,8 @@ struct TrainConfig {
 
   static void declare_device(auto& field) {
     field("device", &S::device,
-          "Where the arithmetic runs. cuda: each rank on a GPU, in turn by its number on its "
-          "host. auto: cuda where there is a GPU that can be used, else cpu.",
+          "Where the arithmetic runs. cuda: each rank on a GPU of those that it sees, in turn by "
+          "its number on its host. auto: cuda where there is a GPU that can be used, else cpu.",
           one_of("auto", "cpu", "cuda"));
     field("threads", &S::threads, "Threads per rank; 0: the rank's share of the CPUs.",
           between(0, 4096));
@@ -164,6 +165,10 @@ struct TrainConfig {
 
   static void declare_reports(auto& field) {
     field("log_every", &S::log_every, "Steps between two progress lines.", positive);
+    field("profile_steps", &S::profile_steps,
+          "Steps that a GPU's profiler captures, as \"10-12\": nsys profile "
+          "--capture-range=cudaProfilerApi --capture-range-end=stop, or ncu --profile-from-start "
+          "off, then sees these alone. \"\": no step is marked.");
     field("valid_every", &S::valid_every,
           "Steps between two validations; 0: one at the end, if data.valid names files.",
           at_least(0));

@@ -1,5 +1,7 @@
 #include "lib/device/cuda_device.h"
 
+#include <cuda_profiler_api.h>
+
 #include <array>
 #include <cstring>
 #include <string>
@@ -63,6 +65,13 @@ class CudaDevice final : public Device {
   [[nodiscard]] Support exports_memory() const override { return cuda_export_support(index_); }
   [[nodiscard]] DmaBuf export_memory(ConstMemory memory) override {
     return export_cuda_memory(index_, memory);
+  }
+
+  void set_profiled(bool profiled) override {
+    const std::string act =
+        profiled ? "begin what a profiler captures" : "end what a profiler captures";
+    check_cuda(cudaSetDevice(index_), act);
+    check_cuda(profiled ? cudaProfilerStart() : cudaProfilerStop(), act);
   }
 
   void copy(Memory to, ConstMemory from) override {

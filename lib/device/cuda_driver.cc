@@ -52,6 +52,7 @@ CudaDriver load() {
   need_multicast(driver.multicast_bind, "cuMulticastBindMem");
   need_multicast(driver.multicast_unbind, "cuMulticastUnbind");
   need_multicast(driver.multicast_granularity, "cuMulticastGetGranularity");
+  find(driver.uuid, "cuDeviceGetUuid");
   find(driver.export_range, "cuMemGetHandleForAddressRange");
   return driver;
 }

@@ -30,7 +30,8 @@ struct CudaDriver {
   decltype(&cuMulticastUnbind) multicast_unbind = nullptr;
   decltype(&cuMulticastGetGranularity) multicast_granularity = nullptr;
   Support multicast_support;  // whether those of multicast objects were found, too
-  // Null before CUDA 11.7; says nothing of `support`.
+  // Say nothing of `support`; null before CUDA 11.4 and 11.7.
+  decltype(&cuDeviceGetUuid) uuid = nullptr;
   decltype(&cuMemGetHandleForAddressRange) export_range = nullptr;
 };
 

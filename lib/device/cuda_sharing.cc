@@ -9,11 +9,18 @@
 namespace gxp {
 namespace {
 
+// As nvidia-smi -L has it. By the driver's function: of a MIG slice it tells the slice's own, while
+// NVIDIA does not say which one cudaDeviceProp has.
 std::string identity_of(int index) {
-  cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, index), fmt::format("look at GPU {}", index));
+  CUuuid uuid{};
+  if (cuda_driver().uuid == nullptr)
+    fail(ErrorKind::kUnavailable, "open GPU {}: the NVIDIA driver is older than CUDA 11.4", index);
+  check_driver(cuda_driver().uuid(&uuid, index), fmt::format("ask for GPU {}'s UUID", index));
   std::string text = "GPU-";
-  for (const char byte : properties.uuid.bytes) text += fmt::format("{:02x}", uint8_t(byte));
+  for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", uint8_t(uuid.bytes[i]));
+  }
   return text;
 }
 
@@ -53,15 +60,19 @@ Support CudaSharing::support() const {
   return support_;
 }
 
-// One that this process does not see may be reached: trying tells.
-Support CudaSharing::reaches(std::string_view identity) const {
+std::vector<std::string> CudaSharing::visible() const {
   const std::lock_guard lock(mutex_);
   int count = 0;
   check_cuda(cudaGetDeviceCount(&count), "count the GPUs");
-  for (int peer = int(identities_.size()); peer < count; ++peer)
-    identities_.push_back(identity_of(peer));
-  for (int peer = 0; peer < count; ++peer) {
-    if (peer == index_ || identities_[size_t(peer)] != identity) continue;
+  for (int gpu = int(visible_.size()); gpu < count; ++gpu) visible_.push_back(identity_of(gpu));
+  return visible_;
+}
+
+// One that this process does not see may be reached: trying tells.
+Support CudaSharing::reaches(std::string_view identity) const {
+  const std::vector<std::string> gpus = visible();
+  for (int peer = 0; peer < int(gpus.size()); ++peer) {
+    if (peer == index_ || gpus[size_t(peer)] != identity) continue;
     int can = 0;
     check_cuda(cudaDeviceCanAccessPeer(&can, index_, peer),
                fmt::format("ask whether GPU {} reaches GPU {}", index_, peer));

@@ -21,6 +21,7 @@ class CudaSharing final : public DeviceSharing {
 
   [[nodiscard]] Support support() const override;
   [[nodiscard]] std::string identity() const override { return identity_; }
+  [[nodiscard]] std::vector<std::string> visible() const override;
   [[nodiscard]] Support reaches(std::string_view identity) const override;
   [[nodiscard]] DevicePlace find(ConstMemory memory) const override;
   [[nodiscard]] bool is_live(uint64_t allocation) const override;
@@ -59,9 +60,8 @@ class CudaSharing final : public DeviceSharing {
   std::string identity_;
   CUmemAllocationProp properties_{};
   size_t page_bytes_ = 1;
-  mutable std::mutex mutex_;  // guards all below
-  // Of all GPUs that this process sees, from the first reaches() on: to ask takes a millisecond.
-  mutable std::vector<std::string> identities_;
+  mutable std::mutex mutex_;                  // guards all below
+  mutable std::vector<std::string> visible_;  // from the first call on: to ask takes a millisecond
   Support support_;
   Allocations own_;     // by address
   Allocations theirs_;  // likewise

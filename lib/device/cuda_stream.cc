@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/device/cuda_check.h"
 #include "lib/device/cuda_graph.h"
+#include "lib/device/cuda_range.h"
 #include "lib/device/cuda_timed_event.h"
 #include "lib/device/work_queue.h"
 
@@ -80,7 +81,12 @@ class CudaStream final : public Stream {
       : index_(index),
         name_(name),
         stream_(index, name, priority),
-        queue_(name, [this] { native(); }) {}
+        queue_(
+            name, [this] { native(); },
+            [](const Work& work) {
+              const CudaRange range(work.name);
+              work.run();
+            }) {}
 
   cudaStream_t native() const {
     check_cuda(cudaSetDevice(index_), fmt::format("select the GPU of stream '{}'", name_));

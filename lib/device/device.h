@@ -79,6 +79,9 @@ class Device {
   [[nodiscard]] virtual DmaBuf export_memory(ConstMemory memory);
   // Free bytes according to its driver; 0: unknown.
   [[nodiscard]] virtual uint64_t free_bytes() const { return 0; }
+  // Tells a profiler that waits for it to begin, or to end (nsys --capture-range=cudaProfilerApi).
+  // Without one it does nothing; nor does a device that has none. Throws kDevice.
+  virtual void set_profiled(bool profiled) { static_cast<void>(profiled); }
   // Limits the bytes that are allocated at the same time; 0: no limit.
   void set_limit(uint64_t bytes) { limit_bytes_ = bytes; }
   [[nodiscard]] MemoryTracker& tracker() { return tracker_; }

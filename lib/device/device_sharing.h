@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
@@ -62,8 +63,11 @@ class DeviceSharing {
   virtual ~DeviceSharing() = default;
   // Whether the memory of this device can be mapped by peers at all.
   [[nodiscard]] virtual Support support() const = 0;
-  // Names the device on its host: "GPU-5cb2d9a4-...". At most 63 bytes.
+  // The device's UUID as its driver has it, which no other device of any host has, nor another MIG
+  // slice of the same GPU: "GPU-5cb2d9a4-...". At most 63 bytes.
   [[nodiscard]] virtual std::string identity() const = 0;
+  // The same of all devices that this process sees, itself included, in the driver's order.
+  [[nodiscard]] virtual std::vector<std::string> visible() const = 0;
   // Whether this device can reach the memory of the one with that identity, as far as that is
   // known without trying.
   [[nodiscard]] virtual Support reaches(std::string_view identity) const = 0;

@@ -1,18 +1,29 @@
-// Which GPU of its host a rank has. Ranks take the GPUs in turn, and share them where there are
-// more ranks than GPUs.
+// Which GPU of its host a rank has, and how many ranks have the same one.
+//
+// A rank takes GPU number `local_rank` modulo the count of those that it sees. It may see all GPUs
+// of its host, or its own alone: launchers set CUDA_VISIBLE_DEVICES for each rank (Slurm's
+// --gpus-per-task, Kubernetes, a MIG slice). So a rank cannot know by counting how many share its
+// GPU; the ranks tell each other the UUID of what each has (lib/job/gpu_ranks.h).
 #pragma once
+
+#include <span>
+#include <string>
+#include <vector>
 
 namespace gxp {
 
-struct GpuShare {
-  int index = 0;  // of the GPU, from 0
-  int ranks = 1;  // that have it
+// `gpus` > 0; ranks of a host are numbered from 0.
+constexpr int gpu_of_rank(int local_rank, int gpus) { return local_rank % gpus; }
+
+// What one rank tells: names by DeviceSharing::identity().
+struct RankGpu {
+  std::string own;                // "": it computes on no GPU
+  std::vector<std::string> seen;  // all GPUs that its driver shows it
 };
 
-// `gpus` > 0; ranks of a host are numbered from 0.
-constexpr GpuShare gpu_share(int local_rank, int local_world_size, int gpus) {
-  const int index = local_rank % gpus;
-  return {index, (local_world_size - index + gpus - 1) / gpus};
-}
+// How many of the ranks have the GPU of `rank`, itself included; 1 without a GPU. Pure. Throws
+// kConfig, the same on every rank, if some ranks share a GPU while one of them sees a GPU that no
+// rank has: the launcher has not shown them GPUs by their local rank.
+int ranks_on_gpu(std::span<const RankGpu> ranks, size_t rank);
 
 }  // namespace gxp

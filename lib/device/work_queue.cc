@@ -77,8 +77,10 @@ struct QueueEntry {
 }  // namespace
 
 struct WorkQueue::Impl {
-  Impl(std::string_view the_name, std::function<void()> at_start)
+  Impl(std::string_view the_name, std::function<void()> at_start,
+       std::function<void(const Work&)> the_run)
       : name(the_name),
+        run_work(std::move(the_run)),
         thread(
             [this, at_start = std::move(at_start), rank = log_rank()](const std::stop_token& stop) {
               ::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
@@ -130,7 +132,10 @@ struct WorkQueue::Impl {
 
   void run(const Work& work) {
     if (running == nullptr) return;  // skipped, after an error
-    attempt(work.run);
+    if (run_work)
+      attempt([&] { run_work(work); });
+    else
+      attempt(work.run);
     const std::lock_guard lock(mutex);
     running = nullptr;
   }
@@ -146,6 +151,7 @@ struct WorkQueue::Impl {
   }
 
   const std::string name;
+  const std::function<void(const Work&)> run_work;
   const std::shared_ptr<QueueProgress> progress = std::make_shared<QueueProgress>();  // QueuePoint
   std::atomic<uint64_t> queued{0};  // changed under mutex, so that the thread misses no entry
   std::mutex mutex;                 // guards the four below
@@ -156,8 +162,9 @@ struct WorkQueue::Impl {
   std::jthread thread;  // last: is asked to stop and joined before what it uses goes
 };
 
-WorkQueue::WorkQueue(std::string_view name, std::function<void()> at_start)
-    : impl_(std::make_unique<Impl>(name, std::move(at_start))) {}
+WorkQueue::WorkQueue(std::string_view name, std::function<void()> at_start,
+                     std::function<void(const Work&)> run)
+    : impl_(std::make_unique<Impl>(name, std::move(at_start), std::move(run))) {}
 WorkQueue::~WorkQueue() = default;
 
 void WorkQueue::push(const Work& work) { impl_->push({&work, {}, {}}); }

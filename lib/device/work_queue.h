@@ -32,8 +32,9 @@ struct QueuePoint {
 //   Cost       a mutex per call, and an allocation for every seven entries or so.
 class WorkQueue {
  public:
-  // Its thread calls `at_start` first.
-  explicit WorkQueue(std::string_view name, std::function<void()> at_start = {});
+  // Its thread calls `at_start` first, and `run` for each work; none: the work's own.
+  explicit WorkQueue(std::string_view name, std::function<void()> at_start = {},
+                     std::function<void(const Work&)> run = {});
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;

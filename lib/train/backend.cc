@@ -41,10 +41,8 @@ Support probe_cuda() {
 
 Backend make_cuda(const TrainConfig& config, const RanksHere& ranks) {
 #ifdef GXP_WITH_CUDA
-  const GpuShare share = gpu_share(ranks.local_rank, ranks.local_world_size, cuda_device_count());
-  Backend backend = make_cuda_backend(share.index, config, ranks.local_world_size);
-  backend.ranks_on_device = share.ranks;
-  return backend;
+  const int index = gpu_of_rank(ranks.local_rank, cuda_device_count());
+  return make_cuda_backend(index, config, ranks.local_world_size);
 #else
   static_cast<void>(config), static_cast<void>(ranks);
   GXP_ASSERT(false);
@@ -81,6 +79,12 @@ Backend make_backend(const TrainConfig& config, int local_world_size, int local_
         fail(ErrorKind::kConfig,
              "train.cuda_graphs on: the run is on device {}, which has none{}; use auto or off",
              row.name, refused);
+      if (!config.profile_steps.empty() && row.name != "cuda")
+        fail(
+            ErrorKind::kConfig,
+            "train.profile_steps {}: the run is on device {}, which CUDA's profilers do not see{}; "
+            "leave it out",
+            config.profile_steps, row.name, refused);
       Backend backend = row.make(config, {local_world_size, local_rank});
       if (any) backend.choice = fmt::format("train.device auto: {}{}", row.name, refused);
       return backend;

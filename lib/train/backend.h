@@ -24,9 +24,8 @@ struct Backend {
   std::unique_ptr<Ops> host_ops;       // null: `ops` are the host's
   std::unique_ptr<DeviceFolds> folds;  // of the device's memory; null: it is the host's
   bool has_cudnn = false;              // which computes attention
-  int ranks_on_device = 1;
-  uint64_t free_at_start = 0;  // bytes of its memory, by its driver; 0: unknown
-  std::string choice;          // why this device, for the log; "" where the settings name it
+  uint64_t free_at_start = 0;          // bytes of its memory, by its driver; 0: unknown
+  std::string choice;  // why this device, for the log; "" where the settings name it
 
   // For communicators and the host's own arithmetic.
   [[nodiscard]] Device& host() const { return host_device ? *host_device : *device; }

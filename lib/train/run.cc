@@ -15,6 +15,7 @@
 #include "lib/train/background_save.h"
 #include "lib/train/graph_choice.h"
 #include "lib/train/metrics.h"
+#include "lib/train/profiled_steps.h"
 #include "lib/train/progress.h"
 #include "lib/train/rank_zero.h"
 #include "lib/train/run_directories.h"
@@ -46,7 +47,8 @@ class Run {
         communicator_(communicator),
         backend_(backend),
         trainer_(config, communicator, backend),
-        background_(communicator, config, options.settings) {}
+        background_(communicator, config, options.settings),
+        profiled_(parse_profile_range(config.train.profile_steps), *backend.device) {}
 
   RunSummary run() {
     start();
@@ -117,6 +119,10 @@ class Run {
              format_bytes(use[MemoryKind::kGradients]), format_bytes(use[MemoryKind::kOptimizer]),
              format_bytes(use[MemoryKind::kActivations] + use[MemoryKind::kWorkspace]));
     log_info("{}", describe_mfu(peak_));
+    if (const auto profiled = parse_profile_range(config_.train.profile_steps);
+        profiled && trainer_.steps_done() >= profiled->last)
+      log_warn("train.profile_steps {}: the run goes on with step {}, so none is profiled",
+               config_.train.profile_steps, trainer_.steps_done() + 1);
     if (!graphs_.reason.empty())
       log_info("CUDA graphs {}: {}", graphs_.records ? "on" : "off", graphs_.reason);
   }
@@ -143,7 +149,9 @@ class Run {
   int step() {
     std::array<int32_t, 1> signal = {options_.stop_signal()};
     StepMetrics metrics;
+    profiled_.begin_step(trainer_.steps_done() + 1);
     metrics.result = trainer_.step(signal[0] != 0);
+    profiled_.end_step(trainer_.steps_done());
     const StepResult& r = metrics.result;
     summary_.loss = r.loss;
     if (config_.train.precision == "fp16")
@@ -244,6 +252,7 @@ class Run {
   Backend& backend_;
   Trainer trainer_;
   BackgroundSave background_;
+  ProfiledSteps profiled_;
   PeakRate peak_;
   GraphChoice graphs_;
   std::vector<MetricsFile> metrics_;  // rank 0 only

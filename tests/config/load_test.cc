@@ -115,6 +115,11 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
       {"valid = [1]",
        "run.toml:3: data.valid: must be a list of strings, is a list with other things than "
        "strings"},
+      {"[train]\nprofile_steps = '12-10'",
+       "run.toml:4: train.profile_steps: must be two steps in their order, as \"10-12\", is "
+       "\"12-10\""},
+      {"[train]\nsteps = 11\nprofile_steps = '10-12'",
+       "run.toml:5: train.profile_steps: must end by train.steps (11), is 10-12"},
       {"[model]\nheads = 5", "run.toml:4: model.heads: must divide model.hidden (256), is 5"},
       {"[model]\nfamily = 'llama'\nkv_heads = 3",
        "run.toml:5: model.kv_heads: must divide model.heads (4), is 3"},

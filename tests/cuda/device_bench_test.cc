@@ -6,7 +6,6 @@
 
 #include "lib/collective/engine/device_memory/device_executor.h"
 #include "lib/colltest/runner.h"
-#include "lib/device/gpu_share.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
 #include "tests/combinations.h"
@@ -153,13 +152,6 @@ TEST_CASE("copies are measured in each GPU's memory and out of that of the rank 
   const std::vector<RankInfo> on_one_gpu(size_t(ranks),
                                          RankInfo{.gpu = 0, .bus_id = {"0000:3b:00.0"}});
   CHECK(rate_of_gpus(all[0], on_one_gpu) == all[0][0].bytes_per_s);
-}
-
-TEST_CASE("ranks take GPUs in turn and know with how many they share one", "[bench]") {
-  CHECK(gpu_share(5, 8, 3).index == 2);
-  CHECK(gpu_share(5, 8, 3).ranks == 2);  // 2 and 5
-  CHECK(gpu_share(6, 8, 3).ranks == 3);  // 0, 3 and 6
-  CHECK(gpu_share(0, 1, 8).ranks == 1);
 }
 
 }  // namespace gxp

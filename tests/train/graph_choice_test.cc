@@ -37,4 +37,12 @@ TEST_CASE("graphs that are asked for on a CPU are an error") {
                     "off");
 }
 
+TEST_CASE("steps that are to be profiled on a CPU are an error") {
+  const RunConfig config =
+      golden_config("gpt2-tiny", 1, {"train.profile_steps=1-2", "train.device=cpu"});
+  CHECK_THROWS_WITH(make_backend(config.train, 1),
+                    "train.profile_steps 1-2: the run is on device cpu, which CUDA's profilers do "
+                    "not see; leave it out");
+}
+
 }  // namespace gxp

@@ -14,6 +14,7 @@
 #ifdef GXP_WITH_CUDA
 #include "lib/collective/engine/nccl/nccl_engine.h"
 #include "lib/device/cuda_device.h"
+#include "lib/device/gpu_share.h"
 #endif
 #ifdef GXP_WITH_MPI
 #include "lib/collective/engine/mpi/mpi_engine.h"
@@ -83,7 +84,7 @@ std::unique_ptr<Engine> make_nccl(const EngineContext& context) {
   }
   std::unique_ptr<Device> own;
   if (context.ranks.gpu == nullptr)
-    own = make_cuda_device(context.local_rank % cuda_device_count());
+    own = make_cuda_device(gpu_of_rank(context.local_rank, cuda_device_count()));
   Device& gpu = own ? *own : *context.ranks.gpu;
   return make_nccl_engine({.library = library,
                            .queue = make_cuda_queue(gpu, std::move(own)),

@@ -25,7 +25,7 @@ namespace gxp {
 // What one rank says.
 struct GpuRankFacts {
   std::string host;
-  std::string gpu;  // names it on its host (DeviceSharing::identity()); "": it computes on none
+  std::string gpu;  // its name (DeviceSharing::identity()); "": it computes on none
   Support nccl;     // whether it can load NCCL; the reason is its version, or why not
 };
 

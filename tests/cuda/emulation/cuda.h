@@ -7,6 +7,9 @@
 #include <cstddef>
 
 using CUdevice = int;
+struct CUuuid {
+  char bytes[16];
+};
 using CUdeviceptr = unsigned long long;
 using CUmemGenericAllocationHandle = unsigned long long;
 
@@ -62,6 +65,7 @@ struct CUmulticastObjectProp {
 void set_emulated_sharing(CUresult result);
 
 CUresult cuGetErrorString(CUresult error, const char** text);
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device);
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device);
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
                                        CUmemAllocationGranularity_flags option);

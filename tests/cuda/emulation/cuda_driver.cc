@@ -36,8 +36,9 @@ void* address(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
-const std::array<std::pair<std::string_view, void*>, 18> kFunctions = {{
+const std::array<std::pair<std::string_view, void*>, 19> kFunctions = {{
     {"cuGetErrorString", address(cuGetErrorString)},
+    {"cuDeviceGetUuid", address(cuDeviceGetUuid)},
     {"cuDeviceGetAttribute", address(cuDeviceGetAttribute)},
     {"cuMemGetAllocationGranularity", address(cuMemGetAllocationGranularity)},
     {"cuMemCreate", address(cuMemCreate)},
@@ -74,6 +75,12 @@ void set_emulated_sharing(CUresult result) { sharing = result; }
 
 CUresult cuGetErrorString(CUresult /*error*/, const char** text) {
   *text = "an error of the emulated driver";
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  *uuid = {};
+  uuid->bytes[15] = char(emulated_gpu_on_host(device));
   return CUDA_SUCCESS;
 }
 

@@ -12,8 +12,9 @@
 //            memory, to copy from or to pageable memory. So does what CUDA allows and gxp has no
 //            use for: events, and other threads that queue on the stream.
 //   Threads  any number; one kernel runs at a time.
-//   GPUs     one at first (set_emulated_gpus()). All have one memory; those of other processes have
-//            theirs, which is shared by descriptors (cuda.h).
+//   GPUs     one at first, number 0 of its host, or those whose numbers CUDA_VISIBLE_DEVICES lists
+//            (set_emulated_gpus()). All have one memory; those of other processes have theirs, which
+//            is shared by descriptors (cuda.h).
 #pragma once
 
 #include <cstddef>
@@ -58,12 +59,8 @@ inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
 inline constexpr unsigned cudaHostAllocDefault = 0;
 
-struct cudaUUID_t {
-  char bytes[16];
-};
 struct cudaDeviceProp {
   char name[256];
-  cudaUUID_t uuid;
   size_t totalGlobalMem;
   int major, minor;
   int multiProcessorCount;
@@ -75,7 +72,9 @@ void set_emulated_capability(int major, int minor);
 // The multiprocessors of each from now on; 132 at first, an H100's.
 void set_emulated_multiprocessors(int count);
 
-// How many there are from now on, and whether they have peer access to each other.
+// The number on its host of the GPU that this process sees as `device`.
+int emulated_gpu_on_host(int device);
+// How many there are from now on, numbered from 0 on their host, and whether they have peer access to each other.
 void set_emulated_gpus(int count, bool peer_access);
 // The same while this lives; then one, as at first.
 struct EmulatedGpus {

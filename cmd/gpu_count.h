@@ -1,0 +1,10 @@
+// How many GPUs a command's ranks can have.
+#pragma once
+
+namespace gxp {
+
+// Those that this process sees (CUDA_VISIBLE_DEVICES), at least 1. Throws kUnavailable with the
+// reason if there is none that can be used.
+int count_gpus();
+
+}  // namespace gxp
