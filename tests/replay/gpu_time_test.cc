@@ -82,7 +82,8 @@ TEST_CASE("attention's backward pass is faster in any order, but for gxp's own",
   using enum KernelClass;
   const Gpu& gpu = find_gpu(GENERATE("a100-80gb", "h100", "gb200"));
   const auto seconds = [&](const Settings& sets) {
-    const RunPlan plan = plan_of(sets + Settings{"data.sequence=4096"}, "gpt2-accum");
+    const RunPlan plan =
+        plan_of(sets + Settings{"model.context=4096", "data.sequence=4096"}, "gpt2-accum");
     return seconds_of(time_by_class(plan, gpu), kAttentionBackward);
   };
   const double ordered = seconds({});

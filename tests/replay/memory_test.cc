@@ -163,8 +163,9 @@ TEST_CASE("the arena is never fuller than it is large, and the peak names its op
 
 TEST_CASE("plans count less workspace for attention in any order", "[replay]") {
   const auto workspace = [](const std::string& deterministic) {
-    const RunConfig config = small_run(
-        {"train.precision=bf16", "data.sequence=4096", "train.deterministic=" + deterministic});
+    const RunConfig config =
+        small_run({"train.precision=bf16", "model.context=4096", "data.sequence=4096",
+                   "train.deterministic=" + deterministic});
     return terms_of_device(config, plan_run(config, 1), true).workspace_bytes;
   };
   CHECK(workspace("off") < workspace("world-size"));
