@@ -55,10 +55,12 @@ std::string cudnn_attends_to_halves(const RunConfig& run) {
   return "must be auto or own with train.precision fp32; cuDNN computes in halves";
 }
 
-std::string fp8_rounds_bf16(const RunConfig& run) {
-  if (run.train.matmul != "fp8" || run.train.precision == "bf16") return "";
-  return fmt::format("must be precision with train.precision {}; fp8 is for bf16",
-                     run.train.precision);
+std::string operands_suit_precision(const RunConfig& run) {
+  const std::string& matmul = run.train.matmul;
+  const std::string of = matmul == "fp8" ? "bf16" : matmul == "tf32" ? "fp32" : "";
+  if (of.empty() || run.train.precision == of) return "";
+  return fmt::format("must be precision with train.precision {}; {} is for {}", run.train.precision,
+                     matmul, of);
 }
 
 // Gradients that no scale of the loss keeps within the range of fp16 would become zeros.
@@ -169,7 +171,7 @@ constexpr Rule kRules[] = {
     {"train.valid_every", "data.valid", validation_has_files},
     {"train.rounding", "train.precision", bf16_is_rounded},
     {"train.attention", "train.precision", cudnn_attends_to_halves},
-    {"train.matmul", "train.precision", fp8_rounds_bf16},
+    {"train.matmul", "train.precision", operands_suit_precision},
     {"train.grad_accum_dtype", "train.precision",
      [](const RunConfig& run) { return fp16_is_scaled(run, run.train.grad_accum_dtype); }},
     {"parallel.reduce_dtype", "train.precision",

@@ -140,6 +140,8 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "bf16"},
       {"[train]\nmatmul = 'fp8'\nprecision = 'fp16'",
        "run.toml:4: train.matmul: must be precision with train.precision fp16; fp8 is for bf16"},
+      {"[train]\nmatmul = 'tf32'\nprecision = 'bf16'",
+       "run.toml:4: train.matmul: must be precision with train.precision bf16; tf32 is for fp32"},
       {"[train]\nprecision = 'bf16'\ngrad_accum_dtype = 'fp16'",
        "run.toml:5: train.grad_accum_dtype: must not be fp16 with train.precision bf16, which does "
        "not scale the loss"},

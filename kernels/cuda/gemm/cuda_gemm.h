@@ -12,8 +12,9 @@ namespace gxp {
 
 class CudaGemm : public virtual Ops {
  public:
-  // `cache`: as CublasProducts takes it.
-  CudaGemm(CudaQueue& queue, const std::string& cache) : queue_(queue), products_(queue, cache) {}
+  // `cache`, `tf32`: as CublasProducts takes them.
+  CudaGemm(CudaQueue& queue, const std::string& cache, bool tf32)
+      : queue_(queue), products_(queue, cache, tf32) {}
   void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) override;
   // Where types and sizes allow it and CublasProducts::fuses() is for it, the GELU is taken on the
   // way out of the product; into scratch memory if nobody wants it.
