@@ -17,7 +17,7 @@ class CudaOps final : private CudaQueue,
   CudaOps(Stream& stream, Device& device, const CudaOpsOptions& options)
       : CudaQueue(stream, device),
         CudaElementwise(queue()),
-        CudaGemm(queue(), options.gemm_cache, options.float8_fast_sums),
+        CudaGemm(queue(), options.gemm_cache, options.tf32, options.float8_fast_sums),
         CudaNorms(queue()),
         CudaTokens(queue()),
         CudaAttention(queue(), options.attention, options.cudnn_slicing),

@@ -12,7 +12,8 @@
 namespace gxp {
 
 struct CudaOpsOptions {
-  std::string gemm_cache = {};  // as CudaGemm takes it
+  std::string gemm_cache = {};  // as CublasProducts takes it, with the next
+  bool tf32 = false;
   AttentionBy attention = AttentionBy::kOwn;
   CudnnSlicing cudnn_slicing = {};
   bool float8_fast_sums = false;  // as CudaGemm takes it

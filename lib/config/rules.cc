@@ -56,10 +56,12 @@ std::string cudnn_attends_to_halves(const RunConfig& run) {
   return "must be auto or own with train.precision fp32; cuDNN computes in halves";
 }
 
-std::string fp8_rounds_bf16(const RunConfig& run) {
-  if (run.train.matmul != "fp8" || run.train.precision == "bf16") return "";
-  return fmt::format("must be precision with train.precision {}; fp8 is for bf16",
-                     run.train.precision);
+std::string operands_suit_precision(const RunConfig& run) {
+  const std::string& matmul = run.train.matmul;
+  const std::string of = matmul == "fp8" ? "bf16" : matmul == "tf32" ? "fp32" : "";
+  if (of.empty() || run.train.precision == of) return "";
+  return fmt::format("must be precision with train.precision {}; {} is for {}", run.train.precision,
+                     matmul, of);
 }
 
 std::string fast_sums_are_of_fp8(const RunConfig& run) {
@@ -186,7 +188,7 @@ constexpr Rule kRules[] = {
     {"train.profile_steps", "train.steps", profiled_steps_are_of_the_run},
     {"train.rounding", "train.precision", bf16_is_rounded},
     {"train.attention", "train.precision", cudnn_attends_to_halves},
-    {"train.matmul", "train.precision", fp8_rounds_bf16},
+    {"train.matmul", "train.precision", operands_suit_precision},
     {"train.fp8_accumulation", "train.matmul", fast_sums_are_of_fp8},
     {"train.grad_accum_dtype", "train.precision",
      [](const RunConfig& run) { return fp16_is_scaled(run, run.train.grad_accum_dtype); }},

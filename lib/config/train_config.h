@@ -63,12 +63,14 @@ struct TrainConfig {
           "the optimizer are f32. fp16 scales the loss: see [fp16].",
           one_of("fp32", "bf16", "fp16"));
     field("matmul", &S::matmul,
-          "Operands of the matrix products of blocks. precision: as train.precision. fp8: rounded "
-          "to 8 bits, e4m3, gradients to e5m2, with one scale a tensor, made from what it holds; "
-          "for bf16 and models whose widths are multiples of 16. On a GPU of compute capability "
-          "8.9 or above they are multiplied so, at twice the rate; a CPU computes the same in "
-          "bf16, more slowly. The head, attention and saved activations are as without it.",
-          one_of("precision", "fp8"));
+          "Operands of matrix products. precision: as train.precision. tf32: for fp32 on a GPU, "
+          "whose tensor cores take 10 bits of each fraction, at up to 7 times the rate; sums and "
+          "attention are f32. fp8: those of blocks are rounded to 8 bits, e4m3, gradients to e5m2, "
+          "with one scale a tensor, made from what it holds; for bf16 and models whose widths are "
+          "multiples of 16. On a GPU of compute capability 8.9 or above they are multiplied so, at "
+          "twice the rate; a CPU computes the same in bf16, more slowly. The head, attention and "
+          "saved activations are as without it.",
+          one_of("precision", "tf32", "fp8"));
     field("fp8_accumulation", &S::fp8_accumulation,
           "Sums of a GPU's fp8 products in the forward pass. f32: as all others. fast: the tensor "
           "cores keep about 14 bits between their additions, as FP8 recipes of other programs do; "

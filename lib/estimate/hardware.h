@@ -59,6 +59,8 @@ struct Gpu {
   double memory_bytes_per_s = 0;
   uint64_t memory_bytes = 0;
   double clock_share = 1;  // of the rates, under a lower power limit
+  // f32 operands of which 10 bits of the fraction count: half of bf16's on all of these data sheets.
+  [[nodiscard]] constexpr double flops_tf32() const { return flops_16 / 2; }
 };
 
 // The one that a driver describes so ("NVIDIA H100 80GB HBM3, ..."); null if its rate is not known:

@@ -85,6 +85,11 @@ Backend make_backend(const TrainConfig& config, int local_world_size, int local_
             "train.profile_steps {}: the run is on device {}, which CUDA's profilers do not see{}; "
             "leave it out",
             config.profile_steps, row.name, refused);
+      if (config.matmul == "tf32" && row.name != "cuda")
+        fail(ErrorKind::kConfig,
+             "train.matmul tf32: the run is on device {}, which has no tensor cores{}; use "
+             "precision",
+             row.name, refused);
       Backend backend = row.make(config, {local_world_size, local_rank});
       if (any) backend.choice = fmt::format("train.device auto: {}{}", row.name, refused);
       return backend;
@@ -129,11 +134,14 @@ double measure_matmul_flops(Backend& backend, DType dtype) {
   return 2.0 * double(size * size * size) / best_seconds;
 }
 
-PeakRate peak_rate(Backend& backend, DType dtype) {
+PeakRate peak_rate(Backend& backend, const TrainConfig& config) {
+  const DType dtype = compute_type(config.precision);
+  const bool is_tf32 = config.matmul == "tf32";
   const Gpu* gpu = find_gpu_of_device(backend.device->description());
-  if (gpu != nullptr && dtype != DType::kF32)
-    return {gpu->flops_16, fmt::format("the {}'s data sheet's rate in {}, without sparsity",
-                                       gpu->name, to_string(dtype))};
+  if (gpu != nullptr && (is_tf32 || dtype != DType::kF32))
+    return {is_tf32 ? gpu->flops_tf32() : gpu->flops_16,
+            fmt::format("the {}'s data sheet's rate in {}, without sparsity", gpu->name,
+                        is_tf32 ? "tf32" : to_string(dtype))};
   return {
       measure_matmul_flops(backend, dtype),
       fmt::format("the rate of a {}^3 {} matrix product measured at the start",

@@ -52,7 +52,8 @@ struct PeakRate {
   double flops = 1;
   std::string source;  // "the h100's data sheet's rate in bf16, without sparsity"
 };
-// The data sheet's, of a GPU that lib/estimate/hardware.h knows and a half type; else measured.
-PeakRate peak_rate(Backend& backend, DType dtype);
+// Of the run's products: the data sheet's, of a GPU that lib/estimate/hardware.h knows, for a half
+// type or tf32; else measured.
+PeakRate peak_rate(Backend& backend, const TrainConfig& config);
 
 }  // namespace gxp

@@ -59,6 +59,7 @@ Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_
   backend.pool = std::make_unique<ThreadPool>(thread_count(config, local_world_size));
   backend.ops = make_cuda_ops((*backend.lanes)[Lane::kCompute], *backend.device,
                               {.gemm_cache = cache_file(config.gemm_cache),
+                               .tf32 = config.matmul == "tf32",
                                .attention = attention_by(config),
                                .cudnn_slicing = slicing_of(config),
                                .float8_fast_sums = config.fp8_accumulation == "fast"});

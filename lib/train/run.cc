@@ -72,7 +72,7 @@ class Run {
     // On every rank: hosts may differ in what they can do.
     if (!trainer_.offloaded().is_empty())
       log_info("offloaded: {}", trainer_.offloaded().description());
-    peak_ = peak_rate(backend_, compute_type(config_.train.precision));
+    peak_ = peak_rate(backend_, config_.train);
     if (backend_.device->space() == MemorySpace::kCuda) {
       graphs_ = choose_graphs(config_, trainer_.architecture(), trainer_.positions(), peak_.flops);
       if (graphs_.records) trainer_.record_graphs(graphs_.otherwise);

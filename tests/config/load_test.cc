@@ -148,6 +148,8 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
       {"[train]\nfp8_accumulation = 'fast'\nprecision = 'bf16'",
        "run.toml:4: train.fp8_accumulation: must be f32 with train.matmul precision; only fp8 "
        "products have fast sums"},
+      {"[train]\nmatmul = 'tf32'\nprecision = 'bf16'",
+       "run.toml:4: train.matmul: must be precision with train.precision bf16; tf32 is for fp32"},
       {"[train]\nprecision = 'bf16'\ngrad_accum_dtype = 'fp16'",
        "run.toml:5: train.grad_accum_dtype: must not be fp16 with train.precision bf16, which does "
        "not scale the loss"},

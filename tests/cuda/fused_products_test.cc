@@ -213,6 +213,27 @@ TEST_CASE("products that cannot be timed for want of memory are right, and not c
   }
 }
 
+TEST_CASE("with tf32, products of f32 take 10 bits of fractions, others all, each with its cache") {
+  const CacheFile cache;
+  const auto multiply = [&](DType type, bool tf32) {
+    const TestOps backend = make_cuda_test_ops({.gemm_cache = cache.path(), .tf32 = tf32});
+    const Floats factors(64, 1 + 0x1p-10f + 0x1p-12f);
+    Floats out(64);
+    HalfArray half(factors, type == DType::kF32 ? DType::kBF16 : type);
+    const ConstTensor in = type == DType::kF32 ? tensor_of(factors, {8, 8}) : half.tensor({8, 8});
+    backend.ops->matmul(tensor_of(out, {8, 8}), in, in, {});
+    return out.front();
+  };
+  CHECK(multiply(DType::kF32, false) > multiply(DType::kF32, true));
+  CHECK(multiply(DType::kF32, true) == Approx(8 * (1 + 0x1p-10) * (1 + 0x1p-10)).epsilon(1e-7));
+  CHECK(multiply(DType::kBF16, true) == multiply(DType::kBF16, false));
+  std::ifstream lines(cache.path());
+  int of_tf32 = 0;
+  for (std::string line; std::getline(lines, line);)
+    of_tf32 += line.find("tf32 to f32") != std::string::npos;
+  CHECK(of_tf32 == 1);
+}
+
 TEST_CASE("a product that cuBLASLt knows no way for is told") {
   const BehavingCublas behaving({.refused_epilogue = CUBLASLT_EPILOGUE_DEFAULT});
   CHECK_THROWS_WITH(run_layer(12), Catch::Contains("cuBLASLt knows no way (an error of"));

@@ -213,6 +213,25 @@ TEST_CASE("train.deterministic off lets cuDNN sum in any order") {
   forget_cudnn_plans();
 }
 
+TEST_CASE("train.matmul tf32 lets a GPU round the operands of its products") {
+  const auto product = [](const std::string& matmul) {
+    const RunConfig config = few_steps({"train.gemm_cache=off", "train.matmul=" + matmul});
+    const Backend backend = make_cuda_backend(0, config.train, 1);
+    const Buffer memory = backend.device->allocate(2 * 256, MemoryKind::kWorkspace);
+    const auto matrix = [&](size_t i) {
+      return Tensor(memory.memory().slice(i * 256, 256), DType::kF32, {8, 8});
+    };
+    backend.ops->fill(matrix(0), 1 + 0x1p-12f);
+    backend.ops->matmul(matrix(1), matrix(0), matrix(0), {});
+    (*backend.lanes)[Lane::kCompute].finish(Deadline::after(std::chrono::seconds(30)));
+    std::vector<float> found(64);
+    backend.device->copy(memory_of(found), matrix(1).memory);
+    return found.front();
+  };
+  CHECK(product("precision") > 8);
+  CHECK(product("tf32") == 8);
+}
+
 TEST_CASE("a queued hybrid run has the CPU's bits") {
   const std::string strategy = GENERATE("hybrid_shard", "hybrid_shard_zero2");
   CAPTURE(strategy);

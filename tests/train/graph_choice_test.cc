@@ -45,4 +45,11 @@ TEST_CASE("steps that are to be profiled on a CPU are an error") {
                     "not see; leave it out");
 }
 
+TEST_CASE("tensor cores that are asked for on a CPU are an error") {
+  const RunConfig config = golden_config("gpt2-tiny", 1, {"train.matmul=tf32"});
+  CHECK_THROWS_WITH(make_backend(config.train, 1),
+                    "train.matmul tf32: the run is on device cpu, which has no tensor cores; use "
+                    "precision");
+}
+
 }  // namespace gxp

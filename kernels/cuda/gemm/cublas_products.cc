@@ -97,9 +97,10 @@ bool has_argument(ProductEnd end) {
   return end == ProductEnd::kBiasGelu || end == ProductEnd::kGeluSlope;
 }
 
-Owned<cublasLtMatmulDesc_t> desc_of(const Product& product) {
+Owned<cublasLtMatmulDesc_t> desc_of(const Product& product, bool tf32) {
   cublasLtMatmulDesc_t created = nullptr;
-  check_cublas(cublas_library().matmul_desc_create(&created, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+  const cublasComputeType_t compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  check_cublas(cublas_library().matmul_desc_create(&created, compute, CUDA_R_32F),
                "describe a product to cuBLASLt");
   Owned<cublasLtMatmulDesc_t> desc(created, cublas_library().matmul_desc_destroy);
   set(created, CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -121,8 +122,8 @@ Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t c
 
 // A product that was prepared, with algorithms that may run, the best first, or why there is none.
 struct Prepared {
-  explicit Prepared(const Product& p)
-      : desc(desc_of(p)),
+  Prepared(const Product& p, bool tf32)
+      : desc(desc_of(p, tf32)),
         a(layout_of(type_of(p.operands, p.float8.b), p.n, p.k, p.transpose_b)),
         b(layout_of(type_of(p.operands, p.float8.a), p.k, p.m, p.transpose_a)),
         d(layout_of(type_of(p.out), p.n, p.m)) {}
@@ -169,25 +170,26 @@ const char* name_of(ProductEnd end) {
   }
 }
 
-std::string name_of(const Product& p) {
+std::string name_of(const Product& p, bool tf32) {
+  if (tf32) return "tf32";
   const auto name = [](Float8 type) { return type == Float8::kE4M3 ? "e4m3" : "e5m2"; };
   if (!is_float8(p)) return std::string(to_string(p.operands));
   return fmt::format("{} x {}{}", name(p.float8.a), name(p.float8.b),
                      p.fast_sums ? " in fast sums" : "");
 }
 
-std::string key_of(const std::string& gpu, const Product& p) {
+std::string key_of(const std::string& gpu, const Product& p, bool tf32) {
   return fmt::format("{}, cuBLASLt {}, {} x {} x {}{}{}, {} to {}{}{}, aligned to {} {} {}", gpu,
                      cublas_library().version(), p.m, p.n, p.k, p.transpose_a ? " ta" : "",
-                     p.transpose_b ? " tb" : "", name_of(p), to_string(p.out), name_of(p.end),
+                     p.transpose_b ? " tb" : "", name_of(p, tf32), to_string(p.out), name_of(p.end),
                      p.adds ? " + matrix" : "", p.alignments[0], p.alignments[1], p.alignments[2]);
 }
 
 }  // namespace
 
 struct CublasProducts::Impl {
-  Impl(CudaQueue& cuda_queue, const std::string& cache_path)
-      : queue(cuda_queue), handle(nullptr, cublas_library().destroy) {
+  Impl(CudaQueue& cuda_queue, const std::string& cache_path, bool takes_tf32)
+      : queue(cuda_queue), tf32(takes_tf32), handle(nullptr, cublas_library().destroy) {
     queue.stream();  // makes its GPU current, which the handle is for
     cublasLtHandle_t created = nullptr;
     check_cublas(cublas_library().create(&created), "start cuBLASLt");
@@ -196,7 +198,7 @@ struct CublasProducts::Impl {
   }
 
   Prepared& prepare(const Product& product, const ProductPlaces& places) {
-    const auto [found, is_new] = prepared.try_emplace(product, product);
+    const auto [found, is_new] = prepared.try_emplace(product, product, is_tf32(product));
     Prepared& ready = found->second;
     if (has_bias(product.end))
       set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.bias);
@@ -212,13 +214,20 @@ struct CublasProducts::Impl {
     return ready;
   }
 
+  [[nodiscard]] bool is_tf32(const Product& product) const {
+    return tf32 && product.operands == DType::kF32;
+  }
+  [[nodiscard]] std::string key_of(const Product& product) const {
+    return gxp::key_of(queue.gpu_name(), product, is_tf32(product));
+  }
+
   // The fastest for this product, or cuBLASLt's guesses if nothing is timed.
   void choose(const Product& product, Prepared& ready, const ProductPlaces& places) {
     const auto candidates = candidates_of(product, ready, cache ? kCandidates : kGuesses);
     if (candidates.empty()) return;
     std::optional<CachedChoice> chosen;
     if (cache)
-      chosen = cache->choose(key_of(queue.gpu_name(), product),
+      chosen = cache->choose(key_of(product),
                              [&] { return fastest_of(candidates, product, ready, places); });
     if (!chosen)
       ready.algos = candidates;
@@ -315,7 +324,7 @@ struct CublasProducts::Impl {
   bool fuses(const Product& product, const FusionTrial& trial) {
     const auto [known, is_new] = fusions.try_emplace(product, true);
     if (!is_new) return known->second;
-    const std::string key = key_of(queue.gpu_name(), product) + ", fused";
+    const std::string key = key_of(product) + ", fused";
     std::optional<CachedChoice> chosen = cache->find(key);
     if (!chosen) {
       const TrialMemory memory(trial.bytes);
@@ -356,6 +365,7 @@ struct CublasProducts::Impl {
   }
 
   CudaQueue& queue;
+  const bool tf32;
   Owned<cublasLtHandle_t> handle;
   std::optional<ChoiceCache> cache;
   std::map<Product, Prepared> prepared;
@@ -363,8 +373,8 @@ struct CublasProducts::Impl {
   bool is_told = false;  // that something is not timed
 };
 
-CublasProducts::CublasProducts(CudaQueue& queue, const std::string& cache)
-    : impl_(std::make_unique<Impl>(queue, cache)) {}
+CublasProducts::CublasProducts(CudaQueue& queue, const std::string& cache, bool tf32)
+    : impl_(std::make_unique<Impl>(queue, cache, tf32)) {}
 CublasProducts::~CublasProducts() = default;
 
 void CublasProducts::multiply(const Product& product, const ProductPlaces& places) {

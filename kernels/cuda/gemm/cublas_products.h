@@ -63,8 +63,9 @@ class CublasProducts {
   static constexpr size_t kWorkspaceBytes = kProductWorkspaceBytes;
 
   // `cache`: the file of choice_cache.h, for which each product's algorithms are timed once; "":
-  // the first that runs, in cuBLASLt's order, the best first. `queue` outlives it.
-  CublasProducts(CudaQueue& queue, const std::string& cache);
+  // the first that runs, in cuBLASLt's order, the best first. `tf32`: of operands of f32, 10 bits of
+  // the fraction count, by tensor cores. `queue` outlives it.
+  CublasProducts(CudaQueue& queue, const std::string& cache, bool tf32 = false);
   ~CublasProducts();
   // Queues it. kDevice if cuBLASLt knows no way. Where the GPU has no memory for the trials, which
   // is not in the run's plan, the product is treated as if there were no cache, with a warning.

@@ -12,9 +12,10 @@ namespace gxp {
 
 class CudaGemm : public virtual Ops {
  public:
-  // `cache`: as CublasProducts takes it. `float8_fast_sums`: of products of a forward pass in 8 bits.
-  CudaGemm(CudaQueue& queue, const std::string& cache, bool float8_fast_sums)
-      : queue_(queue), products_(queue, cache), float8_fast_sums_(float8_fast_sums) {}
+  // `cache`, `tf32`: as CublasProducts takes them. `float8_fast_sums`: of products of a forward pass
+  // in 8 bits.
+  CudaGemm(CudaQueue& queue, const std::string& cache, bool tf32, bool float8_fast_sums)
+      : queue_(queue), products_(queue, cache, tf32), float8_fast_sums_(float8_fast_sums) {}
   void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) override;
   // Where types and sizes allow it and CublasProducts::fuses() is for it, the GELU is taken on the
   // way out of the product; into scratch memory if nobody wants it.

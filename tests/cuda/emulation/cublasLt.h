@@ -19,7 +19,7 @@ enum cudaDataType {
   CUDA_R_8F_E4M3 = 28,
   CUDA_R_8F_E5M2 = 29,
 };
-enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68 };
+enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 
 struct EmulatedMatmul;
@@ -90,7 +90,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 // bits must be the same must ask for the same. Refuses operands of two types, and alignments that
 // are not those of the types; of 8-bit operands all but what the manual lists for Ada and Hopper: a
 // transposed, b not, sizes and addresses that are multiples of 16, e5m2 once, their scales, and
-// bf16 biases. Refuses sums of a where it is transposed, as cuBLASLt does (nvmath-python's tests
+// bf16 biases. TF32 rounds f32 operands to 10 bits of their fractions, and is refused for others.
+// Refuses sums of a where it is transposed, as cuBLASLt does (nvmath-python's tests
 // say so).
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,

@@ -17,6 +17,7 @@
 
 struct EmulatedHandle {};
 struct EmulatedMatmul {
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t transpose_a = CUBLAS_OP_N;
   cublasOperation_t transpose_b = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
@@ -71,6 +72,13 @@ void write(const EmulatedLayout& layout, void* data, size_t row, size_t column, 
     static_cast<Float16*>(data)[at] = Float16(value);
 }
 
+// To the nearest of 10 bits of the fraction.
+float to_tf32(float value) {
+  constexpr uint32_t kDropped = 13;
+  const uint32_t half = 1U << (kDropped - 1);
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + half) >> kDropped << kDropped);
+}
+
 // op(x), as floats by rows: (rows, columns) of the product's factor.
 std::vector<float> unpack(const EmulatedLayout& layout, const void* data, bool transposed) {
   const size_t rows = transposed ? layout.columns : layout.rows;
@@ -91,8 +99,11 @@ struct Multiplication {
   bool from_last;  // sums begin with the last term
 
   void run() const {
-    const std::vector<float> left = unpack(a_layout, a, how.transpose_a == CUBLAS_OP_T);
-    const std::vector<float> right = unpack(b_layout, b, how.transpose_b == CUBLAS_OP_T);
+    std::vector<float> left = unpack(a_layout, a, how.transpose_a == CUBLAS_OP_T);
+    std::vector<float> right = unpack(b_layout, b, how.transpose_b == CUBLAS_OP_T);
+    if (how.compute == CUBLAS_COMPUTE_32F_FAST_TF32)
+      for (auto* factor : {&left, &right})
+        std::ranges::transform(*factor, factor->begin(), to_tf32);
     const size_t inner = left.size() / d_layout.rows;
     std::vector<float> sums(d_layout.columns);
     for (size_t i = 0; i < d_layout.rows; ++i) {
@@ -173,9 +184,9 @@ size_t cublasLtGetVersion() { return 130000; }
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? "success" : "an error of the emulated cuBLASLt";
 }
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t /*compute*/,
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
                                         cudaDataType /*scale*/) {
-  *desc = new EmulatedMatmul;
+  *desc = new EmulatedMatmul{.compute = compute};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
@@ -262,6 +273,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (desc->epilogue == CUBLASLT_EPILOGUE_BGRADA &&
       (desc->transpose_a == CUBLAS_OP_T || desc->bias == nullptr))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type != CUDA_R_32F)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool narrows = a->type == CUDA_R_32F && d->type != CUDA_R_32F;
   const bool has_float8 = is_float8(a->type) || is_float8(b->type);
