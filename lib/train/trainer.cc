@@ -164,7 +164,7 @@ void Trainer::record_graphs(WithoutRecording otherwise) { runner_.repeat(repeats
 
 void Trainer::initialise_weights() {
   if (config_.model.init != "normal") {
-    load_weights(config_.model.init, state_);
+    load_weights(config_.model.init, config_.model, sharded_.rank == 0, state_);
     return;
   }
   const InitialisationKey key{config_.train.seed, config_.model.layers};
