@@ -17,6 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/ckpt/cast.h"
 #include "lib/ckpt/huggingface.h"
+#include "lib/ckpt/model_check.h"
 #include "lib/ckpt/rename.h"
 
 namespace gxp {
@@ -111,6 +112,9 @@ int run(const ConvertOptions& options) {
   if (options.verify && (target == nullptr || options.dry_run))
     add_verified(format, options.source, verify(format, options.source), report);
   if (options.inspect) add_inspection(tensors, options.hash, report);
+  if (const auto reason = foreign_model(tensors); target != nullptr && !reason.empty())
+    log_warn("{}: {}: tensors and config.json are kept, but gxp cannot train the model",
+             options.source, reason);
   if (target != nullptr) convert(std::move(tensors), *target, options, report);
   print(report, options.format);
   return kExitOk;

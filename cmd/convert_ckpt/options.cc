@@ -83,7 +83,8 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
                     "Files of tensors of about equal size in a directory, in place of a limit");
   add_number_option(app, "--step", options.step, 1, INT64_MAX,
                     "Step at which SRC was saved, where it does not tell");
-  app.add_flag("--inspect", options.inspect, "List the tensors of SRC");
+  app.add_flag("--inspect", options.inspect,
+               "List the tensors of SRC, and say what keeps gxp from training its model");
   app.add_flag("--hash", options.hash, "With --inspect: the SHA-256 of each tensor's bytes");
   app.add_flag("--verify", options.verify,
                "Compare all contents of SRC with the hashes recorded when it was written");

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "lib/ckpt/model_check.h"
+#include "lib/ckpt/model_tensors.h"
 #include "lib/config/strategy.h"
 
 namespace gxp {
@@ -85,6 +87,10 @@ void add_inspection(const NamedTensors& tensors, bool hash, Report& report) {
   report.facts.push_back({{"parameters", "elements of weights"}, int64_t(parameters)});
   report.facts.push_back({{"total_bytes", "size", Style::kBytes}, int64_t(bytes)});
   report.facts.push_back({{"optimizer_state", "optimizer state"}, optimizer_state_of(tensors)});
+  if (const std::string family = family_told(tensors.config); !family.empty())
+    report.facts.push_back({{"model"}, family});
+  if (const std::string problem = model_problem(tensors); !problem.empty())
+    report.facts.push_back({{"model_problem", "gxp does not train it"}, problem});
 }
 
 void add_plan(const std::vector<PlannedFile>& files, Report& report) {

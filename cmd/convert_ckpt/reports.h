@@ -13,8 +13,8 @@ namespace gxp {
 // Format, step, world size and stage: what is known of all checkpoints.
 void add_checkpoint_facts(const NamedTensors& tensors, Report& report);
 
-// For --inspect: what is in it, in numbers, and a table of the tensors; with `hash`, of their
-// SHA-256 too, which reads all of them.
+// For --inspect: what is in it, in numbers, the model and why gxp does not train it, and a table of
+// the tensors; with `hash`, of their SHA-256 too, which reads all of them.
 void add_inspection(const NamedTensors& tensors, bool hash, Report& report);
 
 // For --dry-run: the files that would be written.

@@ -31,6 +31,13 @@ struct HuggingFaceFamily {
     const char* key;
     std::variant<bool, double, std::string_view> value;
     Use use = Use::kBoth;
+    std::vector<std::string_view> also = {};  // other words for it
+  };
+  // Another model_type with the same computation, as long as its files name no window.
+  struct Kin {
+    std::string_view model_type;
+    std::string_view architecture;
+    int window_if_absent;  // sliding_window
   };
   std::string_view architecture;  // "LlamaForCausalLM"
   std::string_view prefix;        // of all tensors but the head: "model."
@@ -39,6 +46,7 @@ struct HuggingFaceFamily {
   const char* norm_eps;
   double norm_eps_if_absent;
   std::vector<Fact> facts;  // in the order in which they are written
+  std::vector<Kin> kin = {};
 };
 
 struct Family {

@@ -133,23 +133,25 @@ inline Architecture make_gpt2(const ModelConfig& config, DType compute, KeptOutp
 
 inline HuggingFaceFamily huggingface() {
   using Fact = HuggingFaceFamily::Fact;
-  return {.architecture = "GPT2LMHeadModel",
-          .prefix = "transformer.",
-          .sizes = {{"vocab_size", "model.vocab_size", &ModelConfig::vocab_size},
-                    {"n_positions", "model.context", &ModelConfig::context},
-                    {"n_embd", "model.hidden", &ModelConfig::hidden},
-                    {"n_layer", "model.layers", &ModelConfig::layers},
-                    {"n_head", "model.heads", &ModelConfig::heads}},
-          .mlp_width = "n_inner",
-          .norm_eps = "layer_norm_epsilon",
-          .norm_eps_if_absent = 1e-5,
-          .facts = {{"activation_function", "gelu_new"},
-                    {"scale_attn_weights", true, Fact::Use::kRead},
-                    {"scale_attn_by_inverse_layer_idx", false, Fact::Use::kRead},
-                    {"resid_pdrop", 0.0, Fact::Use::kWritten},
-                    {"embd_pdrop", 0.0, Fact::Use::kWritten},
-                    {"attn_pdrop", 0.0, Fact::Use::kWritten},
-                    {"tie_word_embeddings", true}}};
+  return {
+      .architecture = "GPT2LMHeadModel",
+      .prefix = "transformer.",
+      .sizes = {{"vocab_size", "model.vocab_size", &ModelConfig::vocab_size},
+                {"n_positions", "model.context", &ModelConfig::context},
+                {"n_embd", "model.hidden", &ModelConfig::hidden},
+                {"n_layer", "model.layers", &ModelConfig::layers},
+                {"n_head", "model.heads", &ModelConfig::heads}},
+      .mlp_width = "n_inner",
+      .norm_eps = "layer_norm_epsilon",
+      .norm_eps_if_absent = 1e-5,
+      .facts = {
+          {"activation_function", "gelu_new", Fact::Use::kBoth, {"gelu_pytorch_tanh", "gelu_fast"}},
+          {"scale_attn_weights", true, Fact::Use::kRead},
+          {"scale_attn_by_inverse_layer_idx", false, Fact::Use::kRead},
+          {"resid_pdrop", 0.0, Fact::Use::kWritten},
+          {"embd_pdrop", 0.0, Fact::Use::kWritten},
+          {"attn_pdrop", 0.0, Fact::Use::kWritten},
+          {"tie_word_embeddings", true}}};
 }
 
 inline Family family() {

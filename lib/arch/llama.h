@@ -182,10 +182,11 @@ inline HuggingFaceFamily huggingface() {
                     {"intermediate_size", "model.mlp_hidden", &ModelConfig::mlp_hidden}},
           .norm_eps = "rms_norm_eps",
           .norm_eps_if_absent = 1e-6,
-          .facts = {{"hidden_act", "silu"},
+          .facts = {{"hidden_act", "silu", Fact::Use::kBoth, {"swish"}},
                     {"mlp_bias", false},
                     {"attention_bias", false},
-                    {"attention_dropout", 0.0, Fact::Use::kWritten}}};
+                    {"attention_dropout", 0.0, Fact::Use::kWritten}},
+          .kin = {{"mistral", "MistralForCausalLM", 4096}}};
 }
 
 inline Family family() {

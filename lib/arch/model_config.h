@@ -66,9 +66,13 @@ struct ModelConfig {
           "the output head is the token table, as it always is in a family without this setting.");
     field("norm_eps", &S::norm_eps,
           "Added to the variance (RMSNorm: the mean square) in each normalisation.", positive);
-    field("init", &S::init,
-          "First weights: \"normal\" draws them from train.seed; anything else is a .safetensors "
-          "file with Hugging Face names.");
+    field(
+        "init", &S::init,
+        "First weights: \"normal\" draws them from train.seed; anything else is a Hugging Face "
+        "directory, a .safetensors file with such names, or another checkpoint of this model that "
+        "gxp convert-ckpt reads. Refused if it is of a model that gxp does not compute, if what it "
+        "tells (config.json, also beside the file) differs from [model], or if a tensor of it "
+        "would not be read.");
   }
 };
 

@@ -1,6 +1,7 @@
 #include "lib/ckpt/config_json.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +10,7 @@
 #include "lib/arch/architecture.h"
 #include "lib/arch/family.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
+#include "lib/ckpt/config_obstacle.h"
 #include "lib/ckpt/config_spelling.h"
 #include "lib/ckpt/json.h"
 #include "lib/config/toml_reader.h"
@@ -20,56 +21,35 @@ namespace {
 using Size = HuggingFaceFamily::Size;
 using Fact = HuggingFaceFamily::Fact;
 
-bool is_silent_or(const Json& config, std::string_view key, const Json& wanted) {
-  const auto found = config.find(key);
-  return found == config.end() || found->is_null() || *found == wanted;
-}
-
 Json to_json(const Fact& fact) {
   return std::visit([](const auto& value) { return Json(value); }, fact.value);
 }
 
-// "hidden_act is not silu", "attention_bias is on"; "" if the fact holds.
-std::string contradiction(const Json& config, const Fact& fact) {
-  if (fact.use == Fact::Use::kWritten || is_silent_or(config, fact.key, to_json(fact))) return "";
-  const auto* const wanted = std::get_if<bool>(&fact.value);
-  if (wanted != nullptr) return fmt::format("{} is {}", fact.key, *wanted ? "off" : "on");
-  const auto* const word = std::get_if<std::string_view>(&fact.value);
-  return fmt::format("{} is not {}", fact.key, word != nullptr ? *word : to_json(fact).dump());
-}
-
-std::string rope_obstacle(const Json& config) {
-  const Json scaling = config.value("rope_scaling", Json());
-  if (!is_silent_or(rope_of(config), "rope_type", "default") || !scaling.is_null())
-    return "rotary positions are scaled";
-  if (!is_silent_or(rope_of(config), "partial_rotary_factor", 1.0))
-    return "rotary positions turn a part of the channels";
-  return rope_of(config).value("rope_theta", Json(1.0)).is_number() ? ""
-                                                                    : "rope_theta is no number";
+// The value of a key that may be null, which means as much as no key.
+template <class T>
+T value_or(const Json& config, const char* key, T absent) {
+  const Json value = config.value(key, Json());
+  return value.is_null() ? absent : value.get<T>();
 }
 
 // The settings that are no integers and that not all families have, both ways.
 struct OtherKey {
-  std::string_view key;  // in [model]
-  // What keeps gxp from computing the model; "" if nothing does.
-  std::string (*obstacle)(const Json&);
+  std::string_view key;              // in [model]
   std::string (*read)(const Json&);  // as TOML
   void (*write)(const ModelConfig&, Json&);
 };
 
 constexpr OtherKey kOtherKeys[] = {
-    {"rope_theta", rope_obstacle,
-     [](const Json& config) { return to_toml(rope_of(config).value("rope_theta", 10000.0)); },
+    {"rope_theta",
+     [](const Json& config) {
+       return to_toml(value_or(rope_settings(config), "rope_theta", 10000.0));
+     },
      [](const ModelConfig& model, Json& config) {
        config["rope_theta"] = model.rope_theta;  // transformers 4; 5 has the object
        config["rope_parameters"] = {{"rope_theta", model.rope_theta}, {"rope_type", "default"}};
      }},
     {"tied_head",
-     [](const Json& config) -> std::string {
-       const Json tied = config.value("tie_word_embeddings", Json(false));
-       return tied.is_boolean() ? "" : "tie_word_embeddings is neither true nor false";
-     },
-     [](const Json& config) { return to_toml(config.value("tie_word_embeddings", false)); },
+     [](const Json& config) { return to_toml(value_or(config, "tie_word_embeddings", false)); },
      [](const ModelConfig& model, Json& config) {
        config["tie_word_embeddings"] = model.tied_head;
      }}};
@@ -77,47 +57,6 @@ constexpr OtherKey kOtherKeys[] = {
 const Family* known_family(std::string_view name) {
   const auto found = std::ranges::find(families(), name, &Family::name);
   return found == families().end() ? nullptr : &*found;
-}
-
-const Family* family_of(const Json& config) {
-  const Json type = config.value("model_type", Json());
-  return type.is_string() ? known_family(type.get_ref<const std::string&>()) : nullptr;
-}
-
-std::string size_obstacle(const Json& config, const Family& family) {
-  const HuggingFaceFamily& theirs = family.huggingface;
-  ModelConfig model;
-  for (const Size& size : theirs.sizes) {
-    const Json value = config.value(size.theirs, Json());
-    if (size.optional && value.is_null()) continue;
-    if (!value.is_number_unsigned() || value > INT32_MAX || value < 1)
-      return fmt::format("{} is no positive number", size.theirs);
-    model.*size.member = value.get<int>();
-  }
-  if (theirs.mlp_width.empty()) return "";
-  const int64_t width = family.mlp_width(model);
-  return is_silent_or(config, theirs.mlp_width, width)
-             ? ""
-             : fmt::format("{} is not {}", theirs.mlp_width, width);
-}
-
-std::string obstacle(const Json& config) {
-  const Family* family = family_of(config);
-  if (family == nullptr) return fmt::format("model_type is not {}", families_in_words());
-  if (std::string problem = size_obstacle(config, *family); !problem.empty()) return problem;
-  const HuggingFaceFamily& theirs = family->huggingface;
-  if (family->has("tied_head") && !is_language_model(config))
-    return fmt::format("architectures is not {}", theirs.architecture);
-  if (!config.value(theirs.norm_eps, Json(1.0)).is_number())
-    return fmt::format("{} is no number", theirs.norm_eps);
-  for (const Fact& fact : theirs.facts) {
-    if (std::string problem = contradiction(config, fact); !problem.empty()) return problem;
-  }
-  for (const OtherKey& other : kOtherKeys) {
-    if (!family->has(other.key)) continue;
-    if (std::string problem = other.obstacle(config); !problem.empty()) return problem;
-  }
-  return "";
 }
 
 template <class Number>
@@ -130,8 +69,9 @@ Number parse_number(const std::string& key, const std::string& text) {
 }
 
 template <class Number>
-Number parse_setting(const KeyValues& settings, const char* key) {
+Number parse_setting(const KeyValues& settings, const char* key, bool optional = false) {
   const auto text = find_value(settings, key);
+  if (!text && optional) return 0;
   if (!text)
     fail(
         ErrorKind::kConfig,
@@ -175,10 +115,10 @@ Json settings_json(const ModelConfig& model, const Family& family) {
   return config;
 }
 
-// What a config.json says if it has not said otherwise.
-Json facts_json(const Family& family) {
+// What a config.json of this model_type says if it has not said otherwise.
+Json facts_json(const Family& family, const std::string& model_type) {
   const HuggingFaceFamily& theirs = family.huggingface;
-  Json config = {{"architectures", Json::array({theirs.architecture})}};
+  Json config = {{"architectures", Json::array({class_of(family, model_type)})}};
   // The defaults are other vocabularies'.
   config["bos_token_id"] = config["eos_token_id"] = nullptr;
   for (const Fact& fact : theirs.facts) {
@@ -195,11 +135,7 @@ void set_dtype(Json& config, StorageDType dtype) {
 
 KeyValues read_model_config(std::string_view text, const std::string& path) {
   const Json config = parse_config(text, path);
-  if (const std::string reason = obstacle(config); !reason.empty()) {
-    log_warn("{}: {}: tensors and config.json are kept, but gxp cannot train the model", path,
-             reason);
-    return {};
-  }
+  if (!config_obstacle(config).empty()) return {};
   const Family& family = *family_of(config);
   const HuggingFaceFamily& theirs = family.huggingface;
   KeyValues settings = {{"model.family", to_toml(std::string(family.name))}};
@@ -208,12 +144,28 @@ KeyValues read_model_config(std::string_view text, const std::string& path) {
     if (!value.is_null()) settings.emplace_back(size.ours, to_toml(value.get<int64_t>()));
   }
   settings.emplace_back("model.norm_eps",
-                        to_toml(config.value(theirs.norm_eps, theirs.norm_eps_if_absent)));
+                        to_toml(value_or(config, theirs.norm_eps, theirs.norm_eps_if_absent)));
   for (const OtherKey& other : kOtherKeys) {
     if (family.has(other.key))
       settings.emplace_back(fmt::format("model.{}", other.key), other.read(config));
   }
   return settings;
+}
+
+std::string describe_obstacle(std::string_view text, const std::string& path) {
+  return config_obstacle(parse_config(text, path));
+}
+
+std::string describe_dropout(std::string_view text, const std::string& path) {
+  const Json config = parse_config(text, path);
+  const Family* family = family_of(config);
+  std::vector<std::string> rates;
+  for (const Fact& fact : family == nullptr ? std::vector<Fact>() : family->huggingface.facts) {
+    const Json value = config.value(fact.key, Json());
+    if (fact.use == Fact::Use::kWritten && !value.is_null() && value != to_json(fact))
+      rates.push_back(fmt::format("{} {}", fact.key, write_json(value)));
+  }
+  return fmt::format("{}", fmt::join(rates, ", "));
 }
 
 ModelConfig model_of(const KeyValues& settings) {
@@ -227,7 +179,7 @@ ModelConfig model_of(const KeyValues& settings) {
          families_in_words());
   model.family = family->name;
   for (const Size& size : family->huggingface.sizes) {
-    model.*size.member = parse_setting<int>(settings, size.ours);
+    model.*size.member = parse_setting<int>(settings, size.ours, size.optional);
     const int least = size.ours == std::string_view("model.mlp_hidden") || size.optional ? 0 : 1;
     if (model.*size.member < least)
       fail(ErrorKind::kConfig, "write a Hugging Face directory: {} is {}, at least {} is needed",
@@ -246,8 +198,12 @@ std::string make_model_config(const ModelConfig& model, const std::string& origi
   Json config = Json::object();
   if (!original.empty()) config = parse_config(original, kConfigText);
   if (family_of(config) != &family) config = Json::object();  // of another model
+  const std::string model_type = config.value("model_type", std::string(family.name));
   config.update(settings_json(model, family));
-  Json others = facts_json(family);
+  config["model_type"] = model_type;  // a kin keeps its own
+  // No scaling: rope_parameters, which is written, says that too, and any object would replace it.
+  if (config.value("rope_scaling", Json()).is_object()) config.erase("rope_scaling");
+  Json others = facts_json(family, model_type);
   others.update(config);
   set_dtype(others, dtype);
   return others.dump(2) + "\n";

@@ -15,9 +15,17 @@ namespace gxp {
 inline constexpr const char* kConfigText = "huggingface.config";
 
 // The model.* settings of a config.json, whose keys are in the family's row (lib/arch/family.h);
-// RoPE's also as transformers 4 writes them. None, and a warning that says why, if gxp cannot
-// compute the model. kCorrupt, naming `path`: no JSON object.
+// RoPE's also as transformers 4 writes them. None if gxp does not compute the model. kCorrupt,
+// naming `path`: no JSON object.
 KeyValues read_model_config(std::string_view text, const std::string& path);
+
+// Why gxp does not compute the model: "model_type is qwen2, none of gpt2, llama"; "" if it does.
+// kCorrupt: as above.
+std::string describe_obstacle(std::string_view text, const std::string& path);
+
+// The rates of dropout with which its makers trained the model, and gxp does not: "resid_pdrop
+// 0.1"; "" if there are none. kCorrupt: as above.
+std::string describe_dropout(std::string_view text, const std::string& path);
 
 // From settings as read_model_config or a run gives them. kConfig: one is missing or makes no
 // model.

@@ -69,14 +69,21 @@ void add_new_rope(Json& config, const OldRopeKeys& old) {
 
 }  // namespace
 
-const Json& rope_of(const Json& config) {
-  const auto found = config.find("rope_parameters");
-  return found != config.end() && found->is_object() ? *found : config;
+Json rope_settings(const Json& config) {
+  Json rope = value_of(config, "rope_scaling");
+  if (!rope.is_object() || rope.empty()) rope = value_of(config, "rope_parameters");
+  if (!rope.is_object()) rope = Json::object();
+  const OldRopeKeys old = old_rope_keys(config);
+  add_if_absent(rope, "rope_type", value_of(rope, "type"));
+  add_if_absent(rope, "rope_type", "default");
+  add_if_absent(rope, "rope_theta", value_of(config, old.theta));
+  add_if_absent(rope, "partial_rotary_factor", value_of(config, old.share));
+  return rope;
 }
 
 void add_both_spellings(Json& config) {
   const OldRopeKeys old = old_rope_keys(config);
-  if (&rope_of(config) != &config) {
+  if (value_of(config, "rope_parameters").is_object()) {
     add_old_rope(config, old);
   } else {
     add_new_rope(config, old);

@@ -12,8 +12,11 @@
 
 namespace gxp {
 
-// The object that holds RoPE's settings: transformers 5 has one, transformers 4 the top level.
-const Json& rope_of(const Json& config);
+// RoPE's settings as transformers 5 takes them from either spelling: an object with rope_type (also
+// where the file says "type", or nothing), and rope_theta and partial_rotary_factor where they are
+// told. rope_scaling, if it says anything, replaces rope_parameters; what the object does not tell
+// is told at the top level. An object for each kind of layers stays below its name.
+Json rope_settings(const Json& config);
 
 // Adds the spelling that is missing of RoPE's settings (rope_parameters; rope_theta, rope_scaling,
 // partial_rotary_factor, and GPT-NeoX's rotary_emb_base and rotary_pct) and of the type (dtype;

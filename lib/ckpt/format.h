@@ -71,7 +71,8 @@ const CheckpointFormat& format_at(const std::string& path);
 // Reads headers only; elements are read when asked for. Errors: kIo, kCorrupt.
 NamedTensors read_checkpoint(const std::string& path);
 
-// As read_checkpoint(), with the names that gxp's models use: what `model.init` is loaded from.
+// As read_checkpoint(), with the names that gxp's models use, and what a config.json beside a single
+// file tells of its model: what `model.init` is loaded from.
 NamedTensors read_weights(const std::string& path);
 
 // Writes ".partial-NAME" next to `path` and renames, so that `path` is complete or absent; on an

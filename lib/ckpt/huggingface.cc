@@ -16,6 +16,7 @@
 #include "lib/ckpt/config_json.h"
 #include "lib/ckpt/config_spelling.h"
 #include "lib/ckpt/file.h"
+#include "lib/ckpt/model_check.h"
 #include "lib/ckpt/safetensors.h"
 
 namespace gxp {
@@ -36,10 +37,6 @@ std::string config_path(const std::string& directory) { return directory + "/con
 bool lacks_prefix(std::string_view name) {
   return name == "wte.weight" || name == "wpe.weight" || name.starts_with("h.") ||
          name.starts_with("ln_f.");
-}
-
-bool is_mask(std::string_view name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
 bool equal(const NamedTensor& a, const NamedTensor& b) {
@@ -173,8 +170,22 @@ NamedTensors read_huggingface(const std::string& path) {
   result.config = read_model_config(text, file);
   check_head(parse_json(text, file), result, file);
   result.metadata[kConfigText] = text;
+  if (!foreign_model(result).empty()) result.config.clear();
   result.companions = find_companions(path);
   return result;
+}
+
+void add_neighbouring_config(const std::string& path, NamedTensors& tensors) {
+  std::error_code error;
+  const std::string file = config_path(parent_of(path));
+  if (find_value(tensors.config, "model.family") || tensors.metadata.contains(kConfigText) ||
+      !std::filesystem::is_regular_file(path, error) || !path_exists(file))
+    return;
+  const std::string text = read_text(file, kMaxConfigBytes);
+  if (!to_object(parse_json(text, file), "read " + file).contains("model_type")) return;
+  const KeyValues settings = read_model_config(text, file);
+  tensors.config.insert(tensors.config.end(), settings.begin(), settings.end());
+  tensors.metadata[kConfigText] = text;
 }
 
 void write_huggingface(const NamedTensors& source, const std::string& directory,
@@ -193,6 +204,10 @@ std::vector<PlannedFile> plan_huggingface(const NamedTensors& source, const std:
   for (const std::string& file : source.companions)
     files.push_back({std::filesystem::path(file).filename(), 0, InputFile(file).bytes()});
   return files;
+}
+
+bool is_gpt2_mask(std::string_view name) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
 NamedTensors with_gpt2_prefix(NamedTensors tensors) {
@@ -214,7 +229,7 @@ NamedTensors with_gpt2_names(NamedTensors tensors) {
          "read GPT-2 weights: lm_head.weight is not transformer.wte.weight; an untied head is not "
          "supported");
   std::erase_if(tensors.tensors, [](const NamedTensor& tensor) {
-    return tensor.info.name == "lm_head.weight" || is_mask(tensor.info.name);
+    return tensor.info.name == "lm_head.weight" || is_gpt2_mask(tensor.info.name);
   });
   return tensors;
 }

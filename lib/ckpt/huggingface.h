@@ -16,11 +16,15 @@ bool is_huggingface(const std::string& path);
 // Whether write_huggingface() gives files such a name.
 bool is_huggingface_file(std::string_view name);
 
-// Tensors under the names in the files. `config` has the model.* settings if config.json is of a
-// model that gxp can compute; a warning says why if not. Its text is in `metadata` (kConfigText),
-// the files of the tokenizer and for generation are in `companions`. kCorrupt also if the head is
-// neither tied nor stored.
+// Tensors under the names in the files. `config` has the model.* settings if they are of a model
+// that gxp computes (foreign_model() in model_check.h says why if not). The text of config.json is
+// in `metadata` (kConfigText), the files of the tokenizer and for generation are in `companions`.
+// kCorrupt also if the head is neither tied nor stored.
 NamedTensors read_huggingface(const std::string& path);
+
+// What the config.json beside a single file of weights tells of them, in `config` and `metadata`;
+// nothing where they tell of their model themselves, or where there is no config.json of a model.
+void add_neighbouring_config(const std::string& path, NamedTensors& tensors);
 
 // The weights as the family's class (HuggingFaceFamily::architecture) saves them; config.json, with
 // all that an earlier one said (make_model_config()); and copies of the companions. A model that
@@ -41,5 +45,6 @@ std::vector<PlannedFile> plan_huggingface(const NamedTensors& tensors, const std
 NamedTensors with_gpt2_names(NamedTensors tensors);
 // Only adds the prefix.
 NamedTensors with_gpt2_prefix(NamedTensors tensors);
+bool is_gpt2_mask(std::string_view name);
 
 }  // namespace gxp

@@ -173,7 +173,9 @@ NamedTensors read_checkpoint(const std::string& path) {
 }
 
 NamedTensors read_weights(const std::string& path) {
-  return with_gpt2_names(read_checkpoint(path));
+  NamedTensors weights = read_checkpoint(path);
+  add_neighbouring_config(path, weights);
+  return with_gpt2_names(std::move(weights));
 }
 
 }  // namespace gxp

@@ -25,22 +25,32 @@ namespace gxp {
 struct DataConfig {
   std::vector<std::string> train;
   std::vector<std::string> valid;
-  std::string tokenizer = "byte";
+  std::string tokenizer = "auto";
   int sequence = 0;  // 0: model.context
   std::string order = "shuffled";
+  std::string changed = "refuse";
 
   using S = DataConfig;
   static void schema(auto& field) {
     field.section("data", "Where tokens come from.");
-    field("train", &S::train,
-          "Files to train on: text, llm.c .bin shards, or .i32 rows of sequence + 1 tokens; told "
-          "apart by content and name. Required.");
+    field(
+        "train", &S::train,
+        "Files to train on: text, llm.c .bin shards, .npy arrays of integers (one stream, or rows "
+        "of sequence + 1 tokens), or .i32 rows of sequence + 1 tokens; told apart by content and "
+        "name, and refused if they are of no such kind. Required.");
     field("valid", &S::valid, "Files to validate on, of the same kinds; may be empty.");
-    field("tokenizer", &S::tokenizer, "Turns text files into tokens.", one_of("byte"));
+    field("tokenizer", &S::tokenizer,
+          "Turns text files into tokens. byte: each byte is one, whatever model.vocab_size is; "
+          "auto: the same, but text is refused if model.vocab_size is not 256.",
+          one_of("auto", "byte"));
     field("sequence", &S::sequence, "Positions used per row; 0: model.context.", at_least(0));
     field("order", &S::order,
           "Order of the rows: as in the files, or a permutation keyed by train.seed.",
           one_of("sequential", "shuffled"));
+    field("changed", &S::changed,
+          "What --resume does if the files of train are not those that the checkpoint's run has "
+          "read: refuse, or accept them and go on at the same number of samples.",
+          one_of("refuse", "accept"));
   }
 };
 

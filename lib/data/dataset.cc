@@ -15,6 +15,12 @@ namespace {
 // file for each of its samples takes 2 us more on a local disk.
 constexpr size_t kMostOpenFiles = 128;
 
+// For fingerprints: 16 MiB in all, so that thousands of files on a network disk take seconds.
+constexpr size_t kMostHashedBlocks = 4096;
+
+// The ids of bytes are 0 to 255: with any other vocabulary, text was hardly meant to be bytes.
+constexpr int kByteVocabulary = 256;
+
 // The paths that match, sorted by name.
 std::vector<std::string> match(const std::string& pattern) {
   glob_t found = {};
@@ -54,7 +60,7 @@ std::vector<std::string> expand(const std::string& path, const std::string& sett
 }  // namespace
 
 Dataset::Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
-                 const std::string& setting)
+                 const std::string& setting, const std::string& tokenizer)
     : sequence_(sequence), vocab_size_(vocab_size) {
   if (paths.empty()) fail(ErrorKind::kConfig, "{}: the list is empty; name a file", setting);
   std::vector<std::string> names;
@@ -64,13 +70,34 @@ Dataset::Dataset(const std::vector<std::string>& paths, int sequence, int vocab_
   }
   for (std::string& name : names) {
     const TokenFile& file = files_.emplace_back(std::move(name), names.size() <= kMostOpenFiles);
+    if (file.kind() == DataKind::kText && tokenizer == "auto" && vocab_size != kByteVocabulary)
+      fail(
+          ErrorKind::kConfig,
+          "{}: {} is text, whose bytes are tokens 0 to 255, but model.vocab_size is {}; convert it "
+          "to token ids (a .npy array, llm.c's .bin), or set data.tokenizer = \"byte\" if bytes "
+          "are meant",
+          setting, file.path(), vocab_size);
     first_samples_.push_back(first_samples_.back() + samples_of(file));
   }
+}
+
+std::vector<DataFingerprint> Dataset::fingerprints() const {
+  const size_t blocks = std::clamp<size_t>(kMostHashedBlocks / files_.size(), 2, 64);
+  std::vector<DataFingerprint> fingerprints;
+  for (const TokenFile& file : files_)
+    fingerprints.push_back({file.path(), std::string(to_string(file.kind())), file.bytes(),
+                            file.token_count(), file.hash(blocks)});
+  return fingerprints;
 }
 
 uint64_t Dataset::samples_of(const TokenFile& file) const {
   const uint64_t tokens = file.token_count();
   const uint64_t row = uint64_t(sequence_) + 1;
+  if (file.row_tokens() > 0 && file.row_tokens() != row)
+    fail(
+        ErrorKind::kConfig,
+        "read tokens from {}: its rows have {} tokens, but one sample takes {} (data.sequence + 1)",
+        file.path(), file.row_tokens(), row);
   if (file.has_rows() && tokens % row != 0)
     fail(
         ErrorKind::kCorrupt,

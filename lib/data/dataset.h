@@ -3,7 +3,7 @@
 // A sample is sequence + 1 consecutive tokens of one file: the first `sequence` are the inputs, the
 // last `sequence` the targets. Streams (text, llm.c shards) are cut into windows at every
 // `sequence`-th token, so that neighbours share one token and each token but the first is a target
-// once; what is left at the end of a file is not used. A row of a .i32 file is a sample as it is.
+// once; what is left at the end of a file is not used. A row of a file of rows is a sample as it is.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,32 @@
 
 namespace gxp {
 
+// What tells whether two files hold the same data: ranks compare it, and a run with the one that it
+// goes on from.
+struct DataFingerprint {
+  std::string path;
+  std::string kind;  // of to_string(DataKind)
+  uint64_t bytes = 0;
+  uint64_t tokens = 0;
+  std::string hash;  // hash_hex() of blocks spread over the file
+};
+
 // Threads: const functions from any.
 class Dataset {
  public:
   // `paths` are files, directories (all their files, by name) or patterns with *, ? and [] (all
   // matches, by name); the order of the list is kept. `setting` names the list in messages:
-  // "data.train". Errors, besides TokenFile's: kConfig an empty list, a pattern or directory
-  // without a file, a file too short for one sample; kCorrupt a .i32 file that is not whole
-  // rows.
+  // "data.train". `tokenizer` as data.tokenizer has it. Errors, besides TokenFile's: kConfig an
+  // empty list, a pattern or directory without a file, a file too short for one sample or with rows
+  // of another length, text that "auto" does not take; kCorrupt a .i32 file that is not whole rows.
   Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
-          const std::string& setting = "data.train");
+          const std::string& setting = "data.train", const std::string& tokenizer = "auto");
 
   [[nodiscard]] uint64_t sample_count() const { return first_samples_.back(); }
   [[nodiscard]] int sequence() const { return sequence_; }
+  // Of each file, in order. Reads up to 4,096 blocks of 4 KiB over all files, of each one at least
+  // two. kIo, kCorrupt.
+  [[nodiscard]] std::vector<DataFingerprint> fingerprints() const;
   // Fills `tokens` and `targets`, `sequence` elements each. `sample` < sample_count(). kCorrupt on
   // a token id that the vocabulary does not have, or a file that has been cut; kIo.
   void read(uint64_t sample, int32_t* tokens, int32_t* targets) const;

@@ -1,6 +1,7 @@
 #include "lib/data/token_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,7 +12,9 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
 #include "lib/base/text/text_file.h"
+#include "lib/data/numpy_header.h"
 
 namespace gxp {
 namespace {
@@ -20,8 +23,6 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 
 constexpr uint64_t kShardHeaderBytes = 1024;
 constexpr size_t kBufferBytes = 16384;  // 4,096 to 16,384 tokens: most samples are one read
-constexpr int32_t kMagic16 = 20240520;
-constexpr int32_t kMagic32 = 20240801;
 
 struct ShardHeader {
   int32_t magic = 0;
@@ -46,28 +47,40 @@ Fd TokenFile::open() const {
 }
 
 void TokenFile::read_header(int fd) {
-  if (path_.ends_with(".i32")) {
-    kind_ = Kind::kRows;
-    token_count_ = bytes_ / sizeof(int32_t);
-    if (bytes_ % sizeof(int32_t) != 0)
-      fail(ErrorKind::kCorrupt, "read tokens from {}: {} bytes is no whole number of int32 tokens",
-           path_, bytes_);
-    return;
+  kind_ = kind_of(path_, bytes_,
+                  [&](uint64_t at, std::span<std::byte> out) { read_bytes(fd, at, out); });
+  switch (kind_) {
+    case DataKind::kText:
+      token_count_ = bytes_;
+      return;
+    case DataKind::kRows:
+      return read_rows();
+    case DataKind::kShard16:
+    case DataKind::kShard32:
+      return read_shard(fd);
+    case DataKind::kNumpy:
+      return read_numpy(fd);
   }
-  ShardHeader header;
-  read_bytes(fd, 0,
-             std::as_writable_bytes(std::span(&header, 1))
-                 .first(size_t(std::min<uint64_t>(bytes_, sizeof(header)))));
-  if (header.magic != kMagic16 && header.magic != kMagic32) {
-    token_count_ = bytes_;
-    return;
-  }
-  kind_ = header.magic == kMagic16 ? Kind::kShard16 : Kind::kShard32;
-  const int known_version = kind_ == Kind::kShard16 ? 1 : 7;
+}
+
+void TokenFile::read_rows() {
+  stored_ = Stored::kI32;
+  token_count_ = bytes_ / sizeof(int32_t);
+  if (bytes_ % sizeof(int32_t) != 0)
+    fail(ErrorKind::kCorrupt, "read tokens from {}: {} bytes is no whole number of int32 tokens",
+         path_, bytes_);
+}
+
+void TokenFile::read_shard(int fd) {
+  const bool is_narrow = kind_ == DataKind::kShard16;
+  stored_ = is_narrow ? Stored::kU16 : Stored::kU32;
+  const int known_version = is_narrow ? 1 : 7;
   if (bytes_ < kShardHeaderBytes)
     fail(ErrorKind::kCorrupt,
          "read tokens from {}: truncated: {} bytes, but the header of a token shard alone has {}",
          path_, bytes_, kShardHeaderBytes);
+  ShardHeader header;
+  read_bytes(fd, 0, std::as_writable_bytes(std::span(&header, 1)));
   if (header.version != known_version)
     fail(
         ErrorKind::kCorrupt,
@@ -75,7 +88,7 @@ void TokenFile::read_header(int fd) {
         path_, header.version, header.magic, known_version);
   first_byte_ = kShardHeaderBytes;
   token_count_ = header.token_count;
-  const uint64_t needed = kShardHeaderBytes + token_count_ * (kind_ == Kind::kShard16 ? 2 : 4);
+  const uint64_t needed = kShardHeaderBytes + token_count_ * (is_narrow ? 2 : 4);
   if (bytes_ < needed)
     fail(ErrorKind::kCorrupt,
          "read tokens from {}: truncated: the header promises {} tokens in {} bytes, the file has "
@@ -83,17 +96,74 @@ void TokenFile::read_header(int fd) {
          path_, token_count_, needed, bytes_);
 }
 
+void TokenFile::read_numpy(int fd) {
+  struct Type {
+    std::string_view name;
+    Stored stored;
+    uint64_t bytes;
+  };
+  constexpr std::array kTypes = {Type{"|u1", Stored::kU8, 1},  Type{"|i1", Stored::kI8, 1},
+                                 Type{"<u2", Stored::kU16, 2}, Type{"<i2", Stored::kI16, 2},
+                                 Type{"<u4", Stored::kU32, 4}, Type{"<i4", Stored::kI32, 4},
+                                 Type{"<u8", Stored::kI64, 8}, Type{"<i8", Stored::kI64, 8}};
+  std::string head(std::min(bytes_, kMaxNumpyHeader), '\0');
+  read_bytes(fd, 0, std::as_writable_bytes(std::span(head)));
+  const NumpyHeader header = parse_numpy_header(head, path_);
+  const auto* const type = std::ranges::find(kTypes, header.type, &Type::name);
+  if (type == kTypes.end())
+    fail(ErrorKind::kCorrupt,
+         "read tokens from {}: an array of type '{}'; tokens are little-endian integers of 8 to 64 "
+         "bits",
+         path_, header.type);
+  const size_t dimensions = header.shape.size();
+  if (dimensions < 1 || dimensions > 2 || (dimensions == 2 && header.columns_first))
+    fail(ErrorKind::kCorrupt,
+         "read tokens from {}: an array of {} dimensions{}; tokens are a stream of one dimension, "
+         "or rows",
+         path_, dimensions, header.columns_first ? ", column by column" : "");
+  stored_ = type->stored;
+  first_byte_ = header.bytes;
+  row_tokens_ = dimensions == 2 ? header.shape[1] : 0;
+  token_count_ = (bytes_ - first_byte_) / type->bytes;
+  // Divided, not multiplied: the header may tell any sizes.
+  const uint64_t rows = row_tokens_ > 0 ? token_count_ / row_tokens_ : token_count_;
+  const bool is_whole = (bytes_ - first_byte_) % type->bytes == 0 && rows == header.shape[0] &&
+                        (row_tokens_ == 0 || token_count_ % row_tokens_ == 0) &&
+                        (dimensions == 1 || row_tokens_ > 0);
+  if (!is_whole)
+    fail(ErrorKind::kCorrupt,
+         "read tokens from {}: its .npy header promises ({}) elements of {} bytes, the file has {} "
+         "bytes behind it",
+         path_, fmt::join(header.shape, ", "), type->bytes, bytes_ - first_byte_);
+}
+
+std::string TokenFile::hash(size_t most_blocks) const {
+  const Fd opened = fd_.valid() ? Fd() : open();
+  const int fd = fd_.valid() ? fd_.get() : opened.get();
+  Hasher hasher;
+  for_each_block(
+      bytes_, most_blocks, [&](uint64_t at, std::span<std::byte> out) { read_bytes(fd, at, out); },
+      [&](std::span<const std::byte> block) { hasher.update(block); });
+  return hasher.hex();
+}
+
 void TokenFile::read(uint64_t begin, size_t count, int vocab_size, int32_t* out) const {
   GXP_ASSERT(begin <= token_count_ && count <= token_count_ - begin);
-  switch (kind_) {
-    case Kind::kText:
+  switch (stored_) {
+    case Stored::kU8:
       return copy<uint8_t>(begin, count, vocab_size, out);
-    case Kind::kShard16:
+    case Stored::kI8:
+      return copy<int8_t>(begin, count, vocab_size, out);
+    case Stored::kU16:
       return copy<uint16_t>(begin, count, vocab_size, out);
-    case Kind::kShard32:
+    case Stored::kI16:
+      return copy<int16_t>(begin, count, vocab_size, out);
+    case Stored::kU32:
       return copy<uint32_t>(begin, count, vocab_size, out);
-    case Kind::kRows:
+    case Stored::kI32:
       return copy<int32_t>(begin, count, vocab_size, out);
+    case Stored::kI64:
+      return copy<int64_t>(begin, count, vocab_size, out);
   }
 }
 

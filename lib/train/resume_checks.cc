@@ -10,23 +10,22 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/arch/family.h"
 #include "lib/arch/optimizers.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/ckpt/model_check.h"
 #include "lib/optim/lr_schedule.h"
 #include "lib/train/weights_file.h"
 
 namespace gxp {
 namespace {
 
-// Settings that a resumed run must share with the one that it continues: those that decide the
-// shape of the model, which sample comes when, and what the optimizer's state means.
+// Settings that a resumed run must share with the one that it continues, besides the model's: those
+// that decide which sample comes when, and what the optimizer's state means.
 bool must_agree(std::string_view key) {
-  constexpr std::array<std::string_view, 4> kKeys = {"data.order", "data.sequence", "optim.name",
-                                                     "train.seed"};
-  const bool model = key.starts_with("model.") && key != "model.init";
-  return model || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+  constexpr std::array<std::string_view, 5> kKeys = {"data.order", "data.sequence", "model.context",
+                                                     "optim.name", "train.seed"};
+  return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
 
 void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
@@ -39,40 +38,15 @@ void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
   }
 }
 
-NamedTensor named(const Checkpoint& checkpoint, const LogicalTensor& tensor) {
-  return {tensor.info, [&checkpoint, &tensor](uint64_t begin, Memory out) {
-            checkpoint.read(tensor, begin, out);
-          }};
-}
-
-// Whether the weight is the token table again, as state dicts have a tied head.
-bool is_tied_head(const Checkpoint& checkpoint, const LogicalTensor& weight,
-                  const Architecture& architecture) {
-  const LogicalTensor* table =
-      checkpoint.find(architecture.units.front().tensors.front().name, Role::kWeight);
-  return architecture.config.tied_head && weight.info.name == "lm_head.weight" &&
-         weight.info.shape == table->info.shape && weight.info.dtype == table->info.dtype &&
-         sha256_hex(named(checkpoint, weight)) == sha256_hex(named(checkpoint, *table));
-}
-
 void check_weights(const Checkpoint& checkpoint, const Architecture& architecture) {
-  std::set<std::string_view> known;
+  const std::string mismatch = model_mismatch(tensors_of(checkpoint), architecture.config);
+  if (!mismatch.empty())
+    fail(ErrorKind::kConfig, "resume from {}: {}", checkpoint.path(), mismatch);
   for (const UnitSpec& unit : architecture.units) {
-    for (const TensorSpec& spec : unit.tensors) {
-      known.insert(spec.name);
+    for (const TensorSpec& spec : unit.tensors)
       (void)find_resumed(
           checkpoint,
           {spec.name, Role::kWeight, StorageDType::kF32, {spec.shape.begin(), spec.shape.end()}});
-    }
-  }
-  for (const LogicalTensor& tensor : checkpoint.manifest().tensors) {
-    const TensorInfo& info = tensor.info;
-    if (info.role == Role::kWeight && !known.contains(info.name) &&
-        !is_tied_head(checkpoint, tensor, architecture))
-      fail(ErrorKind::kConfig,
-           "resume from {}: it has the weight {}, for which the model of model.* has no place; set "
-           "model.* as it was, or convert without it (--map)",
-           checkpoint.path(), info.name);
   }
 }
 
@@ -103,13 +77,11 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
 std::string untold(const Checkpoint& checkpoint, const RunConfig& config,
                    const KeyValues& settings) {
   const CheckpointInfo& info = checkpoint.manifest().info;
-  std::vector<std::string_view> keys = {"model.heads", "model.norm_eps"};
-  if (find_family(config.model.family).has("rope_theta")) keys.emplace_back("model.rope_theta");
+  std::vector<std::string> keys;
   for (const char* key : {"data.order", "data.sequence", "train.seed", "optim.name"})
-    keys.emplace_back(key);
-  std::erase_if(keys, [&](std::string_view key) {
-    return find_value(info.config, key) || !find_value(settings, key);
-  });
+    if (!find_value(info.config, key) && find_value(settings, key)) keys.emplace_back(key);
+  if (auto model = untold_model(tensors_of(checkpoint), config.model); !model.empty())
+    keys.insert(keys.begin(), std::move(model));
   if (config.train.precision == "fp16" && !find_value(info.state, "fp16.scale"))
     keys.emplace_back("the loss scale");
   return fmt::format("{}", fmt::join(keys, ", "));
@@ -167,9 +139,6 @@ void report_types(const Checkpoint& checkpoint) {
 
 const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted) {
   const LogicalTensor* found = checkpoint.find(wanted.name, wanted.role);
-  if (found == nullptr && wanted.role == Role::kWeight)
-    fail(ErrorKind::kConfig, "resume from {}: it has no tensor {}; is it of the model of model.*?",
-         checkpoint.path(), wanted.name);
   if (found == nullptr)
     fail(ErrorKind::kConfig,
          "resume from {}: it has no optimizer state of {} ({}), which was frozen or is missing; "
@@ -189,8 +158,8 @@ const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo
 
 void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
                      const KeyValues& settings, const Architecture& architecture) {
-  check_agreement(checkpoint, settings);
   check_weights(checkpoint, architecture);
+  check_agreement(checkpoint, settings);
   check_kept(checkpoint, config.optim, architecture);
   if (checkpoint.manifest().info.step == 0)
     fail(ErrorKind::kConfig,

@@ -2,7 +2,7 @@
 // checkpoint that was converted from another program's knows less than one of gxp train.
 //
 //   step       refused without
-//   weights    each tensor of the model, in its shape, and no other; F64, F16 and BF16 become F32
+//   weights    those of the model, as model_mismatch() says; F64, F16 and BF16 become F32
 //   moments    what the optimizer keeps of each tensor that is trained, and nothing else
 //   settings   those that must agree do, as far as the checkpoint tells them
 //   samples    where not told, as many as the steps have consumed with this run's batch
@@ -21,7 +21,7 @@ void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
                      const KeyValues& settings, const Architecture& architecture);
 
 // The tensor with this name, role and shape, of a type that becomes_f32(); in the manifest. kConfig:
-// it is not there.
+// it is not there. Weights are, once check_resumable() has returned.
 const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted);
 
 // Of all ranks. `samples_per_step`: of this run.

@@ -13,6 +13,7 @@
 #include "lib/base/median.h"
 #include "lib/train/backend.h"
 #include "lib/train/background_save.h"
+#include "lib/train/data_checks.h"
 #include "lib/train/graph_choice.h"
 #include "lib/train/metrics.h"
 #include "lib/train/profiled_steps.h"
@@ -62,6 +63,7 @@ class Run {
   [[nodiscard]] bool last_step() const { return trainer_.steps_done() >= config_.train.steps; }
 
   void start() {
+    compare_data();
     const bool resumed =
         options_.resume && resume_state(trainer_, communicator_, config_, options_.settings);
     if (!resumed) {
@@ -90,6 +92,15 @@ class Run {
       if (leads())
         log_info("step {}: validation loss {:.4f}", trainer_.steps_done(), *summary_.valid_start);
     }
+  }
+
+  void compare_data() {
+    const auto compare = [&](const std::vector<DataFingerprint>& data, const std::string& setting) {
+      if (leads()) log_data(data, setting);
+      check_same_data(data, setting, communicator_);
+    };
+    compare(trainer_.train_data(), "data.train");
+    if (trainer_.has_validation()) compare(trainer_.valid_data(), "data.valid");
   }
 
   void open_files() {

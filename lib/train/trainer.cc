@@ -85,11 +85,14 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
     : config_(config),
       backend_(backend),
       plan_(plan_run(config, communicator.world_size())),
-      data_(config.data.train, int(positions()), config.model.vocab_size),
+      data_(config.data.train, int(positions()), config.model.vocab_size, "data.train",
+            config.data.tokenizer),
+      train_data_(data_.fingerprints()),
       valid_(config.data.valid.empty()
                  ? nullptr
                  : std::make_unique<Dataset>(config.data.valid, int(positions()),
-                                             config.model.vocab_size, "data.valid")),
+                                             config.model.vocab_size, "data.valid",
+                                             config.data.tokenizer)),
       joined_(join_device_of(backend, communicator)),
       watch_(*backend.lanes, [&communicator] { communicator.check(); }),
       sharded_(plan_, communicator, *backend.lanes, config_.offload),
@@ -164,7 +167,7 @@ void Trainer::record_graphs(WithoutRecording otherwise) { runner_.repeat(repeats
 
 void Trainer::initialise_weights() {
   if (config_.model.init != "normal") {
-    load_weights(config_.model.init, state_);
+    load_weights(config_.model.init, config_.model, sharded_.rank == 0, state_);
     return;
   }
   const InitialisationKey key{config_.train.seed, config_.model.layers};

@@ -45,6 +45,10 @@ class Trainer {
   // [collective] As Evaluation's, of data.valid; only if has_validation().
   double validate() { return evaluation_.validate(*valid_); }
   [[nodiscard]] bool has_validation() const { return valid_ != nullptr; }
+  // Of data.train, as this rank reads it.
+  [[nodiscard]] const std::vector<DataFingerprint>& train_data() const { return train_data_; }
+  // Of data.valid; only if has_validation().
+  [[nodiscard]] std::vector<DataFingerprint> valid_data() const { return valid_->fingerprints(); }
   // [collective] if is_sharded(). As Evaluation's.
   std::vector<int32_t> generate(std::vector<int32_t> tokens, int count, double temperature) {
     return evaluation_.generate(std::move(tokens), count, temperature);
@@ -83,6 +87,7 @@ class Trainer {
   Backend& backend_;
   const RunPlan plan_;
   const Dataset data_;
+  const std::vector<DataFingerprint> train_data_;
   const std::unique_ptr<Dataset> valid_;  // null without data.valid
   const JoinedDevice joined_;
   const LaneWatch watch_;  // a failed call ends what waits for the device

@@ -11,6 +11,7 @@
 #include "lib/ckpt/native/writer.h"
 #include "lib/collective/gather_texts.h"
 #include "lib/shard/layout.h"
+#include "lib/train/data_checks.h"
 #include "lib/train/resume_checks.h"
 #include "lib/train/shared_reading.h"
 #include "lib/train/weights_file.h"
@@ -110,12 +111,14 @@ Retention retention_of(const CheckpointConfig& checkpoint) {
 
 CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig& config,
                                const KeyValues& settings) {
+  KeyValues state = trainer.clipping().scaling();
+  std::ranges::move(data_state(trainer.train_data()), std::back_inserter(state));
   return {.step = uint64_t(trainer.steps_done()),
           .samples_consumed = trainer.samples_consumed(),
           .world_size = world_size,
           .strategy = config.parallel.strategy,
           .config = settings,
-          .state = trainer.clipping().scaling()};
+          .state = std::move(state)};
 }
 
 std::vector<bool> files_of_a_rank(const Architecture& architecture) {
@@ -195,6 +198,8 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   const auto checkpoint = or_tell_the_way_out(
       config.checkpoint.dir, newest, [&] { return Checkpoint::open(config.checkpoint.dir); });
   check_resumable(checkpoint, config, settings, trainer.architecture());
+  check_resumed_data(checkpoint, trainer.train_data(), config.data.changed,
+                     communicator.rank() == 0);
   const CheckpointInfo& info = checkpoint.manifest().info;
   trainer.continue_from(int64_t(info.step), samples_before(info, trainer.samples_per_step()));
   or_tell_the_way_out(config.checkpoint.dir, newest,

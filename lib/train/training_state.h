@@ -57,7 +57,8 @@ Retention retention_of(const CheckpointConfig& checkpoint);
 // the world size and the program that wrote it. All ranks together read each byte once
 // (shared_reading.h), and each file's hash is checked before this returns on any rank. Returns false
 // if the directory holds none or does not exist. Errors, after which the trainer is of no use:
-// kCorrupt; kIo, also if the ranks do not see the same checkpoints; kConfig as resume_checks.h says.
+// kCorrupt; kIo, also if the ranks do not see the same checkpoints; kConfig as resume_checks.h and
+// data_checks.h say.
 bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                   const KeyValues& settings);
 

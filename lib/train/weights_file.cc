@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/log.h"
+#include "lib/ckpt/config_json.h"
 #include "lib/ckpt/format.h"
+#include "lib/ckpt/model_check.h"
 
 namespace gxp {
 namespace {
@@ -21,8 +24,17 @@ void read_as_f32(const NamedTensor& from, uint64_t begin, const Tensor& to) {
   std::vector<std::byte> stored(to.count() * size_of(from.info.dtype));
   from.read(begin, memory_of(stored));
   std::vector<float> converted;
-  copy_on_host(to.memory,
-               as_f32(memory_of(std::as_const(stored)), from.info.dtype, converted));
+  copy_on_host(to.memory, as_f32(memory_of(std::as_const(stored)), from.info.dtype, converted));
+}
+
+void report_untold(const std::string& path, const NamedTensors& file, const ModelConfig& model) {
+  const std::string keys = untold_model(file, model);
+  if (!keys.empty()) log_info("{}: not told, so as this run has them: {}", path, keys);
+  const auto text = file.metadata.find(kConfigText);
+  const std::string dropout =
+      text == file.metadata.end() ? "" : describe_dropout(text->second, path);
+  if (!dropout.empty())
+    log_info("{}: trained with dropout ({}); gxp trains without", path, dropout);
 }
 
 }  // namespace
@@ -41,24 +53,19 @@ ConstMemory as_f32(ConstMemory elements, StorageDType dtype, std::vector<float>&
   return memory_of(std::as_const(converted));
 }
 
-void load_weights(const std::string& path, HeldState& state) {
+void load_weights(const std::string& path, const ModelConfig& model, bool reports,
+                  HeldState& state) {
   const NamedTensors file = read_weights(path);
+  if (const auto mismatch = model_mismatch(file, model); !mismatch.empty())
+    fail(ErrorKind::kConfig, "load weights from {}: {}", path, mismatch);
+  if (reports) report_untold(path, file, model);
   state.fill_weights([&](const HeldTensor& tensor, const Tensor& weight) {
-    const NamedTensor* found = find_tensor(file, tensor.spec->name);
-    if (found == nullptr)
-      fail(ErrorKind::kConfig,
-           "load weights from {}: it has no tensor {}; does model.* describe this model?", path,
-           tensor.spec->name);
-    if (!std::ranges::equal(found->info.shape, tensor.spec->shape))
-      fail(ErrorKind::kConfig,
-           "load weights from {}: tensor {} has shape ({}), model.* asks for ({})", path,
-           tensor.spec->name, fmt::join(found->info.shape, ", "),
-           fmt::join(tensor.spec->shape, ", "));
-    if (!becomes_f32(found->info.dtype))
+    const NamedTensor& found = *find_tensor(file, tensor.spec->name);
+    if (!becomes_f32(found.info.dtype))
       fail(ErrorKind::kConfig,
            "load weights from {}: tensor {} has type {}; F64, F32, F16 and BF16 can be read", path,
-           tensor.spec->name, to_string(found->info.dtype));
-    read_as_f32(*found, tensor.elements.begin, weight);
+           tensor.spec->name, to_string(found.info.dtype));
+    read_as_f32(found, tensor.elements.begin, weight);
   });
 }
 

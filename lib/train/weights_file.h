@@ -4,15 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "lib/arch/model_config.h"
 #include "lib/ckpt/named_tensors.h"
 #include "lib/zero/held_state.h"
 
 namespace gxp {
 
-// Fills the weights from a checkpoint of any format with Hugging Face names. Numbers in
-// another element type are converted. Errors: kIo, kCorrupt; kConfig if a tensor is missing or has
-// another shape, naming it.
-void load_weights(const std::string& path, HeldState& state);
+// Fills the weights from a checkpoint of any format with Hugging Face names, if it is of this model
+// as gxp computes it (model_mismatch() in lib/ckpt/model_check.h). Numbers in another element type
+// are converted. With `reports` a line of the log says what the file does not tell, and with what
+// dropout its makers trained it. Errors: kIo, kCorrupt; kConfig: it is of another model.
+void load_weights(const std::string& path, const ModelConfig& model, bool reports,
+                  HeldState& state);
 
 // F64, F32, F16 and BF16.
 bool becomes_f32(StorageDType dtype);

@@ -175,7 +175,7 @@ const std::vector<BadCase> kCases = {
     {"other model's weights",
      [](Run) { return set("model.hidden", "16"); },
      2,
-     {"init.safetensors", "has shape", "model.*"}},
+     {"init.safetensors", "has the shape", "model.*"}},
     {"NaN in the weights", nan_weight, 1, {"step 1", "loss is nan", "weights are those of step 0"}},
     {"diverging",
      [](Run) {

@@ -85,8 +85,114 @@ TEST_CASE("lists keep their order, patterns and directories are sorted by name",
   CHECK(sample_at(Dataset({dir / ""}, 1, 256), 0).tokens == Tokens{'a'});
 }
 
-TEST_CASE("each unusable file has its own message", "[data]") {
+TEST_CASE("an array of integers is a stream, or rows, in every type that holds tokens", "[data]") {
   const TokenDirectory dir;
+  const int version = GENERATE(1, 2, 3);
+  const auto type = GENERATE("|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8");
+  CAPTURE(version, type);
+  const auto array = [&](const std::string& shape) {
+    return dir.write_numpy(fmt::format("{}.npy", shape), type, shape, counting_tokens(9, 3),
+                           version);
+  };
+  const Dataset stream({array("(9,)")}, 4, 256);
+  REQUIRE(stream.sample_count() == 2);
+  CHECK(sample_at(stream, 1).tokens == counting_tokens(4, 7));
+  CHECK(sample_at(stream, 1).targets == counting_tokens(4, 8));
+  const Dataset rows({array("(3, 3)")}, 2, 256);
+  REQUIRE(rows.sample_count() == 3);
+  CHECK(sample_at(rows, 1).tokens == counting_tokens(2, 6));
+  CHECK_THAT(error_of([&] { Dataset({array("(3, 3)")}, 4, 256); }).message,
+             Catch::Matchers::Contains("its rows have 3 tokens, but one sample takes 5"));
+}
+
+TEST_CASE("a file that is no text, shard, array or rows is refused as what it is", "[data]") {
+  using namespace std::string_literals;
+  const TokenDirectory dir;
+  const std::string more(5000, 'x');
+  const auto [name, content, words] = GENERATE_COPY(table<std::string, std::string, std::string>(
+      {{"a.txt", "\x1f\x8b\x08" + more, "compressed by gzip"},
+       {"a", "\x28\xb5\x2f\xfd" + more, "compressed by zstd"},
+       {"a.txt", "\xfd\x37zXZ\0"s + more, "compressed by xz"},
+       {"a.txt", "BZh91AY&SY" + more, "compressed by bzip2"},
+       {"a.txt", "PK\3\4" + more, "a zip archive"},
+       {"a.txt", "PAR1\x15\x04" + more, "a Parquet table"},
+       {"a.txt", "ARROW1\0\0"s + more, "an Arrow table"},
+       {"a.txt", "\xff\xff\xff\xff\x10" + more, "an Arrow stream"},
+       {"a.txt", "\x40\0\0\0\0\0\0\0{\"w\":{}}"s + more, "safetensors"},
+       {"a.txt", "GGUF\3\0\0\0"s + more, "a GGUF model"},
+       {"a.txt", "MMIDIDX\0\0\1"s + more, "the index of Megatron's tokens"},
+       {"a.txt", "\xff\xfeh\0i\0"s + more, "text in UTF-16"},
+       {"a.parquet", more, "called .parquet"},
+       {"a.txt.gz", more, "called .gz"},
+       {"a.npy", more, "called .npy"},
+       {"train.bin", more, "nanoGPT"},
+       {"train.u16", more, "bare token ids"},
+       {"tokens", "h\0e\0l\0l\0o\0"s, "no text: it has bytes that are 0"},
+       {"tokens", more + "\0"s, "no text: it has bytes that are 0"},
+       {"tokens", "\x01\x02\x03\x10" + std::string(90, 'x'), "control bytes"}}));
+  CAPTURE(name, words);
+  const std::string path = dir.write(name, content);
+  const auto [kind, text] = error_of([&] { Dataset({path}, 4, 256); });
+  CHECK(kind == ErrorKind::kCorrupt);
+  CHECK_THAT(text, Catch::Matchers::Contains(path) && Catch::Matchers::Contains(words) &&
+                       Catch::Matchers::Contains("gxp reads text"));
+}
+
+TEST_CASE("Megatron's tokens are told by the index beside them", "[data]") {
+  const TokenDirectory dir;
+  const std::string tokens = dir.write("corpus.bin", std::string(100, 'x'));
+  dir.write("corpus.idx", "MMIDIDX");
+  CHECK_THAT(error_of([&] { Dataset({tokens}, 4, 256); }).message,
+             Catch::Matchers::Contains("Megatron's tokens, with the index corpus.idx"));
+}
+
+TEST_CASE("text of any encoding is text, whatever word it begins with", "[data]") {
+  const TokenDirectory dir;
+  const std::string text = GENERATE(
+      "PAR1 is the magic", "GGUF files", "ARROW1 is", "%d of 5", "caf\xc3\xa9 \xe6\x97\xa5",
+      "caf\xe9 en latin-1", "\xef\xbb\xbfmark", "a\tb\r\n\f\x1b[0m", "{\"json\": \"lines\"}");
+  CAPTURE(text);
+  CHECK(Dataset({dir.write("a", text)}, 2, 256).fingerprints()[0].kind == "text");
+}
+
+TEST_CASE("text is taken for a vocabulary of other than 256 tokens only if asked for", "[data]") {
+  const TokenDirectory dir;
+  const std::string path = dir.write("a.txt", "abcdefghi");
+  const int vocabulary = GENERATE(255, 257, 50304);
+  const auto [kind, text] = error_of([&] { Dataset({path}, 4, vocabulary, "data.valid"); });
+  CHECK(kind == ErrorKind::kConfig);
+  CHECK_THAT(text, Catch::Matchers::Contains("data.valid: " + path + " is text") &&
+                       Catch::Matchers::Contains("data.tokenizer = \"byte\""));
+  CHECK(Dataset({path}, 4, vocabulary, "data.valid", "byte").sample_count() == 2);
+  CHECK(Dataset({dir.write("a.i32", counting_tokens(5))}, 4, vocabulary).sample_count() == 1);
+}
+
+TEST_CASE("a fingerprint tells kind, sizes and a change at either end or in the middle", "[data]") {
+  const TokenDirectory dir;
+  const auto print = [&](const std::string& content) {
+    return Dataset({dir.write("a.txt", content)}, 4, 256).fingerprints().at(0);
+  };
+  const size_t size = GENERATE(5, 4096, 4097, 262144);
+  std::string content(size, 'x');
+  const DataFingerprint before = print(content);
+  CHECK(before.bytes == size);
+  CHECK(before.tokens == size);
+  CHECK(before.hash == print(content).hash);
+  for (const size_t place : {size_t{0}, size / 2, size - 1}) {
+    std::string other = content;
+    other[place] = 'y';
+    CHECK(print(other).hash != before.hash);
+  }
+  CHECK(print(std::string(5000000, 'x')).hash != before.hash);
+}
+
+TEST_CASE("each unusable file has its own message", "[data]") {
+  using namespace std::string_literals;
+  const TokenDirectory dir;
+  const auto numpy = [&](const std::string& type, const std::string& shape) {
+    return dir.write_numpy(fmt::format("{}{}.npy", int(type[0]), shape), type, shape,
+                           counting_tokens(9), 1);
+  };
   struct Case {
     std::string path;
     ErrorKind kind;
@@ -107,6 +213,18 @@ TEST_CASE("each unusable file has its own message", "[data]") {
        ErrorKind::kCorrupt, "version 2"},
       {dir.write_shard("v1.bin", {20240801, 1, 9}, counting_tokens<uint32_t>(9)),
        ErrorKind::kCorrupt, "version 1"},
+      {numpy("<f4", "(9,)"), ErrorKind::kCorrupt, "an array of type '<f4'"},
+      {numpy(">u2", "(9,)"), ErrorKind::kCorrupt, "an array of type '>u2'"},
+      {numpy("<u2", "()"), ErrorKind::kCorrupt, "an array of 0 dimensions"},
+      {numpy("<u2", "(3, 3, 1)"), ErrorKind::kCorrupt, "an array of 3 dimensions"},
+      {numpy("<u2", "(10,)"), ErrorKind::kCorrupt, "promises (10) elements of 2 bytes"},
+      {numpy("<u2", "(8,)"), ErrorKind::kCorrupt, "the file has 18 bytes"},
+      {numpy("<u2", "(18446744073709551615, 9)"), ErrorKind::kCorrupt, "promises"},
+      {numpy("<u2", "(9, 0)"), ErrorKind::kCorrupt, "promises"},
+      {numpy("<u2", "9"), ErrorKind::kCorrupt, "has no shape"},
+      {dir.write("records.npy", "\x93NUMPY\1"s + "\0\x20\0{'descr': [('a', '<u2')]         "s),
+       ErrorKind::kCorrupt, "is of records"},
+      {dir.write("cut.npy", "\x93NUMPY\1\0\x76\0{'descr'"s), ErrorKind::kCorrupt, "is cut"},
   };
   for (const Case& each : cases) {
     CAPTURE(each.path);

@@ -24,6 +24,25 @@ class TokenDirectory : public TemporaryDirectory {
     return write(name, std::string(reinterpret_cast<const char*>(tokens.data()),
                                    tokens.size() * sizeof(Token)));
   }
+  // An array as numpy.save() writes it, of `type`, whose last character is an element's bytes.
+  std::string write_numpy(const std::string& name, const std::string& type,
+                          const std::string& shape, const std::vector<int32_t>& elements,
+                          int version) const {
+    std::string header =
+        fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", type, shape);
+    const size_t length = version == 1 ? 2 : 4;
+    header.resize(128 - 8 - length, ' ');
+    header.back() = '\n';
+    std::string bytes = "\x93NUMPY";
+    bytes += {char(version), '\0', char(header.size()), '\0'};
+    bytes.resize(8 + length, '\0');
+    bytes += header;
+    for (const int32_t element : elements) {
+      const auto wide = int64_t{element};
+      bytes.append(reinterpret_cast<const char*>(&wide), size_t(type.back() - '0'));
+    }
+    return write(name, bytes);
+  }
   // An llm.c shard whose header has these first three numbers.
   template <class Token>
   std::string write_shard(const std::string& name, const std::vector<int32_t>& header,

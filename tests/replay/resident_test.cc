@@ -151,8 +151,9 @@ double check_run(Sets sets, const std::string& directory) {
   const std::string text = directory + "/text";
   std::ofstream(text) << std::string(100000, 'x');
   // The last of a name is meant.
-  sets = Sets{"model.vocab_size=2048", "model.context=256",   "data.train=" + text,
-              "train.steps=2",         "train.micro_batch=2", "train.threads=1"} +
+  sets = Sets{"model.vocab_size=2048", "model.context=256", "data.train=" + text,
+              "data.tokenizer=byte",   "train.steps=2",     "train.micro_batch=2",
+              "train.threads=1"} +
          sets;
   if (uses_files(sets)) sets.push_back("offload.path=" + directory);
   const RunConfig config = load_config("", sets).run;

@@ -5,7 +5,9 @@
 #include "lib/ckpt/format.h"
 #include "lib/config/load.h"
 #include "tests/catch.h"
+#include "tests/error_of.h"
 #include "tests/train/golden.h"
+#include "tests/train/golden_model.h"
 
 namespace gxp {
 namespace {
@@ -26,17 +28,17 @@ void write_rows(const std::string& path, const std::vector<int64_t>& ids) {
              std::streamsize(tokens.size() * sizeof(int32_t)));
 }
 
-TEST_CASE("a model of transformers has the loss here that it has there", "[train]") {
-  const std::string folder =
-      std::string(GXP_TEST_DATA) + "/ckpt/" + GENERATE("hf_gpt2", "hf_llama_tied_gqa");
-  CAPTURE(folder);
+const std::string kModels = std::string(GXP_TEST_DATA) + "/ckpt/";
+
+// The loss over the folder's own input, of a run whose [model] is the folder's.
+double validate(const std::string& folder, const std::string& init) {
   const TemporaryDirectory directory;
   const std::string rows = directory.path() + "/rows.i32";
   const NamedTensors reference = read_checkpoint(folder + "/reference_io.safetensors");
   write_rows(rows, read_all<int64_t>(reference, "input_ids"));
   std::vector<std::string> sets = {
-      "model.init=" + folder, "data.train=" + rows, "data.valid=" + rows,   "data.sequence=8",
-      "train.micro_batch=2",  "train.threads=1",    "train.valid_batches=1"};
+      "model.init=" + init,  "data.train=" + rows, "data.valid=" + rows,   "data.sequence=8",
+      "train.micro_batch=2", "train.threads=1",    "train.valid_batches=1"};
   for (auto [key, value] : read_checkpoint(folder).config) {
     std::erase(value, '"');
     sets.push_back(key + "=" + value);
@@ -48,7 +50,35 @@ TEST_CASE("a model of transformers has the loss here that it has there", "[train
     trainer.initialise_weights();
     return trainer.validate();
   });
-  CHECK(losses[0] == Approx(read_all<float>(reference, "loss")[0]).epsilon(1e-6));
+  return losses[0];
+}
+
+TEST_CASE("a model of transformers has the loss here that it has there", "[train]") {
+  const std::string folder = kModels + GENERATE("hf_gpt2", "hf_llama_tied_gqa");
+  CAPTURE(folder);
+  const NamedTensors reference = read_checkpoint(folder + "/reference_io.safetensors");
+  CHECK(validate(folder, folder) == Approx(read_all<float>(reference, "loss")[0]).epsilon(1e-6));
+}
+
+TEST_CASE("a run does not begin with the weights of another model", "[train]") {
+  const auto [members, words] = GENERATE(table<nlohmann::json, std::string>(
+      {{{{"model_type", "gemma"}}, "model_type is gemma"},
+       {{{"final_logit_softcapping", 30.0}}, "final_logit_softcapping is 30.0"},
+       {{{"rope_parameters", {{"rope_theta", 5e5}}}},
+        "model.rope_theta is 500000.0 there and 10000.0 now"},
+       {{{"rms_norm_eps", 0.5}}, "model.norm_eps is 0.5 there"}}));
+  const std::string file = GENERATE("", "/model.safetensors");
+  CAPTURE(words, file);
+  const TemporaryDirectory directory;
+  const std::string model = directory / "model";
+  std::filesystem::copy(kModels + "hf_llama_tied_gqa", model);
+  nlohmann::json config = read_json(model + "/config.json");
+  config.update(members);
+  std::ofstream(model + "/config.json") << config;
+  const Caught caught = error_of([&] { validate(kModels + "hf_llama_tied_gqa", model + file); });
+  CHECK(caught.kind == ErrorKind::kConfig);
+  CHECK(caught.says("load weights from " + model + file));
+  CHECK(caught.says(words));
 }
 
 // The gradients of the first step of llama-tiny whose head starts as its token table.

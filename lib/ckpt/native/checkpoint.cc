@@ -133,21 +133,30 @@ bool is_gxp_checkpoint(const std::string& path) {
   return has_manifest(path) || !complete_steps(path).empty();
 }
 
-NamedTensors read_gxp_checkpoint(const std::string& path) {
-  // Owners: the readers of its tensors.
-  const auto checkpoint = std::make_shared<const Checkpoint>(Checkpoint::open(path));
-  const CheckpointInfo& info = checkpoint->manifest().info;
+NamedTensors tensors_of(const Checkpoint& checkpoint) {
+  const CheckpointInfo& info = checkpoint.manifest().info;
   NamedTensors result{.format = "gxp", .config = info.config, .state = info.state};
   split_metadata(result);
   if (info.step > 0) result.step = info.step;
   if (info.samples_consumed > 0) result.samples_consumed = info.samples_consumed;
   result.world_size = info.world_size;
   result.strategy = info.strategy;
-  for (const LogicalTensor& tensor : checkpoint->manifest().tensors) {
-    result.tensors.push_back({tensor.info, [checkpoint, &tensor](uint64_t begin, Memory out) {
-                                checkpoint->read(tensor, begin, out);
+  for (const LogicalTensor& tensor : checkpoint.manifest().tensors) {
+    result.tensors.push_back({tensor.info, [&checkpoint, &tensor](uint64_t begin, Memory out) {
+                                checkpoint.read(tensor, begin, out);
                               }});
   }
+  return result;
+}
+
+NamedTensors read_gxp_checkpoint(const std::string& path) {
+  // Owners: the readers of its tensors.
+  const auto checkpoint = std::make_shared<const Checkpoint>(Checkpoint::open(path));
+  NamedTensors result = tensors_of(*checkpoint);
+  for (NamedTensor& tensor : result.tensors)
+    tensor.read = [checkpoint, read = std::move(tensor.read)](uint64_t begin, Memory out) {
+      read(begin, out);
+    };
   return result;
 }
 

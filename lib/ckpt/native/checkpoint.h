@@ -68,6 +68,8 @@ class DataFileReader {
 // Whether `path` is or holds a step directory. kIo if it is a directory and that cannot be told.
 bool is_gxp_checkpoint(const std::string& path);
 NamedTensors read_gxp_checkpoint(const std::string& path);
+// The checkpoint, which outlives it, as every format presents one.
+NamedTensors tensors_of(const Checkpoint& checkpoint);
 
 // `path` becomes a directory with one complete checkpoint with all that is known, in as many files
 // as the options ask for.

@@ -1,0 +1,275 @@
+// Which files hold a model that gxp computes, and which hold the model of a run.
+#include "lib/ckpt/model_check.h"
+
+#include <nlohmann/json.hpp>
+
+#include "lib/ckpt/config_json.h"
+#include "lib/ckpt/format.h"
+#include "tests/catch.h"
+#include "tests/ckpt/samples.h"
+
+namespace gxp {
+namespace {
+
+using Catch::Matchers::Contains;
+using nlohmann::json;
+
+const std::string kGpt2 = GXP_TEST_DATA "/ckpt/hf_gpt2";
+const std::string kLlama = GXP_TEST_DATA "/ckpt/hf_llama_tied_gqa";
+
+// The model of a folder, as read, with members of its config.json replaced; null removes one.
+NamedTensors changed(const std::string& folder, const json& members) {
+  NamedTensors tensors = read_weights(folder);
+  json config = json::parse(tensors.metadata.at(kConfigText));
+  config.update(members);
+  for (const auto& [key, value] : members.items())
+    if (value == "remove") config.erase(key);
+  tensors.metadata[kConfigText] = config.dump();
+  tensors.config = read_model_config(config.dump(), folder);
+  return tensors;
+}
+
+ModelConfig model_in(const std::string& folder) { return model_of(read_weights(folder).config); }
+
+struct Other {
+  std::string folder;
+  json members;      // of config.json
+  std::string says;  // of the one that is in the way
+};
+
+std::vector<Other> others() {
+  const auto rope = [](const char* type) -> json {
+    return {{"rope_scaling", {{"rope_type", type}, {"factor", 8.0}}}};
+  };
+  std::vector<Other> rows;
+  for (const char* type : {"qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "granite", "smollm3",
+                           "olmo2", "phi3", "mixtral", "gpt_neox", "llama4_text"})
+    rows.push_back({kLlama, {{"model_type", type}}, fmt::format("model_type is {}", type)});
+  for (const char* type : {"linear", "dynamic", "yarn", "llama3", "longrope", "su", "unheard-of"})
+    rows.push_back({kLlama, rope(type), fmt::format("rope_type is {}", type)});
+  const std::vector<Other> more = {
+      {kLlama, {{"model_type", "remove"}}, "model_type is absent"},
+      {kLlama,
+       {{"architectures", {"Qwen2ForCausalLM"}}},
+       "architectures is [\"Qwen2ForCausalLM\"]"},
+      {kLlama, {{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}, "rope_type is linear"},
+      {kLlama, {{"rope_parameters", {{"rope_type", "yarn"}}}}, "rope_type is yarn"},
+      {kLlama,
+       {{"rope_parameters", {{"full_attention", {{"rope_theta", 5.0}}}}}},
+       "between layers"},
+      {kLlama, {{"partial_rotary_factor", 0.5}, {"rope_parameters", "remove"}}, "is 0.5, not 1"},
+      {kLlama, {{"rope_parameters", {{"partial_rotary_factor", 0.25}}}}, "is 0.25, not 1"},
+      {kLlama, {{"rope_parameters", {{"rope_theta", "high"}}}}, "rope_theta is high"},
+      {kLlama, {{"no_rope_layers", {1, 0}}}, "no_rope_layers"},
+      {kLlama, {{"sliding_window", 16}}, "sliding_window is 16"},
+      {kLlama, {{"sliding_window", 16}, {"use_sliding_window", true}}, "sliding_window is 16"},
+      {kLlama, {{"layer_types", {"full_attention", "sliding_attention"}}}, "sliding_attention"},
+      {kLlama, {{"hidden_act", "gelu"}}, "hidden_act is gelu, not silu"},
+      {kLlama, {{"attention_bias", true}}, "attention_bias is true, not false"},
+      {kLlama, {{"mlp_bias", true}}, "mlp_bias is true, not false"},
+      {kLlama, {{"rms_norm_eps", 0}}, "rms_norm_eps is 0"},
+      {kLlama, {{"final_logit_softcapping", 30.0}}, "final_logit_softcapping is 30.0"},
+      {kLlama, {{"attn_logit_softcapping", 50.0}}, "attn_logit_softcapping is 50.0"},
+      {kLlama, {{"embedding_multiplier", 12}}, "embedding_multiplier is 12"},
+      {kLlama, {{"residual_multiplier", 0.22}}, "residual_multiplier is 0.22"},
+      {kLlama, {{"logits_scaling", 16}}, "logits_scaling is 16"},
+      {kLlama, {{"attention_multiplier", 0.0078125}}, "attention_multiplier is"},
+      {kLlama, {{"query_pre_attn_scalar", 256}}, "query_pre_attn_scalar is 256"},
+      {kLlama, {{"use_qk_norm", true}}, "use_qk_norm is true"},
+      {kLlama, {{"use_parallel_residual", true}}, "use_parallel_residual is true"},
+      {kLlama, {{"num_local_experts", 8}}, "num_local_experts is 8"},
+      {kLlama, {{"quantization_config", {{"quant_method", "fp8"}}}}, "quantization_config is"},
+      {kLlama, {{"model_type", "mistral"}, {"sliding_window", 4096}}, "architectures is"},
+      {kGpt2, {{"activation_function", "gelu"}}, "activation_function is gelu, not gelu_new"},
+      {kGpt2, {{"scale_attn_by_inverse_layer_idx", true}}, "scale_attn_by_inverse_layer_idx is"},
+      {kGpt2, {{"scale_attn_weights", false}}, "scale_attn_weights is false"},
+      {kGpt2, {{"n_inner", 55}}, "n_inner is 55, not 96"},
+      {kGpt2, {{"tie_word_embeddings", false}}, "tie_word_embeddings is false"},
+      {kGpt2, {{"add_cross_attention", true}}, "add_cross_attention is true"},
+      {kGpt2, {{"n_head", 2.5}}, "n_head is 2.5"}};
+  rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
+}
+
+json mistral(const json& window) {
+  json members = {{"model_type", "mistral"}, {"architectures", {"MistralForCausalLM"}}};
+  if (!window.is_string()) members["sliding_window"] = window;
+  return members;
+}
+
+}  // namespace
+
+TEST_CASE("a config.json that describes another computation is refused by the key", "[ckpt]") {
+  const Other row = GENERATE(from_range(others()));
+  CAPTURE(row.folder, row.members.dump());
+  const NamedTensors tensors = changed(row.folder, row.members);
+  CHECK_THAT(foreign_model(tensors), Contains(row.says));
+  CHECK(tensors.config.empty());
+  CHECK_THAT(model_mismatch(tensors, model_in(row.folder)),
+             Contains("gxp does not compute its model: ") && Contains(row.says));
+  CHECK_THAT(model_problem(tensors), Contains(row.says));
+}
+
+TEST_CASE("a model that gxp computes is taken in every spelling of its config.json", "[ckpt]") {
+  const auto [folder, members] = GENERATE(table<std::string, json>(
+      {{kGpt2, json::object()},
+       {kGpt2, {{"activation_function", "gelu_pytorch_tanh"}, {"n_inner", 96}}},
+       {kGpt2, {{"architectures", {"GPT2Model"}}, {"attn_pdrop", 0.1}, {"n_ctx", 32}}},
+       {kGpt2, {{"tie_word_embeddings", "remove"}, {"architectures", nullptr}}},
+       {kLlama, json::object()},
+       {kLlama, {{"rope_parameters", "remove"}, {"rope_theta", 10000}, {"rope_scaling", nullptr}}},
+       {kLlama, {{"rope_parameters", "remove"}}},
+       {kLlama, {{"rope_scaling", {{"rope_type", "default"}}}}},
+       {kLlama, {{"rope_scaling", json::object()}, {"partial_rotary_factor", 1}}},
+       {kLlama, {{"hidden_act", "swish"}, {"architectures", {"LLaMAForCausalLM"}}}},
+       {kLlama, {{"sliding_window", 16}, {"use_sliding_window", false}}},
+       {kLlama,
+        {{"sliding_window", nullptr}, {"layer_types", {"full_attention", "full_attention"}}}},
+       {kLlama, {{"attention_bias", "remove"}, {"mlp_bias", "remove"}, {"pretraining_tp", 2}}},
+       {kLlama, {{"logits_scaling", 1}, {"final_logit_softcapping", nullptr}, {"num_experts", 0}}},
+       {kLlama, {{"max_position_embeddings", 131072}, {"attention_dropout", 0.1}}},
+       {kLlama, mistral(nullptr)}}));
+  CAPTURE(folder, members.dump());
+  const NamedTensors tensors = changed(folder, members);
+  CHECK(foreign_model(tensors) == "");
+  CHECK(model_mismatch(tensors, model_in(folder)) == "");
+  CHECK(model_problem(tensors) == "");
+  CHECK(untold_model(tensors, model_in(folder)) == "");
+}
+
+TEST_CASE("a Mistral is a Llama only without a window", "[ckpt]") {
+  CHECK_THAT(foreign_model(changed(kLlama, mistral(4096))), Contains("sliding_window is 4096"));
+  CHECK_THAT(foreign_model(changed(kLlama, mistral("absent"))), Contains("which means 4096"));
+  json silent = mistral(nullptr);
+  silent["num_key_value_heads"] = nullptr;
+  CHECK_THAT(foreign_model(changed(kLlama, silent)), Contains("num_key_value_heads is absent"));
+}
+
+TEST_CASE("the base of rotary positions is the one that transformers takes", "[ckpt]") {
+  const auto [members, theta] = GENERATE(table<json, std::string>(
+      {{{{"rope_theta", 5e5}, {"rope_parameters", "remove"}}, "500000.0"},
+       {{{"rope_theta", 5e5}, {"rope_parameters", {{"rope_theta", 2e5}}}}, "200000.0"},
+       {{{"rope_theta", 5e5}, {"rope_parameters", {{"rope_type", "default"}}}}, "500000.0"},
+       {{{"rope_theta", 5e5}, {"rope_scaling", {{"type", "default"}}}}, "500000.0"},
+       {{{"rope_theta", nullptr}, {"rope_parameters", nullptr}}, "10000.0"}}));
+  CAPTURE(members.dump());
+  CHECK(find_value(changed(kLlama, members).config, "model.rope_theta") == theta);
+}
+
+TEST_CASE("each setting that a file tells must be the run's, with its default filled in",
+          "[ckpt]") {
+  const NamedTensors file = read_weights(kLlama);
+  const ModelConfig right = model_in(kLlama);
+  const auto mismatch = [&](auto change) {
+    ModelConfig model = right;
+    change(model);
+    return model_mismatch(file, model);
+  };
+  CHECK(mismatch([](ModelConfig& model) { model.context = 9; }) == "");
+  CHECK(mismatch([](ModelConfig& model) { model.init = "elsewhere"; }) == "");
+  CHECK_THAT(mismatch([](ModelConfig& m) { m.rope_theta = 5e5; }),
+             Contains("model.rope_theta is 10000.0 there and 500000.0 now"));
+  CHECK_THAT(mismatch([](ModelConfig& m) { m.norm_eps = 1e-4; }), Contains("model.norm_eps is "));
+  CHECK_THAT(mismatch([](ModelConfig& m) { m.kv_heads = 0; }), Contains("model.kv_heads is "));
+  CHECK_THAT(mismatch([](ModelConfig& m) { m.tied_head = false; }), Contains("model.tied_head"));
+  CHECK_THAT(mismatch([](ModelConfig& m) { m.family = "gpt2"; }),
+             Contains("model.family is \"llama\" there and \"gpt2\" now"));
+  CHECK_THAT(mismatch([](ModelConfig& m) {
+               m.heads *= 2;
+               m.head_size /= 2;
+             }),
+             Contains("model.heads is ") && Contains("model.head_size is "));
+  NamedTensors silent = file;  // as of 2023
+  std::erase_if(silent.config, [](const auto& pair) { return pair.first == "model.head_size"; });
+  silent.metadata.clear();
+  CHECK(model_mismatch(silent, right) == "");
+  CHECK_THAT(model_mismatch(read_weights(kGpt2),
+                            [&] {
+                              ModelConfig model = model_in(kGpt2);
+                              model.context = 16;
+                              return model;
+                            }()),
+             Contains("model.context is 32 there and 16 now"));
+}
+
+TEST_CASE("a weight that would not be read is named, a buffer of old files is none", "[ckpt]") {
+  const auto [name, says] = GENERATE(table<std::string, std::string>(
+      {{"model.layers.0.self_attn.q_proj.bias", "q_proj.bias, for which gxp's llama has no place"},
+       {"model.layers.1.self_attn.q_norm.weight", "q_norm.weight, for which"},
+       {"model.layers.2.mlp.up_proj.weight", "model.layers.2."},
+       {"score.weight", "score.weight"},
+       {"model.layers.0.self_attn.rotary_emb.inv_freq", ""}}));
+  NamedTensors file = read_weights(kLlama);
+  file.tensors.push_back(counting_tensor(name, {4}));
+  CHECK_THAT(model_mismatch(file, model_in(kLlama)), Contains(says));
+  CHECK(model_mismatch(file, model_in(kLlama)).empty() == says.empty());
+  CHECK(foreign_model(file).empty() == says.empty());
+  file.config.clear();  // a single file, which tells nothing but its tensors
+  file.metadata.clear();
+  CHECK(foreign_model(file) == "");
+  CHECK_THAT(model_mismatch(file, model_in(kLlama)), Contains(says));
+  CHECK(untold_model(file, model_in(kLlama)) == "model.heads, model.norm_eps, model.rope_theta");
+}
+
+TEST_CASE("a tied head that is stored must be the token table", "[ckpt]") {
+  NamedTensors file = read_weights(kLlama);
+  NamedTensor head = *find_tensor(file, "model.embed_tokens.weight");
+  head.info.name = "lm_head.weight";
+  file.tensors.push_back(head);
+  CHECK(model_mismatch(file, model_in(kLlama)) == "");
+  file.tensors.back() = counting_tensor("lm_head.weight", head.info.shape);
+  CHECK_THAT(model_mismatch(file, model_in(kLlama)),
+             Contains("lm_head.weight is not model.embed_tokens.weight"));
+}
+
+TEST_CASE("a single file of weights is held against the config.json beside it", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string file = dir / "model.safetensors";
+  std::filesystem::copy_file(kLlama + "/model.safetensors", file);
+  CHECK(untold_model(read_weights(file), model_in(kLlama)) != "");
+  json config = json::parse(read_bytes(kLlama + "/config.json"));
+  write_bytes(dir / "config.json", config.dump());
+  CHECK(untold_model(read_weights(file), model_in(kLlama)) == "");
+  config["model_type"] = "gemma";
+  write_bytes(dir / "config.json", config.dump());
+  CHECK_THAT(model_mismatch(read_weights(file), model_in(kLlama)), Contains("model_type is gemma"));
+  write_bytes(dir / "config.json", R"({"of": "something else"})");
+  CHECK(model_mismatch(read_weights(file), model_in(kLlama)) == "");
+}
+
+TEST_CASE("what gxp does not compute is told after a conversion, too", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string format = GENERATE("gxp", "huggingface", "safetensors");
+  const std::string other = GXP_TEST_DATA "/ckpt/hf_qwen2";
+  write_checkpoint(read_checkpoint(other), find_format(format), dir / "out", {});
+  CHECK_THAT(foreign_model(read_weights(dir / "out")), Contains("model_type is qwen2"));
+  // Biases of which its config.json does not speak: all tensors stay.
+  NamedTensors biased = read_checkpoint(kLlama);
+  biased.tensors.push_back(counting_tensor("model.layers.0.self_attn.q_proj.bias", {4}));
+  biased.config.clear();
+  write_checkpoint(biased, find_format("huggingface"), dir / "biased", {});
+  const NamedTensors back = read_checkpoint(dir / "biased");
+  write_checkpoint(back, find_format("huggingface"), dir / "again", {});
+  CHECK(digests(read_checkpoint(dir / "again")) == digests(biased));
+}
+
+TEST_CASE("a model of another type that is a Llama keeps its type in a conversion", "[ckpt]") {
+  const TemporaryDirectory dir;
+  write_checkpoint(changed(kLlama, mistral(nullptr)), find_format("huggingface"), dir / "out", {});
+  const json written = json::parse(read_bytes(dir / "out/config.json"));
+  CHECK(written["model_type"] == "mistral");
+  CHECK(written["architectures"] == json::array({"MistralForCausalLM"}));
+  CHECK(foreign_model(read_checkpoint(dir / "out")) == "");
+}
+
+TEST_CASE("dropout with which a model was trained is told", "[ckpt]") {
+  const auto told = [](const std::string& folder, const json& members) {
+    return describe_dropout(changed(folder, members).metadata.at(kConfigText), folder);
+  };
+  CHECK(told(kGpt2, {{"resid_pdrop", 0.1}, {"attn_pdrop", 0.1}}) ==
+        "resid_pdrop 0.1, attn_pdrop 0.1");
+  CHECK(told(kLlama, {{"attention_dropout", 0.5}}) == "attention_dropout 0.5");
+  CHECK(told(kLlama, json::object()) == "");
+}
+
+}  // namespace gxp
