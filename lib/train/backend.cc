@@ -125,15 +125,15 @@ double measure_matmul_flops(Backend& backend, DType dtype) {
   return 2.0 * double(size * size * size) / best_seconds;
 }
 
-PeakRate peak_rate(Backend& backend, DType dtype) {
+std::optional<PeakRate> peak_rate(Backend& backend, DType dtype) {
+  if (backend.device->space() != MemorySpace::kCuda) return std::nullopt;
   const Gpu* gpu = find_gpu_of_device(backend.device->description());
   if (gpu != nullptr && dtype != DType::kF32)
-    return {gpu->flops_16, fmt::format("the {}'s data sheet's rate in {}, without sparsity",
-                                       gpu->name, to_string(dtype))};
-  return {
-      measure_matmul_flops(backend, dtype),
-      fmt::format("the rate of a {}^3 {} matrix product measured at the start",
-                  measured_width(backend.device->space() == MemorySpace::kCuda), to_string(dtype))};
+    return PeakRate{gpu->flops_16, fmt::format("the {}'s data sheet's rate in {}, without sparsity",
+                                               gpu->name, to_string(dtype))};
+  return PeakRate{measure_matmul_flops(backend, dtype),
+                  fmt::format("the rate of a {}^3 {} matrix product measured at the start",
+                              measured_width(true), to_string(dtype))};
 }
 
 }  // namespace gxp

@@ -53,7 +53,9 @@ struct PeakRate {
   double flops = 1;
   std::string source;  // "the h100's data sheet's rate in bf16, without sparsity"
 };
-// The data sheet's, of a GPU that lib/estimate/hardware.h knows and a half type; else measured.
-PeakRate peak_rate(Backend& backend, DType dtype);
+// The data sheet's, of a GPU that lib/estimate/hardware.h knows and a half type; of another, measured.
+// None of a CPU: what it measures within 10 ms differs by a factor of 3 from one start to the next,
+// with the clock and the load of that moment.
+std::optional<PeakRate> peak_rate(Backend& backend, DType dtype);
 
 }  // namespace gxp

@@ -60,19 +60,18 @@ class Run {
   [[nodiscard]] bool last_step() const { return trainer_.steps_done() >= config_.train.steps; }
 
   void start() {
-    const bool resumed =
-        options_.resume && resume_state(trainer_, communicator_, config_, options_.settings);
-    if (!resumed) {
-      if (options_.resume && leads())
-        log_info("no checkpoint in '{}': starting at step 1", config_.checkpoint.dir);
+    if (!options_.resume) {
       trainer_.initialise_weights();
+    } else if (!resume_state(trainer_, communicator_, config_, options_.settings)) {
+      fail(ErrorKind::kIo, "resume from {}: this rank sees no checkpoint there",
+           config_.checkpoint.dir);  // rank 0 has seen one: claim_directories()
     }
     // On every rank: hosts may differ in what they can do.
     if (!trainer_.offloaded().is_empty())
       log_info("offloaded: {}", trainer_.offloaded().description());
     peak_ = peak_rate(backend_, compute_type(config_.train.precision));
-    if (backend_.device->space() == MemorySpace::kCuda) {
-      graphs_ = choose_graphs(config_, trainer_.architecture(), trainer_.positions(), peak_.flops);
+    if (peak_) {
+      graphs_ = choose_graphs(config_, trainer_.architecture(), trainer_.positions(), peak_->flops);
       if (graphs_.records) trainer_.record_graphs(graphs_.otherwise);
     }
     if (config_.checkpoint.async) background_.reserve(trainer_);
@@ -116,7 +115,7 @@ class Run {
              format_bytes(use.total()), format_bytes(use[MemoryKind::kParameters]),
              format_bytes(use[MemoryKind::kGradients]), format_bytes(use[MemoryKind::kOptimizer]),
              format_bytes(use[MemoryKind::kActivations] + use[MemoryKind::kWorkspace]));
-    log_info("{}", describe_mfu(peak_));
+    if (peak_) log_info("{}", describe_mfu(*peak_));
     if (!graphs_.reason.empty())
       log_info("CUDA graphs {}: {}", graphs_.records ? "on" : "off", graphs_.reason);
   }
@@ -182,7 +181,10 @@ class Run {
     const StepResult& r = metrics.result;
     const double flops =
         trainer_.architecture().train_flops_per_token(trainer_.positions()) * double(r.tokens);
-    metrics.mfu = flops / r.seconds / (peak_.flops * communicator_.world_size());
+    if (peak_) {
+      metrics.peak_flops = peak_->flops;
+      metrics.mfu = flops / r.seconds / (peak_->flops * communicator_.world_size());
+    }
     metrics.peak = backend_.device->tracker().peak();
     metrics.host_bytes = trainer_.offloaded().bytes(Storage::kHost);
     metrics.file_bytes = trainer_.offloaded().bytes(Storage::kFile);
@@ -244,7 +246,7 @@ class Run {
   Backend& backend_;
   Trainer trainer_;
   BackgroundSave background_;
-  PeakRate peak_;
+  std::optional<PeakRate> peak_;
   GraphChoice graphs_;
   std::vector<MetricsFile> metrics_;  // rank 0 only
   std::vector<double> seconds_;       // of each step

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/ckpt/named_tensors.h"
@@ -10,9 +11,15 @@
 namespace gxp {
 
 // Fills the weights from a checkpoint of any format with Hugging Face names. Numbers in
-// another element type are converted. Errors: kIo, kCorrupt; kConfig if a tensor is missing or has
+// another element type are converted. Errors: kIo, kCorrupt, also of weights that are NaN or
+// infinite; kConfig if a tensor is missing or has
 // another shape, naming it.
 void load_weights(const std::string& path, HeldState& state);
+
+// kCorrupt, naming `name` and the first element that is NaN or infinite: a model that has one makes
+// no finite loss, at whose first step nothing would tell why. `first`: the number of the first one.
+// Cost: as much as a sum.
+void require_finite(ConstMemory f32, std::string_view act, std::string_view name, uint64_t first);
 
 // F64, F32, F16 and BF16.
 bool becomes_f32(StorageDType dtype);

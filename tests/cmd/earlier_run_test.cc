@@ -64,7 +64,8 @@ TEST_CASE("an earlier run is neither started over nor touched, unless --overwrit
   CAPTURE(refused.err);
   CHECK(refused.code == 2);
   REQUIRE_FALSE(refused.errors().empty());
-  for (const char* words : {"step-00000006 in ", "run/metrics.jsonl", "--resume", "--overwrite"})
+  for (const char* words :
+       {"step-00000006 in ", "run/ckpt/metrics.jsonl", "--resume", "--overwrite"})
     CHECK(contains(refused.errors()[0], words));
   CHECK(listing(run.path("run")) == before);
   CHECK(run.metrics().size() == 6);
@@ -86,13 +87,35 @@ TEST_CASE("going on and starting over at once is refused", "[cmd]") {
   CHECK_FALSE(fs::exists(run.path("run")));
 }
 
-TEST_CASE("a resume without a checkpoint starts at step 1", "[cmd]") {
+TEST_CASE("a resume without a checkpoint is an error and makes no directory", "[cmd]") {
+  const std::string nproc = GENERATE("1", "2");
   const GoldenRun run;
-  const Outcome outcome = run.run({"--resume", "--set", "train.steps=2"});
+  const Outcome outcome = run.run({"--resume", "--nproc", nproc, "--set", "train.steps=2"});
   CAPTURE(outcome.err);
-  CHECK(outcome.code == 0);
-  CHECK(contains(outcome.err, "starting at step 1"));
-  CHECK(run.metrics().size() == 2);
+  CHECK(outcome.code == 4);
+  CHECK(contains(outcome.err, "there is no checkpoint of gxp train; start without --resume"));
+  CHECK_FALSE(fs::exists(run.path("run")));
+}
+
+TEST_CASE("a finished run that is resumed has no loss to report", "[cmd]") {
+  const GoldenRun run;
+  REQUIRE(run.run({"--set", "train.steps=3"}).code == 0);
+  const Outcome outcome = run.run({"--set", "train.steps=3", "--resume", "--format", "json"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(nlohmann::json::parse(outcome.out)["loss"].is_null());
+}
+
+TEST_CASE("a run that goes on says what it changes", "[cmd]") {
+  const GoldenRun run;
+  REQUIRE(run.run({"--set", "train.steps=3"}).code == 0);
+  const Outcome outcome = run.run({"--resume", "--set", "train.steps=4", "--set",
+                                   "train.micro_batch=2", "--set", "lr_schedule.name=constant"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(
+      contains(outcome.err, "warn resume: train.steps was 3 and is 4 now; lr_schedule.name was "));
+  CHECK(contains(outcome.err, "; a step had 3 samples and has 6 now\n"));
 }
 
 TEST_CASE("a second run in a directory is refused and leaves the first alone", "[cmd]") {
@@ -121,7 +144,7 @@ TEST_CASE("metrics that cannot be written are told and cost no checkpoint", "[cm
   CHECK(contains(outcome.err, start + "write metrics to /dev/full: No space left on device"));
   CHECK(contains(outcome.err, "the run goes on without that file"));
   CHECK(fs::exists(run.path("run/ckpt/step-00000004")));
-  const std::string lines = read_file(run.path("run/metrics.jsonl"));
+  const std::string lines = read_file(run.path("run/ckpt/metrics.jsonl"));
   CHECK(std::ranges::count(lines, '\n') == 4);
 }
 
