@@ -1,5 +1,7 @@
 #include "lib/job/join.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -7,6 +9,7 @@
 #include <memory>
 
 #include "lib/base/log.h"
+#include "lib/base/log_queue.h"
 #include "lib/base/running_time.h"
 #include "lib/collective/engine/engines.h"
 #include "lib/collective/engine/job_plan.h"
@@ -119,6 +122,7 @@ void run_joined_rank(const LaunchRequest& request, const Environment& environmen
                      const JobSettings& settings, Device& device,
                      const std::function<void(Communicator&)>& work) {
   const RunningTimeWatch time;
+  const LogQueue log(STDERR_FILENO);
   const EngineRow& engine = choose_engine(settings.comm);
   const RankIdentity identity = identity_from(environment);
   if (identity.world_size > 1) set_log_rank(identity.rank);
@@ -214,6 +218,7 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
                             const JobSettings& settings, Device& device,
                             const std::function<void(Communicator&)>& work) {
   const RunningTimeWatch time;  // first: while ranks meet, pauses do not count either
+  const LogQueue log(STDERR_FILENO);
   const RankIdentity identity = identity_from(environment);
   set_log_rank(identity.rank);
   const Deadline joined = after_seconds(request.join_timeout_s);

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
+#include <utility>
 
 #include "tests/catch.h"
 #include "tests/cmd/golden_run.h"
@@ -146,6 +148,48 @@ TEST_CASE("metrics that cannot be written are told and cost no checkpoint", "[cm
   CHECK(fs::exists(run.path("run/ckpt/step-00000004")));
   const std::string lines = read_file(run.path("run/ckpt/metrics.jsonl"));
   CHECK(std::ranges::count(lines, '\n') == 4);
+}
+
+TEST_CASE("one signal to all processes of a run, in any order, lets it save", "[cmd]") {
+  const int number = GENERATE(SIGTERM, SIGINT);
+  const std::string order = GENERATE("launcher first", "ranks first", "launcher between");
+  CAPTURE(number, order);
+  const GoldenRun run;
+  Process launcher = start_long_run(run, {"--nproc", "2"});
+  await_step(run);
+  const auto is_rank = [](pid_t process) { return !variable_of(process, "GXP_RANK").empty(); };
+  std::vector<pid_t> processes = processes_with(run.path("run.toml"));
+  REQUIRE(processes.size() == 3);
+  std::ranges::stable_partition(processes, is_rank);
+  if (order == "launcher first") std::ranges::reverse(processes);
+  if (order == "launcher between") std::swap(processes[1], processes[2]);
+  for (const pid_t process : processes) ::kill(process, number);
+  const Outcome outcome = launcher.end();
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 128 + number);
+  CHECK(outcome.errors().empty());
+  CHECK(has_saved(outcome));
+}
+
+TEST_CASE("a run that is paused for longer than comm.timeout_s goes on", "[cmd]") {
+  const std::string transport = GENERATE("shm", "tcp");
+  CAPTURE(transport);
+  const GoldenRun run;
+  Process launcher = start_long_run(
+      run, {"--nproc", "2", "--set", "comm.timeout_s=1", "--set", "comm.transport=" + transport});
+  await_step(run);
+  const std::vector<pid_t> processes = processes_with(run.path("run.toml"));
+  for (const pid_t process : processes) ::kill(process, SIGSTOP);
+  const auto paused = std::chrono::steady_clock::now();
+  poll_until([&] { return std::chrono::steady_clock::now() - paused > std::chrono::seconds(3); });
+  for (const pid_t process : processes) ::kill(process, SIGCONT);
+  const size_t steps = run.metrics().size();
+  CHECK(poll_until([&] { return run.metrics().size() >= steps + 20; }));
+  launcher.signal(SIGTERM);
+  const Outcome outcome = launcher.end();
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 128 + SIGTERM);
+  CHECK(outcome.errors().empty());
 }
 
 TEST_CASE("a terminal that closes lets the run save, however often it says so", "[cmd]") {
